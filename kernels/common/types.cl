@@ -1,0 +1,61 @@
+// types.cl - element types in memory and in arithmetic
+//
+// A buffer parameter SRC of a kernel is declared `__global const SRC_T *src`, where the macro SRC_T
+// (float, half, int, long, short, char, uchar) says how its elements lie in memory. Only LOAD and
+// STORE touch global memory: half is read and written with vload_half/vstore_half, which need no
+// half arithmetic, and all float arithmetic is done in float.
+//
+// LOAD(T, p, i)      element i as float (float, half) or as the integer type itself
+// LOAD4(T, p, i)     elements i .. i+3 as float4; i counts elements, any alignment
+// STORE(T, p, i, v)  writes element i
+// STORE4(T, p, i, v) writes elements i .. i+3 from a float4
+#define CLGPU_CAT_(a, b) a##b
+#define CLGPU_CAT(a, b) CLGPU_CAT_(a, b)
+
+#define LOAD(T, p, i) CLGPU_CAT(load_, T)(p, i)
+#define LOAD4(T, p, i) CLGPU_CAT(load4_, T)(p, i)
+#define LOAD8(T, p, i) CLGPU_CAT(load8_, T)(p, i)
+#define LOAD16(T, p, i) CLGPU_CAT(load16_, T)(p, i)
+#define STORE(T, p, i, v) CLGPU_CAT(store_, T)(p, i, v)
+#define STORE4(T, p, i, v) CLGPU_CAT(store4_, T)(p, i, v)
+#define STORE8(T, p, i, v) CLGPU_CAT(store8_, T)(p, i, v)
+#define STORE16(T, p, i, v) CLGPU_CAT(store16_, T)(p, i, v)
+
+#define load_float(p, i) ((p)[i])
+#define load_half(p, i) vload_half(i, p)
+#define load_int(p, i) ((p)[i])
+#define load_long(p, i) ((p)[i])
+#define load_short(p, i) ((p)[i])
+#define load_char(p, i) ((p)[i])
+#define load_uchar(p, i) ((p)[i])
+#define store_float(p, i, v) ((p)[i] = (v))
+#define store_half(p, i, v) vstore_half(v, i, p)
+#define store_int(p, i, v) ((p)[i] = (v))
+#define store_long(p, i, v) ((p)[i] = (v))
+#define store_short(p, i, v) ((p)[i] = (v))
+#define store_char(p, i, v) ((p)[i] = (v))
+#define store_uchar(p, i, v) ((p)[i] = (v))
+
+// The offset is added to the pointer, so i need not be a multiple of the width.
+#define load4_float(p, i) vload4(0, (p) + (i))
+#define load8_float(p, i) vload8(0, (p) + (i))
+#define load16_float(p, i) vload16(0, (p) + (i))
+#define load4_half(p, i) vload_half4(0, (p) + (i))
+#define load8_half(p, i) vload_half8(0, (p) + (i))
+#define load16_half(p, i) vload_half16(0, (p) + (i))
+#define store4_float(p, i, v) vstore4(v, 0, (p) + (i))
+#define store8_float(p, i, v) vstore8(v, 0, (p) + (i))
+#define store16_float(p, i, v) vstore16(v, 0, (p) + (i))
+#define store4_half(p, i, v) vstore_half4(v, 0, (p) + (i))
+#define store8_half(p, i, v) vstore_half8(v, 0, (p) + (i))
+#define store16_half(p, i, v) vstore_half16(v, 0, (p) + (i))
+
+// Type of arithmetic on elements of T, for kernels that work on any type: ARITH(SRC_T) x = LOAD(...).
+#define ARITH(T) CLGPU_CAT(arith_, T)
+#define arith_float float
+#define arith_half float
+#define arith_int int
+#define arith_long long
+#define arith_short int
+#define arith_char int
+#define arith_uchar int

@@ -1,0 +1,42 @@
+// Errors of clgpu_delegate: exceptions for what a user or a device did wrong. An unsupported node is
+// not an error but a Refusal (refusal.hpp).
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace clgpu {
+
+/// Base of all exceptions thrown by this library.
+class Error : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// An option is unknown, malformed or out of range; the message lists what is allowed.
+class OptionError : public Error {
+  using Error::Error;
+};
+
+/// Shapes of a node do not fit together (found by a family's shape rule).
+class ShapeError : public Error {
+  using Error::Error;
+};
+
+/// No OpenCL library, platform or device matches what was asked for.
+class DeviceError : public Error {
+  using Error::Error;
+};
+
+/// A broken invariant of this library; carries file and line.
+class InternalError : public Error {
+  using Error::Error;
+};
+
+[[noreturn]] inline void throw_internal(const char* file, int line, const std::string& what) {
+  throw InternalError(std::string(file) + ":" + std::to_string(line) + ": " + what);
+}
+
+}  // namespace clgpu
+
+#define CLGPU_CHECK(condition) \
+  ((condition) ? void(0) : ::clgpu::throw_internal(__FILE__, __LINE__, "check failed: " #condition))

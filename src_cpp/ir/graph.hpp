@@ -1,0 +1,38 @@
+// The graph of one partition: plain data, nodes in execution order.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/node.hpp"
+#include "ir/tensor.hpp"
+
+namespace clgpu::ir {
+
+struct Graph {
+  std::vector<Tensor> tensors;
+  std::vector<Node> nodes;
+  std::vector<int> inputs;   ///< tensors uploaded for each run
+  std::vector<int> outputs;  ///< tensors downloaded after each run
+
+  const Tensor& tensor(int id) const { return tensors[static_cast<std::size_t>(id)]; }
+  Tensor& tensor(int id) { return tensors[static_cast<std::size_t>(id)]; }
+};
+
+/// Readers of each tensor: indices into graph.nodes.
+std::vector<std::vector<int>> readers_of(const Graph& graph);
+
+/// Writer of each tensor: index into graph.nodes, -1 for inputs and constants.
+std::vector<int> writers_of(const Graph& graph);
+
+/// True where a tensor is a graph output.
+std::vector<bool> output_mask(const Graph& graph);
+
+/// One line per node: "%7 = CONV_2D(%0, %1, %2) float32[1, 8, 8, 16]"; for messages and tests.
+std::string print(const Graph& graph);
+
+/// Throws InternalError when an id is out of range, a tensor is read before it is written, or two
+/// nodes write the same tensor.
+void verify(const Graph& graph);
+
+}  // namespace clgpu::ir

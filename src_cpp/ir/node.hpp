@@ -1,0 +1,58 @@
+// An operation of the graph. The ir knows no op: attributes are private to a family's room.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace clgpu::ir {
+
+/// Base of every family's attribute struct. Immutable once imported.
+struct Attrs {
+  virtual ~Attrs() = default;
+};
+using AttrsPtr = std::shared_ptr<const Attrs>;
+
+/// Function applied to a float result before it is stored. The number is the value of the macro ACT
+/// in kernels/common/activation.cl.
+enum class Activation : int {
+  kNone = 0,
+  kRelu = 1,
+  kReluN1To1 = 2,
+  kRelu6 = 3,
+  kTanh = 4,
+  kSignBit = 5,
+  kSigmoid = 6,
+  kRelu0To1 = 7,
+  kHardSwish = 8,
+  kLeakyRelu = 9,  ///< slope Epilogue::alpha
+  kElu = 10,
+  kGelu = 11,
+  kGeluTanh = 12,  ///< the tanh approximation
+};
+
+/// What a node does to each result element after its own arithmetic.
+struct Epilogue {
+  Activation activation = Activation::kNone;
+  float alpha = 0.0F;
+  bool empty() const { return activation == Activation::kNone; }
+};
+
+/// Kind of operation: the part of ops::Family that the ir may know.
+struct OpKind {
+  const char* name;         ///< family name, also its folder in kernels/
+  bool has_epilogue;        ///< its kernels apply an Epilogue (macro ACT)
+  bool is_view;             ///< output 0 is input 0 with another shape: no launch, memory shared
+};
+
+struct Node {
+  const OpKind* kind = nullptr;
+  std::string op;            ///< TFLite's name of the operation, for messages ("CONV_2D")
+  int tflite_index = -1;     ///< index of the node in the model's execution plan
+  std::vector<int> inputs;   ///< tensor indices of the graph, -1 = optional input not given
+  std::vector<int> outputs;  ///< tensor indices of the graph
+  AttrsPtr attrs;
+  Epilogue epilogue;
+};
+
+}  // namespace clgpu::ir

@@ -1,0 +1,91 @@
+// One kernel launch as data: source file, entry, macros, arguments, sizes. No OpenCL types.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/dtype.hpp"
+
+namespace clgpu::kernel {
+
+/// A buffer a launch reads or writes, seen from the node it belongs to.
+struct Operand {
+  enum class Kind { kInput, kOutput, kScratch };
+  Kind kind;
+  int index;    ///< into the node's inputs, its outputs, or the candidate's scratch list
+  bool writes;  ///< the kernel writes it (a kernel never reads what it writes unless `reads` too)
+  bool reads;
+};
+struct LocalMemory {
+  std::size_t bytes;
+};
+using Arg = std::variant<Operand, std::int32_t, float, LocalMemory>;
+using Macros = std::vector<std::pair<std::string, std::string>>;
+
+/// Built in the order of the kernel's parameters: `Launch("softmax/softmax.cl", "softmax_rows")
+/// .type("SRC_T", in.storage).macro("WG", 64).src(0).dst(0).i32(cols).f32(beta).range({rows * 64}, {64})`.
+struct Launch {
+  Launch(std::string source_file, std::string entry_point)
+      : file(std::move(source_file)), entry(std::move(entry_point)) {}
+
+  std::string file;   ///< path below kernels/
+  std::string entry;  ///< kernel function
+  Macros macros;      ///< -D NAME=VALUE, always valued
+  std::vector<Arg> args;
+  std::array<std::size_t, 3> global{1, 1, 1};  ///< work-items; multiples of `local`
+  std::array<std::size_t, 3> local{1, 1, 1};   ///< work-items of a work-group
+  std::string build_flags;                     ///< of this candidate only; empty = exact IEEE
+
+  Launch& macro(const char* name, std::int64_t value) {
+    macros.emplace_back(name, std::to_string(value));
+    return *this;
+  }
+  Launch& macro(const char* name, std::string value) {
+    macros.emplace_back(name, std::move(value));
+    return *this;
+  }
+  /// Macro that names the element type of a buffer parameter ("float", "half", "int", ...).
+  Launch& type(const char* name, DType storage) { return macro(name, cl_name(storage)); }
+
+  Launch& src(int input) { return arg(Operand{Operand::Kind::kInput, input, false, true}); }
+  Launch& dst(int output) { return arg(Operand{Operand::Kind::kOutput, output, true, false}); }
+  Launch& scratch_in(int i) { return arg(Operand{Operand::Kind::kScratch, i, false, true}); }
+  Launch& scratch_out(int i) { return arg(Operand{Operand::Kind::kScratch, i, true, false}); }
+  Launch& i32(std::int64_t value) { return arg(static_cast<std::int32_t>(value)); }
+  Launch& f32(float value) { return arg(value); }
+  Launch& local_memory(std::size_t bytes) { return arg(LocalMemory{bytes}); }
+  Launch& arg(Arg a) {
+    args.push_back(a);
+    return *this;
+  }
+
+  /// Work-items asked for (rounded up to whole work-groups) and work-group size; absent axes are 1.
+  Launch& range(std::vector<std::size_t> items, std::vector<std::size_t> group) {
+    for (std::size_t i = 0; i < 3; ++i) {
+      local[i] = i < group.size() ? group[i] : 1;
+      const std::size_t n = i < items.size() ? items[i] : 1;
+      global[i] = (n + local[i] - 1) / local[i] * local[i];
+    }
+    return *this;
+  }
+};
+
+/// Memory private to a candidate: written by one of its launches, read by a later one. When all that
+/// flows into it is constant (transposed weights, say) the planner runs the writing launch once, at
+/// load time, and keeps the result; else it lies in the arena.
+struct Scratch {
+  std::int64_t bytes;
+};
+
+/// One way to compute a node. Best guess first in the list that a family returns.
+struct Candidate {
+  std::string name;  ///< "direct", "gemm", ...; unique within the family
+  std::vector<Launch> launches;
+  std::vector<Scratch> scratch;
+};
+
+}  // namespace clgpu::kernel

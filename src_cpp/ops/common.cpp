@@ -1,0 +1,70 @@
+// Helpers shared by the rooms.
+#include "ops/common.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace clgpu::ops {
+
+std::optional<int> normalize_axis(std::int64_t axis, int rank) {
+  const std::int64_t positive = axis < 0 ? axis + rank : axis;
+  if (positive < 0 || positive >= rank) return std::nullopt;
+  return static_cast<int>(positive);
+}
+
+ir::Shape broadcast(const ir::Shape& a, const ir::Shape& b) {
+  const int rank = std::max(a.rank(), b.rank());
+  std::vector<int> dims(uz(rank));
+  for (int i = 0; i < rank; ++i) {
+    const int x = a.back(i), y = b.back(i);
+    if (x != y && x != 1 && y != 1) {
+      throw ShapeError("shapes " + a.str() + " and " + b.str() + " do not broadcast");
+    }
+    dims[uz(rank - 1 - i)] = x == 1 ? y : x;
+  }
+  return ir::Shape(dims);
+}
+
+std::vector<int> broadcast_strides(const ir::Shape& from, const ir::Shape& to) {
+  const std::vector<int> own = from.strides();
+  std::vector<int> strides(uz(to.rank()), 0);
+  for (int i = 0; i < from.rank(); ++i) {
+    const int from_axis = from.rank() - 1 - i;
+    if (from[from_axis] != 1) strides[uz(to.rank() - 1 - i)] = own[uz(from_axis)];
+  }
+  return strides;
+}
+
+OrRefusal<ir::Epilogue> fused_activation(std::int32_t code) {
+  // TfLiteFusedActivation 0..6 are the first values of ir::Activation.
+  if (code < 0 || code > 6) return Refusal{"unknown fused activation " + std::to_string(code)};
+  return ir::Epilogue{static_cast<ir::Activation>(code), 0.0F};
+}
+
+void set_epilogue(kernel::Launch& launch, const ir::Epilogue& epilogue) {
+  char alpha[48];
+  std::snprintf(alpha, sizeof alpha, "%.9ef", static_cast<double>(epilogue.alpha));
+  launch.macro("ACT", static_cast<int>(epilogue.activation)).macro("ACT_ALPHA", alpha);
+}
+
+std::optional<Refusal> check_type(const tfl::TensorView& tensor, const std::string& what,
+                                  std::initializer_list<DType> allowed) {
+  const auto dtype = tfl::dtype_of(tensor.tflite_type());
+  if (dtype && std::find(allowed.begin(), allowed.end(), *dtype) != allowed.end()) return std::nullopt;
+  std::string names;
+  for (const DType t : allowed) names += (names.empty() ? "" : ", ") + std::string(name_of(t));
+  return Refusal{what + " is " + tfl::type_name(tensor.tflite_type()) + "; supported: " + names};
+}
+
+Window window(int padding, int in, int filter, int stride, int dilation) {
+  const int reach = (filter - 1) * dilation + 1;
+  if (padding == 1) {
+    const int out = (in + stride - 1) / stride;
+    return {out, std::max(0, (out - 1) * stride + reach - in) / 2};
+  }
+  return {(in - reach + stride) / stride, 0};
+}
+
+ir::Shapes infer_same_as_input(const NodeContext& node) { return {node.input(0).shape}; }
+
+}  // namespace clgpu::ops

@@ -1,0 +1,64 @@
+// Small helpers shared by the rooms: checks, shape arithmetic, launch sizes.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ops/family.hpp"
+
+namespace clgpu::ops {
+
+inline std::size_t uz(std::int64_t n) { return static_cast<std::size_t>(n); }
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+inline std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
+
+/// Axis in [0, rank) from a possibly negative one; nullopt when out of range.
+std::optional<int> normalize_axis(std::int64_t axis, int rank);
+
+/// Numpy broadcasting of two shapes; throws ShapeError naming both.
+ir::Shape broadcast(const ir::Shape& a, const ir::Shape& b);
+
+/// Strides (elements) with which a tensor of shape `from` is read when broadcast to `to`: 0 along
+/// broadcast axes, aligned to the right, one entry per axis of `to`.
+std::vector<int> broadcast_strides(const ir::Shape& from, const ir::Shape& to);
+
+/// Epilogue of a TFLite fused activation code (TfLiteFusedActivation); refuses unknown codes.
+OrRefusal<ir::Epilogue> fused_activation(std::int32_t code);
+
+/// Sets the macros ACT and ACT_ALPHA of kernels/common/activation.cl.
+void set_epilogue(kernel::Launch& launch, const ir::Epilogue& epilogue);
+
+/// "input 0 is int8; allowed: float32, int32" unless the type of `tensor` is one of `allowed`.
+std::optional<Refusal> check_type(const tfl::TensorView& tensor, const std::string& what,
+                                  std::initializer_list<DType> allowed);
+
+/// Work-group size of kernels that give one work-item to one element.
+constexpr std::size_t kElementwiseGroup = 64;
+
+/// A spatial window (convolution or pooling) along one axis.
+struct Window {
+  int out = 0;     ///< output size
+  int before = 0;  ///< zero elements in front of the input
+};
+
+/// TFLite's rule for SAME (1) and VALID (2) padding. `filter`, `stride`, `dilation` in elements.
+Window window(int padding, int in, int filter, int stride, int dilation);
+
+/// Shape rule of operations whose output 0 has the shape of input 0.
+ir::Shapes infer_same_as_input(const NodeContext& node);
+
+/// `make_attrs<T>(fields...)` for aggregate attribute structs deriving from ir::Attrs.
+template <class T>
+ir::AttrsPtr share(T attrs) {
+  return std::make_shared<const T>(std::move(attrs));
+}
+
+}  // namespace clgpu::ops
+
+/// Inside an import function: leave when the type of a tensor is not one of the allowed ones.
+#define CLGPU_REFUSE_TYPE(tensor, what, ...)                                                   \
+  do {                                                                                         \
+    if (auto refusal = ::clgpu::ops::check_type(tensor, what, {__VA_ARGS__})) return *refusal; \
+  } while (0)

@@ -1,0 +1,80 @@
+// The room of an op family: check and import, shape rule, kernel candidates. See docs/architecture.md.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/device_info.hpp"
+#include "base/error.hpp"
+#include "base/refusal.hpp"
+#include "ir/graph.hpp"
+#include "kernel/launch.hpp"
+#include "tfl/node_view.hpp"
+
+namespace clgpu::ops {
+
+/// What importing a node yields: the family's attributes and the fused activation, if any.
+struct Imported {
+  ir::AttrsPtr attrs;
+  ir::Epilogue epilogue;
+};
+
+/// A node together with its graph: how shape rules and candidates see it.
+class NodeContext {
+ public:
+  NodeContext(const ir::Graph& graph, const ir::Node& node) : graph_(graph), node_(node) {}
+
+  const ir::Node& node() const { return node_; }
+  int input_count() const { return static_cast<int>(node_.inputs.size()); }
+  int output_count() const { return static_cast<int>(node_.outputs.size()); }
+  /// False for an optional input that is absent.
+  bool has_input(int i) const { return i < input_count() && node_.inputs[static_cast<std::size_t>(i)] >= 0; }
+  const ir::Tensor& input(int i) const { return graph_.tensor(node_.inputs[static_cast<std::size_t>(i)]); }
+  const ir::Tensor& output(int i) const { return graph_.tensor(node_.outputs[static_cast<std::size_t>(i)]); }
+  template <class T>
+  const T& attrs() const {
+    return static_cast<const T&>(*node_.attrs);
+  }
+  const ir::Epilogue& epilogue() const { return node_.epilogue; }
+
+ private:
+  const ir::Graph& graph_;
+  const ir::Node& node_;
+};
+
+/// A family is one static object of this type per room, listed in families.def.
+struct Family : ir::OpKind {
+  /// Operations it handles: TFLite builtin codes with the names used in messages.
+  struct Builtin {
+    int code;
+    const char* name;
+  };
+  std::vector<Builtin> builtins;
+  std::vector<const char*> customs;  ///< names of custom operations
+  bool core;                         ///< claimed by ops="core" too
+
+  /// Check and import in one: attributes, or why the node stays on the CPU. Shapes of the node's
+  /// tensors may change later (resize), so only ranks and constants may be relied on.
+  OrRefusal<Imported> (*import)(const tfl::NodeView&);
+
+  /// Shapes of the outputs from the shapes of the inputs; throws ShapeError when they do not fit.
+  ir::Shapes (*infer)(const NodeContext&);
+
+  /// Ways to compute the node on this device, best guess first; null for a view.
+  std::vector<kernel::Candidate> (*candidates)(const NodeContext&, const DeviceInfo&);
+
+  /// For nodes whose result is a constant the host decodes at load time (DENSIFY); else null.
+  std::shared_ptr<const ir::Constant> (*fold)(const tfl::NodeView&) = nullptr;
+};
+
+/// The family that handles an operation; null when there is none. `custom_name` may be null.
+const Family* find_family(int builtin_code, const char* custom_name);
+
+/// All families, in the order of families.def.
+const std::vector<const Family*>& all_families();
+
+/// The family an imported node belongs to.
+inline const Family& family_of(const ir::Node& node) { return static_cast<const Family&>(*node.kind); }
+
+}  // namespace clgpu::ops

@@ -1,0 +1,91 @@
+// Typed, checked reading of one TFLite node during partitioning.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "abi/tflite_abi.hpp"
+#include "base/dtype.hpp"
+
+namespace clgpu::tfl {
+
+/// DType of a TfLiteType; nullopt for types we have no arithmetic for (string, complex, int4, ...).
+std::optional<DType> dtype_of(std::int32_t tflite_type);
+
+/// Name of a TfLiteType, for messages.
+const char* type_name(std::int32_t tflite_type);
+
+/// Name of a builtin operator code ("CONV_2D"), "BUILTIN_<code>" when unknown.
+std::string builtin_name(std::int32_t code);
+
+class TensorView {
+ public:
+  TensorView() = default;
+  TensorView(const TfLiteTensor* tensor, int id) : tensor_(tensor), id_(id) {}
+
+  int id() const { return id_; }
+  const TfLiteTensor& raw() const { return *tensor_; }
+  std::int32_t tflite_type() const { return tensor_->type; }
+  /// Element type; only valid for types that dtype_of knows (the importer checks before import()).
+  DType dtype() const { return *dtype_of(tensor_->type); }
+  int rank() const { return tensor_->dims == nullptr ? 0 : tensor_->dims->size; }
+  int dim(int axis) const { return tensor_->dims->data[axis]; }
+  std::vector<int> dims() const;
+  std::int64_t elements() const;
+  /// Constant of the model with its bytes at hand.
+  bool has_data() const;
+  /// Has integer storage with a scale (int8, uint8, int16 ... with quantization parameters).
+  bool is_quantized() const;
+  float scale() const { return tensor_->params.scale; }
+  int zero_point() const { return tensor_->params.zero_point; }
+
+  /// Values of a constant int32/int64/bool tensor; nullopt when it is no constant or another type.
+  std::optional<std::vector<std::int64_t>> ints() const;
+  /// Values of a constant float32 or float16 tensor.
+  std::optional<std::vector<float>> floats() const;
+
+ private:
+  const TfLiteTensor* tensor_ = nullptr;
+  int id_ = -1;
+};
+
+class NodeView {
+ public:
+  NodeView(const TfLiteContext& context, const TfLiteNode& node, const TfLiteRegistration& registration,
+           int index)
+      : context_(context), node_(node), registration_(registration), index_(index) {}
+
+  int index() const { return index_; }
+  int builtin() const { return registration_.builtin_code; }
+  int version() const { return registration_.version; }
+  /// Name of a custom operation, null for a builtin.
+  const char* custom_name() const { return registration_.builtin_code == kTfLiteBuiltinCustom ? registration_.custom_name : nullptr; }
+  /// "CONV_2D" or the custom name.
+  std::string op() const;
+
+  int input_count() const { return node_.inputs->size; }
+  int output_count() const { return node_.outputs->size; }
+  /// False when there are fewer inputs or the optional one is absent.
+  bool has_input(int i) const { return i < input_count() && node_.inputs->data[i] >= 0; }
+  TensorView input(int i) const { return tensor(node_.inputs->data[i]); }
+  TensorView output(int i) const { return tensor(node_.outputs->data[i]); }
+  TensorView tensor(int id) const { return {&context_.tensors[id], id}; }
+
+  /// Builtin parameters; null when the operation has none. P is a struct of abi/tflite_abi.hpp.
+  template <class P>
+  const P* params() const {
+    return static_cast<const P*>(node_.builtin_data);
+  }
+  const std::uint8_t* custom_data() const { return static_cast<const std::uint8_t*>(node_.custom_initial_data); }
+  std::size_t custom_bytes() const { return static_cast<std::size_t>(node_.custom_initial_data_size); }
+
+ private:
+  const TfLiteContext& context_;
+  const TfLiteNode& node_;
+  const TfLiteRegistration& registration_;
+  int index_;
+};
+
+}  // namespace clgpu::tfl
