@@ -66,6 +66,9 @@ struct Family : ir::OpKind {
 
   /// For nodes whose result is a constant the host decodes at load time (DENSIFY); else null.
   std::shared_ptr<const ir::Constant> (*fold)(const tfl::NodeView&) = nullptr;
+
+  /// It takes tensors of quantised type (QUANTIZE, DEQUANTIZE); others leave such nodes on the CPU.
+  bool allows_quantized = false;
 };
 
 /// The family that handles an operation; null when there is none. `custom_name` may be null.

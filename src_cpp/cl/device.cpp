@@ -1,0 +1,245 @@
+#include "cl/device.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include "cl/error.hpp"
+
+namespace clgpu::cl {
+namespace {
+
+// Names under which systems install the loader or, on Android, the vendor's driver itself.
+const char* const kSystemLibraries[] = {
+#if defined(__ANDROID__)
+    "libOpenCL.so", "libOpenCL-pixel.so", "libOpenCL-car.so",
+    "/vendor/lib64/libOpenCL.so", "/system/vendor/lib64/libOpenCL.so",
+    "/system/vendor/lib64/egl/libGLES_mali.so", "/system/vendor/lib64/libPVROCL.so",
+#elif defined(__APPLE__)
+    "/System/Library/Frameworks/OpenCL.framework/OpenCL",
+#else
+    "libOpenCL.so.1", "libOpenCL.so",
+#endif
+};
+
+struct Registry {
+  std::mutex mutex;
+  std::vector<std::string> added;
+  std::map<std::string, std::unique_ptr<Api>> loaded;  // never unloaded: drivers keep threads
+  std::vector<Device> devices;
+};
+
+// Leaked on purpose: drivers may be called from other static destructors.
+Registry& registry() {
+  static auto* instance = new Registry;
+  return *instance;
+}
+
+// Loads a library; null with `why` filled when that fails.
+const Api* load(Registry& reg, const std::string& path, std::string& why) {
+  if (const auto found = reg.loaded.find(path); found != reg.loaded.end()) return found->second.get();
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* message = dlerror();
+    why = message != nullptr ? message : "cannot load " + path;
+    return nullptr;
+  }
+#if defined(__ANDROID__)
+  // Pixel phones hide the driver behind these two functions.
+  using Enable = void (*)();
+  using Find = void* (*)(const char*);
+  const auto enable = reinterpret_cast<Enable>(dlsym(library, "enableOpenCL"));
+  const auto find = reinterpret_cast<Find>(dlsym(library, "loadOpenCLPointer"));
+  if (enable != nullptr) enable();
+#endif
+  auto api = std::make_unique<Api>();
+  const char* missing = nullptr;
+  const auto symbol = [&](const char* name) {
+    void* address = nullptr;
+#if defined(__ANDROID__)
+    if (find != nullptr) address = find(name);
+#endif
+    if (address == nullptr) address = dlsym(library, name);
+    if (address == nullptr) missing = name;
+    return address;
+  };
+#define CLGPU_CL_LOAD(result, name, parameters) \
+  api->name = reinterpret_cast<decltype(api->name)>(symbol(#name));
+  CLGPU_CL_FUNCTIONS(CLGPU_CL_LOAD)
+#undef CLGPU_CL_LOAD
+  if (missing != nullptr) {
+    why = path + " lacks the function " + missing;
+    return nullptr;
+  }
+  return (reg.loaded[path] = std::move(api)).get();
+}
+
+std::string text(const Api& api, cl_platform_id platform, cl_uint what) {
+  std::size_t size = 0;
+  if (api.clGetPlatformInfo(platform, what, 0, nullptr, &size) != CL_SUCCESS || size == 0) return {};
+  std::string value(size, '\0');
+  api.clGetPlatformInfo(platform, what, size, value.data(), nullptr);
+  value.resize(std::char_traits<char>::length(value.c_str()));
+  return value;
+}
+
+std::string text(const Api& api, cl_device_id device, cl_uint what) {
+  std::size_t size = 0;
+  if (api.clGetDeviceInfo(device, what, 0, nullptr, &size) != CL_SUCCESS || size == 0) return {};
+  std::string value(size, '\0');
+  api.clGetDeviceInfo(device, what, size, value.data(), nullptr);
+  value.resize(std::char_traits<char>::length(value.c_str()));
+  return value;
+}
+
+template <class T>
+T number(const Api& api, cl_device_id device, cl_uint what) {
+  T value{};
+  api.clGetDeviceInfo(device, what, sizeof value, &value, nullptr);
+  return value;
+}
+
+DeviceInfo describe(const Api& api, cl_device_id id, const std::string& platform, const std::string& library) {
+  DeviceInfo info;
+  info.platform = platform;
+  info.library = library;
+  info.name = text(api, id, CL_DEVICE_NAME);
+  info.vendor = text(api, id, CL_DEVICE_VENDOR);
+  info.driver_version = text(api, id, CL_DRIVER_VERSION);
+  info.opencl_version = text(api, id, CL_DEVICE_VERSION);
+  info.extensions = text(api, id, CL_DEVICE_EXTENSIONS);
+  const auto type = number<cl_bitfield>(api, id, CL_DEVICE_TYPE);
+  info.type = (type & CL_DEVICE_TYPE_GPU) != 0           ? DeviceType::kGpu
+              : (type & CL_DEVICE_TYPE_ACCELERATOR) != 0 ? DeviceType::kAccelerator
+              : (type & CL_DEVICE_TYPE_CPU) != 0         ? DeviceType::kCpu
+                                                         : DeviceType::kOther;
+  info.compute_units = static_cast<int>(number<cl_uint>(api, id, CL_DEVICE_MAX_COMPUTE_UNITS));
+  info.max_work_group_size = number<std::size_t>(api, id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
+  api.clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof info.max_work_item_sizes,
+                      info.max_work_item_sizes, nullptr);
+  info.local_bytes = static_cast<std::size_t>(number<cl_ulong>(api, id, CL_DEVICE_LOCAL_MEM_SIZE));
+  info.global_bytes = number<cl_ulong>(api, id, CL_DEVICE_GLOBAL_MEM_SIZE);
+  info.max_object_bytes = number<cl_ulong>(api, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+  info.alignment_bytes = std::max<std::size_t>(number<cl_uint>(api, id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8, 64);
+  info.unified_memory = number<cl_bool>(api, id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
+  info.has_half = info.extensions.find("cl_khr_fp16") != std::string::npos;
+  return info;
+}
+
+// Appends the devices of one library; returns the number of platforms it offered.
+int collect(const Api& api, const std::string& library, std::set<std::string>& seen,
+            std::vector<Device>& found) {
+  cl_uint count = 0;
+  if (api.clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS || count == 0) return 0;
+  std::vector<cl_platform_id> platforms(count);
+  if (api.clGetPlatformIDs(count, platforms.data(), nullptr) != CL_SUCCESS) return 0;
+  for (const cl_platform_id platform : platforms) {
+    const std::string name = text(api, platform, CL_PLATFORM_NAME);
+    if (!seen.insert(name + "|" + text(api, platform, CL_PLATFORM_VERSION)).second) continue;
+    cl_uint n = 0;
+    if (api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &n) != CL_SUCCESS || n == 0) continue;
+    std::vector<cl_device_id> ids(n);
+    if (api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, n, ids.data(), nullptr) != CL_SUCCESS) continue;
+    for (const cl_device_id id : ids) {
+      if (number<cl_bool>(api, id, CL_DEVICE_AVAILABLE) == 0) continue;
+      if (number<cl_bool>(api, id, CL_DEVICE_COMPILER_AVAILABLE) == 0) continue;
+      found.push_back({&api, platform, id, describe(api, id, name, library)});
+    }
+  }
+  return static_cast<int>(count);
+}
+
+constexpr const char* kAdvice =
+    "install your GPU vendor's OpenCL driver (with its .icd file in /etc/OpenCL/vendors), or a CPU "
+    "runtime with: pip install 'clgpu_delegate[cpu]'";
+
+void search(Registry& reg) {
+  std::vector<std::string> candidates;
+  if (const char* only = std::getenv("CLGPU_OPENCL_LIBRARY"); only != nullptr && *only != '\0') {
+    candidates.push_back(only);
+    std::string why;
+    if (load(reg, only, why) == nullptr) {
+      throw DeviceError("CLGPU_OPENCL_LIBRARY names an OpenCL library that cannot be loaded (" + why +
+                        "); correct or unset the variable");
+    }
+  } else {
+    candidates.assign(std::begin(kSystemLibraries), std::end(kSystemLibraries));
+    candidates.insert(candidates.end(), reg.added.begin(), reg.added.end());
+  }
+  std::set<std::string> seen;
+  std::set<const Api*> visited;
+  std::vector<Device> found;
+  std::string libraries, failures;
+  int platforms = 0;
+  for (const std::string& path : candidates) {
+    std::string why;
+    const Api* api = load(reg, path, why);
+    if (api == nullptr) {
+      failures += (failures.empty() ? "" : "; ") + why;
+      continue;
+    }
+    if (!visited.insert(api).second) continue;
+    libraries += (libraries.empty() ? "" : ", ") + path;
+    platforms += collect(*api, path, seen, found);
+  }
+  if (libraries.empty()) {
+    throw DeviceError("no OpenCL library was found (" + failures +
+                      "); install the loader (Debian and Ubuntu: ocl-icd-libopencl1) and then " + kAdvice);
+  }
+  if (found.empty()) {
+    throw DeviceError("the OpenCL library " + libraries + " offers " + std::to_string(platforms) +
+                      (platforms == 1 ? " platform" : " platforms") + " and no usable device; " + kAdvice);
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Device& a, const Device& b) { return a.info.type < b.info.type; });
+  reg.devices = std::move(found);
+}
+
+std::string lower(std::string s) {
+  std::transform(s.begin(), s.end(), s.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return s;
+}
+
+}  // namespace
+
+void add_library(const std::string& path) {
+  Registry& reg = registry();
+  const std::lock_guard<std::mutex> lock(reg.mutex);
+  if (std::find(reg.added.begin(), reg.added.end(), path) == reg.added.end()) reg.added.push_back(path);
+}
+
+const std::vector<Device>& devices() {
+  Registry& reg = registry();
+  const std::lock_guard<std::mutex> lock(reg.mutex);
+  if (reg.devices.empty()) search(reg);
+  return reg.devices;
+}
+
+const Device& find_device(const std::string& selector) {
+  const std::vector<Device>& all = devices();
+  if (selector.empty()) return all.front();
+  std::string list;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    list += (i ? "; " : "") + std::to_string(i) + " = " + all[i].info.name + " (" + all[i].info.platform + ")";
+  }
+  if (std::all_of(selector.begin(), selector.end(), [](unsigned char c) { return std::isdigit(c); })) {
+    if (selector.size() < 6 && std::stoul(selector) < all.size()) return all[std::stoul(selector)];
+    throw DeviceError("there is no OpenCL device with index " + selector + "; found: " + list);
+  }
+  const std::string wanted = lower(selector);
+  for (const Device& device : all) {
+    if (lower(device.info.name).find(wanted) != std::string::npos ||
+        lower(device.info.platform).find(wanted) != std::string::npos) {
+      return device;
+    }
+  }
+  throw DeviceError("no OpenCL device has '" + selector + "' in its name; found: " + list);
+}
+
+}  // namespace clgpu::cl

@@ -1,0 +1,77 @@
+#include "ir/graph.hpp"
+
+#include "base/error.hpp"
+
+namespace clgpu::ir {
+namespace {
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+}  // namespace
+
+std::vector<std::vector<int>> readers_of(const Graph& graph) {
+  std::vector<std::vector<int>> readers(graph.tensors.size());
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (const int id : graph.nodes[n].inputs) {
+      if (id >= 0) readers[at(id)].push_back(static_cast<int>(n));
+    }
+  }
+  return readers;
+}
+
+std::vector<int> writers_of(const Graph& graph) {
+  std::vector<int> writers(graph.tensors.size(), -1);
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (const int id : graph.nodes[n].outputs) writers[at(id)] = static_cast<int>(n);
+  }
+  return writers;
+}
+
+std::vector<bool> output_mask(const Graph& graph) {
+  std::vector<bool> mask(graph.tensors.size(), false);
+  for (const int id : graph.outputs) mask[at(id)] = true;
+  return mask;
+}
+
+std::string print(const Graph& graph) {
+  const auto ids = [](const std::vector<int>& list) {
+    std::string text;
+    for (const int id : list) text += (text.empty() ? "" : ", ") + (id < 0 ? std::string("-") : "%" + std::to_string(id));
+    return text;
+  };
+  std::string text = "inputs " + ids(graph.inputs) + "\n";
+  for (const Node& node : graph.nodes) {
+    text += ids(node.outputs) + " = " + node.op + "(" + ids(node.inputs) + ")";
+    if (!node.epilogue.empty()) {
+      text += " activation " + std::to_string(static_cast<int>(node.epilogue.activation));
+    }
+    for (const int id : node.outputs) {
+      const Tensor& t = graph.tensor(id);
+      text += std::string(" ") + name_of(t.storage) + t.shape.str();
+    }
+    text += "\n";
+  }
+  return text + "outputs " + ids(graph.outputs) + "\n";
+}
+
+void verify(const Graph& graph) {
+  const auto fail = [&](const std::string& what) { throw InternalError(what + " in\n" + print(graph)); };
+  std::vector<bool> written(graph.tensors.size(), false);
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) written[i] = graph.tensors[i].is_constant();
+  for (const int id : graph.inputs) written[at(id)] = true;
+  for (const Node& node : graph.nodes) {
+    for (const int id : node.inputs) {
+      if (id < 0) continue;
+      if (at(id) >= graph.tensors.size()) fail(node.op + " reads an unknown tensor");
+      if (!written[at(id)]) fail(node.op + " reads %" + std::to_string(id) + " before it is written");
+    }
+    for (const int id : node.outputs) {
+      if (id < 0 || at(id) >= graph.tensors.size()) fail(node.op + " writes an unknown tensor");
+      if (written[at(id)]) fail("%" + std::to_string(id) + " is written twice");
+      written[at(id)] = true;
+    }
+  }
+  for (const int id : graph.outputs) {
+    if (!written[at(id)]) fail("output %" + std::to_string(id) + " is never written");
+  }
+}
+
+}  // namespace clgpu::ir
