@@ -1,0 +1,218 @@
+#include "delegate/model.hpp"
+
+#include <algorithm>
+
+namespace clgpu::delegate {
+namespace {
+
+constexpr int kMaxRank = 6;
+
+// Why a tensor bars its node from the device, whatever the family; empty when it does not.
+std::string tensor_problem(const tfl::TensorView& tensor, const std::string& what, const ops::Family& family,
+                           const std::string& op) {
+  const auto dtype = tfl::dtype_of(tensor.tflite_type());
+  if (!dtype) return what + " is " + tfl::type_name(tensor.tflite_type()) + ", which has no kernels";
+  if (tensor.is_quantized() && !family.allows_quantized) {
+    return what + " is quantised (" + tfl::type_name(tensor.tflite_type()) + "): " + op + " has no integer kernels yet";
+  }
+  if (tensor.raw().is_variable) return what + " is a variable: its state lives on the CPU";
+  if (tensor.raw().sparsity != nullptr && family.fold == nullptr) return what + " is sparse and not expanded by a DENSIFY";
+  if (tensor.rank() > kMaxRank) return what + " has rank " + std::to_string(tensor.rank()) + "; supported: 0 to 6";
+  if (tensor.raw().allocation_type == kTfLiteMmapRo && tensor.raw().data == nullptr) return what + " is a constant without data";
+  return {};
+}
+
+std::shared_ptr<const ir::Constant> constant_of(const tfl::TensorView& view) {
+  if (!view.has_data() || view.raw().sparsity != nullptr) return nullptr;
+  auto constant = std::make_shared<ir::Constant>();
+  constant->data = view.raw().data;
+  constant->bytes = view.raw().bytes;
+  constant->dtype = view.dtype();
+  return constant;
+}
+
+}  // namespace
+
+Model::Model(TfLiteContext& context, const Options& options) {
+  TfLiteIntArray* plan = nullptr;
+  CLGPU_CHECK(context.GetExecutionPlan(&context, &plan) == kTfLiteOk && plan != nullptr);
+  // The runtime overwrites the array at the next call.
+  const std::vector<int> order(plan->data, plan->data + plan->size);
+  for (const int index : order) {
+    TfLiteNode* node = nullptr;
+    TfLiteRegistration* registration = nullptr;
+    CLGPU_CHECK(context.GetNodeAndRegistration(&context, index, &node, &registration) == kTfLiteOk);
+    const tfl::NodeView view(context, *node, *registration, index);
+    position_[index] = nodes.size();
+    ModelNode entry;
+    entry.index = index;
+    entry.op = view.op();
+    entry.inputs.assign(node->inputs->data, node->inputs->data + node->inputs->size);
+    entry.outputs.assign(node->outputs->data, node->outputs->data + node->outputs->size);
+    for (const auto* ids : {&entry.inputs, &entry.outputs}) {
+      for (const int id : *ids) {
+        if (id < 0 || tensors_.count(id) != 0) continue;
+        const tfl::TensorView t = view.tensor(id);
+        ir::Tensor tensor;
+        tensor.name = t.raw().name != nullptr ? t.raw().name : "";
+        tensor.tflite_id = id;
+        tensor.shape = ir::Shape(t.dims());
+        if (const auto dtype = tfl::dtype_of(t.tflite_type())) {
+          tensor.dtype = tensor.storage = *dtype;
+          tensor.constant = constant_of(t);
+          if (t.has_data()) constants_.insert(id);
+        }
+        tensors_[id] = std::move(tensor);
+      }
+    }
+    import(entry, view, options);
+    for (const int id : entry.inputs) {
+      if (id >= 0) readers_[id].push_back(nodes.size());
+    }
+    for (const int id : entry.outputs) writer_[id] = nodes.size();
+    const bool constant = entry.claimed && !entry.inputs.empty() &&
+                          std::all_of(entry.inputs.begin(), entry.inputs.end(),
+                                      [&](int id) { return id < 0 || is_constant(id); });
+    if (constant) constants_.insert(entry.outputs.begin(), entry.outputs.end());
+    nodes.push_back(std::move(entry));
+  }
+}
+
+void Model::import(ModelNode& node, const tfl::NodeView& view, const Options& options) {
+  node.family = ops::find_family(view.builtin(), view.custom_name());
+  if (view.builtin() == kTfLiteBuiltinDelegate) {
+    node.reason = "another delegate has already claimed it";
+  } else if (node.family == nullptr) {
+    node.reason = view.custom_name() != nullptr ? "custom operation " + node.op + " is unknown"
+                                                : "operation " + node.op + " has no kernels";
+  } else if (options.exclude.count(node.op) != 0 || options.exclude.count(std::to_string(node.index)) != 0) {
+    node.reason = "left on the CPU by the option 'exclude'";
+  }
+  if (!node.reason.empty()) return;
+  for (int i = 0; i < view.input_count() && node.reason.empty(); ++i) {
+    if (view.has_input(i)) node.reason = tensor_problem(view.input(i), "input " + std::to_string(i), *node.family, node.op);
+  }
+  for (int i = 0; i < view.output_count() && node.reason.empty(); ++i) {
+    node.reason = tensor_problem(view.output(i), "output " + std::to_string(i), *node.family, node.op);
+  }
+  if (!node.reason.empty()) return;
+  const OrRefusal<ops::Imported> imported = node.family->import(view);
+  if (!imported) {
+    node.reason = imported.reason();
+    return;
+  }
+  node.imported = *imported;
+  if (node.family->fold != nullptr) node.folded = node.family->fold(view);
+  node.claimed = true;
+  if (options.core_only && !node.family->core) {
+    // What only prepares constants for a core operation still runs at load time on the device.
+    const bool constant = std::all_of(node.inputs.begin(), node.inputs.end(), [&](int id) { return id < 0 || is_constant(id); });
+    if (!constant) {
+      node.claimed = false;
+      node.reason = "not one of the core operations (option ops=core)";
+    }
+  }
+}
+
+void Model::refuse(int index, const std::string& reason) {
+  ModelNode& refused = node(index);
+  refused.claimed = false;
+  refused.reason = reason;
+}
+
+void Model::settle_constants() {
+  // Backwards: a chain of constants hangs on its last reader.
+  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+    if (!node->claimed || node->inputs.empty()) continue;
+    if (!std::all_of(node->outputs.begin(), node->outputs.end(), [&](int id) { return is_constant(id); })) continue;
+    bool any_reader = false, all_claimed = true;
+    for (const int id : node->outputs) {
+      for (const std::size_t reader : readers_[id]) {
+        any_reader = true;
+        all_claimed = all_claimed && nodes[reader].claimed;
+      }
+    }
+    if (any_reader && !all_claimed) {
+      node->claimed = false;
+      node->reason = "computes a constant that a node on the CPU reads";
+    } else {
+      node->reason = "computes a constant: runs once, at load time";
+    }
+  }
+}
+
+std::vector<int> Model::claimed() const {
+  std::vector<int> indices;
+  for (const ModelNode& node : nodes) {
+    if (node.claimed) indices.push_back(node.index);
+  }
+  return indices;
+}
+
+ir::Graph Model::graph(const std::vector<int>& node_indices, const std::vector<int>& outputs) const {
+  // Constants are folded inside each partition, wherever TFLite put the nodes that compute them.
+  std::set<std::size_t> members;
+  std::vector<std::size_t> open;
+  for (const int index : node_indices) open.push_back(position_.at(index));
+  while (!open.empty()) {
+    const std::size_t position = open.back();
+    open.pop_back();
+    if (!members.insert(position).second) continue;
+    for (const int id : nodes[position].inputs) {
+      const auto writer = id >= 0 && is_constant(id) ? writer_.find(id) : writer_.end();
+      if (writer != writer_.end()) open.push_back(writer->second);
+    }
+  }
+
+  ir::Graph graph;
+  std::map<int, int> id_of;  // TFLite id -> graph id
+  const auto intern = [&](int tflite_id) {
+    if (tflite_id < 0) return -1;
+    const auto [entry, inserted] = id_of.try_emplace(tflite_id, static_cast<int>(graph.tensors.size()));
+    if (inserted) graph.tensors.push_back(tensors_.at(tflite_id));
+    return entry->second;
+  };
+  std::set<int> written;
+  for (const std::size_t position : members) {  // a set of positions is in execution order
+    const ModelNode& member = nodes[position];
+    if (member.folded != nullptr) {
+      ir::Tensor& result = graph.tensor(intern(member.outputs[0]));
+      result.constant = member.folded;
+      continue;
+    }
+    ir::Node node;
+    node.kind = member.family;
+    node.op = member.op;
+    node.tflite_index = member.index;
+    node.attrs = member.imported.attrs;
+    node.epilogue = member.imported.epilogue;
+    for (const int id : member.inputs) node.inputs.push_back(intern(id));
+    for (const int id : member.outputs) {
+      node.outputs.push_back(intern(id));
+      written.insert(node.outputs.back());
+    }
+    graph.nodes.push_back(std::move(node));
+  }
+  for (const ir::Node& node : graph.nodes) {
+    for (const int id : node.inputs) {
+      if (id < 0 || graph.tensor(id).is_constant() || written.count(id) != 0) continue;
+      if (std::find(graph.inputs.begin(), graph.inputs.end(), id) == graph.inputs.end()) graph.inputs.push_back(id);
+    }
+  }
+  const std::set<int> own(node_indices.begin(), node_indices.end());
+  for (const int tflite_id : outputs) {
+    if (id_of.count(tflite_id) == 0) continue;
+    if (is_constant(tflite_id)) {
+      // Other partitions fold their own copy; nobody on the CPU reads it (settle_constants).
+      const auto readers = readers_.find(tflite_id);
+      const bool outside = readers != readers_.end() &&
+                           std::any_of(readers->second.begin(), readers->second.end(),
+                                       [&](std::size_t r) { return own.count(nodes[r].index) == 0; });
+      if (outside) continue;
+    }
+    graph.outputs.push_back(id_of.at(tflite_id));
+  }
+  return graph;
+}
+
+}  // namespace clgpu::delegate

@@ -1,0 +1,62 @@
+// The subgraph handed to Prepare, read once: every node imported or refused.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "abi/tflite_abi.hpp"
+#include "delegate/options.hpp"
+#include "ir/graph.hpp"
+#include "ops/family.hpp"
+
+namespace clgpu::delegate {
+
+struct ModelNode {
+  int index = 0;  ///< of the node, as TFLite counts
+  std::string op;
+  std::vector<int> inputs, outputs;  ///< TFLite tensor ids; -1 for an absent optional input
+  const ops::Family* family = nullptr;
+  ops::Imported imported;
+  std::shared_ptr<const ir::Constant> folded;  ///< decoded result of a DENSIFY
+  bool claimed = false;
+  std::string reason;
+};
+
+class Model {
+ public:
+  /// Reads the execution plan of a subgraph; throws InternalError when the runtime refuses to tell.
+  Model(TfLiteContext& context, const Options& options);
+
+  std::vector<ModelNode> nodes;  ///< in execution order
+
+  ModelNode& node(int index) { return nodes[position_.at(index)]; }
+  const ModelNode& node(int index) const { return nodes[position_.at(index)]; }
+
+  /// Leaves a node on the CPU.
+  void refuse(int index, const std::string& reason);
+
+  /// Settles the nodes that only compute constants: they are claimed when all their readers are. The
+  /// device always folds its own copy, so no constant crosses a partition's border.
+  void settle_constants();
+
+  /// Indices of the claimed nodes.
+  std::vector<int> claimed() const;
+
+  /// The graph of a partition before any pass. `outputs` are TFLite's tensor ids.
+  ir::Graph graph(const std::vector<int>& node_indices, const std::vector<int>& outputs) const;
+
+ private:
+  void import(ModelNode& node, const tfl::NodeView& view, const Options& options);
+  bool is_constant(int tensor) const { return constants_.count(tensor) != 0; }
+
+  std::map<int, std::size_t> position_;  // node index -> position in nodes
+  std::map<int, ir::Tensor> tensors_;    // by TFLite id
+  std::map<int, std::size_t> writer_;    // tensor -> position of the node that writes it
+  std::map<int, std::vector<std::size_t>> readers_;
+  std::set<int> constants_;  // tensors that are or derive from constants of the model
+};
+
+}  // namespace clgpu::delegate

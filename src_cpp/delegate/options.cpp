@@ -1,0 +1,115 @@
+#include "delegate/options.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "ops/family.hpp"
+
+namespace clgpu::delegate {
+namespace {
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  std::string part;
+  for (const char c : text + ",") {
+    if (c == ',') {
+      if (!part.empty()) parts.push_back(part);
+      part.clear();
+    } else if (c != ' ') {
+      part += c;
+    }
+  }
+  return parts;
+}
+
+[[noreturn]] void bad_value(const char* key, const std::string& value, const std::string& allowed) {
+  throw OptionError(std::string("option '") + key + "' is '" + value + "'; allowed: " + allowed);
+}
+
+void parse_device(Options& options, const std::string& value) { options.device = value; }
+
+void parse_precision(Options& options, const std::string& value) {
+  if (value == "fp32") {
+    options.precision = passes::Precision::kFp32;
+  } else if (value == "fp16") {
+    options.precision = passes::Precision::kFp16;
+  } else {
+    bad_value("precision", value, "fp32, fp16");
+  }
+}
+
+void parse_ops(Options& options, const std::string& value) {
+  if (value != "all" && value != "core") bad_value("ops", value, "all, core");
+  options.core_only = value == "core";
+}
+
+void parse_engines(Options& options, const std::string& value) {
+  options.engines.clear();
+  for (const std::string& item : split(value)) {
+    const auto equals = item.find('=');
+    const std::string family = item.substr(0, equals);
+    const auto& families = ops::all_families();
+    const bool known = std::any_of(families.begin(), families.end(), [&](const auto* f) { return family == f->name; });
+    if (equals == std::string::npos || equals + 1 == item.size() || !known) {
+      std::string names;
+      for (const auto* f : families) names += (names.empty() ? "" : ", ") + std::string(f->name);
+      bad_value("engines", value, "family=engine, comma-separated, with a family of " + names);
+    }
+    options.engines[family] = item.substr(equals + 1);
+  }
+}
+
+void parse_exclude(Options& options, const std::string& value) {
+  const std::vector<std::string> items = split(value);
+  options.exclude = {items.begin(), items.end()};
+}
+
+void parse_min_nodes(Options& options, const std::string& value) {
+  const bool digits = !value.empty() && value.size() < 7 && value.find_first_not_of("0123456789") == std::string::npos;
+  if (!digits || std::stoi(value) < 1) bad_value("min_nodes", value, "1 to 999999");
+  options.min_nodes = std::stoi(value);
+}
+
+void parse_warm_up(Options& options, const std::string& value) {
+  if (value != "on" && value != "off") bad_value("warm_up", value, "on, off");
+  options.warm_up = value == "on";
+}
+
+}  // namespace
+
+const std::vector<OptionInfo>& option_table() {
+  static const std::vector<OptionInfo> table = {
+      {"device", "", "index, or part of a device's or platform's name",
+       "OpenCL device; empty takes CLGPU_DEVICE, else the first GPU, accelerator or CPU", parse_device},
+      {"precision", "fp32", "fp32, fp16",
+       "storage of float tensors on the device; sums are kept in float either way", parse_precision},
+      {"ops", "all", "all, core", "operations to claim; core is convolution, fully connected, matrix multiply, transpose, add",
+       parse_ops},
+      {"engines", "", "family=engine, comma-separated", "force the kernels of op families", parse_engines},
+      {"exclude", "", "node indexes or operation names, comma-separated", "nodes to leave on the CPU", parse_exclude},
+      {"min_nodes", "1", "1 to 999999", "partitions with fewer nodes stay on the CPU", parse_min_nodes},
+      {"warm_up", "on", "on, off", "run each kernel once at load time, so that the first inference is not slower",
+       parse_warm_up},
+  };
+  return table;
+}
+
+Options parse_options(const std::map<std::string, std::string>& values) {
+  Options options;
+  for (const auto& [key, value] : values) {
+    const auto& table = option_table();
+    const auto info = std::find_if(table.begin(), table.end(), [&](const OptionInfo& o) { return key == o.key; });
+    if (info == table.end()) {
+      std::string keys;
+      for (const OptionInfo& o : table) keys += (keys.empty() ? "" : ", ") + std::string(o.key);
+      throw OptionError("unknown option '" + key + "'; options are: " + keys);
+    }
+    info->parse(options, value);
+  }
+  if (options.device.empty()) {
+    if (const char* device = std::getenv("CLGPU_DEVICE"); device != nullptr) options.device = device;
+  }
+  return options;
+}
+
+}  // namespace clgpu::delegate

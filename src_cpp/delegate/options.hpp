@@ -1,0 +1,39 @@
+// Options of a delegate: one table of key, default, allowed values and help.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "passes/pass.hpp"
+#include "plan/plan.hpp"
+
+namespace clgpu::delegate {
+
+struct Options {
+  std::string device;  ///< index, part of a name, or empty for the best
+  passes::Precision precision = passes::Precision::kFp32;
+  bool core_only = false;            ///< ops="core"
+  plan::Engines engines;             ///< forced candidates
+  std::set<std::string> exclude;     ///< node indexes and operation names left on the CPU
+  int min_nodes = 1;                 ///< smaller partitions stay on the CPU
+  bool warm_up = true;
+};
+
+struct OptionInfo {
+  const char* key;
+  const char* default_value;
+  const char* allowed;
+  const char* help;
+  void (*parse)(Options&, const std::string& value);  ///< throws OptionError
+};
+
+/// All options there are.
+const std::vector<OptionInfo>& option_table();
+
+/// Parses key-value pairs; an empty `device` is taken from the environment variable CLGPU_DEVICE.
+/// Throws OptionError naming the key, the value and what is allowed.
+Options parse_options(const std::map<std::string, std::string>& values);
+
+}  // namespace clgpu::delegate

@@ -1,0 +1,36 @@
+// What became of a model's nodes: the data behind Delegate.explain().
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace clgpu::delegate {
+
+struct NodeReport {
+  int index = 0;
+  std::string op;
+  bool claimed = false;
+  std::string reason;     ///< why it is claimed, or why it stays on the CPU
+  int partition = -1;     ///< index into Report::partitions
+  std::string candidate;  ///< chosen kernel; empty for views, folded and fused nodes
+  std::vector<std::string> candidates;
+  std::vector<std::vector<int>> inputs, outputs;  ///< shapes
+};
+
+struct PartitionReport {
+  std::vector<int> nodes;
+  int launches = 0;       ///< per inference
+  int load_launches = 0;  ///< once, at load time
+  std::int64_t arena_bytes = 0, weights_bytes = 0, naive_bytes = 0;
+  std::int64_t bytes_up = 0, bytes_down = 0;  ///< per inference
+};
+
+struct Report {
+  std::string device, platform, precision;
+  std::vector<NodeReport> nodes;
+  std::vector<PartitionReport> partitions;
+  std::vector<std::string> notes;  ///< kernels that did not build, and the like
+};
+
+}  // namespace clgpu::delegate

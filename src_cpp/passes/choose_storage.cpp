@@ -1,0 +1,55 @@
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "passes/pass.hpp"
+
+namespace clgpu::passes {
+namespace {
+
+// Small constants (biases, scales, epsilons) cost nothing in float and lose meaning in half.
+constexpr std::int64_t kSmallConstant = 1024;
+constexpr float kLargestHalf = 65504.0F;
+
+bool fits_half(const ir::Constant& constant) {
+  const auto* values = static_cast<const float*>(constant.data);
+  for (std::size_t i = 0; i < constant.bytes / sizeof(float); ++i) {
+    if (!(std::fabs(values[i]) <= kLargestHalf)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void choose_storage(ir::Graph& graph, Precision precision) {
+  // A view shares memory with its source, so both must have one storage: decide per root.
+  std::vector<int> root(graph.tensors.size());
+  std::iota(root.begin(), root.end(), 0);
+  for (const ir::Node& node : graph.nodes) {
+    if (node.kind->is_view) {
+      root[static_cast<std::size_t>(node.outputs[0])] = root[static_cast<std::size_t>(node.inputs[0])];
+    }
+  }
+  std::vector<bool> outside(graph.tensors.size(), false);  // uploaded or downloaded as the model's type
+  for (const auto* ids : {&graph.inputs, &graph.outputs}) {
+    for (const int id : *ids) outside[static_cast<std::size_t>(root[static_cast<std::size_t>(id)])] = true;
+  }
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    ir::Tensor& tensor = graph.tensors[i];
+    tensor.storage = tensor.dtype;
+    if (static_cast<std::size_t>(root[i]) != i || outside[i] || tensor.dtype != DType::kF32) continue;
+    if (!tensor.is_constant()) {
+      if (precision == Precision::kFp16) tensor.storage = DType::kF16;
+    } else if (tensor.constant->dtype == DType::kF16) {
+      tensor.storage = DType::kF16;  // a float16-weight model: as precise as it was shipped
+    } else if (precision == Precision::kFp16 && tensor.shape.elements() > kSmallConstant &&
+               fits_half(*tensor.constant)) {
+      tensor.storage = DType::kF16;
+    }
+  }
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    graph.tensors[i].storage = graph.tensors[static_cast<std::size_t>(root[i])].storage;
+  }
+}
+
+}  // namespace clgpu::passes

@@ -1,0 +1,23 @@
+#include "ops/dequantize.hpp"
+#include "ops/family.hpp"
+#include "passes/pass.hpp"
+
+namespace clgpu::passes {
+
+void keep_half_constants(ir::Graph& graph) {
+  std::vector<ir::Node> kept;
+  for (ir::Node& node : graph.nodes) {
+    const bool half_dequantize = ops::is_half_dequantize(node);
+    if (!half_dequantize || !graph.tensor(node.inputs[0]).is_constant()) {
+      kept.push_back(std::move(node));
+      continue;
+    }
+    const ir::Tensor& half = graph.tensor(node.inputs[0]);
+    ir::Tensor& result = graph.tensor(node.outputs[0]);
+    result.constant = half.constant;
+    result.shape = half.shape;
+  }
+  graph.nodes = std::move(kept);
+}
+
+}  // namespace clgpu::passes

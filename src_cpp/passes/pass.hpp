@@ -1,0 +1,36 @@
+// The passes: each takes a graph and leaves an equivalent, better one. Run in the order of
+// pipeline.cpp, before shapes are known to be final; none relies on dimensions.
+#pragma once
+
+#include "ir/graph.hpp"
+
+namespace clgpu::passes {
+
+enum class Precision {
+  kFp32,  ///< float tensors are stored as float
+  kFp16,  ///< float tensors between nodes, and large weights, are stored as half; sums stay in float
+};
+
+/// DEQUANTIZE of a float16 constant disappears: its readers read the half constant as it is.
+void keep_half_constants(ir::Graph& graph);
+
+/// An activation that alone reads a node's result moves into that node's epilogue.
+void fuse_activation(ir::Graph& graph);
+
+/// A zero PAD of height and width that alone feeds a convolution with VALID padding moves into it.
+void fuse_pad(ir::Graph& graph);
+
+/// Nodes whose results nobody reads go; so do tensors' constants that nobody reads.
+void remove_dead(ir::Graph& graph);
+
+/// Sets Tensor::storage. Graph inputs and outputs keep the model's type, and so do views of them.
+void choose_storage(ir::Graph& graph, Precision precision);
+
+/// All of the above, in order.
+void run_pipeline(ir::Graph& graph, Precision precision);
+
+/// Sets the shape of every tensor written by a node from the shapes of the graph's inputs and
+/// constants. Throws ShapeError naming the node. Run again after the inputs' shapes change.
+void infer_shapes(ir::Graph& graph);
+
+}  // namespace clgpu::passes

@@ -1,0 +1,14 @@
+#include "passes/pass.hpp"
+
+namespace clgpu::passes {
+
+void run_pipeline(ir::Graph& graph, Precision precision) {
+  keep_half_constants(graph);
+  fuse_activation(graph);
+  fuse_pad(graph);
+  remove_dead(graph);
+  choose_storage(graph, precision);
+  ir::verify(graph);
+}
+
+}  // namespace clgpu::passes

@@ -1,0 +1,249 @@
+#include "plan/plan.hpp"
+
+#include <algorithm>
+
+#include "ops/family.hpp"
+#include "plan/memory.hpp"
+
+namespace clgpu::plan {
+namespace {
+
+using kernel::Candidate;
+using kernel::Operand;
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// Whether a launch fits the limits that a device states.
+std::string limit_exceeded(const kernel::Launch& launch, const DeviceInfo& device) {
+  const std::size_t items = launch.local[0] * launch.local[1] * launch.local[2];
+  if (items > device.max_work_group_size) {
+    return "needs work-groups of " + std::to_string(items) + " work-items; the device allows " +
+           std::to_string(device.max_work_group_size);
+  }
+  std::size_t local_bytes = 0;
+  for (const kernel::Arg& arg : launch.args) {
+    if (const auto* local = std::get_if<kernel::LocalMemory>(&arg)) local_bytes += local->bytes;
+  }
+  if (local_bytes > device.local_bytes) {
+    return "needs " + std::to_string(local_bytes) + " bytes of local memory; the device has " +
+           std::to_string(device.local_bytes);
+  }
+  return {};
+}
+
+class Planner {
+ public:
+  Planner(const ir::Graph& graph, const DeviceInfo& device, const Engines& engines, const Broken& broken)
+      : graph_(graph), device_(device), engines_(engines), broken_(broken) {}
+
+  Plan make() {
+    bind_tensors();
+    for (const ir::Node& node : graph_.nodes) {
+      if (!node.kind->is_view) add_node(node);
+    }
+    for (const int id : graph_.inputs) plan_.uploads.push_back(transfer(id));
+    for (const int id : graph_.outputs) plan_.downloads.push_back(transfer(id));
+    place_static();
+    place_arena();
+    return std::move(plan_);
+  }
+
+ private:
+  // One buffer per tensor; a view has the buffer of its source.
+  void bind_tensors() {
+    buffer_of_.assign(graph_.tensors.size(), -1);
+    const auto bind = [&](int id) {
+      if (id < 0 || buffer_of_[at(id)] >= 0) return;
+      const ir::Tensor& tensor = graph_.tensor(id);
+      Buffer buffer;
+      buffer.name = tensor.name;
+      buffer.bytes = tensor.storage_bytes();
+      buffer.storage = tensor.storage;
+      buffer.upload = tensor.constant;
+      buffer_of_[at(id)] = add_buffer(std::move(buffer), tensor.is_constant());
+    };
+    for (const int id : graph_.inputs) bind(id);
+    for (const ir::Node& node : graph_.nodes) {
+      for (const int id : node.inputs) bind(id);
+      if (node.kind->is_view) {
+        buffer_of_[at(node.outputs[0])] = buffer_of_[at(node.inputs[0])];
+      } else {
+        for (const int id : node.outputs) bind(id);
+      }
+    }
+    for (const int id : graph_.outputs) bind(id);  // a constant that is a graph output
+  }
+
+  int add_buffer(Buffer buffer, bool is_static) {
+    if (static_cast<std::uint64_t>(buffer.bytes) > device_.max_object_bytes) {
+      throw DeviceError("tensor '" + buffer.name + "' needs " + std::to_string(buffer.bytes) +
+                        " bytes; the largest object of " + device_.name + " is " +
+                        std::to_string(device_.max_object_bytes));
+    }
+    plan_.buffers.push_back(std::move(buffer));
+    static_.push_back(is_static);
+    return static_cast<int>(plan_.buffers.size()) - 1;
+  }
+
+  Candidate choose(const ir::Node& node) {
+    const ops::Family& family = ops::family_of(node);
+    std::vector<Candidate> candidates = family.candidates(ops::NodeContext(graph_, node), device_);
+    Choice choice{node.tflite_index, "", {}};
+    for (const Candidate& candidate : candidates) choice.candidates.push_back(candidate.name);
+    const auto forced = engines_.find(family.name);
+    std::string why;
+    for (Candidate& candidate : candidates) {
+      if (forced != engines_.end() && forced->second != candidate.name) continue;
+      std::string problem;
+      if (const auto found = broken_.find({family.name, candidate.name}); found != broken_.end()) {
+        problem = found->second;
+      }
+      for (const kernel::Launch& launch : candidate.launches) {
+        if (problem.empty()) problem = limit_exceeded(launch, device_);
+      }
+      if (problem.empty()) {
+        choice.candidate = candidate.name;
+        plan_.choices.push_back(std::move(choice));
+        return std::move(candidate);
+      }
+      why += (why.empty() ? "" : "; ") + candidate.name + ": " + problem;
+    }
+    if (forced != engines_.end()) {
+      std::string names;
+      for (const std::string& name : choice.candidates) names += (names.empty() ? "" : ", ") + name;
+      throw OptionError("engine '" + forced->second + "' cannot compute " + node.op + " (node " +
+                        std::to_string(node.tflite_index) + "): " +
+                        (why.empty() ? "engines for this layer are " + names : why));
+    }
+    throw NoCandidate(node.tflite_index, family.name, "no kernel of " + std::string(family.name) +
+                                                          " works on " + device_.name + ": " + why);
+  }
+
+  void add_node(const ir::Node& node) {
+    const Candidate candidate = choose(node);
+    std::vector<int> scratch;
+    for (const kernel::Scratch& s : candidate.scratch) {
+      Buffer buffer;
+      buffer.name = node.op + " scratch";
+      buffer.bytes = s.bytes;
+      scratch.push_back(add_buffer(std::move(buffer), false));
+    }
+    std::vector<Step> steps;
+    for (const kernel::Launch& launch : candidate.launches) {
+      Step step{node.tflite_index, node.op, node.kind->name, candidate.name, launch, {}};
+      for (const kernel::Arg& arg : launch.args) {
+        const auto* operand = std::get_if<Operand>(&arg);
+        if (operand == nullptr) continue;
+        switch (operand->kind) {
+          case Operand::Kind::kInput: step.buffers.push_back(buffer_of_[at(node.inputs.at(at(operand->index)))]); break;
+          case Operand::Kind::kOutput: step.buffers.push_back(buffer_of_[at(node.outputs.at(at(operand->index)))]); break;
+          case Operand::Kind::kScratch: step.buffers.push_back(scratch.at(at(operand->index))); break;
+        }
+      }
+      steps.push_back(std::move(step));
+    }
+    separate(steps);
+  }
+
+  // Calls visit(buffer, operand) for the operands of a step.
+  template <class F>
+  static void for_operands(const Step& step, F visit) {
+    std::size_t next = 0;
+    for (const kernel::Arg& arg : step.launch.args) {
+      if (const auto* operand = std::get_if<Operand>(&arg)) visit(step.buffers[next++], *operand);
+    }
+  }
+
+  // A launch runs once when all it reads is static and all it writes is written by such launches only.
+  void separate(std::vector<Step>& steps) {
+    std::set<int> written;
+    for (const Step& step : steps) {
+      for_operands(step, [&](int buffer, const Operand& o) {
+        if (o.writes) written.insert(buffer);
+      });
+    }
+    for (const int buffer : written) static_[at(buffer)] = true;
+    std::vector<bool> once(steps.size(), true);
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (!once[i]) continue;
+        for_operands(steps[i], [&](int buffer, const Operand&) { once[i] = once[i] && static_[at(buffer)]; });
+        if (once[i]) continue;
+        changed = true;
+        for_operands(steps[i], [&](int buffer, const Operand& o) {
+          if (o.writes) static_[at(buffer)] = false;
+        });
+      }
+    }
+    for (std::size_t i = 0; i < steps.size(); ++i) (once[i] ? plan_.load : plan_.run).push_back(std::move(steps[i]));
+  }
+
+  Transfer transfer(int id) const { return {id, buffer_of_[at(id)], graph_.tensor(id).storage_bytes()}; }
+
+  // Constants and results of load-time launches stay when an inference needs them.
+  void place_static() {
+    std::vector<bool> needed(plan_.buffers.size(), false);
+    for (const Step& step : plan_.run) {
+      for (const int buffer : step.buffers) needed[at(buffer)] = true;
+    }
+    for (const Transfer& t : plan_.downloads) needed[at(t.buffer)] = true;
+    for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
+      if (!static_[i]) continue;
+      plan_.buffers[i].place = needed[i] ? Buffer::Place::kWeights : Buffer::Place::kLoad;
+      if (needed[i]) plan_.weights_bytes += plan_.buffers[i].bytes;
+    }
+  }
+
+  void place_arena() {
+    const int end = static_cast<int>(plan_.run.size());
+    std::vector<Block> lifetimes(plan_.buffers.size(), Block{0, end, -1});
+    const auto touch = [&](int buffer, int step) {
+      Block& block = lifetimes[at(buffer)];
+      block.first = std::min(block.first, step);
+      block.last = std::max(block.last, step);
+    };
+    for (int step = 0; step < end; ++step) {
+      for (const int buffer : plan_.run[at(step)].buffers) touch(buffer, step);
+    }
+    for (const Transfer& t : plan_.uploads) touch(t.buffer, -1);
+    for (const Transfer& t : plan_.downloads) touch(t.buffer, end);
+
+    std::vector<std::size_t> members;
+    std::vector<Block> blocks;
+    for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
+      if (static_[i]) continue;
+      if (lifetimes[i].last < lifetimes[i].first) {
+        plan_.buffers[i].place = Buffer::Place::kNowhere;
+        continue;
+      }
+      members.push_back(i);
+      blocks.push_back({plan_.buffers[i].bytes, lifetimes[i].first, lifetimes[i].last});
+      plan_.naive_bytes += plan_.buffers[i].bytes;
+    }
+    const Layout layout = lay_out(blocks, static_cast<std::int64_t>(device_.alignment_bytes),
+                                  static_cast<std::int64_t>(device_.max_object_bytes));
+    for (std::size_t k = 0; k < members.size(); ++k) {
+      plan_.buffers[members[k]].page = layout.slots[k].page;
+      plan_.buffers[members[k]].offset = layout.slots[k].offset;
+    }
+    plan_.pages = layout.pages;
+    for (const std::int64_t bytes : layout.pages) plan_.arena_bytes += bytes;
+  }
+
+  const ir::Graph& graph_;
+  const DeviceInfo& device_;
+  const Engines& engines_;
+  const Broken& broken_;
+  Plan plan_;
+  std::vector<int> buffer_of_;  // tensor -> buffer
+  std::vector<bool> static_;    // buffer -> its contents never change after loading
+};
+
+}  // namespace
+
+Plan make_plan(const ir::Graph& graph, const DeviceInfo& device, const Engines& engines, const Broken& broken) {
+  return Planner(graph, device, engines, broken).make();
+}
+
+}  // namespace clgpu::plan

@@ -1,0 +1,91 @@
+// The plan of one partition: every launch, every buffer, every transfer, as plain data. It is made
+// without touching a device and can be printed.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/device_info.hpp"
+#include "base/error.hpp"
+#include "ir/graph.hpp"
+#include "kernel/launch.hpp"
+
+namespace clgpu::plan {
+
+struct Buffer {
+  enum class Place {
+    kArena,    ///< in the arena, shared by lifetime
+    kWeights,  ///< kept on the device between runs
+    kLoad,     ///< needed at load time only, then freed
+    kNowhere,  ///< not needed at all
+  };
+  std::string name;
+  Place place = Place::kArena;
+  std::int64_t bytes = 0;
+  int page = 0;              ///< arena only
+  std::int64_t offset = 0;   ///< arena only
+  std::shared_ptr<const ir::Constant> upload;  ///< written at load time; null when a launch writes it
+  DType storage = DType::kF32;
+};
+
+/// One launch with its buffers bound.
+struct Step {
+  int node = -1;  ///< index of the node in the model
+  std::string op, family, candidate;
+  kernel::Launch launch;
+  std::vector<int> buffers;  ///< one per Operand argument of the launch, in order
+};
+
+struct Transfer {
+  int tensor;  ///< index in the graph's tensors
+  int buffer;
+  std::int64_t bytes;
+};
+
+/// How a node is computed, and how else it could be.
+struct Choice {
+  int node;  ///< index of the node in the model
+  std::string candidate;
+  std::vector<std::string> candidates;
+};
+
+struct Plan {
+  std::vector<Buffer> buffers;
+  std::vector<Step> load;  ///< launches that depend on constants only: run once
+  std::vector<Step> run;   ///< launches of every inference
+  std::vector<Transfer> uploads, downloads;
+  std::vector<Choice> choices;
+  std::vector<std::int64_t> pages;  ///< bytes of the arena's buffers
+  std::int64_t arena_bytes = 0;     ///< sum of pages
+  std::int64_t weights_bytes = 0;   ///< kept between runs
+  std::int64_t naive_bytes = 0;     ///< arena if no memory were shared
+};
+
+/// family -> candidate forced by the user.
+using Engines = std::map<std::string, std::string>;
+
+/// (family, candidate) -> why it does not work on this device.
+using Broken = std::map<std::pair<std::string, std::string>, std::string>;
+
+/// No candidate of a node's family works on this device.
+class NoCandidate : public Error {
+ public:
+  NoCandidate(int node, std::string family, const std::string& why)
+      : Error(why), node_(node), family_(std::move(family)) {}
+  int node() const { return node_; }
+  const std::string& family() const { return family_; }
+
+ private:
+  int node_;
+  std::string family_;
+};
+
+/// Plans a graph whose shapes are inferred. Throws NoCandidate, and OptionError for an engine that
+/// does not exist for a layer.
+Plan make_plan(const ir::Graph& graph, const DeviceInfo& device, const Engines& engines, const Broken& broken);
+
+}  // namespace clgpu::plan

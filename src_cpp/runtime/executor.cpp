@@ -1,0 +1,216 @@
+#include "runtime/executor.hpp"
+
+#include <set>
+#include <tuple>
+
+#include "base/half.hpp"
+#include "kernel/sources.hpp"
+
+namespace clgpu::runtime {
+namespace {
+
+using plan::Buffer;
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// "-DSRC_T=float -DWG=64 ...": part of a program's identity.
+std::string build_options(const kernel::Launch& launch) {
+  std::string options = "-cl-std=CL1.2";
+  for (const auto& [name, value] : launch.macros) {
+    options += " -D";
+    options += name;
+    options += '=';
+    options += value;
+  }
+  if (!launch.build_flags.empty()) options += " " + launch.build_flags;
+  return options;
+}
+
+std::string describe(const plan::Step& step) {
+  const auto triple = [](const std::array<std::size_t, 3>& v) {
+    return "(" + std::to_string(v[0]) + "," + std::to_string(v[1]) + "," + std::to_string(v[2]) + ")";
+  };
+  return step.launch.file + ":" + step.launch.entry + " global=" + triple(step.launch.global) +
+         " local=" + triple(step.launch.local) + " for " + step.op + " (node " + std::to_string(step.node) + ")";
+}
+
+// The bytes of a constant in the type it is stored as.
+std::vector<std::uint8_t> converted(const ir::Constant& constant, DType storage) {
+  const auto convert = [&](auto from, auto to, auto f) {
+    using From = decltype(from);
+    using To = decltype(to);
+    const std::size_t n = constant.bytes / sizeof(From);
+    std::vector<std::uint8_t> bytes(n * sizeof(To));
+    for (std::size_t i = 0; i < n; ++i) {
+      From x;
+      std::memcpy(&x, static_cast<const char*>(constant.data) + i * sizeof x, sizeof x);
+      const To y = f(x);
+      std::memcpy(bytes.data() + i * sizeof y, &y, sizeof y);
+    }
+    return bytes;
+  };
+  if (constant.dtype == DType::kF32 && storage == DType::kF16) return convert(float{}, std::uint16_t{}, float_to_half);
+  CLGPU_CHECK(constant.dtype == DType::kF16 && storage == DType::kF32);
+  return convert(std::uint16_t{}, float{}, half_to_float);
+}
+
+}  // namespace
+
+Executor::Executor(std::shared_ptr<cl::Context> context, plan::Plan plan, bool warm_up)
+    : context_(std::move(context)), plan_(std::move(plan)), queue_(context_->create_queue()) {
+  buffers_.resize(plan_.buffers.size());
+  allocate();
+  upload_constants();
+  run_load_steps();
+  launches_.reserve(plan_.run.size());
+  for (const plan::Step& step : plan_.run) launches_.push_back(bind(step));
+  if (warm_up) warm_up_kernels();
+}
+
+Executor::~Executor() {
+  // Buffers must outlive what the queue still does with them.
+  if (queue_) context_->api().clFinish(queue_.get());
+}
+
+void Executor::allocate() {
+  for (const std::int64_t bytes : plan_.pages) {
+    pages_.push_back(context_->create_buffer(static_cast<std::size_t>(bytes), "the arena"));
+  }
+  for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
+    const Buffer& buffer = plan_.buffers[i];
+    const auto bytes = static_cast<std::size_t>(buffer.bytes);
+    if (buffer.place == Buffer::Place::kNowhere) continue;
+    if (buffer.place == Buffer::Place::kArena) {
+      buffers_[i] = context_->create_sub_buffer(pages_[at(buffer.page)].get(), static_cast<std::size_t>(buffer.offset), bytes);
+    } else {
+      buffers_[i] = context_->create_buffer(bytes, "'" + buffer.name + "'");
+    }
+  }
+}
+
+void Executor::write(int buffer, const void* data, std::size_t bytes, bool blocking) {
+  cl::check(context_->api().clEnqueueWriteBuffer(queue_.get(), buffers_[at(buffer)].get(), blocking ? cl::CL_TRUE : cl::CL_FALSE,
+                                                 0, bytes, data, 0, nullptr, nullptr),
+            "clEnqueueWriteBuffer", plan_.buffers[at(buffer)].name);
+  cl::counters().bytes_up += bytes;
+}
+
+void Executor::upload_constants() {
+  for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
+    Buffer& buffer = plan_.buffers[i];
+    if (buffer.upload == nullptr || !buffers_[i]) continue;
+    if (buffer.upload->dtype == buffer.storage) {
+      CLGPU_CHECK(buffer.upload->bytes >= static_cast<std::size_t>(buffer.bytes));
+      write(static_cast<int>(i), buffer.upload->data, static_cast<std::size_t>(buffer.bytes), true);
+    } else {
+      const std::vector<std::uint8_t> bytes = converted(*buffer.upload, buffer.storage);
+      CLGPU_CHECK(bytes.size() >= static_cast<std::size_t>(buffer.bytes));
+      write(static_cast<int>(i), bytes.data(), static_cast<std::size_t>(buffer.bytes), true);
+    }
+    buffer.upload = nullptr;  // a decoded constant (DENSIFY) is freed on the host
+  }
+}
+
+Executor::BoundLaunch Executor::bind(const plan::Step& step) {
+  const cl::Api& api = context_->api();
+  const kernel::Launch& launch = step.launch;
+  try {
+    BoundLaunch bound{context_->create_kernel(launch.file, kernel::assemble(launch.file), launch.entry, build_options(launch)), &step};
+    const std::size_t items = launch.local[0] * launch.local[1] * launch.local[2];
+    if (const std::size_t limit = context_->max_work_group_size(bound.kernel); items > limit) {
+      throw Error("work-groups of " + std::to_string(items) + " work-items; this kernel allows " + std::to_string(limit));
+    }
+    std::size_t next_buffer = 0;
+    for (std::size_t i = 0; i < launch.args.size(); ++i) {
+      const auto set = [&](std::size_t size, const void* value) {
+        cl::check(api.clSetKernelArg(bound.kernel.get(), static_cast<cl::cl_uint>(i), size, value),
+                  "clSetKernelArg", "argument " + std::to_string(i) + " of " + launch.entry);
+      };
+      const kernel::Arg& arg = launch.args[i];
+      if (std::holds_alternative<kernel::Operand>(arg)) {
+        const cl::cl_mem buffer = buffers_[at(step.buffers[next_buffer++])].get();
+        set(sizeof buffer, &buffer);
+      } else if (const auto* number = std::get_if<std::int32_t>(&arg)) {
+        set(sizeof *number, number);
+      } else if (const auto* real = std::get_if<float>(&arg)) {
+        set(sizeof *real, real);
+      } else {
+        set(std::get<kernel::LocalMemory>(arg).bytes, nullptr);
+      }
+    }
+    return bound;
+  } catch (const InternalError&) {
+    throw;
+  } catch (const Error& error) {
+    throw CandidateFailure(step.family, step.candidate, error.what());
+  }
+}
+
+void Executor::launch(const BoundLaunch& bound) {
+  const kernel::Launch& launch = bound.step->launch;
+  const cl::cl_int code = context_->api().clEnqueueNDRangeKernel(
+      queue_.get(), bound.kernel.get(), 3, nullptr, launch.global.data(), launch.local.data(), 0, nullptr, nullptr);
+  if (code != cl::CL_SUCCESS) throw cl::OpenCLError("clEnqueueNDRangeKernel", code, describe(*bound.step));
+  ++cl::counters().launches;
+}
+
+void Executor::finish(const char* where) { cl::check(context_->api().clFinish(queue_.get()), "clFinish", where); }
+
+void Executor::run_load_steps() {
+  for (const plan::Step& step : plan_.load) {
+    const BoundLaunch bound = bind(step);
+    try {
+      launch(bound);
+      finish("load");
+    } catch (const cl::OpenCLError& error) {
+      throw CandidateFailure(step.family, step.candidate, error.what());
+    }
+  }
+  for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
+    if (plan_.buffers[i].place == Buffer::Place::kLoad) buffers_[i] = {};
+  }
+}
+
+void Executor::warm_up_kernels() {
+  std::set<std::tuple<std::string, std::string, std::array<std::size_t, 3>>> seen;
+  for (const BoundLaunch& bound : launches_) {
+    const kernel::Launch& l = bound.step->launch;
+    if (!seen.emplace(l.file + ":" + l.entry, build_options(l), l.local).second) continue;
+    try {
+      launch(bound);
+      finish("warm-up");
+    } catch (const cl::OpenCLError& error) {
+      throw CandidateFailure(bound.step->family, bound.step->candidate, error.what());
+    }
+  }
+}
+
+void Executor::run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
+  try {
+    enqueue(inputs, outputs);
+  } catch (const cl::OpenCLError&) {
+    // What was enqueued still reads and writes the caller's memory.
+    context_->api().clFinish(queue_.get());
+    throw;
+  }
+}
+
+void Executor::enqueue(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
+  for (std::size_t i = 0; i < plan_.uploads.size(); ++i) {
+    const plan::Transfer& t = plan_.uploads[i];
+    write(t.buffer, inputs[i], static_cast<std::size_t>(t.bytes), false);
+  }
+  for (const BoundLaunch& bound : launches_) launch(bound);
+  for (std::size_t i = 0; i < plan_.downloads.size(); ++i) {
+    const plan::Transfer& t = plan_.downloads[i];
+    // The queue is in order: one blocking read at the end waits for all.
+    const bool last = i + 1 == plan_.downloads.size();
+    cl::check(context_->api().clEnqueueReadBuffer(queue_.get(), buffers_[at(t.buffer)].get(), last ? cl::CL_TRUE : cl::CL_FALSE,
+                                                  0, static_cast<std::size_t>(t.bytes), outputs[i], 0, nullptr, nullptr),
+              "clEnqueueReadBuffer", plan_.buffers[at(t.buffer)].name);
+    cl::counters().bytes_down += static_cast<std::uint64_t>(t.bytes);
+  }
+  if (plan_.downloads.empty()) finish("run");
+}
+
+}  // namespace clgpu::runtime

@@ -1,0 +1,65 @@
+// Runs a plan on a device. Everything is created in the constructor; run() only enqueues.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cl/context.hpp"
+#include "plan/plan.hpp"
+
+namespace clgpu::runtime {
+
+/// A candidate cannot be built or launched on this device; the caller plans again without it.
+class CandidateFailure : public Error {
+ public:
+  CandidateFailure(std::string family, std::string candidate, const std::string& why)
+      : Error(why), family_(std::move(family)), candidate_(std::move(candidate)) {}
+  const std::string& family() const { return family_; }
+  const std::string& candidate() const { return candidate_; }
+
+ private:
+  std::string family_, candidate_;
+};
+
+class Executor {
+ public:
+  /// Builds programs, allocates buffers, uploads constants, runs the load-time launches. With
+  /// `warm_up`, each distinct kernel runs once, so that a driver's late compilation and its failures
+  /// happen here. Throws CandidateFailure and cl::OpenCLError (out of memory).
+  Executor(std::shared_ptr<cl::Context> context, plan::Plan plan, bool warm_up);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  const plan::Plan& plan() const { return plan_; }
+
+  /// One inference: `inputs[i]` holds the bytes of plan().uploads[i], `outputs[i]` receives those of
+  /// plan().downloads[i]. Returns when the outputs are written. Not reentrant.
+  void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
+
+ private:
+  struct BoundLaunch {
+    cl::KernelHandle kernel;
+    const plan::Step* step;
+  };
+
+  void allocate();
+  void upload_constants();
+  BoundLaunch bind(const plan::Step& step);
+  void launch(const BoundLaunch& bound);
+  void run_load_steps();
+  void warm_up_kernels();
+  void enqueue(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
+  void write(int buffer, const void* data, std::size_t bytes, bool blocking);
+  void finish(const char* where);
+
+  std::shared_ptr<cl::Context> context_;
+  plan::Plan plan_;
+  cl::QueueHandle queue_;
+  std::vector<cl::MemHandle> pages_;
+  std::vector<cl::MemHandle> buffers_;  // one per plan buffer; empty where there is none
+  std::vector<BoundLaunch> launches_;   // one per plan_.run step
+};
+
+}  // namespace clgpu::runtime
