@@ -1,0 +1,99 @@
+"""Fixtures: every test that names ``device`` runs on each OpenCL device of this machine."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from typing import TYPE_CHECKING
+
+import hypothesis
+import numpy as np
+import pytest
+
+from tests.runtimes import available_runtimes
+
+if TYPE_CHECKING:
+    import clgpu_delegate
+
+hypothesis.settings.register_profile(
+    "clgpu",
+    deadline=None,  # the first example compiles kernels
+    derandomize=True,
+    database=None,
+    suppress_health_check=[
+        hypothesis.HealthCheck.function_scoped_fixture,
+        hypothesis.HealthCheck.too_slow,
+        hypothesis.HealthCheck.filter_too_much,
+    ],
+)
+hypothesis.settings.load_profile("clgpu")
+
+_SHORT_NAMES = {"portable computing": "pocl", "intel": "intel", "oclgrind": "oclgrind"}
+
+
+def _short_name(device: clgpu_delegate.Device) -> str:
+    for part, name in _SHORT_NAMES.items():
+        if part in device.platform.lower():
+            return name
+    return device.name.lower().replace(" ", "_")
+
+
+def _devices() -> dict[str, str]:
+    """Index of every device by a short name; empty when there is none."""
+    import clgpu_delegate  # noqa: PLC0415  # tests of the tools below run without the extension
+
+    try:
+        found = clgpu_delegate.devices()
+    except clgpu_delegate.DeviceError:
+        return {}
+    names: dict[str, str] = {}
+    for device in found:
+        name = _short_name(device)
+        names[name if name not in names else f"{name}{device.index}"] = str(device.index)
+    return names
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "device" in metafunc.fixturenames:
+        # Without a device the tests fail in `device` below rather than vanish.
+        names: dict[str, str | None] = {**_devices()} or {"none": None}
+        metafunc.parametrize("device", names.values(), ids=names, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def device(request: pytest.FixtureRequest) -> str:
+    """Index of an OpenCL device, as an option of `clgpu_delegate.load`."""
+    if request.param is None:
+        import clgpu_delegate  # noqa: PLC0415
+
+        clgpu_delegate.devices()  # raises: no device
+    return str(request.param)
+
+
+@pytest.fixture(scope="session", params=["fp32", "fp16"])
+def precision(request: pytest.FixtureRequest) -> str:
+    """Each precision of the delegate."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session", params=available_runtimes())
+def runtime(request: pytest.FixtureRequest) -> str:
+    """Each TensorFlow Lite runtime that is installed."""
+    return str(request.param)
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """Random numbers, the same in every run of the same test."""
+    return np.random.default_rng(zlib.crc32(request.node.name.encode()))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out hypothesis tests where devices are interpreted: their shapes are not small."""
+    if not os.environ.get("CLGPU_TEST_SMALL"):
+        return
+    drawn = [
+        item for item in items if getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    ]
+    config.hook.pytest_deselected(items=drawn)
+    items[:] = [item for item in items if item not in drawn]

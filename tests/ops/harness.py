@@ -1,0 +1,171 @@
+"""Runs a small model through the delegate in every way it can, and compares.
+
+`check` is the whole of it: each kernel candidate of each node is run, not only the one chosen.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clgpu_delegate
+from clgpu_delegate import _core
+from tests.runtimes import (
+    ENVIRONMENT_VARIABLE,
+    available_runtimes,
+    make_interpreter,
+    run_interpreter,
+    run_reference,
+)
+from tests.tolerance import assert_close
+
+# Under an interpreter of OpenCL devices (Oclgrind), some thousand times slower, only small cases.
+SMALL = bool(os.environ.get("CLGPU_TEST_SMALL"))
+_SMALL_WORK = 200_000  # multiply-adds, or elements touched
+
+EXAMPLES = 5  # of each hypothesis test; a new combination of macros costs a compilation
+
+Array = Any
+
+
+def op_runtime() -> str:
+    """The runtime that op tests use: one is enough there, and the newer one knows more ops."""
+    installed = available_runtimes()
+    if not installed:
+        pytest.skip("no TensorFlow Lite runtime is installed")
+    named = os.environ.get(ENVIRONMENT_VARIABLE)
+    return named or ("ai_edge_litert" if "ai_edge_litert" in installed else installed[0])
+
+
+def half_exact(array: Array) -> Array:
+    """Round to numbers that half storage holds exactly, keeping the type.
+
+    Inputs of functions with steps (floor, comparisons, arg max) must be such numbers, else fp16
+    rightly takes the other side of a step than a reference that saw the unrounded input.
+    """
+    return np.asarray(array).astype(np.float16).astype(np.asarray(array).dtype)
+
+
+def check(
+    model: bytes,
+    inputs: Sequence[Array],
+    expected: Sequence[Array] | None,
+    *,
+    device: str,
+    precision: str,
+    accumulation: int = 1,
+    reference: bool = True,
+    resize: Mapping[int, Sequence[int]] | None = None,
+    runtime: str | None = None,
+    **options: Any,
+) -> None:
+    """Run a model through the delegate, once per kernel candidate, and check each result.
+
+    Parameters
+    ----------
+    model
+        Bytes of a .tflite file of which the delegate should claim every node.
+    inputs
+        One array per model input. In fp16 float inputs are rounded to half first.
+    expected
+        One array per model output, float64 for real numbers, or None to rely on the runtime.
+    device, precision
+        The fixtures.
+    accumulation
+        Number of terms of the sums that make up one element; sets the tolerance.
+    reference
+        False where the runtime has no reference kernel to compare with (custom ops).
+    resize
+        New input shapes by position, given to ``resize_tensor_input`` after loading.
+    runtime
+        Name of the TensorFlow Lite runtime; the one of `op_runtime` if None.
+    **options
+        Further options of `clgpu_delegate.load`.
+    """
+    runtime = runtime or op_runtime()
+    options = {"warm_up": False, **options}  # each kernel runs once only
+    if precision == "fp16":
+        inputs = [half_exact(x) if np.asarray(x).dtype == np.float32 else x for x in inputs]
+    wanted: list[tuple[str, Sequence[Array]]] = []
+    if expected is not None:
+        wanted.append(("the numpy reference", expected))
+    if reference:
+        wanted.append(
+            ("the runtime's kernels", run_reference(model, inputs, runtime, resize=resize))
+        )
+    if SMALL:
+        _skip_if_large(model, inputs, wanted, accumulation)
+
+    def run(engines: dict[str, str]) -> clgpu_delegate.Explanation:
+        delegate = clgpu_delegate.load(
+            device=device, precision=precision, engines=engines, **options
+        )
+        interpreter = make_interpreter(runtime, model, [delegate])
+        got = run_interpreter(interpreter, inputs, resize)
+        explanation = delegate.explain()
+        way = "".join(f" with {family}={name}" for family, name in engines.items())
+        left = [f"{n.index} {n.op}: {n.reason}" for n in explanation.nodes if not n.claimed]
+        assert not left, f"left on the CPU{way}: {'; '.join(left)}"
+        for source, arrays in wanted:
+            assert len(got) == len(arrays), f"{len(got)} outputs, {source} has {len(arrays)}"
+            for i, (result, want) in enumerate(zip(got, arrays)):
+                what = f"output {i}{way}, against {source},"
+                assert_close(result, want, precision, accumulation, what)
+        return explanation
+
+    chosen = run({})
+    for family, name in _alternatives(chosen):
+        taken = {n.candidate for n in run({family: name}).nodes}
+        assert name in taken, f"{family}={name} was asked for, the plan has {taken}"
+
+
+def check_refused(model: bytes, reason: str, **options: Any) -> None:
+    """Check that the delegate claims nothing of a model and says why, in words.
+
+    Parameters
+    ----------
+    model
+        Bytes of a .tflite file.
+    reason
+        Part of the reason of at least one node.
+    **options
+        Options of `clgpu_delegate.load`.
+    """
+    delegate = clgpu_delegate.load(**options)
+    # Kept until the end: the explanation is of the last graph the delegate has seen.
+    interpreter = make_interpreter(op_runtime(), model, [delegate])
+    explanation = delegate.explain()
+    claimed = [f"{n.index} {n.op}" for n in explanation.nodes if n.claimed]
+    reasons = [n.reason for n in explanation.nodes]
+    del interpreter
+    assert not claimed, f"claimed {claimed}, expected a refusal: {reason}"
+    assert any(reason in text for text in reasons), f"{reason!r} is in none of {reasons}"
+
+
+def _alternatives(explanation: clgpu_delegate.Explanation) -> list[tuple[str, str]]:
+    """The (family, candidate) pairs that a plan offered and did not choose."""
+    family_of = {op: family["name"] for family in _core.families() for op in family["ops"]}
+    offered: dict[tuple[str, str], None] = {}
+    taken = set()
+    for node in explanation.nodes:
+        family = family_of[node.op]
+        taken.add((family, node.candidate))
+        offered.update({(family, name): None for name in node.candidates})
+    return [pair for pair in offered if pair not in taken]
+
+
+def _skip_if_large(
+    model: bytes,
+    inputs: Sequence[Array],
+    wanted: Sequence[tuple[str, Sequence[Array]]],
+    accumulation: int,
+) -> None:
+    sizes = [np.asarray(x).size for x in inputs]
+    outputs = [np.asarray(x).size for x in wanted[0][1]] if wanted else []
+    work = len(model) // 4 + sum(sizes) + accumulation * sum(outputs)
+    if work > _SMALL_WORK:
+        pytest.skip(f"too large for an interpreted device: {work} elements")
