@@ -243,16 +243,16 @@ class ModelMaker:
         self._outputs.extend(tensors)
 
     def shape(self, tensor: int) -> Shape:
-        """Shape of a tensor, with -1 for extents that are dynamic."""
+        """Return the shape of a tensor, with -1 for extents that are dynamic."""
         record = self._tensors[tensor]
         return record.shape_signature or record.shape
 
     def dtype(self, tensor: int) -> DType:
-        """Element type of a tensor: a numpy dtype, or a schema name where numpy has none."""
+        """Return the element type: a numpy dtype, or a schema name where numpy has none."""
         return self._tensors[tensor].dtype
 
     def is_constant(self, tensor: int) -> bool:
-        """Whether a tensor has data in the file."""
+        """Tell whether a tensor has data in the file."""
         return self._tensors[tensor].buffer != _NO_BUFFER
 
     def build(self) -> bytes:

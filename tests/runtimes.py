@@ -25,12 +25,12 @@ _RESOLVERS = {
 
 
 def available_runtimes() -> tuple[str, ...]:
-    """Names of the runtimes that are installed, the preferred one first."""
+    """Return the names of the runtimes that are installed, the preferred one first."""
     return tuple(name for name in RUNTIMES if importlib.util.find_spec(name) is not None)
 
 
 def resolve_runtime(runtime: str = "auto") -> str:
-    """The runtime that a name stands for.
+    """Return the runtime that a name stands for.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def resolve_runtime(runtime: str = "auto") -> str:
 
 
 def interpreter_module(runtime: str = "auto") -> Any:
-    """The module with ``Interpreter`` and ``load_delegate`` of a runtime."""
+    """Import the module with ``Interpreter`` and ``load_delegate`` of a runtime."""
     return importlib.import_module(f"{resolve_runtime(runtime)}.interpreter")
 
 

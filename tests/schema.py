@@ -58,12 +58,12 @@ _VECTOR_DTYPES = {1: np.uint8, 4: np.int32, 8: np.int64}  # by bytes per element
 
 
 def members(enum: type) -> dict[str, int]:
-    """Names and values of a generated enum class."""
+    """Return names and values of a generated enum class."""
     return {name: value for name, value in vars(enum).items() if isinstance(value, int)}
 
 
 def enum_value(enum: type, value: str | int) -> int:
-    """The integer of an enum member given by name (``"SAME"``) or already as an integer."""
+    """Return the integer of an enum member given by name (``"SAME"``) or as that integer."""
     if isinstance(value, (int, np.integer)):
         return int(value)
     known = members(enum)
@@ -73,25 +73,25 @@ def enum_value(enum: type, value: str | int) -> int:
 
 
 def element_type(dtype: Any) -> np.dtype | str:
-    """A numpy dtype in its one form, or the schema name of a type that numpy lacks."""
+    """Return a numpy dtype in its one form, or the schema name of a type that numpy lacks."""
     if isinstance(dtype, str) and dtype in members(tflite.TensorType):
         return dtype
     return np.dtype(dtype)
 
 
 def tensor_type(dtype: Any) -> int:
-    """The ``TensorType`` of a numpy dtype, or of a schema name such as ``"RESOURCE"``."""
+    """Return the ``TensorType`` of a numpy dtype, or of a schema name such as ``"RESOURCE"``."""
     known = element_type(dtype)
     return enum_value(tflite.TensorType, known if isinstance(known, str) else known.name.upper())
 
 
 def builtin_code(op: str) -> int:
-    """The ``BuiltinOperator`` code of an op given by its schema name, such as ``"CONV_2D"``."""
+    """Return the ``BuiltinOperator`` code of a schema name, such as ``"CONV_2D"``."""
     return enum_value(tflite.BuiltinOperator, op)
 
 
 def options_table(op: str) -> str | None:
-    """Name of the schema table that holds an op's options; None when it has none."""
+    """Return the name of the schema table that holds an op's options, if it has one."""
     if op in _SHARED_TABLES:
         return _SHARED_TABLES[op]
     return _tables_by_op_name().get(op.replace("_", "").lower())
@@ -146,7 +146,7 @@ def write_options(
 
 
 def _encode(builder: flatbuffers.Builder, module: Any, table: str, name: str, value: Any) -> Any:
-    """What the generated setter of one field expects for a readable value."""
+    """Return what the generated setter of one field expects for a readable value."""
     start = getattr(module, f"{table}Start{_camel(name)}Vector", None)
     if start is not None:
         dtype = _VECTOR_DTYPES[start(_ElementSize(), 0)]
@@ -161,7 +161,7 @@ def _encode(builder: flatbuffers.Builder, module: Any, table: str, name: str, va
 class _ElementSize:
     """Stands in for a builder to learn a vector's bytes per element."""
 
-    def StartVector(self, element_size: int, _count: int, _alignment: int) -> int:  # noqa: N802
+    def StartVector(self, element_size: int, _count: int, _alignment: int) -> int:
         return element_size
 
 

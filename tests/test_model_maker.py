@@ -7,25 +7,15 @@ import pytest
 import tflite
 
 from tests.model_maker import ModelMaker
-from tests.runtimes import available_runtimes, make_interpreter, run_reference
+from tests.runtimes import make_interpreter, run_reference
 
 
-@pytest.fixture(params=available_runtimes())
-def runtime(request: pytest.FixtureRequest) -> str:
-    return request.param
+def normal(rng: np.rng.Generator, *shape: int) -> np.ndarray:
+    return rng.standard_normal(shape).astype(np.float32)
 
 
-@pytest.fixture
-def random() -> np.random.Generator:
-    return np.random.default_rng(1)
-
-
-def normal(random: np.random.Generator, *shape: int) -> np.ndarray:
-    return random.standard_normal(shape).astype(np.float32)
-
-
-def test_convolution_has_its_padding_strides_and_activation(runtime, random):
-    src, weights, bias = normal(random, 1, 5, 5, 3), normal(random, 4, 3, 3, 3), normal(random, 4)
+def test_convolution_has_its_padding_strides_and_activation(runtime, rng):
+    src, weights, bias = normal(rng, 1, 5, 5, 3), normal(rng, 4, 3, 3, 3), normal(rng, 4)
     m = ModelMaker()
     x = m.input("x", src.shape)
     m.output(
@@ -41,8 +31,8 @@ def test_convolution_has_its_padding_strides_and_activation(runtime, random):
     np.testing.assert_allclose(dst[0], expected, atol=1e-5)
 
 
-def test_absent_optional_input_is_accepted(runtime, random):
-    src, weights = normal(random, 3, 7), normal(random, 5, 7)
+def test_absent_optional_input_is_accepted(runtime, rng):
+    src, weights = normal(rng, 3, 7), normal(rng, 5, 7)
     m = ModelMaker()
     x = m.input("x", src.shape)
     m.output(m.op("FULLY_CONNECTED", [x, m.constant(weights), None], (3, 5)))
@@ -50,8 +40,8 @@ def test_absent_optional_input_is_accepted(runtime, random):
     np.testing.assert_allclose(dst, src @ weights.T, atol=1e-5)
 
 
-def test_op_with_several_outputs_returns_them_in_order(runtime, random):
-    src = normal(random, 2, 6)
+def test_op_with_several_outputs_returns_them_in_order(runtime, rng):
+    src = normal(rng, 2, 6)
     m = ModelMaker()
     x = m.input("x", src.shape)
     axis = m.constant(1, dtype=np.int32)
@@ -61,8 +51,8 @@ def test_op_with_several_outputs_returns_them_in_order(runtime, random):
     np.testing.assert_array_equal(np.concatenate(dst, 1), src[:, [0, 1, 4, 5, 2, 3]])
 
 
-def test_vector_options_are_written(runtime, random):
-    src = normal(random, 2, 6)
+def test_vector_options_are_written(runtime, rng):
+    src = normal(rng, 2, 6)
     m = ModelMaker()
     y = m.op("RESHAPE", [m.input("x", src.shape)], (1, 3, 4), new_shape=[1, 3, 4])
     m.output(m.op("SQUEEZE", [y], (3, 4), squeeze_dims=[0]))
@@ -82,9 +72,9 @@ def test_type_options_are_numpy_dtypes(runtime):
 
 @pytest.mark.parametrize("block", [1, 4])
 @pytest.mark.parametrize("shape", [(5, 1, 1, 24), (3, 320)])
-def test_sparse_constant_is_densified_to_itself(runtime, random, block, shape):
-    kept = random.random((*shape[:-1], shape[-1] // block, 1)) < 0.4
-    weights = (normal(random, *shape).reshape(*kept.shape[:-1], block) * kept).reshape(shape)
+def test_sparse_constant_is_densified_to_itself(runtime, rng, block, shape):
+    kept = rng.random((*shape[:-1], shape[-1] // block, 1)) < 0.4
+    weights = (normal(rng, *shape).reshape(*kept.shape[:-1], block) * kept).reshape(shape)
     m = ModelMaker()
     dense = m.op("DENSIFY", [m.sparse_constant(weights, block=block)], shape)
     m.output(m.op("ADD", [m.input("x", shape), dense], shape))
@@ -95,13 +85,13 @@ def test_sparse_constant_is_densified_to_itself(runtime, random, block, shape):
     assert stored == 4 * block * kept.sum()
 
 
-def test_sparse_float16_weights_pass_through_dequantize(runtime, random):
-    weights = (normal(random, 4, 8) * (random.random((4, 8)) < 0.5)).astype(np.float16)
+def test_sparse_float16_weights_pass_through_dequantize(runtime, rng):
+    weights = (normal(rng, 4, 8) * (rng.random((4, 8)) < 0.5)).astype(np.float16)
     m = ModelMaker()
     half = m.op("DENSIFY", [m.sparse_constant(weights)], (4, 8))
     dense = m.op("DEQUANTIZE", [half], (4, 8), dtype=np.float32)
     m.output(m.op("FULLY_CONNECTED", [m.input("x", (1, 8)), dense, None], (1, 4)))
-    src = normal(random, 1, 8)
+    src = normal(rng, 1, 8)
     (dst,) = run_reference(m.build(), [src], runtime)
     np.testing.assert_allclose(dst, src @ weights.T.astype(np.float32), atol=1e-5)
 
@@ -137,8 +127,8 @@ def test_boolean_tensors_are_supported(runtime):
     np.testing.assert_array_equal(dst, a & b)
 
 
-def test_pad_takes_its_amounts_from_a_constant(runtime, random):
-    src = normal(random, 1, 3, 2, 1)
+def test_pad_takes_its_amounts_from_a_constant(runtime, rng):
+    src = normal(rng, 1, 3, 2, 1)
     amounts = np.array([[0, 0], [1, 2], [0, 1], [0, 0]], np.int32)
     m = ModelMaker()
     m.output(m.op("PAD", [m.input("x", src.shape), m.constant(amounts)], (1, 6, 3, 1)))
@@ -146,10 +136,10 @@ def test_pad_takes_its_amounts_from_a_constant(runtime, random):
     np.testing.assert_array_equal(dst, np.pad(src, amounts))
 
 
-def test_dynamic_extent_can_be_resized(runtime, random):
+def test_dynamic_extent_can_be_resized(runtime, rng):
     m = ModelMaker()
     m.output(m.op("NEG", [m.input("x", (-1, 3))], (-1, 3)))
-    data, src = m.build(), normal(random, 5, 3)
+    data, src = m.build(), normal(rng, 5, 3)
     (detail,) = make_interpreter(runtime, data).get_input_details()
     assert list(detail["shape"]) == [1, 3]
     assert list(detail["shape_signature"]) == [-1, 3]

@@ -1,0 +1,1 @@
+"""Benchmarks of clgpu_delegate: single ops, and whole networks."""
