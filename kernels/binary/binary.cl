@@ -1,0 +1,127 @@
+// binary.cl - dst[i] = activation(a[i] OP b[i]), a and b broadcast to the shape of dst
+//
+// Shapes    a, b: up to rank 6, contiguous, broadcast as in numpy; dst: their common shape
+// Launch    one work-item per WIDTH elements: global = ceil(elements / WIDTH), local any
+// Macros    OP       0..10             0 add, 1 sub, 2 mul, 3 div, 4 maximum, 5 minimum, 6 pow,
+//                                      7 squared difference, 8 floor div, 9 floor mod, 10 prelu
+//           WIDTH    1|4               elements of a work-item; 4 needs RANK 1 or a last axis of 4k
+//           INTEGER  0|1               1: all of A_T, B_T, DST_T are the same integer type
+//           A_T      float|half|int|long  element type of a
+//           B_T      float|half|int|long  element type of b
+//           DST_T    float|half|int|long  element type of dst
+//           and those of common/broadcast.cl and common/activation.cl (no activation on integers)
+// Numerics  float arithmetic whatever the storage is; integers wrap, division truncates as in C and
+//           by zero gives 0
+#include "common/types.cl"
+#include "common/activation.cl"
+#include "common/broadcast.cl"
+#include "common/divide.cl"
+#ifndef OP
+#error "OP is required (0..10)"
+#endif
+#ifndef WIDTH
+#error "WIDTH is required (1 or 4)"
+#endif
+#ifndef INTEGER
+#error "INTEGER is required (0 or 1)"
+#endif
+#ifndef A_T
+#error "A_T is required (float, half, int or long)"
+#endif
+#ifndef B_T
+#error "B_T is required (float, half, int or long)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (float, half, int or long)"
+#endif
+
+#define VALUE_T ARITH(DST_T)
+#define VALUE4_T CLGPU_CAT(VALUE_T, 4)
+#if INTEGER
+#define READ4(T, p, i) vload4(0, (p) + (i))
+#define WRITE4(T, p, i, v) vstore4(v, 0, (p) + (i))
+#else
+#define READ4(T, p, i) LOAD4(T, p, i)
+#define WRITE4(T, p, i, v) STORE4(T, p, i, v)
+#endif
+
+static inline VALUE_T binary_apply(VALUE_T a, VALUE_T b) {
+#if OP == 0
+  return a + b;
+#elif OP == 1
+  return a - b;
+#elif OP == 2
+  return a * b;
+#elif OP == 7
+  return (a - b) * (a - b);
+#elif INTEGER
+#if OP == 3
+  return b == 0 ? 0 : b == -1 ? -a : a / b;
+#elif OP == 4
+  return max(a, b);
+#elif OP == 5
+  return min(a, b);
+#elif OP == 6
+  VALUE_T result = b < 0 ? 0 : 1;
+  for (; b > 0; b /= 2) {
+    if (b % 2 == 1) result *= a;
+    a *= a;
+  }
+  return result;
+#elif OP == 8
+  if (b == 0 || b == -1) return b == 0 ? 0 : -a;
+  const VALUE_T q = a / b;
+  return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
+#elif OP == 9
+  if (b == 0 || b == -1) return 0;
+  const VALUE_T r = a % b;
+  return (r != 0 && (r < 0) != (b < 0)) ? r + b : r;
+#else
+#error "OP is out of range for integers (0..9)"
+#endif
+#else
+#if OP == 3
+  return a / b;
+#elif OP == 4
+  return fmax(a, b);
+#elif OP == 5
+  return fmin(a, b);
+#elif OP == 6
+  return pow(a, b);
+#elif OP == 8
+  return floor(divide_exactly(a, b));
+#elif OP == 9
+  const float r = fmod(a, b);
+  return (r != 0.0f && (r < 0.0f) != (b < 0.0f)) ? r + b : r;
+#elif OP == 10
+  return a >= 0.0f ? a : a * b;
+#else
+#error "OP is out of range (0..10)"
+#endif
+#endif
+}
+
+__kernel void binary_elementwise(__global const A_T *a, __global const B_T *b, __global DST_T *dst,
+                                 BROADCAST_DIMS, BROADCAST_STRIDES(a), BROADCAST_STRIDES(b)) {
+  const int i = (int)get_global_id(0) * WIDTH;
+  const int count = BROADCAST_COUNT;
+  if (i >= count) return;
+  BROADCAST_COORDS(i);
+  a += BROADCAST_AT(a);
+  b += BROADCAST_AT(b);
+#if WIDTH == 4
+  if (i + 4 <= count) {
+    const VALUE4_T x = BROADCAST_STEP(a) ? READ4(A_T, a, 0) : (VALUE4_T)(LOAD(A_T, a, 0));
+    const VALUE4_T y = BROADCAST_STEP(b) ? READ4(B_T, b, 0) : (VALUE4_T)(LOAD(B_T, b, 0));
+    const VALUE4_T z = (VALUE4_T)(binary_apply(x.s0, y.s0), binary_apply(x.s1, y.s1),
+                                  binary_apply(x.s2, y.s2), binary_apply(x.s3, y.s3));
+    WRITE4(DST_T, dst, i, ACTIVATE(z));
+    return;
+  }
+#endif
+  for (int k = 0; k < WIDTH && i + k < count; ++k) {
+    const VALUE_T z = binary_apply(LOAD(A_T, a, k * BROADCAST_STEP(a)),
+                                   LOAD(B_T, b, k * BROADCAST_STEP(b)));
+    STORE(DST_T, dst, i + k, ACTIVATE(z));
+  }
+}

@@ -1,0 +1,44 @@
+// cast.cl - dst[i] = src[i] as an element of another type
+//
+// Shapes    src, dst: the same, contiguous
+// Launch    one work-item per element: global = count, local any
+// Macros    SRC_T       float|half|int|long|short|char|uchar  element type of src
+//           DST_T       float|half|int|long|short|char|uchar  element type of dst
+//           FROM_FLOAT  0|1                                   SRC_T is float or half
+//           TO_FLOAT    0|1                                   DST_T is float or half
+//           TO_BOOL     0|1                                   dst is bool: 1 where src is not zero
+// Numerics  floats are cut towards zero, what does not fit an integer type is clamped to its range;
+//           wider integers lose their upper bits; integers round to the nearest float
+#include "common/types.cl"
+#ifndef SRC_T
+#error "SRC_T is required (float, half, int, long, short, char or uchar)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (float, half, int, long, short, char or uchar)"
+#endif
+#ifndef FROM_FLOAT
+#error "FROM_FLOAT is required (0 or 1)"
+#endif
+#ifndef TO_FLOAT
+#error "TO_FLOAT is required (0 or 1)"
+#endif
+#ifndef TO_BOOL
+#error "TO_BOOL is required (0 or 1)"
+#endif
+
+#define CONVERT_CUT(T) CLGPU_CAT(CLGPU_CAT(convert_, T), _sat_rtz)
+
+__kernel void cast_elementwise(__global const SRC_T *src, __global DST_T *dst, int count) {
+  const int i = get_global_id(0);
+  if (i >= count) return;
+  const ARITH(SRC_T) value = LOAD(SRC_T, src, i);
+#if TO_BOOL
+  STORE(DST_T, dst, i, value != 0);
+#elif TO_FLOAT
+  STORE(DST_T, dst, i, (float)value);
+#elif FROM_FLOAT
+  STORE(DST_T, dst, i, CONVERT_CUT(DST_T)(value));
+#else
+  STORE(DST_T, dst, i, (DST_T)value);
+#endif
+}

@@ -1,0 +1,45 @@
+// compare.cl - dst[i] = a[i] OP b[i], a and b broadcast to the shape of dst
+//
+// Shapes    a, b: up to rank 6, contiguous, broadcast as in numpy; dst: their common shape, bool
+// Launch    one work-item per element: global = elements, local any
+// Macros    OP   0..5                       0 ==, 1 !=, 2 >, 3 >=, 4 <, 5 <=
+//           A_T  float|half|int|long|uchar  element type of a
+//           B_T  float|half|int|long|uchar  element type of b
+//           and those of common/broadcast.cl
+// Numerics  half is widened to float, which is exact; dst holds 0 or 1
+#include "common/types.cl"
+#include "common/broadcast.cl"
+#ifndef OP
+#error "OP is required (0..5)"
+#endif
+#ifndef A_T
+#error "A_T is required (float, half, int, long or uchar)"
+#endif
+#ifndef B_T
+#error "B_T is required (float, half, int, long or uchar)"
+#endif
+
+__kernel void compare_elementwise(__global const A_T *a, __global const B_T *b,
+                                  __global uchar *dst, BROADCAST_DIMS, BROADCAST_STRIDES(a),
+                                  BROADCAST_STRIDES(b)) {
+  const int i = get_global_id(0);
+  if (i >= BROADCAST_COUNT) return;
+  BROADCAST_COORDS(i);
+  const ARITH(A_T) x = LOAD(A_T, a, BROADCAST_AT(a));
+  const ARITH(B_T) y = LOAD(B_T, b, BROADCAST_AT(b));
+#if OP == 0
+  dst[i] = x == y;
+#elif OP == 1
+  dst[i] = x != y;
+#elif OP == 2
+  dst[i] = x > y;
+#elif OP == 3
+  dst[i] = x >= y;
+#elif OP == 4
+  dst[i] = x < y;
+#elif OP == 5
+  dst[i] = x <= y;
+#else
+#error "OP is out of range (0..5)"
+#endif
+}

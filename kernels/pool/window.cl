@@ -1,0 +1,59 @@
+// window.cl - pooling: dst[n, y, x, c] = activation(pool of src[n, window of (y, x), c])
+//
+// Shapes    src: [batches, src_h, src_w, channels]; dst: [batches, dst_h, dst_w, channels]
+// Launch    one work-item per WIDTH channels of a pixel: global = batches * dst_h * dst_w *
+//           channels / WIDTH, local any
+// Macros    WIDTH  1|4         channels of a work-item; divides channels
+//           SRC_T  float|half  element type of src
+//           DST_T  float|half  element type of dst
+//           and those of common/pooling.cl and common/activation.cl
+// Numerics  float arithmetic whatever the storage is; padding does not count
+#include "common/types.cl"
+#include "common/activation.cl"
+#include "common/pooling.cl"
+#ifndef WIDTH
+#error "WIDTH is required (1 or 4)"
+#endif
+#ifndef SRC_T
+#error "SRC_T is required (float or half)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (float or half)"
+#endif
+
+#if WIDTH == 4
+#define VALUE_T float4
+#define READ(p, i) LOAD4(SRC_T, p, i)
+#define WRITE(p, i, v) STORE4(DST_T, p, i, v)
+#else
+#define VALUE_T float
+#define READ(p, i) LOAD(SRC_T, p, i)
+#define WRITE(p, i, v) STORE(DST_T, p, i, v)
+#endif
+
+__kernel void pool_window(__global const SRC_T *src, __global DST_T *dst, int batches, int src_h,
+                          int src_w, int dst_h, int dst_w, int channels, int filter_h,
+                          int filter_w, int stride_h, int stride_w, int pad_h, int pad_w) {
+  const int blocks = channels / WIDTH;
+  const int item = get_global_id(0);
+  if (item >= batches * dst_h * dst_w * blocks) return;
+  const int pixel = item / blocks;
+  const int c = (item - pixel * blocks) * WIDTH;
+  const int row = pixel / dst_w;
+  const int n = row / dst_h;
+  const int top = (row - n * dst_h) * stride_h - pad_h;
+  const int left = (pixel - row * dst_w) * stride_w - pad_w;
+
+  const int y0 = max(top, 0), y1 = min(top + filter_h, src_h);
+  const int x0 = max(left, 0), x1 = min(left + filter_w, src_w);
+  VALUE_T sum = (VALUE_T)(POOL_START);
+  for (int y = y0; y < y1; ++y) {
+    int at = ((n * src_h + y) * src_w + x0) * channels + c;
+    for (int x = x0; x < x1; ++x, at += channels) {
+      const VALUE_T value = READ(src, at);
+      sum = POOL_ADD(sum, value);
+    }
+  }
+  const VALUE_T result = POOL_END(sum, (y1 - y0) * (x1 - x0));
+  WRITE(dst, pixel * channels + c, ACTIVATE(result));
+}

@@ -1,0 +1,86 @@
+// unary.cl - dst[i] = activation(OP(src[i]))
+//
+// Shapes    src, dst: the same, contiguous
+// Launch    one work-item per 4 elements: global = ceil(count / 4), local any
+// Macros    OP       0..13  0 identity, 1 abs, 2 neg, 3 exp, 4 log, 5 sqrt, 6 rsqrt, 7 square, 8 sin,
+//                           9 cos, 10 floor, 11 ceil, 12 round, 13 sign
+//           INTEGER  0|1    1: SRC_T and DST_T are the same integer type; OP 1, 2, 7 or 13
+//           SRC_T    float|half|int|long  element type of src
+//           DST_T    float|half|int|long  element type of dst
+//           and those of common/activation.cl (no activation on integers)
+// Numerics  float arithmetic whatever the storage is; round takes halves to the even neighbour;
+//           integers wrap
+#include "common/types.cl"
+#include "common/activation.cl"
+#ifndef OP
+#error "OP is required (0..13)"
+#endif
+#ifndef INTEGER
+#error "INTEGER is required (0 or 1)"
+#endif
+#ifndef SRC_T
+#error "SRC_T is required (float, half, int or long)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (float, half, int or long)"
+#endif
+
+#define VALUE_T ARITH(DST_T)
+
+static inline VALUE_T unary_apply(VALUE_T x) {
+#if OP == 0
+  return x;
+#elif OP == 2
+  return -x;
+#elif OP == 7
+  return x * x;
+#elif OP == 13
+  return x > 0 ? 1 : x < 0 ? -1 : 0;
+#elif INTEGER
+#if OP == 1
+  return x < 0 ? -x : x;
+#else
+#error "OP is out of range for integers (1, 2, 7 or 13)"
+#endif
+#elif OP == 1
+  return fabs(x);
+#elif OP == 3
+  return exp(x);
+#elif OP == 4
+  return log(x);
+#elif OP == 5
+  return sqrt(x);
+#elif OP == 6
+  return rsqrt(x);
+#elif OP == 8
+  return sin(x);
+#elif OP == 9
+  return cos(x);
+#elif OP == 10
+  return floor(x);
+#elif OP == 11
+  return ceil(x);
+#elif OP == 12
+  return rint(x);
+#else
+#error "OP is out of range (0..13)"
+#endif
+}
+
+__kernel void unary_elementwise(__global const SRC_T *src, __global DST_T *dst, int count) {
+  const int i = (int)get_global_id(0) * 4;
+  if (i >= count) return;
+#if !INTEGER
+  if (i + 4 <= count) {
+    const float4 x = LOAD4(SRC_T, src, i);
+    const float4 y =
+        (float4)(unary_apply(x.s0), unary_apply(x.s1), unary_apply(x.s2), unary_apply(x.s3));
+    STORE4(DST_T, dst, i, ACTIVATE(y));
+    return;
+  }
+#endif
+  for (int k = i; k < min(i + 4, count); ++k) {
+    const VALUE_T y = unary_apply(LOAD(SRC_T, src, k));
+    STORE(DST_T, dst, k, ACTIVATE(y));
+  }
+}

@@ -1,0 +1,15 @@
+// Room of ADD: apart from its siblings in binary.cpp because ops="core" claims ADD alone.
+#include "ops/binary.hpp"
+
+namespace clgpu::ops {
+
+extern const Family kAddFamily;
+const Family kAddFamily{{"add", /*has_epilogue=*/true, /*is_view=*/false},
+                        {{0, "ADD"}},
+                        {},
+                        /*core=*/true,
+                        import_binary,
+                        infer_binary,
+                        binary_candidates};
+
+}  // namespace clgpu::ops

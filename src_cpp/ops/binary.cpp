@@ -1,0 +1,146 @@
+// Room of element-wise operations on two tensors with broadcasting, and of ADD_N.
+#include "ops/binary.hpp"
+
+#include "ops/broadcast.hpp"
+
+namespace clgpu::ops {
+namespace {
+
+constexpr int kAddN = 106;
+
+struct Row {
+  int code;
+  BinaryOp op;
+  bool fused;     ///< has ActivationParams
+  bool integers;  ///< defined on int32 and int64 too
+};
+constexpr Row kRows[] = {
+    {0, BinaryOp::kAdd, true, true},
+    {kAddN, BinaryOp::kAdd, false, true},
+    {41, BinaryOp::kSub, true, true},
+    {18, BinaryOp::kMul, true, true},
+    {42, BinaryOp::kDiv, true, true},
+    {55, BinaryOp::kMaximum, false, true},
+    {57, BinaryOp::kMinimum, false, true},
+    {78, BinaryOp::kPow, false, true},
+    {99, BinaryOp::kSquaredDifference, false, true},
+    {90, BinaryOp::kFloorDiv, false, true},
+    {95, BinaryOp::kFloorMod, false, true},
+    {54, BinaryOp::kPrelu, false, false},
+};
+
+const Row& row_of(int code) {
+  for (const Row& row : kRows) {
+    if (row.code == code) return row;
+  }
+  throw_internal(__FILE__, __LINE__, "no such operation");
+}
+
+/// A buffer of a launch with its element type and shape.
+struct Value {
+  kernel::Operand operand;
+  DType storage;
+  ir::Shape shape;
+};
+
+Value input_value(const NodeContext& node, int i) {
+  using Kind = kernel::Operand::Kind;
+  return {{Kind::kInput, i, false, true}, node.input(i).storage, node.input(i).shape};
+}
+
+/// dst = epilogue(a OP b), broadcast.
+kernel::Launch pairwise(BinaryOp op, const Value& a, const Value& b, const Value& dst,
+                        const ir::Epilogue& epilogue) {
+  const BroadcastWalk walk = broadcast_walk(dst.shape, {a.shape, b.shape});
+  const int width = walk.width();
+  kernel::Launch launch("binary/binary.cl", "binary_elementwise");
+  launch.type("A_T", a.storage).type("B_T", b.storage).type("DST_T", dst.storage);
+  launch.macro("OP", static_cast<int>(op)).macro("WIDTH", width);
+  launch.macro("INTEGER", is_float(dst.storage) ? 0 : 1);
+  set_epilogue(launch, epilogue);
+  launch.arg(a.operand).arg(b.operand).arg(dst.operand);
+  walk.append_to(launch);
+  launch.range({uz(ceil_div(walk.elements(), width))}, {kElementwiseGroup});
+  return launch;
+}
+
+}  // namespace
+
+OrRefusal<Imported> import_binary(const tfl::NodeView& node) {
+  const Row& row = row_of(node.builtin());
+  CLGPU_REFUSE_IF(node.input_count() < 2, "it has fewer than two inputs");
+  for (int i = 0; i < node.input_count(); ++i) {
+    const std::string what = "input " + std::to_string(i);
+    if (row.integers) {
+      CLGPU_REFUSE_TYPE(node.input(i), what, DType::kF32, DType::kI32, DType::kI64);
+    } else {
+      CLGPU_REFUSE_TYPE(node.input(i), what, DType::kF32);
+    }
+    CLGPU_REFUSE_IF(node.input(i).dtype() != node.input(0).dtype(),
+                    "the inputs have different types");
+  }
+  BinaryAttrs attrs;
+  attrs.op = row.op;
+  ir::Epilogue epilogue;
+  const auto* params = node.params<tfl::ActivationParams>();
+  if (row.fused && params != nullptr) {
+    auto fused = fused_activation(params->activation);
+    if (!fused) return Refusal{fused.reason()};
+    epilogue = *fused;
+  }
+  CLGPU_REFUSE_IF(!epilogue.empty() && !is_float(node.input(0).dtype()),
+                  "a fused activation on integers");
+  return Imported{share(attrs), epilogue};
+}
+
+ir::Shapes infer_binary(const NodeContext& node) {
+  ir::Shape shape = node.input(0).shape;
+  for (int i = 1; i < node.input_count(); ++i) shape = broadcast(shape, node.input(i).shape);
+  return {shape};
+}
+
+std::vector<kernel::Candidate> binary_candidates(const NodeContext& node, const DeviceInfo&) {
+  using Kind = kernel::Operand::Kind;
+  const BinaryOp op = node.attrs<BinaryAttrs>().op;
+  const ir::Tensor& dst = node.output(0);
+  kernel::Candidate candidate{"elementwise", {}, {}};
+
+  // More than two inputs (ADD_N): partial sums in float, one scratch buffer each, so that none is
+  // written twice and those of constants can be kept.
+  Value sum = input_value(node, 0);
+  for (int i = 1; i + 1 < node.input_count(); ++i) {
+    const DType storage = is_float(dst.storage) ? DType::kF32 : dst.storage;
+    const Value next = input_value(node, i);
+    const ir::Shape shape = broadcast(sum.shape, next.shape);
+    Value partial{{Kind::kScratch, i - 1, true, false}, storage, shape};
+    candidate.scratch.push_back({shape.elements() * static_cast<std::int64_t>(size_of(storage))});
+    candidate.launches.push_back(pairwise(op, sum, next, partial, {}));
+    partial.operand = {Kind::kScratch, i - 1, false, true};
+    sum = partial;
+  }
+  const Value last = input_value(node, node.input_count() - 1);
+  const Value result{{Kind::kOutput, 0, true, false}, dst.storage, dst.shape};
+  candidate.launches.push_back(pairwise(op, sum, last, result, node.epilogue()));
+  return {candidate};
+}
+
+extern const Family kBinaryFamily;
+const Family kBinaryFamily{{"binary", /*has_epilogue=*/true, /*is_view=*/false},
+                           {{41, "SUB"},
+                            {18, "MUL"},
+                            {42, "DIV"},
+                            {55, "MAXIMUM"},
+                            {57, "MINIMUM"},
+                            {78, "POW"},
+                            {99, "SQUARED_DIFFERENCE"},
+                            {90, "FLOOR_DIV"},
+                            {95, "FLOOR_MOD"},
+                            {54, "PRELU"},
+                            {kAddN, "ADD_N"}},
+                           {},
+                           /*core=*/false,
+                           import_binary,
+                           infer_binary,
+                           binary_candidates};
+
+}  // namespace clgpu::ops

@@ -1,0 +1,55 @@
+// Room of DEQUANTIZE: float16 or integers with one scale per tensor to float32.
+#include "ops/dequantize.hpp"
+
+#include "ops/common.hpp"
+
+namespace clgpu::ops {
+namespace {
+
+OrRefusal<Imported> import(const tfl::NodeView& node) {
+  const tfl::TensorView input = node.input(0);
+  CLGPU_REFUSE_TYPE(input, "input", DType::kF16, DType::kI8, DType::kU8, DType::kI16);
+  CLGPU_REFUSE_TYPE(node.output(0), "output", DType::kF32);
+  DequantizeAttrs attrs;
+  attrs.half = input.dtype() == DType::kF16;
+  if (!attrs.half) {
+    const auto* affine =
+        static_cast<const TfLiteAffineQuantization*>(input.raw().quantization.params);
+    CLGPU_REFUSE_IF(affine != nullptr && affine->scale != nullptr && affine->scale->size > 1,
+                    "the input has one scale per channel");
+    CLGPU_REFUSE_IF(!(input.scale() > 0.0F), "the input has no scale");
+    attrs.scale = input.scale();
+    attrs.zero_point = input.zero_point();
+  }
+  return Imported{share(attrs), {}};
+}
+
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
+  const auto& attrs = node.attrs<DequantizeAttrs>();
+  const ir::Tensor& dst = node.output(0);
+  const std::int64_t elements = dst.shape.elements();
+  kernel::Launch launch("dequantize/dequantize.cl", "dequantize_elementwise");
+  launch.type("SRC_T", node.input(0).storage).type("DST_T", dst.storage);
+  launch.src(0).dst(0).i32(elements).f32(attrs.scale).i32(attrs.zero_point);
+  launch.range({uz(elements)}, {kElementwiseGroup});
+  return {{"elementwise", {launch}, {}}};
+}
+
+}  // namespace
+
+extern const Family kDequantizeFamily;
+const Family kDequantizeFamily{{"dequantize", /*has_epilogue=*/false, /*is_view=*/false},
+                               {{6, "DEQUANTIZE"}},
+                               {},
+                               /*core=*/false,
+                               import,
+                               infer_same_as_input,
+                               candidates,
+                               /*fold=*/nullptr,
+                               /*allows_quantized=*/true};
+
+bool is_half_dequantize(const ir::Node& node) {
+  return node.kind == &kDequantizeFamily && static_cast<const DequantizeAttrs&>(*node.attrs).half;
+}
+
+}  // namespace clgpu::ops

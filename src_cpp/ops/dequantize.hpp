@@ -1,0 +1,17 @@
+// What passes may know of DEQUANTIZE.
+#pragma once
+
+#include "ir/node.hpp"
+
+namespace clgpu::ops {
+
+struct DequantizeAttrs : ir::Attrs {
+  bool half = false;   ///< float16 input: no scale, the values themselves
+  float scale = 1.0F;  ///< real = scale * (stored - zero_point)
+  int zero_point = 0;
+};
+
+/// A DEQUANTIZE that only widens float16 to float32, as models with float16 weights have many of.
+bool is_half_dequantize(const ir::Node& node);
+
+}  // namespace clgpu::ops

@@ -1,0 +1,115 @@
+// Room of MAX_POOL_2D, AVERAGE_POOL_2D and L2_POOL_2D on NHWC tensors.
+#include <algorithm>
+
+#include "ops/common.hpp"
+
+namespace clgpu::ops {
+namespace {
+
+constexpr int kMaxPool = 17, kAveragePool = 1, kL2Pool = 12;
+
+/// Windows of at least this many elements are worth a work-group each.
+constexpr int kLargeWindow = 32;
+
+struct PoolAttrs : ir::Attrs {
+  int kind = 0;  ///< macro KIND of kernels/pool: 0 max, 1 average, 2 l2
+  int padding = 1;
+  int stride_h = 1, stride_w = 1;
+  int filter_h = 1, filter_w = 1;
+};
+
+OrRefusal<Imported> import(const tfl::NodeView& node) {
+  CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32);
+  CLGPU_REFUSE_IF(node.input(0).rank() != 4, "the input is not of rank 4");
+  const auto* params = node.params<tfl::PoolParams>();
+  CLGPU_REFUSE_IF(params == nullptr, "it has no parameters");
+  CLGPU_REFUSE_IF(params->padding != 1 && params->padding != 2, "its padding is unknown");
+  CLGPU_REFUSE_IF(params->stride_height < 1 || params->stride_width < 1 ||
+                      params->filter_height < 1 || params->filter_width < 1,
+                  "a stride or filter size below 1");
+  PoolAttrs attrs;
+  attrs.kind = node.builtin() == kMaxPool ? 0 : node.builtin() == kAveragePool ? 1 : 2;
+  attrs.padding = params->padding;
+  attrs.stride_h = params->stride_height;
+  attrs.stride_w = params->stride_width;
+  attrs.filter_h = params->filter_height;
+  attrs.filter_w = params->filter_width;
+  auto epilogue = fused_activation(params->activation);
+  if (!epilogue) return Refusal{epilogue.reason()};
+  return Imported{share(attrs), *epilogue};
+}
+
+ir::Shapes infer(const NodeContext& node) {
+  const auto& attrs = node.attrs<PoolAttrs>();
+  const ir::Shape& src = node.input(0).shape;
+  const int h = window(attrs.padding, src[1], attrs.filter_h, attrs.stride_h, 1).out;
+  const int w = window(attrs.padding, src[2], attrs.filter_w, attrs.stride_w, 1).out;
+  if (h < 1 || w < 1) throw ShapeError("the filter is larger than the input " + src.str());
+  return {ir::Shape{src[0], h, w, src[3]}};
+}
+
+/// What both kernels take: types, function, buffers and geometry.
+void describe(const NodeContext& node, kernel::Launch& launch) {
+  const auto& attrs = node.attrs<PoolAttrs>();
+  const ir::Shape& src = node.input(0).shape;
+  const ir::Shape& dst = node.output(0).shape;
+  launch.type("SRC_T", node.input(0).storage).type("DST_T", node.output(0).storage);
+  launch.macro("KIND", attrs.kind);
+  set_epilogue(launch, node.epilogue());
+  launch.src(0).dst(0).i32(dst[0]).i32(src[1]).i32(src[2]).i32(dst[1]).i32(dst[2]).i32(dst[3]);
+  launch.i32(attrs.filter_h).i32(attrs.filter_w).i32(attrs.stride_h).i32(attrs.stride_w);
+  launch.i32(window(attrs.padding, src[1], attrs.filter_h, attrs.stride_h, 1).before);
+  launch.i32(window(attrs.padding, src[2], attrs.filter_w, attrs.stride_w, 1).before);
+}
+
+/// One work-item per `width` channels of a pixel.
+kernel::Candidate per_pixel(const NodeContext& node, const char* name, int width) {
+  kernel::Launch launch("pool/window.cl", "pool_window");
+  describe(node, launch);
+  launch.macro("WIDTH", width);
+  launch.range({uz(node.output(0).shape.elements() / width)}, {kElementwiseGroup});
+  return {name, {launch}, {}};
+}
+
+/// One work-group per pixel and block of channels.
+kernel::Candidate tree(const NodeContext& node) {
+  const ir::Shape& dst = node.output(0).shape;
+  const int lanes = dst[3] >= 32 ? 32 : 4;
+  const std::size_t rows = uz(256 / lanes);
+  kernel::Launch launch("pool/tree.cl", "pool_tree");
+  describe(node, launch);
+  launch.macro("LANES", lanes).macro("ROWS", static_cast<std::int64_t>(rows));
+  launch.range({uz(round_up(dst[3], lanes)), uz(dst.elements(0, 3)) * rows}, {uz(lanes), rows});
+  return {"tree", {launch}, {}};
+}
+
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
+  const auto& attrs = node.attrs<PoolAttrs>();
+  const ir::Shape& src = node.input(0).shape;
+  const ir::Shape& dst = node.output(0).shape;
+  std::vector<kernel::Candidate> found;
+  if (dst[3] % 4 == 0) found.push_back(per_pixel(node, "vec4", 4));
+  found.push_back(per_pixel(node, "naive", 1));
+
+  const int elements = std::min(attrs.filter_h, src[1]) * std::min(attrs.filter_w, src[2]);
+  if (elements >= kLargeWindow && device.max_work_group_size >= 256) {
+    // Few pixels do not fill a GPU. A CPU has few cores, and barriers only cost there.
+    const bool first = !device.is_cpu() && dst.elements() / 4 < 64 * 32 * device.compute_units;
+    found.insert(first ? found.begin() : found.end(), tree(node));
+  }
+  return found;
+}
+
+}  // namespace
+
+extern const Family kPoolFamily;
+const Family kPoolFamily{
+    {"pool", /*has_epilogue=*/true, /*is_view=*/false},
+    {{kMaxPool, "MAX_POOL_2D"}, {kAveragePool, "AVERAGE_POOL_2D"}, {kL2Pool, "L2_POOL_2D"}},
+    {},
+    /*core=*/false,
+    import,
+    infer,
+    candidates};
+
+}  // namespace clgpu::ops
