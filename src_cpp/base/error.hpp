@@ -19,7 +19,14 @@ class OptionError : public Error {
 
 /// Shapes of a node do not fit together (found by a family's shape rule).
 class ShapeError : public Error {
+ public:
   using Error::Error;
+  ShapeError(const std::string& what, int node) : Error(what), node_(node) {}
+  /// Index of the node in the model; -1 while a shape rule has not told whose.
+  int node() const { return node_; }
+
+ private:
+  int node_ = -1;
 };
 
 /// No OpenCL library, platform or device matches what was asked for.

@@ -10,7 +10,7 @@ void infer_shapes(ir::Graph& graph) {
     try {
       shapes = ops::family_of(node).infer(ops::NodeContext(graph, node));
     } catch (const ShapeError& error) {
-      throw ShapeError(where + error.what());
+      throw ShapeError(where + error.what(), node.tflite_index);
     }
     CLGPU_CHECK(shapes.size() == node.outputs.size());
     for (std::size_t i = 0; i < shapes.size(); ++i) {
@@ -18,7 +18,7 @@ void infer_shapes(ir::Graph& graph) {
       // Kernels index with 32-bit integers.
       if (elements <= 0 || elements > INT32_MAX) {
         throw ShapeError(where + "its result " + shapes[i].str() + " has " + std::to_string(elements) +
-                         " elements; supported: 1 to 2147483647");
+                         " elements; supported: 1 to 2147483647", node.tflite_index);
       }
       graph.tensor(node.outputs[i]).shape = std::move(shapes[i]);
     }

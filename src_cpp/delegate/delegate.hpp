@@ -1,0 +1,53 @@
+// The TfLiteDelegate that runtimes see, and its life.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "abi/tflite_abi.hpp"
+#include "delegate/partition.hpp"
+#include "delegate/state.hpp"
+
+namespace clgpu::delegate {
+
+/// Runtimes do not promise to destroy interpreters before delegates: a live numpy view of a tensor
+/// keeps an interpreter, and so our kernels and the runtime's pointer to `tflite`, beyond the life of
+/// the Python objects. Hence the struct that a runtime has seen is never freed (some hundred bytes);
+/// what it owns, `state`, goes with its last user.
+class Delegate {
+ public:
+  /// Throws OptionError and DeviceError.
+  explicit Delegate(const std::map<std::string, std::string>& options);
+
+  TfLiteDelegate* tflite() { return &tflite_; }
+  std::shared_ptr<State> state() const { return state_; }
+
+  /// Ends the owner's use; frees the object unless a runtime has seen it.
+  static void release(Delegate* delegate);
+
+  static Delegate& of(TfLiteDelegate* tflite) { return *static_cast<Delegate*>(tflite->data_); }
+
+  /// Called by the runtime for each subgraph: claims nodes.
+  void prepare(TfLiteContext& context);
+
+  /// The partition that prepare() built for these nodes.
+  std::unique_ptr<Partition> take(TfLiteContext& context, const std::vector<int>& nodes);
+
+ private:
+  Delegate(const Delegate&) = delete;
+  Delegate& operator=(const Delegate&) = delete;
+
+  TfLiteDelegate tflite_{};
+  std::shared_ptr<State> state_;
+  std::mutex mutex_;
+  bool seen_ = false;
+  std::map<TfLiteContext*, std::vector<std::unique_ptr<Partition>>> pending_;
+};
+
+/// Registration of the kernel that runs a partition.
+TfLiteRegistration kernel_registration();
+
+}  // namespace clgpu::delegate

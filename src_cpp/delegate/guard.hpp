@@ -1,0 +1,27 @@
+// The door between C++ and the C ABI: no exception passes.
+#pragma once
+
+#include <exception>
+
+namespace clgpu::delegate {
+
+/// Runs `body`; when it throws, hands the message to `report` and returns `on_error`.
+template <class Result, class Report, class Body>
+Result guarded(Result on_error, Report report, Body body) noexcept {
+  try {
+    return body();
+  } catch (const std::exception& error) {
+    try {
+      report(error.what());
+    } catch (...) {
+    }
+  } catch (...) {
+    try {
+      report("unknown exception");
+    } catch (...) {
+    }
+  }
+  return on_error;
+}
+
+}  // namespace clgpu::delegate

@@ -1,0 +1,92 @@
+#include "delegate/partition.hpp"
+
+#include <cstdlib>
+
+#include "passes/pass.hpp"
+
+namespace clgpu::delegate {
+namespace {
+
+ir::Shape shape_of(const TfLiteTensor& tensor) {
+  if (tensor.dims == nullptr) return {};
+  return ir::Shape(std::vector<int>(tensor.dims->data, tensor.dims->data + tensor.dims->size));
+}
+
+// The runtime takes ownership and frees with free().
+TfLiteIntArray* new_dims(const ir::Shape& shape) {
+  const auto rank = static_cast<std::size_t>(shape.rank());
+  auto* array = static_cast<TfLiteIntArray*>(std::malloc(sizeof(TfLiteIntArray) + rank * sizeof(int)));
+  if (array == nullptr) throw Error("out of host memory");
+  array->size = shape.rank();
+  for (std::size_t i = 0; i < rank; ++i) array->data[i] = shape.dims()[i];
+  return array;
+}
+
+}  // namespace
+
+Partition::Partition(std::shared_ptr<State> state, ir::Graph graph, std::vector<int> nodes, int index)
+    : state_(std::move(state)), graph_(std::move(graph)), nodes_(std::move(nodes)), index_(index) {
+  passes::run_pipeline(graph_, state_->options.precision);
+}
+
+void Partition::build() {
+  passes::infer_shapes(graph_);
+  executor_.reset();  // frees the old arena before the new one is allocated
+  executor_ = state_->build(graph_);
+}
+
+void Partition::publish() {
+  const plan::Plan& plan = executor_->plan();
+  PartitionReport report;
+  report.nodes = nodes_;
+  report.launches = static_cast<int>(plan.run.size());
+  report.load_launches = static_cast<int>(plan.load.size());
+  report.arena_bytes = plan.arena_bytes;
+  report.weights_bytes = plan.weights_bytes;
+  report.naive_bytes = plan.naive_bytes;
+  for (const plan::Transfer& t : plan.uploads) report.bytes_up += t.bytes;
+  for (const plan::Transfer& t : plan.downloads) report.bytes_down += t.bytes;
+  state_->set_partition(index_, report, plan);
+}
+
+void Partition::prepare(TfLiteContext& context) {
+  bool changed = executor_ == nullptr;
+  for (const int id : graph_.inputs) {
+    ir::Tensor& tensor = graph_.tensor(id);
+    const ir::Shape now = shape_of(context.tensors[tensor.tflite_id]);
+    changed = changed || now != tensor.shape;
+    tensor.shape = now;
+  }
+  if (changed) build();
+  publish();
+  for (const int id : graph_.outputs) {
+    const ir::Tensor& tensor = graph_.tensor(id);
+    TfLiteTensor* output = &context.tensors[tensor.tflite_id];
+    if (shape_of(*output) == tensor.shape) continue;
+    if (context.ResizeTensor(&context, output, new_dims(tensor.shape)) != kTfLiteOk) {
+      throw Error("the runtime refuses to resize tensor '" + tensor.name + "' to " + tensor.shape.str());
+    }
+  }
+}
+
+void Partition::invoke(TfLiteContext& context) {
+  const plan::Plan& plan = executor_->plan();
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  const auto data_of = [&](const plan::Transfer& t) {
+    const ir::Tensor& tensor = graph_.tensor(t.tensor);
+    const TfLiteTensor& tflite = context.tensors[tensor.tflite_id];
+    if (tflite.data == nullptr || tflite.bytes < static_cast<std::size_t>(t.bytes)) {
+      throw Error("tensor '" + tensor.name + "' has " + std::to_string(tflite.bytes) + " bytes on the host where " +
+                  std::to_string(t.bytes) + " are needed");
+    }
+    return tflite.data;
+  };
+  for (const plan::Transfer& t : plan.uploads) inputs.push_back(data_of(t));
+  for (const plan::Transfer& t : plan.downloads) outputs.push_back(data_of(t));
+  const cl::Counters before = cl::counters();
+  executor_->run(inputs, outputs);
+  state_->count_invoke(cl::counters() - before);
+}
+
+}  // namespace clgpu::delegate

@@ -1,0 +1,52 @@
+// What all interpreters that use one delegate share: options, device, reports, counters.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "cl/context.hpp"
+#include "delegate/options.hpp"
+#include "delegate/report.hpp"
+#include "ir/graph.hpp"
+#include "runtime/executor.hpp"
+
+namespace clgpu::delegate {
+
+struct Stats {
+  std::uint64_t invokes = 0;
+  cl::Counters total;        ///< of all invokes
+  cl::Counters last_invoke;
+  cl::Counters load;         ///< of building and planning
+};
+
+class State {
+ public:
+  explicit State(Options chosen)
+      : options(std::move(chosen)), context(cl::Context::of(cl::find_device(options.device))) {}
+
+  const Options options;
+  const std::shared_ptr<cl::Context> context;
+
+  const DeviceInfo& device() const { return context->device().info; }
+
+  /// Plans and builds a graph with inferred shapes; candidates that fail on this device are remembered
+  /// and left out. Throws plan::NoCandidate when a family has none left.
+  std::unique_ptr<runtime::Executor> build(const ir::Graph& graph);
+
+  // The following are guarded by one mutex: interpreters run in any thread.
+  Report report() const;
+  void set_report(Report report);
+  void set_partition(int partition, const PartitionReport& report, const plan::Plan& plan);
+  Stats stats() const;
+  void count_invoke(const cl::Counters& cost);
+  void count_load(const cl::Counters& cost);
+
+ private:
+  mutable std::mutex mutex_;
+  Report report_;
+  Stats stats_;
+  plan::Broken broken_;
+};
+
+}  // namespace clgpu::delegate

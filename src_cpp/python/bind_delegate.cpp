@@ -1,0 +1,134 @@
+// The delegate object, its report and its counters.
+#include <pybind11/stl.h>
+
+#include "delegate/delegate.hpp"
+#include "ops/family.hpp"
+#include "python/bind.hpp"
+
+namespace clgpu::python {
+namespace py = pybind11;
+namespace {
+
+using delegate::Delegate;
+
+// Owns one delegate for Python; see Delegate for what outlives it.
+class NativeDelegate {
+ public:
+  explicit NativeDelegate(const std::map<std::string, std::string>& options)
+      : delegate_(new Delegate(options)), state_(delegate_->state()) {}
+  ~NativeDelegate() { Delegate::release(delegate_); }
+  NativeDelegate(const NativeDelegate&) = delete;
+  NativeDelegate& operator=(const NativeDelegate&) = delete;
+
+  std::uintptr_t pointer() const { return reinterpret_cast<std::uintptr_t>(delegate_->tflite()); }
+  const delegate::State& state() const { return *state_; }
+
+ private:
+  Delegate* delegate_;
+  std::shared_ptr<delegate::State> state_;
+};
+
+py::dict explain(const NativeDelegate& self) {
+  const delegate::Report report = self.state().report();
+  py::dict result;
+  result["device"] = py::str(self.state().device().name);
+  result["platform"] = py::str(self.state().device().platform);
+  result["precision"] = self.state().options.precision == passes::Precision::kFp16 ? "fp16" : "fp32";
+  py::list nodes;
+  for (const delegate::NodeReport& node : report.nodes) {
+    py::dict entry;
+    entry["index"] = node.index;
+    entry["op"] = node.op;
+    entry["claimed"] = node.claimed;
+    entry["reason"] = node.reason;
+    entry["partition"] = node.partition < 0 ? py::object(py::none()) : py::object(py::int_(node.partition));
+    entry["candidate"] = node.candidate;
+    entry["candidates"] = node.candidates;
+    entry["inputs"] = node.inputs;
+    entry["outputs"] = node.outputs;
+    nodes.append(entry);
+  }
+  result["nodes"] = nodes;
+  py::list partitions;
+  std::int64_t arena_bytes = 0, weights_bytes = 0;
+  for (const delegate::PartitionReport& partition : report.partitions) {
+    py::dict entry;
+    entry["nodes"] = partition.nodes;
+    entry["launches"] = partition.launches;
+    entry["load_launches"] = partition.load_launches;
+    entry["arena_bytes"] = partition.arena_bytes;
+    entry["naive_bytes"] = partition.naive_bytes;
+    entry["weights_bytes"] = partition.weights_bytes;
+    entry["bytes_up"] = partition.bytes_up;
+    entry["bytes_down"] = partition.bytes_down;
+    partitions.append(entry);
+    arena_bytes += partition.arena_bytes;
+    weights_bytes += partition.weights_bytes;
+  }
+  result["partitions"] = partitions;
+  result["arena_bytes"] = arena_bytes;
+  result["weights_bytes"] = weights_bytes;
+  result["notes"] = report.notes;
+  return result;
+}
+
+py::dict to_dict(const cl::Counters& counters) {
+  py::dict entry;
+  entry["launches"] = counters.launches;
+  entry["bytes_up"] = counters.bytes_up;
+  entry["bytes_down"] = counters.bytes_down;
+  entry["objects_created"] = counters.objects_created;
+  entry["programs_built"] = counters.programs_built;
+  return entry;
+}
+
+py::dict stats(const NativeDelegate& self) {
+  const delegate::Stats stats = self.state().stats();
+  py::dict result = to_dict(stats.total);
+  result["invokes"] = stats.invokes;
+  result["last_invoke"] = to_dict(stats.last_invoke);
+  result["load"] = to_dict(stats.load);
+  return result;
+}
+
+py::list option_table() {
+  py::list table;
+  for (const delegate::OptionInfo& option : delegate::option_table()) {
+    py::dict entry;
+    entry["key"] = option.key;
+    entry["default"] = option.default_value;
+    entry["allowed"] = option.allowed;
+    entry["help"] = option.help;
+    table.append(entry);
+  }
+  return table;
+}
+
+py::list families() {
+  py::list list;
+  for (const ops::Family* family : ops::all_families()) {
+    py::dict entry;
+    py::list names;
+    for (const ops::Family::Builtin& builtin : family->builtins) names.append(builtin.name);
+    for (const char* custom : family->customs) names.append(custom);
+    entry["name"] = family->name;
+    entry["ops"] = names;
+    entry["core"] = family->core;
+    list.append(entry);
+  }
+  return list;
+}
+
+}  // namespace
+
+void bind_delegate(py::module_& module) {
+  py::class_<NativeDelegate>(module, "NativeDelegate", "A TFLite delegate; options are strings.")
+      .def(py::init<const std::map<std::string, std::string>&>(), py::arg("options"))
+      .def_property_readonly("pointer", &NativeDelegate::pointer, "Address of the TfLiteDelegate.")
+      .def("explain", &explain, "What became of each node of the model last prepared.")
+      .def("stats", &stats, "Counters: launches, transfers, objects created.");
+  module.def("option_table", &option_table, "Key, default, allowed values and help of every option.");
+  module.def("families", &families, "Name, operations and core flag of every op family.");
+}
+
+}  // namespace clgpu::python

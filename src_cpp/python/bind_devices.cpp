@@ -1,0 +1,60 @@
+// Devices: clgpu_delegate.devices().
+#include <pybind11/stl.h>
+
+#include "cl/device.hpp"
+#include "python/bind.hpp"
+
+namespace clgpu::python {
+namespace py = pybind11;
+namespace {
+
+const char* name_of(DeviceType type) {
+  switch (type) {
+    case DeviceType::kGpu: return "gpu";
+    case DeviceType::kAccelerator: return "accelerator";
+    case DeviceType::kCpu: return "cpu";
+    default: return "other";
+  }
+}
+
+// Drivers do not promise UTF-8.
+py::str text(const std::string& bytes) {
+  return py::reinterpret_steal<py::str>(
+      PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
+}
+
+py::list devices() {
+  py::list list;
+  int index = 0;
+  for (const cl::Device& device : cl::devices()) {
+    const DeviceInfo& info = device.info;
+    py::dict entry;
+    entry["index"] = index++;
+    entry["name"] = text(info.name);
+    entry["vendor"] = text(info.vendor);
+    entry["platform"] = text(info.platform);
+    entry["type"] = name_of(info.type);
+    entry["driver_version"] = text(info.driver_version);
+    entry["opencl_version"] = text(info.opencl_version);
+    entry["compute_units"] = info.compute_units;
+    entry["global_bytes"] = info.global_bytes;
+    entry["max_object_bytes"] = info.max_object_bytes;
+    entry["local_bytes"] = info.local_bytes;
+    entry["has_half"] = info.has_half;
+    entry["unified_memory"] = info.unified_memory;
+    entry["library"] = info.library;
+    list.append(entry);
+  }
+  return list;
+}
+
+}  // namespace
+
+void bind_devices(py::module_& module) {
+  module.def("devices", &devices,
+             "Every OpenCL device found, GPUs first, as dictionaries. Raises DeviceError when there is none.");
+  module.def("add_library", &cl::add_library, py::arg("path"),
+             "Registers an OpenCL library to be tried after the system's loader.");
+}
+
+}  // namespace clgpu::python

@@ -1,0 +1,11 @@
+// The extension clgpu_delegate._core. The same shared object is the TFLite plugin (delegate/abi.cpp).
+#include "python/bind.hpp"
+
+PYBIND11_MODULE(_core, module) {
+  module.doc() = "OpenCL delegate for TensorFlow Lite: the C++ core.";
+  module.attr("__version__") = CLGPU_VERSION;
+  clgpu::python::bind_errors(module);
+  clgpu::python::bind_devices(module);
+  clgpu::python::bind_delegate(module);
+  clgpu::python::bind_testing(module);
+}
