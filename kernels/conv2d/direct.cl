@@ -1,0 +1,200 @@
+// direct.cl - 2-D convolution as in naive.cl; a work-item keeps PX pixels x (OV * VW) channels in
+//             registers
+//
+// Shapes    src: [n, in_h, in_w, in_c]; bias: [out_c]; dst: [pixels, out_c], pixels = n * out_h * out_w
+//           packed: [groups, panels, filter_h * filter_w * group_in, PANEL] as pack_weights.cl writes
+//           it, followed at element `zeros_at` by the bytes of group_in zeros of type SRC_T
+// Launch    axis 0: blocks of OV * VW channels of one group; axis 1: blocks of `tiles` * PX
+//           consecutive pixels; axis 2: groups. local = (WG_C, WG_P, 1)
+// Macros    VW        4|8|16          channels of one vector
+//           OV        1..4            vectors of a work-item; OV * VW divides PANEL
+//           PX        1..16           pixels of a tile
+//           KV        1|4             input channels read at once; divides group_in
+//           PANEL     multiple of 4   row length of packed
+//           WG_C, WG_P                size of a work-group
+//           SRC_T, PACKED_T, DST_T    float|half  element types
+//           BIAS_T    float|half      element type of bias (any where there is none)
+//           BIAS      0|1             there is a bias parameter
+//           ACT, ACT_ALPHA            see common/activation.cl
+// Numerics  products and sum in float, in the order of the filter taps, then input channels; the bias
+//           is added last
+#include "common/types.cl"
+#include "common/activation.cl"
+#ifndef VW
+#error "VW is required (4, 8 or 16)"
+#endif
+#ifndef OV
+#error "OV is required (1..4)"
+#endif
+#ifndef PX
+#error "PX is required (1..16)"
+#endif
+#ifndef KV
+#error "KV is required (1 or 4)"
+#endif
+#ifndef PANEL
+#error "PANEL is required (multiple of 4)"
+#endif
+#ifndef WG_C
+#error "WG_C is required (1..64)"
+#endif
+#ifndef WG_P
+#error "WG_P is required (1..64)"
+#endif
+#ifndef SRC_T
+#error "SRC_T is required (float or half)"
+#endif
+#ifndef PACKED_T
+#error "PACKED_T is required (float or half)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (float or half)"
+#endif
+#ifndef BIAS_T
+#error "BIAS_T is required (float or half)"
+#endif
+#ifndef BIAS
+#error "BIAS is required (0 or 1)"
+#endif
+
+#if VW == 4
+#define VEC float4
+#define LOAD_VEC(T, p, i) LOAD4(T, p, i)
+#define STORE_VEC(T, p, i, v) STORE4(T, p, i, v)
+#define SPILL_VEC(v, p) vstore4(v, 0, p)
+#elif VW == 8
+#define VEC float8
+#define LOAD_VEC(T, p, i) LOAD8(T, p, i)
+#define STORE_VEC(T, p, i, v) STORE8(T, p, i, v)
+#define SPILL_VEC(v, p) vstore8(v, 0, p)
+#else
+#define VEC float16
+#define LOAD_VEC(T, p, i) LOAD16(T, p, i)
+#define STORE_VEC(T, p, i, v) STORE16(T, p, i, v)
+#define SPILL_VEC(v, p) vstore16(v, 0, p)
+#endif
+
+// sum[p][v] += w[v] * x_p for every pixel p of the tile, X(p) being its input element.
+#define ACCUMULATE(w, k, X)                                               \
+  do {                                                                    \
+    VEC w_[OV];                                                           \
+    _Pragma("unroll") for (int v = 0; v < OV; ++v) {                      \
+      w_[v] = LOAD_VEC(PACKED_T, w, (k) * PANEL + v * VW);                \
+    }                                                                     \
+    _Pragma("unroll") for (int p = 0; p < PX; ++p) {                      \
+      const float x_ = X(p);                                              \
+      _Pragma("unroll") for (int v = 0; v < OV; ++v) {                    \
+        sum[p][v] = mad(w_[v], (VEC)(x_), sum[p][v]);                     \
+      }                                                                   \
+    }                                                                     \
+  } while (0)
+
+__kernel __attribute__((reqd_work_group_size(WG_C, WG_P, 1))) void conv2d_direct(
+    __global const SRC_T *src, __global const PACKED_T *packed,
+#if BIAS
+    __global const BIAS_T *bias,
+#endif
+    __global DST_T *dst, int pixels, int tiles, int panels, int zeros_at, int group_in, int group_out,
+    int in_h, int in_w, int in_c, int out_h, int out_w, int out_c, int filter_h, int filter_w,
+    int stride_h, int stride_w, int dilation_h, int dilation_w, int top, int left) {
+  const int channel = get_global_id(0) * OV * VW;  // first one, within the group
+  const int group = get_global_id(2);
+  if (channel >= group_out) return;
+  // A pixel outside of src reads its channels from here, so that the loops have no conditions.
+  __global const SRC_T *zeros = (__global const SRC_T *)(packed + zeros_at);
+  const int depth = filter_h * filter_w * group_in;
+  packed += (group * panels + channel / PANEL) * depth * PANEL + channel % PANEL;
+  src += group * group_in;
+  const int first_channel = group * group_out + channel;
+
+  for (int tile = 0; tile < tiles; ++tile) {
+    const int first = ((int)get_global_id(1) * tiles + tile) * PX;
+    if (first >= pixels) return;
+
+    int x = first % out_w, y = first / out_w % out_h, n = first / out_w / out_h;
+    int in_x[PX], in_y[PX], image[PX];
+#pragma unroll
+    for (int p = 0; p < PX; ++p) {
+      const bool inside = first + p < pixels;
+      in_x[p] = x * stride_w - left;
+      in_y[p] = inside ? y * stride_h - top : INT_MIN / 2;
+      image[p] = n * in_h * in_w;
+      const bool wrap_x = ++x == out_w;
+      x = wrap_x ? 0 : x;
+      y += wrap_x ? 1 : 0;
+      const bool wrap_y = y == out_h;
+      y = wrap_y ? 0 : y;
+      n += wrap_y ? 1 : 0;
+    }
+
+    VEC sum[PX][OV];
+#pragma unroll
+    for (int p = 0; p < PX; ++p) {
+#pragma unroll
+      for (int v = 0; v < OV; ++v) sum[p][v] = (VEC)(0.0f);
+    }
+
+    __global const PACKED_T *w = packed;
+    for (int u = 0; u < filter_h; ++u) {
+      for (int t = 0; t < filter_w; ++t) {
+        __global const SRC_T *from[PX];
+#pragma unroll
+        for (int p = 0; p < PX; ++p) {
+          const int at_y = in_y[p] + u * dilation_h, at_x = in_x[p] + t * dilation_w;
+          const bool inside = (uint)at_y < (uint)in_h && (uint)at_x < (uint)in_w;
+          from[p] = inside ? src + (image[p] + at_y * in_w + at_x) * in_c : zeros;
+        }
+        for (int i = 0; i < group_in; i += KV) {
+#if KV == 4
+          float4 x4[PX];
+#pragma unroll
+          for (int p = 0; p < PX; ++p) x4[p] = LOAD4(SRC_T, from[p], i);
+#define X0(p) x4[p].s0
+#define X1(p) x4[p].s1
+#define X2(p) x4[p].s2
+#define X3(p) x4[p].s3
+          ACCUMULATE(w, 0, X0);
+          ACCUMULATE(w, 1, X1);
+          ACCUMULATE(w, 2, X2);
+          ACCUMULATE(w, 3, X3);
+#else
+#define X(p) LOAD(SRC_T, from[p], i)
+          ACCUMULATE(w, 0, X);
+#endif
+          w += KV * PANEL;
+        }
+      }
+    }
+
+#pragma unroll
+    for (int v = 0; v < OV; ++v) {
+      const int left_over = group_out - channel - v * VW;  // channels from here to the group's end
+      if (left_over <= 0) break;
+      const int o = first_channel + v * VW;
+      if (left_over >= VW) {
+        VEC b = (VEC)(0.0f);
+#if BIAS
+        b = LOAD_VEC(BIAS_T, bias, o);
+#endif
+#pragma unroll
+        for (int p = 0; p < PX; ++p) {
+          const VEC r = sum[p][v] + b;
+          if (first + p < pixels) STORE_VEC(DST_T, dst, (first + p) * out_c + o, ACTIVATE(r));
+        }
+      } else {
+#pragma unroll
+        for (int p = 0; p < PX; ++p) {
+          float lanes[VW];
+          SPILL_VEC(sum[p][v], lanes);
+          for (int j = 0; j < left_over && first + p < pixels; ++j) {
+            float r = lanes[j];
+#if BIAS
+            r += LOAD(BIAS_T, bias, o + j);
+#endif
+            STORE(DST_T, dst, (first + p) * out_c + o + j, ACTIVATE(r));
+          }
+        }
+      }
+    }
+  }
+}

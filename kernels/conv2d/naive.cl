@@ -1,0 +1,66 @@
+// naive.cl - dst[n, y, x, o] = act(bias[o] + sum over u, v, i of
+//            src[n, y * stride_h - top + u * dilation_h, x * stride_w - left + v * dilation_w, i0 + i]
+//            * weights[o, u, v, i]), src being zero outside; i0 = o / group_out * group_in
+//
+// Shapes    src: [n, in_h, in_w, in_c]; weights: [out_c, filter_h, filter_w, group_in]; bias: [out_c]
+//           dst: [n, out_h, out_w, out_c]
+// Launch    one work-item per element of dst: global = (elements, rounded up), local = (64)
+// Macros    SRC_T, WEIGHTS_T, DST_T  float|half  element types
+//           BIAS_T                   float|half  element type of bias (any where there is none)
+//           BIAS                     0|1         there is a bias parameter
+//           ACT, ACT_ALPHA           see common/activation.cl
+// Numerics  products and sum in float, in the order u, v, i; the bias is added last
+#include "common/types.cl"
+#include "common/activation.cl"
+#ifndef SRC_T
+#error "SRC_T is required (float or half)"
+#endif
+#ifndef WEIGHTS_T
+#error "WEIGHTS_T is required (float or half)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (float or half)"
+#endif
+#ifndef BIAS_T
+#error "BIAS_T is required (float or half)"
+#endif
+#ifndef BIAS
+#error "BIAS is required (0 or 1)"
+#endif
+
+__kernel void conv2d_naive(__global const SRC_T *src, __global const WEIGHTS_T *weights,
+#if BIAS
+                           __global const BIAS_T *bias,
+#endif
+                           __global DST_T *dst, int elements, int group_in, int group_out, int in_h,
+                           int in_w, int in_c, int out_h, int out_w, int out_c, int filter_h,
+                           int filter_w, int stride_h, int stride_w, int dilation_h, int dilation_w,
+                           int top, int left) {
+  const int index = get_global_id(0);
+  if (index >= elements) return;
+  const int o = index % out_c;
+  const int x = index / out_c % out_w;
+  const int y = index / out_c / out_w % out_h;
+  const int n = index / out_c / out_w / out_h;
+  src += n * in_h * in_w * in_c + o / group_out * group_in;
+  weights += o * filter_h * filter_w * group_in;
+
+  float sum = 0.0f;
+  for (int u = 0; u < filter_h; ++u) {
+    const int in_y = y * stride_h - top + u * dilation_h;
+    if (in_y < 0 || in_y >= in_h) continue;
+    for (int v = 0; v < filter_w; ++v) {
+      const int in_x = x * stride_w - left + v * dilation_w;
+      if (in_x < 0 || in_x >= in_w) continue;
+      const int pixel = (in_y * in_w + in_x) * in_c;
+      const int tap = (u * filter_w + v) * group_in;
+      for (int i = 0; i < group_in; ++i) {
+        sum += LOAD(SRC_T, src, pixel + i) * LOAD(WEIGHTS_T, weights, tap + i);
+      }
+    }
+  }
+#if BIAS
+  sum += LOAD(BIAS_T, bias, o);
+#endif
+  STORE(DST_T, dst, index, ACTIVATE(sum));
+}

@@ -1,0 +1,121 @@
+// direct.cl - depthwise convolution as in naive.cl with out_c = in_c = c; a work-item keeps PX pixels
+//             of one row x VW channels in registers
+//
+// Shapes    src: [n, in_h, in_w, c]; weights: [1, filter_h, filter_w, c]; bias: [c]
+//           dst: [n, out_h, out_w, c]; c is a multiple of VW
+// Launch    axis 0: channel blocks; axis 1: blocks of PX pixels of a row; on both a work-item goes on
+//           to the blocks that are a whole global size further; axis 2: the n * out_h rows.
+//           local = (WG_C, WG_X, 1)
+// Macros    VW       1|4|8|16    channels of a work-item
+//           PX       1..8        pixels of a work-item
+//           WG_C, WG_X           size of a work-group
+//           SRC_T, WEIGHTS_T, DST_T  float|half  element types
+//           BIAS_T                   float|half  element type of bias (any where there is none)
+//           BIAS                     0|1         there is a bias parameter
+//           ACT, ACT_ALPHA           see common/activation.cl
+// Numerics  products and sum in float, in the order of the filter taps; the bias is added last
+#include "common/types.cl"
+#include "common/activation.cl"
+#ifndef VW
+#error "VW is required (1, 4, 8 or 16)"
+#endif
+#ifndef PX
+#error "PX is required (1..8)"
+#endif
+#ifndef WG_C
+#error "WG_C is required (1..64)"
+#endif
+#ifndef WG_X
+#error "WG_X is required (1..64)"
+#endif
+#ifndef SRC_T
+#error "SRC_T is required (float or half)"
+#endif
+#ifndef WEIGHTS_T
+#error "WEIGHTS_T is required (float or half)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (float or half)"
+#endif
+#ifndef BIAS_T
+#error "BIAS_T is required (float or half)"
+#endif
+#ifndef BIAS
+#error "BIAS is required (0 or 1)"
+#endif
+
+#if VW == 1
+#define VEC float
+#define LOAD_VEC(T, p, i) LOAD(T, p, i)
+#define STORE_VEC(T, p, i, v) STORE(T, p, i, v)
+#elif VW == 4
+#define VEC float4
+#define LOAD_VEC(T, p, i) LOAD4(T, p, i)
+#define STORE_VEC(T, p, i, v) STORE4(T, p, i, v)
+#elif VW == 8
+#define VEC float8
+#define LOAD_VEC(T, p, i) LOAD8(T, p, i)
+#define STORE_VEC(T, p, i, v) STORE8(T, p, i, v)
+#else
+#define VEC float16
+#define LOAD_VEC(T, p, i) LOAD16(T, p, i)
+#define STORE_VEC(T, p, i, v) STORE16(T, p, i, v)
+#endif
+
+__kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_conv2d_direct(
+    __global const SRC_T *src, __global const WEIGHTS_T *weights,
+#if BIAS
+    __global const BIAS_T *bias,
+#endif
+    __global DST_T *dst, int in_h, int in_w, int in_c, int out_h, int out_w, int out_c, int filter_h,
+    int filter_w, int stride_h, int stride_w, int dilation_h, int dilation_w, int top, int left) {
+  const int row = get_global_id(2);
+  const int first_y = row % out_h * stride_h - top;
+  src += row / out_h * in_h * in_w * in_c;
+  dst += row * out_w * out_c;
+
+  for (int x = get_global_id(1) * PX; x < out_w; x += get_global_size(1) * PX) {
+    const int first_x = x * stride_w - left;
+    const int last_x = first_x + (PX - 1) * stride_w + (filter_w - 1) * dilation_w;
+    const bool interior = first_x >= 0 && last_x < in_w;
+    for (int c = get_global_id(0) * VW; c < out_c; c += get_global_size(0) * VW) {
+      VEC sum[PX];
+#pragma unroll
+      for (int p = 0; p < PX; ++p) sum[p] = (VEC)(0.0f);
+
+      for (int u = 0; u < filter_h; ++u) {
+        const int in_y = first_y + u * dilation_h;
+        if (in_y < 0 || in_y >= in_h) continue;
+        for (int v = 0; v < filter_w; ++v) {
+          const VEC w = LOAD_VEC(WEIGHTS_T, weights, (u * filter_w + v) * out_c + c);
+          const int in_x = first_x + v * dilation_w;
+          const int from = (in_y * in_w + in_x) * in_c + c;
+          const int step = stride_w * in_c;
+          if (interior) {
+#pragma unroll
+            for (int p = 0; p < PX; ++p) {
+              sum[p] = mad(w, LOAD_VEC(SRC_T, src, from + p * step), sum[p]);
+            }
+          } else {
+#pragma unroll
+            for (int p = 0; p < PX; ++p) {
+              if ((uint)(in_x + p * stride_w) < (uint)in_w) {
+                sum[p] = mad(w, LOAD_VEC(SRC_T, src, from + p * step), sum[p]);
+              }
+            }
+          }
+        }
+      }
+
+      VEC b = (VEC)(0.0f);
+#if BIAS
+      b = LOAD_VEC(BIAS_T, bias, c);
+#endif
+#pragma unroll
+      for (int p = 0; p < PX; ++p) {
+        const VEC r = sum[p] + b;
+        if (x + p < out_w) STORE_VEC(DST_T, dst, (x + p) * out_c + c, ACTIVATE(r));
+      }
+    }
+  }
+}

@@ -1,0 +1,139 @@
+// direct.cl - transposed convolution as in naive.cl; a work-item keeps PX pixels of one row x VW
+//             channels in registers. The pixels are stride_w apart: they use the same filter columns
+//
+// Shapes    src: [n, in_h, in_w, in_c]; bias: [out_c]; dst: [n, out_h, out_w, out_c]
+//           packed: [panels, filter_h * filter_w * in_c, VW] as conv2d/pack_weights.cl writes it,
+//           followed at element `zeros_at` by the bytes of in_c zeros of type SRC_T
+// Launch    axis 0: blocks of VW channels; axis 1: blocks of PX pixels, counted phase (x % stride_w)
+//           first; a work-item goes on to the blocks that are a whole global size further; axis 2:
+//           the n * out_h rows. local = (WG_C, WG_X, 1)
+// Macros    VW        4|8|16      channels of a work-item
+//           PX        1..8        pixels of a work-item
+//           WG_C, WG_X            size of a work-group
+//           SRC_T, PACKED_T, DST_T   float|half  element types
+//           BIAS_T                   float|half  element type of bias (any where there is none)
+//           BIAS                     0|1         there is a bias parameter
+//           ACT, ACT_ALPHA           see common/activation.cl
+// Numerics  products and sum in float, in the order of the filter taps, then input channels; the bias
+//           is added last
+#include "common/types.cl"
+#include "common/activation.cl"
+#ifndef VW
+#error "VW is required (4, 8 or 16)"
+#endif
+#ifndef PX
+#error "PX is required (1..8)"
+#endif
+#ifndef WG_C
+#error "WG_C is required (1..64)"
+#endif
+#ifndef WG_X
+#error "WG_X is required (1..64)"
+#endif
+#ifndef SRC_T
+#error "SRC_T is required (float or half)"
+#endif
+#ifndef PACKED_T
+#error "PACKED_T is required (float or half)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (float or half)"
+#endif
+#ifndef BIAS_T
+#error "BIAS_T is required (float or half)"
+#endif
+#ifndef BIAS
+#error "BIAS is required (0 or 1)"
+#endif
+
+#if VW == 4
+#define VEC float4
+#define LOAD_VEC(T, p, i) LOAD4(T, p, i)
+#define STORE_VEC(T, p, i, v) STORE4(T, p, i, v)
+#define SPILL_VEC(v, p) vstore4(v, 0, p)
+#elif VW == 8
+#define VEC float8
+#define LOAD_VEC(T, p, i) LOAD8(T, p, i)
+#define STORE_VEC(T, p, i, v) STORE8(T, p, i, v)
+#define SPILL_VEC(v, p) vstore8(v, 0, p)
+#else
+#define VEC float16
+#define LOAD_VEC(T, p, i) LOAD16(T, p, i)
+#define STORE_VEC(T, p, i, v) STORE16(T, p, i, v)
+#define SPILL_VEC(v, p) vstore16(v, 0, p)
+#endif
+
+__kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void transpose_conv_direct(
+    __global const SRC_T *src, __global const PACKED_T *packed,
+#if BIAS
+    __global const BIAS_T *bias,
+#endif
+    __global DST_T *dst, int blocks, int zeros_at, int in_h, int in_w, int in_c, int out_h, int out_w,
+    int out_c, int filter_h, int filter_w, int stride_h, int stride_w, int top, int left) {
+  const int channel = get_global_id(0) * VW;
+  if (channel >= out_c) return;
+  const int row = get_global_id(2);
+  const int y = row % out_h;
+  // A pixel outside of src reads its channels from here, so that the loop has no conditions.
+  __global const SRC_T *zeros = (__global const SRC_T *)(packed + zeros_at);
+  packed += channel * filter_h * filter_w * in_c;
+  src += row / out_h * in_h * in_w * in_c;
+  dst += row * out_w * out_c;
+  const int left_over = out_c - channel;
+
+  for (int block = get_global_id(1); block < blocks; block += get_global_size(1)) {
+    const int phase = block % stride_w;
+    const int first = block / stride_w * PX;  // in units of stride_w
+    VEC sum[PX];
+#pragma unroll
+    for (int p = 0; p < PX; ++p) sum[p] = (VEC)(0.0f);
+
+    for (int u = (y + top) % stride_h; u < filter_h; u += stride_h) {
+      const int in_y = (y + top - u) / stride_h;
+      if (in_y < 0 || in_y >= in_h) continue;
+      for (int v = (phase + left) % stride_w; v < filter_w; v += stride_w) {
+        const int in_x = (phase + left - v) / stride_w + first;
+        __global const SRC_T *from[PX];
+#pragma unroll
+        for (int p = 0; p < PX; ++p) {
+          const bool inside = (uint)(in_x + p) < (uint)in_w;
+          from[p] = inside ? src + (in_y * in_w + in_x + p) * in_c : zeros;
+        }
+        __global const PACKED_T *w = packed + (u * filter_w + v) * in_c * VW;
+        for (int i = 0; i < in_c; ++i) {
+          const VEC wi = LOAD_VEC(PACKED_T, w, i * VW);
+#pragma unroll
+          for (int p = 0; p < PX; ++p) {
+            const float xi = LOAD(SRC_T, from[p], i);
+            sum[p] = mad(wi, (VEC)(xi), sum[p]);
+          }
+        }
+      }
+    }
+
+    VEC b = (VEC)(0.0f);
+#if BIAS
+    if (left_over >= VW) b = LOAD_VEC(BIAS_T, bias, channel);
+#endif
+#pragma unroll
+    for (int p = 0; p < PX; ++p) {
+      const int x = phase + (first + p) * stride_w;
+      if (x < out_w) {
+        if (left_over >= VW) {
+          const VEC r = sum[p] + b;
+          STORE_VEC(DST_T, dst, x * out_c + channel, ACTIVATE(r));
+        } else {
+          float lanes[VW];
+          SPILL_VEC(sum[p], lanes);
+          for (int j = 0; j < left_over; ++j) {
+            float r = lanes[j];
+#if BIAS
+            r += LOAD(BIAS_T, bias, channel + j);
+#endif
+            STORE(DST_T, dst, x * out_c + channel + j, ACTIVATE(r));
+          }
+        }
+      }
+    }
+  }
+}

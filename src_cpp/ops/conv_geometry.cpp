@@ -1,0 +1,102 @@
+// What the convolution rooms share.
+#include "ops/conv_geometry.hpp"
+
+namespace clgpu::ops {
+
+ConvGeometry pad_more(ConvGeometry geometry, int top, int bottom, int left, int right) {
+  CLGPU_CHECK(geometry.padding == kPaddingValid);
+  geometry.extra_top += top;
+  geometry.extra_bottom += bottom;
+  geometry.extra_left += left;
+  geometry.extra_right += right;
+  return geometry;
+}
+
+ConvWindows windows(const ConvGeometry& geometry, int in_h, int in_w, int filter_h, int filter_w) {
+  ConvWindows result{window(geometry.padding, in_h + geometry.extra_top + geometry.extra_bottom,
+                            filter_h, geometry.stride_h, geometry.dilation_h),
+                     window(geometry.padding, in_w + geometry.extra_left + geometry.extra_right,
+                            filter_w, geometry.stride_w, geometry.dilation_w)};
+  result.h.before += geometry.extra_top;
+  result.w.before += geometry.extra_left;
+  return result;
+}
+
+ConvWindows checked_windows(const ConvGeometry& geometry, int in_h, int in_w, int filter_h,
+                            int filter_w) {
+  const ConvWindows result = windows(geometry, in_h, in_w, filter_h, filter_w);
+  if (result.h.out < 1 || result.w.out < 1) {
+    throw ShapeError("a filter of " + std::to_string(filter_h) + " x " + std::to_string(filter_w) +
+                     " does not fit an image of " + std::to_string(in_h) + " x " +
+                     std::to_string(in_w));
+  }
+  return result;
+}
+
+std::optional<Refusal> check_convolution(const tfl::NodeView& node, int image, int weights,
+                                         int bias, const ConvGeometry& geometry) {
+  if (auto refusal = check_type(node.input(image), "input", {DType::kF32})) return refusal;
+  if (auto refusal = check_type(node.input(weights), "weights", {DType::kF32})) return refusal;
+  if (node.input(image).rank() != 4) return Refusal{"the input is not of rank 4 (NHWC)"};
+  if (node.input(weights).rank() != 4) return Refusal{"the weights are not of rank 4"};
+  if (node.has_input(bias)) {
+    if (auto refusal = check_type(node.input(bias), "bias", {DType::kF32})) return refusal;
+  }
+  if (geometry.padding != kPaddingSame && geometry.padding != kPaddingValid) {
+    return Refusal{"unknown padding " + std::to_string(geometry.padding)};
+  }
+  if (geometry.stride_h < 1 || geometry.stride_w < 1) return Refusal{"a stride is below 1"};
+  if (geometry.dilation_h < 1 || geometry.dilation_w < 1) return Refusal{"a dilation is below 1"};
+  return std::nullopt;
+}
+
+void check_bias_shape(const NodeContext& node, int bias, int channels) {
+  if (!node.has_input(bias) || node.input(bias).shape.elements() == channels) return;
+  throw ShapeError("the bias " + node.input(bias).shape.str() +
+                   " does not have one element for each of " + std::to_string(channels) +
+                   " output channels");
+}
+
+void set_conv_types(kernel::Launch& launch, const NodeContext& node, int image, int bias) {
+  const bool has_bias = node.has_input(bias);
+  launch.type("SRC_T", node.input(image).storage).type("DST_T", node.output(0).storage);
+  launch.type("BIAS_T", has_bias ? node.input(bias).storage : DType::kF32);
+  launch.macro("BIAS", has_bias ? 1 : 0);
+  set_epilogue(launch, node.epilogue());
+}
+
+void push_conv_sizes(kernel::Launch& launch, const NodeContext& node, int image, int weights,
+                     const ConvGeometry& geometry) {
+  const ir::Shape& src = node.input(image).shape;
+  const ir::Shape& dst = node.output(0).shape;
+  const ir::Shape& filter = node.input(weights).shape;
+  for (const ir::Shape* shape : {&src, &dst}) {
+    for (int axis = 1; axis < 4; ++axis) launch.i32((*shape)[axis]);
+  }
+  launch.i32(filter[1]).i32(filter[2]).i32(geometry.stride_h).i32(geometry.stride_w);
+}
+
+PackedWeights pack_weights(const NodeContext& node, int weights, int groups, int panel,
+                           DType image_storage, const DeviceInfo& device) {
+  const ir::Tensor& filter = node.input(weights);
+  const std::int64_t depth = filter.shape.elements(1, 4);
+  const std::int64_t group_out = filter.shape[0] / groups;
+  const std::int64_t panels = ceil_div(group_out, panel);
+  // A CPU would convert a half each time it is read; memory matters less there than on a GPU.
+  const DType storage = device.is_cpu() ? DType::kF32 : filter.storage;
+  const std::int64_t elements = groups * panels * depth * panel;
+  const std::int64_t pixel_bytes =
+      filter.shape[3] * static_cast<std::int64_t>(size_of(image_storage));
+  const std::int64_t zeros = ceil_div(pixel_bytes, static_cast<std::int64_t>(size_of(storage)));
+
+  kernel::Launch launch("conv2d/pack_weights.cl", "conv2d_pack_weights");
+  launch.macro("PANEL", panel).type("SRC_T", filter.storage).type("DST_T", storage);
+  launch.src(weights).scratch_out(0).i32(elements).i32(zeros).i32(depth).i32(group_out).i32(panels);
+  launch.range({uz(elements + zeros)}, {kElementwiseGroup});
+  const std::int64_t bytes = (elements + zeros) * static_cast<std::int64_t>(size_of(storage));
+  return {launch, {bytes}, storage, static_cast<int>(panels), elements};
+}
+
+int cpu_vector(int channels) { return channels <= 4 ? 4 : channels <= 8 ? 8 : 16; }
+
+}  // namespace clgpu::ops

@@ -1,0 +1,71 @@
+// What the convolution rooms share: strides, paddings, packed weights.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ops/common.hpp"
+
+namespace clgpu::ops {
+
+/// TFLite's padding modes.
+constexpr int kPaddingSame = 1, kPaddingValid = 2;
+
+/// How a filter moves over an image.
+struct ConvGeometry {
+  int padding = kPaddingSame;
+  int stride_h = 1, stride_w = 1;
+  int dilation_h = 1, dilation_w = 1;
+  /// Rows and columns of zeros around the image on top of the mode; only with VALID (a PAD that was
+  /// folded into the convolution).
+  int extra_top = 0, extra_bottom = 0, extra_left = 0, extra_right = 0;
+};
+
+/// `geometry` with more zeros around the image; it must be VALID.
+ConvGeometry pad_more(ConvGeometry geometry, int top, int bottom, int left, int right);
+
+/// Positions of a filter of filter_h x filter_w elements on an image of in_h x in_w.
+struct ConvWindows {
+  Window h, w;
+};
+ConvWindows windows(const ConvGeometry& geometry, int in_h, int in_w, int filter_h, int filter_w);
+
+/// Like windows(), but throws ShapeError when there is no position for the filter.
+ConvWindows checked_windows(const ConvGeometry& geometry, int in_h, int in_w, int filter_h,
+                            int filter_w);
+
+/// Refusals common to the convolutions: float32 image and weights of rank 4, float32 bias of rank
+/// 1 (when the node has an input `bias`), padding, strides and dilations that make sense.
+std::optional<Refusal> check_convolution(const tfl::NodeView& node, int image, int weights,
+                                         int bias, const ConvGeometry& geometry);
+
+/// Throws ShapeError unless the bias, where there is one, has `channels` elements.
+void check_bias_shape(const NodeContext& node, int bias, int channels);
+
+/// Sets the macros SRC_T, DST_T, BIAS, BIAS_T, ACT and ACT_ALPHA; image, bias: input indices.
+void set_conv_types(kernel::Launch& launch, const NodeContext& node, int image, int bias);
+
+/// Appends the arguments in_h, in_w, in_c, out_h, out_w, out_c, filter_h, filter_w, stride_h and
+/// stride_w. Image, weights: input indices; the filter's size is axes 1 and 2 of the weights.
+void push_conv_sizes(kernel::Launch& launch, const NodeContext& node, int image, int weights,
+                     const ConvGeometry& geometry);
+
+/// OHWI weights laid out by output channel in a scratch buffer: [groups, panels, depth, panel],
+/// then zeros for pixels outside of the image. See kernels/conv2d/pack_weights.cl.
+struct PackedWeights {
+  kernel::Launch launch;  ///< writes the scratch buffer 0
+  kernel::Scratch scratch;
+  DType storage;
+  int panels;             ///< of one group
+  std::int64_t zeros_at;  ///< element where the zeros begin
+};
+
+/// `groups` groups of weights (input `weights` of the node), `panel` output channels side by side.
+/// `image_storage` is the type that the zeros, one input pixel of a group, will be read as.
+PackedWeights pack_weights(const NodeContext& node, int weights, int groups, int panel,
+                           DType image_storage, const DeviceInfo& device);
+
+/// Output channels a CPU computes as one vector when there are `channels` of them: 4, 8 or 16.
+int cpu_vector(int channels);
+
+}  // namespace clgpu::ops

@@ -1,0 +1,157 @@
+// Room of TRANSPOSE_CONV and of MediaPipe's custom operation Convolution2DTransposeBias.
+#include <algorithm>
+#include <cstring>
+
+#include "ops/conv_geometry.hpp"
+
+namespace clgpu::ops {
+namespace {
+
+constexpr int kTransposeConv = 67;
+constexpr int kWeights = 1;  // input of both operations
+
+struct TransposeConvAttrs : ir::Attrs {
+  ConvGeometry geometry;    ///< of the convolution that this one reverses
+  int image = 2, bias = 3;  ///< inputs
+  /// Output height and width that the model states; 0: by the rule of the custom operation.
+  int out_h = 0, out_w = 0;
+};
+
+OrRefusal<Imported> import_builtin(const tfl::NodeView& node) {
+  const auto* params = node.params<tfl::TransposeConvParams>();
+  CLGPU_REFUSE_IF(params == nullptr, "the node has no parameters");
+  const auto shape = node.input(0).ints();
+  CLGPU_REFUSE_IF(!shape, "the output shape is computed at run time");
+  CLGPU_REFUSE_IF(shape->size() != 4, "the output shape does not have 4 elements");
+  TransposeConvAttrs attrs;
+  attrs.geometry.padding = params->padding;
+  attrs.geometry.stride_h = params->stride_height;
+  attrs.geometry.stride_w = params->stride_width;
+  attrs.out_h = static_cast<int>((*shape)[1]);
+  attrs.out_w = static_cast<int>((*shape)[2]);
+  CLGPU_REFUSE_IF(attrs.out_h < 1 || attrs.out_w < 1, "the output shape has a size below 1");
+  if (auto refusal = check_convolution(node, attrs.image, kWeights, attrs.bias, attrs.geometry)) {
+    return *refusal;
+  }
+  const auto epilogue = fused_activation(params->activation);
+  if (!epilogue) return Refusal{epilogue.reason()};
+  return Imported{share(attrs), *epilogue};
+}
+
+OrRefusal<Imported> import_custom(const tfl::NodeView& node) {
+  std::int32_t fields[3];  // padding, stride_width, stride_height
+  CLGPU_REFUSE_IF(node.custom_data() == nullptr || node.custom_bytes() < sizeof fields,
+                  "the custom options are shorter than 12 bytes");
+  std::memcpy(fields, node.custom_data(), sizeof fields);
+  CLGPU_REFUSE_IF(node.input_count() != 3, "it does not have 3 inputs");
+  TransposeConvAttrs attrs;
+  attrs.image = 0;
+  attrs.bias = 2;
+  attrs.geometry.padding = fields[0];
+  attrs.geometry.stride_w = fields[1];
+  attrs.geometry.stride_h = fields[2];
+  if (auto refusal = check_convolution(node, attrs.image, kWeights, attrs.bias, attrs.geometry)) {
+    return *refusal;
+  }
+  return Imported{share(attrs), {}};
+}
+
+OrRefusal<Imported> import(const tfl::NodeView& node) {
+  return node.custom_name() == nullptr ? import_builtin(node) : import_custom(node);
+}
+
+int custom_size(const ConvGeometry& geometry, int in, int filter, int stride) {
+  return in * stride + (geometry.padding == kPaddingValid ? std::max(filter - stride, 0) : 0);
+}
+
+ir::Shapes infer(const NodeContext& node) {
+  const auto& attrs = node.attrs<TransposeConvAttrs>();
+  const ir::Shape& src = node.input(attrs.image).shape;
+  const ir::Shape& weights = node.input(kWeights).shape;
+  if (weights[3] != src[3]) {
+    throw ShapeError("weights " + weights.str() + " do not fit an image of " +
+                     std::to_string(src[3]) + " channels");
+  }
+  check_bias_shape(node, attrs.bias, weights[0]);
+  ir::Shape dst{src[0], attrs.out_h, attrs.out_w, weights[0]};
+  if (attrs.out_h == 0) {
+    dst[1] = custom_size(attrs.geometry, src[1], weights[1], attrs.geometry.stride_h);
+    dst[2] = custom_size(attrs.geometry, src[2], weights[2], attrs.geometry.stride_w);
+  }
+  return {dst};
+}
+
+void push_geometry(kernel::Launch& launch, const NodeContext& node) {
+  const auto& attrs = node.attrs<TransposeConvAttrs>();
+  const ir::Shape& dst = node.output(0).shape;
+  const ir::Shape& weights = node.input(kWeights).shape;
+  // What lies outside is decided by the convolution that would lead back from dst to src.
+  const ConvWindows at = windows(attrs.geometry, dst[1], dst[2], weights[1], weights[2]);
+  push_conv_sizes(launch, node, attrs.image, kWeights, attrs.geometry);
+  launch.i32(at.h.before).i32(at.w.before);
+}
+
+kernel::Launch make_launch(const NodeContext& node, const char* file, const char* entry) {
+  const auto& attrs = node.attrs<TransposeConvAttrs>();
+  kernel::Launch launch(file, entry);
+  set_conv_types(launch, node, attrs.image, attrs.bias);
+  return launch.src(attrs.image);
+}
+
+kernel::Launch& push_result(kernel::Launch& launch, const NodeContext& node) {
+  const auto& attrs = node.attrs<TransposeConvAttrs>();
+  if (node.has_input(attrs.bias)) launch.src(attrs.bias);
+  return launch.dst(0);
+}
+
+kernel::Candidate naive(const NodeContext& node) {
+  kernel::Launch launch = make_launch(node, "transpose_conv/naive.cl", "transpose_conv_naive");
+  launch.type("WEIGHTS_T", node.input(kWeights).storage);
+  const std::int64_t elements = node.output(0).shape.elements();
+  push_result(launch.src(kWeights), node).i32(elements);
+  push_geometry(launch, node);
+  launch.range({uz(elements)}, {kElementwiseGroup});
+  return {"naive", {launch}, {}};
+}
+
+kernel::Candidate direct(const NodeContext& node, const DeviceInfo& device) {
+  const auto& attrs = node.attrs<TransposeConvAttrs>();
+  const bool cpu = device.is_cpu();
+  const ir::Shape& dst = node.output(0).shape;
+  const int width = cpu ? cpu_vector(dst[3]) : 4;
+  const int tile = cpu ? 6 : 4;  // pixels of a work-item
+  const int stride = attrs.geometry.stride_w;
+  const std::int64_t blocks = ceil_div(ceil_div(dst[2], stride), tile) * stride;
+  const std::int64_t group = cpu ? 1 : 8;
+  const auto packed =
+      pack_weights(node, kWeights, 1, width, node.input(attrs.image).storage, device);
+
+  kernel::Launch launch = make_launch(node, "transpose_conv/direct.cl", "transpose_conv_direct");
+  launch.type("PACKED_T", packed.storage).macro("VW", width).macro("PX", tile);
+  launch.macro("WG_C", group).macro("WG_X", group);
+  push_result(launch.scratch_in(0), node).i32(blocks).i32(packed.zeros_at);
+  push_geometry(launch, node);
+  // On a CPU a whole row pays for starting a work-item.
+  launch.range({uz(packed.panels), cpu ? 1 : uz(blocks), uz(dst.elements(0, 2))},
+               {uz(group), uz(group), 1});
+  return {"direct", {packed.launch, launch}, {packed.scratch}};
+}
+
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
+  // With fewer channels than a vector has, most of its work would be thrown away.
+  if (node.output(0).shape[3] < 3) return {naive(node), direct(node, device)};
+  return {direct(node, device), naive(node)};
+}
+
+}  // namespace
+
+extern const Family kTransposeConvFamily;
+const Family kTransposeConvFamily{{"transpose_conv", /*has_epilogue=*/true, /*is_view=*/false},
+                                  {{kTransposeConv, "TRANSPOSE_CONV"}},
+                                  {"Convolution2DTransposeBias"},
+                                  /*core=*/true,
+                                  import,
+                                  infer,
+                                  candidates};
+
+}  // namespace clgpu::ops
