@@ -70,10 +70,14 @@ void parse_min_nodes(Options& options, const std::string& value) {
   options.min_nodes = std::stoi(value);
 }
 
-void parse_warm_up(Options& options, const std::string& value) {
-  if (value != "on" && value != "off") bad_value("warm_up", value, "on, off");
-  options.warm_up = value == "on";
+bool parse_switch(const char* key, const std::string& value) {
+  if (value != "on" && value != "off") bad_value(key, value, "on, off");
+  return value == "on";
 }
+
+void parse_warm_up(Options& options, const std::string& value) { options.warm_up = parse_switch("warm_up", value); }
+
+void parse_half_io(Options& options, const std::string& value) { options.half_io = parse_switch("half_io", value); }
 
 }  // namespace
 
@@ -90,6 +94,8 @@ const std::vector<OptionInfo>& option_table() {
       {"min_nodes", "1", "1 to 999999", "partitions with fewer nodes stay on the CPU", parse_min_nodes},
       {"warm_up", "on", "on, off", "run each kernel once at load time, so that the first inference is not slower",
        parse_warm_up},
+      {"half_io", "off", "on, off",
+       "with fp16, store the model's float inputs and outputs as half too; the host converts them", parse_half_io},
   };
   return table;
 }
@@ -106,6 +112,7 @@ Options parse_options(const std::map<std::string, std::string>& values) {
     }
     info->parse(options, value);
   }
+  options.half_io = options.half_io && options.precision == passes::Precision::kFp16;
   if (options.device.empty()) {
     if (const char* device = std::getenv("CLGPU_DEVICE"); device != nullptr) options.device = device;
   }

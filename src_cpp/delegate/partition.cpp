@@ -26,7 +26,7 @@ TfLiteIntArray* new_dims(const ir::Shape& shape) {
 
 Partition::Partition(std::shared_ptr<State> state, ir::Graph graph, std::vector<int> nodes, int index)
     : state_(std::move(state)), graph_(std::move(graph)), nodes_(std::move(nodes)), index_(index) {
-  passes::run_pipeline(graph_, state_->options.precision);
+  passes::run_pipeline(graph_, state_->options.precision, state_->options.half_io);
 }
 
 void Partition::build() {
@@ -76,9 +76,9 @@ void Partition::invoke(TfLiteContext& context) {
   const auto data_of = [&](const plan::Transfer& t) {
     const ir::Tensor& tensor = graph_.tensor(t.tensor);
     const TfLiteTensor& tflite = context.tensors[tensor.tflite_id];
-    if (tflite.data == nullptr || tflite.bytes < static_cast<std::size_t>(t.bytes)) {
+    if (tflite.data == nullptr || tflite.bytes < static_cast<std::size_t>(t.host_bytes)) {
       throw Error("tensor '" + tensor.name + "' has " + std::to_string(tflite.bytes) + " bytes on the host where " +
-                  std::to_string(t.bytes) + " are needed");
+                  std::to_string(t.host_bytes) + " are needed");
     }
     return tflite.data;
   };

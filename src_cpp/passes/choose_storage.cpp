@@ -21,7 +21,7 @@ bool fits_half(const ir::Constant& constant) {
 
 }  // namespace
 
-void choose_storage(ir::Graph& graph, Precision precision) {
+void choose_storage(ir::Graph& graph, Precision precision, bool half_io) {
   // A view shares memory with its source, so both must have one storage: decide per root.
   std::vector<int> root(graph.tensors.size());
   std::iota(root.begin(), root.end(), 0);
@@ -32,6 +32,7 @@ void choose_storage(ir::Graph& graph, Precision precision) {
   }
   std::vector<bool> outside(graph.tensors.size(), false);  // uploaded or downloaded as the model's type
   for (const auto* ids : {&graph.inputs, &graph.outputs}) {
+    if (half_io) break;
     for (const int id : *ids) outside[static_cast<std::size_t>(root[static_cast<std::size_t>(id)])] = true;
   }
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {

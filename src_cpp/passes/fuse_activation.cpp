@@ -7,9 +7,10 @@ void fuse_activation(ir::Graph& graph) {
   const auto readers = ir::readers_of(graph);
   const auto is_output = ir::output_mask(graph);
   std::vector<bool> removed(graph.nodes.size(), false);
-  for (ir::Node& node : graph.nodes) {
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    ir::Node& node = graph.nodes[i];
     // Several in a row never fuse: the epilogue holds one activation.
-    if (!node.kind->has_epilogue || !node.epilogue.empty() || node.outputs.size() != 1) continue;
+    if (removed[i] || !node.kind->has_epilogue || !node.epilogue.empty() || node.outputs.size() != 1) continue;
     const auto result = static_cast<std::size_t>(node.outputs[0]);
     if (is_output[result] || readers[result].size() != 1) continue;
     if (graph.tensors[result].dtype != DType::kF32) continue;

@@ -23,11 +23,12 @@ void fuse_pad(ir::Graph& graph);
 /// Nodes whose results nobody reads go; so do tensors' constants that nobody reads.
 void remove_dead(ir::Graph& graph);
 
-/// Sets Tensor::storage. Graph inputs and outputs keep the model's type, and so do views of them.
-void choose_storage(ir::Graph& graph, Precision precision);
+/// Sets Tensor::storage. Graph inputs and outputs keep the model's type, and so do views of them,
+/// unless `half_io`: then the host converts them on their way.
+void choose_storage(ir::Graph& graph, Precision precision, bool half_io);
 
 /// All of the above, in order.
-void run_pipeline(ir::Graph& graph, Precision precision);
+void run_pipeline(ir::Graph& graph, Precision precision, bool half_io);
 
 /// Sets the shape of every tensor written by a node from the shapes of the graph's inputs and
 /// constants. Throws ShapeError naming the node. Run again after the inputs' shapes change.

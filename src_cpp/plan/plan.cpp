@@ -179,7 +179,11 @@ class Planner {
     for (std::size_t i = 0; i < steps.size(); ++i) (once[i] ? plan_.load : plan_.run).push_back(std::move(steps[i]));
   }
 
-  Transfer transfer(int id) const { return {id, buffer_of_[at(id)], graph_.tensor(id).storage_bytes()}; }
+  Transfer transfer(int id) const {
+    const ir::Tensor& tensor = graph_.tensor(id);
+    const auto host_bytes = tensor.shape.elements() * static_cast<std::int64_t>(size_of(tensor.dtype));
+    return {id, buffer_of_[at(id)], tensor.storage_bytes(), host_bytes};
+  }
 
   // Constants and results of load-time launches stay when an inference needs them.
   void place_static() {

@@ -43,7 +43,8 @@ struct Step {
 struct Transfer {
   int tensor;  ///< index in the graph's tensors
   int buffer;
-  std::int64_t bytes;
+  std::int64_t bytes;       ///< on the device, and over the bus
+  std::int64_t host_bytes;  ///< differs where the host converts between float and half
 };
 
 /// How a node is computed, and how else it could be.

@@ -62,6 +62,13 @@ Executor::Executor(std::shared_ptr<cl::Context> context, plan::Plan plan, bool w
   allocate();
   upload_constants();
   run_load_steps();
+  const auto stage = [](const std::vector<plan::Transfer>& transfers, auto& staged) {
+    for (const plan::Transfer& t : transfers) {
+      staged.emplace_back(t.bytes == t.host_bytes ? 0 : static_cast<std::size_t>(t.bytes) / sizeof(std::uint16_t));
+    }
+  };
+  stage(plan_.uploads, staged_inputs_);
+  stage(plan_.downloads, staged_outputs_);
   launches_.reserve(plan_.run.size());
   for (const plan::Step& step : plan_.run) launches_.push_back(bind(step));
   if (warm_up) warm_up_kernels();
@@ -198,19 +205,27 @@ void Executor::run(const std::vector<const void*>& inputs, const std::vector<voi
 void Executor::enqueue(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
   for (std::size_t i = 0; i < plan_.uploads.size(); ++i) {
     const plan::Transfer& t = plan_.uploads[i];
-    write(t.buffer, inputs[i], static_cast<std::size_t>(t.bytes), false);
+    std::vector<std::uint16_t>& staged = staged_inputs_[i];
+    const auto* values = static_cast<const float*>(inputs[i]);
+    for (std::size_t k = 0; k < staged.size(); ++k) staged[k] = float_to_half(values[k]);
+    write(t.buffer, staged.empty() ? inputs[i] : staged.data(), static_cast<std::size_t>(t.bytes), false);
   }
   for (const BoundLaunch& bound : launches_) launch(bound);
   for (std::size_t i = 0; i < plan_.downloads.size(); ++i) {
     const plan::Transfer& t = plan_.downloads[i];
+    void* target = staged_outputs_[i].empty() ? outputs[i] : staged_outputs_[i].data();
     // The queue is in order: one blocking read at the end waits for all.
     const bool last = i + 1 == plan_.downloads.size();
     cl::check(context_->api().clEnqueueReadBuffer(queue_.get(), buffers_[at(t.buffer)].get(), last ? cl::CL_TRUE : cl::CL_FALSE,
-                                                  0, static_cast<std::size_t>(t.bytes), outputs[i], 0, nullptr, nullptr),
+                                                  0, static_cast<std::size_t>(t.bytes), target, 0, nullptr, nullptr),
               "clEnqueueReadBuffer", plan_.buffers[at(t.buffer)].name);
     cl::counters().bytes_down += static_cast<std::uint64_t>(t.bytes);
   }
   if (plan_.downloads.empty()) finish("run");
+  for (std::size_t i = 0; i < plan_.downloads.size(); ++i) {
+    auto* values = static_cast<float*>(outputs[i]);
+    for (std::size_t k = 0; k < staged_outputs_[i].size(); ++k) values[k] = half_to_float(staged_outputs_[i][k]);
+  }
 }
 
 }  // namespace clgpu::runtime

@@ -60,6 +60,8 @@ class Executor {
   std::vector<cl::MemHandle> pages_;
   std::vector<cl::MemHandle> buffers_;  // one per plan buffer; empty where there is none
   std::vector<BoundLaunch> launches_;   // one per plan_.run step
+  // Half copies of inputs and outputs that the host converts; empty for the others.
+  std::vector<std::vector<std::uint16_t>> staged_inputs_, staged_outputs_;
 };
 
 }  // namespace clgpu::runtime
