@@ -1,0 +1,22 @@
+// concatenation.cl - one input of CONCATENATION or PACK: dst[r, first + c] = src[r, c]
+//
+// Shapes    src: [rows, cols]; dst: [rows, dst_cols], contiguous; a column is one place along the
+//           axis of the concatenation and all axes behind it
+// Launch    one work-item per unit of src: global = (n rounded up, 1, 1), any local
+// Macros    SRC_T   uchar|short|int|int2|int4|float|half    unit of src, see common/move.cl
+//           DST_T   uchar|short|int|int2|int4|float|half    unit of dst
+// Numerics  bits are copied; float to half rounds to nearest even
+#include "common/move.cl"
+#ifndef SRC_T
+#error "SRC_T is required (unit of src)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (unit of dst)"
+#endif
+
+__kernel void concatenation_rows(__global const SRC_T *src, __global DST_T *dst, int n, int cols,
+                                 int dst_cols, int first) {
+  const int i = get_global_id(0);
+  if (i >= n) return;
+  STORE(DST_T, dst, i / cols * dst_cols + first + i % cols, LOAD(SRC_T, src, i));
+}

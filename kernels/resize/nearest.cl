@@ -1,0 +1,40 @@
+// nearest.cl - dst[b, y, x, c] = src[b, y', x', c], y' = floor or round of (y + shift) * scale_h
+//
+// Shapes    src: [n, src_h, src_w, c], dst: [n, dst_h, dst_w, c], contiguous
+// Launch    one work-item per unit of dst: global = (n rounded up, 1, 1), any local
+// Macros    SRC_T  uchar|short|int|int2|int4|float|half    unit of src, see common/move.cl
+//           DST_T  uchar|short|int|int2|int4|float|half    unit of dst
+//           ROUND  0|1    1: to the nearest place, halves up; 0: to the one below
+// Numerics  places in float, each operation rounded by itself as the reference does; bits are
+//           copied; float to half rounds to nearest even
+#include "common/move.cl"
+#ifndef SRC_T
+#error "SRC_T is required (unit of src)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (unit of dst)"
+#endif
+#ifndef ROUND
+#error "ROUND is required (0 or 1)"
+#endif
+
+// Contraction would move places that lie between two pixels to the other one.
+#pragma OPENCL FP_CONTRACT OFF
+
+int resize_place(int i, float shift, float scale, int size) {
+  const float place = (i + shift) * scale;
+  return clamp((int)(ROUND ? round(place) : floor(place)), 0, size - 1);
+}
+
+// n units of dst; channels in units; shift is 0.5 for half-pixel centres, else 0.
+__kernel void resize_nearest(__global const SRC_T *src, __global DST_T *dst, int n, int channels,
+                             int dst_h, int dst_w, int src_h, int src_w, float scale_h,
+                             float scale_w, float shift) {
+  const int i = get_global_id(0);
+  if (i >= n) return;
+  const int c = i % channels;
+  const int x = resize_place(i / channels % dst_w, shift, scale_w, src_w);
+  const int y = resize_place(i / channels / dst_w % dst_h, shift, scale_h, src_h);
+  const int b = i / channels / dst_w / dst_h;
+  STORE(DST_T, dst, i, LOAD(SRC_T, src, ((b * src_h + y) * src_w + x) * channels + c));
+}

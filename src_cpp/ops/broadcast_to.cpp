@@ -1,0 +1,59 @@
+// Room of BROADCAST_TO: axes of size 1, and axes that are missing in front, repeated.
+#include "ops/common.hpp"
+#include "ops/movement.hpp"
+
+namespace clgpu::ops {
+namespace {
+
+constexpr int kBroadcastTo = 130;
+
+struct BroadcastToAttrs : ir::Attrs {
+  std::vector<int> dims;  ///< of the output
+};
+
+OrRefusal<Imported> import(const tfl::NodeView& node) {
+  const auto dims = node.input(1).ints();
+  CLGPU_REFUSE_IF(!dims, "the new shape is computed at run time");
+  CLGPU_REFUSE_IF(static_cast<int>(dims->size()) < node.input(0).rank(),
+                  "the new shape has fewer axes than the input");
+  BroadcastToAttrs attrs;
+  for (const std::int64_t size : *dims) {
+    CLGPU_REFUSE_IF(size < 0, "the new shape contains " + std::to_string(size));
+    attrs.dims.push_back(static_cast<int>(size));
+  }
+  return Imported{share(attrs), {}};
+}
+
+ir::Shapes infer(const NodeContext& node) {
+  const ir::Shape dst(node.attrs<BroadcastToAttrs>().dims);
+  const ir::Shape& src = node.input(0).shape;
+  for (int i = 0; i < src.rank(); ++i) {
+    if (src.back(i) != 1 && src.back(i) != dst.back(i)) {
+      throw ShapeError("BROADCAST_TO: " + src.str() + " does not broadcast to " + dst.str());
+    }
+  }
+  return {dst};
+}
+
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
+  const ir::Tensor& src = node.input(0);
+  const ir::Tensor& dst = node.output(0);
+  const StridedCopy copy{dst.shape.dims(), broadcast_strides(src.shape, dst.shape), 0};
+  return {{"gather",
+           {strided_copy("broadcast_to/broadcast_to.cl", "broadcast_to_gather", copy, src.storage,
+                         dst.storage)},
+           {}}};
+}
+
+}  // namespace
+
+extern const Family kBroadcastToFamily;
+const Family kBroadcastToFamily{{"broadcast_to", /*has_epilogue=*/false, /*is_view=*/false},
+                                {{kBroadcastTo, "BROADCAST_TO"}},
+                                {},
+                                /*core=*/false,
+                                import,
+                                infer,
+                                candidates};
+
+}  // namespace clgpu::ops

@@ -1,0 +1,106 @@
+// Room of CONCATENATION and PACK: one launch per input, each writing its part of the output.
+#include <numeric>
+
+#include "ops/common.hpp"
+#include "ops/movement.hpp"
+
+namespace clgpu::ops {
+namespace {
+
+constexpr int kConcatenation = 2, kPack = 83;
+
+struct ConcatenationAttrs : ir::Attrs {
+  int axis = 0;           ///< of the output
+  bool new_axis = false;  ///< PACK: the inputs lack the axis
+};
+
+OrRefusal<Imported> import(const tfl::NodeView& node) {
+  ConcatenationAttrs attrs;
+  attrs.new_axis = node.builtin() == kPack;
+  std::int64_t axis = 0;
+  if (attrs.new_axis) {
+    const auto* params = node.params<tfl::PackParams>();
+    CLGPU_REFUSE_IF(params == nullptr, "there is no axis");
+    axis = params->axis;
+  } else {
+    const auto* params = node.params<tfl::ConcatenationParams>();
+    CLGPU_REFUSE_IF(params == nullptr, "there is no axis");
+    // The stock kernel knows none either.
+    CLGPU_REFUSE_IF(params->activation != 0, "a fused activation is not supported here");
+    axis = params->axis;
+  }
+  const int rank = node.input(0).rank() + (attrs.new_axis ? 1 : 0);
+  const auto positive = normalize_axis(axis, rank);
+  CLGPU_REFUSE_IF(!positive, "axis " + std::to_string(axis) + " is outside of an output with " +
+                                 std::to_string(rank) + " axes");
+  attrs.axis = *positive;
+  for (int i = 1; i < node.input_count(); ++i) {
+    CLGPU_REFUSE_IF(node.input(i).rank() != node.input(0).rank(),
+                    "the inputs differ in their number of axes");
+    CLGPU_REFUSE_IF(node.input(i).tflite_type() != node.input(0).tflite_type(),
+                    "the inputs differ in type");
+  }
+  return Imported{share(attrs), {}};
+}
+
+/// Shape of input i with the axis of the concatenation.
+ir::Shape part_shape(const NodeContext& node, int i) {
+  const auto& attrs = node.attrs<ConcatenationAttrs>();
+  std::vector<int> dims = node.input(i).shape.dims();
+  if (attrs.new_axis) dims.insert(dims.begin() + attrs.axis, 1);
+  return ir::Shape(dims);
+}
+
+ir::Shapes infer(const NodeContext& node) {
+  const int axis = node.attrs<ConcatenationAttrs>().axis;
+  ir::Shape dst = part_shape(node, 0);
+  for (int i = 1; i < node.input_count(); ++i) {
+    const ir::Shape part = part_shape(node, i);
+    for (int k = 0; k < dst.rank(); ++k) {
+      if (k != axis && part[k] != dst[k]) {
+        throw ShapeError(node.node().op + ": inputs " + node.input(0).shape.str() + " and " +
+                         node.input(i).shape.str() + " differ in more than the axis " +
+                         std::to_string(axis));
+      }
+    }
+    dst[axis] += part[axis];
+  }
+  return {dst};
+}
+
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
+  const int axis = node.attrs<ConcatenationAttrs>().axis;
+  const ir::Tensor& dst = node.output(0);
+  const std::int64_t dst_cols = dst.shape.elements(axis, dst.shape.rank());
+
+  kernel::Candidate rows_each{"rows", {}, {}};
+  std::int64_t first = 0;
+  for (int i = 0; i < node.input_count(); ++i) {
+    const ir::Shape part = part_shape(node, i);
+    const std::int64_t cols = part.elements(axis, part.rank());
+    const MoveUnit unit =
+        move_unit(node.input(i).storage, dst.storage, std::gcd(std::gcd(cols, dst_cols), first));
+    const std::int64_t n = part.elements() / unit.elements;
+    kernel::Launch launch("concatenation/concatenation.cl", "concatenation_rows");
+    launch.macro("SRC_T", unit.src_type).macro("DST_T", unit.dst_type);
+    launch.src(i).dst(0);
+    launch.i32(n).i32(cols / unit.elements).i32(dst_cols / unit.elements);
+    launch.i32(first / unit.elements).range({uz(n)}, {kElementwiseGroup});
+    rows_each.launches.push_back(launch);
+    first += cols;
+  }
+  return {rows_each};
+}
+
+}  // namespace
+
+extern const Family kConcatenationFamily;
+const Family kConcatenationFamily{{"concatenation", /*has_epilogue=*/false, /*is_view=*/false},
+                                  {{kConcatenation, "CONCATENATION"}, {kPack, "PACK"}},
+                                  {},
+                                  /*core=*/false,
+                                  import,
+                                  infer,
+                                  candidates};
+
+}  // namespace clgpu::ops

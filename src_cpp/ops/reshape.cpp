@@ -1,0 +1,133 @@
+// Room of the views: RESHAPE, SQUEEZE and EXPAND_DIMS. They launch nothing.
+#include "ops/common.hpp"
+
+namespace clgpu::ops {
+namespace {
+
+constexpr int kReshape = 22, kSqueeze = 43, kExpandDims = 70;
+
+struct ViewAttrs : ir::Attrs {
+  int builtin = kReshape;
+  /// RESHAPE: the new shape, -1 at most once; SQUEEZE: axes to drop, empty for all of size 1;
+  /// EXPAND_DIMS: the new axis.
+  std::vector<int> values;
+};
+
+OrRefusal<std::vector<int>> new_shape(const tfl::NodeView& node) {
+  std::vector<int> shape;
+  // As the stock kernel: an input that is no vector of int32 gives way to the parameters.
+  if (node.has_input(1) && tfl::dtype_of(node.input(1).tflite_type()) == DType::kI32 &&
+      node.input(1).rank() == 1) {
+    const auto values = node.input(1).ints();
+    CLGPU_REFUSE_IF(!values, "the new shape is computed at run time");
+    shape.assign(values->begin(), values->end());
+  } else {
+    const auto* params = node.params<tfl::ReshapeParams>();
+    CLGPU_REFUSE_IF(params == nullptr, "there is no new shape");
+    CLGPU_REFUSE_IF(params->num_dimensions < 0 || params->num_dimensions > 8,
+                    "the new shape has " + std::to_string(params->num_dimensions) + " axes");
+    shape.assign(params->shape, params->shape + params->num_dimensions);
+    // Old converters wrote a scalar as the shape [0].
+    if (shape == std::vector<int>{0}) shape.clear();
+  }
+  int unknown = 0;
+  for (const int size : shape) {
+    CLGPU_REFUSE_IF(size < -1, "the new shape contains " + std::to_string(size));
+    unknown += size == -1 ? 1 : 0;
+  }
+  CLGPU_REFUSE_IF(unknown > 1, "the new shape contains -1 more than once");
+  return shape;
+}
+
+OrRefusal<Imported> import(const tfl::NodeView& node) {
+  ViewAttrs attrs;
+  attrs.builtin = node.builtin();
+  const int rank = node.input(0).rank();
+  if (attrs.builtin == kReshape) {
+    const auto shape = new_shape(node);
+    CLGPU_REFUSE_IF(!shape, shape.reason());
+    attrs.values = *shape;
+  } else if (attrs.builtin == kSqueeze) {
+    const auto* params = node.params<tfl::SqueezeParams>();
+    const int count = params == nullptr ? 0 : params->num_squeeze_dims;
+    CLGPU_REFUSE_IF(count < 0 || count > 8, "there are " + std::to_string(count) + " axes to drop");
+    for (int i = 0; i < count; ++i) {
+      const auto axis = normalize_axis(params->squeeze_dims[i], rank);
+      CLGPU_REFUSE_IF(!axis, "axis " + std::to_string(params->squeeze_dims[i]) +
+                                 " is outside of an input with " + std::to_string(rank) + " axes");
+      attrs.values.push_back(*axis);
+    }
+  } else {
+    const auto axes = node.input(1).ints();
+    CLGPU_REFUSE_IF(!axes, "the axis is computed at run time");
+    CLGPU_REFUSE_IF(axes->size() != 1, "there is more than one new axis");
+    const auto axis = normalize_axis(axes->front(), rank + 1);
+    CLGPU_REFUSE_IF(!axis, "axis " + std::to_string(axes->front()) +
+                               " is outside of an output with " + std::to_string(rank + 1) +
+                               " axes");
+    attrs.values.push_back(*axis);
+  }
+  return Imported{share(attrs), {}};
+}
+
+ir::Shape reshaped(const ir::Shape& src, std::vector<int> shape) {
+  std::int64_t known = 1;
+  int* unknown = nullptr;
+  for (int& size : shape) {
+    if (size == -1) {
+      unknown = &size;
+    } else {
+      known *= size;
+    }
+  }
+  const std::string wanted = ir::Shape(shape).str();
+  if (unknown != nullptr && known != 0) {
+    *unknown = static_cast<int>(src.elements() / known);
+    known *= *unknown;
+  }
+  if (known != src.elements()) {
+    throw ShapeError("RESHAPE: " + src.str() + " has " + std::to_string(src.elements()) +
+                     " elements, which do not fill the shape " + wanted);
+  }
+  return ir::Shape(shape);
+}
+
+ir::Shape squeezed(const ir::Shape& src, const std::vector<int>& axes) {
+  std::vector<bool> drop(uz(src.rank()));
+  for (const int axis : axes) {
+    if (src[axis] != 1) {
+      throw ShapeError("SQUEEZE: axis " + std::to_string(axis) + " of " + src.str() +
+                       " is not of size 1");
+    }
+    drop[uz(axis)] = true;
+  }
+  std::vector<int> dims;
+  for (int i = 0; i < src.rank(); ++i) {
+    if (axes.empty() ? src[i] != 1 : !drop[uz(i)]) dims.push_back(src[i]);
+  }
+  return ir::Shape(dims);
+}
+
+ir::Shapes infer(const NodeContext& node) {
+  const auto& attrs = node.attrs<ViewAttrs>();
+  const ir::Shape& src = node.input(0).shape;
+  if (attrs.builtin == kReshape) return {reshaped(src, attrs.values)};
+  if (attrs.builtin == kSqueeze) return {squeezed(src, attrs.values)};
+  std::vector<int> dims = src.dims();
+  dims.insert(dims.begin() + attrs.values.front(), 1);
+  return {ir::Shape(dims)};
+}
+
+}  // namespace
+
+extern const Family kReshapeFamily;
+const Family kReshapeFamily{
+    {"reshape", /*has_epilogue=*/false, /*is_view=*/true},
+    {{kReshape, "RESHAPE"}, {kSqueeze, "SQUEEZE"}, {kExpandDims, "EXPAND_DIMS"}},
+    {},
+    /*core=*/false,
+    import,
+    infer,
+    /*candidates=*/nullptr};
+
+}  // namespace clgpu::ops

@@ -1,0 +1,90 @@
+// Room of RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR.
+#include "ops/common.hpp"
+#include "ops/movement.hpp"
+
+namespace clgpu::ops {
+namespace {
+
+constexpr int kResizeBilinear = 23, kResizeNearest = 97;
+
+struct ResizeAttrs : ir::Attrs {
+  bool bilinear = true;
+  int height = 0, width = 0;        ///< of the output
+  bool align_corners = false;       ///< outermost pixels lie on each other
+  bool half_pixel_centers = false;  ///< a pixel lies in the middle of its cell
+};
+
+OrRefusal<Imported> import(const tfl::NodeView& node) {
+  ResizeAttrs attrs;
+  attrs.bilinear = node.builtin() == kResizeBilinear;
+  if (attrs.bilinear) CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32, DType::kF16);
+  CLGPU_REFUSE_IF(node.input(0).rank() != 4, "the input does not have 4 axes");
+  const auto size = node.input(1).ints();
+  CLGPU_REFUSE_IF(!size, "the new size is computed at run time");
+  CLGPU_REFUSE_IF(size->size() != 2 || (*size)[0] < 1 || (*size)[1] < 1,
+                  "the new size is not a positive height and width");
+  const auto* params = node.params<tfl::ResizeParams>();
+  CLGPU_REFUSE_IF(params == nullptr, "there are no parameters");
+  attrs.height = static_cast<int>((*size)[0]);
+  attrs.width = static_cast<int>((*size)[1]);
+  attrs.align_corners = params->align_corners;
+  attrs.half_pixel_centers = params->half_pixel_centers;
+  CLGPU_REFUSE_IF(attrs.bilinear && attrs.align_corners && attrs.half_pixel_centers,
+                  "align_corners and half_pixel_centers exclude each other");
+  return Imported{share(attrs), {}};
+}
+
+ir::Shapes infer(const NodeContext& node) {
+  const auto& attrs = node.attrs<ResizeAttrs>();
+  const ir::Shape& src = node.input(0).shape;
+  return {ir::Shape{src[0], attrs.height, attrs.width, src[3]}};
+}
+
+/// Pixels of the source per pixel of the result, rounded as the reference does: in float.
+float scale(const ResizeAttrs& attrs, int src, int dst) {
+  if (attrs.align_corners && dst > 1) {
+    return static_cast<float>(src - 1) / static_cast<float>(dst - 1);
+  }
+  return static_cast<float>(src) / static_cast<float>(dst);
+}
+
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
+  const auto& attrs = node.attrs<ResizeAttrs>();
+  const ir::Tensor& src = node.input(0);
+  const ir::Tensor& dst = node.output(0);
+  const int channels = src.shape[3];
+
+  kernel::Launch launch(attrs.bilinear ? "resize/bilinear.cl" : "resize/nearest.cl",
+                        attrs.bilinear ? "resize_bilinear" : "resize_nearest");
+  int width = 1;  // channels of one work-item
+  if (attrs.bilinear) {
+    width = channels % 4 == 0 ? 4 : 1;
+    launch.type("SRC_T", src.storage).type("DST_T", dst.storage).macro("VEC", width);
+  } else {
+    const MoveUnit unit = move_unit(src.storage, dst.storage, channels);
+    width = unit.elements;
+    launch.macro("SRC_T", unit.src_type).macro("DST_T", unit.dst_type);
+    launch.macro("ROUND", attrs.align_corners ? 1 : 0);
+  }
+  const std::int64_t n = dst.shape.elements() / width;
+  launch.src(0).dst(0).i32(n).i32(channels / width);
+  launch.i32(attrs.height).i32(attrs.width).i32(src.shape[1]).i32(src.shape[2]);
+  launch.f32(scale(attrs, src.shape[1], attrs.height));
+  launch.f32(scale(attrs, src.shape[2], attrs.width));
+  launch.f32(attrs.half_pixel_centers ? 0.5F : 0.0F).range({uz(n)}, {kElementwiseGroup});
+  return {{attrs.bilinear ? "bilinear" : "nearest", {launch}, {}}};
+}
+
+}  // namespace
+
+extern const Family kResizeFamily;
+const Family kResizeFamily{
+    {"resize", /*has_epilogue=*/false, /*is_view=*/false},
+    {{kResizeBilinear, "RESIZE_BILINEAR"}, {kResizeNearest, "RESIZE_NEAREST_NEIGHBOR"}},
+    {},
+    /*core=*/false,
+    import,
+    infer,
+    candidates};
+
+}  // namespace clgpu::ops

@@ -1,0 +1,57 @@
+// Room of REVERSE_V2: the order of elements turned round along some axes.
+#include <algorithm>
+
+#include "ops/common.hpp"
+#include "ops/movement.hpp"
+
+namespace clgpu::ops {
+namespace {
+
+constexpr int kReverseV2 = 105;
+
+struct ReverseAttrs : ir::Attrs {
+  std::vector<int> axes;
+};
+
+OrRefusal<Imported> import(const tfl::NodeView& node) {
+  const int rank = node.input(0).rank();
+  const auto axes = node.input(1).ints();
+  CLGPU_REFUSE_IF(!axes, "the axes are computed at run time");
+  ReverseAttrs attrs;
+  for (const std::int64_t a : *axes) {
+    const auto axis = normalize_axis(a, rank);
+    CLGPU_REFUSE_IF(!axis, "axis " + std::to_string(a) + " is outside of an input with " +
+                               std::to_string(rank) + " axes");
+    CLGPU_REFUSE_IF(std::count(attrs.axes.begin(), attrs.axes.end(), *axis) != 0,
+                    "axis " + std::to_string(*axis) + " is named twice");
+    attrs.axes.push_back(*axis);
+  }
+  return Imported{share(attrs), {}};
+}
+
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
+  const ir::Tensor& src = node.input(0);
+  StridedCopy copy{src.shape.dims(), src.shape.strides(), 0};
+  for (const int axis : node.attrs<ReverseAttrs>().axes) {
+    int& stride = copy.strides[uz(axis)];
+    copy.base += static_cast<std::int64_t>(src.shape[axis] - 1) * stride;
+    stride = -stride;
+  }
+  return {{"gather",
+           {strided_copy("reverse/reverse.cl", "reverse_gather", copy, src.storage,
+                         node.output(0).storage)},
+           {}}};
+}
+
+}  // namespace
+
+extern const Family kReverseFamily;
+const Family kReverseFamily{{"reverse", /*has_epilogue=*/false, /*is_view=*/false},
+                            {{kReverseV2, "REVERSE_V2"}},
+                            {},
+                            /*core=*/false,
+                            import,
+                            infer_same_as_input,
+                            candidates};
+
+}  // namespace clgpu::ops

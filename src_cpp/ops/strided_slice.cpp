@@ -1,0 +1,199 @@
+// Room of STRIDED_SLICE and SLICE: both read places base + step * i along each axis.
+#include <algorithm>
+#include <limits>
+
+#include "ops/common.hpp"
+#include "ops/movement.hpp"
+
+namespace clgpu::ops {
+namespace {
+
+constexpr int kStridedSlice = 45, kSlice = 65;
+
+/// What is taken from one axis of the input, or an axis that the output has in addition.
+struct AxisRule {
+  enum class Kind { kWhole, kRange, kIndex, kNewAxis };
+  Kind kind = Kind::kWhole;
+  int begin = 0;
+  int end = 0;  ///< of STRIDED_SLICE, like `begin` from the back when negative
+  int stride = 1;
+  bool from_start = false, to_end = false;  ///< ignore begin, end
+  int size = 0;                             ///< of SLICE, -1 for all that is left
+};
+
+struct SliceAttrs : ir::Attrs {
+  bool strided = true;
+  bool end_is_offset = false;   ///< end counts from begin
+  std::vector<AxisRule> rules;  ///< in order; those that are no new axis belong to input axes
+};
+
+int to_int(std::int64_t value) {
+  return static_cast<int>(std::clamp<std::int64_t>(value, std::numeric_limits<int>::min() / 2,
+                                                   std::numeric_limits<int>::max() / 2));
+}
+
+OrRefusal<Imported> import_slice(const tfl::NodeView& node) {
+  const auto begin = node.input(1).ints(), size = node.input(2).ints();
+  CLGPU_REFUSE_IF(!begin || !size, "begin or size is computed at run time");
+  const std::size_t rank = uz(node.input(0).rank());
+  CLGPU_REFUSE_IF(begin->size() != rank || size->size() != rank,
+                  "begin and size do not have one value per axis of the input");
+  SliceAttrs attrs;
+  attrs.strided = false;
+  for (std::size_t i = 0; i < rank; ++i) {
+    CLGPU_REFUSE_IF((*begin)[i] < 0 || (*size)[i] < -1, "begin or size is negative");
+    AxisRule rule;
+    rule.kind = AxisRule::Kind::kRange;
+    rule.begin = to_int((*begin)[i]);
+    rule.size = to_int((*size)[i]);
+    attrs.rules.push_back(rule);
+  }
+  return Imported{share(attrs), {}};
+}
+
+OrRefusal<Imported> import_strided(const tfl::NodeView& node) {
+  const auto begin = node.input(1).ints(), end = node.input(2).ints(),
+             stride = node.input(3).ints();
+  CLGPU_REFUSE_IF(!begin || !end || !stride, "begin, end or strides is computed at run time");
+  const int count = static_cast<int>(begin->size());
+  CLGPU_REFUSE_IF(end->size() != begin->size() || stride->size() != begin->size(),
+                  "begin, end and strides differ in length");
+  const auto* params = node.params<tfl::StridedSliceParams>();
+  CLGPU_REFUSE_IF(params == nullptr, "there are no masks");
+  const auto bit = [](std::int32_t mask, int i) { return i < 32 && ((mask >> i) & 1) != 0; };
+
+  int ellipses = 0, from_input = 0;
+  for (int i = 0; i < count; ++i) {
+    if (bit(params->ellipsis_mask, i)) {
+      ++ellipses;
+    } else if (!bit(params->new_axis_mask, i)) {
+      ++from_input;
+    }
+  }
+  const int rest = node.input(0).rank() - from_input;
+  CLGPU_REFUSE_IF(rest < 0, "begin names more axes than the input has");
+  CLGPU_REFUSE_IF(ellipses > 1, "there is more than one ellipsis");
+  // The stock kernel lets it stand for one axis then and forgets the last entry.
+  CLGPU_REFUSE_IF(ellipses == 1 && rest == 0, "the ellipsis stands for no axis");
+
+  SliceAttrs attrs;
+  attrs.end_is_offset = params->offset;
+  for (int i = 0; i < count; ++i) {
+    AxisRule rule;
+    if (bit(params->ellipsis_mask, i)) {
+      attrs.rules.insert(attrs.rules.end(), uz(rest), rule);
+      continue;
+    }
+    if (bit(params->new_axis_mask, i)) {
+      rule.kind = AxisRule::Kind::kNewAxis;
+    } else {
+      CLGPU_REFUSE_IF((*stride)[uz(i)] == 0, "a stride is 0");
+      rule.kind =
+          bit(params->shrink_axis_mask, i) ? AxisRule::Kind::kIndex : AxisRule::Kind::kRange;
+      rule.begin = to_int((*begin)[uz(i)]);
+      rule.end = to_int((*end)[uz(i)]);
+      rule.stride = to_int((*stride)[uz(i)]);
+      rule.from_start = bit(params->begin_mask, i);
+      rule.to_end = bit(params->end_mask, i);
+    }
+    attrs.rules.push_back(rule);
+  }
+  if (ellipses == 0) attrs.rules.insert(attrs.rules.end(), uz(rest), AxisRule{});
+  return Imported{share(attrs), {}};
+}
+
+OrRefusal<Imported> import(const tfl::NodeView& node) {
+  return node.builtin() == kSlice ? import_slice(node) : import_strided(node);
+}
+
+/// Places first, first + step, ... (`count` of them) along one axis.
+struct Places {
+  int first, step, count;
+};
+
+Places sliced(const AxisRule& rule, int extent) {
+  const int count = rule.size == -1 ? extent - rule.begin : rule.size;
+  if (count < 0 || rule.begin > extent - count) {
+    throw ShapeError("SLICE: begin " + std::to_string(rule.begin) + " and size " +
+                     std::to_string(rule.size) + " exceed an axis of size " +
+                     std::to_string(extent));
+  }
+  return {rule.begin, 1, count};
+}
+
+Places strided(const AxisRule& rule, int extent, bool end_is_offset) {
+  const bool forward = rule.stride > 0;
+  // A backward walk may end in front of element 0.
+  const int low = forward ? 0 : -1, high = forward ? extent : extent - 1;
+  int begin = std::clamp(rule.begin < 0 ? rule.begin + extent : rule.begin, low, high);
+  if (rule.from_start) begin = forward ? 0 : extent - 1;
+  if (rule.kind == AxisRule::Kind::kIndex) {
+    if (begin < 0 || begin >= extent) {
+      throw ShapeError("STRIDED_SLICE: index " + std::to_string(rule.begin) +
+                       " is outside of an axis of size " + std::to_string(extent));
+    }
+    return {begin, 1, 1};
+  }
+  int end = end_is_offset ? rule.end + begin : rule.end;
+  end = std::clamp(end < 0 ? end + extent : end, low, high);
+  if (rule.to_end) end = forward ? extent : -1;
+  const int reach = forward ? end - begin : begin - end;
+  const std::int64_t count = ceil_div(std::max(0, reach), std::abs(rule.stride));
+  return {begin, rule.stride, static_cast<int>(count)};
+}
+
+/// Shape of the output, and the copy that fills it.
+struct Selection {
+  std::vector<int> dims;
+  StridedCopy copy;
+};
+
+Selection select(const SliceAttrs& attrs, const ir::Shape& src) {
+  const std::vector<int> strides = src.strides();
+  Selection result;
+  int axis = 0;
+  for (const AxisRule& rule : attrs.rules) {
+    if (rule.kind == AxisRule::Kind::kNewAxis) {
+      result.dims.push_back(1);
+      continue;
+    }
+    Places places{0, 1, src[axis]};
+    if (rule.kind != AxisRule::Kind::kWhole) {
+      places =
+          attrs.strided ? strided(rule, src[axis], attrs.end_is_offset) : sliced(rule, src[axis]);
+    }
+    if (rule.kind != AxisRule::Kind::kIndex) result.dims.push_back(places.count);
+    result.copy.dims.push_back(places.count);
+    // With one place the step is never taken, and may be huge.
+    result.copy.strides.push_back(places.count > 1 ? places.step * strides[uz(axis)] : 0);
+    result.copy.base += static_cast<std::int64_t>(places.first) * strides[uz(axis)];
+    ++axis;
+  }
+  return result;
+}
+
+ir::Shapes infer(const NodeContext& node) {
+  return {ir::Shape(select(node.attrs<SliceAttrs>(), node.input(0).shape).dims)};
+}
+
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
+  const ir::Tensor& src = node.input(0);
+  const StridedCopy copy = select(node.attrs<SliceAttrs>(), src.shape).copy;
+  return {{"gather",
+           {strided_copy("strided_slice/strided_slice.cl", "strided_slice_gather", copy,
+                         src.storage, node.output(0).storage)},
+           {}}};
+}
+
+}  // namespace
+
+extern const Family kStridedSliceFamily;
+const Family kStridedSliceFamily{{"strided_slice", /*has_epilogue=*/false, /*is_view=*/false},
+                                 {{kStridedSlice, "STRIDED_SLICE"}, {kSlice, "SLICE"}},
+                                 {},
+                                 /*core=*/false,
+                                 import,
+                                 infer,
+                                 candidates};
+
+}  // namespace clgpu::ops
