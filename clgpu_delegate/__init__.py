@@ -1,0 +1,49 @@
+"""An OpenCL delegate for TensorFlow Lite.
+
+>>> import clgpu_delegate
+>>> from ai_edge_litert.interpreter import Interpreter  # doctest: +SKIP
+>>> Interpreter("model.tflite", experimental_delegates=[clgpu_delegate.load()])  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+
+from clgpu_delegate.delegate import Delegate, load, plugin_path
+from clgpu_delegate.devices import Device, devices
+from clgpu_delegate.errors import (
+    BuildError,
+    ClgpuError,
+    DeviceError,
+    InternalError,
+    OpenCLError,
+    OptionError,
+    RuntimeNotFoundError,
+)
+from clgpu_delegate.explain import Explanation, Node, Partition
+from clgpu_delegate.options import Options
+
+try:
+    __version__ = version("clgpu_delegate")
+except PackageNotFoundError:  # imported from a folder that was not installed
+    __version__ = "0+unknown"
+
+__all__ = [
+    "BuildError",
+    "ClgpuError",
+    "Delegate",
+    "Device",
+    "DeviceError",
+    "Explanation",
+    "InternalError",
+    "Node",
+    "OpenCLError",
+    "OptionError",
+    "Options",
+    "Partition",
+    "RuntimeNotFoundError",
+    "__version__",
+    "devices",
+    "load",
+    "plugin_path",
+]

@@ -1,0 +1,141 @@
+"""The command ``clgpu``."""
+
+# Typer reads the annotations at run time, so they keep to what Python 3.9 can evaluate.
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from clgpu_delegate import comparison
+from clgpu_delegate.devices import devices
+from clgpu_delegate.errors import ClgpuError
+
+app = typer.Typer(
+    name="clgpu",
+    help="TensorFlow Lite models on OpenCL.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+_Model = Annotated[Path, typer.Argument(help="A .tflite file.", metavar="MODEL")]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_Runtime = Annotated[
+    Optional[str], typer.Option(help="ai_edge_litert, tflite_runtime or tensorflow.")
+]
+_Device = Annotated[str, typer.Option(help="Index of an OpenCL device, or part of its name.")]
+_Precision = Annotated[str, typer.Option(help="fp32 or fp16.")]
+_Ops = Annotated[str, typer.Option(help="all, or core for the families of convolution only.")]
+_Engines = Annotated[str, typer.Option(help="Kernels to use: family=candidate,...")]
+_Exclude = Annotated[str, typer.Option(help="Nodes to leave on the CPU: indices or op names.")]
+_MinNodes = Annotated[int, typer.Option(help="Smaller partitions stay on the CPU.")]
+
+
+@app.command()
+def info(as_json: _Json = False) -> None:
+    """List the OpenCL devices."""
+    found = devices()
+    if as_json:
+        _print_json([device.to_dict() for device in found])
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("index", "name", "type", "platform", "OpenCL", "units", "memory", "half"):
+        table.add_column(heading)
+    for device in found:
+        table.add_row(
+            str(device.index),
+            device.name,
+            device.type,
+            device.platform,
+            " ".join(device.opencl_version.split()[1:2]),  # "OpenCL 3.0 vendor's words"
+            str(device.compute_units),
+            f"{device.global_bytes / 2**30:.1f} GiB",
+            "yes" if device.has_half else "storage only",
+        )
+    _print(table)
+
+
+@app.command()
+def explain(
+    model: _Model,
+    as_json: _Json = False,
+    device: _Device = "",
+    precision: _Precision = "fp32",
+    ops: _Ops = "all",
+    engines: _Engines = "",
+    exclude: _Exclude = "",
+    min_nodes: _MinNodes = 1,
+    runtime: _Runtime = None,
+) -> None:
+    """Tell which nodes of a model the delegate claims, and why it leaves the others."""
+    explanation = comparison.explain_model(
+        model,
+        runtime=runtime,
+        device=device,
+        precision=precision,
+        ops=ops,
+        engines=engines,
+        exclude=exclude,
+        min_nodes=min_nodes,
+    )
+    if as_json:
+        _print_json(explanation.to_dict())
+    else:
+        _print(explanation)
+
+
+@app.command()
+def run(
+    model: _Model,
+    as_json: _Json = False,
+    runs: Annotated[int, typer.Option(help="Timed inferences of each.")] = 20,
+    threads: Annotated[int, typer.Option(help="Of stock TFLite; 0: all cores.")] = 0,
+    device: _Device = "",
+    precision: _Precision = "fp32",
+    ops: _Ops = "all",
+    engines: _Engines = "",
+    exclude: _Exclude = "",
+    min_nodes: _MinNodes = 1,
+    runtime: _Runtime = None,
+) -> None:
+    """Run a model through stock TensorFlow Lite and through the delegate, side by side."""
+    result = comparison.compare(
+        model,
+        runtime=runtime,
+        runs=runs,
+        threads=threads or None,
+        device=device,
+        precision=precision,
+        ops=ops,
+        engines=engines,
+        exclude=exclude,
+        min_nodes=min_nodes,
+    )
+    if as_json:
+        _print_json(result.to_dict())
+    else:
+        _print(result)
+
+
+def main() -> None:
+    """Run the command; what went wrong is one sentence on standard error."""
+    try:
+        app()
+    except ClgpuError as error:
+        print(f"clgpu: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+
+
+def _print(what: Any) -> None:
+    # Narrow pipes would break tables apart; terminals know their width.
+    console = Console()
+    Console(width=None if console.is_terminal else 120).print(what)
+
+
+def _print_json(data: Any) -> None:
+    print(json.dumps(data, indent=2))

@@ -1,0 +1,99 @@
+"""The delegate object that TensorFlow Lite's interpreters take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clgpu_delegate import _core, embedded
+from clgpu_delegate.devices import Device, devices
+from clgpu_delegate.explain import Explanation
+from clgpu_delegate.options import Options, Settings
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class Delegate:
+    """An OpenCL delegate, for the ``experimental_delegates`` of an Interpreter; made by `load`.
+
+    It may serve several interpreters, at once too, and may be deleted before or after them.
+    """
+
+    __slots__ = ("__weakref__", "_native", "_options")
+
+    def __init__(self, options: Options) -> None:
+        with embedded.registered():
+            self._native = _core.NativeDelegate(options.as_delegate_dict())
+        self._options = options
+
+    def _get_native_delegate_pointer(self) -> int:
+        """Address of the TfLiteDelegate; the runtimes' interpreters call this."""
+        return self._native.pointer
+
+    @property
+    def options(self) -> Options:
+        """The options it was made with."""
+        return self._options
+
+    @property
+    def device(self) -> Device:
+        """The device it uses."""
+        data = self._native.explain()
+        name = (data["platform"], data["device"])
+        alike = [d for d in devices() if (d.platform, d.name) == name]
+        # Of several devices of one name, an index in the options tells which.
+        return next((d for d in alike if str(d.index) == self._options.device), alike[0])
+
+    def explain(self) -> Explanation:
+        """What it did with the model it was last given: which nodes it claimed, and why not all."""
+        return Explanation(self._native.explain())
+
+    def stats(self) -> dict[str, Any]:
+        """Counters of its work so far.
+
+        Returns
+        -------
+        dict
+            ``invokes``, ``launches`` (kernels started), ``bytes_up`` and ``bytes_down`` (copied to
+            and from the device), ``objects_created`` (OpenCL buffers, programs and kernels), and
+            under ``last_invoke`` the same counters for the last inference alone.
+        """
+        return self._native.stats()
+
+    def __repr__(self) -> str:
+        settings = "".join(f", {k}={v!r}" for k, v in self._options.as_delegate_dict().items())
+        return f"<clgpu_delegate.Delegate on {self.device.name}{settings}>"
+
+
+def load(**settings: Unpack[Settings]) -> Delegate:
+    """Make a delegate.
+
+    Parameters
+    ----------
+    **settings
+        The fields of `Options`.
+
+    Raises
+    ------
+    OptionError
+        If an option is unknown or its value is not allowed.
+    DeviceError
+        If there is no such OpenCL device, or none at all.
+
+    Examples
+    --------
+    >>> interpreter = Interpreter(  # doctest: +SKIP
+    ...     "model.tflite", experimental_delegates=[clgpu_delegate.load(precision="fp16")]
+    ... )
+    """
+    return Delegate(Options.from_settings(**settings))
+
+
+def plugin_path() -> str:
+    """The file to give to a runtime's own ``load_delegate``.
+
+    Options go with it as strings, see `Options.as_delegate_dict`.
+    """
+    with embedded.registered():
+        return str(Path(_core.__file__).resolve())

@@ -1,0 +1,63 @@
+"""The OpenCL devices of this machine."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from clgpu_delegate import _core, embedded
+
+
+@dataclasses.dataclass(frozen=True)
+class Device:
+    """An OpenCL device, as its driver describes it."""
+
+    index: int
+    """Its number, as the option ``device`` takes it."""
+
+    name: str
+    vendor: str
+    platform: str
+    type: str
+    """``"gpu"``, ``"accelerator"``, ``"cpu"`` or ``"other"``."""
+
+    driver_version: str
+    opencl_version: str
+    compute_units: int
+    global_bytes: int
+    max_object_bytes: int
+    """Size of the largest single buffer."""
+
+    local_bytes: int
+    """Size of the memory that one work-group shares."""
+
+    has_half: bool
+    """Whether it computes in half (the extension cl_khr_fp16); fp16 works without, too."""
+
+    unified_memory: bool
+    """Whether it shares the host's memory."""
+
+    library: str
+    """File of the OpenCL library that offers it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields, ready for JSON."""
+        return dataclasses.asdict(self)
+
+
+def devices() -> list[Device]:
+    """List the OpenCL devices: GPUs first, then accelerators, then CPUs.
+
+    The system's OpenCL loader is asked, then the runtimes that pip installed
+    (``pip install 'clgpu_delegate[cpu]'``). The environment variable ``CLGPU_OPENCL_LIBRARY`` names
+    the only library to ask instead.
+
+    Raises
+    ------
+    DeviceError
+        If there is none; the message says what was looked for and what to install.
+    """
+    with embedded.registered():
+        found = _core.devices()
+    names = [field.name for field in dataclasses.fields(Device)]
+    return [Device(**{name: entry[name] for name in names}) for entry in found]

@@ -1,0 +1,119 @@
+"""OpenCL runtimes that pip installed, found without the system's OpenCL loader.
+
+Such a runtime is a shared library that implements the whole OpenCL API, so it can be opened
+directly; no ``.icd`` file, no root and no ``LD_LIBRARY_PATH`` are needed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import importlib.metadata
+import os
+import re
+import site
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+from clgpu_delegate import _core
+from clgpu_delegate.errors import DeviceError
+
+# Distribution on PyPI -> the file that implements OpenCL.
+_RUNTIMES = {"intel-opencl-rt": "libintelocl.so"}
+
+
+@contextlib.contextmanager
+def registered() -> Iterator[None]:
+    """Make the runtimes known before devices are looked for, and add to a DeviceError inside.
+
+    What is added is why a runtime that is installed could not be used.
+    """
+    # With this variable set, the one library it names is the only one to use.
+    if os.environ.get("CLGPU_OPENCL_LIBRARY"):
+        yield
+        return
+    problems = _register()
+    try:
+        yield
+    except DeviceError as error:
+        if not problems:
+            raise
+        raise DeviceError(f"{error}; {'; '.join(problems)}") from None
+
+
+def libraries() -> list[Path]:
+    """Files of the OpenCL runtimes that are installed in this environment."""
+    return [path for path in _find() if path is not None]
+
+
+@functools.cache
+def _register() -> tuple[str, ...]:
+    """Hand every runtime to the C++ side, once; returns why some could not be used."""
+    problems = []
+    for path, distribution in zip(_find(), _RUNTIMES):
+        if path is not None:
+            missing = _open(path, ctypes.RTLD_LOCAL)
+            if missing is None:
+                _core.add_library(str(path))
+            else:
+                problems.append(f"{path} cannot be used: {missing}")
+        elif _is_installed(distribution):
+            problems.append(
+                f"{distribution} is installed without its libraries (as `pip install --target` "
+                "leaves them out); install it into a virtual environment"
+            )
+    return tuple(problems)
+
+
+def _find() -> list[Path | None]:
+    return [_find_one(distribution, name) for distribution, name in _RUNTIMES.items()]
+
+
+def _find_one(distribution: str, name: str) -> Path | None:
+    candidates: list[Path] = []
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        for file in importlib.metadata.distribution(distribution).files or ():
+            if file.name == name:
+                candidates.append(Path(str(file.locate())))
+    # Packagers other than pip may keep no list of files.
+    prefixes = [sysconfig.get_path("data"), sys.prefix, sys.base_prefix, site.getuserbase()]
+    candidates += [Path(prefix) / "lib" / name for prefix in prefixes]
+    return next((path.resolve() for path in candidates if path.is_file()), None)
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        importlib.metadata.distribution(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _open(path: Path, mode: int) -> str | None:
+    """Load a library for good, its missing dependencies from its own folder first.
+
+    Intel's wheels of today find each other by RUNPATH; where one does not, what the linker misses
+    is loaded by its full path and then satisfies the next attempt. Returns None, or the linker's
+    complaint.
+    """
+    seen = set()
+    while True:
+        try:
+            ctypes.CDLL(str(path), mode=mode)
+        except OSError as error:
+            complaint = str(error)
+        else:
+            return None
+        match = re.match(r"(\S+): cannot open shared object file", complaint)
+        if match is None or match[1] in seen:
+            return complaint
+        seen.add(match[1])
+        dependency = path.parent / match[1]
+        if dependency == path or not dependency.is_file():
+            return complaint
+        nested = _open(dependency, ctypes.RTLD_GLOBAL)
+        if nested is not None:
+            return nested

@@ -1,0 +1,166 @@
+"""What a delegate did with a model, node by node."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import io
+from collections.abc import Mapping
+from typing import Any
+
+from rich import box
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+_WIDTH = 100  # columns of str()
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """A node of the original graph."""
+
+    index: int
+    op: str
+    claimed: bool
+    """Whether the delegate runs it; else the runtime does, on the CPU."""
+
+    reason: str
+    """Why it was left on the CPU, or how it is done on the device."""
+
+    partition: int | None
+    """Position in `Explanation.partitions`; None for a node on the CPU."""
+
+    candidate: str
+    """The kernel chosen; empty where none runs (constants, views, fused nodes)."""
+
+    candidates: tuple[str, ...]
+    """All that could run, best guess first."""
+
+    inputs: tuple[tuple[int, ...], ...]
+    """Shapes of its inputs."""
+
+    outputs: tuple[tuple[int, ...], ...]
+    """Shapes of its outputs."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Partition:
+    """Neighbouring nodes that the delegate runs as one."""
+
+    nodes: tuple[int, ...]
+    launches: int
+    """Kernels started per inference."""
+
+    arena_bytes: int
+    """Device memory that its intermediate tensors share."""
+
+    weights_bytes: int
+    """Device memory of its constants, uploaded once."""
+
+
+class Explanation:
+    """What a delegate did with the model it was last given; ``str()`` makes a table of it."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self._data = copy.deepcopy(dict(data))
+        self.device: str = self._data["device"]
+        """Name of the device."""
+
+        self.precision: str = self._data["precision"]
+        """``"fp32"`` or ``"fp16"``."""
+
+        self.nodes: tuple[Node, ...] = tuple(_node(entry) for entry in self._data["nodes"])
+        """The nodes of the original graph, in order."""
+
+        self.partitions: tuple[Partition, ...] = tuple(
+            Partition(
+                tuple(entry["nodes"]),
+                entry["launches"],
+                entry["arena_bytes"],
+                entry["weights_bytes"],
+            )
+            for entry in self._data["partitions"]
+        )
+        """What was put on the device."""
+
+        self.arena_bytes: int = self._data["arena_bytes"]
+        """Device memory of all intermediate tensors."""
+
+        self.notes: tuple[str, ...] = tuple(self._data["notes"])
+        """Remarks on the whole, such as a kernel that the device failed to build."""
+
+    @property
+    def claimed(self) -> int:
+        """Number of nodes that the delegate runs."""
+        return sum(node.claimed for node in self.nodes)
+
+    @property
+    def total(self) -> int:
+        """Number of nodes of the graph."""
+        return len(self.nodes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain data, ready for JSON."""
+        return copy.deepcopy(self._data)
+
+    def summary(self) -> str:
+        """One line: device, precision, nodes, partitions, memory."""
+        if not self.nodes:
+            return f"{self.device}, {self.precision}: no model has been given to this delegate yet"
+        count = len(self.partitions)
+        weights = sum(partition.weights_bytes for partition in self.partitions)
+        launches = sum(partition.launches for partition in self.partitions)
+        return (
+            f"{self.device}, {self.precision}: {self.claimed} of {self.total} nodes claimed, "
+            f"{count} {'partition' if count == 1 else 'partitions'}, {launches} kernel launches, "
+            f"arena {_size(self.arena_bytes)}, weights {_size(weights)}"
+        )
+
+    def __rich__(self) -> Group:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+        table.add_column("node", justify="right", no_wrap=True)
+        table.add_column("op", no_wrap=True)
+        table.add_column("runs on", no_wrap=True)
+        table.add_column("kernel", no_wrap=True)
+        table.add_column("reason", overflow="fold")
+        for node in self.nodes:
+            where = "CPU"
+            if node.claimed:
+                where = "device" if node.partition is None else f"device ({node.partition})"
+            cells = (str(node.index), node.op, where, node.candidate, node.reason)
+            table.add_row(*map(Text, cells), style="" if node.claimed else "yellow")
+        notes = [Text(f"note: {note}") for note in self.notes]
+        return Group(Text(self.summary()), *([table] if self.nodes else []), *notes)
+
+    def __str__(self) -> str:
+        console = Console(file=io.StringIO(), width=_WIDTH, color_system=None)
+        with console.capture() as capture:
+            console.print(self)
+        return "\n".join(line.rstrip() for line in capture.get().strip().splitlines())
+
+    def __repr__(self) -> str:
+        return f"<Explanation: {self.summary()}>"
+
+
+def _node(entry: Mapping[str, Any]) -> Node:
+    return Node(
+        index=entry["index"],
+        op=entry["op"],
+        claimed=entry["claimed"],
+        reason=entry["reason"],
+        partition=entry["partition"],
+        candidate=entry["candidate"],
+        candidates=tuple(entry["candidates"]),
+        inputs=tuple(map(tuple, entry["inputs"])),
+        outputs=tuple(map(tuple, entry["outputs"])),
+    )
+
+
+def _size(count: int) -> str:
+    value = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} GiB"

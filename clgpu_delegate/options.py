@@ -1,0 +1,154 @@
+"""The options of a delegate."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypedDict, Union
+
+from clgpu_delegate.errors import OptionError
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+Engines = Union[str, Mapping[str, str]]
+Nodes = Union[str, Iterable[Union[int, str]]]
+
+
+class Settings(TypedDict, total=False):
+    """The fields of `Options`, as keyword arguments."""
+
+    device: str | int
+    precision: str
+    ops: str
+    engines: Engines
+    exclude: Nodes
+    min_nodes: int
+    warm_up: bool
+    half_io: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How a delegate works. Name the fields: their order may change.
+
+    Raises
+    ------
+    OptionError
+        If a value is not allowed; the message lists those that are.
+
+    Examples
+    --------
+    >>> Options(precision="fp16", exclude=["SOFTMAX", 12]).as_delegate_dict()
+    {'precision': 'fp16', 'exclude': 'SOFTMAX,12'}
+    """
+
+    device: str | int = ""
+    """OpenCL device: its index in `clgpu_delegate.devices`, or part of its own or its platform's
+    name in any case. Empty: what the environment variable ``CLGPU_DEVICE`` says, else the first
+    GPU, accelerator or CPU."""
+
+    precision: str = "fp32"
+    """``"fp32"`` or ``"fp16"``: how float tensors are stored on the device. Sums are kept in float
+    either way."""
+
+    ops: str = "all"
+    """``"all"``, or ``"core"`` for convolutions, fully connected layers, matrix products,
+    transposes and additions only."""
+
+    engines: Engines = ""
+    """Kernels to use, as ``{family: candidate}`` or ``"family=candidate,family=candidate"``. Where
+    a node does not offer the candidate, it keeps its own choice."""
+
+    exclude: Nodes = ""
+    """Nodes to leave on the CPU: indices or operation names, as a list or separated by commas."""
+
+    min_nodes: int = 1
+    """Partitions of fewer nodes stay on the CPU; 1 to 999999."""
+
+    warm_up: bool = True
+    """Run each kernel once while loading, so that the first inference is as fast as the others."""
+
+    half_io: bool = False
+    """With ``precision="fp16"``, store the model's float inputs and outputs as half too; the host
+    converts them, which halves their transfer and rounds the outputs to half."""
+
+    def __post_init__(self) -> None:
+        self._set("device", str(_checked("device", self.device, (str, int), "a name or an index")))
+        self._one_of("precision", ("fp32", "fp16"))
+        self._one_of("ops", ("all", "core"))
+        self._set("engines", _join_engines(self.engines))
+        self._set("exclude", _join_nodes(self.exclude))
+        _checked("min_nodes", self.min_nodes, (int,), "1 to 999999")
+        if not 1 <= self.min_nodes <= 999_999:
+            raise OptionError(f"option 'min_nodes' is {self.min_nodes}; allowed: 1 to 999999")
+        for switch in ("warm_up", "half_io"):
+            value = getattr(self, switch)
+            if not isinstance(value, bool):
+                raise OptionError(f"option {switch!r} is {value!r}; allowed: True, False")
+        for key, value in self.as_delegate_dict().items():
+            if ":" in value or ";" in value:
+                # TFLite's command line tools split "key:value;key:value" at these.
+                raise OptionError(f"option {key!r} is {value!r}; ':' and ';' are not allowed")
+
+    @classmethod
+    def from_settings(cls, **settings: Unpack[Settings]) -> Options:
+        """Make options of keyword arguments; an unknown name is an `OptionError`."""
+        names = [field.name for field in dataclasses.fields(cls)]
+        for name in settings:
+            if name not in names:
+                close = difflib.get_close_matches(name, names, 1)
+                hint = f" (did you mean {close[0]!r}?)" if close else ""
+                raise OptionError(f"unknown option {name!r}{hint}; options are: {', '.join(names)}")
+        return cls(**settings)
+
+    def as_delegate_dict(self) -> dict[str, str]:
+        """The options that differ from their defaults, as the strings a delegate is given.
+
+        These are what ``load_delegate(clgpu_delegate.plugin_path(), options)`` of a runtime takes.
+        """
+        changed = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value != field.default:
+                changed[field.name] = _text(value)
+        return changed
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def _one_of(self, name: str, allowed: tuple[str, ...]) -> None:
+        value = getattr(self, name)
+        if value not in allowed:
+            raise OptionError(f"option {name!r} is {value!r}; allowed: {', '.join(allowed)}")
+
+
+def _text(value: object) -> str:
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)
+
+
+def _checked(name: str, value: object, types: tuple[type, ...], allowed: str) -> Any:
+    if not isinstance(value, types) or isinstance(value, bool):
+        raise OptionError(f"option {name!r} is {value!r}; allowed: {allowed}")
+    return value
+
+
+def _join_engines(engines: Engines) -> str:
+    if isinstance(engines, str):
+        return engines
+    if not isinstance(engines, Mapping):
+        raise OptionError(f"option 'engines' is {engines!r}; allowed: a dict of family: candidate")
+    for item in [*engines, *engines.values()]:
+        if not isinstance(item, str) or not item or set(item) & set(",="):
+            raise OptionError(f"option 'engines' has {item!r}; allowed: names of kernels")
+    return ",".join(f"{family}={candidate}" for family, candidate in engines.items())
+
+
+def _join_nodes(nodes: Nodes) -> str:
+    if isinstance(nodes, str):
+        return nodes
+    if not isinstance(nodes, Iterable):
+        raise OptionError(f"option 'exclude' is {nodes!r}; allowed: node indices and op names")
+    items = [str(_checked("exclude", n, (str, int), "node indices and op names")) for n in nodes]
+    return ",".join(items)
