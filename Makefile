@@ -1,0 +1,35 @@
+# One command each; every target first sets up .venv, and does nothing there if nothing changed.
+#   make demo [MODEL=path.tflite]   a model through stock TensorFlow Lite and through the delegate
+#   make test [ARGS="-k softmax"]   the tests
+#   make bench [ARGS="models"]      the measurements
+#   make lint                       format, lint and type checks
+#   make clean                      remove what the above made
+PYTHON ?= python3
+BIN := .venv/bin
+MODEL ?= build/mobilenet_v1.tflite
+
+.PHONY: demo test bench lint clean
+.SILENT:
+
+demo:
+	$(PYTHON) tools/setup_env.py demo
+	$(if $(filter build/mobilenet_v1.tflite,$(MODEL)),$(BIN)/python tools/build_network.py mobilenet_v1 "$(MODEL)")
+	$(BIN)/clgpu run "$(MODEL)" $(ARGS)
+
+test:
+	$(PYTHON) tools/setup_env.py test
+	$(BIN)/python -m pytest $(ARGS)
+
+bench: ARGS ?= models
+bench:
+	$(PYTHON) tools/setup_env.py bench
+	$(BIN)/python -m bench $(ARGS)
+
+lint:
+	$(PYTHON) tools/setup_env.py lint
+	PATH="$(CURDIR)/$(BIN):$$PATH" pre-commit run --all-files
+
+clean:
+	rm -rf .venv build dist
+	find . -name __pycache__ -prune -exec rm -rf {} +
+	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
