@@ -1,0 +1,81 @@
+// strips.cl - dst[b, m, n] = act(sum over k of x(b, m, k) * y[b, k, n]), strips of VEC columns, on CPUs
+//
+// Shapes    x: [..., rows, depth], or [..., depth, rows] where ADJ_X; y: [..., depth, cols];
+//           dst: [b0, b1, b2, b3, rows, cols]
+//           batch_matmul/batches.cl says how the batches of x and y are found
+// Launch    one work-item per RM rows and VEC columns: global = (ceil(cols / VEC) rounded up,
+//           ceil(rows / RM), batches), local of one item along axis 2
+// Macros    X_T    float|half  element type of x
+//           Y_T    float|half  element type of y
+//           DST_T  float|half  element type of dst
+//           ADJ_X  0|1         x is transposed
+//           RM     1..8        rows of a work-item
+//           VEC    8|16        columns of a work-item
+// Numerics  one float accumulator per element; ACT and ACT_ALPHA: see common/activation.cl
+#include "batch_matmul/batches.cl"
+#include "common/activation.cl"
+#include "common/types.cl"
+#ifndef X_T
+#error "X_T is required (float or half)"
+#endif
+#ifndef Y_T
+#error "Y_T is required (float or half)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (float or half)"
+#endif
+#ifndef ADJ_X
+#error "ADJ_X is required (0 or 1)"
+#endif
+#ifndef RM
+#error "RM is required (1..8)"
+#endif
+#ifndef VEC
+#error "VEC is required (8 or 16)"
+#endif
+
+#define STRIP CLGPU_CAT(float, VEC)
+#define LOAD_STRIP(T, p, i) CLGPU_CAT(CLGPU_CAT(CLGPU_CAT(load, VEC), _), T)(p, i)
+#define STORE_STRIP(T, p, i, v) CLGPU_CAT(CLGPU_CAT(CLGPU_CAT(store, VEC), _), T)(p, i, v)
+#if ADJ_X
+#define X_AT(m, k) ((k) * rows + (m))
+#else
+#define X_AT(m, k) ((m) * depth + (k))
+#endif
+
+__kernel __attribute__((vec_type_hint(STRIP))) void batch_matmul_strips(
+    __global const X_T *x, __global const Y_T *y, __global DST_T *dst, int rows, int cols,
+    int depth, BATCH_PARAMETERS) {
+  const int n0 = get_global_id(0) * VEC;
+  const int m0 = get_global_id(1) * RM;
+  const int batch = get_global_id(2);
+  if (n0 >= cols) return;
+  x += BATCH_OFFSET_X(batch) * rows * depth;
+  y += BATCH_OFFSET_Y(batch) * depth * cols;
+  dst += batch * rows * cols;
+  int m[RM];
+  for (int i = 0; i < RM; ++i) m[i] = min(m0 + i, rows - 1);  // past the end: the last row again
+  if (n0 + VEC <= cols) {
+    STRIP acc[RM];
+    for (int i = 0; i < RM; ++i) acc[i] = (STRIP)(0.0f);
+    for (int k = 0; k < depth; ++k) {
+      const STRIP right = LOAD_STRIP(Y_T, y, k * cols + n0);
+      for (int i = 0; i < RM; ++i) acc[i] += LOAD(X_T, x, X_AT(m[i], k)) * right;
+    }
+    for (int i = 0; i < RM; ++i) {
+      if (m0 + i < rows) STORE_STRIP(DST_T, dst, (m0 + i) * cols + n0, ACTIVATE(acc[i]));
+    }
+  } else {
+    for (int n = n0; n < cols; ++n) {
+      float acc[RM];
+      for (int i = 0; i < RM; ++i) acc[i] = 0.0f;
+      for (int k = 0; k < depth; ++k) {
+        const float right = LOAD(Y_T, y, k * cols + n);
+        for (int i = 0; i < RM; ++i) acc[i] += LOAD(X_T, x, X_AT(m[i], k)) * right;
+      }
+      for (int i = 0; i < RM; ++i) {
+        if (m0 + i < rows) STORE(DST_T, dst, (m0 + i) * cols + n, ACTIVATE(acc[i]));
+      }
+    }
+  }
+}

@@ -1,0 +1,63 @@
+// dot.cl - RM * RN dot products of rows of a with rows of b, for CPUs: vectors run along the rows
+//
+// Shapes    a: [rows, depth]; b: [cols, depth]; both contiguous along depth
+// Launch    any; a work-item calls dot_tile for one tile
+// Macros    A_T  float|half  element type of a
+//           B_T  float|half  element type of b
+//           RM   1..8        rows of a in a tile
+//           RN   1..8        rows of b in a tile
+//           VEC  8|16        elements of a vector
+// Numerics  VEC partial sums in float, added pairwise at the end
+#include "common/types.cl"
+#ifndef A_T
+#error "A_T is required (float or half)"
+#endif
+#ifndef B_T
+#error "B_T is required (float or half)"
+#endif
+#ifndef RM
+#error "RM is required (1..8)"
+#endif
+#ifndef RN
+#error "RN is required (1..8)"
+#endif
+#ifndef VEC
+#error "VEC is required (8 or 16)"
+#endif
+
+#define DOT_VEC CLGPU_CAT(float, VEC)
+#define DOT_LOAD(T, p, i) CLGPU_CAT(CLGPU_CAT(CLGPU_CAT(load, VEC), _), T)(p, i)
+
+float dot_sum8(float8 v) {
+  const float4 half_sum = v.lo + v.hi;
+  const float2 quarter_sum = half_sum.lo + half_sum.hi;
+  return quarter_sum.x + quarter_sum.y;
+}
+float dot_sum16(float16 v) { return dot_sum8(v.lo + v.hi); }
+
+// sums[i * RN + j] = a[m0 + i, :] . b[n0 + j, :]; rows past the end repeat the last one.
+void dot_tile(__global const A_T *a, __global const B_T *b, int rows, int cols, int depth, int m0,
+              int n0, float *sums) {
+  __global const A_T *a_row[RM];
+  __global const B_T *b_row[RN];
+  DOT_VEC acc[RM * RN];
+  for (int i = 0; i < RM; ++i) a_row[i] = a + (size_t)min(m0 + i, rows - 1) * depth;
+  for (int j = 0; j < RN; ++j) b_row[j] = b + (size_t)min(n0 + j, cols - 1) * depth;
+  for (int i = 0; i < RM * RN; ++i) acc[i] = (DOT_VEC)(0.0f);
+  int k = 0;
+  for (; k + VEC <= depth; k += VEC) {
+    DOT_VEC right[RN];
+    for (int j = 0; j < RN; ++j) right[j] = DOT_LOAD(B_T, b_row[j], k);
+    for (int i = 0; i < RM; ++i) {
+      const DOT_VEC left = DOT_LOAD(A_T, a_row[i], k);
+      for (int j = 0; j < RN; ++j) acc[i * RN + j] += left * right[j];
+    }
+  }
+  for (int i = 0; i < RM; ++i) {
+    for (int j = 0; j < RN; ++j) {
+      float sum = CLGPU_CAT(dot_sum, VEC)(acc[i * RN + j]);
+      for (int t = k; t < depth; ++t) sum += LOAD(A_T, a_row[i], t) * LOAD(B_T, b_row[j], t);
+      sums[i * RN + j] = sum;
+    }
+  }
+}

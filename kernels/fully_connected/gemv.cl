@@ -1,0 +1,74 @@
+// gemv.cl - dst[m, n] = act(sum over k of src[m, k] * weights[n, k] + bias[n]) for few rows, on GPUs
+//
+// Shapes    src: [rows, depth]; weights: [cols, depth]; bias: [cols]; dst: [rows, cols]
+// Launch    one work-group per column and ROWS rows: global = (cols * WG, ceil(rows / ROWS), 1),
+//           local = (WG, 1, 1); a row of weights is read once for ROWS rows of src
+// Macros    WG         power of two, 1..256  work-items that share a sum
+//           ROWS       1|2|4                 rows of src per work-group
+//           SRC_T      float|half            element type of src
+//           WEIGHTS_T  float|half            element type of weights
+//           BIAS_T     float|half            element type of bias; any where HAS_BIAS is 0
+//           DST_T      float|half            element type of dst
+//           HAS_BIAS   0|1                   the parameter bias exists
+// Numerics  WG float accumulators, added pairwise; ACT and ACT_ALPHA: see common/activation.cl
+#include "common/activation.cl"
+#include "common/types.cl"
+#ifndef WG
+#error "WG is required (power of two)"
+#endif
+#ifndef ROWS
+#error "ROWS is required (1, 2 or 4)"
+#endif
+#ifndef SRC_T
+#error "SRC_T is required (float or half)"
+#endif
+#ifndef WEIGHTS_T
+#error "WEIGHTS_T is required (float or half)"
+#endif
+#ifndef BIAS_T
+#error "BIAS_T is required (float or half)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (float or half)"
+#endif
+#ifndef HAS_BIAS
+#error "HAS_BIAS is required (0 or 1)"
+#endif
+
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void fully_connected_gemv(
+    __global const SRC_T *src, __global const WEIGHTS_T *weights,
+#if HAS_BIAS
+    __global const BIAS_T *bias,
+#endif
+    __global DST_T *dst, int rows, int cols, int depth) {
+  __local float partial[WG * ROWS];
+  const int item = get_local_id(0);
+  const int n = get_group_id(0);
+  const int m0 = get_group_id(1) * ROWS;
+  weights += (size_t)n * depth;
+  int start[ROWS];
+  float sum[ROWS];
+  for (int r = 0; r < ROWS; ++r) {
+    start[r] = min(m0 + r, rows - 1) * depth;  // rows past the end repeat the last one
+    sum[r] = 0.0f;
+  }
+  for (int k = item; k < depth; k += WG) {
+    const float w = LOAD(WEIGHTS_T, weights, k);
+    for (int r = 0; r < ROWS; ++r) sum[r] += w * LOAD(SRC_T, src, start[r] + k);
+  }
+  for (int r = 0; r < ROWS; ++r) partial[r * WG + item] = sum[r];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int step = WG / 2; step > 0; step /= 2) {
+    if (item < step) {
+      for (int r = 0; r < ROWS; ++r) partial[r * WG + item] += partial[r * WG + item + step];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  if (item < ROWS && m0 + item < rows) {
+    float result = partial[item * WG];
+#if HAS_BIAS
+    result += LOAD(BIAS_T, bias, n);
+#endif
+    STORE(DST_T, dst, (m0 + item) * cols + n, ACTIVATE(result));
+  }
+}

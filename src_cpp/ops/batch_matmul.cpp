@@ -1,0 +1,118 @@
+// Room of BATCH_MATMUL: products of matrices in the last two axes, the others broadcast.
+#include "ops/matmul.hpp"
+
+namespace clgpu::ops {
+namespace {
+
+constexpr int kBatchMatmul = 126;
+constexpr int kX = 0, kY = 1;
+constexpr int kBatchAxes = 4;  // a tensor has at most 6 axes
+
+struct BatchMatmulAttrs : ir::Attrs {
+  bool adj_x = false;  ///< x lies as [..., depth, rows]
+  bool adj_y = false;  ///< y lies as [..., cols, depth]
+};
+
+OrRefusal<Imported> import(const tfl::NodeView& node) {
+  const auto* params = node.params<tfl::BatchMatMulParams>();
+  CLGPU_REFUSE_IF(params == nullptr, "the node has no parameters");
+  for (const int i : {kX, kY}) {
+    const std::string what = i == kX ? "x" : "y";
+    CLGPU_REFUSE_TYPE(node.input(i), what, DType::kF32);
+    CLGPU_REFUSE_IF(node.input(i).rank() < 2,
+                    what + " is no matrix: its rank is " + std::to_string(node.input(i).rank()));
+  }
+  BatchMatmulAttrs attrs;
+  attrs.adj_x = params->adj_x;
+  attrs.adj_y = params->adj_y;
+  return Imported{share(attrs), {}};
+}
+
+/// The axes in front of the matrix.
+ir::Shape batch_shape(const ir::Shape& shape) {
+  return ir::Shape(std::vector<int>(shape.dims().begin(), shape.dims().end() - 2));
+}
+
+ir::Shapes infer(const NodeContext& node) {
+  const auto& attrs = node.attrs<BatchMatmulAttrs>();
+  const ir::Shape &x = node.input(kX).shape, &y = node.input(kY).shape;
+  if (x.back(attrs.adj_x ? 1 : 0) != y.back(attrs.adj_y ? 0 : 1)) {
+    throw ShapeError("x " + x.str() + (attrs.adj_x ? " (transposed)" : "") + " and y " + y.str() +
+                     (attrs.adj_y ? " (transposed)" : "") + " differ in the axis summed over");
+  }
+  std::vector<int> dims = broadcast(batch_shape(x), batch_shape(y)).dims();
+  dims.push_back(x.back(attrs.adj_x ? 0 : 1));
+  dims.push_back(y.back(attrs.adj_y ? 1 : 0));
+  return {ir::Shape(dims)};
+}
+
+/// A launch with all but tile and adjoint macros and range.
+kernel::Launch make_launch(const NodeContext& node, const MatmulSize& size, const char* file,
+                           const char* entry) {
+  kernel::Launch launch(file, entry);
+  launch.type("X_T", node.input(kX).storage).type("Y_T", node.input(kY).storage);
+  launch.type("DST_T", node.output(0).storage);
+  set_epilogue(launch, node.epilogue());
+  launch.src(kX).src(kY).dst(0).i32(size.rows).i32(size.cols).i32(size.depth);
+
+  std::vector<int> dims = batch_shape(node.output(0).shape).dims();
+  dims.insert(dims.begin(), uz(kBatchAxes) - dims.size(), 1);
+  const ir::Shape batches(dims);
+  for (int axis = 1; axis < kBatchAxes; ++axis) launch.i32(batches[axis]);
+  for (const int i : {kX, kY}) {
+    for (const int stride : broadcast_strides(batch_shape(node.input(i).shape), batches)) {
+      launch.i32(stride);
+    }
+  }
+  return launch;
+}
+
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
+  const auto& attrs = node.attrs<BatchMatmulAttrs>();
+  const ir::Shape& dst = node.output(0).shape;
+  const MatmulSize size{dst.back(1), dst.back(0), node.input(kX).shape.back(attrs.adj_x ? 1 : 0)};
+  const std::int64_t batches = batch_shape(dst).elements();
+  std::vector<kernel::Candidate> list;
+
+  if (device.is_cpu() && !attrs.adj_y) {
+    constexpr int kRows = 4, kVec = 16;
+    auto launch = make_launch(node, size, "batch_matmul/strips.cl", "batch_matmul_strips");
+    launch.macro("ADJ_X", attrs.adj_x ? 1 : 0).macro("RM", kRows).macro("VEC", kVec);
+    launch.range({uz(ceil_div(size.cols, kVec)), uz(ceil_div(size.rows, kRows)), uz(batches)},
+                 {1, 1, 1});
+    list.push_back({"strips", {launch}, {}});
+  }
+  if (device.is_cpu() && attrs.adj_y && !attrs.adj_x) {
+    auto launch = make_launch(node, size, "batch_matmul/dot.cl", "batch_matmul_dot");
+    set_dot_tile(launch, 4, 2, /*vec=*/8, size, batches);
+    list.push_back({"dot", {launch}, {}});
+  }
+
+  auto naive = make_launch(node, size, "batch_matmul/naive.cl", "batch_matmul_naive");
+  naive.macro("ADJ_X", attrs.adj_x ? 1 : 0).macro("ADJ_Y", attrs.adj_y ? 1 : 0);
+  naive.range({uz(size.rows) * uz(size.cols), 1, uz(batches)}, {kElementwiseGroup, 1, 1});
+  // Tiles of a few rows or columns are mostly empty, and a CPU has no local memory to gain from.
+  const bool naive_first = device.is_cpu() || size.rows < 8 || size.cols < 8;
+  if (naive_first) list.push_back({"naive", {naive}, {}});
+  for (const GemmTile& tile : gemm_tiles(size, batches, device)) {
+    auto launch = make_launch(node, size, "batch_matmul/gemm.cl", "batch_matmul_gemm");
+    launch.macro("ADJ_X", attrs.adj_x ? 1 : 0).macro("ADJ_Y", attrs.adj_y ? 1 : 0);
+    set_gemm_tile(launch, tile, size, batches);
+    list.push_back({tile.name, {launch}, {}});
+  }
+  if (!naive_first) list.push_back({"naive", {naive}, {}});
+  return list;
+}
+
+}  // namespace
+
+extern const Family kBatchMatmulFamily;
+const Family kBatchMatmulFamily{{"batch_matmul", /*has_epilogue=*/true, /*is_view=*/false},
+                                {{kBatchMatmul, "BATCH_MATMUL"}},
+                                {},
+                                /*core=*/true,
+                                import,
+                                infer,
+                                candidates};
+
+}  // namespace clgpu::ops

@@ -1,0 +1,133 @@
+// Room of FULLY_CONNECTED: rows of the flattened input times a weights matrix [cols, depth].
+#include "ops/matmul.hpp"
+
+namespace clgpu::ops {
+namespace {
+
+constexpr int kFullyConnected = 9;
+constexpr int kSrc = 0, kWeights = 1, kBias = 2;
+
+struct FullyConnectedAttrs : ir::Attrs {
+  bool keep_num_dims = false;
+};
+
+OrRefusal<Imported> import(const tfl::NodeView& node) {
+  const auto* params = node.params<tfl::FullyConnectedParams>();
+  CLGPU_REFUSE_IF(params == nullptr, "the node has no parameters");
+  CLGPU_REFUSE_IF(params->weights_format != 0, "the weights are shuffled (SHUFFLED4x16INT8)");
+  CLGPU_REFUSE_TYPE(node.input(kSrc), "input", DType::kF32);
+  CLGPU_REFUSE_TYPE(node.input(kWeights), "weights", DType::kF32);
+  CLGPU_REFUSE_IF(
+      node.input(kWeights).rank() != 2,
+      "the weights have rank " + std::to_string(node.input(kWeights).rank()) + "; supported: 2");
+  if (node.has_input(kBias)) CLGPU_REFUSE_TYPE(node.input(kBias), "bias", DType::kF32);
+  CLGPU_REFUSE_IF(params->keep_num_dims && node.input(kSrc).rank() < 1,
+                  "a scalar input has no axis to keep");
+  const auto epilogue = fused_activation(params->activation);
+  if (!epilogue) return Refusal{epilogue.reason()};
+  FullyConnectedAttrs attrs;
+  attrs.keep_num_dims = params->keep_num_dims;
+  return Imported{share(attrs), *epilogue};
+}
+
+ir::Shapes infer(const NodeContext& node) {
+  const ir::Shape& src = node.input(kSrc).shape;
+  const ir::Shape& weights = node.input(kWeights).shape;
+  const int cols = weights[0], depth = weights[1];
+  if (depth == 0 || src.elements() % depth != 0) {
+    throw ShapeError("input " + src.str() + " is not made of rows of " + std::to_string(depth) +
+                     " as weights " + weights.str() + " ask for");
+  }
+  if (node.has_input(kBias) && node.input(kBias).shape.elements() != cols) {
+    throw ShapeError("bias " + node.input(kBias).shape.str() + " does not fit weights " +
+                     weights.str());
+  }
+  if (!node.attrs<FullyConnectedAttrs>().keep_num_dims) {
+    return {ir::Shape({static_cast<int>(src.elements() / depth), cols})};
+  }
+  if (src.back(0) != depth) {
+    throw ShapeError("the last axis of input " + src.str() + " is not the " +
+                     std::to_string(depth) + " of weights " + weights.str());
+  }
+  ir::Shape dst = src;
+  dst[dst.rank() - 1] = cols;
+  return {dst};
+}
+
+/// A launch with all but tile macros and range.
+kernel::Launch make_launch(const NodeContext& node, const MatmulSize& size, const char* file,
+                           const char* entry) {
+  const bool has_bias = node.has_input(kBias);
+  kernel::Launch launch(file, entry);
+  launch.type("SRC_T", node.input(kSrc).storage).type("WEIGHTS_T", node.input(kWeights).storage);
+  launch.type("BIAS_T", has_bias ? node.input(kBias).storage : DType::kF32);
+  launch.type("DST_T", node.output(0).storage).macro("HAS_BIAS", has_bias ? 1 : 0);
+  set_epilogue(launch, node.epilogue());
+  launch.src(kSrc).src(kWeights);
+  if (has_bias) launch.src(kBias);
+  launch.dst(0).i32(size.rows).i32(size.cols).i32(size.depth);
+  return launch;
+}
+
+kernel::Candidate naive(const NodeContext& node, const MatmulSize& size) {
+  auto launch = make_launch(node, size, "fully_connected/naive.cl", "fully_connected_naive");
+  launch.range({uz(size.rows) * uz(size.cols)}, {kElementwiseGroup});
+  return {"naive", {launch}, {}};
+}
+
+kernel::Candidate gemv(const NodeContext& node, const MatmulSize& size, const DeviceInfo& device) {
+  auto launch = make_launch(node, size, "fully_connected/gemv.cl", "fully_connected_gemv");
+  const int rows = size.rows >= 3 ? 4 : size.rows;
+  const std::size_t group = size.depth > 512 && device.max_work_group_size >= 128 ? 128 : 32;
+  launch.macro("WG", static_cast<std::int64_t>(group)).macro("ROWS", rows);
+  launch.range({uz(size.cols) * group, uz(ceil_div(size.rows, rows))}, {group, 1});
+  return {"gemv", {launch}, {}};
+}
+
+kernel::Candidate dot(const NodeContext& node, const MatmulSize& size, int rm, int rn) {
+  auto launch = make_launch(node, size, "fully_connected/dot.cl", "fully_connected_dot");
+  set_dot_tile(launch, rm, rn, /*vec=*/8, size, 1);
+  return {"dot_" + std::to_string(rm) + "x" + std::to_string(rn), {launch}, {}};
+}
+
+kernel::Candidate gemm(const NodeContext& node, const MatmulSize& size, const GemmTile& tile) {
+  auto launch = make_launch(node, size, "fully_connected/gemm.cl", "fully_connected_gemm");
+  set_gemm_tile(launch, tile, size, 1);
+  return {tile.name, {launch}, {}};
+}
+
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
+  const ir::Shape& weights = node.input(kWeights).shape;
+  const MatmulSize size{static_cast<int>(node.input(kSrc).shape.elements() / weights[1]),
+                        weights[0], weights[1]};
+  std::vector<kernel::Candidate> list;
+  if (device.is_cpu()) {
+    list.push_back(size.rows >= 3 ? dot(node, size, 4, 2) : dot(node, size, 1, 4));
+    list.push_back(naive(node, size));
+    return list;
+  }
+  constexpr int kGemvRows = 8;  // more rows re-read the weights too often
+  const std::vector<GemmTile> tiles = gemm_tiles(size, 1, device);
+  if (size.rows > kGemvRows) {
+    for (const GemmTile& tile : tiles) list.push_back(gemm(node, size, tile));
+    list.push_back(naive(node, size));
+    return list;
+  }
+  if (size.depth >= 32) list.push_back(gemv(node, size, device));
+  list.push_back(naive(node, size));
+  if (!tiles.empty()) list.push_back(gemm(node, size, tiles.back()));
+  return list;
+}
+
+}  // namespace
+
+extern const Family kFullyConnectedFamily;
+const Family kFullyConnectedFamily{{"fully_connected", /*has_epilogue=*/true, /*is_view=*/false},
+                                   {{kFullyConnected, "FULLY_CONNECTED"}},
+                                   {},
+                                   /*core=*/true,
+                                   import,
+                                   infer,
+                                   candidates};
+
+}  // namespace clgpu::ops
