@@ -36,7 +36,7 @@ ConvWindows checked_windows(const ConvGeometry& geometry, int in_h, int in_w, in
 std::optional<Refusal> check_convolution(const tfl::NodeView& node, int image, int weights,
                                          int bias, const ConvGeometry& geometry) {
   if (auto refusal = check_type(node.input(image), "input", {DType::kF32})) return refusal;
-  if (auto refusal = check_type(node.input(weights), "weights", {DType::kF32})) return refusal;
+  if (auto refusal = check_type(node.input(weights), "weights tensor", {DType::kF32})) return refusal;
   if (node.input(image).rank() != 4) return Refusal{"the input is not of rank 4 (NHWC)"};
   if (node.input(weights).rank() != 4) return Refusal{"the weights are not of rank 4"};
   if (node.has_input(bias)) {

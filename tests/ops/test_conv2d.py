@@ -1,0 +1,305 @@
+"""CONV_2D: strides, dilations, paddings, groups, biases, activations, any odd size."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+
+from tests.model_maker import ModelMaker
+from tests.ops.harness import EXAMPLES, check, check_refused, half_exact
+
+
+class Case(NamedTuple):
+    """One convolution; weights are (output channels, height, width, input channels of a group)."""
+
+    image: tuple[int, int, int, int]
+    weights: tuple[int, int, int, int]
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    padding: str = "SAME"
+    activation: str = "NONE"
+    bias: bool = True
+
+    @property
+    def options(self) -> dict:
+        return {
+            "padding": self.padding,
+            "stride_h": self.stride[0],
+            "stride_w": self.stride[1],
+            "dilation_h_factor": self.dilation[0],
+            "dilation_w_factor": self.dilation[1],
+            "fused_activation_function": self.activation,
+        }
+
+    @property
+    def output(self) -> tuple[int, int, int, int]:
+        (_, height), (_, width) = self.windows
+        return (self.image[0], height, width, self.weights[0])
+
+    @property
+    def windows(self) -> list[tuple[int, int]]:
+        """Zeros before the image and output size, for both axes."""
+        result = []
+        for axis in (0, 1):
+            size, stride = self.image[1 + axis], self.stride[axis]
+            reach = (self.weights[1 + axis] - 1) * self.dilation[axis] + 1
+            if self.padding == "SAME":
+                out = -(-size // stride)
+                result.append((max(0, (out - 1) * stride + reach - size) // 2, out))
+            else:
+                result.append((0, (size - reach) // stride + 1))
+        return result
+
+    @property
+    def depth(self) -> int:
+        return int(np.prod(self.weights[1:]))
+
+
+# The sizes meet the edges of every tile: 4, 6, 8, 16, 32, 64 and 128, with one less or more.
+CASES = {
+    "one_element": Case((1, 1, 1, 1), (1, 1, 1, 1)),
+    "three_channels": Case((1, 9, 7, 3), (5, 3, 3, 3), stride=(2, 2), activation="RELU6"),
+    "pointwise": Case((1, 5, 7, 12), (33, 1, 1, 12)),
+    "pointwise_strided": Case((1, 7, 5, 4), (17, 1, 1, 4), stride=(3, 2)),
+    "valid": Case((2, 7, 8, 5), (7, 3, 2, 5), padding="VALID", bias=False),
+    "dilated": Case((1, 11, 9, 8), (6, 3, 3, 8), dilation=(2, 3), activation="RELU_N1_TO_1"),
+    "filter_larger_than_image": Case((1, 3, 2, 4), (8, 5, 7, 4)),
+    "tile_edges": Case((1, 13, 5, 17), (65, 3, 3, 17)),
+    "several_tiles": Case((3, 7, 7, 20), (130, 1, 3, 20)),
+    "two_groups": Case((1, 6, 5, 8), (6, 3, 3, 4), padding="VALID"),
+    "group_per_channel": Case((1, 5, 5, 3), (6, 3, 3, 1)),
+}
+
+
+def convolve(image: np.ndarray, weights: np.ndarray, bias: np.ndarray | None, case: Case):
+    """The convolution in float64."""
+    (top, height), (left, width) = case.windows
+    image, weights = image.astype(np.float64), weights.astype(np.float64)
+    outputs, filter_h, filter_w, group_in = weights.shape
+    groups = image.shape[3] // group_in
+    reach = [(n - 1) * d + 1 for n, d in zip((filter_h, filter_w), case.dilation)]
+    padded = np.zeros(
+        (
+            image.shape[0],
+            max(top + image.shape[1], (height - 1) * case.stride[0] + reach[0]),
+            max(left + image.shape[2], (width - 1) * case.stride[1] + reach[1]),
+            image.shape[3],
+        )
+    )
+    padded[:, top : top + image.shape[1], left : left + image.shape[2]] = image
+    split = padded.reshape(*padded.shape[:3], groups, group_in)
+    filters = weights.reshape(groups, outputs // groups, filter_h, filter_w, group_in)
+    result = np.zeros((image.shape[0], height, width, groups, outputs // groups))
+    for u in range(filter_h):
+        for v in range(filter_w):
+            y, x = u * case.dilation[0], v * case.dilation[1]
+            rows = slice(y, y + (height - 1) * case.stride[0] + 1, case.stride[0])
+            columns = slice(x, x + (width - 1) * case.stride[1] + 1, case.stride[1])
+            result += np.einsum("nhwgi,goi->nhwgo", split[:, rows, columns], filters[:, :, u, v])
+    result = result.reshape(image.shape[0], height, width, outputs)
+    if bias is not None:
+        result += bias
+    low, high = {
+        "NONE": (-np.inf, np.inf),
+        "RELU": (0, np.inf),
+        "RELU6": (0, 6),
+        "RELU_N1_TO_1": (-1, 1),
+    }[case.activation]
+    return np.clip(result, low, high)
+
+
+class Data(NamedTuple):
+    """The operands of a case."""
+
+    image: np.ndarray
+    weights: np.ndarray
+    bias: np.ndarray | None
+
+
+def make_data(case: Case, rng: np.random.Generator) -> Data:
+    image = half_exact(rng.standard_normal(case.image).astype(np.float32))
+    weights = half_exact(rng.standard_normal(case.weights).astype(np.float32))
+    bias = rng.standard_normal(case.weights[0]).astype(np.float32) if case.bias else None
+    return Data(image, weights, bias)
+
+
+def make_model(case: Case, data: Data, *, run_time: bool = False, half: bool = False) -> bytes:
+    """One CONV_2D, its weights and bias constant, of type float16, or inputs of the model."""
+    m = ModelMaker()
+    x = m.input("image", case.image)
+    if run_time:
+        weights = m.input("weights", case.weights)
+        bias = m.input("bias", (case.weights[0],))
+    elif half:
+        weights, bias = (
+            m.op("DEQUANTIZE", [m.constant(a.astype(np.float16))], a.shape, dtype=np.float32)
+            for a in data[1:]
+        )
+    else:
+        weights = m.constant(data.weights)
+        bias = m.constant(data.bias) if case.bias else None
+    inputs = [x, weights] if bias is None else [x, weights, bias]
+    m.output(m.op("CONV_2D", inputs, case.output, dtype=np.float32, **case.options))
+    return m.build()
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_conv_2d_is_the_sum_over_the_window(case, device, precision, rng):
+    data = make_data(case, rng)
+    check(
+        make_model(case, data),
+        [data.image],
+        [convolve(*data, case)],
+        device=device,
+        precision=precision,
+        accumulation=case.depth,
+        reference=case.bias,  # the runtime's kernel insists on one
+    )
+
+
+@hypothesis.given(draw=st.data())
+@hypothesis.settings(max_examples=EXAMPLES)
+def test_conv_2d_of_any_geometry(draw, device, rng):
+    small, filters, steps = st.integers(1, 9), st.integers(1, 4), st.integers(1, 3)
+    group_in, groups, group_out = (draw.draw(st.integers(1, 5)) for _ in range(3))
+    weights = (groups * group_out, draw.draw(filters), draw.draw(filters), group_in)
+    dilation = draw.draw(st.tuples(steps, steps))
+    least = [(n - 1) * d for n, d in zip(weights[1:3], dilation)]
+    case = Case(
+        (
+            draw.draw(st.integers(1, 2)),
+            least[0] + draw.draw(small),
+            least[1] + draw.draw(small),
+            groups * group_in,
+        ),
+        weights,
+        draw.draw(st.tuples(steps, steps)),
+        dilation,
+        draw.draw(st.sampled_from(["SAME", "VALID"])),
+    )
+    data = make_data(case, rng)
+    check(
+        make_model(case, data),
+        [data.image],
+        [convolve(*data, case)],
+        device=device,
+        precision="fp32",
+        accumulation=case.depth,
+    )
+
+
+def test_conv_2d_with_weights_of_the_caller(device, precision, rng):
+    case = CASES["tile_edges"]
+    data = make_data(case, rng)
+    data = data._replace(bias=half_exact(data.bias))
+    check(
+        make_model(case, data, run_time=True),
+        list(data),
+        [convolve(*data, case)],
+        device=device,
+        precision=precision,
+        accumulation=case.depth,
+    )
+
+
+def test_conv_2d_with_float16_weights(device, precision, rng):
+    case = CASES["tile_edges"]
+    data = make_data(case, rng)
+    data = data._replace(bias=half_exact(data.bias))
+    check(
+        make_model(case, data, half=True),
+        [data.image],
+        [convolve(*data, case)],
+        device=device,
+        precision=precision,
+        accumulation=case.depth,
+    )
+
+
+def test_conv_2d_between_convolutions(device, precision, rng):
+    """In fp16 the tensors between nodes are half, unlike the model's input and output."""
+    first = Case((1, 7, 6, 4), (20, 1, 1, 4))
+    second = Case(first.output, (9, 3, 3, 20))
+    third = Case(second.output, (5, 1, 1, 9))
+    m = ModelMaker()
+    x = m.input("image", first.image)
+    image = half_exact(rng.standard_normal(first.image).astype(np.float32))
+    expected = image
+    for case in (first, second, third):
+        # Powers of two: the products are exact, so that only the sums tell the precisions apart.
+        weights = np.exp2(rng.integers(-3, 1, case.weights)).astype(np.float32)
+        bias = np.zeros(case.weights[0], np.float32)
+        inputs = [x, m.constant(weights), m.constant(bias)]
+        x = m.op("CONV_2D", inputs, case.output, **case.options)
+        expected = convolve(expected, weights, bias, case)
+    m.output(x)
+    check(
+        m.build(),
+        [image],
+        [expected],
+        device=device,
+        precision=precision,
+        accumulation=first.depth + second.depth + third.depth,
+    )
+
+
+def test_conv_2d_of_another_batch_and_size(device, rng):
+    case = CASES["three_channels"]
+    data = make_data(case, rng)
+    larger = case._replace(image=(3, 12, 11, 3))
+    image = rng.standard_normal(larger.image).astype(np.float32)
+    check(
+        make_model(case, data),
+        [image],
+        [convolve(image, data.weights, data.bias, larger)],
+        device=device,
+        precision="fp32",
+        accumulation=case.depth,
+        resize={0: larger.image},
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"stride_w": 0}, "a stride is below 1"),
+        ({"dilation_h_factor": 0}, "a dilation is below 1"),
+    ],
+)
+def test_conv_2d_that_does_not_move_is_refused(options, reason):
+    case = Case((1, 5, 5, 4), (6, 3, 3, 4))
+    m = ModelMaker()
+    inputs = [m.input("image", case.image), m.constant(np.ones(case.weights, np.float32))]
+    inputs.append(m.constant(np.zeros(6, np.float32)))
+    m.output(m.op("CONV_2D", inputs, case.output, **{**case.options, **options}))
+    check_refused(m.build(), reason)
+
+
+@pytest.mark.parametrize(
+    ("image", "weights", "reason"),
+    [
+        (
+            np.zeros((5, 5, 4), np.float32),
+            np.ones((6, 3, 3, 4), np.float32),
+            "input is not of rank 4",
+        ),
+        (
+            np.zeros((1, 5, 5, 4), np.float32),
+            np.ones((6, 36), np.float32),
+            "weights are not of rank 4",
+        ),
+        (np.zeros((1, 5, 5, 4), np.int32), np.ones((6, 3, 3, 4), np.float32), "input is int32"),
+        (np.zeros((1, 5, 5, 4), np.float32), np.ones((6, 3, 3, 4), np.int32), "weights is int32"),
+    ],
+)
+def test_conv_2d_of_other_operands_is_refused(image, weights, reason):
+    m = ModelMaker()
+    inputs = [m.input("image", image.shape, image.dtype), m.constant(weights)]
+    inputs.append(m.constant(np.zeros(6, np.float32)))
+    options = Case((1, 5, 5, 4), (6, 3, 3, 4)).options
+    m.output(m.op("CONV_2D", inputs, (1, 5, 5, 6), dtype=np.float32, **options))
+    check_refused(m.build(), reason)

@@ -1,0 +1,247 @@
+"""DEPTHWISE_CONV_2D: strides, dilations, paddings, depth multipliers, any number of channels."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+
+from tests.model_maker import ModelMaker
+from tests.ops.harness import EXAMPLES, check, check_refused, half_exact
+
+
+class Case(NamedTuple):
+    """One convolution; each input channel has `multiplier` output channels."""
+
+    image: tuple[int, int, int, int]
+    filter: tuple[int, int]
+    multiplier: int = 1
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    padding: str = "SAME"
+    activation: str = "NONE"
+    bias: bool = True
+
+    @property
+    def options(self) -> dict:
+        return {
+            "padding": self.padding,
+            "stride_h": self.stride[0],
+            "stride_w": self.stride[1],
+            "dilation_h_factor": self.dilation[0],
+            "dilation_w_factor": self.dilation[1],
+            "depth_multiplier": self.multiplier,
+            "fused_activation_function": self.activation,
+        }
+
+    @property
+    def weights(self) -> tuple[int, int, int, int]:
+        return (1, *self.filter, self.image[3] * self.multiplier)
+
+    @property
+    def windows(self) -> list[tuple[int, int]]:
+        """Zeros before the image and output size, for both axes."""
+        result = []
+        for axis in (0, 1):
+            size, stride = self.image[1 + axis], self.stride[axis]
+            reach = (self.filter[axis] - 1) * self.dilation[axis] + 1
+            if self.padding == "SAME":
+                out = -(-size // stride)
+                result.append((max(0, (out - 1) * stride + reach - size) // 2, out))
+            else:
+                result.append((0, (size - reach) // stride + 1))
+        return result
+
+    @property
+    def output(self) -> tuple[int, int, int, int]:
+        (_, height), (_, width) = self.windows
+        return (self.image[0], height, width, self.weights[3])
+
+
+CASES = {
+    "one_element": Case((1, 1, 1, 1), (1, 1)),
+    "odd_channels": Case((1, 5, 7, 3), (3, 3), activation="RELU6"),
+    "four_channels_strided": Case((2, 9, 6, 4), (3, 3), stride=(2, 2)),
+    "eight_channels_valid": Case((1, 7, 11, 24), (3, 2), padding="VALID", bias=False),
+    "sixteen_channels": Case((1, 6, 9, 32), (5, 3)),
+    "dilated": Case((1, 12, 11, 16), (3, 3), dilation=(2, 3)),
+    "filter_larger_than_image": Case((1, 2, 3, 8), (7, 5)),
+    "multiplier": Case((2, 5, 6, 3), (3, 3), multiplier=5, stride=(1, 2), activation="RELU"),
+    "one_channel_multiplied": Case((1, 5, 5, 1), (3, 3), multiplier=7, padding="VALID"),
+}
+
+
+def convolve(image: np.ndarray, weights: np.ndarray, bias: np.ndarray | None, case: Case):
+    """The convolution in float64."""
+    (top, height), (left, width) = case.windows
+    wide = np.repeat(image.astype(np.float64), case.multiplier, axis=3)
+    reach = [(n - 1) * d + 1 for n, d in zip(case.filter, case.dilation)]
+    padded = np.zeros(
+        (
+            wide.shape[0],
+            max(top + wide.shape[1], (height - 1) * case.stride[0] + reach[0]),
+            max(left + wide.shape[2], (width - 1) * case.stride[1] + reach[1]),
+            wide.shape[3],
+        )
+    )
+    padded[:, top : top + wide.shape[1], left : left + wide.shape[2]] = wide
+    result = np.zeros((wide.shape[0], height, width, wide.shape[3]))
+    for u in range(case.filter[0]):
+        for v in range(case.filter[1]):
+            y, x = u * case.dilation[0], v * case.dilation[1]
+            rows = slice(y, y + (height - 1) * case.stride[0] + 1, case.stride[0])
+            columns = slice(x, x + (width - 1) * case.stride[1] + 1, case.stride[1])
+            result += padded[:, rows, columns] * weights[0, u, v].astype(np.float64)
+    if bias is not None:
+        result += bias
+    low, high = {"NONE": (-np.inf, np.inf), "RELU": (0, np.inf), "RELU6": (0, 6)}[case.activation]
+    return np.clip(result, low, high)
+
+
+class Data(NamedTuple):
+    """The operands of a case."""
+
+    image: np.ndarray
+    weights: np.ndarray
+    bias: np.ndarray | None
+
+
+def make_data(case: Case, rng: np.random.Generator) -> Data:
+    image = half_exact(rng.standard_normal(case.image).astype(np.float32))
+    weights = half_exact(rng.standard_normal(case.weights).astype(np.float32))
+    bias = rng.standard_normal(case.weights[3]).astype(np.float32) if case.bias else None
+    return Data(image, weights, bias)
+
+
+def make_model(case: Case, data: Data, *, run_time: bool = False) -> bytes:
+    """One DEPTHWISE_CONV_2D, its weights and bias constant or inputs of the model."""
+    m = ModelMaker()
+    inputs = [m.input("image", case.image)]
+    if run_time:
+        inputs += [m.input("weights", case.weights), m.input("bias", (case.weights[3],))]
+    else:
+        inputs.append(m.constant(data.weights))
+        if case.bias:
+            inputs.append(m.constant(data.bias))
+    m.output(m.op("DEPTHWISE_CONV_2D", inputs, case.output, dtype=np.float32, **case.options))
+    return m.build()
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_depthwise_conv_2d_filters_each_channel(case, device, precision, rng):
+    data = make_data(case, rng)
+    check(
+        make_model(case, data),
+        [data.image],
+        [convolve(*data, case)],
+        device=device,
+        precision=precision,
+        accumulation=int(np.prod(case.filter)),
+        reference=case.bias,  # the runtime's kernel insists on one
+    )
+
+
+@hypothesis.given(draw=st.data())
+@hypothesis.settings(max_examples=EXAMPLES)
+def test_depthwise_conv_2d_of_any_geometry(draw, device, rng):
+    small, steps = st.integers(1, 9), st.integers(1, 3)
+    filter_size = draw.draw(st.tuples(st.integers(1, 5), st.integers(1, 5)))
+    dilation = draw.draw(st.tuples(steps, steps))
+    least = [(n - 1) * d for n, d in zip(filter_size, dilation)]
+    case = Case(
+        (
+            draw.draw(st.integers(1, 2)),
+            least[0] + draw.draw(small),
+            least[1] + draw.draw(small),
+            draw.draw(st.integers(1, 17)),
+        ),
+        filter_size,
+        draw.draw(steps),
+        draw.draw(st.tuples(steps, steps)),
+        dilation,
+        draw.draw(st.sampled_from(["SAME", "VALID"])),
+    )
+    data = make_data(case, rng)
+    check(
+        make_model(case, data),
+        [data.image],
+        [convolve(*data, case)],
+        device=device,
+        precision="fp32",
+        accumulation=int(np.prod(filter_size)),
+    )
+
+
+def test_depthwise_conv_2d_with_weights_of_the_caller(device, precision, rng):
+    case = CASES["sixteen_channels"]
+    data = make_data(case, rng)
+    data = data._replace(bias=half_exact(data.bias))
+    check(
+        make_model(case, data, run_time=True),
+        list(data),
+        [convolve(*data, case)],
+        device=device,
+        precision=precision,
+        accumulation=int(np.prod(case.filter)),
+    )
+
+
+def test_depthwise_conv_2d_between_convolutions(device, precision, rng):
+    """In fp16 the tensors between nodes are half, unlike the model's input and output."""
+    case = Case((1, 6, 7, 8), (3, 3))
+    m = ModelMaker()
+    x = m.input("image", case.image)
+    image = half_exact(rng.standard_normal(case.image).astype(np.float32))
+    expected = image
+    for _ in range(3):
+        weights = np.exp2(rng.integers(-3, 1, case.weights)).astype(np.float32)
+        bias = np.zeros(case.weights[3], np.float32)
+        inputs = [x, m.constant(weights), m.constant(bias)]
+        x = m.op("DEPTHWISE_CONV_2D", inputs, case.output, **case.options)
+        expected = convolve(expected, weights, bias, case)
+    m.output(x)
+    check(m.build(), [image], [expected], device=device, precision=precision, accumulation=3 * 9)
+
+
+def test_depthwise_conv_2d_of_another_batch_and_size(device, rng):
+    case = CASES["four_channels_strided"]
+    data = make_data(case, rng)
+    larger = case._replace(image=(3, 12, 7, 4))
+    image = rng.standard_normal(larger.image).astype(np.float32)
+    check(
+        make_model(case, data),
+        [image],
+        [convolve(image, data.weights, data.bias, larger)],
+        device=device,
+        precision="fp32",
+        accumulation=int(np.prod(case.filter)),
+        resize={0: larger.image},
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"stride_h": 0}, "a stride is below 1"),
+        ({"dilation_w_factor": 0}, "a dilation is below 1"),
+    ],
+)
+def test_depthwise_conv_2d_that_does_not_move_is_refused(options, reason):
+    case = Case((1, 5, 5, 4), (3, 3))
+    m = ModelMaker()
+    inputs = [m.input("image", case.image), m.constant(np.ones(case.weights, np.float32))]
+    inputs.append(m.constant(np.zeros(4, np.float32)))
+    m.output(m.op("DEPTHWISE_CONV_2D", inputs, case.output, **{**case.options, **options}))
+    check_refused(m.build(), reason)
+
+
+def test_depthwise_conv_2d_with_integer_weights_is_refused():
+    case = Case((1, 5, 5, 4), (3, 3))
+    m = ModelMaker()
+    inputs = [m.input("image", case.image), m.constant(np.ones(case.weights, np.int32))]
+    inputs.append(m.constant(np.zeros(4, np.float32)))
+    m.output(m.op("DEPTHWISE_CONV_2D", inputs, case.output, **case.options))
+    check_refused(m.build(), "weights tensor is int32; supported: float32")
