@@ -293,7 +293,11 @@ def test_conv_2d_that_does_not_move_is_refused(options, reason):
             "weights are not of rank 4",
         ),
         (np.zeros((1, 5, 5, 4), np.int32), np.ones((6, 3, 3, 4), np.float32), "input is int32"),
-        (np.zeros((1, 5, 5, 4), np.float32), np.ones((6, 3, 3, 4), np.int32), "weights is int32"),
+        (
+            np.zeros((1, 5, 5, 4), np.float32),
+            np.ones((6, 3, 3, 4), np.int32),
+            "weights tensor is int32",
+        ),
     ],
 )
 def test_conv_2d_of_other_operands_is_refused(image, weights, reason):
