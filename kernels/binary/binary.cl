@@ -11,11 +11,10 @@
 //           DST_T    float|half|int|long  element type of dst
 //           and those of common/broadcast.cl and common/activation.cl (no activation on integers)
 // Numerics  float arithmetic whatever the storage is; integers wrap, division truncates as in C and
-//           by zero gives 0
+//           by zero gives 0; floor div is the floor of the exact quotient
 #include "common/types.cl"
 #include "common/activation.cl"
 #include "common/broadcast.cl"
-#include "common/divide.cl"
 #ifndef OP
 #error "OP is required (0..10)"
 #endif
@@ -89,7 +88,12 @@ static inline VALUE_T binary_apply(VALUE_T a, VALUE_T b) {
 #elif OP == 6
   return pow(a, b);
 #elif OP == 8
-  return floor(divide_exactly(a, b));
+  // a / b may be off by some units in the last place; the remainder tells on which side it fell.
+  const float q = floor(a / b);
+  if (!isfinite(q)) return q;
+  const float r = fma(-q, b, a);
+  if (r != 0.0f && (r < 0.0f) != (b < 0.0f)) return q - 1.0f;
+  return fabs(r) >= fabs(b) ? q + 1.0f : q;
 #elif OP == 9
   const float r = fmod(a, b);
   return (r != 0.0f && (r < 0.0f) != (b < 0.0f)) ? r + b : r;

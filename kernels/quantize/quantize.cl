@@ -6,7 +6,6 @@
 //           DST_T  char|uchar|short  element type of dst
 // Numerics  the quotient is correctly rounded and halves go away from zero, as on the CPU
 #include "common/types.cl"
-#include "common/divide.cl"
 #ifndef SRC_T
 #error "SRC_T is required (float or half)"
 #endif
@@ -14,13 +13,20 @@
 #error "DST_T is required (char, uchar or short)"
 #endif
 
+// OpenCL lets a / b be off by 2.5 units in the last place, enough to miss a tie between two steps. One
+// Newton step on the exact remainder gives the correctly rounded quotient.
+static inline float quantize_divide(float a, float b) {
+  const float q = a / b;
+  return isfinite(q) ? q + fma(-q, b, a) / b : q;
+}
+
 #define CLAMP_TO(T) CLGPU_CAT(CLGPU_CAT(convert_, T), _sat)
 
 __kernel void quantize_elementwise(__global const SRC_T *src, __global DST_T *dst, int count,
                                    float scale, int zero_point) {
   const int i = get_global_id(0);
   if (i >= count) return;
-  const float quotient = round(divide_exactly(LOAD(SRC_T, src, i), scale));
+  const float quotient = round(quantize_divide(LOAD(SRC_T, src, i), scale));
   // Far outside of every range here, and far from the limits of int once zero_point is added.
   const int steps = (int)clamp(quotient, -1048576.0f, 1048576.0f);
   dst[i] = CLAMP_TO(DST_T)(steps + zero_point);

@@ -1,0 +1,209 @@
+"""Element-wise operations on two tensors apart from ADD, PRELU, and ADD_N."""
+
+from __future__ import annotations
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from tests.model_maker import ModelMaker
+from tests.ops.harness import EXAMPLES, check, check_refused
+
+FUNCTIONS = {
+    "SUB": np.subtract,
+    "MUL": np.multiply,
+    "DIV": np.divide,
+    "MAXIMUM": np.maximum,
+    "MINIMUM": np.minimum,
+    "SQUARED_DIFFERENCE": lambda a, b: (a - b) ** 2,
+    "FLOOR_DIV": np.floor_divide,
+    "FLOOR_MOD": np.mod,
+}
+INTEGER_FUNCTIONS = {
+    **FUNCTIONS,
+    "DIV": lambda a, b: (np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))).astype(a.dtype),
+}
+# What the runtimes define on each type.
+SUPPORTED = {
+    np.int32: list(FUNCTIONS),
+    np.int64: ["SUB", "MUL", "MAXIMUM", "MINIMUM", "FLOOR_MOD"],
+}
+CASES = [  # shapes of both operands; all combinations are in test_add.py, which runs the same kernel
+    ((3, 17), (3, 17)),
+    ((2, 3, 8), (8,)),
+    ((2, 3, 5), (2, 1, 5)),
+]
+
+
+def eighths(rng: np.random.Generator, shape: tuple) -> np.ndarray:
+    """Nonzero multiples of 1/8 that half storage holds exactly: some functions have steps."""
+    return ((rng.integers(1, 64, shape) * rng.choice([-1, 1], shape)) / 8).astype(np.float32)
+
+
+@pytest.mark.parametrize(("a", "b"), CASES, ids=str)
+def test_all_functions_of_floats(device, precision, rng, a, b):
+    x, y = eighths(rng, a), eighths(rng, b)
+    shape = np.broadcast_shapes(a, b)
+    m = ModelMaker()
+    # Nodes around them, so that fp16 stores operands and results in half.
+    h, k = m.op("NEG", [m.input("a", a)], a), m.op("NEG", [m.input("b", b)], b)
+    names = FUNCTIONS if a == b else ["SUB", "DIV"]
+    m.output(*(m.op("NEG", [m.op(name, [h, k], shape)], shape) for name in names))
+    expected = [-FUNCTIONS[name](-x.astype(np.float64), -y.astype(np.float64)) for name in names]
+    check(m.build(), [x, y], expected, device=device, precision=precision)
+
+
+def test_floor_division_of_multiples_is_exact(device):
+    y = np.float32([3, 5, 7, 0.1, 0.3, 11, 13])
+    x = np.float32(np.outer(np.arange(-8, 9), y))
+    m = ModelMaker()
+    m.output(m.op("FLOOR_DIV", [m.input("x", x.shape), m.constant(y)], x.shape))
+    check(m.build(), [x], [np.floor(x / y.astype(np.float64))], device=device, precision="fp32")
+
+
+def test_power_of_floats(device, precision, rng):
+    x, y = np.abs(eighths(rng, (3, 7))), eighths(rng, (3, 7)) / 4
+    m = ModelMaker()
+    m.output(m.op("POW", [m.input("x", x.shape), m.input("y", y.shape)], x.shape))
+    expected = x.astype(np.float64) ** y
+    check(m.build(), [x, y], [expected], device=device, precision=precision)
+
+
+def test_power_of_negative_bases(device):
+    x, y = np.float32([-2, -2, -0.5, 0, 0, -3]), np.float32([3, -2, 4, 0, 2, 0])
+    m = ModelMaker()
+    m.output(m.op("POW", [m.input("x", x.shape), m.input("y", y.shape)], x.shape))
+    check(m.build(), [x, y], [x.astype(np.float64) ** y], device=device, precision="fp32")
+
+
+@pytest.mark.parametrize("dtype", SUPPORTED)
+def test_all_functions_of_integers(device, rng, dtype):
+    a, b = (3, 7), (7,)
+    x = rng.integers(-100, 100, a, dtype)
+    y = rng.integers(1, 9, b, dtype) * rng.choice([-1, 1], b).astype(dtype)
+    m = ModelMaker()
+    h, k = m.input("a", a, dtype), m.input("b", b, dtype)
+    names = SUPPORTED[dtype]
+    m.output(*(m.op(name, [h, k], a) for name in names))
+    expected = [INTEGER_FUNCTIONS[name](x, y) for name in names]
+    check(m.build(), [x, y], expected, device=device, precision="fp32")
+
+
+def test_power_of_integers(device):
+    x, y = np.int32([-3, -2, -1, 0, 0, 1, 2, 7]), np.int32([3, 4, 31, 0, 3, 9, 30, 1])
+    m = ModelMaker()
+    m.output(m.op("POW", [m.input("x", x.shape, x.dtype), m.input("y", y.shape, y.dtype)], x.shape))
+    check(m.build(), [x, y], [x**y], device=device, precision="fp32")
+
+
+@pytest.mark.parametrize("name", ["DIV", "FLOOR_DIV", "FLOOR_MOD"])
+def test_integer_division_does_not_trap(device, name):
+    lowest = np.iinfo(np.int32).min
+    x, y = np.int32([5, -5, 0, lowest, lowest, 7]), np.int32([0, 0, 0, 1, -1, 2])
+    m = ModelMaker()
+    m.output(m.op(name, [m.input("x", x.shape, x.dtype), m.input("y", y.shape, y.dtype)], x.shape))
+    expected = [0, 0, 0, 0, 0, 1] if name == "FLOOR_MOD" else [0, 0, 0, lowest, lowest, 3]
+    check(m.build(), [x, y], [np.int32(expected)], device=device, precision="fp32", reference=False)
+
+
+@pytest.mark.parametrize("name", ["SUB", "MUL", "DIV"])
+def test_activation_is_fused(device, rng, name):
+    x, y = eighths(rng, (3, 5)), eighths(rng, (5,))
+    m = ModelMaker()
+    a, b = m.input("x", x.shape), m.input("y", y.shape)
+    m.output(m.op(name, [a, b], x.shape, fused_activation_function="RELU6"))
+    expected = np.clip(FUNCTIONS[name](x.astype(np.float64), y), 0, 6)
+    check(m.build(), [x, y], [expected], device=device, precision="fp32")
+
+
+def test_following_activation_is_taken_over(device, rng):
+    x, y = eighths(rng, (3, 5)), eighths(rng, (3, 5))
+    m = ModelMaker()
+    product = m.op("MUL", [m.input("x", x.shape), m.input("y", y.shape)], x.shape)
+    m.output(m.op("LOGISTIC", [product], x.shape))
+    expected = 1 / (1 + np.exp(-x.astype(np.float64) * y))
+    check(m.build(), [x, y], [expected], device=device, precision="fp32")
+
+
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("slopes", [(5,), (1, 1, 5), (3, 2, 5)], ids=str)
+def test_prelu_has_a_slope_for_negatives(device, precision, rng, slopes, constant):
+    x, y = eighths(rng, (1, 3, 2, 5)), rng.random(slopes).astype(np.float32)
+    m = ModelMaker()
+    src = m.op("NEG", [m.input("x", x.shape)], x.shape)
+    alpha = m.constant(y) if constant else m.input("y", slopes)
+    m.output(m.op("PRELU", [src, alpha], x.shape))
+    expected = np.where(-x >= 0, -x, -x * y.astype(np.float64))
+    inputs = [x] if constant else [x, y]
+    check(m.build(), inputs, [expected], device=device, precision=precision)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_add_n_sums_all_inputs(device, precision, rng, count):
+    arrays = [rng.standard_normal((3, 7)).astype(np.float32) for _ in range(count)]
+    m = ModelMaker()
+    inputs = [m.op("NEG", [m.input(f"x{i}", (3, 7))], (3, 7)) for i in range(count)]
+    m.output(m.op("ADD_N", inputs, (3, 7)))
+    expected = -np.sum(np.float64(arrays), axis=0)
+    check(m.build(), arrays, [expected], device=device, precision=precision, accumulation=count)
+
+
+def test_add_n_takes_constants_and_runs_again(device, rng):
+    a, b, c, d = (rng.standard_normal((3, 7)).astype(np.float32) for _ in range(4))
+    m = ModelMaker()
+    constants = [m.constant(a), m.constant(b)]
+    m.output(m.op("ADD_N", [*constants, m.input("c", c.shape), m.input("d", d.shape)], c.shape))
+    check(m.build(), [c, d], [a + b + c + d], device=device, precision="fp32", accumulation=4)
+
+
+def test_add_n_of_integers(device):
+    x = np.int32([1, -2, 3])
+    m = ModelMaker()
+    a = m.input("x", x.shape, np.int32)
+    m.output(m.op("ADD_N", [a, a, a], x.shape))
+    check(m.build(), [x], [3 * x], device=device, precision="fp32")
+
+
+@hypothesis.given(shape=st.lists(st.integers(1, 4), min_size=1, max_size=4), axis=st.integers(0, 3))
+@hypothesis.settings(max_examples=EXAMPLES)
+def test_second_operand_broadcasts_along_any_axis(device, rng, shape, axis):
+    other = tuple(1 if i == axis else d for i, d in enumerate(shape))
+    x, y = eighths(rng, tuple(shape)), eighths(rng, other)
+    m = ModelMaker()
+    m.output(m.op("SUB", [m.input("x", x.shape), m.input("y", y.shape)], x.shape))
+    check(m.build(), [x, y], [x - y], device=device, precision="fp32")
+
+
+def test_different_types_are_refused():
+    m = ModelMaker()
+    x, y = m.input("x", (4,), np.int32), m.input("y", (4,), np.int64)
+    m.output(m.op("MUL", [x, y], (4,)))
+    check_refused(m.build(), "the inputs have different types")
+
+
+def test_fused_activation_on_integers_is_refused():
+    m = ModelMaker()
+    x = m.input("x", (4,), np.int32)
+    m.output(m.op("MUL", [x, x], (4,), fused_activation_function="RELU"))
+    check_refused(m.build(), "a fused activation on integers")
+
+
+def test_prelu_of_integers_is_refused():
+    m = ModelMaker()
+    x = m.input("x", (4,), np.int32)
+    m.output(m.op("PRELU", [x, x], (4,)))
+    check_refused(m.build(), "input 0 is int32; supported: float32")
+
+
+def test_add_n_of_one_input_is_refused():
+    m = ModelMaker()
+    m.output(m.op("ADD_N", [m.input("x", (4,))], (4,)))
+    check_refused(m.build(), "it has fewer than two inputs")
+
+
+def test_only_add_is_a_core_operation():
+    m = ModelMaker()
+    x = m.input("x", (4,))
+    m.output(m.op("MUL", [x, x], (4,)))
+    check_refused(m.build(), "not one of the core operations", ops="core")

@@ -1,0 +1,92 @@
+"""CAST between element types."""
+
+from __future__ import annotations
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from tests.model_maker import ModelMaker
+from tests.ops.harness import EXAMPLES, check, check_refused
+
+TYPES = [np.float32, np.int32, np.int64, bool, np.int16, np.int8, np.uint8]
+
+
+def values(dtype) -> np.ndarray:
+    """Numbers that every type can hold once they are cut to integers."""
+    x = np.array([0, 1, 1.9, 2.5, 3, 100.5, 127])
+    return (x > 0) if dtype is bool else x.astype(dtype)
+
+
+def cast(m: ModelMaker, tensor: int, shape: tuple, source, target) -> int:
+    types = {"in_data_type": source, "out_data_type": target}
+    return m.op("CAST", [tensor], shape, dtype=target, **types)
+
+
+@pytest.mark.parametrize("source", TYPES)
+def test_cast_to_every_type(device, source):
+    x = values(source)
+    m = ModelMaker()
+    src = m.input("x", x.shape, source)
+    targets = [t for t in TYPES if t is not source]
+    m.output(*(cast(m, src, x.shape, source, t) for t in targets))
+    check(m.build(), [x], [x.astype(t) for t in targets], device=device, precision="fp32")
+
+
+def test_floats_are_cut_towards_zero(device, precision):
+    x = np.float32([-2.75, -1, -0.5, 0.5, 1.5, 200.5])
+    m = ModelMaker()
+    h = m.op("NEG", [m.input("x", x.shape)], x.shape)
+    m.output(cast(m, h, x.shape, np.float32, np.int32), cast(m, h, x.shape, np.float32, np.int64))
+    expected = np.trunc(-x).astype(np.int32)
+    check(m.build(), [x], [expected, expected], device=device, precision=precision)
+
+
+def test_integers_become_half_in_fp16(device, precision):
+    x = np.int32([-3, 0, 5, 1000])
+    m = ModelMaker()
+    h = cast(m, m.input("x", x.shape, np.int32), x.shape, np.int32, np.float32)
+    m.output(m.op("NEG", [h], x.shape))
+    check(m.build(), [x], [-x.astype(np.float64)], device=device, precision=precision)
+
+
+def test_wide_integers_lose_their_upper_bits(device):
+    x = np.array([2**33 + 5, -(2**33) - 7, 300], np.int64)
+    m = ModelMaker()
+    src = m.input("x", x.shape, np.int64)
+    m.output(*(cast(m, src, x.shape, np.int64, t) for t in (np.int32, np.uint8)))
+    expected = [x.astype(np.int32), x.astype(np.uint8)]
+    check(m.build(), [x], expected, device=device, precision="fp32")
+
+
+def test_large_integers_round_to_the_nearest_float(device):
+    x = np.array([2**24 + 1, 2**24 + 3, -(2**31) + 1], np.int32)
+    m = ModelMaker()
+    m.output(cast(m, m.input("x", x.shape, np.int32), x.shape, np.int32, np.float32))
+    check(m.build(), [x], [x.astype(np.float32)], device=device, precision="fp32")
+
+
+def test_float16_constant_is_widened(device):
+    x = np.float16([0.1, -2.5, 7])
+    m = ModelMaker()
+    h = cast(m, m.constant(x), x.shape, np.float16, np.float32)
+    m.output(m.op("ADD", [m.input("y", x.shape), h], x.shape))
+    y = np.float32([1, 2, 3])
+    # The runtimes have no kernel for it.
+    check(m.build(), [y], [x + np.float64(y)], device=device, precision="fp32", reference=False)
+
+
+@hypothesis.given(shape=st.lists(st.integers(1, 5), min_size=1, max_size=6))
+@hypothesis.settings(max_examples=EXAMPLES)
+def test_any_shape(device, rng, shape):
+    x = rng.integers(-100, 100, shape, np.int32)
+    m = ModelMaker()
+    m.output(cast(m, m.input("x", x.shape, np.int32), x.shape, np.int32, np.float32))
+    check(m.build(), [x], [x.astype(np.float64)], device=device, precision="fp32")
+
+
+def test_cast_to_float16_is_refused():
+    m = ModelMaker()
+    m.output(cast(m, m.input("x", (4,)), (4,), np.float32, np.float16))
+    check_refused(m.build(), "output is float16; supported: float32, int32")
