@@ -1,5 +1,5 @@
 // Room of SOFTMAX and LOG_SOFTMAX, over the last axis.
-#include "ops/common.hpp"
+#include "ops/sharing.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -27,16 +27,17 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const ir::Tensor& src = node.input(0);
   const int cols = src.shape.back(0);
   const std::int64_t rows = src.shape.elements() / cols;
-  // A CPU runs a work-group on one core, where a tree of barriers only costs.
-  std::size_t group = device.is_cpu() ? 1 : 32;
-  while (!device.is_cpu() && group < 256 && group < uz(cols) / 4) group *= 2;
-
-  kernel::Launch launch("softmax/softmax.cl", "softmax_rows");
-  launch.type("SRC_T", src.storage).type("DST_T", node.output(0).storage);
-  launch.macro("WG", static_cast<std::int64_t>(group)).macro("LOG", attrs.log ? 1 : 0);
-  launch.src(0).dst(0).i32(cols).f32(attrs.beta);
-  launch.range({uz(rows) * group}, {group});
-  return {{"rows", {launch}, {}}};
+  std::vector<kernel::Candidate> list;
+  for (const Sharing& sharing : sharings(rows, cols, /*adjacent=*/true, device)) {
+    kernel::Launch launch("softmax/softmax.cl", "softmax_rows");
+    launch.type("SRC_T", src.storage).type("DST_T", node.output(0).storage);
+    launch.macro("ROWS", static_cast<std::int64_t>(sharing.outputs));
+    launch.macro("WG", static_cast<std::int64_t>(sharing.items)).macro("LOG", attrs.log ? 1 : 0);
+    launch.src(0).dst(0).i32(rows).i32(cols).f32(attrs.beta);
+    launch.range({sharing.range(rows)}, {sharing.group()});
+    list.push_back({sharing.name, {launch}, {}});
+  }
+  return list;
 }
 
 }  // namespace

@@ -1,0 +1,79 @@
+// arg_min_max.cl - dst[o, n] = index of the largest (smallest) of src[o, :, n], the first among equals
+//
+// Shapes    src: [outer, length, inner]; dst: [outer, inner], outputs = outer * inner
+// Launch    global = (ceil(outputs / WX) * WX * WY, 1, 1), local = (WX * WY, 1, 1): a work-group
+//           makes WX outputs, WY work-items share each
+// Macros    MIN    0|1                   1 looks for the smallest
+//           WX     power of two, 1..256  outputs of a work-group
+//           WY     power of two, 1..256  work-items that share an output
+//           Y_FAST 0|1                   items that share an output are neighbours, else items of
+//                                        neighbouring outputs are: as the elements of src lie
+//           SRC_T  float|half|int|uchar  element type of src
+//           DST_T  int|long              element type of dst
+// Numerics  exact
+#include "common/types.cl"
+#ifndef MIN
+#error "MIN is required (0 or 1)"
+#endif
+#ifndef WX
+#error "WX is required (power of two)"
+#endif
+#ifndef WY
+#error "WY is required (power of two)"
+#endif
+#ifndef Y_FAST
+#error "Y_FAST is required (0 or 1)"
+#endif
+#ifndef SRC_T
+#error "SRC_T is required (float, half, int or uchar)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (int or long)"
+#endif
+
+#if MIN
+#define BETTER(a, b) ((a) < (b))
+#else
+#define BETTER(a, b) ((a) > (b))
+#endif
+
+__kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void arg_min_max(
+    __global const SRC_T *src, __global DST_T *dst, int outputs, int length, int inner) {
+  const int item = get_local_id(0);
+  const int x = Y_FAST ? item / WY : item % WX;
+  const int y = Y_FAST ? item % WY : item / WX;
+  const int output = get_group_id(0) * WX + x;
+  // Items without an element of their own start from the first one, which does no harm.
+  const int last = min(output, outputs - 1);
+  src += last / inner * length * inner + last % inner;
+  int best = y < length ? y : 0;
+  ARITH(SRC_T) best_value = LOAD(SRC_T, src, best * inner);
+  for (int i = best + WY; i < length; i += WY) {
+    const ARITH(SRC_T) value = LOAD(SRC_T, src, i * inner);
+    if (BETTER(value, best_value)) {
+      best_value = value;
+      best = i;
+    }
+  }
+#if WY > 1
+  __local ARITH(SRC_T) values[WX * WY];
+  __local int indices[WX * WY];
+  const int mine = y * WX + x;
+  values[mine] = best_value;
+  indices[mine] = best;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int step = WY / 2; step > 0; step /= 2) {
+    if (y < step) {
+      const int other = mine + step * WX;
+      if (BETTER(values[other], values[mine]) ||
+          (values[other] == values[mine] && indices[other] < indices[mine])) {
+        values[mine] = values[other];
+        indices[mine] = indices[other];
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  best = indices[x];
+#endif
+  if (y == 0 && output < outputs) STORE(DST_T, dst, output, best);
+}

@@ -1,0 +1,51 @@
+// l2_normalization.cl - dst[r, c] = act(src[r, c] / max(sqrt(sum over j of src[r, j]^2), 1e-6))
+//
+// Shapes    src, dst: [rows, cols]
+// Launch    global = (ceil(rows / ROWS) * ROWS * WG, 1, 1), local = (ROWS * WG, 1, 1): a work-group
+//           takes ROWS rows, WG work-items share each
+// Macros    ROWS   power of two, 1..64   rows of a work-group
+//           WG     power of two, 1..256  work-items of a row
+//           SRC_T  float|half            element type of src
+//           DST_T  float|half            element type of dst
+// Numerics  WG sums in float, added pairwise; ACT and ACT_ALPHA: see common/activation.cl
+#include "common/activation.cl"
+#include "common/types.cl"
+#ifndef ROWS
+#error "ROWS is required (power of two)"
+#endif
+#ifndef WG
+#error "WG is required (power of two)"
+#endif
+#ifndef SRC_T
+#error "SRC_T is required (float or half)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (float or half)"
+#endif
+
+__kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void l2_normalization_rows(
+    __global const SRC_T *src, __global DST_T *dst, int rows, int cols) {
+  const int item = get_local_id(0) % WG;
+  const int row = get_group_id(0) * ROWS + get_local_id(0) / WG;
+  const int end = row < rows ? cols : 0;  // rows past the end have no elements
+  src += row * cols;
+  dst += row * cols;
+  float sum = 0.0f;
+  for (int c = item; c < end; c += WG) {
+    const float x = LOAD(SRC_T, src, c);
+    sum += x * x;
+  }
+#if WG > 1
+  __local float sums[ROWS * WG];
+  const int mine = get_local_id(0);
+  sums[mine] = sum;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int step = WG / 2; step > 0; step /= 2) {
+    if (item < step) sums[mine] += sums[mine + step];
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  sum = sums[mine - item];
+#endif
+  const float norm = fmax(sqrt(sum), 1e-6f);
+  for (int c = item; c < end; c += WG) STORE(DST_T, dst, c, ACTIVATE(LOAD(SRC_T, src, c) / norm));
+}

@@ -1,0 +1,55 @@
+// Room of LOCAL_RESPONSE_NORMALIZATION, across neighbouring channels.
+#include "ops/common.hpp"
+
+namespace clgpu::ops {
+namespace {
+
+constexpr int kLocalResponseNormalization = 13;
+
+struct LrnAttrs : ir::Attrs {
+  int radius = 0;
+  float bias = 0.0F, alpha = 0.0F, beta = 0.0F;
+};
+
+OrRefusal<Imported> import(const tfl::NodeView& node) {
+  CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32);
+  CLGPU_REFUSE_IF(node.input(0).rank() < 1, "a scalar has no channels");
+  const auto* params = node.params<tfl::LrnParams>();
+  CLGPU_REFUSE_IF(params == nullptr, "the node has no parameters");
+  CLGPU_REFUSE_IF(params->radius < 0, "the radius is negative");
+  LrnAttrs attrs;
+  attrs.radius = params->radius;
+  attrs.bias = params->bias;
+  attrs.alpha = params->alpha;
+  attrs.beta = params->beta;
+  return Imported{share(attrs), {}};
+}
+
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
+  const auto& attrs = node.attrs<LrnAttrs>();
+  const ir::Tensor& src = node.input(0);
+  // The runtime's reference kernel leaves out the neighbour at +radius; its optimised one and
+  // TensorFlow, which we follow, do not.
+  kernel::Launch launch("local_response_normalization/local_response_normalization.cl",
+                        "local_response_normalization_direct");
+  launch.type("SRC_T", src.storage).type("DST_T", node.output(0).storage);
+  set_epilogue(launch, node.epilogue());
+  launch.src(0).dst(0).i32(src.shape.elements()).i32(src.shape.back(0)).i32(attrs.radius);
+  launch.f32(attrs.bias).f32(attrs.alpha).f32(attrs.beta);
+  launch.range({uz(src.shape.elements())}, {kElementwiseGroup});
+  return {{"direct", {launch}, {}}};
+}
+
+}  // namespace
+
+extern const Family kLocalResponseNormalizationFamily;
+const Family kLocalResponseNormalizationFamily{
+    {"local_response_normalization", /*has_epilogue=*/true, /*is_view=*/false},
+    {{kLocalResponseNormalization, "LOCAL_RESPONSE_NORMALIZATION"}},
+    {},
+    /*core=*/false,
+    import,
+    infer_same_as_input,
+    candidates};
+
+}  // namespace clgpu::ops

@@ -1,0 +1,35 @@
+// How work-items share the outputs of a reduction.
+#include "ops/sharing.hpp"
+
+#include <algorithm>
+
+namespace clgpu::ops {
+
+std::vector<Sharing> sharings(std::int64_t outputs, std::int64_t count, bool adjacent,
+                              const DeviceInfo& device) {
+  const Sharing naive{"naive", kElementwiseGroup, 1};
+  if (count < 2) return {naive};
+
+  // Few distinct sizes: each is a program of its own.
+  Sharing tree{"tree", 1, 64};
+  if (device.is_cpu()) {
+    // A CPU runs the items of a group as a loop, eight or sixteen at once; more only cost.
+    tree = adjacent ? Sharing{"tree", 1, 16} : Sharing{"tree", 16, 4};
+  } else if (!adjacent) {
+    tree = {"tree", 16, 16};
+  } else if (count < 128) {
+    tree = {"tree", 4, 16};
+  } else if (count > 4096) {
+    tree = {"tree", 1, 256};
+  }
+  const std::size_t limit = std::min(device.max_work_group_size, device.max_work_item_sizes[0]);
+  while (tree.group() > limit && tree.items > 1) tree.items /= 2;
+
+  // One item per output keeps a GPU busy from some thousand outputs on.
+  const std::int64_t many = device.is_cpu() ? 256 : 1024LL * device.compute_units;
+  const bool tree_first = count >= 16 && (adjacent || outputs < many);
+  if (tree_first) return {tree, naive};
+  return {naive, tree};
+}
+
+}  // namespace clgpu::ops

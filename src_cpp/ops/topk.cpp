@@ -1,0 +1,69 @@
+// Room of TOPK_V2: the largest elements of the last axis and where they are.
+#include "ops/common.hpp"
+
+namespace clgpu::ops {
+namespace {
+
+constexpr int kTopkV2 = 48;
+
+struct TopkAttrs : ir::Attrs {
+  std::int64_t k = 1;
+};
+
+OrRefusal<Imported> import(const tfl::NodeView& node) {
+  const tfl::TensorView src = node.input(0);
+  CLGPU_REFUSE_TYPE(src, "input", DType::kF32, DType::kI32, DType::kI64);
+  CLGPU_REFUSE_TYPE(node.output(1), "output of indices", DType::kI32);
+  CLGPU_REFUSE_IF(src.rank() < 1, "a scalar has no axis to sort");
+  const auto k = node.input(1).ints();
+  CLGPU_REFUSE_IF(!k, "k is computed at run time");
+  CLGPU_REFUSE_IF(k->size() != 1 || (*k)[0] < 1, "k is not a positive number");
+  TopkAttrs attrs;
+  attrs.k = (*k)[0];
+  return Imported{share(attrs), {}};
+}
+
+ir::Shapes infer(const NodeContext& node) {
+  const std::int64_t k = node.attrs<TopkAttrs>().k;
+  ir::Shape dst = node.input(0).shape;
+  if (k > dst.back(0)) {
+    throw ShapeError("k is " + std::to_string(k) + ", more than the last axis of " + dst.str());
+  }
+  dst[dst.rank() - 1] = static_cast<int>(k);
+  return {dst, dst};
+}
+
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
+  const std::int64_t k = node.attrs<TopkAttrs>().k;
+  const ir::Tensor& src = node.input(0);
+  const std::int64_t cols = src.shape.back(0);
+  const std::int64_t rows = src.shape.elements() / cols;
+  const std::size_t group = device.is_cpu() || device.max_work_group_size < 256 ? 64 : 256;
+
+  const auto make = [&](const char* name, const char* entry, std::size_t items) {
+    kernel::Launch launch("topk/topk.cl", entry);
+    launch.type("SRC_T", src.storage).type("DST_T", node.output(0).storage);
+    launch.macro("WG", static_cast<std::int64_t>(group));
+    launch.src(0).dst(0).dst(1).i32(rows).i32(cols).i32(k).range({items}, {group});
+    return kernel::Candidate{name, {launch}, {}};
+  };
+  const auto rank = make("rank", "topk_rank", uz(rows * cols));
+  const auto select = make("select", "topk_select", uz(rows) * group);
+  // Comparisons: cols * cols, spread over all compute units, against k * cols on one of them.
+  const std::int64_t spread = device.is_cpu() ? 1 : 64;
+  if (cols <= k * spread) return {rank, select};
+  return {select, rank};
+}
+
+}  // namespace
+
+extern const Family kTopkFamily;
+const Family kTopkFamily{{"topk", /*has_epilogue=*/false, /*is_view=*/false},
+                         {{kTopkV2, "TOPK_V2"}},
+                         {},
+                         /*core=*/false,
+                         import,
+                         infer,
+                         candidates};
+
+}  // namespace clgpu::ops
