@@ -22,4 +22,4 @@ def alexnet(net: Net, batch: int = 1) -> None:
     x = net.flatten(net.max_pool(x, 3, 2))
     x = net.dense(x, 4096, activation="RELU", transposed=True)
     x = net.dense(x, 4096, activation="RELU")
-    net.output(net.softmax(net.dense(x, 1000, gain=12.0)))
+    net.output(net.softmax(net.dense(x, 1000, gain=3.0)))

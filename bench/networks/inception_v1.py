@@ -23,7 +23,7 @@ def inception_v1(net: Net, batch: int = 1) -> None:
     x = _inception(net, x, 256, (160, 320), (32, 128), 128)
     x = _inception(net, x, 384, (192, 384), (48, 128), 128)
     x = net.flatten(net.avg_pool(x, 7, 1))
-    net.output(net.softmax(net.dense(x, 1000, gain=12.0)))
+    net.output(net.softmax(net.dense(x, 1000, gain=3.0)))
 
 
 def _inception(

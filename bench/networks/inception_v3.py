@@ -21,7 +21,7 @@ def inception_v3(net: Net, batch: int = 1) -> None:
     x = _reduce_17(net, x)
     for _ in range(2):
         x = _block_8(net, x)
-    net.output(net.softmax(net.dense(net.global_pool(x), 1000, gain=12.0)))
+    net.output(net.softmax(net.dense(net.global_pool(x), 1000, gain=3.0)))
 
 
 def _block_35(net: Net, x: int, pooled: int) -> int:

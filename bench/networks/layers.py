@@ -28,7 +28,7 @@ _LEAKY_SLOPE = 0.2
 # them apart, until every image has the same top class. Taking some of the mean weight out of each
 # filter holds against that. All of it would be too much: the network would turn chaotic, and
 # amplify rounding errors just as well.
-_CENTERED = 0.5
+_CENTERED = 0.35
 
 
 class Net:

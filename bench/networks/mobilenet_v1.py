@@ -17,4 +17,4 @@ def mobilenet_v1(net: Net, batch: int = 1) -> None:
     for filters, stride in _SEPARABLE:
         x = net.depthwise(x, 3, stride, activation="RELU6")
         x = net.conv(x, filters, 1, activation="RELU6")
-    net.output(net.softmax(net.dense(net.global_pool(x), 1000, gain=12.0)))
+    net.output(net.softmax(net.dense(net.global_pool(x), 1000, gain=3.0)))

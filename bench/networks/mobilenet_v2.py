@@ -18,7 +18,7 @@ def mobilenet_v2(net: Net, batch: int = 1) -> None:
         for block in range(blocks):
             x = _inverted_residual(net, x, expansion, filters, 1 if block else stride)
     x = net.conv(x, 1280, 1, activation="RELU6")
-    net.output(net.softmax(net.dense(net.global_pool(x), 1000, gain=12.0)))
+    net.output(net.softmax(net.dense(net.global_pool(x), 1000, gain=3.0)))
 
 
 def _inverted_residual(net: Net, x: int, expansion: int, filters: int, stride: int) -> int:

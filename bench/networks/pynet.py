@@ -80,7 +80,7 @@ def _block(
             if normalized:
                 # Shifts of the order of the signal keep the 60 normalizations in a row from
                 # turning rounding errors into noise.
-                y = net.normalize(y, (1, 2), scale=0.7 * gain**0.5, shift=0.35 * gain**0.5)
+                y = net.normalize(y, (1, 2), scale=0.7 * gain**0.5, shift=0.8 * gain**0.5)
             y = net.activate(y, "LEAKY_RELU")
         branches.append(y)
     return branches[0] if len(branches) == 1 else net.concat(*branches)

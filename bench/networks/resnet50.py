@@ -18,7 +18,7 @@ def resnet50(net: Net, batch: int = 1) -> None:
     for filters, blocks, stride in _STAGES:
         for block in range(blocks):
             x = _bottleneck(net, x, filters, stride, first=block == 0)
-    net.output(net.softmax(net.dense(net.global_pool(x), 1000, gain=12.0)))
+    net.output(net.softmax(net.dense(net.global_pool(x), 1000, gain=3.0)))
 
 
 def _bottleneck(net: Net, x: int, filters: int, stride: int, *, first: bool) -> int:

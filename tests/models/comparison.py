@@ -22,11 +22,15 @@ def relative_l2(got: np.ndarray, want: np.ndarray) -> float:
 
 
 def run_delegated(
-    runtime: str, model: bytes, inputs: Sequence[np.ndarray], **options: Any
+    runtime: str,
+    model: bytes,
+    inputs: Sequence[np.ndarray],
+    resolver: str = "builtin",
+    **options: Any,
 ) -> tuple[list[np.ndarray], dict[str, Any]]:
     """Run a model through the delegate; return its outputs and the explanation as a dictionary."""
     delegate = clgpu_delegate.load(**options)
-    interpreter = make_interpreter(runtime, model, [delegate])
+    interpreter = make_interpreter(runtime, model, [delegate], resolver)
     outputs = run_interpreter(interpreter, inputs)
     return outputs, delegate.explain().to_dict()
 

@@ -1,0 +1,107 @@
+"""Models as their makers ship them: every .tflite file of a folder, where there is one.
+
+The folder is named by ``CLGPU_OPEN_MODELS``, else it is ``shared/models/open`` beside the checkout.
+The suffix of a file's name tells its kind: ``_int8``, ``_i16x8`` and ``_dyn*`` are quantised.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import pathlib
+import re
+
+import numpy as np
+import pytest
+
+from tests.models.comparison import LIMITS, assert_close, relative_l2, run_delegated
+from tests.runtimes import available_runtimes, make_interpreter, run_reference
+
+FOLDER = pathlib.Path(
+    os.environ.get("CLGPU_OPEN_MODELS")
+    or pathlib.Path(__file__).parents[3] / "shared" / "models" / "open"
+)
+FILES = sorted(path.name for path in FOLDER.glob("*.tflite")) if FOLDER.is_dir() else []
+QUANTISED = re.compile(r"_(int8|i16x8|dyn|dynpc)\.tflite$")
+FLOAT_FILES = [name for name in FILES if not QUANTISED.search(name)]
+QUANTISED_FILES = [name for name in FILES if QUANTISED.search(name)]
+
+# Hybrid kernels quantise activations to 8 bits at run time: a last-bit difference in front of one
+# may move a value by a step of 1/127 of the largest.
+DYNAMIC_LIMIT = 2e-2
+
+pytestmark = pytest.mark.skipif(not FILES, reason=f"there are no models in {FOLDER}")
+
+
+def _inputs(model: bytes, runtime: str) -> list[np.ndarray]:
+    """Seeded inputs: floats in [-1, 1], token ids and masks of 0 and 1, any 8-bit value."""
+    rng = np.random.default_rng(7)
+    arrays = []
+    for detail in make_interpreter(runtime, model).get_input_details():
+        shape, dtype = detail["shape"], np.dtype(detail["dtype"])
+        if dtype == np.float32:
+            arrays.append(rng.uniform(-1, 1, shape).astype(np.float32))
+        elif dtype in (np.int8, np.uint8):
+            info = np.iinfo(dtype)
+            arrays.append(rng.integers(info.min, info.max, shape, dtype, endpoint=True))
+        else:
+            arrays.append(rng.integers(0, 2, shape).astype(dtype))
+    return arrays
+
+
+@functools.lru_cache(maxsize=2)
+def _case(name: str, resolver: str):
+    """The model, its inputs, what the stock runtime makes of them, and that runtime."""
+    model = (FOLDER / name).read_bytes()
+    problems = []
+    for runtime in reversed(available_runtimes()):  # the newer one knows more operations
+        try:
+            inputs = _inputs(model, runtime)
+            return model, inputs, run_reference(model, inputs, runtime, resolver, 2), runtime
+        except (RuntimeError, ValueError) as error:
+            problems.append(f"{runtime}: {str(error)[:120]}")
+    pytest.skip("no stock runtime runs this model: " + "; ".join(problems))
+
+
+@pytest.mark.parametrize("name", FLOAT_FILES)
+def test_float_model_is_claimed_and_right(name, device, precision):
+    model, inputs, want, runtime = _case(name, "builtin")
+    got, report = run_delegated(runtime, model, inputs, device=device, precision=precision)
+    nodes = report["nodes"]
+    refused = {f"{node['op']}: {node['reason']}" for node in nodes if not node["claimed"]}
+    claimed = sum(node["claimed"] for node in nodes)
+    assert claimed >= 0.95 * len(nodes), refused
+    if not refused:
+        assert len(report["partitions"]) == 1
+    assert_close(got, want, LIMITS[precision])
+
+
+@pytest.mark.parametrize("name", QUANTISED_FILES)
+def test_quantised_model_runs_with_its_integer_nodes_on_the_cpu(name, device):
+    # Without XNNPACK, which would take other nodes when some are ours, the CPU's part is the same.
+    model, inputs, want, runtime = _case(name, "no_delegate")
+    got, report = run_delegated(
+        runtime, model, inputs, resolver="no_delegate", device=device, warm_up=False
+    )
+    assert any(
+        "quantised" in node["reason"] or "int8" in node["reason"]
+        for node in report["nodes"]
+        if not node["claimed"]
+    )
+    for g, w in zip(got, want):
+        if np.issubdtype(w.dtype, np.integer):
+            assert np.array_equal(g, w)
+        else:
+            assert relative_l2(g, w) <= DYNAMIC_LIMIT
+
+
+@pytest.mark.skipif(len(available_runtimes()) < 2, reason="both runtimes are needed")
+def test_custom_operations_run_where_the_stock_runtime_has_none(device):
+    """tflite-runtime 2.14 does not know Convolution2DTransposeBias; the delegate does."""
+    name = "mp_selfie_segmentation.tflite"
+    if name not in FILES:
+        pytest.skip(f"there is no {name}")
+    model, inputs, want, _ = _case(name, "builtin")
+    got, report = run_delegated("tflite_runtime", model, inputs, device=device)
+    assert all(node["claimed"] for node in report["nodes"])
+    assert_close(got, want, LIMITS["fp32"])
