@@ -4,10 +4,13 @@
 // Shapes    src: [n, in_h, in_w, in_c]; bias: [out_c]; dst: [pixels, out_c], pixels = n * out_h * out_w
 //           packed: [groups, panels, depth, TN] as pack_weights.cl writes it,
 //           depth = filter_h * filter_w * group_in
-// Launch    one work-group of 256 per tile of TM pixels x TN channels:
-//           global = (256 * ceil(pixels / TM), panels, groups), local = (256, 1, 1)
+//           with SPLIT dst is a float buffer [splits, pixels, out_c] of sums over `chunk` elements of
+//           depth each, for sum_splits.cl; chunk is a multiple of 16
+// Launch    one work-group of 256 per tile of TM pixels x TN channels and per split:
+//           global = (256 * ceil(pixels / TM), panels, groups * splits), local = (256, 1, 1)
 // Macros    TM, TN  64|128         tile: pixels and output channels of a work-group
 //           VEC_K   0|1            1: group_in and in_c are multiples of 4
+//           SPLIT   0|1            there are parameters splits and chunk
 //           SRC_T, PACKED_T, DST_T float|half  element types
 //           BIAS_T  float|half     element type of bias (any where there is none)
 //           BIAS    0|1            there is a bias parameter
@@ -24,6 +27,9 @@
 #endif
 #ifndef VEC_K
 #error "VEC_K is required (0 or 1)"
+#endif
+#ifndef SPLIT
+#error "SPLIT is required (0 or 1)"
 #endif
 #ifndef SRC_T
 #error "SRC_T is required (float or half)"
@@ -56,7 +62,11 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d_implicit_g
 #if BIAS
     __global const BIAS_T *bias,
 #endif
-    __global DST_T *dst, int pixels, int panels, int group_in, int group_out, int in_h, int in_w,
+    __global DST_T *dst,
+#if SPLIT
+    int splits, int chunk,
+#endif
+    int pixels, int panels, int group_in, int group_out, int in_h, int in_w,
     int in_c, int out_h, int out_w, int out_c, int filter_h, int filter_w, int stride_h, int stride_w,
     int dilation_h, int dilation_w, int top, int left) {
   __local float4 a_tile[TK * ROW / 4];  // [TK][ROW], pixels along the row
@@ -64,8 +74,16 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d_implicit_g
   __local float *a_elements = (__local float *)a_tile;
 
   const int item = get_local_id(0);
-  const int panel = get_group_id(1), group = get_group_id(2);
+  const int panel = get_group_id(1);
   const int depth = filter_h * filter_w * group_in;
+#if SPLIT
+  const int group = (int)get_group_id(2) / splits, split = (int)get_group_id(2) % splits;
+  const int begin = split * chunk, end = min(begin + chunk, depth);
+  dst += split * pixels * out_c;
+#else
+  const int group = get_group_id(2);
+  const int begin = 0, end = depth;
+#endif
   const int first_pixel = (int)get_group_id(0) * TM;
   packed += (group * panels + panel) * depth * TN;
   src += group * group_in;
@@ -81,7 +99,8 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d_implicit_g
     image[q] = pixel < pixels ? pixel / out_w / out_h * in_h * in_w : 0;
   }
   // Input channel and filter tap of element k0 of the present step.
-  int i0 = k0 % group_in, t0 = k0 / group_in % filter_w, u0 = k0 / group_in / filter_w;
+  int i0 = (begin + k0) % group_in;
+  int t0 = (begin + k0) / group_in % filter_w, u0 = (begin + k0) / group_in / filter_w;
 
   float4 sum[QM * 4][QN];
 #pragma unroll
@@ -91,7 +110,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d_implicit_g
   }
 
   const int row = item / 16, column = item % 16;
-  for (int step = 0; step < depth; step += TK) {
+  for (int step = begin; step < end; step += TK) {
     float4 a[QM], b[QN];
 #if VEC_K
     const int at_u = u0 * dilation_h, at_t = t0 * dilation_w;

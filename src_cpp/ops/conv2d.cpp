@@ -68,9 +68,11 @@ class Convolution {
   kernel::Candidate direct(const char* name, int width, int vectors, int tile) const {
     const bool cpu = device_.is_cpu();
     const int channels = width * vectors;
-    const std::int64_t group_c = cpu ? 1 : 8, group_p = cpu ? 1 : 8;
     // On a GPU neighbouring work-items read neighbouring weights; a CPU core walks one panel.
-    const int panel = cpu ? channels : 32;
+    std::int64_t group_c = 1;
+    while (!cpu && group_c < 16 && group_c * channels < group_out) group_c *= 2;
+    const std::int64_t group_p = cpu ? 1 : 128 / group_c;
+    const int panel = static_cast<int>(group_c) * channels;
     const auto packed =
         pack_weights(node_, kWeights, groups, panel, node_.input(kImage).storage, device_);
 
@@ -91,18 +93,45 @@ class Convolution {
 
   /// Tiles of `size` pixels x `size` channels.
   kernel::Candidate implicit_gemm(const char* name, int size) const {
-    constexpr std::size_t kItems = 256;
     const auto packed =
         pack_weights(node_, kWeights, groups, size, node_.input(kImage).storage, device_);
-    kernel::Launch launch("conv2d/implicit_gemm.cl", "conv2d_implicit_gemm");
+    kernel::Launch launch = gemm_launch(packed, size, groups);
     set_conv_types(launch, node_, kImage, kBias);
-    launch.type("PACKED_T", packed.storage).macro("TM", size).macro("TN", size);
-    launch.macro("VEC_K", aligned() ? 1 : 0);
-    push_buffers(launch.src(kImage).scratch_in(0)).i32(pixels).i32(packed.panels);
-    launch.i32(group_in).i32(group_out);
-    push_geometry(launch);
-    launch.range({uz(ceil_div(pixels, size)) * kItems, uz(packed.panels), uz(groups)}, {kItems});
+    launch.macro("SPLIT", 0);
+    push_buffers(launch.src(kImage).scratch_in(0));
+    push_gemm_sizes(launch, packed);
     return {name, {packed.launch, launch}, {packed.scratch}};
+  }
+
+  /// The same, the sum over the depth shared by splits() work-groups and put together by a launch
+  /// of its own: for layers of few tiles and great depth.
+  kernel::Candidate split_gemm(const char* name) const {
+    const auto packed =
+        pack_weights(node_, kWeights, groups, kSplitTile, node_.input(kImage).storage, device_);
+    const std::int64_t count = splits();
+    kernel::Launch launch = gemm_launch(packed, kSplitTile, groups * count);
+    launch.type("SRC_T", node_.input(kImage).storage).type("DST_T", DType::kF32);
+    launch.type("BIAS_T", DType::kF32).macro("BIAS", 0).macro("SPLIT", 1);
+    set_epilogue(launch, {});
+    launch.src(kImage).scratch_in(0).scratch_out(1).i32(count).i32(chunk(count));
+    push_gemm_sizes(launch, packed);
+
+    const std::int64_t elements = node_.output(0).shape.elements();
+    kernel::Launch sum("conv2d/sum_splits.cl", "conv2d_sum_splits");
+    set_result_types(sum, node_, kBias);
+    push_buffers(sum.scratch_in(1)).i32(elements).i32(node_.output(0).shape[3]).i32(count);
+    sum.range({uz(elements)}, {kElementwiseGroup});
+    const kernel::Scratch sums{count * elements * static_cast<std::int64_t>(sizeof(float))};
+    return {name, {packed.launch, launch, sum}, {packed.scratch, sums}};
+  }
+
+  /// Work-groups that share one tile's depth: as many as keep the device busy, 1 for no split.
+  std::int64_t splits() const {
+    constexpr std::int64_t kLeastDepth = 128, kMost = 32;
+    const std::int64_t wanted = ceil_div(2 * device_.compute_units, gemm_groups(kSplitTile));
+    const std::int64_t most = std::max<std::int64_t>(1, std::min(kMost, depth / kLeastDepth));
+    const std::int64_t count = std::min(wanted, most);
+    return ceil_div(depth, chunk(count));
   }
 
   /// Work-groups of implicit_gemm().
@@ -114,6 +143,8 @@ class Convolution {
   std::int64_t pixels, depth;
 
  private:
+  static constexpr int kSplitTile = 64;
+
   /// Four input channels from a multiple of four on lie at an address aligned to four elements.
   bool aligned() const { return group_in % 4 == 0; }
 
@@ -124,6 +155,23 @@ class Convolution {
     const std::int64_t by_work = kWork / (static_cast<std::int64_t>(channels) * tile * depth);
     const std::int64_t all = ceil_div(pixels, tile) * ceil_div(group_out, channels) * groups;
     return std::max<std::int64_t>(1, std::min(by_work, all / (4 * device_.compute_units)));
+  }
+
+  /// Depth of a split: whole steps of the kernel.
+  std::int64_t chunk(std::int64_t count) const { return round_up(ceil_div(depth, count), 16); }
+
+  kernel::Launch gemm_launch(const PackedWeights& packed, int size, std::int64_t layers) const {
+    constexpr std::size_t kItems = 256;
+    kernel::Launch launch("conv2d/implicit_gemm.cl", "conv2d_implicit_gemm");
+    launch.type("PACKED_T", packed.storage).macro("TM", size).macro("TN", size);
+    launch.macro("VEC_K", aligned() ? 1 : 0);
+    launch.range({uz(ceil_div(pixels, size)) * kItems, uz(packed.panels), uz(layers)}, {kItems});
+    return launch;
+  }
+
+  void push_gemm_sizes(kernel::Launch& launch, const PackedWeights& packed) const {
+    launch.i32(pixels).i32(packed.panels).i32(group_in).i32(group_out);
+    push_geometry(launch);
   }
 
   kernel::Launch& push_buffers(kernel::Launch& launch) const {
@@ -165,16 +213,19 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
       result.insert(host_has_512_bit_registers() ? result.begin() : result.end(), wide);
     }
     result.push_back(conv.implicit_gemm("implicit_gemm", 64));
+    if (conv.splits() > 1) result.push_back(conv.split_gemm("implicit_gemm_split"));
   } else {
     result.push_back(conv.direct("direct", 4, 1, 4));
     result.push_back(conv.implicit_gemm("implicit_gemm", 64));
     result.push_back(conv.implicit_gemm("implicit_gemm_wide", 128));
-    // Tiles in local memory read least, provided that there are enough of them and that they are
-    // filled; Mali's local memory is ordinary memory.
+    if (conv.splits() > 1) result.push_back(conv.split_gemm("implicit_gemm_split"));
+    // Tiles in local memory read least where they are filled; Mali's local memory is ordinary
+    // memory. Of the tiles the largest that still keep the device busy.
     const bool local_memory = device.vendor.find("ARM") == std::string::npos;
-    if (local_memory && conv.group_out >= 32 && conv.gemm_groups(64) >= device.compute_units / 2) {
+    if (local_memory && conv.group_out >= 16) {
       const bool wide = conv.group_out >= 128 && conv.gemm_groups(128) >= 2 * device.compute_units;
-      std::rotate(result.begin(), result.begin() + (wide ? 2 : 1), result.end());
+      const int best = conv.splits() > 1 ? 3 : wide ? 2 : 1;
+      std::rotate(result.begin(), result.begin() + best, result.end());
     }
   }
   result.push_back(conv.naive());

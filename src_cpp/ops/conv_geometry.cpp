@@ -36,7 +36,8 @@ ConvWindows checked_windows(const ConvGeometry& geometry, int in_h, int in_w, in
 std::optional<Refusal> check_convolution(const tfl::NodeView& node, int image, int weights,
                                          int bias, const ConvGeometry& geometry) {
   if (auto refusal = check_type(node.input(image), "input", {DType::kF32})) return refusal;
-  if (auto refusal = check_type(node.input(weights), "weights tensor", {DType::kF32})) return refusal;
+  if (auto refusal = check_type(node.input(weights), "weights tensor", {DType::kF32}))
+    return refusal;
   if (node.input(image).rank() != 4) return Refusal{"the input is not of rank 4 (NHWC)"};
   if (node.input(weights).rank() != 4) return Refusal{"the weights are not of rank 4"};
   if (node.has_input(bias)) {
@@ -57,12 +58,17 @@ void check_bias_shape(const NodeContext& node, int bias, int channels) {
                    " output channels");
 }
 
-void set_conv_types(kernel::Launch& launch, const NodeContext& node, int image, int bias) {
+void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias) {
   const bool has_bias = node.has_input(bias);
-  launch.type("SRC_T", node.input(image).storage).type("DST_T", node.output(0).storage);
+  launch.type("DST_T", node.output(0).storage);
   launch.type("BIAS_T", has_bias ? node.input(bias).storage : DType::kF32);
   launch.macro("BIAS", has_bias ? 1 : 0);
   set_epilogue(launch, node.epilogue());
+}
+
+void set_conv_types(kernel::Launch& launch, const NodeContext& node, int image, int bias) {
+  launch.type("SRC_T", node.input(image).storage);
+  set_result_types(launch, node, bias);
 }
 
 void push_conv_sizes(kernel::Launch& launch, const NodeContext& node, int image, int weights,

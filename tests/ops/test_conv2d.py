@@ -70,6 +70,8 @@ CASES = {
     "filter_larger_than_image": Case((1, 3, 2, 4), (8, 5, 7, 4)),
     "tile_edges": Case((1, 13, 5, 17), (65, 3, 3, 17)),
     "several_tiles": Case((3, 7, 7, 20), (130, 1, 3, 20)),
+    "deep": Case((1, 4, 5, 34), (18, 3, 3, 34)),
+    "deep_groups": Case((1, 5, 3, 64), (14, 3, 3, 32), stride=(1, 2), activation="RELU6"),
     "two_groups": Case((1, 6, 5, 8), (6, 3, 3, 4), padding="VALID"),
     "group_per_channel": Case((1, 5, 5, 3), (6, 3, 3, 1)),
 }
