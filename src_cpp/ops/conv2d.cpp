@@ -74,7 +74,7 @@ class Convolution {
     const std::int64_t group_p = cpu ? 1 : 128 / group_c;
     const int panel = static_cast<int>(group_c) * channels;
     const auto packed =
-        pack_weights(node_, kWeights, groups, panel, node_.input(kImage).storage, device_);
+        pack_weights(node_, kWeights, groups, panel, node_.input(kImage).storage);
 
     kernel::Launch launch("conv2d/direct.cl", "conv2d_direct");
     set_conv_types(launch, node_, kImage, kBias);
@@ -94,7 +94,7 @@ class Convolution {
   /// Tiles of `size` pixels x `size` channels.
   kernel::Candidate implicit_gemm(const char* name, int size) const {
     const auto packed =
-        pack_weights(node_, kWeights, groups, size, node_.input(kImage).storage, device_);
+        pack_weights(node_, kWeights, groups, size, node_.input(kImage).storage);
     kernel::Launch launch = gemm_launch(packed, size, groups);
     set_conv_types(launch, node_, kImage, kBias);
     launch.macro("SPLIT", 0);
@@ -107,7 +107,7 @@ class Convolution {
   /// of its own: for layers of few tiles and great depth.
   kernel::Candidate split_gemm(const char* name) const {
     const auto packed =
-        pack_weights(node_, kWeights, groups, kSplitTile, node_.input(kImage).storage, device_);
+        pack_weights(node_, kWeights, groups, kSplitTile, node_.input(kImage).storage);
     const std::int64_t count = splits();
     kernel::Launch launch = gemm_launch(packed, kSplitTile, groups * count);
     launch.type("SRC_T", node_.input(kImage).storage).type("DST_T", DType::kF32);

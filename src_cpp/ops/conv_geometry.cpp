@@ -83,13 +83,13 @@ void push_conv_sizes(kernel::Launch& launch, const NodeContext& node, int image,
 }
 
 PackedWeights pack_weights(const NodeContext& node, int weights, int groups, int panel,
-                           DType image_storage, const DeviceInfo& device) {
+                           DType image_storage) {
   const ir::Tensor& filter = node.input(weights);
   const std::int64_t depth = filter.shape.elements(1, 4);
   const std::int64_t group_out = filter.shape[0] / groups;
   const std::int64_t panels = ceil_div(group_out, panel);
-  // A CPU would convert a half each time it is read; memory matters less there than on a GPU.
-  const DType storage = device.is_cpu() ? DType::kF32 : filter.storage;
+  // Half weights stay half, on CPUs too: a model shipped with float16 weights is meant to be small.
+  const DType storage = filter.storage;
   const std::int64_t elements = groups * panels * depth * panel;
   const std::int64_t pixel_bytes =
       filter.shape[3] * static_cast<std::int64_t>(size_of(image_storage));

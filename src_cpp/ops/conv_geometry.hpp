@@ -66,7 +66,7 @@ struct PackedWeights {
 /// `groups` groups of weights (input `weights` of the node), `panel` output channels side by side.
 /// `image_storage` is the type that the zeros, one input pixel of a group, will be read as.
 PackedWeights pack_weights(const NodeContext& node, int weights, int groups, int panel,
-                           DType image_storage, const DeviceInfo& device);
+                           DType image_storage);
 
 /// Output channels a CPU computes as one vector when there are `channels` of them: 4, 8 or 16.
 int cpu_vector(int channels);
