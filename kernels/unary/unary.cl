@@ -34,11 +34,11 @@ static inline VALUE_T unary_apply(VALUE_T x) {
   return -x;
 #elif OP == 7
   return x * x;
-#elif OP == 13
-  return x > 0 ? 1 : x < 0 ? -1 : 0;
 #elif INTEGER
 #if OP == 1
-  return x < 0 ? -x : x;
+  return (VALUE_T)abs(x);
+#elif OP == 13
+  return x > 0 ? 1 : x < 0 ? -1 : 0;
 #else
 #error "OP is out of range for integers (1, 2, 7 or 13)"
 #endif
@@ -62,6 +62,8 @@ static inline VALUE_T unary_apply(VALUE_T x) {
   return ceil(x);
 #elif OP == 12
   return rint(x);
+#elif OP == 13
+  return sign(x);
 #else
 #error "OP is out of range (0..13)"
 #endif

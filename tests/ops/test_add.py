@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.model_maker import ModelMaker
-from tests.ops.harness import EXAMPLES, check, check_refused
+from tests.ops.harness import EXAMPLES, check, check_refused, half_exact
 
 # Shapes of both operands: how many axes are left once those that go together are merged decides
 # the kernel variant.
@@ -30,21 +30,18 @@ CASES = [
 
 
 def add_model(a: tuple, b: tuple, constant: np.ndarray | None = None, **options) -> bytes:
-    """``-(-a + -b)``: with nodes around it, so that fp16 stores the operands and the sum in half."""
+    """``-(-a + -b)``: in nodes around it, so that fp16 stores operands and sum in half."""
     shape = np.broadcast_shapes(a, b)
     m = ModelMaker()
     x = m.op("NEG", [m.input("a", a)], a)
-    if constant is None:
-        y = m.op("NEG", [m.input("b", b)], b)
-    else:
-        y = m.constant(-constant)
+    y = m.op("NEG", [m.input("b", b)], b) if constant is None else m.constant(-constant)
     m.output(m.op("NEG", [m.op("ADD", [x, y], shape, **options)], shape))
     return m.build()
 
 
 @pytest.mark.parametrize(("a", "b"), CASES, ids=str)
 def test_add_broadcasts(device, precision, rng, a, b):
-    x, y = (rng.standard_normal(s).astype(np.float32) for s in (a, b))
+    x, y = (half_exact(rng.standard_normal(s).astype(np.float32)) for s in (a, b))
     check(add_model(a, b), [x, y], [x.astype(np.float64) + y], device=device, precision=precision)
 
 
@@ -55,7 +52,7 @@ def test_first_operand_may_be_the_smaller_one(device, rng):
 
 @pytest.mark.parametrize("shape", [(), (1,), (6,), (2, 3, 6)], ids=str)
 def test_operand_may_be_a_constant(device, precision, rng, shape):
-    x, y = (rng.standard_normal(s).astype(np.float32) for s in ((2, 3, 6), shape))
+    x, y = (half_exact(rng.standard_normal(s).astype(np.float32)) for s in ((2, 3, 6), shape))
     check(add_model((2, 3, 6), shape, y), [x], [x + y], device=device, precision=precision)
 
 

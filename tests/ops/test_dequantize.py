@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.model_maker import ModelMaker
-from tests.ops.harness import EXAMPLES, check, check_refused
+from tests.ops.harness import EXAMPLES, check, check_refused, half_exact
 
 CASES = [  # input type, scale, zero point
     (np.int8, 0.3, 3),
@@ -36,17 +36,17 @@ def test_integers_are_scaled(device, precision, rng, dtype, scale, zero_point):
 
 @pytest.mark.parametrize("shape", [(7,), (3, 5), (1200,)], ids=str)
 def test_float16_constant_is_widened(device, precision, rng, shape):
-    x, y = rng.standard_normal(shape).astype(np.float16), rng.standard_normal(shape)
+    x = rng.standard_normal(shape).astype(np.float16)
+    y = half_exact(rng.standard_normal(shape).astype(np.float32))
     m = ModelMaker()
     wide = m.op("DEQUANTIZE", [m.constant(x)], shape, dtype=np.float32)
     m.output(m.op("ADD", [m.input("y", shape), wide], shape))
-    y = y.astype(np.float32)
     check(m.build(), [y], [x.astype(np.float64) + y], device=device, precision=precision)
 
 
 def test_int8_constant_is_scaled_once_and_for_all(device, precision, rng):
     x = rng.integers(-128, 128, (3, 5)).astype(np.int8)
-    y = rng.standard_normal((3, 5)).astype(np.float32)
+    y = half_exact(rng.standard_normal((3, 5)).astype(np.float32))
     m = ModelMaker()
     wide = m.op("DEQUANTIZE", [m.constant(x, quantization=(0.5, -3))], (3, 5), dtype=np.float32)
     m.output(m.op("MUL", [m.input("y", (3, 5)), wide], (3, 5)))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.model_maker import ModelMaker
-from tests.ops.harness import EXAMPLES, check, check_refused
+from tests.ops.harness import EXAMPLES, check, check_refused, half_exact
 
 CASES = [  # shapes of condition, x and y
     ((3, 7), (3, 7), (3, 7)),
@@ -51,7 +51,7 @@ def test_select_v2_carries_any_type(device, rng, dtype):
 
 def test_select_v2_keeps_half_values(device, precision, rng):
     c = bits(rng, (3, 7))
-    x, y = (rng.standard_normal((3, 7)).astype(np.float32) for _ in range(2))
+    x, y = (half_exact(rng.standard_normal((3, 7)).astype(np.float32)) for _ in range(2))
     m = ModelMaker()
     condition = m.input("c", c.shape, bool)
     h, k = m.op("NEG", [m.input("x", (3, 7))], (3, 7)), m.op("NEG", [m.constant(y)], (3, 7))
