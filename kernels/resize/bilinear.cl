@@ -33,7 +33,7 @@
 #define STORE_VEC(i, v) STORE(DST_T, dst, i, v)
 #endif
 
-// n results of VEC channels each; channels counts VECs; shift is 0.5 for half-pixel centres, else 0.
+// n results of VEC channels; channels counts VECs; shift is 0.5 for half-pixel centres, else 0.
 __kernel void resize_bilinear(__global const SRC_T *src, __global DST_T *dst, int n, int channels,
                               int dst_h, int dst_w, int src_h, int src_w, float scale_h,
                               float scale_w, float shift) {

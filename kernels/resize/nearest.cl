@@ -18,9 +18,6 @@
 #error "ROUND is required (0 or 1)"
 #endif
 
-// Contraction would move places that lie between two pixels to the other one.
-#pragma OPENCL FP_CONTRACT OFF
-
 int resize_place(int i, float shift, float scale, int size) {
   const float place = (i + shift) * scale;
   return clamp((int)(ROUND ? round(place) : floor(place)), 0, size - 1);

@@ -1,5 +1,7 @@
-// blocks.cl - DEPTH_TO_SPACE and SPACE_TO_DEPTH as a permutation of six axes:
-//   [n, h, bh, w, bw, c] <-> [n, h, w, bh, bw, c] with dst[i0, ..., i5] = src[s0 * i0 + ... + s5 * i5]
+// blocks.cl - DEPTH_TO_SPACE and SPACE_TO_DEPTH: dst[i0, ..., i5] = src[s0 * i0 + ... + s5 * i5]
+//
+// Both are permutations of six axes, from [n, h, w, block, block, c] to [n, h, block, w, block, c]
+// and back.
 //
 // Shapes    src, dst: NHWC, contiguous; s: strides of src in the order of dst's axes
 // Launch    one work-item per unit of dst: global = (n rounded up, 1, 1), any local
@@ -20,9 +22,9 @@
 #endif
 
 // n units of dst; base, d1..d5 (sizes of dst) and s0..s5 (strides in src) in units.
-__kernel void space_depth_blocks(__global const SRC_T *src, __global DST_T *dst, int n, int base, int d1,
-                                 int d2, int d3, int d4, int d5, int s0, int s1, int s2, int s3,
-                                 int s4, int s5) {
+__kernel void space_depth_blocks(__global const SRC_T *src, __global DST_T *dst, int n, int base,
+                                 int d1, int d2, int d3, int d4, int d5, int s0, int s1, int s2,
+                                 int s3, int s4, int s5) {
   const int i = get_global_id(0);
   if (i >= n) return;
   UNRAVEL(i, d1, d2, d3, d4, d5);

@@ -19,9 +19,9 @@
 #endif
 
 // n units of dst; base, d1..d5 (sizes of dst) and s0..s5 (strides in src) in units.
-__kernel void transpose_naive(__global const SRC_T *src, __global DST_T *dst, int n, int base, int d1,
-                              int d2, int d3, int d4, int d5, int s0, int s1, int s2, int s3,
-                              int s4, int s5) {
+__kernel void transpose_naive(__global const SRC_T *src, __global DST_T *dst, int n, int base,
+                              int d1, int d2, int d3, int d4, int d5, int s0, int s1, int s2,
+                              int s3, int s4, int s5) {
   const int i = get_global_id(0);
   if (i >= n) return;
   UNRAVEL(i, d1, d2, d3, d4, d5);

@@ -29,7 +29,7 @@ ir::Shapes infer(const NodeContext& node) {
   const ir::Shape& src = node.input(0).shape;
   for (int i = 0; i < src.rank(); ++i) {
     if (src.back(i) != 1 && src.back(i) != dst.back(i)) {
-      throw ShapeError("BROADCAST_TO: " + src.str() + " does not broadcast to " + dst.str());
+      throw ShapeError(src.str() + " does not broadcast to " + dst.str());
     }
   }
   return {dst};

@@ -58,7 +58,7 @@ ir::Shapes infer(const NodeContext& node) {
     const ir::Shape part = part_shape(node, i);
     for (int k = 0; k < dst.rank(); ++k) {
       if (k != axis && part[k] != dst[k]) {
-        throw ShapeError(node.node().op + ": inputs " + node.input(0).shape.str() + " and " +
+        throw ShapeError("inputs " + node.input(0).shape.str() + " and " +
                          node.input(i).shape.str() + " differ in more than the axis " +
                          std::to_string(axis));
       }

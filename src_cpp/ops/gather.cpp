@@ -38,7 +38,7 @@ ir::Shapes infer(const NodeContext& node) {
   std::vector<int> dims;
   for (int i = 0; i < src.rank(); ++i) {
     if (i < attrs.batch_dims && src[i] != indices[i]) {
-      throw ShapeError("GATHER: input " + src.str() + " and indices " + indices.str() +
+      throw ShapeError("input " + src.str() + " and indices " + indices.str() +
                        " differ in batch axis " + std::to_string(i));
     }
     if (i != attrs.axis) {

@@ -23,8 +23,8 @@ ir::Shapes infer(const NodeContext& node) {
   const ir::Shape& indices = node.input(1).shape;
   const int depth = depth_of(node);
   if (depth > src.rank()) {
-    throw ShapeError("GATHER_ND: rows of " + std::to_string(depth) +
-                     " indices for an input of shape " + src.str());
+    throw ShapeError("rows of " + std::to_string(depth) + " indices for an input of shape " +
+                     src.str());
   }
   std::vector<int> dims(indices.dims().begin(), indices.dims().end() - 1);
   dims.insert(dims.end(), src.dims().begin() + depth, src.dims().end());

@@ -44,9 +44,9 @@ ir::Shapes infer(const NodeContext& node) {
     if (attrs.mode != PadAttrs::Mode::kConstant) {
       const int most = dst[i] - (attrs.mode == PadAttrs::Mode::kReflect ? 1 : 0);
       if (before > most || after > most) {
-        throw ShapeError("MIRROR_PAD: paddings (" + std::to_string(before) + ", " +
-                         std::to_string(after) + ") of axis " + std::to_string(i) + " of " +
-                         dst.str() + " exceed what there is to mirror");
+        throw ShapeError("paddings (" + std::to_string(before) + ", " + std::to_string(after) +
+                         ") of axis " + std::to_string(i) + " of " + dst.str() +
+                         " exceed what there is to mirror");
       }
     }
     dst[i] += before + after;

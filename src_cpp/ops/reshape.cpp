@@ -86,7 +86,7 @@ ir::Shape reshaped(const ir::Shape& src, std::vector<int> shape) {
     known *= *unknown;
   }
   if (known != src.elements()) {
-    throw ShapeError("RESHAPE: " + src.str() + " has " + std::to_string(src.elements()) +
+    throw ShapeError(src.str() + " has " + std::to_string(src.elements()) +
                      " elements, which do not fill the shape " + wanted);
   }
   return ir::Shape(shape);
@@ -96,8 +96,7 @@ ir::Shape squeezed(const ir::Shape& src, const std::vector<int>& axes) {
   std::vector<bool> drop(uz(src.rank()));
   for (const int axis : axes) {
     if (src[axis] != 1) {
-      throw ShapeError("SQUEEZE: axis " + std::to_string(axis) + " of " + src.str() +
-                       " is not of size 1");
+      throw ShapeError("axis " + std::to_string(axis) + " of " + src.str() + " is not of size 1");
     }
     drop[uz(axis)] = true;
   }

@@ -68,7 +68,7 @@ Nhwc nhwc(const ir::Shape& shape) {
 
 int divided(int value, int divisor, const NodeContext& node, const char* what) {
   if (value % divisor != 0) {
-    throw ShapeError(node.node().op + " of " + node.input(0).shape.str() + ": " + what + " " +
+    throw ShapeError(node.input(0).shape.str() + ": " + std::string(what) + " " +
                      std::to_string(value) + " is no multiple of " + std::to_string(divisor));
   }
   return value / divisor;
@@ -95,7 +95,7 @@ ir::Shapes infer(const NodeContext& node) {
       d = {divided(d.n, blocks, node, "batch"), d.h * a.block_h - a.top - a.bottom,
            d.w * a.block_w - a.left - a.right, d.c};
       if (d.h < 0 || d.w < 0) {
-        throw ShapeError("BATCH_TO_SPACE_ND of " + src.str() + ": the crops exceed the result");
+        throw ShapeError("the crops exceed what is made of " + src.str());
       }
   }
   if (src.rank() == 3) return {ir::Shape{d.n, d.h, d.c}};

@@ -65,13 +65,12 @@ std::vector<int> part_sizes(const SplitAttrs& attrs, const ir::Shape& src, int p
   const int extent = src[attrs.axis];
   const std::string what = "axis " + std::to_string(attrs.axis) + " of " + src.str();
   if (attrs.drop_axis && extent != parts) {
-    throw ShapeError("UNPACK: " + what + " does not have one place for each of " +
-                     std::to_string(parts) + " outputs");
+    throw ShapeError(what + " does not have one place for each of " + std::to_string(parts) +
+                     " outputs");
   }
   if (attrs.sizes.empty()) {
     if (extent % parts != 0) {
-      throw ShapeError("SPLIT: " + what + " does not divide into " + std::to_string(parts) +
-                       " equal parts");
+      throw ShapeError(what + " does not divide into " + std::to_string(parts) + " equal parts");
     }
     return std::vector<int>(uz(parts), extent / parts);
   }
@@ -91,7 +90,7 @@ std::vector<int> part_sizes(const SplitAttrs& attrs, const ir::Shape& src, int p
     *unknown = static_cast<int>(extent - known);
     known = extent;
   }
-  if (known != extent) throw ShapeError("SPLIT_V: the sizes do not add up to " + what);
+  if (known != extent) throw ShapeError("the sizes do not add up to " + what);
   return sizes;
 }
 

@@ -114,7 +114,7 @@ struct Places {
 Places sliced(const AxisRule& rule, int extent) {
   const int count = rule.size == -1 ? extent - rule.begin : rule.size;
   if (count < 0 || rule.begin > extent - count) {
-    throw ShapeError("SLICE: begin " + std::to_string(rule.begin) + " and size " +
+    throw ShapeError("begin " + std::to_string(rule.begin) + " and size " +
                      std::to_string(rule.size) + " exceed an axis of size " +
                      std::to_string(extent));
   }
@@ -129,8 +129,8 @@ Places strided(const AxisRule& rule, int extent, bool end_is_offset) {
   if (rule.from_start) begin = forward ? 0 : extent - 1;
   if (rule.kind == AxisRule::Kind::kIndex) {
     if (begin < 0 || begin >= extent) {
-      throw ShapeError("STRIDED_SLICE: index " + std::to_string(rule.begin) +
-                       " is outside of an axis of size " + std::to_string(extent));
+      throw ShapeError("index " + std::to_string(rule.begin) + " is outside of an axis of size " +
+                       std::to_string(extent));
     }
     return {begin, 1, 1};
   }

@@ -1,0 +1,149 @@
+"""GATHER."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.model_maker import ModelMaker
+from tests.ops.harness import EXAMPLES, check, check_refused
+from tests.ops.movement import TYPES, check_converts, check_moves, random_array
+
+# shape, shape of the indices, axis, batch axes
+CASES = [
+    ((7,), (3,), 0, 0),
+    ((7,), (2, 3), 0, 0),
+    ((5, 8), (3,), 0, 0),  # rows of eight: wide units
+    ((5, 7), (3,), 1, 0),
+    ((3, 5, 7), (2, 2), -2, 0),
+    ((3, 5), (3, 2), 1, 1),
+    ((2, 3, 5, 4), (2, 3), 2, 1),
+    ((2, 3, 5, 3), (2, 3, 2), 2, 2),
+    ((2, 3, 5), (2, 3), -1, -1),
+]
+
+
+def _gather_reference(x, indices, axis, batch_dims):
+    axis %= x.ndim
+    batch_dims %= indices.ndim + (batch_dims >= 0)
+    if batch_dims == 0:
+        return np.take(x, indices, axis)
+    pairs = zip(x, indices)
+    return np.stack([_gather_reference(a, b, axis - 1, batch_dims - 1) for a, b in pairs])
+
+
+def _model(shape, indices, axis=0, batch_dims=0, dtype=np.float32):
+    """Model with x as its input, and the shape of its output."""
+    m = ModelMaker()
+    x = m.input("x", shape, dtype)
+    result = _gather_reference(
+        np.empty(shape), np.zeros(indices.shape, int), axis, batch_dims
+    ).shape
+    i = m.input("indices", indices.shape, indices.dtype)
+    m.output(m.op("GATHER", [x, i], result, dtype=dtype, axis=axis, batch_dims=batch_dims))
+    return m.build()
+
+
+@pytest.mark.parametrize(("shape", "chosen", "axis", "batch_dims"), CASES)
+def test_places_along_the_axis_are_chosen(shape, chosen, axis, batch_dims, rng, device, precision):
+    x = random_array(rng, shape)
+    indices = rng.integers(0, shape[axis], chosen, np.int32)
+    check(
+        _model(shape, indices, axis, batch_dims),
+        [x, indices],
+        [_gather_reference(x, indices, axis, batch_dims)],
+        device=device,
+        precision=precision,
+        half_io=precision == "fp16",
+    )
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_every_type_moves(dtype, rng, device):
+    x = random_array(rng, (5, 3), dtype)
+    indices = rng.integers(0, 5, (4,), np.int64)
+    model = _model(x.shape, indices, dtype=dtype)
+    check(model, [x, indices], [x[indices]], device=device, precision="fp32")
+
+
+def test_indices_may_be_int16(rng, device):
+    x = random_array(rng, (5, 3))
+    indices = rng.integers(0, 5, (4,), np.int16)
+    model = _model(x.shape, indices)
+    check(model, [x, indices], [x[indices]], device=device, precision="fp32")
+
+
+def test_indices_may_be_a_constant_scalar(rng, device):
+    def add(m, x):
+        return m.op("GATHER", [x, m.constant(np.int32(3))], (7,))
+
+    check_moves(add, lambda x: x[3], random_array(rng, (5, 7)), device=device)
+
+
+def test_float_becomes_half_and_back(rng, device):
+    indices = np.array([2, 0], np.int32)
+
+    def add(m, x):
+        return m.op("GATHER", [x, m.constant(indices)], (2, 7))
+
+    check_converts(add, lambda x: x[indices], random_array(rng, (5, 7)), device=device)
+
+
+def test_indices_outside_of_the_axis_yield_zeros(rng, device):
+    x = random_array(rng, (5, 3))
+    indices = np.array([-1, 5, 2, 2**31 - 1], np.int32)
+    want = np.zeros((4, 3), np.float32)
+    want[2] = x[2]
+    # The stock kernel stops with an error.
+    options = {"device": device, "precision": "fp32", "reference": False}
+    check(_model(x.shape, indices), [x, indices], [want], **options)
+
+
+def test_output_follows_resized_indices(rng, device):
+    x = random_array(rng, (5, 3))
+    indices = np.array([4, 0, 1], np.int32)
+    model = _model(x.shape, indices[:1])
+    resize = {1: (3,)}
+    check(model, [x, indices], [x[indices]], device=device, precision="fp32", resize=resize)
+
+
+@given(data=st.data())
+@settings(max_examples=EXAMPLES)
+def test_any_axis_of_any_shape(data, device):
+    shape = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    place = st.integers(0, shape[axis] - 1)
+    indices = np.array(data.draw(st.lists(place, min_size=1, max_size=5)), np.int32)
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    model = _model(shape, indices, axis)
+    check(model, [x, indices], [x.take(indices, axis)], device=device, precision="fp32")
+
+
+def test_axis_outside_of_the_input_is_refused():
+    m = ModelMaker()
+    indices = m.constant(np.zeros(2, np.int32))
+    m.output(m.op("GATHER", [m.input("x", (2, 3)), indices], (2, 3), axis=2))
+    check_refused(m.build(), "axis 2 is outside of an input with 2 axes")
+
+
+def test_batch_axes_behind_the_axis_are_refused():
+    m = ModelMaker()
+    indices = m.constant(np.zeros((2, 3), np.int32))
+    m.output(m.op("GATHER", [m.input("x", (2, 3)), indices], (2, 3, 3), axis=0, batch_dims=1))
+    check_refused(m.build(), "there are 1 batch axes")
+
+
+def test_indices_of_another_type_are_refused():
+    m = ModelMaker()
+    indices = m.constant(np.zeros(2, np.uint8))
+    m.output(m.op("GATHER", [m.input("x", (2, 3)), indices], (2, 3)))
+    check_refused(m.build(), "the tensor of indices is uint8")
+
+
+def test_batch_axes_that_differ_are_refused():
+    m = ModelMaker()
+    indices = m.constant(np.zeros((3, 1), np.int32))
+    m.output(m.op("GATHER", [m.input("x", (2, 3)), indices], (2, 1), axis=1, batch_dims=1))
+    check_refused(m.build(), "input [2, 3] and indices [3, 1] differ in batch axis 0")
