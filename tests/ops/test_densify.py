@@ -21,6 +21,7 @@ CASES = [  # shape, elements per block
 
 def sparse(rng: np.random.Generator, shape: tuple, block: int, density: float = 0.4) -> np.ndarray:
     kept = rng.random((*shape[:-1], shape[-1] // block, 1)) < density
+    kept.flat[0] = True  # a constant without data is another thing
     values = rng.standard_normal((*kept.shape[:-1], block))
     return (values * kept).reshape(shape).astype(np.float32)
 
