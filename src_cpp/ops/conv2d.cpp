@@ -73,8 +73,7 @@ class Convolution {
     while (!cpu && group_c < 16 && group_c * channels < group_out) group_c *= 2;
     const std::int64_t group_p = cpu ? 1 : 128 / group_c;
     const int panel = static_cast<int>(group_c) * channels;
-    const auto packed =
-        pack_weights(node_, kWeights, groups, panel, node_.input(kImage).storage);
+    const auto packed = pack_weights(node_, kWeights, groups, panel, node_.input(kImage).storage);
 
     kernel::Launch launch("conv2d/direct.cl", "conv2d_direct");
     set_conv_types(launch, node_, kImage, kBias);
@@ -93,8 +92,7 @@ class Convolution {
 
   /// Tiles of `size` pixels x `size` channels.
   kernel::Candidate implicit_gemm(const char* name, int size) const {
-    const auto packed =
-        pack_weights(node_, kWeights, groups, size, node_.input(kImage).storage);
+    const auto packed = pack_weights(node_, kWeights, groups, size, node_.input(kImage).storage);
     kernel::Launch launch = gemm_launch(packed, size, groups);
     set_conv_types(launch, node_, kImage, kBias);
     launch.macro("SPLIT", 0);
@@ -224,7 +222,9 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     const bool local_memory = device.vendor.find("ARM") == std::string::npos;
     if (local_memory && conv.group_out >= 16) {
       const bool wide = conv.group_out >= 128 && conv.gemm_groups(128) >= 2 * device.compute_units;
-      const int best = conv.splits() > 1 ? 3 : wide ? 2 : 1;
+      // The launch that ends a split costs as much as some hundred steps of depth.
+      const bool split = conv.splits() > 1 && conv.depth >= 1024;
+      const int best = split ? 3 : wide ? 2 : 1;
       std::rotate(result.begin(), result.begin() + best, result.end());
     }
   }
