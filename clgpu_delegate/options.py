@@ -27,6 +27,7 @@ class Settings(TypedDict, total=False):
     min_nodes: int
     warm_up: bool
     half_io: bool
+    share_memory: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +75,10 @@ class Options:
     """With ``precision="fp16"``, store the model's float inputs and outputs as half too; the host
     converts them, which halves their transfer and rounds the outputs to half."""
 
+    share_memory: bool = True
+    """Let intermediate tensors share memory where their lifetimes allow. Off, each has a buffer of
+    its own, so that tools that watch memory see where each one ends."""
+
     def __post_init__(self) -> None:
         self._set("device", str(_checked("device", self.device, (str, int), "a name or an index")))
         self._one_of("precision", ("fp32", "fp16"))
@@ -83,7 +88,7 @@ class Options:
         _checked("min_nodes", self.min_nodes, (int,), "1 to 999999")
         if not 1 <= self.min_nodes <= 999_999:
             raise OptionError(f"option 'min_nodes' is {self.min_nodes}; allowed: 1 to 999999")
-        for switch in ("warm_up", "half_io"):
+        for switch in ("warm_up", "half_io", "share_memory"):
             value = getattr(self, switch)
             if not isinstance(value, bool):
                 raise OptionError(f"option {switch!r} is {value!r}; allowed: True, False")

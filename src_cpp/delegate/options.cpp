@@ -44,7 +44,7 @@ void parse_ops(Options& options, const std::string& value) {
 }
 
 void parse_engines(Options& options, const std::string& value) {
-  options.engines.clear();
+  options.plan.engines.clear();
   for (const std::string& item : split(value)) {
     const auto equals = item.find('=');
     const std::string family = item.substr(0, equals);
@@ -55,7 +55,7 @@ void parse_engines(Options& options, const std::string& value) {
       for (const auto* f : families) names += (names.empty() ? "" : ", ") + std::string(f->name);
       bad_value("engines", value, "family=engine, comma-separated, with a family of " + names);
     }
-    options.engines[family] = item.substr(equals + 1);
+    options.plan.engines[family] = item.substr(equals + 1);
   }
 }
 
@@ -77,6 +77,10 @@ bool parse_switch(const char* key, const std::string& value) {
 
 void parse_warm_up(Options& options, const std::string& value) { options.warm_up = parse_switch("warm_up", value); }
 
+void parse_share_memory(Options& options, const std::string& value) {
+  options.plan.share_memory = parse_switch("share_memory", value);
+}
+
 void parse_half_io(Options& options, const std::string& value) { options.half_io = parse_switch("half_io", value); }
 
 }  // namespace
@@ -96,6 +100,7 @@ const std::vector<OptionInfo>& option_table() {
        parse_warm_up},
       {"half_io", "off", "on, off",
        "with fp16, store the model's float inputs and outputs as half too; the host converts them", parse_half_io},
+      {"share_memory", "on", "on, off", "let intermediate tensors share memory; off helps to debug kernels", parse_share_memory},
   };
   return table;
 }

@@ -15,7 +15,7 @@ struct Options {
   std::string device;  ///< index, part of a name, or empty for the best
   passes::Precision precision = passes::Precision::kFp32;
   bool core_only = false;            ///< ops="core"
-  plan::Engines engines;             ///< forced candidates
+  plan::PlanOptions plan;            ///< forced candidates, sharing of memory
   std::set<std::string> exclude;     ///< node indexes and operation names left on the CPU
   int min_nodes = 1;                 ///< smaller partitions stay on the CPU
   bool warm_up = true;

@@ -10,7 +10,7 @@ std::unique_ptr<runtime::Executor> State::build(const ir::Graph& graph) {
       const std::lock_guard<std::mutex> lock(mutex_);
       broken = broken_;
     }
-    plan::Plan plan = plan::make_plan(graph, device(), options.engines, broken);
+    plan::Plan plan = plan::make_plan(graph, device(), options.plan, broken);
     try {
       auto executor = std::make_unique<runtime::Executor>(context, std::move(plan), options.warm_up);
       count_load(cl::counters() - before);

@@ -7,8 +7,10 @@
 namespace clgpu::passes {
 namespace {
 
-// Small constants (biases, scales, epsilons) cost nothing in float and lose meaning in half.
+// Small constants (biases, scales, epsilons) and small tensors (pooled features, gates, logits) cost
+// next to nothing in float, and it is these that a rounding hurts most.
 constexpr std::int64_t kSmallConstant = 1024;
+constexpr std::int64_t kSmallTensor = 4096;
 constexpr float kLargestHalf = 65504.0F;
 
 bool fits_half(const ir::Constant& constant) {
@@ -40,7 +42,8 @@ void choose_storage(ir::Graph& graph, Precision precision, bool half_io) {
     tensor.storage = tensor.dtype;
     if (static_cast<std::size_t>(root[i]) != i || outside[i] || tensor.dtype != DType::kF32) continue;
     if (!tensor.is_constant()) {
-      if (precision == Precision::kFp16) tensor.storage = DType::kF16;
+      const bool large = half_io || tensor.shape.elements() > kSmallTensor;
+      if (precision == Precision::kFp16 && large) tensor.storage = DType::kF16;
     } else if (tensor.constant->dtype == DType::kF16) {
       tensor.storage = DType::kF16;  // a float16-weight model: as precise as it was shipped
     } else if (precision == Precision::kFp16 && tensor.shape.elements() > kSmallConstant &&

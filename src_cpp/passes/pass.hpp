@@ -23,8 +23,8 @@ void fuse_pad(ir::Graph& graph);
 /// Nodes whose results nobody reads go; so do tensors' constants that nobody reads.
 void remove_dead(ir::Graph& graph);
 
-/// Sets Tensor::storage. Graph inputs and outputs keep the model's type, and so do views of them,
-/// unless `half_io`: then the host converts them on their way.
+/// Sets Tensor::storage. Graph inputs and outputs keep the model's type, and so do views of them and
+/// small tensors, unless `half_io`: then everything is half and the host converts inputs and outputs.
 void choose_storage(ir::Graph& graph, Precision precision, bool half_io);
 
 /// All of the above, in order.

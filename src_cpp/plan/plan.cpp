@@ -33,8 +33,8 @@ std::string limit_exceeded(const kernel::Launch& launch, const DeviceInfo& devic
 
 class Planner {
  public:
-  Planner(const ir::Graph& graph, const DeviceInfo& device, const Engines& engines, const Broken& broken)
-      : graph_(graph), device_(device), engines_(engines), broken_(broken) {}
+  Planner(const ir::Graph& graph, const DeviceInfo& device, const PlanOptions& options, const Broken& broken)
+      : graph_(graph), device_(device), options_(options), broken_(broken) {}
 
   Plan make() {
     bind_tensors();
@@ -90,10 +90,10 @@ class Planner {
     std::vector<Candidate> candidates = family.candidates(ops::NodeContext(graph_, node), device_);
     Choice choice{node.tflite_index, "", {}};
     for (const Candidate& candidate : candidates) choice.candidates.push_back(candidate.name);
-    const auto forced = engines_.find(family.name);
+    const auto forced = options_.engines.find(family.name);
     std::string why;
     for (Candidate& candidate : candidates) {
-      if (forced != engines_.end() && forced->second != candidate.name) continue;
+      if (forced != options_.engines.end() && forced->second != candidate.name) continue;
       std::string problem;
       if (const auto found = broken_.find({family.name, candidate.name}); found != broken_.end()) {
         problem = found->second;
@@ -108,7 +108,7 @@ class Planner {
       }
       why += (why.empty() ? "" : "; ") + candidate.name + ": " + problem;
     }
-    if (forced != engines_.end()) {
+    if (forced != options_.engines.end()) {
       std::string names;
       for (const std::string& name : choice.candidates) names += (names.empty() ? "" : ", ") + name;
       throw OptionError("engine '" + forced->second + "' cannot compute " + node.op + " (node " +
@@ -224,6 +224,11 @@ class Planner {
       members.push_back(i);
       blocks.push_back({plan_.buffers[i].bytes, lifetimes[i].first, lifetimes[i].last});
       plan_.naive_bytes += plan_.buffers[i].bytes;
+      if (!options_.share_memory) plan_.buffers[i].place = Buffer::Place::kOwn;
+    }
+    if (!options_.share_memory) {
+      plan_.arena_bytes = plan_.naive_bytes;
+      return;
     }
     const Layout layout = lay_out(blocks, static_cast<std::int64_t>(device_.alignment_bytes),
                                   static_cast<std::int64_t>(device_.max_object_bytes));
@@ -237,7 +242,7 @@ class Planner {
 
   const ir::Graph& graph_;
   const DeviceInfo& device_;
-  const Engines& engines_;
+  const PlanOptions& options_;
   const Broken& broken_;
   Plan plan_;
   std::vector<int> buffer_of_;  // tensor -> buffer
@@ -246,8 +251,9 @@ class Planner {
 
 }  // namespace
 
-Plan make_plan(const ir::Graph& graph, const DeviceInfo& device, const Engines& engines, const Broken& broken) {
-  return Planner(graph, device, engines, broken).make();
+Plan make_plan(const ir::Graph& graph, const DeviceInfo& device, const PlanOptions& options,
+               const Broken& broken) {
+  return Planner(graph, device, options, broken).make();
 }
 
 }  // namespace clgpu::plan

@@ -19,6 +19,7 @@ namespace clgpu::plan {
 struct Buffer {
   enum class Place {
     kArena,    ///< in the arena, shared by lifetime
+    kOwn,      ///< an intermediate tensor with a buffer of its own (PlanOptions::share_memory off)
     kWeights,  ///< kept on the device between runs
     kLoad,     ///< needed at load time only, then freed
     kNowhere,  ///< not needed at all
@@ -72,6 +73,12 @@ using Engines = std::map<std::string, std::string>;
 /// (family, candidate) -> why it does not work on this device.
 using Broken = std::map<std::pair<std::string, std::string>, std::string>;
 
+struct PlanOptions {
+  Engines engines;
+  /// Off: every tensor has its own buffer, so that tools that watch memory see each one's bounds.
+  bool share_memory = true;
+};
+
 /// No candidate of a node's family works on this device.
 class NoCandidate : public Error {
  public:
@@ -87,6 +94,7 @@ class NoCandidate : public Error {
 
 /// Plans a graph whose shapes are inferred. Throws NoCandidate, and OptionError for an engine that
 /// does not exist for a layer.
-Plan make_plan(const ir::Graph& graph, const DeviceInfo& device, const Engines& engines, const Broken& broken);
+Plan make_plan(const ir::Graph& graph, const DeviceInfo& device, const PlanOptions& options,
+               const Broken& broken);
 
 }  // namespace clgpu::plan

@@ -90,6 +90,8 @@ def check(
     # Without warm-up each kernel runs once only. With half inputs and outputs the kernels of a model
     # of one node read and write half; models of several nodes mix both.
     options = {"warm_up": False, "half_io": precision == "fp16", **options}
+    if SMALL:
+        options["share_memory"] = False  # so that a read past the end of a tensor is one
     if precision == "fp16":
         inputs = [half_exact(x) if np.asarray(x).dtype == np.float32 else x for x in inputs]
     wanted: list[tuple[str, Sequence[Array]]] = []
@@ -149,15 +151,23 @@ def check_refused(model: bytes, reason: str, **options: Any) -> None:
 
 
 def _alternatives(explanation: clgpu_delegate.Explanation) -> list[tuple[str, str]]:
-    """The (family, candidate) pairs that a plan offered and did not choose."""
+    """The (family, candidate) pairs to ask for, so that every node is computed in every way.
+
+    A candidate that only some nodes of a family offer cannot be asked for: models of several nodes
+    leave it to the plan, which must have chosen it for one of them at least.
+    """
     family_of = {op: family["name"] for family in _core.families() for op in family["ops"]}
-    offered: dict[tuple[str, str], None] = {}
-    taken = set()
+    nodes: dict[str, list[clgpu_delegate.Node]] = {}
     for node in explanation.nodes:
-        family = family_of[node.op]
-        taken.add((family, node.candidate))
-        offered.update({(family, name): None for name in node.candidates})
-    return [pair for pair in offered if pair not in taken]
+        nodes.setdefault(family_of[node.op], []).append(node)
+    pairs = []
+    for family, members in nodes.items():
+        for name in dict.fromkeys(name for node in members for name in node.candidates):
+            chosen = [node.candidate == name for node in members]
+            everywhere = all(name in node.candidates for node in members)
+            if not any(chosen) or (everywhere and not all(chosen)):
+                pairs.append((family, name))
+    return pairs
 
 
 def _skip_if_large(
