@@ -19,7 +19,6 @@ struct DeviceInfo {
   std::size_t local_bytes = 0;         ///< local memory of one work-group
   std::uint64_t global_bytes = 0;      ///< global memory of the device
   std::uint64_t max_object_bytes = 0;  ///< largest single buffer
-  std::size_t alignment_bytes = 128;   ///< alignment of a sub-buffer's origin
   bool unified_memory = false;         ///< device and host share memory
   bool has_half = false;               ///< cl_khr_fp16: half arithmetic
 

@@ -31,21 +31,16 @@ using cl_program = struct _cl_program*;
 using cl_kernel = struct _cl_kernel*;
 using cl_event = struct _cl_event*;
 
-struct cl_buffer_region {
-  std::size_t origin, size;
-};
-
 constexpr cl_int CL_SUCCESS = 0;
 constexpr cl_int CL_INVALID_WORK_GROUP_SIZE = -54;
 constexpr cl_bool CL_TRUE = 1, CL_FALSE = 0;
 constexpr cl_bitfield CL_DEVICE_TYPE_CPU = 1U << 1, CL_DEVICE_TYPE_GPU = 1U << 2,
                       CL_DEVICE_TYPE_ACCELERATOR = 1U << 3, CL_DEVICE_TYPE_ALL = 0xFFFFFFFFU;
-constexpr cl_bitfield CL_MEM_READ_WRITE = 1U << 0, CL_MEM_ALLOC_HOST_PTR = 1U << 4;
-constexpr cl_uint CL_BUFFER_CREATE_TYPE_REGION = 0x1220;
+constexpr cl_bitfield CL_MEM_READ_WRITE = 1U << 0;
 constexpr cl_uint CL_PLATFORM_VERSION = 0x0901, CL_PLATFORM_NAME = 0x0902;
 constexpr cl_uint CL_DEVICE_TYPE = 0x1000, CL_DEVICE_MAX_COMPUTE_UNITS = 0x1002,
                   CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004, CL_DEVICE_MAX_WORK_ITEM_SIZES = 0x1005,
-                  CL_DEVICE_MAX_MEM_ALLOC_SIZE = 0x1010, CL_DEVICE_MEM_BASE_ADDR_ALIGN = 0x1019,
+                  CL_DEVICE_MAX_MEM_ALLOC_SIZE = 0x1010,
                   CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F, CL_DEVICE_LOCAL_MEM_SIZE = 0x1023,
                   CL_DEVICE_AVAILABLE = 0x1027, CL_DEVICE_COMPILER_AVAILABLE = 0x1028,
                   CL_DEVICE_NAME = 0x102B, CL_DEVICE_VENDOR = 0x102C, CL_DRIVER_VERSION = 0x102D,
@@ -69,7 +64,6 @@ using ProgramNotify = void(CLGPU_CL_CALL*)(cl_program, void*);
   X(cl_command_queue, clCreateCommandQueue, (cl_context, cl_device_id, cl_bitfield, cl_int*))         \
   X(cl_int, clReleaseCommandQueue, (cl_command_queue))                                                \
   X(cl_mem, clCreateBuffer, (cl_context, cl_bitfield, std::size_t, void*, cl_int*))                   \
-  X(cl_mem, clCreateSubBuffer, (cl_mem, cl_bitfield, cl_uint, const void*, cl_int*))                  \
   X(cl_int, clReleaseMemObject, (cl_mem))                                                             \
   X(cl_program, clCreateProgramWithSource,                                                            \
     (cl_context, cl_uint, const char**, const std::size_t*, cl_int*))                                 \

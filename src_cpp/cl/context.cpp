@@ -53,15 +53,6 @@ MemHandle Context::create_buffer(std::size_t bytes, const std::string& what) {
   return {api(), buffer};
 }
 
-MemHandle Context::create_sub_buffer(cl_mem parent, std::size_t offset, std::size_t bytes) {
-  const cl_buffer_region region{offset, bytes};
-  cl_int code = CL_SUCCESS;
-  const cl_mem buffer = api().clCreateSubBuffer(parent, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
-  check(code, "clCreateSubBuffer");
-  ++counters().objects_created;
-  return {api(), buffer};
-}
-
 cl_program Context::program(const std::string& file, const std::string& source,
                             const std::string& options) {
   const std::lock_guard<std::mutex> lock(mutex_);

@@ -46,7 +46,6 @@ class Context {
 
   QueueHandle create_queue();
   MemHandle create_buffer(std::size_t bytes, const std::string& what);
-  MemHandle create_sub_buffer(cl_mem parent, std::size_t offset, std::size_t bytes);
   /// A new kernel object (they hold arguments, so each launch has its own) of a program that is built
   /// on first use. Source and options identify the program; `file` is for messages. Throws BuildError.
   KernelHandle create_kernel(const std::string& file, const std::string& source,

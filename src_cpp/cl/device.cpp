@@ -126,7 +126,6 @@ DeviceInfo describe(const Api& api, cl_device_id id, const std::string& platform
   info.local_bytes = static_cast<std::size_t>(number<cl_ulong>(api, id, CL_DEVICE_LOCAL_MEM_SIZE));
   info.global_bytes = number<cl_ulong>(api, id, CL_DEVICE_GLOBAL_MEM_SIZE);
   info.max_object_bytes = number<cl_ulong>(api, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-  info.alignment_bytes = std::max<std::size_t>(number<cl_uint>(api, id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8, 64);
   info.unified_memory = number<cl_bool>(api, id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
   info.has_half = info.extensions.find("cl_khr_fp16") != std::string::npos;
   return info;

@@ -1,43 +1,55 @@
 #include "plan/memory.hpp"
 
 #include <algorithm>
+#include <climits>
 #include <numeric>
 
 namespace clgpu::plan {
+namespace {
 
-Layout lay_out(const std::vector<Block>& blocks, std::int64_t alignment, std::int64_t page_limit) {
+// Steps that would stay unused between `block` and its neighbour in time among `members`; -1 when
+// one of them is alive at the same time.
+int gap(const Block& block, const std::vector<const Block*>& members) {
+  int shortest = INT_MAX;
+  for (const Block* other : members) {
+    if (other->last < block.first) {
+      shortest = std::min(shortest, block.first - other->last);
+    } else if (block.last < other->first) {
+      shortest = std::min(shortest, other->first - block.last);
+    } else {
+      return -1;
+    }
+  }
+  return shortest;
+}
+
+}  // namespace
+
+Layout lay_out(const std::vector<Block>& blocks) {
   Layout layout;
-  layout.slots.resize(blocks.size());
+  layout.objects.resize(blocks.size());
   std::vector<std::size_t> order(blocks.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return blocks[a].bytes > blocks[b].bytes; });
 
-  std::vector<std::vector<std::size_t>> placed;  // per page, sorted by offset
+  std::vector<std::vector<const Block*>> members;  // of each object
   for (const std::size_t i : order) {
-    const std::int64_t bytes = (blocks[i].bytes + alignment - 1) / alignment * alignment;
-    for (int page = 0;; ++page) {
-      const auto p = static_cast<std::size_t>(page);
-      if (p == placed.size()) {
-        placed.emplace_back();
-        layout.pages.push_back(0);
+    std::size_t best = members.size();
+    int best_gap = INT_MAX;
+    for (std::size_t object = 0; object < members.size(); ++object) {
+      const int unused = gap(blocks[i], members[object]);
+      if (unused >= 0 && unused < best_gap) {
+        best = object;
+        best_gap = unused;
       }
-      std::int64_t offset = 0;
-      for (const std::size_t j : placed[p]) {
-        if (blocks[j].last < blocks[i].first || blocks[i].last < blocks[j].first) continue;
-        if (layout.slots[j].offset >= offset + bytes) break;
-        const std::int64_t end = layout.slots[j].offset + blocks[j].bytes;
-        offset = std::max(offset, (end + alignment - 1) / alignment * alignment);
-      }
-      if (offset + bytes > page_limit && !placed[p].empty()) continue;
-      layout.slots[i] = {page, offset};
-      layout.pages[p] = std::max(layout.pages[p], offset + bytes);
-      const auto position = std::find_if(placed[p].begin(), placed[p].end(), [&](std::size_t j) {
-        return layout.slots[j].offset > offset;
-      });
-      placed[p].insert(position, i);
-      break;
     }
+    if (best == members.size()) {
+      members.emplace_back();
+      layout.bytes.push_back(blocks[i].bytes);
+    }
+    members[best].push_back(&blocks[i]);
+    layout.objects[i] = static_cast<int>(best);
   }
   return layout;
 }

@@ -1,4 +1,4 @@
-// From lifetimes to offsets: which intermediate tensors may share memory.
+// From lifetimes to shared memory: which intermediate tensors may take turns in one buffer.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,18 @@ struct Block {
   int first, last;
 };
 
-struct Slot {
-  int page;             ///< which of the arena's buffers
-  std::int64_t offset;  ///< bytes from its start, a multiple of the alignment
-};
-
 struct Layout {
-  std::vector<Slot> slots;          ///< one per block
-  std::vector<std::int64_t> pages;  ///< bytes of each of the arena's buffers
+  std::vector<int> objects;         ///< one per block: index of the object it lies in, at its start
+  std::vector<std::int64_t> bytes;  ///< of each object: that of the largest block in it
 };
 
+/// Blocks share an object when no two of them are alive at the same time.
+///
 /// Greedy by size (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference",
-/// 2020): blocks from the largest to the smallest, each at the lowest offset where it overlaps no
-/// block alive at the same time. A page is never larger than `page_limit` unless one block is.
-Layout lay_out(const std::vector<Block>& blocks, std::int64_t alignment, std::int64_t page_limit);
+/// 2020, section 4.3): from the largest block to the smallest, each goes to the object that leaves
+/// the shortest time unused next to it, or to a new one. Whole objects rather than offsets into one:
+/// an NVIDIA driver (580) crashes when sub-buffers are released in the order they were created in,
+/// offsets as kernel arguments would burden every kernel, and no object grows beyond a device's limit.
+Layout lay_out(const std::vector<Block>& blocks);
 
 }  // namespace clgpu::plan

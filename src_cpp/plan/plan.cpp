@@ -224,20 +224,19 @@ class Planner {
       members.push_back(i);
       blocks.push_back({plan_.buffers[i].bytes, lifetimes[i].first, lifetimes[i].last});
       plan_.naive_bytes += plan_.buffers[i].bytes;
-      if (!options_.share_memory) plan_.buffers[i].place = Buffer::Place::kOwn;
     }
-    if (!options_.share_memory) {
-      plan_.arena_bytes = plan_.naive_bytes;
-      return;
+    Layout layout;
+    if (options_.share_memory) {
+      layout = lay_out(blocks);
+    } else {
+      for (const Block& block : blocks) {
+        layout.objects.push_back(static_cast<int>(layout.bytes.size()));
+        layout.bytes.push_back(block.bytes);
+      }
     }
-    const Layout layout = lay_out(blocks, static_cast<std::int64_t>(device_.alignment_bytes),
-                                  static_cast<std::int64_t>(device_.max_object_bytes));
-    for (std::size_t k = 0; k < members.size(); ++k) {
-      plan_.buffers[members[k]].page = layout.slots[k].page;
-      plan_.buffers[members[k]].offset = layout.slots[k].offset;
-    }
-    plan_.pages = layout.pages;
-    for (const std::int64_t bytes : layout.pages) plan_.arena_bytes += bytes;
+    for (std::size_t k = 0; k < members.size(); ++k) plan_.buffers[members[k]].object = layout.objects[k];
+    plan_.objects = layout.bytes;
+    for (const std::int64_t bytes : layout.bytes) plan_.arena_bytes += bytes;
   }
 
   const ir::Graph& graph_;

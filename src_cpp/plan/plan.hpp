@@ -18,8 +18,7 @@ namespace clgpu::plan {
 
 struct Buffer {
   enum class Place {
-    kArena,    ///< in the arena, shared by lifetime
-    kOwn,      ///< an intermediate tensor with a buffer of its own (PlanOptions::share_memory off)
+    kArena,    ///< in an object of the arena, shared by lifetime
     kWeights,  ///< kept on the device between runs
     kLoad,     ///< needed at load time only, then freed
     kNowhere,  ///< not needed at all
@@ -27,8 +26,7 @@ struct Buffer {
   std::string name;
   Place place = Place::kArena;
   std::int64_t bytes = 0;
-  int page = 0;              ///< arena only
-  std::int64_t offset = 0;   ///< arena only
+  int object = 0;  ///< arena only: index into Plan::objects
   std::shared_ptr<const ir::Constant> upload;  ///< written at load time; null when a launch writes it
   DType storage = DType::kF32;
 };
@@ -61,10 +59,10 @@ struct Plan {
   std::vector<Step> run;   ///< launches of every inference
   std::vector<Transfer> uploads, downloads;
   std::vector<Choice> choices;
-  std::vector<std::int64_t> pages;  ///< bytes of the arena's buffers
-  std::int64_t arena_bytes = 0;     ///< sum of pages
-  std::int64_t weights_bytes = 0;   ///< kept between runs
-  std::int64_t naive_bytes = 0;     ///< arena if no memory were shared
+  std::vector<std::int64_t> objects;  ///< bytes of the buffers that make up the arena
+  std::int64_t arena_bytes = 0;       ///< their sum
+  std::int64_t weights_bytes = 0;     ///< kept between runs
+  std::int64_t naive_bytes = 0;       ///< arena if no memory were shared
 };
 
 /// family -> candidate forced by the user.

@@ -58,7 +58,6 @@ std::vector<std::uint8_t> converted(const ir::Constant& constant, DType storage)
 
 Executor::Executor(std::shared_ptr<cl::Context> context, plan::Plan plan, bool warm_up)
     : context_(std::move(context)), plan_(std::move(plan)), queue_(context_->create_queue()) {
-  buffers_.resize(plan_.buffers.size());
   allocate();
   upload_constants();
   run_load_steps();
@@ -80,23 +79,24 @@ Executor::~Executor() {
 }
 
 void Executor::allocate() {
-  for (const std::int64_t bytes : plan_.pages) {
-    pages_.push_back(context_->create_buffer(static_cast<std::size_t>(bytes), "the arena"));
+  for (const std::int64_t bytes : plan_.objects) {
+    objects_.push_back(context_->create_buffer(static_cast<std::size_t>(bytes), "a buffer of the arena"));
   }
+  buffers_.resize(plan_.buffers.size());
   for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
     const Buffer& buffer = plan_.buffers[i];
-    const auto bytes = static_cast<std::size_t>(buffer.bytes);
-    if (buffer.place == Buffer::Place::kNowhere) continue;
-    if (buffer.place == Buffer::Place::kArena) {
-      buffers_[i] = context_->create_sub_buffer(pages_[at(buffer.page)].get(), static_cast<std::size_t>(buffer.offset), bytes);
-    } else {
-      buffers_[i] = context_->create_buffer(bytes, "'" + buffer.name + "'");
-    }
+    if (buffer.place != Buffer::Place::kWeights && buffer.place != Buffer::Place::kLoad) continue;
+    buffers_[i] = context_->create_buffer(static_cast<std::size_t>(buffer.bytes), "'" + buffer.name + "'");
   }
 }
 
+cl::cl_mem Executor::memory(int buffer) const {
+  const Buffer& planned = plan_.buffers[at(buffer)];
+  return (planned.place == Buffer::Place::kArena ? objects_[at(planned.object)] : buffers_[at(buffer)]).get();
+}
+
 void Executor::write(int buffer, const void* data, std::size_t bytes, bool blocking) {
-  cl::check(context_->api().clEnqueueWriteBuffer(queue_.get(), buffers_[at(buffer)].get(), blocking ? cl::CL_TRUE : cl::CL_FALSE,
+  cl::check(context_->api().clEnqueueWriteBuffer(queue_.get(), memory(buffer), blocking ? cl::CL_TRUE : cl::CL_FALSE,
                                                  0, bytes, data, 0, nullptr, nullptr),
             "clEnqueueWriteBuffer", plan_.buffers[at(buffer)].name);
   cl::counters().bytes_up += bytes;
@@ -135,7 +135,7 @@ Executor::BoundLaunch Executor::bind(const plan::Step& step) {
       };
       const kernel::Arg& arg = launch.args[i];
       if (std::holds_alternative<kernel::Operand>(arg)) {
-        const cl::cl_mem buffer = buffers_[at(step.buffers[next_buffer++])].get();
+        const cl::cl_mem buffer = memory(step.buffers[next_buffer++]);
         set(sizeof buffer, &buffer);
       } else if (const auto* number = std::get_if<std::int32_t>(&arg)) {
         set(sizeof *number, number);
@@ -216,7 +216,7 @@ void Executor::enqueue(const std::vector<const void*>& inputs, const std::vector
     void* target = staged_outputs_[i].empty() ? outputs[i] : staged_outputs_[i].data();
     // The queue is in order: one blocking read at the end waits for all.
     const bool last = i + 1 == plan_.downloads.size();
-    cl::check(context_->api().clEnqueueReadBuffer(queue_.get(), buffers_[at(t.buffer)].get(), last ? cl::CL_TRUE : cl::CL_FALSE,
+    cl::check(context_->api().clEnqueueReadBuffer(queue_.get(), memory(t.buffer), last ? cl::CL_TRUE : cl::CL_FALSE,
                                                   0, static_cast<std::size_t>(t.bytes), target, 0, nullptr, nullptr),
               "clEnqueueReadBuffer", plan_.buffers[at(t.buffer)].name);
     cl::counters().bytes_down += static_cast<std::uint64_t>(t.bytes);

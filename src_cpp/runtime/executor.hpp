@@ -45,6 +45,7 @@ class Executor {
   };
 
   void allocate();
+  cl::cl_mem memory(int buffer) const;
   void upload_constants();
   BoundLaunch bind(const plan::Step& step);
   void launch(const BoundLaunch& bound);
@@ -57,8 +58,8 @@ class Executor {
   std::shared_ptr<cl::Context> context_;
   plan::Plan plan_;
   cl::QueueHandle queue_;
-  std::vector<cl::MemHandle> pages_;
-  std::vector<cl::MemHandle> buffers_;  // one per plan buffer; empty where there is none
+  std::vector<cl::MemHandle> objects_;  // the arena
+  std::vector<cl::MemHandle> buffers_;  // one per plan buffer; empty for those of the arena
   std::vector<BoundLaunch> launches_;   // one per plan_.run step
   // Half copies of inputs and outputs that the host converts; empty for the others.
   std::vector<std::vector<std::uint16_t>> staged_inputs_, staged_outputs_;
