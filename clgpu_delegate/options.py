@@ -77,7 +77,7 @@ class Options:
 
     share_memory: bool = True
     """Let intermediate tensors share memory where their lifetimes allow. Off, each has a buffer of
-    its own, so that tools that watch memory see where each one ends."""
+    its own, filled with NaN: a way to find kernels that read what nobody wrote."""
 
     def __post_init__(self) -> None:
         self._set("device", str(_checked("device", self.device, (str, int), "a name or an index")))

@@ -229,6 +229,7 @@ class Planner {
     if (options_.share_memory) {
       layout = lay_out(blocks);
     } else {
+      plan_.poison = true;
       for (const Block& block : blocks) {
         layout.objects.push_back(static_cast<int>(layout.bytes.size()));
         layout.bytes.push_back(block.bytes);

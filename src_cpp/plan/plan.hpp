@@ -59,6 +59,7 @@ struct Plan {
   std::vector<Step> run;   ///< launches of every inference
   std::vector<Transfer> uploads, downloads;
   std::vector<Choice> choices;
+  bool poison = false;                ///< fill the arena with NaN before the first run
   std::vector<std::int64_t> objects;  ///< bytes of the buffers that make up the arena
   std::int64_t arena_bytes = 0;       ///< their sum
   std::int64_t weights_bytes = 0;     ///< kept between runs
@@ -73,7 +74,8 @@ using Broken = std::map<std::pair<std::string, std::string>, std::string>;
 
 struct PlanOptions {
   Engines engines;
-  /// Off: every tensor has its own buffer, so that tools that watch memory see each one's bounds.
+  /// Off: every tensor has its own buffer, filled with NaN, so that a kernel that reads what nobody
+  /// wrote, or beyond a tensor's end under a tool that watches memory, shows.
   bool share_memory = true;
 };
 

@@ -59,6 +59,7 @@ std::vector<std::uint8_t> converted(const ir::Constant& constant, DType storage)
 Executor::Executor(std::shared_ptr<cl::Context> context, plan::Plan plan, bool warm_up)
     : context_(std::move(context)), plan_(std::move(plan)), queue_(context_->create_queue()) {
   allocate();
+  if (plan_.poison) poison_arena();
   upload_constants();
   run_load_steps();
   const auto stage = [](const std::vector<plan::Transfer>& transfers, auto& staged) {
@@ -100,6 +101,16 @@ void Executor::write(int buffer, const void* data, std::size_t bytes, bool block
                                                  0, bytes, data, 0, nullptr, nullptr),
             "clEnqueueWriteBuffer", plan_.buffers[at(buffer)].name);
   cl::counters().bytes_up += bytes;
+}
+
+void Executor::poison_arena() {
+  for (std::size_t i = 0; i < objects_.size(); ++i) {
+    // All bits set: NaN as float and as half, -1 as an integer.
+    const std::vector<std::uint8_t> ones(static_cast<std::size_t>(plan_.objects[i]), 0xFF);
+    cl::check(context_->api().clEnqueueWriteBuffer(queue_.get(), objects_[i].get(), cl::CL_TRUE, 0, ones.size(),
+                                                   ones.data(), 0, nullptr, nullptr),
+              "clEnqueueWriteBuffer", "the arena");
+  }
 }
 
 void Executor::upload_constants() {

@@ -46,6 +46,7 @@ class Executor {
 
   void allocate();
   cl::cl_mem memory(int buffer) const;
+  void poison_arena();
   void upload_constants();
   BoundLaunch bind(const plan::Step& step);
   void launch(const BoundLaunch& bound);

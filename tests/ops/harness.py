@@ -25,6 +25,7 @@ from tests.tolerance import assert_close
 
 # Under an interpreter of OpenCL devices (Oclgrind), some thousand times slower, only small cases.
 SMALL = bool(os.environ.get("CLGPU_TEST_SMALL"))
+TRACKED = bool(os.environ.get("OCLGRIND_UNINITIALIZED"))
 _SMALL_WORK = 200_000  # multiply-adds, or elements touched
 
 EXAMPLES = 5  # of each hypothesis test; a new combination of macros costs a compilation
@@ -88,10 +89,14 @@ def check(
     """
     runtime = runtime or op_runtime()
     # Without warm-up each kernel runs once only. With half inputs and outputs the kernels of a model
-    # of one node read and write half; models of several nodes mix both.
-    options = {"warm_up": False, "half_io": precision == "fp16", **options}
-    if SMALL:
-        options["share_memory"] = False  # so that a read past the end of a tensor is one
+    # of one node read and write half; models of several nodes mix both. Without sharing, memory that
+    # nobody wrote is NaN; but where a tool tracks what was written, it must stay unwritten.
+    options = {
+        "warm_up": False,
+        "half_io": precision == "fp16",
+        "share_memory": TRACKED,
+        **options,
+    }
     if precision == "fp16":
         inputs = [half_exact(x) if np.asarray(x).dtype == np.float32 else x for x in inputs]
     wanted: list[tuple[str, Sequence[Array]]] = []
