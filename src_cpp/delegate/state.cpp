@@ -37,16 +37,27 @@ void State::set_report(Report report) {
   report_ = std::move(report);
 }
 
-void State::set_partition(int partition, const PartitionReport& partition_report, const plan::Plan& plan) {
+void State::set_partition(int partition, const PartitionReport& partition_report, const ir::Graph& graph,
+                          const plan::Plan& plan) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto index = static_cast<std::size_t>(partition);
   if (index >= report_.partitions.size()) return;
   report_.partitions[index] = partition_report;
-  for (const plan::Choice& choice : plan.choices) {
-    for (NodeReport& node : report_.nodes) {
-      if (node.index != choice.node) continue;
-      node.candidate = choice.candidate;
-      node.candidates = choice.candidates;
+  std::map<int, const plan::Choice*> choices;
+  for (const plan::Choice& choice : plan.choices) choices[choice.node] = &choice;
+  std::set<int> views;
+  for (const ir::Node& node : graph.nodes) {
+    if (node.kind->is_view) views.insert(node.tflite_index);
+  }
+  for (NodeReport& node : report_.nodes) {
+    if (node.partition != partition) continue;
+    if (const auto choice = choices.find(node.index); choice != choices.end()) {
+      node.candidate = choice->second->candidate;
+      node.candidates = choice->second->candidates;
+    } else if (const auto into = graph.fused.find(node.index); into != graph.fused.end()) {
+      node.reason = "fused into node " + std::to_string(into->second);
+    } else if (views.count(node.index) != 0) {
+      node.reason = "a view: shares the memory of its input";
     }
   }
 }

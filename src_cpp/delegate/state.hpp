@@ -37,7 +37,7 @@ class State {
   // The following are guarded by one mutex: interpreters run in any thread.
   Report report() const;
   void set_report(Report report);
-  void set_partition(int partition, const PartitionReport& report, const plan::Plan& plan);
+  void set_partition(int partition, const PartitionReport& report, const ir::Graph& graph, const plan::Plan& plan);
   Stats stats() const;
   void count_invoke(const cl::Counters& cost);
   void count_load(const cl::Counters& cost);

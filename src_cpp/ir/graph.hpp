@@ -1,6 +1,7 @@
 // The graph of one partition: plain data, nodes in execution order.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct Graph {
   std::vector<Node> nodes;
   std::vector<int> inputs;   ///< tensors uploaded for each run
   std::vector<int> outputs;  ///< tensors downloaded after each run
+  std::map<int, int> fused;  ///< nodes of the model that passes merged: which into which
 
   const Tensor& tensor(int id) const { return tensors[static_cast<std::size_t>(id)]; }
   Tensor& tensor(int id) { return tensors[static_cast<std::size_t>(id)]; }

@@ -18,6 +18,7 @@ void fuse_activation(ir::Graph& graph) {
     const auto epilogue = ops::as_epilogue(graph.nodes[next]);
     if (!epilogue || removed[next]) continue;
     node.epilogue = *epilogue;
+    graph.fused[graph.nodes[next].tflite_index] = node.tflite_index;
     node.outputs[0] = graph.nodes[next].outputs[0];
     removed[next] = true;
   }

@@ -52,6 +52,7 @@ void fuse_pad(ir::Graph& graph) {
       ir::Node& conv = graph.nodes[static_cast<std::size_t>(readers[result][i])];
       conv.attrs = std::move(fused[i]);
       conv.inputs[0] = node.inputs[0];
+      graph.fused[node.tflite_index] = conv.tflite_index;
     }
   }
   // The paddings have lost their readers: remove_dead takes them.
