@@ -1,10 +1,12 @@
-// Doors for tests: kernel sources.
+// Doors for tests: kernel sources, the memory layout, half conversion.
 #include <pybind11/stl.h>
 
 #include <map>
 #include <optional>
 
+#include "base/half.hpp"
 #include "kernel/sources.hpp"
+#include "plan/memory.hpp"
 #include "python/bind.hpp"
 
 namespace clgpu::python {
@@ -25,6 +27,17 @@ void bind_testing(py::module_& module) {
         kernel::override_source(path, text.value_or(""));
       },
       py::arg("path"), py::arg("text"), "Replaces a kernel file until called with None.");
+  module.def(
+      "lay_out",
+      [](const std::vector<std::tuple<std::int64_t, int, int>>& blocks) {
+        std::vector<plan::Block> list;
+        for (const auto& [bytes, first, last] : blocks) list.push_back({bytes, first, last});
+        const plan::Layout layout = plan::lay_out(list);
+        return std::pair(layout.objects, layout.bytes);
+      },
+      py::arg("blocks"), "Object of each block (bytes, first, last) and the bytes of each object.");
+  module.def("float_to_half", &float_to_half, py::arg("value"), "Bits of the nearest half.");
+  module.def("half_to_float", &half_to_float, py::arg("bits"), "Value of a half given by its bits.");
 }
 
 }  // namespace clgpu::python
