@@ -19,6 +19,7 @@ from clgpu_delegate.errors import (
     OpenCLError,
     OptionError,
     RuntimeNotFoundError,
+    ShapeError,
 )
 from clgpu_delegate.explain import Explanation, Node, Partition
 from clgpu_delegate.options import Options
@@ -42,6 +43,7 @@ __all__ = [
     "Options",
     "Partition",
     "RuntimeNotFoundError",
+    "ShapeError",
     "__version__",
     "devices",
     "load",

@@ -8,6 +8,7 @@ import io
 import os
 import statistics
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -147,13 +148,15 @@ def compare(
 
     stock = make_interpreter(found, content, threads)
     inputs = random_inputs(stock, seed)
-    expected = _run(stock, inputs)
+    with _as_our_error(f"{found} without the delegate cannot run the model"):
+        expected = _run(stock, inputs)
     stock_ms = _median_ms(stock, runs)
     del stock
 
     start = time.perf_counter()
     delegated = make_interpreter(found, content, threads, delegate)
-    got = _run(delegated, inputs)
+    with _as_our_error(f"{found} with the delegate cannot run the model"):
+        got = _run(delegated, inputs)
     first_ms = (time.perf_counter() - start) * 1e3
     delegate_ms = _median_ms(delegated, runs)
 
@@ -205,14 +208,10 @@ def make_interpreter(
 ) -> Any:
     """An interpreter, with the delegate or stock; a ClgpuError if the runtime rejects the model."""
     delegates = [] if delegate is None else [delegate]
-    try:
+    with _as_our_error(f"{runtime} cannot load the model"):
         return runtime.module.Interpreter(
             model_content=content, num_threads=threads, experimental_delegates=delegates
         )
-    except (RuntimeError, ValueError) as error:
-        if isinstance(error, ClgpuError):
-            raise
-        raise ClgpuError(f"{runtime} cannot load the model: {error}") from None
 
 
 def random_inputs(interpreter: Any, seed: int = 0) -> list[np.ndarray[Any, Any]]:
@@ -232,6 +231,16 @@ def random_inputs(interpreter: Any, seed: int = 0) -> list[np.ndarray[Any, Any]]
             value = rng.integers(0, 1, shape, endpoint=True)
         inputs.append(value.astype(dtype))
     return inputs
+
+
+@contextlib.contextmanager
+def _as_our_error(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (RuntimeError, ValueError) as error:
+        if isinstance(error, ClgpuError):
+            raise
+        raise ClgpuError(f"{what}: {' '.join(str(error).split())}") from None
 
 
 def _usable_cores() -> int:

@@ -13,6 +13,7 @@ try:
         InternalError,
         OpenCLError,
         OptionError,
+        ShapeError,
     )
 except ModuleNotFoundError as error:
     if error.name != "clgpu_delegate._core":
@@ -30,7 +31,20 @@ __all__ = [
     "OpenCLError",
     "OptionError",
     "RuntimeNotFoundError",
+    "ShapeError",
 ]
+
+_MEANINGS = {
+    ClgpuError: "Base of all errors of this package.",
+    OptionError: "An option is unknown, malformed or out of range.",
+    DeviceError: "No OpenCL library, platform or device matches what was asked for.",
+    OpenCLError: "A call of the OpenCL driver failed.",
+    BuildError: "A kernel did not compile; ``log`` is what the compiler said.",
+    ShapeError: "The shapes of a node's tensors do not fit together.",
+    InternalError: "A mistake in this package; please report it.",
+}
+for _error, _meaning in _MEANINGS.items():
+    _error.__doc__ = _meaning
 
 
 class RuntimeNotFoundError(ClgpuError, ImportError):

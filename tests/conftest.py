@@ -57,10 +57,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "device" in metafunc.fixturenames:
         # Without a device the tests fail in `device` below rather than vanish.
         names: dict[str, str | None] = {**_devices()} or {"none": None}
-        metafunc.parametrize("device", names.values(), ids=names, indirect=True, scope="session")
+        metafunc.parametrize("device", names.values(), ids=names, indirect=True)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def device(request: pytest.FixtureRequest) -> str:
     """Index of an OpenCL device, as an option of `clgpu_delegate.load`."""
     if request.param is None:
@@ -70,13 +70,13 @@ def device(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(scope="session", params=["fp32", "fp16"])
+@pytest.fixture(params=["fp32", "fp16"])
 def precision(request: pytest.FixtureRequest) -> str:
     """Each precision of the delegate."""
     return str(request.param)
 
 
-@pytest.fixture(scope="session", params=available_runtimes())
+@pytest.fixture(params=available_runtimes())
 def runtime(request: pytest.FixtureRequest) -> str:
     """Each TensorFlow Lite runtime that is installed."""
     return str(request.param)

@@ -1,0 +1,1 @@
+"""The Python layer, in every runtime that is installed."""

@@ -1,0 +1,50 @@
+"""Small models that the tests of the Python layer run."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.model_maker import ModelMaker
+
+
+def chain(shape: tuple[int, ...] = (2, 5), ops: tuple[str, ...] = ("TANH", "SOFTMAX")) -> bytes:
+    """Operations without attributes, one after the other, on one input."""
+    m = ModelMaker()
+    x = m.input("x", shape)
+    for name in ops:
+        x = m.op(name, [x], shape, **({"beta": 1.0} if name == "SOFTMAX" else {}))
+    m.output(x)
+    return m.build()
+
+
+def image(shape: tuple[int, int, int, int] = (1, 7, 6, 3)) -> bytes:
+    """A convolution with weights, a pool and a global mean, for images of any size."""
+    n, h, w, c = shape
+    rng = np.random.default_rng(5)
+    m = ModelMaker()
+    x = m.input("x", shape)
+    weights = m.constant(rng.standard_normal((4, 3, 3, c)).astype(np.float32))
+    bias = m.constant(rng.standard_normal(4).astype(np.float32))
+    x = m.op(
+        "CONV_2D", [x, weights, bias], (n, h, w, 4),
+        padding="SAME", stride_w=1, stride_h=1, fused_activation_function="RELU",
+    )  # fmt: skip
+    x = m.op(
+        "MAX_POOL_2D", [x], (n, (h + 1) // 2, (w + 1) // 2, 4),
+        padding="SAME", stride_w=2, stride_h=2, filter_width=2, filter_height=2,
+    )  # fmt: skip
+    m.output(m.op("MEAN", [x, m.constant(np.array([1, 2], np.int32))], (n, 4)))
+    return m.build()
+
+
+def quantized() -> bytes:
+    """Integer arithmetic only: nothing for the delegate to claim."""
+    m = ModelMaker()
+    x = m.input("x", (1, 4), np.int8, quantization=(0.5, 0))
+    m.output(m.op("ADD", [x, x], (1, 4), quantization=(1.0, 0), version=2))
+    return m.build()
+
+
+def normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Normal numbers in float32."""
+    return rng.standard_normal(shape).astype(np.float32)

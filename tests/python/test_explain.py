@@ -1,0 +1,90 @@
+"""The explanation accounts for every node, as data and as a table."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import clgpu_delegate
+from clgpu_delegate import Explanation
+from tests.python import models
+from tests.runtimes import make_interpreter, run_interpreter
+
+
+def explain(model: bytes, runtime: str, **options: object) -> Explanation:
+    delegate = clgpu_delegate.load(**options)
+    interpreter = make_interpreter(runtime, model, [delegate])
+    interpreter.allocate_tensors()
+    return delegate.explain()
+
+
+def test_every_node_is_accounted_for(device, precision, runtime):
+    plan = explain(models.chain(), runtime, device=device, precision=precision)
+    assert [(node.index, node.op, node.claimed) for node in plan.nodes] == [
+        (0, "TANH", True),
+        (1, "SOFTMAX", True),
+    ]
+    assert plan.claimed == plan.total == 2
+    assert plan.precision == precision
+    assert len(plan.partitions) == 1
+    assert plan.partitions[0].nodes == (0, 1)
+    assert plan.partitions[0].launches == 2
+    assert [node.partition for node in plan.nodes] == [0, 0]
+    assert all(node.candidate in node.candidates for node in plan.nodes)
+    assert plan.nodes[0].outputs == ((2, 5),)
+
+
+def test_dictionary_is_ready_for_json(runtime):
+    plan = explain(models.chain(), runtime)
+    data = plan.to_dict()
+    assert json.loads(json.dumps(data)) == data
+    assert {"device", "precision", "nodes", "partitions", "arena_bytes"} <= set(data)
+    data["nodes"].clear()
+    assert plan.to_dict()["nodes"], "a copy"
+
+
+def test_table_has_a_line_per_node_and_the_counts(runtime):
+    text = str(explain(models.chain(), runtime, exclude="SOFTMAX"))
+    assert "1 of 2 nodes claimed, 1 partition, 1 kernel launches" in text.replace("\n", " ")
+    (line,) = [line for line in text.splitlines() if "SOFTMAX" in line]
+    assert line.split()[:3] == ["1", "SOFTMAX", "CPU"]
+    assert max(map(len, text.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("excluded", ["1", "SOFTMAX", [1], ["SOFTMAX", 7]])
+def test_excluded_nodes_stay_on_the_cpu_with_that_reason(runtime, excluded):
+    plan = explain(models.chain(ops=("TANH", "SOFTMAX", "TANH")), runtime, exclude=excluded)
+    assert [node.claimed for node in plan.nodes] == [True, False, True]
+    assert "exclude" in plan.nodes[1].reason
+    assert [partition.nodes for partition in plan.partitions] == [(0,), (2,)]
+
+
+def test_small_partitions_stay_on_the_cpu_with_that_reason(runtime):
+    ops = ("TANH", "LOGISTIC", "SOFTMAX", "TANH")
+    plan = explain(models.chain(ops=ops), runtime, exclude="SOFTMAX", min_nodes=2)
+    assert [node.claimed for node in plan.nodes] == [True, True, False, False]
+    assert "min_nodes" in plan.nodes[3].reason
+
+
+def test_core_leaves_other_families_to_the_cpu_with_that_reason(runtime):
+    plan = explain(models.image(), runtime, ops="core")
+    assert [node.claimed for node in plan.nodes] == [True, False, False]
+    assert "core" in plan.nodes[1].reason
+
+
+def test_model_with_nothing_to_claim_runs_and_is_explained(runtime, rng):
+    delegate = clgpu_delegate.load()
+    interpreter = make_interpreter(runtime, models.quantized(), [delegate])
+    x = rng.integers(-9, 9, (1, 4)).astype("int8")
+    (got,) = run_interpreter(interpreter, [x])
+    assert got.tolist() == x.tolist(), "0.5 * x + 0.5 * x, at scale 1"
+    plan = delegate.explain()
+    assert (plan.claimed, plan.total, plan.partitions) == (0, 1, ())
+    assert "quantis" in plan.nodes[0].reason
+
+
+def test_delegate_without_a_model_says_so():
+    plan = clgpu_delegate.load().explain()
+    assert plan.total == 0
+    assert "no model has been given" in str(plan)

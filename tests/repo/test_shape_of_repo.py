@@ -1,0 +1,158 @@
+"""A family is one name in three places; layers include each other in one direction only."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "src_cpp"
+KERNELS = ROOT / "kernels"
+
+# Who may include whom, as in docs/architecture.md; `python` and `delegate` are at the top.
+LAYERS = {
+    "abi": set(),
+    "base": set(),
+    "ir": {"base"},
+    "kernel": {"base"},
+    "cl": {"base", "kernel"},
+    "tfl": {"base", "ir", "abi"},
+    "ops": {"base", "ir", "kernel", "tfl"},
+    "passes": {"base", "ir", "kernel", "ops"},
+    "plan": {"base", "ir", "kernel", "ops"},
+    "runtime": {"base", "ir", "kernel", "plan", "cl"},
+    "delegate": {
+        "abi", "base", "ir", "kernel", "cl", "tfl", "ops", "passes", "plan", "runtime",
+    },
+    "python": {"base", "ir", "kernel", "cl", "ops", "passes", "plan", "runtime", "delegate"},
+}  # fmt: skip
+
+# Families without kernels of their own, and why.
+NO_KERNELS = {
+    "add": "computed by kernels/binary; a family of its own because ops='core' claims it",
+    "densify": "decoded by the host at load time, constants only",
+    "reshape": "a view: no work on the device",
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)
+
+
+def families() -> list[str]:
+    """Names of the families in families.def; kFullyConnectedFamily is fully_connected."""
+    text = (SOURCES / "ops" / "families.def").read_text()
+    names = re.findall(r"^CLGPU_FAMILY\(k(\w+)Family\)", text, re.MULTILINE)
+    return [re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() for name in names]
+
+
+def sources() -> list[Path]:
+    return sorted(p for p in SOURCES.rglob("*") if p.suffix in (".cpp", ".hpp", ".def"))
+
+
+def includes(file: Path) -> list[tuple[str, str]]:
+    """(opening character, path) of every include of a file."""
+    return INCLUDE.findall(file.read_text())
+
+
+def tracked_files() -> list[Path]:
+    """The files of the repository; all files where git does not know this folder."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listing.returncode == 0 and listing.stdout:
+        return [
+            ROOT / name for name in listing.stdout.split("\0") if name and (ROOT / name).exists()
+        ]
+    tops = ["bench", "clgpu_delegate", "docs", "kernels", "src_cpp", "tests", "tools"]
+    return [p for top in tops for p in (ROOT / top).rglob("*") if p.is_file()]
+
+
+def test_families_are_listed_once():
+    assert len(families()) == len(set(families())) > 30
+
+
+@pytest.mark.parametrize("family", families())
+def test_family_has_its_room_its_kernels_and_its_tests(family):
+    room = SOURCES / "ops" / f"{family}.cpp"
+    assert room.is_file(), f"{family} is in families.def: its room is {room.relative_to(ROOT)}"
+    camel = "".join(part.capitalize() for part in family.split("_"))
+    assert f"k{camel}Family" in room.read_text()
+    assert (ROOT / "tests" / "ops" / f"test_{family}.py").is_file()
+    has_kernels = any((KERNELS / family).glob("*.cl"))
+    assert has_kernels == (family not in NO_KERNELS), NO_KERNELS.get(family, "kernels are missing")
+
+
+def test_every_folder_of_kernels_belongs_to_a_family():
+    folders = {path.name for path in KERNELS.iterdir()} - {"common"}
+    assert folders <= set(families())
+
+
+def test_every_file_of_op_tests_belongs_to_a_family():
+    files = {p.stem.removeprefix("test_") for p in (ROOT / "tests" / "ops").glob("test_*.py")}
+    assert files <= set(families())
+
+
+@pytest.mark.parametrize("layer", sorted(p.name for p in SOURCES.iterdir() if p.name != "cmake"))
+def test_layer_includes_only_what_is_below_it(layer):
+    allowed = LAYERS[layer] | {layer}
+    wrong = []
+    for file in sources():
+        if file.relative_to(SOURCES).parts[0] != layer:
+            continue
+        for quote, path in includes(file):
+            if quote == '"' and path.split("/")[0] not in allowed:
+                wrong.append(f"{file.relative_to(ROOT)} includes {path}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_layers_have_no_cycle():
+    done: set[str] = set()
+    while len(done) < len(LAYERS):
+        free = {name for name, below in LAYERS.items() if name not in done and below <= done}
+        assert free, f"a cycle among {set(LAYERS) - done}"
+        done |= free
+
+
+def test_families_do_not_include_each_other_s_source():
+    wrong = [f for f in sources() for _, path in includes(f) if path.endswith(".cpp")]
+    assert not wrong
+
+
+def test_own_headers_are_included_from_the_top_and_exist():
+    for file in sources():
+        for quote, path in includes(file):
+            if quote == '"':
+                assert (SOURCES / path).is_file(), f"{file.relative_to(ROOT)} includes {path}"
+
+
+def test_opencl_and_tensorflow_headers_are_never_included():
+    for file in sources():
+        for _, path in includes(file):
+            assert not re.match(r"(CL|OpenCL|tensorflow|tflite)/", path), f"{file} includes {path}"
+
+
+def test_headers_are_included_once():
+    for file in sources():
+        if file.suffix == ".hpp":
+            assert "#pragma once" in file.read_text(), file.relative_to(ROOT)
+
+
+def test_every_source_says_what_it_is():
+    for file in [*sources(), *KERNELS.rglob("*.cl")]:
+        if file.suffix in (".hpp", ".cl"):
+            assert file.read_text().startswith("// "), file.relative_to(ROOT)
+
+
+def test_no_file_names_a_place_on_someone_s_machine():
+    # Put together here, so that this file is no finding of its own.
+    places = [f"/{folder}/" for folder in ("work", "home", "Users", "root")]
+    wrong = []
+    for file in tracked_files():
+        try:
+            text = file.read_text()
+        except UnicodeDecodeError:
+            continue
+        wrong += [f"{file.relative_to(ROOT)}: {place}" for place in places if place in text]
+    assert not wrong, "\n".join(wrong)
