@@ -10,7 +10,7 @@
 //           WY     power of two, 1..256    work-items that share an output
 //           Y_FAST 0|1                     items that share an output are neighbours, else items of
 //                                          neighbouring outputs are: as the elements of src lie
-//           R_AXES 1..3                    reduced axes that are not of size 1
+//           R_AXES 1|3                     1 where r2 is the only reduced axis
 //           SRC_T  float|half|int|long|uchar  element type of src
 //           DST_T  float|half|int|long|uchar  element type of dst
 //           ACC_T  float|int|long          type of the accumulators
@@ -31,7 +31,7 @@
 #error "Y_FAST is required (0 or 1)"
 #endif
 #ifndef R_AXES
-#error "R_AXES is required (1..3)"
+#error "R_AXES is required (1 or 3)"
 #endif
 #ifndef SRC_T
 #error "SRC_T is required (float, half, int, long or uchar)"
@@ -66,8 +66,6 @@
 
 #if R_AXES == 1
 #define REDUCED_OFFSET(r) ((r) * r2_stride)
-#elif R_AXES == 2
-#define REDUCED_OFFSET(r) ((r) / r2 * r1_stride + (r) % r2 * r2_stride)
 #else
 #define REDUCED_OFFSET(r) \
   ((r) / r2 / r1 * r0_stride + (r) / r2 % r1 * r1_stride + (r) % r2 * r2_stride)

@@ -49,7 +49,6 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     return kernel::Candidate{name, {launch}, {}};
   };
   const auto serial = make("serial", "cumsum_serial", uz(lines));
-  if (length < 2) return {serial};
   const auto scan = make("scan", "cumsum_scan", uz(lines) * group);
   // The scan adds eight times as often; worth it where lines alone leave the device idle.
   if (!device.is_cpu() && length >= 64 && lines < 1024LL * device.compute_units) {

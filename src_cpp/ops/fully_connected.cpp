@@ -1,4 +1,6 @@
 // Room of FULLY_CONNECTED: rows of the flattened input times a weights matrix [cols, depth].
+#include <utility>
+
 #include "ops/matmul.hpp"
 
 namespace clgpu::ops {
@@ -100,22 +102,23 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const ir::Shape& weights = node.input(kWeights).shape;
   const MatmulSize size{static_cast<int>(node.input(kSrc).shape.elements() / weights[1]),
                         weights[0], weights[1]};
+  std::vector<kernel::Candidate> tiled;
+  for (const GemmTile& tile : gemm_tiles(size, 1, device)) {
+    tiled.push_back(gemm(node, size, tile));
+  }
   std::vector<kernel::Candidate> list;
   if (device.is_cpu()) {
-    list.push_back(size.rows >= 3 ? dot(node, size, 4, 2) : dot(node, size, 1, 4));
-    list.push_back(naive(node, size));
+    list = {dot(node, size, 4, 2), dot(node, size, 1, 4), naive(node, size),
+            gemv(node, size, device)};
+    if (size.rows < 3) std::swap(list[0], list[1]);
+    list.insert(list.end(), tiled.begin(), tiled.end());
     return list;
   }
-  constexpr int kGemvRows = 8;  // more rows re-read the weights too often
-  const std::vector<GemmTile> tiles = gemm_tiles(size, 1, device);
-  if (size.rows > kGemvRows) {
-    for (const GemmTile& tile : tiles) list.push_back(gemm(node, size, tile));
-    list.push_back(naive(node, size));
-    return list;
-  }
-  if (size.depth >= 32) list.push_back(gemv(node, size, device));
-  list.push_back(naive(node, size));
-  if (!tiles.empty()) list.push_back(gemm(node, size, tiles.back()));
+  constexpr int kGemvRows = 8;    // more rows re-read the weights too often
+  constexpr int kGemvDepth = 32;  // a shorter sum leaves work-items without any term
+  list = {gemv(node, size, device), naive(node, size)};
+  if (size.depth < kGemvDepth) std::swap(list[0], list[1]);
+  list.insert(size.rows > kGemvRows ? list.begin() : list.end(), tiled.begin(), tiled.end());
   return list;
 }
 

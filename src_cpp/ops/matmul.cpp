@@ -12,21 +12,21 @@ std::vector<GemmTile> gemm_tiles(const MatmulSize& size, std::int64_t batches,
   static constexpr GemmTile kTiles[] = {{"gemm_128x128", 16, 16, 8, 8, 16},
                                         {"gemm_64x64", 16, 16, 4, 4, 16},
                                         {"gemm_32x32", 8, 8, 4, 4, 16}};
-  std::vector<GemmTile> filling, others;
+  std::vector<GemmTile> fitting, others;
   for (const GemmTile& tile : kTiles) {
     if (tile.items() > device.max_work_group_size) continue;
     if (tile.items() > device.max_work_item_sizes[0]) continue;
     if (tile.local_bytes() > device.local_bytes) continue;
     const int tile_rows = tile.gy * tile.rm, tile_cols = tile.gx * tile.rn;
-    const bool smallest = tile.gx == 8;
     // Half-empty tiles waste arithmetic: leave them to the next smaller tile.
-    if (!smallest && (size.rows <= tile_rows / 2 || size.cols <= tile_cols / 2)) continue;
+    const bool is_filled = size.rows > tile_rows / 2 && size.cols > tile_cols / 2;
     const std::int64_t tiles =
         ceil_div(size.rows, tile_rows) * ceil_div(size.cols, tile_cols) * batches;
-    (smallest || tiles >= device.compute_units ? filling : others).push_back(tile);
+    (is_filled && tiles >= device.compute_units ? fitting : others).push_back(tile);
   }
-  filling.insert(filling.end(), others.begin(), others.end());
-  return filling;
+  // Of those that do not fit the smallest wastes least.
+  fitting.insert(fitting.end(), others.rbegin(), others.rend());
+  return fitting;
 }
 
 void set_gemm_tile(kernel::Launch& launch, const GemmTile& tile, const MatmulSize& size,

@@ -21,8 +21,7 @@ struct GemmTile {
   }
 };
 
-/// Tiles the device can run and the matrices fill to some degree, best guess first; `batches`
-/// products are computed by one launch.
+/// Tiles the device can run, best guess first; `batches` products are computed by one launch.
 std::vector<GemmTile> gemm_tiles(const MatmulSize& size, std::int64_t batches,
                                  const DeviceInfo& device);
 

@@ -1,6 +1,4 @@
 // Room of MEAN, SUM, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD, REDUCE_ANY and REDUCE_ALL.
-#include <algorithm>
-
 #include "ops/sharing.hpp"
 
 namespace clgpu::ops {
@@ -145,7 +143,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     kernel::Launch launch("reduce/reduce.cl", "reduce_axes");
     launch.type("SRC_T", src.storage).type("DST_T", node.output(0).storage);
     launch.macro("ACC_T", wide ? "long" : accumulator(src.storage));
-    launch.macro("OP", static_cast<int>(attrs.op)).macro("R_AXES", std::max(reduced.used, 1));
+    launch.macro("OP", static_cast<int>(attrs.op)).macro("R_AXES", reduced.used > 1 ? 3 : 1);
     launch.macro("WX", static_cast<std::int64_t>(sharing.outputs));
     launch.macro("WY", static_cast<std::int64_t>(sharing.items)).macro("Y_FAST", adjacent ? 1 : 0);
     set_epilogue(launch, node.epilogue());

@@ -8,8 +8,6 @@ namespace clgpu::ops {
 std::vector<Sharing> sharings(std::int64_t outputs, std::int64_t count, bool adjacent,
                               const DeviceInfo& device) {
   const Sharing naive{"naive", kElementwiseGroup, 1};
-  if (count < 2) return {naive};
-
   // Few distinct sizes: each is a program of its own.
   Sharing tree{"tree", 1, 64};
   if (device.is_cpu()) {
