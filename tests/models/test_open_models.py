@@ -14,9 +14,10 @@ import re
 import numpy as np
 import pytest
 
+import clgpu_delegate
 from bench import networks
 from tests.models.comparison import LIMITS, assert_close, relative_l2, run_delegated
-from tests.runtimes import available_runtimes, run_reference
+from tests.runtimes import available_runtimes, make_interpreter, run_interpreter, run_reference
 
 FOLDER = pathlib.Path(
     os.environ.get("CLGPU_OPEN_MODELS")
@@ -28,7 +29,8 @@ FLOAT_FILES = [name for name in FILES if not QUANTISED.search(name)]
 QUANTISED_FILES = [name for name in FILES if QUANTISED.search(name)]
 
 # Hybrid kernels quantise activations to 8 bits at run time: a last-bit difference in front of one
-# may move a value by a step of 1/127 of the largest.
+# may move a value by a step of 1/127 of the largest. The stock runtime's own kernels differ by up to
+# 0.24 (deeplab_dyn), so what they do to each other is allowed too.
 DYNAMIC_LIMIT = 2e-2
 
 pytestmark = pytest.mark.skipif(not FILES, reason=f"there are no models in {FOLDER}")
@@ -47,7 +49,7 @@ FP16_LIMITS = {
 }
 
 
-@functools.lru_cache(maxsize=2)
+@functools.lru_cache(maxsize=4)
 def _case(name: str, resolver: str):
     """The model, its inputs, what the stock runtime makes of them, and that runtime."""
     model = (FOLDER / name).read_bytes()
@@ -101,11 +103,29 @@ def test_quantised_model_runs_with_its_integer_nodes_on_the_cpu(name, device):
         for node in report["nodes"]
         if not node["claimed"]
     )
-    for g, w in zip(got, want):
+    for g, w, other in zip(got, want, _case(name, "builtin")[2]):
         if np.issubdtype(w.dtype, np.integer):
             assert np.array_equal(g, w)
         else:
-            assert relative_l2(g, w) <= DYNAMIC_LIMIT
+            assert relative_l2(g, w) <= max(DYNAMIC_LIMIT, relative_l2(other, w))
+
+
+@pytest.mark.parametrize("samples", [1760, 16000])
+def test_model_of_dynamic_size_is_claimed_before_its_size_is_known(samples, device, precision):
+    """oww_melspectrogram takes any number of samples; its file says 1, which fits nothing."""
+    name = "oww_melspectrogram.tflite"
+    if name not in FILES:
+        pytest.skip(f"there is no {name}")
+    model = (FOLDER / name).read_bytes()
+    sound = np.random.default_rng(0).normal(0, 0.1, (1, samples)).astype(np.float32)
+    resize = {0: sound.shape}
+    for runtime in available_runtimes():
+        want = run_reference(model, [sound], runtime, "builtin", resize=resize)
+        delegate = clgpu_delegate.load(device=device, precision=precision)
+        interpreter = make_interpreter(runtime, model, [delegate])
+        got = run_interpreter(interpreter, [sound], resize)
+        assert delegate.explain().claimed == delegate.explain().total
+        assert_close(got, want, LIMITS[precision])
 
 
 @pytest.mark.skipif(len(available_runtimes()) < 2, reason="both runtimes are needed")
