@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Optional
+
 import typer
 
 from bench import models as models_bench
@@ -15,15 +17,24 @@ def main() -> None:
     """Measure the delegate against the stock runtime."""
 
 
+_Names = Annotated[Optional[list[str]], typer.Argument(help="Networks; all when none is given.")]
+_Runtime = Annotated[str, typer.Option(help="auto, tflite_runtime or ai_edge_litert.")]
+_Device = Annotated[str, typer.Option(help="OpenCL device: index or part of its name.")]
+_Threads = Annotated[int, typer.Option(min=0, help="Of the stock CPU kernels; 0: all cores.")]
+_Batch = Annotated[int, typer.Option(min=1)]
+_Rounds = Annotated[int, typer.Option(min=1, help="Timed runs of each, at most.")]
+_Budget = Annotated[float, typer.Option(help="Seconds of timing per network.")]
+
+
 @app.command()
 def models(
-    names: list[str] = typer.Argument(None, help="Networks; all when none is given."),
-    runtime: str = typer.Option("auto", help="tflite_runtime or ai_edge_litert."),
-    device: str = typer.Option("", help="OpenCL device: index or part of its name."),
-    threads: int = typer.Option(0, help="Threads of the stock CPU kernels; 0 = all cores."),
-    batch: int = typer.Option(1, min=1),
-    rounds: int = typer.Option(20, min=1, help="Timed runs of each, at most."),
-    budget: float = typer.Option(10.0, help="Seconds of timing per network."),
+    names: _Names = None,
+    runtime: _Runtime = "auto",
+    device: _Device = "",
+    threads: _Threads = 0,
+    batch: _Batch = 1,
+    rounds: _Rounds = 20,
+    budget: _Budget = 10.0,
 ) -> None:
     """Print every network on the stock CPU and on the delegate in fp32 and fp16."""
     unknown = [name for name in names or [] if name not in NETWORKS]

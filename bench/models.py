@@ -68,7 +68,9 @@ class _Run:
 
     def output(self) -> np.ndarray:
         details = self.interpreter.get_output_details()
-        parts = [self.interpreter.get_tensor(d["index"]).astype(np.float64).ravel() for d in details]
+        parts = [
+            self.interpreter.get_tensor(d["index"]).astype(np.float64).ravel() for d in details
+        ]
         return np.concatenate(parts)
 
 
@@ -80,9 +82,7 @@ def measure(
     inputs = networks.sample_inputs(model, seed=1)
     runs = {"cpu": _Run(runtime, model, inputs, threads)}
     for precision in PRECISIONS:
-        runs[precision] = _Run(
-            runtime, model, inputs, threads, device=device, precision=precision
-        )
+        runs[precision] = _Run(runtime, model, inputs, threads, device=device, precision=precision)
     seconds = medians(runs, rounds=rounds, budget_s=budget_s)
     want = runs["cpu"].output()
     error, arena = {}, {}
@@ -172,6 +172,8 @@ def run(
             console.print(f"{name}: {rows[-1].delegate_ms['fp32']:.3f} ms")
     chosen = clgpu_delegate.load(device=device).device
     console.print(
-        _table(rows, f"{chosen.name} ({chosen.platform}); stock CPU: {threads} threads; batch {batch}")
+        _table(
+            rows, f"{chosen.name} ({chosen.platform}); stock CPU: {threads} threads; batch {batch}"
+        )
     )
     return rows

@@ -29,8 +29,8 @@ FLOAT_FILES = [name for name in FILES if not QUANTISED.search(name)]
 QUANTISED_FILES = [name for name in FILES if QUANTISED.search(name)]
 
 # Hybrid kernels quantise activations to 8 bits at run time: a last-bit difference in front of one
-# may move a value by a step of 1/127 of the largest. The stock runtime's own kernels differ by up to
-# 0.24 (deeplab_dyn), so what they do to each other is allowed too.
+# may move a value by a step of 1/127 of the largest. The stock runtime's own kernels differ by up
+# to 0.24 (deeplab_dyn), so what they do to each other is allowed too.
 DYNAMIC_LIMIT = 2e-2
 
 pytestmark = pytest.mark.skipif(not FILES, reason=f"there are no models in {FOLDER}")

@@ -18,9 +18,7 @@ def _model(*activations: str, also_output: bool = False) -> bytes:
     x = m.input("x", SHAPE, np.float32)
     weights = m.constant(rng.standard_normal((4, 3, 3, 3), np.float32))
     bias = m.constant(rng.standard_normal(4, np.float32))
-    y = m.op(
-        "CONV_2D", [x, weights, bias], (1, 5, 7, 4), padding="SAME", stride_w=1, stride_h=1
-    )
+    y = m.op("CONV_2D", [x, weights, bias], (1, 5, 7, 4), padding="SAME", stride_w=1, stride_h=1)
     if also_output:
         m.output(y)
     for activation in activations:

@@ -27,7 +27,13 @@ def _model(op: str, paddings: list[list[int]], padding: str = "VALID") -> bytes:
     weights = m.constant(rng.standard_normal(shape, np.float32))
     bias = m.constant(rng.standard_normal(filters, np.float32))
     y = m.op(
-        op, [y, weights, bias], (n, h, w, filters), padding=padding, stride_w=1, stride_h=1, **options
+        op,
+        [y, weights, bias],
+        (n, h, w, filters),
+        padding=padding,
+        stride_w=1,
+        stride_h=1,
+        **options,
     )
     m.output(y)
     return m.build()
