@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
+from clgpu_delegate import errors  # first: it says so where the extension is missing
 from clgpu_delegate.delegate import Delegate, load, plugin_path
 from clgpu_delegate.devices import Device, devices
 from clgpu_delegate.errors import (
@@ -46,6 +47,7 @@ __all__ = [
     "ShapeError",
     "__version__",
     "devices",
+    "errors",
     "load",
     "plugin_path",
 ]

@@ -24,7 +24,9 @@ ENTRY = re.compile(
     r"(\w+)\s*\(",
     re.DOTALL,
 )
-OWN = sorted(name for name, text in FILES.items() if ENTRY.search(re.sub(r"//.*", "", text)))
+CODE = {name: re.sub(r"//.*", "", text) for name, text in FILES.items()}
+ENTRIES = {name: ENTRY.findall(code) for name, code in CODE.items()}
+OWN = sorted(name for name, entries in ENTRIES.items() if entries)
 PARTS = sorted(set(FILES) - set(OWN))  # only included by others
 GUARD = re.compile(r'^#ifndef (\w+)\n#error "(.*)"\n#endif$', re.MULTILINE)
 # A name, or several with commas, at the start of a line of the Macros head.
@@ -117,12 +119,12 @@ def test_macros_are_valued_and_used_with_if(name):
 @pytest.mark.parametrize("name", OWN)
 def test_entries_begin_with_the_family(name):
     family = name.split("/", maxsplit=1)[0]
-    entries = ENTRY.findall(FILES[name])
+    entries = ENTRIES[name]
     assert all(entry == family or entry.startswith(f"{family}_") for entry in entries), entries
 
 
 def test_entries_are_unique_in_the_repository():
-    counts = Counter(entry for text in FILES.values() for entry in ENTRY.findall(text))
+    counts = Counter(entry for entries in ENTRIES.values() for entry in entries)
     assert not [entry for entry, count in counts.items() if count > 1]
 
 
@@ -139,20 +141,20 @@ def test_file_is_used(name):
 @pytest.mark.parametrize("name", OWN)
 def test_every_entry_is_named_by_a_room(name):
     rooms = "".join(p.read_text() for p in (ROOT / "src_cpp" / "ops").glob("*.[ch]pp"))
-    for entry in ENTRY.findall(FILES[name]):
+    for entry in ENTRIES[name]:
         assert f'"{entry}"' in rooms, f"no room launches {entry}"
 
 
 @pytest.mark.parametrize("name", OWN)
 def test_only_load_and_store_see_half(name):
-    code = re.sub(r"//.*", "", FILES[name])
-    assert not re.search(r"\bv(load|store)_half", code), "LOAD and STORE of common/types.cl do that"
+    assert not re.search(r"\bv(load|store)_half", CODE[name]), (
+        "LOAD and STORE of common/types.cl do that"
+    )
 
 
 @pytest.mark.parametrize("name", OWN)
 def test_nothing_returns_above_a_barrier(name):
-    code = re.sub(r"//.*", "", FILES[name])
-    for body in re.split(r"__kernel", code)[1:]:
+    for body in CODE[name].split("__kernel")[1:]:
         last = body.rfind("barrier(")
         assert "return;" not in body[: max(last, 0)], "items that return early miss the barrier"
 

@@ -88,9 +88,9 @@ def check(
         Further options of `clgpu_delegate.load`.
     """
     runtime = runtime or op_runtime()
-    # Without warm-up each kernel runs once only. With half inputs and outputs the kernels of a model
-    # of one node read and write half; models of several nodes mix both. Without sharing, memory that
-    # nobody wrote is NaN; but where a tool tracks what was written, it must stay unwritten.
+    # Without warm-up each kernel runs once only. With half inputs and outputs the kernels of a
+    # model of one node read and write half; models of several nodes mix both. Without sharing,
+    # memory that nobody wrote is NaN; where a tool tracks what was written, it must stay unwritten.
     options = {
         "warm_up": False,
         "half_io": precision == "fp16",

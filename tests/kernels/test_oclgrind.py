@@ -1,0 +1,52 @@
+"""Every kernel runs once in Oclgrind, which looks at each access to memory, without a finding.
+
+It reports reads and writes out of bounds, data races and misuse of the OpenCL API. Its search for
+uninitialised values crashes on vectors that the compiler leaves partly undefined, so those are
+found in another way: the op tests fill fresh device memory with NaN.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.kernels.test_kernel_files import ENTRIES
+from tests.python.subprocesses import ROOT, assert_succeeds, run_python
+
+LIBRARIES = [
+    Path("/usr/lib/oclgrind/liboclgrind-rt.so"),
+    Path("/usr/local/lib/oclgrind/liboclgrind-rt.so"),
+]
+LIBRARY = next((path for path in LIBRARIES if path.is_file()), None)
+
+RUN_OP_TESTS = """
+import sys, pytest
+root = sys.argv[1]
+options = ["-q", "-s", "-p", "no:cacheprovider", "-c", f"{root}/pyproject.toml"]
+sys.exit(pytest.main([*options, f"{root}/tests/ops"]))
+"""
+
+
+@pytest.mark.skipif(LIBRARY is None, reason="Oclgrind is not installed (Debian: oclgrind)")
+def test_every_kernel_runs_in_oclgrind_without_a_finding(tmp_path):
+    log = tmp_path / "findings.txt"
+    result = run_python(
+        RUN_OP_TESTS,
+        str(ROOT),
+        timeout=1200,
+        CLGPU_OPENCL_LIBRARY=str(LIBRARY),
+        CLGPU_TEST_SMALL="1",
+        OCLGRIND_CHECK_API="1",
+        OCLGRIND_DATA_RACES="1",
+        OCLGRIND_INST_COUNTS="1",  # prints the name of every kernel that ran
+        OCLGRIND_LOG=str(log),
+    )
+    findings = log.read_text() if log.exists() else ""
+    assert not findings, findings[:4000]
+    result.stdout = result.stdout[-4000:] if result.returncode else result.stdout
+    assert_succeeds(result)
+    ran = set(re.findall(r"Instructions executed for kernel '(\w+)'", result.stdout))
+    missing = {entry for entries in ENTRIES.values() for entry in entries} - ran
+    assert not missing, f"no test small enough for Oclgrind runs {sorted(missing)}"
