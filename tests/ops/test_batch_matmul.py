@@ -88,9 +88,7 @@ def test_rank_six(device, rng):
 def test_a_constant_side(constant, device, precision, rng):
     pair = draw(rng, (2,), 5, 17, False), draw(rng, (), 7, 17, False)
     m = ModelMaker()
-    sides = [
-        m.constant(a) if i == constant else m.input("x", a.shape) for i, a in enumerate(pair)
-    ]
+    sides = [m.constant(a) if i == constant else m.input("x", a.shape) for i, a in enumerate(pair)]
     m.output(m.op("BATCH_MATMUL", sides, (2, 5, 7), adj_y=True))
     check(
         m.build(),

@@ -55,9 +55,7 @@ def test_floats(exclusive, reverse, device, precision, rng):
 @pytest.mark.parametrize(("exclusive", "reverse"), MODES[1:3])
 def test_integers(exclusive, reverse, dtype, device, rng):
     inputs = [rng.integers(-1000, 1000, shape, dtype=dtype) for shape, _ in CASES]
-    expected = [
-        reference(x, axis, exclusive, reverse) for x, (_, axis) in zip(inputs, CASES)
-    ]
+    expected = [reference(x, axis, exclusive, reverse) for x, (_, axis) in zip(inputs, CASES)]
     model = all_cases(dtype, exclusive, reverse)
     check(model, inputs, expected, device=device, precision="fp32")
 
