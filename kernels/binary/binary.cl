@@ -9,7 +9,7 @@
 //           A_T      float|half|int|long  element type of a
 //           B_T      float|half|int|long  element type of b
 //           DST_T    float|half|int|long  element type of dst
-//           and those of common/broadcast.cl and common/activation.cl (no activation on integers)
+//           and those of common/broadcast.cl and common/activation.cl (ACT 0..3 on integers)
 // Numerics  float arithmetic whatever the storage is; integers wrap, division truncates as in C and
 //           by zero gives 0; floor div is the floor of the exact quotient
 #include "common/types.cl"
@@ -39,9 +39,21 @@
 #if INTEGER
 #define READ4(T, p, i) vload4(0, (p) + (i))
 #define WRITE4(T, p, i, v) vstore4(v, 0, (p) + (i))
+#if ACT == 0
+#define FINISH(x) (x)
+#elif ACT == 1
+#define FINISH(x) max(x, (VALUE_T)0)
+#elif ACT == 2
+#define FINISH(x) clamp(x, (VALUE_T)-1, (VALUE_T)1)
+#elif ACT == 3
+#define FINISH(x) clamp(x, (VALUE_T)0, (VALUE_T)6)
+#else
+#error "ACT is out of range for integers (0..3)"
+#endif
 #else
 #define READ4(T, p, i) LOAD4(T, p, i)
 #define WRITE4(T, p, i, v) STORE4(T, p, i, v)
+#define FINISH(x) ACTIVATE(x)
 #endif
 
 static inline VALUE_T binary_apply(VALUE_T a, VALUE_T b) {
@@ -119,13 +131,13 @@ __kernel void binary_elementwise(__global const A_T *a, __global const B_T *b, _
     const VALUE4_T y = BROADCAST_STEP(b) ? READ4(B_T, b, 0) : (VALUE4_T)(LOAD(B_T, b, 0));
     const VALUE4_T z = (VALUE4_T)(binary_apply(x.s0, y.s0), binary_apply(x.s1, y.s1),
                                   binary_apply(x.s2, y.s2), binary_apply(x.s3, y.s3));
-    WRITE4(DST_T, dst, i, ACTIVATE(z));
+    WRITE4(DST_T, dst, i, FINISH(z));
     return;
   }
 #endif
   for (int k = 0; k < WIDTH && i + k < count; ++k) {
     const VALUE_T z = binary_apply(LOAD(A_T, a, k * BROADCAST_STEP(a)),
                                    LOAD(B_T, b, k * BROADCAST_STEP(b)));
-    STORE(DST_T, dst, i + k, ACTIVATE(z));
+    STORE(DST_T, dst, i + k, FINISH(z));
   }
 }

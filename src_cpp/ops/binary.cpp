@@ -36,6 +36,12 @@ const Row& row_of(int code) {
   throw_internal(__FILE__, __LINE__, "no such operation");
 }
 
+/// Activations that integers have too: they set bounds. Also true for none.
+bool clamps(ir::Activation activation) {
+  return activation == ir::Activation::kNone || activation == ir::Activation::kRelu ||
+         activation == ir::Activation::kReluN1To1 || activation == ir::Activation::kRelu6;
+}
+
 /// A buffer of a launch with its element type and shape.
 struct Value {
   kernel::Operand operand;
@@ -88,8 +94,8 @@ OrRefusal<Imported> import_binary(const tfl::NodeView& node) {
     if (!fused) return Refusal{fused.reason()};
     epilogue = *fused;
   }
-  CLGPU_REFUSE_IF(!epilogue.empty() && !is_float(node.input(0).dtype()),
-                  "a fused activation on integers");
+  CLGPU_REFUSE_IF(!is_float(node.input(0).dtype()) && !clamps(epilogue.activation),
+                  "the fused activation is not one of integers");
   return Imported{share(attrs), epilogue};
 }
 

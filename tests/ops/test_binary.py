@@ -117,6 +117,21 @@ def test_activation_is_fused(device, rng, name):
     check(m.build(), [x, y], [expected], device=device, precision="fp32")
 
 
+@pytest.mark.parametrize("dtype", SUPPORTED)
+@pytest.mark.parametrize(
+    ("activation", "bounds"), [("RELU", (0, None)), ("RELU6", (0, 6)), ("RELU_N1_TO_1", (-1, 1))]
+)
+def test_fused_activation_bounds_integers(device, rng, dtype, activation, bounds):
+    x, y = rng.integers(-9, 9, (3, 5), dtype), rng.integers(-9, 9, (5,), dtype)
+    m = ModelMaker()
+    a, b = m.input("x", x.shape, dtype), m.input("y", y.shape, dtype)
+    names = ["SUB", "MUL"]
+    fused = {"fused_activation_function": activation}
+    m.output(*(m.op(name, [a, b], x.shape, **fused) for name in names))
+    expected = [np.clip(FUNCTIONS[name](x, y), *bounds) for name in names]
+    check(m.build(), [x, y], expected, device=device, precision="fp32")
+
+
 def test_following_activation_is_taken_over(device, rng):
     x, y = eighths(rng, (3, 5)), eighths(rng, (3, 5))
     m = ModelMaker()
@@ -182,11 +197,11 @@ def test_different_types_are_refused():
     check_refused(m.build(), "the inputs have different types")
 
 
-def test_fused_activation_on_integers_is_refused():
+def test_fused_activation_that_integers_lack_is_refused():
     m = ModelMaker()
     x = m.input("x", (4,), np.int32)
-    m.output(m.op("MUL", [x, x], (4,), fused_activation_function="RELU"))
-    check_refused(m.build(), "a fused activation on integers")
+    m.output(m.op("MUL", [x, x], (4,), fused_activation_function="TANH"))
+    check_refused(m.build(), "the fused activation is not one of integers")
 
 
 def test_prelu_of_integers_is_refused():
