@@ -123,7 +123,7 @@ def run_interpreter(
         interpreter.resize_tensor_input(details[position]["index"], list(shape))
     interpreter.allocate_tensors()
     for detail, value in zip(details, inputs):
-        interpreter.set_tensor(detail["index"], np.ascontiguousarray(value))
+        interpreter.set_tensor(detail["index"], np.asarray(value, order="C"))
     interpreter.invoke()
     return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
 
