@@ -71,7 +71,7 @@ class _Op:
 
 
 class ModelMaker:
-    """Collects tensors and ops of one subgraph, then writes them as a .tflite file.
+    """Collects tensors and ops of a graph, then writes them as a .tflite file.
 
     Tensors are named by the integer ids that the methods return; ops are kept in the order in
     which they are added, which must be an execution order.
@@ -85,6 +85,7 @@ class ModelMaker:
         self._buffers: list[np.ndarray] = [np.empty(0, np.uint8)]
         self._inputs: list[int] = []
         self._outputs: list[int] = []
+        self._subgraphs: list[ModelMaker] = []
 
     def tensor(
         self,
@@ -255,23 +256,24 @@ class ModelMaker:
         """Tell whether a tensor has data in the file."""
         return self._tensors[tensor].buffer != _NO_BUFFER
 
+    def subgraph(self) -> ModelMaker:
+        """Add a further graph to the file, for WHILE and IF; the first one added has index 1."""
+        graph = ModelMaker()
+        graph._codes, graph._custom_codes = self._codes, self._custom_codes
+        graph._buffers = self._buffers
+        self._subgraphs.append(graph)
+        return graph
+
     def build(self) -> bytes:
         """Write the model and return the bytes of the file."""
         payload = sum(buffer.nbytes + 64 for buffer in self._buffers)
         # Room for the constants at once: growing would copy all that is written so far.
         builder = flatbuffers.Builder(payload + 4096)
         buffers = _offsets(builder, [_write_buffer(builder, b) for b in self._buffers])
-        tensors = _offsets(builder, [_write_tensor(builder, t) for t in self._tensors])
-        ops = _offsets(builder, [_write_op(builder, op) for op in self._ops])
-        inputs, outputs = _ints(builder, self._inputs), _ints(builder, self._outputs)
-        name = builder.CreateString("main")
-        tflite.SubGraphStart(builder)
-        tflite.SubGraphAddTensors(builder, tensors)
-        tflite.SubGraphAddInputs(builder, inputs)
-        tflite.SubGraphAddOutputs(builder, outputs)
-        tflite.SubGraphAddOperators(builder, ops)
-        tflite.SubGraphAddName(builder, name)
-        subgraphs = _offsets(builder, [tflite.SubGraphEnd(builder)])
+        graphs = [self._write("main", builder)]
+        for index, graph in enumerate(self._subgraphs, 1):
+            graphs.append(graph._write(f"subgraph{index}", builder))
+        subgraphs = _offsets(builder, graphs)
         codes = _offsets(
             builder,
             [
@@ -286,6 +288,19 @@ class ModelMaker:
         tflite.ModelAddBuffers(builder, buffers)
         builder.Finish(tflite.ModelEnd(builder), file_identifier=b"TFL3")
         return bytes(builder.Output())
+
+    def _write(self, name: str, builder: flatbuffers.Builder) -> int:
+        tensors = _offsets(builder, [_write_tensor(builder, t) for t in self._tensors])
+        ops = _offsets(builder, [_write_op(builder, op) for op in self._ops])
+        inputs, outputs = _ints(builder, self._inputs), _ints(builder, self._outputs)
+        name_at = builder.CreateString(name)
+        tflite.SubGraphStart(builder)
+        tflite.SubGraphAddTensors(builder, tensors)
+        tflite.SubGraphAddInputs(builder, inputs)
+        tflite.SubGraphAddOutputs(builder, outputs)
+        tflite.SubGraphAddOperators(builder, ops)
+        tflite.SubGraphAddName(builder, name_at)
+        return tflite.SubGraphEnd(builder)
 
     def _add(self, tensor: _Tensor) -> int:
         self._tensors.append(tensor)

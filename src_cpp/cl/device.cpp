@@ -131,16 +131,20 @@ DeviceInfo describe(const Api& api, cl_device_id id, const std::string& platform
   return info;
 }
 
-// Appends the devices of one library; returns the number of platforms it offered.
+// Appends the devices of one library, without the platforms that an earlier one has offered; returns
+// the number of its platforms.
 int collect(const Api& api, const std::string& library, std::set<std::string>& seen,
             std::vector<Device>& found) {
   cl_uint count = 0;
   if (api.clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS || count == 0) return 0;
   std::vector<cl_platform_id> platforms(count);
   if (api.clGetPlatformIDs(count, platforms.data(), nullptr) != CL_SUCCESS) return 0;
+  const std::set<std::string> earlier = seen;  // one library may well have two of one name
   for (const cl_platform_id platform : platforms) {
     const std::string name = text(api, platform, CL_PLATFORM_NAME);
-    if (!seen.insert(name + "|" + text(api, platform, CL_PLATFORM_VERSION)).second) continue;
+    const std::string identity = name + "|" + text(api, platform, CL_PLATFORM_VERSION);
+    seen.insert(identity);
+    if (earlier.count(identity) != 0) continue;
     cl_uint n = 0;
     if (api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &n) != CL_SUCCESS || n == 0) continue;
     std::vector<cl_device_id> ids(n);

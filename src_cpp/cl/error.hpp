@@ -17,6 +17,10 @@ class OpenCLError : public clgpu::Error {
   OpenCLError(const std::string& call, cl_int code, const std::string& where)
       : Error(call + ": " + error_name(code) + (where.empty() ? "" : " in " + where)), code_(code) {}
   cl_int code() const { return code_; }
+  /// Memory is short on the device or on the host: some other kernel would fare no better.
+  bool out_of_memory() const {
+    return code_ == CL_MEM_OBJECT_ALLOCATION_FAILURE || code_ == CL_OUT_OF_HOST_MEMORY;
+  }
 
  private:
   cl_int code_;

@@ -38,46 +38,104 @@ std::vector<PartitionIds> preview(TfLiteContext& context, const std::vector<int>
   return partitions;
 }
 
-// One attempt: builds all partitions of the claimed nodes, or refuses what stood in the way and
-// returns false.
-bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state, Model& model,
+// With every node in one partition, what leaves it are the outputs of the model.
+void find_outputs(TfLiteContext& context, Model& model) {
+  std::vector<int> all;
+  for (const ModelNode& node : model.nodes) all.push_back(node.index);
+  for (const PartitionIds& ids : preview(context, all))
+    model.model_outputs.insert(ids.outputs.begin(), ids.outputs.end());
+}
+
+// Leaves nodes of a partition on the CPU. Those that compute constants serve other partitions, too,
+// and follow their readers (settle_constants), unless there is nothing else to blame.
+void leave(Model& model, const std::vector<int>& nodes, const std::string& reason) {
+  std::vector<int> working;
+  for (const int index : nodes) {
+    if (!model.computes_constant(model.node(index))) working.push_back(index);
+  }
+  for (const int index : working.empty() ? nodes : working) model.refuse(index, reason);
+}
+
+// One attempt: builds all partitions of the claimed nodes, or refuses at least one node that stood
+// in the way and returns false.
+bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
+               const std::shared_ptr<Session>& session, Model& model,
                std::vector<std::unique_ptr<Partition>>& built) {
   built.clear();
   const std::vector<int> claimed = model.claimed();
   if (claimed.empty()) return true;
   const std::vector<PartitionIds> partitions = preview(context, claimed);
   for (const PartitionIds& ids : partitions) {
-    if (static_cast<int>(ids.nodes.size()) < state->options.min_nodes) {
-      for (const int index : ids.nodes) {
-        model.refuse(index, "its partition has " + std::to_string(ids.nodes.size()) +
-                                " nodes, fewer than the option 'min_nodes'");
-      }
+    const auto count = std::count_if(ids.nodes.begin(), ids.nodes.end(), [&](int index) {
+      return !model.computes_constant(model.node(index));
+    });
+    if (count > 0 && count < state->options.min_nodes) {
+      leave(model, ids.nodes,
+            "its partition has " + std::to_string(count) + (count == 1 ? " node" : " nodes") +
+                ", fewer than the option 'min_nodes'");
       return false;
     }
   }
   for (const PartitionIds& ids : partitions) {
-    auto partition = std::make_unique<Partition>(state, model.graph(ids.nodes, ids.outputs), ids.nodes,
-                                                 static_cast<int>(built.size()));
+    std::unique_ptr<Partition> partition;
     try {
+      partition = std::make_unique<Partition>(state, session, model.graph(ids.nodes, ids.outputs),
+                                              ids.nodes, static_cast<int>(built.size()));
       partition->build();
     } catch (const plan::NoCandidate& failure) {
-      for (ModelNode& node : model.nodes) {
-        if (node.claimed && node.family->name == failure.family()) model.refuse(node.index, failure.what());
+      for (const ModelNode& node : model.nodes) {
+        if (node.works && node.family->name == failure.family())
+          model.refuse(node.index, failure.what());
       }
       return false;
     } catch (const ShapeError& error) {
-      model.refuse(error.node(), error.what());
-      return false;
+      if (!partition->is_dynamic(context)) {
+        model.refuse(error.node(), error.what());
+        return false;
+      }
     } catch (const OptionError&) {
       throw;
     } catch (const Error& error) {
       // Out of device memory, say: the partition stays on the CPU.
-      for (const int index : ids.nodes) model.refuse(index, error.what());
+      leave(model, ids.nodes, error.what());
       return false;
     }
     built.push_back(std::move(partition));
   }
   return true;
+}
+
+// An engine that no node of its family offers is a mistake.
+void check_engines(const Options& options,
+                   const std::vector<std::unique_ptr<Partition>>& partitions) {
+  for (const auto& [family, engine] : options.plan.engines) {
+    std::set<std::string> offered;
+    for (const auto& partition : partitions) {
+      if (partition->plan() == nullptr) continue;
+      for (const plan::Choice& choice : partition->plan()->choices) {
+        if (choice.family == family)
+          offered.insert(choice.candidates.begin(), choice.candidates.end());
+      }
+    }
+    if (offered.empty() || offered.count(engine) != 0) continue;
+    std::string names;
+    for (const std::string& name : offered) names += (names.empty() ? "" : ", ") + name;
+    throw OptionError("option 'engines' asks for '" + engine + "' of " + family +
+                      "; this model can use: " + names);
+  }
+}
+
+// Prepare is called for each subgraph. The model's own graph is the first; the others are bodies of
+// loops and branches, or further signatures.
+bool is_main_graph(TfLiteContext& context) {
+  TfLiteContext* main = nullptr;
+  if (context.AcquireSubgraphContext == nullptr ||
+      context.AcquireSubgraphContext(&context, 0, &main) != kTfLiteOk) {
+    return true;
+  }
+  if (main == &context) return true;  // releasing it would end our own right to read the graph
+  context.ReleaseSubgraphContext(&context, 0);
+  return false;
 }
 
 Report make_report(const State& state, const Model& model, TfLiteContext& context,
@@ -153,11 +211,17 @@ void Delegate::prepare(TfLiteContext& context) {
   }
   if (state == nullptr) throw Error("the delegate has been deleted; keep it alive as long as its interpreter");
   Model model(context, state->options);
+  find_outputs(context, model);
+  const auto session = std::make_shared<Session>();
   std::vector<std::unique_ptr<Partition>> partitions;
   do {
     model.settle_constants();
-  } while (!try_build(context, state, model, partitions));
-  state->set_report(make_report(*state, model, context, partitions));
+  } while (!try_build(context, state, session, model, partitions));
+  check_engines(state->options, partitions);
+  if (is_main_graph(context)) {
+    session->report = state->set_report(make_report(*state, model, context, partitions));
+    for (const auto& partition : partitions) partition->publish();
+  }
   const std::vector<int> claimed = model.claimed();
   if (claimed.empty()) return;
   {

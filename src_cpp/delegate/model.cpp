@@ -6,6 +6,7 @@ namespace clgpu::delegate {
 namespace {
 
 constexpr int kMaxRank = 6;
+constexpr const char* kNotCore = "not one of the core operations (option ops=core)";
 
 // Why a tensor bars its node from the device, whatever the family; empty when it does not.
 std::string tensor_problem(const tfl::TensorView& tensor, const std::string& what, const ops::Family& family,
@@ -33,7 +34,7 @@ std::shared_ptr<const ir::Constant> constant_of(const tfl::TensorView& view) {
 
 }  // namespace
 
-Model::Model(TfLiteContext& context, const Options& options) {
+Model::Model(TfLiteContext& context, const Options& options) : core_only_(options.core_only) {
   TfLiteIntArray* plan = nullptr;
   CLGPU_CHECK(context.GetExecutionPlan(&context, &plan) == kTfLiteOk && plan != nullptr);
   // The runtime overwrites the array at the next call.
@@ -57,10 +58,14 @@ Model::Model(TfLiteContext& context, const Options& options) {
         tensor.name = t.raw().name != nullptr ? t.raw().name : "";
         tensor.tflite_id = id;
         tensor.shape = ir::Shape(t.dims());
+        tensor.model_rank = t.rank();
         if (const auto dtype = tfl::dtype_of(t.tflite_type())) {
           tensor.dtype = tensor.storage = *dtype;
           tensor.constant = constant_of(t);
-          if (t.has_data()) constants_.insert(id);
+          if (t.has_data()) {
+            stored_.insert(id);
+            constants_.insert(id);
+          }
         }
         tensors_[id] = std::move(tensor);
       }
@@ -70,10 +75,7 @@ Model::Model(TfLiteContext& context, const Options& options) {
       if (id >= 0) readers_[id].push_back(nodes.size());
     }
     for (const int id : entry.outputs) writer_[id] = nodes.size();
-    const bool constant = entry.claimed && !entry.inputs.empty() &&
-                          std::all_of(entry.inputs.begin(), entry.inputs.end(),
-                                      [&](int id) { return id < 0 || is_constant(id); });
-    if (constant) constants_.insert(entry.outputs.begin(), entry.outputs.end());
+    if (computes_constant(entry)) constants_.insert(entry.outputs.begin(), entry.outputs.end());
     nodes.push_back(std::move(entry));
   }
 }
@@ -90,41 +92,60 @@ void Model::import(ModelNode& node, const tfl::NodeView& view, const Options& op
   }
   if (!node.reason.empty()) return;
   for (int i = 0; i < view.input_count() && node.reason.empty(); ++i) {
-    if (view.has_input(i)) node.reason = tensor_problem(view.input(i), "input " + std::to_string(i), *node.family, node.op);
+    if (!view.has_input(i)) continue;
+    const tfl::TensorView input = view.input(i);
+    const std::string what = "input " + std::to_string(i);
+    node.reason = tensor_problem(input, what, *node.family, node.op);
+    const auto writer = writer_.find(input.id());
+    if (node.reason.empty() && input.rank() == 0 && writer != writer_.end() &&
+        !nodes[writer->second].works) {
+      // Files write an unknown shape as that of a scalar.
+      node.reason = what + " comes from the CPU without a known shape";
+    }
   }
   for (int i = 0; i < view.output_count() && node.reason.empty(); ++i) {
     node.reason = tensor_problem(view.output(i), "output " + std::to_string(i), *node.family, node.op);
   }
   if (!node.reason.empty()) return;
-  const OrRefusal<ops::Imported> imported = node.family->import(view);
-  if (!imported) {
-    node.reason = imported.reason();
+  try {
+    const OrRefusal<ops::Imported> imported = node.family->import(view);
+    if (!imported) {
+      node.reason = imported.reason();
+      return;
+    }
+    node.imported = *imported;
+    if (node.family->fold != nullptr) node.folded = node.family->fold(view);
+  } catch (const Error& malformed) {
+    node.reason = malformed.what();
     return;
   }
-  node.imported = *imported;
-  if (node.family->fold != nullptr) node.folded = node.family->fold(view);
-  node.claimed = true;
-  if (options.core_only && !node.family->core) {
-    // What only prepares constants for a core operation still runs at load time on the device.
-    const bool constant = std::all_of(node.inputs.begin(), node.inputs.end(), [&](int id) { return id < 0 || is_constant(id); });
-    if (!constant) {
-      node.claimed = false;
-      node.reason = "not one of the core operations (option ops=core)";
-    }
-  }
+  node.works = true;
+  // What only prepares constants for a core operation still runs at load time on the device.
+  node.claimed = !core_only_ || node.family->core || computes_constant(node);
+  if (!node.claimed) node.reason = kNotCore;
 }
 
 void Model::refuse(int index, const std::string& reason) {
   ModelNode& refused = node(index);
-  refused.claimed = false;
+  refused.works = refused.claimed = false;
   refused.reason = reason;
 }
 
+bool Model::computes_constant(const ModelNode& node) const {
+  return node.works && !node.inputs.empty() &&
+         std::all_of(node.inputs.begin(), node.inputs.end(),
+                     [&](int id) { return id < 0 || is_constant(id); });
+}
+
 void Model::settle_constants() {
+  // What has been refused since the last time derives nothing any more.
+  constants_ = stored_;
+  for (const ModelNode& node : nodes) {
+    if (computes_constant(node)) constants_.insert(node.outputs.begin(), node.outputs.end());
+  }
   // Backwards: a chain of constants hangs on its last reader.
   for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
-    if (!node->claimed || node->inputs.empty()) continue;
-    if (!std::all_of(node->outputs.begin(), node->outputs.end(), [&](int id) { return is_constant(id); })) continue;
+    if (!node->claimed || !computes_constant(*node)) continue;
     bool any_reader = false, all_claimed = true;
     for (const int id : node->outputs) {
       for (const std::size_t reader : readers_[id]) {
@@ -135,6 +156,9 @@ void Model::settle_constants() {
     if (any_reader && !all_claimed) {
       node->claimed = false;
       node->reason = "computes a constant that a node on the CPU reads";
+    } else if (!any_reader && core_only_ && !node->family->core) {
+      node->claimed = false;
+      node->reason = kNotCore;
     } else {
       node->reason = "computes a constant: runs once, at load time";
     }
@@ -202,7 +226,7 @@ ir::Graph Model::graph(const std::vector<int>& node_indices, const std::vector<i
   const std::set<int> own(node_indices.begin(), node_indices.end());
   for (const int tflite_id : outputs) {
     if (id_of.count(tflite_id) == 0) continue;
-    if (is_constant(tflite_id)) {
+    if (is_constant(tflite_id) && model_outputs.count(tflite_id) == 0) {
       // Other partitions fold their own copy; nobody on the CPU reads it (settle_constants).
       const auto readers = readers_.find(tflite_id);
       const bool outside = readers != readers_.end() &&

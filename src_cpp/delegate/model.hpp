@@ -21,7 +21,8 @@ struct ModelNode {
   const ops::Family* family = nullptr;
   ops::Imported imported;
   std::shared_ptr<const ir::Constant> folded;  ///< decoded result of a DENSIFY
-  bool claimed = false;
+  bool works = false;    ///< its family takes it, and nothing has failed on the device
+  bool claimed = false;  ///< works, and is not left on the CPU for another reason
   std::string reason;
 };
 
@@ -31,16 +32,21 @@ class Model {
   Model(TfLiteContext& context, const Options& options);
 
   std::vector<ModelNode> nodes;  ///< in execution order
+  std::set<int> model_outputs;   ///< tensors whose values the runtime wants, whoever reads them
 
   ModelNode& node(int index) { return nodes[position_.at(index)]; }
   const ModelNode& node(int index) const { return nodes[position_.at(index)]; }
 
-  /// Leaves a node on the CPU.
+  /// Leaves a node on the CPU for good.
   void refuse(int index, const std::string& reason);
 
-  /// Settles the nodes that only compute constants: they are claimed when all their readers are. The
-  /// device always folds its own copy, so no constant crosses a partition's border.
+  /// Settles the nodes that only compute constants: they are claimed when all their readers are.
+  /// Claimed or not, each partition folds its own copy of what works, so no constant crosses its
+  /// border.
   void settle_constants();
+
+  /// Whether a node works and all that it reads is known at load time.
+  bool computes_constant(const ModelNode& node) const;
 
   /// Indices of the claimed nodes.
   std::vector<int> claimed() const;
@@ -56,7 +62,9 @@ class Model {
   std::map<int, ir::Tensor> tensors_;    // by TFLite id
   std::map<int, std::size_t> writer_;    // tensor -> position of the node that writes it
   std::map<int, std::vector<std::size_t>> readers_;
-  std::set<int> constants_;  // tensors that are or derive from constants of the model
+  bool core_only_;
+  std::set<int> stored_;     // constants of the model
+  std::set<int> constants_;  // these, and what nodes that work derive from them
 };
 
 }  // namespace clgpu::delegate

@@ -24,18 +24,35 @@ TfLiteIntArray* new_dims(const ir::Shape& shape) {
 
 }  // namespace
 
-Partition::Partition(std::shared_ptr<State> state, ir::Graph graph, std::vector<int> nodes, int index)
-    : state_(std::move(state)), graph_(std::move(graph)), nodes_(std::move(nodes)), index_(index) {
+Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> session,
+                     ir::Graph graph, std::vector<int> nodes, int index)
+    : state_(std::move(state)),
+      session_(std::move(session)),
+      graph_(std::move(graph)),
+      nodes_(std::move(nodes)),
+      index_(index) {
   passes::run_pipeline(graph_, state_->options.precision, state_->options.half_io);
 }
 
+bool Partition::is_dynamic(const TfLiteContext& context) const {
+  for (const int id : graph_.inputs) {
+    const TfLiteIntArray* signature = context.tensors[graph_.tensor(id).tflite_id].dims_signature;
+    for (int i = 0; signature != nullptr && i < signature->size; ++i) {
+      if (signature->data[i] < 0) return true;
+    }
+  }
+  return false;
+}
+
 void Partition::build() {
+  // First: the old plan is wrong from here on, and its arena makes room for the new one.
+  executor_.reset();
   passes::infer_shapes(graph_);
-  executor_.reset();  // frees the old arena before the new one is allocated
   executor_ = state_->build(graph_);
 }
 
 void Partition::publish() {
+  if (executor_ == nullptr) return;
   const plan::Plan& plan = executor_->plan();
   PartitionReport report;
   report.nodes = nodes_;
@@ -46,7 +63,7 @@ void Partition::publish() {
   report.naive_bytes = plan.naive_bytes;
   for (const plan::Transfer& t : plan.uploads) report.bytes_up += t.bytes;
   for (const plan::Transfer& t : plan.downloads) report.bytes_down += t.bytes;
-  state_->set_partition(index_, report, graph_, plan);
+  state_->set_partition(session_->report, index_, report, graph_, plan);
 }
 
 void Partition::prepare(TfLiteContext& context) {
@@ -57,7 +74,15 @@ void Partition::prepare(TfLiteContext& context) {
     changed = changed || now != tensor.shape;
     tensor.shape = now;
   }
-  if (changed) build();
+  if (changed) {
+    try {
+      build();
+    } catch (const ShapeError& error) {
+      if (!is_dynamic(context)) throw;
+      problem_ = error.what();
+      return;
+    }
+  }
   publish();
   for (const int id : graph_.outputs) {
     const ir::Tensor& tensor = graph_.tensor(id);
@@ -70,6 +95,7 @@ void Partition::prepare(TfLiteContext& context) {
 }
 
 void Partition::invoke(TfLiteContext& context) {
+  if (executor_ == nullptr) throw ShapeError(problem_);
   const plan::Plan& plan = executor_->plan();
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
@@ -86,7 +112,7 @@ void Partition::invoke(TfLiteContext& context) {
   for (const plan::Transfer& t : plan.downloads) outputs.push_back(data_of(t));
   const cl::Counters before = cl::counters();
   executor_->run(inputs, outputs);
-  state_->count_invoke(cl::counters() - before);
+  state_->count_invoke(*session_, index_ == 0, cl::counters() - before);
 }
 
 }  // namespace clgpu::delegate

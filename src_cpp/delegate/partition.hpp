@@ -13,31 +13,39 @@ namespace clgpu::delegate {
 
 class Partition {
  public:
-  /// `graph` comes from Model::graph; the passes run here.
-  Partition(std::shared_ptr<State> state, ir::Graph graph, std::vector<int> nodes, int index);
+  /// `graph` comes from Model::graph; the passes run here. `index` counts the partitions of a
+  /// session.
+  Partition(std::shared_ptr<State> state, std::shared_ptr<Session> session, ir::Graph graph,
+            std::vector<int> nodes, int index);
 
   const std::vector<int>& nodes() const { return nodes_; }
-  /// Index in the delegate's report.
-  void set_index(int index) { index_ = index; }
+  /// Null before build().
+  const plan::Plan* plan() const { return executor_ == nullptr ? nullptr : &executor_->plan(); }
+  /// True when the model leaves a dimension of an input open: shapes that do not fit together are
+  /// then no fault before resize_tensor_input has been called.
+  bool is_dynamic(const TfLiteContext& context) const;
 
   /// Infers shapes from those that the graph's inputs have now; plans and builds.
   void build();
 
-  /// Takes the inputs' shapes from the runtime, builds again when they changed, and gives the outputs
-  /// their shapes.
+  /// Takes the inputs' shapes from the runtime, builds again when they changed, and gives the
+  /// outputs their shapes. Where they do not fit and the model is dynamic, invoke() will say so.
   void prepare(TfLiteContext& context);
+
+  /// Tells the session's report what was built, if anything was.
+  void publish();
 
   /// One inference.
   void invoke(TfLiteContext& context);
 
  private:
-  void publish();
-
   std::shared_ptr<State> state_;
+  std::shared_ptr<Session> session_;
   ir::Graph graph_;
   std::vector<int> nodes_;
   int index_;
   std::unique_ptr<runtime::Executor> executor_;
+  std::string problem_;  ///< why there is no executor for the shapes of the moment
 };
 
 }  // namespace clgpu::delegate

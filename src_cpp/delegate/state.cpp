@@ -16,9 +16,13 @@ std::unique_ptr<runtime::Executor> State::build(const ir::Graph& graph) {
       count_load(cl::counters() - before);
       return executor;
     } catch (const runtime::CandidateFailure& failure) {
+      const std::pair key(failure.family(), failure.candidate());
+      if (broken.count(key) != 0) {
+        throw InternalError("a candidate that was left out was planned again: " +
+                            std::string(failure.what()));
+      }
       const std::lock_guard<std::mutex> lock(mutex_);
-      const bool is_new = broken_.emplace(std::pair(failure.family(), failure.candidate()), failure.what()).second;
-      if (!is_new) throw InternalError("a candidate that was left out was planned again: " + std::string(failure.what()));
+      broken_.emplace(key, failure.what());  // another thread may have been first
     }
   }
 }
@@ -32,17 +36,18 @@ Report State::report() const {
   return report;
 }
 
-void State::set_report(Report report) {
+std::uint64_t State::set_report(Report report) {
   const std::lock_guard<std::mutex> lock(mutex_);
   report_ = std::move(report);
+  return ++report_number_;
 }
 
-void State::set_partition(int partition, const PartitionReport& partition_report, const ir::Graph& graph,
+void State::set_partition(std::uint64_t number, int partition,
+                          const PartitionReport& partition_report, const ir::Graph& graph,
                           const plan::Plan& plan) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto index = static_cast<std::size_t>(partition);
-  if (index >= report_.partitions.size()) return;
-  report_.partitions[index] = partition_report;
+  if (number != report_number_) return;
+  report_.partitions.at(static_cast<std::size_t>(partition)) = partition_report;
   std::map<int, const plan::Choice*> choices;
   for (const plan::Choice& choice : plan.choices) choices[choice.node] = &choice;
   std::set<int> views;
@@ -67,11 +72,15 @@ Stats State::stats() const {
   return stats_;
 }
 
-void State::count_invoke(const cl::Counters& cost) {
+void State::count_invoke(Session& session, bool first, const cl::Counters& cost) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  ++stats_.invokes;
+  if (first) {
+    ++stats_.invokes;
+    session.invoke = {};
+  }
+  session.invoke += cost;
   stats_.total += cost;
-  stats_.last_invoke = cost;
+  stats_.last_invoke = session.invoke;
 }
 
 void State::count_load(const cl::Counters& cost) {

@@ -16,8 +16,14 @@ namespace clgpu::delegate {
 struct Stats {
   std::uint64_t invokes = 0;
   cl::Counters total;        ///< of all invokes
-  cl::Counters last_invoke;
+  cl::Counters last_invoke;  ///< of all partitions of one graph
   cl::Counters load;         ///< of building and planning
+};
+
+/// One graph of one interpreter: what its partitions share.
+struct Session {
+  std::uint64_t report = 0;  ///< number of its report
+  cl::Counters invoke;       ///< of the inference under way
 };
 
 class State {
@@ -36,15 +42,21 @@ class State {
 
   // The following are guarded by one mutex: interpreters run in any thread.
   Report report() const;
-  void set_report(Report report);
-  void set_partition(int partition, const PartitionReport& report, const ir::Graph& graph, const plan::Plan& plan);
+  /// Makes this the report to show, and numbers it.
+  std::uint64_t set_report(Report report);
+  /// Completes the report of this number; without effect once another graph's report has replaced
+  /// it.
+  void set_partition(std::uint64_t number, int partition, const PartitionReport& report,
+                     const ir::Graph& graph, const plan::Plan& plan);
   Stats stats() const;
-  void count_invoke(const cl::Counters& cost);
+  /// Adds the cost of one partition; the first one of a graph begins an inference.
+  void count_invoke(Session& session, bool first, const cl::Counters& cost);
   void count_load(const cl::Counters& cost);
 
  private:
   mutable std::mutex mutex_;
   Report report_;
+  std::uint64_t report_number_ = 0;
   Stats stats_;
   plan::Broken broken_;
 };

@@ -2,10 +2,38 @@
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {
+namespace {
+
+// Why no kernel can take a tensor of this shape; empty when one can. Kernels index with 32-bit
+// integers.
+std::string size_problem(const ir::Shape& shape) {
+  const std::int64_t elements = shape.elements();
+  if (elements > 0 && elements <= INT32_MAX) return {};
+  return shape.str() + " has " + std::to_string(elements) + " elements; supported: 1 to 2147483647";
+}
+
+// Why a node cannot read a tensor; empty when it can.
+std::string input_problem(const ir::Tensor& tensor) {
+  if (tensor.is_constant()) return {};
+  if (tensor.shape.rank() != tensor.model_rank) {
+    return tensor.shape.str() + " has " + std::to_string(tensor.shape.rank()) +
+           " axes where the model was loaded with " + std::to_string(tensor.model_rank);
+  }
+  return size_problem(tensor.shape);
+}
+
+}  // namespace
 
 void infer_shapes(ir::Graph& graph) {
   for (const ir::Node& node : graph.nodes) {
     const std::string where = node.op + " (node " + std::to_string(node.tflite_index) + "): ";
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] < 0) continue;
+      const std::string problem = input_problem(graph.tensor(node.inputs[i]));
+      if (!problem.empty())
+        throw ShapeError(where + "its input " + std::to_string(i) + " " + problem,
+                         node.tflite_index);
+    }
     ir::Shapes shapes;
     try {
       shapes = ops::family_of(node).infer(ops::NodeContext(graph, node));
@@ -14,11 +42,8 @@ void infer_shapes(ir::Graph& graph) {
     }
     CLGPU_CHECK(shapes.size() == node.outputs.size());
     for (std::size_t i = 0; i < shapes.size(); ++i) {
-      const std::int64_t elements = shapes[i].elements();
-      // Kernels index with 32-bit integers.
-      if (elements <= 0 || elements > INT32_MAX) {
-        throw ShapeError(where + "its result " + shapes[i].str() + " has " + std::to_string(elements) +
-                         " elements; supported: 1 to 2147483647", node.tflite_index);
+      if (const std::string problem = size_problem(shapes[i]); !problem.empty()) {
+        throw ShapeError(where + "its result " + problem, node.tflite_index);
       }
       graph.tensor(node.outputs[i]).shape = std::move(shapes[i]);
     }

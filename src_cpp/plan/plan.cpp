@@ -88,12 +88,16 @@ class Planner {
   Candidate choose(const ir::Node& node) {
     const ops::Family& family = ops::family_of(node);
     std::vector<Candidate> candidates = family.candidates(ops::NodeContext(graph_, node), device_);
-    Choice choice{node.tflite_index, "", {}};
-    for (const Candidate& candidate : candidates) choice.candidates.push_back(candidate.name);
-    const auto forced = options_.engines.find(family.name);
+    Choice choice{node.tflite_index, family.name, "", {}};
+    bool forced = false;
+    const auto engine = options_.engines.find(family.name);
+    for (const Candidate& candidate : candidates) {
+      choice.candidates.push_back(candidate.name);
+      forced = forced || (engine != options_.engines.end() && engine->second == candidate.name);
+    }
     std::string why;
     for (Candidate& candidate : candidates) {
-      if (forced != options_.engines.end() && forced->second != candidate.name) continue;
+      if (forced && engine->second != candidate.name) continue;
       std::string problem;
       if (const auto found = broken_.find({family.name, candidate.name}); found != broken_.end()) {
         problem = found->second;
@@ -108,12 +112,9 @@ class Planner {
       }
       why += (why.empty() ? "" : "; ") + candidate.name + ": " + problem;
     }
-    if (forced != options_.engines.end()) {
-      std::string names;
-      for (const std::string& name : choice.candidates) names += (names.empty() ? "" : ", ") + name;
-      throw OptionError("engine '" + forced->second + "' cannot compute " + node.op + " (node " +
-                        std::to_string(node.tflite_index) + "): " +
-                        (why.empty() ? "engines for this layer are " + names : why));
+    if (forced) {
+      throw OptionError("engine '" + engine->second + "' cannot compute " + node.op + " (node " +
+                        std::to_string(node.tflite_index) + "): " + why);
     }
     throw NoCandidate(node.tflite_index, family.name, "no kernel of " + std::string(family.name) +
                                                           " works on " + device_.name + ": " + why);
@@ -185,16 +186,22 @@ class Planner {
     return {id, buffer_of_[at(id)], tensor.storage_bytes(), host_bytes};
   }
 
-  // Constants and results of load-time launches stay when an inference needs them.
+  // Constants and results of load-time launches stay when an inference needs them. What only
+  // importing has read, such as a permutation, needs no memory at all.
   void place_static() {
-    std::vector<bool> needed(plan_.buffers.size(), false);
+    std::vector<bool> loading(plan_.buffers.size(), false), needed(plan_.buffers.size(), false);
+    for (const Step& step : plan_.load) {
+      for (const int buffer : step.buffers) loading[at(buffer)] = true;
+    }
     for (const Step& step : plan_.run) {
       for (const int buffer : step.buffers) needed[at(buffer)] = true;
     }
     for (const Transfer& t : plan_.downloads) needed[at(t.buffer)] = true;
     for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
       if (!static_[i]) continue;
-      plan_.buffers[i].place = needed[i] ? Buffer::Place::kWeights : Buffer::Place::kLoad;
+      plan_.buffers[i].place = needed[i]    ? Buffer::Place::kWeights
+                               : loading[i] ? Buffer::Place::kLoad
+                                            : Buffer::Place::kNowhere;
       if (needed[i]) plan_.weights_bytes += plan_.buffers[i].bytes;
     }
   }

@@ -49,7 +49,7 @@ struct Transfer {
 /// How a node is computed, and how else it could be.
 struct Choice {
   int node;  ///< index of the node in the model
-  std::string candidate;
+  std::string family, candidate;
   std::vector<std::string> candidates;
 };
 
@@ -66,7 +66,7 @@ struct Plan {
   std::int64_t naive_bytes = 0;       ///< arena if no memory were shared
 };
 
-/// family -> candidate forced by the user.
+/// family -> candidate asked for by the user; nodes that do not offer it keep their own choice.
 using Engines = std::map<std::string, std::string>;
 
 /// (family, candidate) -> why it does not work on this device.
@@ -93,7 +93,7 @@ class NoCandidate : public Error {
 };
 
 /// Plans a graph whose shapes are inferred. Throws NoCandidate, and OptionError for an engine that
-/// does not exist for a layer.
+/// a node offers but the device cannot run.
 Plan make_plan(const ir::Graph& graph, const DeviceInfo& device, const PlanOptions& options,
                const Broken& broken);
 

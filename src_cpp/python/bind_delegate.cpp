@@ -31,8 +31,8 @@ class NativeDelegate {
 py::dict explain(const NativeDelegate& self) {
   const delegate::Report report = self.state().report();
   py::dict result;
-  result["device"] = py::str(self.state().device().name);
-  result["platform"] = py::str(self.state().device().platform);
+  result["device"] = text(self.state().device().name);
+  result["platform"] = text(self.state().device().platform);
   result["precision"] = self.state().options.precision == passes::Precision::kFp16 ? "fp16" : "fp32";
   py::list nodes;
   for (const delegate::NodeReport& node : report.nodes) {
@@ -40,7 +40,7 @@ py::dict explain(const NativeDelegate& self) {
     entry["index"] = node.index;
     entry["op"] = node.op;
     entry["claimed"] = node.claimed;
-    entry["reason"] = node.reason;
+    entry["reason"] = text(node.reason);
     entry["partition"] = node.partition < 0 ? py::object(py::none()) : py::object(py::int_(node.partition));
     entry["candidate"] = node.candidate;
     entry["candidates"] = node.candidates;
@@ -68,7 +68,9 @@ py::dict explain(const NativeDelegate& self) {
   result["partitions"] = partitions;
   result["arena_bytes"] = arena_bytes;
   result["weights_bytes"] = weights_bytes;
-  result["notes"] = report.notes;
+  py::list notes;
+  for (const std::string& note : report.notes) notes.append(text(note));
+  result["notes"] = notes;
   return result;
 }
 

@@ -17,12 +17,6 @@ const char* name_of(DeviceType type) {
   }
 }
 
-// Drivers do not promise UTF-8.
-py::str text(const std::string& bytes) {
-  return py::reinterpret_steal<py::str>(
-      PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
-}
-
 py::list devices() {
   py::list list;
   int index = 0;

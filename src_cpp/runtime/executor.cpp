@@ -54,6 +54,13 @@ std::vector<std::uint8_t> converted(const ir::Constant& constant, DType storage)
   return convert(std::uint16_t{}, float{}, half_to_float);
 }
 
+// Blames the candidate for a failure in one of its launches, unless memory is short: drivers that
+// allocate late say so at the first use.
+[[noreturn]] void fail(const plan::Step& step, const cl::OpenCLError& error) {
+  if (error.out_of_memory()) throw error;
+  throw CandidateFailure(step.family, step.candidate, error.what());
+}
+
 }  // namespace
 
 Executor::Executor(std::shared_ptr<cl::Context> context, plan::Plan plan, bool warm_up)
@@ -159,6 +166,8 @@ Executor::BoundLaunch Executor::bind(const plan::Step& step) {
     return bound;
   } catch (const InternalError&) {
     throw;
+  } catch (const cl::OpenCLError& error) {
+    fail(step, error);
   } catch (const Error& error) {
     throw CandidateFailure(step.family, step.candidate, error.what());
   }
@@ -181,7 +190,7 @@ void Executor::run_load_steps() {
       launch(bound);
       finish("load");
     } catch (const cl::OpenCLError& error) {
-      throw CandidateFailure(step.family, step.candidate, error.what());
+      fail(step, error);
     }
   }
   for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
@@ -198,7 +207,7 @@ void Executor::warm_up_kernels() {
       launch(bound);
       finish("warm-up");
     } catch (const cl::OpenCLError& error) {
-      throw CandidateFailure(bound.step->family, bound.step->candidate, error.what());
+      fail(*bound.step, error);
     }
   }
 }

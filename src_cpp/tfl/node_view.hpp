@@ -8,6 +8,7 @@
 
 #include "abi/tflite_abi.hpp"
 #include "base/dtype.hpp"
+#include "base/error.hpp"
 
 namespace clgpu::tfl {
 
@@ -69,8 +70,15 @@ class NodeView {
   int output_count() const { return node_.outputs->size; }
   /// False when there are fewer inputs or the optional one is absent.
   bool has_input(int i) const { return i < input_count() && node_.inputs->data[i] >= 0; }
-  TensorView input(int i) const { return tensor(node_.inputs->data[i]); }
-  TensorView output(int i) const { return tensor(node_.outputs->data[i]); }
+  /// Both throw Error where there is no such tensor: nothing has checked the model before us.
+  TensorView input(int i) const {
+    if (!has_input(i)) throw Error("it has no input " + std::to_string(i));
+    return tensor(node_.inputs->data[i]);
+  }
+  TensorView output(int i) const {
+    if (i >= output_count()) throw Error("it has no output " + std::to_string(i));
+    return tensor(node_.outputs->data[i]);
+  }
   TensorView tensor(int id) const { return {&context_.tensors[id], id}; }
 
   /// Builtin parameters; null when the operation has none. P is a struct of abi/tflite_abi.hpp.

@@ -1,0 +1,1 @@
+"""Tests of the core as a runtime sees it: claims, partitions, constants, failing devices."""

@@ -1,0 +1,86 @@
+/* A real OpenCL library (REAL, a path) with calls that fail when told to: for tests of what a
+ * device that runs out of memory or crashes leads to. It is linked with the real library, so that
+ * all functions it lacks are found there. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef int32_t cl_int;
+typedef uint32_t cl_uint;
+
+static char armed[64];
+static cl_int code;
+static int skip, times;
+static uint64_t device_types[8]; /* told instead of the real ones, by order of asking */
+static void* devices[8];
+static char device_name[64]; /* told instead of each real one */
+
+/* From now on `call` fails with `error`, `count` times, but not at once: after `after` more calls.
+ */
+void fault(const char* call, cl_int error, int after, int count) {
+  strncpy(armed, call, sizeof armed - 1);
+  code = error;
+  skip = after;
+  times = count;
+}
+
+/* What clGetDeviceInfo says of the type of the `index`-th device it is asked about. */
+void pretend(int index, uint64_t type) { device_types[index] = type; }
+
+/* What clGetDeviceInfo says of the name of any device. */
+void rename_devices(const char* name) { strncpy(device_name, name, sizeof device_name - 1); }
+
+static int fails(const char* call) {
+  if (strcmp(armed, call) != 0 || times == 0 || skip-- > 0) return 0;
+  skip = 0;
+  --times;
+  return 1;
+}
+
+static void* real(const char* call) { return dlsym(dlopen(REAL, RTLD_NOW), call); }
+
+#define CALL(parameters, arguments) \
+  if (fails(__func__)) return code; \
+  return ((cl_int(*) parameters)real(__func__))arguments;
+
+cl_int clEnqueueNDRangeKernel(void* queue, void* kernel, cl_uint dim, const size_t* offset,
+                              const size_t* global, const size_t* local, cl_uint n,
+                              const void* wait, void* event){
+    CALL((void*, void*, cl_uint, const size_t*, const size_t*, const size_t*, cl_uint, const void*,
+          void*),
+         (queue, kernel, dim, offset, global, local, n, wait, event))}
+
+cl_int clEnqueueReadBuffer(void* queue, void* buffer, cl_uint blocking, size_t offset, size_t bytes,
+                           void* target, cl_uint n, const void* wait, void* event) {
+  CALL((void*, void*, cl_uint, size_t, size_t, void*, cl_uint, const void*, void*),
+       (queue, buffer, blocking, offset, bytes, target, n, wait, event))
+}
+
+void* clCreateBuffer(void* context, uint64_t flags, size_t bytes, void* host, cl_int* error) {
+  if (fails(__func__)) {
+    *error = code;
+    return NULL;
+  }
+  return ((void* (*)(void*, uint64_t, size_t, void*, cl_int*))real(__func__))(context, flags, bytes,
+                                                                              host, error);
+}
+
+cl_int clGetDeviceInfo(void* device, cl_uint what, size_t size, void* value, size_t* needed) {
+  const cl_int result = ((cl_int(*)(void*, cl_uint, size_t, void*, size_t*))real(__func__))(
+      device, what, size, value, needed);
+  const cl_uint type = 0x1000, name = 0x102B;
+  if (what == name && device_name[0] != 0) {
+    if (needed != NULL) *needed = sizeof device_name;
+    if (value != NULL) memcpy(value, device_name, size);
+    return 0;
+  }
+  for (int i = 0; result == 0 && what == type && value != NULL && i < 8; ++i) {
+    if (devices[i] == NULL) devices[i] = device;
+    if (devices[i] != device) continue;
+    if (device_types[i] != 0) memcpy(value, &device_types[i], sizeof device_types[i]);
+    break;
+  }
+  return result;
+}

@@ -1,0 +1,199 @@
+"""What a device that fails leads to: another kernel, the CPU, or an error; never a crash."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import clgpu_delegate
+from tests.python.subprocesses import assert_succeeds, run_python
+
+PRELUDE = """
+import ctypes, os, sys
+import numpy as np
+import clgpu_delegate
+from tests.python import models
+from tests.runtimes import make_interpreter, run_interpreter, run_reference
+
+library = ctypes.CDLL(os.environ["CLGPU_OPENCL_LIBRARY"])
+runtime = sys.argv[1]
+model = models.chain((2, 11), ("TANH", "SOFTMAX"))
+x = models.normal(np.random.default_rng(1), 2, 11)
+(want,) = run_reference(model, [x], runtime)
+OUT_OF_MEMORY, OUT_OF_RESOURCES = -4, -5
+
+
+def fault(call, code, after=0, count=1_000_000):
+    library.fault(call.encode(), code, after, count)
+
+
+def load(**options):
+    delegate = clgpu_delegate.load(**options)
+    return delegate, make_interpreter(runtime, model, [delegate])
+
+
+def check(interpreter):
+    np.testing.assert_allclose(run_interpreter(interpreter, [x])[0], want, rtol=1e-5)
+
+
+def kernels(delegate):
+    return [node.candidate if node.claimed else None for node in delegate.explain().nodes]
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An OpenCL library whose calls fail on demand."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    path = tmp_path_factory.mktemp("faulty") / "libfaulty.so"
+    source = Path(__file__).with_name("faulty_opencl.c")
+    found = clgpu_delegate.devices()[0].library
+    real = Path(found) if "/" in found else _resolve(found)
+    subprocess.run(
+        [
+            compiler, "-shared", "-fPIC", f'-DREAL="{real}"', "-o", path, source,
+            "-Wl,--no-as-needed", real, f"-Wl,-rpath,{real.parent}", "-ldl",
+        ],
+        check=True,
+    )  # fmt: skip
+    return str(path)
+
+
+def _resolve(name: str) -> Path:
+    """Full path of a library that this process has loaded by its name."""
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+    for line in maps:
+        if name in line:
+            return Path(line.split(maxsplit=5)[5])
+    return pytest.skip(f"no file of {name} is known")
+
+
+def run(library: str, script: str, runtime: str) -> str:
+    result = run_python(PRELUDE + script, runtime, CLGPU_OPENCL_LIBRARY=library)
+    assert_succeeds(result)
+    return result.stdout
+
+
+@pytest.mark.parametrize("call", ["clCreateBuffer", "clEnqueueNDRangeKernel"])
+def test_partition_without_memory_stays_on_the_cpu_and_no_kernel_is_blamed(library, runtime, call):
+    # Some drivers allocate only when a kernel first needs the memory.
+    script = f"""
+fault("{call}", OUT_OF_MEMORY)
+delegate, interpreter = load()
+fault("", 0)
+check(interpreter)
+plan = delegate.explain()
+assert kernels(delegate) == [None, None], plan
+assert all("{call}: CL_MEM_OBJECT_ALLOCATION_FAILURE" in node.reason for node in plan.nodes), plan
+assert not plan.notes, plan
+delegate = None
+delegate, interpreter = load()
+check(interpreter)
+assert None not in kernels(delegate)
+"""
+    run(library, script, runtime)
+
+
+def test_kernel_that_does_not_launch_gives_way_to_the_next(library, runtime):
+    script = """
+delegate, interpreter = load()
+node = delegate.explain().nodes[1]
+assert len(node.candidates) > 1, node
+fault("clEnqueueNDRangeKernel", OUT_OF_RESOURCES, after=1, count=1)
+delegate, interpreter = load()
+check(interpreter)
+plan = delegate.explain()
+assert kernels(delegate)[1] in node.candidates[1:], plan
+(note,) = plan.notes
+assert f"softmax/{node.candidates[0]} does not work on this device" in note
+assert "CL_OUT_OF_RESOURCES (-5)" in note
+"""
+    run(library, script, runtime)
+
+
+def test_family_without_a_kernel_that_launches_goes_to_the_cpu(library, runtime):
+    script = """
+fault("clEnqueueNDRangeKernel", OUT_OF_RESOURCES)
+delegate, interpreter = load()
+fault("", 0)
+check(interpreter)
+plan = delegate.explain()
+assert kernels(delegate) == [None, None], plan
+assert "no kernel of softmax works on" in plan.nodes[1].reason
+"""
+    run(library, script, runtime)
+
+
+@pytest.mark.parametrize("call", ["clEnqueueNDRangeKernel", "clEnqueueReadBuffer"])
+def test_failure_in_an_inference_is_an_error_and_the_next_inference_is_right(
+    library, runtime, call
+):
+    script = f"""
+delegate, interpreter = load()
+check(interpreter)
+fault("{call}", OUT_OF_RESOURCES, count=1)
+try:
+    interpreter.invoke()
+except RuntimeError as error:
+    assert "clgpu_delegate: {call}: CL_OUT_OF_RESOURCES (-5) in " in str(error), error
+else:
+    raise AssertionError("no error")
+check(interpreter)
+"""
+    run(library, script, runtime)
+
+
+def test_failure_in_a_resize_is_an_error_until_there_is_memory_again(library, runtime):
+    script = """
+delegate, interpreter = load()
+check(interpreter)
+index = interpreter.get_input_details()[0]["index"]
+fault("clCreateBuffer", OUT_OF_MEMORY)
+interpreter.resize_tensor_input(index, [3, 11])
+for _ in range(2):
+    try:
+        interpreter.allocate_tensors()
+    except RuntimeError as error:
+        assert "CL_MEM_OBJECT_ALLOCATION_FAILURE" in str(error), error
+    else:
+        raise AssertionError("no error")
+fault("", 0)
+y = np.concatenate([x, x[:1]])
+(got,) = run_interpreter(interpreter, [y], {0: y.shape})
+np.testing.assert_allclose(got, np.concatenate([want, want[:1]]), rtol=1e-5)
+"""
+    run(library, script, runtime)
+
+
+def test_gpu_comes_before_accelerator_before_cpu(library):
+    # The device is one, if need be: what counts is the order of those that there are.
+    script = """
+import ctypes, os
+library = ctypes.CDLL(os.environ["CLGPU_OPENCL_LIBRARY"])
+for index, kind in enumerate([2, 8, 4]):  # CPU, accelerator, GPU
+    library.pretend(index, ctypes.c_uint64(kind))
+import clgpu_delegate
+types = [device.type for device in clgpu_delegate.devices()]
+assert types == sorted(types, key=["gpu", "accelerator", "cpu"].index), types
+assert clgpu_delegate.load().device.type == types[0]
+print(*types)
+"""
+    result = run_python(script, CLGPU_OPENCL_LIBRARY=library)
+    assert_succeeds(result)
+    assert set(result.stdout.split()) <= {"gpu", "accelerator", "cpu"}
+
+
+def test_text_of_a_driver_need_not_be_utf_8(library):
+    script = """
+import ctypes, os
+ctypes.CDLL(os.environ["CLGPU_OPENCL_LIBRARY"]).rename_devices(b"Fast\\xb2 GPU")
+import clgpu_delegate
+delegate = clgpu_delegate.load()
+assert delegate.explain().device == delegate.device.name == "Fast\\ufffd GPU"
+"""
+    assert_succeeds(run_python(script, CLGPU_OPENCL_LIBRARY=library))
