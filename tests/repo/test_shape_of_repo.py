@@ -18,7 +18,7 @@ LAYERS = {
     "base": set(),
     "ir": {"base"},
     "kernel": {"base"},
-    "cl": {"base", "kernel"},
+    "cl": {"base"},
     "tfl": {"base", "ir", "abi"},
     "ops": {"base", "ir", "kernel", "tfl"},
     "passes": {"base", "ir", "kernel", "ops"},
