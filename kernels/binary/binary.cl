@@ -12,9 +12,9 @@
 //           and those of common/broadcast.cl and common/activation.cl (ACT 0..3 on integers)
 // Numerics  float arithmetic whatever the storage is; integers wrap, division truncates as in C and
 //           by zero gives 0; floor div is the floor of the exact quotient
-#include "common/types.cl"
 #include "common/activation.cl"
 #include "common/broadcast.cl"
+#include "common/types.cl"
 #ifndef OP
 #error "OP is required (0..10)"
 #endif
@@ -44,7 +44,7 @@
 #elif ACT == 1
 #define FINISH(x) max(x, (VALUE_T)0)
 #elif ACT == 2
-#define FINISH(x) clamp(x, (VALUE_T)-1, (VALUE_T)1)
+#define FINISH(x) clamp(x, (VALUE_T) - 1, (VALUE_T)1)
 #elif ACT == 3
 #define FINISH(x) clamp(x, (VALUE_T)0, (VALUE_T)6)
 #else
@@ -136,8 +136,8 @@ __kernel void binary_elementwise(__global const A_T *a, __global const B_T *b, _
   }
 #endif
   for (int k = 0; k < WIDTH && i + k < count; ++k) {
-    const VALUE_T z = binary_apply(LOAD(A_T, a, k * BROADCAST_STEP(a)),
-                                   LOAD(B_T, b, k * BROADCAST_STEP(b)));
+    const VALUE_T z =
+        binary_apply(LOAD(A_T, a, k * BROADCAST_STEP(a)), LOAD(B_T, b, k * BROADCAST_STEP(b)));
     STORE(DST_T, dst, i + k, FINISH(z));
   }
 }

@@ -7,8 +7,8 @@
 //           B_T  float|half|int|long|uchar  element type of b
 //           and those of common/broadcast.cl
 // Numerics  half is widened to float, which is exact; dst holds 0 or 1
-#include "common/types.cl"
 #include "common/broadcast.cl"
+#include "common/types.cl"
 #ifndef OP
 #error "OP is required (0..5)"
 #endif
@@ -19,9 +19,8 @@
 #error "B_T is required (float, half, int, long or uchar)"
 #endif
 
-__kernel void compare_elementwise(__global const A_T *a, __global const B_T *b,
-                                  __global uchar *dst, BROADCAST_DIMS, BROADCAST_STRIDES(a),
-                                  BROADCAST_STRIDES(b)) {
+__kernel void compare_elementwise(__global const A_T *a, __global const B_T *b, __global uchar *dst,
+                                  BROADCAST_DIMS, BROADCAST_STRIDES(a), BROADCAST_STRIDES(b)) {
   const int i = get_global_id(0);
   if (i >= BROADCAST_COUNT) return;
   BROADCAST_COORDS(i);

@@ -18,8 +18,8 @@
 //           ACT, ACT_ALPHA            see common/activation.cl
 // Numerics  products and sum in float, in the order of the filter taps, then input channels; the bias
 //           is added last
-#include "common/types.cl"
 #include "common/activation.cl"
+#include "common/types.cl"
 #ifndef VW
 #error "VW is required (4, 8 or 16)"
 #endif
@@ -75,18 +75,18 @@
 #endif
 
 // sum[p][v] += w[v] * x_p for every pixel p of the tile, X(p) being its input element.
-#define ACCUMULATE(w, k, X)                                               \
-  do {                                                                    \
-    VEC w_[OV];                                                           \
-    _Pragma("unroll") for (int v = 0; v < OV; ++v) {                      \
-      w_[v] = LOAD_VEC(PACKED_T, w, (k) * PANEL + v * VW);                \
-    }                                                                     \
-    _Pragma("unroll") for (int p = 0; p < PX; ++p) {                      \
-      const float x_ = X(p);                                              \
-      _Pragma("unroll") for (int v = 0; v < OV; ++v) {                    \
-        sum[p][v] = mad(w_[v], (VEC)(x_), sum[p][v]);                     \
-      }                                                                   \
-    }                                                                     \
+#define ACCUMULATE(w, k, X)                                \
+  do {                                                     \
+    VEC w_[OV];                                            \
+    _Pragma("unroll") for (int v = 0; v < OV; ++v) {       \
+      w_[v] = LOAD_VEC(PACKED_T, w, (k) * PANEL + v * VW); \
+    }                                                      \
+    _Pragma("unroll") for (int p = 0; p < PX; ++p) {       \
+      const float x_ = X(p);                               \
+      _Pragma("unroll") for (int v = 0; v < OV; ++v) {     \
+        sum[p][v] = mad(w_[v], (VEC)(x_), sum[p][v]);      \
+      }                                                    \
+    }                                                      \
   } while (0)
 
 __kernel __attribute__((reqd_work_group_size(WG_C, WG_P, 1))) void conv2d_direct(
@@ -94,9 +94,9 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_P, 1))) void conv2d_direct
 #if BIAS
     __global const BIAS_T *bias,
 #endif
-    __global DST_T *dst, int pixels, int tiles, int panels, int zeros_at, int group_in, int group_out,
-    int in_h, int in_w, int in_c, int out_h, int out_w, int out_c, int filter_h, int filter_w,
-    int stride_h, int stride_w, int dilation_h, int dilation_w, int top, int left) {
+    __global DST_T *dst, int pixels, int tiles, int panels, int zeros_at, int group_in,
+    int group_out, int in_h, int in_w, int in_c, int out_h, int out_w, int out_c, int filter_h,
+    int filter_w, int stride_h, int stride_w, int dilation_h, int dilation_w, int top, int left) {
   const int channel = get_global_id(0) * OV * VW;  // first one, within the group
   const int group = get_global_id(2);
   if (channel >= group_out) return;

@@ -17,8 +17,8 @@
 //           ACT, ACT_ALPHA         see common/activation.cl
 // Numerics  products and sum in float, in the order of the filter taps, then input channels; the bias
 //           is added last
-#include "common/types.cl"
 #include "common/activation.cl"
+#include "common/types.cl"
 #ifndef TM
 #error "TM is required (64 or 128)"
 #endif
@@ -66,9 +66,9 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d_implicit_g
 #if SPLIT
     int splits, int chunk,
 #endif
-    int pixels, int panels, int group_in, int group_out, int in_h, int in_w,
-    int in_c, int out_h, int out_w, int out_c, int filter_h, int filter_w, int stride_h, int stride_w,
-    int dilation_h, int dilation_w, int top, int left) {
+    int pixels, int panels, int group_in, int group_out, int in_h, int in_w, int in_c, int out_h,
+    int out_w, int out_c, int filter_h, int filter_w, int stride_h, int stride_w, int dilation_h,
+    int dilation_w, int top, int left) {
   __local float4 a_tile[TK * ROW / 4];  // [TK][ROW], pixels along the row
   __local float4 b_tile[TK * TN / 4];   // [TK][TN]
   __local float *a_elements = (__local float *)a_tile;

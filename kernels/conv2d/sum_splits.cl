@@ -8,8 +8,8 @@
 //           BIAS            0|1         there is a bias parameter
 //           ACT, ACT_ALPHA  see common/activation.cl
 // Numerics  the sum is in float, in the order of s; the bias is added last
-#include "common/types.cl"
 #include "common/activation.cl"
+#include "common/types.cl"
 #ifndef DST_T
 #error "DST_T is required (float or half)"
 #endif

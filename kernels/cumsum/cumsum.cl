@@ -59,8 +59,10 @@ __kernel void cumsum_serial(__global const SRC_T *src, __global DST_T *dst, int 
   }
 }
 
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void cumsum_scan(
-    __global const SRC_T *src, __global DST_T *dst, int lines, int length, int inner) {
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void cumsum_scan(__global const SRC_T *src,
+                                                                          __global DST_T *dst,
+                                                                          int lines, int length,
+                                                                          int inner) {
   __local ACC_T sums[WG];
   const int item = get_local_id(0);
   const int line = get_group_id(0);

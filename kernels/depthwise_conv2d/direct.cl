@@ -14,8 +14,8 @@
 //           BIAS                     0|1         there is a bias parameter
 //           ACT, ACT_ALPHA           see common/activation.cl
 // Numerics  products and sum in float, in the order of the filter taps; the bias is added last
-#include "common/types.cl"
 #include "common/activation.cl"
+#include "common/types.cl"
 #ifndef VW
 #error "VW is required (1, 4, 8 or 16)"
 #endif
@@ -67,8 +67,9 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_con
 #if BIAS
     __global const BIAS_T *bias,
 #endif
-    __global DST_T *dst, int in_h, int in_w, int in_c, int out_h, int out_w, int out_c, int filter_h,
-    int filter_w, int stride_h, int stride_w, int dilation_h, int dilation_w, int top, int left) {
+    __global DST_T *dst, int in_h, int in_w, int in_c, int out_h, int out_w, int out_c,
+    int filter_h, int filter_w, int stride_h, int stride_w, int dilation_h, int dilation_w, int top,
+    int left) {
   const int row = get_global_id(2);
   const int first_y = row % out_h * stride_h - top;
   src += row / out_h * in_h * in_w * in_c;

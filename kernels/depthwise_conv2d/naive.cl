@@ -10,8 +10,8 @@
 //           BIAS                     0|1         there is a bias parameter
 //           ACT, ACT_ALPHA           see common/activation.cl
 // Numerics  products and sum in float, in the order u, v; the bias is added last
-#include "common/types.cl"
 #include "common/activation.cl"
+#include "common/types.cl"
 #ifndef SRC_T
 #error "SRC_T is required (float or half)"
 #endif
@@ -32,10 +32,10 @@ __kernel void depthwise_conv2d_naive(__global const SRC_T *src, __global const W
 #if BIAS
                                      __global const BIAS_T *bias,
 #endif
-                                     __global DST_T *dst, int elements, int in_h, int in_w, int in_c,
-                                     int out_h, int out_w, int out_c, int filter_h, int filter_w,
-                                     int stride_h, int stride_w, int dilation_h, int dilation_w,
-                                     int top, int left) {
+                                     __global DST_T *dst, int elements, int in_h, int in_w,
+                                     int in_c, int out_h, int out_w, int out_c, int filter_h,
+                                     int filter_w, int stride_h, int stride_w, int dilation_h,
+                                     int dilation_w, int top, int left) {
   const int index = get_global_id(0);
   if (index >= elements) return;
   const int o = index % out_c;

@@ -8,8 +8,8 @@
 //           and those of common/activation.cl
 // Numerics  an index is row * filter_w + column within the window (padding included) of the first
 //           maximum, plus 0.1 so that cutting it to an integer gives it back, as MediaPipe has it
-#include "common/types.cl"
 #include "common/activation.cl"
+#include "common/types.cl"
 #ifndef SRC_T
 #error "SRC_T is required (float or half)"
 #endif

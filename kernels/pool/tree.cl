@@ -10,9 +10,9 @@
 //           DST_T  float|half    element type of dst
 //           and those of common/pooling.cl and common/activation.cl
 // Numerics  float arithmetic whatever the storage is; padding does not count
-#include "common/types.cl"
 #include "common/activation.cl"
 #include "common/pooling.cl"
+#include "common/types.cl"
 #ifndef LANES
 #error "LANES is required (power of two)"
 #endif

@@ -8,9 +8,9 @@
 //           DST_T  float|half  element type of dst
 //           and those of common/pooling.cl and common/activation.cl
 // Numerics  float arithmetic whatever the storage is; padding does not count
-#include "common/types.cl"
 #include "common/activation.cl"
 #include "common/pooling.cl"
+#include "common/types.cl"
 #ifndef WIDTH
 #error "WIDTH is required (1 or 4)"
 #endif
@@ -32,8 +32,8 @@
 #endif
 
 __kernel void pool_window(__global const SRC_T *src, __global DST_T *dst, int batches, int src_h,
-                          int src_w, int dst_h, int dst_w, int channels, int filter_h,
-                          int filter_w, int stride_h, int stride_w, int pad_h, int pad_w) {
+                          int src_w, int dst_h, int dst_w, int channels, int filter_h, int filter_w,
+                          int stride_h, int stride_w, int pad_h, int pad_w) {
   const int blocks = channels / WIDTH;
   const int item = get_global_id(0);
   if (item >= batches * dst_h * dst_w * blocks) return;

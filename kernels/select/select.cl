@@ -7,8 +7,8 @@
 //           DST_T  float|half|int|long|short|char|uchar  element type of dst
 //           and those of common/broadcast.cl
 // Numerics  values are copied; only between half and float are they converted
-#include "common/types.cl"
 #include "common/broadcast.cl"
+#include "common/types.cl"
 #ifndef X_T
 #error "X_T is required (float, half, int, long, short, char or uchar)"
 #endif

@@ -28,8 +28,7 @@ __kernel void tile_gather(__global const SRC_T *src, __global DST_T *dst, int n,
 #elif AXES == 4
   const int from = ((i2 % m2) * m3 + i3 % m3) * m4 + i4 % m4;
 #else
-  const int from =
-      ((((i0 % m0) * m1 + i1 % m1) * m2 + i2 % m2) * m3 + i3 % m3) * m4 + i4 % m4;
+  const int from = ((((i0 % m0) * m1 + i1 % m1) * m2 + i2 % m2) * m3 + i3 % m3) * m4 + i4 % m4;
 #endif
   STORE(DST_T, dst, i, LOAD(SRC_T, src, from * m5 + i5 % m5));
 }

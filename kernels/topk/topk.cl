@@ -55,9 +55,11 @@ __kernel void topk_rank(__global const SRC_T *src, __global DST_T *values, __glo
   }
 }
 
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_select(
-    __global const SRC_T *src, __global DST_T *values, __global int *indices, int rows, int cols,
-    int k) {
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_select(__global const SRC_T *src,
+                                                                          __global DST_T *values,
+                                                                          __global int *indices,
+                                                                          int rows, int cols,
+                                                                          int k) {
   __local KEY_T keys[WG];
   __local int places[WG];  // -1: no element left
   const int item = get_local_id(0);

@@ -16,8 +16,8 @@
 //           ACT, ACT_ALPHA           see common/activation.cl
 // Numerics  products and sum in float, in the order of the filter taps, then input channels; the bias
 //           is added last
-#include "common/types.cl"
 #include "common/activation.cl"
+#include "common/types.cl"
 #ifndef VW
 #error "VW is required (4, 8 or 16)"
 #endif
@@ -68,8 +68,9 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void transpose_con
 #if BIAS
     __global const BIAS_T *bias,
 #endif
-    __global DST_T *dst, int blocks, int zeros_at, int in_h, int in_w, int in_c, int out_h, int out_w,
-    int out_c, int filter_h, int filter_w, int stride_h, int stride_w, int top, int left) {
+    __global DST_T *dst, int blocks, int zeros_at, int in_h, int in_w, int in_c, int out_h,
+    int out_w, int out_c, int filter_h, int filter_w, int stride_h, int stride_w, int top,
+    int left) {
   const int channel = get_global_id(0) * VW;
   if (channel >= out_c) return;
   const int row = get_global_id(2);

@@ -10,8 +10,8 @@
 //           BIAS                     0|1         there is a bias parameter
 //           ACT, ACT_ALPHA           see common/activation.cl
 // Numerics  products and sum in float, in the order u, v, i; the bias is added last
-#include "common/types.cl"
 #include "common/activation.cl"
+#include "common/types.cl"
 #ifndef SRC_T
 #error "SRC_T is required (float or half)"
 #endif

@@ -10,8 +10,8 @@
 //           and those of common/activation.cl (no activation on integers)
 // Numerics  float arithmetic whatever the storage is; round takes halves to the even neighbour;
 //           integers wrap
-#include "common/types.cl"
 #include "common/activation.cl"
+#include "common/types.cl"
 #ifndef OP
 #error "OP is required (0..13)"
 #endif

@@ -22,15 +22,35 @@ constexpr TfLiteStatus kTfLiteDelegateError = 2;
 
 using TfLiteType = std::int32_t;
 enum : std::int32_t {
-  kTfLiteNoType = 0, kTfLiteFloat32 = 1, kTfLiteInt32 = 2, kTfLiteUInt8 = 3, kTfLiteInt64 = 4,
-  kTfLiteString = 5, kTfLiteBool = 6, kTfLiteInt16 = 7, kTfLiteComplex64 = 8, kTfLiteInt8 = 9,
-  kTfLiteFloat16 = 10, kTfLiteFloat64 = 11, kTfLiteComplex128 = 12, kTfLiteUInt64 = 13,
-  kTfLiteResource = 14, kTfLiteVariant = 15, kTfLiteUInt32 = 16, kTfLiteUInt16 = 17, kTfLiteInt4 = 18,
+  kTfLiteNoType = 0,
+  kTfLiteFloat32 = 1,
+  kTfLiteInt32 = 2,
+  kTfLiteUInt8 = 3,
+  kTfLiteInt64 = 4,
+  kTfLiteString = 5,
+  kTfLiteBool = 6,
+  kTfLiteInt16 = 7,
+  kTfLiteComplex64 = 8,
+  kTfLiteInt8 = 9,
+  kTfLiteFloat16 = 10,
+  kTfLiteFloat64 = 11,
+  kTfLiteComplex128 = 12,
+  kTfLiteUInt64 = 13,
+  kTfLiteResource = 14,
+  kTfLiteVariant = 15,
+  kTfLiteUInt32 = 16,
+  kTfLiteUInt16 = 17,
+  kTfLiteInt4 = 18,
   kTfLiteBFloat16 = 19
 };
 
 using TfLiteAllocationType = std::int32_t;
-enum : std::int32_t { kTfLiteMmapRo = 1, kTfLiteArenaRw = 2, kTfLiteArenaRwPersistent = 3, kTfLiteDynamic = 4 };
+enum : std::int32_t {
+  kTfLiteMmapRo = 1,
+  kTfLiteArenaRw = 2,
+  kTfLiteArenaRwPersistent = 3,
+  kTfLiteDynamic = 4
+};
 
 /// Delegate flags: shapes may change after Prepare; we set them in the kernel's prepare.
 constexpr std::int64_t kTfLiteDelegateFlagsAllowDynamicTensors = 1;
@@ -113,8 +133,9 @@ struct TfLiteRegistration {
   void* async_kernel;
   std::uint64_t inplace_operator;
 #if UINTPTR_MAX > 0xffffffffU
-  // Zeroes behind what runtimes of today read: passed in memory, so a longer struct is harmless and a
-  // shorter one fatal should a later runtime append a field. Not on 32-bit ABIs, where arguments follow.
+  // Zeroes behind what runtimes of today read: passed in memory, so a longer struct is harmless and
+  // a shorter one fatal should a later runtime append a field. Not on 32-bit ABIs, where arguments
+  // follow.
   std::uint64_t reserved[5];
 #endif
 };
@@ -166,9 +187,11 @@ struct TfLiteContext {
 
 #if UINTPTR_MAX > 0xffffffffU
 static_assert(sizeof(TfLiteTensor) == 112 && offsetof(TfLiteTensor, allocation_type) == 32);
-static_assert(offsetof(TfLiteTensor, quantization) == 80 && offsetof(TfLiteTensor, dims_signature) == 104);
+static_assert(offsetof(TfLiteTensor, quantization) == 80 &&
+              offsetof(TfLiteTensor, dims_signature) == 104);
 static_assert(sizeof(TfLiteNode) == 80 && offsetof(TfLiteNode, builtin_data) == 40);
-static_assert(offsetof(TfLiteRegistration, inplace_operator) == 80 && sizeof(TfLiteRegistration) == 128);
+static_assert(offsetof(TfLiteRegistration, inplace_operator) == 80 &&
+              sizeof(TfLiteRegistration) == 128);
 static_assert(offsetof(TfLiteDelegate, opaque_delegate_builder) == 48);
 static_assert(sizeof(TfLiteDelegateParams) == 32 && sizeof(TfLiteContext) == 200);
 static_assert(offsetof(TfLiteContext, PreviewDelegatePartitioning) == 152);
@@ -176,37 +199,95 @@ static_assert(offsetof(TfLiteContext, PreviewDelegatePartitioning) == 152);
 
 }  // extern "C"
 
-// Parameters of builtin operations (TfLiteNode::builtin_data). Padding: 1 SAME, 2 VALID. Fields that
-// later runtimes append are left out: they must not be read without knowing the runtime.
+// Parameters of builtin operations (TfLiteNode::builtin_data). Padding: 1 SAME, 2 VALID. Fields
+// that later runtimes append are left out: they must not be read without knowing the runtime.
 namespace clgpu::tfl {
 
-struct ConvParams { std::int32_t padding, stride_width, stride_height, activation, dilation_width, dilation_height; };
-struct DepthwiseConvParams { std::int32_t padding, stride_width, stride_height, depth_multiplier, activation, dilation_width, dilation_height; };
-struct TransposeConvParams { std::int32_t padding, stride_width, stride_height, activation; };
-struct FullyConnectedParams { std::int32_t activation, weights_format; bool keep_num_dims, asymmetric_quantize_inputs; };
-struct BatchMatMulParams { bool adj_x, adj_y, asymmetric_quantize_inputs; };
-struct ActivationParams { std::int32_t activation; };  // ADD SUB MUL DIV L2_NORMALIZATION
-struct PoolParams { std::int32_t padding, stride_width, stride_height, filter_width, filter_height, activation; };
-struct LrnParams { std::int32_t radius; float bias, alpha, beta; };
-struct SoftmaxParams { float beta; };
-struct LeakyReluParams { float alpha; };
-struct GeluParams { bool approximate; };
-struct ConcatenationParams { std::int32_t axis, activation; };
-struct ReshapeParams { std::int32_t shape[8], num_dimensions; };
-struct SqueezeParams { std::int32_t squeeze_dims[8], num_squeeze_dims; };
-struct MirrorPadParams { std::int32_t mode; };  // 1 REFLECT, 2 SYMMETRIC
-struct ResizeParams { bool align_corners, half_pixel_centers; };
-struct ReducerParams { bool keep_dims; };
-struct CumsumParams { bool exclusive, reverse; };
-struct StridedSliceParams { std::int32_t begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask; bool offset; };
-struct SplitParams { std::int32_t num_splits; };
-struct BlockParams { std::int32_t block_size; };
-struct GatherParams { std::int32_t axis, batch_dims; };
-struct PackParams { std::int32_t values_count, axis; };
-struct UnpackParams { std::int32_t num, axis; };
-struct CastParams { std::int32_t in_type, out_type; };
-struct OutputTypeParams { std::int32_t output_type; };  // ARG_MAX ARG_MIN
-struct OneHotParams { std::int32_t axis; };
+struct ConvParams {
+  std::int32_t padding, stride_width, stride_height, activation, dilation_width, dilation_height;
+};
+struct DepthwiseConvParams {
+  std::int32_t padding, stride_width, stride_height, depth_multiplier, activation, dilation_width,
+      dilation_height;
+};
+struct TransposeConvParams {
+  std::int32_t padding, stride_width, stride_height, activation;
+};
+struct FullyConnectedParams {
+  std::int32_t activation, weights_format;
+  bool keep_num_dims, asymmetric_quantize_inputs;
+};
+struct BatchMatMulParams {
+  bool adj_x, adj_y, asymmetric_quantize_inputs;
+};
+struct ActivationParams {
+  std::int32_t activation;
+};  // ADD SUB MUL DIV L2_NORMALIZATION
+struct PoolParams {
+  std::int32_t padding, stride_width, stride_height, filter_width, filter_height, activation;
+};
+struct LrnParams {
+  std::int32_t radius;
+  float bias, alpha, beta;
+};
+struct SoftmaxParams {
+  float beta;
+};
+struct LeakyReluParams {
+  float alpha;
+};
+struct GeluParams {
+  bool approximate;
+};
+struct ConcatenationParams {
+  std::int32_t axis, activation;
+};
+struct ReshapeParams {
+  std::int32_t shape[8], num_dimensions;
+};
+struct SqueezeParams {
+  std::int32_t squeeze_dims[8], num_squeeze_dims;
+};
+struct MirrorPadParams {
+  std::int32_t mode;
+};  // 1 REFLECT, 2 SYMMETRIC
+struct ResizeParams {
+  bool align_corners, half_pixel_centers;
+};
+struct ReducerParams {
+  bool keep_dims;
+};
+struct CumsumParams {
+  bool exclusive, reverse;
+};
+struct StridedSliceParams {
+  std::int32_t begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask;
+  bool offset;
+};
+struct SplitParams {
+  std::int32_t num_splits;
+};
+struct BlockParams {
+  std::int32_t block_size;
+};
+struct GatherParams {
+  std::int32_t axis, batch_dims;
+};
+struct PackParams {
+  std::int32_t values_count, axis;
+};
+struct UnpackParams {
+  std::int32_t num, axis;
+};
+struct CastParams {
+  std::int32_t in_type, out_type;
+};
+struct OutputTypeParams {
+  std::int32_t output_type;
+};  // ARG_MAX ARG_MIN
+struct OneHotParams {
+  std::int32_t axis;
+};
 
 /// First field of MediaPipe's and TFLite's custom pooling operations: same layout as PoolParams.
 using CustomPoolParams = PoolParams;

@@ -11,39 +11,59 @@ enum class DType : std::uint8_t { kF32, kF16, kI64, kI32, kI16, kI8, kU8, kBool 
 /// Bytes of one element.
 constexpr std::size_t size_of(DType t) {
   switch (t) {
-    case DType::kI64: return 8;
+    case DType::kI64:
+      return 8;
     case DType::kF32:
-    case DType::kI32: return 4;
+    case DType::kI32:
+      return 4;
     case DType::kF16:
-    case DType::kI16: return 2;
-    default: return 1;
+    case DType::kI16:
+      return 2;
+    default:
+      return 1;
   }
 }
 
-/// Name of the pointee type in a kernel; `kernels/common/types.cl` defines load_<name>/store_<name>.
+/// Name of the pointee type in a kernel; `kernels/common/types.cl` defines
+/// load_<name>/store_<name>.
 constexpr const char* cl_name(DType t) {
   switch (t) {
-    case DType::kF32: return "float";
-    case DType::kF16: return "half";
-    case DType::kI64: return "long";
-    case DType::kI32: return "int";
-    case DType::kI16: return "short";
-    case DType::kI8: return "char";
-    default: return "uchar";  // kU8 and kBool
+    case DType::kF32:
+      return "float";
+    case DType::kF16:
+      return "half";
+    case DType::kI64:
+      return "long";
+    case DType::kI32:
+      return "int";
+    case DType::kI16:
+      return "short";
+    case DType::kI8:
+      return "char";
+    default:
+      return "uchar";  // kU8 and kBool
   }
 }
 
 /// Name for messages and reports.
 constexpr const char* name_of(DType t) {
   switch (t) {
-    case DType::kF32: return "float32";
-    case DType::kF16: return "float16";
-    case DType::kI64: return "int64";
-    case DType::kI32: return "int32";
-    case DType::kI16: return "int16";
-    case DType::kI8: return "int8";
-    case DType::kU8: return "uint8";
-    default: return "bool";
+    case DType::kF32:
+      return "float32";
+    case DType::kF16:
+      return "float16";
+    case DType::kI64:
+      return "int64";
+    case DType::kI32:
+      return "int32";
+    case DType::kI16:
+      return "int16";
+    case DType::kI8:
+      return "int8";
+    case DType::kU8:
+      return "uint8";
+    default:
+      return "bool";
   }
 }
 

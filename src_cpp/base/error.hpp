@@ -1,5 +1,5 @@
-// Errors of clgpu_delegate: exceptions for what a user or a device did wrong. An unsupported node is
-// not an error but a Refusal (refusal.hpp).
+// Errors of clgpu_delegate: exceptions for what a user or a device did wrong. An unsupported node
+// is not an error but a Refusal (refusal.hpp).
 #pragma once
 
 #include <stdexcept>

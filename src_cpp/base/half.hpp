@@ -32,10 +32,12 @@ inline std::uint16_t float_to_half(float value) {
   std::memcpy(&bits, &value, sizeof bits);
   const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000U);
   bits &= 0x7FFFFFFFU;
-  if (bits > 0x7F800000U) return static_cast<std::uint16_t>(sign | 0x7E00U);   // NaN
-  if (bits >= 0x477FF000U) return static_cast<std::uint16_t>(sign | 0x7C00U);  // rounds beyond 65504
+  if (bits > 0x7F800000U) return static_cast<std::uint16_t>(sign | 0x7E00U);  // NaN
+  if (bits >= 0x477FF000U)
+    return static_cast<std::uint16_t>(sign | 0x7C00U);  // rounds beyond 65504
   if (bits < 0x38800000U) {
-    // Below the smallest normal half: adding 0.5 aligns the last kept bit, so the FPU rounds for us.
+    // Below the smallest normal half: adding 0.5 aligns the last kept bit, so the FPU rounds for
+    // us.
     float magnitude;
     std::memcpy(&magnitude, &bits, sizeof magnitude);
     magnitude += 0.5F;

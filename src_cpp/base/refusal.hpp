@@ -31,7 +31,7 @@ class OrRefusal {
 }  // namespace clgpu
 
 /// Inside a function that returns OrRefusal<...>: leave with `reason` when `condition` holds.
-#define CLGPU_REFUSE_IF(condition, reason) \
-  do {                                     \
+#define CLGPU_REFUSE_IF(condition, reason)          \
+  do {                                              \
     if (condition) return ::clgpu::Refusal{reason}; \
   } while (0)

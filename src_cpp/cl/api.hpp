@@ -1,8 +1,8 @@
 // The part of the OpenCL 1.2 C API that we call, declared by us and loaded at run time.
 //
-// A table per library instead of linking: a machine without OpenCL must still import the package and
-// get a sentence, several libraries (system loader, pip-installed runtime) can serve one process, and
-// no header package is needed to build. Values follow the OpenCL specification.
+// A table per library instead of linking: a machine without OpenCL must still import the package
+// and get a sentence, several libraries (system loader, pip-installed runtime) can serve one
+// process, and no header package is needed to build. Values follow the OpenCL specification.
 #pragma once
 
 #include <cstddef>
@@ -40,12 +40,11 @@ constexpr cl_bitfield CL_MEM_READ_WRITE = 1U << 0;
 constexpr cl_uint CL_PLATFORM_VERSION = 0x0901, CL_PLATFORM_NAME = 0x0902;
 constexpr cl_uint CL_DEVICE_TYPE = 0x1000, CL_DEVICE_MAX_COMPUTE_UNITS = 0x1002,
                   CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004, CL_DEVICE_MAX_WORK_ITEM_SIZES = 0x1005,
-                  CL_DEVICE_MAX_MEM_ALLOC_SIZE = 0x1010,
-                  CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F, CL_DEVICE_LOCAL_MEM_SIZE = 0x1023,
-                  CL_DEVICE_AVAILABLE = 0x1027, CL_DEVICE_COMPILER_AVAILABLE = 0x1028,
-                  CL_DEVICE_NAME = 0x102B, CL_DEVICE_VENDOR = 0x102C, CL_DRIVER_VERSION = 0x102D,
-                  CL_DEVICE_VERSION = 0x102F, CL_DEVICE_EXTENSIONS = 0x1030,
-                  CL_DEVICE_HOST_UNIFIED_MEMORY = 0x1035;
+                  CL_DEVICE_MAX_MEM_ALLOC_SIZE = 0x1010, CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F,
+                  CL_DEVICE_LOCAL_MEM_SIZE = 0x1023, CL_DEVICE_AVAILABLE = 0x1027,
+                  CL_DEVICE_COMPILER_AVAILABLE = 0x1028, CL_DEVICE_NAME = 0x102B,
+                  CL_DEVICE_VENDOR = 0x102C, CL_DRIVER_VERSION = 0x102D, CL_DEVICE_VERSION = 0x102F,
+                  CL_DEVICE_EXTENSIONS = 0x1030, CL_DEVICE_HOST_UNIFIED_MEMORY = 0x1035;
 constexpr cl_uint CL_PROGRAM_BUILD_LOG = 0x1183;
 constexpr cl_uint CL_KERNEL_WORK_GROUP_SIZE = 0x11B0;
 
@@ -53,40 +52,40 @@ using ContextNotify = void(CLGPU_CL_CALL*)(const char*, const void*, std::size_t
 using ProgramNotify = void(CLGPU_CL_CALL*)(cl_program, void*);
 
 // X(result, name, parameters)
-#define CLGPU_CL_FUNCTIONS(X)                                                                         \
-  X(cl_int, clGetPlatformIDs, (cl_uint, cl_platform_id*, cl_uint*))                                   \
-  X(cl_int, clGetPlatformInfo, (cl_platform_id, cl_uint, std::size_t, void*, std::size_t*))           \
-  X(cl_int, clGetDeviceIDs, (cl_platform_id, cl_bitfield, cl_uint, cl_device_id*, cl_uint*))          \
-  X(cl_int, clGetDeviceInfo, (cl_device_id, cl_uint, std::size_t, void*, std::size_t*))               \
-  X(cl_context, clCreateContext,                                                                      \
-    (const std::intptr_t*, cl_uint, const cl_device_id*, ContextNotify, void*, cl_int*))              \
-  X(cl_int, clReleaseContext, (cl_context))                                                           \
-  X(cl_command_queue, clCreateCommandQueue, (cl_context, cl_device_id, cl_bitfield, cl_int*))         \
-  X(cl_int, clReleaseCommandQueue, (cl_command_queue))                                                \
-  X(cl_mem, clCreateBuffer, (cl_context, cl_bitfield, std::size_t, void*, cl_int*))                   \
-  X(cl_int, clReleaseMemObject, (cl_mem))                                                             \
-  X(cl_program, clCreateProgramWithSource,                                                            \
-    (cl_context, cl_uint, const char**, const std::size_t*, cl_int*))                                 \
-  X(cl_int, clBuildProgram,                                                                           \
-    (cl_program, cl_uint, const cl_device_id*, const char*, ProgramNotify, void*))                    \
-  X(cl_int, clGetProgramBuildInfo,                                                                    \
-    (cl_program, cl_device_id, cl_uint, std::size_t, void*, std::size_t*))                            \
-  X(cl_int, clReleaseProgram, (cl_program))                                                           \
-  X(cl_kernel, clCreateKernel, (cl_program, const char*, cl_int*))                                    \
-  X(cl_int, clReleaseKernel, (cl_kernel))                                                             \
-  X(cl_int, clSetKernelArg, (cl_kernel, cl_uint, std::size_t, const void*))                           \
-  X(cl_int, clGetKernelWorkGroupInfo,                                                                 \
-    (cl_kernel, cl_device_id, cl_uint, std::size_t, void*, std::size_t*))                             \
-  X(cl_int, clEnqueueNDRangeKernel,                                                                   \
-    (cl_command_queue, cl_kernel, cl_uint, const std::size_t*, const std::size_t*,                    \
-     const std::size_t*, cl_uint, const cl_event*, cl_event*))                                        \
-  X(cl_int, clEnqueueReadBuffer,                                                                      \
-    (cl_command_queue, cl_mem, cl_bool, std::size_t, std::size_t, void*, cl_uint, const cl_event*,    \
-     cl_event*))                                                                                      \
-  X(cl_int, clEnqueueWriteBuffer,                                                                     \
-    (cl_command_queue, cl_mem, cl_bool, std::size_t, std::size_t, const void*, cl_uint,               \
-     const cl_event*, cl_event*))                                                                     \
-  X(cl_int, clFlush, (cl_command_queue))                                                              \
+#define CLGPU_CL_FUNCTIONS(X)                                                                      \
+  X(cl_int, clGetPlatformIDs, (cl_uint, cl_platform_id*, cl_uint*))                                \
+  X(cl_int, clGetPlatformInfo, (cl_platform_id, cl_uint, std::size_t, void*, std::size_t*))        \
+  X(cl_int, clGetDeviceIDs, (cl_platform_id, cl_bitfield, cl_uint, cl_device_id*, cl_uint*))       \
+  X(cl_int, clGetDeviceInfo, (cl_device_id, cl_uint, std::size_t, void*, std::size_t*))            \
+  X(cl_context, clCreateContext,                                                                   \
+    (const std::intptr_t*, cl_uint, const cl_device_id*, ContextNotify, void*, cl_int*))           \
+  X(cl_int, clReleaseContext, (cl_context))                                                        \
+  X(cl_command_queue, clCreateCommandQueue, (cl_context, cl_device_id, cl_bitfield, cl_int*))      \
+  X(cl_int, clReleaseCommandQueue, (cl_command_queue))                                             \
+  X(cl_mem, clCreateBuffer, (cl_context, cl_bitfield, std::size_t, void*, cl_int*))                \
+  X(cl_int, clReleaseMemObject, (cl_mem))                                                          \
+  X(cl_program, clCreateProgramWithSource,                                                         \
+    (cl_context, cl_uint, const char**, const std::size_t*, cl_int*))                              \
+  X(cl_int, clBuildProgram,                                                                        \
+    (cl_program, cl_uint, const cl_device_id*, const char*, ProgramNotify, void*))                 \
+  X(cl_int, clGetProgramBuildInfo,                                                                 \
+    (cl_program, cl_device_id, cl_uint, std::size_t, void*, std::size_t*))                         \
+  X(cl_int, clReleaseProgram, (cl_program))                                                        \
+  X(cl_kernel, clCreateKernel, (cl_program, const char*, cl_int*))                                 \
+  X(cl_int, clReleaseKernel, (cl_kernel))                                                          \
+  X(cl_int, clSetKernelArg, (cl_kernel, cl_uint, std::size_t, const void*))                        \
+  X(cl_int, clGetKernelWorkGroupInfo,                                                              \
+    (cl_kernel, cl_device_id, cl_uint, std::size_t, void*, std::size_t*))                          \
+  X(cl_int, clEnqueueNDRangeKernel,                                                                \
+    (cl_command_queue, cl_kernel, cl_uint, const std::size_t*, const std::size_t*,                 \
+     const std::size_t*, cl_uint, const cl_event*, cl_event*))                                     \
+  X(cl_int, clEnqueueReadBuffer,                                                                   \
+    (cl_command_queue, cl_mem, cl_bool, std::size_t, std::size_t, void*, cl_uint, const cl_event*, \
+     cl_event*))                                                                                   \
+  X(cl_int, clEnqueueWriteBuffer,                                                                  \
+    (cl_command_queue, cl_mem, cl_bool, std::size_t, std::size_t, const void*, cl_uint,            \
+     const cl_event*, cl_event*))                                                                  \
+  X(cl_int, clFlush, (cl_command_queue))                                                           \
   X(cl_int, clFinish, (cl_command_queue))
 
 /// Function pointers of one loaded library. Lives until the process ends.

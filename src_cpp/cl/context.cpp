@@ -7,7 +7,8 @@ std::string build_log(const Api& api, cl_program program, cl_device_id device) {
   std::size_t size = 0;
   api.clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size);
   std::string log(size, '\0');
-  if (size > 0) api.clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
+  if (size > 0)
+    api.clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
   log.resize(std::char_traits<char>::length(log.c_str()));
   return log;
 }
@@ -30,9 +31,11 @@ std::shared_ptr<Context> Context::of(const Device& device) {
 
 Context::Context(const Device& device) : device_(device) {
   constexpr std::intptr_t kContextPlatform = 0x1084;
-  const std::intptr_t properties[] = {kContextPlatform, reinterpret_cast<std::intptr_t>(device.platform), 0};
+  const std::intptr_t properties[] = {kContextPlatform,
+                                      reinterpret_cast<std::intptr_t>(device.platform), 0};
   cl_int code = CL_SUCCESS;
-  const cl_context context = api().clCreateContext(properties, 1, &device.id, nullptr, nullptr, &code);
+  const cl_context context =
+      api().clCreateContext(properties, 1, &device.id, nullptr, nullptr, &code);
   check(code, "clCreateContext", device.info.name);
   context_ = ContextHandle(api(), context);
 }
@@ -47,8 +50,10 @@ QueueHandle Context::create_queue() {
 
 MemHandle Context::create_buffer(std::size_t bytes, const std::string& what) {
   cl_int code = CL_SUCCESS;
-  const cl_mem buffer = api().clCreateBuffer(context_.get(), CL_MEM_READ_WRITE, bytes, nullptr, &code);
-  if (code != CL_SUCCESS) throw OpenCLError("clCreateBuffer", code, what + " of " + std::to_string(bytes) + " bytes");
+  const cl_mem buffer =
+      api().clCreateBuffer(context_.get(), CL_MEM_READ_WRITE, bytes, nullptr, &code);
+  if (code != CL_SUCCESS)
+    throw OpenCLError("clCreateBuffer", code, what + " of " + std::to_string(bytes) + " bytes");
   ++counters().objects_created;
   return {api(), buffer};
 }
@@ -61,11 +66,13 @@ cl_program Context::program(const std::string& file, const std::string& source,
   const char* text = source.c_str();
   const std::size_t length = source.size();
   cl_int code = CL_SUCCESS;
-  ProgramHandle program(api(), api().clCreateProgramWithSource(context_.get(), 1, &text, &length, &code));
+  ProgramHandle program(api(),
+                        api().clCreateProgramWithSource(context_.get(), 1, &text, &length, &code));
   check(code, "clCreateProgramWithSource", file);
   code = api().clBuildProgram(program.get(), 1, &device_.id, options.c_str(), nullptr, nullptr);
   if (code != CL_SUCCESS) {
-    throw BuildError(file, options, error_name(code) + "\n" + build_log(api(), program.get(), device_.id));
+    throw BuildError(file, options,
+                     error_name(code) + "\n" + build_log(api(), program.get(), device_.id));
   }
   ++counters().objects_created;
   ++counters().programs_built;
@@ -84,7 +91,8 @@ KernelHandle Context::create_kernel(const std::string& file, const std::string& 
 
 std::size_t Context::max_work_group_size(const KernelHandle& kernel) const {
   std::size_t size = 0;
-  check(api().clGetKernelWorkGroupInfo(kernel.get(), device_.id, CL_KERNEL_WORK_GROUP_SIZE, sizeof size, &size, nullptr),
+  check(api().clGetKernelWorkGroupInfo(kernel.get(), device_.id, CL_KERNEL_WORK_GROUP_SIZE,
+                                       sizeof size, &size, nullptr),
         "clGetKernelWorkGroupInfo");
   return size;
 }

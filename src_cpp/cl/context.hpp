@@ -46,15 +46,17 @@ class Context {
 
   QueueHandle create_queue();
   MemHandle create_buffer(std::size_t bytes, const std::string& what);
-  /// A new kernel object (they hold arguments, so each launch has its own) of a program that is built
-  /// on first use. Source and options identify the program; `file` is for messages. Throws BuildError.
+  /// A new kernel object (they hold arguments, so each launch has its own) of a program that is
+  /// built on first use. Source and options identify the program; `file` is for messages. Throws
+  /// BuildError.
   KernelHandle create_kernel(const std::string& file, const std::string& source,
                              const std::string& entry, const std::string& options);
   /// Largest work-group this kernel can be launched with.
   std::size_t max_work_group_size(const KernelHandle& kernel) const;
 
  private:
-  cl_program program(const std::string& file, const std::string& source, const std::string& options);
+  cl_program program(const std::string& file, const std::string& source,
+                     const std::string& options);
 
   const Device& device_;
   ContextHandle context_;

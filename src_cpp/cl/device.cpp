@@ -18,13 +18,18 @@ namespace {
 // Names under which systems install the loader or, on Android, the vendor's driver itself.
 const char* const kSystemLibraries[] = {
 #if defined(__ANDROID__)
-    "libOpenCL.so", "libOpenCL-pixel.so", "libOpenCL-car.so",
-    "/vendor/lib64/libOpenCL.so", "/system/vendor/lib64/libOpenCL.so",
-    "/system/vendor/lib64/egl/libGLES_mali.so", "/system/vendor/lib64/libPVROCL.so",
+    "libOpenCL.so",
+    "libOpenCL-pixel.so",
+    "libOpenCL-car.so",
+    "/vendor/lib64/libOpenCL.so",
+    "/system/vendor/lib64/libOpenCL.so",
+    "/system/vendor/lib64/egl/libGLES_mali.so",
+    "/system/vendor/lib64/libPVROCL.so",
 #elif defined(__APPLE__)
     "/System/Library/Frameworks/OpenCL.framework/OpenCL",
 #else
-    "libOpenCL.so.1", "libOpenCL.so",
+    "libOpenCL.so.1",
+    "libOpenCL.so",
 #endif
 };
 
@@ -43,7 +48,8 @@ Registry& registry() {
 
 // Loads a library; null with `why` filled when that fails.
 const Api* load(Registry& reg, const std::string& path, std::string& why) {
-  if (const auto found = reg.loaded.find(path); found != reg.loaded.end()) return found->second.get();
+  if (const auto found = reg.loaded.find(path); found != reg.loaded.end())
+    return found->second.get();
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* message = dlerror();
@@ -82,7 +88,8 @@ const Api* load(Registry& reg, const std::string& path, std::string& why) {
 
 std::string text(const Api& api, cl_platform_id platform, cl_uint what) {
   std::size_t size = 0;
-  if (api.clGetPlatformInfo(platform, what, 0, nullptr, &size) != CL_SUCCESS || size == 0) return {};
+  if (api.clGetPlatformInfo(platform, what, 0, nullptr, &size) != CL_SUCCESS || size == 0)
+    return {};
   std::string value(size, '\0');
   api.clGetPlatformInfo(platform, what, size, value.data(), nullptr);
   value.resize(std::char_traits<char>::length(value.c_str()));
@@ -105,7 +112,8 @@ T number(const Api& api, cl_device_id device, cl_uint what) {
   return value;
 }
 
-DeviceInfo describe(const Api& api, cl_device_id id, const std::string& platform, const std::string& library) {
+DeviceInfo describe(const Api& api, cl_device_id id, const std::string& platform,
+                    const std::string& library) {
   DeviceInfo info;
   info.platform = platform;
   info.library = library;
@@ -131,8 +139,8 @@ DeviceInfo describe(const Api& api, cl_device_id id, const std::string& platform
   return info;
 }
 
-// Appends the devices of one library, without the platforms that an earlier one has offered; returns
-// the number of its platforms.
+// Appends the devices of one library, without the platforms that an earlier one has offered;
+// returns the number of its platforms.
 int collect(const Api& api, const std::string& library, std::set<std::string>& seen,
             std::vector<Device>& found) {
   cl_uint count = 0;
@@ -146,9 +154,11 @@ int collect(const Api& api, const std::string& library, std::set<std::string>& s
     seen.insert(identity);
     if (earlier.count(identity) != 0) continue;
     cl_uint n = 0;
-    if (api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &n) != CL_SUCCESS || n == 0) continue;
+    if (api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &n) != CL_SUCCESS || n == 0)
+      continue;
     std::vector<cl_device_id> ids(n);
-    if (api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, n, ids.data(), nullptr) != CL_SUCCESS) continue;
+    if (api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, n, ids.data(), nullptr) != CL_SUCCESS)
+      continue;
     for (const cl_device_id id : ids) {
       if (number<cl_bool>(api, id, CL_DEVICE_AVAILABLE) == 0) continue;
       if (number<cl_bool>(api, id, CL_DEVICE_COMPILER_AVAILABLE) == 0) continue;
@@ -168,8 +178,8 @@ void search(Registry& reg) {
     candidates.push_back(only);
     std::string why;
     if (load(reg, only, why) == nullptr) {
-      throw DeviceError("CLGPU_OPENCL_LIBRARY names an OpenCL library that cannot be loaded (" + why +
-                        "); correct or unset the variable");
+      throw DeviceError("CLGPU_OPENCL_LIBRARY names an OpenCL library that cannot be loaded (" +
+                        why + "); correct or unset the variable");
     }
   } else {
     candidates.assign(std::begin(kSystemLibraries), std::end(kSystemLibraries));
@@ -193,11 +203,13 @@ void search(Registry& reg) {
   }
   if (libraries.empty()) {
     throw DeviceError("no OpenCL library was found (" + failures +
-                      "); install the loader (Debian and Ubuntu: ocl-icd-libopencl1) and then " + kAdvice);
+                      "); install the loader (Debian and Ubuntu: ocl-icd-libopencl1) and then " +
+                      kAdvice);
   }
   if (found.empty()) {
     throw DeviceError("the OpenCL library " + libraries + " offers " + std::to_string(platforms) +
-                      (platforms == 1 ? " platform" : " platforms") + " and no usable device; " + kAdvice);
+                      (platforms == 1 ? " platform" : " platforms") + " and no usable device; " +
+                      kAdvice);
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const Device& a, const Device& b) { return a.info.type < b.info.type; });
@@ -205,7 +217,8 @@ void search(Registry& reg) {
 }
 
 std::string lower(std::string s) {
-  std::transform(s.begin(), s.end(), s.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(s.begin(), s.end(), s.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return s;
 }
 
@@ -214,7 +227,8 @@ std::string lower(std::string s) {
 void add_library(const std::string& path) {
   Registry& reg = registry();
   const std::lock_guard<std::mutex> lock(reg.mutex);
-  if (std::find(reg.added.begin(), reg.added.end(), path) == reg.added.end()) reg.added.push_back(path);
+  if (std::find(reg.added.begin(), reg.added.end(), path) == reg.added.end())
+    reg.added.push_back(path);
 }
 
 const std::vector<Device>& devices() {
@@ -229,9 +243,11 @@ const Device& find_device(const std::string& selector) {
   if (selector.empty()) return all.front();
   std::string list;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    list += (i ? "; " : "") + std::to_string(i) + " = " + all[i].info.name + " (" + all[i].info.platform + ")";
+    list += (i ? "; " : "") + std::to_string(i) + " = " + all[i].info.name + " (" +
+            all[i].info.platform + ")";
   }
-  if (std::all_of(selector.begin(), selector.end(), [](unsigned char c) { return std::isdigit(c); })) {
+  if (std::all_of(selector.begin(), selector.end(),
+                  [](unsigned char c) { return std::isdigit(c); })) {
     if (selector.size() < 6 && std::stoul(selector) < all.size()) return all[std::stoul(selector)];
     throw DeviceError("there is no OpenCL device with index " + selector + "; found: " + list);
   }

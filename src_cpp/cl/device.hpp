@@ -16,18 +16,19 @@ struct Device {
   DeviceInfo info;
 };
 
-/// Registers a library to be tried after the system's OpenCL loader (a runtime installed by pip, say).
-/// Paths already known are ignored.
+/// Registers a library to be tried after the system's OpenCL loader (a runtime installed by pip,
+/// say). Paths already known are ignored.
 void add_library(const std::string& path);
 
 /// Every device of every library found: GPUs, then accelerators, then CPUs, each in the order the
 /// platforms report them. A platform offered by two libraries counts once. The environment variable
-/// CLGPU_OPENCL_LIBRARY names the only library to use. Throws DeviceError, with what to install, when
-/// there is no library, no platform or no device. The search is done anew while nothing was found.
+/// CLGPU_OPENCL_LIBRARY names the only library to use. Throws DeviceError, with what to install,
+/// when there is no library, no platform or no device. The search is done anew while nothing was
+/// found.
 const std::vector<Device>& devices();
 
-/// The device chosen by `selector`: an index into devices(), a part of a device's or platform's name
-/// (case-insensitive), or empty for the first. Throws DeviceError that lists what there is.
+/// The device chosen by `selector`: an index into devices(), a part of a device's or platform's
+/// name (case-insensitive), or empty for the first. Throws DeviceError that lists what there is.
 const Device& find_device(const std::string& selector);
 
 }  // namespace clgpu::cl

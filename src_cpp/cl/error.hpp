@@ -15,7 +15,8 @@ std::string error_name(cl_int code);
 class OpenCLError : public clgpu::Error {
  public:
   OpenCLError(const std::string& call, cl_int code, const std::string& where)
-      : Error(call + ": " + error_name(code) + (where.empty() ? "" : " in " + where)), code_(code) {}
+      : Error(call + ": " + error_name(code) + (where.empty() ? "" : " in " + where)),
+        code_(code) {}
   cl_int code() const { return code_; }
   /// Memory is short on the device or on the host: some other kernel would fare no better.
   bool out_of_memory() const {
@@ -30,7 +31,8 @@ class OpenCLError : public clgpu::Error {
 class BuildError : public clgpu::Error {
  public:
   BuildError(const std::string& file, const std::string& options, std::string log)
-      : Error("kernel file " + file + " does not build with " + options + ": " + log), log_(std::move(log)) {}
+      : Error("kernel file " + file + " does not build with " + options + ": " + log),
+        log_(std::move(log)) {}
   const std::string& log() const { return log_; }
 
  private:

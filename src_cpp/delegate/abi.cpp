@@ -15,7 +15,8 @@ using clgpu::delegate::guarded;
 
 /// Creates a delegate from `count` pairs of option keys and values. Returns null after telling
 /// `report_error` (may be null) what was wrong.
-CLGPU_EXPORT TfLiteDelegate* tflite_plugin_create_delegate(char** keys, char** values, std::size_t count,
+CLGPU_EXPORT TfLiteDelegate* tflite_plugin_create_delegate(char** keys, char** values,
+                                                           std::size_t count,
                                                            void (*report_error)(const char*)) {
   return guarded(
       static_cast<TfLiteDelegate*>(nullptr),
@@ -32,8 +33,10 @@ CLGPU_EXPORT TfLiteDelegate* tflite_plugin_create_delegate(char** keys, char** v
 /// Accepts null: a runtime's loader destroys what it failed to create.
 CLGPU_EXPORT void tflite_plugin_destroy_delegate(TfLiteDelegate* tflite) {
   if (tflite == nullptr) return;
-  guarded(0, [](const char*) {}, [&] {
-    Delegate::release(&Delegate::of(tflite));
-    return 0;
-  });
+  guarded(
+      0, [](const char*) {},
+      [&] {
+        Delegate::release(&Delegate::of(tflite));
+        return 0;
+      });
 }

@@ -15,13 +15,17 @@ class IntArray {
     words_[0] = static_cast<int>(values.size());
     std::copy(values.begin(), values.end(), words_.begin() + 1);
   }
-  const TfLiteIntArray* get() const { return reinterpret_cast<const TfLiteIntArray*>(words_.data()); }
+  const TfLiteIntArray* get() const {
+    return reinterpret_cast<const TfLiteIntArray*>(words_.data());
+  }
 
  private:
   std::vector<int> words_;
 };
 
-std::vector<int> to_vector(const TfLiteIntArray& array) { return {array.data, array.data + array.size}; }
+std::vector<int> to_vector(const TfLiteIntArray& array) {
+  return {array.data, array.data + array.size};
+}
 
 struct PartitionIds {
   std::vector<int> nodes, outputs;
@@ -30,10 +34,12 @@ struct PartitionIds {
 std::vector<PartitionIds> preview(TfLiteContext& context, const std::vector<int>& nodes) {
   TfLiteDelegateParams* params = nullptr;
   int count = 0;
-  CLGPU_CHECK(context.PreviewDelegatePartitioning(&context, IntArray(nodes).get(), &params, &count) == kTfLiteOk);
+  CLGPU_CHECK(context.PreviewDelegatePartitioning(&context, IntArray(nodes).get(), &params,
+                                                  &count) == kTfLiteOk);
   std::vector<PartitionIds> partitions;
   for (int i = 0; i < count; ++i) {
-    partitions.push_back({to_vector(*params[i].nodes_to_replace), to_vector(*params[i].output_tensors)});
+    partitions.push_back(
+        {to_vector(*params[i].nodes_to_replace), to_vector(*params[i].output_tensors)});
   }
   return partitions;
 }
@@ -172,7 +178,8 @@ Report make_report(const State& state, const Model& model, TfLiteContext& contex
 
 TfLiteStatus prepare_callback(TfLiteContext* context, TfLiteDelegate* tflite) {
   return guarded(
-      kTfLiteError, [&](const char* what) { context->ReportError(context, "clgpu_delegate: %s", what); },
+      kTfLiteError,
+      [&](const char* what) { context->ReportError(context, "clgpu_delegate: %s", what); },
       [&] {
         Delegate::of(tflite).prepare(*context);
         return kTfLiteOk;
@@ -185,8 +192,8 @@ Delegate::Delegate(const std::map<std::string, std::string>& options)
     : state_(std::make_shared<State>(parse_options(options))) {
   tflite_.data_ = this;
   tflite_.Prepare = prepare_callback;
-  // Shapes are inferred by us, in the kernel's prepare; so the CPU kernels of claimed nodes need not
-  // be able to prepare them.
+  // Shapes are inferred by us, in the kernel's prepare; so the CPU kernels of claimed nodes need
+  // not be able to prepare them.
   tflite_.flags = kTfLiteDelegateFlagsAllowDynamicTensors;
 }
 
@@ -209,7 +216,8 @@ void Delegate::prepare(TfLiteContext& context) {
     seen_ = true;
     state = state_;
   }
-  if (state == nullptr) throw Error("the delegate has been deleted; keep it alive as long as its interpreter");
+  if (state == nullptr)
+    throw Error("the delegate has been deleted; keep it alive as long as its interpreter");
   Model model(context, state->options);
   find_outputs(context, model);
   const auto session = std::make_shared<Session>();
@@ -228,13 +236,14 @@ void Delegate::prepare(TfLiteContext& context) {
     const std::lock_guard<std::mutex> lock(mutex_);
     pending_[&context] = std::move(partitions);
   }
-  const TfLiteStatus status =
-      context.ReplaceNodeSubsetsWithDelegateKernels(&context, kernel_registration(), IntArray(claimed).get(), &tflite_);
+  const TfLiteStatus status = context.ReplaceNodeSubsetsWithDelegateKernels(
+      &context, kernel_registration(), IntArray(claimed).get(), &tflite_);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     pending_.erase(&context);
   }
-  if (status != kTfLiteOk) throw Error("the runtime refuses to replace nodes by the delegate's kernels");
+  if (status != kTfLiteOk)
+    throw Error("the runtime refuses to replace nodes by the delegate's kernels");
 }
 
 std::unique_ptr<Partition> Delegate::take(TfLiteContext& context, const std::vector<int>& nodes) {

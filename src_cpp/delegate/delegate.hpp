@@ -14,9 +14,9 @@
 namespace clgpu::delegate {
 
 /// Runtimes do not promise to destroy interpreters before delegates: a live numpy view of a tensor
-/// keeps an interpreter, and so our kernels and the runtime's pointer to `tflite`, beyond the life of
-/// the Python objects. Hence the struct that a runtime has seen is never freed (some hundred bytes);
-/// what it owns, `state`, goes with its last user.
+/// keeps an interpreter, and so our kernels and the runtime's pointer to `tflite`, beyond the life
+/// of the Python objects. Hence the struct that a runtime has seen is never freed (some hundred
+/// bytes); what it owns, `state`, goes with its last user.
 class Delegate {
  public:
   /// Throws OptionError and DeviceError.

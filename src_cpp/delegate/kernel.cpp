@@ -24,17 +24,20 @@ void* init(TfLiteContext* context, const char* buffer, std::size_t /*length*/) {
       [&] {
         const auto& params = *reinterpret_cast<const TfLiteDelegateParams*>(buffer);
         const TfLiteIntArray& nodes = *params.nodes_to_replace;
-        kernel->partition = Delegate::of(params.delegate).take(*context, {nodes.data, nodes.data + nodes.size});
+        kernel->partition =
+            Delegate::of(params.delegate).take(*context, {nodes.data, nodes.data + nodes.size});
         return 0;
       });
   return kernel;
 }
 
 void free(TfLiteContext* /*context*/, void* kernel) {
-  guarded(0, [](const char*) {}, [&] {
-    delete static_cast<Kernel*>(kernel);
-    return 0;
-  });
+  guarded(
+      0, [](const char*) {},
+      [&] {
+        delete static_cast<Kernel*>(kernel);
+        return 0;
+      });
 }
 
 Partition& partition_of(const TfLiteNode* node) {

@@ -9,17 +9,22 @@ constexpr int kMaxRank = 6;
 constexpr const char* kNotCore = "not one of the core operations (option ops=core)";
 
 // Why a tensor bars its node from the device, whatever the family; empty when it does not.
-std::string tensor_problem(const tfl::TensorView& tensor, const std::string& what, const ops::Family& family,
-                           const std::string& op) {
+std::string tensor_problem(const tfl::TensorView& tensor, const std::string& what,
+                           const ops::Family& family, const std::string& op) {
   const auto dtype = tfl::dtype_of(tensor.tflite_type());
-  if (!dtype) return what + " is " + tfl::type_name(tensor.tflite_type()) + ", which has no kernels";
+  if (!dtype)
+    return what + " is " + tfl::type_name(tensor.tflite_type()) + ", which has no kernels";
   if (tensor.is_quantized() && !family.allows_quantized) {
-    return what + " is quantised (" + tfl::type_name(tensor.tflite_type()) + "): " + op + " has no integer kernels yet";
+    return what + " is quantised (" + tfl::type_name(tensor.tflite_type()) + "): " + op +
+           " has no integer kernels yet";
   }
   if (tensor.raw().is_variable) return what + " is a variable: its state lives on the CPU";
-  if (tensor.raw().sparsity != nullptr && family.fold == nullptr) return what + " is sparse and not expanded by a DENSIFY";
-  if (tensor.rank() > kMaxRank) return what + " has rank " + std::to_string(tensor.rank()) + "; supported: 0 to 6";
-  if (tensor.raw().allocation_type == kTfLiteMmapRo && tensor.raw().data == nullptr) return what + " is a constant without data";
+  if (tensor.raw().sparsity != nullptr && family.fold == nullptr)
+    return what + " is sparse and not expanded by a DENSIFY";
+  if (tensor.rank() > kMaxRank)
+    return what + " has rank " + std::to_string(tensor.rank()) + "; supported: 0 to 6";
+  if (tensor.raw().allocation_type == kTfLiteMmapRo && tensor.raw().data == nullptr)
+    return what + " is a constant without data";
   return {};
 }
 
@@ -87,7 +92,8 @@ void Model::import(ModelNode& node, const tfl::NodeView& view, const Options& op
   } else if (node.family == nullptr) {
     node.reason = view.custom_name() != nullptr ? "custom operation " + node.op + " is unknown"
                                                 : "operation " + node.op + " has no kernels";
-  } else if (options.exclude.count(node.op) != 0 || options.exclude.count(std::to_string(node.index)) != 0) {
+  } else if (options.exclude.count(node.op) != 0 ||
+             options.exclude.count(std::to_string(node.index)) != 0) {
     node.reason = "left on the CPU by the option 'exclude'";
   }
   if (!node.reason.empty()) return;
@@ -104,7 +110,8 @@ void Model::import(ModelNode& node, const tfl::NodeView& view, const Options& op
     }
   }
   for (int i = 0; i < view.output_count() && node.reason.empty(); ++i) {
-    node.reason = tensor_problem(view.output(i), "output " + std::to_string(i), *node.family, node.op);
+    node.reason =
+        tensor_problem(view.output(i), "output " + std::to_string(i), *node.family, node.op);
   }
   if (!node.reason.empty()) return;
   try {
@@ -173,7 +180,8 @@ std::vector<int> Model::claimed() const {
   return indices;
 }
 
-ir::Graph Model::graph(const std::vector<int>& node_indices, const std::vector<int>& outputs) const {
+ir::Graph Model::graph(const std::vector<int>& node_indices,
+                       const std::vector<int>& outputs) const {
   // Constants are folded inside each partition, wherever TFLite put the nodes that compute them.
   std::set<std::size_t> members;
   std::vector<std::size_t> open;
@@ -192,7 +200,8 @@ ir::Graph Model::graph(const std::vector<int>& node_indices, const std::vector<i
   std::map<int, int> id_of;  // TFLite id -> graph id
   const auto intern = [&](int tflite_id) {
     if (tflite_id < 0) return -1;
-    const auto [entry, inserted] = id_of.try_emplace(tflite_id, static_cast<int>(graph.tensors.size()));
+    const auto [entry, inserted] =
+        id_of.try_emplace(tflite_id, static_cast<int>(graph.tensors.size()));
     if (inserted) graph.tensors.push_back(tensors_.at(tflite_id));
     return entry->second;
   };
@@ -220,7 +229,8 @@ ir::Graph Model::graph(const std::vector<int>& node_indices, const std::vector<i
   for (const ir::Node& node : graph.nodes) {
     for (const int id : node.inputs) {
       if (id < 0 || graph.tensor(id).is_constant() || written.count(id) != 0) continue;
-      if (std::find(graph.inputs.begin(), graph.inputs.end(), id) == graph.inputs.end()) graph.inputs.push_back(id);
+      if (std::find(graph.inputs.begin(), graph.inputs.end(), id) == graph.inputs.end())
+        graph.inputs.push_back(id);
     }
   }
   const std::set<int> own(node_indices.begin(), node_indices.end());
@@ -229,9 +239,10 @@ ir::Graph Model::graph(const std::vector<int>& node_indices, const std::vector<i
     if (is_constant(tflite_id) && model_outputs.count(tflite_id) == 0) {
       // Other partitions fold their own copy; nobody on the CPU reads it (settle_constants).
       const auto readers = readers_.find(tflite_id);
-      const bool outside = readers != readers_.end() &&
-                           std::any_of(readers->second.begin(), readers->second.end(),
-                                       [&](std::size_t r) { return own.count(nodes[r].index) == 0; });
+      const bool outside =
+          readers != readers_.end() &&
+          std::any_of(readers->second.begin(), readers->second.end(),
+                      [&](std::size_t r) { return own.count(nodes[r].index) == 0; });
       if (outside) continue;
     }
     graph.outputs.push_back(id_of.at(tflite_id));

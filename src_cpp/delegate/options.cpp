@@ -49,7 +49,8 @@ void parse_engines(Options& options, const std::string& value) {
     const auto equals = item.find('=');
     const std::string family = item.substr(0, equals);
     const auto& families = ops::all_families();
-    const bool known = std::any_of(families.begin(), families.end(), [&](const auto* f) { return family == f->name; });
+    const bool known = std::any_of(families.begin(), families.end(),
+                                   [&](const auto* f) { return family == f->name; });
     if (equals == std::string::npos || equals + 1 == item.size() || !known) {
       std::string names;
       for (const auto* f : families) names += (names.empty() ? "" : ", ") + std::string(f->name);
@@ -65,7 +66,8 @@ void parse_exclude(Options& options, const std::string& value) {
 }
 
 void parse_min_nodes(Options& options, const std::string& value) {
-  const bool digits = !value.empty() && value.size() < 7 && value.find_first_not_of("0123456789") == std::string::npos;
+  const bool digits = !value.empty() && value.size() < 7 &&
+                      value.find_first_not_of("0123456789") == std::string::npos;
   if (!digits || std::stoi(value) < 1) bad_value("min_nodes", value, "1 to 999999");
   options.min_nodes = std::stoi(value);
 }
@@ -75,32 +77,45 @@ bool parse_switch(const char* key, const std::string& value) {
   return value == "on";
 }
 
-void parse_warm_up(Options& options, const std::string& value) { options.warm_up = parse_switch("warm_up", value); }
+void parse_warm_up(Options& options, const std::string& value) {
+  options.warm_up = parse_switch("warm_up", value);
+}
 
 void parse_share_memory(Options& options, const std::string& value) {
   options.plan.share_memory = parse_switch("share_memory", value);
 }
 
-void parse_half_io(Options& options, const std::string& value) { options.half_io = parse_switch("half_io", value); }
+void parse_half_io(Options& options, const std::string& value) {
+  options.half_io = parse_switch("half_io", value);
+}
 
 }  // namespace
 
 const std::vector<OptionInfo>& option_table() {
   static const std::vector<OptionInfo> table = {
       {"device", "", "index, or part of a device's or platform's name",
-       "OpenCL device; empty takes CLGPU_DEVICE, else the first GPU, accelerator or CPU", parse_device},
+       "OpenCL device; empty takes CLGPU_DEVICE, else the first GPU, accelerator or CPU",
+       parse_device},
       {"precision", "fp32", "fp32, fp16",
-       "storage of float tensors on the device; sums are kept in float either way", parse_precision},
-      {"ops", "all", "all, core", "operations to claim; core is convolution, fully connected, matrix multiply, transpose, add",
+       "storage of float tensors on the device; sums are kept in float either way",
+       parse_precision},
+      {"ops", "all", "all, core",
+       "operations to claim; core is convolution, fully connected, matrix multiply, transpose, add",
        parse_ops},
-      {"engines", "", "family=engine, comma-separated", "force the kernels of op families", parse_engines},
-      {"exclude", "", "node indexes or operation names, comma-separated", "nodes to leave on the CPU", parse_exclude},
-      {"min_nodes", "1", "1 to 999999", "partitions with fewer nodes stay on the CPU", parse_min_nodes},
-      {"warm_up", "on", "on, off", "run each kernel once at load time, so that the first inference is not slower",
+      {"engines", "", "family=engine, comma-separated", "force the kernels of op families",
+       parse_engines},
+      {"exclude", "", "node indexes or operation names, comma-separated",
+       "nodes to leave on the CPU", parse_exclude},
+      {"min_nodes", "1", "1 to 999999", "partitions with fewer nodes stay on the CPU",
+       parse_min_nodes},
+      {"warm_up", "on", "on, off",
+       "run each kernel once at load time, so that the first inference is not slower",
        parse_warm_up},
       {"half_io", "off", "on, off",
-       "with fp16, store the model's float inputs and outputs as half too; the host converts them", parse_half_io},
-      {"share_memory", "on", "on, off", "let intermediate tensors share memory; off helps to debug kernels", parse_share_memory},
+       "with fp16, store the model's float inputs and outputs as half too; the host converts them",
+       parse_half_io},
+      {"share_memory", "on", "on, off",
+       "let intermediate tensors share memory; off helps to debug kernels", parse_share_memory},
   };
   return table;
 }
@@ -109,7 +124,8 @@ Options parse_options(const std::map<std::string, std::string>& values) {
   Options options;
   for (const auto& [key, value] : values) {
     const auto& table = option_table();
-    const auto info = std::find_if(table.begin(), table.end(), [&](const OptionInfo& o) { return key == o.key; });
+    const auto info =
+        std::find_if(table.begin(), table.end(), [&](const OptionInfo& o) { return key == o.key; });
     if (info == table.end()) {
       std::string keys;
       for (const OptionInfo& o : table) keys += (keys.empty() ? "" : ", ") + std::string(o.key);
@@ -119,7 +135,8 @@ Options parse_options(const std::map<std::string, std::string>& values) {
   }
   options.half_io = options.half_io && options.precision == passes::Precision::kFp16;
   if (options.device.empty()) {
-    if (const char* device = std::getenv("CLGPU_DEVICE"); device != nullptr) options.device = device;
+    if (const char* device = std::getenv("CLGPU_DEVICE"); device != nullptr)
+      options.device = device;
   }
   return options;
 }

@@ -14,10 +14,10 @@ namespace clgpu::delegate {
 struct Options {
   std::string device;  ///< index, part of a name, or empty for the best
   passes::Precision precision = passes::Precision::kFp32;
-  bool core_only = false;            ///< ops="core"
-  plan::PlanOptions plan;            ///< forced candidates, sharing of memory
-  std::set<std::string> exclude;     ///< node indexes and operation names left on the CPU
-  int min_nodes = 1;                 ///< smaller partitions stay on the CPU
+  bool core_only = false;         ///< ops="core"
+  plan::PlanOptions plan;         ///< forced candidates, sharing of memory
+  std::set<std::string> exclude;  ///< node indexes and operation names left on the CPU
+  int min_nodes = 1;              ///< smaller partitions stay on the CPU
   bool warm_up = true;
   bool half_io = false;  ///< with fp16: inputs and outputs are half on the device, too
 };

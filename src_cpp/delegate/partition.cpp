@@ -15,7 +15,8 @@ ir::Shape shape_of(const TfLiteTensor& tensor) {
 // The runtime takes ownership and frees with free().
 TfLiteIntArray* new_dims(const ir::Shape& shape) {
   const auto rank = static_cast<std::size_t>(shape.rank());
-  auto* array = static_cast<TfLiteIntArray*>(std::malloc(sizeof(TfLiteIntArray) + rank * sizeof(int)));
+  auto* array =
+      static_cast<TfLiteIntArray*>(std::malloc(sizeof(TfLiteIntArray) + rank * sizeof(int)));
   if (array == nullptr) throw Error("out of host memory");
   array->size = shape.rank();
   for (std::size_t i = 0; i < rank; ++i) array->data[i] = shape.dims()[i];
@@ -89,7 +90,8 @@ void Partition::prepare(TfLiteContext& context) {
     TfLiteTensor* output = &context.tensors[tensor.tflite_id];
     if (shape_of(*output) == tensor.shape) continue;
     if (context.ResizeTensor(&context, output, new_dims(tensor.shape)) != kTfLiteOk) {
-      throw Error("the runtime refuses to resize tensor '" + tensor.name + "' to " + tensor.shape.str());
+      throw Error("the runtime refuses to resize tensor '" + tensor.name + "' to " +
+                  tensor.shape.str());
     }
   }
 }
@@ -103,8 +105,8 @@ void Partition::invoke(TfLiteContext& context) {
     const ir::Tensor& tensor = graph_.tensor(t.tensor);
     const TfLiteTensor& tflite = context.tensors[tensor.tflite_id];
     if (tflite.data == nullptr || tflite.bytes < static_cast<std::size_t>(t.host_bytes)) {
-      throw Error("tensor '" + tensor.name + "' has " + std::to_string(tflite.bytes) + " bytes on the host where " +
-                  std::to_string(t.host_bytes) + " are needed");
+      throw Error("tensor '" + tensor.name + "' has " + std::to_string(tflite.bytes) +
+                  " bytes on the host where " + std::to_string(t.host_bytes) + " are needed");
     }
     return tflite.data;
   };

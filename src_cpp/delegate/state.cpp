@@ -12,7 +12,8 @@ std::unique_ptr<runtime::Executor> State::build(const ir::Graph& graph) {
     }
     plan::Plan plan = plan::make_plan(graph, device(), options.plan, broken);
     try {
-      auto executor = std::make_unique<runtime::Executor>(context, std::move(plan), options.warm_up);
+      auto executor =
+          std::make_unique<runtime::Executor>(context, std::move(plan), options.warm_up);
       count_load(cl::counters() - before);
       return executor;
     } catch (const runtime::CandidateFailure& failure) {
@@ -31,7 +32,8 @@ Report State::report() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   Report report = report_;
   for (const auto& [key, why] : broken_) {
-    report.notes.push_back("kernel " + key.first + "/" + key.second + " does not work on this device: " + why);
+    report.notes.push_back("kernel " + key.first + "/" + key.second +
+                           " does not work on this device: " + why);
   }
   return report;
 }

@@ -36,8 +36,8 @@ class State {
 
   const DeviceInfo& device() const { return context->device().info; }
 
-  /// Plans and builds a graph with inferred shapes; candidates that fail on this device are remembered
-  /// and left out. Throws plan::NoCandidate when a family has none left.
+  /// Plans and builds a graph with inferred shapes; candidates that fail on this device are
+  /// remembered and left out. Throws plan::NoCandidate when a family has none left.
   std::unique_ptr<runtime::Executor> build(const ir::Graph& graph);
 
   // The following are guarded by one mutex: interpreters run in any thread.

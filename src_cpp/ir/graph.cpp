@@ -34,7 +34,8 @@ std::vector<bool> output_mask(const Graph& graph) {
 std::string print(const Graph& graph) {
   const auto ids = [](const std::vector<int>& list) {
     std::string text;
-    for (const int id : list) text += (text.empty() ? "" : ", ") + (id < 0 ? std::string("-") : "%" + std::to_string(id));
+    for (const int id : list)
+      text += (text.empty() ? "" : ", ") + (id < 0 ? std::string("-") : "%" + std::to_string(id));
     return text;
   };
   std::string text = "inputs " + ids(graph.inputs) + "\n";
@@ -53,15 +54,19 @@ std::string print(const Graph& graph) {
 }
 
 void verify(const Graph& graph) {
-  const auto fail = [&](const std::string& what) { throw InternalError(what + " in\n" + print(graph)); };
+  const auto fail = [&](const std::string& what) {
+    throw InternalError(what + " in\n" + print(graph));
+  };
   std::vector<bool> written(graph.tensors.size(), false);
-  for (std::size_t i = 0; i < graph.tensors.size(); ++i) written[i] = graph.tensors[i].is_constant();
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i)
+    written[i] = graph.tensors[i].is_constant();
   for (const int id : graph.inputs) written[at(id)] = true;
   for (const Node& node : graph.nodes) {
     for (const int id : node.inputs) {
       if (id < 0) continue;
       if (at(id) >= graph.tensors.size()) fail(node.op + " reads an unknown tensor");
-      if (!written[at(id)]) fail(node.op + " reads %" + std::to_string(id) + " before it is written");
+      if (!written[at(id)])
+        fail(node.op + " reads %" + std::to_string(id) + " before it is written");
     }
     for (const int id : node.outputs) {
       if (id < 0 || at(id) >= graph.tensors.size()) fail(node.op + " writes an unknown tensor");

@@ -40,9 +40,9 @@ struct Epilogue {
 
 /// Kind of operation: the part of ops::Family that the ir may know.
 struct OpKind {
-  const char* name;         ///< family name, also its folder in kernels/
-  bool has_epilogue;        ///< its kernels apply an Epilogue (macro ACT)
-  bool is_view;             ///< output 0 is input 0 with another shape: no launch, memory shared
+  const char* name;   ///< family name, also its folder in kernels/
+  bool has_epilogue;  ///< its kernels apply an Epilogue (macro ACT)
+  bool is_view;       ///< output 0 is input 0 with another shape: no launch, memory shared
 };
 
 struct Node {

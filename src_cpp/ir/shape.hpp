@@ -18,7 +18,9 @@ class Shape {
   int operator[](int axis) const { return dims_[static_cast<std::size_t>(axis)]; }
   int& operator[](int axis) { return dims_[static_cast<std::size_t>(axis)]; }
   /// Dimension counted from the last axis: back(0) is the fastest; 1 where there is no such axis.
-  int back(int from_last) const { return from_last < rank() ? dims_[dims_.size() - 1 - static_cast<std::size_t>(from_last)] : 1; }
+  int back(int from_last) const {
+    return from_last < rank() ? dims_[dims_.size() - 1 - static_cast<std::size_t>(from_last)] : 1;
+  }
   const std::vector<int>& dims() const { return dims_; }
 
   std::int64_t elements() const { return elements(0, rank()); }
@@ -32,13 +34,15 @@ class Shape {
   std::vector<int> strides() const {
     std::vector<int> result(dims_.size());
     std::int64_t step = 1;
-    for (std::size_t i = dims_.size(); i-- > 0; step *= dims_[i]) result[i] = static_cast<int>(step);
+    for (std::size_t i = dims_.size(); i-- > 0; step *= dims_[i])
+      result[i] = static_cast<int>(step);
     return result;
   }
   /// "[1, 224, 224, 3]".
   std::string str() const {
     std::string text = "[";
-    for (std::size_t i = 0; i < dims_.size(); ++i) text += (i ? ", " : "") + std::to_string(dims_[i]);
+    for (std::size_t i = 0; i < dims_.size(); ++i)
+      text += (i ? ", " : "") + std::to_string(dims_[i]);
     return text + "]";
   }
   bool operator==(const Shape& other) const { return dims_ == other.dims_; }

@@ -21,10 +21,10 @@ struct Constant {
 
 struct Tensor {
   std::string name;
-  int tflite_id = -1;          ///< index in TfLiteContext::tensors; -1 for our own
-  DType dtype = DType::kF32;   ///< type the model gives it
-  DType storage = DType::kF32; ///< type it has in device memory
-  int model_rank = 0;          ///< rank the model gives it: what the families have relied on
+  int tflite_id = -1;           ///< index in TfLiteContext::tensors; -1 for our own
+  DType dtype = DType::kF32;    ///< type the model gives it
+  DType storage = DType::kF32;  ///< type it has in device memory
+  int model_rank = 0;           ///< rank the model gives it: what the families have relied on
   Shape shape;
   std::shared_ptr<const Constant> constant;  ///< null unless its bytes are known at load time
 

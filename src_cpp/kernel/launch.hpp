@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/dtype.hpp"
+#include "base/error.hpp"
 
 namespace clgpu::kernel {
 
@@ -27,7 +28,8 @@ using Arg = std::variant<Operand, std::int32_t, float, LocalMemory>;
 using Macros = std::vector<std::pair<std::string, std::string>>;
 
 /// Built in the order of the kernel's parameters: `Launch("softmax/softmax.cl", "softmax_rows")
-/// .type("SRC_T", in.storage).macro("WG", 64).src(0).dst(0).i32(cols).f32(beta).range({rows * 64}, {64})`.
+/// .type("SRC_T", in.storage).macro("WG", 64).src(0).dst(0).i32(cols).f32(beta).range({rows * 64},
+/// {64})`.
 struct Launch {
   Launch(std::string source_file, std::string entry_point)
       : file(std::move(source_file)), entry(std::move(entry_point)) {}
@@ -55,7 +57,10 @@ struct Launch {
   Launch& dst(int output) { return arg(Operand{Operand::Kind::kOutput, output, true, false}); }
   Launch& scratch_in(int i) { return arg(Operand{Operand::Kind::kScratch, i, false, true}); }
   Launch& scratch_out(int i) { return arg(Operand{Operand::Kind::kScratch, i, true, false}); }
-  Launch& i32(std::int64_t value) { return arg(static_cast<std::int32_t>(value)); }
+  Launch& i32(std::int64_t value) {
+    CLGPU_CHECK(value >= INT32_MIN && value <= INT32_MAX);  // kernels count in 32 bits
+    return arg(static_cast<std::int32_t>(value));
+  }
   Launch& f32(float value) { return arg(value); }
   Launch& local_memory(std::size_t bytes) { return arg(LocalMemory{bytes}); }
   Launch& arg(Arg a) {
@@ -74,9 +79,9 @@ struct Launch {
   }
 };
 
-/// Memory private to a candidate: written by one of its launches, read by a later one. When all that
-/// flows into it is constant (transposed weights, say) the planner runs the writing launch once, at
-/// load time, and keeps the result; else it lies in the arena.
+/// Memory private to a candidate: written by one of its launches, read by a later one. When all
+/// that flows into it is constant (transposed weights, say) the planner runs the writing launch
+/// once, at load time, and keeps the result; else it lies in the arena.
 struct Scratch {
   std::int64_t bytes;
 };

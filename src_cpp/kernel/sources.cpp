@@ -37,7 +37,8 @@ void expand(const std::string& file, std::set<std::string>& included, std::ostri
   for (int number = 1; std::getline(lines, line); ++number) {
     constexpr std::string_view kInclude = "#include \"";
     if (line.compare(0, kInclude.size(), kInclude) == 0) {
-      expand(line.substr(kInclude.size(), line.find('"', kInclude.size()) - kInclude.size()), included, out);
+      expand(line.substr(kInclude.size(), line.find('"', kInclude.size()) - kInclude.size()),
+             included, out);
       out << "#line " << number + 1 << " \"" << file << "\"\n";
     } else {
       out << line << '\n';
@@ -60,7 +61,8 @@ std::string source_text(const std::string& file) {
   }
   for (std::size_t i = 0; i < kEmbeddedFileCount; ++i) {
     const EmbeddedFile& embedded = kEmbeddedFiles[i];
-    if (file == embedded.path) return {reinterpret_cast<const char*>(embedded.bytes), embedded.size};
+    if (file == embedded.path)
+      return {reinterpret_cast<const char*>(embedded.bytes), embedded.size};
   }
   throw InternalError("there is no kernel file " + file);
 }

@@ -13,12 +13,12 @@ std::vector<std::string> source_files();
 /// Text of one file; throws InternalError for an unknown path.
 std::string source_text(const std::string& file);
 
-/// The file with its includes expanded, each once, and #line marks, so that a driver's messages name
-/// our files and lines.
+/// The file with its includes expanded, each once, and #line marks, so that a driver's messages
+/// name our files and lines.
 std::string assemble(const std::string& file);
 
-/// Replaces the text of a file until called with an empty text. Only tests use it, to see what a file
-/// that does not build leads to.
+/// Replaces the text of a file until called with an empty text. Only tests use it, to see what a
+/// file that does not build leads to.
 void override_source(const std::string& file, const std::string& text);
 
 }  // namespace clgpu::kernel

@@ -50,7 +50,8 @@ void set_epilogue(kernel::Launch& launch, const ir::Epilogue& epilogue) {
 std::optional<Refusal> check_type(const tfl::TensorView& tensor, const std::string& what,
                                   std::initializer_list<DType> allowed) {
   const auto dtype = tfl::dtype_of(tensor.tflite_type());
-  if (dtype && std::find(allowed.begin(), allowed.end(), *dtype) != allowed.end()) return std::nullopt;
+  if (dtype && std::find(allowed.begin(), allowed.end(), *dtype) != allowed.end())
+    return std::nullopt;
   std::string names;
   for (const DType t : allowed) names += (names.empty() ? "" : ", ") + std::string(name_of(t));
   return Refusal{what + " is " + tfl::type_name(tensor.tflite_type()) + "; supported: " + names};

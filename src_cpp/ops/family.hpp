@@ -1,4 +1,5 @@
-// The room of an op family: check and import, shape rule, kernel candidates. See docs/architecture.md.
+// The room of an op family: check and import, shape rule, kernel candidates. See
+// docs/architecture.md.
 #pragma once
 
 #include <memory>
@@ -29,12 +30,16 @@ class NodeContext {
   int input_count() const { return static_cast<int>(node_.inputs.size()); }
   int output_count() const { return static_cast<int>(node_.outputs.size()); }
   /// False for an optional input that is absent.
-  bool has_input(int i) const { return i < input_count() && node_.inputs[static_cast<std::size_t>(i)] >= 0; }
+  bool has_input(int i) const {
+    return i < input_count() && node_.inputs[static_cast<std::size_t>(i)] >= 0;
+  }
   const ir::Tensor& input(int i) const {
     CLGPU_CHECK(has_input(i));
     return graph_.tensor(node_.inputs[static_cast<std::size_t>(i)]);
   }
-  const ir::Tensor& output(int i) const { return graph_.tensor(node_.outputs[static_cast<std::size_t>(i)]); }
+  const ir::Tensor& output(int i) const {
+    return graph_.tensor(node_.outputs[static_cast<std::size_t>(i)]);
+  }
   template <class T>
   const T& attrs() const {
     return static_cast<const T&>(*node_.attrs);
@@ -81,6 +86,8 @@ const Family* find_family(int builtin_code, const char* custom_name);
 const std::vector<const Family*>& all_families();
 
 /// The family an imported node belongs to.
-inline const Family& family_of(const ir::Node& node) { return static_cast<const Family&>(*node.kind); }
+inline const Family& family_of(const ir::Node& node) {
+  return static_cast<const Family&>(*node.kind);
+}
 
 }  // namespace clgpu::ops

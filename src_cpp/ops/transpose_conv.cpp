@@ -123,8 +123,7 @@ kernel::Candidate direct(const NodeContext& node, const DeviceInfo& device) {
   const int stride = attrs.geometry.stride_w;
   const std::int64_t blocks = ceil_div(ceil_div(dst[2], stride), tile) * stride;
   const std::int64_t group = cpu ? 1 : 8;
-  const auto packed =
-      pack_weights(node, kWeights, 1, width, node.input(attrs.image).storage);
+  const auto packed = pack_weights(node, kWeights, 1, width, node.input(attrs.image).storage);
 
   kernel::Launch launch = make_launch(node, "transpose_conv/direct.cl", "transpose_conv_direct");
   launch.type("PACKED_T", packed.storage).macro("VW", width).macro("PX", tile);

@@ -7,8 +7,8 @@
 namespace clgpu::passes {
 namespace {
 
-// Small constants (biases, scales, epsilons) and small tensors (pooled features, gates, logits) cost
-// next to nothing in float, and it is these that a rounding hurts most.
+// Small constants (biases, scales, epsilons) and small tensors (pooled features, gates, logits)
+// cost next to nothing in float, and it is these that a rounding hurts most.
 constexpr std::int64_t kSmallConstant = 1024;
 constexpr std::int64_t kSmallTensor = 4096;
 constexpr float kLargestHalf = 65504.0F;
@@ -29,18 +29,22 @@ void choose_storage(ir::Graph& graph, Precision precision, bool half_io) {
   std::iota(root.begin(), root.end(), 0);
   for (const ir::Node& node : graph.nodes) {
     if (node.kind->is_view) {
-      root[static_cast<std::size_t>(node.outputs[0])] = root[static_cast<std::size_t>(node.inputs[0])];
+      root[static_cast<std::size_t>(node.outputs[0])] =
+          root[static_cast<std::size_t>(node.inputs[0])];
     }
   }
-  std::vector<bool> outside(graph.tensors.size(), false);  // uploaded or downloaded as the model's type
+  std::vector<bool> outside(graph.tensors.size(),
+                            false);  // uploaded or downloaded as the model's type
   for (const auto* ids : {&graph.inputs, &graph.outputs}) {
     if (half_io) break;
-    for (const int id : *ids) outside[static_cast<std::size_t>(root[static_cast<std::size_t>(id)])] = true;
+    for (const int id : *ids)
+      outside[static_cast<std::size_t>(root[static_cast<std::size_t>(id)])] = true;
   }
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     ir::Tensor& tensor = graph.tensors[i];
     tensor.storage = tensor.dtype;
-    if (static_cast<std::size_t>(root[i]) != i || outside[i] || tensor.dtype != DType::kF32) continue;
+    if (static_cast<std::size_t>(root[i]) != i || outside[i] || tensor.dtype != DType::kF32)
+      continue;
     if (!tensor.is_constant()) {
       const bool large = half_io || tensor.shape.elements() > kSmallTensor;
       if (precision == Precision::kFp16 && large) tensor.storage = DType::kF16;

@@ -10,7 +10,9 @@ void fuse_activation(ir::Graph& graph) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     ir::Node& node = graph.nodes[i];
     // Several in a row never fuse: the epilogue holds one activation.
-    if (removed[i] || !node.kind->has_epilogue || !node.epilogue.empty() || node.outputs.size() != 1) continue;
+    if (removed[i] || !node.kind->has_epilogue || !node.epilogue.empty() ||
+        node.outputs.size() != 1)
+      continue;
     const auto result = static_cast<std::size_t>(node.outputs[0]);
     if (is_output[result] || readers[result].size() != 1) continue;
     if (graph.tensors[result].dtype != DType::kF32) continue;

@@ -9,7 +9,8 @@ namespace {
 // The attributes of a zero padding of height and width alone; null for every other node.
 const ops::PadAttrs* spatial_zero_pad(const ir::Node& node) {
   const auto* pad = dynamic_cast<const ops::PadAttrs*>(node.attrs.get());
-  if (pad == nullptr || pad->mode != ops::PadAttrs::Mode::kConstant || node.inputs.size() != 2) return nullptr;
+  if (pad == nullptr || pad->mode != ops::PadAttrs::Mode::kConstant || node.inputs.size() != 2)
+    return nullptr;
   if (pad->before.size() != 4) return nullptr;
   for (const std::size_t axis : {std::size_t{0}, std::size_t{3}}) {
     if (pad->before[axis] != 0 || pad->after[axis] != 0) return nullptr;
@@ -21,10 +22,12 @@ const ops::PadAttrs* spatial_zero_pad(const ir::Node& node) {
 ir::AttrsPtr padded(const ir::Node& node, const ops::PadAttrs& pad) {
   const int top = pad.before[1], bottom = pad.after[1], left = pad.before[2], right = pad.after[2];
   if (const auto* conv = dynamic_cast<const ops::Conv2dAttrs*>(node.attrs.get())) {
-    if (conv->geometry.padding == ops::kPaddingValid) return with_padding(*conv, top, bottom, left, right);
+    if (conv->geometry.padding == ops::kPaddingValid)
+      return with_padding(*conv, top, bottom, left, right);
   }
   if (const auto* conv = dynamic_cast<const ops::DepthwiseConv2dAttrs*>(node.attrs.get())) {
-    if (conv->geometry.padding == ops::kPaddingValid) return with_padding(*conv, top, bottom, left, right);
+    if (conv->geometry.padding == ops::kPaddingValid)
+      return with_padding(*conv, top, bottom, left, right);
   }
   return nullptr;
 }

@@ -8,7 +8,8 @@ namespace clgpu::passes {
 
 enum class Precision {
   kFp32,  ///< float tensors are stored as float
-  kFp16,  ///< float tensors between nodes, and large weights, are stored as half; sums stay in float
+  kFp16,  ///< float tensors between nodes, and large weights, are stored as half; sums stay in
+          ///< float
 };
 
 /// DEQUANTIZE of a float16 constant disappears: its readers read the half constant as it is.
@@ -23,8 +24,9 @@ void fuse_pad(ir::Graph& graph);
 /// Nodes whose results nobody reads go; so do tensors' constants that nobody reads.
 void remove_dead(ir::Graph& graph);
 
-/// Sets Tensor::storage. Graph inputs and outputs keep the model's type, and so do views of them and
-/// small tensors, unless `half_io`: then everything is half and the host converts inputs and outputs.
+/// Sets Tensor::storage. Graph inputs and outputs keep the model's type, and so do views of them
+/// and small tensors, unless `half_io`: then everything is half and the host converts inputs and
+/// outputs.
 void choose_storage(ir::Graph& graph, Precision precision, bool half_io);
 
 /// All of the above, in order.

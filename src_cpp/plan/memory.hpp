@@ -21,9 +21,10 @@ struct Layout {
 ///
 /// Greedy by size (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference",
 /// 2020, section 4.3): from the largest block to the smallest, each goes to the object that leaves
-/// the shortest time unused next to it, or to a new one. Whole objects rather than offsets into one:
-/// an NVIDIA driver (580) crashes when sub-buffers are released in the order they were created in,
-/// offsets as kernel arguments would burden every kernel, and no object grows beyond a device's limit.
+/// the shortest time unused next to it, or to a new one. Whole objects rather than offsets into
+/// one: an NVIDIA driver (580) crashes when sub-buffers are released in the order they were created
+/// in, offsets as kernel arguments would burden every kernel, and no object grows beyond a device's
+/// limit.
 Layout lay_out(const std::vector<Block>& blocks);
 
 }  // namespace clgpu::plan

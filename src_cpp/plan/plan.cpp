@@ -33,7 +33,8 @@ std::string limit_exceeded(const kernel::Launch& launch, const DeviceInfo& devic
 
 class Planner {
  public:
-  Planner(const ir::Graph& graph, const DeviceInfo& device, const PlanOptions& options, const Broken& broken)
+  Planner(const ir::Graph& graph, const DeviceInfo& device, const PlanOptions& options,
+          const Broken& broken)
       : graph_(graph), device_(device), options_(options), broken_(broken) {}
 
   Plan make() {
@@ -116,8 +117,9 @@ class Planner {
       throw OptionError("engine '" + engine->second + "' cannot compute " + node.op + " (node " +
                         std::to_string(node.tflite_index) + "): " + why);
     }
-    throw NoCandidate(node.tflite_index, family.name, "no kernel of " + std::string(family.name) +
-                                                          " works on " + device_.name + ": " + why);
+    throw NoCandidate(
+        node.tflite_index, family.name,
+        "no kernel of " + std::string(family.name) + " works on " + device_.name + ": " + why);
   }
 
   void add_node(const ir::Node& node) {
@@ -136,9 +138,15 @@ class Planner {
         const auto* operand = std::get_if<Operand>(&arg);
         if (operand == nullptr) continue;
         switch (operand->kind) {
-          case Operand::Kind::kInput: step.buffers.push_back(buffer_of_[at(node.inputs.at(at(operand->index)))]); break;
-          case Operand::Kind::kOutput: step.buffers.push_back(buffer_of_[at(node.outputs.at(at(operand->index)))]); break;
-          case Operand::Kind::kScratch: step.buffers.push_back(scratch.at(at(operand->index))); break;
+          case Operand::Kind::kInput:
+            step.buffers.push_back(buffer_of_[at(node.inputs.at(at(operand->index)))]);
+            break;
+          case Operand::Kind::kOutput:
+            step.buffers.push_back(buffer_of_[at(node.outputs.at(at(operand->index)))]);
+            break;
+          case Operand::Kind::kScratch:
+            step.buffers.push_back(scratch.at(at(operand->index)));
+            break;
         }
       }
       steps.push_back(std::move(step));
@@ -155,7 +163,8 @@ class Planner {
     }
   }
 
-  // A launch runs once when all it reads is static and all it writes is written by such launches only.
+  // A launch runs once when all it reads is static and all it writes is written by such launches
+  // only.
   void separate(std::vector<Step>& steps) {
     std::set<int> written;
     for (const Step& step : steps) {
@@ -169,7 +178,8 @@ class Planner {
       changed = false;
       for (std::size_t i = 0; i < steps.size(); ++i) {
         if (!once[i]) continue;
-        for_operands(steps[i], [&](int buffer, const Operand&) { once[i] = once[i] && static_[at(buffer)]; });
+        for_operands(steps[i],
+                     [&](int buffer, const Operand&) { once[i] = once[i] && static_[at(buffer)]; });
         if (once[i]) continue;
         changed = true;
         for_operands(steps[i], [&](int buffer, const Operand& o) {
@@ -177,12 +187,14 @@ class Planner {
         });
       }
     }
-    for (std::size_t i = 0; i < steps.size(); ++i) (once[i] ? plan_.load : plan_.run).push_back(std::move(steps[i]));
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      (once[i] ? plan_.load : plan_.run).push_back(std::move(steps[i]));
   }
 
   Transfer transfer(int id) const {
     const ir::Tensor& tensor = graph_.tensor(id);
-    const auto host_bytes = tensor.shape.elements() * static_cast<std::int64_t>(size_of(tensor.dtype));
+    const auto host_bytes =
+        tensor.shape.elements() * static_cast<std::int64_t>(size_of(tensor.dtype));
     return {id, buffer_of_[at(id)], tensor.storage_bytes(), host_bytes};
   }
 
@@ -242,7 +254,8 @@ class Planner {
         layout.bytes.push_back(block.bytes);
       }
     }
-    for (std::size_t k = 0; k < members.size(); ++k) plan_.buffers[members[k]].object = layout.objects[k];
+    for (std::size_t k = 0; k < members.size(); ++k)
+      plan_.buffers[members[k]].object = layout.objects[k];
     plan_.objects = layout.bytes;
     for (const std::int64_t bytes : layout.bytes) plan_.arena_bytes += bytes;
   }

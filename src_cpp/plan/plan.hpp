@@ -27,7 +27,8 @@ struct Buffer {
   Place place = Place::kArena;
   std::int64_t bytes = 0;
   int object = 0;  ///< arena only: index into Plan::objects
-  std::shared_ptr<const ir::Constant> upload;  ///< written at load time; null when a launch writes it
+  std::shared_ptr<const ir::Constant>
+      upload;  ///< written at load time; null when a launch writes it
   DType storage = DType::kF32;
 };
 

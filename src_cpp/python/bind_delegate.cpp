@@ -33,7 +33,8 @@ py::dict explain(const NativeDelegate& self) {
   py::dict result;
   result["device"] = text(self.state().device().name);
   result["platform"] = text(self.state().device().platform);
-  result["precision"] = self.state().options.precision == passes::Precision::kFp16 ? "fp16" : "fp32";
+  result["precision"] =
+      self.state().options.precision == passes::Precision::kFp16 ? "fp16" : "fp32";
   py::list nodes;
   for (const delegate::NodeReport& node : report.nodes) {
     py::dict entry;
@@ -41,7 +42,8 @@ py::dict explain(const NativeDelegate& self) {
     entry["op"] = node.op;
     entry["claimed"] = node.claimed;
     entry["reason"] = text(node.reason);
-    entry["partition"] = node.partition < 0 ? py::object(py::none()) : py::object(py::int_(node.partition));
+    entry["partition"] =
+        node.partition < 0 ? py::object(py::none()) : py::object(py::int_(node.partition));
     entry["candidate"] = node.candidate;
     entry["candidates"] = node.candidates;
     entry["inputs"] = node.inputs;
@@ -129,7 +131,8 @@ void bind_delegate(py::module_& module) {
       .def_property_readonly("pointer", &NativeDelegate::pointer, "Address of the TfLiteDelegate.")
       .def("explain", &explain, "What became of each node of the model last prepared.")
       .def("stats", &stats, "Counters: launches, transfers, objects created.");
-  module.def("option_table", &option_table, "Key, default, allowed values and help of every option.");
+  module.def("option_table", &option_table,
+             "Key, default, allowed values and help of every option.");
   module.def("families", &families, "Name, operations and core flag of every op family.");
 }
 

@@ -10,10 +10,14 @@ namespace {
 
 const char* name_of(DeviceType type) {
   switch (type) {
-    case DeviceType::kGpu: return "gpu";
-    case DeviceType::kAccelerator: return "accelerator";
-    case DeviceType::kCpu: return "cpu";
-    default: return "other";
+    case DeviceType::kGpu:
+      return "gpu";
+    case DeviceType::kAccelerator:
+      return "accelerator";
+    case DeviceType::kCpu:
+      return "cpu";
+    default:
+      return "other";
   }
 }
 
@@ -46,7 +50,8 @@ py::list devices() {
 
 void bind_devices(py::module_& module) {
   module.def("devices", &devices,
-             "Every OpenCL device found, GPUs first, as dictionaries. Raises DeviceError when there is none.");
+             "Every OpenCL device found, GPUs first, as dictionaries. Raises DeviceError when "
+             "there is none.");
   module.def("add_library", &cl::add_library, py::arg("path"),
              "Registers an OpenCL library to be tried after the system's loader.");
 }

@@ -12,7 +12,8 @@ void bind_errors(py::module_& module) {
   static auto& option = *new py::object;
   static auto& build = *new py::object;
   base = py::exception<Error>(module, "ClgpuError", PyExc_RuntimeError);
-  option = py::exception<OptionError>(module, "OptionError", py::make_tuple(base, py::handle(PyExc_ValueError)));
+  option = py::exception<OptionError>(module, "OptionError",
+                                      py::make_tuple(base, py::handle(PyExc_ValueError)));
   build = py::exception<cl::BuildError>(module, "BuildError", base);
   py::register_exception<ShapeError>(module, "ShapeError", base);
   py::register_exception<DeviceError>(module, "DeviceError", base);

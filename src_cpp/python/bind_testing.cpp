@@ -17,7 +17,8 @@ void bind_testing(py::module_& module) {
       "kernel_sources",
       [] {
         std::map<std::string, std::string> texts;
-        for (const std::string& file : kernel::source_files()) texts[file] = kernel::source_text(file);
+        for (const std::string& file : kernel::source_files())
+          texts[file] = kernel::source_text(file);
         return texts;
       },
       "Text of every embedded kernel file by path.");
@@ -37,7 +38,8 @@ void bind_testing(py::module_& module) {
       },
       py::arg("blocks"), "Object of each block (bytes, first, last) and the bytes of each object.");
   module.def("float_to_half", &float_to_half, py::arg("value"), "Bits of the nearest half.");
-  module.def("half_to_float", &half_to_float, py::arg("bits"), "Value of a half given by its bits.");
+  module.def("half_to_float", &half_to_float, py::arg("bits"),
+             "Value of a half given by its bits.");
 }
 
 }  // namespace clgpu::python

@@ -1,4 +1,5 @@
-// The extension clgpu_delegate._core. The same shared object is the TFLite plugin (delegate/abi.cpp).
+// The extension clgpu_delegate._core. The same shared object is the TFLite plugin
+// (delegate/abi.cpp).
 #include "python/bind.hpp"
 
 PYBIND11_MODULE(_core, module) {

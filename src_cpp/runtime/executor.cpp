@@ -28,10 +28,12 @@ std::string build_options(const kernel::Launch& launch) {
 
 std::string describe(const plan::Step& step) {
   const auto triple = [](const std::array<std::size_t, 3>& v) {
-    return "(" + std::to_string(v[0]) + "," + std::to_string(v[1]) + "," + std::to_string(v[2]) + ")";
+    return "(" + std::to_string(v[0]) + "," + std::to_string(v[1]) + "," + std::to_string(v[2]) +
+           ")";
   };
   return step.launch.file + ":" + step.launch.entry + " global=" + triple(step.launch.global) +
-         " local=" + triple(step.launch.local) + " for " + step.op + " (node " + std::to_string(step.node) + ")";
+         " local=" + triple(step.launch.local) + " for " + step.op + " (node " +
+         std::to_string(step.node) + ")";
 }
 
 // The bytes of a constant in the type it is stored as.
@@ -49,7 +51,8 @@ std::vector<std::uint8_t> converted(const ir::Constant& constant, DType storage)
     }
     return bytes;
   };
-  if (constant.dtype == DType::kF32 && storage == DType::kF16) return convert(float{}, std::uint16_t{}, float_to_half);
+  if (constant.dtype == DType::kF32 && storage == DType::kF16)
+    return convert(float{}, std::uint16_t{}, float_to_half);
   CLGPU_CHECK(constant.dtype == DType::kF16 && storage == DType::kF32);
   return convert(std::uint16_t{}, float{}, half_to_float);
 }
@@ -71,7 +74,8 @@ Executor::Executor(std::shared_ptr<cl::Context> context, plan::Plan plan, bool w
   run_load_steps();
   const auto stage = [](const std::vector<plan::Transfer>& transfers, auto& staged) {
     for (const plan::Transfer& t : transfers) {
-      staged.emplace_back(t.bytes == t.host_bytes ? 0 : static_cast<std::size_t>(t.bytes) / sizeof(std::uint16_t));
+      staged.emplace_back(
+          t.bytes == t.host_bytes ? 0 : static_cast<std::size_t>(t.bytes) / sizeof(std::uint16_t));
     }
   };
   stage(plan_.uploads, staged_inputs_);
@@ -88,24 +92,29 @@ Executor::~Executor() {
 
 void Executor::allocate() {
   for (const std::int64_t bytes : plan_.objects) {
-    objects_.push_back(context_->create_buffer(static_cast<std::size_t>(bytes), "a buffer of the arena"));
+    objects_.push_back(
+        context_->create_buffer(static_cast<std::size_t>(bytes), "a buffer of the arena"));
   }
   buffers_.resize(plan_.buffers.size());
   for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
     const Buffer& buffer = plan_.buffers[i];
     if (buffer.place != Buffer::Place::kWeights && buffer.place != Buffer::Place::kLoad) continue;
-    buffers_[i] = context_->create_buffer(static_cast<std::size_t>(buffer.bytes), "'" + buffer.name + "'");
+    buffers_[i] =
+        context_->create_buffer(static_cast<std::size_t>(buffer.bytes), "'" + buffer.name + "'");
   }
 }
 
 cl::cl_mem Executor::memory(int buffer) const {
   const Buffer& planned = plan_.buffers[at(buffer)];
-  return (planned.place == Buffer::Place::kArena ? objects_[at(planned.object)] : buffers_[at(buffer)]).get();
+  return (planned.place == Buffer::Place::kArena ? objects_[at(planned.object)]
+                                                 : buffers_[at(buffer)])
+      .get();
 }
 
 void Executor::write(int buffer, const void* data, std::size_t bytes, bool blocking) {
-  cl::check(context_->api().clEnqueueWriteBuffer(queue_.get(), memory(buffer), blocking ? cl::CL_TRUE : cl::CL_FALSE,
-                                                 0, bytes, data, 0, nullptr, nullptr),
+  cl::check(context_->api().clEnqueueWriteBuffer(queue_.get(), memory(buffer),
+                                                 blocking ? cl::CL_TRUE : cl::CL_FALSE, 0, bytes,
+                                                 data, 0, nullptr, nullptr),
             "clEnqueueWriteBuffer", plan_.buffers[at(buffer)].name);
   cl::counters().bytes_up += bytes;
 }
@@ -114,8 +123,8 @@ void Executor::poison_arena() {
   for (std::size_t i = 0; i < objects_.size(); ++i) {
     // All bits set: NaN as float and as half, -1 as an integer.
     const std::vector<std::uint8_t> ones(static_cast<std::size_t>(plan_.objects[i]), 0xFF);
-    cl::check(context_->api().clEnqueueWriteBuffer(queue_.get(), objects_[i].get(), cl::CL_TRUE, 0, ones.size(),
-                                                   ones.data(), 0, nullptr, nullptr),
+    cl::check(context_->api().clEnqueueWriteBuffer(queue_.get(), objects_[i].get(), cl::CL_TRUE, 0,
+                                                   ones.size(), ones.data(), 0, nullptr, nullptr),
               "clEnqueueWriteBuffer", "the arena");
   }
 }
@@ -140,10 +149,13 @@ Executor::BoundLaunch Executor::bind(const plan::Step& step) {
   const cl::Api& api = context_->api();
   const kernel::Launch& launch = step.launch;
   try {
-    BoundLaunch bound{context_->create_kernel(launch.file, kernel::assemble(launch.file), launch.entry, build_options(launch)), &step};
+    BoundLaunch bound{context_->create_kernel(launch.file, kernel::assemble(launch.file),
+                                              launch.entry, build_options(launch)),
+                      &step};
     const std::size_t items = launch.local[0] * launch.local[1] * launch.local[2];
     if (const std::size_t limit = context_->max_work_group_size(bound.kernel); items > limit) {
-      throw Error("work-groups of " + std::to_string(items) + " work-items; this kernel allows " + std::to_string(limit));
+      throw Error("work-groups of " + std::to_string(items) + " work-items; this kernel allows " +
+                  std::to_string(limit));
     }
     std::size_t next_buffer = 0;
     for (std::size_t i = 0; i < launch.args.size(); ++i) {
@@ -176,12 +188,16 @@ Executor::BoundLaunch Executor::bind(const plan::Step& step) {
 void Executor::launch(const BoundLaunch& bound) {
   const kernel::Launch& launch = bound.step->launch;
   const cl::cl_int code = context_->api().clEnqueueNDRangeKernel(
-      queue_.get(), bound.kernel.get(), 3, nullptr, launch.global.data(), launch.local.data(), 0, nullptr, nullptr);
-  if (code != cl::CL_SUCCESS) throw cl::OpenCLError("clEnqueueNDRangeKernel", code, describe(*bound.step));
+      queue_.get(), bound.kernel.get(), 3, nullptr, launch.global.data(), launch.local.data(), 0,
+      nullptr, nullptr);
+  if (code != cl::CL_SUCCESS)
+    throw cl::OpenCLError("clEnqueueNDRangeKernel", code, describe(*bound.step));
   ++cl::counters().launches;
 }
 
-void Executor::finish(const char* where) { cl::check(context_->api().clFinish(queue_.get()), "clFinish", where); }
+void Executor::finish(const char* where) {
+  cl::check(context_->api().clFinish(queue_.get()), "clFinish", where);
+}
 
 void Executor::run_load_steps() {
   for (const plan::Step& step : plan_.load) {
@@ -228,7 +244,8 @@ void Executor::enqueue(const std::vector<const void*>& inputs, const std::vector
     std::vector<std::uint16_t>& staged = staged_inputs_[i];
     const auto* values = static_cast<const float*>(inputs[i]);
     for (std::size_t k = 0; k < staged.size(); ++k) staged[k] = float_to_half(values[k]);
-    write(t.buffer, staged.empty() ? inputs[i] : staged.data(), static_cast<std::size_t>(t.bytes), false);
+    write(t.buffer, staged.empty() ? inputs[i] : staged.data(), static_cast<std::size_t>(t.bytes),
+          false);
   }
   for (const BoundLaunch& bound : launches_) launch(bound);
   for (std::size_t i = 0; i < plan_.downloads.size(); ++i) {
@@ -236,15 +253,17 @@ void Executor::enqueue(const std::vector<const void*>& inputs, const std::vector
     void* target = staged_outputs_[i].empty() ? outputs[i] : staged_outputs_[i].data();
     // The queue is in order: one blocking read at the end waits for all.
     const bool last = i + 1 == plan_.downloads.size();
-    cl::check(context_->api().clEnqueueReadBuffer(queue_.get(), memory(t.buffer), last ? cl::CL_TRUE : cl::CL_FALSE,
-                                                  0, static_cast<std::size_t>(t.bytes), target, 0, nullptr, nullptr),
+    cl::check(context_->api().clEnqueueReadBuffer(
+                  queue_.get(), memory(t.buffer), last ? cl::CL_TRUE : cl::CL_FALSE, 0,
+                  static_cast<std::size_t>(t.bytes), target, 0, nullptr, nullptr),
               "clEnqueueReadBuffer", plan_.buffers[at(t.buffer)].name);
     cl::counters().bytes_down += static_cast<std::uint64_t>(t.bytes);
   }
   if (plan_.downloads.empty()) finish("run");
   for (std::size_t i = 0; i < plan_.downloads.size(); ++i) {
     auto* values = static_cast<float*>(outputs[i]);
-    for (std::size_t k = 0; k < staged_outputs_[i].size(); ++k) values[k] = half_to_float(staged_outputs_[i][k]);
+    for (std::size_t k = 0; k < staged_outputs_[i].size(); ++k)
+      values[k] = half_to_float(staged_outputs_[i][k]);
   }
 }
 

@@ -25,8 +25,8 @@ class CandidateFailure : public Error {
 class Executor {
  public:
   /// Builds programs, allocates buffers, uploads constants, runs the load-time launches. With
-  /// `warm_up`, each distinct kernel runs once, so that a driver's late compilation and its failures
-  /// happen here. Throws CandidateFailure and cl::OpenCLError (out of memory).
+  /// `warm_up`, each distinct kernel runs once, so that a driver's late compilation and its
+  /// failures happen here. Throws CandidateFailure and cl::OpenCLError (out of memory).
   Executor(std::shared_ptr<cl::Context> context, plan::Plan plan, bool warm_up);
   ~Executor();
   Executor(const Executor&) = delete;
@@ -34,8 +34,8 @@ class Executor {
 
   const plan::Plan& plan() const { return plan_; }
 
-  /// One inference: `inputs[i]` holds the bytes of plan().uploads[i], `outputs[i]` receives those of
-  /// plan().downloads[i]. Returns when the outputs are written. Not reentrant.
+  /// One inference: `inputs[i]` holds the bytes of plan().uploads[i], `outputs[i]` receives those
+  /// of plan().downloads[i]. Returns when the outputs are written. Not reentrant.
   void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
 
  private:

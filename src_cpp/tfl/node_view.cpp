@@ -8,23 +8,32 @@ namespace clgpu::tfl {
 
 std::optional<DType> dtype_of(std::int32_t tflite_type) {
   switch (tflite_type) {
-    case kTfLiteFloat32: return DType::kF32;
-    case kTfLiteFloat16: return DType::kF16;
-    case kTfLiteInt64: return DType::kI64;
-    case kTfLiteInt32: return DType::kI32;
-    case kTfLiteInt16: return DType::kI16;
-    case kTfLiteInt8: return DType::kI8;
-    case kTfLiteUInt8: return DType::kU8;
-    case kTfLiteBool: return DType::kBool;
-    default: return std::nullopt;
+    case kTfLiteFloat32:
+      return DType::kF32;
+    case kTfLiteFloat16:
+      return DType::kF16;
+    case kTfLiteInt64:
+      return DType::kI64;
+    case kTfLiteInt32:
+      return DType::kI32;
+    case kTfLiteInt16:
+      return DType::kI16;
+    case kTfLiteInt8:
+      return DType::kI8;
+    case kTfLiteUInt8:
+      return DType::kU8;
+    case kTfLiteBool:
+      return DType::kBool;
+    default:
+      return std::nullopt;
   }
 }
 
 const char* type_name(std::int32_t tflite_type) {
-  constexpr const char* kNames[] = {"no type", "float32",    "int32",  "uint8",    "int64",
-                                    "string",  "bool",       "int16",  "complex64", "int8",
-                                    "float16", "float64",    "complex128", "uint64", "resource",
-                                    "variant", "uint32",     "uint16", "int4",     "bfloat16"};
+  constexpr const char* kNames[] = {"no type", "float32", "int32",      "uint8",     "int64",
+                                    "string",  "bool",    "int16",      "complex64", "int8",
+                                    "float16", "float64", "complex128", "uint64",    "resource",
+                                    "variant", "uint32",  "uint16",     "int4",      "bfloat16"};
   constexpr auto kCount = static_cast<std::int32_t>(sizeof kNames / sizeof *kNames);
   return tflite_type >= 0 && tflite_type < kCount ? kNames[tflite_type] : "an unknown type";
 }
@@ -47,7 +56,8 @@ bool TensorView::has_data() const {
 
 bool TensorView::is_quantized() const {
   const std::int32_t type = tensor_->type;
-  const bool small_int = type == kTfLiteInt8 || type == kTfLiteUInt8 || type == kTfLiteInt16 || type == kTfLiteInt4;
+  const bool small_int =
+      type == kTfLiteInt8 || type == kTfLiteUInt8 || type == kTfLiteInt16 || type == kTfLiteInt4;
   const bool has_scale = tensor_->quantization.type != 0 || tensor_->params.scale != 0.0F;
   return (small_int || type == kTfLiteInt32 || type == kTfLiteInt64) && has_scale;
 }
@@ -61,13 +71,24 @@ std::optional<std::vector<std::int64_t>> TensorView::ints() const {
     for (std::size_t i = 0; i < n; ++i) values.push_back(static_cast<const T*>(tensor_->data)[i]);
   };
   switch (tensor_->type) {
-    case kTfLiteInt64: read(std::int64_t{}); break;
-    case kTfLiteInt32: read(std::int32_t{}); break;
-    case kTfLiteInt16: read(std::int16_t{}); break;
-    case kTfLiteInt8: read(std::int8_t{}); break;
+    case kTfLiteInt64:
+      read(std::int64_t{});
+      break;
+    case kTfLiteInt32:
+      read(std::int32_t{});
+      break;
+    case kTfLiteInt16:
+      read(std::int16_t{});
+      break;
+    case kTfLiteInt8:
+      read(std::int8_t{});
+      break;
     case kTfLiteUInt8:
-    case kTfLiteBool: read(std::uint8_t{}); break;
-    default: return std::nullopt;
+    case kTfLiteBool:
+      read(std::uint8_t{});
+      break;
+    default:
+      return std::nullopt;
   }
   return values;
 }

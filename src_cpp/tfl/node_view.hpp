@@ -54,15 +54,17 @@ class TensorView {
 
 class NodeView {
  public:
-  NodeView(const TfLiteContext& context, const TfLiteNode& node, const TfLiteRegistration& registration,
-           int index)
+  NodeView(const TfLiteContext& context, const TfLiteNode& node,
+           const TfLiteRegistration& registration, int index)
       : context_(context), node_(node), registration_(registration), index_(index) {}
 
   int index() const { return index_; }
   int builtin() const { return registration_.builtin_code; }
   int version() const { return registration_.version; }
   /// Name of a custom operation, null for a builtin.
-  const char* custom_name() const { return registration_.builtin_code == kTfLiteBuiltinCustom ? registration_.custom_name : nullptr; }
+  const char* custom_name() const {
+    return registration_.builtin_code == kTfLiteBuiltinCustom ? registration_.custom_name : nullptr;
+  }
   /// "CONV_2D" or the custom name.
   std::string op() const;
 
@@ -86,8 +88,12 @@ class NodeView {
   const P* params() const {
     return static_cast<const P*>(node_.builtin_data);
   }
-  const std::uint8_t* custom_data() const { return static_cast<const std::uint8_t*>(node_.custom_initial_data); }
-  std::size_t custom_bytes() const { return static_cast<std::size_t>(node_.custom_initial_data_size); }
+  const std::uint8_t* custom_data() const {
+    return static_cast<const std::uint8_t*>(node_.custom_initial_data);
+  }
+  std::size_t custom_bytes() const {
+    return static_cast<std::size_t>(node_.custom_initial_data_size);
+  }
 
  private:
   const TfLiteContext& context_;
