@@ -34,7 +34,9 @@ __kernel __attribute__((vec_type_hint(DOT_VEC))) void batch_matmul_dot(
   dot_tile(x + BATCH_OFFSET_X(batch) * rows * depth, y + BATCH_OFFSET_Y(batch) * depth * cols,
            rows, cols, depth, m0, n0, sums);
   dst += batch * rows * cols;
+#pragma unroll
   for (int i = 0; i < RM; ++i) {
+#pragma unroll
     for (int j = 0; j < RN; ++j) {
       const int m = m0 + i, n = n0 + j;
       if (m < rows && n < cols) STORE(DST_T, dst, m * cols + n, ACTIVATE(sums[i * RN + j]));

@@ -44,14 +44,17 @@ __kernel __attribute__((reqd_work_group_size(GX * GY, 1, 1))) void batch_matmul_
   dst += batch * rows * cols;
   const int m0 = get_group_id(1) * GEMM_ROWS, n0 = get_group_id(0) * GEMM_COLS;
   GEMM_VEC acc[RM];
+#pragma unroll
   for (int i = 0; i < RM; ++i) acc[i] = (GEMM_VEC)(0.0f);
   gemm_tile(x, y, x_stage, y_stage, rows, cols, depth, m0, n0, acc);
 
   const int item = get_local_id(0);
   const int m = m0 + item / GX * RM, n = n0 + item % GX * RN;
+#pragma unroll
   for (int i = 0; i < RM; ++i) {
     float row[RN];
     CLGPU_CAT(vstore, RN)(acc[i], 0, row);
+#pragma unroll
     for (int j = 0; j < RN; ++j) {
       if (m + i < rows && n + j < cols) {
         STORE(DST_T, dst, (m + i) * cols + n + j, ACTIVATE(row[j]));

@@ -10,8 +10,8 @@
 //           ADJ_X  0|1         x is transposed
 //           ADJ_Y  0|1         y is transposed
 // Numerics  one float accumulator; ACT and ACT_ALPHA: see common/activation.cl
-#include "common/activation.cl"
 #include "batch_matmul/batches.cl"
+#include "common/activation.cl"
 #include "common/types.cl"
 #ifndef X_T
 #error "X_T is required (float or half)"
@@ -29,9 +29,8 @@
 #error "ADJ_Y is required (0 or 1)"
 #endif
 
-__kernel void batch_matmul_naive(__global const X_T *x, __global const Y_T *y,
-                                 __global DST_T *dst, int rows, int cols, int depth,
-                                 BATCH_PARAMETERS) {
+__kernel void batch_matmul_naive(__global const X_T *x, __global const Y_T *y, __global DST_T *dst,
+                                 int rows, int cols, int depth, BATCH_PARAMETERS) {
   const int at = get_global_id(0);
   if (at >= rows * cols) return;
   const int batch = get_global_id(2);

@@ -54,25 +54,32 @@ __kernel __attribute__((vec_type_hint(STRIP))) void batch_matmul_strips(
   y += BATCH_OFFSET_Y(batch) * depth * cols;
   dst += batch * rows * cols;
   int m[RM];
+#pragma unroll
   for (int i = 0; i < RM; ++i) m[i] = min(m0 + i, rows - 1);  // past the end: the last row again
   if (n0 + VEC <= cols) {
     STRIP acc[RM];
+#pragma unroll
     for (int i = 0; i < RM; ++i) acc[i] = (STRIP)(0.0f);
     for (int k = 0; k < depth; ++k) {
       const STRIP right = LOAD_STRIP(Y_T, y, k * cols + n0);
+#pragma unroll
       for (int i = 0; i < RM; ++i) acc[i] += LOAD(X_T, x, X_AT(m[i], k)) * right;
     }
+#pragma unroll
     for (int i = 0; i < RM; ++i) {
       if (m0 + i < rows) STORE_STRIP(DST_T, dst, (m0 + i) * cols + n0, ACTIVATE(acc[i]));
     }
   } else {
     for (int n = n0; n < cols; ++n) {
       float acc[RM];
+#pragma unroll
       for (int i = 0; i < RM; ++i) acc[i] = 0.0f;
       for (int k = 0; k < depth; ++k) {
         const float right = LOAD(Y_T, y, k * cols + n);
+#pragma unroll
         for (int i = 0; i < RM; ++i) acc[i] += LOAD(X_T, x, X_AT(m[i], k)) * right;
       }
+#pragma unroll
       for (int i = 0; i < RM; ++i) {
         if (m0 + i < rows) STORE(DST_T, dst, (m0 + i) * cols + n, ACTIVATE(acc[i]));
       }

@@ -35,25 +35,36 @@ float dot_sum8(float8 v) {
 }
 float dot_sum16(float16 v) { return dot_sum8(v.lo + v.hi); }
 
+// The loops over a tile must be unrolled, else its accumulators lie in memory; not every compiler
+// sees that by itself (PoCL: eight times slower).
+//
 // sums[i * RN + j] = a[m0 + i, :] . b[n0 + j, :]; rows past the end repeat the last one.
 void dot_tile(__global const A_T *a, __global const B_T *b, int rows, int cols, int depth, int m0,
               int n0, float *sums) {
   __global const A_T *a_row[RM];
   __global const B_T *b_row[RN];
   DOT_VEC acc[RM * RN];
+#pragma unroll
   for (int i = 0; i < RM; ++i) a_row[i] = a + (size_t)min(m0 + i, rows - 1) * depth;
+#pragma unroll
   for (int j = 0; j < RN; ++j) b_row[j] = b + (size_t)min(n0 + j, cols - 1) * depth;
+#pragma unroll
   for (int i = 0; i < RM * RN; ++i) acc[i] = (DOT_VEC)(0.0f);
   int k = 0;
   for (; k + VEC <= depth; k += VEC) {
     DOT_VEC right[RN];
+#pragma unroll
     for (int j = 0; j < RN; ++j) right[j] = DOT_LOAD(B_T, b_row[j], k);
+#pragma unroll
     for (int i = 0; i < RM; ++i) {
       const DOT_VEC left = DOT_LOAD(A_T, a_row[i], k);
+#pragma unroll
       for (int j = 0; j < RN; ++j) acc[i * RN + j] += left * right[j];
     }
   }
+#pragma unroll
   for (int i = 0; i < RM; ++i) {
+#pragma unroll
     for (int j = 0; j < RN; ++j) {
       float sum = CLGPU_CAT(dot_sum, VEC)(acc[i * RN + j]);
       for (int t = k; t < depth; ++t) sum += LOAD(A_T, a_row[i], t) * LOAD(B_T, b_row[j], t);

@@ -40,7 +40,9 @@ __kernel __attribute__((vec_type_hint(DOT_VEC))) void fully_connected_dot(
   if (n0 >= cols) return;
   float sums[RM * RN];
   dot_tile(src, weights, rows, cols, depth, m0, n0, sums);
+#pragma unroll
   for (int i = 0; i < RM; ++i) {
+#pragma unroll
     for (int j = 0; j < RN; ++j) {
       const int m = m0 + i, n = n0 + j;
       if (m < rows && n < cols) {

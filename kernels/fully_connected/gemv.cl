@@ -48,18 +48,22 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void fully_connected_ge
   weights += (size_t)n * depth;
   int start[ROWS];
   float sum[ROWS];
+#pragma unroll
   for (int r = 0; r < ROWS; ++r) {
     start[r] = min(m0 + r, rows - 1) * depth;  // rows past the end repeat the last one
     sum[r] = 0.0f;
   }
   for (int k = item; k < depth; k += WG) {
     const float w = LOAD(WEIGHTS_T, weights, k);
+#pragma unroll
     for (int r = 0; r < ROWS; ++r) sum[r] += w * LOAD(SRC_T, src, start[r] + k);
   }
+#pragma unroll
   for (int r = 0; r < ROWS; ++r) partial[r * WG + item] = sum[r];
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int step = WG / 2; step > 0; step /= 2) {
     if (item < step) {
+#pragma unroll
       for (int r = 0; r < ROWS; ++r) partial[r * WG + item] += partial[r * WG + item + step];
     }
     barrier(CLK_LOCAL_MEM_FENCE);

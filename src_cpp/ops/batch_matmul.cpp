@@ -84,15 +84,15 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   }
   if (device.is_cpu() && attrs.adj_y && !attrs.adj_x) {
     auto launch = make_launch(node, size, "batch_matmul/dot.cl", "batch_matmul_dot");
-    set_dot_tile(launch, 4, 2, /*vec=*/8, size, batches);
+    set_dot_tile(launch, 4, 4, /*vec=*/16, size, batches);
     list.push_back({"dot", {launch}, {}});
   }
 
   auto naive = make_launch(node, size, "batch_matmul/naive.cl", "batch_matmul_naive");
   naive.macro("ADJ_X", attrs.adj_x ? 1 : 0).macro("ADJ_Y", attrs.adj_y ? 1 : 0);
   naive.range({uz(size.rows) * uz(size.cols), 1, uz(batches)}, {kElementwiseGroup, 1, 1});
-  // Tiles of a few rows or columns are mostly empty, and a CPU has no local memory to gain from.
-  const bool naive_first = device.is_cpu() || size.rows < 8 || size.cols < 8;
+  // Tiles of a few rows or columns are mostly empty.
+  const bool naive_first = !list.empty() || size.rows < 8 || size.cols < 8;
   if (naive_first) list.push_back({"naive", {naive}, {}});
   for (const GemmTile& tile : gemm_tiles(size, batches, device)) {
     auto launch = make_launch(node, size, "batch_matmul/gemm.cl", "batch_matmul_gemm");

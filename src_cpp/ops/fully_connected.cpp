@@ -88,7 +88,7 @@ kernel::Candidate gemv(const NodeContext& node, const MatmulSize& size, const De
 
 kernel::Candidate dot(const NodeContext& node, const MatmulSize& size, int rm, int rn) {
   auto launch = make_launch(node, size, "fully_connected/dot.cl", "fully_connected_dot");
-  set_dot_tile(launch, rm, rn, /*vec=*/8, size, 1);
+  set_dot_tile(launch, rm, rn, /*vec=*/16, size, 1);
   return {"dot_" + std::to_string(rm) + "x" + std::to_string(rn), {launch}, {}};
 }
 
@@ -108,7 +108,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   }
   std::vector<kernel::Candidate> list;
   if (device.is_cpu()) {
-    list = {dot(node, size, 4, 2), dot(node, size, 1, 4), naive(node, size),
+    list = {dot(node, size, 4, 4), dot(node, size, 1, 4), naive(node, size),
             gemv(node, size, device)};
     if (size.rows < 3) std::swap(list[0], list[1]);
     list.insert(list.end(), tiled.begin(), tiled.end());

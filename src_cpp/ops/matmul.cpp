@@ -14,6 +14,8 @@ std::vector<GemmTile> gemm_tiles(const MatmulSize& size, std::int64_t batches,
                                         {"gemm_32x32", 8, 8, 4, 4, 16}};
   std::vector<GemmTile> fitting, others;
   for (const GemmTile& tile : kTiles) {
+    // A CPU runs a group item by item: a tile for it is what one core's cache holds.
+    if (device.is_cpu() && tile.items() > 64) continue;
     if (tile.items() > device.max_work_group_size) continue;
     if (tile.items() > device.max_work_item_sizes[0]) continue;
     if (tile.local_bytes() > device.local_bytes) continue;

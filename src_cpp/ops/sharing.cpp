@@ -23,9 +23,14 @@ std::vector<Sharing> sharings(std::int64_t outputs, std::int64_t count, bool adj
   const std::size_t limit = std::min(device.max_work_group_size, device.max_work_item_sizes[0]);
   while (tree.group() > limit && tree.items > 1) tree.items /= 2;
 
-  // One item per output keeps a GPU busy from some thousand outputs on.
-  const std::int64_t many = device.is_cpu() ? 256 : 1024LL * device.compute_units;
-  const bool tree_first = count >= 16 && (adjacent || outputs < many);
+  // So many outputs keep the device busy with one item each. A CPU reads adjacent elements well in
+  // any order; a GPU does not.
+  bool tree_first = count >= 16;
+  if (device.is_cpu()) {
+    tree_first = tree_first && outputs < (adjacent ? 256 : 32);
+  } else if (!adjacent) {
+    tree_first = tree_first && outputs < 1024LL * device.compute_units;
+  }
   if (tree_first) return {tree, naive};
   return {naive, tree};
 }

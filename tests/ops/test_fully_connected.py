@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.model_maker import ModelMaker
 from tests.ops.harness import EXAMPLES, check, check_refused
 
-# Input shape, columns; all of them make one model, every second node has a bias. Rows of 1, few, and
-# more than a tile; depths of less than a vector, and more.
+# Input shape, columns; all of them make one model, every second node has a bias. Rows of 1, few,
+# and more than a tile; depths of less than a vector, and more.
 CASES = [
     ((1, 3), 5),
     ((1, 33), 17),

@@ -76,8 +76,10 @@ def test_floats(name, device, precision, rng):
     check(model, inputs, expected, device=device, precision=precision, accumulation=99)
 
 
-@pytest.mark.parametrize("dtype", [np.int32, np.int64])
-@pytest.mark.parametrize("name", INTEGER)
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [*((name, np.int32) for name in INTEGER), ("MEAN", np.int64), ("REDUCE_MAX", np.int64)],
+)
 def test_integers(name, dtype, device, rng):
     top = 9 if name == "REDUCE_PROD" else 1000
     inputs = [rng.integers(-top, top, shape, dtype=dtype) for shape, _, _ in FEW_CASES]
