@@ -31,8 +31,8 @@ __kernel __attribute__((vec_type_hint(DOT_VEC))) void batch_matmul_dot(
   const int batch = get_global_id(2);
   if (n0 >= cols) return;
   float sums[RM * RN];
-  dot_tile(x + BATCH_OFFSET_X(batch) * rows * depth, y + BATCH_OFFSET_Y(batch) * depth * cols,
-           rows, cols, depth, m0, n0, sums);
+  dot_tile(x + BATCH_OFFSET_X(batch) * rows * depth, y + BATCH_OFFSET_Y(batch) * depth * cols, rows,
+           cols, depth, m0, n0, sums);
   dst += batch * rows * cols;
 #pragma unroll
   for (int i = 0; i < RM; ++i) {

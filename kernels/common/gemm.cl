@@ -51,8 +51,8 @@
 #define GEMM_B_PITCH (GEMM_COLS + RN)
 #define GEMM_VEC CLGPU_CAT(float, RN)
 // Declares the two stages; only allowed in the body of the kernel itself.
-#define GEMM_LOCAL(a_stage, b_stage)                                              \
-  __local float a_stage[KT * GEMM_A_PITCH] __attribute__((aligned(32)));          \
+#define GEMM_LOCAL(a_stage, b_stage)                                     \
+  __local float a_stage[KT * GEMM_A_PITCH] __attribute__((aligned(32))); \
   __local float b_stage[KT * GEMM_B_PITCH] __attribute__((aligned(32)))
 
 // The loops over a tile must be unrolled, else its accumulators lie in memory; not every compiler

@@ -123,9 +123,10 @@ DeviceInfo describe(const Api& api, cl_device_id id, const std::string& platform
   info.opencl_version = text(api, id, CL_DEVICE_VERSION);
   info.extensions = text(api, id, CL_DEVICE_EXTENSIONS);
   const auto type = number<cl_bitfield>(api, id, CL_DEVICE_TYPE);
-  info.type = (type & CL_DEVICE_TYPE_GPU) != 0           ? DeviceType::kGpu
+  // Emulators call themselves everything at once; what is a CPU too computes like one.
+  info.type = (type & CL_DEVICE_TYPE_CPU) != 0           ? DeviceType::kCpu
+              : (type & CL_DEVICE_TYPE_GPU) != 0         ? DeviceType::kGpu
               : (type & CL_DEVICE_TYPE_ACCELERATOR) != 0 ? DeviceType::kAccelerator
-              : (type & CL_DEVICE_TYPE_CPU) != 0         ? DeviceType::kCpu
                                                          : DeviceType::kOther;
   info.compute_units = static_cast<int>(number<cl_uint>(api, id, CL_DEVICE_MAX_COMPUTE_UNITS));
   info.max_work_group_size = number<std::size_t>(api, id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
