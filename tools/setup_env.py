@@ -95,7 +95,7 @@ def check_system():
         advice = f"sudo dnf install {fedora}"
     else:
         advice = f"Debian and Ubuntu: {debian}; Fedora: {fedora}"
-    fail(f"{parts} for {sys.executable} cannot be found; install: {advice}")
+    fail(f"missing, with Python being {sys.executable}: {parts}; install: {advice}")
 
 
 def compiles():
