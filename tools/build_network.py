@@ -10,10 +10,9 @@ from bench.networks import build
 
 def main() -> None:
     name, path = sys.argv[1], Path(sys.argv[2])
-    if not path.exists():
-        print(f"building {name} with random weights", flush=True)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(build(name))
+    print(f"building {name} with random weights", flush=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(build(name))
 
 
 if __name__ == "__main__":
