@@ -122,7 +122,8 @@ const std::vector<OptionInfo>& option_table() {
 
 Options parse_options(const std::map<std::string, std::string>& values) {
   Options options;
-  for (const auto& [key, value] : values) {
+  for (const auto& entry : values) {
+    const std::string& key = entry.first;
     const auto& table = option_table();
     const auto info =
         std::find_if(table.begin(), table.end(), [&](const OptionInfo& o) { return key == o.key; });
@@ -131,7 +132,7 @@ Options parse_options(const std::map<std::string, std::string>& values) {
       for (const OptionInfo& o : table) keys += (keys.empty() ? "" : ", ") + std::string(o.key);
       throw OptionError("unknown option '" + key + "'; options are: " + keys);
     }
-    info->parse(options, value);
+    info->parse(options, entry.second);
   }
   options.half_io = options.half_io && options.precision == passes::Precision::kFp16;
   if (options.device.empty()) {
