@@ -85,7 +85,6 @@ using ProgramNotify = void(CLGPU_CL_CALL*)(cl_program, void*);
   X(cl_int, clEnqueueWriteBuffer,                                                                  \
     (cl_command_queue, cl_mem, cl_bool, std::size_t, std::size_t, const void*, cl_uint,            \
      const cl_event*, cl_event*))                                                                  \
-  X(cl_int, clFlush, (cl_command_queue))                                                           \
   X(cl_int, clFinish, (cl_command_queue))
 
 /// Function pointers of one loaded library. Lives until the process ends.

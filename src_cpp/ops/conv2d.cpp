@@ -1,5 +1,5 @@
 // Room of CONV_2D: 2-D convolution with strides, dilations and groups.
-#include "ops/conv2d.hpp"
+#include "ops/conv_geometry.hpp"
 
 #include <algorithm>
 
@@ -8,22 +8,6 @@ namespace {
 
 constexpr int kConv2d = 3;
 constexpr int kImage = 0, kWeights = 1, kBias = 2;  // inputs
-
-OrRefusal<Imported> import(const tfl::NodeView& node) {
-  const auto* params = node.params<tfl::ConvParams>();
-  CLGPU_REFUSE_IF(params == nullptr, "the node has no parameters");
-  Conv2dAttrs attrs;
-  attrs.geometry.padding = params->padding;
-  attrs.geometry.stride_h = params->stride_height;
-  attrs.geometry.stride_w = params->stride_width;
-  attrs.geometry.dilation_h = params->dilation_height;
-  attrs.geometry.dilation_w = params->dilation_width;
-  if (auto refusal = check_convolution(node, kImage, kWeights, kBias, attrs.geometry))
-    return *refusal;
-  const auto epilogue = fused_activation(params->activation);
-  if (!epilogue) return Refusal{epilogue.reason()};
-  return Imported{share(attrs), *epilogue};
-}
 
 ir::Shapes infer(const NodeContext& node) {
   const ir::Shape& src = node.input(kImage).shape;
@@ -35,7 +19,7 @@ ir::Shapes infer(const NodeContext& node) {
   }
   check_bias_shape(node, kBias, weights[0]);
   const ConvWindows at =
-      checked_windows(node.attrs<Conv2dAttrs>().geometry, src[1], src[2], weights[1], weights[2]);
+      checked_windows(node.attrs<ConvAttrs>().geometry, src[1], src[2], weights[1], weights[2]);
   return {{src[0], at.h.out, at.w.out, weights[0]}};
 }
 
@@ -178,7 +162,7 @@ class Convolution {
   }
 
   void push_geometry(kernel::Launch& launch) const {
-    const auto& geometry = node_.attrs<Conv2dAttrs>().geometry;
+    const auto& geometry = node_.attrs<ConvAttrs>().geometry;
     const ir::Shape& src = node_.input(kImage).shape;
     const ir::Shape& weights = node_.input(kWeights).shape;
     const ConvWindows at = windows(geometry, src[1], src[2], weights[1], weights[2]);
@@ -234,17 +218,12 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 }  // namespace
 
-ir::AttrsPtr with_padding(const Conv2dAttrs& attrs, int top, int bottom, int left, int right) {
-  Conv2dAttrs result = attrs;
-  result.geometry = pad_more(attrs.geometry, top, bottom, left, right);
-  return share(result);
-}
-
+extern const Family kConv2dFamily;
 const Family kConv2dFamily{{"conv2d", /*has_epilogue=*/true, /*is_view=*/false},
                            {{kConv2d, "CONV_2D"}},
                            {},
                            /*core=*/true,
-                           import,
+                           import_convolution<tfl::ConvParams>,
                            infer,
                            candidates};
 

@@ -3,13 +3,14 @@
 
 namespace clgpu::ops {
 
-ConvGeometry pad_more(ConvGeometry geometry, int top, int bottom, int left, int right) {
-  CLGPU_CHECK(geometry.padding == kPaddingValid);
-  geometry.extra_top += top;
-  geometry.extra_bottom += bottom;
-  geometry.extra_left += left;
-  geometry.extra_right += right;
-  return geometry;
+ir::AttrsPtr with_padding(const ConvAttrs& attrs, int top, int bottom, int left, int right) {
+  CLGPU_CHECK(attrs.geometry.padding == kPaddingValid);
+  ConvAttrs result = attrs;
+  result.geometry.extra_top += top;
+  result.geometry.extra_bottom += bottom;
+  result.geometry.extra_left += left;
+  result.geometry.extra_right += right;
+  return share(result);
 }
 
 ConvWindows windows(const ConvGeometry& geometry, int in_h, int in_w, int filter_h, int filter_w) {

@@ -21,8 +21,13 @@ struct ConvGeometry {
   int extra_top = 0, extra_bottom = 0, extra_left = 0, extra_right = 0;
 };
 
-/// `geometry` with more zeros around the image; it must be VALID.
-ConvGeometry pad_more(ConvGeometry geometry, int top, int bottom, int left, int right);
+/// Attributes of CONV_2D and DEPTHWISE_CONV_2D, which a pass folds PAD into.
+struct ConvAttrs : ir::Attrs {
+  ConvGeometry geometry;
+};
+
+/// The same convolution of an image with more zeros around it; `attrs` must have VALID padding.
+ir::AttrsPtr with_padding(const ConvAttrs& attrs, int top, int bottom, int left, int right);
 
 /// Positions of a filter of filter_h x filter_w elements on an image of in_h x in_w.
 struct ConvWindows {
@@ -38,6 +43,24 @@ ConvWindows checked_windows(const ConvGeometry& geometry, int in_h, int in_w, in
 /// 1 (when the node has an input `bias`), padding, strides and dilations that make sense.
 std::optional<Refusal> check_convolution(const tfl::NodeView& node, int image, int weights,
                                          int bias, const ConvGeometry& geometry);
+
+/// Import of a convolution with inputs image, weights and bias. Params: tfl::ConvParams or
+/// tfl::DepthwiseConvParams.
+template <class Params>
+OrRefusal<Imported> import_convolution(const tfl::NodeView& node) {
+  const auto* params = node.params<Params>();
+  CLGPU_REFUSE_IF(params == nullptr, "the node has no parameters");
+  ConvAttrs attrs;
+  attrs.geometry.padding = params->padding;
+  attrs.geometry.stride_h = params->stride_height;
+  attrs.geometry.stride_w = params->stride_width;
+  attrs.geometry.dilation_h = params->dilation_height;
+  attrs.geometry.dilation_w = params->dilation_width;
+  if (auto refusal = check_convolution(node, 0, 1, 2, attrs.geometry)) return *refusal;
+  const auto epilogue = fused_activation(params->activation);
+  if (!epilogue) return Refusal{epilogue.reason()};
+  return Imported{share(attrs), *epilogue};
+}
 
 /// Throws ShapeError unless the bias, where there is one, has `channels` elements.
 void check_bias_shape(const NodeContext& node, int bias, int channels);

@@ -1,27 +1,11 @@
 // Room of DEPTHWISE_CONV_2D: each input channel has its own filters.
-#include "ops/depthwise_conv2d.hpp"
+#include "ops/conv_geometry.hpp"
 
 namespace clgpu::ops {
 namespace {
 
 constexpr int kDepthwiseConv2d = 4;
 constexpr int kImage = 0, kWeights = 1, kBias = 2;  // inputs
-
-OrRefusal<Imported> import(const tfl::NodeView& node) {
-  const auto* params = node.params<tfl::DepthwiseConvParams>();
-  CLGPU_REFUSE_IF(params == nullptr, "the node has no parameters");
-  DepthwiseConv2dAttrs attrs;
-  attrs.geometry.padding = params->padding;
-  attrs.geometry.stride_h = params->stride_height;
-  attrs.geometry.stride_w = params->stride_width;
-  attrs.geometry.dilation_h = params->dilation_height;
-  attrs.geometry.dilation_w = params->dilation_width;
-  if (auto refusal = check_convolution(node, kImage, kWeights, kBias, attrs.geometry))
-    return *refusal;
-  const auto epilogue = fused_activation(params->activation);
-  if (!epilogue) return Refusal{epilogue.reason()};
-  return Imported{share(attrs), *epilogue};
-}
 
 // The depth multiplier is what the shapes say; runtimes do not rely on the parameter either.
 ir::Shapes infer(const NodeContext& node) {
@@ -32,8 +16,8 @@ ir::Shapes infer(const NodeContext& node) {
                      std::to_string(src[3]) + " channels");
   }
   check_bias_shape(node, kBias, weights[3]);
-  const ConvWindows at = checked_windows(node.attrs<DepthwiseConv2dAttrs>().geometry, src[1],
-                                         src[2], weights[1], weights[2]);
+  const ConvWindows at =
+      checked_windows(node.attrs<ConvAttrs>().geometry, src[1], src[2], weights[1], weights[2]);
   return {{src[0], at.h.out, at.w.out, weights[3]}};
 }
 
@@ -48,7 +32,7 @@ kernel::Launch make_launch(const NodeContext& node, const char* file, const char
 }
 
 void push_geometry(kernel::Launch& launch, const NodeContext& node) {
-  const auto& geometry = node.attrs<DepthwiseConv2dAttrs>().geometry;
+  const auto& geometry = node.attrs<ConvAttrs>().geometry;
   const ir::Shape& src = node.input(kImage).shape;
   const ir::Shape& weights = node.input(kWeights).shape;
   const ConvWindows at = windows(geometry, src[1], src[2], weights[1], weights[2]);
@@ -95,18 +79,12 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 }  // namespace
 
-ir::AttrsPtr with_padding(const DepthwiseConv2dAttrs& attrs, int top, int bottom, int left,
-                          int right) {
-  DepthwiseConv2dAttrs result = attrs;
-  result.geometry = pad_more(attrs.geometry, top, bottom, left, right);
-  return share(result);
-}
-
+extern const Family kDepthwiseConv2dFamily;
 const Family kDepthwiseConv2dFamily{{"depthwise_conv2d", /*has_epilogue=*/true, /*is_view=*/false},
                                     {{kDepthwiseConv2d, "DEPTHWISE_CONV_2D"}},
                                     {},
                                     /*core=*/true,
-                                    import,
+                                    import_convolution<tfl::DepthwiseConvParams>,
                                     infer,
                                     candidates};
 

@@ -1,5 +1,4 @@
-#include "ops/conv2d.hpp"
-#include "ops/depthwise_conv2d.hpp"
+#include "ops/conv_geometry.hpp"
 #include "ops/pad.hpp"
 #include "passes/pass.hpp"
 
@@ -21,15 +20,9 @@ const ops::PadAttrs* spatial_zero_pad(const ir::Node& node) {
 // The attributes of a convolution that pads by itself; null when it cannot take the padding.
 ir::AttrsPtr padded(const ir::Node& node, const ops::PadAttrs& pad) {
   const int top = pad.before[1], bottom = pad.after[1], left = pad.before[2], right = pad.after[2];
-  if (const auto* conv = dynamic_cast<const ops::Conv2dAttrs*>(node.attrs.get())) {
-    if (conv->geometry.padding == ops::kPaddingValid)
-      return with_padding(*conv, top, bottom, left, right);
-  }
-  if (const auto* conv = dynamic_cast<const ops::DepthwiseConv2dAttrs*>(node.attrs.get())) {
-    if (conv->geometry.padding == ops::kPaddingValid)
-      return with_padding(*conv, top, bottom, left, right);
-  }
-  return nullptr;
+  const auto* conv = dynamic_cast<const ops::ConvAttrs*>(node.attrs.get());
+  if (conv == nullptr || conv->geometry.padding != ops::kPaddingValid) return nullptr;
+  return with_padding(*conv, top, bottom, left, right);
 }
 
 }  // namespace
