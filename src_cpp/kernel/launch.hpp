@@ -88,9 +88,12 @@ struct Scratch {
 
 /// One way to compute a node. Best guess first in the list that a family returns.
 struct Candidate {
-  std::string name;  ///< "direct", "gemm", ...; unique within the family
+  /// "direct", "gemm_64x64", ...: engine and, where there are several, variant; unique within the
+  /// family.
+  std::string name;
   std::vector<Launch> launches;
   std::vector<Scratch> scratch;
+  std::string refusal{};  ///< why it cannot compute this node; then there are no launches
 };
 
 }  // namespace clgpu::kernel

@@ -93,13 +93,14 @@ class Planner {
     bool forced = false;
     const auto engine = options_.engines.find(family.name);
     for (const Candidate& candidate : candidates) {
+      if (!candidate.refusal.empty()) continue;
       choice.candidates.push_back(candidate.name);
       forced = forced || (engine != options_.engines.end() && engine->second == candidate.name);
     }
     std::string why;
     for (Candidate& candidate : candidates) {
       if (forced && engine->second != candidate.name) continue;
-      std::string problem;
+      std::string problem = candidate.refusal;
       if (const auto found = broken_.find({family.name, candidate.name}); found != broken_.end()) {
         problem = found->second;
       }
