@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 
 from clgpu_delegate import errors  # first: it says so where the extension is missing
-from clgpu_delegate.delegate import Delegate, load, plugin_path
+from clgpu_delegate.delegate import Delegate, LaunchTime, load, plugin_path
 from clgpu_delegate.devices import Device, devices
 from clgpu_delegate.errors import (
     BuildError,
@@ -38,6 +38,7 @@ __all__ = [
     "DeviceError",
     "Explanation",
     "InternalError",
+    "LaunchTime",
     "Node",
     "OpenCLError",
     "OptionError",

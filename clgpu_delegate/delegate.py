@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clgpu_delegate import _core, embedded
 from clgpu_delegate.devices import Device, devices
@@ -12,6 +12,23 @@ from clgpu_delegate.options import Options, Settings
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+
+class LaunchTime(NamedTuple):
+    """A kernel launch of an inference, and what it takes."""
+
+    node: int
+    """Index of the node in the model."""
+
+    op: str
+    candidate: str
+    """The family's way to compute the node; it may consist of several launches."""
+
+    kernel: str
+    """Name of the kernel function."""
+
+    microseconds: float
+    """On the device."""
 
 
 class Delegate:
@@ -60,6 +77,53 @@ class Delegate:
             under ``last_invoke`` the same counters for the last inference alone.
         """
         return self._native.stats()
+
+    def device_time(self, runs: int = 10) -> float:
+        """Measure the device's own time per inference: many in flight, nothing copied.
+
+        The launches of ``runs`` inferences are enqueued back to back and waited for once. They
+        compute on what is in the device's memory: the last inputs, or what has overwritten them.
+        Times scatter; take the median of several calls.
+
+        Parameters
+        ----------
+        runs
+            Inferences in flight; 1 and more.
+
+        Returns
+        -------
+        float
+            Seconds per inference of the model that it was last given, summed over its partitions.
+            Nodes on the CPU and copies are not in it.
+
+        Raises
+        ------
+        ClgpuError
+            If no node of that model is on the device, or its interpreter is gone.
+        """
+        return self._native.device_time(runs)
+
+    def launch_times(self, rounds: int = 5) -> list[LaunchTime]:
+        """Measure each kernel launch by itself, with the device's own clock.
+
+        Parameters
+        ----------
+        rounds
+            Inferences to take medians of; 1 and more.
+
+        Returns
+        -------
+        list of LaunchTime
+            In the order of an inference. Gaps between launches are not in their times, so the sum
+            is below `device_time` where launches are short.
+
+        Raises
+        ------
+        ClgpuError
+            As `device_time`.
+        """
+        rows = self._native.launch_times(rounds)
+        return [LaunchTime(*row[:4], row[4] * 1e6) for row in rows]
 
     def __repr__(self) -> str:
         settings = "".join(f", {k}={v!r}" for k, v in self._options.as_delegate_dict().items())

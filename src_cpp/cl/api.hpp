@@ -37,6 +37,7 @@ constexpr cl_bool CL_TRUE = 1, CL_FALSE = 0;
 constexpr cl_bitfield CL_DEVICE_TYPE_CPU = 1U << 1, CL_DEVICE_TYPE_GPU = 1U << 2,
                       CL_DEVICE_TYPE_ACCELERATOR = 1U << 3, CL_DEVICE_TYPE_ALL = 0xFFFFFFFFU;
 constexpr cl_bitfield CL_MEM_READ_WRITE = 1U << 0;
+constexpr cl_bitfield CL_QUEUE_PROFILING_ENABLE = 1U << 1;
 constexpr cl_uint CL_PLATFORM_VERSION = 0x0901, CL_PLATFORM_NAME = 0x0902;
 constexpr cl_uint CL_DEVICE_TYPE = 0x1000, CL_DEVICE_MAX_COMPUTE_UNITS = 0x1002,
                   CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004, CL_DEVICE_MAX_WORK_ITEM_SIZES = 0x1005,
@@ -47,6 +48,7 @@ constexpr cl_uint CL_DEVICE_TYPE = 0x1000, CL_DEVICE_MAX_COMPUTE_UNITS = 0x1002,
                   CL_DEVICE_EXTENSIONS = 0x1030, CL_DEVICE_HOST_UNIFIED_MEMORY = 0x1035;
 constexpr cl_uint CL_PROGRAM_BUILD_LOG = 0x1183;
 constexpr cl_uint CL_KERNEL_WORK_GROUP_SIZE = 0x11B0;
+constexpr cl_uint CL_PROFILING_COMMAND_START = 0x1282, CL_PROFILING_COMMAND_END = 0x1283;
 
 using ContextNotify = void(CLGPU_CL_CALL*)(const char*, const void*, std::size_t, void*);
 using ProgramNotify = void(CLGPU_CL_CALL*)(cl_program, void*);
@@ -85,6 +87,8 @@ using ProgramNotify = void(CLGPU_CL_CALL*)(cl_program, void*);
   X(cl_int, clEnqueueWriteBuffer,                                                                  \
     (cl_command_queue, cl_mem, cl_bool, std::size_t, std::size_t, const void*, cl_uint,            \
      const cl_event*, cl_event*))                                                                  \
+  X(cl_int, clGetEventProfilingInfo, (cl_event, cl_uint, std::size_t, void*, std::size_t*))        \
+  X(cl_int, clReleaseEvent, (cl_event))                                                            \
   X(cl_int, clFinish, (cl_command_queue))
 
 /// Function pointers of one loaded library. Lives until the process ends.

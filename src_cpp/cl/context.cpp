@@ -40,9 +40,10 @@ Context::Context(const Device& device) : device_(device) {
   context_ = ContextHandle(api(), context);
 }
 
-QueueHandle Context::create_queue() {
+QueueHandle Context::create_queue(bool profiling) {
   cl_int code = CL_SUCCESS;
-  const cl_command_queue queue = api().clCreateCommandQueue(context_.get(), device_.id, 0, &code);
+  const cl_command_queue queue = api().clCreateCommandQueue(
+      context_.get(), device_.id, profiling ? CL_QUEUE_PROFILING_ENABLE : 0, &code);
   check(code, "clCreateCommandQueue", device_.info.name);
   ++counters().objects_created;
   return {api(), queue};

@@ -44,7 +44,8 @@ class Context {
   const Device& device() const { return device_; }
   const Api& api() const { return *device_.api; }
 
-  QueueHandle create_queue();
+  /// An in-order queue; with `profiling`, its events tell when they started and ended.
+  QueueHandle create_queue(bool profiling = false);
   MemHandle create_buffer(std::size_t bytes, const std::string& what);
   /// A new kernel object (they hold arguments, so each launch has its own) of a program that is
   /// built on first use. Source and options identify the program; `file` is for messages. Throws

@@ -39,5 +39,6 @@ using QueueHandle = Handle<cl_command_queue, &Api::clReleaseCommandQueue>;
 using MemHandle = Handle<cl_mem, &Api::clReleaseMemObject>;
 using ProgramHandle = Handle<cl_program, &Api::clReleaseProgram>;
 using KernelHandle = Handle<cl_kernel, &Api::clReleaseKernel>;
+using EventHandle = Handle<cl_event, &Api::clReleaseEvent>;
 
 }  // namespace clgpu::cl

@@ -64,7 +64,7 @@ void Partition::publish() {
   report.naive_bytes = plan.naive_bytes;
   for (const plan::Transfer& t : plan.uploads) report.bytes_up += t.bytes;
   for (const plan::Transfer& t : plan.downloads) report.bytes_down += t.bytes;
-  state_->set_partition(session_->report, index_, report, graph_, plan);
+  state_->set_partition(session_->report, index_, report, graph_, executor_);
 }
 
 void Partition::prepare(TfLiteContext& context) {

@@ -26,6 +26,13 @@ struct PartitionReport {
   std::int64_t bytes_up = 0, bytes_down = 0;  ///< per inference
 };
 
+/// A kernel launch of an inference, and what it takes on the device.
+struct LaunchTime {
+  int node = 0;  ///< index of the node in the model
+  std::string op, candidate, entry;
+  double seconds = 0;
+};
+
 struct Report {
   std::string device, platform, precision;
   std::vector<NodeReport> nodes;

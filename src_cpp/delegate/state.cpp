@@ -2,7 +2,7 @@
 
 namespace clgpu::delegate {
 
-std::unique_ptr<runtime::Executor> State::build(const ir::Graph& graph) {
+std::shared_ptr<runtime::Executor> State::build(const ir::Graph& graph) {
   const cl::Counters before = cl::counters();
   while (true) {
     plan::Broken broken;
@@ -13,7 +13,7 @@ std::unique_ptr<runtime::Executor> State::build(const ir::Graph& graph) {
     plan::Plan plan = plan::make_plan(graph, device(), options.plan, broken);
     try {
       auto executor =
-          std::make_unique<runtime::Executor>(context, std::move(plan), options.warm_up);
+          std::make_shared<runtime::Executor>(context, std::move(plan), options.warm_up);
       count_load(cl::counters() - before);
       return executor;
     } catch (const runtime::CandidateFailure& failure) {
@@ -41,17 +41,19 @@ Report State::report() const {
 std::uint64_t State::set_report(Report report) {
   const std::lock_guard<std::mutex> lock(mutex_);
   report_ = std::move(report);
+  executors_.assign(report_.partitions.size(), {});
   return ++report_number_;
 }
 
 void State::set_partition(std::uint64_t number, int partition,
                           const PartitionReport& partition_report, const ir::Graph& graph,
-                          const plan::Plan& plan) {
+                          const std::shared_ptr<runtime::Executor>& executor) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (number != report_number_) return;
   report_.partitions.at(static_cast<std::size_t>(partition)) = partition_report;
+  executors_.at(static_cast<std::size_t>(partition)) = executor;
   std::map<int, const plan::Choice*> choices;
-  for (const plan::Choice& choice : plan.choices) choices[choice.node] = &choice;
+  for (const plan::Choice& choice : executor->plan().choices) choices[choice.node] = &choice;
   std::set<int> views;
   for (const ir::Node& node : graph.nodes) {
     if (node.kind->is_view) views.insert(node.tflite_index);
@@ -88,6 +90,37 @@ void State::count_invoke(Session& session, bool first, const cl::Counters& cost)
 void State::count_load(const cl::Counters& cost) {
   const std::lock_guard<std::mutex> lock(mutex_);
   stats_.load += cost;
+}
+
+std::vector<std::shared_ptr<runtime::Executor>> State::executors() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::shared_ptr<runtime::Executor>> live;
+  for (const auto& weak : executors_) {
+    if (auto executor = weak.lock()) live.push_back(std::move(executor));
+  }
+  if (live.empty()) {
+    throw Error(
+        "nothing is on the device: timing needs an interpreter whose tensors are allocated");
+  }
+  return live;
+}
+
+double State::device_time(int runs) const {
+  double seconds = 0;
+  for (const auto& executor : executors()) seconds += executor->device_time(runs);
+  return seconds;
+}
+
+std::vector<LaunchTime> State::launch_times(int rounds) const {
+  std::vector<LaunchTime> times;
+  for (const auto& executor : executors()) {
+    const std::vector<double> seconds = executor->launch_times(rounds);
+    for (std::size_t i = 0; i < seconds.size(); ++i) {
+      const plan::Step& step = executor->plan().run[i];
+      times.push_back({step.node, step.op, step.candidate, step.launch.entry, seconds[i]});
+    }
+  }
+  return times;
 }
 
 }  // namespace clgpu::delegate

@@ -38,7 +38,7 @@ class State {
 
   /// Plans and builds a graph with inferred shapes; candidates that fail on this device are
   /// remembered and left out. Throws plan::NoCandidate when a family has none left.
-  std::unique_ptr<runtime::Executor> build(const ir::Graph& graph);
+  std::shared_ptr<runtime::Executor> build(const ir::Graph& graph);
 
   // The following are guarded by one mutex: interpreters run in any thread.
   Report report() const;
@@ -47,16 +47,25 @@ class State {
   /// Completes the report of this number; without effect once another graph's report has replaced
   /// it.
   void set_partition(std::uint64_t number, int partition, const PartitionReport& report,
-                     const ir::Graph& graph, const plan::Plan& plan);
+                     const ir::Graph& graph, const std::shared_ptr<runtime::Executor>& executor);
   Stats stats() const;
   /// Adds the cost of one partition; the first one of a graph begins an inference.
   void count_invoke(Session& session, bool first, const cl::Counters& cost);
   void count_load(const cl::Counters& cost);
 
+  /// Executor::device_time, summed over the partitions of the report. Like launch_times it throws
+  /// Error when none of them exists any more.
+  double device_time(int runs) const;
+  /// Executor::launch_times of the partitions of the report, in their order.
+  std::vector<LaunchTime> launch_times(int rounds) const;
+
  private:
+  std::vector<std::shared_ptr<runtime::Executor>> executors() const;
+
   mutable std::mutex mutex_;
   Report report_;
   std::uint64_t report_number_ = 0;
+  std::vector<std::weak_ptr<runtime::Executor>> executors_;  // one per partition of the report
   Stats stats_;
   plan::Broken broken_;
 };

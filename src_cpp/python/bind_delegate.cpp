@@ -95,6 +95,23 @@ py::dict stats(const NativeDelegate& self) {
   return result;
 }
 
+double device_time(const NativeDelegate& self, int runs) {
+  if (runs < 1) throw OptionError("runs is " + std::to_string(runs) + "; allowed: 1 and more");
+  const py::gil_scoped_release release;
+  return self.state().device_time(runs);
+}
+
+std::vector<std::tuple<int, std::string, std::string, std::string, double>> launch_times(
+    const NativeDelegate& self, int rounds) {
+  if (rounds < 1)
+    throw OptionError("rounds is " + std::to_string(rounds) + "; allowed: 1 and more");
+  const py::gil_scoped_release release;
+  std::vector<std::tuple<int, std::string, std::string, std::string, double>> rows;
+  for (const delegate::LaunchTime& time : self.state().launch_times(rounds))
+    rows.emplace_back(time.node, time.op, time.candidate, time.entry, time.seconds);
+  return rows;
+}
+
 py::list option_table() {
   py::list table;
   for (const delegate::OptionInfo& option : delegate::option_table()) {
@@ -130,7 +147,11 @@ void bind_delegate(py::module_& module) {
       .def(py::init<const std::map<std::string, std::string>&>(), py::arg("options"))
       .def_property_readonly("pointer", &NativeDelegate::pointer, "Address of the TfLiteDelegate.")
       .def("explain", &explain, "What became of each node of the model last prepared.")
-      .def("stats", &stats, "Counters: launches, transfers, objects created.");
+      .def("stats", &stats, "Counters: launches, transfers, objects created.")
+      .def("device_time", &device_time, py::arg("runs"),
+           "Seconds per inference with many in flight, without transfers.")
+      .def("launch_times", &launch_times, py::arg("rounds"),
+           "Node, operation, candidate, kernel and seconds of each launch of an inference.");
   module.def("option_table", &option_table,
              "Key, default, allowed values and help of every option.");
   module.def("families", &families, "Name, operations and core flag of every op family.");

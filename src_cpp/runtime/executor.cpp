@@ -185,11 +185,13 @@ Executor::BoundLaunch Executor::bind(const plan::Step& step) {
   }
 }
 
-void Executor::launch(const BoundLaunch& bound) {
+void Executor::launch(const BoundLaunch& bound) { launch(bound, queue_, nullptr); }
+
+void Executor::launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl::cl_event* event) {
   const kernel::Launch& launch = bound.step->launch;
   const cl::cl_int code = context_->api().clEnqueueNDRangeKernel(
-      queue_.get(), bound.kernel.get(), 3, nullptr, launch.global.data(), launch.local.data(), 0,
-      nullptr, nullptr);
+      queue.get(), bound.kernel.get(), 3, nullptr, launch.global.data(), launch.local.data(), 0,
+      nullptr, event);
   if (code != cl::CL_SUCCESS)
     throw cl::OpenCLError("clEnqueueNDRangeKernel", code, describe(*bound.step));
   ++cl::counters().launches;
@@ -229,6 +231,7 @@ void Executor::warm_up_kernels() {
 }
 
 void Executor::run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
+  const std::lock_guard<std::mutex> lock(busy_);
   try {
     enqueue(inputs, outputs);
   } catch (const cl::OpenCLError&) {

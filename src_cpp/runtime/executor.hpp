@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,14 @@ class Executor {
   /// of plan().downloads[i]. Returns when the outputs are written. Not reentrant.
   void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
 
+  /// Seconds per inference with many in flight: the launches of `runs` inferences are enqueued back
+  /// to back, without transfers, and waited for once. They compute on what the arena holds.
+  double device_time(int runs);
+
+  /// Seconds on the device of each launch of plan().run: medians over `rounds` inferences, from the
+  /// events of a queue with profiling.
+  std::vector<double> launch_times(int rounds);
+
  private:
   struct BoundLaunch {
     cl::KernelHandle kernel;
@@ -50,12 +59,14 @@ class Executor {
   void upload_constants();
   BoundLaunch bind(const plan::Step& step);
   void launch(const BoundLaunch& bound);
+  void launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl::cl_event* event);
   void run_load_steps();
   void warm_up_kernels();
   void enqueue(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
   void write(int buffer, const void* data, std::size_t bytes, bool blocking);
   void finish(const char* where);
 
+  std::mutex busy_;  // timing may come from another thread than inference
   std::shared_ptr<cl::Context> context_;
   plan::Plan plan_;
   cl::QueueHandle queue_;
