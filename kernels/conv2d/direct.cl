@@ -13,12 +13,10 @@
 //           PANEL     multiple of 4   row length of packed
 //           WG_C, WG_P                size of a work-group
 //           SRC_T, PACKED_T, DST_T    float|half  element types
-//           BIAS_T    float|half      element type of bias (any where there is none)
-//           BIAS      0|1             there is a bias parameter
-//           ACT, ACT_ALPHA            see common/activation.cl
+//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
 // Numerics  products and sum in float, in the order of the filter taps, then input channels; the bias
 //           is added last
-#include "common/activation.cl"
+#include "common/epilogue.cl"
 #include "common/types.cl"
 #ifndef VW
 #error "VW is required (4, 8 or 16)"
@@ -50,27 +48,27 @@
 #ifndef DST_T
 #error "DST_T is required (float or half)"
 #endif
-#ifndef BIAS_T
-#error "BIAS_T is required (float or half)"
-#endif
-#ifndef BIAS
-#error "BIAS is required (0 or 1)"
-#endif
 
 #if VW == 4
 #define VEC float4
 #define LOAD_VEC(T, p, i) LOAD4(T, p, i)
 #define STORE_VEC(T, p, i, v) STORE4(T, p, i, v)
+#define BIAS_VEC_AT(o) BIAS4_AT(o)
+#define FINISH_VEC(v, at) FINISH4(v, at)
 #define SPILL_VEC(v, p) vstore4(v, 0, p)
 #elif VW == 8
 #define VEC float8
 #define LOAD_VEC(T, p, i) LOAD8(T, p, i)
 #define STORE_VEC(T, p, i, v) STORE8(T, p, i, v)
+#define BIAS_VEC_AT(o) BIAS8_AT(o)
+#define FINISH_VEC(v, at) FINISH8(v, at)
 #define SPILL_VEC(v, p) vstore8(v, 0, p)
 #else
 #define VEC float16
 #define LOAD_VEC(T, p, i) LOAD16(T, p, i)
 #define STORE_VEC(T, p, i, v) STORE16(T, p, i, v)
+#define BIAS_VEC_AT(o) BIAS16_AT(o)
+#define FINISH_VEC(v, at) FINISH16(v, at)
 #define SPILL_VEC(v, p) vstore16(v, 0, p)
 #endif
 
@@ -91,10 +89,7 @@
 
 __kernel __attribute__((reqd_work_group_size(WG_C, WG_P, 1))) void conv2d_direct(
     __global const SRC_T *src, __global const PACKED_T *packed,
-#if BIAS
-    __global const BIAS_T *bias,
-#endif
-    __global DST_T *dst, int pixels, int tiles, int panels, int zeros_at, int group_in,
+    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int pixels, int tiles, int panels, int zeros_at, int group_in,
     int group_out, int in_h, int in_w, int in_c, int out_h, int out_w, int out_c, int filter_h,
     int filter_w, int stride_h, int stride_w, int dilation_h, int dilation_w, int top, int left) {
   const int channel = get_global_id(0) * OV * VW;  // first one, within the group
@@ -172,14 +167,11 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_P, 1))) void conv2d_direct
       if (left_over <= 0) break;
       const int o = first_channel + v * VW;
       if (left_over >= VW) {
-        VEC b = (VEC)(0.0f);
-#if BIAS
-        b = LOAD_VEC(BIAS_T, bias, o);
-#endif
+        const VEC b = BIAS_VEC_AT(o);
 #pragma unroll
         for (int p = 0; p < PX; ++p) {
-          const VEC r = sum[p][v] + b;
-          if (first + p < pixels) STORE_VEC(DST_T, dst, (first + p) * out_c + o, ACTIVATE(r));
+          const int at = (first + p) * out_c + o;
+          if (first + p < pixels) STORE_VEC(DST_T, dst, at, FINISH_VEC(sum[p][v] + b, at));
         }
       } else {
 #pragma unroll
@@ -187,11 +179,8 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_P, 1))) void conv2d_direct
           float lanes[VW];
           SPILL_VEC(sum[p][v], lanes);
           for (int j = 0; j < left_over && first + p < pixels; ++j) {
-            float r = lanes[j];
-#if BIAS
-            r += LOAD(BIAS_T, bias, o + j);
-#endif
-            STORE(DST_T, dst, (first + p) * out_c + o + j, ACTIVATE(r));
+            const int at = (first + p) * out_c + o + j;
+            STORE(DST_T, dst, at, FINISH(lanes[j] + BIAS_AT(o + j), at));
           }
         }
       }

@@ -12,12 +12,10 @@
 //           VEC_K   0|1            1: group_in and in_c are multiples of 4
 //           SPLIT   0|1            there are parameters splits and chunk
 //           SRC_T, PACKED_T, DST_T float|half  element types
-//           BIAS_T  float|half     element type of bias (any where there is none)
-//           BIAS    0|1            there is a bias parameter
-//           ACT, ACT_ALPHA         see common/activation.cl
+//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
 // Numerics  products and sum in float, in the order of the filter taps, then input channels; the bias
 //           is added last
-#include "common/activation.cl"
+#include "common/epilogue.cl"
 #include "common/types.cl"
 #ifndef TM
 #error "TM is required (64 or 128)"
@@ -40,12 +38,6 @@
 #ifndef DST_T
 #error "DST_T is required (float or half)"
 #endif
-#ifndef BIAS_T
-#error "BIAS_T is required (float or half)"
-#endif
-#ifndef BIAS
-#error "BIAS is required (0 or 1)"
-#endif
 
 #define TK 16         // depth of a step
 #define QM (TM / 64)  // groups of four pixels, and ...
@@ -59,10 +51,7 @@
 
 __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d_implicit_gemm(
     __global const SRC_T *src, __global const PACKED_T *packed,
-#if BIAS
-    __global const BIAS_T *bias,
-#endif
-    __global DST_T *dst,
+    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst,
 #if SPLIT
     int splits, int chunk,
 #endif
@@ -193,25 +182,22 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d_implicit_g
     const int left_over = group_out - channel;
     const int o = group * group_out + channel;
     float4 b = (float4)(0.0f);
-#if BIAS
-    if (left_over > 0) b.s0 = LOAD(BIAS_T, bias, o);
-    if (left_over > 1) b.s1 = LOAD(BIAS_T, bias, o + 1);
-    if (left_over > 2) b.s2 = LOAD(BIAS_T, bias, o + 2);
-    if (left_over > 3) b.s3 = LOAD(BIAS_T, bias, o + 3);
-#endif
+    if (left_over > 0) b.s0 = BIAS_AT(o);
+    if (left_over > 1) b.s1 = BIAS_AT(o + 1);
+    if (left_over > 2) b.s2 = BIAS_AT(o + 2);
+    if (left_over > 3) b.s3 = BIAS_AT(o + 3);
 #pragma unroll
     for (int r = 0; r < QM * 4; ++r) {
       const int pixel = first_pixel + (r / 4 * 16 + row) * 4 + r % 4;
       if (pixel < pixels) {
-        float4 v = sum[r][c] + b;
-        v = ACTIVATE(v);
+        const float4 v = sum[r][c] + b;
         const int at = pixel * out_c + o;
         if (left_over > 3) {
-          STORE4(DST_T, dst, at, v);
+          STORE4(DST_T, dst, at, FINISH4(v, at));
         } else {
-          if (left_over > 0) STORE(DST_T, dst, at, v.s0);
-          if (left_over > 1) STORE(DST_T, dst, at + 1, v.s1);
-          if (left_over > 2) STORE(DST_T, dst, at + 2, v.s2);
+          if (left_over > 0) STORE(DST_T, dst, at, FINISH(v.s0, at));
+          if (left_over > 1) STORE(DST_T, dst, at + 1, FINISH(v.s1, at + 1));
+          if (left_over > 2) STORE(DST_T, dst, at + 2, FINISH(v.s2, at + 2));
         }
       }
     }

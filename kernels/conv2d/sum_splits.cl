@@ -4,33 +4,19 @@
 // Shapes    src: [splits, pixels, out_c] float; bias: [out_c]; dst: [pixels, out_c]
 // Launch    one work-item per element of dst: global = (elements, rounded up), local = (64)
 // Macros    DST_T           float|half  element type of dst
-//           BIAS_T          float|half  element type of bias (any where there is none)
-//           BIAS            0|1         there is a bias parameter
-//           ACT, ACT_ALPHA  see common/activation.cl
+//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
 // Numerics  the sum is in float, in the order of s; the bias is added last
-#include "common/activation.cl"
+#include "common/epilogue.cl"
 #include "common/types.cl"
 #ifndef DST_T
 #error "DST_T is required (float or half)"
 #endif
-#ifndef BIAS_T
-#error "BIAS_T is required (float or half)"
-#endif
-#ifndef BIAS
-#error "BIAS is required (0 or 1)"
-#endif
 
 __kernel void conv2d_sum_splits(__global const float *src,
-#if BIAS
-                                __global const BIAS_T *bias,
-#endif
-                                __global DST_T *dst, int elements, int out_c, int splits) {
+                                BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int elements, int out_c, int splits) {
   const int i = get_global_id(0);
   if (i >= elements) return;
   float sum = 0.0f;
   for (int s = 0; s < splits; ++s) sum += src[s * elements + i];
-#if BIAS
-  sum += LOAD(BIAS_T, bias, i % out_c);
-#endif
-  STORE(DST_T, dst, i, ACTIVATE(sum));
+  STORE(DST_T, dst, i, FINISH(sum + BIAS_AT(i % out_c), i));
 }

@@ -10,11 +10,9 @@
 //           PX       1..8        pixels of a work-item
 //           WG_C, WG_X           size of a work-group
 //           SRC_T, WEIGHTS_T, DST_T  float|half  element types
-//           BIAS_T                   float|half  element type of bias (any where there is none)
-//           BIAS                     0|1         there is a bias parameter
-//           ACT, ACT_ALPHA           see common/activation.cl
+//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
 // Numerics  products and sum in float, in the order of the filter taps; the bias is added last
-#include "common/activation.cl"
+#include "common/epilogue.cl"
 #include "common/types.cl"
 #ifndef VW
 #error "VW is required (1, 4, 8 or 16)"
@@ -37,43 +35,42 @@
 #ifndef DST_T
 #error "DST_T is required (float or half)"
 #endif
-#ifndef BIAS_T
-#error "BIAS_T is required (float or half)"
-#endif
-#ifndef BIAS
-#error "BIAS is required (0 or 1)"
-#endif
 
 #if VW == 1
 #define VEC float
 #define LOAD_VEC(T, p, i) LOAD(T, p, i)
 #define STORE_VEC(T, p, i, v) STORE(T, p, i, v)
+#define BIAS_VEC_AT(o) BIAS_AT(o)
+#define FINISH_VEC(v, at) FINISH(v, at)
 #elif VW == 4
 #define VEC float4
 #define LOAD_VEC(T, p, i) LOAD4(T, p, i)
 #define STORE_VEC(T, p, i, v) STORE4(T, p, i, v)
+#define BIAS_VEC_AT(o) BIAS4_AT(o)
+#define FINISH_VEC(v, at) FINISH4(v, at)
 #elif VW == 8
 #define VEC float8
 #define LOAD_VEC(T, p, i) LOAD8(T, p, i)
 #define STORE_VEC(T, p, i, v) STORE8(T, p, i, v)
+#define BIAS_VEC_AT(o) BIAS8_AT(o)
+#define FINISH_VEC(v, at) FINISH8(v, at)
 #else
 #define VEC float16
 #define LOAD_VEC(T, p, i) LOAD16(T, p, i)
 #define STORE_VEC(T, p, i, v) STORE16(T, p, i, v)
+#define BIAS_VEC_AT(o) BIAS16_AT(o)
+#define FINISH_VEC(v, at) FINISH16(v, at)
 #endif
 
 __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_conv2d_direct(
     __global const SRC_T *src, __global const WEIGHTS_T *weights,
-#if BIAS
-    __global const BIAS_T *bias,
-#endif
-    __global DST_T *dst, int in_h, int in_w, int in_c, int out_h, int out_w, int out_c,
+    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int in_h, int in_w, int in_c, int out_h, int out_w, int out_c,
     int filter_h, int filter_w, int stride_h, int stride_w, int dilation_h, int dilation_w, int top,
     int left) {
   const int row = get_global_id(2);
   const int first_y = row % out_h * stride_h - top;
   src += row / out_h * in_h * in_w * in_c;
-  dst += row * out_w * out_c;
+  const int first_out = row * out_w * out_c;
 
   for (int x = get_global_id(1) * PX; x < out_w; x += get_global_size(1) * PX) {
     const int first_x = x * stride_w - left;
@@ -108,14 +105,11 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_con
         }
       }
 
-      VEC b = (VEC)(0.0f);
-#if BIAS
-      b = LOAD_VEC(BIAS_T, bias, c);
-#endif
+      const VEC b = BIAS_VEC_AT(c);
 #pragma unroll
       for (int p = 0; p < PX; ++p) {
-        const VEC r = sum[p] + b;
-        if (x + p < out_w) STORE_VEC(DST_T, dst, (x + p) * out_c + c, ACTIVATE(r));
+        const int at = first_out + (x + p) * out_c + c;
+        if (x + p < out_w) STORE_VEC(DST_T, dst, at, FINISH_VEC(sum[p] + b, at));
       }
     }
   }

@@ -6,11 +6,9 @@
 //           dst: [n, out_h, out_w, out_c]
 // Launch    one work-item per element of dst: global = (elements, rounded up), local = (64)
 // Macros    SRC_T, WEIGHTS_T, DST_T  float|half  element types
-//           BIAS_T                   float|half  element type of bias (any where there is none)
-//           BIAS                     0|1         there is a bias parameter
-//           ACT, ACT_ALPHA           see common/activation.cl
+//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
 // Numerics  products and sum in float, in the order u, v; the bias is added last
-#include "common/activation.cl"
+#include "common/epilogue.cl"
 #include "common/types.cl"
 #ifndef SRC_T
 #error "SRC_T is required (float or half)"
@@ -21,18 +19,9 @@
 #ifndef DST_T
 #error "DST_T is required (float or half)"
 #endif
-#ifndef BIAS_T
-#error "BIAS_T is required (float or half)"
-#endif
-#ifndef BIAS
-#error "BIAS is required (0 or 1)"
-#endif
 
 __kernel void depthwise_conv2d_naive(__global const SRC_T *src, __global const WEIGHTS_T *weights,
-#if BIAS
-                                     __global const BIAS_T *bias,
-#endif
-                                     __global DST_T *dst, int elements, int in_h, int in_w,
+                                     BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int elements, int in_h, int in_w,
                                      int in_c, int out_h, int out_w, int out_c, int filter_h,
                                      int filter_w, int stride_h, int stride_w, int dilation_h,
                                      int dilation_w, int top, int left) {
@@ -55,8 +44,5 @@ __kernel void depthwise_conv2d_naive(__global const SRC_T *src, __global const W
              LOAD(WEIGHTS_T, weights, (u * filter_w + v) * out_c + o);
     }
   }
-#if BIAS
-  sum += LOAD(BIAS_T, bias, o);
-#endif
-  STORE(DST_T, dst, index, ACTIVATE(sum));
+  STORE(DST_T, dst, index, FINISH(sum + BIAS_AT(o), index));
 }

@@ -1,40 +1,30 @@
-// dot.cl - dst[m, n] = act(sum over k of src[m, k] * weights[n, k] + bias[n]) in tiles, on CPUs
+// dot.cl - dst[m, n] = act(sum over k of src[m, k] * weights[n, k] + bias[n] + residual[m, n]) in tiles, on CPUs
 //
 // Shapes    src: [rows, depth]; weights: [cols, depth]; bias: [cols]; dst: [rows, cols]
 // Launch    one work-item per tile of RM rows and RN columns: global = (ceil(cols / RN) rounded up,
 //           ceil(rows / RM), 1), any local
 // Macros    SRC_T      float|half  element type of src
 //           WEIGHTS_T  float|half  element type of weights
-//           BIAS_T     float|half  element type of bias; any where HAS_BIAS is 0
 //           DST_T      float|half  element type of dst
-//           HAS_BIAS   0|1         the parameter bias exists
-// Numerics  see common/dot.cl (RM, RN, VEC) and common/activation.cl (ACT, ACT_ALPHA)
+//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
+// Numerics  see common/dot.cl (RM, RN, VEC) and common/epilogue.cl
 #ifndef SRC_T
 #error "SRC_T is required (float or half)"
 #endif
 #ifndef WEIGHTS_T
 #error "WEIGHTS_T is required (float or half)"
 #endif
-#ifndef BIAS_T
-#error "BIAS_T is required (float or half)"
-#endif
 #ifndef DST_T
 #error "DST_T is required (float or half)"
 #endif
-#ifndef HAS_BIAS
-#error "HAS_BIAS is required (0 or 1)"
-#endif
 #define A_T SRC_T
 #define B_T WEIGHTS_T
-#include "common/activation.cl"
+#include "common/epilogue.cl"
 #include "common/dot.cl"
 
 __kernel __attribute__((vec_type_hint(DOT_VEC))) void fully_connected_dot(
     __global const SRC_T *src, __global const WEIGHTS_T *weights,
-#if HAS_BIAS
-    __global const BIAS_T *bias,
-#endif
-    __global DST_T *dst, int rows, int cols, int depth) {
+    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int rows, int cols, int depth) {
   const int n0 = get_global_id(0) * RN;
   const int m0 = get_global_id(1) * RM;
   if (n0 >= cols) return;
@@ -46,11 +36,8 @@ __kernel __attribute__((vec_type_hint(DOT_VEC))) void fully_connected_dot(
     for (int j = 0; j < RN; ++j) {
       const int m = m0 + i, n = n0 + j;
       if (m < rows && n < cols) {
-        float result = sums[i * RN + j];
-#if HAS_BIAS
-        result += LOAD(BIAS_T, bias, n);
-#endif
-        STORE(DST_T, dst, m * cols + n, ACTIVATE(result));
+        const int at = m * cols + n;
+        STORE(DST_T, dst, at, FINISH(sums[i * RN + j] + BIAS_AT(n), at));
       }
     }
   }

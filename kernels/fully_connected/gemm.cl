@@ -1,42 +1,32 @@
-// gemm.cl - dst[m, n] = act(sum over k of src[m, k] * weights[n, k] + bias[n]) in local-memory tiles
+// gemm.cl - dst[m, n] = act(sum over k of src[m, k] * weights[n, k] + bias[n] + residual[m, n]) in local-memory tiles
 //
 // Shapes    src: [rows, depth]; weights: [cols, depth]; bias: [cols]; dst: [rows, cols]
 // Launch    one work-group per tile: global = (ceil(cols / (GX * RN)) * GX * GY,
 //           ceil(rows / (GY * RM)), 1), local = (GX * GY, 1, 1)
 // Macros    SRC_T      float|half  element type of src
 //           WEIGHTS_T  float|half  element type of weights
-//           BIAS_T     float|half  element type of bias; any where HAS_BIAS is 0
 //           DST_T      float|half  element type of dst
-//           HAS_BIAS   0|1         the parameter bias exists
-// Numerics  see common/gemm.cl (GX, GY, RM, RN, KT) and common/activation.cl (ACT, ACT_ALPHA)
+//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
+// Numerics  see common/gemm.cl (GX, GY, RM, RN, KT) and common/epilogue.cl
 #ifndef SRC_T
 #error "SRC_T is required (float or half)"
 #endif
 #ifndef WEIGHTS_T
 #error "WEIGHTS_T is required (float or half)"
 #endif
-#ifndef BIAS_T
-#error "BIAS_T is required (float or half)"
-#endif
 #ifndef DST_T
 #error "DST_T is required (float or half)"
-#endif
-#ifndef HAS_BIAS
-#error "HAS_BIAS is required (0 or 1)"
 #endif
 #define A_T SRC_T
 #define B_T WEIGHTS_T
 #define A_TRANSPOSED 0
 #define B_TRANSPOSED 1
-#include "common/activation.cl"
+#include "common/epilogue.cl"
 #include "common/gemm.cl"
 
 __kernel __attribute__((reqd_work_group_size(GX * GY, 1, 1))) void fully_connected_gemm(
     __global const SRC_T *src, __global const WEIGHTS_T *weights,
-#if HAS_BIAS
-    __global const BIAS_T *bias,
-#endif
-    __global DST_T *dst, int rows, int cols, int depth) {
+    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int rows, int cols, int depth) {
   GEMM_LOCAL(src_stage, weights_stage);
   const int m0 = get_group_id(1) * GEMM_ROWS, n0 = get_group_id(0) * GEMM_COLS;
   GEMM_VEC acc[RM];
@@ -53,11 +43,8 @@ __kernel __attribute__((reqd_work_group_size(GX * GY, 1, 1))) void fully_connect
 #pragma unroll
     for (int j = 0; j < RN; ++j) {
       if (m + i < rows && n + j < cols) {
-        float result = row[j];
-#if HAS_BIAS
-        result += LOAD(BIAS_T, bias, n + j);
-#endif
-        STORE(DST_T, dst, (m + i) * cols + n + j, ACTIVATE(result));
+        const int at = (m + i) * cols + n + j;
+        STORE(DST_T, dst, at, FINISH(row[j] + BIAS_AT(n + j), at));
       }
     }
   }

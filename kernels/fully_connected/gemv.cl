@@ -1,4 +1,4 @@
-// gemv.cl - dst[m, n] = act(sum over k of src[m, k] * weights[n, k] + bias[n]) for few rows, on GPUs
+// gemv.cl - dst[m, n] = act(sum over k of src[m, k] * weights[n, k] + bias[n] + residual[m, n]) for few rows, on GPUs
 //
 // Shapes    src: [rows, depth]; weights: [cols, depth]; bias: [cols]; dst: [rows, cols]
 // Launch    one work-group per column and ROWS rows: global = (cols * WG, ceil(rows / ROWS), 1),
@@ -7,11 +7,10 @@
 //           ROWS       1|2|4                 rows of src per work-group
 //           SRC_T      float|half            element type of src
 //           WEIGHTS_T  float|half            element type of weights
-//           BIAS_T     float|half            element type of bias; any where HAS_BIAS is 0
 //           DST_T      float|half            element type of dst
-//           HAS_BIAS   0|1                   the parameter bias exists
-// Numerics  WG float accumulators, added pairwise; ACT and ACT_ALPHA: see common/activation.cl
-#include "common/activation.cl"
+//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
+// Numerics  WG float accumulators, added pairwise; the bias is added last
+#include "common/epilogue.cl"
 #include "common/types.cl"
 #ifndef WG
 #error "WG is required (power of two)"
@@ -25,22 +24,13 @@
 #ifndef WEIGHTS_T
 #error "WEIGHTS_T is required (float or half)"
 #endif
-#ifndef BIAS_T
-#error "BIAS_T is required (float or half)"
-#endif
 #ifndef DST_T
 #error "DST_T is required (float or half)"
-#endif
-#ifndef HAS_BIAS
-#error "HAS_BIAS is required (0 or 1)"
 #endif
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void fully_connected_gemv(
     __global const SRC_T *src, __global const WEIGHTS_T *weights,
-#if HAS_BIAS
-    __global const BIAS_T *bias,
-#endif
-    __global DST_T *dst, int rows, int cols, int depth) {
+    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int rows, int cols, int depth) {
   __local float partial[WG * ROWS];
   const int item = get_local_id(0);
   const int n = get_group_id(0);
@@ -69,10 +59,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void fully_connected_ge
     barrier(CLK_LOCAL_MEM_FENCE);
   }
   if (item < ROWS && m0 + item < rows) {
-    float result = partial[item * WG];
-#if HAS_BIAS
-    result += LOAD(BIAS_T, bias, n);
-#endif
-    STORE(DST_T, dst, (m0 + item) * cols + n, ACTIVATE(result));
+    const int at = (m0 + item) * cols + n;
+    STORE(DST_T, dst, at, FINISH(partial[item * WG] + BIAS_AT(n), at));
   }
 }

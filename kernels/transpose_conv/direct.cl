@@ -11,12 +11,10 @@
 //           PX        1..8        pixels of a work-item
 //           WG_C, WG_X            size of a work-group
 //           SRC_T, PACKED_T, DST_T   float|half  element types
-//           BIAS_T                   float|half  element type of bias (any where there is none)
-//           BIAS                     0|1         there is a bias parameter
-//           ACT, ACT_ALPHA           see common/activation.cl
+//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
 // Numerics  products and sum in float, in the order of the filter taps, then input channels; the bias
 //           is added last
-#include "common/activation.cl"
+#include "common/epilogue.cl"
 #include "common/types.cl"
 #ifndef VW
 #error "VW is required (4, 8 or 16)"
@@ -39,36 +37,33 @@
 #ifndef DST_T
 #error "DST_T is required (float or half)"
 #endif
-#ifndef BIAS_T
-#error "BIAS_T is required (float or half)"
-#endif
-#ifndef BIAS
-#error "BIAS is required (0 or 1)"
-#endif
 
 #if VW == 4
 #define VEC float4
 #define LOAD_VEC(T, p, i) LOAD4(T, p, i)
 #define STORE_VEC(T, p, i, v) STORE4(T, p, i, v)
+#define BIAS_VEC_AT(o) BIAS4_AT(o)
+#define FINISH_VEC(v, at) FINISH4(v, at)
 #define SPILL_VEC(v, p) vstore4(v, 0, p)
 #elif VW == 8
 #define VEC float8
 #define LOAD_VEC(T, p, i) LOAD8(T, p, i)
 #define STORE_VEC(T, p, i, v) STORE8(T, p, i, v)
+#define BIAS_VEC_AT(o) BIAS8_AT(o)
+#define FINISH_VEC(v, at) FINISH8(v, at)
 #define SPILL_VEC(v, p) vstore8(v, 0, p)
 #else
 #define VEC float16
 #define LOAD_VEC(T, p, i) LOAD16(T, p, i)
 #define STORE_VEC(T, p, i, v) STORE16(T, p, i, v)
+#define BIAS_VEC_AT(o) BIAS16_AT(o)
+#define FINISH_VEC(v, at) FINISH16(v, at)
 #define SPILL_VEC(v, p) vstore16(v, 0, p)
 #endif
 
 __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void transpose_conv_direct(
     __global const SRC_T *src, __global const PACKED_T *packed,
-#if BIAS
-    __global const BIAS_T *bias,
-#endif
-    __global DST_T *dst, int blocks, int zeros_at, int in_h, int in_w, int in_c, int out_h,
+    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int blocks, int zeros_at, int in_h, int in_w, int in_c, int out_h,
     int out_w, int out_c, int filter_h, int filter_w, int stride_h, int stride_w, int top,
     int left) {
   const int channel = get_global_id(0) * VW;
@@ -79,7 +74,7 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void transpose_con
   __global const SRC_T *zeros = (__global const SRC_T *)(packed + zeros_at);
   packed += channel * filter_h * filter_w * in_c;
   src += row / out_h * in_h * in_w * in_c;
-  dst += row * out_w * out_c;
+  const int first_out = row * out_w * out_c;
   const int left_over = out_c - channel;
 
   for (int block = get_global_id(1); block < blocks; block += get_global_size(1)) {
@@ -112,26 +107,19 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void transpose_con
       }
     }
 
-    VEC b = (VEC)(0.0f);
-#if BIAS
-    if (left_over >= VW) b = LOAD_VEC(BIAS_T, bias, channel);
-#endif
 #pragma unroll
     for (int p = 0; p < PX; ++p) {
       const int x = phase + (first + p) * stride_w;
       if (x < out_w) {
         if (left_over >= VW) {
-          const VEC r = sum[p] + b;
-          STORE_VEC(DST_T, dst, x * out_c + channel, ACTIVATE(r));
+          const int at = first_out + x * out_c + channel;
+          STORE_VEC(DST_T, dst, at, FINISH_VEC(sum[p] + BIAS_VEC_AT(channel), at));
         } else {
           float lanes[VW];
           SPILL_VEC(sum[p], lanes);
           for (int j = 0; j < left_over; ++j) {
-            float r = lanes[j];
-#if BIAS
-            r += LOAD(BIAS_T, bias, channel + j);
-#endif
-            STORE(DST_T, dst, x * out_c + channel + j, ACTIVATE(r));
+            const int at = first_out + x * out_c + channel + j;
+            STORE(DST_T, dst, at, FINISH(lanes[j] + BIAS_AT(channel + j), at));
           }
         }
       }

@@ -43,6 +43,9 @@ struct OpKind {
   const char* name;   ///< family name, also its folder in kernels/
   bool has_epilogue;  ///< its kernels apply an Epilogue (macro ACT)
   bool is_view;       ///< output 0 is input 0 with another shape: no launch, memory shared
+  /// Input slot of a tensor of the output's shape that its kernels add before the activation, which
+  /// fuse_residual fills; -1: they cannot.
+  int residual = -1;
 };
 
 struct Node {

@@ -47,6 +47,31 @@ void set_epilogue(kernel::Launch& launch, const ir::Epilogue& epilogue) {
   launch.macro("ACT", static_cast<int>(epilogue.activation)).macro("ACT_ALPHA", alpha);
 }
 
+void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias) {
+  const auto set = [&](const char* has, const char* type, int input) {
+    const bool exists = input >= 0 && node.has_input(input);
+    launch.macro(has, exists ? 1 : 0);
+    launch.type(type, exists ? node.input(input).storage : DType::kF32);
+  };
+  launch.type("DST_T", node.output(0).storage);
+  set("BIAS", "BIAS_T", bias);
+  set("RESIDUAL", "RESIDUAL_T", node.residual());
+  set_epilogue(launch, node.epilogue());
+}
+
+kernel::Launch& push_result(kernel::Launch& launch, const NodeContext& node, int bias) {
+  if (node.has_input(bias)) launch.src(bias);
+  if (node.residual() >= 0) launch.src(node.residual());
+  return launch.dst(0);
+}
+
+void check_residual_shape(const NodeContext& node, const ir::Shape& result) {
+  if (node.residual() < 0 || node.input(node.residual()).shape == result) return;
+  throw ShapeError("a tensor of shape " + node.input(node.residual()).shape.str() +
+                   " is to be added to the result " + result.str() +
+                   "; both were of one shape when the model was loaded");
+}
+
 std::optional<Refusal> check_type(const tfl::TensorView& tensor, const std::string& what,
                                   std::initializer_list<DType> allowed) {
   const auto dtype = tfl::dtype_of(tensor.tflite_type());

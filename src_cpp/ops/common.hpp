@@ -30,6 +30,16 @@ OrRefusal<ir::Epilogue> fused_activation(std::int32_t code);
 /// Sets the macros ACT and ACT_ALPHA of kernels/common/activation.cl.
 void set_epilogue(kernel::Launch& launch, const ir::Epilogue& epilogue);
 
+/// Sets the macros of kernels/common/epilogue.cl, and DST_T. `bias`: input index of the bias, which
+/// may be absent.
+void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias);
+
+/// Appends the buffers bias, residual and dst, those that there are.
+kernel::Launch& push_result(kernel::Launch& launch, const NodeContext& node, int bias);
+
+/// Throws ShapeError unless the residual, where there is one, has the shape of the result.
+void check_residual_shape(const NodeContext& node, const ir::Shape& result);
+
 /// "input 0 is int8; allowed: float32, int32" unless the type of `tensor` is one of `allowed`.
 std::optional<Refusal> check_type(const tfl::TensorView& tensor, const std::string& what,
                                   std::initializer_list<DType> allowed);

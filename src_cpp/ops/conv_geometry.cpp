@@ -59,14 +59,6 @@ void check_bias_shape(const NodeContext& node, int bias, int channels) {
                    " output channels");
 }
 
-void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias) {
-  const bool has_bias = node.has_input(bias);
-  launch.type("DST_T", node.output(0).storage);
-  launch.type("BIAS_T", has_bias ? node.input(bias).storage : DType::kF32);
-  launch.macro("BIAS", has_bias ? 1 : 0);
-  set_epilogue(launch, node.epilogue());
-}
-
 void set_conv_types(kernel::Launch& launch, const NodeContext& node, int image, int bias) {
   launch.type("SRC_T", node.input(image).storage);
   set_result_types(launch, node, bias);

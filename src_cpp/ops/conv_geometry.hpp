@@ -65,10 +65,7 @@ OrRefusal<Imported> import_convolution(const tfl::NodeView& node) {
 /// Throws ShapeError unless the bias, where there is one, has `channels` elements.
 void check_bias_shape(const NodeContext& node, int bias, int channels);
 
-/// Sets the macros DST_T, BIAS, BIAS_T, ACT and ACT_ALPHA; bias: input index.
-void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias);
-
-/// The same and SRC_T; image: input index.
+/// set_result_types() and SRC_T; image: input index.
 void set_conv_types(kernel::Launch& launch, const NodeContext& node, int image, int bias);
 
 /// Appends the arguments in_h, in_w, in_c, out_h, out_w, out_c, filter_h, filter_w, stride_h and

@@ -18,7 +18,9 @@ ir::Shapes infer(const NodeContext& node) {
   check_bias_shape(node, kBias, weights[3]);
   const ConvWindows at =
       checked_windows(node.attrs<ConvAttrs>().geometry, src[1], src[2], weights[1], weights[2]);
-  return {{src[0], at.h.out, at.w.out, weights[3]}};
+  const ir::Shape dst{src[0], at.h.out, at.w.out, weights[3]};
+  check_residual_shape(node, dst);
+  return {dst};
 }
 
 kernel::Launch make_launch(const NodeContext& node, const char* file, const char* entry) {
@@ -26,9 +28,7 @@ kernel::Launch make_launch(const NodeContext& node, const char* file, const char
   set_conv_types(launch, node, kImage, kBias);
   launch.type("WEIGHTS_T", node.input(kWeights).storage);
   launch.src(kImage).src(kWeights);
-  if (node.has_input(kBias)) launch.src(kBias);
-  launch.dst(0);
-  return launch;
+  return push_result(launch, node, kBias);
 }
 
 void push_geometry(kernel::Launch& launch, const NodeContext& node) {
@@ -80,12 +80,13 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 }  // namespace
 
 extern const Family kDepthwiseConv2dFamily;
-const Family kDepthwiseConv2dFamily{{"depthwise_conv2d", /*has_epilogue=*/true, /*is_view=*/false},
-                                    {{kDepthwiseConv2d, "DEPTHWISE_CONV_2D"}},
-                                    {},
-                                    /*core=*/true,
-                                    import_convolution<tfl::DepthwiseConvParams>,
-                                    infer,
-                                    candidates};
+const Family kDepthwiseConv2dFamily{
+    {"depthwise_conv2d", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/3},
+    {{kDepthwiseConv2d, "DEPTHWISE_CONV_2D"}},
+    {},
+    /*core=*/true,
+    import_convolution<tfl::DepthwiseConvParams>,
+    infer,
+    candidates};
 
 }  // namespace clgpu::ops

@@ -45,6 +45,11 @@ class NodeContext {
     return static_cast<const T&>(*node_.attrs);
   }
   const ir::Epilogue& epilogue() const { return node_.epilogue; }
+  /// The input that is added before the activation; -1 where there is none.
+  int residual() const {
+    const int slot = node_.kind->residual;
+    return slot >= 0 && has_input(slot) ? slot : -1;
+  }
 
  private:
   const ir::Graph& graph_;

@@ -45,7 +45,9 @@ ir::Shapes infer(const NodeContext& node) {
                      weights.str());
   }
   if (!node.attrs<FullyConnectedAttrs>().keep_num_dims) {
-    return {ir::Shape({static_cast<int>(src.elements() / depth), cols})};
+    const ir::Shape flat({static_cast<int>(src.elements() / depth), cols});
+    check_residual_shape(node, flat);
+    return {flat};
   }
   if (src.back(0) != depth) {
     throw ShapeError("the last axis of input " + src.str() + " is not the " +
@@ -53,22 +55,18 @@ ir::Shapes infer(const NodeContext& node) {
   }
   ir::Shape dst = src;
   dst[dst.rank() - 1] = cols;
+  check_residual_shape(node, dst);
   return {dst};
 }
 
 /// A launch with all but tile macros and range.
 kernel::Launch make_launch(const NodeContext& node, const MatmulSize& size, const char* file,
                            const char* entry) {
-  const bool has_bias = node.has_input(kBias);
   kernel::Launch launch(file, entry);
   launch.type("SRC_T", node.input(kSrc).storage).type("WEIGHTS_T", node.input(kWeights).storage);
-  launch.type("BIAS_T", has_bias ? node.input(kBias).storage : DType::kF32);
-  launch.type("DST_T", node.output(0).storage).macro("HAS_BIAS", has_bias ? 1 : 0);
-  set_epilogue(launch, node.epilogue());
-  launch.src(kSrc).src(kWeights);
-  if (has_bias) launch.src(kBias);
-  launch.dst(0).i32(size.rows).i32(size.cols).i32(size.depth);
-  return launch;
+  set_result_types(launch, node, kBias);
+  push_result(launch.src(kSrc).src(kWeights), node, kBias);
+  return launch.i32(size.rows).i32(size.cols).i32(size.depth);
 }
 
 kernel::Candidate naive(const NodeContext& node, const MatmulSize& size) {
@@ -125,12 +123,13 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 }  // namespace
 
 extern const Family kFullyConnectedFamily;
-const Family kFullyConnectedFamily{{"fully_connected", /*has_epilogue=*/true, /*is_view=*/false},
-                                   {{kFullyConnected, "FULLY_CONNECTED"}},
-                                   {},
-                                   /*core=*/true,
-                                   import,
-                                   infer,
-                                   candidates};
+const Family kFullyConnectedFamily{
+    {"fully_connected", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/3},
+    {{kFullyConnected, "FULLY_CONNECTED"}},
+    {},
+    /*core=*/true,
+    import,
+    infer,
+    candidates};
 
 }  // namespace clgpu::ops

@@ -78,6 +78,7 @@ ir::Shapes infer(const NodeContext& node) {
     dst[1] = custom_size(attrs.geometry, src[1], weights[1], attrs.geometry.stride_h);
     dst[2] = custom_size(attrs.geometry, src[2], weights[2], attrs.geometry.stride_w);
   }
+  check_residual_shape(node, dst);
   return {dst};
 }
 
@@ -98,17 +99,11 @@ kernel::Launch make_launch(const NodeContext& node, const char* file, const char
   return launch.src(attrs.image);
 }
 
-kernel::Launch& push_result(kernel::Launch& launch, const NodeContext& node) {
-  const auto& attrs = node.attrs<TransposeConvAttrs>();
-  if (node.has_input(attrs.bias)) launch.src(attrs.bias);
-  return launch.dst(0);
-}
-
 kernel::Candidate naive(const NodeContext& node) {
   kernel::Launch launch = make_launch(node, "transpose_conv/naive.cl", "transpose_conv_naive");
   launch.type("WEIGHTS_T", node.input(kWeights).storage);
   const std::int64_t elements = node.output(0).shape.elements();
-  push_result(launch.src(kWeights), node).i32(elements);
+  push_result(launch.src(kWeights), node, node.attrs<TransposeConvAttrs>().bias).i32(elements);
   push_geometry(launch, node);
   launch.range({uz(elements)}, {kElementwiseGroup});
   return {"naive", {launch}, {}};
@@ -128,7 +123,7 @@ kernel::Candidate direct(const NodeContext& node, const DeviceInfo& device) {
   kernel::Launch launch = make_launch(node, "transpose_conv/direct.cl", "transpose_conv_direct");
   launch.type("PACKED_T", packed.storage).macro("VW", width).macro("PX", tile);
   launch.macro("WG_C", group).macro("WG_X", group);
-  push_result(launch.scratch_in(0), node).i32(blocks).i32(packed.zeros_at);
+  push_result(launch.scratch_in(0), node, attrs.bias).i32(blocks).i32(packed.zeros_at);
   push_geometry(launch, node);
   // On a CPU a whole row pays for starting a work-item.
   launch.range({uz(packed.panels), cpu ? 1 : uz(blocks), uz(dst.elements(0, 2))},
@@ -145,12 +140,13 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 }  // namespace
 
 extern const Family kTransposeConvFamily;
-const Family kTransposeConvFamily{{"transpose_conv", /*has_epilogue=*/true, /*is_view=*/false},
-                                  {{kTransposeConv, "TRANSPOSE_CONV"}},
-                                  {"Convolution2DTransposeBias"},
-                                  /*core=*/true,
-                                  import,
-                                  infer,
-                                  candidates};
+const Family kTransposeConvFamily{
+    {"transpose_conv", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/4},
+    {{kTransposeConv, "TRANSPOSE_CONV"}},
+    {"Convolution2DTransposeBias"},
+    /*core=*/true,
+    import,
+    infer,
+    candidates};
 
 }  // namespace clgpu::ops

@@ -18,6 +18,10 @@ void keep_half_constants(ir::Graph& graph);
 /// An activation that alone reads a node's result moves into that node's epilogue.
 void fuse_activation(ir::Graph& graph);
 
+/// An addition of two tensors of one shape moves into the node that computes one of them for it
+/// alone, where that node's kernels can add a residual (OpKind::residual).
+void fuse_residual(ir::Graph& graph);
+
 /// A zero PAD of height and width that alone feeds a convolution with VALID padding moves into it.
 void fuse_pad(ir::Graph& graph);
 

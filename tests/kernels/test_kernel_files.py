@@ -133,14 +133,14 @@ def test_file_is_used(name):
     if name in PARTS:
         users = [other for other, text in FILES.items() if f'#include "{name}"' in text]
     else:
-        rooms = (ROOT / "src_cpp" / "ops").glob("*.[ch]pp")
+        rooms = (ROOT / "src_cpp" / "ops").rglob("*.[ch]pp")
         users = [room for room in rooms if f'"{name}"' in room.read_text()]
     assert users, f"nothing names {name}"
 
 
 @pytest.mark.parametrize("name", OWN)
 def test_every_entry_is_named_by_a_room(name):
-    rooms = "".join(p.read_text() for p in (ROOT / "src_cpp" / "ops").glob("*.[ch]pp"))
+    rooms = "".join(p.read_text() for p in (ROOT / "src_cpp" / "ops").rglob("*.[ch]pp"))
     for entry in ENTRIES[name]:
         assert f'"{entry}"' in rooms, f"no room launches {entry}"
 

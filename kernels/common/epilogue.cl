@@ -1,0 +1,56 @@
+// epilogue.cl - the end of convolutions and matrix products: dst[at] = act(sum + bias[o] + residual[at])
+//
+//   __kernel void f(__global const SRC_T *src, ..., BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, ...) {
+//     ... STORE4(DST_T, dst, at, FINISH4(sum + BIAS4_AT(o), at));
+//
+// BIAS_AT(o)     bias of output channel o, 0 where there is none; BIAS4_AT, BIAS8_AT, BIAS16_AT: of the
+//                channels from o on
+// FINISH(v, at)  the activation of v plus the residual's element `at`, a flat index of dst; FINISH4,
+//                FINISH8, FINISH16: of the elements from `at` on
+//
+// Macros    BIAS        0|1         there is a bias parameter
+//           BIAS_T      float|half  element type of bias (any where there is none)
+//           RESIDUAL    0|1         there is a residual parameter, of the shape of dst
+//           RESIDUAL_T  float|half  element type of residual (any where there is none)
+#include "common/activation.cl"
+#include "common/types.cl"
+#ifndef BIAS
+#error "BIAS is required (0 or 1)"
+#endif
+#ifndef BIAS_T
+#error "BIAS_T is required (float or half)"
+#endif
+#ifndef RESIDUAL
+#error "RESIDUAL is required (0 or 1)"
+#endif
+#ifndef RESIDUAL_T
+#error "RESIDUAL_T is required (float or half)"
+#endif
+
+#if BIAS
+#define BIAS_PARAM __global const BIAS_T *bias,
+#define BIAS_AT(o) LOAD(BIAS_T, bias, o)
+#define BIAS4_AT(o) LOAD4(BIAS_T, bias, o)
+#define BIAS8_AT(o) LOAD8(BIAS_T, bias, o)
+#define BIAS16_AT(o) LOAD16(BIAS_T, bias, o)
+#else
+#define BIAS_PARAM
+#define BIAS_AT(o) 0.0f
+#define BIAS4_AT(o) (float4)(0.0f)
+#define BIAS8_AT(o) (float8)(0.0f)
+#define BIAS16_AT(o) (float16)(0.0f)
+#endif
+
+#if RESIDUAL
+#define RESIDUAL_PARAM __global const RESIDUAL_T *residual,
+#define FINISH(v, at) ACTIVATE((v) + LOAD(RESIDUAL_T, residual, at))
+#define FINISH4(v, at) ACTIVATE((v) + LOAD4(RESIDUAL_T, residual, at))
+#define FINISH8(v, at) ACTIVATE((v) + LOAD8(RESIDUAL_T, residual, at))
+#define FINISH16(v, at) ACTIVATE((v) + LOAD16(RESIDUAL_T, residual, at))
+#else
+#define RESIDUAL_PARAM
+#define FINISH(v, at) ACTIVATE(v)
+#define FINISH4(v, at) ACTIVATE(v)
+#define FINISH8(v, at) ACTIVATE(v)
+#define FINISH16(v, at) ACTIVATE(v)
+#endif

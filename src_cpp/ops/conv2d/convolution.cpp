@@ -1,0 +1,44 @@
+#include "ops/conv2d/convolution.hpp"
+
+namespace clgpu::ops::conv2d {
+
+Convolution::Convolution(const NodeContext& node_context, const DeviceInfo& device_info)
+    : node(node_context), device(device_info), geometry(node.attrs<ConvAttrs>().geometry) {
+  const ir::Shape& src = node.input(kImage).shape;
+  const ir::Shape& weights = node.input(kWeights).shape;
+  const ir::Shape& dst = node.output(0).shape;
+  batch = src[0];
+  in_h = src[1], in_w = src[2], in_c = src[3];
+  out_h = dst[1], out_w = dst[2], out_c = dst[3];
+  filter_h = weights[1], filter_w = weights[2];
+  group_in = weights[3];
+  groups = in_c / group_in;
+  group_out = out_c / groups;
+  pixels = dst.elements(0, 3);
+  depth = weights.elements(1, 4);
+  at = windows(geometry, in_h, in_w, filter_h, filter_w);
+}
+
+bool Convolution::is_pointwise() const {
+  return filter_h == 1 && filter_w == 1 && groups == 1 && geometry.stride_h == 1 &&
+         geometry.stride_w == 1 && out_h == in_h && out_w == in_w;
+}
+
+void Convolution::push_geometry(kernel::Launch& launch) const {
+  push_conv_sizes(launch, node, kImage, kWeights, geometry);
+  launch.i32(geometry.dilation_h).i32(geometry.dilation_w).i32(at.h.before).i32(at.w.before);
+}
+
+kernel::Candidate naive(const Convolution& conv) {
+  kernel::Launch launch("conv2d/naive.cl", "conv2d_naive");
+  conv.set_types(launch);
+  launch.type("WEIGHTS_T", conv.node.input(kWeights).storage);
+  const std::int64_t elements = conv.node.output(0).shape.elements();
+  conv.push_result(launch.src(kImage).src(kWeights));
+  launch.i32(elements).i32(conv.group_in).i32(conv.group_out);
+  conv.push_geometry(launch);
+  launch.range({uz(elements)}, {kElementwiseGroup});
+  return {"naive", {launch}, {}};
+}
+
+}  // namespace clgpu::ops::conv2d

@@ -1,0 +1,66 @@
+// One CONV_2D in numbers, and the engines of its room: each makes the launches of one way to
+// compute it. A file per engine.
+#pragma once
+
+#include <string>
+
+#include "ops/conv_geometry.hpp"
+
+namespace clgpu::ops::conv2d {
+
+constexpr int kImage = 0, kWeights = 1, kBias = 2, kResidual = 3;  // inputs
+
+struct Convolution {
+  Convolution(const NodeContext& node_context, const DeviceInfo& device_info);
+
+  const NodeContext& node;
+  const DeviceInfo& device;
+  const ConvGeometry& geometry;
+  ConvWindows at;  ///< output size, and zeros in front of the image
+  int batch;       ///< images
+  int in_h, in_w, in_c;
+  int out_h, out_w, out_c;
+  int filter_h, filter_w;
+  int groups, group_in, group_out;  ///< channels of one group
+  std::int64_t pixels;              ///< batch * out_h * out_w
+  std::int64_t depth;               ///< filter_h * filter_w * group_in
+
+  /// Four input channels from a multiple of four on lie at an address aligned to four elements.
+  bool aligned() const { return group_in % 4 == 0; }
+  /// The output is a product of the image, seen as a matrix, with the weights.
+  bool is_pointwise() const;
+  DType image_storage() const { return node.input(kImage).storage; }
+
+  /// Sets SRC_T and the macros of the result.
+  void set_types(kernel::Launch& launch) const { set_conv_types(launch, node, kImage, kBias); }
+  /// Appends bias, residual and dst.
+  kernel::Launch& push_result(kernel::Launch& launch) const {
+    return ops::push_result(launch, node, kBias);
+  }
+  /// Appends in_h, in_w, in_c, out_h, out_w, out_c, filter_h, filter_w, stride_h, stride_w,
+  /// dilation_h, dilation_w, top and left.
+  void push_geometry(kernel::Launch& launch) const;
+};
+
+/// A work-item per element: the plainest form.
+kernel::Candidate naive(const Convolution& conv);
+
+/// A work-item keeps `vectors` vectors of `width` channels x `tile` pixels.
+kernel::Candidate direct(const Convolution& conv, const char* name, int width, int vectors,
+                         int tile);
+
+/// Tiles of `size` pixels x `size` channels.
+kernel::Candidate implicit_gemm(const Convolution& conv, const char* name, int size);
+
+/// The same, the sum over the depth shared by gemm_splits() work-groups and put together by a
+/// launch of its own: for layers of few tiles and great depth.
+kernel::Candidate implicit_gemm_split(const Convolution& conv, const char* name);
+
+/// Work-groups that share one tile's depth in implicit_gemm_split(): as many as keep the device
+/// busy, 1 for no split.
+std::int64_t gemm_splits(const Convolution& conv);
+
+/// Work-groups of implicit_gemm().
+std::int64_t gemm_groups(const Convolution& conv, int size);
+
+}  // namespace clgpu::ops::conv2d

@@ -1,0 +1,63 @@
+#include "ops/binary.hpp"
+#include "passes/pass.hpp"
+
+namespace clgpu::passes {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+bool is_addition_of_two(const ir::Node& node) {
+  const auto* binary = dynamic_cast<const ops::BinaryAttrs*>(node.attrs.get());
+  return binary != nullptr && binary->op == ops::BinaryOp::kAdd && node.inputs.size() == 2;
+}
+
+}  // namespace
+
+void fuse_residual(ir::Graph& graph) {
+  const auto readers = ir::readers_of(graph);
+  const auto is_output = ir::output_mask(graph);
+  std::vector<int> writers = ir::writers_of(graph);
+  std::vector<bool> removed(graph.nodes.size(), false);
+
+  // Whether the node that writes `sum` may add `other` to it.
+  const auto can_take = [&](int sum, int other) {
+    const ir::Tensor &result = graph.tensor(sum), &residual = graph.tensor(other);
+    if (writers[at(sum)] < 0 || is_output[at(sum)] || readers[at(sum)].size() != 1) return false;
+    const ir::Node& writer = graph.nodes[at(writers[at(sum)])];
+    // The activation comes after the addition: one before it cannot stay.
+    if (writer.kind->residual < 0 || !writer.epilogue.empty()) return false;
+    if (static_cast<int>(writer.inputs.size()) > writer.kind->residual) return false;
+    // The shapes of load time: constants never follow a resize.
+    return result.dtype == DType::kF32 && !residual.is_constant() &&
+           result.shape == residual.shape && result.shape.rank() > 0;
+  };
+
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    ir::Node& sum = graph.nodes[i];
+    if (!is_addition_of_two(sum)) continue;
+    const int a = sum.inputs[0], b = sum.inputs[1];
+    const bool from_a = can_take(a, b), from_b = can_take(b, a);
+    if (!from_a && !from_b) continue;
+    // Of two, the later one: the other's result is there by then anyway.
+    const bool take_b = from_b && (!from_a || writers[at(b)] > writers[at(a)]);
+    const int writer = writers[at(take_b ? b : a)];
+
+    // The node moves to the addition's place, where both operands have been computed.
+    ir::Node fused = std::move(graph.nodes[at(writer)]);
+    removed[at(writer)] = true;
+    fused.inputs.resize(at(fused.kind->residual), -1);
+    fused.inputs.push_back(take_b ? a : b);
+    fused.outputs[0] = sum.outputs[0];
+    fused.epilogue = sum.epilogue;
+    graph.fused[sum.tflite_index] = fused.tflite_index;
+    sum = std::move(fused);
+    writers[at(sum.outputs[0])] = static_cast<int>(i);
+  }
+  std::vector<ir::Node> kept;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (!removed[i]) kept.push_back(std::move(graph.nodes[i]));
+  }
+  graph.nodes = std::move(kept);
+}
+
+}  // namespace clgpu::passes
