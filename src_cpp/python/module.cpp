@@ -8,5 +8,6 @@ PYBIND11_MODULE(_core, module) {
   clgpu::python::bind_errors(module);
   clgpu::python::bind_devices(module);
   clgpu::python::bind_delegate(module);
+  clgpu::python::bind_store(module);
   clgpu::python::bind_testing(module);
 }

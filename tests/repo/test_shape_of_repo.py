@@ -18,16 +18,19 @@ LAYERS = {
     "base": set(),
     "ir": {"base"},
     "kernel": {"base"},
-    "cl": {"base"},
+    "store": {"base"},
+    "cl": {"base", "store"},
     "tfl": {"base", "ir", "abi"},
     "ops": {"base", "ir", "kernel", "tfl"},
     "passes": {"base", "ir", "kernel", "ops"},
     "plan": {"base", "ir", "kernel", "ops"},
-    "runtime": {"base", "ir", "kernel", "plan", "cl"},
+    "runtime": {"base", "ir", "kernel", "plan", "cl", "store"},
     "delegate": {
-        "abi", "base", "ir", "kernel", "cl", "tfl", "ops", "passes", "plan", "runtime",
+        "abi", "base", "ir", "kernel", "store", "cl", "tfl", "ops", "passes", "plan", "runtime",
     },
-    "python": {"base", "ir", "kernel", "cl", "ops", "passes", "plan", "runtime", "delegate"},
+    "python": {
+        "base", "ir", "kernel", "store", "cl", "ops", "passes", "plan", "runtime", "delegate",
+    },
 }  # fmt: skip
 
 # Families without kernels of their own, and why.

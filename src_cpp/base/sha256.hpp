@@ -1,0 +1,33 @@
+// SHA-256 (FIPS 180-4): names programs by what they are made of, and guards what is kept on disk.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace clgpu {
+
+class Sha256 {
+ public:
+  Sha256& update(std::string_view bytes);
+  /// The digest, 32 bytes. The object is spent.
+  std::string digest();
+
+ private:
+  void block(const unsigned char* bytes);
+
+  std::array<std::uint32_t, 8> state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                      0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  std::array<unsigned char, 64> pending_{};
+  std::uint64_t size_ = 0;  // of all bytes so far
+};
+
+/// Lower-case hexadecimal digits of bytes.
+std::string hex(std::string_view bytes);
+
+/// Hexadecimal SHA-256 of bytes.
+std::string sha256_hex(std::string_view bytes);
+
+}  // namespace clgpu

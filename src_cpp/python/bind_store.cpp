@@ -1,0 +1,51 @@
+// The store, for tests; and where SQLite may be found.
+#include <pybind11/stl.h>
+
+#include "base/sha256.hpp"
+#include "python/bind.hpp"
+#include "store/store.hpp"
+
+namespace clgpu::python {
+namespace py = pybind11;
+
+void bind_store(py::module_& module) {
+  using store::Store;
+  py::class_<Store, std::shared_ptr<Store>>(module, "Store",
+                                            "Rows of bytes by kind and key in an SQLite file.")
+      .def(py::init(&Store::open), py::arg("path"), py::arg("limit") = store::kDefaultLimit,
+           py::call_guard<py::gil_scoped_release>())
+      .def_property_readonly("is_on", &Store::is_on)
+      .def(
+          "get",
+          [](Store& self, const std::string& kind, const std::string& key) {
+            std::optional<std::string> value;
+            {
+              const py::gil_scoped_release release;
+              value = self.get(kind, key);
+            }
+            return value ? py::object(py::bytes(*value)) : py::object(py::none());
+          },
+          py::arg("kind"), py::arg("key"))
+      .def(
+          "put",
+          [](Store& self, const std::string& kind, const std::string& key, const py::bytes& value,
+             const std::string& label) {
+            const std::string bytes = value;
+            const py::gil_scoped_release release;
+            self.put(kind, key, bytes, label);
+          },
+          py::arg("kind"), py::arg("key"), py::arg("value"), py::arg("label") = "")
+      .def("erase", &Store::erase, py::arg("kind"), py::arg("key"))
+      .def("notes", [](const Store& self) {
+        py::list notes;
+        for (const std::string& note : self.notes()) notes.append(text(note));
+        return notes;
+      });
+  module.def("add_sqlite_library", &store::add_sqlite_library, py::arg("path"),
+             "Registers a library that has SQLite in it, or depends on it.");
+  module.def(
+      "sha256", [](const py::bytes& bytes) { return sha256_hex(std::string(bytes)); },
+      py::arg("bytes"), "Hexadecimal SHA-256.");
+}
+
+}  // namespace clgpu::python

@@ -1,0 +1,374 @@
+#include "store/store.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <thread>
+
+#include "base/sha256.hpp"
+
+namespace clgpu::store {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Values of the file's header. Another format gets another number, and old files are put aside.
+constexpr std::int64_t kApplicationId = 0x434C4750;  // "CLGP"
+constexpr std::int64_t kFormat = 1;
+
+constexpr int kPatienceMs = 5000;  // for another process's lock
+constexpr std::int64_t kDay = 24 * 60 * 60;
+
+struct Failure {
+  int code;
+  std::string message;
+};
+
+// The file is one of another application, or of another format of ours.
+struct Foreign {
+  std::string why, suffix;
+  bool keep_earlier;
+};
+
+std::int64_t now() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::string checksum(const std::string& kind, const std::string& key, std::string_view value) {
+  constexpr std::string_view kNul("\0", 1);
+  return Sha256().update(kind).update(kNul).update(key).update(kNul).update(value).digest();
+}
+
+// Device and inode; zeros where there is no file.
+std::pair<std::uint64_t, std::uint64_t> identity(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) return {};
+  return {static_cast<std::uint64_t>(status.st_dev), static_cast<std::uint64_t>(status.st_ino)};
+}
+
+}  // namespace
+
+// A prepared statement. Parameters count from 1, columns from 0. Throws Failure.
+class Store::Statement {
+ public:
+  Statement(const Store& store, const char* sql) : api_(*store.api_), db_(store.db_) {
+    check(api_.sqlite3_prepare_v2(db_, sql, -1, &statement_, nullptr));
+  }
+  ~Statement() { api_.sqlite3_finalize(statement_); }
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+
+  // Text and blobs must outlive the statement.
+  Statement& text(const std::string& value) {
+    check(api_.sqlite3_bind_text(statement_, ++bound_, value.data(), static_cast<int>(value.size()),
+                                 nullptr));
+    return *this;
+  }
+  Statement& blob(const std::string& value) {
+    check(api_.sqlite3_bind_blob(statement_, ++bound_, value.data(), static_cast<int>(value.size()),
+                                 nullptr));
+    return *this;
+  }
+  Statement& integer(std::int64_t value) {
+    check(api_.sqlite3_bind_int64(statement_, ++bound_, value));
+    return *this;
+  }
+
+  // True while there is a row.
+  bool step() {
+    const int code = api_.sqlite3_step(statement_);
+    if (code != SQLITE_ROW && code != SQLITE_DONE) check(code);
+    return code == SQLITE_ROW;
+  }
+  std::string_view bytes_at(int column) const {
+    const void* data = api_.sqlite3_column_blob(statement_, column);
+    const int size = api_.sqlite3_column_bytes(statement_, column);
+    return {static_cast<const char*>(data), data == nullptr ? 0 : static_cast<std::size_t>(size)};
+  }
+  std::int64_t integer_at(int column) const {
+    return api_.sqlite3_column_int64(statement_, column);
+  }
+
+ private:
+  void check(int code) const {
+    if (code != SQLITE_OK) throw Failure{code & 0xFF, api_.sqlite3_errmsg(db_)};
+  }
+
+  const Sqlite& api_;
+  sqlite3* db_;
+  sqlite3_stmt* statement_ = nullptr;
+  int bound_ = 0;
+};
+
+std::shared_ptr<Store> Store::off(const std::string& why) {
+  std::shared_ptr<Store> store(new Store({}, 0));
+  store->on_ = false;
+  if (!why.empty()) store->notes_.push_back(why);
+  return store;
+}
+
+std::shared_ptr<Store> Store::open(const std::string& path, std::int64_t limit) {
+  // Leaked on purpose: stores may outlive static objects.
+  static auto* mutex = new std::mutex;
+  static auto* stores = new std::map<std::string, std::weak_ptr<Store>>;
+  if (path.empty()) return off();
+  std::string why;
+  const Sqlite* api = sqlite(why);
+  if (api == nullptr) return off("there is no cache, since SQLite cannot be loaded: " + why);
+  std::error_code error;
+  const fs::path full = fs::weakly_canonical(fs::absolute(path, error), error);
+  const std::string name = error ? path : full.string();
+  const std::lock_guard<std::mutex> lock(*mutex);
+  std::weak_ptr<Store>& known = (*stores)[name];
+  if (std::shared_ptr<Store> store = known.lock()) return store;
+  std::shared_ptr<Store> store(new Store(name, limit));
+  store->api_ = api;
+  store->attempt(Use::kRead, "opened", [] {});
+  known = store;
+  return store;
+}
+
+Store::~Store() {
+  if (process_ == ::getpid()) close();
+}
+
+void Store::close() {
+  if (db_ != nullptr) api_->sqlite3_close_v2(db_);
+  db_ = nullptr;
+}
+
+bool Store::is_on() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return on_;
+}
+
+std::vector<std::string> Store::notes() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return notes_;
+}
+
+void Store::warn(const std::string& sentence) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  note(sentence);
+}
+
+void Store::note(const std::string& sentence) {
+  std::fprintf(stderr, "clgpu_delegate: %s\n", sentence.c_str());
+  notes_.push_back(sentence);
+}
+
+void Store::turn_off(const std::string& why) {
+  close();
+  on_ = false;
+  note("the cache " + path_ + " is off: " + why);
+}
+
+void Store::execute(const char* sql) {
+  Statement statement(*this, sql);
+  while (statement.step()) {
+  }
+}
+
+std::int64_t Store::number(const char* sql) {
+  Statement statement(*this, sql);
+  return statement.step() ? statement.integer_at(0) : 0;
+}
+
+// Runs `body` with a connection, and turns whatever happens into a note.
+template <class Body>
+void Store::attempt(Use use, const char* what, Body body) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!on_ || (use == Use::kWrite && !writable_)) return;
+  try {
+    // A forked child must leave its parent's connection alone.
+    if (process_ != ::getpid()) db_ = nullptr;
+    if (db_ == nullptr) connect();
+    try {
+      body();
+    } catch (const Failure& failure) {
+      if (failure.code == SQLITE_CORRUPT || failure.code == SQLITE_NOTADB) {
+        rebuild("is damaged (" + failure.message + ")", ".damaged", false);
+      } else if (use == Use::kWrite) {
+        writable_ = false;
+        note("the cache " + path_ + " is only read from here on: a row cannot be " + what + ": " +
+             failure.message);
+      } else {
+        turn_off(failure.message);
+      }
+    }
+  } catch (const Failure& failure) {
+    turn_off(failure.message);
+  } catch (const std::exception& error) {
+    turn_off(error.what());
+  }
+}
+
+// Opens the file, waiting for other processes that do the same, and puts it aside where it is
+// unusable. Throws Failure.
+void Store::connect() {
+  process_ = ::getpid();
+  if (const fs::path folder = fs::path(path_).parent_path(); !folder.empty())
+    fs::create_directories(folder);
+  for (int waited = 0;; waited += 20) {
+    try {
+      connect_once();
+      return;
+    } catch (const Foreign& foreign) {
+      rebuild(foreign.why, foreign.suffix, foreign.keep_earlier);
+      return;
+    } catch (const Failure& failure) {
+      close();
+      if (failure.code == SQLITE_CORRUPT) {
+        rebuild("is damaged (" + failure.message + ")", ".damaged", false);
+        return;
+      }
+      // Switching to WAL does not wait by itself.
+      const bool busy = failure.code == SQLITE_BUSY || failure.code == SQLITE_LOCKED ||
+                        failure.code == SQLITE_PROTOCOL;
+      if (!busy || waited >= kPatienceMs) throw;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+void Store::connect_once() {
+  const int code = api_->sqlite3_open_v2(
+      path_.c_str(), &db_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+      nullptr);
+  if (code != SQLITE_OK)
+    throw Failure{code & 0xFF, db_ == nullptr ? "out of memory" : api_->sqlite3_errmsg(db_)};
+  identity_ = identity(path_);
+  api_->sqlite3_busy_timeout(db_, kPatienceMs);
+  try {
+    const bool empty = number("SELECT count(*) FROM sqlite_master") == 0;
+    const std::int64_t application = number("PRAGMA application_id");
+    const std::int64_t format = number("PRAGMA user_version");
+    if (!empty && application != kApplicationId)
+      throw Foreign{"is a database of another application", ".foreign", true};
+    if (!empty && format != kFormat) {
+      const std::string suffix = ".format-" + std::to_string(format);
+      throw Foreign{
+          "has format " + std::to_string(format) + ", this version's is " + std::to_string(kFormat),
+          suffix, false};
+    }
+    if (empty) {
+      execute("PRAGMA journal_mode=WAL");
+      execute("BEGIN IMMEDIATE");
+      execute(("PRAGMA application_id=" + std::to_string(kApplicationId)).c_str());
+      execute(("PRAGMA user_version=" + std::to_string(kFormat)).c_str());
+      // The value comes last, so that the other columns are read without it.
+      execute(
+          "CREATE TABLE IF NOT EXISTS rows (kind TEXT NOT NULL, key TEXT NOT NULL, label TEXT NOT "
+          "NULL, bytes INTEGER NOT NULL, created INTEGER NOT NULL, used INTEGER NOT NULL, checksum "
+          "BLOB NOT NULL, value BLOB NOT NULL, PRIMARY KEY (kind, key))");
+      execute("COMMIT");
+    }
+    // A cache may lose its last rows with the power, but must not be torn.
+    execute("PRAGMA synchronous=NORMAL");
+    Statement(*this, "SELECT kind, key, label, bytes, created, used, checksum, value FROM rows");
+  } catch (const Failure& failure) {
+    if (failure.code == SQLITE_NOTADB) throw Foreign{"is no SQLite database", ".foreign", true};
+    if (failure.code == SQLITE_ERROR)  // a column is missing, say
+      throw Failure{SQLITE_CORRUPT, failure.message};
+    throw;
+  }
+}
+
+// Puts the file aside and begins anew. An earlier file of that name goes, unless `keep_earlier`:
+// what may be someone's work is never lost. Throws Failure.
+void Store::rebuild(const std::string& why, const std::string& suffix, bool keep_earlier) {
+  close();
+  if (++rebuilds_ > 3) throw Failure{SQLITE_CORRUPT, "it " + why + " again and again"};
+  // Unless another process was first.
+  if (identity(path_) == identity_) {
+    std::string target = path_ + suffix;
+    for (int i = 2; keep_earlier && fs::exists(target); ++i)
+      target = path_ + suffix + "-" + std::to_string(i);
+    for (const char* part : {"-wal", "-shm", ""}) {
+      std::error_code error;
+      fs::rename(path_ + part, target + part, error);
+      if (error && *part == '\0' && fs::exists(path_))
+        throw Failure{SQLITE_CORRUPT, "it " + why + " and cannot be renamed: " + error.message()};
+    }
+    note("the cache " + path_ + " " + why + "; it was renamed to " + target +
+         ", and a new one begun");
+  }
+  connect();
+}
+
+std::optional<std::string> Store::get(const std::string& kind, const std::string& key) {
+  std::optional<std::string> value;
+  attempt(Use::kRead, "read", [&] {
+    bool damaged = false;
+    std::int64_t used = 0;
+    {
+      Statement row(*this, "SELECT value, checksum, used FROM rows WHERE kind=? AND key=?");
+      row.text(kind).text(key);
+      if (!row.step()) return;
+      const std::string_view bytes = row.bytes_at(0);
+      damaged = row.bytes_at(1) != checksum(kind, key, bytes);
+      if (!damaged) value = bytes;
+      used = row.integer_at(2);
+    }
+    if (!writable_) return;
+    try {
+      if (damaged) {
+        Statement(*this, "DELETE FROM rows WHERE kind=? AND key=?").text(kind).text(key).step();
+        note("a row of kind '" + kind + "' of the cache " + path_ + " was damaged; it was dropped");
+      } else if (now() - used > kDay) {  // not at each use: reading should not write
+        const std::int64_t time = now();
+        Statement(*this, "UPDATE rows SET used=? WHERE kind=? AND key=?")
+            .integer(time)
+            .text(kind)
+            .text(key)
+            .step();
+      }
+    } catch (const Failure& failure) {
+      if (failure.code == SQLITE_CORRUPT) throw;
+      writable_ = false;
+    }
+  });
+  return value;
+}
+
+void Store::put(const std::string& kind, const std::string& key, const std::string& value,
+                const std::string& label) {
+  if (static_cast<std::int64_t>(value.size()) > limit_) return;
+  attempt(Use::kWrite, "written", [&] {
+    const std::string sum = checksum(kind, key, value);
+    Statement(*this,
+              "INSERT OR REPLACE INTO rows (kind, key, label, bytes, created, used, checksum, "
+              "value) VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+        .text(kind)
+        .text(key)
+        .text(label)
+        .integer(static_cast<std::int64_t>(value.size()))
+        .integer(now())
+        .integer(now())
+        .blob(sum)
+        .blob(value)
+        .step();
+    evict();
+  });
+}
+
+void Store::evict() {
+  while (number("SELECT total(bytes) FROM rows") > limit_) {
+    execute("DELETE FROM rows WHERE rowid=(SELECT rowid FROM rows ORDER BY used, rowid LIMIT 1)");
+    if (api_->sqlite3_changes(db_) == 0) return;
+  }
+}
+
+void Store::erase(const std::string& kind, const std::string& key) {
+  attempt(Use::kWrite, "erased", [&] {
+    Statement(*this, "DELETE FROM rows WHERE kind=? AND key=?").text(kind).text(key).step();
+  });
+}
+
+}  // namespace clgpu::store

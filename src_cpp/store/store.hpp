@@ -1,0 +1,85 @@
+// What is kept from process to process: tuned parameters, program binaries, results of probes.
+//
+// One SQLite file (WAL) that any number of processes share. It is a cache: whatever is wrong with
+// it costs time, never an error. What is damaged is dropped, a file that is not ours or of another
+// format is put aside under a new name, and where nothing can be kept, the store is off.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/sqlite.hpp"
+
+namespace clgpu::store {
+
+// Kinds of rows.
+constexpr const char* kProgram = "program";  ///< binaries of programs
+constexpr const char* kTuning = "tuning";    ///< measured choices and parameters
+constexpr const char* kProbe = "probe";      ///< what a device can do
+
+constexpr std::int64_t kDefaultLimit = std::int64_t{256} << 20;
+
+/// Thread-safe. No member function throws; a store that is off finds and keeps nothing.
+class Store {
+ public:
+  /// The store of a file, created where missing, with its folders; one object per path and process.
+  /// `limit` bounds the bytes of all values: the longest unused go first. Never null.
+  static std::shared_ptr<Store> open(const std::string& path, std::int64_t limit = kDefaultLimit);
+  /// A store that is off; `why` is a note, or empty where that was asked for.
+  static std::shared_ptr<Store> off(const std::string& why = {});
+
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  bool is_on() const;
+  const std::string& path() const { return path_; }
+
+  /// The value of a key; none where it is absent or damaged.
+  std::optional<std::string> get(const std::string& kind, const std::string& key);
+  /// Keeps any bytes, instead of what the key had. Kind, key and label are text without NUL; the
+  /// label tells people what it is.
+  void put(const std::string& kind, const std::string& key, const std::string& value,
+           const std::string& label = {});
+  void erase(const std::string& kind, const std::string& key);
+
+  /// What went wrong so far, a sentence each.
+  std::vector<std::string> notes() const;
+  /// Adds a sentence to notes() and writes it to standard error.
+  void warn(const std::string& sentence);
+
+ private:
+  class Statement;
+  enum class Use { kRead, kWrite };
+
+  Store(std::string path, std::int64_t limit) : path_(std::move(path)), limit_(limit) {}
+  template <class Body>
+  void attempt(Use use, const char* what, Body body);
+  void connect();
+  void connect_once();
+  void close();
+  void rebuild(const std::string& why, const std::string& suffix, bool keep_earlier);
+  void evict();
+  void execute(const char* sql);
+  std::int64_t number(const char* sql);
+  void note(const std::string& sentence);
+  void turn_off(const std::string& why);
+
+  const std::string path_;
+  const std::int64_t limit_;
+  mutable std::mutex mutex_;
+  const Sqlite* api_ = nullptr;
+  sqlite3* db_ = nullptr;
+  std::int64_t process_ = 0;                          // the one that connected
+  std::pair<std::uint64_t, std::uint64_t> identity_;  // of the file when it was opened
+  int rebuilds_ = 0;
+  bool on_ = true, writable_ = true;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace clgpu::store
