@@ -34,8 +34,15 @@ class Node:
     candidate: str
     """The kernel chosen; empty where none runs (constants, views, fused nodes)."""
 
+    chosen: str
+    """Why that kernel: ``"default"``, the first that works, or ``"forced"`` by the option
+    `engines`; empty where none runs."""
+
     candidates: tuple[str, ...]
     """All that could run, best guess first."""
+
+    refused: Mapping[str, str]
+    """Candidates that cannot compute this node on this device, and why."""
 
     inputs: tuple[tuple[int, ...], ...]
     """Shapes of its inputs."""
@@ -151,7 +158,9 @@ def _node(entry: Mapping[str, Any]) -> Node:
         reason=entry["reason"],
         partition=entry["partition"],
         candidate=entry["candidate"],
+        chosen=entry["chosen"],
         candidates=tuple(entry["candidates"]),
+        refused=dict(entry["refused"]),
         inputs=tuple(map(tuple, entry["inputs"])),
         outputs=tuple(map(tuple, entry["outputs"])),
     )

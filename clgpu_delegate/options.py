@@ -59,8 +59,11 @@ class Options:
     transposes and additions only."""
 
     engines: Engines = ""
-    """Kernels to use, as ``{family: candidate}`` or ``"family=candidate,family=candidate"``. Where
-    a node does not offer the candidate, it keeps its own choice."""
+    """Kernels to use, as ``{family: engine}`` or ``"family=engine,family=engine"``. An engine is a
+    candidate's name or the part of it before an underscore. Alternatives are separated by ``|``;
+    ``auto`` as the last one is the delegate's own choice: ``{"conv2d": "winograd|auto"}`` takes
+    Winograd where it can. A node that no alternative can compute is an error of the interpreter
+    that names the node and the reason."""
 
     exclude: Nodes = ""
     """Nodes to leave on the CPU: indices or operation names, as a list or separated by commas."""

@@ -4,6 +4,7 @@
 
 #include "delegate/guard.hpp"
 #include "delegate/model.hpp"
+#include "plan/choose.hpp"
 
 namespace clgpu::delegate {
 namespace {
@@ -111,24 +112,35 @@ bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
   return true;
 }
 
-// An engine that no node of its family offers is a mistake.
-void check_engines(const Options& options,
-                   const std::vector<std::unique_ptr<Partition>>& partitions) {
-  for (const auto& [family, engine] : options.plan.engines) {
-    std::set<std::string> offered;
+// Engines asked for that no node of their family knows: with the alternative "auto" no error, but
+// likely a slip of the pen.
+std::vector<std::string> unknown_engines(
+    const Options& options, const std::vector<std::unique_ptr<Partition>>& partitions) {
+  std::vector<std::string> notes;
+  for (const auto& [family, wish] : options.plan.engines) {
+    std::set<std::string> known;
     for (const auto& partition : partitions) {
       if (partition->plan() == nullptr) continue;
       for (const plan::Choice& choice : partition->plan()->choices) {
-        if (choice.family == family)
-          offered.insert(choice.candidates.begin(), choice.candidates.end());
+        if (choice.family != family) continue;
+        known.insert(choice.candidates.begin(), choice.candidates.end());
+        for (const plan::Refused& refused : choice.refused) known.insert(refused.first);
       }
     }
-    if (offered.empty() || offered.count(engine) != 0) continue;
-    std::string names;
-    for (const std::string& name : offered) names += (names.empty() ? "" : ", ") + name;
-    throw OptionError("option 'engines' asks for '" + engine + "' of " + family +
-                      "; this model can use: " + names);
+    if (known.empty()) continue;
+    for (const std::string& engine : plan::alternatives(wish)) {
+      const bool found = std::any_of(known.begin(), known.end(), [&](const std::string& name) {
+        return plan::goes_by(name, engine);
+      });
+      if (found || engine == "auto") continue;
+      std::string names;
+      for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
+      std::string note = "option 'engines' asks for '";
+      note += engine + "' of " + family + "; no node of this model has it, but: " + names;
+      notes.push_back(std::move(note));
+    }
   }
+  return notes;
 }
 
 // Prepare is called for each subgraph. The model's own graph is the first; the others are bodies of
@@ -173,6 +185,7 @@ Report make_report(const State& state, const Model& model, TfLiteContext& contex
     }
   }
   report.partitions.resize(partitions.size());
+  report.notes = unknown_engines(state.options, partitions);
   return report;
 }
 
@@ -225,7 +238,6 @@ void Delegate::prepare(TfLiteContext& context) {
   do {
     model.settle_constants();
   } while (!try_build(context, state, session, model, partitions));
-  check_engines(state->options, partitions);
   if (is_main_graph(context)) {
     session->report = state->set_report(make_report(*state, model, context, partitions));
     for (const auto& partition : partitions) partition->publish();

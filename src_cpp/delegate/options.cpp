@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "ops/family.hpp"
+#include "plan/choose.hpp"
 
 namespace clgpu::delegate {
 namespace {
@@ -51,12 +52,17 @@ void parse_engines(Options& options, const std::string& value) {
     const auto& families = ops::all_families();
     const bool known = std::any_of(families.begin(), families.end(),
                                    [&](const auto* f) { return family == f->name; });
-    if (equals == std::string::npos || equals + 1 == item.size() || !known) {
+    const std::string engine = equals == std::string::npos ? "" : item.substr(equals + 1);
+    const std::vector<std::string> names_asked = plan::alternatives(engine);
+    const bool complete = std::none_of(names_asked.begin(), names_asked.end(),
+                                       [](const std::string& name) { return name.empty(); });
+    if (!complete || !known) {
       std::string names;
       for (const auto* f : families) names += (names.empty() ? "" : ", ") + std::string(f->name);
-      bad_value("engines", value, "family=engine, comma-separated, with a family of " + names);
+      bad_value("engines", value,
+                "family=engine|engine|auto, comma-separated, with a family of " + names);
     }
-    options.plan.engines[family] = item.substr(equals + 1);
+    options.plan.engines[family] = engine;
   }
 }
 
@@ -102,7 +108,8 @@ const std::vector<OptionInfo>& option_table() {
       {"ops", "all", "all, core",
        "operations to claim; core is convolution, fully connected, matrix multiply, transpose, add",
        parse_ops},
-      {"engines", "", "family=engine, comma-separated", "force the kernels of op families",
+      {"engines", "", "family=engine|engine|auto, comma-separated",
+       "force the kernels of op families; with auto last, only where one can compute the node",
        parse_engines},
       {"exclude", "", "node indexes or operation names, comma-separated",
        "nodes to leave on the CPU", parse_exclude},

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace clgpu::delegate {
@@ -14,8 +15,10 @@ struct NodeReport {
   std::string reason;     ///< why it is claimed, or why it stays on the CPU
   int partition = -1;     ///< index into Report::partitions
   std::string candidate;  ///< chosen kernel; empty for views, folded and fused nodes
-  std::vector<std::string> candidates;
-  std::vector<std::vector<int>> inputs, outputs;  ///< shapes
+  std::string chosen;     ///< why that one: "default", "forced"; empty without a kernel
+  std::vector<std::string> candidates;                       ///< those that work, best guess first
+  std::vector<std::pair<std::string, std::string>> refused;  ///< those that do not, and why
+  std::vector<std::vector<int>> inputs, outputs;             ///< shapes
 };
 
 struct PartitionReport {

@@ -1,6 +1,13 @@
 #include "delegate/state.hpp"
 
 namespace clgpu::delegate {
+namespace {
+
+const char* name_of(plan::Choice::Origin origin) {
+  return origin == plan::Choice::Origin::kForced ? "forced" : "default";
+}
+
+}  // namespace
 
 std::shared_ptr<runtime::Executor> State::build(const ir::Graph& graph) {
   const cl::Counters before = cl::counters();
@@ -62,7 +69,9 @@ void State::set_partition(std::uint64_t number, int partition,
     if (node.partition != partition) continue;
     if (const auto choice = choices.find(node.index); choice != choices.end()) {
       node.candidate = choice->second->candidate;
+      node.chosen = name_of(choice->second->origin);
       node.candidates = choice->second->candidates;
+      node.refused = choice->second->refused;
     } else if (const auto into = graph.fused.find(node.index); into != graph.fused.end()) {
       node.reason = "fused into node " + std::to_string(into->second);
     } else if (views.count(node.index) != 0) {

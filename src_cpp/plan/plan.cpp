@@ -3,33 +3,15 @@
 #include <algorithm>
 
 #include "ops/family.hpp"
+#include "plan/choose.hpp"
 #include "plan/memory.hpp"
 
 namespace clgpu::plan {
 namespace {
 
-using kernel::Candidate;
 using kernel::Operand;
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-// Whether a launch fits the limits that a device states.
-std::string limit_exceeded(const kernel::Launch& launch, const DeviceInfo& device) {
-  const std::size_t items = launch.local[0] * launch.local[1] * launch.local[2];
-  if (items > device.max_work_group_size) {
-    return "needs work-groups of " + std::to_string(items) + " work-items; the device allows " +
-           std::to_string(device.max_work_group_size);
-  }
-  std::size_t local_bytes = 0;
-  for (const kernel::Arg& arg : launch.args) {
-    if (const auto* local = std::get_if<kernel::LocalMemory>(&arg)) local_bytes += local->bytes;
-  }
-  if (local_bytes > device.local_bytes) {
-    return "needs " + std::to_string(local_bytes) + " bytes of local memory; the device has " +
-           std::to_string(device.local_bytes);
-  }
-  return {};
-}
 
 class Planner {
  public:
@@ -86,45 +68,10 @@ class Planner {
     return static_cast<int>(plan_.buffers.size()) - 1;
   }
 
-  Candidate choose(const ir::Node& node) {
-    const ops::Family& family = ops::family_of(node);
-    std::vector<Candidate> candidates = family.candidates(ops::NodeContext(graph_, node), device_);
-    Choice choice{node.tflite_index, family.name, "", {}};
-    bool forced = false;
-    const auto engine = options_.engines.find(family.name);
-    for (const Candidate& candidate : candidates) {
-      if (!candidate.refusal.empty()) continue;
-      choice.candidates.push_back(candidate.name);
-      forced = forced || (engine != options_.engines.end() && engine->second == candidate.name);
-    }
-    std::string why;
-    for (Candidate& candidate : candidates) {
-      if (forced && engine->second != candidate.name) continue;
-      std::string problem = candidate.refusal;
-      if (const auto found = broken_.find({family.name, candidate.name}); found != broken_.end()) {
-        problem = found->second;
-      }
-      for (const kernel::Launch& launch : candidate.launches) {
-        if (problem.empty()) problem = limit_exceeded(launch, device_);
-      }
-      if (problem.empty()) {
-        choice.candidate = candidate.name;
-        plan_.choices.push_back(std::move(choice));
-        return std::move(candidate);
-      }
-      why += (why.empty() ? "" : "; ") + candidate.name + ": " + problem;
-    }
-    if (forced) {
-      throw OptionError("engine '" + engine->second + "' cannot compute " + node.op + " (node " +
-                        std::to_string(node.tflite_index) + "): " + why);
-    }
-    throw NoCandidate(
-        node.tflite_index, family.name,
-        "no kernel of " + std::string(family.name) + " works on " + device_.name + ": " + why);
-  }
-
   void add_node(const ir::Node& node) {
-    const Candidate candidate = choose(node);
+    Chosen chosen = choose(graph_, node, device_, options_, broken_);
+    const kernel::Candidate& candidate = chosen.candidate;
+    plan_.choices.push_back(std::move(chosen.choice));
     std::vector<int> scratch;
     for (const kernel::Scratch& s : candidate.scratch) {
       Buffer buffer;

@@ -47,11 +47,17 @@ struct Transfer {
   std::int64_t host_bytes;  ///< differs where the host converts between float and half
 };
 
+/// A candidate that cannot compute a node on this device, and why.
+using Refused = std::pair<std::string, std::string>;
+
 /// How a node is computed, and how else it could be.
 struct Choice {
-  int node;  ///< index of the node in the model
+  enum class Origin { kDefault, kForced };  ///< first that works; asked for by the user
+  int node = -1;                            ///< index of the node in the model
   std::string family, candidate;
-  std::vector<std::string> candidates;
+  Origin origin = Origin::kDefault;
+  std::vector<std::string> candidates;  ///< those that work, best guess first
+  std::vector<Refused> refused;
 };
 
 struct Plan {
@@ -67,7 +73,8 @@ struct Plan {
   std::int64_t naive_bytes = 0;       ///< arena if no memory were shared
 };
 
-/// family -> candidate asked for by the user; nodes that do not offer it keep their own choice.
+/// family -> what the user asks for: a candidate or the part of its name before an underscore;
+/// alternatives are separated by `|`, and the last may be "auto", the choice of the plan.
 using Engines = std::map<std::string, std::string>;
 
 /// (family, candidate) -> why it does not work on this device.
@@ -94,7 +101,7 @@ class NoCandidate : public Error {
 };
 
 /// Plans a graph whose shapes are inferred. Throws NoCandidate, and OptionError for an engine that
-/// a node offers but the device cannot run.
+/// cannot compute a node of its family.
 Plan make_plan(const ir::Graph& graph, const DeviceInfo& device, const PlanOptions& options,
                const Broken& broken);
 

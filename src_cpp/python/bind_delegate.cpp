@@ -45,7 +45,11 @@ py::dict explain(const NativeDelegate& self) {
     entry["partition"] =
         node.partition < 0 ? py::object(py::none()) : py::object(py::int_(node.partition));
     entry["candidate"] = node.candidate;
+    entry["chosen"] = node.chosen;
     entry["candidates"] = node.candidates;
+    py::dict refused;
+    for (const auto& [name, why] : node.refused) refused[py::str(name)] = text(why);
+    entry["refused"] = refused;
     entry["inputs"] = node.inputs;
     entry["outputs"] = node.outputs;
     nodes.append(entry);

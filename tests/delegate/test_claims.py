@@ -217,19 +217,42 @@ def test_loop_runs_and_the_model_s_own_graph_is_explained(runtime):
     assert claimed(delegate) == [True, False, True]
 
 
-def test_engine_is_used_where_it_is_offered(runtime):
+def two_transposes() -> bytes:
+    """Nodes 0 and 2; the second keeps the last axis, so that no tiles of it can be transposed."""
     m = ModelMaker()
     x = m.input("x", (16, 24))
     y = m.op("TRANSPOSE", [x, m.constant(np.array([1, 0], np.int32))], (24, 16))
     y = m.op("RESHAPE", [y], (2, 3, 4, 16), new_shape=[2, 3, 4, 16])
-    perm = m.constant(np.array([2, 1, 0, 3], np.int32))  # keeps the last axis: no tiles
+    perm = m.constant(np.array([2, 1, 0, 3], np.int32))
     m.output(m.op("TRANSPOSE", [y, perm], (4, 3, 2, 16)))
-    model, x = m.build(), normal(16, 24)
-    plan = run(runtime, model, [x], engines="transpose=tiled").explain()
-    assert [node.candidate for node in plan.nodes] == ["tiled", "", "naive"]
-    wrong = clgpu_delegate.load(engines="transpose=tilled")
-    with pytest.raises(RuntimeError, match="'tilled' of transpose; this model can use: naive, til"):
-        make_interpreter(runtime, model, [wrong])
+    return m.build()
+
+
+@pytest.mark.parametrize(
+    ("engine", "first", "second"),
+    [
+        ("tiled|auto", ("tiled", "forced"), ("naive", "default")),
+        ("tiled|naive", ("tiled", "forced"), ("naive", "forced")),
+        ("naive", ("naive", "forced"), ("naive", "forced")),
+    ],
+)
+def test_engine_is_the_first_alternative_that_can_compute_the_node(runtime, engine, first, second):
+    delegate = run(runtime, two_transposes(), [normal(16, 24)], engines={"transpose": engine})
+    nodes = delegate.explain().nodes
+    assert [(n.candidate, n.chosen) for n in nodes] == [first, ("", ""), second]
+
+
+def test_engine_that_cannot_compute_a_node_is_an_error_naming_it(runtime):
+    forced = clgpu_delegate.load(engines="transpose=tiled")
+    why = r"engine 'tiled' cannot compute TRANSPOSE \(node 2, output '.+'\): tiled: not offered"
+    with pytest.raises(RuntimeError, match=why):
+        make_interpreter(runtime, two_transposes(), [forced])
+
+
+def test_engine_that_no_node_has_is_noted(runtime):
+    delegate = run(runtime, two_transposes(), [normal(16, 24)], engines="transpose=tilled|auto")
+    (note,) = delegate.explain().notes
+    assert "'tilled' of transpose; no node of this model has it, but: naive, tiled" in note
 
 
 def test_explanation_is_of_the_model_last_loaded_whatever_else_is_resized(runtime):

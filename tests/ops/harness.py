@@ -126,9 +126,8 @@ def check(
                 assert_close(result, want, precision, accumulation, what)
         return explanation
 
-    chosen = run({})
-    for family, name in _alternatives(chosen):
-        taken = {n.candidate for n in run({family: name}).nodes}
+    for family, name in _alternatives(run({})):
+        taken = {n.candidate for n in run({family: f"{name}|auto"}).nodes}
         assert name in taken, f"{family}={name} was asked for, the plan has {taken}"
 
 
@@ -156,23 +155,14 @@ def check_refused(model: bytes, reason: str, **options: Any) -> None:
 
 
 def _alternatives(explanation: clgpu_delegate.Explanation) -> list[tuple[str, str]]:
-    """The (family, candidate) pairs to ask for, so that every node is computed in every way.
-
-    A candidate that only some nodes of a family offer cannot be asked for: models of several nodes
-    leave it to the plan, which must have chosen it for one of them at least.
-    """
+    """The (family, candidate) pairs to ask for, so that every node is computed in every way."""
     family_of = {op: family["name"] for family in _core.families() for op in family["ops"]}
-    nodes: dict[str, list[clgpu_delegate.Node]] = {}
+    pairs: dict[tuple[str, str], bool] = {}  # True: every node that offers it has it already
     for node in explanation.nodes:
-        nodes.setdefault(family_of[node.op], []).append(node)
-    pairs = []
-    for family, members in nodes.items():
-        for name in dict.fromkeys(name for node in members for name in node.candidates):
-            chosen = [node.candidate == name for node in members]
-            everywhere = all(name in node.candidates for node in members)
-            if not any(chosen) or (everywhere and not all(chosen)):
-                pairs.append((family, name))
-    return pairs
+        for name in node.candidates:
+            pair = family_of[node.op], name
+            pairs[pair] = pairs.get(pair, True) and node.candidate == name
+    return [pair for pair, done in pairs.items() if not done]
 
 
 def _skip_if_large(

@@ -1,0 +1,139 @@
+#include "plan/choose.hpp"
+
+#include <algorithm>
+
+#include "ops/family.hpp"
+
+namespace clgpu::plan {
+namespace {
+
+using kernel::Candidate;
+
+// Whether a launch fits the limits that a device states.
+std::string limit_exceeded(const kernel::Launch& launch, const DeviceInfo& device) {
+  const std::size_t items = launch.local[0] * launch.local[1] * launch.local[2];
+  if (items > device.max_work_group_size) {
+    return "needs work-groups of " + std::to_string(items) + " work-items; the device allows " +
+           std::to_string(device.max_work_group_size);
+  }
+  std::size_t local_bytes = 0;
+  for (const kernel::Arg& arg : launch.args) {
+    if (const auto* local = std::get_if<kernel::LocalMemory>(&arg)) local_bytes += local->bytes;
+  }
+  if (local_bytes > device.local_bytes) {
+    return "needs " + std::to_string(local_bytes) + " bytes of local memory; the device has " +
+           std::to_string(device.local_bytes);
+  }
+  return {};
+}
+
+// Why a candidate cannot be used; empty when it can.
+std::string problem_of(const Candidate& candidate, const std::string& family,
+                       const DeviceInfo& device, const Broken& broken) {
+  if (!candidate.refusal.empty()) return candidate.refusal;
+  if (const auto found = broken.find({family, candidate.name}); found != broken.end())
+    return found->second;
+  for (const kernel::Launch& launch : candidate.launches) {
+    std::string problem = limit_exceeded(launch, device);
+    if (!problem.empty()) return problem;
+  }
+  return {};
+}
+
+std::string joined(const std::vector<Refused>& refused) {
+  std::string text;
+  for (const auto& [name, why] : refused) text += (text.empty() ? "" : "; ") + name + ": " + why;
+  return text;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+// The first candidate that works among those that go by a name; none when there is no such. The
+// name of one candidate may begin that of another: then it is meant alone.
+const Candidate* find(const std::vector<Candidate>& candidates, const Choice& choice,
+                      const std::string& engine) {
+  const auto named = [&](const std::string& name) {
+    return std::find_if(candidates.begin(), candidates.end(),
+                        [&](const Candidate& c) { return c.name == name; });
+  };
+  const bool exact = named(engine) != candidates.end();
+  for (const std::string& name : choice.candidates) {
+    if (exact ? name == engine : goes_by(name, engine)) return &*named(name);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<std::string> alternatives(const std::string& engine) {
+  std::vector<std::string> names(1);
+  for (const char c : engine) {
+    if (c == '|') {
+      names.emplace_back();
+    } else {
+      names.back() += c;
+    }
+  }
+  return names;
+}
+
+bool goes_by(const std::string& candidate, const std::string& engine) {
+  return candidate == engine || candidate.rfind(engine + "_", 0) == 0;
+}
+
+Chosen choose(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& device,
+              const PlanOptions& options, const Broken& broken) {
+  const ops::Family& family = ops::family_of(node);
+  const std::vector<Candidate> candidates =
+      family.candidates(ops::NodeContext(graph, node), device);
+  Choice choice;
+  choice.node = node.tflite_index;
+  choice.family = family.name;
+  for (const Candidate& candidate : candidates) {
+    std::string problem = problem_of(candidate, family.name, device, broken);
+    if (problem.empty()) {
+      choice.candidates.push_back(candidate.name);
+    } else {
+      choice.refused.emplace_back(candidate.name, std::move(problem));
+    }
+  }
+  const auto done = [&](const Candidate& candidate, Choice::Origin origin) {
+    choice.candidate = candidate.name;
+    choice.origin = origin;
+    return Chosen{candidate, std::move(choice)};
+  };
+  if (const auto wish = options.engines.find(family.name); wish != options.engines.end()) {
+    bool free = false;
+    for (const std::string& engine : alternatives(wish->second)) {
+      if ((free = engine == "auto")) break;
+      if (const Candidate* found = find(candidates, choice, engine))
+        return done(*found, Choice::Origin::kForced);
+    }
+    if (!free) {
+      std::vector<Refused> why;
+      for (const std::string& engine : alternatives(wish->second)) {
+        const std::size_t before = why.size();
+        for (const Refused& refused : choice.refused) {
+          if (goes_by(refused.first, engine)) why.push_back(refused);
+        }
+        if (why.size() == before)
+          why.emplace_back(engine, "not offered; this node offers " + joined(choice.candidates));
+      }
+      throw OptionError("engine '" + wish->second + "' cannot compute " + node.op + " (node " +
+                        std::to_string(node.tflite_index) + ", output '" +
+                        graph.tensor(node.outputs.at(0)).name + "'): " + joined(why));
+    }
+  }
+  if (choice.candidates.empty()) {
+    throw NoCandidate(node.tflite_index, family.name,
+                      "no kernel of " + std::string(family.name) + " works on " + device.name +
+                          ": " + joined(choice.refused));
+  }
+  return done(*find(candidates, choice, choice.candidates.front()), Choice::Origin::kDefault);
+}
+
+}  // namespace clgpu::plan
