@@ -78,7 +78,7 @@ class Delegate:
         """
         return self._native.stats()
 
-    def device_time(self, runs: int = 10) -> float:
+    def device_time(self, runs: int = 10, node: int | None = None) -> float:
         """Measure the device's own time per inference: many in flight, nothing copied.
 
         The launches of ``runs`` inferences are enqueued back to back and waited for once. They
@@ -89,6 +89,9 @@ class Delegate:
         ----------
         runs
             Inferences in flight; 1 and more.
+        node
+            Index of the only node to run; None for all. One that was fused into another, or needs
+            no kernel, takes no time.
 
         Returns
         -------
@@ -101,7 +104,7 @@ class Delegate:
         ClgpuError
             If no node of that model is on the device, or its interpreter is gone.
         """
-        return self._native.device_time(runs)
+        return self._native.device_time(runs, node)
 
     def launch_times(self, rounds: int = 5) -> list[LaunchTime]:
         """Measure each kernel launch by itself, with the device's own clock.

@@ -114,9 +114,9 @@ std::vector<std::shared_ptr<runtime::Executor>> State::executors() const {
   return live;
 }
 
-double State::device_time(int runs) const {
+double State::device_time(int runs, int node) const {
   double seconds = 0;
-  for (const auto& executor : executors()) seconds += executor->device_time(runs);
+  for (const auto& executor : executors()) seconds += executor->device_time(runs, node);
   return seconds;
 }
 

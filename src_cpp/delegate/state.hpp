@@ -55,7 +55,7 @@ class State {
 
   /// Executor::device_time, summed over the partitions of the report. Like launch_times it throws
   /// Error when none of them exists any more.
-  double device_time(int runs) const;
+  double device_time(int runs, int node) const;
   /// Executor::launch_times of the partitions of the report, in their order.
   std::vector<LaunchTime> launch_times(int rounds) const;
 

@@ -1,6 +1,8 @@
 // The delegate object, its report and its counters.
 #include <pybind11/stl.h>
 
+#include <optional>
+
 #include "delegate/delegate.hpp"
 #include "ops/family.hpp"
 #include "python/bind.hpp"
@@ -99,10 +101,10 @@ py::dict stats(const NativeDelegate& self) {
   return result;
 }
 
-double device_time(const NativeDelegate& self, int runs) {
+double device_time(const NativeDelegate& self, int runs, const std::optional<int>& node) {
   if (runs < 1) throw OptionError("runs is " + std::to_string(runs) + "; allowed: 1 and more");
   const py::gil_scoped_release release;
-  return self.state().device_time(runs);
+  return self.state().device_time(runs, node.value_or(-1));
 }
 
 std::vector<std::tuple<int, std::string, std::string, std::string, double>> launch_times(
@@ -152,7 +154,7 @@ void bind_delegate(py::module_& module) {
       .def_property_readonly("pointer", &NativeDelegate::pointer, "Address of the TfLiteDelegate.")
       .def("explain", &explain, "What became of each node of the model last prepared.")
       .def("stats", &stats, "Counters: launches, transfers, objects created.")
-      .def("device_time", &device_time, py::arg("runs"),
+      .def("device_time", &device_time, py::arg("runs"), py::arg("node"),
            "Seconds per inference with many in flight, without transfers.")
       .def("launch_times", &launch_times, py::arg("rounds"),
            "Node, operation, candidate, kernel and seconds of each launch of an inference.");

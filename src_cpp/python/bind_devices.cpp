@@ -3,6 +3,7 @@
 
 #include "cl/device.hpp"
 #include "python/bind.hpp"
+#include "runtime/peaks.hpp"
 
 namespace clgpu::python {
 namespace py = pybind11;
@@ -46,6 +47,16 @@ py::list devices() {
   return list;
 }
 
+std::map<std::string, double> measure_peaks(const std::string& device, double seconds) {
+  const py::gil_scoped_release release;
+  const runtime::Peaks peaks =
+      runtime::measure_peaks(*cl::Context::of(cl::find_device(device)), seconds);
+  return {
+      {"fma_flops", peaks.fma_flops},           {"copy_bytes", peaks.copy_bytes},
+      {"launch_seconds", peaks.launch_seconds}, {"round_trip_seconds", peaks.round_trip_seconds},
+      {"upload_bytes", peaks.upload_bytes},     {"download_bytes", peaks.download_bytes}};
+}
+
 }  // namespace
 
 void bind_devices(py::module_& module) {
@@ -54,6 +65,8 @@ void bind_devices(py::module_& module) {
              "there is none.");
   module.def("add_library", &cl::add_library, py::arg("path"),
              "Registers an OpenCL library to be tried after the system's loader.");
+  module.def("measure_peaks", &measure_peaks, py::arg("device"), py::arg("seconds"),
+             "What a device can do at most: operations and bytes per second, seconds per launch.");
 }
 
 }  // namespace clgpu::python

@@ -40,8 +40,9 @@ class Executor {
   void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
 
   /// Seconds per inference with many in flight: the launches of `runs` inferences are enqueued back
-  /// to back, without transfers, and waited for once. They compute on what the arena holds.
-  double device_time(int runs);
+  /// to back, without transfers, and waited for once. They compute on what the arena holds. Of one
+  /// node of the model alone, if `node` is not negative; 0 where it has no launches.
+  double device_time(int runs, int node);
 
   /// Seconds on the device of each launch of plan().run: medians over `rounds` inferences, from the
   /// events of a queue with profiling.

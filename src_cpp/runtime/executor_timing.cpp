@@ -6,12 +6,17 @@
 
 namespace clgpu::runtime {
 
-double Executor::device_time(int runs) {
+double Executor::device_time(int runs, int node) {
   const std::lock_guard<std::mutex> lock(busy_);
+  std::vector<const BoundLaunch*> timed;
+  for (const BoundLaunch& bound : launches_) {
+    if (node < 0 || bound.step->node == node) timed.push_back(&bound);
+  }
+  if (timed.empty()) return 0;
   finish("device_time");
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < runs; ++i) {
-    for (const BoundLaunch& bound : launches_) launch(bound);
+    for (const BoundLaunch* bound : timed) launch(*bound);
   }
   finish("device_time");
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;

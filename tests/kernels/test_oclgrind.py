@@ -25,7 +25,8 @@ RUN_OP_TESTS = """
 import sys, pytest
 root = sys.argv[1]
 options = ["-q", "-s", "-p", "no:cacheprovider", "-c", f"{root}/pyproject.toml"]
-sys.exit(pytest.main([*options, f"{root}/tests/ops"]))
+tests = [f"{root}/tests/ops", f"{root}/tests/kernels/test_peaks.py"]
+sys.exit(pytest.main([*options, *tests]))
 """
 
 

@@ -26,6 +26,13 @@ def test_device_time_covers_all_partitions_and_copies_nothing(prepared):
     assert delegate.stats() == before, "only inferences are counted"
 
 
+def test_device_time_of_a_node_leaves_the_others_out(prepared):
+    delegate, _interpreter, _x, _y = prepared
+    assert delegate.device_time(2, node=0) > 0
+    assert delegate.device_time(2, node=1) == 0, "on the CPU"
+    assert delegate.device_time(2, node=2) > 0
+
+
 def test_launch_times_name_every_launch_in_order(prepared):
     delegate, _interpreter, _x, _y = prepared
     plan = delegate.explain()

@@ -1,0 +1,166 @@
+#include "runtime/peaks.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "kernel/sources.hpp"
+
+namespace clgpu::runtime {
+namespace {
+
+constexpr const char* kFile = "device/peaks.cl";
+constexpr std::size_t kGroup = 64;
+constexpr std::size_t kItemsPerUnit = 2048;    // fills a compute unit of any GPU so far
+constexpr std::size_t kLargestCopy = 1 << 28;  // bytes; many times any cache
+constexpr double kFmasPerRound = 16 * 8;       // of one work-item and lane, see peaks.cl
+constexpr int kShares = 8;                     // measurements that divide the time
+
+class Probe {
+ public:
+  Probe(cl::Context& context, double seconds)
+      : context_(context), queue_(context.create_queue()), seconds_(seconds / kShares) {}
+
+  Peaks measure() {
+    Peaks peaks;
+    for (const int lanes : {1, 4, 16}) peaks.fma_flops = std::max(peaks.fma_flops, fma(lanes));
+    peaks.copy_bytes = copy();
+    const cl::MemHandle word = buffer(sizeof(float));
+    const cl::KernelHandle nothing = kernel("device_nothing", 1);
+    set(nothing, 0, word.get());
+    const auto launch_nothing = [&] { launch(nothing, 1, 1); };
+    peaks.launch_seconds = best(launch_nothing, /*in_flight=*/true);
+    peaks.round_trip_seconds = best(launch_nothing, /*in_flight=*/false);
+    transfers(peaks);
+    return peaks;
+  }
+
+ private:
+  cl::KernelHandle kernel(const char* entry, int lanes) {
+    return context_.create_kernel(kFile, kernel::assemble(kFile), entry,
+                                  "-cl-std=CL1.2 -DLANES=" + std::to_string(lanes));
+  }
+
+  cl::MemHandle buffer(std::size_t bytes) { return context_.create_buffer(bytes, "a probe"); }
+
+  template <class T>
+  void set(const cl::KernelHandle& kernel, cl::cl_uint index, T value) {
+    cl::check(context_.api().clSetKernelArg(kernel.get(), index, sizeof value, &value),
+              "clSetKernelArg", kFile);
+  }
+
+  void launch(const cl::KernelHandle& kernel, std::size_t items, std::size_t group) {
+    cl::check(context_.api().clEnqueueNDRangeKernel(queue_.get(), kernel.get(), 1, nullptr, &items,
+                                                    &group, 0, nullptr, nullptr),
+              "clEnqueueNDRangeKernel", kFile);
+  }
+
+  void finish() { cl::check(context_.api().clFinish(queue_.get()), "clFinish", kFile); }
+
+  template <class F>
+  double time(F enqueue, int count) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < count; ++i) enqueue();
+    finish();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+
+  // Least seconds per call of `enqueue`: with many in flight, batches of milliseconds.
+  template <class F>
+  double best(F enqueue, bool in_flight = true) {
+    time(enqueue, 1);
+    int count = 1;
+    double least = time(enqueue, 1);
+    while (in_flight && least * count < 5e-3 && count < 1 << 12) {
+      count *= 4;
+      least = time(enqueue, count) / count;
+    }
+    for (double spent = 0; spent < seconds_;) {
+      const double batch = time(enqueue, count);
+      least = std::min(least, batch / count);
+      spent += batch;
+    }
+    return least;
+  }
+
+  double fma(int lanes) {
+    const auto width = static_cast<std::size_t>(lanes);
+    const std::size_t items =
+        kItemsPerUnit * static_cast<std::size_t>(context_.device().info.compute_units);
+    const cl::MemHandle sums = buffer(items * width * sizeof(float));
+    const cl::KernelHandle kernel = this->kernel("device_fma", lanes);
+    const std::size_t group = std::min(kGroup, context_.max_work_group_size(kernel));
+    const auto enqueue = [&] { launch(kernel, items / group * group, group); };
+    set(kernel, 0, sums.get());
+    set(kernel, 2, 0.999F);
+    set(kernel, 3, 0.001F);
+    cl::cl_int rounds = 1;
+    set(kernel, 1, rounds);
+    time(enqueue, 1);
+    // Long enough that starting and ending do not show.
+    while (time(enqueue, 1) < 2e-3 && rounds < 1 << 16) {
+      rounds *= 4;
+      set(kernel, 1, rounds);
+    }
+    const double operations =
+        2 * kFmasPerRound * rounds * static_cast<double>(items / group * group * width);
+    return operations / best(enqueue);
+  }
+
+  double copy() {
+    const cl::KernelHandle kernel = this->kernel("device_copy", 1);
+    const std::size_t group = std::min(kGroup, context_.max_work_group_size(kernel));
+    double seconds = 0;
+    std::size_t bytes = 1 << 20;
+    // Large enough for no cache to help, unless the device is slow.
+    for (;; bytes *= 4) {
+      const cl::MemHandle from = buffer(bytes), to = buffer(bytes);
+      set(kernel, 0, from.get());
+      set(kernel, 1, to.get());
+      const auto enqueue = [&] { launch(kernel, bytes / (4 * sizeof(float)), group); };
+      time(enqueue, 1);
+      const bool last = time(enqueue, 1) > 10e-3 || bytes * 4 > kLargestCopy ||
+                        bytes * 4 > context_.device().info.max_object_bytes;
+      if (!last) continue;
+      seconds = best(enqueue);
+      break;
+    }
+    return 2 * static_cast<double>(bytes) / seconds;
+  }
+
+  void transfers(Peaks& peaks) {
+    std::vector<char> host(1 << 24);
+    const cl::MemHandle device = buffer(host.size());
+    const cl::Api& api = context_.api();
+    const auto bytes = static_cast<double>(host.size());
+    peaks.upload_bytes = bytes / best(
+                                     [&] {
+                                       cl::check(api.clEnqueueWriteBuffer(
+                                                     queue_.get(), device.get(), cl::CL_TRUE, 0,
+                                                     host.size(), host.data(), 0, nullptr, nullptr),
+                                                 "clEnqueueWriteBuffer", "a probe");
+                                     },
+                                     /*in_flight=*/false);
+    peaks.download_bytes =
+        bytes /
+        best(
+            [&] {
+              cl::check(api.clEnqueueReadBuffer(queue_.get(), device.get(), cl::CL_TRUE, 0,
+                                                host.size(), host.data(), 0, nullptr, nullptr),
+                        "clEnqueueReadBuffer", "a probe");
+            },
+            /*in_flight=*/false);
+  }
+
+  cl::Context& context_;
+  cl::QueueHandle queue_;
+  double seconds_;  // of one measurement
+};
+
+}  // namespace
+
+Peaks measure_peaks(cl::Context& context, double seconds) {
+  return Probe(context, seconds).measure();
+}
+
+}  // namespace clgpu::runtime

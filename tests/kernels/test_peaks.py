@@ -1,0 +1,22 @@
+"""What a device can do at most is measured with kernels of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+import clgpu_delegate
+from clgpu_delegate import _core
+
+
+def test_peaks_are_plausible(device):
+    peaks = _core.measure_peaks(device, 0.05)
+    assert all(value > 0 for value in peaks.values())
+    assert 0 < peaks["launch_seconds"] <= peaks["round_trip_seconds"] * 1.5
+    assert peaks["fma_flops"] < 1e15
+    for rate in ("copy_bytes", "upload_bytes", "download_bytes"):
+        assert peaks[rate] < 1e14
+
+
+def test_unknown_device_is_an_error():
+    with pytest.raises(clgpu_delegate.DeviceError):
+        _core.measure_peaks("no such device", 0.05)
