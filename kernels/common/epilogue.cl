@@ -6,7 +6,8 @@
 // BIAS_AT(o)     bias of output channel o, 0 where there is none; BIAS4_AT, BIAS8_AT, BIAS16_AT: of the
 //                channels from o on
 // FINISH(v, at)  the activation of v plus the residual's element `at`, a flat index of dst; FINISH4,
-//                FINISH8, FINISH16: of the elements from `at` on
+//                FINISH8, FINISH16: of the elements from `at` on; FINISH4_ALIGNED: `at` is a multiple
+//                of 4
 //
 // Macros    BIAS        0|1         there is a bias parameter
 //           BIAS_T      float|half  element type of bias (any where there is none)
@@ -45,12 +46,14 @@
 #define RESIDUAL_PARAM __global const RESIDUAL_T *residual,
 #define FINISH(v, at) ACTIVATE((v) + LOAD(RESIDUAL_T, residual, at))
 #define FINISH4(v, at) ACTIVATE((v) + LOAD4(RESIDUAL_T, residual, at))
+#define FINISH4_ALIGNED(v, at) ACTIVATE((v) + LOAD4_ALIGNED(RESIDUAL_T, residual, at))
 #define FINISH8(v, at) ACTIVATE((v) + LOAD8(RESIDUAL_T, residual, at))
 #define FINISH16(v, at) ACTIVATE((v) + LOAD16(RESIDUAL_T, residual, at))
 #else
 #define RESIDUAL_PARAM
 #define FINISH(v, at) ACTIVATE(v)
 #define FINISH4(v, at) ACTIVATE(v)
+#define FINISH4_ALIGNED(v, at) ACTIVATE(v)
 #define FINISH8(v, at) ACTIVATE(v)
 #define FINISH16(v, at) ACTIVATE(v)
 #endif

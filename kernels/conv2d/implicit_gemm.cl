@@ -44,11 +44,6 @@
 #define QN (TN / 64)  // ... of four channels of a work-item
 #define ROW (TM + 4)  // row of the left tile: the padding spreads its writes over the banks
 
-// Four elements at a multiple of four.
-#define FOUR(T, p, i) CLGPU_CAT(four_, T)(p, i)
-#define four_float(p, i) (*(__global const float4 *)((p) + (i)))
-#define four_half(p, i) vloada_half4(0, (p) + (i))
-
 __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d_implicit_gemm(
     __global const SRC_T *src, __global const PACKED_T *packed,
     BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst,
@@ -108,7 +103,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d_implicit_g
       const int y = in_y[q] + at_u, x = in_x[q] + at_t;
       const bool inside = u0 < filter_h && (uint)y < (uint)in_h && (uint)x < (uint)in_w;
       a[q] = (float4)(0.0f);
-      if (inside) a[q] = FOUR(SRC_T, src, (image[q] + y * in_w + x) * in_c + i0);
+      if (inside) a[q] = LOAD4_ALIGNED(SRC_T, src, (image[q] + y * in_w + x) * in_c + i0);
     }
 #else
 #pragma unroll
@@ -141,7 +136,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d_implicit_g
       const int quad = item + q * 256;
       const int k = step + quad / (TN / 4);
       b[q] = (float4)(0.0f);
-      if (k < depth) b[q] = FOUR(PACKED_T, packed, k * TN + quad % (TN / 4) * 4);
+      if (k < depth) b[q] = LOAD4_ALIGNED(PACKED_T, packed, k * TN + quad % (TN / 4) * 4);
     }
 
     barrier(CLK_LOCAL_MEM_FENCE);  // the tiles of the step before have been read
