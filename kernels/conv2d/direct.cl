@@ -16,11 +16,7 @@
 //           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
 // Numerics  products and sum in float, in the order of the filter taps, then input channels; the bias
 //           is added last
-#include "common/epilogue.cl"
-#include "common/types.cl"
-#ifndef VW
-#error "VW is required (4, 8 or 16)"
-#endif
+#include "common/vector.cl"
 #ifndef OV
 #error "OV is required (1..4)"
 #endif
@@ -49,29 +45,6 @@
 #error "DST_T is required (float or half)"
 #endif
 
-#if VW == 4
-#define VEC float4
-#define LOAD_VEC(T, p, i) LOAD4(T, p, i)
-#define STORE_VEC(T, p, i, v) STORE4(T, p, i, v)
-#define BIAS_VEC_AT(o) BIAS4_AT(o)
-#define FINISH_VEC(v, at) FINISH4(v, at)
-#define SPILL_VEC(v, p) vstore4(v, 0, p)
-#elif VW == 8
-#define VEC float8
-#define LOAD_VEC(T, p, i) LOAD8(T, p, i)
-#define STORE_VEC(T, p, i, v) STORE8(T, p, i, v)
-#define BIAS_VEC_AT(o) BIAS8_AT(o)
-#define FINISH_VEC(v, at) FINISH8(v, at)
-#define SPILL_VEC(v, p) vstore8(v, 0, p)
-#else
-#define VEC float16
-#define LOAD_VEC(T, p, i) LOAD16(T, p, i)
-#define STORE_VEC(T, p, i, v) STORE16(T, p, i, v)
-#define BIAS_VEC_AT(o) BIAS16_AT(o)
-#define FINISH_VEC(v, at) FINISH16(v, at)
-#define SPILL_VEC(v, p) vstore16(v, 0, p)
-#endif
-
 // sum[p][v] += w[v] * x_p for every pixel p of the tile, X(p) being its input element.
 #define ACCUMULATE(w, k, X)                                \
   do {                                                     \
@@ -89,9 +62,10 @@
 
 __kernel __attribute__((reqd_work_group_size(WG_C, WG_P, 1))) void conv2d_direct(
     __global const SRC_T *src, __global const PACKED_T *packed,
-    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int pixels, int tiles, int panels, int zeros_at, int group_in,
-    int group_out, int in_h, int in_w, int in_c, int out_h, int out_w, int out_c, int filter_h,
-    int filter_w, int stride_h, int stride_w, int dilation_h, int dilation_w, int top, int left) {
+    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int pixels, int tiles, int panels, int zeros_at,
+    int group_in, int group_out, int in_h, int in_w, int in_c, int out_h, int out_w, int out_c,
+    int filter_h, int filter_w, int stride_h, int stride_w, int dilation_h, int dilation_w, int top,
+    int left) {
   const int channel = get_global_id(0) * OV * VW;  // first one, within the group
   const int group = get_global_id(2);
   if (channel >= group_out) return;

@@ -1,21 +1,22 @@
-// direct.cl - depthwise convolution as in naive.cl with out_c = in_c = c; a work-item keeps PX pixels
-//             of one row x VW channels in registers
+// direct.cl - depthwise convolution as in naive.cl, of any geometry; a work-item keeps PX pixels of one
+//             row x VW channels in registers
 //
-// Shapes    src: [n, in_h, in_w, c]; weights: [1, filter_h, filter_w, c]; bias: [c]
-//           dst: [n, out_h, out_w, c]; c is a multiple of VW
+// Shapes    src: [n, in_h, in_w, in_c]; weights: [1, filter_h, filter_w, out_c]; bias: [out_c]
+//           dst: [n, out_h, out_w, out_c]; out_c = MULTIPLIER * in_c is a multiple of VW
 // Launch    axis 0: channel blocks; axis 1: blocks of PX pixels of a row; on both a work-item goes on
 //           to the blocks that are a whole global size further; axis 2: the n * out_h rows.
 //           local = (WG_C, WG_X, 1)
-// Macros    VW       1|4|8|16    channels of a work-item
+// Macros    VW       1|4|8|16    channels of a work-item; above 4 only where it divides MULTIPLIER or
+//                                that is 1
+//           MULTIPLIER           output channels of an input channel
 //           PX       1..8        pixels of a work-item
 //           WG_C, WG_X           size of a work-group
 //           SRC_T, WEIGHTS_T, DST_T  float|half  element types
 //           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
 // Numerics  products and sum in float, in the order of the filter taps; the bias is added last
-#include "common/epilogue.cl"
-#include "common/types.cl"
-#ifndef VW
-#error "VW is required (1, 4, 8 or 16)"
+#include "common/vector.cl"
+#ifndef MULTIPLIER
+#error "MULTIPLIER is required (1 or more)"
 #endif
 #ifndef PX
 #error "PX is required (1..8)"
@@ -36,37 +37,22 @@
 #error "DST_T is required (float or half)"
 #endif
 
-#if VW == 1
-#define VEC float
-#define LOAD_VEC(T, p, i) LOAD(T, p, i)
-#define STORE_VEC(T, p, i, v) STORE(T, p, i, v)
-#define BIAS_VEC_AT(o) BIAS_AT(o)
-#define FINISH_VEC(v, at) FINISH(v, at)
-#elif VW == 4
-#define VEC float4
-#define LOAD_VEC(T, p, i) LOAD4(T, p, i)
-#define STORE_VEC(T, p, i, v) STORE4(T, p, i, v)
-#define BIAS_VEC_AT(o) BIAS4_AT(o)
-#define FINISH_VEC(v, at) FINISH4(v, at)
-#elif VW == 8
-#define VEC float8
-#define LOAD_VEC(T, p, i) LOAD8(T, p, i)
-#define STORE_VEC(T, p, i, v) STORE8(T, p, i, v)
-#define BIAS_VEC_AT(o) BIAS8_AT(o)
-#define FINISH_VEC(v, at) FINISH8(v, at)
+// The VW input channels that the output channels from c on look at, at a pixel's first one.
+#if MULTIPLIER == 1
+#define LOAD_PIXEL(pixel, c) LOAD_VEC(SRC_T, src, (pixel) + (c))
+#elif MULTIPLIER % VW == 0
+#define LOAD_PIXEL(pixel, c) (VEC)(LOAD(SRC_T, src, (pixel) + (c) / MULTIPLIER))
 #else
-#define VEC float16
-#define LOAD_VEC(T, p, i) LOAD16(T, p, i)
-#define STORE_VEC(T, p, i, v) STORE16(T, p, i, v)
-#define BIAS_VEC_AT(o) BIAS16_AT(o)
-#define FINISH_VEC(v, at) FINISH16(v, at)
+#define LANE(pixel, c) LOAD(SRC_T, src, (pixel) + (c) / MULTIPLIER)
+#define LOAD_PIXEL(pixel, c) \
+  (float4)(LANE(pixel, c), LANE(pixel, (c) + 1), LANE(pixel, (c) + 2), LANE(pixel, (c) + 3))
 #endif
 
 __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_conv2d_direct(
     __global const SRC_T *src, __global const WEIGHTS_T *weights,
-    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int in_h, int in_w, int in_c, int out_h, int out_w, int out_c,
-    int filter_h, int filter_w, int stride_h, int stride_w, int dilation_h, int dilation_w, int top,
-    int left) {
+    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int in_h, int in_w, int in_c, int out_h,
+    int out_w, int out_c, int filter_h, int filter_w, int stride_h, int stride_w, int dilation_h,
+    int dilation_w, int top, int left) {
   const int row = get_global_id(2);
   const int first_y = row % out_h * stride_h - top;
   src += row / out_h * in_h * in_w * in_c;
@@ -87,18 +73,18 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_con
         for (int v = 0; v < filter_w; ++v) {
           const VEC w = LOAD_VEC(WEIGHTS_T, weights, (u * filter_w + v) * out_c + c);
           const int in_x = first_x + v * dilation_w;
-          const int from = (in_y * in_w + in_x) * in_c + c;
+          const int from = (in_y * in_w + in_x) * in_c;
           const int step = stride_w * in_c;
           if (interior) {
 #pragma unroll
             for (int p = 0; p < PX; ++p) {
-              sum[p] = mad(w, LOAD_VEC(SRC_T, src, from + p * step), sum[p]);
+              sum[p] = mad(w, LOAD_PIXEL(from + p * step, c), sum[p]);
             }
           } else {
 #pragma unroll
             for (int p = 0; p < PX; ++p) {
               if ((uint)(in_x + p * stride_w) < (uint)in_w) {
-                sum[p] = mad(w, LOAD_VEC(SRC_T, src, from + p * step), sum[p]);
+                sum[p] = mad(w, LOAD_PIXEL(from + p * step, c), sum[p]);
               }
             }
           }

@@ -1,4 +1,6 @@
 // Room of DEPTHWISE_CONV_2D: each input channel has its own filters.
+#include <utility>
+
 #include "ops/conv_geometry.hpp"
 
 namespace clgpu::ops {
@@ -49,18 +51,31 @@ kernel::Candidate naive(const NodeContext& node) {
   return {"naive", {launch}, {}};
 }
 
-// Needs a depth multiplier of 1.
+int multiplier(const NodeContext& node) {
+  return node.output(0).shape[3] / node.input(kImage).shape[3];
+}
+
+// Channels of a work-item: at most `most`, without a rest.
+int vector_width(const NodeContext& node, int most) {
+  const int channels = node.output(0).shape[3];
+  int width = most;
+  while (channels % width != 0) width = width > 4 ? width / 2 : 1;
+  return width;
+}
+
 kernel::Candidate direct(const NodeContext& node, const DeviceInfo& device) {
   constexpr int kTile = 4;  // pixels of a work-item
   const bool cpu = device.is_cpu();
   const ir::Shape& dst = node.output(0).shape;
-  int width = cpu ? 16 : 4;
-  while (dst[3] % width != 0) width = width > 4 ? width / 2 : 1;
+  int width = vector_width(node, cpu ? 16 : 4);
+  // Longer vectors are read as one or spread from one element, not gathered.
+  while (width > 4 && multiplier(node) > 1 && multiplier(node) % width != 0) width /= 2;
   const std::int64_t group = cpu ? 1 : 8;
 
   kernel::Launch launch =
       make_launch(node, "depthwise_conv2d/direct.cl", "depthwise_conv2d_direct");
   launch.macro("VW", width).macro("PX", kTile).macro("WG_C", group).macro("WG_X", group);
+  launch.macro("MULTIPLIER", multiplier(node));
   push_geometry(launch, node);
   const std::size_t rows = uz(dst.elements(0, 2));
   if (cpu) {
@@ -72,9 +87,70 @@ kernel::Candidate direct(const NodeContext& node, const DeviceInfo& device) {
   return {"direct", {launch}, {}};
 }
 
+// Whether a block of pixels keeps its filter and a row of the image in registers.
+bool fits_registers(const NodeContext& node) {
+  const auto& g = node.attrs<ConvAttrs>().geometry;
+  const ir::Shape& weights = node.input(kWeights).shape;
+  const auto fits = [](int filter, int stride, int dilation) {
+    return filter <= 7 && stride <= 3 && (filter - 1) * dilation <= 8;
+  };
+  return multiplier(node) == 1 && weights[1] * weights[2] <= 25 &&
+         fits(weights[1], g.stride_h, g.dilation_h) && fits(weights[2], g.stride_w, g.dilation_w);
+}
+
+// `columns` x `rows` pixels of up to `most` channels a work-item.
+kernel::Candidate blocked(const NodeContext& node, const DeviceInfo& device, int columns, int rows,
+                          int most) {
+  const bool cpu = device.is_cpu();
+  const auto& geometry = node.attrs<ConvAttrs>().geometry;
+  const ir::Shape& src = node.input(kImage).shape;
+  const ir::Shape& weights = node.input(kWeights).shape;
+  const ir::Shape& dst = node.output(0).shape;
+  const int width = vector_width(node, most);
+  std::int64_t group_c = 1;
+  while (!cpu && group_c < 32 && group_c * width < dst[3]) group_c *= 2;
+  const std::int64_t group_x = cpu ? 1 : 128 / group_c;
+  const std::int64_t row_blocks = ceil_div(dst[1], rows);
+
+  kernel::Launch launch =
+      make_launch(node, "depthwise_conv2d/blocked.cl", "depthwise_conv2d_blocked");
+  launch.macro("VW", width).macro("PX", columns).macro("PY", rows);
+  // A core jumps over conditions; the items of a warp wait for each other.
+  launch.macro("INTERIOR", cpu ? 1 : 0).macro("WG_C", group_c).macro("WG_X", group_x);
+  launch.macro("FILTER_H", weights[1]).macro("FILTER_W", weights[2]);
+  launch.macro("STRIDE_H", geometry.stride_h).macro("STRIDE_W", geometry.stride_w);
+  launch.macro("DILATION_H", geometry.dilation_h).macro("DILATION_W", geometry.dilation_w);
+  const ConvWindows at = windows(geometry, src[1], src[2], weights[1], weights[2]);
+  launch.i32(row_blocks).i32(src[1]).i32(src[2]).i32(dst[1]).i32(dst[2]).i32(dst[3]);
+  launch.i32(at.h.before).i32(at.w.before);
+  const std::size_t layers = uz(dst[0] * row_blocks);
+  if (cpu) {
+    launch.range({1, 1, layers}, {1, 1, 1});
+  } else {
+    launch.range({uz(dst[3] / width), uz(ceil_div(dst[2], columns)), layers},
+                 {uz(group_c), uz(group_x), 1});
+  }
+  return {"direct_" + std::to_string(columns) + "x" + std::to_string(rows), {launch}, {}};
+}
+
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
-  if (node.input(kImage).shape[3] != node.output(0).shape[3]) return {naive(node)};
-  return {direct(node, device), naive(node)};
+  std::vector<kernel::Candidate> result;
+  if (fits_registers(node)) {
+    if (device.is_cpu()) {
+      const bool strided = node.attrs<ConvAttrs>().geometry.stride_w > 1;
+      result.push_back(blocked(node, device, 4, 2, 16));
+      result.push_back(blocked(node, device, 2, 2, 16));
+      result.push_back(blocked(node, device, 4, 1, 16));
+      if (strided) std::swap(result[0], result[1]);
+    } else {
+      result.push_back(blocked(node, device, 1, 1, 4));
+      result.push_back(blocked(node, device, 2, 2, 4));
+      result.push_back(blocked(node, device, 4, 2, 4));
+    }
+  }
+  result.push_back(direct(node, device));
+  result.push_back(naive(node));
+  return result;
 }
 
 }  // namespace

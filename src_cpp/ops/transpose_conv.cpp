@@ -131,10 +131,41 @@ kernel::Candidate direct(const NodeContext& node, const DeviceInfo& device) {
   return {"direct", {packed.launch, launch}, {packed.scratch}};
 }
 
+// Tiles of `pixels` x `channels`; reads input channels by fours.
+kernel::Candidate gemm(const NodeContext& node, int pixels, int channels) {
+  constexpr std::size_t kItems = 256;
+  const auto& attrs = node.attrs<TransposeConvAttrs>();
+  const auto& g = attrs.geometry;
+  const ir::Shape& dst = node.output(0).shape;
+  const auto packed = pack_weights(node, kWeights, 1, channels, node.input(attrs.image).storage);
+  const std::int64_t phase_h = ceil_div(dst[1], g.stride_h);
+  const std::int64_t phase_w = ceil_div(dst[2], g.stride_w);
+  const std::int64_t phase_pixels = dst[0] * phase_h * phase_w;
+
+  kernel::Launch launch = make_launch(node, "transpose_conv/gemm.cl", "transpose_conv_gemm");
+  launch.type("PACKED_T", packed.storage).macro("TM", pixels).macro("TN", channels);
+  push_result(launch.scratch_in(0), node, attrs.bias).i32(phase_pixels).i32(phase_h).i32(phase_w);
+  push_geometry(launch, node);
+  launch.range({uz(ceil_div(phase_pixels, pixels)) * kItems, uz(packed.panels),
+                uz(std::int64_t{g.stride_h} * g.stride_w)},
+               {kItems});
+  const std::string name = "gemm_" + std::to_string(pixels) + "x" + std::to_string(channels);
+  return {name, {packed.launch, launch}, {packed.scratch}};
+}
+
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
+  const ir::Shape& dst = node.output(0).shape;
   // With fewer channels than a vector has, most of its work would be thrown away.
-  if (node.output(0).shape[3] < 3) return {naive(node), direct(node, device)};
-  return {direct(node, device), naive(node)};
+  if (dst[3] < 3) return {naive(node), direct(node, device)};
+  std::vector<kernel::Candidate> result{direct(node, device)};
+  if (node.input(node.attrs<TransposeConvAttrs>().image).shape[3] % 4 == 0) {
+    const bool tiles_first = !device.is_cpu() && dst[3] >= 16;
+    const bool large = dst[3] > 64 && dst.elements(0, 3) >= 128LL * device.compute_units;
+    result.insert(tiles_first ? result.begin() : result.end(), gemm(node, 64, 64));
+    result.insert(tiles_first && large ? result.begin() : result.end(), gemm(node, 128, 128));
+  }
+  result.push_back(naive(node));
+  return result;
 }
 
 }  // namespace

@@ -1,0 +1,46 @@
+// vector.cl - VEC, a vector of VW floats, and access to VW elements side by side
+//
+// LOAD_VEC(T, p, i), STORE_VEC(T, p, i, v)  elements i .. i+VW-1, see types.cl; any alignment
+// LOAD_VEC_ALIGNED, STORE_VEC_ALIGNED       the same where p is a whole buffer and i a multiple of VW:
+//                                           one access where the others may be VW
+// SPILL_VEC(v, p)                           writes v to the private array p
+// BIAS_VEC_AT(o), FINISH_VEC(v, at)         see epilogue.cl
+//
+// Macros    VW  1|4|8|16  width
+#include "common/epilogue.cl"
+#include "common/types.cl"
+#ifndef VW
+#error "VW is required (1, 4, 8 or 16)"
+#endif
+
+#if VW == 1
+#define VEC float
+#define LOAD_VEC(T, p, i) LOAD(T, p, i)
+#define STORE_VEC(T, p, i, v) STORE(T, p, i, v)
+#define SPILL_VEC(v, p) (*(p) = (v))
+#define BIAS_VEC_AT(o) BIAS_AT(o)
+#define FINISH_VEC(v, at) FINISH(v, at)
+#define LOAD_VEC_ALIGNED(T, p, i) LOAD(T, p, i)
+#define STORE_VEC_ALIGNED(T, p, i, v) STORE(T, p, i, v)
+#else
+#define VEC CLGPU_CAT(float, VW)
+#define LOAD_VEC(T, p, i) CLGPU_CAT(LOAD, VW)(T, p, i)
+#define STORE_VEC(T, p, i, v) CLGPU_CAT(STORE, VW)(T, p, i, v)
+#define SPILL_VEC(v, p) CLGPU_CAT(vstore, VW)(v, 0, p)
+#define FINISH_VEC(v, at) CLGPU_CAT(FINISH, VW)(v, at)
+#define LOAD_VEC_ALIGNED(T, p, i) CLGPU_CAT(load_aligned_, T)(p, i)
+#define STORE_VEC_ALIGNED(T, p, i, v) CLGPU_CAT(store_aligned_, T)(p, i, v)
+#define load_aligned_float(p, i) (*(__global const VEC *)((p) + (i)))
+#define load_aligned_half(p, i) CLGPU_CAT(vloada_half, VW)(0, (p) + (i))
+#define store_aligned_float(p, i, v) (*(__global VEC *)((p) + (i)) = (v))
+#define store_aligned_half(p, i, v) CLGPU_CAT(vstorea_half, VW)(v, 0, (p) + (i))
+#endif
+
+// BIAS is a macro: names cannot be put together from it.
+#if VW == 4
+#define BIAS_VEC_AT(o) BIAS4_AT(o)
+#elif VW == 8
+#define BIAS_VEC_AT(o) BIAS8_AT(o)
+#elif VW == 16
+#define BIAS_VEC_AT(o) BIAS16_AT(o)
+#endif

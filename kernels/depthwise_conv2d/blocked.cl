@@ -1,0 +1,148 @@
+// blocked.cl - depthwise convolution as in naive.cl with a depth multiplier of 1; a work-item keeps PX
+//              pixels x PY rows x VW channels in registers and reads no input pixel twice
+//
+// Shapes    src: [n, in_h, in_w, channels]; weights: [1, FILTER_H, FILTER_W, channels]; bias: [channels]
+//           dst: [n, out_h, out_w, channels]; channels is a multiple of VW
+// Launch    axis 0: channel blocks; axis 1: blocks of PX pixels of a row; on both a work-item goes on
+//           to the blocks that are a whole global size further; axis 2: n * row_blocks,
+//           row_blocks = ceil(out_h / PY). local = (WG_C, WG_X, 1)
+// Macros    VW        1|4|8|16     channels of a work-item
+//           PX        1..8         pixels of a work-item
+//           PY        1..8         rows of a work-item
+//           INTERIOR  0|1          a path of its own, without conditions, for pixels whose filter lies
+//                                  inside of the image's columns
+//           FILTER_H, FILTER_W     size of the filter
+//           STRIDE_H, STRIDE_W, DILATION_H, DILATION_W  of the convolution
+//           WG_C, WG_X             size of a work-group
+//           SRC_T, WEIGHTS_T, DST_T  float|half  element types
+//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
+// Numerics  products and sum in float, in the order of the filter taps; the bias is added last
+#include "common/vector.cl"
+#ifndef PX
+#error "PX is required (1..8)"
+#endif
+#ifndef PY
+#error "PY is required (1..8)"
+#endif
+#ifndef INTERIOR
+#error "INTERIOR is required (0 or 1)"
+#endif
+#ifndef FILTER_H
+#error "FILTER_H is required (1..7)"
+#endif
+#ifndef FILTER_W
+#error "FILTER_W is required (1..7)"
+#endif
+#ifndef STRIDE_H
+#error "STRIDE_H is required (1 or more)"
+#endif
+#ifndef STRIDE_W
+#error "STRIDE_W is required (1 or more)"
+#endif
+#ifndef DILATION_H
+#error "DILATION_H is required (1 or more)"
+#endif
+#ifndef DILATION_W
+#error "DILATION_W is required (1 or more)"
+#endif
+#ifndef WG_C
+#error "WG_C is required (1..64)"
+#endif
+#ifndef WG_X
+#error "WG_X is required (1..64)"
+#endif
+#ifndef SRC_T
+#error "SRC_T is required (float or half)"
+#endif
+#ifndef WEIGHTS_T
+#error "WEIGHTS_T is required (float or half)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (float or half)"
+#endif
+
+// Rows and columns of the image that a block looks at.
+#define ROWS ((PY - 1) * STRIDE_H + (FILTER_H - 1) * DILATION_H + 1)
+#define COLUMNS ((PX - 1) * STRIDE_W + (FILTER_W - 1) * DILATION_W + 1)
+
+__kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_conv2d_blocked(
+    __global const SRC_T *src, __global const WEIGHTS_T *weights,
+    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int row_blocks, int in_h, int in_w, int out_h,
+    int out_w, int channels, int top, int left) {
+  const int block = get_global_id(2);
+  const int y = block % row_blocks * PY, first_y = y * STRIDE_H - top;
+  src += block / row_blocks * in_h * in_w * channels;
+  const int first_out = (block / row_blocks * out_h + y) * out_w * channels;
+
+  for (int x = get_global_id(1) * PX; x < out_w; x += get_global_size(1) * PX) {
+    const int first_x = x * STRIDE_W - left;
+#if INTERIOR
+    const bool interior = first_x >= 0 && first_x + COLUMNS <= in_w;
+#endif
+    for (int c = get_global_id(0) * VW; c < channels; c += get_global_size(0) * VW) {
+      VEC w[FILTER_H * FILTER_W];
+#pragma unroll
+      for (int t = 0; t < FILTER_H * FILTER_W; ++t) {
+        w[t] = LOAD_VEC_ALIGNED(WEIGHTS_T, weights, t * channels + c);
+      }
+      VEC sum[PY][PX];
+#pragma unroll
+      for (int q = 0; q < PY; ++q) {
+#pragma unroll
+        for (int p = 0; p < PX; ++p) sum[q][p] = (VEC)(0.0f);
+      }
+
+      // All conditions on loop variables are decided by the compiler.
+#pragma unroll
+      for (int r = 0; r < ROWS; ++r) {
+        VEC pixel[COLUMNS];
+        const bool inside = (uint)(first_y + r) < (uint)in_h;
+        const int from = ((first_y + r) * in_w + first_x) * channels + c;
+#if INTERIOR
+        if (inside && interior) {
+#pragma unroll
+          for (int t = 0; t < COLUMNS; ++t) {
+            pixel[t] = LOAD_VEC_ALIGNED(SRC_T, src, from + t * channels);
+          }
+        } else
+#endif
+        {
+#pragma unroll
+          for (int t = 0; t < COLUMNS; ++t) {
+            pixel[t] = (VEC)(0.0f);
+            if (inside && (uint)(first_x + t) < (uint)in_w) {
+              pixel[t] = LOAD_VEC_ALIGNED(SRC_T, src, from + t * channels);
+            }
+          }
+        }
+#pragma unroll
+        for (int q = 0; q < PY; ++q) {
+#pragma unroll
+          for (int u = 0; u < FILTER_H; ++u) {
+            if (q * STRIDE_H + u * DILATION_H != r) continue;
+#pragma unroll
+            for (int p = 0; p < PX; ++p) {
+#pragma unroll
+              for (int v = 0; v < FILTER_W; ++v) {
+                sum[q][p] =
+                    mad(w[u * FILTER_W + v], pixel[p * STRIDE_W + v * DILATION_W], sum[q][p]);
+              }
+            }
+          }
+        }
+      }
+
+      const VEC b = BIAS_VEC_AT(c);
+#pragma unroll
+      for (int q = 0; q < PY; ++q) {
+#pragma unroll
+        for (int p = 0; p < PX; ++p) {
+          const int at = first_out + (q * out_w + x + p) * channels + c;
+          if (y + q < out_h && x + p < out_w) {
+            STORE_VEC_ALIGNED(DST_T, dst, at, FINISH_VEC(sum[q][p] + b, at));
+          }
+        }
+      }
+    }
+  }
+}
