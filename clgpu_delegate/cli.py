@@ -29,7 +29,7 @@ _Runtime = Annotated[
     Optional[str], typer.Option(help="ai_edge_litert, tflite_runtime or tensorflow.")
 ]
 _Device = Annotated[str, typer.Option(help="Index of an OpenCL device, or part of its name.")]
-_Precision = Annotated[str, typer.Option(help="fp32 or fp16.")]
+_Precision = Annotated[str, typer.Option(help="fp32, fp16 or tf32.")]
 _Ops = Annotated[str, typer.Option(help="all, or core for the families of convolution only.")]
 _Engines = Annotated[str, typer.Option(help="Kernels to use: family=candidate,...")]
 _Exclude = Annotated[str, typer.Option(help="Nodes to leave on the CPU: indices or op names.")]

@@ -75,7 +75,7 @@ class Explanation:
         """Name of the device."""
 
         self.precision: str = self._data["precision"]
-        """``"fp32"`` or ``"fp16"``."""
+        """``"fp32"``, ``"fp16"`` or ``"tf32"``."""
 
         self.nodes: tuple[Node, ...] = tuple(_node(entry) for entry in self._data["nodes"])
         """The nodes of the original graph, in order."""

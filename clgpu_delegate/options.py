@@ -51,8 +51,10 @@ class Options:
     GPU, accelerator or CPU."""
 
     precision: str = "fp32"
-    """``"fp32"`` or ``"fp16"``: how float tensors are stored on the device. Sums are kept in float
-    either way."""
+    """``"fp32"`` or ``"fp16"``: how float tensors are stored on the device. ``"tf32"`` stores them
+    as ``"fp32"`` does, and rounds the factors of products to 10 bits of mantissa where the device
+    multiplies such numbers faster (NVIDIA's tensor cores), as ``"fp16"`` may, too. Sums are kept
+    in float always."""
 
     ops: str = "all"
     """``"all"``, or ``"core"`` for convolutions, fully connected layers, matrix products,
@@ -84,7 +86,7 @@ class Options:
 
     def __post_init__(self) -> None:
         self._set("device", str(_checked("device", self.device, (str, int), "a name or an index")))
-        self._one_of("precision", ("fp32", "fp16"))
+        self._one_of("precision", ("fp32", "fp16", "tf32"))
         self._one_of("ops", ("all", "core"))
         self._set("engines", _join_engines(self.engines))
         self._set("exclude", _join_nodes(self.exclude))

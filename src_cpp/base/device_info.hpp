@@ -20,7 +20,11 @@ struct DeviceInfo {
   std::uint64_t global_bytes = 0;      ///< global memory of the device
   std::uint64_t max_object_bytes = 0;  ///< largest single buffer
   bool unified_memory = false;         ///< device and host share memory
-  bool has_half = false;               ///< cl_khr_fp16: half arithmetic
+  bool has_half = false;               ///< it lists cl_khr_fp16
+  // What only a probe can tell (runtime/probe.cpp); false in a device's own description.
+  bool half_arithmetic = false;  ///< kernels compute in half once they enable cl_khr_fp16
+  bool mma_f16 = false;          ///< kernels/common/mma.cl works with half operands
+  bool mma_tf32 = false;         ///< ... and with TF32 operands
 
   bool is_cpu() const { return type == DeviceType::kCpu; }
 };

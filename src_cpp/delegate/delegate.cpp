@@ -161,7 +161,7 @@ Report make_report(const State& state, const Model& model, TfLiteContext& contex
   Report report;
   report.device = state.device().name;
   report.platform = state.device().platform;
-  report.precision = state.options.precision == passes::Precision::kFp16 ? "fp16" : "fp32";
+  report.precision = passes::name_of(state.options.precision);
   for (const ModelNode& node : model.nodes) {
     NodeReport entry;
     entry.index = node.index;

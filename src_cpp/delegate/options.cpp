@@ -34,8 +34,10 @@ void parse_precision(Options& options, const std::string& value) {
     options.precision = passes::Precision::kFp32;
   } else if (value == "fp16") {
     options.precision = passes::Precision::kFp16;
+  } else if (value == "tf32") {
+    options.precision = passes::Precision::kTf32;
   } else {
-    bad_value("precision", value, "fp32, fp16");
+    bad_value("precision", value, "fp32, fp16, tf32");
   }
 }
 
@@ -102,8 +104,9 @@ const std::vector<OptionInfo>& option_table() {
       {"device", "", "index, or part of a device's or platform's name",
        "OpenCL device; empty takes CLGPU_DEVICE, else the first GPU, accelerator or CPU",
        parse_device},
-      {"precision", "fp32", "fp32, fp16",
-       "storage of float tensors on the device; sums are kept in float either way",
+      {"precision", "fp32", "fp32, fp16, tf32",
+       "storage of float tensors on the device: float, half, or float with factors of products "
+       "rounded to TF32 where it can; sums are kept in float",
        parse_precision},
       {"ops", "all", "all, core",
        "operations to claim; core is convolution, fully connected, matrix multiply, transpose, add",

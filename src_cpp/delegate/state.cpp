@@ -38,6 +38,10 @@ std::shared_ptr<runtime::Executor> State::build(const ir::Graph& graph) {
 Report State::report() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   Report report = report_;
+  for (const std::string& note : device_.notes) report.notes.push_back(note);
+  if (options.precision == passes::Precision::kTf32 && !device().mma_tf32) {
+    report.notes.push_back("precision tf32 is fp32 here: the device has no TF32 products");
+  }
   for (const auto& [key, why] : broken_) {
     report.notes.push_back("kernel " + key.first + "/" + key.second +
                            " does not work on this device: " + why);

@@ -10,6 +10,7 @@
 #include "delegate/report.hpp"
 #include "ir/graph.hpp"
 #include "runtime/executor.hpp"
+#include "runtime/probe.hpp"
 
 namespace clgpu::delegate {
 
@@ -29,12 +30,15 @@ struct Session {
 class State {
  public:
   explicit State(Options chosen)
-      : options(std::move(chosen)), context(cl::Context::of(cl::find_device(options.device))) {}
+      : options(std::move(chosen)),
+        context(cl::Context::of(cl::find_device(options.device))),
+        device_(runtime::probe(*context)) {}
 
   const Options options;
   const std::shared_ptr<cl::Context> context;
 
-  const DeviceInfo& device() const { return context->device().info; }
+  /// With the facts that a probe has found.
+  const DeviceInfo& device() const { return device_.info; }
 
   /// Plans and builds a graph with inferred shapes; candidates that fail on this device are
   /// remembered and left out. Throws plan::NoCandidate when a family has none left.
@@ -62,6 +66,7 @@ class State {
  private:
   std::vector<std::shared_ptr<runtime::Executor>> executors() const;
 
+  const runtime::ProbedDevice device_;
   mutable std::mutex mutex_;
   Report report_;
   std::uint64_t report_number_ = 0;

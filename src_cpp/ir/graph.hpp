@@ -15,6 +15,7 @@ struct Graph {
   std::vector<Node> nodes;
   std::vector<int> inputs;   ///< tensors uploaded for each run
   std::vector<int> outputs;  ///< tensors downloaded after each run
+  bool allows_tf32 = false;  ///< factors of products may be rounded to TF32: 10 bits of mantissa
   std::map<int, int> fused;  ///< nodes of the model that passes merged: which into which
 
   const Tensor& tensor(int id) const { return tensors[static_cast<std::size_t>(id)]; }

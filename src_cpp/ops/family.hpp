@@ -40,6 +40,9 @@ class NodeContext {
   const ir::Tensor& output(int i) const {
     return graph_.tensor(node_.outputs[static_cast<std::size_t>(i)]);
   }
+  /// Factors of products may be rounded to TF32 (precision="tf32"; also with "fp16", where half
+  /// tensors have as few bits).
+  bool allows_tf32() const { return graph_.allows_tf32; }
   template <class T>
   const T& attrs() const {
     return static_cast<const T&>(*node_.attrs);

@@ -10,7 +10,12 @@ enum class Precision {
   kFp32,  ///< float tensors are stored as float
   kFp16,  ///< float tensors between nodes, and large weights, are stored as half; sums stay in
           ///< float
+  kTf32,  ///< stored as with kFp32; factors may be rounded to TF32 (10 bits of mantissa), sums stay
+          ///< in float
 };
+
+/// "fp32", "fp16", "tf32".
+const char* name_of(Precision precision);
 
 /// DEQUANTIZE of a float16 constant disappears: its readers read the half constant as it is.
 void keep_half_constants(ir::Graph& graph);

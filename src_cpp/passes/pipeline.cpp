@@ -2,6 +2,18 @@
 
 namespace clgpu::passes {
 
+const char* name_of(Precision precision) {
+  switch (precision) {
+    case Precision::kFp16:
+      return "fp16";
+    case Precision::kTf32:
+      return "tf32";
+    case Precision::kFp32:
+      break;
+  }
+  return "fp32";
+}
+
 void run_pipeline(ir::Graph& graph, Precision precision, bool half_io) {
   keep_half_constants(graph);
   fuse_activation(graph);
@@ -9,6 +21,8 @@ void run_pipeline(ir::Graph& graph, Precision precision, bool half_io) {
   fuse_pad(graph);
   remove_dead(graph);
   choose_storage(graph, precision, half_io);
+  // A half has no more mantissa than a TF32 number.
+  graph.allows_tf32 = precision != Precision::kFp32;
   ir::verify(graph);
 }
 

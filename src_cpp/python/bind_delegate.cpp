@@ -35,8 +35,7 @@ py::dict explain(const NativeDelegate& self) {
   py::dict result;
   result["device"] = text(self.state().device().name);
   result["platform"] = text(self.state().device().platform);
-  result["precision"] =
-      self.state().options.precision == passes::Precision::kFp16 ? "fp16" : "fp32";
+  result["precision"] = passes::name_of(self.state().options.precision);
   py::list nodes;
   for (const delegate::NodeReport& node : report.nodes) {
     py::dict entry;

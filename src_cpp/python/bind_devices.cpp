@@ -4,6 +4,7 @@
 #include "cl/device.hpp"
 #include "python/bind.hpp"
 #include "runtime/peaks.hpp"
+#include "runtime/probe.hpp"
 
 namespace clgpu::python {
 namespace py = pybind11;
@@ -57,6 +58,19 @@ std::map<std::string, double> measure_peaks(const std::string& device, double se
       {"upload_bytes", peaks.upload_bytes},     {"download_bytes", peaks.download_bytes}};
 }
 
+py::dict probe_device(const std::string& device) {
+  const runtime::ProbedDevice probed = [&] {
+    const py::gil_scoped_release release;
+    return runtime::probe(*cl::Context::of(cl::find_device(device)));
+  }();
+  py::dict facts;
+  facts["half_arithmetic"] = probed.info.half_arithmetic;
+  facts["mma_f16"] = probed.info.mma_f16;
+  facts["mma_tf32"] = probed.info.mma_tf32;
+  facts["notes"] = probed.notes;
+  return facts;
+}
+
 }  // namespace
 
 void bind_devices(py::module_& module) {
@@ -67,6 +81,9 @@ void bind_devices(py::module_& module) {
              "Registers an OpenCL library to be tried after the system's loader.");
   module.def("measure_peaks", &measure_peaks, py::arg("device"), py::arg("seconds"),
              "What a device can do at most: operations and bytes per second, seconds per launch.");
+  module.def(
+      "probe_device", &probe_device, py::arg("device"),
+      "What a device can do that its description does not tell, and what gave wrong numbers.");
 }
 
 }  // namespace clgpu::python

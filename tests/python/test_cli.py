@@ -97,4 +97,4 @@ def test_absent_device_is_one_sentence(monkeypatch, capsys, model):
 
 def test_option_that_is_not_allowed_is_one_sentence(monkeypatch, capsys, model):
     error = fails(monkeypatch, capsys, "run", model, "--precision", "int8")
-    assert "option 'precision' is 'int8'; allowed: fp32, fp16" in error
+    assert "option 'precision' is 'int8'; allowed: fp32, fp16, tf32" in error

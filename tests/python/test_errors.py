@@ -79,7 +79,7 @@ def test_bad_option_reaches_the_runtime_s_own_loader(runtime):
     load_delegate = interpreter_module(runtime).load_delegate
     with pytest.raises(ValueError, match="unknown option 'speed'; options are: device, "):
         load_delegate(clgpu_delegate.plugin_path(), {"speed": "high"})
-    with pytest.raises(ValueError, match="'precision' is 'True'; allowed: fp32, fp16"):
+    with pytest.raises(ValueError, match="'precision' is 'True'; allowed: fp32, fp16, tf32"):
         load_delegate(clgpu_delegate.plugin_path(), {"precision": True})
 
 

@@ -10,7 +10,7 @@ import clgpu_delegate
 from clgpu_delegate import OptionError, Options, _core
 
 BAD_VALUES = {
-    "precision": ("fp64", "fp32, fp16"),
+    "precision": ("fp64", "fp32, fp16, tf32"),
     "ops": ("some", "all, core"),
     "min_nodes": (0, "1 to 999999"),
 }

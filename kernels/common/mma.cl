@@ -1,0 +1,81 @@
+// mma.cl - NVIDIA's tensor cores and asynchronous copies as inline PTX: products of 16 x 8 blocks by one
+//          warp, their operands from local memory, and copies into it that no register passes
+//
+// Only for devices whose DeviceInfo::mma_f16 (MMA_TF32 0) or mma_tf32 (MMA_TF32 1) is set. Every function
+// must be called by all 32 items of a warp; lane = item % 32, g = lane / 4, q = lane % 4. A register
+// is 32 bits: two halves, the one of the smaller k in the low bits, or one float. K is 16 halves or 8
+// floats, 32 bytes either way.
+//
+//   a: [16, K] in four registers. halves: (g, 2q..2q+1), (g+8, 2q..), (g, 2q+8..), (g+8, 2q+8..);
+//      floats: (g, q), (g+8, q), (g, q+4), (g+8, q+4)
+//   b: [K, 8] in two. halves: (2q..2q+1, g), (2q+8.., g); floats: (q, g), (q+4, g)
+//   c: [16, 8] floats: (g, 2q), (g, 2q+1), (g+8, 2q), (g+8, 2q+1)
+//
+// Macros    MMA_TF32  0|1  operands: 0 half, 1 float rounded to TF32 (10 bits of mantissa)
+// Numerics  products are exact, sums in float
+#ifndef MMA_TF32
+#error "MMA_TF32 is required (0 or 1)"
+#endif
+
+// Address of local memory as the instructions take it.
+uint local_address(__local const void *p) { return (uint)(size_t)p; }
+
+// c += a * b
+#if MMA_TF32
+#define MMA_NAME "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
+#else
+#define MMA_NAME "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+#endif
+#define MMA(c, a, b0, b1)                                                                    \
+  __asm volatile(MMA_NAME " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+                 : "+f"((c).s0), "+f"((c).s1), "+f"((c).s2), "+f"((c).s3)                    \
+                 : "r"((a).s0), "r"((a).s1), "r"((a).s2), "r"((a).s3), "r"(b0), "r"(b1))
+
+// Four, two or one matrices of 8 rows x 16 bytes: lanes 8i .. 8i+7 give the addresses of matrix i's
+// rows, each a multiple of 16 bytes; register i gets 32 bits: row g, bytes 4q .. 4q+3. _TRANS, of
+// halves: rows 2q and 2q+1, column g.
+#define LDMATRIX_X4(r, address)                                                            \
+  __asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"        \
+                 : "=r"((r).s0), "=r"((r).s1), "=r"((r).s2), "=r"((r).s3)                  \
+                 : "r"(address)                                                            \
+                 : "memory")
+#define LDMATRIX_X4_TRANS(r, address)                                                      \
+  __asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"  \
+                 : "=r"((r).s0), "=r"((r).s1), "=r"((r).s2), "=r"((r).s3)                  \
+                 : "r"(address)                                                            \
+                 : "memory")
+#define LDMATRIX_X2(r, address)                                                            \
+  __asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"                \
+                 : "=r"((r).s0), "=r"((r).s1)                                              \
+                 : "r"(address)                                                            \
+                 : "memory")
+
+// A float, given by its bits, rounded to TF32: to nearest, ties away from zero.
+uint to_tf32(uint bits) {
+  uint rounded;
+  __asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(as_float(bits)));
+  return rounded;
+}
+
+// Copies 4, 8 or 16 bytes to local memory, both ends aligned to as many; where `valid` is 0 nothing is
+// read and zeros are written. Done when COPIES_WAIT says so, and then visible to the item itself; to
+// the others behind a barrier.
+#define COPY_16(address, from, valid)                                                        \
+  __asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),  \
+                 "r"((valid) ? 16 : 0)                                                       \
+                 : "memory")
+#define COPY_8(address, from, valid)                                                         \
+  __asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(address), "l"(from),   \
+                 "r"((valid) ? 8 : 0)                                                        \
+                 : "memory")
+#define COPY_4(address, from, valid)                                                         \
+  __asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from),   \
+                 "r"((valid) ? 4 : 0)                                                        \
+                 : "memory")
+// Ends a batch of copies.
+#define COPIES_COMMIT() __asm volatile("cp.async.commit_group;" ::: "memory")
+// Waits until all but the `pending` (a literal) youngest batches of this item are done.
+#define COPIES_WAIT(pending) __asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory")
+
+// Orders what this item has written and read in global memory against the other work-groups.
+#define FENCE_DEVICE() __asm volatile("fence.acq_rel.gpu;" ::: "memory")

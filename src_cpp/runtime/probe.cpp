@@ -1,0 +1,148 @@
+#include "runtime/probe.hpp"
+
+#include <map>
+#include <mutex>
+
+#include "base/half.hpp"
+#include "cl/error.hpp"
+#include "kernel/sources.hpp"
+
+namespace clgpu::runtime {
+namespace {
+
+constexpr const char* kMmaFile = "device/mma_nvidia.cl";
+constexpr const char* kHalfFile = "device/half.cl";
+
+using Bytes = std::vector<std::uint8_t>;
+
+template <class T>
+Bytes bytes_of(const std::vector<T>& values) {
+  const auto* data = reinterpret_cast<const std::uint8_t*>(values.data());
+  return {data, data + values.size() * sizeof(T)};
+}
+
+std::vector<std::uint16_t> halves(const std::vector<float>& values) {
+  std::vector<std::uint16_t> result;
+  for (const float v : values) result.push_back(float_to_half(v));
+  return result;
+}
+
+/// One launch: uploads `inputs`, runs the kernel with them, a result of `bytes` and `number` (none
+/// when negative) as its arguments, and reads the result.
+Bytes run(cl::Context& context, const char* file, const char* entry, const std::string& options,
+          const std::vector<Bytes>& inputs, std::size_t bytes, int number, std::size_t items,
+          std::size_t group) {
+  const cl::Api& api = context.api();
+  const cl::KernelHandle kernel =
+      context.create_kernel(file, kernel::assemble(file), entry, "-cl-std=CL1.2" + options);
+  const cl::QueueHandle queue = context.create_queue();
+  std::vector<cl::MemHandle> buffers;
+  const auto add = [&](std::size_t size) {
+    buffers.push_back(context.create_buffer(size, "a probe"));
+    const cl::cl_mem buffer = buffers.back().get();
+    cl::check(api.clSetKernelArg(kernel.get(), static_cast<cl::cl_uint>(buffers.size() - 1),
+                                 sizeof buffer, &buffer),
+              "clSetKernelArg", file);
+    return buffer;
+  };
+  for (const Bytes& input : inputs) {
+    cl::check(api.clEnqueueWriteBuffer(queue.get(), add(input.size()), cl::CL_TRUE, 0, input.size(),
+                                       input.data(), 0, nullptr, nullptr),
+              "clEnqueueWriteBuffer", file);
+  }
+  Bytes result(bytes);
+  const cl::cl_mem output = add(bytes);
+  if (number >= 0) {
+    cl::check(api.clSetKernelArg(kernel.get(), static_cast<cl::cl_uint>(buffers.size()),
+                                 sizeof number, &number),
+              "clSetKernelArg", file);
+  }
+  cl::check(api.clEnqueueNDRangeKernel(queue.get(), kernel.get(), 1, nullptr, &items, &group, 0,
+                                       nullptr, nullptr),
+            "clEnqueueNDRangeKernel", file);
+  cl::check(api.clEnqueueReadBuffer(queue.get(), output, cl::CL_TRUE, 0, bytes, result.data(), 0,
+                                    nullptr, nullptr),
+            "clEnqueueReadBuffer", file);
+  return result;
+}
+
+/// Runs `compute`, which returns whether the numbers are right. Notes those that are wrong.
+template <class F>
+bool works(const std::string& what, std::vector<std::string>& notes, F compute) {
+  try {
+    if (compute()) return true;
+    notes.push_back(what + " gives wrong numbers in a probe: not used");
+  } catch (const cl::BuildError&) {
+    // The device does not have it.
+  } catch (const Error& error) {
+    notes.push_back(what + " fails in a probe: not used: " + error.what());
+  }
+  return false;
+}
+
+bool right_mma(cl::Context& context, bool tf32) {
+  constexpr int kRows = 16, kCols = 8, kRead = 13;  // rows of a that are read
+  const int depth = tf32 ? 8 : 16;
+  // Small whole numbers: every product and sum is exact.
+  std::vector<float> a, b, expected;
+  for (int i = 0; i < kRows * depth; ++i) a.push_back(static_cast<float>(i * 7 % 13 - 6));
+  for (int i = 0; i < kCols * depth; ++i) b.push_back(static_cast<float>(i * 5 % 11 - 4));
+  for (int m = 0; m < kRows; ++m) {
+    for (int n = 0; n < kCols; ++n) {
+      float sum = 0;
+      for (int k = 0; k < depth && m < kRead; ++k) {
+        sum +=
+            a[static_cast<std::size_t>(m * depth + k)] * b[static_cast<std::size_t>(n * depth + k)];
+      }
+      expected.push_back(sum);
+    }
+  }
+  const auto operand = [&](const std::vector<float>& values) {
+    return tf32 ? bytes_of(values) : bytes_of(halves(values));
+  };
+  const Bytes want = bytes_of(expected);
+  return want == run(context, kMmaFile, "device_mma", tf32 ? " -DMMA_TF32=1" : " -DMMA_TF32=0",
+                     {operand(a), operand(b)}, want.size(), kRead, 32, 32);
+}
+
+bool right_half(cl::Context& context) {
+  const std::vector<float> src = {1.5F, 2.0F, -0.25F, -3.0F, 0.5F, 8.0F};
+  const Bytes want = bytes_of(halves({2.75F, 6.5F}));
+  return want ==
+         run(context, kHalfFile, "device_half", "", {bytes_of(halves(src))}, want.size(), -1, 1, 1);
+}
+
+ProbedDevice probe_now(cl::Context& context) {
+  ProbedDevice result{context.device().info, {}};
+  DeviceInfo& info = result.info;
+  // NVIDIA's compiler takes half arithmetic without listing the extension. Of CPUs only those that
+  // list it compute in half instead of converting to float for every operation.
+  info.half_arithmetic = info.has_half;
+  if (!info.has_half && !info.is_cpu()) {
+    info.half_arithmetic =
+        works("half arithmetic", result.notes, [&] { return right_half(context); });
+  }
+  // Other compilers may end the process over another machine's instructions.
+  if (info.vendor.find("NVIDIA") != std::string::npos && !info.is_cpu()) {
+    info.mma_f16 = works("the tensor cores' product of halves", result.notes,
+                         [&] { return right_mma(context, false); });
+    info.mma_tf32 = works("the tensor cores' product of TF32 numbers", result.notes,
+                          [&] { return right_mma(context, true); });
+  }
+  return result;
+}
+
+}  // namespace
+
+ProbedDevice probe(cl::Context& context) {
+  static auto* mutex = new std::mutex;
+  static auto* done = new std::map<std::pair<const cl::Device*, std::string>, ProbedDevice>;
+  const std::string text = kernel::assemble(kMmaFile) + kernel::assemble(kHalfFile);
+  const std::lock_guard<std::mutex> lock(*mutex);
+  const std::pair key(&context.device(), text);
+  const auto found = done->find(key);
+  return found != done->end() ? found->second
+                              : done->emplace(key, probe_now(context)).first->second;
+}
+
+}  // namespace clgpu::runtime

@@ -1,0 +1,22 @@
+// What a device can do that its own description does not tell.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cl/context.hpp"
+
+namespace clgpu::runtime {
+
+/// The facts of a device with those of a probe filled in: half_arithmetic, mma_f16, mma_tf32.
+struct ProbedDevice {
+  DeviceInfo info;
+  std::vector<std::string> notes;  ///< abilities that gave a wrong number, and are not used
+};
+
+/// Builds and runs a small kernel for each ability that the device may have, and compares with the
+/// right numbers. What does not build is not there; no error leaves this function. Done once for a
+/// device and a kernel's text.
+ProbedDevice probe(cl::Context& context);
+
+}  // namespace clgpu::runtime

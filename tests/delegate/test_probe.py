@@ -1,0 +1,69 @@
+"""What a device can do beyond its description is found by running it, and doubted when wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import clgpu_delegate
+from clgpu_delegate import _core
+from tests.python import models
+from tests.runtimes import make_interpreter, run_interpreter, run_reference
+
+MMA = "device/mma_nvidia.cl"
+
+
+@pytest.fixture
+def override():
+    """Sets the text of the tensor cores' probe."""
+    yield lambda text: _core.override_kernel_source(MMA, text)
+    _core.override_kernel_source(MMA, None)
+
+
+def is_nvidia(device: str) -> bool:
+    (found,) = [d for d in clgpu_delegate.devices() if str(d.index) == str(device)]
+    return "NVIDIA" in found.vendor and found.type == "gpu"
+
+
+def test_probe_leaves_nothing_on_the_console(device, capfd):
+    facts = _core.probe_device(str(device))
+    assert not facts["notes"]
+    assert facts["mma_f16"] or not facts["mma_tf32"]
+    out, err = capfd.readouterr()
+    assert not out
+    assert not err
+
+
+def test_probe_that_does_not_build_is_a_silent_no(device, override):
+    override("this is no kernel")
+    facts = _core.probe_device(str(device))
+    assert (facts["mma_f16"], facts["mma_tf32"], facts["notes"]) == (False, False, [])
+
+
+def test_wrong_number_turns_the_path_off_with_a_note(device, runtime, override):
+    if not is_nvidia(device):
+        pytest.skip("the tensor cores of NVIDIA are probed on its devices only")
+    text = _core.kernel_sources()[MMA]
+    assert "dst[at] = sum.s0;" in text
+    override(text.replace("dst[at] = sum.s0;", "dst[at] = sum.s0 + 1.0f;"))
+    facts = _core.probe_device(str(device))
+    assert not facts["mma_f16"]
+    assert not facts["mma_tf32"]
+    delegate = clgpu_delegate.load(device=device)
+    make_interpreter(runtime, models.chain((2, 11), ("TANH",)), [delegate])
+    notes = [note for note in delegate.explain().notes if "wrong numbers" in note]
+    assert len(notes) == 2
+
+
+def test_tf32_is_fp32_where_there_is_no_tf32(device, runtime, override):
+    override("this is no kernel")
+    delegate = clgpu_delegate.load(device=device, precision="tf32")
+    model = models.chain((2, 11), ("TANH", "SOFTMAX"))
+    interpreter = make_interpreter(runtime, model, [delegate])
+    x = models.normal(np.random.default_rng(1), 2, 11)
+    np.testing.assert_allclose(
+        run_interpreter(interpreter, [x])[0], run_reference(model, [x], runtime)[0], rtol=1e-5
+    )
+    plan = delegate.explain()
+    assert plan.precision == "tf32"
+    assert plan.notes == ("precision tf32 is fp32 here: the device has no TF32 products",)
