@@ -9,8 +9,8 @@
 // LOAD4(T, p, i)     elements i .. i+3 as float4; i counts elements, any alignment
 // STORE(T, p, i, v)  writes element i
 // STORE4(T, p, i, v) writes elements i .. i+3 from a float4
-// LOAD4_ALIGNED, STORE4_ALIGNED, STORE8_ALIGNED: the same where i is a multiple of the width and p the start of a buffer, or a
-// multiple of 4 elements behind it: one access, where a compiler must make four of LOAD4
+// LOAD4_ALIGNED, STORE4_ALIGNED, STORE8_ALIGNED: the same where i is a multiple of the width and p the
+// start of a buffer, or such a multiple behind it: one access, where a compiler must make four of LOAD4
 #define CLGPU_CAT_(a, b) a##b
 #define CLGPU_CAT(a, b) CLGPU_CAT_(a, b)
 
