@@ -1,0 +1,83 @@
+"""``python -m bench conv``: the 35 convolution layers of PyNET by every engine of the device."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+import clgpu_delegate
+from bench import conv_report, peaks, peers_torch
+from bench.conv_layers import Case, select
+from bench.conv_measure import PRECISIONS, Bench, Row, wanted
+
+
+def run(
+    *,
+    scale: float = 1.0,
+    precisions: Sequence[str] = PRECISIONS,
+    engines: Sequence[str] = (),
+    layers: str = "",
+    device: str = "",
+    runtime: str = "auto",
+    rounds: int = 7,
+    budget_s: float = 0.15,
+    use_torch: bool = True,
+    csv: Path | None = None,
+    plot: Path | None = None,
+) -> list[Row]:
+    """Measure, print tables and totals, write files; parameters as on the command line.
+
+    Raises
+    ------
+    ValueError
+        If a layer, a precision or an engine does not exist.
+    """
+    for precision in precisions:
+        if precision not in PRECISIONS:
+            raise ValueError(f"{precision!r} is no precision; those are {', '.join(PRECISIONS)}")
+    chosen = [layer.scaled(scale) for layer in select(layers)]
+    start = time.perf_counter()
+    found = clgpu_delegate.load(device=device).device
+    title = f"{found.name} ({found.platform}, {found.driver_version})"
+    console = Console(width=None if Console().is_terminal else 250)
+    ceilings = peaks.measure(device)
+    console.print(f"{title}: {ceilings}", highlight=False)
+    torch = peers_torch.find() if use_torch else None
+    bench = Bench(runtime=runtime, device=device, engines=engines, rounds=rounds, budget_s=budget_s)
+    rows: list[Row] = []
+    for precision in precisions:
+        for layer in chosen:
+            with console.status(f"{precision}: layer {layer.number} ({layer})"):
+                rows.extend(bench.measure(layer, precision))
+                if torch is not None:
+                    case = Case.of(layer)
+                    ms = peers_torch.conv_ms(
+                        torch, case, precision, rounds=rounds, budget_s=budget_s
+                    )
+                    rows.append(Row(precision, layer, peers_torch.CUDNN, ms=ms))
+                    peers_torch.free(torch)
+        _check(engines, bench.seen)
+        console.print(conv_report.make_table(rows, precision, ceilings))
+    for line in conv_report.notes(rows):
+        console.print(line, highlight=False)
+    for precision in precisions:
+        sums = conv_report.totals(rows, precision)
+        for line in conv_report.sentences(sums, precision) if sums else []:
+            console.print(line, highlight=False)
+    console.print(f"measured in {time.perf_counter() - start:.0f} s", highlight=False)
+    if csv is not None:
+        conv_report.write_csv(csv, conv_report.records(rows, title, ceilings))
+    if plot is not None:
+        conv_report.plot(plot, rows, title, ceilings)
+    return rows
+
+
+def _check(engines: Sequence[str], seen: set[str]) -> None:
+    for engine in engines:
+        if engine != "default" and not any(wanted(name, [engine]) for name in seen):
+            raise ValueError(
+                f"no layer has an engine {engine!r}; they have {', '.join(sorted(seen))}"
+            )

@@ -1,0 +1,299 @@
+"""What the times of the layers say: table, totals, CSV file, plot."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import math
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from bench.conv_layers import Layer
+from bench.conv_measure import Row, roots_of
+from bench.peaks import Peaks
+
+COLUMNS = (
+    "device", "precision", "layer", "C", "H", "W", "filter", "K", "gflop", "engine", "default",
+    "ms", "gflops", "over_direct", "fma_peak_share", "bound_ms", "bound_share", "max_error", "note",
+)  # fmt: skip
+
+BASELINE = "direct"
+
+
+def _bytes(precision: str) -> int:
+    return 2 if precision == "fp16" else 4
+
+
+@dataclasses.dataclass(frozen=True)
+class LayerTimes:
+    """The rows of one layer in one precision that were measured, and the engines of all rows."""
+
+    layer: Layer
+    rows: tuple[Row, ...]
+    roots: Mapping[str, str]
+
+    @property
+    def own(self) -> list[Row]:
+        """The delegate's, the fastest first."""
+        return sorted((r for r in self.rows if not r.is_peer), key=lambda row: row.ms or 0)
+
+    @property
+    def default(self) -> Row | None:
+        """The one that the delegate chooses by itself."""
+        return next((row for row in self.own if row.default), None)
+
+    @property
+    def best(self) -> Row | None:
+        """The delegate's fastest."""
+        return next(iter(self.own), None)
+
+    @property
+    def peer(self) -> Row | None:
+        """The other library's."""
+        return next((row for row in self.rows if row.is_peer), None)
+
+    def by_root(self) -> dict[str, Row]:
+        """The fastest variant of each engine."""
+        return {self.roots[row.engine]: row for row in reversed(self.own)}
+
+
+def by_layer(rows: Iterable[Row], precision: str) -> list[LayerTimes]:
+    """Group the measured rows of a precision, in the order of the layers."""
+    rows = list(rows)
+    roots = roots_of(row.engine for row in rows)
+    groups: dict[Layer, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.precision == precision and row.ms is not None:
+            groups[row.layer].append(row)
+    return [LayerTimes(layer, tuple(group), roots) for layer, group in groups.items()]
+
+
+def over_baseline(times: LayerTimes) -> dict[str, float]:
+    """How many times faster than direct each engine's fastest variant is; empty without direct."""
+    roots = times.by_root()
+    if BASELINE not in roots:
+        return {}
+    return {name: _ms(roots[BASELINE]) / _ms(row) for name, row in roots.items()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Totals:
+    """Figures over the layers of one precision.
+
+    Attributes
+    ----------
+    layers
+        Layers that were measured.
+    default_ms, best_ms
+        Sums over these, by the engine that the delegate chooses untuned and by its fastest.
+    peer_ms, peer_layers
+        Sum of the other library, and over how many layers.
+    tuning_geomean, tuning_max
+        What tuning can gain: default over best, by layer.
+    over_direct
+        Engine -> layers it applies to, arithmetic and geometric mean of direct over it.
+    """
+
+    layers: int
+    default_ms: float
+    best_ms: float
+    peer_ms: float
+    peer_layers: int
+    tuning_geomean: float
+    tuning_max: float
+    over_direct: Mapping[str, tuple[int, float, float]]
+
+
+def totals(rows: Iterable[Row], precision: str) -> Totals | None:
+    """Sum up one precision; None if it has no layer whose default engine was measured."""
+    every = by_layer(rows, precision)
+    times = [t for t in every if t.default is not None]
+    if not times:
+        return None
+    defaults = [_ms(t.default) for t in times]
+    bests = [_ms(t.best) for t in times]
+    gains = [d / b for d, b in zip(defaults, bests)]
+    ratios: dict[str, list[float]] = defaultdict(list)
+    for t in every:
+        for name, ratio in over_baseline(t).items():
+            if name != BASELINE:
+                ratios[name].append(ratio)
+    peers = [_ms(t.peer) for t in times if t.peer is not None]
+    return Totals(
+        layers=len(times),
+        default_ms=sum(defaults),
+        best_ms=sum(bests),
+        peer_ms=sum(peers),
+        peer_layers=len(peers),
+        tuning_geomean=statistics.geometric_mean(gains),
+        tuning_max=max(gains),
+        over_direct={
+            name: (len(r), statistics.fmean(r), statistics.geometric_mean(r))
+            for name, r in ratios.items()
+        },
+    )
+
+
+def sentences(sums: Totals, precision: str) -> list[str]:
+    """Totals in words."""
+    lines = [
+        f"{precision}: sum of {sums.layers} layers: {sums.default_ms:.4g} ms by the untuned "
+        f"choice, {sums.best_ms:.4g} ms by the best engine of each layer; tuning gains "
+        f"{sums.tuning_geomean:.2f}x (geometric mean), {sums.tuning_max:.2f}x at most"
+    ]
+    if sums.peer_layers:
+        lines.append(
+            f"{precision}: cuDNN takes {sums.peer_ms:.4g} ms for {sums.peer_layers} of them"
+        )
+    for name, (count, mean, geometric) in sums.over_direct.items():
+        lines.append(
+            f"{precision}: {name} over direct: {mean:.2f}x (arithmetic mean), {geometric:.2f}x "
+            f"(geometric mean) over the {count} layers it applies to"
+        )
+    return lines
+
+
+def records(rows: Iterable[Row], device: str, peaks: Peaks) -> list[dict[str, Any]]:
+    """The rows as those of the CSV file."""
+    rows = list(rows)
+    direct = {
+        (t.layer, precision): _ms(t.by_root()[BASELINE])
+        for precision in {row.precision for row in rows}
+        for t in by_layer(rows, precision)
+        if BASELINE in t.by_root()
+    }
+    table = []
+    for row in rows:
+        layer = row.layer
+        bound = peaks.bound_ms(layer.flops, layer.bytes(_bytes(row.precision)))
+        record: dict[str, Any] = dict.fromkeys(COLUMNS, "")
+        record.update(
+            device=device, precision=row.precision, layer=layer.number, C=layer.channels,
+            H=layer.height, W=layer.width, filter=layer.filter, K=layer.filters,
+            gflop=_digits(layer.flops / 1e9), engine=row.engine, default=int(row.default),
+            bound_ms=_digits(bound), note=row.note,
+        )  # fmt: skip
+        if row.ms is not None:
+            rate = layer.flops / row.ms * 1e3
+            record.update(
+                ms=_digits(row.ms),
+                gflops=_digits(rate / 1e9),
+                fma_peak_share=_digits(rate / peaks.fma_flops),
+                bound_share=_digits(bound / row.ms),
+            )
+            if (layer, row.precision) in direct:
+                record["over_direct"] = _digits(direct[layer, row.precision] / row.ms)
+        if row.error is not None:
+            record["max_error"] = f"{row.error:.2e}"
+        table.append(record)
+    return table
+
+
+def write_csv(path: Path, table: Sequence[Mapping[str, Any]]) -> None:
+    """Write `records`."""
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(table)
+
+
+def make_table(rows: Sequence[Row], precision: str, peaks: Peaks) -> Table:
+    """One line per layer: the untuned choice, and the best variant of each engine."""
+    times = by_layer(rows, precision)
+    roots = list(dict.fromkeys(name for t in times for name in sorted(t.by_root())))
+    peer = any(t.peer for t in times)
+    table = Table(title=precision, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    right = ["", "C,H,W,filter,K", "GFLOP", "bound ms", "default", "ms", "best", "ms"]
+    right += ["GFLOP/s", "of FMA peak", "of bound", "x direct", "error"]
+    right += ["cuDNN ms", "x cuDNN"] if peer else []
+    for heading in right + [f"{name} ms" for name in roots]:
+        name = heading in ("default", "best")
+        table.add_column(heading, justify="left" if name else "right", no_wrap=True)
+    for t in times:
+        layer = t.layer
+        bound = peaks.bound_ms(layer.flops, layer.bytes(_bytes(precision)))
+        cells = [str(layer.number), str(layer), f"{layer.flops / 1e9:.4g}", f"{bound:.3g}"]
+        cells += [t.default.engine, f"{_ms(t.default):.4g}"] if t.default else ["", ""]
+        if t.best is None:
+            cells += [""] * 7
+        else:
+            rate = layer.flops / _ms(t.best) * 1e3
+            cells += [t.best.engine, f"{_ms(t.best):.4g}", f"{rate / 1e9:.0f}"]
+            cells += [f"{rate / peaks.fma_flops:.0%}", f"{bound / _ms(t.best):.0%}"]
+            ratio = over_baseline(t).get(t.roots[t.best.engine])
+            cells += [f"{ratio:.2f}" if ratio else "", f"{max(r.error or 0 for r in t.own):.0e}"]
+        if peer:
+            cells += [f"{_ms(t.peer):.4g}"] if t.peer else [""]
+            cells += [f"{_ms(t.best) / _ms(t.peer):.2f}"] if t.peer and t.best else [""]
+        own = t.by_root()
+        table.add_row(*cells, *(f"{_ms(own[n]):.4g}" if n in own else "" for n in roots))
+    return table
+
+
+def notes(rows: Iterable[Row]) -> list[str]:
+    """Why engines were not measured, alike ones together."""
+    counts = Counter((row.precision, row.engine, row.note) for row in rows if row.note)
+    return [
+        f"{precision}: {engine}: {note} ({count} {'layer' if count == 1 else 'layers'})"
+        for (precision, engine, note), count in counts.items()
+    ]
+
+
+def plot(path: Path, rows: Sequence[Row], title: str, peaks: Peaks) -> None:
+    """Draw GFLOP/s by layer, one panel per precision, with the bound; PNG, PDF or SVG by name."""
+    import matplotlib as mpl  # noqa: PLC0415  # not needed otherwise
+
+    mpl.use("Agg")
+    from matplotlib import pyplot  # noqa: PLC0415
+
+    precisions = list(dict.fromkeys(row.precision for row in rows))
+    colours = sorted(set(roots_of(row.engine for row in rows).values()))
+    figure, axes = pyplot.subplots(
+        len(precisions), 1, figsize=(14, 4.5 * len(precisions)), squeeze=False
+    )
+    for axis, precision in zip(axes[:, 0], precisions):
+        times = by_layer(rows, precision)
+        lines: dict[str, list[float]] = {}
+        for i, t in enumerate(times):
+            named = {**t.by_root(), "default": t.default, "cuDNN": t.peer}
+            for name, row in named.items():
+                if row is not None:
+                    lines.setdefault(name, [math.nan] * len(times))[i] = (
+                        t.layer.flops / _ms(row) / 1e6
+                    )
+        bounds = [
+            t.layer.flops / peaks.bound_ms(t.layer.flops, t.layer.bytes(_bytes(precision))) / 1e6
+            for t in times
+        ]
+        axis.plot(bounds, color="black", linestyle=":", label="bound (float FMA, copies)")
+        for name, values in sorted(lines.items()):
+            if name == "default":
+                axis.plot(values, "ko", label=name, fillstyle="none")
+            elif name == "cuDNN":
+                axis.plot(values, "k--", label=name)
+            else:
+                axis.plot(values, ".-", label=name, color=f"C{colours.index(name) % 10}")
+        axis.set(yscale="log", ylabel="GFLOP/s", title=precision)
+        axis.set_xticks(range(len(times)), [str(t.layer) for t in times], rotation=90, fontsize=7)
+        axis.grid(visible=True, alpha=0.3)
+        axis.legend(fontsize=8, ncols=4)
+    figure.suptitle(title)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)
+
+
+def _ms(row: Row | None) -> float:
+    assert row is not None
+    assert row.ms is not None
+    return row.ms
+
+
+def _digits(value: float) -> str:
+    return f"{value:.4g}"

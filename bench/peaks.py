@@ -1,0 +1,44 @@
+"""The ceilings of a device, measured; what bounds a computation from below."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from clgpu_delegate import _core
+
+
+@dataclasses.dataclass(frozen=True)
+class Peaks:
+    """What an OpenCL device did at most, in kernels that do nothing else."""
+
+    fma_flops: float
+    """Float operations per second, two for each multiply-add."""
+
+    copy_bytes: float
+    """Bytes per second, read and written, in device memory."""
+
+    launch_seconds: float
+    """Of an empty kernel, with many in flight."""
+
+    round_trip_seconds: float
+    """Of an empty kernel that is waited for."""
+
+    upload_bytes: float
+    download_bytes: float
+    """Bytes per second between the device and pageable host memory."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.fma_flops / 1e12:.3g} TFLOP/s of float multiply-adds, "
+            f"copies at {self.copy_bytes / 1e9:.3g} GB/s (read and written), "
+            f"{self.launch_seconds * 1e6:.2g} us a launch"
+        )
+
+    def bound_ms(self, flops: float, size: float) -> float:
+        """Least milliseconds for operations in float and bytes that must move."""
+        return 1e3 * max(flops / self.fma_flops, size / self.copy_bytes)
+
+
+def measure(device: str = "", seconds: float = 1.0) -> Peaks:
+    """Measure a device for about so many seconds; ``device`` as in `clgpu_delegate.Options`."""
+    return Peaks(**_core.measure_peaks(device, seconds))

@@ -1,0 +1,1 @@
+"""The measurements: what they compute from times, and that they run."""
