@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from clgpu_delegate import _core, embedded
+from clgpu_delegate import _core, cache, embedded
 from clgpu_delegate.devices import Device, devices
 from clgpu_delegate.explain import Explanation
 from clgpu_delegate.options import Options, Settings
@@ -40,8 +40,11 @@ class Delegate:
     __slots__ = ("__weakref__", "_native", "_options")
 
     def __init__(self, options: Options) -> None:
+        settings = options.as_delegate_dict()
+        settings.setdefault("cache", cache.default_path())
+        cache.find_sqlite()
         with embedded.registered():
-            self._native = _core.NativeDelegate(options.as_delegate_dict())
+            self._native = _core.NativeDelegate(settings)
         self._options = options
 
     def _get_native_delegate_pointer(self) -> int:
@@ -73,8 +76,10 @@ class Delegate:
         -------
         dict
             ``invokes``, ``launches`` (kernels started), ``bytes_up`` and ``bytes_down`` (copied to
-            and from the device), ``objects_created`` (OpenCL buffers, programs and kernels), and
-            under ``last_invoke`` the same counters for the last inference alone.
+            and from the device), ``objects_created`` (OpenCL buffers, programs and kernels), among
+            them ``programs_built`` (compiled from source) and ``programs_loaded`` (of binaries that
+            the cache has kept), and under ``last_invoke`` and ``load`` the same counters for the
+            last inference and for loading alone.
         """
         return self._native.stats()
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Union
 
 from clgpu_delegate.errors import OptionError
@@ -26,6 +28,7 @@ class Settings(TypedDict, total=False):
     exclude: Nodes
     min_nodes: int
     warm_up: bool
+    cache: str | os.PathLike[str]
     half_io: bool
     share_memory: bool
 
@@ -76,6 +79,11 @@ class Options:
     warm_up: bool = True
     """Run each kernel once while loading, so that the first inference is as fast as the others."""
 
+    cache: str | os.PathLike[str] = "auto"
+    """Where tuned choices and compiled programs are kept from process to process: the path of a
+    file, ``"off"``, or ``"auto"``, which is what the environment variable ``CLGPU_CACHE`` says,
+    else ``clgpu_delegate/cache.sqlite`` in the user's cache folder."""
+
     half_io: bool = False
     """With ``precision="fp16"``, store the model's float inputs and outputs as half too; the host
     converts them, which halves their transfer and rounds the outputs to half."""
@@ -90,6 +98,7 @@ class Options:
         self._one_of("ops", ("all", "core"))
         self._set("engines", _join_engines(self.engines))
         self._set("exclude", _join_nodes(self.exclude))
+        self._set("cache", _path("cache", self.cache))
         _checked("min_nodes", self.min_nodes, (int,), "1 to 999999")
         if not 1 <= self.min_nodes <= 999_999:
             raise OptionError(f"option 'min_nodes' is {self.min_nodes}; allowed: 1 to 999999")
@@ -142,6 +151,12 @@ def _checked(name: str, value: object, types: tuple[type, ...], allowed: str) ->
     if not isinstance(value, types) or isinstance(value, bool):
         raise OptionError(f"option {name!r} is {value!r}; allowed: {allowed}")
     return value
+
+
+def _path(name: str, value: object) -> str:
+    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
+        raise OptionError(f"option {name!r} is {value!r}; allowed: auto, off, or a path")
+    return str(Path(os.fsdecode(value)).expanduser())
 
 
 def _join_engines(engines: Engines) -> str:

@@ -15,6 +15,9 @@ from tests.runtimes import available_runtimes
 if TYPE_CHECKING:
     import clgpu_delegate
 
+# The user's own cache is none of the tests' business; those of the cache name a file.
+os.environ["CLGPU_CACHE"] = "off"
+
 hypothesis.settings.register_profile(
     "clgpu",
     deadline=None,  # the first example compiles kernels

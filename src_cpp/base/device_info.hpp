@@ -10,7 +10,7 @@ namespace clgpu {
 enum class DeviceType { kGpu, kAccelerator, kCpu, kOther };
 
 struct DeviceInfo {
-  std::string name, vendor, driver_version, opencl_version, platform, extensions;
+  std::string name, vendor, driver_version, opencl_version, platform, platform_version, extensions;
   std::string library;  ///< path of the OpenCL library that offers the device
   DeviceType type = DeviceType::kOther;
   int compute_units = 1;

@@ -46,7 +46,8 @@ constexpr cl_uint CL_DEVICE_TYPE = 0x1000, CL_DEVICE_MAX_COMPUTE_UNITS = 0x1002,
                   CL_DEVICE_COMPILER_AVAILABLE = 0x1028, CL_DEVICE_NAME = 0x102B,
                   CL_DEVICE_VENDOR = 0x102C, CL_DRIVER_VERSION = 0x102D, CL_DEVICE_VERSION = 0x102F,
                   CL_DEVICE_EXTENSIONS = 0x1030, CL_DEVICE_HOST_UNIFIED_MEMORY = 0x1035;
-constexpr cl_uint CL_PROGRAM_BUILD_LOG = 0x1183;
+constexpr cl_uint CL_PROGRAM_BINARY_SIZES = 0x1165, CL_PROGRAM_BINARIES = 0x1166,
+                  CL_PROGRAM_BUILD_LOG = 0x1183;
 constexpr cl_uint CL_KERNEL_WORK_GROUP_SIZE = 0x11B0;
 constexpr cl_uint CL_PROFILING_COMMAND_START = 0x1282, CL_PROFILING_COMMAND_END = 0x1283;
 
@@ -68,6 +69,10 @@ using ProgramNotify = void(CLGPU_CL_CALL*)(cl_program, void*);
   X(cl_int, clReleaseMemObject, (cl_mem))                                                          \
   X(cl_program, clCreateProgramWithSource,                                                         \
     (cl_context, cl_uint, const char**, const std::size_t*, cl_int*))                              \
+  X(cl_program, clCreateProgramWithBinary,                                                         \
+    (cl_context, cl_uint, const cl_device_id*, const std::size_t*, const unsigned char**, cl_int*, \
+     cl_int*))                                                                                     \
+  X(cl_int, clGetProgramInfo, (cl_program, cl_uint, std::size_t, void*, std::size_t*))             \
   X(cl_int, clBuildProgram,                                                                        \
     (cl_program, cl_uint, const cl_device_id*, const char*, ProgramNotify, void*))                 \
   X(cl_int, clGetProgramBuildInfo,                                                                 \

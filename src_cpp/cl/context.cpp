@@ -1,5 +1,10 @@
 #include "cl/context.hpp"
 
+#include <algorithm>
+#include <sstream>
+
+#include "base/sha256.hpp"
+
 namespace clgpu::cl {
 namespace {
 
@@ -38,6 +43,11 @@ Context::Context(const Device& device) : device_(device) {
       api().clCreateContext(properties, 1, &device.id, nullptr, nullptr, &code);
   check(code, "clCreateContext", device.info.name);
   context_ = ContextHandle(api(), context);
+  // What a binary depends on beside its source and options. The number is of our own format.
+  const DeviceInfo& info = device.info;
+  for (const std::string& fact : {std::string("1"), info.name, info.vendor, info.driver_version,
+                                  info.opencl_version, info.platform, info.platform_version})
+    identity_ += fact + "\n";
 }
 
 QueueHandle Context::create_queue(bool profiling) {
@@ -59,35 +69,122 @@ MemHandle Context::create_buffer(std::size_t bytes, const std::string& what) {
   return {api(), buffer};
 }
 
-cl_program Context::program(const std::string& file, const std::string& source,
-                            const std::string& options) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const std::string key = options + '\n' + source;
-  if (const auto found = programs_.find(key); found != programs_.end()) return found->second.get();
-  const char* text = source.c_str();
-  const std::size_t length = source.size();
-  cl_int code = CL_SUCCESS;
-  ProgramHandle program(api(),
-                        api().clCreateProgramWithSource(context_.get(), 1, &text, &length, &code));
-  check(code, "clCreateProgramWithSource", file);
-  code = api().clBuildProgram(program.get(), 1, &device_.id, options.c_str(), nullptr, nullptr);
+Context::Program& Context::program(const std::string& key, const ProgramSource& source,
+                                   store::Store& store) {
+  Program& program = programs_[key];
+  if (!program.handle) {
+    program.label = source.file + " on " + device_.info.name;
+    load(program, key, source.options, store);
+  }
+  if (!program.handle) compile(program, source);
+  return program;
+}
+
+// Makes the program of the store's binary. Leaves it empty where there is none, or the driver
+// rejects it.
+void Context::load(Program& program, const std::string& key, const std::string& options,
+                   store::Store& store) {
+  const std::optional<std::string> row = store.get(store::kProgram, key);
+  if (!row) return;
+  const std::size_t end = std::min(row->find('\0'), row->size() - 1);
+  const auto* bytes = reinterpret_cast<const unsigned char*>(row->data()) + end + 1;
+  const std::size_t size = row->size() - end - 1;
+  cl_int status = CL_SUCCESS, code = CL_SUCCESS;
+  ProgramHandle made(api(), api().clCreateProgramWithBinary(context_.get(), 1, &device_.id, &size,
+                                                            &bytes, &status, &code));
+  if (code == CL_SUCCESS) code = status;
+  if (code == CL_SUCCESS)
+    code = api().clBuildProgram(made.get(), 1, &device_.id, options.c_str(), nullptr, nullptr);
   if (code != CL_SUCCESS) {
-    throw BuildError(file, options,
-                     error_name(code) + "\n" + build_log(api(), program.get(), device_.id));
+    reject(key, error_name(code), store);
+    return;
+  }
+  ++counters().objects_created;
+  ++counters().programs_loaded;
+  program.handle = std::move(made);
+  program.is_loaded = true;
+  std::istringstream variants(row->substr(0, end));
+  for (std::string variant; std::getline(variants, variant);)
+    program.stored[store.path()].insert(variant);
+}
+
+void Context::reject(const std::string& key, const std::string& why, store::Store& store) {
+  store.warn("the driver of " + device_.info.name + " rejects a program of the cache " +
+             store.path() + " (" + why + "); it is compiled anew");
+  store.erase(store::kProgram, key);
+}
+
+void Context::compile(Program& program, const ProgramSource& source) {
+  const char* text = source.text.c_str();
+  const std::size_t length = source.text.size();
+  const char* options = source.options.c_str();
+  cl_int code = CL_SUCCESS;
+  ProgramHandle made(api(),
+                     api().clCreateProgramWithSource(context_.get(), 1, &text, &length, &code));
+  check(code, "clCreateProgramWithSource", source.file);
+  code = api().clBuildProgram(made.get(), 1, &device_.id, options, nullptr, nullptr);
+  if (code != CL_SUCCESS) {
+    throw BuildError(source.file, source.options,
+                     error_name(code) + "\n" + build_log(api(), made.get(), device_.id));
   }
   ++counters().objects_created;
   ++counters().programs_built;
-  return (programs_[key] = std::move(program)).get();
+  program.handle = std::move(made);
 }
 
-KernelHandle Context::create_kernel(const std::string& file, const std::string& source,
-                                    const std::string& entry, const std::string& options) {
-  const cl_program built = program(file, source, options);
+KernelHandle Context::create_kernel(const ProgramSource& source, const std::string& entry,
+                                    const std::string& variant, store::Store& store) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::string key =
+      hex(Sha256().update(identity_).update(source.options + "\n").update(source.text).digest());
   cl_int code = CL_SUCCESS;
-  const cl_kernel kernel = api().clCreateKernel(built, entry.c_str(), &code);
-  check(code, "clCreateKernel", file + ":" + entry);
+  cl_kernel kernel =
+      api().clCreateKernel(program(key, source, store).handle.get(), entry.c_str(), &code);
+  if (code != CL_SUCCESS && programs_[key].is_loaded) {
+    reject(key, error_name(code), store);
+    programs_.erase(key);
+    kernel = api().clCreateKernel(program(key, source, store).handle.get(), entry.c_str(), &code);
+  }
+  check(code, "clCreateKernel", source.file + ":" + entry);
   ++counters().objects_created;
+  if (store.is_on()) {
+    Program& used = programs_[key];
+    used.variants.insert(entry + " " + variant);
+    if (used.stored[store.path()].count(entry + " " + variant) == 0)
+      unsaved_[store.path()].insert(key);
+  }
   return {api(), kernel};
+}
+
+void Context::save_programs(store::Store& store) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto unsaved = unsaved_.find(store.path());
+  if (!store.is_on() || unsaved == unsaved_.end()) return;
+  for (const std::string& key : unsaved->second) {
+    Program& program = programs_[key];
+    std::set<std::string>& stored = program.stored[store.path()];
+    stored.insert(program.variants.begin(), program.variants.end());
+    const std::string bytes = binary(program.handle.get());
+    if (bytes.empty()) continue;
+    std::string row;
+    for (const std::string& variant : stored) row += variant + "\n";
+    store.put(store::kProgram, key, row + '\0' + bytes, program.label);
+  }
+  unsaved_.erase(unsaved);
+}
+
+// Empty where the driver keeps its binaries to itself.
+std::string Context::binary(cl_program program) const {
+  std::size_t size = 0;
+  if (api().clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) !=
+      CL_SUCCESS)
+    return {};
+  std::string bytes(size, '\0');
+  auto* data = reinterpret_cast<unsigned char*>(bytes.data());
+  if (size == 0 || api().clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof data, &data,
+                                          nullptr) != CL_SUCCESS)
+    return {};
+  return bytes;
 }
 
 std::size_t Context::max_work_group_size(const KernelHandle& kernel) const {

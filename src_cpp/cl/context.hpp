@@ -4,11 +4,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "cl/device.hpp"
 #include "cl/error.hpp"
 #include "cl/handle.hpp"
+#include "store/store.hpp"
 
 namespace clgpu::cl {
 
@@ -16,22 +18,33 @@ namespace clgpu::cl {
 struct Counters {
   std::uint64_t objects_created = 0;  ///< buffers, programs, kernels, queues
   std::uint64_t programs_built = 0;   ///< compiled from source
+  std::uint64_t programs_loaded = 0;  ///< made of a binary that was kept
   std::uint64_t launches = 0;
   std::uint64_t bytes_up = 0, bytes_down = 0;
 
   Counters operator-(const Counters& o) const {
-    return {objects_created - o.objects_created, programs_built - o.programs_built,
-            launches - o.launches, bytes_up - o.bytes_up, bytes_down - o.bytes_down};
+    return {objects_created - o.objects_created,
+            programs_built - o.programs_built,
+            programs_loaded - o.programs_loaded,
+            launches - o.launches,
+            bytes_up - o.bytes_up,
+            bytes_down - o.bytes_down};
   }
   void operator+=(const Counters& o) {
     objects_created += o.objects_created;
     programs_built += o.programs_built;
+    programs_loaded += o.programs_loaded;
     launches += o.launches;
     bytes_up += o.bytes_up;
     bytes_down += o.bytes_down;
   }
 };
 Counters& counters();
+
+/// What a program is made of; `file` is for messages.
+struct ProgramSource {
+  std::string file, text, options;
+};
 
 /// Thread-safe. Lives as long as the process: programs stay built when the last delegate goes.
 class Context {
@@ -48,21 +61,39 @@ class Context {
   QueueHandle create_queue(bool profiling = false);
   MemHandle create_buffer(std::size_t bytes, const std::string& what);
   /// A new kernel object (they hold arguments, so each launch has its own) of a program that is
-  /// built on first use. Source and options identify the program; `file` is for messages. Throws
-  /// BuildError.
-  KernelHandle create_kernel(const std::string& file, const std::string& source,
-                             const std::string& entry, const std::string& options);
+  /// made on first use, of a binary in the store or of its source. `variant` tells sizes of
+  /// launches apart for which a driver may compile the kernel once more. Throws BuildError.
+  KernelHandle create_kernel(const ProgramSource& source, const std::string& entry,
+                             const std::string& variant, store::Store& store);
+  /// Keeps the binaries of the programs that were made for this store since the last call and that
+  /// it lacks. Best called when their kernels have run: some drivers compile that late.
+  void save_programs(store::Store& store);
   /// Largest work-group this kernel can be launched with.
   std::size_t max_work_group_size(const KernelHandle& kernel) const;
 
  private:
-  cl_program program(const std::string& file, const std::string& source,
-                     const std::string& options);
+  struct Program {
+    ProgramHandle handle;
+    std::string label;               // tells people what it is
+    bool is_loaded = false;          // made of a binary
+    std::set<std::string> variants;  // the kernels it was used for
+    // By path of a store: the variants that the binary there has.
+    std::map<std::string, std::set<std::string>> stored;
+  };
+
+  Program& program(const std::string& key, const ProgramSource& source, store::Store& store);
+  void load(Program& program, const std::string& key, const std::string& options,
+            store::Store& store);
+  void reject(const std::string& key, const std::string& why, store::Store& store);
+  void compile(Program& program, const ProgramSource& source);
+  std::string binary(cl_program program) const;
 
   const Device& device_;
   ContextHandle context_;
   std::mutex mutex_;
-  std::map<std::string, ProgramHandle> programs_;  // by options + assembled source
+  std::string identity_;                     // of device, driver and platform
+  std::map<std::string, Program> programs_;  // by SHA-256 of identity, options, assembled source
+  std::map<std::string, std::set<std::string>> unsaved_;  // by path of a store
 };
 
 }  // namespace clgpu::cl

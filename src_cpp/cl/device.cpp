@@ -112,10 +112,11 @@ T number(const Api& api, cl_device_id device, cl_uint what) {
   return value;
 }
 
-DeviceInfo describe(const Api& api, cl_device_id id, const std::string& platform,
+DeviceInfo describe(const Api& api, cl_device_id id, cl_platform_id platform,
                     const std::string& library) {
   DeviceInfo info;
-  info.platform = platform;
+  info.platform = text(api, platform, CL_PLATFORM_NAME);
+  info.platform_version = text(api, platform, CL_PLATFORM_VERSION);
   info.library = library;
   info.name = text(api, id, CL_DEVICE_NAME);
   info.vendor = text(api, id, CL_DEVICE_VENDOR);
@@ -163,7 +164,7 @@ int collect(const Api& api, const std::string& library, std::set<std::string>& s
     for (const cl_device_id id : ids) {
       if (number<cl_bool>(api, id, CL_DEVICE_AVAILABLE) == 0) continue;
       if (number<cl_bool>(api, id, CL_DEVICE_COMPILER_AVAILABLE) == 0) continue;
-      found.push_back({&api, platform, id, describe(api, id, name, library)});
+      found.push_back({&api, platform, id, describe(api, id, platform, library)});
     }
   }
   return static_cast<int>(count);

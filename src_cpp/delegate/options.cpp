@@ -89,6 +89,11 @@ void parse_warm_up(Options& options, const std::string& value) {
   options.warm_up = parse_switch("warm_up", value);
 }
 
+void parse_cache(Options& options, const std::string& value) {
+  if (value.empty()) bad_value("cache", value, "auto, off, or the path of a file");
+  options.cache = value;
+}
+
 void parse_share_memory(Options& options, const std::string& value) {
   options.plan.share_memory = parse_switch("share_memory", value);
 }
@@ -121,6 +126,10 @@ const std::vector<OptionInfo>& option_table() {
       {"warm_up", "on", "on, off",
        "run each kernel once at load time, so that the first inference is not slower",
        parse_warm_up},
+      {"cache", "auto", "auto, off, or the path of a file",
+       "where tuned choices and program binaries are kept; auto takes CLGPU_CACHE, else the user's "
+       "cache folder",
+       parse_cache},
       {"half_io", "off", "on, off",
        "with fp16, store the model's float inputs and outputs as half too; the host converts them",
        parse_half_io},

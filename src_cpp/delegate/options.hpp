@@ -19,7 +19,8 @@ struct Options {
   std::set<std::string> exclude;  ///< node indexes and operation names left on the CPU
   int min_nodes = 1;              ///< smaller partitions stay on the CPU
   bool warm_up = true;
-  bool half_io = false;  ///< with fp16: inputs and outputs are half on the device, too
+  std::string cache = "auto";  ///< as store::Store::of_option
+  bool half_io = false;        ///< with fp16: inputs and outputs are half on the device, too
 };
 
 struct OptionInfo {

@@ -20,7 +20,7 @@ std::shared_ptr<runtime::Executor> State::build(const ir::Graph& graph) {
     plan::Plan plan = plan::make_plan(graph, device(), options.plan, broken);
     try {
       auto executor =
-          std::make_shared<runtime::Executor>(context, std::move(plan), options.warm_up);
+          std::make_shared<runtime::Executor>(context, store, std::move(plan), options.warm_up);
       count_load(cl::counters() - before);
       return executor;
     } catch (const runtime::CandidateFailure& failure) {
@@ -46,6 +46,7 @@ Report State::report() const {
     report.notes.push_back("kernel " + key.first + "/" + key.second +
                            " does not work on this device: " + why);
   }
+  for (const std::string& note : store->notes()) report.notes.push_back(note);
   return report;
 }
 

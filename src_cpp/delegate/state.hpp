@@ -11,6 +11,7 @@
 #include "ir/graph.hpp"
 #include "runtime/executor.hpp"
 #include "runtime/probe.hpp"
+#include "store/store.hpp"
 
 namespace clgpu::delegate {
 
@@ -32,10 +33,12 @@ class State {
   explicit State(Options chosen)
       : options(std::move(chosen)),
         context(cl::Context::of(cl::find_device(options.device))),
-        device_(runtime::probe(*context)) {}
+        store(store::Store::of_option(options.cache)),
+        device_(runtime::probe(*context, *store)) {}
 
   const Options options;
   const std::shared_ptr<cl::Context> context;
+  const std::shared_ptr<store::Store> store;  ///< off where the options or the system say so
 
   /// With the facts that a probe has found.
   const DeviceInfo& device() const { return device_.info; }

@@ -88,6 +88,7 @@ py::dict to_dict(const cl::Counters& counters) {
   entry["bytes_down"] = counters.bytes_down;
   entry["objects_created"] = counters.objects_created;
   entry["programs_built"] = counters.programs_built;
+  entry["programs_loaded"] = counters.programs_loaded;
   return entry;
 }
 

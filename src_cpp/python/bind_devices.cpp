@@ -61,7 +61,8 @@ std::map<std::string, double> measure_peaks(const std::string& device, double se
 py::dict probe_device(const std::string& device) {
   const runtime::ProbedDevice probed = [&] {
     const py::gil_scoped_release release;
-    return runtime::probe(*cl::Context::of(cl::find_device(device)));
+    const auto store = store::Store::off();
+    return runtime::probe(*cl::Context::of(cl::find_device(device)), *store);
   }();
   py::dict facts;
   facts["half_arithmetic"] = probed.info.half_arithmetic;

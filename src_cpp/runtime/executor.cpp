@@ -1,5 +1,6 @@
 #include "runtime/executor.hpp"
 
+#include <algorithm>
 #include <set>
 #include <tuple>
 
@@ -26,11 +27,17 @@ std::string build_options(const kernel::Launch& launch) {
   return options;
 }
 
+std::string triple(const std::array<std::size_t, 3>& v) {
+  return "(" + std::to_string(v[0]) + "," + std::to_string(v[1]) + "," + std::to_string(v[2]) + ")";
+}
+
+// What PoCL compiles a kernel anew for: work-group sizes, and index ranges beyond 16 bits.
+std::string variant(const kernel::Launch& launch) {
+  const bool wide = *std::max_element(launch.global.begin(), launch.global.end()) > 0xFFFF;
+  return triple(launch.local) + (wide ? " wide" : "");
+}
+
 std::string describe(const plan::Step& step) {
-  const auto triple = [](const std::array<std::size_t, 3>& v) {
-    return "(" + std::to_string(v[0]) + "," + std::to_string(v[1]) + "," + std::to_string(v[2]) +
-           ")";
-  };
   return step.launch.file + ":" + step.launch.entry + " global=" + triple(step.launch.global) +
          " local=" + triple(step.launch.local) + " for " + step.op + " (node " +
          std::to_string(step.node) + ")";
@@ -66,8 +73,12 @@ std::vector<std::uint8_t> converted(const ir::Constant& constant, DType storage)
 
 }  // namespace
 
-Executor::Executor(std::shared_ptr<cl::Context> context, plan::Plan plan, bool warm_up)
-    : context_(std::move(context)), plan_(std::move(plan)), queue_(context_->create_queue()) {
+Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
+                   plan::Plan plan, bool warm_up)
+    : context_(std::move(context)),
+      store_(std::move(store)),
+      plan_(std::move(plan)),
+      queue_(context_->create_queue()) {
   allocate();
   if (plan_.poison) poison_arena();
   upload_constants();
@@ -83,6 +94,7 @@ Executor::Executor(std::shared_ptr<cl::Context> context, plan::Plan plan, bool w
   launches_.reserve(plan_.run.size());
   for (const plan::Step& step : plan_.run) launches_.push_back(bind(step));
   if (warm_up) warm_up_kernels();
+  context_->save_programs(*store_);  // now: drivers may compile more at the first launch
 }
 
 Executor::~Executor() {
@@ -149,9 +161,10 @@ Executor::BoundLaunch Executor::bind(const plan::Step& step) {
   const cl::Api& api = context_->api();
   const kernel::Launch& launch = step.launch;
   try {
-    BoundLaunch bound{context_->create_kernel(launch.file, kernel::assemble(launch.file),
-                                              launch.entry, build_options(launch)),
-                      &step};
+    BoundLaunch bound{
+        context_->create_kernel({launch.file, kernel::assemble(launch.file), build_options(launch)},
+                                launch.entry, variant(launch), *store_),
+        &step};
     const std::size_t items = launch.local[0] * launch.local[1] * launch.local[2];
     if (const std::size_t limit = context_->max_work_group_size(bound.kernel); items > limit) {
       throw Error("work-groups of " + std::to_string(items) + " work-items; this kernel allows " +
@@ -217,10 +230,10 @@ void Executor::run_load_steps() {
 }
 
 void Executor::warm_up_kernels() {
-  std::set<std::tuple<std::string, std::string, std::array<std::size_t, 3>>> seen;
+  std::set<std::tuple<std::string, std::string, std::string>> seen;
   for (const BoundLaunch& bound : launches_) {
     const kernel::Launch& l = bound.step->launch;
-    if (!seen.emplace(l.file + ":" + l.entry, build_options(l), l.local).second) continue;
+    if (!seen.emplace(l.file + ":" + l.entry, build_options(l), variant(l)).second) continue;
     try {
       launch(bound);
       finish("warm-up");

@@ -25,10 +25,12 @@ class CandidateFailure : public Error {
 
 class Executor {
  public:
-  /// Builds programs, allocates buffers, uploads constants, runs the load-time launches. With
-  /// `warm_up`, each distinct kernel runs once, so that a driver's late compilation and its
-  /// failures happen here. Throws CandidateFailure and cl::OpenCLError (out of memory).
-  Executor(std::shared_ptr<cl::Context> context, plan::Plan plan, bool warm_up);
+  /// Builds programs or takes them from the store, allocates buffers, uploads constants, runs the
+  /// load-time launches. With `warm_up`, each distinct kernel runs once, so that a driver's late
+  /// compilation and its failures happen here. Throws CandidateFailure and cl::OpenCLError (out of
+  /// memory).
+  Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
+           plan::Plan plan, bool warm_up);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -69,6 +71,7 @@ class Executor {
 
   std::mutex busy_;  // timing may come from another thread than inference
   std::shared_ptr<cl::Context> context_;
+  std::shared_ptr<store::Store> store_;
   plan::Plan plan_;
   cl::QueueHandle queue_;
   std::vector<cl::MemHandle> objects_;  // the arena

@@ -37,8 +37,10 @@ class Probe {
 
  private:
   cl::KernelHandle kernel(const char* entry, int lanes) {
-    return context_.create_kernel(kFile, kernel::assemble(kFile), entry,
-                                  "-cl-std=CL1.2 -DLANES=" + std::to_string(lanes));
+    const auto store = store::Store::off();
+    return context_.create_kernel(
+        {kFile, kernel::assemble(kFile), "-cl-std=CL1.2 -DLANES=" + std::to_string(lanes)}, entry,
+        {}, *store);
   }
 
   cl::MemHandle buffer(std::size_t bytes) { return context_.create_buffer(bytes, "a probe"); }

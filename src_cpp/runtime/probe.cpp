@@ -29,12 +29,12 @@ std::vector<std::uint16_t> halves(const std::vector<float>& values) {
 
 /// One launch: uploads `inputs`, runs the kernel with them, a result of `bytes` and `number` (none
 /// when negative) as its arguments, and reads the result.
-Bytes run(cl::Context& context, const char* file, const char* entry, const std::string& options,
-          const std::vector<Bytes>& inputs, std::size_t bytes, int number, std::size_t items,
-          std::size_t group) {
+Bytes run(cl::Context& context, store::Store& store, const char* file, const char* entry,
+          const std::string& options, const std::vector<Bytes>& inputs, std::size_t bytes,
+          int number, std::size_t items, std::size_t group) {
   const cl::Api& api = context.api();
-  const cl::KernelHandle kernel =
-      context.create_kernel(file, kernel::assemble(file), entry, "-cl-std=CL1.2" + options);
+  const cl::KernelHandle kernel = context.create_kernel(
+      {file, kernel::assemble(file), "-cl-std=CL1.2" + options}, entry, {}, store);
   const cl::QueueHandle queue = context.create_queue();
   std::vector<cl::MemHandle> buffers;
   const auto add = [&](std::size_t size) {
@@ -80,7 +80,7 @@ bool works(const std::string& what, std::vector<std::string>& notes, F compute) 
   return false;
 }
 
-bool right_mma(cl::Context& context, bool tf32) {
+bool right_mma(cl::Context& context, store::Store& store, bool tf32) {
   constexpr int kRows = 16, kCols = 8, kRead = 13;  // rows of a that are read
   const int depth = tf32 ? 8 : 16;
   // Small whole numbers: every product and sum is exact.
@@ -101,18 +101,19 @@ bool right_mma(cl::Context& context, bool tf32) {
     return tf32 ? bytes_of(values) : bytes_of(halves(values));
   };
   const Bytes want = bytes_of(expected);
-  return want == run(context, kMmaFile, "device_mma", tf32 ? " -DMMA_TF32=1" : " -DMMA_TF32=0",
-                     {operand(a), operand(b)}, want.size(), kRead, 32, 32);
+  return want == run(context, store, kMmaFile, "device_mma",
+                     tf32 ? " -DMMA_TF32=1" : " -DMMA_TF32=0", {operand(a), operand(b)},
+                     want.size(), kRead, 32, 32);
 }
 
-bool right_half(cl::Context& context) {
+bool right_half(cl::Context& context, store::Store& store) {
   const std::vector<float> src = {1.5F, 2.0F, -0.25F, -3.0F, 0.5F, 8.0F};
   const Bytes want = bytes_of(halves({2.75F, 6.5F}));
-  return want ==
-         run(context, kHalfFile, "device_half", "", {bytes_of(halves(src))}, want.size(), -1, 1, 1);
+  return want == run(context, store, kHalfFile, "device_half", "", {bytes_of(halves(src))},
+                     want.size(), -1, 1, 1);
 }
 
-ProbedDevice probe_now(cl::Context& context) {
+ProbedDevice probe_now(cl::Context& context, store::Store& store) {
   ProbedDevice result{context.device().info, {}};
   DeviceInfo& info = result.info;
   // NVIDIA's compiler takes half arithmetic without listing the extension. Of CPUs only those that
@@ -120,21 +121,21 @@ ProbedDevice probe_now(cl::Context& context) {
   info.half_arithmetic = info.has_half;
   if (!info.has_half && !info.is_cpu()) {
     info.half_arithmetic =
-        works("half arithmetic", result.notes, [&] { return right_half(context); });
+        works("half arithmetic", result.notes, [&] { return right_half(context, store); });
   }
   // Other compilers may end the process over another machine's instructions.
   if (info.vendor.find("NVIDIA") != std::string::npos && !info.is_cpu()) {
     info.mma_f16 = works("the tensor cores' product of halves", result.notes,
-                         [&] { return right_mma(context, false); });
+                         [&] { return right_mma(context, store, false); });
     info.mma_tf32 = works("the tensor cores' product of TF32 numbers", result.notes,
-                          [&] { return right_mma(context, true); });
+                          [&] { return right_mma(context, store, true); });
   }
   return result;
 }
 
 }  // namespace
 
-ProbedDevice probe(cl::Context& context) {
+ProbedDevice probe(cl::Context& context, store::Store& store) {
   static auto* mutex = new std::mutex;
   static auto* done = new std::map<std::pair<const cl::Device*, std::string>, ProbedDevice>;
   const std::string text = kernel::assemble(kMmaFile) + kernel::assemble(kHalfFile);
@@ -142,7 +143,7 @@ ProbedDevice probe(cl::Context& context) {
   const std::pair key(&context.device(), text);
   const auto found = done->find(key);
   return found != done->end() ? found->second
-                              : done->emplace(key, probe_now(context)).first->second;
+                              : done->emplace(key, probe_now(context, store)).first->second;
 }
 
 }  // namespace clgpu::runtime

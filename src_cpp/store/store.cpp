@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <thread>
@@ -105,6 +106,35 @@ class Store::Statement {
   sqlite3_stmt* statement_ = nullptr;
   int bound_ = 0;
 };
+
+std::string default_path() {
+#if defined(__ANDROID__)
+  return {};
+#else
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  const std::string home = variable("HOME");
+#if defined(__APPLE__)
+  const std::string folder = home.empty() ? "" : home + "/Library/Caches";
+#else
+  std::string folder = variable("XDG_CACHE_HOME");
+  if (folder.empty() && !home.empty()) folder = home + "/.cache";
+#endif
+  return folder.empty() ? folder : folder + "/clgpu_delegate/cache.sqlite";
+#endif
+}
+
+std::shared_ptr<Store> Store::of_option(const std::string& option) {
+  if (option == "off") return off();
+  if (option != "auto") return open(option);
+  if (const char* named = std::getenv("CLGPU_CACHE"); named != nullptr && *named != '\0')
+    return std::string(named) == "off" ? off() : open(named);
+  const std::string path = default_path();
+  return path.empty() ? off("there is no cache: the option 'cache' must name a file here")
+                      : open(path);
+}
 
 std::shared_ptr<Store> Store::off(const std::string& why) {
   std::shared_ptr<Store> store(new Store({}, 0));

@@ -22,6 +22,10 @@ constexpr const char* kProgram = "program";  ///< binaries of programs
 constexpr const char* kTuning = "tuning";    ///< measured choices and parameters
 constexpr const char* kProbe = "probe";      ///< what a device can do
 
+/// clgpu_delegate/cache.sqlite in the user's cache folder ($XDG_CACHE_HOME or ~/.cache; on macOS
+/// ~/Library/Caches). Empty where there is none: on Android an app must name a file of its own.
+std::string default_path();
+
 constexpr std::int64_t kDefaultLimit = std::int64_t{256} << 20;
 
 /// Thread-safe. No member function throws; a store that is off finds and keeps nothing.
@@ -30,6 +34,9 @@ class Store {
   /// The store of a file, created where missing, with its folders; one object per path and process.
   /// `limit` bounds the bytes of all values: the longest unused go first. Never null.
   static std::shared_ptr<Store> open(const std::string& path, std::int64_t limit = kDefaultLimit);
+  /// The store that the option 'cache' asks for: "off", the path of a file, or "auto", which is
+  /// what the environment variable CLGPU_CACHE says, else default_path().
+  static std::shared_ptr<Store> of_option(const std::string& option);
   /// A store that is off; `why` is a note, or empty where that was asked for.
   static std::shared_ptr<Store> off(const std::string& why = {});
 
