@@ -20,14 +20,16 @@ from bench.peaks import Peaks
 
 COLUMNS = (
     "device", "precision", "layer", "C", "H", "W", "filter", "K", "gflop", "engine", "default",
-    "ms", "gflops", "over_direct", "fma_peak_share", "bound_ms", "bound_share", "max_error", "note",
+    "ms", "gflops", "over_direct", "peak_share", "bound_ms", "bound_share", "max_error", "note",
 )  # fmt: skip
 
 BASELINE = "direct"
 
 
-def _bytes(precision: str) -> int:
-    return 2 if precision == "fp16" else 4
+def bound_ms(layer: Layer, precision: str, peaks: Peaks) -> float:
+    """Least milliseconds for a layer's operations, and for its bytes moved once."""
+    size = 2 if precision == "fp16" else 4
+    return peaks.bound_ms(precision, layer.flops, layer.bytes(size))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,7 +173,7 @@ def records(rows: Iterable[Row], device: str, peaks: Peaks) -> list[dict[str, An
     table = []
     for row in rows:
         layer = row.layer
-        bound = peaks.bound_ms(layer.flops, layer.bytes(_bytes(row.precision)))
+        bound = bound_ms(layer, row.precision, peaks)
         record: dict[str, Any] = dict.fromkeys(COLUMNS, "")
         record.update(
             device=device, precision=row.precision, layer=layer.number, C=layer.channels,
@@ -184,7 +186,7 @@ def records(rows: Iterable[Row], device: str, peaks: Peaks) -> list[dict[str, An
             record.update(
                 ms=_digits(row.ms),
                 gflops=_digits(rate / 1e9),
-                fma_peak_share=_digits(rate / peaks.fma_flops),
+                peak_share=_digits(rate / peaks.flops(row.precision)),
                 bound_share=_digits(bound / row.ms),
             )
             if (layer, row.precision) in direct:
@@ -210,14 +212,14 @@ def make_table(rows: Sequence[Row], precision: str, peaks: Peaks) -> Table:
     peer = any(t.peer for t in times)
     table = Table(title=precision, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     right = ["", "C,H,W,filter,K", "GFLOP", "bound ms", "default", "ms", "best", "ms"]
-    right += ["GFLOP/s", "of FMA peak", "of bound", "x direct", "error"]
+    right += ["GFLOP/s", "of peak", "of bound", "x direct", "error"]
     right += ["cuDNN ms", "x cuDNN"] if peer else []
     for heading in right + [f"{name} ms" for name in roots]:
         name = heading in ("default", "best")
         table.add_column(heading, justify="left" if name else "right", no_wrap=True)
     for t in times:
         layer = t.layer
-        bound = peaks.bound_ms(layer.flops, layer.bytes(_bytes(precision)))
+        bound = bound_ms(layer, precision, peaks)
         cells = [str(layer.number), str(layer), f"{layer.flops / 1e9:.4g}", f"{bound:.3g}"]
         cells += [t.default.engine, f"{_ms(t.default):.4g}"] if t.default else ["", ""]
         if t.best is None:
@@ -225,7 +227,7 @@ def make_table(rows: Sequence[Row], precision: str, peaks: Peaks) -> Table:
         else:
             rate = layer.flops / _ms(t.best) * 1e3
             cells += [t.best.engine, f"{_ms(t.best):.4g}", f"{rate / 1e9:.0f}"]
-            cells += [f"{rate / peaks.fma_flops:.0%}", f"{bound / _ms(t.best):.0%}"]
+            cells += [f"{rate / peaks.flops(precision):.0%}", f"{bound / _ms(t.best):.0%}"]
             ratio = over_baseline(t).get(t.roots[t.best.engine])
             cells += [f"{ratio:.2f}" if ratio else "", f"{max(r.error or 0 for r in t.own):.0e}"]
         if peer:
@@ -267,11 +269,8 @@ def plot(path: Path, rows: Sequence[Row], title: str, peaks: Peaks) -> None:
                     lines.setdefault(name, [math.nan] * len(times))[i] = (
                         t.layer.flops / _ms(row) / 1e6
                     )
-        bounds = [
-            t.layer.flops / peaks.bound_ms(t.layer.flops, t.layer.bytes(_bytes(precision))) / 1e6
-            for t in times
-        ]
-        axis.plot(bounds, color="black", linestyle=":", label="bound (float FMA, copies)")
+        bounds = [t.layer.flops / bound_ms(t.layer, precision, peaks) / 1e6 for t in times]
+        axis.plot(bounds, color="black", linestyle=":", label="bound (arithmetic, copies)")
         for name, values in sorted(lines.items()):
             if name == "default":
                 axis.plot(values, "ko", label=name, fillstyle="none")

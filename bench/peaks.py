@@ -14,6 +14,10 @@ class Peaks:
     fma_flops: float
     """Float operations per second, two for each multiply-add."""
 
+    mma_f16_flops: float
+    mma_tf32_flops: float
+    """The same of tensor cores, of halves and TF32 numbers with sums in float; 0 without."""
+
     copy_bytes: float
     """Bytes per second, read and written, in device memory."""
 
@@ -28,15 +32,24 @@ class Peaks:
     """Bytes per second between the device and pageable host memory."""
 
     def __str__(self) -> str:
+        tensor = ""
+        if self.mma_f16_flops:
+            rates = (self.mma_tf32_flops / 1e12, self.mma_f16_flops / 1e12)
+            tensor = "{:.0f} TF32 and {:.0f} fp16 on tensor cores, ".format(*rates)
         return (
-            f"{self.fma_flops / 1e12:.3g} TFLOP/s of float multiply-adds, "
+            f"{self.fma_flops / 1e12:.3g} TFLOP/s of float multiply-adds, {tensor}"
             f"copies at {self.copy_bytes / 1e9:.3g} GB/s (read and written), "
             f"{self.launch_seconds * 1e6:.2g} us a launch"
         )
 
-    def bound_ms(self, flops: float, size: float) -> float:
-        """Least milliseconds for operations in float and bytes that must move."""
-        return 1e3 * max(flops / self.fma_flops, size / self.copy_bytes)
+    def flops(self, precision: str) -> float:
+        """Operations per second that a precision allows: by tensor cores where they do it."""
+        tensor = {"fp16": self.mma_f16_flops, "tf32": self.mma_tf32_flops}
+        return max(self.fma_flops, tensor.get(precision, 0.0))
+
+    def bound_ms(self, precision: str, flops: float, size: float) -> float:
+        """Least milliseconds for operations in a precision and bytes that must move."""
+        return 1e3 * max(flops / self.flops(precision), size / self.copy_bytes)
 
 
 def measure(device: str = "", seconds: float = 1.0) -> Peaks:

@@ -53,7 +53,8 @@ std::map<std::string, double> measure_peaks(const std::string& device, double se
   const runtime::Peaks peaks =
       runtime::measure_peaks(*cl::Context::of(cl::find_device(device)), seconds);
   return {
-      {"fma_flops", peaks.fma_flops},           {"copy_bytes", peaks.copy_bytes},
+      {"fma_flops", peaks.fma_flops},           {"mma_f16_flops", peaks.mma_f16_flops},
+      {"mma_tf32_flops", peaks.mma_tf32_flops}, {"copy_bytes", peaks.copy_bytes},
       {"launch_seconds", peaks.launch_seconds}, {"round_trip_seconds", peaks.round_trip_seconds},
       {"upload_bytes", peaks.upload_bytes},     {"download_bytes", peaks.download_bytes}};
 }

@@ -5,16 +5,19 @@
 #include <vector>
 
 #include "kernel/sources.hpp"
+#include "runtime/probe.hpp"
 
 namespace clgpu::runtime {
 namespace {
 
 constexpr const char* kFile = "device/peaks.cl";
+constexpr const char* kMmaFile = "device/mma_peak_nvidia.cl";
 constexpr std::size_t kGroup = 64;
 constexpr std::size_t kItemsPerUnit = 2048;    // fills a compute unit of any GPU so far
 constexpr std::size_t kLargestCopy = 1 << 28;  // bytes; many times any cache
 constexpr double kFmasPerRound = 16 * 8;       // of one work-item and lane, see peaks.cl
-constexpr int kShares = 8;                     // measurements that divide the time
+constexpr double kMmasPerRound = 32;           // of one warp, see mma_peak_nvidia.cl
+constexpr int kShares = 10;                    // measurements that divide the time
 
 class Probe {
  public:
@@ -24,9 +27,12 @@ class Probe {
   Peaks measure() {
     Peaks peaks;
     for (const int lanes : {1, 4, 16}) peaks.fma_flops = std::max(peaks.fma_flops, fma(lanes));
+    const DeviceInfo info = probe(context_).info;
+    if (info.mma_f16) peaks.mma_f16_flops = mma(/*tf32=*/false);
+    if (info.mma_tf32) peaks.mma_tf32_flops = mma(/*tf32=*/true);
     peaks.copy_bytes = copy();
     const cl::MemHandle word = buffer(sizeof(float));
-    const cl::KernelHandle nothing = kernel("device_nothing", 1);
+    const cl::KernelHandle nothing = kernel(kFile, "device_nothing", "-DLANES=1");
     set(nothing, 0, word.get());
     const auto launch_nothing = [&] { launch(nothing, 1, 1); };
     peaks.launch_seconds = best(launch_nothing, /*in_flight=*/true);
@@ -36,11 +42,10 @@ class Probe {
   }
 
  private:
-  cl::KernelHandle kernel(const char* entry, int lanes) {
+  cl::KernelHandle kernel(const char* file, const char* entry, const std::string& macros) {
     const auto store = store::Store::off();
-    return context_.create_kernel(
-        {kFile, kernel::assemble(kFile), "-cl-std=CL1.2 -DLANES=" + std::to_string(lanes)}, entry,
-        {}, *store);
+    return context_.create_kernel({file, kernel::assemble(file), "-cl-std=CL1.2 " + macros}, entry,
+                                  {}, *store);
   }
 
   cl::MemHandle buffer(std::size_t bytes) { return context_.create_buffer(bytes, "a probe"); }
@@ -86,16 +91,31 @@ class Probe {
   }
 
   double fma(int lanes) {
-    const auto width = static_cast<std::size_t>(lanes);
-    const std::size_t items =
-        kItemsPerUnit * static_cast<std::size_t>(context_.device().info.compute_units);
-    const cl::MemHandle sums = buffer(items * width * sizeof(float));
-    const cl::KernelHandle kernel = this->kernel("device_fma", lanes);
-    const std::size_t group = std::min(kGroup, context_.max_work_group_size(kernel));
-    const auto enqueue = [&] { launch(kernel, items / group * group, group); };
-    set(kernel, 0, sums.get());
+    const cl::KernelHandle kernel =
+        this->kernel(kFile, "device_fma", "-DLANES=" + std::to_string(lanes));
     set(kernel, 2, 0.999F);
     set(kernel, 3, 0.001F);
+    return arithmetic(kernel, static_cast<std::size_t>(lanes), 2 * kFmasPerRound * lanes);
+  }
+
+  double mma(bool tf32) {
+    const cl::KernelHandle kernel =
+        this->kernel(kMmaFile, "device_mma_peak", tf32 ? "-DMMA_TF32=1" : "-DMMA_TF32=0");
+    constexpr cl::cl_uint kHalves = 0x2C002C00, kFloat = 0x3D800000;  // 1/16
+    set(kernel, 2, tf32 ? kFloat : kHalves);
+    const double operations = 2.0 * 16 * 8 * (tf32 ? 8 : 16) / 32;  // of a product, by one item
+    return arithmetic(kernel, 1, operations * kMmasPerRound);
+  }
+
+  // Operations per second of a kernel that writes so many floats and, in each round, computes so
+  // many operations, by each item. Its arguments 0 and 1 are the floats and the rounds.
+  double arithmetic(const cl::KernelHandle& kernel, std::size_t floats, double operations) {
+    const std::size_t group = std::min(kGroup, context_.max_work_group_size(kernel));
+    const auto units = static_cast<std::size_t>(context_.device().info.compute_units);
+    const std::size_t items = kItemsPerUnit * units / group * group;
+    const cl::MemHandle sums = buffer(items * floats * sizeof(float));
+    const auto enqueue = [&] { launch(kernel, items, group); };
+    set(kernel, 0, sums.get());
     cl::cl_int rounds = 1;
     set(kernel, 1, rounds);
     time(enqueue, 1);
@@ -104,13 +124,11 @@ class Probe {
       rounds *= 4;
       set(kernel, 1, rounds);
     }
-    const double operations =
-        2 * kFmasPerRound * rounds * static_cast<double>(items / group * group * width);
-    return operations / best(enqueue);
+    return operations * rounds * static_cast<double>(items) / best(enqueue);
   }
 
   double copy() {
-    const cl::KernelHandle kernel = this->kernel("device_copy", 1);
+    const cl::KernelHandle kernel = this->kernel(kFile, "device_copy", "-DLANES=1");
     const std::size_t group = std::min(kGroup, context_.max_work_group_size(kernel));
     double seconds = 0;
     std::size_t bytes = 1 << 20;

@@ -7,6 +7,8 @@ namespace clgpu::runtime {
 
 struct Peaks {
   double fma_flops = 0;           ///< float operations per second, two for each multiply-add
+  double mma_f16_flops = 0;       ///< the same of tensor cores, of halves; 0 where there are none
+  double mma_tf32_flops = 0;      ///< and of TF32 numbers
   double copy_bytes = 0;          ///< bytes per second, read and written, in device memory
   double launch_seconds = 0;      ///< of an empty kernel, with many in flight
   double round_trip_seconds = 0;  ///< of an empty kernel that is waited for

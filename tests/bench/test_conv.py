@@ -15,8 +15,8 @@ from bench.peaks import Peaks
 from tests.runtimes import run_reference
 
 PEAKS = Peaks(
-    fma_flops=1e12, copy_bytes=1e11, launch_seconds=1e-6, round_trip_seconds=1e-5,
-    upload_bytes=1e9, download_bytes=1e9,
+    fma_flops=1e12, mma_f16_flops=8e12, mma_tf32_flops=0.0, copy_bytes=1e11,
+    launch_seconds=1e-6, round_trip_seconds=1e-5, upload_bytes=1e9, download_bytes=1e9,
 )  # fmt: skip
 LAYER = Layer(1, 4, 10, 12, 3, 8)
 OTHER = Layer(2, 8, 10, 12, 3, 8)
@@ -110,9 +110,11 @@ def test_records_and_csv(tmp_path):
     )  # fmt: skip
     assert float(first["gflops"]) == pytest.approx(LAYER.flops / 1e-3 / 1e9, rel=1e-3)
     assert float(first["over_direct"]) == 4.0
-    assert float(first["fma_peak_share"]) == pytest.approx(LAYER.flops / 1e-3 / 1e12, rel=1e-3)
+    assert float(first["peak_share"]) == pytest.approx(LAYER.flops / 1e-3 / 1e12, rel=1e-3)
     bound = 1e3 * max(LAYER.flops / 1e12, LAYER.bytes(4) / 1e11)
     assert float(first["bound_ms"]) == pytest.approx(bound, rel=1e-3)
+    half = conv_report.records(rows()[-1:], "a device", PEAKS)[0]
+    assert float(half["peak_share"]) == pytest.approx(OTHER.flops / 1e-3 / 8e12, rel=1e-3)
     assert (refused["ms"], refused["note"]) == ("", "filters are 1 x 1")
 
 

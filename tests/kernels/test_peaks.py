@@ -10,8 +10,7 @@ from clgpu_delegate import _core
 
 def test_peaks_are_plausible(device):
     peaks = _core.measure_peaks(device, 0.05)
-    assert all(value > 0 for value in peaks.values())
-    assert 0 < peaks["launch_seconds"] <= peaks["round_trip_seconds"] * 1.5
+    assert all(value > 0 for name, value in peaks.items() if not name.startswith("mma"))
     assert peaks["fma_flops"] < 1e15
     for rate in ("copy_bytes", "upload_bytes", "download_bytes"):
         assert peaks[rate] < 1e14
