@@ -27,7 +27,7 @@ class Probe {
   Peaks measure() {
     Peaks peaks;
     for (const int lanes : {1, 4, 16}) peaks.fma_flops = std::max(peaks.fma_flops, fma(lanes));
-    const DeviceInfo info = probe(context_).info;
+    const DeviceInfo info = probe(context_, *store_).info;
     if (info.mma_f16) peaks.mma_f16_flops = mma(/*tf32=*/false);
     if (info.mma_tf32) peaks.mma_tf32_flops = mma(/*tf32=*/true);
     peaks.copy_bytes = copy();
@@ -43,9 +43,8 @@ class Probe {
 
  private:
   cl::KernelHandle kernel(const char* file, const char* entry, const std::string& macros) {
-    const auto store = store::Store::off();
     return context_.create_kernel({file, kernel::assemble(file), "-cl-std=CL1.2 " + macros}, entry,
-                                  {}, *store);
+                                  {}, *store_);
   }
 
   cl::MemHandle buffer(std::size_t bytes) { return context_.create_buffer(bytes, "a probe"); }
@@ -173,6 +172,7 @@ class Probe {
   }
 
   cl::Context& context_;
+  std::shared_ptr<store::Store> store_ = store::Store::off();
   cl::QueueHandle queue_;
   double seconds_;  // of one measurement
 };
