@@ -3,7 +3,8 @@
 //
 // Shapes    src: OHWI weights seen as [groups * group_out, depth], depth = filter_h * filter_w * group_in
 //           dst: [groups, panels, depth, PANEL], panels = ceil(group_out / PANEL), then `zeros` zeros
-// Launch    one work-item per element of dst: global = (elements + zeros, rounded up), local = (64)
+// Launch    one work-item per k and panel, then one row of items for the zeros:
+//           global = (depth rounded up, groups * panels + 1), local = (64, 1)
 // Macros    PANEL  multiple of 4   output channels that lie side by side
 //           SRC_T  float|half      element type of src
 //           DST_T  float|half      element type of dst
@@ -19,18 +20,19 @@
 #error "DST_T is required (float or half)"
 #endif
 
-__kernel void conv2d_pack_weights(__global const SRC_T *src, __global DST_T *dst, int elements,
-                                  int zeros, int depth, int group_out, int panels) {
-  const int i = get_global_id(0);
-  if (i >= elements + zeros) return;
-  const int row = i / PANEL;  // of [groups * panels * depth]
-  const int k = row % depth;
-  const int panel = row / depth % panels;
-  const int group = row / depth / panels;
-  const int j = panel * PANEL + i % PANEL;
-  float x = 0.0f;
-  if (i < elements && j < group_out) {
-    x = LOAD(SRC_T, src, (group * group_out + j) * depth + k);
+__kernel void conv2d_pack_weights(__global const SRC_T *src, __global DST_T *dst, int zeros,
+                                  int depth, int group_out, int panels) {
+  const int k = get_global_id(0), row = get_global_id(1), rows = get_global_size(1) - 1;
+  if (k >= depth) return;
+  if (row == rows) {
+    for (int i = k; i < zeros; i += depth) STORE(DST_T, dst, rows * depth * PANEL + i, 0.0f);
+    return;
   }
-  STORE(DST_T, dst, i, x);
+  const int first = row % panels * PANEL;
+  const int from = (row / panels * group_out + first) * depth + k;
+  const int to = (row * depth + k) * PANEL;
+  for (int j = 0; j < PANEL; ++j) {
+    const float x = first + j < group_out ? LOAD(SRC_T, src, from + j * depth) : 0.0f;
+    STORE(DST_T, dst, to + j, x);
+  }
 }

@@ -90,8 +90,8 @@ PackedWeights pack_weights(const NodeContext& node, int weights, int groups, int
 
   kernel::Launch launch("conv2d/pack_weights.cl", "conv2d_pack_weights");
   launch.macro("PANEL", panel).type("SRC_T", filter.storage).type("DST_T", storage);
-  launch.src(weights).scratch_out(0).i32(elements).i32(zeros).i32(depth).i32(group_out).i32(panels);
-  launch.range({uz(elements + zeros)}, {kElementwiseGroup});
+  launch.src(weights).scratch_out(0).i32(zeros).i32(depth).i32(group_out).i32(panels);
+  launch.range({uz(depth), uz(groups * panels + 1)}, {kElementwiseGroup, 1});
   const std::int64_t bytes = (elements + zeros) * static_cast<std::int64_t>(size_of(storage));
   return {launch, {bytes}, storage, static_cast<int>(panels), elements};
 }

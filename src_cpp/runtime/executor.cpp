@@ -81,7 +81,6 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
       queue_(context_->create_queue()) {
   allocate();
   if (plan_.poison) poison_arena();
-  upload_constants();
   run_load_steps();
   const auto stage = [](const std::vector<plan::Transfer>& transfers, auto& staged) {
     for (const plan::Transfer& t : transfers) {
@@ -95,6 +94,7 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
   for (const plan::Step& step : plan_.run) launches_.push_back(bind(step));
   if (warm_up) warm_up_kernels();
   context_->save_programs(*store_);  // now: drivers may compile more at the first launch
+  sources_.clear();
 }
 
 Executor::~Executor() {
@@ -109,11 +109,15 @@ void Executor::allocate() {
   }
   buffers_.resize(plan_.buffers.size());
   for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
-    const Buffer& buffer = plan_.buffers[i];
-    if (buffer.place != Buffer::Place::kWeights && buffer.place != Buffer::Place::kLoad) continue;
-    buffers_[i] =
-        context_->create_buffer(static_cast<std::size_t>(buffer.bytes), "'" + buffer.name + "'");
+    if (plan_.buffers[i].place == Buffer::Place::kWeights) allocate(static_cast<int>(i));
   }
+}
+
+void Executor::allocate(int index) {
+  const Buffer& buffer = plan_.buffers[at(index)];
+  buffers_[at(index)] =
+      context_->create_buffer(static_cast<std::size_t>(buffer.bytes), "'" + buffer.name + "'");
+  upload_constant(index);
 }
 
 cl::cl_mem Executor::memory(int buffer) const {
@@ -141,30 +145,29 @@ void Executor::poison_arena() {
   }
 }
 
-void Executor::upload_constants() {
-  for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
-    Buffer& buffer = plan_.buffers[i];
-    if (buffer.upload == nullptr || !buffers_[i]) continue;
-    if (buffer.upload->dtype == buffer.storage) {
-      CLGPU_CHECK(buffer.upload->bytes >= static_cast<std::size_t>(buffer.bytes));
-      write(static_cast<int>(i), buffer.upload->data, static_cast<std::size_t>(buffer.bytes), true);
-    } else {
-      const std::vector<std::uint8_t> bytes = converted(*buffer.upload, buffer.storage);
-      CLGPU_CHECK(bytes.size() >= static_cast<std::size_t>(buffer.bytes));
-      write(static_cast<int>(i), bytes.data(), static_cast<std::size_t>(buffer.bytes), true);
-    }
-    buffer.upload = nullptr;  // a decoded constant (DENSIFY) is freed on the host
+void Executor::upload_constant(int index) {
+  Buffer& buffer = plan_.buffers[at(index)];
+  if (buffer.upload == nullptr) return;
+  if (buffer.upload->dtype == buffer.storage) {
+    CLGPU_CHECK(buffer.upload->bytes >= static_cast<std::size_t>(buffer.bytes));
+    write(index, buffer.upload->data, static_cast<std::size_t>(buffer.bytes), true);
+  } else {
+    const std::vector<std::uint8_t> bytes = converted(*buffer.upload, buffer.storage);
+    CLGPU_CHECK(bytes.size() >= static_cast<std::size_t>(buffer.bytes));
+    write(index, bytes.data(), static_cast<std::size_t>(buffer.bytes), true);
   }
+  buffer.upload = nullptr;  // a decoded constant (DENSIFY) is freed on the host
 }
 
 Executor::BoundLaunch Executor::bind(const plan::Step& step) {
   const cl::Api& api = context_->api();
   const kernel::Launch& launch = step.launch;
   try {
-    BoundLaunch bound{
-        context_->create_kernel({launch.file, kernel::assemble(launch.file), build_options(launch)},
-                                launch.entry, variant(launch), *store_),
-        &step};
+    std::string& source = sources_[launch.file];
+    if (source.empty()) source = kernel::assemble(launch.file);
+    BoundLaunch bound{context_->create_kernel({launch.file, source, build_options(launch)},
+                                              launch.entry, variant(launch), *store_),
+                      &step};
     const std::size_t items = launch.local[0] * launch.local[1] * launch.local[2];
     if (const std::size_t limit = context_->max_work_group_size(bound.kernel); items > limit) {
       throw Error("work-groups of " + std::to_string(items) + " work-items; this kernel allows " +
@@ -214,8 +217,20 @@ void Executor::finish(const char* where) {
   cl::check(context_->api().clFinish(queue_.get()), "clFinish", where);
 }
 
+// What only these launches need is allocated before its first one and freed after its last, so that
+// weights are never on the device twice; memory just used is faster, too.
 void Executor::run_load_steps() {
+  const auto is_passing = [&](int buffer) {
+    return plan_.buffers[at(buffer)].place == Buffer::Place::kLoad;
+  };
+  std::map<int, const plan::Step*> last_use;
   for (const plan::Step& step : plan_.load) {
+    for (const int buffer : step.buffers) last_use[buffer] = &step;
+  }
+  for (const plan::Step& step : plan_.load) {
+    for (const int buffer : step.buffers) {
+      if (is_passing(buffer) && !buffers_[at(buffer)]) allocate(buffer);
+    }
     const BoundLaunch bound = bind(step);
     try {
       launch(bound);
@@ -223,9 +238,9 @@ void Executor::run_load_steps() {
     } catch (const cl::OpenCLError& error) {
       fail(step, error);
     }
-  }
-  for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
-    if (plan_.buffers[i].place == Buffer::Place::kLoad) buffers_[i] = {};
+    for (const int buffer : step.buffers) {
+      if (is_passing(buffer) && last_use[buffer] == &step) buffers_[at(buffer)] = {};
+    }
   }
 }
 

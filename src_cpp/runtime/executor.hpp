@@ -1,6 +1,7 @@
 // Runs a plan on a device. Everything is created in the constructor; run() only enqueues.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -57,9 +58,10 @@ class Executor {
   };
 
   void allocate();
+  void allocate(int buffer);
+  void upload_constant(int buffer);
   cl::cl_mem memory(int buffer) const;
   void poison_arena();
-  void upload_constants();
   BoundLaunch bind(const plan::Step& step);
   void launch(const BoundLaunch& bound);
   void launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl::cl_event* event);
@@ -74,9 +76,10 @@ class Executor {
   std::shared_ptr<store::Store> store_;
   plan::Plan plan_;
   cl::QueueHandle queue_;
-  std::vector<cl::MemHandle> objects_;  // the arena
-  std::vector<cl::MemHandle> buffers_;  // one per plan buffer; empty for those of the arena
-  std::vector<BoundLaunch> launches_;   // one per plan_.run step
+  std::map<std::string, std::string> sources_;  // assembled, by file, while loading
+  std::vector<cl::MemHandle> objects_;          // the arena
+  std::vector<cl::MemHandle> buffers_;          // one per plan buffer; empty for those of the arena
+  std::vector<BoundLaunch> launches_;           // one per plan_.run step
   // Half copies of inputs and outputs that the host converts; empty for the others.
   std::vector<std::vector<std::uint16_t>> staged_inputs_, staged_outputs_;
 };
