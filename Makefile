@@ -1,7 +1,7 @@
 # One command each; every target first sets up .venv, and does nothing there if nothing changed.
 #   make demo [MODEL=path.tflite]   a model through stock TensorFlow Lite and through the delegate
 #   make test [ARGS="-k softmax"]   the tests
-#   make bench [ARGS="models"]      the measurements
+#   make bench [ARGS="nets"]      the measurements
 #   make lint                       format, lint and type checks
 #   make clean                      remove what the above made
 PYTHON ?= python3
@@ -20,7 +20,7 @@ test:
 	$(PYTHON) tools/setup_env.py test
 	$(BIN)/python -m pytest $(ARGS)
 
-bench: ARGS ?= models
+bench: ARGS ?= nets
 bench:
 	$(PYTHON) tools/setup_env.py bench
 	$(BIN)/python -m bench $(ARGS)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 import clgpu_delegate
 from bench import conv_report, peaks, peers_torch
-from bench.conv_layers import Case, select
+from bench.conv_layers import Case, Layer, select
 from bench.conv_measure import PRECISIONS, Bench, Row, wanted
 
 
@@ -53,12 +55,7 @@ def run(
             with console.status(f"{precision}: layer {layer.number} ({layer})"):
                 rows.extend(bench.measure(layer, precision))
                 if torch is not None:
-                    case = Case.of(layer)
-                    ms = peers_torch.conv_ms(
-                        torch, case, precision, rounds=rounds, budget_s=budget_s
-                    )
-                    rows.append(Row(precision, layer, peers_torch.CUDNN, ms=ms))
-                    peers_torch.free(torch)
+                    rows.append(_peer(torch, layer, precision, rounds, budget_s))
         _check(engines, bench.seen)
         console.print(conv_report.make_table(rows, precision, ceilings))
     for line in conv_report.notes(rows):
@@ -73,6 +70,18 @@ def run(
     if plot is not None:
         conv_report.plot(plot, rows, title, ceilings)
     return rows
+
+
+def _peer(torch: Any, layer: Layer, precision: str, rounds: int, budget_s: float) -> Row:
+    case = Case.of(layer)
+    row = Row(precision, layer, peers_torch.CUDNN)
+    try:
+        ms = peers_torch.conv_ms(torch, case, precision, rounds=rounds, budget_s=budget_s)
+    except RuntimeError as error:  # out of memory, say
+        return dataclasses.replace(row, note=str(error))
+    finally:
+        peers_torch.free(torch)
+    return dataclasses.replace(row, ms=ms)
 
 
 def _check(engines: Sequence[str], seen: set[str]) -> None:

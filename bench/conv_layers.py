@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -150,6 +151,7 @@ class Case:
         maker.output(maker.op("GATHER_ND", [x, maker.constant(self.pixels)], shape))
         return maker.build()
 
+    @functools.cached_property
     def reference(self) -> np.ndarray:
         """What the model computes, in float64."""
         layer, (_, h, w, _) = self.layer, self.tile.shape
@@ -164,7 +166,7 @@ class Case:
 
     def error(self, got: np.ndarray) -> float:
         """Largest deviation of a result from `reference`, relative to its root mean square."""
-        want = self.reference()
+        want = self.reference
         return float(np.abs(got - want).max() / np.sqrt(np.mean(want**2)))
 
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-import statistics
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import clgpu_delegate
 from bench.conv_layers import CONV_NODE, Case, Layer
+from bench.measure import device_median_s
 from tests.runtimes import make_interpreter
 
 PRECISIONS = ("fp32", "tf32", "fp16")
 
-_BATCH_S = 5e-3  # inferences in flight per timing
 # An engine is skipped that would take so many seconds, and so many times what the best one takes.
 _SLOW_S, _SLOW_RATIO = 0.3, 8.0
 
@@ -71,25 +69,6 @@ def roots_of(names: Iterable[str]) -> dict[str, str]:
 def wanted(engine: str, engines: Sequence[str]) -> bool:
     """Whether a candidate is asked for by its name, or by the front of it."""
     return not engines or any(engine == e or engine.startswith(f"{e}_") for e in engines)
-
-
-def median_s(
-    delegate: clgpu_delegate.Delegate, node: int | None, *, rounds: int, budget_s: float
-) -> float:
-    """Median device time of a node, or of all, in batches of milliseconds.
-
-    At most ``rounds`` batches, within ``budget_s``; what alone takes longer is run once.
-    """
-    once = delegate.device_time(1, node)
-    if once >= budget_s:
-        return once
-    runs = max(1, min(1000, math.ceil(_BATCH_S / max(once, 1e-9))))
-    deadline = time.perf_counter() + budget_s
-    delegate.device_time(runs, node)  # brings clocks up
-    times: list[float] = []
-    while len(times) < rounds and (not times or time.perf_counter() < deadline):
-        times.append(delegate.device_time(runs, node))
-    return statistics.median(times)
 
 
 class _Session:
@@ -153,8 +132,14 @@ class Bench:
         case = Case.of(layer)
         model = case.model()
         options = {"precision": precision, **self._options}
-        session: _Session | None = _Session(case, model, self._runtime, **options)
-        assert session is not None
+        session: _Session | None
+        try:
+            session = _Session(case, model, self._runtime, **options)
+        except clgpu_delegate.ClgpuError:
+            raise  # no such option
+        except (RuntimeError, ValueError) as failure:
+            yield Row(precision, layer, "default", note=_sentence(failure))
+            return
         node = session.node
         self.seen |= {*node.candidates, *node.refused}
         for engine, why in node.refused.items():
@@ -176,7 +161,7 @@ class Bench:
                     forced = {"conv2d": engine}
                     session = _Session(case, model, self._runtime, engines=forced, **options)
                 error = session.error()
-                seconds = median_s(
+                seconds = device_median_s(
                     session.delegate, CONV_NODE, rounds=self._rounds, budget_s=self._budget_s
                 )
             except (RuntimeError, ValueError) as failure:

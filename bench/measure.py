@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Mapping
+
+from clgpu_delegate import Delegate
+
+BATCH_S = 5e-3  # of inferences in flight per timing
 
 
 def medians(
@@ -40,3 +45,22 @@ def medians(
             run()
             times[name].append(time.perf_counter() - start)
     return {name: statistics.median(values) for name, values in times.items()}
+
+
+def device_median_s(
+    delegate: Delegate, node: int | None = None, *, rounds: int, budget_s: float
+) -> float:
+    """Median device time of a node, or of all nodes, in batches of milliseconds.
+
+    At most ``rounds`` batches, within ``budget_s``; what alone takes longer is run once.
+    """
+    once = delegate.device_time(1, node)
+    if once >= budget_s:
+        return once
+    runs = max(1, min(1000, math.ceil(BATCH_S / max(once, 1e-9))))
+    deadline = time.perf_counter() + budget_s
+    delegate.device_time(runs, node)  # brings clocks up
+    times: list[float] = []
+    while len(times) < rounds and (not times or time.perf_counter() < deadline):
+        times.append(delegate.device_time(runs, node))
+    return statistics.median(times)

@@ -8,12 +8,17 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Union
 
+from bench import networks
 from bench.conv_layers import Case
+from bench.measure import BATCH_S
 
 CUDNN = "(cuDNN)"
-_BATCH_S = 5e-3
+_Size = Union[int, tuple[int, int]]
+NETWORKS = (
+    "alexnet", "inception_v1", "inception_v3", "lenet5", "mobilenet_v1", "mobilenet_v2", "resnet50",
+)  # fmt: skip
 
 
 def find() -> Any:
@@ -52,7 +57,7 @@ def median_s(torch: Any, run: Callable[[], object], *, rounds: int, budget_s: fl
         return float(start.elapsed_time(end)) * 1e-3 / runs
 
     batch(2)  # the search
-    runs = max(1, min(1000, math.ceil(_BATCH_S / batch(1))))
+    runs = max(1, min(1000, math.ceil(BATCH_S / batch(1))))
     deadline = time.perf_counter() + budget_s
     batch(runs)
     times: list[float] = []
@@ -88,3 +93,135 @@ def conv_ms(torch: Any, case: Case, precision: str, *, rounds: int, budget_s: fl
 def free(torch: Any) -> None:
     """Give the memory that PyTorch keeps back to the device."""
     torch.cuda.empty_cache()
+
+
+class _Net:
+    """The layers of `bench.networks.layers.Net` on CUDA tensors, NCHW, with random weights.
+
+    Describing a network runs it: weights are drawn by the first run and used again in the order of
+    the layers by the others. SAME with a stride pads alike on both sides, as PyTorch does.
+    """
+
+    def __init__(self, torch: Any, precision: str) -> None:
+        self._torch = torch
+        self._functional = torch.nn.functional
+        self._dtype = torch.float16 if precision == "fp16" else torch.float32
+        last = precision != "fp32"
+        self._form = torch.channels_last if last else torch.contiguous_format
+        self._inputs: dict[str, Any] = {}
+        self._weights: list[Any] = []
+        self._used = 0
+        self.result: Any = None
+
+    def run(self, describe: Callable[..., None], batch: int) -> None:
+        """Run once; `result` is always of the last run."""
+        self._used = 0
+        describe(self, batch)
+
+    def input(self, name: str, shape: tuple[int, ...]) -> Any:
+        if name not in self._inputs:
+            n, h, w, c = shape
+            self._inputs[name] = self._draw((n, c, h, w), 1.0)
+        return self._inputs[name]
+
+    def output(self, x: Any) -> None:
+        self.result = x
+
+    def shape(self, x: Any) -> tuple[int, ...]:
+        n, c, *extents = x.shape
+        return (n, *extents, c)
+
+    def conv(
+        self, x: Any, filters: int, kernel: _Size, stride: int = 1, *, padding: str = "SAME",
+        activation: str | None = "RELU", groups: int = 1, gain: float = 1.0,
+    ) -> Any:  # fmt: skip
+        kh, kw = kernel if isinstance(kernel, tuple) else (kernel, kernel)
+        weights = self._weight(filters, x.shape[1] // groups, kh, kw, gain=gain)
+        pads = (kh // 2, kw // 2) if padding == "SAME" else 0
+        bias = self._weight(filters)
+        y = self._functional.conv2d(x, weights, bias, stride, pads, groups=groups)
+        return self.activate(y, activation)
+
+    def depthwise(
+        self, x: Any, kernel: int, stride: int = 1, *, activation: str | None = "RELU"
+    ) -> Any:
+        channels = x.shape[1]
+        return self.conv(x, channels, kernel, stride, activation=activation, groups=channels)
+
+    def dense(
+        self, x: Any, units: int, *, activation: str | None = None, gain: float = 1.0,
+        transposed: bool = False,  # noqa: ARG002  # a matter of the file
+    ) -> Any:  # fmt: skip
+        weights = self._weight(units, x.shape[-1], gain=gain)
+        return self.activate(self._functional.linear(x, weights, self._weight(units)), activation)
+
+    def activate(self, x: Any, activation: str | None) -> Any:
+        functions = {
+            "RELU": self._torch.relu_, "TANH": self._torch.tanh_,
+            "RELU6": lambda x: self._functional.hardtanh_(x, 0.0, 6.0),
+        }  # fmt: skip
+        return functions[activation](x) if activation else x
+
+    def max_pool(self, x: Any, size: int, stride: int, padding: str = "VALID") -> Any:
+        return self._functional.max_pool2d(x, size, stride, size // 2 if padding == "SAME" else 0)
+
+    def avg_pool(self, x: Any, size: int, stride: int, padding: str = "VALID") -> Any:
+        pads = size // 2 if padding == "SAME" else 0
+        return self._functional.avg_pool2d(x, size, stride, pads, count_include_pad=False)
+
+    def global_pool(self, x: Any) -> Any:
+        return x.mean((2, 3))
+
+    def local_response_norm(self, x: Any) -> Any:
+        return self._functional.local_response_norm(x, 5, alpha=5e-4, beta=0.75, k=2.0)
+
+    def add(self, x: Any, y: Any, activation: str | None = None) -> Any:
+        return self.activate(x + y, activation)
+
+    def concat(self, *parts: Any) -> Any:
+        return self._torch.cat(parts, 1)
+
+    def pad(self, x: Any, amount: int) -> Any:
+        return self._functional.pad(x, (amount,) * 4)
+
+    def flatten(self, x: Any) -> Any:
+        return x.flatten(1)
+
+    def softmax(self, x: Any) -> Any:
+        return self._torch.softmax(x, 1)
+
+    def _weight(self, *shape: int, gain: float = 1.0) -> Any:
+        if self._used == len(self._weights):
+            fan_in = math.prod(shape[1:])
+            self._weights.append(self._draw(shape, math.sqrt(gain / fan_in)))
+        self._used += 1
+        return self._weights[self._used - 1]
+
+    def _draw(self, shape: tuple[int, ...], scale: float) -> Any:
+        values = self._torch.randn(shape, device="cuda").mul_(scale).to(self._dtype)
+        return values.contiguous(memory_format=self._form) if len(shape) == 4 else values
+
+
+def network_ms(
+    torch: Any, name: str, batch: int, precision: str, *, rounds: int, budget_s: float
+) -> float:
+    """Milliseconds of a network of `NETWORKS` by replays of its CUDA graph, many in flight.
+
+    Layouts as in `conv_ms`.
+    """
+    describe = networks.NETWORKS[name].describe
+    with precision_of(torch, precision):
+        net = _Net(torch, precision)
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                net.run(describe, batch)
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            net.run(describe, batch)
+        seconds = median_s(torch, graph.replay, rounds=rounds, budget_s=budget_s)
+    del graph, net
+    free(torch)
+    return seconds * 1e3
