@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,18 +36,17 @@ def run(
     Raises
     ------
     ValueError
-        If a layer, a precision or an engine does not exist.
+        If a layer, a precision, an engine or a file's folder does not exist.
+    ImportError
+        If a plot is asked for, and matplotlib is not installed.
     """
-    for precision in precisions:
-        if precision not in PRECISIONS:
-            raise ValueError(f"{precision!r} is no precision; those are {', '.join(PRECISIONS)}")
+    _check_request(precisions, csv, plot)
     chosen = [layer.scaled(scale) for layer in select(layers)]
     start = time.perf_counter()
     found = clgpu_delegate.load(device=device).device
     title = f"{found.name} ({found.platform}, {found.driver_version})"
     console = Console(width=None if Console().is_terminal else 250)
     ceilings = peaks.measure(device)
-    console.print(f"{title}: {ceilings}", highlight=False)
     torch = peers_torch.find() if use_torch else None
     bench = Bench(runtime=runtime, device=device, engines=engines, rounds=rounds, budget_s=budget_s)
     rows: list[Row] = []
@@ -56,8 +56,10 @@ def run(
                 rows.extend(bench.measure(layer, precision))
                 if torch is not None:
                     rows.append(_peer(torch, layer, precision, rounds, budget_s))
-        _check(engines, bench.seen)
+        _check_engines(engines, bench.seen)
+        ceilings = ceilings.or_better(peaks.measure(device))  # its clock may have changed
         console.print(conv_report.make_table(rows, precision, ceilings))
+    console.print(f"{title}: {ceilings}", highlight=False)
     for line in conv_report.notes(rows):
         console.print(line, highlight=False)
     for precision in precisions:
@@ -72,6 +74,17 @@ def run(
     return rows
 
 
+def _check_request(precisions: Sequence[str], csv: Path | None, plot: Path | None) -> None:
+    for precision in precisions:
+        if precision not in PRECISIONS:
+            raise ValueError(f"{precision!r} is no precision; those are {', '.join(PRECISIONS)}")
+    for path in (csv, plot):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise ValueError(f"there is no folder for {path}")
+    if plot is not None:
+        importlib.import_module("matplotlib")  # fails now, not when all is measured
+
+
 def _peer(torch: Any, layer: Layer, precision: str, rounds: int, budget_s: float) -> Row:
     case = Case.of(layer)
     row = Row(precision, layer, peers_torch.CUDNN)
@@ -84,7 +97,7 @@ def _peer(torch: Any, layer: Layer, precision: str, rounds: int, budget_s: float
     return dataclasses.replace(row, ms=ms)
 
 
-def _check(engines: Sequence[str], seen: set[str]) -> None:
+def _check_engines(engines: Sequence[str], seen: set[str]) -> None:
     for engine in engines:
         if engine != "default" and not any(wanted(name, [engine]) for name in seen):
             raise ValueError(

@@ -152,7 +152,7 @@ class Bench:
                 continue
             expected = layer.flops / self._rates.get(engine, math.inf)
             if expected > _SLOW_S and expected > _SLOW_RATIO * best:
-                note = f"skipped: it would take {expected:.1f} s"
+                note = f"skipped: slow, and {_SLOW_RATIO:.0f} times slower than another"
                 yield Row(precision, layer, engine, default, note=note)
                 continue
             try:

@@ -42,6 +42,17 @@ class Peaks:
             f"{self.launch_seconds * 1e6:.2g} us a launch"
         )
 
+    def or_better(self, other: Peaks) -> Peaks:
+        """The better of each figure of two measurements."""
+        return Peaks(
+            **{
+                field.name: (min if field.name.endswith("seconds") else max)(
+                    getattr(self, field.name), getattr(other, field.name)
+                )
+                for field in dataclasses.fields(self)
+            }
+        )
+
     def flops(self, precision: str) -> float:
         """Operations per second that a precision allows: by tensor cores where they do it."""
         tensor = {"fp16": self.mma_f16_flops, "tf32": self.mma_tf32_flops}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 
 import pytest
 from typer.testing import CliRunner
@@ -127,6 +128,13 @@ def test_table_plot_and_notes(tmp_path):
     assert (tmp_path / "conv.png").stat().st_size > 1000
 
 
+def test_better_of_two_measurements_counts():
+    other = dataclasses.replace(PEAKS, fma_flops=2e12, launch_seconds=2e-6)
+    assert PEAKS.or_better(other) == dataclasses.replace(PEAKS, fma_flops=2e12)
+    assert PEAKS.flops("fp16") == 8e12
+    assert PEAKS.flops("tf32") == PEAKS.flops("fp32") == 1e12
+
+
 def test_every_engine_of_a_device_is_measured(device, tmp_path):
     measured = conv.run(
         scale=0.01, precisions=["fp32", "fp16"], layers="1,12", device=device, rounds=1,
@@ -157,6 +165,7 @@ def test_chosen_engine_alone(device):
         (["--precision", "fp8"], "is no precision"),
         (["--engines", "magic", "--layers", "1", "--scale", "0.01"], "no layer has an engine"),
         (["--device", "no such device"], "no such device"),
+        (["--csv", "no/such/folder.csv"], "there is no folder for no/such/folder.csv"),
     ],
 )
 def test_mistake_is_a_sentence(arguments, words):
