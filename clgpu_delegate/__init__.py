@@ -24,6 +24,7 @@ from clgpu_delegate.errors import (
 )
 from clgpu_delegate.explain import Explanation, Node, Partition
 from clgpu_delegate.options import Options
+from clgpu_delegate.tuning import TunedLayer, Tuning, tune
 
 try:
     __version__ = version("clgpu_delegate")
@@ -46,9 +47,12 @@ __all__ = [
     "Partition",
     "RuntimeNotFoundError",
     "ShapeError",
+    "TunedLayer",
+    "Tuning",
     "__version__",
     "devices",
     "errors",
     "load",
     "plugin_path",
+    "tune",
 ]

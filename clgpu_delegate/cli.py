@@ -2,6 +2,7 @@
 
 # Typer reads the annotations at run time, so they keep to what Python 3.9 can evaluate.
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -9,11 +10,12 @@ from typing import Annotated, Any, Optional
 import typer
 from rich import box
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from clgpu_delegate import comparison
+from clgpu_delegate import comparison, tuning
 from clgpu_delegate.devices import devices
-from clgpu_delegate.errors import ClgpuError
+from clgpu_delegate.errors import ClgpuError, OptionError
 
 app = typer.Typer(
     name="clgpu",
@@ -122,6 +124,55 @@ def run(
         _print(result)
 
 
+@app.command()
+def tune(
+    model: _Model,
+    as_json: _Json = False,
+    budget: Annotated[
+        str, typer.Option(help="After this time, as in 90s or 2m, no further kernel is tried.")
+    ] = "60s",
+    again: Annotated[
+        bool, typer.Option("--again", help="Measure what was measured before.")
+    ] = False,
+    device: _Device = "",
+    precision: _Precision = "fp32",
+    ops: _Ops = "all",
+    engines: _Engines = "",
+    exclude: _Exclude = "",
+    min_nodes: _MinNodes = 1,
+    runtime: _Runtime = None,
+) -> None:
+    """Measure which kernels are the fastest for a model, and keep the winners in the cache."""
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        console=Console(stderr=True), transient=True,
+        disable=as_json or not sys.stderr.isatty(),
+    )  # fmt: skip
+    with bar:
+        task = bar.add_task("reading the model", total=None)
+
+        def show(done: int, count: int, op: str, candidate: str) -> None:
+            bar.update(task, description=f"{op} {candidate}", completed=done, total=count)
+
+        result = tuning.tune(
+            model,
+            budget=_seconds(budget),
+            again=again,
+            progress=show,
+            runtime=runtime,
+            device=device,
+            precision=precision,
+            ops=ops,
+            engines=engines,
+            exclude=exclude,
+            min_nodes=min_nodes,
+        )
+    if as_json:
+        _print_json(result.to_dict())
+    else:
+        _print(result)
+
+
 def main() -> None:
     """Run the command; what went wrong is one sentence on standard error."""
     try:
@@ -129,6 +180,13 @@ def main() -> None:
     except ClgpuError as error:
         print(f"clgpu: {error}", file=sys.stderr)
         raise SystemExit(1) from None
+
+
+def _seconds(text: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d*)?)\s*(s|m|min|h|)", text.strip())
+    if match is None:
+        raise OptionError(f"budget is {text!r}; allowed: a number of seconds, as in 90s or 2m")
+    return float(match[1]) * {"m": 60, "min": 60, "h": 3600}.get(match[2], 1)
 
 
 def _print(what: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from clgpu_delegate import _core, cache, embedded
 from clgpu_delegate.devices import Device, devices
@@ -132,6 +132,12 @@ class Delegate:
         """
         rows = self._native.launch_times(rounds)
         return [LaunchTime(*row[:4], row[4] * 1e6) for row in rows]
+
+    def _tune(
+        self, budget: float, again: bool, progress: Callable[[int, int, Any, str], None]
+    ) -> list[dict[str, Any]]:
+        """See `clgpu_delegate.tune`; of the model it was last given."""
+        return self._native.tune(budget, again, progress)
 
     def __repr__(self) -> str:
         settings = "".join(f", {k}={v!r}" for k, v in self._options.as_delegate_dict().items())

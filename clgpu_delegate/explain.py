@@ -35,8 +35,8 @@ class Node:
     """The kernel chosen; empty where none runs (constants, views, fused nodes)."""
 
     chosen: str
-    """Why that kernel: ``"default"``, the first that works, or ``"forced"`` by the option
-    `engines`; empty where none runs."""
+    """Why that kernel: ``"default"``, the first that works; ``"forced"`` by the option `engines`;
+    ``"tuned"``, measured as the fastest; empty where none runs."""
 
     candidates: tuple[str, ...]
     """All that could run, best guess first."""
@@ -135,7 +135,8 @@ class Explanation:
             where = "CPU"
             if node.claimed:
                 where = "device" if node.partition is None else f"device ({node.partition})"
-            cells = (str(node.index), node.op, where, node.candidate, node.reason)
+            kernel = node.candidate + (" (tuned)" if node.chosen == "tuned" else "")
+            cells = (str(node.index), node.op, where, kernel, node.reason)
             table.add_row(*map(Text, cells), style="" if node.claimed else "yellow")
         notes = [Text(f"note: {note}") for note in self.notes]
         return Group(Text(self.summary()), *([table] if self.nodes else []), *notes)

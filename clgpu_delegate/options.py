@@ -29,6 +29,7 @@ class Settings(TypedDict, total=False):
     min_nodes: int
     warm_up: bool
     cache: str | os.PathLike[str]
+    tuning: str
     half_io: bool
     share_memory: bool
 
@@ -83,6 +84,10 @@ class Options:
     """Where tuned choices and compiled programs are kept from process to process: the path of a
     file, ``"off"``, or ``"auto"``, which is what the environment variable ``CLGPU_CACHE`` says,
     else ``clgpu_delegate/cache.sqlite`` in the user's cache folder."""
+    tuning: str = "auto"
+    """``"auto"``: kernels that `clgpu_delegate.tune` has measured as the fastest are taken.
+    ``"off"``: they are not. ``"exhaustive"``: what has not been measured before is measured while
+    loading, which may take minutes once."""
 
     half_io: bool = False
     """With ``precision="fp16"``, store the model's float inputs and outputs as half too; the host
@@ -96,6 +101,7 @@ class Options:
         self._set("device", str(_checked("device", self.device, (str, int), "a name or an index")))
         self._one_of("precision", ("fp32", "fp16", "tf32"))
         self._one_of("ops", ("all", "core"))
+        self._one_of("tuning", ("auto", "off", "exhaustive"))
         self._set("engines", _join_engines(self.engines))
         self._set("exclude", _join_nodes(self.exclude))
         self._set("cache", _path("cache", self.cache))

@@ -94,6 +94,18 @@ void parse_cache(Options& options, const std::string& value) {
   options.cache = value;
 }
 
+void parse_tuning(Options& options, const std::string& value) {
+  if (value == "auto") {
+    options.tuning = Tuning::kAuto;
+  } else if (value == "off") {
+    options.tuning = Tuning::kOff;
+  } else if (value == "exhaustive") {
+    options.tuning = Tuning::kExhaustive;
+  } else {
+    bad_value("tuning", value, "auto, off, exhaustive");
+  }
+}
+
 void parse_share_memory(Options& options, const std::string& value) {
   options.plan.share_memory = parse_switch("share_memory", value);
 }
@@ -130,6 +142,10 @@ const std::vector<OptionInfo>& option_table() {
        "where tuned choices and program binaries are kept; auto takes CLGPU_CACHE, else the user's "
        "cache folder",
        parse_cache},
+      {"tuning", "auto", "auto, off, exhaustive",
+       "use the kernels measured as the fastest; exhaustive measures at load time those that have "
+       "not been measured before",
+       parse_tuning},
       {"half_io", "off", "on, off",
        "with fp16, store the model's float inputs and outputs as half too; the host converts them",
        parse_half_io},

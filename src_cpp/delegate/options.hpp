@@ -11,6 +11,12 @@
 
 namespace clgpu::delegate {
 
+enum class Tuning {
+  kAuto,        ///< use what has been measured before
+  kOff,         ///< the defaults
+  kExhaustive,  ///< measure at load time what has not been measured before
+};
+
 struct Options {
   std::string device;  ///< index, part of a name, or empty for the best
   passes::Precision precision = passes::Precision::kFp32;
@@ -20,7 +26,8 @@ struct Options {
   int min_nodes = 1;              ///< smaller partitions stay on the CPU
   bool warm_up = true;
   std::string cache = "auto";  ///< as store::Store::of_option
-  bool half_io = false;        ///< with fp16: inputs and outputs are half on the device, too
+  Tuning tuning = Tuning::kAuto;
+  bool half_io = false;  ///< with fp16: inputs and outputs are half on the device, too
 };
 
 struct OptionInfo {

@@ -64,7 +64,8 @@ void Partition::publish() {
   report.naive_bytes = plan.naive_bytes;
   for (const plan::Transfer& t : plan.uploads) report.bytes_up += t.bytes;
   for (const plan::Transfer& t : plan.downloads) report.bytes_down += t.bytes;
-  state_->set_partition(session_->report, index_, report, graph_, executor_);
+  published_ = std::make_shared<const ir::Graph>(graph_);
+  state_->set_partition(session_->report, index_, report, published_, executor_);
 }
 
 void Partition::prepare(TfLiteContext& context) {

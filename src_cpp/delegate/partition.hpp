@@ -44,6 +44,7 @@ class Partition {
   ir::Graph graph_;
   std::vector<int> nodes_;
   int index_;
+  std::shared_ptr<const ir::Graph> published_;   ///< as the executor has it, for who tunes it
   std::shared_ptr<runtime::Executor> executor_;  ///< shared with who times it
   std::string problem_;  ///< why there is no executor for the shapes of the moment
 };

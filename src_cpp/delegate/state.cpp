@@ -1,31 +1,54 @@
 #include "delegate/state.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 namespace clgpu::delegate {
 namespace {
 
 const char* name_of(plan::Choice::Origin origin) {
-  return origin == plan::Choice::Origin::kForced ? "forced" : "default";
+  switch (origin) {
+    case plan::Choice::Origin::kForced:
+      return "forced";
+    case plan::Choice::Origin::kTuned:
+      return "tuned";
+    default:
+      return "default";
+  }
 }
 
 }  // namespace
 
 std::shared_ptr<runtime::Executor> State::build(const ir::Graph& graph) {
   const cl::Counters before = cl::counters();
-  while (true) {
-    plan::Broken broken;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      broken = broken_;
+  std::shared_ptr<runtime::Executor> executor = plan_and_build(graph);
+  if (options.tuning == Tuning::kExhaustive) {
+    std::vector<Tunable> tunables;
+    collect(std::make_shared<const ir::Graph>(graph), *executor, false, tunables);
+    if (std::any_of(tunables.begin(), tunables.end(), [](const Tunable& t) { return t.pending; })) {
+      executor.reset();  // makes room
+      measure(tunables, INFINITY, nullptr);
+      executor = plan_and_build(graph);
     }
-    plan::Plan plan = plan::make_plan(graph, device(), options.plan, broken);
+  }
+  count_load(cl::counters() - before);
+  return executor;
+}
+
+std::shared_ptr<runtime::Executor> State::plan_and_build(const ir::Graph& graph) {
+  plan::PlanOptions plan_options = options.plan;
+  if (options.tuning != Tuning::kOff) {
+    plan_options.tuned = [this](const std::string& signature) { return record(signature).winner; };
+  }
+  while (true) {
+    const plan::Broken known = broken();
+    plan::Plan plan = plan::make_plan(graph, device(), plan_options, known);
+    drop_records(plan);
     try {
-      auto executor =
-          std::make_shared<runtime::Executor>(context, store, std::move(plan), options.warm_up);
-      count_load(cl::counters() - before);
-      return executor;
+      return std::make_shared<runtime::Executor>(context, store, std::move(plan), options.warm_up);
     } catch (const runtime::CandidateFailure& failure) {
       const std::pair key(failure.family(), failure.candidate());
-      if (broken.count(key) != 0) {
+      if (known.count(key) != 0) {
         throw InternalError("a candidate that was left out was planned again: " +
                             std::string(failure.what()));
       }
@@ -33,6 +56,11 @@ std::shared_ptr<runtime::Executor> State::build(const ir::Graph& graph) {
       broken_.emplace(key, failure.what());  // another thread may have been first
     }
   }
+}
+
+plan::Broken State::broken() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return broken_;
 }
 
 Report State::report() const {
@@ -47,27 +75,29 @@ Report State::report() const {
                            " does not work on this device: " + why);
   }
   for (const std::string& note : store->notes()) report.notes.push_back(note);
+  report.notes.insert(report.notes.end(), notes_.begin(), notes_.end());
   return report;
 }
 
 std::uint64_t State::set_report(Report report) {
   const std::lock_guard<std::mutex> lock(mutex_);
   report_ = std::move(report);
-  executors_.assign(report_.partitions.size(), {});
+  live_.assign(report_.partitions.size(), {});
   return ++report_number_;
 }
 
 void State::set_partition(std::uint64_t number, int partition,
-                          const PartitionReport& partition_report, const ir::Graph& graph,
+                          const PartitionReport& partition_report,
+                          const std::shared_ptr<const ir::Graph>& graph,
                           const std::shared_ptr<runtime::Executor>& executor) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (number != report_number_) return;
   report_.partitions.at(static_cast<std::size_t>(partition)) = partition_report;
-  executors_.at(static_cast<std::size_t>(partition)) = executor;
+  live_.at(static_cast<std::size_t>(partition)) = {executor, graph};
   std::map<int, const plan::Choice*> choices;
   for (const plan::Choice& choice : executor->plan().choices) choices[choice.node] = &choice;
   std::set<int> views;
-  for (const ir::Node& node : graph.nodes) {
+  for (const ir::Node& node : graph->nodes) {
     if (node.kind->is_view) views.insert(node.tflite_index);
   }
   for (NodeReport& node : report_.nodes) {
@@ -77,7 +107,7 @@ void State::set_partition(std::uint64_t number, int partition,
       node.chosen = name_of(choice->second->origin);
       node.candidates = choice->second->candidates;
       node.refused = choice->second->refused;
-    } else if (const auto into = graph.fused.find(node.index); into != graph.fused.end()) {
+    } else if (const auto into = graph->fused.find(node.index); into != graph->fused.end()) {
       node.reason = "fused into node " + std::to_string(into->second);
     } else if (views.count(node.index) != 0) {
       node.reason = "a view: shares the memory of its input";
@@ -109,8 +139,8 @@ void State::count_load(const cl::Counters& cost) {
 std::vector<std::shared_ptr<runtime::Executor>> State::executors() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<std::shared_ptr<runtime::Executor>> live;
-  for (const auto& weak : executors_) {
-    if (auto executor = weak.lock()) live.push_back(std::move(executor));
+  for (const Live& partition : live_) {
+    if (auto executor = partition.executor.lock()) live.push_back(std::move(executor));
   }
   if (live.empty()) {
     throw Error(

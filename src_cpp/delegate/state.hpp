@@ -8,6 +8,7 @@
 #include "cl/context.hpp"
 #include "delegate/options.hpp"
 #include "delegate/report.hpp"
+#include "delegate/tuning.hpp"
 #include "ir/graph.hpp"
 #include "runtime/executor.hpp"
 #include "runtime/probe.hpp"
@@ -47,6 +48,12 @@ class State {
   /// remembered and left out. Throws plan::NoCandidate when a family has none left.
   std::shared_ptr<runtime::Executor> build(const ir::Graph& graph);
 
+  /// Measures the layers of the partitions of the report, the most expensive first, and keeps the
+  /// winners in the store and for interpreters to come. No further candidate is tried after
+  /// `budget` seconds. With `again`, layers measured before are, too. Throws Error as device_time
+  /// does, and what `progress` throws.
+  std::vector<TunedLayer> tune(double budget, bool again, const OnProgress& progress);
+
   // The following are guarded by one mutex: interpreters run in any thread.
   Report report() const;
   /// Makes this the report to show, and numbers it.
@@ -54,7 +61,8 @@ class State {
   /// Completes the report of this number; without effect once another graph's report has replaced
   /// it.
   void set_partition(std::uint64_t number, int partition, const PartitionReport& report,
-                     const ir::Graph& graph, const std::shared_ptr<runtime::Executor>& executor);
+                     const std::shared_ptr<const ir::Graph>& graph,
+                     const std::shared_ptr<runtime::Executor>& executor);
   Stats stats() const;
   /// Adds the cost of one partition; the first one of a graph begins an inference.
   void count_invoke(Session& session, bool first, const cl::Counters& cost);
@@ -67,15 +75,41 @@ class State {
   std::vector<LaunchTime> launch_times(int rounds) const;
 
  private:
+  /// A layer to be measured: the first node of those alike.
+  struct Tunable {
+    TunedLayer layer;
+    std::shared_ptr<const ir::Graph> graph;
+    std::size_t position;  ///< of the node in the graph
+    plan::Choice choice;
+    double cost = 0;  ///< seconds per inference of all nodes alike, before tuning
+    bool pending = true;
+  };
+  /// A partition of the report, as long as its interpreter has it.
+  struct Live {
+    std::weak_ptr<runtime::Executor> executor;
+    std::weak_ptr<const ir::Graph> graph;
+  };
+
   std::vector<std::shared_ptr<runtime::Executor>> executors() const;
+  std::shared_ptr<runtime::Executor> plan_and_build(const ir::Graph& graph);
+  plan::Broken broken() const;
+  /// What was measured for a signature, in this process or, through the store, in another.
+  runtime::Contest record(const std::string& signature) const;
+  std::string key(const std::string& signature) const;
+  void drop_records(const plan::Plan& plan);
+  void collect(const std::shared_ptr<const ir::Graph>& graph, runtime::Executor& executor,
+               bool again, std::vector<Tunable>& tunables) const;
+  void measure(std::vector<Tunable>& tunables, double budget, const OnProgress& progress);
 
   const runtime::ProbedDevice device_;
   mutable std::mutex mutex_;
   Report report_;
   std::uint64_t report_number_ = 0;
-  std::vector<std::weak_ptr<runtime::Executor>> executors_;  // one per partition of the report
+  std::vector<Live> live_;  // one per partition of the report
   Stats stats_;
   plan::Broken broken_;
+  std::map<std::string, std::string> records_;  // of contests held here, by signature
+  std::set<std::string> notes_;
 };
 
 }  // namespace clgpu::delegate

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/sha256.hpp"
 
 namespace clgpu::kernel {
 
@@ -27,6 +28,11 @@ std::mutex& override_mutex() {
 std::map<std::string, std::string>& overrides() {
   static std::map<std::string, std::string> texts;
   return texts;
+}
+
+std::map<std::string, std::string>& digests() {
+  static std::map<std::string, std::string> by_file;  // of the texts of the moment
+  return by_file;
 }
 
 void expand(const std::string& file, std::set<std::string>& included, std::ostringstream& out) {
@@ -74,8 +80,19 @@ std::string assemble(const std::string& file) {
   return out.str();
 }
 
+std::string source_digest(const std::string& file) {
+  {
+    const std::lock_guard<std::mutex> lock(override_mutex());
+    if (const auto found = digests().find(file); found != digests().end()) return found->second;
+  }
+  std::string digest = sha256_hex(assemble(file));
+  const std::lock_guard<std::mutex> lock(override_mutex());
+  return digests()[file] = std::move(digest);
+}
+
 void override_source(const std::string& file, const std::string& text) {
   const std::lock_guard<std::mutex> lock(override_mutex());
+  digests().clear();
   if (text.empty()) {
     overrides().erase(file);
   } else {

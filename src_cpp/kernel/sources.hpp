@@ -17,6 +17,9 @@ std::string source_text(const std::string& file);
 /// name our files and lines.
 std::string assemble(const std::string& file);
 
+/// SHA-256, hexadecimal, of assemble(file).
+std::string source_digest(const std::string& file);
+
 /// Replaces the text of a file until called with an empty text. Only tests use it, to see what a
 /// file that does not build leads to.
 void override_source(const std::string& file, const std::string& text);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/family.hpp"
+#include "plan/signature.hpp"
 
 namespace clgpu::plan {
 namespace {
@@ -86,7 +87,8 @@ bool goes_by(const std::string& candidate, const std::string& engine) {
 }
 
 Chosen choose(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& device,
-              const PlanOptions& options, const Broken& broken) {
+              const PlanOptions& options, const Broken& broken,
+              const std::vector<bool>& static_inputs) {
   const ops::Family& family = ops::family_of(node);
   const std::vector<Candidate> candidates =
       family.candidates(ops::NodeContext(graph, node), device);
@@ -132,6 +134,13 @@ Chosen choose(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& de
     throw NoCandidate(node.tflite_index, family.name,
                       "no kernel of " + std::string(family.name) + " works on " + device.name +
                           ": " + joined(choice.refused));
+  }
+  if (options.tuned && choice.candidates.size() + choice.refused.size() > 1) {
+    choice.signature = signature(family.name, candidates, static_inputs);
+    const std::string winner = options.tuned(choice.signature);
+    if (std::count(choice.candidates.begin(), choice.candidates.end(), winner) != 0)
+      return done(*find(candidates, choice, winner), Choice::Origin::kTuned);
+    choice.dropped = winner;
   }
   return done(*find(candidates, choice, choice.candidates.front()), Choice::Origin::kDefault);
 }

@@ -13,10 +13,12 @@ struct Chosen {
   Choice choice;
 };
 
-/// The engine asked for, else the tuned one, else the first that works. Throws NoCandidate, and
+/// The engine asked for, else the tuned one, else the first that works. `static_inputs` tells which
+/// inputs of the node are known at load time. Throws NoCandidate, and
 /// OptionError when no engine asked for can compute the node.
 Chosen choose(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& device,
-              const PlanOptions& options, const Broken& broken);
+              const PlanOptions& options, const Broken& broken,
+              const std::vector<bool>& static_inputs);
 
 /// The alternatives of an engine asked for: "winograd|auto" is {"winograd", "auto"}.
 std::vector<std::string> alternatives(const std::string& engine);

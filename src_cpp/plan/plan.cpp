@@ -69,7 +69,10 @@ class Planner {
   }
 
   void add_node(const ir::Node& node) {
-    Chosen chosen = choose(graph_, node, device_, options_, broken_);
+    std::vector<bool> static_inputs;
+    for (const int id : node.inputs)
+      static_inputs.push_back(id < 0 || static_[at(buffer_of_[at(id)])]);
+    Chosen chosen = choose(graph_, node, device_, options_, broken_, static_inputs);
     const kernel::Candidate& candidate = chosen.candidate;
     plan_.choices.push_back(std::move(chosen.choice));
     std::vector<int> scratch;

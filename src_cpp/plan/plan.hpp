@@ -2,6 +2,7 @@
 // without touching a device and can be printed.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -52,10 +53,16 @@ using Refused = std::pair<std::string, std::string>;
 
 /// How a node is computed, and how else it could be.
 struct Choice {
-  enum class Origin { kDefault, kForced };  ///< first that works; asked for by the user
-  int node = -1;                            ///< index of the node in the model
+  enum class Origin {
+    kDefault,  ///< the first that works
+    kForced,   ///< asked for by the user
+    kTuned,    ///< the fastest measured
+  };
+  int node = -1;  ///< index of the node in the model
   std::string family, candidate;
   Origin origin = Origin::kDefault;
+  std::string signature;                ///< as plan::signature; empty without PlanOptions::tuned
+  std::string dropped;                  ///< a tuned candidate that does not work any more
   std::vector<std::string> candidates;  ///< those that work, best guess first
   std::vector<Refused> refused;
 };
@@ -80,8 +87,12 @@ using Engines = std::map<std::string, std::string>;
 /// (family, candidate) -> why it does not work on this device.
 using Broken = std::map<std::pair<std::string, std::string>, std::string>;
 
+/// The candidate measured as the fastest for a signature; empty when there is none.
+using Tuned = std::function<std::string(const std::string& signature)>;
+
 struct PlanOptions {
   Engines engines;
+  Tuned tuned;  ///< null: nothing is looked up
   /// Off: every tensor has its own buffer, filled with NaN, so that a kernel that reads what nobody
   /// wrote, or beyond a tensor's end under a tool that watches memory, shows.
   bool share_memory = true;

@@ -24,6 +24,7 @@ class NativeDelegate {
 
   std::uintptr_t pointer() const { return reinterpret_cast<std::uintptr_t>(delegate_->tflite()); }
   const delegate::State& state() const { return *state_; }
+  delegate::State& state() { return *state_; }
 
  private:
   Delegate* delegate_;
@@ -118,6 +119,47 @@ std::vector<std::tuple<int, std::string, std::string, std::string, double>> laun
   return rows;
 }
 
+py::dict to_dict(const delegate::TunedLayer& layer) {
+  static const char* const kOutcomes[] = {"measured", "kept", "left"};
+  py::dict entry;
+  entry["nodes"] = layer.nodes;
+  entry["op"] = layer.op;
+  entry["family"] = layer.family;
+  entry["outputs"] = layer.outputs;
+  entry["default"] = layer.standard;
+  entry["winner"] = layer.winner;
+  entry["outcome"] = kOutcomes[static_cast<int>(layer.outcome)];
+  py::dict seconds, problems;
+  for (const runtime::Trial& trial : layer.trials) {
+    if (trial.problem.empty()) {
+      seconds[py::str(trial.candidate)] = trial.seconds;
+    } else {
+      problems[py::str(trial.candidate)] = text(trial.problem);
+    }
+  }
+  entry["seconds"] = seconds;
+  entry["problems"] = problems;
+  return entry;
+}
+
+// `progress(layer, layers, entry, candidate)` may raise, and so may a signal that has come.
+py::list tune(NativeDelegate& self, double budget, bool again, const py::object& progress) {
+  const auto on_progress = [&](const delegate::TuningProgress& step) {
+    const py::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    if (!progress.is_none())
+      progress(step.layer, step.layers, to_dict(step.subject), step.candidate);
+  };
+  std::vector<delegate::TunedLayer> layers;
+  {
+    const py::gil_scoped_release release;
+    layers = self.state().tune(budget, again, on_progress);
+  }
+  py::list entries;
+  for (const delegate::TunedLayer& layer : layers) entries.append(to_dict(layer));
+  return entries;
+}
+
 py::list option_table() {
   py::list table;
   for (const delegate::OptionInfo& option : delegate::option_table()) {
@@ -157,7 +199,9 @@ void bind_delegate(py::module_& module) {
       .def("device_time", &device_time, py::arg("runs"), py::arg("node"),
            "Seconds per inference with many in flight, without transfers.")
       .def("launch_times", &launch_times, py::arg("rounds"),
-           "Node, operation, candidate, kernel and seconds of each launch of an inference.");
+           "Node, operation, candidate, kernel and seconds of each launch of an inference.")
+      .def("tune", &tune, py::arg("budget"), py::arg("again"), py::arg("progress"),
+           "Measures the candidates of the layers of the model last prepared.");
   module.def("option_table", &option_table,
              "Key, default, allowed values and help of every option.");
   module.def("families", &families, "Name, operations and core flag of every op family.");

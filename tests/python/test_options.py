@@ -12,6 +12,7 @@ from clgpu_delegate import OptionError, Options, _core
 BAD_VALUES = {
     "precision": ("fp64", "fp32, fp16, tf32"),
     "ops": ("some", "all, core"),
+    "tuning": ("on", "auto, off, exhaustive"),
     "min_nodes": (0, "1 to 999999"),
 }
 

@@ -1,0 +1,270 @@
+"""Measuring which kernels are the fastest for a model on a device, and keeping the winners."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import os
+import statistics
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Callable
+
+from rich import box
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from clgpu_delegate import comparison
+from clgpu_delegate.delegate import Delegate
+from clgpu_delegate.errors import ClgpuError, OptionError
+from clgpu_delegate.options import Options, Settings
+from clgpu_delegate.runtimes import find_runtime
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+_WIDTH = 100  # columns of str()
+_SLOT_SECONDS = 0.3  # of each of the turns that the whole model takes, before and after
+_TURNS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class TunedLayer:
+    """Nodes with the same kernels, shapes and types: one layer, once or several times."""
+
+    nodes: tuple[int, ...]
+    """Their indices in the model."""
+
+    op: str
+    outputs: tuple[tuple[int, ...], ...]
+    """Shapes of the outputs."""
+
+    default: str
+    """The candidate that is taken without tuning."""
+
+    winner: str
+    """The candidate that is taken now."""
+
+    outcome: str
+    """``"measured"`` now, ``"kept"`` from an earlier tuning, or ``"left"``: the budget was spent
+    before all candidates were measured, and the choice is what it was."""
+
+    seconds: Mapping[str, float]
+    """Time of one run on the device by candidate; of those far behind, of a single run."""
+
+    problems: Mapping[str, str]
+    """Candidates that do not count, and why: they do not build, compute wrong numbers, or need too
+    much memory."""
+
+    @property
+    def default_seconds(self) -> float | None:
+        """Time of the default; None where it was not measured."""
+        return self.seconds.get(self.default)
+
+    @property
+    def winner_seconds(self) -> float | None:
+        """Time of the winner; None where it was not measured."""
+        return self.seconds.get(self.winner)
+
+    @property
+    def gain(self) -> float:
+        """Time of the default over that of the winner; 1 where either was not measured."""
+        if not self.default_seconds or not self.winner_seconds:
+            return 1.0
+        return self.default_seconds / self.winner_seconds
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {
+            **dataclasses.asdict(self),
+            "default_seconds": self.default_seconds,
+            "winner_seconds": self.winner_seconds,
+            "gain": self.gain,
+        }
+
+
+@dataclasses.dataclass(frozen=True)
+class Tuning:
+    """What `tune` found."""
+
+    model: str
+    device: str
+    precision: str
+    layers: tuple[TunedLayer, ...]
+    """Those with a choice, in the order of the model."""
+
+    before_seconds: float
+    """Device time of an inference with the default kernels."""
+
+    after_seconds: float
+    """Device time of an inference with the winners."""
+
+    notes: tuple[str, ...]
+    """As in `Explanation`: kernels that do not work, and the like."""
+
+    @property
+    def gain(self) -> float:
+        """Time before over time after."""
+        return self.before_seconds / self.after_seconds if self.after_seconds else 1.0
+
+    @property
+    def left(self) -> int:
+        """Number of layers for which the budget did not suffice."""
+        return sum(layer.outcome == "left" for layer in self.layers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        data = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        layers = [layer.to_dict() for layer in self.layers]
+        return {**data, "layers": layers, "gain": self.gain, "left": self.left}
+
+    def __rich__(self) -> Group:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+        for heading in ("nodes", "op", "output", "default", "winner"):
+            table.add_column(heading, overflow="fold")
+        for heading in ("default us", "winner us", "gain"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        for layer in self.layers:
+            count = len(layer.nodes)
+            cells = (
+                f"{layer.nodes[0]}" + (f" and {count - 1} alike" if count > 1 else ""),
+                layer.op,
+                "x".join(map(str, layer.outputs[0])),
+                layer.default,
+                layer.winner if layer.outcome != "left" else "not measured",
+                _microseconds(layer.default_seconds),
+                _microseconds(layer.winner_seconds),
+                f"{layer.gain:.2f}x",
+            )
+            style = "yellow" if layer.outcome == "left" else ""
+            table.add_row(*map(Text, cells), style=style)
+        lines = [f"note: {note}" for note in self.notes]
+        if self.left:
+            lines.append(
+                f"the budget was spent before {self.left} of {len(self.layers)} layers were "
+                "measured; they keep their kernels, and tuning again goes on with them"
+            )
+        lines.append(
+            f"{self.device}, {self.precision}: {self.before_seconds * 1e3:.3f} ms before, "
+            f"{self.after_seconds * 1e3:.3f} ms after, {self.gain:.2f}x"
+        )
+        return Group(table, *map(Text, lines))
+
+    def __str__(self) -> str:
+        console = Console(file=io.StringIO(), width=_WIDTH, color_system=None)
+        with console.capture() as capture:
+            console.print(self)
+        return "\n".join(line.rstrip() for line in capture.get().strip().splitlines())
+
+
+Progress = Callable[[int, int, str, str], None]
+
+
+def tune(
+    model: str | os.PathLike[str],
+    *,
+    budget: float = 60.0,
+    again: bool = False,
+    runtime: str | None = None,
+    progress: Progress | None = None,
+    **settings: Unpack[Settings],
+) -> Tuning:
+    """Measure the kernels that a model can use on a device and keep the fastest.
+
+    The winners go into the cache (option `cache`), where every later `load` with the same device
+    and driver finds them, unless its option `tuning` is ``"off"``. Each candidate's result is
+    compared with that of the simplest one, and one that computes wrong numbers never wins.
+
+    Parameters
+    ----------
+    model
+        Path of a .tflite file.
+    budget
+        Seconds after which no further candidate is tried. The most expensive layers come first;
+        those left keep their kernels, and tuning again goes on with them.
+    again
+        Measure layers that were measured before, too.
+    runtime
+        As in `clgpu_delegate.runtimes.find_runtime`.
+    progress
+        Called before each candidate with the number of layers done, the number of layers to be
+        measured, the operation and the candidate. What it raises ends the tuning; winners found so
+        far are kept.
+    **settings
+        The fields of `Options`; `tuning` may not be ``"off"``.
+
+    Raises
+    ------
+    ClgpuError
+        If the model cannot be read, an option is wrong, or there is no device or runtime.
+    """
+    if not budget > 0:
+        raise OptionError(f"budget is {budget}; allowed: a number of seconds above 0")
+    content = comparison.read_model(model)
+    found = find_runtime(runtime)
+    options = dataclasses.replace(Options.from_settings(**settings), tuning="auto")
+    if settings.get("tuning") == "off":
+        raise OptionError("option 'tuning' is 'off'; to tune, allowed: auto, exhaustive")
+
+    def prepared(delegate: Delegate) -> Any:
+        interpreter = comparison.make_interpreter(found, content, 1, delegate)
+        try:
+            interpreter.allocate_tensors()
+        except (RuntimeError, ValueError) as error:
+            raise ClgpuError(f"{found} with the delegate cannot load the model: {error}") from None
+        return interpreter
+
+    def report(done: int, count: int, layer: Mapping[str, Any], candidate: str) -> None:
+        if progress is not None:
+            progress(done, count, layer["op"], candidate)
+
+    delegate = Delegate(options)
+    interpreter = prepared(delegate)
+    if not delegate.explain().claimed:
+        raise ClgpuError(f"nothing to tune: the delegate claims no node of {os.fspath(model)}")
+    layers = delegate._tune(budget, again, report)
+    del interpreter
+    standard = Delegate(dataclasses.replace(options, tuning="off"))
+    interpreters = [prepared(standard), prepared(delegate)]
+    before, after = _device_times(standard, delegate)
+    del interpreters
+    explanation = delegate.explain()
+    return Tuning(
+        model=os.fspath(model),
+        device=explanation.device,
+        precision=explanation.precision,
+        layers=tuple(_layer(entry) for entry in layers),
+        before_seconds=before,
+        after_seconds=after,
+        notes=explanation.notes,
+    )
+
+
+def _device_times(*delegates: Delegate) -> list[float]:
+    """Seconds per inference of each: they take turns, so that a change of clock hits all."""
+    times: list[list[float]] = [[] for _ in delegates]
+    runs = [
+        max(1, min(200, int(_SLOT_SECONDS / max(delegate.device_time(1), 1e-6))))
+        for delegate in delegates
+    ]
+    for _ in range(_TURNS):
+        for own, delegate, count in zip(times, delegates, runs):
+            own.append(delegate.device_time(count))
+    return [statistics.median(own) for own in times]
+
+
+def _layer(entry: Mapping[str, Any]) -> TunedLayer:
+    return TunedLayer(
+        nodes=tuple(entry["nodes"]),
+        op=entry["op"],
+        outputs=tuple(map(tuple, entry["outputs"])),
+        default=entry["default"],
+        winner=entry["winner"],
+        outcome=entry["outcome"],
+        seconds=dict(entry["seconds"]),
+        problems=dict(entry["problems"]),
+    )
+
+
+def _microseconds(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds * 1e6:.4g}"

@@ -1,0 +1,55 @@
+#include "plan/isolate.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace clgpu::plan {
+
+ir::Graph isolate(const ir::Graph& graph, std::size_t position) {
+  // Known at load time: constants and what is computed of them alone.
+  std::vector<bool> known(graph.tensors.size());
+  const auto knows = [&](int id) { return id < 0 || known[static_cast<std::size_t>(id)]; };
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) known[i] = graph.tensors[i].is_constant();
+  for (const ir::Node& node : graph.nodes) {
+    if (node.inputs.empty() || !std::all_of(node.inputs.begin(), node.inputs.end(), knows))
+      continue;
+    for (const int id : node.outputs) known[static_cast<std::size_t>(id)] = true;
+  }
+
+  const std::vector<int> writers = ir::writers_of(graph);
+  std::set<std::size_t> members{position};
+  for (std::vector<std::size_t> open{position}; !open.empty();) {
+    const ir::Node& node = graph.nodes[open.back()];
+    open.pop_back();
+    for (const int id : node.inputs) {
+      if (id < 0 || !knows(id) || graph.tensor(id).is_constant()) continue;
+      const auto writer = static_cast<std::size_t>(writers[static_cast<std::size_t>(id)]);
+      if (members.insert(writer).second) open.push_back(writer);
+    }
+  }
+
+  ir::Graph part;
+  std::map<int, int> id_of;  // of a tensor here -> in the part
+  const auto intern = [&](int id) {
+    if (id < 0) return -1;
+    const auto [entry, inserted] = id_of.try_emplace(id, static_cast<int>(part.tensors.size()));
+    if (inserted) part.tensors.push_back(graph.tensor(id));
+    return entry->second;
+  };
+  for (const std::size_t member : members) {  // a set of positions is in execution order
+    ir::Node node = graph.nodes[member];
+    for (int& id : node.inputs) {
+      const bool input = member == position && !knows(id);
+      id = intern(id);
+      if (input && std::find(part.inputs.begin(), part.inputs.end(), id) == part.inputs.end())
+        part.inputs.push_back(id);
+    }
+    for (int& id : node.outputs) id = intern(id);
+    if (member == position) part.outputs = node.outputs;
+    part.nodes.push_back(std::move(node));
+  }
+  return part;
+}
+
+}  // namespace clgpu::plan

@@ -1,0 +1,62 @@
+// Measures the candidates of a node against each other on the device.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cl/context.hpp"
+#include "plan/plan.hpp"
+#include "store/store.hpp"
+
+namespace clgpu::runtime {
+
+/// One candidate of a node, measured.
+struct Trial {
+  std::string candidate;
+  double seconds = 0;   ///< median of one run on the device; 0 where there is a problem
+  std::string problem;  ///< why it does not count
+  bool broken = false;  ///< it does not build or launch, or computes wrong numbers
+};
+
+struct Contest {
+  std::vector<Trial> trials;  ///< in the order of the candidates
+  std::string winner;         ///< empty when time ran out before all were measured
+};
+
+class Tuner {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// `tolerance`: how far results may be apart, as the L2 norm of the difference over that of the
+  /// reference. After `deadline`, no further candidate is built. `before_trial` is called with each
+  /// candidate; what it throws ends the tuning.
+  Tuner(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
+        DeviceInfo device, double tolerance, Clock::time_point deadline,
+        std::function<void(const std::string& candidate)> before_trial)
+      : context_(std::move(context)),
+        store_(std::move(store)),
+        device_(std::move(device)),
+        tolerance_(tolerance),
+        deadline_(deadline),
+        before_trial_(std::move(before_trial)) {}
+
+  /// Measures the candidates of `choice`, whose node is at `position`. All compute on the same
+  /// random inputs, with the model's own weights, and are compared with the simplest one. They take
+  /// turns, so that a change of the device's clock hits all; those far behind drop out. The default
+  /// wins unless another is faster by more than the noise.
+  Contest measure(const ir::Graph& graph, std::size_t position, const plan::Choice& choice,
+                  const plan::Broken& broken) const;
+
+ private:
+  std::shared_ptr<cl::Context> context_;
+  std::shared_ptr<store::Store> store_;
+  DeviceInfo device_;  ///< with what a probe has found
+  double tolerance_;
+  Clock::time_point deadline_;
+  std::function<void(const std::string&)> before_trial_;
+};
+
+}  // namespace clgpu::runtime
