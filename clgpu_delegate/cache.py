@@ -1,15 +1,69 @@
-"""The file that keeps tuned choices and compiled programs from process to process."""
+"""The file that keeps tuned choices and compiled programs from process to process.
+
+It is an SQLite database that any number of processes share; ``clgpu cache`` is the command for what
+these functions do. Where ``path`` is None they mean the file of the option ``cache="auto"``. They
+raise `ClgpuError` where there is no cache, or a file cannot be used.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import functools
+import hashlib
 import importlib.util
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import platformdirs
 
 from clgpu_delegate import _core
+from clgpu_delegate.errors import ClgpuError
+
+if TYPE_CHECKING:
+    import sqlite3
+
+# As in src_cpp/store/store.cpp, which makes the table.
+APPLICATION_ID = 0x434C4750
+FORMAT = 1
+
+_COLUMNS = "kind, key, label, bytes, created, used, checksum, value"
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A row of the cache."""
+
+    kind: str
+    """``"program"``, ``"tuning"`` or ``"probe"``."""
+
+    key: str
+    label: str
+    """What it is, for people."""
+
+    bytes: int
+    created: int
+    """Seconds since 1970; so is ``used``, which is a day off at most."""
+
+    used: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return dataclasses.asdict(self)
+
+
+@dataclasses.dataclass(frozen=True)
+class Merged:
+    """What `import_file` did with the rows of a file."""
+
+    added: int
+    kept: int
+    """Rows that the cache has, as new or newer."""
+
+    damaged: int
+    """Rows left out, since their checksums are wrong."""
 
 
 def default_path() -> str:
@@ -24,9 +78,139 @@ def default_path() -> str:
     return str(platformdirs.user_cache_path("clgpu_delegate", appauthor=False) / "cache.sqlite")
 
 
+def resolve(path: str | os.PathLike[str] | None = None) -> Path:
+    """The file that ``path`` means, whether it exists or not."""
+    name = default_path() if path is None or os.fspath(path) == "auto" else os.fspath(path)
+    if name == "off":
+        raise ClgpuError("the cache is off; name a file, or unset the variable CLGPU_CACHE")
+    return Path(name).expanduser()
+
+
+def entries(path: str | os.PathLike[str] | None = None) -> list[Entry]:
+    """List the rows by kind and label; none where there is no file yet."""
+    file = resolve(path)
+    if not file.exists():
+        return []
+    with _open(file) as database:
+        rows = database.execute(
+            "SELECT kind, key, label, bytes, created, used FROM rows ORDER BY kind, label, key"
+        )
+        return [Entry(*row) for row in rows]
+
+
+def clear(path: str | os.PathLike[str] | None = None, kind: str | None = None) -> int:
+    """Delete the rows of a kind, or all; returns how many there were."""
+    file = resolve(path)
+    if not file.exists():
+        return 0
+    with _open(file) as database:
+        count = database.execute("DELETE FROM rows WHERE ? IN (kind, '')", (kind or "",)).rowcount
+        with contextlib.suppress(_sqlite().OperationalError):  # others are reading: later, then
+            database.execute("VACUUM")
+        return int(count)
+
+
+def export_file(target: str | os.PathLike[str], path: str | os.PathLike[str] | None = None) -> int:
+    """Write all intact rows to a new file, as `import_file` reads it; returns how many."""
+    file, target = resolve(path), Path(target)
+    if not file.exists():
+        raise ClgpuError(f"there is no cache {file} yet")
+    if target.exists():
+        raise ClgpuError(f"{target} exists already")
+    with _open(file) as database, _reporting(target):
+        rows = [row for row in database.execute(f"SELECT {_COLUMNS} FROM rows") if _is_intact(row)]
+        (schema,) = database.execute("SELECT sql FROM sqlite_master WHERE name='rows'").fetchone()
+        with contextlib.closing(_sqlite().connect(target, isolation_level=None)) as copy:
+            copy.execute(f"PRAGMA application_id={APPLICATION_ID}")
+            copy.execute(f"PRAGMA user_version={FORMAT}")
+            copy.execute("BEGIN")
+            copy.execute(schema)
+            copy.executemany(f"INSERT INTO rows ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            copy.execute("COMMIT")
+    return len(rows)
+
+
+def import_file(
+    source: str | os.PathLike[str], path: str | os.PathLike[str] | None = None
+) -> Merged:
+    """Add the rows of an exported file, of which newer ones replace those of the same key.
+
+    Programs are machine code: import only what comes from someone you trust.
+    """
+    file, source = resolve(path), Path(source)
+    if not source.is_file():
+        raise ClgpuError(f"there is no file {source}")
+    with _reporting(source):
+        uri = source.resolve().as_uri() + "?mode=ro"
+        with contextlib.closing(_sqlite().connect(uri, uri=True)) as database:
+            _check_format(database, source)
+            rows = database.execute(f"SELECT {_COLUMNS} FROM rows").fetchall()
+    intact = [row for row in rows if _is_intact(row)]
+    with _open(file) as database:
+        database.execute("BEGIN IMMEDIATE")
+        before = database.total_changes
+        database.executemany(
+            f"INSERT INTO rows ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (kind, key) DO UPDATE SET label=excluded.label, bytes=excluded.bytes, "
+            "created=excluded.created, used=excluded.used, checksum=excluded.checksum, "
+            "value=excluded.value WHERE excluded.created > rows.created",
+            intact,
+        )
+        added = database.total_changes - before
+        database.execute("COMMIT")
+    return Merged(added, len(intact) - added, len(rows) - len(intact))
+
+
 @functools.cache
 def find_sqlite() -> None:
     """Tell the core of the SQLite that Python uses, which need not be the system's."""
     module = importlib.util.find_spec("_sqlite3")
     if module is not None and module.origin is not None and Path(module.origin).is_file():
         _core.add_sqlite_library(module.origin)
+
+
+def _sqlite() -> Any:
+    try:
+        import sqlite3  # noqa: PLC0415  # some builds of Python lack it
+    except ImportError as error:
+        raise ClgpuError(f"this Python has no SQLite: {error}") from None
+    return sqlite3
+
+
+@contextlib.contextmanager
+def _reporting(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except _sqlite().Error as error:
+        raise ClgpuError(f"{file}: {error}") from None
+
+
+@contextlib.contextmanager
+def _open(file: Path) -> Iterator[sqlite3.Connection]:
+    find_sqlite()
+    # The core makes the file where missing, and puts aside what it is not.
+    store = _core.Store(str(file))
+    if not store.is_on:
+        raise ClgpuError("; ".join(store.notes()))
+    with (
+        _reporting(file),
+        contextlib.closing(_sqlite().connect(file, isolation_level=None, timeout=10)) as database,
+    ):
+        yield database
+
+
+def _check_format(database: sqlite3.Connection, file: Path) -> None:
+    (application,) = database.execute("PRAGMA application_id").fetchone()
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION_ID:
+        raise ClgpuError(f"{file} is no cache of clgpu_delegate")
+    if version != FORMAT:
+        raise ClgpuError(f"{file} has format {version}; this version reads {FORMAT}")
+
+
+def _is_intact(row: tuple[Any, ...]) -> bool:
+    kind, key, *_, checksum, value = row
+    if not (isinstance(kind, str) and isinstance(key, str) and isinstance(value, bytes)):
+        return False
+    text = f"{kind}\0{key}\0".encode()
+    return bool(checksum == hashlib.sha256(text + value).digest())

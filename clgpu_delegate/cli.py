@@ -1,9 +1,11 @@
 """The command ``clgpu``."""
 
 # Typer reads the annotations at run time, so they keep to what Python 3.9 can evaluate.
+import dataclasses
 import json
 import re
 import sys
+import time
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -12,8 +14,9 @@ from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
-from clgpu_delegate import comparison, tuning
+from clgpu_delegate import cache, comparison, tuning
 from clgpu_delegate.devices import devices
 from clgpu_delegate.errors import ClgpuError, OptionError
 
@@ -171,6 +174,78 @@ def tune(
         _print_json(result.to_dict())
     else:
         _print(result)
+
+
+_cache = typer.Typer(
+    help="Look after the file that keeps compiled programs and tuned choices.",
+    no_args_is_help=True,
+)
+app.add_typer(_cache, name="cache")
+_CacheFile = Annotated[
+    Optional[Path], typer.Option("--cache", help="Another file than the user's own cache.")
+]
+
+
+@_cache.command("list")
+def cache_list(as_json: _Json = False, path: _CacheFile = None) -> None:
+    """List what the cache keeps."""
+    file, found = cache.resolve(path), cache.entries(path)
+    if as_json:
+        _print_json({"path": str(file), "entries": [entry.to_dict() for entry in found]})
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("kind")
+    table.add_column("what", overflow="fold")
+    table.add_column("KiB", justify="right")
+    table.add_column("made")
+    table.add_column("used")
+    for entry in found:
+        days = (time.strftime("%Y-%m-%d", time.localtime(t)) for t in (entry.created, entry.used))
+        table.add_row(entry.kind, Text(entry.label), f"{entry.bytes / 1024:.1f}", *days)
+    if found:
+        _print(table)
+    total = sum(entry.bytes for entry in found)
+    print(f"{file}: {_count(len(found))}, {total / 2**20:.1f} MiB")
+
+
+@_cache.command("clear")
+def cache_clear(
+    kind: Annotated[
+        Optional[str], typer.Option(help="Only these rows: program, tuning or probe.")
+    ] = None,
+    path: _CacheFile = None,
+) -> None:
+    """Delete what the cache keeps."""
+    print(f"{cache.resolve(path)}: {_count(cache.clear(path, kind))} deleted")
+
+
+@_cache.command("export")
+def cache_export(
+    file: Annotated[Path, typer.Argument(help="The file to write.")], path: _CacheFile = None
+) -> None:
+    """Write the cache to a file that another machine of the same kind can import."""
+    print(f"{file}: {_count(cache.export_file(file, path))} written")
+
+
+@_cache.command("import")
+def cache_import(
+    file: Annotated[Path, typer.Argument(help="A file that was exported.")],
+    as_json: _Json = False,
+    path: _CacheFile = None,
+) -> None:
+    """Add what another cache has exported. It contains machine code: trust its origin."""
+    merged = cache.import_file(file, path)
+    if as_json:
+        _print_json(dataclasses.asdict(merged))
+        return
+    print(
+        f"{cache.resolve(path)}: {_count(merged.added)} added, {merged.kept} there already, "
+        f"{merged.damaged} damaged"
+    )
+
+
+def _count(rows: int) -> str:
+    return f"{rows} {'row' if rows == 1 else 'rows'}"
 
 
 def main() -> None:

@@ -73,7 +73,7 @@ Context::Program& Context::program(const std::string& key, const ProgramSource& 
                                    store::Store& store) {
   Program& program = programs_[key];
   if (!program.handle) {
-    program.label = source.file + " on " + device_.info.name;
+    program.label = source.file + " on " + device_.info.name + " (" + device_.info.platform + ")";
     load(program, key, source.options, store);
   }
   if (!program.handle) compile(program, source);
