@@ -13,6 +13,7 @@ from bench.__main__ import app
 from bench.conv_layers import LAYERS, Case, Layer, select
 from bench.conv_measure import Row, roots_of, wanted
 from bench.peaks import Peaks
+from clgpu_delegate import _core
 from tests.runtimes import run_reference
 
 PEAKS = Peaks(
@@ -147,6 +148,21 @@ def test_every_engine_of_a_device_is_measured(device, tmp_path):
         assert len(ran) > 2
         assert all(row.ms > 0 and row.error < limit for row in ran)
     assert (tmp_path / "conv.csv").exists()
+
+
+def test_engine_that_fails_is_shown_with_the_reason(device):
+    _core.override_kernel_source("conv2d/naive.cl", "#error not today\n")
+    try:
+        measured = conv.run(
+            scale=0.01, precisions=["fp32"], engines=["direct", "naive"], layers="1", device=device,
+            rounds=1, budget_s=0.01, use_torch=False,
+        )  # fmt: skip
+    finally:
+        _core.override_kernel_source("conv2d/naive.cl", None)
+    (failed,) = [row for row in measured if row.engine == "naive"]
+    assert failed.ms is None
+    assert "naive" in failed.note
+    assert any(row.ms for row in measured if row.engine == "direct")
 
 
 def test_chosen_engine_alone(device):
