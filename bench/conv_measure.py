@@ -117,9 +117,7 @@ class Bench:
         budget_s: float = 0.15,
     ) -> None:
         self._runtime = runtime
-        self._options: dict[str, Any] = {"device": device, "warm_up": False}
-        if "tuning" in {f.name for f in dataclasses.fields(clgpu_delegate.Options)}:
-            self._options["tuning"] = "off"
+        self._options = {"device": device, "warm_up": False, "tuning": "off"}
         self._engines = engines
         self._rounds = rounds
         self._budget_s = budget_s

@@ -98,6 +98,7 @@ def measure(
     precisions: Sequence[str] = PRECISIONS,
     runtime: str = "auto",
     device: str = "",
+    tuning: str = "auto",
     threads: int = 1,
     rounds: int = 20,
     budget_s: float = 3.0,
@@ -108,7 +109,9 @@ def measure(
     inputs = networks.sample_inputs(model, seed=1)
     runs = {"cpu": _Run(runtime, model, inputs, threads)}
     for precision in precisions:
-        runs[precision] = _Run(runtime, model, inputs, threads, device=device, precision=precision)
+        runs[precision] = _Run(
+            runtime, model, inputs, threads, device=device, precision=precision, tuning=tuning
+        )
     want = runs["cpu"].output()
     errors = {
         precision: float(np.linalg.norm(runs[precision].output() - want) / np.linalg.norm(want))
@@ -187,6 +190,7 @@ def run(
     precisions: Sequence[str] = PRECISIONS,
     runtime: str = "auto",
     device: str = "",
+    tuning: str = "auto",
     threads: int | None = None,
     rounds: int = 20,
     budget_s: float = 3.0,
@@ -210,7 +214,7 @@ def run(
     threads = threads or os.cpu_count() or 1
     console = Console(width=None if Console().is_terminal else 150)
     found = clgpu_delegate.load(device=device).device
-    title = f"{found.name} ({found.platform}); stock CPU: {threads} threads"
+    title = f"{found.name} ({found.platform}), tuning {tuning}; stock CPU: {threads} threads"
     torch = peers_torch.find() if use_torch else None
     rows: list[Row] = []
     for name in names or sorted(networks.NETWORKS):
@@ -223,6 +227,7 @@ def run(
                         precisions=precisions,
                         runtime=runtime,
                         device=device,
+                        tuning=tuning,
                         threads=threads,
                         rounds=rounds,
                         budget_s=budget_s,
