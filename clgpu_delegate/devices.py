@@ -24,6 +24,13 @@ class Device:
     driver_version: str
     opencl_version: str
     compute_units: int
+    lanes: int
+    """Work-items that run in lockstep (a warp, a wavefront), or the multiple that the driver
+    prefers for work-groups; 1 where it tells neither."""
+
+    vector_width: int
+    """Floats of the vectors it computes with; 1 where each work-item is scalar."""
+
     global_bytes: int
     max_object_bytes: int
     """Size of the largest single buffer."""

@@ -16,6 +16,8 @@ struct DeviceInfo {
   int compute_units = 1;
   std::size_t max_work_group_size = 1;
   std::size_t max_work_item_sizes[3] = {1, 1, 1};
+  int lanes = 1;         ///< work-items in lockstep (warp, wavefront): groups are multiples of it
+  int vector_width = 1;  ///< floats of the vectors it computes with; 1 where work-items are scalar
   std::size_t local_bytes = 0;         ///< local memory of one work-group
   std::uint64_t global_bytes = 0;      ///< global memory of the device
   std::uint64_t max_object_bytes = 0;  ///< largest single buffer

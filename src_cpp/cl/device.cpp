@@ -112,6 +112,18 @@ T number(const Api& api, cl_device_id device, cl_uint what) {
   return value;
 }
 
+// Vendors' names for it, then OpenCL 3.0's multiple that work-groups should have. A driver that
+// does not know a question leaves the answer at 0.
+int lanes(const Api& api, cl_device_id device) {
+  for (const cl_uint what : {CL_DEVICE_WARP_SIZE_NV, CL_DEVICE_WAVEFRONT_WIDTH_AMD}) {
+    if (const auto width = number<cl_uint>(api, device, what); width > 0)
+      return static_cast<int>(width);
+  }
+  const auto multiple =
+      number<std::size_t>(api, device, CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE);
+  return std::max(1, static_cast<int>(multiple));
+}
+
 DeviceInfo describe(const Api& api, cl_device_id id, cl_platform_id platform,
                     const std::string& library) {
   DeviceInfo info;
@@ -133,6 +145,9 @@ DeviceInfo describe(const Api& api, cl_device_id id, cl_platform_id platform,
   info.max_work_group_size = number<std::size_t>(api, id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
   api.clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof info.max_work_item_sizes,
                       info.max_work_item_sizes, nullptr);
+  info.lanes = lanes(api, id);
+  info.vector_width =
+      std::max(1, static_cast<int>(number<cl_uint>(api, id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT)));
   info.local_bytes = static_cast<std::size_t>(number<cl_ulong>(api, id, CL_DEVICE_LOCAL_MEM_SIZE));
   info.global_bytes = number<cl_ulong>(api, id, CL_DEVICE_GLOBAL_MEM_SIZE);
   info.max_object_bytes = number<cl_ulong>(api, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);

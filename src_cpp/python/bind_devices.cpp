@@ -37,6 +37,8 @@ py::list devices() {
     entry["driver_version"] = text(info.driver_version);
     entry["opencl_version"] = text(info.opencl_version);
     entry["compute_units"] = info.compute_units;
+    entry["lanes"] = info.lanes;
+    entry["vector_width"] = info.vector_width;
     entry["global_bytes"] = info.global_bytes;
     entry["max_object_bytes"] = info.max_object_bytes;
     entry["local_bytes"] = info.local_bytes;

@@ -23,12 +23,15 @@ constexpr double kEnough = 0.5;         // seconds of measuring after which two 
 constexpr double kNoise = 1.03;         // a winner is faster than the default by more than this
 constexpr double kWaitSeconds = 20e-6;  // of one clFinish, at most: part of a single run's time
 constexpr double kFewNonFinite = 1e-3;  // share of elements that may overflow in one result only
+constexpr std::size_t kPeriod = 1'000'003;       // of random inputs, in elements
+constexpr std::size_t kCompared = 1U << 22;      // elements of a result, about; evenly spread
 constexpr std::int64_t kPoisonBytes = 64 << 20;  // larger arenas are not filled with NaN
 constexpr std::uint64_t kMostBytes = std::uint64_t{4} << 30;  // of candidates that take turns
 
 using Bytes = std::vector<std::uint8_t>;
 
-// Reals from -1 to 1. Integers may be indices or sizes: 0 is valid wherever any number is.
+// Reals from -1 to 1, repeated after a prime number of them, so that no two rows of a tensor are
+// alike. Integers may be indices or sizes: 0 is valid wherever any number is.
 Bytes random_bytes(DType dtype, std::int64_t host_bytes) {
   Bytes bytes(static_cast<std::size_t>(host_bytes));
   std::uint32_t state = 12345;
@@ -38,10 +41,13 @@ Bytes random_bytes(DType dtype, std::int64_t host_bytes) {
   };
   const auto fill = [&](auto convert) {
     using T = decltype(convert(0.0F));
-    for (std::size_t at = 0; at + sizeof(T) <= bytes.size(); at += sizeof(T)) {
+    const std::size_t period = std::min(bytes.size(), kPeriod * sizeof(T));
+    for (std::size_t at = 0; at + sizeof(T) <= period; at += sizeof(T)) {
       const T value = convert(next());
       std::memcpy(&bytes[at], &value, sizeof value);
     }
+    for (std::size_t at = period; at < bytes.size(); at += period)
+      std::memcpy(&bytes[at], bytes.data(), std::min(period, bytes.size() - at));
   };
   if (dtype == DType::kF32) fill([](float x) { return x; });
   if (dtype == DType::kF16) fill(float_to_half);
@@ -64,16 +70,20 @@ double distance(DType dtype, const Bytes& got, const Bytes& want) {
       norm += w * w;
     }
   };
+  // An odd step meets every column, whatever power of two a row has.
+  const auto step_of = [](std::size_t n) { return n / kCompared + (n / kCompared + 1) % 2; };
   const auto element = [](const Bytes& bytes, std::size_t i, auto x) {
     std::memcpy(&x, &bytes[i * sizeof x], sizeof x);
     return x;
   };
   if (dtype == DType::kF32) {
-    for (std::size_t i = 0; i < want.size() / sizeof(float); ++i)
+    const std::size_t n = want.size() / sizeof(float);
+    for (std::size_t i = 0; i < n; i += step_of(n))
       compare(static_cast<double>(element(got, i, 0.0F)),
               static_cast<double>(element(want, i, 0.0F)));
   } else if (dtype == DType::kF16) {
-    for (std::size_t i = 0; i < want.size() / sizeof(std::uint16_t); ++i) {
+    const std::size_t n = want.size() / sizeof(std::uint16_t);
+    for (std::size_t i = 0; i < n; i += step_of(n)) {
       const auto value = [&](const Bytes& bytes) {
         return static_cast<double>(half_to_float(element(bytes, i, std::uint16_t{})));
       };
