@@ -3,7 +3,7 @@
 //
 // Shapes    src: [n, in_h, in_w, in_c]; bias: [out_c]; dst: [pixels, out_c], pixels = n * out_h * out_w
 //           packed: [groups, panels, filter_h * filter_w * group_in, PANEL] as pack_weights.cl writes
-//           it, followed at element `zeros_at` by the bytes of group_in zeros of type SRC_T
+//           it, followed at element `zeros_at` by the bytes of filter_w * group_in zeros of type SRC_T
 // Launch    axis 0: blocks of OV * VW channels of one group; axis 1: blocks of `tiles` * PX
 //           consecutive pixels; axis 2: groups. local = (WG_C, WG_P, 1)
 // Macros    VW        4|8|16          channels of one vector
@@ -69,7 +69,7 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_P, 1))) void conv2d_direct
   const int channel = get_global_id(0) * OV * VW;  // first one, within the group
   const int group = get_global_id(2);
   if (channel >= group_out) return;
-  // A pixel outside of src reads its channels from here, so that the loops have no conditions.
+  // A filter row outside of src is read from here, so that the loops have no conditions.
   __global const SRC_T *zeros = (__global const SRC_T *)(packed + zeros_at);
   const int depth = filter_h * filter_w * group_in;
   packed += (group * panels + channel / PANEL) * depth * PANEL + channel % PANEL;
@@ -103,9 +103,18 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_P, 1))) void conv2d_direct
       for (int v = 0; v < OV; ++v) sum[p][v] = (VEC)(0.0f);
     }
 
+    // Where the image's columns end no filter row, its taps lie side by side: they are one run.
+    bool whole_rows = dilation_w == 1 && group_in == in_c;
+#pragma unroll
+    for (int p = 0; p < PX; ++p) {
+      whole_rows = whole_rows && in_x[p] >= 0 && in_x[p] + filter_w <= in_w;
+    }
+    const int runs = whole_rows ? 1 : filter_w;  // of a filter row
+    const int run = whole_rows ? filter_w * group_in : group_in;
+
     __global const PACKED_T *w = packed;
     for (int u = 0; u < filter_h; ++u) {
-      for (int t = 0; t < filter_w; ++t) {
+      for (int t = 0; t < runs; ++t) {
         __global const SRC_T *from[PX];
 #pragma unroll
         for (int p = 0; p < PX; ++p) {
@@ -113,7 +122,7 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_P, 1))) void conv2d_direct
           const bool inside = (uint)at_y < (uint)in_h && (uint)at_x < (uint)in_w;
           from[p] = inside ? src + (image[p] + at_y * in_w + at_x) * in_c : zeros;
         }
-        for (int i = 0; i < group_in; i += KV) {
+        for (int i = 0; i < run; i += KV) {
 #if KV == 4
           float4 x4[PX];
 #pragma unroll

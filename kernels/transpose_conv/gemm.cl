@@ -36,31 +36,26 @@
 #define QN (TN / 64)  // ... of four channels of a work-item
 #define ROW (TM + 4)  // row of the left tile: the padding spreads its writes over the banks
 
-// Four elements at a multiple of four.
-#define FOUR(T, p, i) CLGPU_CAT(four_, T)(p, i)
-#define four_float(p, i) (*(__global const float4 *)((p) + (i)))
-#define four_half(p, i) vloada_half4(0, (p) + (i))
-
 // Reads the tiles of input channels `channel` .. channel + TK - 1 and of tap (u, v) of the phase.
-#define READ_STEP()                                                                     \
-  do {                                                                                  \
-    _Pragma("unroll") for (int q = 0; q < QM; ++q) {                                    \
-      const int at_y = in_y[q] - u, at_x = in_x[q] - v;                                 \
-      const bool inside = (uint)at_y < (uint)in_h && (uint)at_x < (uint)in_w;           \
-      a[q] = (float4)(0.0f);                                                            \
-      if (inside && channel + k0 < in_c) {                                              \
-        a[q] = FOUR(SRC_T, src, (image[q] + at_y * in_w + at_x) * in_c + channel + k0); \
-      }                                                                                 \
-    }                                                                                   \
-    const int tap = (first_u + u * stride_h) * filter_w + first_v + v * stride_w;       \
-    _Pragma("unroll") for (int q = 0; q < QN; ++q) {                                    \
-      const int quad = item + q * 256;                                                  \
-      const int i = channel + quad / (TN / 4);                                          \
-      b[q] = (float4)(0.0f);                                                            \
-      if (i < in_c) {                                                                   \
-        b[q] = FOUR(PACKED_T, packed, (tap * in_c + i) * TN + quad % (TN / 4) * 4);     \
-      }                                                                                 \
-    }                                                                                   \
+#define READ_STEP()                                                                              \
+  do {                                                                                           \
+    _Pragma("unroll") for (int q = 0; q < QM; ++q) {                                             \
+      const int at_y = in_y[q] - u, at_x = in_x[q] - v;                                          \
+      const bool inside = (uint)at_y < (uint)in_h && (uint)at_x < (uint)in_w;                    \
+      a[q] = (float4)(0.0f);                                                                     \
+      if (inside && channel + k0 < in_c) {                                                       \
+        a[q] = LOAD4_ALIGNED(SRC_T, src, (image[q] + at_y * in_w + at_x) * in_c + channel + k0); \
+      }                                                                                          \
+    }                                                                                            \
+    const int tap = (first_u + u * stride_h) * filter_w + first_v + v * stride_w;                \
+    _Pragma("unroll") for (int q = 0; q < QN; ++q) {                                             \
+      const int quad = item + q * 256;                                                           \
+      const int i = channel + quad / (TN / 4);                                                   \
+      b[q] = (float4)(0.0f);                                                                     \
+      if (i < in_c) {                                                                            \
+        b[q] = LOAD4_ALIGNED(PACKED_T, packed, (tap * in_c + i) * TN + quad % (TN / 4) * 4);     \
+      }                                                                                          \
+    }                                                                                            \
   } while (0)
 
 __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void transpose_conv_gemm(

@@ -35,6 +35,14 @@ bool host_has_512_bit_registers() {
 #endif
 }
 
+/// So few that every work-item has but some: what counts is how long one of them takes.
+bool few_products(const Convolution& conv) {
+  return conv.pixels * conv.out_c * conv.depth <= 2 << 20;
+}
+
+/// Pixels that a work-item of dot() reads its weights for.
+int dot_tile(const Convolution& conv) { return conv.pixels < 4 ? 1 : 4; }
+
 std::vector<kernel::Candidate> cpu_candidates(const Convolution& conv) {
   std::vector<kernel::Candidate> result;
   const int width = cpu_vector(conv.group_out);
@@ -46,6 +54,7 @@ std::vector<kernel::Candidate> cpu_candidates(const Convolution& conv) {
   }
   result.push_back(implicit_gemm(conv, "implicit_gemm", 64));
   if (gemm_splits(conv) > 1) result.push_back(implicit_gemm_split(conv, "implicit_gemm_split"));
+  if (few_products(conv)) result.push_back(dot(conv, 32, dot_tile(conv)));
   return result;
 }
 
@@ -66,6 +75,11 @@ std::vector<kernel::Candidate> gpu_candidates(const Convolution& conv) {
     const bool split = splits > 1 && conv.depth >= 1024;
     const int best = split ? 3 : wide ? 2 : 1;
     std::rotate(result.begin(), result.begin() + best, result.end());
+  }
+  if (few_products(conv)) {
+    if (conv.depth < 64) result.insert(result.begin(), dot(conv, 8, dot_tile(conv)));
+    result.insert(conv.depth < 64 ? result.begin() + 1 : result.begin(),
+                  dot(conv, 32, dot_tile(conv)));
   }
   return result;
 }

@@ -84,9 +84,9 @@ PackedWeights pack_weights(const NodeContext& node, int weights, int groups, int
   // Half weights stay half, on CPUs too: a model shipped with float16 weights is meant to be small.
   const DType storage = filter.storage;
   const std::int64_t elements = groups * panels * depth * panel;
-  const std::int64_t pixel_bytes =
-      filter.shape[3] * static_cast<std::int64_t>(size_of(image_storage));
-  const std::int64_t zeros = ceil_div(pixel_bytes, static_cast<std::int64_t>(size_of(storage)));
+  const std::int64_t row_bytes =
+      filter.shape.elements(2, 4) * static_cast<std::int64_t>(size_of(image_storage));
+  const std::int64_t zeros = ceil_div(row_bytes, static_cast<std::int64_t>(size_of(storage)));
 
   kernel::Launch launch("conv2d/pack_weights.cl", "conv2d_pack_weights");
   launch.macro("PANEL", panel).type("SRC_T", filter.storage).type("DST_T", storage);

@@ -17,8 +17,8 @@ std::vector<Sharing> sharings(std::int64_t outputs, std::int64_t count, bool adj
     tree = {"tree", 16, 16};
   } else if (count < 128) {
     tree = {"tree", 4, 16};
-  } else if (count > 4096) {
-    tree = {"tree", 1, 256};
+  } else if (count > 4096 || (count > 256 && outputs < device.compute_units)) {
+    tree = {"tree", 1, 256};  // fewer groups than the device has room for: short ones end sooner
   }
   const std::size_t limit = std::min(device.max_work_group_size, device.max_work_item_sizes[0]);
   while (tree.group() > limit && tree.items > 1) tree.items /= 2;

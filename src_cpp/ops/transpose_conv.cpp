@@ -160,9 +160,9 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   std::vector<kernel::Candidate> result{direct(node, device)};
   if (node.input(node.attrs<TransposeConvAttrs>().image).shape[3] % 4 == 0) {
     const bool tiles_first = !device.is_cpu() && dst[3] >= 16;
-    const bool large = dst[3] > 64 && dst.elements(0, 3) >= 128LL * device.compute_units;
-    result.insert(tiles_first ? result.begin() : result.end(), gemm(node, 64, 64));
-    result.insert(tiles_first && large ? result.begin() : result.end(), gemm(node, 128, 128));
+    const bool large = dst.elements(0, 3) * dst[3] >= 128LL * 64 * device.compute_units;
+    result.insert(tiles_first ? result.begin() : result.end(), gemm(node, large ? 64 : 128, 64));
+    result.insert(tiles_first ? result.begin() : result.end(), gemm(node, large ? 128 : 64, 64));
   }
   result.push_back(naive(node));
   return result;

@@ -49,6 +49,9 @@ kernel::Candidate naive(const Convolution& conv);
 kernel::Candidate direct(const Convolution& conv, const char* name, int width, int vectors,
                          int tile);
 
+/// `lanes` work-items share each of `tile` sums at a time: for few outputs, launched in a moment.
+kernel::Candidate dot(const Convolution& conv, int lanes, int tile);
+
 /// Tiles of `size` pixels x `size` channels.
 kernel::Candidate implicit_gemm(const Convolution& conv, const char* name, int size);
 
