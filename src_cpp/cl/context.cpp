@@ -43,7 +43,7 @@ Context::Context(const Device& device) : device_(device) {
       api().clCreateContext(properties, 1, &device.id, nullptr, nullptr, &code);
   check(code, "clCreateContext", device.info.name);
   context_ = ContextHandle(api(), context);
-  // What a binary depends on beside its source and options. The number is of our own format.
+  // The number is of our own format of what is kept.
   const DeviceInfo& info = device.info;
   for (const std::string& fact : {std::string("1"), info.name, info.vendor, info.driver_version,
                                   info.opencl_version, info.platform, info.platform_version})
@@ -133,7 +133,8 @@ void Context::compile(Program& program, const ProgramSource& source) {
 }
 
 KernelHandle Context::create_kernel(const ProgramSource& source, const std::string& entry,
-                                    const std::string& variant, store::Store& store) {
+                                    const std::string& variant, store::Store& store,
+                                    std::set<std::string>* used) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::string key =
       hex(Sha256().update(identity_).update(source.options + "\n").update(source.text).digest());
@@ -147,22 +148,20 @@ KernelHandle Context::create_kernel(const ProgramSource& source, const std::stri
   }
   check(code, "clCreateKernel", source.file + ":" + entry);
   ++counters().objects_created;
-  if (store.is_on()) {
-    Program& used = programs_[key];
-    used.variants.insert(entry + " " + variant);
-    if (used.stored[store.path()].count(entry + " " + variant) == 0)
-      unsaved_[store.path()].insert(key);
-  }
+  programs_[key].variants.insert(entry + " " + variant);
+  if (used != nullptr) used->insert(key);
   return {api(), kernel};
 }
 
-void Context::save_programs(store::Store& store) {
+void Context::save_programs(const std::set<std::string>& used, store::Store& store) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto unsaved = unsaved_.find(store.path());
-  if (!store.is_on() || unsaved == unsaved_.end()) return;
-  for (const std::string& key : unsaved->second) {
+  if (!store.is_on()) return;
+  for (const std::string& key : used) {
     Program& program = programs_[key];
     std::set<std::string>& stored = program.stored[store.path()];
+    if (std::includes(stored.begin(), stored.end(), program.variants.begin(),
+                      program.variants.end()))
+      continue;
     stored.insert(program.variants.begin(), program.variants.end());
     const std::string bytes = binary(program.handle.get());
     if (bytes.empty()) continue;
@@ -170,7 +169,6 @@ void Context::save_programs(store::Store& store) {
     for (const std::string& variant : stored) row += variant + "\n";
     store.put(store::kProgram, key, row + '\0' + bytes, program.label);
   }
-  unsaved_.erase(unsaved);
 }
 
 // Empty where the driver keeps its binaries to itself.

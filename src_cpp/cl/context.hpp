@@ -56,18 +56,22 @@ class Context {
 
   const Device& device() const { return device_; }
   const Api& api() const { return *device_.api; }
+  /// Device, driver and platform by their names and versions: what is kept holds for these alone.
+  const std::string& identity() const { return identity_; }
 
   /// An in-order queue; with `profiling`, its events tell when they started and ended.
   QueueHandle create_queue(bool profiling = false);
   MemHandle create_buffer(std::size_t bytes, const std::string& what);
   /// A new kernel object (they hold arguments, so each launch has its own) of a program that is
   /// made on first use, of a binary in the store or of its source. `variant` tells sizes of
-  /// launches apart for which a driver may compile the kernel once more. Throws BuildError.
+  /// launches apart for which a driver may compile the kernel once more. Adds the program to
+  /// `used`. Throws BuildError.
   KernelHandle create_kernel(const ProgramSource& source, const std::string& entry,
-                             const std::string& variant, store::Store& store);
-  /// Keeps the binaries of the programs that were made for this store since the last call and that
-  /// it lacks. Best called when their kernels have run: some drivers compile that late.
-  void save_programs(store::Store& store);
+                             const std::string& variant, store::Store& store,
+                             std::set<std::string>* used = nullptr);
+  /// Keeps the binaries of these programs where the store lacks them. Best called when their
+  /// kernels have run: some drivers compile that late.
+  void save_programs(const std::set<std::string>& used, store::Store& store);
   /// Largest work-group this kernel can be launched with.
   std::size_t max_work_group_size(const KernelHandle& kernel) const;
 
@@ -91,9 +95,8 @@ class Context {
   const Device& device_;
   ContextHandle context_;
   std::mutex mutex_;
-  std::string identity_;                     // of device, driver and platform
+  std::string identity_;
   std::map<std::string, Program> programs_;  // by SHA-256 of identity, options, assembled source
-  std::map<std::string, std::set<std::string>> unsaved_;  // by path of a store
 };
 
 }  // namespace clgpu::cl

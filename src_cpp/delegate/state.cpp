@@ -31,6 +31,7 @@ std::shared_ptr<runtime::Executor> State::build(const ir::Graph& graph) {
       executor = plan_and_build(graph);
     }
   }
+  executor->save_programs();
   count_load(cl::counters() - before);
   return executor;
 }

@@ -93,7 +93,6 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
   launches_.reserve(plan_.run.size());
   for (const plan::Step& step : plan_.run) launches_.push_back(bind(step));
   if (warm_up) warm_up_kernels();
-  context_->save_programs(*store_);  // now: drivers may compile more at the first launch
   sources_.clear();
 }
 
@@ -166,7 +165,7 @@ Executor::BoundLaunch Executor::bind(const plan::Step& step) {
     std::string& source = sources_[launch.file];
     if (source.empty()) source = kernel::assemble(launch.file);
     BoundLaunch bound{context_->create_kernel({launch.file, source, build_options(launch)},
-                                              launch.entry, variant(launch), *store_),
+                                              launch.entry, variant(launch), *store_, &programs_),
                       &step};
     const std::size_t items = launch.local[0] * launch.local[1] * launch.local[2];
     if (const std::size_t limit = context_->max_work_group_size(bound.kernel); items > limit) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ class Executor {
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
+
+  /// Keeps in the store the binaries that it lacks of this executor's programs.
+  void save_programs() { context_->save_programs(programs_, *store_); }
 
   const plan::Plan& plan() const { return plan_; }
 
@@ -76,6 +80,7 @@ class Executor {
   std::shared_ptr<store::Store> store_;
   plan::Plan plan_;
   cl::QueueHandle queue_;
+  std::set<std::string> programs_;              // as Context::create_kernel names them
   std::map<std::string, std::string> sources_;  // assembled, by file, while loading
   std::vector<cl::MemHandle> objects_;          // the arena
   std::vector<cl::MemHandle> buffers_;          // one per plan buffer; empty for those of the arena

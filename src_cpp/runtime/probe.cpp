@@ -1,9 +1,11 @@
 #include "runtime/probe.hpp"
 
+#include <array>
 #include <map>
 #include <mutex>
 
 #include "base/half.hpp"
+#include "base/sha256.hpp"
 #include "cl/error.hpp"
 #include "kernel/sources.hpp"
 
@@ -113,6 +115,11 @@ bool right_half(cl::Context& context, store::Store& store) {
                      want.size(), -1, 1, 1);
 }
 
+// What is found out, in the order that it is kept in.
+std::array<bool*, 3> facts(ProbedDevice& device) {
+  return {&device.info.half_arithmetic, &device.info.mma_f16, &device.info.mma_tf32};
+}
+
 ProbedDevice probe_now(cl::Context& context, store::Store& store) {
   ProbedDevice result{context.device().info, {}};
   DeviceInfo& info = result.info;
@@ -140,10 +147,23 @@ ProbedDevice probe(cl::Context& context, store::Store& store) {
   static auto* done = new std::map<std::pair<const cl::Device*, std::string>, ProbedDevice>;
   const std::string text = kernel::assemble(kMmaFile) + kernel::assemble(kHalfFile);
   const std::lock_guard<std::mutex> lock(*mutex);
-  const std::pair key(&context.device(), text);
-  const auto found = done->find(key);
-  return found != done->end() ? found->second
-                              : done->emplace(key, probe_now(context, store)).first->second;
+  const std::pair memory(&context.device(), text);
+  if (const auto found = done->find(memory); found != done->end()) return found->second;
+  ProbedDevice result{context.device().info, {}};
+  const std::string key = sha256_hex(context.identity() + text);
+  if (const auto kept = store.get(store::kProbe, key);
+      kept && kept->size() == facts(result).size()) {
+    std::size_t i = 0;
+    for (bool* fact : facts(result)) *fact = (*kept)[i++] == '1';
+  } else {
+    result = probe_now(context, store);
+    std::string value;
+    for (const bool* fact : facts(result)) value += *fact ? '1' : '0';
+    // What went wrong is tried again, and told.
+    if (result.notes.empty())
+      store.put(store::kProbe, key, value, "abilities of " + result.info.name);
+  }
+  return done->emplace(memory, std::move(result)).first->second;
 }
 
 }  // namespace clgpu::runtime

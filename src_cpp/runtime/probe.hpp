@@ -16,7 +16,7 @@ struct ProbedDevice {
 
 /// Builds and runs a small kernel for each ability that the device may have, and compares with the
 /// right numbers. What does not build is not there; no error leaves this function. Done once for a
-/// device and a kernel's text; `store` has the binaries of the kernels.
+/// device and a kernel's text; `store` keeps what was found in another process.
 ProbedDevice probe(cl::Context& context, store::Store& store);
 
 }  // namespace clgpu::runtime
