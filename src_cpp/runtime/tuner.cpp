@@ -121,9 +121,17 @@ struct Entrant {
   // Seconds of all rounds.
   double spent() const { return std::accumulate(seconds.begin(), seconds.end(), 0.0) * runs; }
   double least() const { return *std::min_element(seconds.begin(), seconds.end()); }
-  void time() {
-    seconds.push_back(executor->device_time(runs, -1));
+  // One round; false when a launch fails.
+  bool time() {
+    try {
+      seconds.push_back(executor->device_time(runs, -1));
+    } catch (const cl::OpenCLError& error) {
+      trial->problem = error.what();
+      trial->broken = !error.out_of_memory();
+      return false;
+    }
     trial->seconds = median(seconds);
+    return true;
   }
 };
 
@@ -164,10 +172,13 @@ class Arena {
     } catch (const CandidateFailure& failure) {
       trial.problem = failure.what();
       trial.broken = failure.family() == choice_.family && failure.candidate() == trial.candidate;
+    } catch (const cl::OpenCLError& error) {
+      trial.problem = error.what();
+      trial.broken = !error.out_of_memory();
     } catch (const InternalError&) {
       throw;
     } catch (const Error& error) {
-      trial.problem = error.what();  // too little memory, say
+      trial.problem = error.what();  // an object larger than the device allows, say
     }
     return nullptr;
   }
@@ -246,9 +257,9 @@ void race(std::vector<Entrant>& entrants, std::size_t rounds, double behind, dou
   }
   for (std::size_t round = 0; round < rounds; ++round) {
     for (Entrant& entrant : entrants) {
+      if (!entrant.trial->problem.empty()) continue;
       if (round >= 2 && (entrant.least() > behind * best || entrant.spent() > kEnough)) continue;
-      entrant.time();
-      best = std::min(best, entrant.trial->seconds);
+      if (entrant.time()) best = std::min(best, entrant.trial->seconds);
     }
   }
   entrants.clear();
@@ -274,10 +285,9 @@ Contest Tuner::measure(const ir::Graph& graph, std::size_t position, const plan:
     Entrant entrant{trial, std::move(executor)};
     // A single run may have been disturbed; several hardly all.
     const double hopeless = kHopeless * best + kWaitSeconds;
-    do {
-      entrant.time();
-    } while (entrant.least() > hopeless && entrant.seconds.size() < kFirstRuns);
-    if (entrant.least() > hopeless) continue;
+    while (entrant.time() && entrant.least() > hopeless && entrant.seconds.size() < kFirstRuns) {
+    }
+    if (!trial->problem.empty() || entrant.least() > hopeless) continue;
     const plan::Plan& plan = entrant.executor->plan();
     used += static_cast<std::uint64_t>(plan.arena_bytes + plan.weights_bytes);
     entrants.push_back(std::move(entrant));
@@ -301,8 +311,10 @@ Contest Tuner::measure(const ir::Graph& graph, std::size_t position, const plan:
     for (Trial* trial : {standard, fastest}) entrants.push_back({trial, arena.enter(*trial)});
     if (entrants[0].executor != nullptr && entrants[1].executor != nullptr) {
       race(entrants, kDuelRounds, INFINITY, best);
-      if (standard->seconds <= kNoise * fastest->seconds) fastest = standard;
+      if (standard->problem.empty() && standard->seconds <= kNoise * fastest->seconds)
+        fastest = standard;
     }
+    if (!fastest->problem.empty()) return contest;
   } else {
     fastest = standard;
   }

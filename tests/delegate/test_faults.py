@@ -170,6 +170,24 @@ np.testing.assert_allclose(got, np.concatenate([want, want[:1]]), rtol=1e-5)
     run(library, script, runtime)
 
 
+@pytest.mark.parametrize("after", [0, 1, 2, 5, 20, 300])
+def test_launch_that_fails_while_tuning_costs_its_candidate_at_most(library, runtime, after):
+    script = f"""
+delegate, interpreter = load(cache="off")
+fault("clEnqueueNDRangeKernel", OUT_OF_RESOURCES, after={after}, count=1)
+layers = delegate._tune(60.0, True, lambda *step: None)
+fault("", 0)
+problems = [why for layer in layers for why in layer["problems"].values()]
+assert len(problems) <= 1, problems
+assert all("CL_OUT_OF_RESOURCES" in why for why in problems), problems
+assert not problems or any("does not work on this device" in n for n in delegate.explain().notes)
+again = make_interpreter(runtime, model, [delegate])
+check(again)
+check(interpreter)
+"""
+    run(library, script, runtime)
+
+
 def test_gpu_comes_before_accelerator_before_cpu(library):
     # The device is one, if need be: what counts is the order of those that there are.
     script = """
