@@ -38,6 +38,7 @@ _Precision = Annotated[str, typer.Option(help="fp32, fp16 or tf32.")]
 _Ops = Annotated[str, typer.Option(help="all, or core for the families of convolution only.")]
 _Engines = Annotated[str, typer.Option(help="Kernels to use: family=candidate,...")]
 _Exclude = Annotated[str, typer.Option(help="Nodes to leave on the CPU: indices or op names.")]
+_Tuning = Annotated[str, typer.Option(help="auto, off or exhaustive: whether tuned kernels count.")]
 _MinNodes = Annotated[int, typer.Option(help="Smaller partitions stay on the CPU.")]
 
 
@@ -74,6 +75,7 @@ def explain(
     ops: _Ops = "all",
     engines: _Engines = "",
     exclude: _Exclude = "",
+    tuning: _Tuning = "auto",
     min_nodes: _MinNodes = 1,
     runtime: _Runtime = None,
 ) -> None:
@@ -86,6 +88,7 @@ def explain(
         ops=ops,
         engines=engines,
         exclude=exclude,
+        tuning=tuning,
         min_nodes=min_nodes,
     )
     if as_json:
@@ -105,6 +108,7 @@ def run(
     ops: _Ops = "all",
     engines: _Engines = "",
     exclude: _Exclude = "",
+    tuning: _Tuning = "auto",
     min_nodes: _MinNodes = 1,
     runtime: _Runtime = None,
 ) -> None:
@@ -119,6 +123,7 @@ def run(
         ops=ops,
         engines=engines,
         exclude=exclude,
+        tuning=tuning,
         min_nodes=min_nodes,
     )
     if as_json:
