@@ -121,7 +121,8 @@ class Bench:
         self._engines = engines
         self._rounds = rounds
         self._budget_s = budget_s
-        self._rates: dict[str, float] = {}  # operations per second, the best so far
+        # Operations per second by engine and precision, the best so far.
+        self._rates: dict[tuple[str, str], float] = {}
         self.seen: set[str] = set()
         """Candidates that any layer offered or refused."""
 
@@ -148,7 +149,8 @@ class Bench:
             default = engine == node.candidate
             if not (wanted(engine, self._engines) or (default and "default" in self._engines)):
                 continue
-            expected = layer.flops / self._rates.get(engine, math.inf)
+            rate = self._rates.get((engine, precision), math.inf)
+            expected = layer.flops / rate
             if expected > _SLOW_S and expected > _SLOW_RATIO * best:
                 note = f"skipped: slow, and {_SLOW_RATIO:.0f} times slower than another"
                 yield Row(precision, layer, engine, default, note=note)
@@ -167,7 +169,8 @@ class Bench:
                 yield Row(precision, layer, engine, default, note=_sentence(failure))
                 continue
             best = min(best, seconds)
-            self._rates[engine] = max(self._rates.get(engine, 0), layer.flops / seconds)
+            if rate == math.inf or layer.flops / seconds > rate:
+                self._rates[engine, precision] = layer.flops / seconds
             yield Row(precision, layer, engine, default, seconds * 1e3, error)
 
 
