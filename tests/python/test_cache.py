@@ -27,9 +27,9 @@ import numpy as np
 import clgpu_delegate
 from tests.python import models
 from tests.runtimes import make_interpreter, run_interpreter
-settings = json.loads(sys.argv[2])
+settings = json.loads(sys.argv[1])
 delegate = clgpu_delegate.load(**settings)
-interpreter = make_interpreter(sys.argv[1], models.image(), [delegate])
+interpreter = make_interpreter("auto", models.image(), [delegate])
 (y,) = run_interpreter(interpreter, [np.ones((1, 7, 6, 3), np.float32)])
 load = delegate.stats()["load"]
 print(json.dumps({
@@ -39,8 +39,8 @@ print(json.dumps({
 """
 
 
-def start(runtime: str, environment: dict[str, str] | None = None, **settings: object) -> dict:
-    result = run_python(START, runtime, json.dumps(settings), **(environment or {}))
+def start(environment: dict[str, str] | None = None, **settings: object) -> dict:
+    result = run_python(START, json.dumps(settings), **(environment or {}))
     assert_succeeds(result)
     return {**json.loads(result.stdout), "stderr": result.stderr}
 
@@ -190,9 +190,9 @@ def test_file_of_another_format_is_put_aside(filled, version):
 
 
 @pytest.mark.parametrize("folder", ["/dev/null/x", "/proc/x"])
-def test_place_where_no_file_can_be_turns_the_store_off(folder, runtime, capfd):
+def test_place_where_no_file_can_be_turns_the_store_off(folder, capfd):
     delegate = clgpu_delegate.load(cache=f"{folder}/cache.sqlite")
-    run_interpreter(make_interpreter(runtime, models.chain(), [delegate]), [np.ones((2, 5), "f4")])
+    run_interpreter(make_interpreter("auto", models.chain(), [delegate]), [np.ones((2, 5), "f4")])
     (note,) = (note for note in delegate.explain().notes if "cache" in note)
     assert note.startswith(f"the cache {folder}/cache.sqlite is off: ")
     assert capfd.readouterr().err.count(note) == 1
@@ -299,9 +299,9 @@ assert store.notes() == []
     assert_succeeds(run_python(script, str(path)))
 
 
-def test_second_start_builds_nothing(device, precision, runtime, path):
+def test_second_start_builds_nothing(device, precision, path):
     settings = {"device": device, "precision": precision, "cache": str(path)}
-    first, second = (start(runtime, **settings) for _ in range(2))
+    first, second = (start(**settings) for _ in range(2))
     assert first["built"] > 0
     assert first["loaded"] == 0
     assert second["built"] == 0
@@ -311,35 +311,35 @@ def test_second_start_builds_nothing(device, precision, runtime, path):
     assert {entry.kind for entry in cache.entries(path)} >= {"program"}
 
 
-def test_binary_that_the_driver_rejects_is_compiled_anew(device, runtime, path):
+def test_binary_that_the_driver_rejects_is_compiled_anew(device, path):
     settings = {"device": device, "cache": str(path)}
-    first = start(runtime, **settings)
+    first = start(**settings)
     store = _core.Store(str(path))
     for entry in cache.entries(path):
         if entry.kind == "program":
             store.put("program", entry.key, b"\0no binary of any driver", entry.label)
-    second, third = (start(runtime, **settings) for _ in range(2))
+    second, third = (start(**settings) for _ in range(2))
     assert second["built"] == first["built"]
     assert second["y"] == first["y"]
     assert any("rejects a program of the cache" in note for note in second["notes"])
     assert (third["built"], third["notes"]) == (0, [])
 
 
-def test_cache_that_is_off_keeps_nothing(device, runtime, tmp_path):
+def test_cache_that_is_off_keeps_nothing(device, tmp_path):
     environment = {"CLGPU_CACHE": str(tmp_path / "x"), "XDG_CACHE_HOME": str(tmp_path / "y")}
     for _ in range(2):
-        run = start(runtime, environment, device=device, cache="off")
+        run = start(environment, device=device, cache="off")
         assert (run["loaded"], run["notes"]) == (0, [])
         assert run["built"] > 0
     assert not (tmp_path / "x").exists()
     assert not list(tmp_path.rglob("*.sqlite"))
 
 
-def test_variable_names_the_cache_and_may_turn_it_off(runtime, path, tmp_path):
-    assert start(runtime, {"CLGPU_CACHE": str(path)})["built"] > 0
-    assert start(runtime, {"CLGPU_CACHE": str(path)})["loaded"] > 0
+def test_variable_names_the_cache_and_may_turn_it_off(path, tmp_path):
+    assert start({"CLGPU_CACHE": str(path)})["built"] > 0
+    assert start({"CLGPU_CACHE": str(path)})["loaded"] > 0
     folder = str(tmp_path / "user")
-    assert start(runtime, {"CLGPU_CACHE": "off", "XDG_CACHE_HOME": folder})["loaded"] == 0
+    assert start({"CLGPU_CACHE": "off", "XDG_CACHE_HOME": folder})["loaded"] == 0
     assert not list(Path(folder).glob("clgpu*"))
 
 
@@ -360,20 +360,20 @@ print(cache.default_path())
     result = run_python(script, runtime, **environment)
     assert_succeeds(result)
     assert Path(result.stdout.strip()).is_relative_to(tmp_path)
-    assert start(runtime, environment)["built"] == 0
+    assert start(environment)["built"] == 0
 
 
 @pytest.mark.parametrize("library", ["/nowhere/libsqlite3.so", _core.__file__])
-def test_without_sqlite_all_works_but_the_cache(runtime, path, library):
-    run = start(runtime, {"CLGPU_SQLITE_LIBRARY": library}, cache=str(path))
+def test_without_sqlite_all_works_but_the_cache(path, library):
+    run = start({"CLGPU_SQLITE_LIBRARY": library}, cache=str(path))
     assert run["built"] > 0
     assert "there is no cache, since SQLite cannot be loaded" in run["notes"][0]
     assert not path.exists()
 
 
-def test_python_without_sqlite_still_has_a_cache(runtime, path):
+def test_python_without_sqlite_still_has_a_cache(path):
     script = "import sys\nsys.modules['sqlite3'] = sys.modules['_sqlite3'] = None\n" + START
-    result = run_python(script, runtime, json.dumps({"cache": str(path)}))
+    result = run_python(script, json.dumps({"cache": str(path)}))
     assert_succeeds(result)
     assert json.loads(result.stdout)["built"] > 0
 
