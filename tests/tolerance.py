@@ -18,6 +18,8 @@ fp16
     and each weight is off by that much, at random, and so is the stored result; sums are kept in
     float, so their length adds only what it does in fp32. Functions pass an input's error on,
     multiplied by their steepness: exp by |x|. A factor of 8 covers both.
+tf32
+    Factors may be rounded to 10 bits of mantissa, as half has, products and sums are as in fp32.
 
 Below the normal numbers of a format the relative error has no bound: ``atol`` is its smallest
 normal number for float (devices may flush what is smaller to zero) and its smallest subnormal one
@@ -51,13 +53,15 @@ def tolerance(precision: str, accumulation: int = 1) -> Tolerance:
     Parameters
     ----------
     precision
-        ``"fp32"`` or ``"fp16"``.
+        ``"fp32"``, ``"fp16"`` or ``"tf32"``.
     accumulation
         Number of terms of the sums that make up one element; 1 where nothing is summed.
     """
     single = FLOAT_EPS * (24 + 8 * math.sqrt(accumulation))
     if precision == "fp32":
         return Tolerance(2.0**-126, single)
+    if precision == "tf32":
+        return Tolerance(2.0**-126, 8 * HALF_EPS + single)
     return Tolerance(2.0**-24, 8 * HALF_EPS + single)
 
 

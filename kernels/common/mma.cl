@@ -57,6 +57,22 @@ uint to_tf32(uint bits) {
   return rounded;
 }
 
+// Two floats as the halves of a register, the first in the low bits; rounded to nearest even.
+uint to_halves(float low, float high) {
+  uint bits;
+  __asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(bits) : "f"(low), "f"(high));
+  return bits;
+}
+
+// The two halves of a register as floats.
+float2 from_halves(uint bits) {
+  float2 v;
+  __asm("{.reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high;}"
+        : "=f"(v.s0), "=f"(v.s1)
+        : "r"(bits));
+  return v;
+}
+
 // Copies 4, 8 or 16 bytes to local memory, both ends aligned to as many; where `valid` is 0 nothing is
 // read and zeros are written. Done when COPIES_WAIT says so, and then visible to the item itself; to
 // the others behind a barrier.

@@ -57,6 +57,7 @@ struct Launch {
   Launch& dst(int output) { return arg(Operand{Operand::Kind::kOutput, output, true, false}); }
   Launch& scratch_in(int i) { return arg(Operand{Operand::Kind::kScratch, i, false, true}); }
   Launch& scratch_out(int i) { return arg(Operand{Operand::Kind::kScratch, i, true, false}); }
+  Launch& scratch_inout(int i) { return arg(Operand{Operand::Kind::kScratch, i, true, true}); }
   Launch& i32(std::int64_t value) {
     CLGPU_CHECK(value >= INT32_MIN && value <= INT32_MAX);  // kernels count in 32 bits
     return arg(static_cast<std::int32_t>(value));
@@ -84,6 +85,8 @@ struct Launch {
 /// once, at load time, and keeps the result; else it lies in the arena.
 struct Scratch {
   std::int64_t bytes;
+  /// Lives as long as the plan and is zero when it begins: counters, which every launch leaves zero.
+  bool counters = false;
 };
 
 /// One way to compute a node. Best guess first in the list that a family returns.

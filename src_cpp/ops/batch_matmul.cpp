@@ -1,5 +1,6 @@
 // Room of BATCH_MATMUL: products of matrices in the last two axes, the others broadcast.
 #include "ops/matmul.hpp"
+#include "ops/tensor_gemm.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -67,6 +68,26 @@ kernel::Launch make_launch(const NodeContext& node, const MatmulSize& size, cons
   return launch;
 }
 
+/// Candidates on tensor cores; empty where x or the batches do not lie as they read them.
+std::vector<kernel::Candidate> tensor_candidates(const NodeContext& node, const DeviceInfo& device,
+                                                 const MatmulSize& size) {
+  const auto& attrs = node.attrs<BatchMatmulAttrs>();
+  const ir::Shape x = batch_shape(node.input(kX).shape), y = batch_shape(node.input(kY).shape);
+  const auto batches = static_cast<int>(batch_shape(node.output(0).shape).elements());
+  if (attrs.adj_x) return {};
+  TensorGemm product;
+  if (y.elements() == 1 && x.elements() == batches) {
+    product = TensorGemm::matmul(batches * size.rows, size.cols, size.depth);
+  } else if (y.elements() == batches && (x.elements() == batches || x.elements() == 1)) {
+    product = TensorGemm::matmul(size.rows, size.cols, size.depth, batches);
+    if (x.elements() == 1) product.src_group = 0;
+  } else {
+    return {};
+  }
+  product.src = kX, product.weights = kY, product.transposed = !attrs.adj_y;
+  return tensor_gemms(node, device, product);
+}
+
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
   const auto& attrs = node.attrs<BatchMatmulAttrs>();
   const ir::Shape& dst = node.output(0).shape;
@@ -101,6 +122,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     list.push_back({tile.name, {launch}, {}});
   }
   if (!naive_first) list.push_back({"naive", {naive}, {}});
+  const auto tensor = tensor_candidates(node, device, size);
+  list.insert(naive_first ? list.end() : list.begin(), tensor.begin(), tensor.end());
   return list;
 }
 

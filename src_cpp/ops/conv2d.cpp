@@ -88,6 +88,10 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const Convolution conv(node, device);
   std::vector<kernel::Candidate> result =
       device.is_cpu() ? cpu_candidates(conv) : gpu_candidates(conv);
+  // Few channels leave most of a tensor core's block empty.
+  const bool fills_blocks = conv.group_out >= 8 && conv.depth >= 16;
+  const auto tensor = tensor_gemm(conv);
+  result.insert(fills_blocks ? result.begin() : result.end(), tensor.begin(), tensor.end());
   result.push_back(naive(conv));
   return result;
 }

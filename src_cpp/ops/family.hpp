@@ -31,7 +31,7 @@ class NodeContext {
   int output_count() const { return static_cast<int>(node_.outputs.size()); }
   /// False for an optional input that is absent.
   bool has_input(int i) const {
-    return i < input_count() && node_.inputs[static_cast<std::size_t>(i)] >= 0;
+    return i >= 0 && i < input_count() && node_.inputs[static_cast<std::size_t>(i)] >= 0;
   }
   const ir::Tensor& input(int i) const {
     CLGPU_CHECK(has_input(i));

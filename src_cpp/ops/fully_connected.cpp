@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "ops/matmul.hpp"
+#include "ops/tensor_gemm.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -96,6 +97,12 @@ kernel::Candidate gemm(const NodeContext& node, const MatmulSize& size, const Ge
   return {tile.name, {launch}, {}};
 }
 
+TensorGemm tensor_product(const MatmulSize& size) {
+  TensorGemm product = TensorGemm::matmul(size.rows, size.cols, size.depth);
+  product.src = kSrc, product.weights = kWeights, product.bias = kBias;
+  return product;
+}
+
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
   const ir::Shape& weights = node.input(kWeights).shape;
   const MatmulSize size{static_cast<int>(node.input(kSrc).shape.elements() / weights[1]),
@@ -116,6 +123,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   constexpr int kGemvDepth = 32;  // a shorter sum leaves work-items without any term
   list = {gemv(node, size, device), naive(node, size)};
   if (size.depth < kGemvDepth) std::swap(list[0], list[1]);
+  const auto tensor = tensor_gemms(node, device, tensor_product(size));
+  tiled.insert(tiled.begin(), tensor.begin(), tensor.end());
   list.insert(size.rows > kGemvRows ? list.begin() : list.end(), tiled.begin(), tiled.end());
   return list;
 }

@@ -13,6 +13,13 @@ using kernel::Operand;
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
+std::shared_ptr<const ir::Constant> zeros(std::int64_t bytes) {
+  const auto owner = std::make_shared<const std::vector<std::uint8_t>>(
+      static_cast<std::size_t>(bytes), std::uint8_t{0});
+  return std::make_shared<const ir::Constant>(
+      ir::Constant{owner->data(), owner->size(), DType::kF32, owner});
+}
+
 class Planner {
  public:
   Planner(const ir::Graph& graph, const DeviceInfo& device, const PlanOptions& options,
@@ -80,7 +87,8 @@ class Planner {
       Buffer buffer;
       buffer.name = node.op + " scratch";
       buffer.bytes = s.bytes;
-      scratch.push_back(add_buffer(std::move(buffer), false));
+      if (s.counters) buffer.upload = zeros(s.bytes);
+      scratch.push_back(add_buffer(std::move(buffer), s.counters));
     }
     std::vector<Step> steps;
     for (const kernel::Launch& launch : candidate.launches) {
@@ -134,7 +142,8 @@ class Planner {
         if (once[i]) continue;
         changed = true;
         for_operands(steps[i], [&](int buffer, const Operand& o) {
-          if (o.writes) static_[at(buffer)] = false;
+          const bool counters = plan_.buffers[at(buffer)].upload != nullptr;
+          if (o.writes && !counters) static_[at(buffer)] = false;
         });
       }
     }

@@ -25,6 +25,8 @@ LIBRARY = next((path for path in LIBRARIES if path.is_file()), None)
 EXEMPT = {
     "device_half": "probes GPUs that do not list half arithmetic; Oclgrind is a CPU",
     "device_mma": "inline PTX for NVIDIA's tensor cores",
+    "tensor_gemm": "inline PTX for NVIDIA's tensor cores",
+    "tensor_gemm_pack": "packs for tensor_gemm only",
     "device_mma_peak": "inline PTX for NVIDIA's tensor cores",
 }
 

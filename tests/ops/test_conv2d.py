@@ -73,6 +73,8 @@ CASES = {
     "deep": Case((1, 4, 5, 34), (18, 3, 3, 34)),
     "deep_groups": Case((1, 5, 3, 64), (14, 3, 3, 32), stride=(1, 2), activation="RELU6"),
     "two_groups": Case((1, 6, 5, 8), (6, 3, 3, 4), padding="VALID"),
+    "deep_and_small": Case((1, 4, 5, 264), (24, 3, 3, 264), activation="RELU"),
+    "two_channels": Case((1, 9, 8, 2), (40, 5, 5, 2), stride=(2, 1)),
     "group_per_channel": Case((1, 5, 5, 3), (6, 3, 3, 1)),
 }
 
@@ -218,6 +220,21 @@ def test_conv_2d_with_float16_weights(device, precision, rng):
         [convolve(*data, case)],
         device=device,
         precision=precision,
+        accumulation=case.depth,
+    )
+
+
+@pytest.mark.parametrize("name", ["deep_and_small", "two_channels", "deep_groups", "several_tiles"])
+def test_conv_2d_with_factors_rounded_to_tf32(name, device, rng):
+    case = CASES[name]
+    image = rng.standard_normal(case.image).astype(np.float32)  # not numbers that TF32 holds
+    data = make_data(case, rng)._replace(image=image)
+    check(
+        make_model(case, data),
+        [image],
+        [convolve(*data, case)],
+        device=device,
+        precision="tf32",
         accumulation=case.depth,
     )
 

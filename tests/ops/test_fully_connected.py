@@ -20,6 +20,7 @@ CASES = [
     ((9, 5), 3),
     ((33, 17), 33),
     ((70, 35), 67),
+    ((70, 40), 68),
     ((2, 3, 1, 5), 7),  # 2 rows of 15
 ]
 ACTIVATIONS = {
@@ -49,6 +50,7 @@ def one_op(x, weights, bias=None, keep=False, activation="NONE", shape=None):
     return m.build()
 
 
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "tf32"])
 def test_rows_times_weights_plus_bias(device, precision, rng):
     m = ModelMaker()
     inputs, expected = [], []

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "ops/conv_geometry.hpp"
 
@@ -58,6 +59,9 @@ kernel::Candidate implicit_gemm(const Convolution& conv, const char* name, int s
 /// The same, the sum over the depth shared by gemm_splits() work-groups and put together by a
 /// launch of its own: for layers of few tiles and great depth.
 kernel::Candidate implicit_gemm_split(const Convolution& conv, const char* name);
+
+/// Tiles on NVIDIA's tensor cores; empty where the device has none.
+std::vector<kernel::Candidate> tensor_gemm(const Convolution& conv);
 
 /// Work-groups that share one tile's depth in implicit_gemm_split(): as many as keep the device
 /// busy, 1 for no split.

@@ -1,0 +1,75 @@
+// pack_nvidia.cl - weights in the order in which the lanes of a warp read them as right operands of
+//                  tensor-core products (common/mma.cl)
+//
+// Shapes    src: [groups, group_out, depth], or [groups, depth, group_out] where TRANSPOSED;
+//           dst: [groups, panels, steps, TK / K, TN / 16, 32 lanes, 16 bytes], panels =
+//           ceil(group_out / TN), steps = ceil(depth / TK), K = 16 halves or 8 floats, zero where there is
+//           no channel or no depth; the 16 bytes of a lane are its registers of two blocks of 8
+//           columns. Column j of block b of a warp is the channel that leaves every lane with
+//           2 * BLOCKS channels side by side: j / 2 * (2 * BLOCKS) + b % BLOCKS * 2 + j % 2, further
+//           BLOCKS blocks behind these
+// Launch    one work-item per element of dst: global = (elements, rounded up), local = (64)
+// Macros    TN          16..128        channels of a panel
+//           TK          multiple of K  depth of a step
+//           BLOCKS      2|4            blocks of 8 columns whose channels interleave
+//           TRANSPOSED  0|1            the depth is the slower axis of src
+//           SRC_T       float|half     element type of src
+//           DST_T       float|half     element type of dst
+// Numerics  float to half rounds to nearest even; floats are rounded to TF32 (10 bits of mantissa), to
+//           nearest, ties away from zero
+#include "common/types.cl"
+#ifndef TN
+#error "TN is required (16..128)"
+#endif
+#ifndef TK
+#error "TK is required (multiple of K)"
+#endif
+#ifndef BLOCKS
+#error "BLOCKS is required (2 or 4)"
+#endif
+#ifndef TRANSPOSED
+#error "TRANSPOSED is required (0 or 1)"
+#endif
+#ifndef SRC_T
+#error "SRC_T is required (float or half)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (float or half)"
+#endif
+
+#define BYTES_half 2
+#define BYTES_float 4
+#define BYTES CLGPU_CAT(BYTES_, DST_T)
+#define EACH (16 / BYTES)  // elements of a lane
+#define K (32 / BYTES)
+
+__kernel void tensor_gemm_pack(__global const SRC_T *src, __global DST_T *dst, int elements,
+                               int depth, int group_out, int panels, int steps) {
+  const int i = get_global_id(0);
+  if (i >= elements) return;
+  const int lane = i / EACH % 32, g = lane / 4, q = lane % 4;
+  const int reg = i % EACH / (EACH / 4);  // registers 0 and 1 of two blocks
+  const int pair = i / (EACH * 32) % (TN / 16);
+  const int part = i / (EACH * 2 * TN) % (TK / K);
+  const int step = i / (TN * TK) % steps;
+  const int panel = i / (TN * TK) / steps % panels;
+  const int group = i / (TN * TK) / steps / panels;
+  // The elements of a register follow each other; its second half begins at K / 2.
+  const int k = step * TK + part * K + reg % 2 * (K / 2) + q * (EACH / 4) + i % (EACH / 4);
+  const int block = pair * 2 + reg / 2;
+  const int channel = panel * TN + block / BLOCKS * (8 * BLOCKS) + g / 2 * (2 * BLOCKS) +
+                      block % BLOCKS * 2 + g % 2;
+  float x = 0.0f;
+  if (channel < group_out && k < depth) {
+#if TRANSPOSED
+    x = LOAD(SRC_T, src, (group * depth + k) * group_out + channel);
+#else
+    x = LOAD(SRC_T, src, (group * group_out + channel) * depth + k);
+#endif
+  }
+#if BYTES == 4
+  // Infinities and NaNs have no bits to round away, or must keep them.
+  if (isfinite(x)) x = as_float((as_uint(x) + 0x1000u) & 0xFFFFE000u);
+#endif
+  STORE(DST_T, dst, i, x);
+}

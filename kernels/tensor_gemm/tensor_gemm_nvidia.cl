@@ -1,0 +1,377 @@
+// tensor_gemm_nvidia.cl - 2-D convolution on NVIDIA's tensor cores as a product of matrices tiled in local
+//                         memory; the rows of the left matrix (im2col) are copied from src on the fly.
+//                         A matrix product is the convolution of an image 1 wide with a filter of 1 x 1
+//
+// Shapes    src: groups times [n, in_h, in_w, in_c], `src_group` elements apart (channels of one image, or
+//           images of their own); bias: [out_c]; dst, residual: groups times [pixels, out_c], `dst_group`
+//           elements apart, pixels = n * out_h * out_w; bias, too, is read at group * dst_group
+//           packed: as pack_nvidia.cl writes it; steps = ceil(filter_h * filter_w * group_in / TK)
+//           ..._mul, ..._shift: quotients by out_w, out_h and filter_w, see QUOTIENT
+//           with SPLIT: sums: [tiles, splits, TM * TN] floats in the order of the items' registers;
+//           counters: [tiles], zero before and after; split_steps: steps of one split
+// Launch    one work-group of WARPS_M * WARPS_N * WARPS_K * 32 per tile of TM pixels x TN channels and
+//           split: global = (ceil(pixels / TM) * panels * items, 1, groups * splits),
+//           local = (items, 1, 1)
+// Macros    TM, TN            tile: pixels (32..128) and output channels (16..128) of a work-group
+//           WARPS_M, WARPS_N  1..4  warps along them, each of whole blocks of 16 pixels x 16 channels
+//           WARPS_K           1..4  warps that share the depth of a step; divides STEP_BYTES / 32
+//           STEP_BYTES        64|128   bytes of depth of a step, TK = STEP_BYTES / size of an element
+//           STAGES            2..6     steps in local memory, (TM + TN) * STEP_BYTES bytes each
+//           COPY              4|8|16   bytes copied at once: group_in, in_c and src_group are multiples
+//           SPLIT             0|1      several work-groups share the depth of a tile, the last ends it
+//           WIDE              0|1      1: group_out, out_c and dst_group are multiples of 8
+//           MMA_TF32          0|1      0: src is half, 1: float; packed is of the same type
+//           DST_T, BIAS_T, BIAS, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
+// Numerics  products exact (after float operands have been rounded to TF32), sums in float in an order
+//           that depends on sizes only; bias and residual are added last
+#include "common/epilogue.cl"
+#include "common/mma.cl"
+#include "common/types.cl"
+#ifndef TM
+#error "TM is required (32..128)"
+#endif
+#ifndef TN
+#error "TN is required (16..128)"
+#endif
+#ifndef WARPS_M
+#error "WARPS_M is required (1..4)"
+#endif
+#ifndef WARPS_N
+#error "WARPS_N is required (1..4)"
+#endif
+#ifndef WARPS_K
+#error "WARPS_K is required (1..4)"
+#endif
+#ifndef STEP_BYTES
+#error "STEP_BYTES is required (64 or 128)"
+#endif
+#ifndef STAGES
+#error "STAGES is required (2..6)"
+#endif
+#ifndef COPY
+#error "COPY is required (4, 8 or 16)"
+#endif
+#ifndef SPLIT
+#error "SPLIT is required (0 or 1)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (float or half)"
+#endif
+#ifndef WIDE
+#error "WIDE is required (0 or 1)"
+#endif
+
+#if MMA_TF32
+#define SRC_T float
+#define BYTES 4
+#else
+#define SRC_T half
+#define BYTES 2
+#endif
+#define ITEMS (WARPS_M * WARPS_N * WARPS_K * 32)
+#define TK (STEP_BYTES / BYTES)
+#define MB (TM / WARPS_M / 16)  // blocks of 16 pixels, and ...
+#define NB (TN / WARPS_N / 8)   // ... of 8 channels of a warp
+#if NB == 2
+#define BLOCKS 2  // blocks whose channels interleave: a lane has 2 * BLOCKS channels side by side
+#else
+#define BLOCKS 4
+#endif
+#define STAGE ((TM + TN) * STEP_BYTES)
+#define COLUMNS (STEP_BYTES / COPY)  // copies of a pixel's row
+#define ROWS (TM * COLUMNS / ITEMS)  // pixels whose rows an item copies
+#define APART (ITEMS / COLUMNS)      // their distance, a multiple of 8
+
+// Pieces of 16 bytes change places within a row, so that 8 rows read at one place lie in all banks.
+#if STEP_BYTES == 64
+#define SWIZZLE(row) (((row) >> 1) & 3)
+#else
+#define SWIZZLE(row) ((row) & 7)
+#endif
+#define COPY_TO(address, from, valid) CLGPU_CAT(COPY_, COPY)(address, from, valid)
+
+// Copies the panel's part of step s to a stage.
+#define COPY_RIGHT(s, stage)                                                                   \
+  _Pragma("unroll") for (int c = 0; c < TN * STEP_BYTES / 16; c += ITEMS) {                    \
+    if (c + ITEMS <= TN * STEP_BYTES / 16 || item < TN * STEP_BYTES / 16 - c) {                \
+      COPY_16(base + (stage)*STAGE + TM * STEP_BYTES + (item + c) * 16,                        \
+              right + ((s) * (TN * STEP_BYTES / 16) + c), true);                               \
+    }                                                                                          \
+  }
+
+// n / divisor for 0 <= n < 2^31; mul is 0 where the divisor is 1.
+#define QUOTIENT(n, mul, shift) ((mul) == 0 ? (n) : (int)(mul_hi((uint)(n), (uint)(mul)) >> (shift)))
+
+// Four aligned elements, and all of a lane.
+float4 wide_float(__global const float *p) { return *(__global const float4 *)p; }
+float4 wide_half(__global const half *p) {
+  const uint2 bits = *(__global const uint2 *)p;
+  return (float4)(from_halves(bits.s0), from_halves(bits.s1));
+}
+void store_wide_float(__global float *p, const float4 *v) {
+#pragma unroll
+  for (int j = 0; j < BLOCKS / 2; ++j) *(__global float4 *)(p + 4 * j) = v[j];
+}
+void store_wide_half(__global half *p, const float4 *v) {
+#if BLOCKS == 4
+  *(__global uint4 *)p = (uint4)(to_halves(v[0].s0, v[0].s1), to_halves(v[0].s2, v[0].s3),
+                                 to_halves(v[1].s0, v[1].s1), to_halves(v[1].s2, v[1].s3));
+#else
+  *(__global uint2 *)p = (uint2)(to_halves(v[0].s0, v[0].s1), to_halves(v[0].s2, v[0].s3));
+#endif
+}
+
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
+    __global const SRC_T *src, __global const SRC_T *packed, BIAS_PARAM RESIDUAL_PARAM
+    __global DST_T *dst,
+#if SPLIT
+    __global float4 *sums, volatile __global int *counters, int splits, int split_steps,
+#endif
+    int pixels, int panels, int steps, int group_in, int group_out, int src_group, int dst_group,
+    int in_h, int in_w, int in_c, int out_h, int out_w, int out_c, int filter_h, int filter_w,
+    int stride_h, int stride_w, int dilation_h, int dilation_w, int top, int left, int w_mul,
+    int w_shift, int h_mul, int h_shift, int filter_mul, int filter_shift) {
+  // Stages: TM rows of src, then TN * STEP_BYTES bytes of packed.
+  __local uint4 tile[STAGES * STAGE / 16] __attribute__((aligned(128)));
+
+  const int item = get_local_id(0);
+  const int lane = item % 32, warp = item / 32;
+  const int warp_m = warp % WARPS_M, warp_n = warp / WARPS_M % WARPS_N;
+  const int warp_k = warp / (WARPS_M * WARPS_N);
+  const int tile_m = (int)get_group_id(0) / panels;
+  const int panel = (int)get_group_id(0) - tile_m * panels;
+#if SPLIT
+  const int group = (int)get_group_id(2) / splits, split = (int)get_group_id(2) % splits;
+  const int begin = split * split_steps, count = min(split_steps, steps - begin);
+#else
+  const int group = get_group_id(2);
+  const int begin = 0, count = steps;
+#endif
+  src += group * src_group;
+  const uint base = local_address(tile);
+  __global const uint4 *right =
+      (__global const uint4 *)packed +
+      (size_t)((group * panels + panel) * steps + begin) * (TN * STEP_BYTES / 16) + item;
+
+  // Needs no arithmetic: on its way before all that follows.
+#pragma unroll
+  for (int s = 0; s < STAGES - 1; ++s) {
+    if (s < count) COPY_RIGHT(s, s);
+  }
+
+  // This item copies the bytes column * COPY .. of ROWS pixels.
+  const int column = item % COLUMNS;
+  uint to[ROWS];
+  int in_y[ROWS], in_x[ROWS], from[ROWS];
+#pragma unroll
+  for (int r = 0; r < ROWS; ++r) {
+    const int row = item / COLUMNS + r * APART;
+    to[r] = base + row * STEP_BYTES + (((column * COPY / 16) ^ SWIZZLE(row)) * 16) + column * COPY % 16;
+    const int pixel = tile_m * TM + row;
+    const int line = QUOTIENT(pixel, w_mul, w_shift);
+    const int image = QUOTIENT(line, h_mul, h_shift);
+    in_x[r] = (pixel - line * out_w) * stride_w - left;
+    in_y[r] = (line - image * out_h) * stride_h - top;
+    from[r] = ((image * in_h + in_y[r]) * in_w + in_x[r]) * in_c;
+    in_y[r] = pixel < pixels ? in_y[r] : INT_MIN / 2;
+  }
+  // Channel and filter tap of the next copy.
+  const int k0 = begin * TK + column * (COPY / BYTES);
+  int tap = k0 / group_in, i0 = k0 - tap * group_in;
+  const int step_taps = TK / group_in, step_i = TK - step_taps * group_in;
+
+  // Places of this lane's operands in a stage.
+  const int row = warp_m * (TM / WARPS_M) + lane % 16;
+  const uint left_at = base + row * STEP_BYTES + ((lane / 16) ^ SWIZZLE(row)) * 16;
+  const int right_at = (TM * STEP_BYTES + warp_n * (NB / 2) * 512) / 16 + lane;
+
+  float4 sum[MB][NB];
+#pragma unroll
+  for (int m = 0; m < MB; ++m) {
+#pragma unroll
+    for (int n = 0; n < NB; ++n) sum[m][n] = (float4)(0.0f);
+  }
+
+  int fill = 0, use = 0;  // stages
+  for (int step = 1 - STAGES; step < count; ++step) {
+    if (step >= 0) {
+      COPIES_WAIT(STAGES - 2);
+      barrier(CLK_LOCAL_MEM_FENCE);  // copies of all items have arrived, the stage before is free
+    }
+    if (step + STAGES - 1 < count) {
+      const int u = QUOTIENT(tap, filter_mul, filter_shift);
+      const int at_y = u * dilation_h, at_x = (tap - u * filter_w) * dilation_w;
+      const int at = (at_y * in_w + at_x) * in_c + i0;
+#pragma unroll
+      for (int r = 0; r < ROWS; ++r) {
+        const int y = in_y[r] + at_y, x = in_x[r] + at_x;
+        const bool inside = u < filter_h && (uint)y < (uint)in_h && (uint)x < (uint)in_w;
+        COPY_TO(to[r] + fill * STAGE, src + (from[r] + at), inside);
+      }
+      i0 += step_i;
+      tap += step_taps + (i0 >= group_in ? 1 : 0);
+      i0 -= i0 >= group_in ? group_in : 0;
+      if (step >= 0) COPY_RIGHT(step + STAGES - 1, fill);
+      fill = fill + 1 == STAGES ? 0 : fill + 1;
+    }
+    COPIES_COMMIT();
+    if (step >= 0) {
+#pragma unroll
+      for (int part = 0; part < STEP_BYTES / 32; part += WARPS_K) {
+        uint4 a[MB], b[NB / 2];
+        const uint part_at = WARPS_K == 1 ? (uint)part : (uint)(part + warp_k);
+#pragma unroll
+        for (int n = 0; n < NB / 2; ++n) {
+          b[n] = tile[use * (STAGE / 16) + right_at + part_at * (TN * 2) + n * 32];
+        }
+#pragma unroll
+        for (int m = 0; m < MB; ++m) {
+          LDMATRIX_X4(a[m], ((left_at + use * STAGE) ^ (part_at * 32)) + m * (16 * STEP_BYTES));
+#if MMA_TF32
+          a[m] = (uint4)(to_tf32(a[m].s0), to_tf32(a[m].s1), to_tf32(a[m].s2), to_tf32(a[m].s3));
+#endif
+        }
+#pragma unroll
+        for (int m = 0; m < MB; ++m) {
+#pragma unroll
+          for (int n = 0; n < NB / 2; ++n) {
+            MMA(sum[m][2 * n], a[m], b[n].s0, b[n].s1);
+            MMA(sum[m][2 * n + 1], a[m], b[n].s2, b[n].s3);
+          }
+        }
+      }
+      use = use + 1 == STAGES ? 0 : use + 1;
+    }
+  }
+
+#if WARPS_K > 1
+  // The first of the warps that shared the depth adds what the others have.
+  __local float4 *shared_sums = (__local float4 *)tile;
+#pragma unroll
+  for (int w = 1; w < WARPS_K; ++w) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const int at = item % (ITEMS / WARPS_K);
+#pragma unroll
+    for (int m = 0; m < MB; ++m) {
+#pragma unroll
+      for (int n = 0; n < NB; ++n) {
+        if (warp_k == w) shared_sums[(m * NB + n) * (ITEMS / WARPS_K) + at] = sum[m][n];
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+    for (int m = 0; m < MB; ++m) {
+#pragma unroll
+      for (int n = 0; n < NB; ++n) {
+        if (warp_k == 0) sum[m][n] += shared_sums[(m * NB + n) * (ITEMS / WARPS_K) + at];
+      }
+    }
+  }
+#endif
+
+  bool ends = warp_k == 0;
+#if SPLIT
+  // Every group leaves its sums; the last to come adds them all, in order.
+  const int tile_id = group * (int)get_num_groups(0) + (int)get_group_id(0);
+  sums += (size_t)tile_id * splits * (TM * TN / 4) + item;
+  if (warp_k == 0) {
+#pragma unroll
+    for (int m = 0; m < MB; ++m) {
+#pragma unroll
+      for (int n = 0; n < NB; ++n) {
+        sums[split * (TM * TN / 4) + (m * NB + n) * (ITEMS / WARPS_K)] = sum[m][n];
+      }
+    }
+  }
+  FENCE_DEVICE();
+  barrier(CLK_LOCAL_MEM_FENCE);
+  __local int *is_last = (__local int *)tile;
+  if (item == 0) {
+    const int before = atomic_inc(&counters[tile_id]);
+    *is_last = before == splits - 1;
+    if (before == splits - 1) counters[tile_id] = 0;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  ends = ends && *is_last;
+  FENCE_DEVICE();
+  if (ends) {
+#pragma unroll
+    for (int m = 0; m < MB; ++m) {
+#pragma unroll
+      for (int n = 0; n < NB; ++n) sum[m][n] = (float4)(0.0f);
+    }
+#pragma unroll 2
+    for (int s = 0; s < splits; ++s) {
+#pragma unroll
+      for (int m = 0; m < MB; ++m) {
+#pragma unroll
+        for (int n = 0; n < NB; ++n) {
+          sum[m][n] += sums[s * (TM * TN / 4) + (m * NB + n) * (ITEMS / WARPS_K)];
+        }
+      }
+    }
+  }
+#endif
+
+  // Lane 4 * g + q has rows g and g + 8 of each block and 2 * BLOCKS channels from q * 2 * BLOCKS on.
+  const int first_pixel = tile_m * TM + warp_m * (TM / WARPS_M) + lane / 4;
+#pragma unroll
+  for (int n = 0; n < NB; n += BLOCKS) {
+    const int channel =
+        panel * TN + warp_n * (TN / WARPS_N) + n * 8 + lane % 4 * (2 * BLOCKS);  // in the group
+    const int left_over = ends ? group_out - channel : 0;
+    const int o = group * dst_group + channel;
+    float4 b[BLOCKS / 2];
+#pragma unroll
+    for (int j = 0; j < BLOCKS / 2; ++j) {
+      b[j] = (float4)(0.0f);
+#if BIAS && WIDE
+      if (left_over > 0) b[j] = CLGPU_CAT(wide_, BIAS_T)(bias + o + 4 * j);
+#elif BIAS
+      if (left_over > 4 * j + 3) {
+        b[j] = BIAS4_AT(o + 4 * j);
+      } else {
+        if (left_over > 4 * j) b[j].s0 = BIAS_AT(o + 4 * j);
+        if (left_over > 4 * j + 1) b[j].s1 = BIAS_AT(o + 4 * j + 1);
+        if (left_over > 4 * j + 2) b[j].s2 = BIAS_AT(o + 4 * j + 2);
+      }
+#endif
+    }
+#pragma unroll
+    for (int i = 0; i < MB * 2; ++i) {
+      const int pixel = first_pixel + i * 8;
+      if (pixel < pixels && left_over > 0) {
+        float4 v[BLOCKS / 2];
+#pragma unroll
+        for (int j = 0; j < BLOCKS / 2; ++j) {
+          const float4 x = sum[i / 2][n + 2 * j], y = sum[i / 2][n + 2 * j + 1];
+          v[j] = b[j];
+          v[j] += i % 2 == 0 ? (float4)(x.s0, x.s1, y.s0, y.s1) : (float4)(x.s2, x.s3, y.s2, y.s3);
+        }
+        const int at = pixel * out_c + o;
+#if WIDE
+#pragma unroll
+        for (int j = 0; j < BLOCKS / 2; ++j) {
+#if RESIDUAL
+          v[j] += CLGPU_CAT(wide_, RESIDUAL_T)(residual + at + 4 * j);
+#endif
+          v[j] = ACTIVATE(v[j]);
+        }
+        CLGPU_CAT(store_wide_, DST_T)(dst + at, v);
+#else
+#pragma unroll
+        for (int j = 0; j < BLOCKS / 2; ++j) {
+          const int some = left_over - 4 * j, to_j = at + 4 * j;
+          if (some > 3) {
+            STORE4(DST_T, dst, to_j, FINISH4(v[j], to_j));
+          } else {
+            if (some > 0) STORE(DST_T, dst, to_j, FINISH(v[j].s0, to_j));
+            if (some > 1) STORE(DST_T, dst, to_j + 1, FINISH(v[j].s1, to_j + 1));
+            if (some > 2) STORE(DST_T, dst, to_j + 2, FINISH(v[j].s2, to_j + 2));
+          }
+        }
+#endif
+      }
+    }
+  }
+}

@@ -1,0 +1,43 @@
+// Engine `tensor_gemm` of the convolution and matrix product rooms: NVIDIA's tensor cores.
+#pragma once
+
+#include <vector>
+
+#include "ops/common.hpp"
+
+namespace clgpu::ops {
+
+/// Groups of convolutions, or of matrix products: images 1 high, filters of 1 x 1. See
+/// kernels/tensor_gemm/tensor_gemm_nvidia.cl.
+struct TensorGemm {
+  int src = 0, weights = 1, bias = -1;  ///< inputs of the node; no bias: -1
+  /// The weights lie as [groups, depth, group_out], not [groups, group_out, depth].
+  bool transposed = false;
+  int groups = 1;
+  std::int64_t src_group = 0, dst_group = 0;  ///< elements between groups of src; of bias and dst
+  int batch = 1, in_h = 1, in_w = 1, in_c = 1, out_h = 1, out_w = 1, out_c = 1;
+  int filter_h = 1, filter_w = 1, group_in = 1, group_out = 1;
+  int stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1, top = 0, left = 0;
+
+  /// src: [groups, rows, depth]; weights: groups times [cols, depth] (or see `transposed`).
+  static TensorGemm matmul(int rows, int cols, int depth, int groups = 1) {
+    TensorGemm p;
+    p.groups = groups;
+    p.src_group = std::int64_t{rows} * depth, p.dst_group = std::int64_t{rows} * cols;
+    p.in_w = p.out_w = rows;
+    p.in_c = p.group_in = depth;
+    p.out_c = p.group_out = cols;
+    return p;
+  }
+
+  std::int64_t pixels() const { return std::int64_t{batch} * out_h * out_w; }
+  std::int64_t depth() const { return std::int64_t{filter_h} * filter_w * group_in; }
+};
+
+/// Candidates "tensor_gemm_<pixels>x<channels>...", best guess first: half operands where the
+/// source is half, TF32 where it is float and the node allows that. Where the device has no tensor
+/// cores there is none; where only this node cannot use them, one that says why.
+std::vector<kernel::Candidate> tensor_gemms(const NodeContext& node, const DeviceInfo& device,
+                                            const TensorGemm& product);
+
+}  // namespace clgpu::ops
