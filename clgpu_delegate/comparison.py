@@ -57,6 +57,9 @@ class Comparison:
     first_ms: float
     """Time to load the model into the delegate and to run it for the first time."""
 
+    programs_built: int
+    """Compiled from source for that; none where the cache has them all."""
+
     runs: int
     undone: bool
     """Whether the runtime silently took back what the delegate had claimed."""
@@ -91,7 +94,8 @@ class Comparison:
             f"{self.relative_l2_error:.2g} relative L2",
             "stock TFLite": f"{self.stock_ms:.2f} ms ({self.runtime}, {self.threads} threads)",
             "clgpu_delegate": f"{self.delegate_ms:.2f} ms (loaded and first run in "
-            f"{self.first_ms:.0f} ms)",
+            f"{self.first_ms:.0f} ms, "
+            f"{self.programs_built or 'no'} program{'s' * (self.programs_built != 1)} compiled)",
         }
         if self.undone:
             rows["warning"] = "the runtime undid the delegation; these numbers are of the CPU alone"
@@ -173,6 +177,7 @@ def compare(
         stock_ms=stock_ms,
         delegate_ms=delegate_ms,
         first_ms=first_ms,
+        programs_built=delegate.stats()["load"]["programs_built"],
         runs=runs,
         undone=bool(explanation.partitions) and delegate.stats()["invokes"] == 0,
     )
