@@ -88,6 +88,11 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const Convolution conv(node, device);
   std::vector<kernel::Candidate> result =
       device.is_cpu() ? cpu_candidates(conv) : gpu_candidates(conv);
+  std::vector<kernel::Candidate> fast = winograd(conv);
+  // The best transform goes in front where it pays, the others stay alternatives.
+  const auto rest = fast.begin() + (winograd_pays(conv) ? 1 : 0);
+  result.insert(result.end(), rest, fast.end());
+  result.insert(result.begin(), fast.begin(), rest);
   // Few channels leave most of a tensor core's block empty.
   const bool fills_blocks = conv.group_out >= 8 && conv.depth >= 16;
   const auto tensor = tensor_gemm(conv);

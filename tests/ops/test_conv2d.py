@@ -61,6 +61,7 @@ class Case(NamedTuple):
 
 # The sizes meet the edges of every tile: 4, 6, 8, 16, 32, 64 and 128, with one less or more.
 CASES = {
+    "winograd": Case((2, 9, 7, 5), (7, 3, 3, 5), activation="RELU6"),
     "one_element": Case((1, 1, 1, 1), (1, 1, 1, 1)),
     "three_channels": Case((1, 9, 7, 3), (5, 3, 3, 3), stride=(2, 2), activation="RELU6"),
     "pointwise": Case((1, 5, 7, 12), (33, 1, 1, 12)),

@@ -70,4 +70,7 @@ std::int64_t gemm_splits(const Convolution& conv);
 /// Work-groups of implicit_gemm().
 std::int64_t gemm_groups(const Convolution& conv, int size);
 
+/// Winograd's transforms, each a candidate of several launches or a refusal, best guess first.
+std::vector<kernel::Candidate> winograd(const Convolution& conv);
+
 }  // namespace clgpu::ops::conv2d

@@ -1,0 +1,109 @@
+// winograd_output.cl - dst[n, y, x, o] = act((A^T m A)[y, x] of the tile + bias[o] + residual[n, y, x, o]), the
+//                      last of four kernels, see winograd_tile.cl
+//
+// Shapes    src: [ALPHA^2, tile_rows * tiles_w, cols], the tiles those of tile_rows rows from first_row on of
+//           the n * tiles_h rows; plane = tile_rows * tiles_w * cols, cols a multiple of VW
+//           bias: [out_c]; dst, residual: [n, out_h, out_w, out_c]
+// Launch    one work-item per tile and VW channels, channels fastest: global = (items, rounded up),
+//           local: any
+// Macros    VW     4|8|16      channels of a vector
+//           VEC_O  0|1         1: out_c is a multiple of VW
+//           SRC_T  float|half  element type of src
+//           DST_T  float|half  element type of dst
+//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA
+//                              see common/epilogue.cl
+//           ALPHA, TILE        see conv2d/winograd_tile.cl
+// Numerics  in float; the products of a row in the order of the points, then the rows; then bias, residual
+#include "common/epilogue.cl"
+#include "conv2d/winograd_tile.cl"
+#ifndef VW
+#error "VW is required (4, 8 or 16)"
+#endif
+#ifndef VEC_O
+#error "VEC_O is required (0 or 1)"
+#endif
+#ifndef SRC_T
+#error "SRC_T is required (float or half)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (float or half)"
+#endif
+
+#define VEC CLGPU_CAT(float, VW)
+#if VW == 4
+#define LOAD_VEC(T, p, i) LOAD4_ALIGNED(T, p, i)
+#define STORE_VEC(T, p, i, v) STORE4_ALIGNED(T, p, i, v)
+#define BIAS_VEC_AT(o) BIAS4_AT(o)
+#define FINISH_VEC(v, at) FINISH4(v, at)
+#elif VW == 8
+#define LOAD_VEC(T, p, i) LOAD8(T, p, i)
+#define STORE_VEC(T, p, i, v) STORE8(T, p, i, v)
+#define BIAS_VEC_AT(o) BIAS8_AT(o)
+#define FINISH_VEC(v, at) FINISH8(v, at)
+#else
+#define LOAD_VEC(T, p, i) LOAD16(T, p, i)
+#define STORE_VEC(T, p, i, v) STORE16(T, p, i, v)
+#define BIAS_VEC_AT(o) BIAS16_AT(o)
+#define FINISH_VEC(v, at) FINISH16(v, at)
+#endif
+#define SPILL_VEC(v, p) CLGPU_CAT(vstore, VW)(v, 0, p)
+
+__kernel void conv2d_winograd_output(__global const SRC_T *src,
+                                     BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int items,
+                                     int tiles_h, int tiles_w, int first_row, int plane, int cols,
+                                     int out_h, int out_w, int out_c) {
+  const int index = get_global_id(0);
+  if (index >= items) return;
+  const int vectors = cols / VW;
+  const int o = index % vectors * VW, tile = index / vectors;
+  const int row = first_row + tile / tiles_w;
+  const int y0 = row % tiles_h * TILE, x0 = tile % tiles_w * TILE, image = row / tiles_h;
+  src += tile * cols + o;
+
+  VEC sum[TILE][TILE];
+#pragma unroll
+  for (int y = 0; y < TILE; ++y) {
+#pragma unroll
+    for (int x = 0; x < TILE; ++x) sum[y][x] = (VEC)(0.0f);
+  }
+#pragma unroll
+  for (int i = 0; i < ALPHA; ++i) {
+    VEC r[TILE];
+#pragma unroll
+    for (int x = 0; x < TILE; ++x) r[x] = (VEC)(0.0f);
+#pragma unroll
+    for (int j = 0; j < ALPHA; ++j) {
+      const VEC m = LOAD_VEC(SRC_T, src, (i * ALPHA + j) * plane);
+#pragma unroll
+      for (int x = 0; x < TILE; ++x) r[x] = mad((VEC)(winograd_powers[j][x]), m, r[x]);
+    }
+#pragma unroll
+    for (int y = 0; y < TILE; ++y) {
+#pragma unroll
+      for (int x = 0; x < TILE; ++x) {
+        sum[y][x] = mad((VEC)(winograd_powers[i][y]), r[x], sum[y][x]);
+      }
+    }
+  }
+
+#pragma unroll
+  for (int y = 0; y < TILE; ++y) {
+#pragma unroll
+    for (int x = 0; x < TILE; ++x) {
+      if (y0 + y < out_h && x0 + x < out_w) {
+        const int at = ((image * out_h + y0 + y) * out_w + x0 + x) * out_c + o;
+#if VEC_O
+        const VEC v = sum[y][x] + BIAS_VEC_AT(o);
+        STORE_VEC(DST_T, dst, at, FINISH_VEC(v, at));
+#else
+        float lanes[VW];
+        SPILL_VEC(sum[y][x], lanes);
+        for (int j = 0; j < VW && o + j < out_c; ++j) {
+          const float v = lanes[j] + BIAS_AT(o + j);
+          STORE(DST_T, dst, at + j, FINISH(v, at + j));
+        }
+#endif
+      }
+    }
+  }
+}
