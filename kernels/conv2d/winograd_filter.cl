@@ -12,8 +12,8 @@
 //           SRC_T  float|half     element type of src
 //           DST_T  float|half     element type of dst
 //           ALPHA, TILE           see conv2d/winograd_tile.cl
-// Numerics  in float; the powers of a point are summed by Horner's rule, then divided by the product of
-//           its distances from the other points
+// Numerics  by Horner's rule in pairs of floats, then divided by the product of the point's distances
+//           from the others: rounded once
 #include "common/types.cl"
 #include "conv2d/winograd_tile.cl"
 #ifndef PANEL
@@ -29,14 +29,22 @@
 #error "DST_T is required (float or half)"
 #endif
 
-// Row i of G times g.
-float winograd_filter_row(const float *g, int i) {
-  if (i == ALPHA - 1) return g[TAPS - 1];
+// Row i of G times g, as the sum of a float and its rounding error: the products with the image have
+// to lose no more than they must. The distances are exact.
+float2 winograd_filter_row(const float2 *g, int i) {
+  float2 sum = g[TAPS - 1];
+  if (i == ALPHA - 1) return sum;
   const float p = winograd_powers[i][1];
-  float sum = g[TAPS - 1], distance = 1.0f;
-  for (int t = TAPS - 2; t >= 0; --t) sum = sum * p + g[t];
+  float distance = 1.0f;
+  for (int t = TAPS - 2; t >= 0; --t) {
+    const float product = sum.x * p, total = product + g[t].x, part = total - product;
+    const float lost = product - (total - part) + (g[t].x - part);
+    sum = (float2)(total, fma(sum.x, p, -product) + fma(sum.y, p, lost) + g[t].y);
+  }
   for (int j = 0; j < ALPHA - 1; ++j) distance *= j == i ? 1.0f : p - winograd_powers[j][1];
-  return sum / (ALPHA == 4 && i == 0 ? 1.0f : distance);  // B^T changes the sign of that row
+  if (ALPHA == 4 && i == 0) distance = 1.0f;  // FIRST has the other sign there
+  const float quotient = sum.x / distance;
+  return (float2)(quotient, (fma(-quotient, distance, sum.x) + sum.y) / distance);
 }
 
 __kernel void conv2d_winograd_filter(__global const SRC_T *src, __global DST_T *dst, int elements,
@@ -49,14 +57,14 @@ __kernel void conv2d_winograd_filter(__global const SRC_T *src, __global DST_T *
   const int blocks_w = (filter_w + TAPS - 1) / TAPS;
   const int u0 = block / blocks_w * TAPS, v0 = block % blocks_w * TAPS;
 
-  float columns[ALPHA][TAPS];
+  float2 columns[ALPHA][TAPS];
   for (int v = 0; v < TAPS; ++v) {
-    float g[TAPS];
+    float2 g[TAPS];
     for (int u = 0; u < TAPS; ++u) {
       const bool inside = k < out_c && c < in_c && u0 + u < filter_h && v0 + v < filter_w;
-      g[u] = 0.0f;
+      g[u] = (float2)(0.0f);
       if (inside) {
-        g[u] = LOAD(SRC_T, src, ((k * filter_h + u0 + u) * filter_w + v0 + v) * in_c + c);
+        g[u].x = LOAD(SRC_T, src, ((k * filter_h + u0 + u) * filter_w + v0 + v) * in_c + c);
       }
     }
     for (int i = 0; i < ALPHA; ++i) columns[i][v] = winograd_filter_row(g, i);
@@ -64,7 +72,8 @@ __kernel void conv2d_winograd_filter(__global const SRC_T *src, __global DST_T *
   for (int i = 0; i < ALPHA; ++i) {
     for (int j = 0; j < ALPHA; ++j) {
       const int e = i * ALPHA + j;
-      STORE(DST_T, dst, e * elements + index, winograd_filter_row(columns[i], j));
+      const float2 value = winograd_filter_row(columns[i], j);
+      STORE(DST_T, dst, e * elements + index, value.x + value.y);
     }
   }
 }

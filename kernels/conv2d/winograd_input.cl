@@ -34,16 +34,18 @@
 #endif
 
 #define WIDTH (TX * TILE + TAPS - 1)
-#define D(y, x) d[((y) * WIDTH + (x)) * CV]
+#define STRIP(y, x) strip[(((y) * WIDTH) + tile * TILE + (x)) * CV + vector]
+#define COLUMN(y) STRIP(y, x)
+#define ROW(x) row[x]
 
-// Transforms the row r of ALPHA vectors along x and writes it as row `i` of the tile.
-#define FINISH_ROW(r, i)                                        \
-  do {                                                          \
-    float4 v_[ALPHA];                                           \
-    WINOGRAD_INPUT(float4, r, v_);                              \
-    _Pragma("unroll") for (int x_ = 0; x_ < ALPHA; ++x_) {      \
-      STORE4_ALIGNED(DST_T, dst, ((i) * ALPHA + x_) * plane, v_[x_]); \
-    }                                                           \
+// Writes row i of the transform, whose columns along y are transformed already.
+#define WRITE_ROW(i)                                                     \
+  do {                                                                   \
+    float4 v_[ALPHA];                                                    \
+    TRANSFORM_INPUT(float4, ROW, v_);                                    \
+    _Pragma("unroll") for (int x_ = 0; x_ < ALPHA; ++x_) {               \
+      STORE4_ALIGNED(DST_T, dst, ((i) * ALPHA + x_) * plane, v_[x_]);    \
+    }                                                                    \
   } while (0)
 
 __kernel __attribute__((reqd_work_group_size(TX * CV, 1, 1))) void conv2d_winograd_input(
@@ -53,10 +55,11 @@ __kernel __attribute__((reqd_work_group_size(TX * CV, 1, 1))) void conv2d_winogr
   __local float4 strip[ALPHA * WIDTH * CV];
   const int item = get_local_id(0);
   const int c0 = (int)get_group_id(0) * CV * 4, tile_x0 = (int)get_group_id(1) * TX;
-  const int row = (int)get_group_id(2) % tile_rows, block = (int)get_group_id(2) / tile_rows;
-  const int y0 = (first_row + row) % tiles_h * TILE - top + block / blocks_w * TAPS;
+  const int row_of_tiles = (int)get_group_id(2) % tile_rows;
+  const int block = (int)get_group_id(2) / tile_rows;
+  const int y0 = (first_row + row_of_tiles) % tiles_h * TILE - top + block / blocks_w * TAPS;
   const int x0 = tile_x0 * TILE - left + block % blocks_w * TAPS;
-  src += (first_row + row) / tiles_h * in_h * in_w * in_c;
+  src += (first_row + row_of_tiles) / tiles_h * in_h * in_w * in_c;
 
   for (int i = item; i < ALPHA * WIDTH * CV; i += TX * CV) {
     const int y = y0 + i / CV / WIDTH, x = x0 + i / CV % WIDTH, c = first_c + c0 + i % CV * 4;
@@ -76,49 +79,31 @@ __kernel __attribute__((reqd_work_group_size(TX * CV, 1, 1))) void conv2d_winogr
   }
   barrier(CLK_LOCAL_MEM_FENCE);
 
-  const int tile_x = tile_x0 + item / CV, c = c0 + item % CV * 4;
-  if (tile_x < tiles_w && c < channels) {
+  const int tile = item / CV, vector = item % CV, c = c0 + vector * 4;
+  if (tile_x0 + tile < tiles_w && c < channels) {
     const int plane = tile_rows * tiles_w * depth;
-    dst += (row * tiles_w + tile_x) * depth + block * channels + c;
-    __local const float4 *d = strip + item / CV * TILE * CV + item % CV;
-    float4 r[ALPHA];
-#if ALPHA == 4
+    dst += (row_of_tiles * tiles_w + tile_x0 + tile) * depth + block * channels + c;
+    float4 row[ALPHA], difference[ALPHA];
+#if ALPHA != 7
 #pragma unroll
-    for (int x = 0; x < 4; ++x) r[x] = D(0, x) - D(2, x);
-    FINISH_ROW(r, 0);
-#pragma unroll
-    for (int x = 0; x < 4; ++x) r[x] = D(2, x) + D(1, x);
-    FINISH_ROW(r, 1);
-#pragma unroll
-    for (int x = 0; x < 4; ++x) r[x] = D(2, x) - D(1, x);
-    FINISH_ROW(r, 2);
-#pragma unroll
-    for (int x = 0; x < 4; ++x) r[x] = D(3, x) - D(1, x);
-    FINISH_ROW(r, 3);
-#else
-#pragma unroll
-    for (int x = 0; x < 6; ++x) r[x] = D(4, x) - S2 * D(2, x) + S1 * (S2 * D(0, x) - D(2, x));
-    FINISH_ROW(r, 0);
-#pragma unroll
-    for (int x = 0; x < 6; ++x) r[x] = D(5, x) - S2 * D(3, x) + S1 * (S2 * D(1, x) - D(3, x));
-    FINISH_ROW(r, 5);
-    float4 odd[ALPHA];
-#pragma unroll
-    for (int pair = 0; pair < 2; ++pair) {
-      const float s = pair == 0 ? S2 : S1, p = pair == 0 ? P1 : P2;
-#pragma unroll
-      for (int x = 0; x < 6; ++x) {
-        r[x] = D(4, x) - s * D(2, x);
-        odd[x] = p * (D(3, x) - s * D(1, x));
-      }
-      float4 sum[ALPHA];
-#pragma unroll
-      for (int x = 0; x < 6; ++x) sum[x] = r[x] + odd[x];
-      FINISH_ROW(sum, pair * 2 + 1);
-#pragma unroll
-      for (int x = 0; x < 6; ++x) sum[x] = r[x] - odd[x];
-      FINISH_ROW(sum, pair * 2 + 2);
-    }
+    for (int x = 0; x < ALPHA; ++x) row[x] = FIRST(COLUMN);
+    WRITE_ROW(0);
 #endif
+#pragma unroll
+    for (int k = 0; k < PAIRS; ++k) {
+#pragma unroll
+      for (int x = 0; x < ALPHA; ++x) {
+        const float4 even = SHARED(k, COLUMN), odd = SIGNED(k, COLUMN);
+        row[x] = even + odd;
+        difference[x] = even - odd;
+      }
+      WRITE_ROW(PAIR_ROW(k));
+#pragma unroll
+      for (int x = 0; x < ALPHA; ++x) row[x] = difference[x];
+      WRITE_ROW(PAIR_ROW(k) + 1);
+    }
+#pragma unroll
+    for (int x = 0; x < ALPHA; ++x) row[x] = LAST(COLUMN);
+    WRITE_ROW(ALPHA - 1);
   }
 }

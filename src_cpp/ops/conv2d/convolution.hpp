@@ -70,7 +70,11 @@ std::int64_t gemm_splits(const Convolution& conv);
 /// Work-groups of implicit_gemm().
 std::int64_t gemm_groups(const Convolution& conv, int size);
 
-/// Winograd's transforms, each a candidate of several launches or a refusal, best guess first.
+/// Winograd's transforms, each a candidate of four launches or more, best guess first, and why
+/// others cannot compute the node.
 std::vector<kernel::Candidate> winograd(const Convolution& conv);
+
+/// The first of winograd() is likely to take less time than the products of direct convolution.
+bool winograd_pays(const Convolution& conv);
 
 }  // namespace clgpu::ops::conv2d

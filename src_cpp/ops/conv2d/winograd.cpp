@@ -15,11 +15,12 @@ struct Transform {
   int taps() const { return alpha - tile + 1; }
 };
 
-constexpr Transform kF4x4{"winograd_f4x4_3x3", 6, 4, false};
-constexpr Transform kF2x2{"winograd_f2x2_3x3", 4, 2, false};
-constexpr Transform kF2x2Of5{"winograd_f2x2_5x5", 6, 2, false};
-constexpr Transform kBlocks{"winograd_f4x4_blocks", 6, 4, true};
-constexpr Transform kTransforms[] = {kF4x4, kF2x2, kF2x2Of5, kBlocks};
+constexpr Transform kTransforms[] = {
+    {"winograd_f4x4_3x3", 6, 4, false},       {"winograd_f2x2_3x3", 4, 2, false},
+    {"winograd_f2x2_5x5", 6, 2, false},       {"winograd_f3x3_5x5", 7, 3, false},
+    {"winograd_f4x4_3x3_blocks", 6, 4, true}, {"winograd_f4x4_4x4_blocks", 7, 4, true},
+    {"winograd_f3x3_5x5_blocks", 7, 3, true},
+};
 
 /// How the product of the third launch is tiled: winograd_gemm.cl, or for CPUs winograd_panels.cl.
 struct ProductTile {
@@ -39,13 +40,16 @@ constexpr std::int64_t kFloat = sizeof(float);
 
 class Winograd {
  public:
-  Winograd(const Convolution& conv, const Transform& transform)
-      : conv_(conv), transform_(transform), cpu_(conv.device.is_cpu()) {
+  /// `tiled`: tiles in local memory; else in registers, as CPUs like it.
+  Winograd(const Convolution& conv, const Transform& transform, bool tiled)
+      : conv_(conv), transform_(transform), tiled_(tiled) {
+    // NVIDIA's caches serve the overlap of tiles faster than its local memory does.
+    staged_ = tiled && conv.device.vendor.find("NVIDIA") == std::string::npos;
     const int taps = transform.taps();
     blocks_w_ = static_cast<int>(ceil_div(conv.filter_w, taps));
     blocks_ = static_cast<int>(ceil_div(conv.filter_h, taps)) * blocks_w_;
-    in_vector_ = cpu_ ? cpu_vector(conv.in_c) : 4;
-    out_vector_ = cpu_ ? cpu_vector(conv.out_c) : 4;
+    in_vector_ = tiled ? 4 : cpu_vector(conv.in_c);
+    out_vector_ = tiled ? 4 : cpu_vector(conv.out_c);
     channels_ = static_cast<int>(round_up(conv.in_c, in_vector_));
     cols_ = static_cast<int>(round_up(conv.out_c, out_vector_));
     tiles_h_ = ceil_div(conv.out_h, transform.tile);
@@ -57,16 +61,21 @@ class Winograd {
   std::int64_t tile_rows() const { return tile_rows_; }
   std::int64_t tiles() const { return tile_rows_ * tiles_w_; }
 
-  /// Bytes of v and m together for a row of tiles.
-  std::int64_t row_bytes() const { return (v_row_bytes(channels_) + m_row_bytes()); }
+  std::int64_t planes() const { return std::int64_t{transform_.alpha} * transform_.alpha; }
+  std::int64_t depth() const { return std::int64_t{blocks_} * channels_; }
 
-  /// The most rows of tiles whose scratch buffers are objects of the device, can be counted in 32
-  /// bits, and take at most `budget` bytes together; 0 if there are none.
-  std::int64_t rows_within(std::int64_t budget) const {
+  /// Bytes of v and m together for a row of tiles.
+  std::int64_t row_bytes() const { return v_row_bytes(channels_) + m_row_bytes(); }
+
+  /// The most rows of tiles whose v and m each are an object of the device and can be counted in 32
+  /// bits, and together take a quarter of the device's memory; 0 if there are none.
+  std::int64_t rows_within_limits() const {
+    const DeviceInfo& device = conv_.device;
     const std::int64_t largest = std::max(v_row_bytes(channels_), m_row_bytes());
-    const auto object = static_cast<std::int64_t>(
-        std::min<std::uint64_t>(conv_.device.max_object_bytes, std::uint64_t{INT32_MAX} * kFloat));
-    return std::min({tile_rows_, object / largest, budget / row_bytes()});
+    const std::uint64_t object =
+        std::min<std::uint64_t>(device.max_object_bytes, std::uint64_t{INT32_MAX} * kFloat);
+    return std::min({tile_rows_, static_cast<std::int64_t>(object) / largest,
+                     static_cast<std::int64_t>(device.global_bytes / 4) / row_bytes()});
   }
 
   kernel::Candidate candidate(const std::string& name, const ProductTile& tile,
@@ -91,7 +100,6 @@ class Winograd {
   }
 
  private:
-  std::int64_t planes() const { return std::int64_t{transform_.alpha} * transform_.alpha; }
   std::int64_t v_row_bytes(int channels) const {
     return planes() * tiles_w_ * blocks_ * channels * kFloat;
   }
@@ -116,21 +124,23 @@ class Winograd {
 
   kernel::Launch image(std::int64_t row, std::int64_t rows, int channel, int channels) const {
     kernel::Launch launch =
-        cpu_ ? make("conv2d/winograd_input_wide.cl", "conv2d_winograd_input_wide")
-             : make("conv2d/winograd_input.cl", "conv2d_winograd_input");
+        staged_ ? make("conv2d/winograd_input.cl", "conv2d_winograd_input")
+                : make("conv2d/winograd_input_registers.cl", "conv2d_winograd_input_registers");
     launch.type("SRC_T", conv_.image_storage()).type("DST_T", DType::kF32);
     launch.src(kImage).scratch_out(1);
-    const std::int64_t vectors = channels / in_vector_;
-    if (cpu_) {
-      const std::int64_t items = rows * tiles_w_ * vectors;
-      launch.macro("VW", in_vector_).i32(items);
-      launch.range({uz(items), uz(blocks_)}, {kCpuGroup, 1});
+    if (staged_) {
+      const std::int64_t vectors = channels / 4, deep = std::min<std::int64_t>(8, vectors);
+      std::int64_t across = 8;
+      while (across > 1 && strip_bytes(across, deep) > conv_.device.local_bytes / 2) across /= 2;
+      launch.macro("TX", across).macro("CV", deep).macro("VEC_C", conv_.in_c % 4 == 0 ? 1 : 0);
+      launch.range({uz(ceil_div(vectors, deep) * deep * across), uz(ceil_div(tiles_w_, across)),
+                    uz(rows * blocks_)},
+                   {uz(deep * across)});
     } else {
-      const std::int64_t across = 8, strip = std::min<std::int64_t>(8, vectors);
-      launch.macro("TX", across).macro("CV", strip).macro("VEC_C", conv_.in_c % 4 == 0 ? 1 : 0);
-      launch.range({uz(ceil_div(vectors, strip) * strip * across),
-                    uz(ceil_div(tiles_w_, across)), uz(rows * blocks_)},
-                   {uz(strip * across)});
+      const int width = tiled_ ? 1 : in_vector_;
+      const std::int64_t items = rows * tiles_w_ * (channels / width);
+      launch.macro("VW", width).macro("VEC_C", conv_.in_c % width == 0 ? 1 : 0).i32(items);
+      launch.range({uz(items), uz(blocks_)}, {tiled_ ? kGpuGroup : kCpuGroup, 1});
     }
     launch.i32(conv_.in_h).i32(conv_.in_w).i32(conv_.in_c).i32(tiles_h_).i32(tiles_w_);
     launch.i32(conv_.at.h.before).i32(conv_.at.w.before).i32(row).i32(rows);
@@ -138,23 +148,31 @@ class Winograd {
     return launch;
   }
 
+  /// Local memory of a strip of `across` tiles x `deep` vectors of 4 channels.
+  std::size_t strip_bytes(std::int64_t across, std::int64_t deep) const {
+    const std::int64_t width = across * transform_.tile + transform_.taps() - 1;
+    return uz(transform_.alpha * width * deep * 4 * kFloat);
+  }
+
   kernel::Launch product(const ProductTile& tile, std::int64_t tile_rows, int channel, int channels,
                          std::int64_t panels, std::int64_t u_depth) const {
-    kernel::Launch launch = cpu_ ? kernel::Launch("conv2d/winograd_panels.cl", "conv2d_winograd_panels")
-                                 : kernel::Launch("conv2d/winograd_gemm.cl", "conv2d_winograd_gemm");
+    kernel::Launch launch =
+        tiled_ ? kernel::Launch("conv2d/winograd_gemm.cl", "conv2d_winograd_gemm")
+               : kernel::Launch("conv2d/winograd_panels.cl", "conv2d_winograd_panels");
     launch.type("V_T", DType::kF32).type("U_T", DType::kF32).type("M_T", DType::kF32);
     launch.macro("ADD", channel > 0 ? 1 : 0).scratch_in(1).scratch_in(0);
     using kernel::Operand;
     launch.arg(Operand{Operand::Kind::kScratch, 2, true, /*reads=*/channel > 0});
     const std::int64_t rows = tile_rows * tiles_w_;
     launch.i32(rows).i32(std::int64_t{blocks_} * channels).i32(channel).i32(u_depth).i32(cols_);
-    if (cpu_) {
+    if (!tiled_) {
       launch.macro("VW", out_vector_).macro("OV", tile.cols / out_vector_).macro("PX", tile.rows);
       const std::int64_t tiles = cpu_tiles(tile, rows, panels);
       launch.i32(tiles);
       launch.range({uz(panels), uz(ceil_div(rows, tiles * tile.rows)), uz(planes())}, {1});
     } else {
-      const std::int64_t items = std::int64_t{tile.rows} * tile.cols / tile.item_rows / tile.item_cols;
+      const std::int64_t items =
+          std::int64_t{tile.rows} * tile.cols / tile.item_rows / tile.item_cols;
       launch.macro("TM", tile.rows).macro("TN", tile.cols).macro("TK", 16);
       launch.macro("RM", tile.item_rows).macro("RN", tile.item_cols);
       launch.range({uz(panels * items), uz(ceil_div(rows, tile.rows)), uz(planes())}, {uz(items)});
@@ -171,7 +189,7 @@ class Winograd {
     const std::int64_t items = rows * tiles_w_ * (cols_ / out_vector_);
     launch.i32(items).i32(tiles_h_).i32(tiles_w_).i32(row).i32(rows * tiles_w_ * cols_).i32(cols_);
     launch.i32(conv_.out_h).i32(conv_.out_w).i32(conv_.out_c);
-    launch.range({uz(items)}, {cpu_ ? kCpuGroup : 128});
+    launch.range({uz(items)}, {tiled_ ? kGpuGroup : kCpuGroup});
     return launch;
   }
 
@@ -184,11 +202,12 @@ class Winograd {
     return std::max<std::int64_t>(1, std::min(by_work, all / (4 * conv_.device.compute_units)));
   }
 
-  static constexpr std::size_t kCpuGroup = 4;
+  static constexpr std::size_t kCpuGroup = 4, kGpuGroup = 128;
 
   const Convolution& conv_;
-  const Transform& transform_;
-  const bool cpu_;
+  const Transform transform_;
+  const bool tiled_;
+  bool staged_;  ///< the image goes through local memory
   int blocks_, blocks_w_;
   int in_vector_, out_vector_;  ///< channels of a vector
   int channels_, cols_;         ///< input and output channels, padded to vectors
@@ -207,54 +226,116 @@ std::string refusal(const Convolution& conv, const Transform& transform) {
     return "the dilation is " + by(g.dilation_h, g.dilation_w) + "; supported: 1x1";
   }
   if (conv.groups != 1) return "there are " + std::to_string(conv.groups) + " groups; supported: 1";
-  const int taps = transform.taps(), least = std::min(conv.filter_h, conv.filter_w);
+  // The sums of fewer terms are so exact that the error of the transform would stand out.
+  constexpr int kLeastChannels = 8;
+  if (transform.alpha == 7 && conv.in_c < kLeastChannels) {
+    return "there are " + std::to_string(conv.in_c) +
+           " input channels; supported: " + std::to_string(kLeastChannels) + " or more";
+  }
+  const auto is = [&](int taps) { return conv.filter_h == taps && conv.filter_w == taps; };
   const bool fits = transform.in_blocks
-                        ? least > taps
-                        : conv.filter_h == taps && conv.filter_w == taps;
+                        ? std::min(conv.filter_h, conv.filter_w) > 1 && !is(3) && !is(5)
+                        : is(transform.taps());
   if (fits) return {};
   return "the filter is " + by(conv.filter_h, conv.filter_w) + "; supported: " +
-         (transform.in_blocks ? "larger than " : "") + by(taps, taps);
+         (transform.in_blocks ? "2x2 and larger, but for 3x3 and 5x5"
+                              : by(transform.taps(), transform.taps()));
 }
 
-ProductTile product_tile(const Convolution& conv, const Winograd& winograd, int planes) {
-  if (conv.device.is_cpu()) {
-    const int width = cpu_vector(conv.out_c);
-    return {6, conv.out_c > width ? 2 * width : width, 0, 0};
-  }
-  const int cols = conv.out_c <= 32 ? 32 : conv.out_c % 128 == 0 || conv.out_c > 192 ? 128 : 64;
-  // The largest tile that keeps the device busy.
-  for (const int rows : {128, 64}) {
+ProductTile register_tile(const Convolution& conv) {
+  const int width = cpu_vector(conv.out_c);
+  return {6, conv.out_c > width ? 2 * width : width, 0, 0};
+}
+
+/// The largest tile in local memory that keeps the device busy.
+ProductTile local_tile(const Convolution& conv, const Winograd& winograd) {
+  const int cols = conv.out_c <= 32 ? 32 : conv.out_c <= 64 ? 64 : 128;
+  for (const ProductTile tile : {ProductTile{128, cols, 8, 8}, ProductTile{64, 64, 8, 8}}) {
     const std::int64_t groups =
-        ceil_div(winograd.tiles(), rows) * ceil_div(conv.out_c, cols) * planes;
-    if (groups >= 2 * conv.device.compute_units) return {rows, std::min(rows, cols), 8, 8};
+        winograd.planes() * ceil_div(winograd.tiles(), tile.rows) * ceil_div(conv.out_c, tile.cols);
+    if (groups >= 2 * conv.device.compute_units) return tile;
   }
   return {32, 32, 4, 4};
+}
+
+/// Costs in units of a multiply-add, as measured on an H200 and on AVX-512 cores: what one channel
+/// of a tile costs besides its products, one weight, and one launch more per compute unit.
+struct Prices {
+  std::int64_t transform, weight, launches;
+};
+constexpr Prices kGpuPrices{38, 18, 800'000}, kCpuPrices{15, 12, 800'000};
+
+std::int64_t cost(const Convolution& conv, const Transform& transform) {
+  const Winograd winograd(conv, transform, !conv.device.is_cpu());
+  const Prices prices = conv.device.is_cpu() ? kCpuPrices : kGpuPrices;
+  const std::int64_t depth = winograd.depth(), tiles = winograd.tiles(), out_c = conv.out_c;
+  return winograd.planes() * (depth * out_c * (tiles + prices.weight) +
+                              prices.transform * tiles * (depth + out_c)) +
+         prices.launches * conv.device.compute_units;
+}
+
+std::int64_t direct_cost(const Convolution& conv) {
+  const Prices prices = conv.device.is_cpu() ? kCpuPrices : kGpuPrices;
+  return conv.depth * conv.out_c * (conv.pixels + prices.weight);
+}
+
+/// Transforms that can compute the node, cheapest first.
+std::vector<Transform> possible(const Convolution& conv) {
+  std::vector<Transform> result;
+  for (const Transform& transform : kTransforms) {
+    if (refusal(conv, transform).empty()) result.push_back(transform);
+  }
+  std::stable_sort(result.begin(), result.end(), [&](const Transform& a, const Transform& b) {
+    return cost(conv, a) < cost(conv, b);
+  });
+  return result;
 }
 
 }  // namespace
 
 std::vector<kernel::Candidate> winograd(const Convolution& conv) {
-  std::vector<kernel::Candidate> result;
+  const bool cpu = conv.device.is_cpu();
+  std::vector<kernel::Candidate> result, others;
+  for (const Transform& transform : possible(conv)) {
+    const std::string name = transform.name;
+    const Winograd best(conv, transform, !cpu), tiled(conv, transform, true);
+    const ProductTile tile = cpu ? register_tile(conv) : local_tile(conv, best);
+    const std::int64_t rows = best.rows_within_limits();
+    const int channels = best.channels();
+    if (rows == 0) {
+      result.push_back({name,
+                        {},
+                        {},
+                        "a row of tiles takes " + std::to_string(best.row_bytes()) +
+                            " bytes, more than the device allows"});
+      continue;
+    }
+    result.push_back(best.candidate(name, tile, {rows, channels}));
+    if (transform.in_blocks || transform.taps() != 3) continue;
+    if (cpu && transform.tile == 2 && tiled.rows_within_limits() > 0) {
+      others.push_back(tiled.candidate(name + "_tiled", local_tile(conv, tiled),
+                                       {tiled.rows_within_limits(), tiled.channels()}));
+    }
+    if (transform.tile != 4) continue;
+    // A quarter of the scratch memory, by rows of tiles and by input channels.
+    if (rows > 1)
+      others.push_back(best.candidate(name + "_split_p", tile, {ceil_div(rows, 4), channels}));
+    const int quarter = static_cast<int>(round_up(ceil_div(channels, 4), kDepthStep));
+    if (quarter < channels) {
+      others.push_back(best.candidate(name + "_split_c", tile, {rows, quarter}));
+    }
+  }
+  for (kernel::Candidate& other : others) result.push_back(std::move(other));
   for (const Transform& transform : kTransforms) {
     const std::string why = refusal(conv, transform);
-    if (!why.empty()) {
-      result.push_back({transform.name, {}, {}, why});
-      continue;
-    }
-    const Winograd winograd(conv, transform);
-    // v and m of a slice take a quarter of the device's memory at most.
-    const auto budget = static_cast<std::int64_t>(conv.device.global_bytes / 4);
-    const std::int64_t rows = winograd.rows_within(budget);
-    if (rows == 0) {
-      result.push_back({transform.name, {}, {}, "a row of tiles takes " +
-                        std::to_string(winograd.row_bytes()) + " bytes, more than the device has"});
-      continue;
-    }
-    const ProductTile tile = product_tile(conv, winograd, transform.alpha * transform.alpha);
-    const int channels = winograd.channels();
-    result.push_back(winograd.candidate(transform.name, tile, {rows, channels}));
+    if (!why.empty()) result.push_back({transform.name, {}, {}, why});
   }
   return result;
+}
+
+bool winograd_pays(const Convolution& conv) {
+  const std::vector<Transform> transforms = possible(conv);
+  return !transforms.empty() && cost(conv, transforms[0]) < direct_cost(conv);
 }
 
 }  // namespace clgpu::ops::conv2d

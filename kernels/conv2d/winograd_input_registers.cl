@@ -1,9 +1,10 @@
-// winograd_input_wide.cl - the same as winograd_input.cl for CPUs: a work-item transforms a tile of VW
-//                          channels, without local memory
+// winograd_input_registers.cl - the same as winograd_input.cl without local memory: a work-item transforms a
+//                               tile of VW channels in registers, or on a CPU in its cache
 //
 // Shapes    src, dst: as in winograd_input.cl; channels is a multiple of VW
 // Launch    axis 0: tiles * channels / VW items, rounded up, channels fastest; axis 1: blocks; local: any
-// Macros    VW     4|8|16       channels of a vector
+// Macros    VW     1|4|8|16     channels of a vector
+//           VEC_C  0|1          1: in_c is a multiple of VW
 //           SRC_T  float|half   element type of src
 //           DST_T  float|half   element type of dst
 //           ALPHA, TILE         see conv2d/winograd_tile.cl
@@ -11,7 +12,10 @@
 #include "common/types.cl"
 #include "conv2d/winograd_tile.cl"
 #ifndef VW
-#error "VW is required (4, 8 or 16)"
+#error "VW is required (1, 4, 8 or 16)"
+#endif
+#ifndef VEC_C
+#error "VEC_C is required (0 or 1)"
 #endif
 #ifndef SRC_T
 #error "SRC_T is required (float or half)"
@@ -20,12 +24,21 @@
 #error "DST_T is required (float or half)"
 #endif
 
+#if VW == 1
+#define VEC float
+#define LOAD_VEC(T, p, i) LOAD(T, p, i)
+#define STORE_VEC(T, p, i, v) STORE(T, p, i, v)
+#define FROM_LANES(p) (p)[0]
+#else
 #define VEC CLGPU_CAT(float, VW)
 #define LOAD_VEC(T, p, i) CLGPU_CAT(CLGPU_CAT(CLGPU_CAT(load, VW), _), T)(p, i)
 #define STORE_VEC(T, p, i, v) CLGPU_CAT(CLGPU_CAT(CLGPU_CAT(store, VW), _), T)(p, i, v)
 #define FROM_LANES(p) CLGPU_CAT(vload, VW)(0, p)
+#endif
+#define COLUMN(y) d[y]
+#define ROW(x) rows[y][x]
 
-__kernel void conv2d_winograd_input_wide(
+__kernel void conv2d_winograd_input_registers(
     __global const SRC_T *src, __global DST_T *dst, int items, int in_h, int in_w, int in_c,
     int tiles_h, int tiles_w, int top, int left, int first_row, int tile_rows, int depth,
     int blocks_w, int first_c, int channels) {
@@ -36,7 +49,9 @@ __kernel void conv2d_winograd_input_wide(
   const int row = first_row + tile / tiles_w;
   const int y0 = row % tiles_h * TILE - top + block / blocks_w * TAPS;
   const int x0 = tile % tiles_w * TILE - left + block % blocks_w * TAPS;
+#if !VEC_C
   const int left_over = in_c - first_c - c;  // channels of src from here on
+#endif
   src += row / tiles_h * in_h * in_w * in_c + first_c + c;
   dst += tile * depth + block * channels + c;
   const int plane = tile_rows * tiles_w * depth;
@@ -50,22 +65,27 @@ __kernel void conv2d_winograd_input_wide(
       const bool inside = (uint)(y0 + y) < (uint)in_h && (uint)(x0 + x) < (uint)in_w;
       const int at = ((y0 + y) * in_w + x0 + x) * in_c;
       d[y] = (VEC)(0.0f);
+#if VEC_C
+      if (inside) d[y] = LOAD_VEC(SRC_T, src, at);
+#else
       if (inside && left_over >= VW) {
         d[y] = LOAD_VEC(SRC_T, src, at);
       } else if (inside) {
         float lanes[VW];
+#pragma unroll 1  // rare, and many copies take the compiler long
         for (int j = 0; j < VW; ++j) lanes[j] = j < left_over ? LOAD(SRC_T, src, at + j) : 0.0f;
         d[y] = FROM_LANES(lanes);
       }
+#endif
     }
-    WINOGRAD_INPUT(VEC, d, v);
+    TRANSFORM_INPUT(VEC, COLUMN, v);
 #pragma unroll
     for (int y = 0; y < ALPHA; ++y) rows[y][x] = v[y];
   }
 #pragma unroll
   for (int y = 0; y < ALPHA; ++y) {
     VEC v[ALPHA];
-    WINOGRAD_INPUT(VEC, rows[y], v);
+    TRANSFORM_INPUT(VEC, ROW, v);
 #pragma unroll
     for (int x = 0; x < ALPHA; ++x) STORE_VEC(DST_T, dst, (y * ALPHA + x) * plane, v[x]);
   }
