@@ -173,7 +173,9 @@ class Winograd {
     } else {
       const std::int64_t items =
           std::int64_t{tile.rows} * tile.cols / tile.item_rows / tile.item_cols;
-      launch.macro("TM", tile.rows).macro("TN", tile.cols).macro("TK", 16);
+      launch.macro("TM", tile.rows)
+          .macro("TN", tile.cols)
+          .macro("TK", conv_.in_c > 64 || tile.cols > 64 ? 8 : 16);
       launch.macro("RM", tile.item_rows).macro("RN", tile.item_cols);
       launch.range({uz(panels * items), uz(ceil_div(rows, tile.rows)), uz(planes())}, {uz(items)});
     }
@@ -276,7 +278,9 @@ std::int64_t cost(const Convolution& conv, const Transform& transform) {
 
 std::int64_t direct_cost(const Convolution& conv) {
   const Prices prices = conv.device.is_cpu() ? kCpuPrices : kGpuPrices;
-  return conv.depth * conv.out_c * (conv.pixels + prices.weight);
+  // GPUs compute at least 32 channels for the price of fewer.
+  const std::int64_t out_c = conv.device.is_cpu() ? conv.out_c : round_up(conv.out_c, 32);
+  return conv.depth * out_c * (conv.pixels + prices.weight);
 }
 
 /// Transforms that can compute the node, cheapest first.
