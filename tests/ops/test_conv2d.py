@@ -73,17 +73,14 @@ CASES = {
     "deep": Case((1, 4, 5, 34), (18, 3, 3, 34)),
     "deep_groups": Case((1, 5, 3, 64), (14, 3, 3, 32), stride=(1, 2), activation="RELU6"),
     "two_groups": Case((1, 6, 5, 8), (6, 3, 3, 4), padding="VALID"),
-<<<<<<< HEAD
     "deep_and_small": Case((1, 4, 5, 264), (24, 3, 3, 264), activation="RELU"),
     "two_channels": Case((1, 9, 8, 2), (40, 5, 5, 2), stride=(2, 1)),
-=======
     # Winograd's tiles of 2, 3 and 4 pixels, filters of one block and of several, channels that do not
     # fill a vector, two images.
     "winograd_3x3": Case((2, 9, 7, 35), (7, 3, 3, 35), activation="RELU6"),
     "winograd_5x5": Case((2, 5, 11, 9), (9, 5, 5, 9), padding="VALID"),
     "winograd_7x7": Case((1, 9, 10, 10), (6, 7, 7, 10), bias=False),
     "winograd_9x8": Case((1, 10, 10, 8), (4, 9, 8, 8), padding="VALID"),
->>>>>>> 161c2d0 (Winograd: seven points for 5x5 and larger filters, filters rounded once, default where it pays)
     "group_per_channel": Case((1, 5, 5, 3), (6, 3, 3, 1)),
 }
 
