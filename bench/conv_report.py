@@ -232,7 +232,7 @@ def make_table(rows: Sequence[Row], precision: str, peaks: Peaks) -> Table:
             cells += [f"{ratio:.2f}" if ratio else "", f"{max(r.error or 0 for r in t.own):.0e}"]
         if peer:
             cells += [f"{_ms(t.peer):.4g}"] if t.peer else [""]
-            cells += [f"{_ms(t.best) / _ms(t.peer):.2f}"] if t.peer and t.best else [""]
+            cells += [f"{_ms(t.peer) / _ms(t.best):.2f}"] if t.peer and t.best else [""]
         own = t.by_root()
         table.add_row(*cells, *(f"{_ms(own[n]):.4g}" if n in own else "" for n in roots))
     return table

@@ -40,7 +40,7 @@ __kernel void device_fma(__global float *dst, int rounds, float a, float b) {
 
 __kernel void device_copy(__global const float *src, __global float *dst) {
   const int i = get_global_id(0) * 4;
-  STORE4(float, dst, i, LOAD4(float, src, i));
+  STORE4_ALIGNED(float, dst, i, LOAD4_ALIGNED(float, src, i));
 }
 
 __kernel void device_nothing(__global float *dst) {

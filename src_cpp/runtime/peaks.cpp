@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kFile = "device/peaks.cl";
 constexpr const char* kMmaFile = "device/mma_peak_nvidia.cl";
-constexpr std::size_t kGroup = 64;
+constexpr std::size_t kGroup = 64, kCopyGroup = 256;
 constexpr std::size_t kItemsPerUnit = 2048;    // fills a compute unit of any GPU so far
 constexpr std::size_t kLargestCopy = 1 << 28;  // bytes; many times any cache
 constexpr double kFmasPerRound = 16 * 8;       // of one work-item and lane, see peaks.cl
@@ -128,7 +128,7 @@ class Probe {
 
   double copy() {
     const cl::KernelHandle kernel = this->kernel(kFile, "device_copy", "-DLANES=1");
-    const std::size_t group = std::min(kGroup, context_.max_work_group_size(kernel));
+    const std::size_t group = std::min(kCopyGroup, context_.max_work_group_size(kernel));
     double seconds = 0;
     std::size_t bytes = 1 << 20;
     // Large enough for no cache to help, unless the device is slow.
