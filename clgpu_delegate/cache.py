@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import hashlib
 import importlib.util
 import os
@@ -161,14 +160,6 @@ def import_file(
     return Merged(added, len(intact) - added, len(rows) - len(intact))
 
 
-@functools.cache
-def find_sqlite() -> None:
-    """Tell the core of the SQLite that Python uses, which need not be the system's."""
-    module = importlib.util.find_spec("_sqlite3")
-    if module is not None and module.origin is not None and Path(module.origin).is_file():
-        _core.add_sqlite_library(module.origin)
-
-
 def _sqlite() -> Any:
     try:
         import sqlite3  # noqa: PLC0415  # some builds of Python lack it
@@ -187,7 +178,6 @@ def _reporting(file: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _open(file: Path) -> Iterator[sqlite3.Connection]:
-    find_sqlite()
     # The core makes the file where missing, and puts aside what it is not.
     store = _core.Store(str(file))
     if not store.is_on:
@@ -214,3 +204,13 @@ def _is_intact(row: tuple[Any, ...]) -> bool:
         return False
     text = f"{kind}\0{key}\0".encode()
     return bool(checksum == hashlib.sha256(text + value).digest())
+
+
+def _tell_core_of_sqlite() -> None:
+    """Register the SQLite that Python uses, which need not be the system's."""
+    module = importlib.util.find_spec("_sqlite3")
+    if module is not None and module.origin is not None and Path(module.origin).is_file():
+        _core.add_sqlite_library(module.origin)
+
+
+_tell_core_of_sqlite()

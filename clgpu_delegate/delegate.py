@@ -42,7 +42,6 @@ class Delegate:
     def __init__(self, options: Options) -> None:
         settings = options.as_delegate_dict()
         settings.setdefault("cache", cache.default_path())
-        cache.find_sqlite()
         with embedded.registered():
             self._native = _core.NativeDelegate(settings)
         self._options = options

@@ -287,8 +287,12 @@ void Store::connect_once() {
           "has format " + std::to_string(format) + ", this version's is " + std::to_string(kFormat),
           suffix, false};
     }
+    try {
+      execute("PRAGMA journal_mode=WAL");  // an exported file has no WAL
+    } catch (const Failure& failure) {
+      if (failure.code != SQLITE_READONLY) throw;
+    }
     if (empty) {
-      execute("PRAGMA journal_mode=WAL");
       execute("BEGIN IMMEDIATE");
       execute(("PRAGMA application_id=" + std::to_string(kApplicationId)).c_str());
       execute(("PRAGMA user_version=" + std::to_string(kFormat)).c_str());
