@@ -239,12 +239,18 @@ def make_table(rows: Sequence[Row], precision: str, peaks: Peaks) -> Table:
 
 
 def notes(rows: Iterable[Row]) -> list[str]:
-    """Why engines were not measured, alike ones together."""
-    counts = Counter((row.precision, row.engine, row.note) for row in rows if row.note)
-    return [
-        f"{precision}: {engine}: {note} ({count} {'layer' if count == 1 else 'layers'})"
-        for (precision, engine, note), count in counts.items()
-    ]
+    """Why engines were not measured: one line for each, with its most frequent reason."""
+    reasons: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        if row.note:
+            reasons[row.precision, row.engine][row.note] += 1
+    lines = []
+    for (precision, engine), counts in reasons.items():
+        (reason, count), *others = counts.most_common()
+        more = f"; other reasons: {sum(n for _, n in others)}" if others else ""
+        layers = "layer" if count == 1 else "layers"
+        lines.append(f"{precision}: {engine}: {reason} ({count} {layers}{more})")
+    return lines
 
 
 def plot(path: Path, rows: Sequence[Row], title: str, peaks: Peaks) -> None:

@@ -123,7 +123,11 @@ def test_records_and_csv(tmp_path):
 def test_table_plot_and_notes(tmp_path):
     table = conv_report.make_table(rows(), "fp32", PEAKS)
     assert table.row_count == 2
+    refused = [*rows(), *2 * [Row("fp32", LAYER, "winograd_f4x4_3x3", note="too small")]]
     assert conv_report.notes(rows()) == ["fp32: winograd_f4x4_3x3: filters are 1 x 1 (1 layer)"]
+    assert conv_report.notes(refused) == [
+        "fp32: winograd_f4x4_3x3: too small (2 layers; other reasons: 1)"
+    ]
     pytest.importorskip("matplotlib")
     conv_report.plot(tmp_path / "conv.png", rows(), "a device", PEAKS)
     assert (tmp_path / "conv.png").stat().st_size > 1000
