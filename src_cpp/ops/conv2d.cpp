@@ -93,8 +93,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const auto rest = fast.begin() + (winograd_pays(conv) ? 1 : 0);
   result.insert(result.end(), rest, fast.end());
   result.insert(result.begin(), fast.begin(), rest);
-  // Few channels leave most of a tensor core's block empty.
-  const bool fills_blocks = conv.group_out >= 8 && conv.depth >= 16;
+  // Few channels leave most of a tensor core's block empty, few products most of the device.
+  const bool fills_blocks = conv.group_out >= 8 && conv.depth >= 16 && !few_products(conv);
   const auto tensor = tensor_gemm(conv);
   result.insert(fills_blocks ? result.begin() : result.end(), tensor.begin(), tensor.end());
   result.push_back(naive(conv));
