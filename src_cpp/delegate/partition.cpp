@@ -23,6 +23,13 @@ TfLiteIntArray* new_dims(const ir::Shape& shape) {
   return array;
 }
 
+// An engine asked for must find its nodes.
+passes::Separable separable(const plan::Engines& engines) {
+  if (engines.count("separable_conv2d") > 0) return passes::Separable::kAlways;
+  const bool parts = engines.count("conv2d") + engines.count("depthwise_conv2d") > 0;
+  return parts ? passes::Separable::kNever : passes::Separable::kWherePays;
+}
+
 }  // namespace
 
 Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> session,
@@ -32,7 +39,8 @@ Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> sess
       graph_(std::move(graph)),
       nodes_(std::move(nodes)),
       index_(index) {
-  passes::run_pipeline(graph_, state_->options.precision, state_->options.half_io);
+  passes::run_pipeline(graph_, state_->options.precision, state_->options.half_io,
+                       separable(state_->options.plan.engines), state_->device());
 }
 
 bool Partition::is_dynamic(const TfLiteContext& context) const {

@@ -26,6 +26,7 @@ class NodeContext {
  public:
   NodeContext(const ir::Graph& graph, const ir::Node& node) : graph_(graph), node_(node) {}
 
+  const ir::Graph& graph() const { return graph_; }
   const ir::Node& node() const { return node_; }
   int input_count() const { return static_cast<int>(node_.inputs.size()); }
   int output_count() const { return static_cast<int>(node_.outputs.size()); }

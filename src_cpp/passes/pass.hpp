@@ -2,6 +2,7 @@
 // pipeline.cpp, before shapes are known to be final; none relies on dimensions.
 #pragma once
 
+#include "base/device_info.hpp"
 #include "ir/graph.hpp"
 
 namespace clgpu::passes {
@@ -30,6 +31,13 @@ void fuse_residual(ir::Graph& graph);
 /// A zero PAD of height and width that alone feeds a convolution with VALID padding moves into it.
 void fuse_pad(ir::Graph& graph);
 
+/// Which depthwise convolutions become one node with the 1x1 convolution behind them.
+enum class Separable { kNever, kWherePays, kAlways };
+
+/// A depthwise convolution and the 1x1 convolution that alone reads it become one node, which may
+/// compute both in one launch.
+void fuse_separable(ir::Graph& graph, Separable separable, const DeviceInfo& device);
+
 /// Nodes whose results nobody reads go; so do tensors' constants that nobody reads.
 void remove_dead(ir::Graph& graph);
 
@@ -39,7 +47,8 @@ void remove_dead(ir::Graph& graph);
 void choose_storage(ir::Graph& graph, Precision precision, bool half_io);
 
 /// All of the above, in order.
-void run_pipeline(ir::Graph& graph, Precision precision, bool half_io);
+void run_pipeline(ir::Graph& graph, Precision precision, bool half_io, Separable separable,
+                  const DeviceInfo& device);
 
 /// Sets the shape of every tensor written by a node from the shapes of the graph's inputs and
 /// constants. Throws ShapeError naming the node. Run again after the inputs' shapes change.

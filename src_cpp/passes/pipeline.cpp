@@ -14,15 +14,17 @@ const char* name_of(Precision precision) {
   return "fp32";
 }
 
-void run_pipeline(ir::Graph& graph, Precision precision, bool half_io) {
+void run_pipeline(ir::Graph& graph, Precision precision, bool half_io, Separable separable,
+                  const DeviceInfo& device) {
+  // A half has no more mantissa than a TF32 number.
+  graph.allows_tf32 = precision != Precision::kFp32;
   keep_half_constants(graph);
   fuse_activation(graph);
   fuse_residual(graph);
   fuse_pad(graph);
+  fuse_separable(graph, separable, device);
   remove_dead(graph);
   choose_storage(graph, precision, half_io);
-  // A half has no more mantissa than a TF32 number.
-  graph.allows_tf32 = precision != Precision::kFp32;
   ir::verify(graph);
 }
 

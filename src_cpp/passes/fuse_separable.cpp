@@ -1,0 +1,32 @@
+#include "ops/separable_conv2d.hpp"
+#include "passes/pass.hpp"
+
+namespace clgpu::passes {
+
+void fuse_separable(ir::Graph& graph, Separable separable, const DeviceInfo& device) {
+  if (separable == Separable::kNever) return;
+  const auto readers = ir::readers_of(graph);
+  const auto is_output = ir::output_mask(graph);
+  std::vector<bool> removed(graph.nodes.size(), false);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const ir::Node& depthwise = graph.nodes[i];
+    if (depthwise.outputs.size() != 1) continue;
+    const auto between = static_cast<std::size_t>(depthwise.outputs[0]);
+    if (is_output[between] || readers[between].size() != 1) continue;
+    ir::Node& pointwise = graph.nodes[static_cast<std::size_t>(readers[between][0])];
+    auto node = ops::separable(graph, depthwise, pointwise);
+    if (!node) continue;
+    if (separable == Separable::kWherePays && !ops::separable_pays(graph, *node, device)) continue;
+    graph.fused[pointwise.tflite_index] = depthwise.tflite_index;
+    // In the later place, where a residual has been computed, too.
+    pointwise = std::move(*node);
+    removed[i] = true;
+  }
+  std::vector<ir::Node> kept;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (!removed[i]) kept.push_back(std::move(graph.nodes[i]));
+  }
+  graph.nodes = std::move(kept);
+}
+
+}  // namespace clgpu::passes

@@ -1,0 +1,155 @@
+"""A depthwise convolution and the 1x1 convolution behind it as one node, computed in every way."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import clgpu_delegate
+from tests.model_maker import ModelMaker
+from tests.ops.harness import SMALL, half_exact, op_runtime
+from tests.runtimes import make_interpreter, run_interpreter
+from tests.tolerance import assert_close
+
+ALWAYS = {"separable_conv2d": "separate"}
+PARTS = {"conv2d": "naive", "depthwise_conv2d": "naive"}  # tested by files of their own
+FUSED, STAYS = "fused into node", "runs on the device"
+
+
+class Case(NamedTuple):
+    """A depthwise convolution, then one of 1x1; sizes meet the edges of the tiles."""
+
+    image: tuple[int, int, int, int]
+    filters: int
+    kernel: tuple[int, int] = (3, 3)
+    stride: tuple[int, int] = (1, 1)
+    padding: str = "SAME"
+    activations: tuple[str, str] = ("NONE", "NONE")
+    bias: bool = True
+    residual: bool = False
+
+
+CASES = {
+    "small": Case((1, 5, 7, 4), 3, activations=("RELU6", "NONE")),
+    "edges": Case((2, 9, 19, 36), 33, activations=("RELU", "RELU6")),
+    "strided": Case((1, 11, 18, 8), 70, stride=(2, 2), activations=("RELU6", "RELU")),
+    "several_chunks": Case((1, 6, 9, 132), 40),
+    "valid_wide_filter": Case((1, 9, 10, 12), 20, (5, 2), padding="VALID", bias=False),
+    "tanh_between": Case((1, 4, 5, 8), 8, activations=("TANH", "RELU_N1_TO_1")),
+    "residual": Case((1, 6, 7, 16), 16, activations=("RELU6", "NONE"), residual=True),
+}
+
+
+def make_model(case: Case, rng: np.random.Generator, *, between: bool = False) -> bytes:
+    """A chain with something before it, so that fp16 stores the image in half."""
+    m = ModelMaker()
+    n, h, w, c = case.image
+    size = [
+        -(-extent // s) if case.padding == "SAME" else (extent - k) // s + 1
+        for extent, k, s in zip((h, w), case.kernel, case.stride)
+    ]
+    x = m.op("NEG", [m.input("image", case.image)], case.image)
+
+    def constant(*shape: int) -> int:
+        values = half_exact(rng.standard_normal(shape).astype(np.float32))
+        return m.constant(values * np.float32(0.25))
+
+    inputs = [x, constant(1, *case.kernel, c)]
+    if case.bias:
+        inputs.append(constant(c))
+    y = m.op(
+        "DEPTHWISE_CONV_2D", inputs, (n, *size, c), padding=case.padding, depth_multiplier=1,
+        stride_h=case.stride[0], stride_w=case.stride[1],
+        fused_activation_function=case.activations[0],
+    )  # fmt: skip
+    if between:
+        m.output(y)
+    inputs = [y, constant(case.filters, 1, 1, c)]
+    if case.bias:
+        inputs.append(constant(case.filters))
+    shape = (n, *size, case.filters)
+    z = m.op(
+        "CONV_2D", inputs, shape, padding="VALID", stride_w=1, stride_h=1,
+        fused_activation_function=case.activations[1],
+    )  # fmt: skip
+    if case.residual:
+        z = m.op("ADD", [x, z], shape)
+    m.output(m.op("NEG", [z], shape))
+    return m.build()
+
+
+def sample(case: Case, rng: np.random.Generator) -> np.ndarray:
+    return half_exact(rng.standard_normal(case.image).astype(np.float32))
+
+
+def run(
+    model: bytes, x: np.ndarray, engines: dict[str, str], resize: bool = False, **options: str
+) -> tuple[np.ndarray, list[dict]]:
+    """The result, and how the explanation describes the nodes. What nobody wrote is NaN."""
+    delegate = clgpu_delegate.load(engines=engines, share_memory=False, **options)
+    interpreter = make_interpreter(op_runtime(), model, [delegate])
+    outputs = run_interpreter(interpreter, [x], {0: x.shape} if resize else None)
+    return outputs[-1], delegate.explain().to_dict()["nodes"]
+
+
+def skip_if_large(products: float) -> None:
+    if SMALL and products > 20_000:
+        pytest.skip("too large for an interpreted device")
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_every_candidate_is_both_convolutions(case, device, precision, rng):
+    model, x = make_model(case, rng), sample(case, rng)
+    options = {"device": device, "precision": precision}
+    skip_if_large(np.prod(case.image) * case.filters)
+    want, _ = run(model, x, PARTS, **options)
+    _, nodes = run(model, x, ALWAYS, **options)
+    assert nodes[2]["reason"] == f"{FUSED} 1"
+    assert {"separate", "naive"} < set(nodes[1]["candidates"])
+    for name in nodes[1]["candidates"]:
+        got, nodes = run(model, x, {"separable_conv2d": name}, **options)
+        assert nodes[1]["candidate"] == name
+        assert_close(got, want, precision, 25 * case.image[3], f"with {name}")
+
+
+@pytest.mark.parametrize("engine", ["separate", "fused"])
+def test_another_batch_and_size(engine, device, rng):
+    case = CASES["edges"]
+    model, x = make_model(case, rng), sample(case._replace(image=(3, 12, 9, 36)), rng)
+    skip_if_large(x.size * case.filters)
+    want, _ = run(model, x, PARTS, resize=True, device=device)
+    got, _ = run(model, x, {"separable_conv2d": engine}, resize=True, device=device)
+    assert_close(got, want, "fp32", 25 * 36, f"with {engine}")
+
+
+@pytest.mark.parametrize(
+    "engines", [{"conv2d": "naive"}, {"depthwise_conv2d": "naive"}], ids=["conv2d", "depthwise"]
+)
+def test_forced_parts_stay_apart(engines, device, rng):
+    case = CASES["small"]
+    _, nodes = run(make_model(case, rng), sample(case, rng), engines, device=device)
+    assert nodes[2]["reason"] == STAYS
+    assert "naive" in (nodes[1]["candidate"], nodes[2]["candidate"])
+
+
+def test_result_between_that_is_an_output_stays(device, rng):
+    case = CASES["small"]
+    model = make_model(case, rng, between=True)
+    _, nodes = run(model, sample(case, rng), ALWAYS, device=device)
+    assert nodes[2]["reason"] == STAYS
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case((1, 5, 5, 6), 8),  # channels not by fours
+        Case((1, 9, 9, 4), 8, (7, 7)),
+        Case((1, 9, 9, 4), 8, stride=(3, 3)),
+    ],
+    ids=["channels", "filter", "stride"],
+)
+def test_pairs_the_fused_kernel_cannot_take_stay_apart(case, device, rng):
+    _, nodes = run(make_model(case, rng), sample(case, rng), ALWAYS, device=device)
+    assert nodes[2]["reason"] == STAYS
