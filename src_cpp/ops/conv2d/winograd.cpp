@@ -251,8 +251,10 @@ ProductTile register_tile(const Convolution& conv) {
 
 /// The largest tile in local memory that keeps the device busy.
 ProductTile local_tile(const Convolution& conv, const Winograd& winograd) {
-  const int cols = conv.out_c <= 32 ? 32 : conv.out_c <= 64 ? 64 : 128;
-  for (const ProductTile tile : {ProductTile{128, cols, 8, 8}, ProductTile{64, 64, 8, 8}}) {
+  const ProductTile largest = conv.out_c <= 32   ? ProductTile{128, 32, 8, 8}
+                              : conv.out_c <= 64 ? ProductTile{128, 64, 8, 8}
+                                                 : ProductTile{64, 128, 8, 8};
+  for (const ProductTile tile : {largest, ProductTile{64, 64, 8, 8}}) {
     const std::int64_t groups =
         winograd.planes() * ceil_div(winograd.tiles(), tile.rows) * ceil_div(conv.out_c, tile.cols);
     if (groups >= 2 * conv.device.compute_units) return tile;
@@ -265,7 +267,7 @@ ProductTile local_tile(const Convolution& conv, const Winograd& winograd) {
 struct Prices {
   std::int64_t transform, weight, launches;
 };
-constexpr Prices kGpuPrices{38, 18, 800'000}, kCpuPrices{15, 12, 800'000};
+constexpr Prices kGpuPrices{38, 18, 200'000}, kCpuPrices{15, 12, 800'000};
 
 std::int64_t cost(const Convolution& conv, const Transform& transform) {
   const Winograd winograd(conv, transform, !conv.device.is_cpu());
