@@ -173,9 +173,7 @@ class Winograd {
     } else {
       const std::int64_t items =
           std::int64_t{tile.rows} * tile.cols / tile.item_rows / tile.item_cols;
-      launch.macro("TM", tile.rows)
-          .macro("TN", tile.cols)
-          .macro("TK", conv_.in_c > 64 || tile.cols > 64 ? 8 : 16);
+      launch.macro("TM", tile.rows).macro("TN", tile.cols).macro("TK", tile.cols > 64 ? 8 : 16);
       launch.macro("RM", tile.item_rows).macro("RN", tile.item_cols);
       launch.range({uz(panels * items), uz(ceil_div(rows, tile.rows)), uz(planes())}, {uz(items)});
     }
