@@ -29,7 +29,10 @@ ir::Graph isolate(const ir::Graph& graph, std::size_t position) {
     }
   }
 
-  ir::Graph part;
+  ir::Graph part = graph;  // with all that holds for the graph as a whole
+  part.tensors.clear();
+  part.nodes.clear();
+  part.inputs.clear();
   std::map<int, int> id_of;  // of a tensor here -> in the part
   const auto intern = [&](int id) {
     if (id < 0) return -1;

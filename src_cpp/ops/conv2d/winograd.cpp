@@ -139,7 +139,8 @@ class Winograd {
     } else {
       const int width = tiled_ ? 1 : in_vector_;
       const std::int64_t items = rows * tiles_w_ * (channels / width);
-      launch.macro("VW", width).macro("VEC_C", conv_.in_c % width == 0 ? 1 : 0).i32(items);
+      // Channels of the padding are none of the image's, at whatever width.
+      launch.macro("VW", width).macro("VEC_C", channels_ == conv_.in_c ? 1 : 0).i32(items);
       launch.range({uz(items), uz(blocks_)}, {tiled_ ? kGpuGroup : kCpuGroup, 1});
     }
     launch.i32(conv_.in_h).i32(conv_.in_w).i32(conv_.in_c).i32(tiles_h_).i32(tiles_w_);
