@@ -97,6 +97,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const bool fills_blocks = conv.group_out >= 8 && conv.depth >= 16 && !few_products(conv);
   const auto tensor = tensor_gemm(conv);
   result.insert(fills_blocks ? result.begin() : result.end(), tensor.begin(), tensor.end());
+  const auto halo = tensor_halo(conv);
+  result.insert(result.begin(), halo.begin(), halo.end());
   result.push_back(naive(conv));
   return result;
 }

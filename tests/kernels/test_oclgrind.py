@@ -23,6 +23,8 @@ LIBRARY = next((path for path in LIBRARIES if path.is_file()), None)
 
 # Entries that only other devices can run, and why.
 EXEMPT = {
+    "conv2d_tensor_halo": "inline PTX for NVIDIA's tensor cores",
+    "conv2d_tensor_halo_pack": "packs for conv2d_tensor_halo only",
     "device_half": "probes GPUs that do not list half arithmetic; Oclgrind is a CPU",
     "device_mma": "inline PTX for NVIDIA's tensor cores",
     "tensor_gemm": "inline PTX for NVIDIA's tensor cores",

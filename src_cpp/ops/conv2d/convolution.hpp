@@ -63,6 +63,10 @@ kernel::Candidate implicit_gemm_split(const Convolution& conv, const char* name)
 /// Tiles on NVIDIA's tensor cores; empty where the device has none.
 std::vector<kernel::Candidate> tensor_gemm(const Convolution& conv);
 
+/// Tensor cores of NVIDIA, stride 1, every pixel copied to local memory once; best guess first,
+/// empty where the device has none.
+std::vector<kernel::Candidate> tensor_halo(const Convolution& conv);
+
 /// Work-groups that share one tile's depth in implicit_gemm_split(): as many as keep the device
 /// busy, 1 for no split.
 std::int64_t gemm_splits(const Convolution& conv);

@@ -1,0 +1,291 @@
+// tensor_halo_nvidia.cl - 2-D convolution of stride 1 on NVIDIA's tensor cores: a work-group copies the pixels
+//                         under its tile, the halo, to local memory once for all taps of the filter;
+//                         a warp reads a row of pixels once for all rows of the filter
+//
+// Shapes    src: [batch, in_h, in_w, in_c]; bias: [out_c]; dst, residual: [batch, out_h, out_w, out_c]
+//           packed: as tensor_halo_pack_nvidia.cl writes it; chunks = ceil(in_c / channels of a chunk),
+//           UNITS * 8 halves or UNITS * 4 floats; tiles_y = ceil(out_h / (ROWS * WARPS_Y))
+// Launch    one work-group of `items` = 32 * WARPS_X * WARPS_Y * WARPS_N per tile of ROWS * WARPS_Y rows
+//           of 16 * WARPS_X pixels x 8 * BLOCKS * WARPS_N channels (a panel):
+//           global = (panels * items, ceil(out_w / (16 * WARPS_X)), batch * tiles_y), local = (items)
+// Macros    FILTER_H, FILTER_W      filter, at most 9 rows
+//           DILATION_H, DILATION_W  1..
+//           ROWS      2|8    rows of 16 pixels of a warp
+//           BLOCKS    1|2|4  blocks of 8 output channels of a warp
+//           WARPS_X, WARPS_Y, WARPS_N  1..4  warps of a work-group along width, height, channels
+//           UNITS     2|4    16 bytes of a pixel that make up a chunk
+//           STAGES    1|2    chunks in local memory; 2: the next is copied while one is computed
+//           COPY      4|8|16 bytes copied at once: a pixel is a multiple of them
+//           WIDE      0|1    1: BLOCKS is above 1 and out_c a multiple of 2 * BLOCKS
+//           MMA_TF32  0|1    0: src is half, 1: float; packed is of the same type
+//           DST_T, BIAS_T, BIAS, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
+// Numerics  products exact (after float operands have been rounded to TF32), sums in float in the order
+//           of chunks, filter columns, half chunks, filter rows; bias and residual are added last
+#include "common/epilogue.cl"
+#include "common/mma.cl"
+#include "common/types.cl"
+#ifndef FILTER_H
+#error "FILTER_H is required (1..9)"
+#endif
+#ifndef FILTER_W
+#error "FILTER_W is required (1..)"
+#endif
+#ifndef DILATION_H
+#error "DILATION_H is required (1..)"
+#endif
+#ifndef DILATION_W
+#error "DILATION_W is required (1..)"
+#endif
+#ifndef ROWS
+#error "ROWS is required (2 or 8)"
+#endif
+#ifndef BLOCKS
+#error "BLOCKS is required (1, 2 or 4)"
+#endif
+#ifndef WARPS_X
+#error "WARPS_X is required (1..4)"
+#endif
+#ifndef WARPS_Y
+#error "WARPS_Y is required (1..4)"
+#endif
+#ifndef WARPS_N
+#error "WARPS_N is required (1..4)"
+#endif
+#ifndef UNITS
+#error "UNITS is required (2 or 4)"
+#endif
+#ifndef STAGES
+#error "STAGES is required (1 or 2)"
+#endif
+#ifndef COPY
+#error "COPY is required (4, 8 or 16)"
+#endif
+#ifndef WIDE
+#error "WIDE is required (0 or 1)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (float or half)"
+#endif
+
+#if MMA_TF32
+#define SRC_T float
+#define BYTES 4
+#else
+#define SRC_T half
+#define BYTES 2
+#endif
+#define ITEMS (32 * WARPS_X * WARPS_Y * WARPS_N)
+#define PIXEL (UNITS * 16)  // bytes of a pixel in a stage
+#define HALO_H (ROWS * WARPS_Y + (FILTER_H - 1) * DILATION_H)
+#define HALO_W (16 * WARPS_X + (FILTER_W - 1) * DILATION_W)
+#define PITCH ((HALO_W + 1) / 2 * 2)  // pixels; even, so that the swizzle fits every row
+#define STAGE (HALO_H * PITCH * PIXEL)
+#define COLUMNS (PIXEL / COPY)  // copies of a pixel
+#define COPIES (HALO_H * HALO_W * COLUMNS)
+#define LOOPS ((COPIES + ITEMS - 1) / ITEMS)  // copies of an item
+#define DEPTHS (UNITS / 2)                    // operand widths, 32 bytes, in a chunk
+#define STEPS (FILTER_W * DEPTHS)             // of a chunk
+#define STEP (FILTER_H * BLOCKS * 64)         // registers of right operands that a warp reads in a step
+#define SOURCE_ROWS (ROWS + (FILTER_H - 1) * DILATION_H)  // that a warp reads
+
+// Units of a pixel change places, so that 8 pixels side by side, read at one unit, lie in all banks.
+#if UNITS == 4
+#define SWIZZLE(x) (((x) >> 1) & 3)
+#else
+#define SWIZZLE(x) (((x) >> 2) & 1)
+#endif
+#define COPY_TO(address, from, valid) CLGPU_CAT(COPY_, COPY)(address, from, valid)
+
+// Where copy i of a stage goes, in bytes; `hx`, `hy`: the pixel in the halo.
+uint place(int hy, int hx, int column) {
+  return (hy * PITCH + hx) * PIXEL + (((column * COPY / 16) ^ SWIZZLE(hx)) * 16) + column * COPY % 16;
+}
+
+// Copies piece i of the halo's chunk that begins at channel c0 to the stage at `to`.
+void copy_piece(int i, uint to, __global const SRC_T *src, int c0, int y0, int x0, int in_h,
+                int in_w, int in_c) {
+  const int column = i % COLUMNS, pixel = i / COLUMNS;
+  const int hy = pixel / HALO_W, hx = pixel - hy * HALO_W;
+  const int y = y0 + hy, x = x0 + hx, c = c0 + column * (COPY / BYTES);
+  const bool inside = (uint)y < (uint)in_h && (uint)x < (uint)in_w && c < in_c;
+  COPY_TO(to + place(hy, hx, column), src + (inside ? (y * in_w + x) * in_c + c : 0), inside);
+}
+
+// The whole chunk.
+void copy_chunk(int item, uint to, __global const SRC_T *src, int c0, int y0, int x0, int in_h,
+                int in_w, int in_c) {
+#pragma unroll 1
+  for (int i = item; i < COPIES; i += ITEMS) {
+    copy_piece(i, to, src, c0, y0, x0, in_h, in_w, in_c);
+  }
+}
+
+// Right operands of filter row u: registers 0 and 1 of each block.
+void load_right(uint *right, __global const uint *packed, int u, int lane) {
+#if BLOCKS == 1
+  const uint2 v = *(__global const uint2 *)(packed + u * 64 + lane * 2);
+  right[0] = v.s0, right[1] = v.s1;
+#else
+#pragma unroll
+  for (int j = 0; j < BLOCKS / 2; ++j) {
+    const uint4 v = *(__global const uint4 *)(packed + (u * BLOCKS + j * 2) * 64 + lane * 4);
+    right[4 * j] = v.s0, right[4 * j + 1] = v.s1;
+    right[4 * j + 2] = v.s2, right[4 * j + 3] = v.s3;
+  }
+#endif
+}
+
+#if WIDE
+void store_wide_float(__global float *p, const float4 *v) {
+#pragma unroll
+  for (int j = 0; j < BLOCKS / 2; ++j) *(__global float4 *)(p + 4 * j) = v[j];
+}
+void store_wide_half(__global half *p, const float4 *v) {
+#if BLOCKS == 4
+  *(__global uint4 *)p = (uint4)(to_halves(v[0].s0, v[0].s1), to_halves(v[0].s2, v[0].s3),
+                                 to_halves(v[1].s0, v[1].s1), to_halves(v[1].s2, v[1].s3));
+#else
+  *(__global uint2 *)p = (uint2)(to_halves(v[0].s0, v[0].s1), to_halves(v[0].s2, v[0].s3));
+#endif
+}
+#endif
+
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_tensor_halo(
+    __global const SRC_T *src, __global const uint *packed, BIAS_PARAM RESIDUAL_PARAM
+    __global DST_T *dst, int chunks, int tiles_y, int in_h, int in_w, int in_c, int out_h,
+    int out_w, int out_c, int top, int left) {
+  __local uint4 stages[STAGES * STAGE / 16] __attribute__((aligned(128)));
+
+  const int item = get_local_id(0), lane = item % 32, warp = item / 32;
+  const int warp_n = warp % WARPS_N, warp_x = warp / WARPS_N % WARPS_X;
+  const int warp_y = warp / (WARPS_N * WARPS_X);
+  const int image = (int)get_group_id(2) / tiles_y, tile_y = (int)get_group_id(2) % tiles_y;
+  const int out_y = tile_y * (ROWS * WARPS_Y), out_x = (int)get_group_id(1) * (16 * WARPS_X);
+  const int block = (int)get_group_id(0) * WARPS_N + warp_n;
+  const int y0 = out_y - top, x0 = out_x - left;
+  const uint base = local_address(stages);
+  src += image * in_h * in_w * in_c;
+  packed += (size_t)block * chunks * STEPS * STEP;
+
+  float4 sum[ROWS][BLOCKS];
+#pragma unroll
+  for (int r = 0; r < ROWS; ++r) {
+#pragma unroll
+    for (int b = 0; b < BLOCKS; ++b) sum[r][b] = (float4)(0.0f);
+  }
+  uint right[FILTER_H][2 * BLOCKS];
+
+  copy_chunk(item, base, src, 0, y0, x0, in_h, in_w, in_c);
+  COPIES_COMMIT();
+#pragma unroll
+  for (int u = 0; u < FILTER_H; ++u) load_right(right[u], packed, u, lane);
+
+  const int lane_x = warp_x * 16 + lane % 16;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    const uint stage = base + (STAGES == 2 && chunk % 2 ? STAGE : 0);
+    COPIES_WAIT(0);
+    barrier(CLK_LOCAL_MEM_FENCE);  // the chunk has arrived, the other stage is free
+#pragma unroll 1
+    for (int t = 0; t < FILTER_W; ++t) {
+      const int x = lane_x + t * DILATION_W;
+      const uint at = (warp_y * ROWS * PITCH + x) * PIXEL + ((lane / 16) ^ SWIZZLE(x)) * 16;
+#pragma unroll
+      for (int depth = 0; depth < DEPTHS; ++depth) {
+#if STAGES == 2
+        // The next chunk's copies, spread over the steps. No branch parts them from the products: past
+        // the last copy or chunk they repeat a copy or write zeros that nobody reads.
+#pragma unroll
+        for (int i = 0; i < (LOOPS + STEPS - 1) / STEPS; ++i) {
+          const int piece = item + ((t * DEPTHS + depth) * ((LOOPS + STEPS - 1) / STEPS) + i) * ITEMS;
+          copy_piece(min(piece, COPIES - 1), base + (chunk % 2 ? 0 : STAGE), src,
+                     (chunk + 1) * (PIXEL / BYTES), y0, x0, in_h, in_w, in_c);
+        }
+#endif
+        const uint from = stage + (depth == 1 ? at ^ 32 : at);
+        packed += STEP;  // of the next step; behind the last there is room for one more
+#if FILTER_H <= 3
+        uint next[FILTER_H][2 * BLOCKS];
+#pragma unroll
+        for (int u = 0; u < FILTER_H; ++u) load_right(next[u], packed, u, lane);
+#endif
+        uint4 pixels[2];
+        LDMATRIX_X4(pixels[0], from);
+#pragma unroll
+        for (int r = 0; r < SOURCE_ROWS; ++r) {
+          if (r + 1 < SOURCE_ROWS) {
+            LDMATRIX_X4(pixels[(r + 1) % 2], from + (r + 1) * (PITCH * PIXEL));
+          }
+          uint4 a = pixels[r % 2];
+#if MMA_TF32
+          a = (uint4)(to_tf32(a.s0), to_tf32(a.s1), to_tf32(a.s2), to_tf32(a.s3));
+#endif
+#pragma unroll
+          for (int u = 0; u < FILTER_H; ++u) {
+            const int y = r - u * DILATION_H;
+            if (y >= 0 && y < ROWS) {
+#pragma unroll
+              for (int b = 0; b < BLOCKS; ++b) MMA(sum[y][b], a, right[u][2 * b], right[u][2 * b + 1]);
+            }
+#if FILTER_H > 3
+            if (y == ROWS - 1) load_right(right[u], packed, u, lane);  // read for the last time
+#endif
+          }
+        }
+#if FILTER_H <= 3
+#pragma unroll
+        for (int u = 0; u < FILTER_H; ++u) {
+#pragma unroll
+          for (int b = 0; b < 2 * BLOCKS; ++b) right[u][b] = next[u][b];
+        }
+#endif
+      }
+    }
+#if STAGES == 1
+    if (chunk + 1 < chunks) {
+      barrier(CLK_LOCAL_MEM_FENCE);  // the stage is free
+      copy_chunk(item, base, src, (chunk + 1) * (PIXEL / BYTES), y0, x0, in_h, in_w, in_c);
+    }
+#endif
+    COPIES_COMMIT();
+  }
+
+  // Lane 4 * g + q has pixels g and g + 8 of each row and 2 * BLOCKS channels from q * 2 * BLOCKS on.
+  const int o = (block * 4 + lane % 4) * (2 * BLOCKS);
+  if (o >= out_c) return;
+  float bias_of[2 * BLOCKS];
+#pragma unroll
+  for (int i = 0; i < 2 * BLOCKS; ++i) {
+    bias_of[i] = 0.0f;
+    if (WIDE || o + i < out_c) bias_of[i] = BIAS_AT(o + i);
+  }
+#pragma unroll
+  for (int r = 0; r < ROWS; ++r) {
+    const int y = out_y + warp_y * ROWS + r;
+#pragma unroll
+    for (int side = 0; side < 2; ++side) {
+      const int x = out_x + warp_x * 16 + side * 8 + lane / 4;
+      if (y >= out_h || x >= out_w) continue;
+      const int pixel_at = ((image * out_h + y) * out_w + x) * out_c + o;
+      float v[2 * BLOCKS];
+#pragma unroll
+      for (int b = 0; b < BLOCKS; ++b) {
+        v[2 * b] = (side ? sum[r][b].s2 : sum[r][b].s0) + bias_of[2 * b];
+        v[2 * b + 1] = (side ? sum[r][b].s3 : sum[r][b].s1) + bias_of[2 * b + 1];
+      }
+#if WIDE
+      float4 quads[BLOCKS / 2];
+#pragma unroll
+      for (int j = 0; j < BLOCKS / 2; ++j) {
+        const float4 quad = (float4)(v[4 * j], v[4 * j + 1], v[4 * j + 2], v[4 * j + 3]);
+        quads[j] = FINISH4_ALIGNED(quad, pixel_at + 4 * j);
+      }
+      CLGPU_CAT(store_wide_, DST_T)(dst + pixel_at, quads);
+#else
+#pragma unroll
+      for (int i = 0; i < 2 * BLOCKS; ++i) {
+        if (o + i < out_c) STORE(DST_T, dst, pixel_at + i, FINISH(v[i], pixel_at + i));
+      }
+#endif
+    }
+  }
+}

@@ -1,0 +1,204 @@
+// Engine `tensor_halo`: NVIDIA's tensor cores, every pixel copied to local memory once for all taps
+// of the filter. See kernels/conv2d/tensor_halo_nvidia.cl.
+#include <algorithm>
+#include <cmath>
+
+#include "ops/conv2d/convolution.hpp"
+
+namespace clgpu::ops::conv2d {
+namespace {
+
+/// Macros of the kernel; see its head.
+struct Tile {
+  const char* name;  ///< rows x columns of pixels x channels of a work-group
+  int rows, blocks, warps_x, warps_y, warps_n;
+  int items() const { return 32 * warps_x * warps_y * warps_n; }
+  int height() const { return rows * warps_y; }
+  int width() const { return 16 * warps_x; }
+  int channels() const { return 8 * blocks * warps_n; }
+};
+
+constexpr Tile kTiles[] = {
+    {"16x16x64", 8, 4, 1, 2, 2}, {"8x16x128", 8, 4, 1, 1, 4}, {"8x32x64", 8, 4, 2, 1, 2},
+    {"16x32x32", 8, 4, 2, 2, 1}, {"8x32x32", 8, 4, 2, 1, 1},  {"16x32x16", 8, 2, 2, 2, 1},
+    {"16x32x8", 8, 1, 2, 2, 1},  {"8x16x8", 2, 1, 1, 4, 1},
+};
+constexpr std::size_t kMostCandidates = 4;
+constexpr int kLocalBytes = 48 * 1024;  // of a work-group
+constexpr int kMostFilterRows = 9;      // more have no place in the registers
+
+bool fits_half(const ir::Tensor& weights) {
+  if (weights.storage == DType::kF16) return true;
+  if (!weights.is_constant()) return false;
+  const ir::Constant& constant = *weights.constant;
+  if (constant.dtype == DType::kF16) return true;
+  const auto* values = static_cast<const float*>(constant.data);
+  return std::all_of(values, values + constant.bytes / sizeof(float),
+                     [](float v) { return std::fabs(v) <= 65504.0F; });
+}
+
+/// How a tile walks through the channels.
+struct Chunks {
+  int units, stages;
+};
+
+class Maker {
+ public:
+  explicit Maker(const Convolution& conv)
+      : conv_(conv), tf32_(conv.image_storage() == DType::kF32), element_(tf32_ ? 4 : 2) {}
+
+  /// Why this convolution cannot be computed; empty where it can.
+  std::string refusal() const {
+    const ConvGeometry& g = conv_.geometry;
+    if (g.stride_h != 1 || g.stride_w != 1) return "the stride is not 1";
+    if (conv_.groups != 1) return "the convolution has groups";
+    if (conv_.filter_h * conv_.filter_w == 1) return "a filter of 1 x 1 has no halo";
+    if (tf32_ && !conv_.node.allows_tf32()) return "precision fp32 does not let factors be rounded";
+    if (copy_bytes() == 0)
+      return "pixels of " + std::to_string(conv_.in_c) +
+             " half channels are not aligned to 4 bytes";
+    if (!tf32_ && !fits_half(conv_.node.input(kWeights)))
+      return "weights in float may not fit the half that the image is stored as";
+    if (conv_.filter_h > kMostFilterRows)
+      return "a filter of " + std::to_string(conv_.filter_h) + " rows needs too many registers";
+    return {};
+  }
+
+  /// The chunks that suit a tile; no units where its halo does not fit local memory, or the launch
+  /// is too large.
+  Chunks chunks(const Tile& tile) const {
+    if (std::int64_t{conv_.batch} * tiles_y(tile) > 65535) return {0, 0};
+    const bool small = conv_.in_c * element_ <= 32;
+    const auto fits = [&](int units, int stages) {
+      return stage_bytes(tile, units) * stages <= kLocalBytes && registers(tile, units) < INT32_MAX;
+    };
+    if (!small) {
+      if (chunk_count(4) > 1 && fits(4, 2)) return {4, 2};
+      if (fits(4, 1)) return {4, 1};
+    }
+    // Short chunks: waiting for a copy would take as long as the products.
+    if (chunk_count(2) > 1 && fits(2, 2)) return {2, 2};
+    if (fits(2, 1)) return {2, 1};
+    return {0, 0};
+  }
+
+  /// Time on one compute unit, in some unit: products, copies, and what a work-group costs anyway.
+  double cost(const Tile& tile) const {
+    const Chunks c = chunks(tile);
+    const std::int64_t groups = conv_.batch * tiles_y(tile) * tiles_x(tile) * panels(tile);
+    const std::int64_t steps = chunk_count(c.units) * conv_.filter_w * (c.units / 2);
+    const std::int64_t source_rows =
+        tile.rows + std::int64_t{conv_.filter_h - 1} * conv_.geometry.dilation_h;
+    const std::int64_t products = std::int64_t{tile.rows} * tile.blocks * conv_.filter_h;
+    const std::int64_t reads = 4 * source_rows + std::int64_t{2} * conv_.filter_h * tile.blocks;
+    const double warp_steps = static_cast<double>(tile.items() / 32 * steps);
+    const double work =
+        warp_steps * std::max(1.66 * static_cast<double>(products), static_cast<double>(reads));
+    const std::int64_t copied = chunk_count(c.units) * stage_bytes(tile, c.units);
+    const std::int64_t stored =
+        std::int64_t{tile.height()} * tile.width() * std::min(tile.channels(), conv_.out_c);
+    // Where a chunk is waited for, only another work-group covers the copies.
+    const double moved = (c.stages == 1 ? 0.02 : 0.01) * static_cast<double>(copied) +
+                         0.12 * static_cast<double>(stored);
+    return static_cast<double>(ceil_div(groups, conv_.device.compute_units)) *
+           (work + moved + 1500);
+  }
+
+  kernel::Candidate make(const Tile& tile) const {
+    const Chunks c = chunks(tile);
+    kernel::Launch pack("conv2d/tensor_halo_pack_nvidia.cl", "conv2d_tensor_halo_pack");
+    set_filter(pack, tile, c);
+    pack.type("SRC_T", conv_.node.input(kWeights).storage);
+    pack.type("DST_T", tf32_ ? DType::kF32 : DType::kF16);
+    const std::int64_t used = registers(tile, c.units);
+    pack.src(kWeights).scratch_out(0).i32(used).i32(chunk_count(c.units));
+    pack.i32(conv_.in_c).i32(conv_.out_c).range({uz(used)}, {kElementwiseGroup});
+
+    kernel::Launch launch("conv2d/tensor_halo_nvidia.cl", "conv2d_tensor_halo");
+    set_filter(launch, tile, c);
+    launch.macro("DILATION_H", conv_.geometry.dilation_h);
+    launch.macro("DILATION_W", conv_.geometry.dilation_w);
+    launch.macro("ROWS", tile.rows).macro("STAGES", c.stages).macro("COPY", copy_bytes());
+    launch.macro("WARPS_X", tile.warps_x).macro("WARPS_Y", tile.warps_y);
+    launch.macro("WARPS_N", tile.warps_n).macro("MMA_TF32", tf32_ ? 1 : 0);
+    launch.macro("WIDE", tile.blocks > 1 && conv_.out_c % (2 * tile.blocks) == 0 ? 1 : 0);
+    set_result_types(launch, conv_.node, kBias);
+    conv_.push_result(launch.src(kImage).scratch_in(0));
+    launch.i32(chunk_count(c.units)).i32(tiles_y(tile)).i32(conv_.in_h).i32(conv_.in_w);
+    launch.i32(conv_.in_c).i32(conv_.out_h).i32(conv_.out_w).i32(conv_.out_c);
+    launch.i32(conv_.at.h.before).i32(conv_.at.w.before);
+    const auto items = uz(tile.items());
+    launch.range({uz(panels(tile)) * items, uz(tiles_x(tile)), uz(conv_.batch * tiles_y(tile))},
+                 {items, 1, 1});
+    // The kernel reads one step ahead.
+    const std::int64_t ahead = std::int64_t{64} * conv_.filter_h * tile.blocks;
+    return {std::string("tensor_halo_") + tile.name, {pack, launch}, {{(used + ahead) * 4}}};
+  }
+
+ private:
+  void set_filter(kernel::Launch& launch, const Tile& tile, Chunks c) const {
+    launch.macro("FILTER_H", conv_.filter_h).macro("FILTER_W", conv_.filter_w);
+    launch.macro("BLOCKS", tile.blocks).macro("UNITS", c.units);
+  }
+
+  /// Bytes that one copy moves: 16, 8, 4, or 0 when pixels are not aligned to 4.
+  int copy_bytes() const {
+    for (const int bytes : {16, 8, 4}) {
+      if (conv_.in_c * element_ % bytes == 0) return bytes;
+    }
+    return 0;
+  }
+  std::int64_t chunk_count(int units) const {
+    return ceil_div(std::int64_t{conv_.in_c} * element_, units * 16);
+  }
+  std::int64_t panels(const Tile& tile) const { return ceil_div(conv_.out_c, tile.channels()); }
+  std::int64_t tiles_x(const Tile& tile) const { return ceil_div(conv_.out_w, tile.width()); }
+  std::int64_t tiles_y(const Tile& tile) const { return ceil_div(conv_.out_h, tile.height()); }
+  std::int64_t stage_bytes(const Tile& tile, int units) const {
+    const ConvGeometry& g = conv_.geometry;
+    const std::int64_t height = tile.height() + std::int64_t{conv_.filter_h - 1} * g.dilation_h;
+    const std::int64_t width = tile.width() + std::int64_t{conv_.filter_w - 1} * g.dilation_w;
+    return height * round_up(width, 2) * units * 16;
+  }
+  /// 32-bit registers of all right operands.
+  std::int64_t registers(const Tile& tile, int units) const {
+    return panels(tile) * tile.warps_n * chunk_count(units) * conv_.filter_w * (units / 2) *
+           conv_.filter_h * tile.blocks * 64;
+  }
+
+  const Convolution& conv_;
+  bool tf32_;
+  int element_;  ///< bytes
+};
+
+}  // namespace
+
+std::vector<kernel::Candidate> tensor_halo(const Convolution& conv) {
+  const bool tf32 = conv.image_storage() == DType::kF32;
+  if (tf32 ? !conv.device.mma_tf32 : !conv.device.mma_f16) return {};
+  const Maker maker(conv);
+  if (const std::string why = maker.refusal(); !why.empty()) return {{"tensor_halo", {}, {}, why}};
+
+  std::vector<std::pair<double, const Tile*>> ranked;
+  for (const Tile& tile : kTiles) {
+    // Blocks of channels that stay empty are wasted; a half of the panel may be.
+    const bool empty = tile.channels() >= 2 * round_up(conv.out_c, 8);
+    const bool narrow = tile.blocks < 4 && conv.out_c > 2 * tile.channels();
+    if (empty || narrow || maker.chunks(tile).units == 0) continue;
+    ranked.emplace_back(maker.cost(tile), &tile);
+  }
+  if (ranked.empty()) {
+    return {{"tensor_halo",
+             {},
+             {},
+             "no tile's halo fits " + std::to_string(kLocalBytes) + " bytes of local memory"}};
+  }
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (ranked.size() > kMostCandidates) ranked.resize(kMostCandidates);
+  std::vector<kernel::Candidate> result;
+  for (const auto& [cost, tile] : ranked) result.push_back(maker.make(*tile));
+  return result;
+}
+
+}  // namespace clgpu::ops::conv2d
