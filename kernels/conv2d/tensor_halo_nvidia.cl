@@ -82,7 +82,6 @@
 #define STAGE (HALO_H * PITCH * PIXEL)
 #define COLUMNS (PIXEL / COPY)  // copies of a pixel
 #define COPIES (HALO_H * HALO_W * COLUMNS)
-#define LOOPS ((COPIES + ITEMS - 1) / ITEMS)  // copies of an item
 #define DEPTHS (UNITS / 2)                    // operand widths, 32 bytes, in a chunk
 #define STEPS (FILTER_W * DEPTHS)             // of a chunk
 #define STEP (FILTER_H * BLOCKS * 64)         // registers of right operands that a warp reads in a step
@@ -96,28 +95,20 @@
 #endif
 #define COPY_TO(address, from, valid) CLGPU_CAT(COPY_, COPY)(address, from, valid)
 
-// Where copy i of a stage goes, in bytes; `hx`, `hy`: the pixel in the halo.
-uint place(int hy, int hx, int column) {
-  return (hy * PITCH + hx) * PIXEL + (((column * COPY / 16) ^ SWIZZLE(hx)) * 16) + column * COPY % 16;
-}
-
-// Copies piece i of the halo's chunk that begins at channel c0 to the stage at `to`.
-void copy_piece(int i, uint to, __global const SRC_T *src, int c0, int y0, int x0, int in_h,
-                int in_w, int in_c) {
-  const int column = i % COLUMNS, pixel = i / COLUMNS;
-  const int hy = pixel / HALO_W, hx = pixel - hy * HALO_W;
-  const int y = y0 + hy, x = x0 + hx, c = c0 + column * (COPY / BYTES);
-  const bool inside = (uint)y < (uint)in_h && (uint)x < (uint)in_w && c < in_c;
-  COPY_TO(to + place(hy, hx, column), src + (inside ? (y * in_w + x) * in_c + c : 0), inside);
-}
-
-// The whole chunk.
+// Copies the halo's chunk that begins at channel c0 to the stage at `to`; (y0, x0): the halo's first pixel.
 void copy_chunk(int item, uint to, __global const SRC_T *src, int c0, int y0, int x0, int in_h,
                 int in_w, int in_c) {
 #pragma unroll 1
   for (int i = item; i < COPIES; i += ITEMS) {
-    copy_piece(i, to, src, c0, y0, x0, in_h, in_w, in_c);
+    const int column = i % COLUMNS, pixel = i / COLUMNS;
+    const int hy = pixel / HALO_W, hx = pixel - hy * HALO_W;
+    const int y = y0 + hy, x = x0 + hx, c = c0 + column * (COPY / BYTES);
+    const bool inside = (uint)y < (uint)in_h && (uint)x < (uint)in_w && c < in_c;
+    const uint place = (hy * PITCH + hx) * PIXEL + (((column * COPY / 16) ^ SWIZZLE(hx)) * 16) +
+                       column * COPY % 16;
+    COPY_TO(to + place, src + (inside ? (y * in_w + x) * in_c + c : 0), inside);
   }
+  COPIES_COMMIT();
 }
 
 // Right operands of filter row u: registers 0 and 1 of each block.
@@ -176,7 +167,6 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_tensor_h
   uint right[FILTER_H][2 * BLOCKS];
 
   copy_chunk(item, base, src, 0, y0, x0, in_h, in_w, in_c);
-  COPIES_COMMIT();
 #pragma unroll
   for (int u = 0; u < FILTER_H; ++u) load_right(right[u], packed, u, lane);
 
@@ -185,22 +175,18 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_tensor_h
     const uint stage = base + (STAGES == 2 && chunk % 2 ? STAGE : 0);
     COPIES_WAIT(0);
     barrier(CLK_LOCAL_MEM_FENCE);  // the chunk has arrived, the other stage is free
+#if STAGES == 2
+    if (chunk + 1 < chunks) {
+      copy_chunk(item, base + (chunk % 2 ? 0 : STAGE), src, (chunk + 1) * (PIXEL / BYTES), y0, x0,
+                 in_h, in_w, in_c);
+    }
+#endif
 #pragma unroll 1
     for (int t = 0; t < FILTER_W; ++t) {
       const int x = lane_x + t * DILATION_W;
       const uint at = (warp_y * ROWS * PITCH + x) * PIXEL + ((lane / 16) ^ SWIZZLE(x)) * 16;
 #pragma unroll
       for (int depth = 0; depth < DEPTHS; ++depth) {
-#if STAGES == 2
-        // The next chunk's copies, spread over the steps. No branch parts them from the products: past
-        // the last copy or chunk they repeat a copy or write zeros that nobody reads.
-#pragma unroll
-        for (int i = 0; i < (LOOPS + STEPS - 1) / STEPS; ++i) {
-          const int piece = item + ((t * DEPTHS + depth) * ((LOOPS + STEPS - 1) / STEPS) + i) * ITEMS;
-          copy_piece(min(piece, COPIES - 1), base + (chunk % 2 ? 0 : STAGE), src,
-                     (chunk + 1) * (PIXEL / BYTES), y0, x0, in_h, in_w, in_c);
-        }
-#endif
         const uint from = stage + (depth == 1 ? at ^ 32 : at);
         packed += STEP;  // of the next step; behind the last there is room for one more
 #if FILTER_H <= 3
@@ -246,7 +232,6 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_tensor_h
       copy_chunk(item, base, src, (chunk + 1) * (PIXEL / BYTES), y0, x0, in_h, in_w, in_c);
     }
 #endif
-    COPIES_COMMIT();
   }
 
   // Lane 4 * g + q has pixels g and g + 8 of each row and 2 * BLOCKS channels from q * 2 * BLOCKS on.
