@@ -84,6 +84,15 @@ std::vector<kernel::Candidate> gpu_candidates(const Convolution& conv) {
   return result;
 }
 
+/// Whether the first of these candidates has work-groups for half of the compute units at least.
+bool fills(const DeviceInfo& device, const std::vector<kernel::Candidate>& list) {
+  if (list.empty() || list.front().launches.empty()) return false;
+  const kernel::Launch& launch = list.front().launches.back();
+  std::size_t groups = 1;
+  for (std::size_t i = 0; i < 3; ++i) groups *= launch.global[i] / launch.local[i];
+  return 2 * groups >= uz(device.compute_units);
+}
+
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
   const Convolution conv(node, device);
   std::vector<kernel::Candidate> result =
@@ -98,7 +107,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const auto tensor = tensor_gemm(conv);
   result.insert(fills_blocks ? result.begin() : result.end(), tensor.begin(), tensor.end());
   const auto halo = tensor_halo(conv);
-  result.insert(result.begin(), halo.begin(), halo.end());
+  result.insert(fills(device, halo) ? result.begin() : result.end(), halo.begin(), halo.end());
   result.push_back(naive(conv));
   return result;
 }
