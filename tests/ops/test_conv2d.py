@@ -84,7 +84,7 @@ CASES = {
     # Tiles of 16, 32 and 8 pixels with a rim, channels in chunks of 16, 32 and 64 bytes.
     "few_outputs": Case((1, 19, 37, 16), (3, 3, 3, 16), activation="RELU"),
     "several_chunks": Case((2, 18, 35, 72), (72, 3, 3, 72), padding="VALID"),
-    "high_filter": Case((1, 10, 17, 34), (34, 9, 2, 34)),
+    "high_filter": Case((1, 10, 17, 34), (34, 9, 1, 34)),
     "few_channels": Case((1, 17, 33, 4), (32, 5, 5, 4), activation="RELU6"),
     "dilated_chunks": Case((1, 20, 18, 40), (16, 3, 3, 40), dilation=(2, 3), bias=False),
     "group_per_channel": Case((1, 5, 5, 3), (6, 3, 3, 1)),
