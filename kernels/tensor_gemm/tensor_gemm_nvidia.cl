@@ -14,7 +14,8 @@
 //           local = (items, 1, 1)
 // Macros    TM, TN            tile: pixels (32..128) and output channels (16..128) of a work-group
 //           WARPS_M, WARPS_N  1..4  warps along them, each of whole blocks of 16 pixels x 16 channels
-//           WARPS_K           1..4  warps that share the depth of a step; divides STEP_BYTES / 32
+//           WARPS_K           1..4  warps that share the depth of a step, each an even number of
+//                             parts of 32 bytes
 //           STEP_BYTES        64|128   bytes of depth of a step, TK = STEP_BYTES / size of an element
 //           STAGES            2..6     steps in local memory, (TM + TN) * STEP_BYTES bytes each
 //           COPY              4|8|16   bytes copied at once: group_in, in_c and src_group are multiples
@@ -77,6 +78,10 @@
 #else
 #define BLOCKS 4
 #endif
+#define PARTS (STEP_BYTES / 32 / WARPS_K)  // of a step, multiplied at once; even
+#if PARTS % 2 != 0
+#error "STEP_BYTES and WARPS_K make an odd number of parts"
+#endif
 #define STAGE ((TM + TN) * STEP_BYTES)
 #define COLUMNS (STEP_BYTES / COPY)  // copies of a pixel's row
 #define ROWS (TM * COLUMNS / ITEMS)  // pixels whose rows an item copies
@@ -98,6 +103,41 @@
               right + ((s) * (TN * STEP_BYTES / 16) + c), true);                               \
     }                                                                                          \
   }
+
+// Copies the pixels' part of the next step to stage `fill`.
+#define COPY_LEFT()                                                                            \
+  do {                                                                                         \
+    const int u = QUOTIENT(tap, filter_mul, filter_shift);                                     \
+    const int at_y = u * dilation_h, at_x = (tap - u * filter_w) * dilation_w;                 \
+    const int at = (at_y * in_w + at_x) * in_c + i0;                                           \
+    _Pragma("unroll") for (int r = 0; r < ROWS; ++r) {                                         \
+      const int y = in_y[r] + at_y, x = in_x[r] + at_x;                                        \
+      const bool inside = u < filter_h && (uint)y < (uint)in_h && (uint)x < (uint)in_w;        \
+      COPY_TO(to[r] + fill * STAGE, src + (from[r] + at), inside);                             \
+    }                                                                                          \
+    i0 += step_i;                                                                              \
+    tap += step_taps + (i0 >= group_in ? 1 : 0);                                               \
+    i0 -= i0 >= group_in ? group_in : 0;                                                       \
+    fill = fill + 1 == STAGES ? 0 : fill + 1;                                                  \
+  } while (0)
+
+// Reads this warp's operands of a part of stage `use` into the set f.
+#define READ(f, part)                                                                          \
+  do {                                                                                         \
+    const uint part_at = WARPS_K == 1 ? (uint)(part) : (uint)((part)*WARPS_K + warp_k);        \
+    _Pragma("unroll") for (int n = 0; n < NB / 2; ++n) {                                       \
+      b[f][n] = tile[use * (STAGE / 16) + right_at + part_at * (TN * 2) + n * 32];             \
+    }                                                                                          \
+    _Pragma("unroll") for (int m = 0; m < MB; ++m) {                                           \
+      LDMATRIX_X4(a[f][m], ((left_at + use * STAGE) ^ (part_at * 32)) + m * (16 * STEP_BYTES)); \
+      ROUND(a[f][m]);                                                                          \
+    }                                                                                          \
+  } while (0)
+#if MMA_TF32
+#define ROUND(v) v = (uint4)(to_tf32(v.s0), to_tf32(v.s1), to_tf32(v.s2), to_tf32(v.s3))
+#else
+#define ROUND(v)
+#endif
 
 // n / divisor for 0 <= n < 2^31; mul is 0 where the divisor is 1.
 #define QUOTIENT(n, mul, shift) ((mul) == 0 ? (n) : (int)(mul_hi((uint)(n), (uint)(mul)) >> (shift)))
@@ -193,54 +233,42 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
   }
 
   int fill = 0, use = 0;  // stages
-  for (int step = 1 - STAGES; step < count; ++step) {
-    if (step >= 0) {
-      COPIES_WAIT(STAGES - 2);
-      barrier(CLK_LOCAL_MEM_FENCE);  // copies of all items have arrived, the stage before is free
-    }
-    if (step + STAGES - 1 < count) {
-      const int u = QUOTIENT(tap, filter_mul, filter_shift);
-      const int at_y = u * dilation_h, at_x = (tap - u * filter_w) * dilation_w;
-      const int at = (at_y * in_w + at_x) * in_c + i0;
 #pragma unroll
-      for (int r = 0; r < ROWS; ++r) {
-        const int y = in_y[r] + at_y, x = in_x[r] + at_x;
-        const bool inside = u < filter_h && (uint)y < (uint)in_h && (uint)x < (uint)in_w;
-        COPY_TO(to[r] + fill * STAGE, src + (from[r] + at), inside);
-      }
-      i0 += step_i;
-      tap += step_taps + (i0 >= group_in ? 1 : 0);
-      i0 -= i0 >= group_in ? group_in : 0;
-      if (step >= 0) COPY_RIGHT(step + STAGES - 1, fill);
-      fill = fill + 1 == STAGES ? 0 : fill + 1;
-    }
+  for (int s = 0; s < STAGES - 1; ++s) {
+    if (s < count) COPY_LEFT();
     COPIES_COMMIT();
-    if (step >= 0) {
+  }
+  COPIES_WAIT(STAGES - 2);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  // Operands of two parts: one is read while the other is multiplied.
+  uint4 a[2][MB], b[2][NB / 2];
+  READ(0, 0);
+  for (int step = 0; step < count; ++step) {
 #pragma unroll
-      for (int part = 0; part < STEP_BYTES / 32; part += WARPS_K) {
-        uint4 a[MB], b[NB / 2];
-        const uint part_at = WARPS_K == 1 ? (uint)part : (uint)(part + warp_k);
+    for (int part = 0; part < PARTS; ++part) {
+      if (part < PARTS - 1) {
+        READ((part + 1) % 2, part + 1);
+      } else {
+        COPIES_WAIT(STAGES - 2);
+        barrier(CLK_LOCAL_MEM_FENCE);  // the next stage has arrived, this one is free
+        use = use + 1 == STAGES ? 0 : use + 1;
+        if (step + 1 < count) READ((part + 1) % 2, 0);
+      }
+      if (part == 0) {
+        if (step + STAGES - 1 < count) {
+          COPY_RIGHT(step + STAGES - 1, fill);
+          COPY_LEFT();
+        }
+        COPIES_COMMIT();
+      }
+#pragma unroll
+      for (int m = 0; m < MB; ++m) {
 #pragma unroll
         for (int n = 0; n < NB / 2; ++n) {
-          b[n] = tile[use * (STAGE / 16) + right_at + part_at * (TN * 2) + n * 32];
-        }
-#pragma unroll
-        for (int m = 0; m < MB; ++m) {
-          LDMATRIX_X4(a[m], ((left_at + use * STAGE) ^ (part_at * 32)) + m * (16 * STEP_BYTES));
-#if MMA_TF32
-          a[m] = (uint4)(to_tf32(a[m].s0), to_tf32(a[m].s1), to_tf32(a[m].s2), to_tf32(a[m].s3));
-#endif
-        }
-#pragma unroll
-        for (int m = 0; m < MB; ++m) {
-#pragma unroll
-          for (int n = 0; n < NB / 2; ++n) {
-            MMA(sum[m][2 * n], a[m], b[n].s0, b[n].s1);
-            MMA(sum[m][2 * n + 1], a[m], b[n].s2, b[n].s3);
-          }
+          MMA(sum[m][2 * n], a[part % 2][m], b[part % 2][n].s0, b[part % 2][n].s1);
+          MMA(sum[m][2 * n + 1], a[part % 2][m], b[part % 2][n].s2, b[part % 2][n].s3);
         }
       }
-      use = use + 1 == STAGES ? 0 : use + 1;
     }
   }
 

@@ -8,42 +8,45 @@
 namespace clgpu::ops {
 namespace {
 
-/// Macros of the kernel; see its head.
+/// Macros of the kernel, see its head; and how much slower than others of its size it was seen.
 struct Tile {
   const char* name;
   int tm, tn, warps_m, warps_n, warps_k, step_bytes, stages;
+  double slowness;
   int items() const { return warps_m * warps_n * warps_k * 32; }
   int local_bytes() const { return (tm + tn) * step_bytes * stages; }
 };
 
 constexpr Tile kTiles[] = {
-    {"128x128", 128, 128, 4, 2, 1, 64, 3},   {"128x64", 128, 64, 4, 1, 1, 64, 4},
-    {"64x128", 64, 128, 2, 2, 1, 64, 4},     {"64x64", 64, 64, 2, 2, 1, 128, 3},
-    {"64x64_flat", 64, 64, 2, 2, 1, 64, 4},  {"64x32", 64, 32, 2, 2, 1, 128, 4},
-    {"64x32_flat", 64, 32, 4, 1, 1, 64, 4},  {"32x32", 32, 32, 2, 2, 1, 128, 4},
-    {"32x32_deep", 32, 32, 2, 1, 2, 128, 6},
+    {"128x128", 128, 128, 2, 4, 1, 64, 3, 1.08},   {"128x64", 128, 64, 4, 1, 1, 64, 4, 0.82},
+    {"64x128", 64, 128, 2, 2, 1, 64, 4, 0.81},     {"64x64", 64, 64, 2, 2, 1, 128, 3, 0.76},
+    {"64x64_flat", 64, 64, 2, 2, 1, 64, 4, 0.93},  {"64x32_deep", 64, 32, 2, 1, 2, 128, 4, 0.9},
+    {"64x32_flat", 64, 32, 4, 1, 1, 64, 4, 1.01},  {"32x64", 32, 64, 2, 2, 1, 128, 4, 0.88},
+    {"32x64_flat", 32, 64, 2, 2, 1, 64, 4, 1.01},  {"32x32", 32, 32, 2, 2, 1, 128, 4, 0.98},
+    {"32x32_deep", 32, 32, 2, 1, 2, 128, 6, 0.99},
 };
 constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24};
 constexpr int kMostSplits = 24;
 constexpr std::size_t kMostCandidates = 6;
 
-/// Microseconds that a launch of `groups` work-groups of `steps` steps takes, give or take a
-/// quarter: a model of latency and throughput with coefficients fitted to 10000 launches on an
+/// Microseconds that a launch of `groups` work-groups of `steps` steps takes, give or take an
+/// eighth: a model of latency and throughput with coefficients fitted to 10000 launches on an
 /// H200. It ranks tiles; on another device the ranks are a guess.
 double microseconds(const Tile& tile, double groups, double steps, int splits, int compute_units) {
-  const double area = double{1} * tile.tm * tile.tn, rim = double{1} * (tile.tm + tile.tn);
+  const double area = static_cast<double>(tile.tm) * tile.tn, rim = tile.tm + tile.tn;
   const double bytes = tile.step_bytes;
   // Work-groups of a compute unit, by local memory, work-items and registers.
-  const double by_registers = 65536 / (tile.items() * 40 + area * 1.3);
-  const double resident = std::max(1.0, 0.5 * std::min({227.0 * 1024 / (tile.local_bytes() + 1024),
-                                                        2048.0 / tile.items(), by_registers}));
+  const double by_registers = 65536 / (tile.items() * 40 + area * 1.5);
+  const double resident = std::max(1.0, std::min({227.0 * 1024 / (tile.local_bytes() + 1024),
+                                                  2048.0 / tile.items(), by_registers}));
   const double share = groups / compute_units;
   const double latency =
-      std::ceil(share / resident) * (0.4 + steps * (0.073 * bytes / 64 + 0.48e-6 * area * bytes));
+      std::ceil(share / resident) * (0.05 + steps * (0.042 * bytes / 64 + 0.51e-6 * area * bytes));
   const double throughput =
-      share * (1.6e-4 * area + steps * (0.34 * area + 5.5 * rim) * bytes * 1e-6);
-  const double sharing = splits > 1 ? 2 + 5e-5 * splits * area : 0;
-  return 2.7 + std::max(latency, throughput) + 0.15 * std::min(latency, throughput) + sharing;
+      share * (1.43e-4 * area + steps * (0.36 * area + 9.9 * rim) * bytes * 1e-6);
+  const double work = std::max(latency, throughput) + 0.15 * std::min(latency, throughput);
+  const double sharing = splits > 1 ? 1.9 + 4.8e-5 * splits * area : 0;
+  return 3.1 + tile.slowness * work + sharing;
 }
 
 /// Multiplication and shift that divide numbers below 2^31 by `divisor`; see QUOTIENT.
