@@ -70,6 +70,8 @@ CASES = {
     "dilated": Case((1, 12, 11, 16), (3, 3), dilation=(2, 3)),
     "filter_larger_than_image": Case((1, 2, 3, 8), (7, 5)),
     "multiplier": Case((2, 5, 6, 3), (3, 3), multiplier=5, stride=(1, 2), activation="RELU"),
+    "multiplied_by_two": Case((1, 6, 5, 8), (3, 3), multiplier=2),
+    "multiplied_by_a_vector": Case((1, 5, 6, 3), (3, 2), multiplier=8, stride=(2, 1)),
     "one_channel_multiplied": Case((1, 5, 5, 1), (3, 3), multiplier=7, padding="VALID"),
 }
 
