@@ -233,14 +233,15 @@ std::string refusal(const Convolution& conv, const Transform& transform) {
     return "there are " + std::to_string(conv.in_c) +
            " input channels; supported: " + std::to_string(kLeastChannels) + " or more";
   }
-  const auto is = [&](int taps) { return conv.filter_h == taps && conv.filter_w == taps; };
+  // A block of which taps are missing along a whole axis is of the same error and less of a sum.
+  const int taps = transform.taps();
+  const auto is = [&](int n) { return conv.filter_h == n && conv.filter_w == n; };
   const bool fits = transform.in_blocks
-                        ? std::min(conv.filter_h, conv.filter_w) > 1 && !is(3) && !is(5)
-                        : is(transform.taps());
+                        ? std::min(conv.filter_h, conv.filter_w) >= taps && !is(3) && !is(5)
+                        : is(taps);
   if (fits) return {};
-  return "the filter is " + by(conv.filter_h, conv.filter_w) + "; supported: " +
-         (transform.in_blocks ? "2x2 and larger, but for 3x3 and 5x5"
-                              : by(transform.taps(), transform.taps()));
+  return "the filter is " + by(conv.filter_h, conv.filter_w) + "; supported: " + by(taps, taps) +
+         (transform.in_blocks ? " and larger, but for 3x3 and 5x5" : "");
 }
 
 ProductTile register_tile(const Convolution& conv) {
