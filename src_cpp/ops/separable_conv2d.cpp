@@ -46,18 +46,32 @@ kernel::Launch translated(kernel::Launch launch, const ir::Node& part, const ir:
   return launch;
 }
 
+// The two nodes with their tensors' numbers in this graph, which may have been renumbered since.
+std::vector<ir::Node> parts_of(const NodeContext& node) {
+  const auto& attrs = node.attrs<SeparableAttrs>();
+  const ir::Node& whole = node.node();
+  ir::Node depthwise = attrs.depthwise, pointwise = attrs.pointwise;
+  for (std::size_t i = 0; i < depthwise.inputs.size(); ++i) depthwise.inputs[i] = whole.inputs[i];
+  depthwise.outputs = {whole.outputs[kBetween]};
+  pointwise.inputs[0] = whole.outputs[kBetween];
+  for (std::size_t i = 1; i < pointwise.inputs.size(); ++i) {
+    pointwise.inputs[i] = whole.inputs[uz(kWeights) + i - 1];
+  }
+  pointwise.outputs = {whole.outputs[kResult]};
+  return {std::move(depthwise), std::move(pointwise)};
+}
+
 // The launches of both nodes one after the other: of each the best guess, or the plainest.
 kernel::Candidate separate(const NodeContext& node, const DeviceInfo& device, bool plain) {
-  const auto& attrs = node.attrs<SeparableAttrs>();
   kernel::Candidate result{plain ? "naive" : "separate", {}, {}};
-  for (const ir::Node* part : {&attrs.depthwise, &attrs.pointwise}) {
-    const auto list = family_of(*part).candidates(NodeContext(node.graph(), *part), device);
+  for (const ir::Node& part : parts_of(node)) {
+    const auto list = family_of(part).candidates(NodeContext(node.graph(), part), device);
     const auto works = [](const kernel::Candidate& c) { return c.refusal.empty(); };
     const auto chosen = plain ? list.end() - 1 : std::find_if(list.begin(), list.end(), works);
     CLGPU_CHECK(chosen != list.end());
     const int scratch = static_cast<int>(result.scratch.size());
     for (const kernel::Launch& launch : chosen->launches) {
-      result.launches.push_back(translated(launch, *part, node.node(), scratch));
+      result.launches.push_back(translated(launch, part, node.node(), scratch));
     }
     result.scratch.insert(result.scratch.end(), chosen->scratch.begin(), chosen->scratch.end());
   }
@@ -105,9 +119,8 @@ kernel::Candidate fused(const NodeContext& node, const Tile& tile) {
 }
 
 ir::Shapes infer(const NodeContext& node) {
-  const auto& attrs = node.attrs<SeparableAttrs>();
-  const ir::Shape between =
-      family_of(attrs.depthwise).infer(NodeContext(node.graph(), attrs.depthwise)).at(0);
+  const ir::Node depthwise = parts_of(node).front();
+  const ir::Shape between = family_of(depthwise).infer(NodeContext(node.graph(), depthwise)).at(0);
   const ir::Shape& weights = node.input(kWeights).shape;
   if (node.input(kImage).shape[3] != weights[3]) {
     throw ShapeError("an image of " + std::to_string(node.input(kImage).shape[3]) +

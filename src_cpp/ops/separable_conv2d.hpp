@@ -7,7 +7,8 @@
 
 namespace clgpu::ops {
 
-/// The nodes as they were; the result of `depthwise` is output 1 of the node made of both.
+/// The nodes as they were, but for their tensors' numbers; the result of `depthwise` is output 1 of
+/// the node made of both, which nobody reads.
 struct SeparableAttrs : ir::Attrs {
   ir::Node depthwise, pointwise;
 };

@@ -29,10 +29,13 @@ ir::Graph isolate(const ir::Graph& graph, std::size_t position) {
     }
   }
 
+  const auto readers = ir::readers_of(graph);
+  const std::vector<bool> is_output = ir::output_mask(graph);
   ir::Graph part = graph;  // with all that holds for the graph as a whole
   part.tensors.clear();
   part.nodes.clear();
   part.inputs.clear();
+  part.outputs.clear();
   std::map<int, int> id_of;  // of a tensor here -> in the part
   const auto intern = [&](int id) {
     if (id < 0) return -1;
@@ -48,8 +51,13 @@ ir::Graph isolate(const ir::Graph& graph, std::size_t position) {
       if (input && std::find(part.inputs.begin(), part.inputs.end(), id) == part.inputs.end())
         part.inputs.push_back(id);
     }
-    for (int& id : node.outputs) id = intern(id);
-    if (member == position) part.outputs = node.outputs;
+    for (int& id : node.outputs) {
+      const auto old = static_cast<std::size_t>(id);
+      id = intern(id);
+      // A result that nobody reads may not even be written.
+      if (member == position && (is_output[old] || !readers[old].empty()))
+        part.outputs.push_back(id);
+    }
     part.nodes.push_back(std::move(node));
   }
   return part;

@@ -124,6 +124,19 @@ def test_another_batch_and_size(engine, device, rng):
     assert_close(got, want, "fp32", 25 * 36, f"with {engine}")
 
 
+def test_tuning_measures_both_ways(device, rng):
+    """Alone in a graph of its own, the node has other tensors; the one between is no result."""
+    case = CASES["edges"]
+    model, x = make_model(case, rng), sample(case, rng)
+    skip_if_large(x.size * case.filters)
+    want, _ = run(model, x, PARTS, device=device)
+    options = {"tuning": "exhaustive", "cache": "off", "device": device}
+    got, nodes = run(model, x, {"separable_conv2d": "auto"}, **options)
+    assert {"separate", "naive", "fused_64x64"} <= set(nodes[1]["candidates"])
+    assert not nodes[1]["refused"]
+    assert_close(got, want, "fp32", 25 * 36, "tuned")
+
+
 @pytest.mark.parametrize(
     "engines", [{"conv2d": "naive"}, {"depthwise_conv2d": "naive"}], ids=["conv2d", "depthwise"]
 )
