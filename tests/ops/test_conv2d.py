@@ -9,8 +9,10 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 
+import clgpu_delegate
 from tests.model_maker import ModelMaker
-from tests.ops.harness import EXAMPLES, check, check_refused, half_exact
+from tests.ops.harness import EXAMPLES, check, check_refused, half_exact, op_runtime
+from tests.runtimes import make_interpreter
 
 
 class Case(NamedTuple):
@@ -75,8 +77,8 @@ CASES = {
     "two_groups": Case((1, 6, 5, 8), (6, 3, 3, 4), padding="VALID"),
     "deep_and_small": Case((1, 4, 5, 264), (24, 3, 3, 264), activation="RELU"),
     "two_channels": Case((1, 9, 8, 2), (40, 5, 5, 2), stride=(2, 1)),
-    # Winograd's tiles of 2, 3 and 4 pixels, filters of one block and of several, channels that do not
-    # fill a vector, two images.
+    # Winograd's tiles of 2, 3 and 4 pixels, filters of one block and of several, channels that do
+    # not fill a vector, two images.
     "winograd_3x3": Case((2, 9, 6, 18), (7, 3, 3, 18), activation="RELU6"),
     "winograd_5x5": Case((2, 5, 11, 9), (9, 5, 5, 9), padding="VALID"),
     "winograd_7x7": Case((1, 9, 10, 10), (6, 7, 7, 10), bias=False),
@@ -249,6 +251,25 @@ def test_conv_2d_with_factors_rounded_to_tf32(name, device, rng):
         precision="tf32",
         accumulation=case.depth,
     )
+
+
+@pytest.mark.parametrize(
+    ("case", "reason"),
+    [
+        (Case((1, 5, 5, 4), (6, 7, 7, 4)), "the filter is 7x7; supported: 3x3"),
+        (Case((1, 5, 5, 4), (6, 3, 3, 4), stride=(2, 1)), "the stride is 2x1; supported: 1x1"),
+        (Case((1, 7, 7, 4), (6, 3, 3, 4), dilation=(1, 2)), "the dilation is 1x2; supported: 1x1"),
+        (Case((1, 5, 5, 4), (6, 3, 3, 2)), "there are 2 groups; supported: 1"),
+    ],
+)
+def test_winograd_says_why_it_cannot(case, reason, device, rng):
+    model = make_model(case, make_data(case, rng))
+    with pytest.raises(RuntimeError, match=f"CONV_2D.*{reason}"):
+        make_interpreter(
+            op_runtime(),
+            model,
+            [clgpu_delegate.load(device=device, engines={"conv2d": "winograd_f4x4_3x3"})],
+        )
 
 
 def test_conv_2d_between_convolutions(device, precision, rng):

@@ -68,14 +68,21 @@ class Winograd {
   std::int64_t row_bytes() const { return v_row_bytes(channels_) + m_row_bytes(); }
 
   /// The most rows of tiles whose v and m each are an object of the device and can be counted in 32
-  /// bits, and together take a quarter of the device's memory; 0 if there are none.
+  /// bits, and together are within the budget; 0 if there are none. A budget that fits the caches
+  /// of a CPU costs it nothing; on an H200 a slice that fits its L2 cache takes up to three times
+  /// as long as one launch for all, two slices of a GiB a few per cent.
   std::int64_t rows_within_limits() const {
+    constexpr std::int64_t kCpuBudget = std::int64_t{16} << 20, kGpuBudget = std::int64_t{2} << 30;
     const DeviceInfo& device = conv_.device;
     const std::int64_t largest = std::max(v_row_bytes(channels_), m_row_bytes());
-    const std::uint64_t object =
-        std::min<std::uint64_t>(device.max_object_bytes, std::uint64_t{INT32_MAX} * kFloat);
-    return std::min({tile_rows_, static_cast<std::int64_t>(object) / largest,
-                     static_cast<std::int64_t>(device.global_bytes / 4) / row_bytes()});
+    const auto object = static_cast<std::int64_t>(
+        std::min<std::uint64_t>(device.max_object_bytes, std::uint64_t{INT32_MAX} * kFloat));
+    const auto memory = static_cast<std::int64_t>(device.global_bytes / 8);
+    const std::int64_t budget = std::min(memory, device.is_cpu() ? kCpuBudget : kGpuBudget);
+    // A row of tiles at a time is possible even where it exceeds the budget.
+    const std::int64_t rows = std::max<std::int64_t>(1, budget / row_bytes());
+    const std::int64_t slices = ceil_div(tile_rows_, std::min(tile_rows_, rows));
+    return std::min(ceil_div(tile_rows_, slices), object / largest);
   }
 
   kernel::Candidate candidate(const std::string& name, const ProductTile& tile,
