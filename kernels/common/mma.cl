@@ -31,16 +31,10 @@ uint local_address(__local const void *p) { return (uint)(size_t)p; }
                  : "+f"((c).s0), "+f"((c).s1), "+f"((c).s2), "+f"((c).s3)                    \
                  : "r"((a).s0), "r"((a).s1), "r"((a).s2), "r"((a).s3), "r"(b0), "r"(b1))
 
-// Four, two or one matrices of 8 rows x 16 bytes: lanes 8i .. 8i+7 give the addresses of matrix i's
-// rows, each a multiple of 16 bytes; register i gets 32 bits: row g, bytes 4q .. 4q+3. _TRANS, of
-// halves: rows 2q and 2q+1, column g.
+// Four or two matrices of 8 rows x 16 bytes: lanes 8i .. 8i+7 give the addresses of matrix i's rows,
+// each a multiple of 16 bytes; register i gets 32 bits: row g, bytes 4q .. 4q+3.
 #define LDMATRIX_X4(r, address)                                                            \
   __asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"        \
-                 : "=r"((r).s0), "=r"((r).s1), "=r"((r).s2), "=r"((r).s3)                  \
-                 : "r"(address)                                                            \
-                 : "memory")
-#define LDMATRIX_X4_TRANS(r, address)                                                      \
-  __asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"  \
                  : "=r"((r).s0), "=r"((r).s1), "=r"((r).s2), "=r"((r).s3)                  \
                  : "r"(address)                                                            \
                  : "memory")
