@@ -17,6 +17,9 @@ struct Constant {
   std::size_t bytes = 0;
   DType dtype = DType::kF32;  ///< type of the bytes; may differ from the tensor's storage
   std::shared_ptr<const std::vector<std::uint8_t>> owner;  ///< keeps `data` alive when owned
+
+  /// Whether it is of floats or halves, and half storage holds each of them but for a rounding.
+  bool fits_half() const;
 };
 
 struct Tensor {

@@ -61,13 +61,6 @@ void push_divisor(kernel::Launch& launch, std::int64_t divisor) {
   launch.i32(static_cast<std::int32_t>(static_cast<std::uint32_t>(multiplier))).i32(bits - 1);
 }
 
-bool fits_half(const ir::Constant& constant) {
-  if (constant.dtype == DType::kF16) return true;
-  const auto* values = static_cast<const float*>(constant.data);
-  return std::all_of(values, values + constant.bytes / sizeof(float),
-                     [](float v) { return std::fabs(v) <= 65504.0F; });
-}
-
 class Maker {
  public:
   Maker(const NodeContext& node, const TensorGemm& product)
@@ -101,7 +94,7 @@ class Maker {
     const ir::Tensor& weights = node_.input(p_.weights);
     if (!tf32_ && weights.storage == DType::kF32) {
       // They were left in float for being few, or for not fitting a half.
-      if (!weights.is_constant() || !fits_half(*weights.constant))
+      if (!weights.is_constant() || !weights.constant->fits_half())
         return "weights in float may not fit the half that the image is stored as";
     }
     return {};

@@ -1,5 +1,3 @@
-#include <cmath>
-#include <cstring>
 #include <numeric>
 
 #include "passes/pass.hpp"
@@ -11,15 +9,6 @@ namespace {
 // cost next to nothing in float, and it is these that a rounding hurts most.
 constexpr std::int64_t kSmallConstant = 1024;
 constexpr std::int64_t kSmallTensor = 4096;
-constexpr float kLargestHalf = 65504.0F;
-
-bool fits_half(const ir::Constant& constant) {
-  const auto* values = static_cast<const float*>(constant.data);
-  for (std::size_t i = 0; i < constant.bytes / sizeof(float); ++i) {
-    if (!(std::fabs(values[i]) <= kLargestHalf)) return false;
-  }
-  return true;
-}
 
 }  // namespace
 
@@ -51,7 +40,7 @@ void choose_storage(ir::Graph& graph, Precision precision, bool half_io) {
     } else if (tensor.constant->dtype == DType::kF16) {
       tensor.storage = DType::kF16;  // a float16-weight model: as precise as it was shipped
     } else if (precision == Precision::kFp16 && tensor.shape.elements() > kSmallConstant &&
-               fits_half(*tensor.constant)) {
+               tensor.constant->fits_half()) {
       tensor.storage = DType::kF16;
     }
   }

@@ -210,6 +210,27 @@ def test_conv_2d_of_any_geometry(draw, device, rng):
     )
 
 
+@pytest.mark.parametrize("outputs", [20, 40])
+def test_conv_2d_plus_another_tensor(outputs, device, precision, rng):
+    """The epilogue adds a residual, by vectors of channels and by channels."""
+    case = Case((2, 9, 18, 8), (outputs, 3, 3, 8))
+    data = make_data(case, rng)
+    other = half_exact(rng.standard_normal(case.output).astype(np.float32))
+    m = ModelMaker()
+    x, y = m.input("image", case.image), m.input("other", case.output)
+    inputs = [x, m.constant(data.weights), m.constant(data.bias)]
+    x = m.op("CONV_2D", inputs, case.output, **case.options)
+    m.output(m.op("ADD", [x, y], case.output, fused_activation_function="RELU6"))
+    check(
+        m.build(),
+        [data.image, other],
+        [np.clip(convolve(*data, case) + other, 0, 6)],
+        device=device,
+        precision=precision,
+        accumulation=case.depth,
+    )
+
+
 def test_conv_2d_with_weights_of_the_caller(device, precision, rng):
     case = CASES["tile_edges"]
     data = make_data(case, rng)

@@ -1,7 +1,6 @@
 // Engine `tensor_halo`: NVIDIA's tensor cores, every pixel copied to local memory once for all taps
 // of the filter. See kernels/conv2d/tensor_halo_nvidia.cl.
 #include <algorithm>
-#include <cmath>
 
 #include "ops/conv2d/convolution.hpp"
 
@@ -27,16 +26,6 @@ constexpr std::size_t kMostCandidates = 4;
 constexpr int kLocalBytes = 48 * 1024;  // of a work-group
 constexpr int kMostFilterRows = 9;      // more have no place in the registers
 
-bool fits_half(const ir::Tensor& weights) {
-  if (weights.storage == DType::kF16) return true;
-  if (!weights.is_constant()) return false;
-  const ir::Constant& constant = *weights.constant;
-  if (constant.dtype == DType::kF16) return true;
-  const auto* values = static_cast<const float*>(constant.data);
-  return std::all_of(values, values + constant.bytes / sizeof(float),
-                     [](float v) { return std::fabs(v) <= 65504.0F; });
-}
-
 /// How a tile walks through the channels.
 struct Chunks {
   int units, stages;
@@ -57,7 +46,9 @@ class Maker {
     if (copy_bytes() == 0)
       return "pixels of " + std::to_string(conv_.in_c) +
              " half channels are not aligned to 4 bytes";
-    if (!tf32_ && !fits_half(conv_.node.input(kWeights)))
+    const ir::Tensor& weights = conv_.node.input(kWeights);
+    const bool half = weights.storage == DType::kF16;
+    if (!tf32_ && !half && !(weights.is_constant() && weights.constant->fits_half()))
       return "weights in float may not fit the half that the image is stored as";
     if (conv_.filter_h > kMostFilterRows)
       return "a filter of " + std::to_string(conv_.filter_h) + " rows needs too many registers";
