@@ -103,8 +103,8 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_P, 1))) void conv2d_direct
       for (int v = 0; v < OV; ++v) sum[p][v] = (VEC)(0.0f);
     }
 
-    // Where the image's columns end no filter row, its taps lie side by side: they are one run.
-    bool whole_rows = dilation_w == 1 && group_in == in_c;
+    // Few channels make short runs; a filter row within the image's columns is one run, too.
+    bool whole_rows = group_in <= 8 && dilation_w == 1 && group_in == in_c;
 #pragma unroll
     for (int p = 0; p < PX; ++p) {
       whole_rows = whole_rows && in_x[p] >= 0 && in_x[p] + filter_w <= in_w;
