@@ -1,16 +1,17 @@
-// gemm.cl - dst[b, m, n] = act(sum over k of x(b, m, k) * y(b, k, n)) in local-memory tiles
+// gemm.cl - dst[b, m, n] = act(sum over k of x(b, m, k) * y(b, k, n)), in tiles
 //
 // Shapes    x: [..., rows, depth], or [..., depth, rows] where ADJ_X; y: [..., depth, cols], or
 //           [..., cols, depth] where ADJ_Y; dst: [b0, b1, b2, b3, rows, cols]
 //           batch_matmul/batches.cl says how the batches of x and y are found
-// Launch    one work-group per tile: global = (ceil(cols / (GX * RN)) * GX * GY,
-//           ceil(rows / (GY * RM)), batches), local = (GX * GY, 1, 1)
-// Macros    X_T    float|half  element type of x
-//           Y_T    float|half  element type of y
-//           DST_T  float|half  element type of dst
-//           ADJ_X  0|1         x is transposed
-//           ADJ_Y  0|1         y is transposed
-// Numerics  see common/gemm.cl (GX, GY, RM, RN, KT) and common/activation.cl (ACT, ACT_ALPHA)
+// Launch    one work-group per tile: global = (TILE_ITEMS * ceil(cols / TN), ceil(rows / TM),
+//           batches), local = (TILE_ITEMS, 1, 1)
+// Macros    X_T, Y_T, DST_T  float|half  element types
+//           ADJ_X, ADJ_Y     0|1         x, y is transposed
+//           VEC_A, VEC_B     0|1         the inner axis of x, of y is a multiple of 4
+//           TM, TN, TK, RM, RN, SLICES, VEC_N, HALF_SUMS   see common/tile.cl
+//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T  0, float, 0, float: there are none
+//           ACT, ACT_ALPHA   see common/activation.cl
+// Numerics  see common/tile.cl
 #ifndef X_T
 #error "X_T is required (float or half)"
 #endif
@@ -31,34 +32,17 @@
 #define A_TRANSPOSED ADJ_X
 #define B_TRANSPOSED ADJ_Y
 #include "batch_matmul/batches.cl"
-#include "common/activation.cl"
 #include "common/gemm.cl"
 
-__kernel __attribute__((reqd_work_group_size(GX * GY, 1, 1))) void batch_matmul_gemm(
+__kernel __attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) void batch_matmul_gemm(
     __global const X_T *x, __global const Y_T *y, __global DST_T *dst, int rows, int cols,
     int depth, BATCH_PARAMETERS) {
-  GEMM_LOCAL(x_stage, y_stage);
+  TILE_BEGIN
   const int batch = get_group_id(2);
-  x += BATCH_OFFSET_X(batch) * rows * depth;
-  y += BATCH_OFFSET_Y(batch) * depth * cols;
+  __global const A_T *a_matrix = x + BATCH_OFFSET_X(batch) * rows * depth;
+  __global const B_T *b_matrix = y + BATCH_OFFSET_Y(batch) * depth * cols;
   dst += batch * rows * cols;
-  const int m0 = get_group_id(1) * GEMM_ROWS, n0 = get_group_id(0) * GEMM_COLS;
-  GEMM_VEC acc[RM];
-#pragma unroll
-  for (int i = 0; i < RM; ++i) acc[i] = (GEMM_VEC)(0.0f);
-  gemm_tile(x, y, x_stage, y_stage, rows, cols, depth, m0, n0, acc);
-
-  const int item = get_local_id(0);
-  const int m = m0 + item / GX * RM, n = n0 + item % GX * RN;
-#pragma unroll
-  for (int i = 0; i < RM; ++i) {
-    float row[RN];
-    CLGPU_CAT(vstore, RN)(acc[i], 0, row);
-#pragma unroll
-    for (int j = 0; j < RN; ++j) {
-      if (m + i < rows && n + j < cols) {
-        STORE(DST_T, dst, (m + i) * cols + n + j, ACTIVATE(row[j]));
-      }
-    }
-  }
+  const int first_row = (int)get_group_id(1) * TM, first_col = (int)get_group_id(0) * TN;
+  TILE_PRODUCT(0, depth)
+  TILE_STORE(first_row, rows, first_col, cols, cols, 0)
 }

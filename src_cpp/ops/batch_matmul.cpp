@@ -48,7 +48,7 @@ ir::Shapes infer(const NodeContext& node) {
 }
 
 /// A launch with all but tile and adjoint macros and range.
-kernel::Launch make_launch(const NodeContext& node, const MatmulSize& size, const char* file,
+kernel::Launch make_launch(const NodeContext& node, const Products& size, const char* file,
                            const char* entry) {
   kernel::Launch launch(file, entry);
   launch.type("X_T", node.input(kX).storage).type("Y_T", node.input(kY).storage);
@@ -70,16 +70,16 @@ kernel::Launch make_launch(const NodeContext& node, const MatmulSize& size, cons
 
 /// Candidates on tensor cores; empty where x or the batches do not lie as they read them.
 std::vector<kernel::Candidate> tensor_candidates(const NodeContext& node, const DeviceInfo& device,
-                                                 const MatmulSize& size) {
+                                                 const Products& size) {
   const auto& attrs = node.attrs<BatchMatmulAttrs>();
   const ir::Shape x = batch_shape(node.input(kX).shape), y = batch_shape(node.input(kY).shape);
-  const auto batches = static_cast<int>(batch_shape(node.output(0).shape).elements());
+  const std::int64_t batches = size.count;
   if (attrs.adj_x) return {};
   TensorGemm product;
   if (y.elements() == 1 && x.elements() == batches) {
-    product = TensorGemm::matmul(batches * size.rows, size.cols, size.depth);
+    product = TensorGemm::matmul({batches * size.rows, size.cols, size.depth, 1});
   } else if (y.elements() == batches && (x.elements() == batches || x.elements() == 1)) {
-    product = TensorGemm::matmul(size.rows, size.cols, size.depth, batches);
+    product = TensorGemm::matmul(size);
     if (x.elements() == 1) product.src_group = 0;
   } else {
     return {};
@@ -91,35 +91,39 @@ std::vector<kernel::Candidate> tensor_candidates(const NodeContext& node, const 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
   const auto& attrs = node.attrs<BatchMatmulAttrs>();
   const ir::Shape& dst = node.output(0).shape;
-  const MatmulSize size{dst.back(1), dst.back(0), node.input(kX).shape.back(attrs.adj_x ? 1 : 0)};
-  const std::int64_t batches = batch_shape(dst).elements();
+  const Products size{dst.back(1), dst.back(0), node.input(kX).shape.back(attrs.adj_x ? 1 : 0),
+                      batch_shape(dst).elements()};
   std::vector<kernel::Candidate> list;
 
   if (device.is_cpu() && !attrs.adj_y) {
     constexpr int kRows = 4, kVec = 16;
     auto launch = make_launch(node, size, "batch_matmul/strips.cl", "batch_matmul_strips");
     launch.macro("ADJ_X", attrs.adj_x ? 1 : 0).macro("RM", kRows).macro("VEC", kVec);
-    launch.range({uz(ceil_div(size.cols, kVec)), uz(ceil_div(size.rows, kRows)), uz(batches)},
+    launch.range({uz(ceil_div(size.cols, kVec)), uz(ceil_div(size.rows, kRows)), uz(size.count)},
                  {1, 1, 1});
     list.push_back({"strips", {launch}, {}});
   }
   if (device.is_cpu() && attrs.adj_y && !attrs.adj_x) {
     auto launch = make_launch(node, size, "batch_matmul/dot.cl", "batch_matmul_dot");
-    set_dot_tile(launch, 4, 4, /*vec=*/16, size, batches);
+    set_dot_tile(launch, 4, 4, /*vec=*/16, size);
     list.push_back({"dot", {launch}, {}});
   }
 
   auto naive = make_launch(node, size, "batch_matmul/naive.cl", "batch_matmul_naive");
   naive.macro("ADJ_X", attrs.adj_x ? 1 : 0).macro("ADJ_Y", attrs.adj_y ? 1 : 0);
-  naive.range({uz(size.rows) * uz(size.cols), 1, uz(batches)}, {kElementwiseGroup, 1, 1});
+  naive.range({uz(size.rows) * uz(size.cols), 1, uz(size.count)}, {kElementwiseGroup, 1, 1});
   // Tiles of a few rows or columns are mostly empty.
   const bool naive_first = !list.empty() || size.rows < 8 || size.cols < 8;
   if (naive_first) list.push_back({"naive", {naive}, {}});
-  for (const GemmTile& tile : gemm_tiles(size, batches, device)) {
+  for (const GemmTile& tile : gemm_tiles(size, device)) {
     auto launch = make_launch(node, size, "batch_matmul/gemm.cl", "batch_matmul_gemm");
     launch.macro("ADJ_X", attrs.adj_x ? 1 : 0).macro("ADJ_Y", attrs.adj_y ? 1 : 0);
-    set_gemm_tile(launch, tile, size, batches);
-    list.push_back({tile.name, {launch}, {}});
+    launch.macro("VEC_A", node.input(kX).shape.back(0) % 4 == 0 ? 1 : 0);
+    launch.macro("VEC_B", node.input(kY).shape.back(0) % 4 == 0 ? 1 : 0);
+    launch.macro("BIAS", 0).type("BIAS_T", DType::kF32);
+    launch.macro("RESIDUAL", 0).type("RESIDUAL_T", DType::kF32);
+    set_tile(launch, tile, size.cols % 4 == 0, /*half_sums=*/false, size);
+    list.push_back({"gemm_" + tile.name(), {launch}, {}});
   }
   if (!naive_first) list.push_back({"naive", {naive}, {}});
   const auto tensor = tensor_candidates(node, device, size);

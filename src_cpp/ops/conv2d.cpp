@@ -43,6 +43,12 @@ bool few_products(const Convolution& conv) {
 /// Pixels that a work-item of dot() reads its weights for.
 int dot_tile(const Convolution& conv) { return conv.pixels < 4 ? 1 : 4; }
 
+void append(std::vector<kernel::Candidate>& list, const std::vector<kernel::Candidate>& more,
+            std::size_t most = 16) {
+  list.insert(list.end(), more.begin(),
+              more.begin() + static_cast<std::ptrdiff_t>(std::min(most, more.size())));
+}
+
 std::vector<kernel::Candidate> cpu_candidates(const Convolution& conv) {
   std::vector<kernel::Candidate> result;
   const int width = cpu_vector(conv.group_out);
@@ -52,30 +58,33 @@ std::vector<kernel::Candidate> cpu_candidates(const Convolution& conv) {
     const auto wide = direct(conv, "direct_wide", width, 2, 6);
     result.insert(host_has_512_bit_registers() ? result.begin() : result.end(), wide);
   }
-  result.push_back(implicit_gemm(conv, "implicit_gemm", 64));
-  if (gemm_splits(conv) > 1) result.push_back(implicit_gemm_split(conv, "implicit_gemm_split"));
+  append(result, implicit_gemms(conv, 2));
+  append(result, image_tiles(conv), 1);
   if (few_products(conv)) result.push_back(dot(conv, 32, dot_tile(conv)));
   return result;
 }
 
 std::vector<kernel::Candidate> gpu_candidates(const Convolution& conv) {
-  std::vector<kernel::Candidate> result;
-  result.push_back(direct(conv, "direct", 4, 1, 4));
-  result.push_back(implicit_gemm(conv, "implicit_gemm", 64));
-  result.push_back(implicit_gemm(conv, "implicit_gemm_wide", 128));
-  const std::int64_t splits = gemm_splits(conv);
-  if (splits > 1) result.push_back(implicit_gemm_split(conv, "implicit_gemm_split"));
-  // Tiles in local memory read least where they are filled; Mali's local memory is ordinary memory.
-  // Of the tiles the largest that still keep the device busy.
-  const bool local_memory = conv.device.vendor.find("ARM") == std::string::npos;
-  if (local_memory && conv.group_out >= 16) {
-    const bool wide =
-        conv.group_out >= 128 && gemm_groups(conv, 128) >= 2 * conv.device.compute_units;
-    // The launch that ends a split costs as much as some hundred steps of depth.
-    const bool split = splits > 1 && conv.depth >= 1024;
-    const int best = split ? 3 : wide ? 2 : 1;
-    std::rotate(result.begin(), result.begin() + best, result.end());
+  const auto gemms = implicit_gemms(conv, 6);
+  const auto tiles = image_tiles(conv);
+  const auto plain = direct(conv, "direct", 4, 1, 4);
+  // Mali has no local memory of its own.
+  if (conv.device.vendor.find("ARM") != std::string::npos) {
+    std::vector<kernel::Candidate> result{plain};
+    append(result, gemms);
+    append(result, tiles);
+    return result;
   }
+  // An image tile reads least, but there are few of them and they share no depth; a product pads
+  // channels to 16 at least.
+  constexpr int kPieceArea = 128, kNarrow = 32;
+  const std::int64_t pieces =
+      ceil_div(conv.pixels, kPieceArea) * ceil_div(conv.group_out, 64) * conv.groups;
+  const bool tiles_first = pieces >= 4 * conv.device.compute_units &&
+                           (conv.group_out <= kNarrow || conv.filter_h * conv.filter_w > 9);
+  std::vector<kernel::Candidate> result = tiles_first ? tiles : gemms;
+  append(result, tiles_first ? gemms : tiles);
+  result.push_back(plain);
   if (few_products(conv)) {
     if (conv.depth < 64) result.insert(result.begin(), dot(conv, 8, dot_tile(conv)));
     result.insert(conv.depth < 64 ? result.begin() + 1 : result.begin(),
@@ -108,6 +117,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   result.insert(fills_blocks ? result.begin() : result.end(), tensor.begin(), tensor.end());
   const auto halo = tensor_halo(conv);
   result.insert(fills(device, halo) ? result.begin() : result.end(), halo.begin(), halo.end());
+  append(result, half_gemms(conv));
   result.push_back(naive(conv));
   return result;
 }

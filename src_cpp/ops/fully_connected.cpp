@@ -61,7 +61,7 @@ ir::Shapes infer(const NodeContext& node) {
 }
 
 /// A launch with all but tile macros and range.
-kernel::Launch make_launch(const NodeContext& node, const MatmulSize& size, const char* file,
+kernel::Launch make_launch(const NodeContext& node, const Products& size, const char* file,
                            const char* entry) {
   kernel::Launch launch(file, entry);
   launch.type("SRC_T", node.input(kSrc).storage).type("WEIGHTS_T", node.input(kWeights).storage);
@@ -70,45 +70,46 @@ kernel::Launch make_launch(const NodeContext& node, const MatmulSize& size, cons
   return launch.i32(size.rows).i32(size.cols).i32(size.depth);
 }
 
-kernel::Candidate naive(const NodeContext& node, const MatmulSize& size) {
+kernel::Candidate naive(const NodeContext& node, const Products& size) {
   auto launch = make_launch(node, size, "fully_connected/naive.cl", "fully_connected_naive");
   launch.range({uz(size.rows) * uz(size.cols)}, {kElementwiseGroup});
   return {"naive", {launch}, {}};
 }
 
-kernel::Candidate gemv(const NodeContext& node, const MatmulSize& size, const DeviceInfo& device) {
+kernel::Candidate gemv(const NodeContext& node, const Products& size, const DeviceInfo& device) {
   auto launch = make_launch(node, size, "fully_connected/gemv.cl", "fully_connected_gemv");
-  const int rows = size.rows >= 3 ? 4 : size.rows;
+  const std::int64_t rows = size.rows >= 3 ? 4 : size.rows;
   const std::size_t group = size.depth > 512 && device.max_work_group_size >= 128 ? 128 : 32;
   launch.macro("WG", static_cast<std::int64_t>(group)).macro("ROWS", rows);
   launch.range({uz(size.cols) * group, uz(ceil_div(size.rows, rows))}, {group, 1});
   return {"gemv", {launch}, {}};
 }
 
-kernel::Candidate dot(const NodeContext& node, const MatmulSize& size, int rm, int rn) {
+kernel::Candidate dot(const NodeContext& node, const Products& size, int rm, int rn) {
   auto launch = make_launch(node, size, "fully_connected/dot.cl", "fully_connected_dot");
-  set_dot_tile(launch, rm, rn, /*vec=*/16, size, 1);
+  set_dot_tile(launch, rm, rn, /*vec=*/16, size);
   return {"dot_" + std::to_string(rm) + "x" + std::to_string(rn), {launch}, {}};
 }
 
-kernel::Candidate gemm(const NodeContext& node, const MatmulSize& size, const GemmTile& tile) {
+kernel::Candidate gemm(const NodeContext& node, const Products& size, const GemmTile& tile) {
   auto launch = make_launch(node, size, "fully_connected/gemm.cl", "fully_connected_gemm");
-  set_gemm_tile(launch, tile, size, 1);
-  return {tile.name, {launch}, {}};
+  const int vec = size.depth % 4 == 0 ? 1 : 0;
+  launch.macro("VEC_A", vec).macro("VEC_B", vec);
+  set_tile(launch, tile, size.cols % 4 == 0, /*half_sums=*/false, size);
+  return {"gemm_" + tile.name(), {launch}, {}};
 }
 
-TensorGemm tensor_product(const MatmulSize& size) {
-  TensorGemm product = TensorGemm::matmul(size.rows, size.cols, size.depth);
+TensorGemm tensor_product(const Products& size) {
+  TensorGemm product = TensorGemm::matmul(size);
   product.src = kSrc, product.weights = kWeights, product.bias = kBias;
   return product;
 }
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
   const ir::Shape& weights = node.input(kWeights).shape;
-  const MatmulSize size{static_cast<int>(node.input(kSrc).shape.elements() / weights[1]),
-                        weights[0], weights[1]};
+  const Products size{node.input(kSrc).shape.elements() / weights[1], weights[0], weights[1], 1};
   std::vector<kernel::Candidate> tiled;
-  for (const GemmTile& tile : gemm_tiles(size, 1, device)) {
+  for (const GemmTile& tile : gemm_tiles(size, device)) {
     tiled.push_back(gemm(node, size, tile));
   }
   std::vector<kernel::Candidate> list;

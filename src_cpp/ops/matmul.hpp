@@ -1,36 +1,51 @@
-// How the matrix products of FULLY_CONNECTED and BATCH_MATMUL are cut into tiles.
+// Products of matrices, and the tiles that a work-group computes of them: kernels/common/tile.cl.
 #pragma once
+
+#include <string>
+#include <vector>
 
 #include "ops/common.hpp"
 
 namespace clgpu::ops {
 
-/// c[m, n] = sum over k of a(m, k) * b(k, n).
-struct MatmulSize {
-  int rows, cols, depth;
+/// c[m, n] = sum over k of a(m, k) * b(k, n), `count` times: in batches, or groups.
+struct Products {
+  std::int64_t rows, cols, depth, count;
 };
 
-/// Tile of kernels/common/gemm.cl: a work-group of gx * gy items, each keeping rm * rn results.
+/// tm rows x tn columns, in steps of tk of depth; an item keeps rm x rn sums of its slice.
 struct GemmTile {
-  const char* name;
-  int gx, gy, rm, rn, kt;
-  std::size_t items() const { return static_cast<std::size_t>(gx) * static_cast<std::size_t>(gy); }
-  std::size_t local_bytes() const {
-    return static_cast<std::size_t>(kt) * static_cast<std::size_t>((gy + 1) * rm + (gx + 1) * rn) *
-           4;
-  }
+  int tm, tn, tk, rm, rn;
+  int slices;  ///< parts of a work-group that share the depth of a step
+
+  int items() const { return tm / rm * (tn / rn) * slices; }
+  std::size_t local_bytes() const;
+  /// "128x64", "32x32_slices4"; unique among all_tiles().
+  std::string name() const;
+  bool fits(const DeviceInfo& device) const;
 };
 
-/// Tiles the device can run, best guess first; `batches` products are computed by one launch.
-std::vector<GemmTile> gemm_tiles(const MatmulSize& size, std::int64_t batches,
-                                 const DeviceInfo& device);
+/// A tile, and the work-groups that share the depth of one: 1, or a launch of its own adds their
+/// sums.
+struct GemmChoice {
+  GemmTile tile;
+  std::int64_t splits;
+};
 
-/// Sets the macros GX, GY, RM, RN, KT and the range of a launch.
-void set_gemm_tile(kernel::Launch& launch, const GemmTile& tile, const MatmulSize& size,
-                   std::int64_t batches);
+/// The best `count` tiles that the device can run, by an estimate of the time they take; each with
+/// its best number of splits up to `most_splits`.
+std::vector<GemmChoice> choose_tiles(const Products& products, const DeviceInfo& device,
+                                     std::size_t count, std::int64_t most_splits);
+
+/// Tiles for FULLY_CONNECTED and BATCH_MATMUL, best guess first.
+std::vector<GemmTile> gemm_tiles(const Products& products, const DeviceInfo& device);
+
+/// Sets the macros of common/tile.cl but those of the epilogue, and the range: one work-group per
+/// tile. vec_n: every row of the result begins at a multiple of 4 elements and has such a number.
+void set_tile(kernel::Launch& launch, const GemmTile& tile, bool vec_n, bool half_sums,
+              const Products& products);
 
 /// Sets the macros RM, RN, VEC of kernels/common/dot.cl and the range of a launch.
-void set_dot_tile(kernel::Launch& launch, int rm, int rn, int vec, const MatmulSize& size,
-                  std::int64_t batches);
+void set_dot_tile(kernel::Launch& launch, int rm, int rn, int vec, const Products& products);
 
 }  // namespace clgpu::ops

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "ops/common.hpp"
+#include "ops/matmul.hpp"
 
 namespace clgpu::ops {
 
@@ -20,13 +20,13 @@ struct TensorGemm {
   int stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1, top = 0, left = 0;
 
   /// src: [groups, rows, depth]; weights: groups times [cols, depth] (or see `transposed`).
-  static TensorGemm matmul(int rows, int cols, int depth, int groups = 1) {
+  static TensorGemm matmul(const Products& products) {
     TensorGemm p;
-    p.groups = groups;
-    p.src_group = std::int64_t{rows} * depth, p.dst_group = std::int64_t{rows} * cols;
-    p.in_w = p.out_w = rows;
-    p.in_c = p.group_in = depth;
-    p.out_c = p.group_out = cols;
+    p.groups = static_cast<int>(products.count);
+    p.src_group = products.rows * products.depth, p.dst_group = products.rows * products.cols;
+    p.in_w = p.out_w = static_cast<int>(products.rows);
+    p.in_c = p.group_in = static_cast<int>(products.depth);
+    p.out_c = p.group_out = static_cast<int>(products.cols);
     return p;
   }
 

@@ -89,6 +89,12 @@ CASES = {
     "high_filter": Case((1, 10, 17, 34), (34, 9, 1, 34)),
     "few_channels": Case((1, 17, 33, 4), (32, 5, 5, 4), activation="RELU6"),
     "dilated_chunks": Case((1, 20, 18, 40), (16, 3, 3, 40), dilation=(2, 3), bias=False),
+    "three_outputs_of_a_point": Case((1, 20, 13, 4), (3, 1, 1, 4)),
+    "sixteen_outputs": Case((1, 17, 33, 4), (16, 5, 3, 4), activation="RELU"),
+    "some_outputs": Case((2, 9, 33, 8), (21, 2, 5, 8), padding="VALID"),
+    "two_panels_of_outputs": Case((1, 9, 17, 8), (70, 3, 3, 8)),
+    "groups_of_tiles": Case((1, 6, 9, 16), (72, 3, 3, 8)),
+    "few_pixels_great_depth": Case((1, 3, 2, 192), (20, 3, 3, 192)),
     "group_per_channel": Case((1, 5, 5, 3), (6, 3, 3, 1)),
 }
 
@@ -140,6 +146,8 @@ class Data(NamedTuple):
 
 def make_data(case: Case, rng: np.random.Generator) -> Data:
     image = half_exact(rng.standard_normal(case.image).astype(np.float32))
+    if case.activation == "RELU_N1_TO_1":
+        image /= 8  # else nearly all sums are cut off, and tolerances are of what is left
     weights = half_exact(rng.standard_normal(case.weights).astype(np.float32))
     bias = rng.standard_normal(case.weights[0]).astype(np.float32) if case.bias else None
     return Data(image, weights, bias)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ops/conv_geometry.hpp"
+#include "ops/matmul.hpp"
 
 namespace clgpu::ops::conv2d {
 
@@ -53,12 +54,12 @@ kernel::Candidate direct(const Convolution& conv, const char* name, int width, i
 /// `lanes` work-items share each of `tile` sums at a time: for few outputs, launched in a moment.
 kernel::Candidate dot(const Convolution& conv, int lanes, int tile);
 
-/// Tiles of `size` pixels x `size` channels.
-kernel::Candidate implicit_gemm(const Convolution& conv, const char* name, int size);
+/// Tiles of pixels x channels: the best `count` variants, best guess first.
+std::vector<kernel::Candidate> implicit_gemms(const Convolution& conv, std::size_t count);
 
-/// The same, the sum over the depth shared by gemm_splits() work-groups and put together by a
-/// launch of its own: for layers of few tiles and great depth.
-kernel::Candidate implicit_gemm_split(const Convolution& conv, const char* name);
+/// The best of them with products and short sums in half; none where the device has no such
+/// arithmetic, or the image is float.
+std::vector<kernel::Candidate> half_gemms(const Convolution& conv);
 
 /// Tiles on NVIDIA's tensor cores; empty where the device has none.
 std::vector<kernel::Candidate> tensor_gemm(const Convolution& conv);
@@ -67,12 +68,9 @@ std::vector<kernel::Candidate> tensor_gemm(const Convolution& conv);
 /// empty where the device has none.
 std::vector<kernel::Candidate> tensor_halo(const Convolution& conv);
 
-/// Work-groups that share one tile's depth in implicit_gemm_split(): as many as keep the device
-/// busy, 1 for no split.
-std::int64_t gemm_splits(const Convolution& conv);
-
-/// Work-groups of implicit_gemm().
-std::int64_t gemm_groups(const Convolution& conv, int size);
+/// Variants that keep a piece of the image in local memory for all taps of the filter, best guess
+/// first; none where there is one tap, or a stride or dilation above 1.
+std::vector<kernel::Candidate> image_tiles(const Convolution& conv);
 
 /// Winograd's transforms, each a candidate of four launches or more, best guess first, and why
 /// others cannot compute the node.

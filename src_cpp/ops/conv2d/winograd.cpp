@@ -287,8 +287,9 @@ std::int64_t cost(const Convolution& conv, const Transform& transform) {
 
 std::int64_t direct_cost(const Convolution& conv) {
   const Prices prices = conv.device.is_cpu() ? kCpuPrices : kGpuPrices;
-  // GPUs compute at least 32 channels for the price of fewer.
-  const std::int64_t out_c = conv.device.is_cpu() ? conv.out_c : round_up(conv.out_c, 32);
+  // GPUs compute 4, 16 or 32 channels for the price of fewer.
+  const int step = conv.device.is_cpu() ? 1 : conv.out_c <= 4 ? 4 : conv.out_c <= 16 ? 16 : 32;
+  const std::int64_t out_c = round_up(conv.out_c, step);
   return conv.depth * out_c * (conv.pixels + prices.weight);
 }
 
