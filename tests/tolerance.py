@@ -21,6 +21,10 @@ fp16
 tf32
     Factors may be rounded to 10 bits of mantissa, as half has, products and sums are as in fp32.
 
+half_sums
+    Candidates named so round each of up to 16 partial sums to half before a float takes over: the
+    last ones are sqrt(16) terms in size, hence four times the error of fp16.
+
 Below the normal numbers of a format the relative error has no bound: ``atol`` is its smallest
 normal number for float (devices may flush what is smaller to zero) and its smallest subnormal one
 for half, which OpenCL never flushes.
@@ -53,7 +57,7 @@ def tolerance(precision: str, accumulation: int = 1) -> Tolerance:
     Parameters
     ----------
     precision
-        ``"fp32"``, ``"fp16"`` or ``"tf32"``.
+        ``"fp32"``, ``"fp16"``, ``"tf32"`` or ``"half_sums"``.
     accumulation
         Number of terms of the sums that make up one element; 1 where nothing is summed.
     """
@@ -62,6 +66,8 @@ def tolerance(precision: str, accumulation: int = 1) -> Tolerance:
         return Tolerance(2.0**-126, single)
     if precision == "tf32":
         return Tolerance(2.0**-126, 8 * HALF_EPS + single)
+    if precision == "half_sums":
+        return Tolerance(2.0**-24, 32 * HALF_EPS + single)
     return Tolerance(2.0**-24, 8 * HALF_EPS + single)
 
 
