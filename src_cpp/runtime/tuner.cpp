@@ -272,6 +272,11 @@ Contest Tuner::measure(const ir::Graph& graph, std::size_t position, const plan:
                        const plan::Broken& broken) const {
   Contest contest;
   for (const std::string& name : choice.candidates) contest.trials.push_back({name, 0, {}, false});
+  // What failed while the model was loaded is a result of this contest, too.
+  for (const auto& refused : choice.refused) {
+    if (broken.count({choice.family, refused.first}) != 0)
+      contest.trials.push_back({refused.first, 0, {}, false});
+  }
   Arena arena(context_, store_, device_, plan::isolate(graph, position), choice, broken,
               tolerance_);
   const std::uint64_t room = std::min(device_.global_bytes / 4, kMostBytes);
