@@ -33,15 +33,15 @@ uint local_address(__local const void *p) { return (uint)(size_t)p; }
 
 // Four or two matrices of 8 rows x 16 bytes: lanes 8i .. 8i+7 give the addresses of matrix i's rows,
 // each a multiple of 16 bytes; register i gets 32 bits: row g, bytes 4q .. 4q+3.
-#define LDMATRIX_X4(r, address)                                                            \
-  __asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"        \
-                 : "=r"((r).s0), "=r"((r).s1), "=r"((r).s2), "=r"((r).s3)                  \
-                 : "r"(address)                                                            \
+#define LDMATRIX_X4(r, address)                                                     \
+  __asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" \
+                 : "=r"((r).s0), "=r"((r).s1), "=r"((r).s2), "=r"((r).s3)           \
+                 : "r"(address)                                                     \
                  : "memory")
-#define LDMATRIX_X2(r, address)                                                            \
-  __asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"                \
-                 : "=r"((r).s0), "=r"((r).s1)                                              \
-                 : "r"(address)                                                            \
+#define LDMATRIX_X2(r, address)                                             \
+  __asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" \
+                 : "=r"((r).s0), "=r"((r).s1)                               \
+                 : "r"(address)                                             \
                  : "memory")
 
 // A float, given by its bits, rounded to TF32: to nearest, ties away from zero.
@@ -70,17 +70,17 @@ float2 from_halves(uint bits) {
 // Copies 4, 8 or 16 bytes to local memory, both ends aligned to as many; where `valid` is 0 nothing is
 // read and zeros are written. Done when COPIES_WAIT says so, and then visible to the item itself; to
 // the others behind a barrier.
-#define COPY_16(address, from, valid)                                                        \
-  __asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),  \
-                 "r"((valid) ? 16 : 0)                                                       \
+#define COPY_16(address, from, valid)                                                       \
+  __asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), \
+                 "r"((valid) ? 16 : 0)                                                      \
                  : "memory")
-#define COPY_8(address, from, valid)                                                         \
-  __asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(address), "l"(from),   \
-                 "r"((valid) ? 8 : 0)                                                        \
+#define COPY_8(address, from, valid)                                                       \
+  __asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(address), "l"(from), \
+                 "r"((valid) ? 8 : 0)                                                      \
                  : "memory")
-#define COPY_4(address, from, valid)                                                         \
-  __asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from),   \
-                 "r"((valid) ? 4 : 0)                                                        \
+#define COPY_4(address, from, valid)                                                       \
+  __asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from), \
+                 "r"((valid) ? 4 : 0)                                                      \
                  : "memory")
 // Ends a batch of copies.
 #define COPIES_COMMIT() __asm volatile("cp.async.commit_group;" ::: "memory")

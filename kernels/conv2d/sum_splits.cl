@@ -13,7 +13,8 @@
 #endif
 
 __kernel void conv2d_sum_splits(__global const float *src,
-                                BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int elements, int out_c, int splits) {
+                                BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int elements,
+                                int out_c, int splits) {
   const int i = get_global_id(0);
   if (i >= elements) return;
   float sum = 0.0f;

@@ -82,9 +82,9 @@
 #define STAGE (HALO_H * PITCH * PIXEL)
 #define COLUMNS (PIXEL / COPY)  // copies of a pixel
 #define COPIES (HALO_H * HALO_W * COLUMNS)
-#define DEPTHS (UNITS / 2)                    // operand widths, 32 bytes, in a chunk
-#define STEPS (FILTER_W * DEPTHS)             // of a chunk
-#define STEP (FILTER_H * BLOCKS * 64)         // registers of right operands that a warp reads in a step
+#define DEPTHS (UNITS / 2)             // operand widths, 32 bytes, in a chunk
+#define STEPS (FILTER_W * DEPTHS)      // of a chunk
+#define STEP (FILTER_H * BLOCKS * 64)  // registers of right operands that a warp reads in a step
 #define SOURCE_ROWS (ROWS + (FILTER_H - 1) * DILATION_H)  // that a warp reads
 
 // Units of a pixel change places, so that 8 pixels side by side, read at one unit, lie in all banks.
@@ -142,9 +142,9 @@ void store_wide_half(__global half *p, const float4 *v) {
 #endif
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_tensor_halo(
-    __global const SRC_T *src, __global const uint *packed, BIAS_PARAM RESIDUAL_PARAM
-    __global DST_T *dst, int chunks, int tiles_y, int in_h, int in_w, int in_c, int out_h,
-    int out_w, int out_c, int top, int left) {
+    __global const SRC_T *src, __global const uint *packed,
+    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int chunks, int tiles_y, int in_h, int in_w,
+    int in_c, int out_h, int out_w, int out_c, int top, int left) {
   __local uint4 stages[STAGES * STAGE / 16] __attribute__((aligned(128)));
 
   const int item = get_local_id(0), lane = item % 32, warp = item / 32;
@@ -210,7 +210,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_tensor_h
             const int y = r - u * DILATION_H;
             if (y >= 0 && y < ROWS) {
 #pragma unroll
-              for (int b = 0; b < BLOCKS; ++b) MMA(sum[y][b], a, right[u][2 * b], right[u][2 * b + 1]);
+              for (int b = 0; b < BLOCKS; ++b)
+                MMA(sum[y][b], a, right[u][2 * b], right[u][2 * b + 1]);
             }
 #if FILTER_H > 3
             if (y == ROWS - 1) load_right(right[u], packed, u, lane);  // read for the last time

@@ -53,30 +53,29 @@
 
 // Reads the tiles from depth k0 on into registers. Past the depth v repeats its last channels: u is
 // zero there.
-#define FETCH(k0)                                                            \
-  do {                                                                       \
-    const int c_ = min((k0) + load_k, depth - 4);                            \
-    _Pragma("unroll") for (int q = 0; q < V_LOADS; ++q) {                    \
-      a[q] = LOAD4_ALIGNED(V_T, v, v_row[q] + c_);                           \
-    }                                                                        \
-    _Pragma("unroll") for (int q = 0; q < U_LOADS; ++q) {                    \
-      b[q] = LOAD4_ALIGNED(U_T, u, (k0) * TN + (item + q * ITEMS) * 4);      \
-    }                                                                        \
+#define FETCH(k0)                                                       \
+  do {                                                                  \
+    const int c_ = min((k0) + load_k, depth - 4);                       \
+    _Pragma("unroll") for (int q = 0; q < V_LOADS; ++q) {               \
+      a[q] = LOAD4_ALIGNED(V_T, v, v_row[q] + c_);                      \
+    }                                                                   \
+    _Pragma("unroll") for (int q = 0; q < U_LOADS; ++q) {               \
+      b[q] = LOAD4_ALIGNED(U_T, u, (k0) * TN + (item + q * ITEMS) * 4); \
+    }                                                                   \
   } while (0)
 
 // Writes them into stage s, rows along the row of the left tile.
-#define STAGE(s)                                                             \
-  do {                                                                       \
-    _Pragma("unroll") for (int q = 0; q < V_LOADS; ++q) {                    \
-      __local float *to_ = (__local float *)a_tile[s] + load_k * ROW + load_row + q * (ITEMS * 4 / TK); \
-      to_[0] = a[q].s0;                                                      \
-      to_[ROW] = a[q].s1;                                                    \
-      to_[2 * ROW] = a[q].s2;                                                \
-      to_[3 * ROW] = a[q].s3;                                                \
-    }                                                                        \
-    _Pragma("unroll") for (int q = 0; q < U_LOADS; ++q) {                    \
-      b_tile[s][item + q * ITEMS] = b[q];                                    \
-    }                                                                        \
+#define STAGE(s)                                                                                \
+  do {                                                                                          \
+    _Pragma("unroll") for (int q = 0; q < V_LOADS; ++q) {                                       \
+      __local float *to_ =                                                                      \
+          (__local float *)a_tile[s] + load_k * ROW + load_row + q * (ITEMS * 4 / TK);          \
+      to_[0] = a[q].s0;                                                                         \
+      to_[ROW] = a[q].s1;                                                                       \
+      to_[2 * ROW] = a[q].s2;                                                                   \
+      to_[3 * ROW] = a[q].s3;                                                                   \
+    }                                                                                           \
+    _Pragma("unroll") for (int q = 0; q < U_LOADS; ++q) { b_tile[s][item + q * ITEMS] = b[q]; } \
   } while (0)
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_winograd_gemm(

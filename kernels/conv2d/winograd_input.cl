@@ -39,19 +39,19 @@
 #define ROW(x) row[x]
 
 // Writes row i of the transform, whose columns along y are transformed already.
-#define WRITE_ROW(i)                                                     \
-  do {                                                                   \
-    float4 v_[ALPHA];                                                    \
-    TRANSFORM_INPUT(float4, ROW, v_);                                    \
-    _Pragma("unroll") for (int x_ = 0; x_ < ALPHA; ++x_) {               \
-      STORE4_ALIGNED(DST_T, dst, ((i) * ALPHA + x_) * plane, v_[x_]);    \
-    }                                                                    \
+#define WRITE_ROW(i)                                                  \
+  do {                                                                \
+    float4 v_[ALPHA];                                                 \
+    TRANSFORM_INPUT(float4, ROW, v_);                                 \
+    _Pragma("unroll") for (int x_ = 0; x_ < ALPHA; ++x_) {            \
+      STORE4_ALIGNED(DST_T, dst, ((i) * ALPHA + x_) * plane, v_[x_]); \
+    }                                                                 \
   } while (0)
 
 __kernel __attribute__((reqd_work_group_size(TX * CV, 1, 1))) void conv2d_winograd_input(
     __global const SRC_T *src, __global DST_T *dst, int in_h, int in_w, int in_c, int tiles_h,
-    int tiles_w, int top, int left, int first_row, int tile_rows, int depth, int blocks_w, int first_c,
-    int channels) {
+    int tiles_w, int top, int left, int first_row, int tile_rows, int depth, int blocks_w,
+    int first_c, int channels) {
   __local float4 strip[ALPHA * WIDTH * CV];
   const int item = get_local_id(0);
   const int c0 = (int)get_group_id(0) * CV * 4, tile_x0 = (int)get_group_id(1) * TX;

@@ -38,10 +38,11 @@
 #define COLUMN(y) d[y]
 #define ROW(x) rows[y][x]
 
-__kernel void conv2d_winograd_input_registers(
-    __global const SRC_T *src, __global DST_T *dst, int items, int in_h, int in_w, int in_c,
-    int tiles_h, int tiles_w, int top, int left, int first_row, int tile_rows, int depth,
-    int blocks_w, int first_c, int channels) {
+__kernel void conv2d_winograd_input_registers(__global const SRC_T *src, __global DST_T *dst,
+                                              int items, int in_h, int in_w, int in_c, int tiles_h,
+                                              int tiles_w, int top, int left, int first_row,
+                                              int tile_rows, int depth, int blocks_w, int first_c,
+                                              int channels) {
   const int index = get_global_id(0), block = get_global_id(1);
   if (index >= items) return;
   const int vectors = channels / VW;

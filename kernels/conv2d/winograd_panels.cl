@@ -38,21 +38,21 @@
 #define STORE_VEC(T, p, i, v) CLGPU_CAT(CLGPU_CAT(CLGPU_CAT(store, VW), _), T)(p, i, v)
 
 // sum[r] += v[r, k] * u[k] for all rows r of the tile.
-#define ACCUMULATE(k)                                                                         \
-  do {                                                                                        \
-    VEC w_[OV];                                                                               \
-    _Pragma("unroll") for (int o = 0; o < OV; ++o) {                                          \
-      w_[o] = LOAD_VEC(U_T, u, ((k) * OV + o) * VW);                                          \
-    }                                                                                         \
-    _Pragma("unroll") for (int r = 0; r < PX; ++r) {                                          \
-      const float x_ = LOAD(V_T, from[r], k);                                                 \
+#define ACCUMULATE(k)                                                                              \
+  do {                                                                                             \
+    VEC w_[OV];                                                                                    \
+    _Pragma("unroll") for (int o = 0; o < OV; ++o) {                                               \
+      w_[o] = LOAD_VEC(U_T, u, ((k) * OV + o) * VW);                                               \
+    }                                                                                              \
+    _Pragma("unroll") for (int r = 0; r < PX; ++r) {                                               \
+      const float x_ = LOAD(V_T, from[r], k);                                                      \
       _Pragma("unroll") for (int o = 0; o < OV; ++o) sum[r][o] = mad(w_[o], (VEC)(x_), sum[r][o]); \
-    }                                                                                         \
+    }                                                                                              \
   } while (0)
 
-__kernel void conv2d_winograd_panels(__global const V_T *v, __global const U_T *u,
-                                     __global M_T *m, int rows, int depth, int u_first, int u_depth,
-                                     int cols, int tiles) {
+__kernel void conv2d_winograd_panels(__global const V_T *v, __global const U_T *u, __global M_T *m,
+                                     int rows, int depth, int u_first, int u_depth, int cols,
+                                     int tiles) {
   const int panel = get_global_id(0), plane = get_global_id(2);
   v += plane * rows * depth;
   u += ((plane * (int)get_global_size(0) + panel) * u_depth + u_first) * (OV * VW);

@@ -67,15 +67,15 @@
 #define SET_FIRST(D, v) v[0] = FIRST(D)
 #endif
 // v[0 .. ALPHA-1] = B^T d; VEC: the type of v's elements.
-#define TRANSFORM_INPUT(VEC, D, v)                               \
-  do {                                                           \
-    SET_FIRST(D, v);                                             \
-    _Pragma("unroll") for (int k_ = 0; k_ < PAIRS; ++k_) {       \
+#define TRANSFORM_INPUT(VEC, D, v)                                \
+  do {                                                            \
+    SET_FIRST(D, v);                                              \
+    _Pragma("unroll") for (int k_ = 0; k_ < PAIRS; ++k_) {        \
       const VEC shared_ = SHARED(k_, D), signed_ = SIGNED(k_, D); \
-      v[PAIR_ROW(k_)] = shared_ + signed_;                       \
-      v[PAIR_ROW(k_) + 1] = shared_ - signed_;                   \
-    }                                                            \
-    v[ALPHA - 1] = LAST(D);                                      \
+      v[PAIR_ROW(k_)] = shared_ + signed_;                        \
+      v[PAIR_ROW(k_) + 1] = shared_ - signed_;                    \
+    }                                                             \
+    v[ALPHA - 1] = LAST(D);                                       \
   } while (0)
 
 // Row i of A, TILE values: the powers of point i; infinity has the last one only.
@@ -83,11 +83,22 @@
 #define LAST_POWER(i) (TILE == (i) + 1 ? 1.0f : 0.0f)
 __constant float winograd_powers[ALPHA][4] = {
 #if ALPHA == 4
-    POWERS(0.0f), POWERS(1.0f), POWERS(-1.0f),
+    POWERS(0.0f),
+    POWERS(1.0f),
+    POWERS(-1.0f),
 #elif ALPHA == 6
-    POWERS(0.0f), POWERS(P1), POWERS(-P1), POWERS(P2), POWERS(-P2),
+    POWERS(0.0f),
+    POWERS(P1),
+    POWERS(-P1),
+    POWERS(P2),
+    POWERS(-P2),
 #else
-    POWERS(P1), POWERS(-P1), POWERS(P2), POWERS(-P2), POWERS(P3), POWERS(-P3),
+    POWERS(P1),
+    POWERS(-P1),
+    POWERS(P2),
+    POWERS(-P2),
+    POWERS(P3),
+    POWERS(-P3),
 #endif
     {0.0f, LAST_POWER(1), LAST_POWER(2), LAST_POWER(3)},
 };

@@ -15,8 +15,10 @@
 #define SRC_T half
 #endif
 
-__kernel __attribute__((reqd_work_group_size(32, 1, 1))) void device_mma(
-    __global const SRC_T *a, __global const SRC_T *b, __global float *dst, int rows) {
+__kernel __attribute__((reqd_work_group_size(32, 1, 1))) void device_mma(__global const SRC_T *a,
+                                                                         __global const SRC_T *b,
+                                                                         __global float *dst,
+                                                                         int rows) {
   __local uint4 tile[(16 + 8) * 2];  // rows of 32 bytes
   const int lane = get_local_id(0);
   const uint base = local_address(tile);

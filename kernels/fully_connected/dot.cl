@@ -19,8 +19,8 @@
 #endif
 #define A_T SRC_T
 #define B_T WEIGHTS_T
-#include "common/epilogue.cl"
 #include "common/dot.cl"
+#include "common/epilogue.cl"
 
 __kernel __attribute__((vec_type_hint(DOT_VEC))) void fully_connected_dot(
     __global const SRC_T *src, __global const WEIGHTS_T *weights,

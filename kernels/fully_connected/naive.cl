@@ -20,7 +20,8 @@
 #endif
 
 __kernel void fully_connected_naive(__global const SRC_T *src, __global const WEIGHTS_T *weights,
-                                    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int rows, int cols, int depth) {
+                                    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int rows,
+                                    int cols, int depth) {
   const int at = get_global_id(0);
   if (at >= rows * cols) return;
   const int m = at / cols, n = at % cols;

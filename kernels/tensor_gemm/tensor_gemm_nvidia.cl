@@ -96,42 +96,42 @@
 #define COPY_TO(address, from, valid) CLGPU_CAT(COPY_, COPY)(address, from, valid)
 
 // Copies the panel's part of step s to a stage.
-#define COPY_RIGHT(s, stage)                                                                   \
-  _Pragma("unroll") for (int c = 0; c < TN * STEP_BYTES / 16; c += ITEMS) {                    \
-    if (c + ITEMS <= TN * STEP_BYTES / 16 || item < TN * STEP_BYTES / 16 - c) {                \
-      COPY_16(base + (stage)*STAGE + TM * STEP_BYTES + (item + c) * 16,                        \
-              right + ((s) * (TN * STEP_BYTES / 16) + c), true);                               \
-    }                                                                                          \
+#define COPY_RIGHT(s, stage)                                                    \
+  _Pragma("unroll") for (int c = 0; c < TN * STEP_BYTES / 16; c += ITEMS) {     \
+    if (c + ITEMS <= TN * STEP_BYTES / 16 || item < TN * STEP_BYTES / 16 - c) { \
+      COPY_16(base + (stage) * STAGE + TM * STEP_BYTES + (item + c) * 16,       \
+              right + ((s) * (TN * STEP_BYTES / 16) + c), true);                \
+    }                                                                           \
   }
 
 // Copies the pixels' part of the next step to stage `fill`.
-#define COPY_LEFT()                                                                            \
-  do {                                                                                         \
-    const int u = QUOTIENT(tap, filter_mul, filter_shift);                                     \
-    const int at_y = u * dilation_h, at_x = (tap - u * filter_w) * dilation_w;                 \
-    const int at = (at_y * in_w + at_x) * in_c + i0;                                           \
-    _Pragma("unroll") for (int r = 0; r < ROWS; ++r) {                                         \
-      const int y = in_y[r] + at_y, x = in_x[r] + at_x;                                        \
-      const bool inside = u < filter_h && (uint)y < (uint)in_h && (uint)x < (uint)in_w;        \
-      COPY_TO(to[r] + fill * STAGE, src + (from[r] + at), inside);                             \
-    }                                                                                          \
-    i0 += step_i;                                                                              \
-    tap += step_taps + (i0 >= group_in ? 1 : 0);                                               \
-    i0 -= i0 >= group_in ? group_in : 0;                                                       \
-    fill = fill + 1 == STAGES ? 0 : fill + 1;                                                  \
+#define COPY_LEFT()                                                                     \
+  do {                                                                                  \
+    const int u = QUOTIENT(tap, filter_mul, filter_shift);                              \
+    const int at_y = u * dilation_h, at_x = (tap - u * filter_w) * dilation_w;          \
+    const int at = (at_y * in_w + at_x) * in_c + i0;                                    \
+    _Pragma("unroll") for (int r = 0; r < ROWS; ++r) {                                  \
+      const int y = in_y[r] + at_y, x = in_x[r] + at_x;                                 \
+      const bool inside = u < filter_h && (uint)y < (uint)in_h && (uint)x < (uint)in_w; \
+      COPY_TO(to[r] + fill * STAGE, src + (from[r] + at), inside);                      \
+    }                                                                                   \
+    i0 += step_i;                                                                       \
+    tap += step_taps + (i0 >= group_in ? 1 : 0);                                        \
+    i0 -= i0 >= group_in ? group_in : 0;                                                \
+    fill = fill + 1 == STAGES ? 0 : fill + 1;                                           \
   } while (0)
 
 // Reads this warp's operands of a part of stage `use` into the set f.
-#define READ(f, part)                                                                          \
-  do {                                                                                         \
-    const uint part_at = WARPS_K == 1 ? (uint)(part) : (uint)((part)*WARPS_K + warp_k);        \
-    _Pragma("unroll") for (int n = 0; n < NB / 2; ++n) {                                       \
-      b[f][n] = tile[use * (STAGE / 16) + right_at + part_at * (TN * 2) + n * 32];             \
-    }                                                                                          \
-    _Pragma("unroll") for (int m = 0; m < MB; ++m) {                                           \
+#define READ(f, part)                                                                           \
+  do {                                                                                          \
+    const uint part_at = WARPS_K == 1 ? (uint)(part) : (uint)((part) * WARPS_K + warp_k);       \
+    _Pragma("unroll") for (int n = 0; n < NB / 2; ++n) {                                        \
+      b[f][n] = tile[use * (STAGE / 16) + right_at + part_at * (TN * 2) + n * 32];              \
+    }                                                                                           \
+    _Pragma("unroll") for (int m = 0; m < MB; ++m) {                                            \
       LDMATRIX_X4(a[f][m], ((left_at + use * STAGE) ^ (part_at * 32)) + m * (16 * STEP_BYTES)); \
-      ROUND(a[f][m]);                                                                          \
-    }                                                                                          \
+      ROUND(a[f][m]);                                                                           \
+    }                                                                                           \
   } while (0)
 #if MMA_TF32
 #define ROUND(v) v = (uint4)(to_tf32(v.s0), to_tf32(v.s1), to_tf32(v.s2), to_tf32(v.s3))
@@ -140,7 +140,8 @@
 #endif
 
 // n / divisor for 0 <= n < 2^31; mul is 0 where the divisor is 1.
-#define QUOTIENT(n, mul, shift) ((mul) == 0 ? (n) : (int)(mul_hi((uint)(n), (uint)(mul)) >> (shift)))
+#define QUOTIENT(n, mul, shift) \
+  ((mul) == 0 ? (n) : (int)(mul_hi((uint)(n), (uint)(mul)) >> (shift)))
 
 // Four aligned elements, and all of a lane.
 float4 wide_float(__global const float *p) { return *(__global const float4 *)p; }
@@ -162,8 +163,8 @@ void store_wide_half(__global half *p, const float4 *v) {
 }
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
-    __global const SRC_T *src, __global const SRC_T *packed, BIAS_PARAM RESIDUAL_PARAM
-    __global DST_T *dst,
+    __global const SRC_T *src, __global const SRC_T *packed,
+    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst,
 #if SPLIT
     __global float4 *sums, volatile __global int *counters, int splits, int split_steps,
 #endif
@@ -206,7 +207,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
 #pragma unroll
   for (int r = 0; r < ROWS; ++r) {
     const int row = item / COLUMNS + r * APART;
-    to[r] = base + row * STEP_BYTES + (((column * COPY / 16) ^ SWIZZLE(row)) * 16) + column * COPY % 16;
+    to[r] =
+        base + row * STEP_BYTES + (((column * COPY / 16) ^ SWIZZLE(row)) * 16) + column * COPY % 16;
     const int pixel = tile_m * TM + row;
     const int line = QUOTIENT(pixel, w_mul, w_shift);
     const int image = QUOTIENT(line, h_mul, h_shift);

@@ -21,9 +21,10 @@
 #endif
 
 __kernel void transpose_conv_naive(__global const SRC_T *src, __global const WEIGHTS_T *weights,
-                                   BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int elements, int in_h, int in_w, int in_c,
-                                   int out_h, int out_w, int out_c, int filter_h, int filter_w,
-                                   int stride_h, int stride_w, int top, int left) {
+                                   BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int elements,
+                                   int in_h, int in_w, int in_c, int out_h, int out_w, int out_c,
+                                   int filter_h, int filter_w, int stride_h, int stride_w, int top,
+                                   int left) {
   const int index = get_global_id(0);
   if (index >= elements) return;
   const int o = index % out_c;

@@ -85,7 +85,8 @@ struct Launch {
 /// once, at load time, and keeps the result; else it lies in the arena.
 struct Scratch {
   std::int64_t bytes;
-  /// Lives as long as the plan and is zero when it begins: counters, which every launch leaves zero.
+  /// Lives as long as the plan and is zero when it begins: counters, which every launch leaves
+  /// zero.
   bool counters = false;
 };
 

@@ -84,7 +84,8 @@ struct PackedWeights {
 };
 
 /// `groups` groups of weights (input `weights` of the node), `panel` output channels side by side.
-/// `image_storage` is the type that the zeros, a filter row of input pixels of a group, will be read as.
+/// `image_storage` is the type that the zeros, a filter row of input pixels of a group, will be
+/// read as.
 PackedWeights pack_weights(const NodeContext& node, int weights, int groups, int panel,
                            DType image_storage);
 
