@@ -1,7 +1,7 @@
 # One command each; every target first sets up .venv, and does nothing there if nothing changed.
 #   make demo [MODEL=path.tflite]   a model through stock TensorFlow Lite and through the delegate
 #   make test [ARGS="-k softmax"]   the tests
-#   make bench [ARGS="nets"]      the measurements
+#   make bench [ARGS="nets"]        the measurements
 #   make lint                       format, lint and type checks
 #   make clean                      remove what the above made
 PYTHON ?= python3
@@ -16,6 +16,8 @@ demo:
 	$(if $(filter build/mobilenet_v1.tflite,$(MODEL)),$(BIN)/python tools/build_network.py mobilenet_v1 "$(MODEL)")
 	$(BIN)/clgpu run "$(MODEL)" $(ARGS)
 
+# Half of the time goes into compilers that use one core.
+test: ARGS ?= -n auto --maxprocesses 4
 test:
 	$(PYTHON) tools/setup_env.py test
 	$(BIN)/python -m pytest $(ARGS)
