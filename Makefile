@@ -16,7 +16,7 @@ demo:
 	$(if $(filter build/mobilenet_v1.tflite,$(MODEL)),$(BIN)/python tools/build_network.py mobilenet_v1 "$(MODEL)")
 	$(BIN)/clgpu run "$(MODEL)" $(ARGS)
 
-# Half of the time goes into compilers that use one core.
+# Much of the time goes into compilers that use one core each.
 test: ARGS ?= -n auto --maxprocesses 4
 test:
 	$(PYTHON) tools/setup_env.py test
