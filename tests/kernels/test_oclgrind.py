@@ -29,7 +29,7 @@ EXEMPT = {
     "device_mma": "inline PTX for NVIDIA's tensor cores",
     "tensor_gemm": "inline PTX for NVIDIA's tensor cores",
     "tensor_gemm_pack": "packs for tensor_gemm only",
-    "conv2d_sum_splits": "depths that are worth splitting are too large; runs on every other device",
+    "conv2d_sum_splits": "depths that are worth splitting are too large; other devices run it",
     "device_mma_peak": "inline PTX for NVIDIA's tensor cores",
 }
 
