@@ -36,7 +36,8 @@ constexpr cl_int CL_MEM_OBJECT_ALLOCATION_FAILURE = -4, CL_OUT_OF_HOST_MEMORY = 
 constexpr cl_bool CL_TRUE = 1, CL_FALSE = 0;
 constexpr cl_bitfield CL_DEVICE_TYPE_CPU = 1U << 1, CL_DEVICE_TYPE_GPU = 1U << 2,
                       CL_DEVICE_TYPE_ACCELERATOR = 1U << 3, CL_DEVICE_TYPE_ALL = 0xFFFFFFFFU;
-constexpr cl_bitfield CL_MEM_READ_WRITE = 1U << 0;
+constexpr cl_bitfield CL_MEM_READ_WRITE = 1U << 0, CL_MEM_ALLOC_HOST_PTR = 1U << 4;
+constexpr cl_bitfield CL_MAP_READ = 1U << 0, CL_MAP_WRITE = 1U << 1;
 constexpr cl_bitfield CL_QUEUE_PROFILING_ENABLE = 1U << 1;
 constexpr cl_uint CL_PLATFORM_VERSION = 0x0901, CL_PLATFORM_NAME = 0x0902;
 constexpr cl_uint CL_DEVICE_TYPE = 0x1000, CL_DEVICE_MAX_COMPUTE_UNITS = 0x1002,
@@ -95,8 +96,15 @@ using ProgramNotify = void(CLGPU_CL_CALL*)(cl_program, void*);
   X(cl_int, clEnqueueWriteBuffer,                                                                  \
     (cl_command_queue, cl_mem, cl_bool, std::size_t, std::size_t, const void*, cl_uint,            \
      const cl_event*, cl_event*))                                                                  \
+  X(void*, clEnqueueMapBuffer,                                                                     \
+    (cl_command_queue, cl_mem, cl_bool, cl_bitfield, std::size_t, std::size_t, cl_uint,            \
+     const cl_event*, cl_event*, cl_int*))                                                         \
+  X(cl_int, clEnqueueUnmapMemObject,                                                               \
+    (cl_command_queue, cl_mem, void*, cl_uint, const cl_event*, cl_event*))                        \
+  X(cl_int, clEnqueueMarkerWithWaitList, (cl_command_queue, cl_uint, const cl_event*, cl_event*))  \
   X(cl_int, clGetEventProfilingInfo, (cl_event, cl_uint, std::size_t, void*, std::size_t*))        \
   X(cl_int, clReleaseEvent, (cl_event))                                                            \
+  X(cl_int, clFlush, (cl_command_queue))                                                           \
   X(cl_int, clFinish, (cl_command_queue))
 
 /// Function pointers of one loaded library. Lives until the process ends.

@@ -48,6 +48,26 @@ struct Transfer {
   std::int64_t host_bytes;  ///< differs where the host converts between float and half
 };
 
+/// Host memory of what is not on the device all the time.
+struct HostSlot {
+  std::int64_t bytes = 0;
+  DType storage = DType::kF32;
+  std::shared_ptr<const ir::Constant> constant;  ///< its contents, where they are the model's
+  int loaded_from = -1;  ///< buffer of a load-time launch's result that is kept here, else -1
+};
+
+/// A copy between the device and a host slot, in the middle of an inference. The memory of what
+/// comes back is a buffer of its own, which the steps behind the gap refer to.
+struct Move {
+  enum class Kind { kOut, kIn };
+  Kind kind = Kind::kOut;
+  int buffer = -1;
+  int slot = -1;           ///< index into Plan::slots
+  std::int64_t bytes = 0;  ///< all of the buffer
+  int start = 0;           ///< it may begin once the run steps before this one are done
+  int finish = 0;          ///< run step that waits for it; the number of steps: the downloads do
+};
+
 /// A candidate that cannot compute a node on this device, and why.
 using Refused = std::pair<std::string, std::string>;
 
@@ -72,6 +92,8 @@ struct Plan {
   std::vector<Step> load;  ///< launches that depend on constants only: run once
   std::vector<Step> run;   ///< launches of every inference
   std::vector<Transfer> uploads, downloads;
+  std::vector<HostSlot> slots;
+  std::vector<Move> moves;  ///< by start; they run in this order, one at a time
   std::vector<Choice> choices;
   bool poison = false;                ///< fill the arena with NaN before the first run
   std::vector<std::int64_t> objects;  ///< bytes of the buffers that make up the arena
