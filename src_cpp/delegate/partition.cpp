@@ -57,7 +57,9 @@ void Partition::build() {
   // First: the old plan is wrong from here on, and its arena makes room for the new one.
   executor_.reset();
   passes::infer_shapes(graph_);
-  executor_ = state_->build(graph_);
+  Built built = state_->build(graph_);
+  published_ = std::move(built.graph);
+  executor_ = std::move(built.executor);
 }
 
 void Partition::publish() {
@@ -72,7 +74,6 @@ void Partition::publish() {
   report.naive_bytes = plan.naive_bytes;
   for (const plan::Transfer& t : plan.uploads) report.bytes_up += t.bytes;
   for (const plan::Transfer& t : plan.downloads) report.bytes_down += t.bytes;
-  published_ = std::make_shared<const ir::Graph>(graph_);
   state_->set_partition(session_->report, index_, report, published_, executor_);
 }
 
@@ -111,7 +112,7 @@ void Partition::invoke(TfLiteContext& context) {
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
   const auto data_of = [&](const plan::Transfer& t) {
-    const ir::Tensor& tensor = graph_.tensor(t.tensor);
+    const ir::Tensor& tensor = published_->tensor(t.tensor);
     const TfLiteTensor& tflite = context.tensors[tensor.tflite_id];
     if (tflite.data == nullptr || tflite.bytes < static_cast<std::size_t>(t.host_bytes)) {
       throw Error("tensor '" + tensor.name + "' has " + std::to_string(tflite.bytes) +

@@ -19,34 +19,36 @@ const char* name_of(plan::Choice::Origin origin) {
 
 }  // namespace
 
-std::shared_ptr<runtime::Executor> State::build(const ir::Graph& graph) {
+Built State::build(const ir::Graph& graph) {
   const cl::Counters before = cl::counters();
-  std::shared_ptr<runtime::Executor> executor = plan_and_build(graph);
+  Built built = plan_and_build(graph);
   if (options.tuning == Tuning::kExhaustive) {
     std::vector<Tunable> tunables;
-    collect(std::make_shared<const ir::Graph>(graph), *executor, false, tunables);
+    collect(built.graph, *built.executor, false, tunables);
     if (std::any_of(tunables.begin(), tunables.end(), [](const Tunable& t) { return t.pending; })) {
-      executor.reset();  // makes room
+      built.executor.reset();  // makes room
       measure(tunables, INFINITY, nullptr);
-      executor = plan_and_build(graph);
+      built = plan_and_build(graph);
     }
   }
-  executor->save_programs();
+  built.executor->save_programs();
   count_load(cl::counters() - before);
-  return executor;
+  return built;
 }
 
-std::shared_ptr<runtime::Executor> State::plan_and_build(const ir::Graph& graph) {
+Built State::plan_and_build(const ir::Graph& graph) {
   plan::PlanOptions plan_options = options.plan;
   if (options.tuning != Tuning::kOff) {
     plan_options.tuned = [this](const std::string& signature) { return record(signature).winner; };
   }
   while (true) {
     const plan::Broken known = broken();
-    plan::Plan plan = plan::make_plan(graph, device(), plan_options, known);
-    drop_records(plan);
+    plan::Fitted fitted = plan::fit(graph, device(), plan_options, known);
+    drop_records(fitted.plan);
     try {
-      return std::make_shared<runtime::Executor>(context, store, std::move(plan), options.warm_up);
+      return {std::make_shared<const ir::Graph>(std::move(fitted.graph)),
+              std::make_shared<runtime::Executor>(context, store, std::move(fitted.plan),
+                                                  options.warm_up)};
     } catch (const runtime::CandidateFailure& failure) {
       const std::pair key(failure.family(), failure.candidate());
       if (known.count(key) != 0) {

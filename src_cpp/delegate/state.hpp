@@ -10,6 +10,7 @@
 #include "delegate/report.hpp"
 #include "delegate/tuning.hpp"
 #include "ir/graph.hpp"
+#include "plan/fit.hpp"
 #include "runtime/executor.hpp"
 #include "runtime/probe.hpp"
 #include "store/store.hpp"
@@ -29,6 +30,12 @@ struct Session {
   cl::Counters invoke;       ///< of the inference under way
 };
 
+/// A partition as it runs: its graph with the shapes of the moment, rewritten to fit into memory.
+struct Built {
+  std::shared_ptr<const ir::Graph> graph;
+  std::shared_ptr<runtime::Executor> executor;
+};
+
 class State {
  public:
   explicit State(Options chosen)
@@ -46,7 +53,7 @@ class State {
 
   /// Plans and builds a graph with inferred shapes; candidates that fail on this device are
   /// remembered and left out. Throws plan::NoCandidate when a family has none left.
-  std::shared_ptr<runtime::Executor> build(const ir::Graph& graph);
+  Built build(const ir::Graph& graph);
 
   /// Measures the layers of the partitions of the report, the most expensive first, and keeps the
   /// winners in the store and for interpreters to come. No further candidate is tried after
@@ -91,7 +98,7 @@ class State {
   };
 
   std::vector<std::shared_ptr<runtime::Executor>> executors() const;
-  std::shared_ptr<runtime::Executor> plan_and_build(const ir::Graph& graph);
+  Built plan_and_build(const ir::Graph& graph);
   plan::Broken broken() const;
   /// What was measured for a signature, in this process or, through the store, in another.
   runtime::Contest record(const std::string& signature) const;

@@ -46,6 +46,7 @@ struct OpKind {
   /// Input slot of a tensor of the output's shape that its kernels add before the activation, which
   /// fuse_residual fills; -1: they cannot.
   int residual = -1;
+  bool writes_slices = false;  ///< its outputs may have a Placement
 };
 
 struct Node {

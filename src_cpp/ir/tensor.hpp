@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,13 @@ struct Constant {
   bool fits_half() const;
 };
 
+/// Where a tensor lies that is a part of another one: element (p, c), p being the flat index over
+/// all axes but the last and c that on the last, is element `first + p * pitch + c` of `whole`.
+struct Placement {
+  int whole = -1;  ///< tensor index; has no placement itself
+  std::int64_t pitch = 0, first = 0;
+};
+
 struct Tensor {
   std::string name;
   int tflite_id = -1;           ///< index in TfLiteContext::tensors; -1 for our own
@@ -30,6 +38,9 @@ struct Tensor {
   int model_rank = 0;           ///< rank the model gives it: what the families have relied on
   Shape shape;
   std::shared_ptr<const Constant> constant;  ///< null unless its bytes are known at load time
+  /// Set where it has no memory of its own. Its writer writes into the whole, and the
+  /// CONCATENATION that makes the whole is its only reader.
+  std::optional<Placement> placement;
 
   bool is_constant() const { return constant != nullptr; }
   std::int64_t storage_bytes() const {

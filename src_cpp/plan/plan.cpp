@@ -35,6 +35,7 @@ class Planner {
     for (const int id : graph_.outputs) plan_.downloads.push_back(transfer(id));
     place_static();
     place_arena();
+    plan_.peak_bytes = plan_.weights_bytes + plan_.arena_bytes;
     return std::move(plan_);
   }
 
@@ -66,9 +67,10 @@ class Planner {
 
   int add_buffer(Buffer buffer, bool is_static) {
     if (static_cast<std::uint64_t>(buffer.bytes) > device_.max_object_bytes) {
-      throw DeviceError("tensor '" + buffer.name + "' needs " + std::to_string(buffer.bytes) +
-                        " bytes; the largest object of " + device_.name + " is " +
-                        std::to_string(device_.max_object_bytes));
+      throw ObjectTooLarge(buffer.name, buffer.bytes,
+                           "tensor '" + buffer.name + "' needs " + std::to_string(buffer.bytes) +
+                               " bytes; the largest object of " + device_.name + " is " +
+                               std::to_string(device_.max_object_bytes));
     }
     plan_.buffers.push_back(std::move(buffer));
     static_.push_back(is_static);

@@ -100,6 +100,7 @@ struct Plan {
   std::int64_t arena_bytes = 0;       ///< their sum
   std::int64_t weights_bytes = 0;     ///< kept between runs
   std::int64_t naive_bytes = 0;       ///< arena if no memory were shared
+  std::int64_t peak_bytes = 0;        ///< device memory at its worst moment, loading included
 };
 
 /// family -> what the user asks for: a candidate or the part of its name before an underscore;
@@ -118,6 +119,13 @@ struct PlanOptions {
   /// Off: every tensor has its own buffer, filled with NaN, so that a kernel that reads what nobody
   /// wrote, or beyond a tensor's end under a tool that watches memory, shows.
   bool share_memory = true;
+  /// Bytes of device memory that a plan may hold, and of the largest object; 0: what the device
+  /// allows.
+  std::int64_t memory_budget = 0, max_object = 0;
+  // The measures that plan::fit takes to stay within them.
+  bool swap = false;            ///< intermediate tensors may move to the host between uses
+  bool stream_weights = false;  ///< weights may be uploaded during an inference
+  int row_band = 0;             ///< rows of a band where nodes run band by band; 0: they do not
 };
 
 /// No candidate of a node's family works on this device.
@@ -131,6 +139,19 @@ class NoCandidate : public Error {
  private:
   int node_;
   std::string family_;
+};
+
+/// A tensor or scratch buffer is larger than the largest object allowed.
+class ObjectTooLarge : public DeviceError {
+ public:
+  ObjectTooLarge(std::string tensor, std::int64_t bytes, const std::string& why)
+      : DeviceError(why), tensor_(std::move(tensor)), bytes_(bytes) {}
+  const std::string& tensor() const { return tensor_; }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  std::string tensor_;
+  std::int64_t bytes_;
 };
 
 /// Plans a graph whose shapes are inferred. Throws NoCandidate, and OptionError for an engine that

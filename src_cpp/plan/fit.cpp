@@ -1,0 +1,28 @@
+#include "plan/fit.hpp"
+
+#include <algorithm>
+
+#include "passes/pass.hpp"
+
+namespace clgpu::plan {
+
+Fitted fit(const ir::Graph& graph, const DeviceInfo& device, const PlanOptions& options,
+           const Broken& broken) {
+  // Families size their scratch memory by what the device has.
+  DeviceInfo limited = device;
+  if (options.memory_budget > 0) {
+    limited.global_bytes =
+        std::min(limited.global_bytes, static_cast<std::uint64_t>(options.memory_budget));
+  }
+  if (options.max_object > 0) {
+    limited.max_object_bytes =
+        std::min(limited.max_object_bytes, static_cast<std::uint64_t>(options.max_object));
+  }
+  Fitted fitted{graph, {}};
+  // Shaped passes go here: they may rely on dimensions.
+  ir::verify(fitted.graph);
+  fitted.plan = make_plan(fitted.graph, limited, options, broken);
+  return fitted;
+}
+
+}  // namespace clgpu::plan
