@@ -39,6 +39,12 @@ _Ops = Annotated[str, typer.Option(help="all, or core for the families of convol
 _Engines = Annotated[str, typer.Option(help="Kernels to use: family=candidate,...")]
 _Exclude = Annotated[str, typer.Option(help="Nodes to leave on the CPU: indices or op names.")]
 _Tuning = Annotated[str, typer.Option(help="auto, off or exhaustive: whether tuned kernels count.")]
+_Budget = Annotated[
+    Optional[str], typer.Option(help="Device memory for the model, such as 64MiB or 1.5GB.")
+]
+_MaxObject = Annotated[
+    Optional[str], typer.Option(help="Largest single buffer, as --memory-budget.")
+]
 _MinNodes = Annotated[int, typer.Option(help="Smaller partitions stay on the CPU.")]
 
 
@@ -77,6 +83,8 @@ def explain(
     exclude: _Exclude = "",
     tuning: _Tuning = "auto",
     min_nodes: _MinNodes = 1,
+    memory_budget: _Budget = None,
+    max_object: _MaxObject = None,
     runtime: _Runtime = None,
 ) -> None:
     """Tell which nodes of a model the delegate claims, and why it leaves the others."""
@@ -90,6 +98,8 @@ def explain(
         exclude=exclude,
         tuning=tuning,
         min_nodes=min_nodes,
+        memory_budget=memory_budget,
+        max_object=max_object,
     )
     if as_json:
         _print_json(explanation.to_dict())
@@ -110,6 +120,8 @@ def run(
     exclude: _Exclude = "",
     tuning: _Tuning = "auto",
     min_nodes: _MinNodes = 1,
+    memory_budget: _Budget = None,
+    max_object: _MaxObject = None,
     runtime: _Runtime = None,
 ) -> None:
     """Run a model through stock TensorFlow Lite and through the delegate, side by side."""
@@ -125,6 +137,8 @@ def run(
         exclude=exclude,
         tuning=tuning,
         min_nodes=min_nodes,
+        memory_budget=memory_budget,
+        max_object=max_object,
     )
     if as_json:
         _print_json(result.to_dict())
@@ -148,6 +162,8 @@ def tune(
     engines: _Engines = "",
     exclude: _Exclude = "",
     min_nodes: _MinNodes = 1,
+    memory_budget: _Budget = None,
+    max_object: _MaxObject = None,
     runtime: _Runtime = None,
 ) -> None:
     """Measure which kernels are the fastest for a model, and keep the winners in the cache."""
@@ -174,6 +190,8 @@ def tune(
             engines=engines,
             exclude=exclude,
             min_nodes=min_nodes,
+            memory_budget=memory_budget,
+            max_object=max_object,
         )
     if as_json:
         _print_json(result.to_dict())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Union
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 Engines = Union[str, Mapping[str, str]]
 Nodes = Union[str, Iterable[Union[int, str]]]
+
+
+_BYTE_SIZES = "a number of bytes above 0, such a number with B, kB, MB, GB, KiB, MiB, GiB, or None"
 
 
 class Settings(TypedDict, total=False):
@@ -31,6 +35,8 @@ class Settings(TypedDict, total=False):
     cache: str | os.PathLike[str]
     tuning: str
     half_io: bool
+    memory_budget: int | str | None
+    max_object: int | str | None
     share_memory: bool
 
 
@@ -93,6 +99,16 @@ class Options:
     """With ``precision="fp16"``, store the model's float inputs and outputs as half too; the host
     converts them, which halves their transfer and rounds the outputs to half."""
 
+    memory_budget: int | str | None = ""
+    """Device memory that a model may take, its weights included: bytes, or a text such as
+    ``"64 MiB"`` or ``"1.5 GB"`` (units of 1024 and of 1000). To stay within it, large tensors are
+    computed band by band, or wait on the host between their uses, and weights are uploaded when
+    they are needed. A budget that no plan meets is an error of the interpreter that names the
+    smallest one that would do. None or empty: what the device has."""
+
+    max_object: int | str | None = ""
+    """Largest single buffer, as `memory_budget`; never more than the device allows."""
+
     share_memory: bool = True
     """Let intermediate tensors share memory where their lifetimes allow. Off, each has a buffer of
     its own, filled with NaN: a way to find kernels that read what nobody wrote."""
@@ -108,6 +124,8 @@ class Options:
         _checked("min_nodes", self.min_nodes, (int,), "1 to 999999")
         if not 1 <= self.min_nodes <= 999_999:
             raise OptionError(f"option 'min_nodes' is {self.min_nodes}; allowed: 1 to 999999")
+        for size in ("memory_budget", "max_object"):
+            self._set(size, _byte_size(size, getattr(self, size)))
         for switch in ("warm_up", "half_io", "share_memory"):
             value = getattr(self, switch)
             if not isinstance(value, bool):
@@ -157,6 +175,16 @@ def _checked(name: str, value: object, types: tuple[type, ...], allowed: str) ->
     if not isinstance(value, types) or isinstance(value, bool):
         raise OptionError(f"option {name!r} is {value!r}; allowed: {allowed}")
     return value
+
+
+def _byte_size(name: str, value: object) -> str:
+    if value is None or value == "":
+        return ""
+    if isinstance(value, (int, str)) and not isinstance(value, bool):
+        match = re.fullmatch(r"(\d+\.?\d*|\.\d+) *([KMGT]i?B|B)?", str(value), re.IGNORECASE)
+        if match and float(match[1]) > 0:
+            return str(value)
+    raise OptionError(f"option {name!r} is {value!r}; allowed: {_BYTE_SIZES}")
 
 
 def _path(name: str, value: object) -> str:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/byte_size.hpp"
 #include "ops/family.hpp"
 #include "plan/choose.hpp"
 
@@ -110,6 +111,20 @@ void parse_share_memory(Options& options, const std::string& value) {
   options.plan.share_memory = parse_switch("share_memory", value);
 }
 
+std::int64_t parse_bytes(const char* key, const std::string& value) {
+  const auto bytes = parse_byte_size(value);
+  if (!bytes) bad_value(key, value, kByteSizeForm);
+  return *bytes;
+}
+
+void parse_memory_budget(Options& options, const std::string& value) {
+  options.plan.memory_budget = parse_bytes("memory_budget", value);
+}
+
+void parse_max_object(Options& options, const std::string& value) {
+  options.plan.max_object = parse_bytes("max_object", value);
+}
+
 void parse_half_io(Options& options, const std::string& value) {
   options.half_io = parse_switch("half_io", value);
 }
@@ -149,6 +164,11 @@ const std::vector<OptionInfo>& option_table() {
       {"half_io", "off", "on, off",
        "with fp16, store the model's float inputs and outputs as half too; the host converts them",
        parse_half_io},
+      {"memory_budget", "", kByteSizeForm,
+       "device memory that a model may take, weights included; empty: what the device has",
+       parse_memory_budget},
+      {"max_object", "", kByteSizeForm, "largest single buffer; empty: what the device allows",
+       parse_max_object},
       {"share_memory", "on", "on, off",
        "let intermediate tensors share memory; off helps to debug kernels", parse_share_memory},
   };

@@ -8,10 +8,10 @@
 namespace clgpu::plan {
 
 /// No measure brings a plan within its budget.
-class BudgetError : public DeviceError {
+class BudgetError : public OptionError {
  public:
   BudgetError(std::int64_t smallest, const std::string& why)
-      : DeviceError(why), smallest_(smallest) {}
+      : OptionError(why), smallest_(smallest) {}
   /// Bytes of the smallest budget that a plan was found for.
   std::int64_t smallest() const { return smallest_; }
 

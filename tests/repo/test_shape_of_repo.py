@@ -23,7 +23,7 @@ LAYERS = {
     "tfl": {"base", "ir", "abi"},
     "ops": {"base", "ir", "kernel", "tfl"},
     "passes": {"base", "ir", "kernel", "ops"},
-    "plan": {"base", "ir", "kernel", "ops"},
+    "plan": {"base", "ir", "kernel", "ops", "passes"},
     "runtime": {"base", "ir", "kernel", "plan", "cl", "store"},
     "delegate": {
         "abi", "base", "ir", "kernel", "store", "cl", "tfl", "ops", "passes", "plan", "runtime",
