@@ -10,6 +10,7 @@
 //           VEC_A, VEC_B     0|1         the inner axis of x, of y is a multiple of 4
 //           TM, TN, TK, RM, RN, SLICES, VEC_N, HALF_SUMS   see common/tile.cl
 //           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T  0, float, 0, float: there are none
+//           RESIDUAL_AFTER, SLICED  0
 //           ACT, ACT_ALPHA   see common/activation.cl
 // Numerics  see common/tile.cl
 #ifndef X_T

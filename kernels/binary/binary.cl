@@ -4,16 +4,19 @@
 // Launch    one work-item per WIDTH elements: global = ceil(elements / WIDTH), local any
 // Macros    OP       0..10             0 add, 1 sub, 2 mul, 3 div, 4 maximum, 5 minimum, 6 pow,
 //                                      7 squared difference, 8 floor div, 9 floor mod, 10 prelu
-//           WIDTH    1|4               elements of a work-item; 4 needs RANK 1 or a last axis of 4k
+//           WIDTH    1|4               elements of a work-item; 4 needs RANK 1 or a last axis of 4k, and
+//                                      of a slice runs of 4
 //           INTEGER  0|1               1: all of A_T, B_T, DST_T are the same integer type
 //           A_T      float|half|int|long  element type of a
 //           B_T      float|half|int|long  element type of b
 //           DST_T    float|half|int|long  element type of dst
-//           and those of common/broadcast.cl and common/activation.cl (ACT 0..3 on integers)
+//           and those of common/broadcast.cl, common/activation.cl (ACT 0..3 on integers) and
+//           common/result.cl
 // Numerics  float arithmetic whatever the storage is; integers wrap, division truncates as in C and
 //           by zero gives 0; floor div is the floor of the exact quotient
 #include "common/activation.cl"
 #include "common/broadcast.cl"
+#include "common/result.cl"
 #include "common/types.cl"
 #ifndef OP
 #error "OP is required (0..10)"
@@ -117,8 +120,9 @@ static inline VALUE_T binary_apply(VALUE_T a, VALUE_T b) {
 #endif
 }
 
-__kernel void binary_elementwise(__global const A_T *a, __global const B_T *b, __global DST_T *dst,
-                                 BROADCAST_DIMS, BROADCAST_STRIDES(a), BROADCAST_STRIDES(b)) {
+__kernel void binary_elementwise(__global const A_T *a, __global const B_T *b,
+                                 RESULT_PARAM BROADCAST_DIMS, BROADCAST_STRIDES(a),
+                                 BROADCAST_STRIDES(b)) {
   const int i = (int)get_global_id(0) * WIDTH;
   const int count = BROADCAST_COUNT;
   if (i >= count) return;
@@ -131,13 +135,13 @@ __kernel void binary_elementwise(__global const A_T *a, __global const B_T *b, _
     const VALUE4_T y = BROADCAST_STEP(b) ? READ4(B_T, b, 0) : (VALUE4_T)(LOAD(B_T, b, 0));
     const VALUE4_T z = (VALUE4_T)(binary_apply(x.s0, y.s0), binary_apply(x.s1, y.s1),
                                   binary_apply(x.s2, y.s2), binary_apply(x.s3, y.s3));
-    WRITE4(DST_T, dst, i, FINISH(z));
+    WRITE4(DST_T, dst, RESULT_OF(i), FINISH(z));
     return;
   }
 #endif
   for (int k = 0; k < WIDTH && i + k < count; ++k) {
     const VALUE_T z =
         binary_apply(LOAD(A_T, a, k * BROADCAST_STEP(a)), LOAD(B_T, b, k * BROADCAST_STEP(b)));
-    STORE(DST_T, dst, i + k, FINISH(z));
+    STORE(DST_T, dst, RESULT_OF(i + k), FINISH(z));
   }
 }

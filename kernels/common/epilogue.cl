@@ -1,6 +1,8 @@
 // epilogue.cl - the end of convolutions and matrix products: dst[at] = act(sum + bias[o] + residual[at])
+//               or act(sum + bias[o]) + residual[at]
 //
-//   __kernel void f(__global const SRC_T *src, ..., BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, ...) {
+//   __kernel void f(__global const SRC_T *src, ..., BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM ...) {
+//     const int at = RESULT_AT(pixel, o, channels);
 //     ... STORE4(DST_T, dst, at, FINISH4(sum + BIAS4_AT(o), at));
 //
 // BIAS_AT(o)     bias of output channel o, 0 where there is none; BIAS4_AT, BIAS8_AT, BIAS16_AT: of the
@@ -8,12 +10,16 @@
 // FINISH(v, at)  the activation of v plus the residual's element `at`, a flat index of dst; FINISH4,
 //                FINISH8, FINISH16: of the elements from `at` on; FINISH4_ALIGNED: `at` is a multiple
 //                of 4
+// FINISH_WITH(v, r)  the same with the residual's elements r, where there is one
 //
 // Macros    BIAS        0|1         there is a bias parameter
 //           BIAS_T      float|half  element type of bias (any where there is none)
-//           RESIDUAL    0|1         there is a residual parameter, of the shape of dst
+//           RESIDUAL    0|1         there is a residual parameter; its elements lie as those of dst
 //           RESIDUAL_T  float|half  element type of residual (any where there is none)
+//           RESIDUAL_AFTER  0|1     1: it is added after the activation
+//           and those of common/result.cl and common/activation.cl
 #include "common/activation.cl"
+#include "common/result.cl"
 #include "common/types.cl"
 #ifndef BIAS
 #error "BIAS is required (0 or 1)"
@@ -26,6 +32,9 @@
 #endif
 #ifndef RESIDUAL_T
 #error "RESIDUAL_T is required (float or half)"
+#endif
+#ifndef RESIDUAL_AFTER
+#error "RESIDUAL_AFTER is required (0 or 1)"
 #endif
 
 #if BIAS
@@ -42,13 +51,18 @@
 #define BIAS16_AT(o) (float16)(0.0f)
 #endif
 
+#if RESIDUAL_AFTER
+#define FINISH_WITH(v, r) (ACTIVATE(v) + (r))
+#else
+#define FINISH_WITH(v, r) ACTIVATE((v) + (r))
+#endif
 #if RESIDUAL
 #define RESIDUAL_PARAM __global const RESIDUAL_T *residual,
-#define FINISH(v, at) ACTIVATE((v) + LOAD(RESIDUAL_T, residual, at))
-#define FINISH4(v, at) ACTIVATE((v) + LOAD4(RESIDUAL_T, residual, at))
-#define FINISH4_ALIGNED(v, at) ACTIVATE((v) + LOAD4_ALIGNED(RESIDUAL_T, residual, at))
-#define FINISH8(v, at) ACTIVATE((v) + LOAD8(RESIDUAL_T, residual, at))
-#define FINISH16(v, at) ACTIVATE((v) + LOAD16(RESIDUAL_T, residual, at))
+#define FINISH(v, at) FINISH_WITH(v, LOAD(RESIDUAL_T, residual, at))
+#define FINISH4(v, at) FINISH_WITH(v, LOAD4(RESIDUAL_T, residual, at))
+#define FINISH4_ALIGNED(v, at) FINISH_WITH(v, LOAD4_ALIGNED(RESIDUAL_T, residual, at))
+#define FINISH8(v, at) FINISH_WITH(v, LOAD8(RESIDUAL_T, residual, at))
+#define FINISH16(v, at) FINISH_WITH(v, LOAD16(RESIDUAL_T, residual, at))
 #else
 #define RESIDUAL_PARAM
 #define FINISH(v, at) ACTIVATE(v)

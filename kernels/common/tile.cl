@@ -225,8 +225,8 @@ void tile_multiply(__local const TILE_VEC *a, __local const TILE_VEC *b, float4 
 #define TILE_SUM_SLICES
 #endif
 
-// Stores what lies inside of c: row m, column n at m * pitch + first + n; the channel of bias is
-// first + n.
+// Stores what lies inside of c: row m, column n at m * pitch + first + n, or where that lies of a
+// result that is a slice; the channel of bias is first + n.
 #define TILE_STORE(first_row, rows, first_column, columns, pitch, first)          \
   {                                                                               \
     TILE_SUM_SLICES                                                               \
@@ -244,7 +244,7 @@ void tile_multiply(__local const TILE_VEC *a, __local const TILE_VEC *b, float4 
         _Pragma("unroll") for (int r = 0; r < RM; ++r) {                          \
           const int m = (first_row) + (r / 4 * TILE_GY + tile_row) * 4 + r % 4;   \
           if (m < (rows)) {                                                       \
-            const int at = m * (pitch) + (first) + n;                             \
+            const int at = RESULT_AT(m, (first) + n, pitch);                      \
             const float4 v = tile_sum[r][c] + bias4;                              \
             if (VEC_N) {                                                          \
               STORE4_ALIGNED(DST_T, dst, at, FINISH4_ALIGNED(v, at));             \

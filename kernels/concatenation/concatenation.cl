@@ -5,8 +5,10 @@
 // Launch    one work-item per unit of src: global = (n rounded up, 1, 1), any local
 // Macros    SRC_T   uchar|short|int|int2|int4|float|half    unit of src, see common/move.cl
 //           DST_T   uchar|short|int|int2|int4|float|half    unit of dst
+//           and those of common/result.cl
 // Numerics  bits are copied; float to half rounds to nearest even
 #include "common/move.cl"
+#include "common/result.cl"
 #ifndef SRC_T
 #error "SRC_T is required (unit of src)"
 #endif
@@ -14,9 +16,10 @@
 #error "DST_T is required (unit of dst)"
 #endif
 
-__kernel void concatenation_rows(__global const SRC_T *src, __global DST_T *dst, int n, int cols,
+__kernel void concatenation_rows(__global const SRC_T *src, RESULT_PARAM int n, int cols,
                                  int dst_cols, int first) {
   const int i = get_global_id(0);
   if (i >= n) return;
-  STORE(DST_T, dst, i / cols * dst_cols + first + i % cols, LOAD(SRC_T, src, i));
+  const int at = i / cols * dst_cols + first + i % cols;
+  STORE(DST_T, dst, RESULT_OF(at), LOAD(SRC_T, src, i));
 }

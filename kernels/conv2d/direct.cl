@@ -13,7 +13,7 @@
 //           PANEL     multiple of 4   row length of packed
 //           WG_C, WG_P                size of a work-group
 //           SRC_T, PACKED_T, DST_T    float|half  element types
-//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
+//           and those of common/epilogue.cl
 // Numerics  products and sum in float, in the order of the filter taps, then input channels; the bias
 //           is added last
 #include "common/vector.cl"
@@ -62,7 +62,7 @@
 
 __kernel __attribute__((reqd_work_group_size(WG_C, WG_P, 1))) void conv2d_direct(
     __global const SRC_T *src, __global const PACKED_T *packed,
-    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int pixels, int tiles, int panels, int zeros_at,
+    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int pixels, int tiles, int panels, int zeros_at,
     int group_in, int group_out, int in_h, int in_w, int in_c, int out_h, int out_w, int out_c,
     int filter_h, int filter_w, int stride_h, int stride_w, int dilation_h, int dilation_w, int top,
     int left) {
@@ -153,7 +153,7 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_P, 1))) void conv2d_direct
         const VEC b = BIAS_VEC_AT(o);
 #pragma unroll
         for (int p = 0; p < PX; ++p) {
-          const int at = (first + p) * out_c + o;
+          const int at = RESULT_AT(first + p, o, out_c);
           if (first + p < pixels) STORE_VEC(DST_T, dst, at, FINISH_VEC(sum[p][v] + b, at));
         }
       } else {
@@ -162,7 +162,7 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_P, 1))) void conv2d_direct
           float lanes[VW];
           SPILL_VEC(sum[p][v], lanes);
           for (int j = 0; j < left_over && first + p < pixels; ++j) {
-            const int at = (first + p) * out_c + o + j;
+            const int at = RESULT_AT(first + p, o + j, out_c);
             STORE(DST_T, dst, at, FINISH(lanes[j] + BIAS_AT(o + j), at));
           }
         }

@@ -10,7 +10,7 @@
 //           PX     1..LANES pixels of a work-item
 //           KV     1|4      elements read at once; divides group_in
 //           SRC_T, WEIGHTS_T, DST_T  float|half  element types
-//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
+//           and those of common/epilogue.cl
 // Numerics  products and sums in float; a lane adds every LANES-th product (group of KV), the lanes' sums
 //           are added as a tree; the bias is added last
 #include "common/epilogue.cl"
@@ -49,9 +49,9 @@
 
 __kernel __attribute__((reqd_work_group_size(LANES, WG_C, 1))) void conv2d_dot(
     __global const SRC_T *src, __global const WEIGHTS_T *weights,
-    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int pixels, int group_in, int group_out,
-    int in_h, int in_w, int in_c, int out_h, int out_w, int out_c, int filter_h, int filter_w,
-    int stride_h, int stride_w, int dilation_h, int dilation_w, int top, int left) {
+    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int pixels, int group_in, int group_out, int in_h,
+    int in_w, int in_c, int out_h, int out_w, int out_c, int filter_h, int filter_w, int stride_h,
+    int stride_w, int dilation_h, int dilation_w, int top, int left) {
   __local float partial[WG_C][PX][LANES];
   const int lane = get_local_id(0), row = get_local_id(1);
   const int o = get_global_id(1);
@@ -94,7 +94,7 @@ __kernel __attribute__((reqd_work_group_size(LANES, WG_C, 1))) void conv2d_dot(
     barrier(CLK_LOCAL_MEM_FENCE);
   }
   if (lane < PX && first + lane < pixels && o < out_c) {
-    const int at = (first + lane) * out_c + o;
+    const int at = RESULT_AT(first + lane, o, out_c);
     STORE(DST_T, dst, at, FINISH(partial[row][lane][0] + BIAS_AT(o), at));
   }
 }

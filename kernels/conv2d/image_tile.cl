@@ -18,7 +18,7 @@
 //           FILTER_H, FILTER_W        size of the filter
 //           VEC_N     0|1             1: group_out is a multiple of 4
 //           SRC_T, PACKED_T, DST_T    float|half  element types
-//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
+//           and those of common/epilogue.cl
 // Numerics  products and sum in float: CK channels after another, of these in the order of the
 //           filter's rows, then channels, then columns; bias and residual are added last
 #include "common/epilogue.cl"
@@ -99,9 +99,9 @@
 
 __kernel __attribute__((reqd_work_group_size(IMAGE_TILE_ITEMS, 1, 1))) void conv2d_image_tile(
     __global const SRC_T *src, __global const PACKED_T *packed,
-    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int panels, int groups, int tiles_x,
-    int group_in, int group_out, int in_h, int in_w, int in_c, int out_h, int out_w, int out_c,
-    int top, int left) {
+    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int panels, int groups, int tiles_x, int group_in,
+    int group_out, int in_h, int in_w, int in_c, int out_h, int out_w, int out_c, int top,
+    int left) {
   __local float4 image[CK * PLANE];          // [CK][IMAGE_H][PITCH], pixels along the row
   __local float4 weights[2 * WEIGHT_QUADS];  // twice [FILTER_W][CK][TN / 4]
 
@@ -197,7 +197,8 @@ __kernel __attribute__((reqd_work_group_size(IMAGE_TILE_ITEMS, 1, 1))) void conv
 #pragma unroll
       for (int p = 0; p < PX; ++p) {
         if (first_x + x0 + p < out_w) {
-          const int at = ((n * out_h + y) * out_w + first_x + x0 + p) * out_c + channel;
+          const int pixel = (n * out_h + y) * out_w + first_x + x0 + p;
+          const int at = RESULT_AT(pixel, channel, out_c);
           const float4 v = sum[p][k] + bias4;
           if (VEC_N) {
             STORE4_ALIGNED(DST_T, dst, at, FINISH4_ALIGNED(v, at));

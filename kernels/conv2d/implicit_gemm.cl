@@ -18,7 +18,7 @@
 //           SPLIT   0|1   there are parameters splits and chunk
 //           SRC_T, PACKED_T, DST_T float|half  element types
 //           TM, TN, TK, RM, RN, SLICES, VEC_N, HALF_SUMS   see common/tile.cl
-//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA      see common/epilogue.cl
+//           and those of common/epilogue.cl
 // Numerics  see common/tile.cl, depth being in the order of the filter taps, then input channels;
 //           bias and residual are added last
 #include "common/tile.cl"
@@ -133,9 +133,10 @@
 
 __kernel __attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) void conv2d_implicit_gemm(
     __global const SRC_T *src, __global const PACKED_T *packed,
-    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst,
+    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM
 #if SPLIT
-    int splits, int chunk,
+    int splits,
+    int chunk,
 #endif
     int pixels, int panels, int group_in, int group_out, int in_h, int in_w, int in_c, int out_h,
     int out_w, int out_c, int filter_h, int filter_w, int stride_h, int stride_w, int dilation_h,

@@ -6,7 +6,7 @@
 //           dst: [n, out_h, out_w, out_c]
 // Launch    one work-item per element of dst: global = (elements, rounded up), local = (64)
 // Macros    SRC_T, WEIGHTS_T, DST_T  float|half  element types
-//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
+//           and those of common/epilogue.cl
 // Numerics  products and sum in float, in the order u, v, i; the bias is added last
 #include "common/epilogue.cl"
 #include "common/types.cl"
@@ -21,10 +21,10 @@
 #endif
 
 __kernel void conv2d_naive(__global const SRC_T *src, __global const WEIGHTS_T *weights,
-                           BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int elements,
-                           int group_in, int group_out, int in_h, int in_w, int in_c, int out_h,
-                           int out_w, int out_c, int filter_h, int filter_w, int stride_h,
-                           int stride_w, int dilation_h, int dilation_w, int top, int left) {
+                           BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int elements, int group_in,
+                           int group_out, int in_h, int in_w, int in_c, int out_h, int out_w,
+                           int out_c, int filter_h, int filter_w, int stride_h, int stride_w,
+                           int dilation_h, int dilation_w, int top, int left) {
   const int index = get_global_id(0);
   if (index >= elements) return;
   const int o = index % out_c;
@@ -48,5 +48,6 @@ __kernel void conv2d_naive(__global const SRC_T *src, __global const WEIGHTS_T *
       }
     }
   }
-  STORE(DST_T, dst, index, FINISH(sum + BIAS_AT(o), index));
+  const int at = RESULT_AT(index / out_c, o, out_c);
+  STORE(DST_T, dst, at, FINISH(sum + BIAS_AT(o), at));
 }

@@ -4,7 +4,7 @@
 // Shapes    src: [splits, pixels, out_c] float; bias: [out_c]; dst: [pixels, out_c]
 // Launch    one work-item per element of dst: global = (elements, rounded up), local = (64)
 // Macros    DST_T           float|half  element type of dst
-//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
+//           and those of common/epilogue.cl
 // Numerics  the sum is in float, in the order of s; the bias is added last
 #include "common/epilogue.cl"
 #include "common/types.cl"
@@ -13,11 +13,12 @@
 #endif
 
 __kernel void conv2d_sum_splits(__global const float *src,
-                                BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int elements,
-                                int out_c, int splits) {
+                                BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int elements, int out_c,
+                                int splits) {
   const int i = get_global_id(0);
   if (i >= elements) return;
   float sum = 0.0f;
   for (int s = 0; s < splits; ++s) sum += src[s * elements + i];
-  STORE(DST_T, dst, i, FINISH(sum + BIAS_AT(i % out_c), i));
+  const int o = i % out_c, at = RESULT_AT(i / out_c, o, out_c);
+  STORE(DST_T, dst, at, FINISH(sum + BIAS_AT(o), at));
 }

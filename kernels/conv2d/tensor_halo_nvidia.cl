@@ -16,9 +16,10 @@
 //           UNITS     2|4    16 bytes of a pixel that make up a chunk
 //           STAGES    1|2    chunks in local memory; 2: the next is copied while one is computed
 //           COPY      4|8|16 bytes copied at once: a pixel is a multiple of them
-//           WIDE      0|1    1: BLOCKS is above 1 and out_c a multiple of 2 * BLOCKS
+//           WIDE      0|1    1: BLOCKS is above 1 and every pixel of dst begins at a multiple of
+//                           2 * BLOCKS; so does out_c
 //           MMA_TF32  0|1    0: src is half, 1: float; packed is of the same type
-//           DST_T, BIAS_T, BIAS, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
+//           DST_T     float|half  element type of dst; and those of common/epilogue.cl
 // Numerics  products exact (after float operands have been rounded to TF32), sums in float in the order
 //           of chunks, filter columns, half chunks, filter rows; bias and residual are added last
 #include "common/epilogue.cl"
@@ -143,8 +144,8 @@ void store_wide_half(__global half *p, const float4 *v) {
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_tensor_halo(
     __global const SRC_T *src, __global const uint *packed,
-    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int chunks, int tiles_y, int in_h, int in_w,
-    int in_c, int out_h, int out_w, int out_c, int top, int left) {
+    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int chunks, int tiles_y, int in_h, int in_w, int in_c,
+    int out_h, int out_w, int out_c, int top, int left) {
   __local uint4 stages[STAGES * STAGE / 16] __attribute__((aligned(128)));
 
   const int item = get_local_id(0), lane = item % 32, warp = item / 32;
@@ -251,7 +252,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_tensor_h
     for (int side = 0; side < 2; ++side) {
       const int x = out_x + warp_x * 16 + side * 8 + lane / 4;
       if (y >= out_h || x >= out_w) continue;
-      const int pixel_at = ((image * out_h + y) * out_w + x) * out_c + o;
+      const int pixel_at = RESULT_AT((image * out_h + y) * out_w + x, o, out_c);
       float v[2 * BLOCKS];
 #pragma unroll
       for (int b = 0; b < BLOCKS; ++b) {

@@ -7,11 +7,10 @@
 // Launch    one work-item per tile and VW channels, channels fastest: global = (items, rounded up),
 //           local: any
 // Macros    VW     4|8|16      channels of a vector
-//           VEC_O  0|1         1: out_c is a multiple of VW
+//           VEC_O  0|1         1: out_c is a multiple of VW; with VW 4 every pixel of dst begins at one
 //           SRC_T  float|half  element type of src
 //           DST_T  float|half  element type of dst
-//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA
-//                              see common/epilogue.cl
+//           and those of common/epilogue.cl
 //           ALPHA, TILE        see conv2d/winograd_tile.cl
 // Numerics  in float; the products of a row in the order of the points, then the rows; then bias, residual
 #include "common/epilogue.cl"
@@ -49,9 +48,9 @@
 #define SPILL_VEC(v, p) CLGPU_CAT(vstore, VW)(v, 0, p)
 
 __kernel void conv2d_winograd_output(__global const SRC_T *src,
-                                     BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int items,
-                                     int tiles_h, int tiles_w, int first_row, int plane, int cols,
-                                     int out_h, int out_w, int out_c) {
+                                     BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int items, int tiles_h,
+                                     int tiles_w, int first_row, int plane, int cols, int out_h,
+                                     int out_w, int out_c) {
   const int index = get_global_id(0);
   if (index >= items) return;
   const int vectors = cols / VW;
@@ -91,7 +90,7 @@ __kernel void conv2d_winograd_output(__global const SRC_T *src,
 #pragma unroll
     for (int x = 0; x < TILE; ++x) {
       if (y0 + y < out_h && x0 + x < out_w) {
-        const int at = ((image * out_h + y0 + y) * out_w + x0 + x) * out_c + o;
+        const int at = RESULT_AT((image * out_h + y0 + y) * out_w + x0 + x, o, out_c);
 #if VEC_O
         const VEC v = sum[y][x] + BIAS_VEC_AT(o);
         STORE_VEC(DST_T, dst, at, FINISH_VEC(v, at));

@@ -14,8 +14,9 @@
 //           FILTER_H, FILTER_W     size of the filter
 //           STRIDE_H, STRIDE_W, DILATION_H, DILATION_W  of the convolution
 //           WG_C, WG_X             size of a work-group
+//           ALIGNED   0|1          1: every pixel of dst begins at a multiple of VW
 //           SRC_T, WEIGHTS_T, DST_T  float|half  element types
-//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
+//           and those of common/epilogue.cl
 // Numerics  products and sum in float, in the order of the filter taps; the bias is added last
 #include "common/vector.cl"
 #ifndef PX
@@ -48,6 +49,9 @@
 #ifndef WG_C
 #error "WG_C is required (1..64)"
 #endif
+#ifndef ALIGNED
+#error "ALIGNED is required (0 or 1)"
+#endif
 #ifndef WG_X
 #error "WG_X is required (1..64)"
 #endif
@@ -61,18 +65,24 @@
 #error "DST_T is required (float or half)"
 #endif
 
+#if ALIGNED
+#define STORE_RESULT(at, v) STORE_VEC_ALIGNED(DST_T, dst, at, v)
+#else
+#define STORE_RESULT(at, v) STORE_VEC(DST_T, dst, at, v)
+#endif
+
 // Rows and columns of the image that a block looks at.
 #define ROWS ((PY - 1) * STRIDE_H + (FILTER_H - 1) * DILATION_H + 1)
 #define COLUMNS ((PX - 1) * STRIDE_W + (FILTER_W - 1) * DILATION_W + 1)
 
 __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_conv2d_blocked(
     __global const SRC_T *src, __global const WEIGHTS_T *weights,
-    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int row_blocks, int in_h, int in_w, int out_h,
-    int out_w, int channels, int top, int left) {
+    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int row_blocks, int in_h, int in_w, int out_h, int out_w,
+    int channels, int top, int left) {
   const int block = get_global_id(2);
   const int y = block % row_blocks * PY, first_y = y * STRIDE_H - top;
   src += block / row_blocks * in_h * in_w * channels;
-  const int first_out = (block / row_blocks * out_h + y) * out_w * channels;
+  const int first_pixel = (block / row_blocks * out_h + y) * out_w;
 
   for (int x = get_global_id(1) * PX; x < out_w; x += get_global_size(1) * PX) {
     const int first_x = x * STRIDE_W - left;
@@ -137,9 +147,9 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_con
       for (int q = 0; q < PY; ++q) {
 #pragma unroll
         for (int p = 0; p < PX; ++p) {
-          const int at = first_out + (q * out_w + x + p) * channels + c;
+          const int at = RESULT_AT(first_pixel + q * out_w + x + p, c, channels);
           if (y + q < out_h && x + p < out_w) {
-            STORE_VEC_ALIGNED(DST_T, dst, at, FINISH_VEC(sum[q][p] + b, at));
+            STORE_RESULT(at, FINISH_VEC(sum[q][p] + b, at));
           }
         }
       }

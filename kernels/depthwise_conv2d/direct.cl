@@ -12,7 +12,7 @@
 //           PX       1..8        pixels of a work-item
 //           WG_C, WG_X           size of a work-group
 //           SRC_T, WEIGHTS_T, DST_T  float|half  element types
-//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
+//           and those of common/epilogue.cl
 // Numerics  products and sum in float, in the order of the filter taps; the bias is added last
 #include "common/vector.cl"
 #ifndef MULTIPLIER
@@ -50,13 +50,13 @@
 
 __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_conv2d_direct(
     __global const SRC_T *src, __global const WEIGHTS_T *weights,
-    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int in_h, int in_w, int in_c, int out_h,
-    int out_w, int out_c, int filter_h, int filter_w, int stride_h, int stride_w, int dilation_h,
+    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int in_h, int in_w, int in_c, int out_h, int out_w,
+    int out_c, int filter_h, int filter_w, int stride_h, int stride_w, int dilation_h,
     int dilation_w, int top, int left) {
   const int row = get_global_id(2);
   const int first_y = row % out_h * stride_h - top;
   src += row / out_h * in_h * in_w * in_c;
-  const int first_out = row * out_w * out_c;
+  const int first_pixel = row * out_w;
 
   for (int x = get_global_id(1) * PX; x < out_w; x += get_global_size(1) * PX) {
     const int first_x = x * stride_w - left;
@@ -94,7 +94,7 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_con
       const VEC b = BIAS_VEC_AT(c);
 #pragma unroll
       for (int p = 0; p < PX; ++p) {
-        const int at = first_out + (x + p) * out_c + c;
+        const int at = RESULT_AT(first_pixel + x + p, c, out_c);
         if (x + p < out_w) STORE_VEC(DST_T, dst, at, FINISH_VEC(sum[p] + b, at));
       }
     }

@@ -6,7 +6,7 @@
 //           dst: [n, out_h, out_w, out_c]
 // Launch    one work-item per element of dst: global = (elements, rounded up), local = (64)
 // Macros    SRC_T, WEIGHTS_T, DST_T  float|half  element types
-//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
+//           and those of common/epilogue.cl
 // Numerics  products and sum in float, in the order u, v; the bias is added last
 #include "common/epilogue.cl"
 #include "common/types.cl"
@@ -21,8 +21,8 @@
 #endif
 
 __kernel void depthwise_conv2d_naive(__global const SRC_T *src, __global const WEIGHTS_T *weights,
-                                     BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int elements,
-                                     int in_h, int in_w, int in_c, int out_h, int out_w, int out_c,
+                                     BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int elements, int in_h,
+                                     int in_w, int in_c, int out_h, int out_w, int out_c,
                                      int filter_h, int filter_w, int stride_h, int stride_w,
                                      int dilation_h, int dilation_w, int top, int left) {
   const int index = get_global_id(0);
@@ -44,5 +44,6 @@ __kernel void depthwise_conv2d_naive(__global const SRC_T *src, __global const W
              LOAD(WEIGHTS_T, weights, (u * filter_w + v) * out_c + o);
     }
   }
-  STORE(DST_T, dst, index, FINISH(sum + BIAS_AT(o), index));
+  const int at = RESULT_AT(index / out_c, o, out_c);
+  STORE(DST_T, dst, at, FINISH(sum + BIAS_AT(o), at));
 }

@@ -6,7 +6,7 @@
 // Macros    SRC_T      float|half  element type of src
 //           WEIGHTS_T  float|half  element type of weights
 //           DST_T      float|half  element type of dst
-//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
+//           and those of common/epilogue.cl
 // Numerics  see common/dot.cl (RM, RN, VEC) and common/epilogue.cl
 #ifndef SRC_T
 #error "SRC_T is required (float or half)"
@@ -24,7 +24,7 @@
 
 __kernel __attribute__((vec_type_hint(DOT_VEC))) void fully_connected_dot(
     __global const SRC_T *src, __global const WEIGHTS_T *weights,
-    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int rows, int cols, int depth) {
+    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows, int cols, int depth) {
   const int n0 = get_global_id(0) * RN;
   const int m0 = get_global_id(1) * RM;
   if (n0 >= cols) return;
@@ -36,7 +36,7 @@ __kernel __attribute__((vec_type_hint(DOT_VEC))) void fully_connected_dot(
     for (int j = 0; j < RN; ++j) {
       const int m = m0 + i, n = n0 + j;
       if (m < rows && n < cols) {
-        const int at = m * cols + n;
+        const int at = RESULT_AT(m, n, cols);
         STORE(DST_T, dst, at, FINISH(sums[i * RN + j] + BIAS_AT(n), at));
       }
     }

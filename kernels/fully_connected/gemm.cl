@@ -6,7 +6,7 @@
 // Macros    SRC_T, WEIGHTS_T, DST_T  float|half  element types
 //           VEC_A, VEC_B             0|1         depth is a multiple of 4
 //           TM, TN, TK, RM, RN, SLICES, VEC_N, HALF_SUMS   see common/tile.cl
-//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA      see common/epilogue.cl
+//           and those of common/epilogue.cl
 // Numerics  see common/tile.cl; bias and residual are added last
 #ifndef SRC_T
 #error "SRC_T is required (float or half)"
@@ -25,7 +25,7 @@
 
 __kernel __attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) void fully_connected_gemm(
     __global const SRC_T *src, __global const WEIGHTS_T *weights,
-    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int rows, int cols, int depth) {
+    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows, int cols, int depth) {
   TILE_BEGIN
   const int first_row = (int)get_group_id(1) * TM, first_col = (int)get_group_id(0) * TN;
   __global const A_T *a_matrix = src;

@@ -8,7 +8,7 @@
 //           SRC_T      float|half            element type of src
 //           WEIGHTS_T  float|half            element type of weights
 //           DST_T      float|half            element type of dst
-//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
+//           and those of common/epilogue.cl
 // Numerics  WG float accumulators, added pairwise; the bias is added last
 #include "common/epilogue.cl"
 #include "common/types.cl"
@@ -30,7 +30,7 @@
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void fully_connected_gemv(
     __global const SRC_T *src, __global const WEIGHTS_T *weights,
-    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int rows, int cols, int depth) {
+    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows, int cols, int depth) {
   __local float partial[WG * ROWS];
   const int item = get_local_id(0);
   const int n = get_group_id(0);
@@ -59,7 +59,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void fully_connected_ge
     barrier(CLK_LOCAL_MEM_FENCE);
   }
   if (item < ROWS && m0 + item < rows) {
-    const int at = (m0 + item) * cols + n;
+    const int at = RESULT_AT(m0 + item, n, cols);
     STORE(DST_T, dst, at, FINISH(partial[item * WG] + BIAS_AT(n), at));
   }
 }

@@ -5,7 +5,7 @@
 // Macros    SRC_T      float|half  element type of src
 //           WEIGHTS_T  float|half  element type of weights
 //           DST_T      float|half  element type of dst
-//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
+//           and those of common/epilogue.cl
 // Numerics  one float accumulator; the bias is added last
 #include "common/epilogue.cl"
 #include "common/types.cl"
@@ -20,14 +20,15 @@
 #endif
 
 __kernel void fully_connected_naive(__global const SRC_T *src, __global const WEIGHTS_T *weights,
-                                    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int rows,
-                                    int cols, int depth) {
-  const int at = get_global_id(0);
-  if (at >= rows * cols) return;
-  const int m = at / cols, n = at % cols;
+                                    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows, int cols,
+                                    int depth) {
+  const int i = get_global_id(0);
+  if (i >= rows * cols) return;
+  const int m = i / cols, n = i % cols;
   float sum = 0.0f;
   for (int k = 0; k < depth; ++k) {
     sum += LOAD(SRC_T, src, m * depth + k) * LOAD(WEIGHTS_T, weights, n * depth + k);
   }
+  const int at = RESULT_AT(m, n, cols);
   STORE(DST_T, dst, at, FINISH(sum + BIAS_AT(n), at));
 }

@@ -8,9 +8,11 @@
 //           AXES       2|4|6                                   axes of dst after joining neighbours
 //           HAS_VALUE  0|1    1: there is a parameter value; 0: the constant is zero
 //           VALUE_T    uchar|short|int|int2|float|half         element of value, when there is one
+//           and those of common/result.cl
 // Numerics  bits are copied; float to half rounds to nearest even
 #include "common/axes.cl"
 #include "common/move.cl"
+#include "common/result.cl"
 #ifndef SRC_T
 #error "SRC_T is required (unit of src)"
 #endif
@@ -32,9 +34,9 @@ __kernel void pad_constant(__global const SRC_T *src,
 #if HAS_VALUE
                            __global const VALUE_T *value,
 #endif
-                           __global DST_T *dst, int n, int d1, int d2, int d3, int d4, int d5,
-                           int m0, int m1, int m2, int m3, int m4, int m5, int p0, int p1, int p2,
-                           int p3, int p4, int p5) {
+                           RESULT_PARAM int n, int d1, int d2, int d3, int d4, int d5, int m0,
+                           int m1, int m2, int m3, int m4, int m5, int p0, int p1, int p2, int p3,
+                           int p4, int p5) {
   const int i = get_global_id(0);
   if (i >= n) return;
   UNRAVEL(i, d1, d2, d3, d4, d5);
@@ -42,12 +44,12 @@ __kernel void pad_constant(__global const SRC_T *src,
   if (j0 >= 0 && j0 < m0 && j1 >= 0 && j1 < m1 && j2 >= 0 && j2 < m2 && j3 >= 0 && j3 < m3 &&
       j4 >= 0 && j4 < m4 && j5 >= 0 && j5 < m5) {
     const int from = ((((j0 * m1 + j1) * m2 + j2) * m3 + j3) * m4 + j4) * m5 + j5;
-    STORE(DST_T, dst, i, LOAD(SRC_T, src, from));
+    STORE(DST_T, dst, RESULT_OF(i), LOAD(SRC_T, src, from));
   } else {
 #if HAS_VALUE
-    STORE(DST_T, dst, i, LOAD(VALUE_T, value, 0));
+    STORE(DST_T, dst, RESULT_OF(i), LOAD(VALUE_T, value, 0));
 #else
-    STORE(DST_T, dst, i, (ARITH(DST_T))(0));
+    STORE(DST_T, dst, RESULT_OF(i), (ARITH(DST_T))(0));
 #endif
   }
 }

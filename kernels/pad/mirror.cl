@@ -6,9 +6,11 @@
 //           DST_T      uchar|short|int|int2|int4|float|half    unit of dst
 //           AXES       2|4|6                                   axes of dst after joining neighbours
 //           SYMMETRIC  0|1    1: the outermost element is repeated (c b a | a b c); 0: it is not
+//           and those of common/result.cl
 // Numerics  bits are copied; float to half rounds to nearest even
 #include "common/axes.cl"
 #include "common/move.cl"
+#include "common/result.cl"
 #ifndef SRC_T
 #error "SRC_T is required (unit of src)"
 #endif
@@ -29,9 +31,9 @@ int pad_mirrored(int place, int size) {
 }
 
 // n units of dst; sizes d of dst and m of src, paddings p, all in units.
-__kernel void pad_mirror(__global const SRC_T *src, __global DST_T *dst, int n, int d1, int d2,
-                         int d3, int d4, int d5, int m0, int m1, int m2, int m3, int m4, int m5,
-                         int p0, int p1, int p2, int p3, int p4, int p5) {
+__kernel void pad_mirror(__global const SRC_T *src, RESULT_PARAM int n, int d1, int d2, int d3,
+                         int d4, int d5, int m0, int m1, int m2, int m3, int m4, int m5, int p0,
+                         int p1, int p2, int p3, int p4, int p5) {
   const int i = get_global_id(0);
   if (i >= n) return;
   UNRAVEL(i, d1, d2, d3, d4, d5);
@@ -41,5 +43,5 @@ __kernel void pad_mirror(__global const SRC_T *src, __global DST_T *dst, int n, 
   from = from * m3 + pad_mirrored(i3 - p3, m3);
   from = from * m4 + pad_mirrored(i4 - p4, m4);
   from = from * m5 + pad_mirrored(i5 - p5, m5);
-  STORE(DST_T, dst, i, LOAD(SRC_T, src, from));
+  STORE(DST_T, dst, RESULT_OF(i), LOAD(SRC_T, src, from));
 }

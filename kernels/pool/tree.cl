@@ -8,10 +8,11 @@
 //           ROWS   power of two  work-items per channel
 //           SRC_T  float|half    element type of src
 //           DST_T  float|half    element type of dst
-//           and those of common/pooling.cl and common/activation.cl
+//           and those of common/pooling.cl, common/activation.cl and common/result.cl
 // Numerics  float arithmetic whatever the storage is; padding does not count
 #include "common/activation.cl"
 #include "common/pooling.cl"
+#include "common/result.cl"
 #include "common/types.cl"
 #ifndef LANES
 #error "LANES is required (power of two)"
@@ -27,9 +28,8 @@
 #endif
 
 __kernel __attribute__((reqd_work_group_size(LANES, ROWS, 1))) void pool_tree(
-    __global const SRC_T *src, __global DST_T *dst, int batches, int src_h, int src_w, int dst_h,
-    int dst_w, int channels, int filter_h, int filter_w, int stride_h, int stride_w, int pad_h,
-    int pad_w) {
+    __global const SRC_T *src, RESULT_PARAM int batches, int src_h, int src_w, int dst_h, int dst_w,
+    int channels, int filter_h, int filter_w, int stride_h, int stride_w, int pad_h, int pad_w) {
   __local float partial[ROWS * LANES];
   const int lane = get_local_id(0);
   const int row = get_local_id(1);
@@ -64,6 +64,6 @@ __kernel __attribute__((reqd_work_group_size(LANES, ROWS, 1))) void pool_tree(
   }
   if (row == 0 && c < channels) {
     const float result = POOL_END(sum, count);
-    STORE(DST_T, dst, pixel * channels + c, ACTIVATE(result));
+    STORE(DST_T, dst, RESULT_AT(pixel, c, channels), ACTIVATE(result));
   }
 }

@@ -6,10 +6,11 @@
 // Macros    WIDTH  1|4         channels of a work-item; divides channels
 //           SRC_T  float|half  element type of src
 //           DST_T  float|half  element type of dst
-//           and those of common/pooling.cl and common/activation.cl
+//           and those of common/pooling.cl, common/activation.cl and common/result.cl
 // Numerics  float arithmetic whatever the storage is; padding does not count
 #include "common/activation.cl"
 #include "common/pooling.cl"
+#include "common/result.cl"
 #include "common/types.cl"
 #ifndef WIDTH
 #error "WIDTH is required (1 or 4)"
@@ -31,8 +32,8 @@
 #define WRITE(p, i, v) STORE(DST_T, p, i, v)
 #endif
 
-__kernel void pool_window(__global const SRC_T *src, __global DST_T *dst, int batches, int src_h,
-                          int src_w, int dst_h, int dst_w, int channels, int filter_h, int filter_w,
+__kernel void pool_window(__global const SRC_T *src, RESULT_PARAM int batches, int src_h, int src_w,
+                          int dst_h, int dst_w, int channels, int filter_h, int filter_w,
                           int stride_h, int stride_w, int pad_h, int pad_w) {
   const int blocks = channels / WIDTH;
   const int item = get_global_id(0);
@@ -55,5 +56,5 @@ __kernel void pool_window(__global const SRC_T *src, __global DST_T *dst, int ba
     }
   }
   const VALUE_T result = POOL_END(sum, (y1 - y0) * (x1 - x0));
-  WRITE(dst, pixel * channels + c, ACTIVATE(result));
+  WRITE(dst, RESULT_AT(pixel, c, channels), ACTIVATE(result));
 }

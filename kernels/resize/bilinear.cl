@@ -8,7 +8,9 @@
 // Macros    SRC_T  float|half    element type of src
 //           DST_T  float|half    element type of dst
 //           VEC    1|4           channels of a work-item; divides c
+//           and those of common/result.cl
 // Numerics  places, weights and sums in float
+#include "common/result.cl"
 #include "common/types.cl"
 #ifndef SRC_T
 #error "SRC_T is required (float or half)"
@@ -26,7 +28,7 @@
 #if VEC == 4
 #define VALUE float4
 #define LOAD_VEC(i) LOAD4(SRC_T, src, (i) * 4)
-#define STORE_VEC(i, v) STORE4(DST_T, dst, (i) * 4, v)
+#define STORE_VEC(i, v) STORE4(DST_T, dst, i, v)
 #else
 #define VALUE float
 #define LOAD_VEC(i) LOAD(SRC_T, src, i)
@@ -34,7 +36,7 @@
 #endif
 
 // n results of VEC channels; channels counts VECs; shift is 0.5 for half-pixel centres, else 0.
-__kernel void resize_bilinear(__global const SRC_T *src, __global DST_T *dst, int n, int channels,
+__kernel void resize_bilinear(__global const SRC_T *src, RESULT_PARAM int n, int channels,
                               int dst_h, int dst_w, int src_h, int src_w, float scale_h,
                               float scale_w, float shift) {
   const int i = get_global_id(0);
@@ -57,5 +59,5 @@ __kernel void resize_bilinear(__global const SRC_T *src, __global DST_T *dst, in
   const VALUE v11 = LOAD_VEC((row1 + x1) * channels + c);
   const VALUE v = v00 * (1.0f - down) * (1.0f - right) + v10 * down * (1.0f - right) +
                   v01 * (1.0f - down) * right + v11 * down * right;
-  STORE_VEC(i, v);
+  STORE_VEC(RESULT_AT(i / channels, c * VEC, channels * VEC), v);
 }

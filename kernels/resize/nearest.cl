@@ -5,9 +5,11 @@
 // Macros    SRC_T  uchar|short|int|int2|int4|float|half    unit of src, see common/move.cl
 //           DST_T  uchar|short|int|int2|int4|float|half    unit of dst
 //           ROUND  0|1    1: to the nearest place, halves up; 0: to the one below
+//           and those of common/result.cl
 // Numerics  places in float, each operation rounded by itself as the reference does; bits are
 //           copied; float to half rounds to nearest even
 #include "common/move.cl"
+#include "common/result.cl"
 #ifndef SRC_T
 #error "SRC_T is required (unit of src)"
 #endif
@@ -24,14 +26,15 @@ int resize_place(int i, float shift, float scale, int size) {
 }
 
 // n units of dst; channels in units; shift is 0.5 for half-pixel centres, else 0.
-__kernel void resize_nearest(__global const SRC_T *src, __global DST_T *dst, int n, int channels,
-                             int dst_h, int dst_w, int src_h, int src_w, float scale_h,
-                             float scale_w, float shift) {
+__kernel void resize_nearest(__global const SRC_T *src, RESULT_PARAM int n, int channels, int dst_h,
+                             int dst_w, int src_h, int src_w, float scale_h, float scale_w,
+                             float shift) {
   const int i = get_global_id(0);
   if (i >= n) return;
   const int c = i % channels;
   const int x = resize_place(i / channels % dst_w, shift, scale_w, src_w);
   const int y = resize_place(i / channels / dst_w % dst_h, shift, scale_h, src_h);
   const int b = i / channels / dst_w / dst_h;
-  STORE(DST_T, dst, i, LOAD(SRC_T, src, ((b * src_h + y) * src_w + x) * channels + c));
+  STORE(DST_T, dst, RESULT_AT(i / channels, c, channels),
+        LOAD(SRC_T, src, ((b * src_h + y) * src_w + x) * channels + c));
 }

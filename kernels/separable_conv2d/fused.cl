@@ -17,7 +17,7 @@
 //           DEPTH_BIAS     0|1      there is a parameter depth_bias
 //           DEPTH_ACT      0..12    activation of mid, see common/activation.cl
 //           SRC_T, DEPTH_T, DEPTH_BIAS_T, PACKED_T, DST_T  float|half  element types
-//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
+//           and those of common/epilogue.cl
 // Numerics  products and sums in float, in the order of the filter taps and of the channels; mid is not
 //           rounded to half; biases are added last
 #include "common/epilogue.cl"
@@ -85,7 +85,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void separable_conv2
 #if DEPTH_BIAS
     __global const DEPTH_BIAS_T *depth_bias,
 #endif
-    __global const PACKED_T *packed, BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int tiles_x,
+    __global const PACKED_T *packed, BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int tiles_x,
     int tiles_y, int in_h, int in_w, int channels, int out_h, int out_w, int out_c, int top,
     int left) {
   __local float4 mid[TM * PITCH];  // [TM][CHUNK]
@@ -175,7 +175,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void separable_conv2
     const int x = first_x + (row * RM + r) % TILE_W, y = first_y + (row * RM + r) / TILE_W;
     if (x < out_w && y < out_h) {
       const float4 total = sum[r] + b;
-      const int at = ((n * out_h + y) * out_w + x) * out_c + o;
+      const int at = RESULT_AT((n * out_h + y) * out_w + x, o, out_c);
       if (left_over > 3) {
         STORE4(DST_T, dst, at, FINISH4(total, at));
       } else {

@@ -20,9 +20,10 @@
 //           STAGES            2..6     steps in local memory, (TM + TN) * STEP_BYTES bytes each
 //           COPY              4|8|16   bytes copied at once: group_in, in_c and src_group are multiples
 //           SPLIT             0|1      several work-groups share the depth of a tile, the last ends it
-//           WIDE              0|1      1: group_out, out_c and dst_group are multiples of 8
+//           WIDE              0|1      1: group_out, out_c and dst_group are multiples of 8, and the
+//                                    pixels of dst begin at such
 //           MMA_TF32          0|1      0: src is half, 1: float; packed is of the same type
-//           DST_T, BIAS_T, BIAS, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
+//           DST_T     float|half  element type of dst; and those of common/epilogue.cl
 // Numerics  products exact (after float operands have been rounded to TF32), sums in float in an order
 //           that depends on sizes only; bias and residual are added last
 #include "common/epilogue.cl"
@@ -164,9 +165,10 @@ void store_wide_half(__global half *p, const float4 *v) {
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
     __global const SRC_T *src, __global const SRC_T *packed,
-    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst,
+    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM
 #if SPLIT
-    __global float4 *sums, volatile __global int *counters, int splits, int split_steps,
+        __global float4 *sums,
+    volatile __global int *counters, int splits, int split_steps,
 #endif
     int pixels, int panels, int steps, int group_in, int group_out, int src_group, int dst_group,
     int in_h, int in_w, int in_c, int out_h, int out_w, int out_c, int filter_h, int filter_w,
@@ -378,14 +380,15 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
           v[j] = b[j];
           v[j] += i % 2 == 0 ? (float4)(x.s0, x.s1, y.s0, y.s1) : (float4)(x.s2, x.s3, y.s2, y.s3);
         }
-        const int at = pixel * out_c + o;
+        const int at = RESULT_AT(pixel, o, out_c);
 #if WIDE
 #pragma unroll
         for (int j = 0; j < BLOCKS / 2; ++j) {
 #if RESIDUAL
-          v[j] += CLGPU_CAT(wide_, RESIDUAL_T)(residual + at + 4 * j);
-#endif
+          v[j] = FINISH_WITH(v[j], CLGPU_CAT(wide_, RESIDUAL_T)(residual + at + 4 * j));
+#else
           v[j] = ACTIVATE(v[j]);
+#endif
         }
         CLGPU_CAT(store_wide_, DST_T)(dst + at, v);
 #else

@@ -11,7 +11,7 @@
 //           PX        1..8        pixels of a work-item
 //           WG_C, WG_X            size of a work-group
 //           SRC_T, PACKED_T, DST_T   float|half  element types
-//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
+//           and those of common/epilogue.cl
 // Numerics  products and sum in float, in the order of the filter taps, then input channels; the bias
 //           is added last
 #include "common/vector.cl"
@@ -36,9 +36,9 @@
 
 __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void transpose_conv_direct(
     __global const SRC_T *src, __global const PACKED_T *packed,
-    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int blocks, int zeros_at, int in_h, int in_w,
-    int in_c, int out_h, int out_w, int out_c, int filter_h, int filter_w, int stride_h,
-    int stride_w, int top, int left) {
+    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int blocks, int zeros_at, int in_h, int in_w, int in_c,
+    int out_h, int out_w, int out_c, int filter_h, int filter_w, int stride_h, int stride_w,
+    int top, int left) {
   const int channel = get_global_id(0) * VW;
   if (channel >= out_c) return;
   const int row = get_global_id(2);
@@ -47,7 +47,7 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void transpose_con
   __global const SRC_T *zeros = (__global const SRC_T *)(packed + zeros_at);
   packed += channel * filter_h * filter_w * in_c;
   src += row / out_h * in_h * in_w * in_c;
-  const int first_out = row * out_w * out_c;
+  const int first_pixel = row * out_w;
   const int left_over = out_c - channel;
 
   for (int block = get_global_id(1); block < blocks; block += get_global_size(1)) {
@@ -85,13 +85,13 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void transpose_con
       const int x = phase + (first + p) * stride_w;
       if (x < out_w) {
         if (left_over >= VW) {
-          const int at = first_out + x * out_c + channel;
+          const int at = RESULT_AT(first_pixel + x, channel, out_c);
           STORE_VEC(DST_T, dst, at, FINISH_VEC(sum[p] + BIAS_VEC_AT(channel), at));
         } else {
           float lanes[VW];
           SPILL_VEC(sum[p], lanes);
           for (int j = 0; j < left_over; ++j) {
-            const int at = first_out + x * out_c + channel + j;
+            const int at = RESULT_AT(first_pixel + x, channel + j, out_c);
             STORE(DST_T, dst, at, FINISH(lanes[j] + BIAS_AT(channel + j), at));
           }
         }

@@ -10,7 +10,7 @@
 //           local = (256, 1, 1); phase_h = ceil(out_h / stride_h), phase_w likewise
 // Macros    TM, TN  64|128         tile: pixels and output channels of a work-group
 //           SRC_T, PACKED_T, DST_T float|half  element types
-//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T, ACT, ACT_ALPHA  see common/epilogue.cl
+//           and those of common/epilogue.cl
 // Numerics  products and sum in float, in the order of the filter taps, then input channels; the bias
 //           is added last
 #include "common/epilogue.cl"
@@ -60,8 +60,8 @@
 
 __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void transpose_conv_gemm(
     __global const SRC_T *src, __global const PACKED_T *packed,
-    BIAS_PARAM RESIDUAL_PARAM __global DST_T *dst, int pixels, int phase_h, int phase_w, int in_h,
-    int in_w, int in_c, int out_h, int out_w, int out_c, int filter_h, int filter_w, int stride_h,
+    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int pixels, int phase_h, int phase_w, int in_h, int in_w,
+    int in_c, int out_h, int out_w, int out_c, int filter_h, int filter_w, int stride_h,
     int stride_w, int top, int left) {
   __local float4 a_tile[TK * ROW / 4];  // [TK][ROW], pixels along the row
   __local float4 b_tile[TK * TN / 4];   // [TK][TN]
@@ -160,7 +160,8 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void transpose_conv_ge
       const int y = pixel / phase_w % phase_h * stride_h + phase_y;
       if (pixel < pixels && x < out_w && y < out_h) {
         const float4 total = sum[r][c] + bias4;
-        const int at = ((pixel / phase_w / phase_h * out_h + y) * out_w + x) * out_c + o;
+        const int image_at = pixel / phase_w / phase_h * out_h;
+        const int at = RESULT_AT((image_at + y) * out_w + x, o, out_c);
         if (left_over > 3) {
           STORE4(DST_T, dst, at, FINISH4(total, at));
         } else {

@@ -7,10 +7,11 @@
 //           INTEGER  0|1    1: SRC_T and DST_T are the same integer type; OP 1, 2, 7 or 13
 //           SRC_T    float|half|int|long  element type of src
 //           DST_T    float|half|int|long  element type of dst
-//           and those of common/activation.cl (no activation on integers)
+//           and those of common/activation.cl (no activation on integers) and common/result.cl
 // Numerics  float arithmetic whatever the storage is; round takes halves to the even neighbour;
 //           integers wrap
 #include "common/activation.cl"
+#include "common/result.cl"
 #include "common/types.cl"
 #ifndef OP
 #error "OP is required (0..13)"
@@ -69,20 +70,20 @@ static inline VALUE_T unary_apply(VALUE_T x) {
 #endif
 }
 
-__kernel void unary_elementwise(__global const SRC_T *src, __global DST_T *dst, int count) {
+__kernel void unary_elementwise(__global const SRC_T *src, RESULT_PARAM int count) {
   const int i = (int)get_global_id(0) * 4;
   if (i >= count) return;
 #if !INTEGER
-  if (i + 4 <= count) {
+  if (i + 4 <= count && RESULT_RUNS_OF_4) {
     const float4 x = LOAD4(SRC_T, src, i);
     const float4 y =
         (float4)(unary_apply(x.s0), unary_apply(x.s1), unary_apply(x.s2), unary_apply(x.s3));
-    STORE4(DST_T, dst, i, ACTIVATE(y));
+    STORE4(DST_T, dst, RESULT_OF(i), ACTIVATE(y));
     return;
   }
 #endif
   for (int k = i; k < min(i + 4, count); ++k) {
     const VALUE_T y = unary_apply(LOAD(SRC_T, src, k));
-    STORE(DST_T, dst, k, ACTIVATE(y));
+    STORE(DST_T, dst, RESULT_OF(k), ACTIVATE(y));
   }
 }

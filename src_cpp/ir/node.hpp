@@ -35,7 +35,8 @@ enum class Activation : int {
 struct Epilogue {
   Activation activation = Activation::kNone;
   float alpha = 0.0F;
-  bool empty() const { return activation == Activation::kNone; }
+  bool residual_after = false;  ///< the residual is added to the activation's value, not before
+  bool empty() const { return activation == Activation::kNone && !residual_after; }
 };
 
 /// Kind of operation: the part of ops::Family that the ir may know.
@@ -43,8 +44,9 @@ struct OpKind {
   const char* name;   ///< family name, also its folder in kernels/
   bool has_epilogue;  ///< its kernels apply an Epilogue (macro ACT)
   bool is_view;       ///< output 0 is input 0 with another shape: no launch, memory shared
-  /// Input slot of a tensor of the output's shape that its kernels add before the activation, which
-  /// fuse_residual fills; -1: they cannot.
+  /// Input slot of a tensor that its kernels add before the activation, or behind it; -1: they
+  /// cannot. It lies in memory as the output does: it has its shape, or that of the whole of which
+  /// the output is a slice.
   int residual = -1;
   bool writes_slices = false;  ///< its outputs may have a Placement
 };

@@ -4,7 +4,8 @@
 namespace clgpu::ops {
 
 extern const Family kAddFamily;
-const Family kAddFamily{{"add", /*has_epilogue=*/true, /*is_view=*/false},
+const Family kAddFamily{{"add", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/-1,
+                         /*writes_slices=*/true},
                         {{0, "ADD"}},
                         {},
                         /*core=*/true,

@@ -120,8 +120,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     launch.macro("ADJ_X", attrs.adj_x ? 1 : 0).macro("ADJ_Y", attrs.adj_y ? 1 : 0);
     launch.macro("VEC_A", node.input(kX).shape.back(0) % 4 == 0 ? 1 : 0);
     launch.macro("VEC_B", node.input(kY).shape.back(0) % 4 == 0 ? 1 : 0);
-    launch.macro("BIAS", 0).type("BIAS_T", DType::kF32);
-    launch.macro("RESIDUAL", 0).type("RESIDUAL_T", DType::kF32);
+    set_no_epilogue(launch);
     set_tile(launch, tile, size.cols % 4 == 0, /*half_sums=*/false, size);
     list.push_back({"gemm_" + tile.name(), {launch}, {}});
   }

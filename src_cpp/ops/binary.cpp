@@ -47,6 +47,7 @@ struct Value {
   kernel::Operand operand;
   DType storage;
   ir::Shape shape;
+  ResultLayout layout{};
 };
 
 Value input_value(const NodeContext& node, int i) {
@@ -58,13 +59,15 @@ Value input_value(const NodeContext& node, int i) {
 kernel::Launch pairwise(BinaryOp op, const Value& a, const Value& b, const Value& dst,
                         const ir::Epilogue& epilogue) {
   const BroadcastWalk walk = broadcast_walk(dst.shape, {a.shape, b.shape});
-  const int width = walk.width();
+  const bool runs_of_4 = !dst.layout.sliced || dst.layout.channels % 4 == 0;
+  const int width = runs_of_4 ? walk.width() : 1;
   kernel::Launch launch("binary/binary.cl", "binary_elementwise");
   launch.type("A_T", a.storage).type("B_T", b.storage).type("DST_T", dst.storage);
   launch.macro("OP", static_cast<int>(op)).macro("WIDTH", width);
   launch.macro("INTEGER", is_float(dst.storage) ? 0 : 1);
   set_epilogue(launch, epilogue);
   launch.arg(a.operand).arg(b.operand).arg(dst.operand);
+  push_layout(launch, dst.layout);
   walk.append_to(launch);
   launch.range({uz(ceil_div(walk.elements(), width))}, {kElementwiseGroup});
   return launch;
@@ -118,20 +121,21 @@ std::vector<kernel::Candidate> binary_candidates(const NodeContext& node, const 
     const DType storage = is_float(dst.storage) ? DType::kF32 : dst.storage;
     const Value next = input_value(node, i);
     const ir::Shape shape = broadcast(sum.shape, next.shape);
-    Value partial{{Kind::kScratch, i - 1, true, false}, storage, shape};
+    Value partial{{Kind::kScratch, i - 1, true, false}, storage, shape, {}};
     candidate.scratch.push_back({shape.elements() * static_cast<std::int64_t>(size_of(storage))});
     candidate.launches.push_back(pairwise(op, sum, next, partial, {}));
     partial.operand = {Kind::kScratch, i - 1, false, true};
     sum = partial;
   }
   const Value last = input_value(node, node.input_count() - 1);
-  const Value result{{Kind::kOutput, 0, true, false}, dst.storage, dst.shape};
+  const Value result{{Kind::kOutput, 0, true, false}, dst.storage, dst.shape, result_layout(node)};
   candidate.launches.push_back(pairwise(op, sum, last, result, node.epilogue()));
   return {candidate};
 }
 
 extern const Family kBinaryFamily;
-const Family kBinaryFamily{{"binary", /*has_epilogue=*/true, /*is_view=*/false},
+const Family kBinaryFamily{{"binary", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/-1,
+                            /*writes_slices=*/true},
                            {{41, "SUB"},
                             {18, "MUL"},
                             {42, "DIV"},

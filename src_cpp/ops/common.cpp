@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
 
 namespace clgpu::ops {
 
@@ -47,6 +48,34 @@ void set_epilogue(kernel::Launch& launch, const ir::Epilogue& epilogue) {
   launch.macro("ACT", static_cast<int>(epilogue.activation)).macro("ACT_ALPHA", alpha);
 }
 
+ResultLayout result_layout(const NodeContext& node) {
+  const ir::Tensor& dst = node.output(0);
+  if (!dst.placement) return {};
+  const std::int64_t channels = dst.shape.back(0);
+  const bool gaps = dst.placement->pitch != channels;
+  return {true, gaps ? channels : dst.shape.elements(), dst.placement->pitch, dst.placement->first};
+}
+
+std::int64_t ResultLayout::common_divisor(std::int64_t divisor) const {
+  return sliced ? std::gcd(std::gcd(divisor, channels), std::gcd(pitch, first)) : divisor;
+}
+
+kernel::Launch& push_result(kernel::Launch& launch, const ResultLayout& layout, int unit) {
+  return push_layout(launch.dst(0), layout, unit);
+}
+
+kernel::Launch& push_layout(kernel::Launch& launch, const ResultLayout& layout, int unit) {
+  launch.macro("SLICED", layout.sliced ? 1 : 0);
+  if (!layout.sliced) return launch;
+  return launch.i32(layout.channels / unit).i32(layout.pitch / unit).i32(layout.first / unit);
+}
+
+void set_no_epilogue(kernel::Launch& launch) {
+  launch.macro("BIAS", 0).type("BIAS_T", DType::kF32);
+  launch.macro("RESIDUAL", 0).type("RESIDUAL_T", DType::kF32);
+  launch.macro("RESIDUAL_AFTER", 0).macro("SLICED", 0);
+}
+
 void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias) {
   const auto set = [&](const char* has, const char* type, int input) {
     const bool exists = input >= 0 && node.has_input(input);
@@ -56,20 +85,24 @@ void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias)
   launch.type("DST_T", node.output(0).storage);
   set("BIAS", "BIAS_T", bias);
   set("RESIDUAL", "RESIDUAL_T", node.residual());
+  const bool after = node.residual() >= 0 && node.epilogue().residual_after;
+  launch.macro("RESIDUAL_AFTER", after ? 1 : 0);
   set_epilogue(launch, node.epilogue());
 }
 
 kernel::Launch& push_result(kernel::Launch& launch, const NodeContext& node, int bias) {
   if (node.has_input(bias)) launch.src(bias);
   if (node.residual() >= 0) launch.src(node.residual());
-  return launch.dst(0);
+  return push_result(launch, result_layout(node));
 }
 
 void check_residual_shape(const NodeContext& node, const ir::Shape& result) {
-  if (node.residual() < 0 || node.input(node.residual()).shape == result) return;
-  throw ShapeError("a tensor of shape " + node.input(node.residual()).shape.str() +
-                   " is to be added to the result " + result.str() +
-                   "; both were of one shape when the model was loaded");
+  if (node.residual() < 0) return;
+  const auto& placement = node.output(0).placement;
+  const ir::Shape& residual = node.input(node.residual()).shape;
+  if (residual == (placement ? node.graph().tensor(placement->whole).shape : result)) return;
+  throw ShapeError("a tensor of shape " + residual.str() + " is to be added to the result " +
+                   result.str() + "; both were of one shape when the model was loaded");
 }
 
 std::optional<Refusal> check_type(const tfl::TensorView& tensor, const std::string& what,

@@ -30,14 +30,38 @@ OrRefusal<ir::Epilogue> fused_activation(std::int32_t code);
 /// Sets the macros ACT and ACT_ALPHA of kernels/common/activation.cl.
 void set_epilogue(kernel::Launch& launch, const ir::Epilogue& epilogue);
 
-/// Sets the macros of kernels/common/epilogue.cl, and DST_T. `bias`: input index of the bias, which
-/// may be absent.
+/// Where output 0 of a node lies, see kernels/common/result.cl. Sizes in elements.
+struct ResultLayout {
+  bool sliced = false;
+  std::int64_t channels = 0;  ///< that lie side by side: all elements where there are no gaps
+  std::int64_t pitch = 0, first = 0;
+
+  /// Every pixel begins at a multiple of n elements, if a tensor of its own does so.
+  bool aligned(std::int64_t n) const { return !sliced || (pitch % n == 0 && first % n == 0); }
+  /// Units that divide `divisor` divide where the pixels begin, too.
+  std::int64_t common_divisor(std::int64_t divisor) const;
+};
+ResultLayout result_layout(const NodeContext& node);
+
+/// Sets the macro of kernels/common/result.cl and appends its parameters, in units of `unit`
+/// elements.
+kernel::Launch& push_result(kernel::Launch& launch, const ResultLayout& layout, int unit = 1);
+
+/// The same but for dst, the argument before.
+kernel::Launch& push_layout(kernel::Launch& launch, const ResultLayout& layout, int unit = 1);
+
+/// Sets the macros of kernels/common/epilogue.cl but SLICED, and DST_T. `bias`: input index of the
+/// bias, which may be absent.
 void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias);
 
-/// Appends the buffers bias, residual and dst, those that there are.
+/// Appends the buffers bias and residual, those that there are, and dst as above.
 kernel::Launch& push_result(kernel::Launch& launch, const NodeContext& node, int bias);
 
-/// Throws ShapeError unless the residual, where there is one, has the shape of the result.
+/// Sets the macros of kernels/common/epilogue.cl for a result that is only stored.
+void set_no_epilogue(kernel::Launch& launch);
+
+/// Throws ShapeError unless the residual, where there is one, has the shape of the result, or of
+/// the whole that the result is placed in.
 void check_residual_shape(const NodeContext& node, const ir::Shape& result);
 
 /// "input 0 is int8; allowed: float32, int32" unless the type of `tensor` is one of `allowed`.

@@ -73,34 +73,43 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const ir::Tensor& dst = node.output(0);
   const std::int64_t dst_cols = dst.shape.elements(axis, dst.shape.rank());
 
+  // What has been written in place needs no launch.
+  const int whole = dst.placement ? dst.placement->whole : node.node().outputs[0];
+  const ResultLayout layout = result_layout(node);
   kernel::Candidate rows_each{"rows", {}, {}};
   std::int64_t first = 0;
   for (int i = 0; i < node.input_count(); ++i) {
     const ir::Shape part = part_shape(node, i);
     const std::int64_t cols = part.elements(axis, part.rank());
-    const MoveUnit unit =
-        move_unit(node.input(i).storage, dst.storage, std::gcd(std::gcd(cols, dst_cols), first));
+    const std::int64_t begin = first;
+    first += cols;
+    const auto& placement = node.input(i).placement;
+    if (placement && placement->whole == whole) continue;
+    const std::int64_t divisor = layout.common_divisor(std::gcd(std::gcd(cols, dst_cols), begin));
+    const MoveUnit unit = move_unit(node.input(i).storage, dst.storage, divisor);
     const std::int64_t n = part.elements() / unit.elements;
     kernel::Launch launch("concatenation/concatenation.cl", "concatenation_rows");
     launch.macro("SRC_T", unit.src_type).macro("DST_T", unit.dst_type);
-    launch.src(i).dst(0);
+    push_result(launch.src(i), layout, unit.elements);
     launch.i32(n).i32(cols / unit.elements).i32(dst_cols / unit.elements);
-    launch.i32(first / unit.elements).range({uz(n)}, {kElementwiseGroup});
+    launch.i32(begin / unit.elements).range({uz(n)}, {kElementwiseGroup});
     rows_each.launches.push_back(launch);
-    first += cols;
   }
+  if (rows_each.launches.empty()) rows_each.name = "in_place";
   return {rows_each};
 }
 
 }  // namespace
 
 extern const Family kConcatenationFamily;
-const Family kConcatenationFamily{{"concatenation", /*has_epilogue=*/false, /*is_view=*/false},
-                                  {{kConcatenation, "CONCATENATION"}, {kPack, "PACK"}},
-                                  {},
-                                  /*core=*/false,
-                                  import,
-                                  infer,
-                                  candidates};
+const Family kConcatenationFamily{
+    {"concatenation", /*has_epilogue=*/false, /*is_view=*/false, /*residual=*/-1,
+     /*writes_slices=*/true},
+    {{kConcatenation, "CONCATENATION"}, {kPack, "PACK"}},
+    {},
+    /*core=*/false,
+    import,
+    infer,
+    candidates};
 
 }  // namespace clgpu::ops

@@ -126,7 +126,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 extern const Family kConv2dFamily;
 const Family kConv2dFamily{
-    {"conv2d", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/kResidual},
+    {"conv2d", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/kResidual,
+     /*writes_slices=*/true},
     {{kConv2d, "CONV_2D"}},
     {},
     /*core=*/true,

@@ -115,6 +115,7 @@ kernel::Candidate blocked(const NodeContext& node, const DeviceInfo& device, int
   kernel::Launch launch =
       make_launch(node, "depthwise_conv2d/blocked.cl", "depthwise_conv2d_blocked");
   launch.macro("VW", width).macro("PX", columns).macro("PY", rows);
+  launch.macro("ALIGNED", result_layout(node).aligned(width) ? 1 : 0);
   // A core jumps over conditions; the items of a warp wait for each other.
   launch.macro("INTERIOR", cpu ? 1 : 0).macro("WG_C", group_c).macro("WG_X", group_x);
   launch.macro("FILTER_H", weights[1]).macro("FILTER_W", weights[2]);
@@ -157,7 +158,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 extern const Family kDepthwiseConv2dFamily;
 const Family kDepthwiseConv2dFamily{
-    {"depthwise_conv2d", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/3},
+    {"depthwise_conv2d", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/3,
+     /*writes_slices=*/true},
     {{kDepthwiseConv2d, "DEPTHWISE_CONV_2D"}},
     {},
     /*core=*/true,

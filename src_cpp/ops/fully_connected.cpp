@@ -95,7 +95,8 @@ kernel::Candidate gemm(const NodeContext& node, const Products& size, const Gemm
   auto launch = make_launch(node, size, "fully_connected/gemm.cl", "fully_connected_gemm");
   const int vec = size.depth % 4 == 0 ? 1 : 0;
   launch.macro("VEC_A", vec).macro("VEC_B", vec);
-  set_tile(launch, tile, size.cols % 4 == 0, /*half_sums=*/false, size);
+  const bool vec_n = size.cols % 4 == 0 && result_layout(node).aligned(4);
+  set_tile(launch, tile, vec_n, /*half_sums=*/false, size);
   return {"gemm_" + tile.name(), {launch}, {}};
 }
 
@@ -134,7 +135,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 extern const Family kFullyConnectedFamily;
 const Family kFullyConnectedFamily{
-    {"fully_connected", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/3},
+    {"fully_connected", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/3,
+     /*writes_slices=*/true},
     {{kFullyConnected, "FULLY_CONNECTED"}},
     {},
     /*core=*/true,

@@ -87,7 +87,7 @@ Axes axes_of(const NodeContext& node, bool wide) {
   if (wide && !axes.src.empty() && (attrs.mode == PadAttrs::Mode::kConstant || !last_is_padded)) {
     divisor = std::gcd(std::gcd(axes.src.back(), axes.dst.back()), axes.before.back());
   }
-  axes.unit = move_unit(src.storage, dst.storage, divisor);
+  axes.unit = move_unit(src.storage, dst.storage, result_layout(node).common_divisor(divisor));
   if (!axes.src.empty()) {
     axes.src.back() /= axes.unit.elements;
     axes.dst.back() /= axes.unit.elements;
@@ -124,7 +124,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   }
   const std::int64_t n = dst.shape.elements() / axes.unit.elements;
   const auto d = six(axes.dst, 1), m = six(axes.src, 1), p = six(axes.before, 0);
-  launch.dst(0).i32(n);
+  const std::int64_t unit_elements = dst.shape.elements() / n;
+  push_result(launch, result_layout(node), static_cast<int>(unit_elements)).i32(n);
   for (std::size_t k = 1; k < 6; ++k) launch.i32(d[k]);
   for (const int size : m) launch.i32(size);
   for (const int before : p) launch.i32(before);
@@ -135,7 +136,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 }  // namespace
 
 extern const Family kPadFamily;
-const Family kPadFamily{{"pad", /*has_epilogue=*/false, /*is_view=*/false},
+const Family kPadFamily{{"pad", /*has_epilogue=*/false, /*is_view=*/false, /*residual=*/-1,
+                         /*writes_slices=*/true},
                         {{kPad, "PAD"}, {kPadV2, "PADV2"}, {kMirrorPad, "MIRROR_PAD"}},
                         {},
                         /*core=*/false,

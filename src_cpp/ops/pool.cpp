@@ -56,7 +56,8 @@ void describe(const NodeContext& node, kernel::Launch& launch) {
   launch.type("SRC_T", node.input(0).storage).type("DST_T", node.output(0).storage);
   launch.macro("KIND", attrs.kind);
   set_epilogue(launch, node.epilogue());
-  launch.src(0).dst(0).i32(dst[0]).i32(src[1]).i32(src[2]).i32(dst[1]).i32(dst[2]).i32(dst[3]);
+  push_result(launch.src(0), result_layout(node));
+  launch.i32(dst[0]).i32(src[1]).i32(src[2]).i32(dst[1]).i32(dst[2]).i32(dst[3]);
   launch.i32(attrs.filter_h).i32(attrs.filter_w).i32(attrs.stride_h).i32(attrs.stride_w);
   launch.i32(window(attrs.padding, src[1], attrs.filter_h, attrs.stride_h, 1).before);
   launch.i32(window(attrs.padding, src[2], attrs.filter_w, attrs.stride_w, 1).before);
@@ -104,7 +105,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 extern const Family kPoolFamily;
 const Family kPoolFamily{
-    {"pool", /*has_epilogue=*/true, /*is_view=*/false},
+    {"pool", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/-1,
+     /*writes_slices=*/true},
     {{kMaxPool, "MAX_POOL_2D"}, {kAveragePool, "AVERAGE_POOL_2D"}, {kL2Pool, "L2_POOL_2D"}},
     {},
     /*core=*/false,

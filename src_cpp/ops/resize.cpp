@@ -56,18 +56,20 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
   kernel::Launch launch(attrs.bilinear ? "resize/bilinear.cl" : "resize/nearest.cl",
                         attrs.bilinear ? "resize_bilinear" : "resize_nearest");
+  const ResultLayout layout = result_layout(node);
   int width = 1;  // channels of one work-item
   if (attrs.bilinear) {
     width = channels % 4 == 0 ? 4 : 1;
     launch.type("SRC_T", src.storage).type("DST_T", dst.storage).macro("VEC", width);
   } else {
-    const MoveUnit unit = move_unit(src.storage, dst.storage, channels);
+    const MoveUnit unit = move_unit(src.storage, dst.storage, layout.common_divisor(channels));
     width = unit.elements;
     launch.macro("SRC_T", unit.src_type).macro("DST_T", unit.dst_type);
     launch.macro("ROUND", attrs.align_corners ? 1 : 0);
   }
   const std::int64_t n = dst.shape.elements() / width;
-  launch.src(0).dst(0).i32(n).i32(channels / width);
+  push_result(launch.src(0), layout, attrs.bilinear ? 1 : width);
+  launch.i32(n).i32(channels / width);
   launch.i32(attrs.height).i32(attrs.width).i32(src.shape[1]).i32(src.shape[2]);
   launch.f32(scale(attrs, src.shape[1], attrs.height));
   launch.f32(scale(attrs, src.shape[2], attrs.width));
@@ -79,7 +81,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 extern const Family kResizeFamily;
 const Family kResizeFamily{
-    {"resize", /*has_epilogue=*/false, /*is_view=*/false},
+    {"resize", /*has_epilogue=*/false, /*is_view=*/false, /*residual=*/-1,
+     /*writes_slices=*/true},
     {{kResizeBilinear, "RESIZE_BILINEAR"}, {kResizeNearest, "RESIZE_NEAREST_NEIGHBOR"}},
     {},
     /*core=*/false,

@@ -54,10 +54,11 @@ std::vector<ir::Node> parts_of(const NodeContext& node) {
   for (std::size_t i = 0; i < depthwise.inputs.size(); ++i) depthwise.inputs[i] = whole.inputs[i];
   depthwise.outputs = {whole.outputs[kBetween]};
   pointwise.inputs[0] = whole.outputs[kBetween];
-  for (std::size_t i = 1; i < pointwise.inputs.size(); ++i) {
-    pointwise.inputs[i] = whole.inputs[uz(kWeights) + i - 1];
-  }
+  pointwise.inputs.resize(1);
+  pointwise.inputs.insert(pointwise.inputs.end(), whole.inputs.begin() + kWeights,
+                          whole.inputs.end());
   pointwise.outputs = {whole.outputs[kResult]};
+  pointwise.epilogue = whole.epilogue;
   return {std::move(depthwise), std::move(pointwise)};
 }
 
@@ -211,7 +212,8 @@ bool separable_pays(const ir::Graph& graph, const ir::Node& node, const DeviceIn
 }
 
 const Family kSeparableConv2dFamily{
-    {"separable_conv2d", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/kResidual},
+    {"separable_conv2d", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/kResidual,
+     /*writes_slices=*/true},
     {},
     {},
     /*core=*/true,

@@ -131,7 +131,8 @@ class Maker {
     launch.macro("WARPS_K", tile.warps_k);
     launch.macro("STEP_BYTES", tile.step_bytes).macro("STAGES", tile.stages);
     launch.macro("COPY", copy_bytes()).macro("SPLIT", splits > 1 ? 1 : 0);
-    const bool wide = p_.group_out % 8 == 0 && p_.out_c % 8 == 0 && p_.dst_group % 8 == 0;
+    const bool wide = p_.group_out % 8 == 0 && p_.out_c % 8 == 0 && p_.dst_group % 8 == 0 &&
+                      result_layout(node_).aligned(8);
     launch.macro("WIDE", wide ? 1 : 0).macro("MMA_TF32", tf32_ ? 1 : 0);
     set_result_types(launch, node_, p_.bias);
     push_result(launch.src(p_.src).scratch_in(0), node_, p_.bias);

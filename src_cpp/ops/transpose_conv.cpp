@@ -172,7 +172,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 extern const Family kTransposeConvFamily;
 const Family kTransposeConvFamily{
-    {"transpose_conv", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/4},
+    {"transpose_conv", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/4,
+     /*writes_slices=*/true},
     {{kTransposeConv, "TRANSPOSE_CONV"}},
     {"Convolution2DTransposeBias"},
     /*core=*/true,

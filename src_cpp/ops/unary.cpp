@@ -100,7 +100,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   launch.macro("OP", static_cast<int>(node.attrs<UnaryAttrs>().op));
   launch.macro("INTEGER", is_float(dst.storage) ? 0 : 1);
   set_epilogue(launch, node.epilogue());
-  launch.src(0).dst(0).i32(elements);
+  push_result(launch.src(0), result_layout(node)).i32(elements);
   launch.range({uz(ceil_div(elements, 4))}, {kElementwiseGroup});
   return {{"elementwise", {launch}, {}}};
 }
@@ -108,7 +108,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 }  // namespace
 
 extern const Family kUnaryFamily;
-const Family kUnaryFamily{{"unary", /*has_epilogue=*/true, /*is_view=*/false},
+const Family kUnaryFamily{{"unary", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/-1,
+                           /*writes_slices=*/true},
                           {{101, "ABS"},     {59, "NEG"},          {47, "EXP"},
                            {73, "LOG"},      {75, "SQRT"},         {76, "RSQRT"},
                            {92, "SQUARE"},   {66, "SIN"},          {108, "COS"},

@@ -37,16 +37,25 @@ ir::Graph isolate(const ir::Graph& graph, std::size_t position) {
   part.inputs.clear();
   part.outputs.clear();
   std::map<int, int> id_of;  // of a tensor here -> in the part
-  const auto intern = [&](int id) {
-    if (id < 0) return -1;
+  const auto add = [&](int id) {
     const auto [entry, inserted] = id_of.try_emplace(id, static_cast<int>(part.tensors.size()));
     if (inserted) part.tensors.push_back(graph.tensor(id));
     return entry->second;
   };
+  const auto intern = [&](int id) {
+    if (id < 0) return -1;
+    const int result = add(id);
+    if (const auto& placement = graph.tensor(id).placement) {
+      const int whole = add(placement->whole);
+      part.tensor(result).placement->whole = whole;
+    }
+    return result;
+  };
   for (const std::size_t member : members) {  // a set of positions is in execution order
     ir::Node node = graph.nodes[member];
     for (int& id : node.inputs) {
-      const bool input = member == position && !knows(id);
+      // A slice that is read has been written to the result already.
+      const bool input = member == position && !knows(id) && !graph.tensor(id).placement;
       id = intern(id);
       if (input && std::find(part.inputs.begin(), part.inputs.end(), id) == part.inputs.end())
         part.inputs.push_back(id);
@@ -55,8 +64,9 @@ ir::Graph isolate(const ir::Graph& graph, std::size_t position) {
       const auto old = static_cast<std::size_t>(id);
       id = intern(id);
       // A result that nobody reads may not even be written.
-      if (member == position && (is_output[old] || !readers[old].empty()))
-        part.outputs.push_back(id);
+      if (member != position || (!is_output[old] && readers[old].empty())) continue;
+      const auto& placement = part.tensor(id).placement;
+      part.outputs.push_back(placement ? placement->whole : id);
     }
     part.nodes.push_back(std::move(node));
   }

@@ -40,18 +40,25 @@ class Planner {
   }
 
  private:
-  // One buffer per tensor; a view has the buffer of its source.
+  // One buffer per tensor; a view has the buffer of its source, a slice that of the whole.
   void bind_tensors() {
     buffer_of_.assign(graph_.tensors.size(), -1);
-    const auto bind = [&](int id) {
-      if (id < 0 || buffer_of_[at(id)] >= 0) return;
+    const auto bind = [&](int slice) {
+      if (slice < 0 || buffer_of_[at(slice)] >= 0) return;
+      const auto& placement = graph_.tensor(slice).placement;
+      const int id = placement ? placement->whole : slice;
       const ir::Tensor& tensor = graph_.tensor(id);
-      Buffer buffer;
-      buffer.name = tensor.name;
-      buffer.bytes = tensor.storage_bytes();
-      buffer.storage = tensor.storage;
-      buffer.upload = tensor.constant;
-      buffer_of_[at(id)] = add_buffer(std::move(buffer), tensor.is_constant());
+      CLGPU_CHECK(!tensor.placement);
+      if (buffer_of_[at(id)] < 0) {
+        Buffer buffer;
+        buffer.name = tensor.name;
+        buffer.bytes = tensor.storage_bytes();
+        buffer.storage = tensor.storage;
+        buffer.upload = tensor.constant;
+        buffer_of_[at(id)] = add_buffer(std::move(buffer), tensor.is_constant());
+      }
+      buffer_of_[at(slice)] = buffer_of_[at(id)];
+      if (placement) sliced_.insert(buffer_of_[at(id)]);
     };
     for (const int id : graph_.inputs) bind(id);
     for (const ir::Node& node : graph_.nodes) {
@@ -125,7 +132,7 @@ class Planner {
   }
 
   // A launch runs once when all it reads is static and all it writes is written by such launches
-  // only.
+  // only. Several nodes write a tensor of slices: not all of them once, and it lies in the arena.
   void separate(std::vector<Step>& steps) {
     std::set<int> written;
     for (const Step& step : steps) {
@@ -133,7 +140,7 @@ class Planner {
         if (o.writes) written.insert(buffer);
       });
     }
-    for (const int buffer : written) static_[at(buffer)] = true;
+    for (const int buffer : written) static_[at(buffer)] = sliced_.count(buffer) == 0;
     std::vector<bool> once(steps.size(), true);
     for (bool changed = true; changed;) {
       changed = false;
@@ -229,6 +236,7 @@ class Planner {
   Plan plan_;
   std::vector<int> buffer_of_;  // tensor -> buffer
   std::vector<bool> static_;    // buffer -> its contents never change after loading
+  std::set<int> sliced_;        // buffers of tensors that others are placed in
 };
 
 }  // namespace

@@ -35,6 +35,8 @@ struct Convolution {
 
   /// Sets SRC_T and the macros of the result.
   void set_types(kernel::Launch& launch) const { set_conv_types(launch, node, kImage, kBias); }
+  /// Four output channels from a multiple of four on, of any group, lie at a multiple of four.
+  bool aligned_result() const { return group_out % 4 == 0 && result_layout(node).aligned(4); }
   /// Appends bias, residual and dst.
   kernel::Launch& push_result(kernel::Launch& launch) const {
     return ops::push_result(launch, node, kBias);

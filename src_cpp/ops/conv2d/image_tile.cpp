@@ -33,7 +33,7 @@ kernel::Candidate make(const Convolution& conv, const Piece& piece) {
   conv.set_types(launch);
   launch.type("PACKED_T", packed.storage).macro("TN", piece.tn).macro("RN", piece.rn);
   launch.macro("PX", piece.px).macro("XG", piece.xg).macro("TH", piece.th).macro("CK", piece.ck);
-  launch.macro("UNROLL", piece.unroll).macro("VEC_N", conv.group_out % 4 == 0 ? 1 : 0);
+  launch.macro("UNROLL", piece.unroll).macro("VEC_N", conv.aligned_result() ? 1 : 0);
   launch.macro("FILTER_H", conv.filter_h).macro("FILTER_W", conv.filter_w);
   const std::int64_t tiles_x = ceil_div(conv.out_w, piece.xg * piece.px);
   conv.push_result(launch.src(kImage).scratch_in(0));

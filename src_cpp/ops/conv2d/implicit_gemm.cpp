@@ -30,14 +30,14 @@ kernel::Candidate make(const Convolution& conv, const GemmChoice& choice, bool h
   kernel::Launch launch("conv2d/implicit_gemm.cl", "conv2d_implicit_gemm");
   Products parts = products(conv);
   parts.count *= splits;
-  set_tile(launch, tile, conv.group_out % 4 == 0, half_sums, parts);
+  const bool vec_n = splits > 1 ? conv.group_out % 4 == 0 : conv.aligned_result();
+  set_tile(launch, tile, vec_n, half_sums, parts);
   launch.macro("GATHER", gather(conv, tile)).macro("TAIL", conv.depth % tile.tk == 0 ? 0 : 1);
   launch.macro("SPLIT", splits > 1 ? 1 : 0).type("PACKED_T", packed.storage);
   launch.src(kImage).scratch_in(0);
   if (splits > 1) {
     launch.type("SRC_T", conv.image_storage()).type("DST_T", DType::kF32);
-    launch.macro("BIAS", 0).type("BIAS_T", DType::kF32);
-    launch.macro("RESIDUAL", 0).type("RESIDUAL_T", DType::kF32);
+    set_no_epilogue(launch);
     set_epilogue(launch, {});
     launch.scratch_out(1).i32(splits).i32(chunk);
   } else {

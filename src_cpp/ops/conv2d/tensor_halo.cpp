@@ -124,7 +124,10 @@ class Maker {
     launch.macro("ROWS", tile.rows).macro("STAGES", c.stages).macro("COPY", copy_bytes());
     launch.macro("WARPS_X", tile.warps_x).macro("WARPS_Y", tile.warps_y);
     launch.macro("WARPS_N", tile.warps_n).macro("MMA_TF32", tf32_ ? 1 : 0);
-    launch.macro("WIDE", tile.blocks > 1 && conv_.out_c % (2 * tile.blocks) == 0 ? 1 : 0);
+    const int wide = 2 * tile.blocks;
+    const bool is_wide =
+        tile.blocks > 1 && conv_.out_c % wide == 0 && result_layout(conv_.node).aligned(wide);
+    launch.macro("WIDE", is_wide ? 1 : 0);
     set_result_types(launch, conv_.node, kBias);
     conv_.push_result(launch.src(kImage).scratch_in(0));
     launch.i32(chunk_count(c.units)).i32(tiles_y(tile)).i32(conv_.in_h).i32(conv_.in_w);

@@ -191,7 +191,8 @@ class Winograd {
   kernel::Launch output(std::int64_t row, std::int64_t rows) const {
     kernel::Launch launch = make("conv2d/winograd_output.cl", "conv2d_winograd_output");
     launch.type("SRC_T", DType::kF32).macro("VW", out_vector_);
-    launch.macro("VEC_O", conv_.out_c % out_vector_ == 0 ? 1 : 0);
+    const bool aligned = out_vector_ > 4 || result_layout(conv_.node).aligned(4);
+    launch.macro("VEC_O", conv_.out_c % out_vector_ == 0 && aligned ? 1 : 0);
     set_result_types(launch, conv_.node, kBias);
     conv_.push_result(launch.scratch_in(2));
     const std::int64_t items = rows * tiles_w_ * (cols_ / out_vector_);

@@ -1,0 +1,30 @@
+// result.cl - where a result lies: in a tensor of its own, or in a slice of another one, the whole
+//
+//   __kernel void f(__global const SRC_T *src, RESULT_PARAM int count) {
+//     ... STORE(DST_T, dst, RESULT_AT(pixel, c, channels), v);
+//
+// The pixels of a result are the places along all axes but the last, its channels those along the
+// last. Channel c of pixel p of a slice is element dst_first + p * dst_pitch + c of the whole.
+//
+// RESULT_PARAM                   the parameter dst, and where the slice lies
+// RESULT_AT(pixel, c, channels)  index in dst of channel c of a pixel of a result of so many channels
+// RESULT_OF(i)                   ... of element i of the result
+// RESULT_RUNS_OF_4               the elements i .. i+3 lie side by side in dst, for i a multiple of 4
+//
+// Macros    SLICED  0|1  1: the result is a slice; pitch, first and dst_channels count units of dst
+#ifndef SLICED
+#error "SLICED is required (0 or 1)"
+#endif
+
+#if SLICED
+#define RESULT_PARAM __global DST_T *dst, int dst_channels, int dst_pitch, int dst_first,
+#define RESULT_AT(pixel, c, channels) (dst_first + (pixel) * dst_pitch + (c))
+// A slice without gaps has one pixel of all elements as dst_channels.
+#define RESULT_OF(i) (dst_first + (i) / dst_channels * dst_pitch + (i) % dst_channels)
+#define RESULT_RUNS_OF_4 (dst_channels % 4 == 0)
+#else
+#define RESULT_PARAM __global DST_T *dst,
+#define RESULT_AT(pixel, c, channels) ((pixel) * (channels) + (c))
+#define RESULT_OF(i) (i)
+#define RESULT_RUNS_OF_4 1
+#endif
