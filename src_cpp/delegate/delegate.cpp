@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/byte_size.hpp"
 #include "delegate/guard.hpp"
 #include "delegate/model.hpp"
 #include "plan/choose.hpp"
@@ -63,15 +64,47 @@ void leave(Model& model, const std::vector<int>& nodes, const std::string& reaso
   for (const int index : working.empty() ? nodes : working) model.refuse(index, reason);
 }
 
+// Deals the memory budget out to the partitions, in proportion to the least that each needs. Throws
+// BudgetError when that is too much.
+void share_budget(const std::shared_ptr<State>& state, const std::shared_ptr<Session>& session,
+                  Model& model, const std::vector<PartitionIds>& partitions) {
+  std::vector<std::int64_t> least;
+  std::int64_t sum = 0;
+  for (const PartitionIds& ids : partitions) {
+    Partition partition(state, session, model.graph(ids.nodes, ids.outputs), ids.nodes,
+                        static_cast<int>(least.size()));
+    try {
+      least.push_back(partition.smallest_budget());
+    } catch (const ShapeError&) {
+      least.push_back(0);  // of a dynamic model, whose shapes come later
+    }
+    sum += least.back();
+  }
+  const std::int64_t budget = state->options.plan.memory_budget;
+  if (sum > budget) {
+    throw plan::BudgetError(sum, "no plans of the " + std::to_string(least.size()) +
+                                     " partitions fit into the memory budget of " +
+                                     byte_size(budget) + "; the smallest feasible budget is " +
+                                     byte_size(sum));
+  }
+  for (std::size_t i = 0; i < least.size(); ++i) {
+    const double part = static_cast<double>(least[i]) / static_cast<double>(sum);
+    session->share[static_cast<int>(i)] =
+        least[i] + static_cast<std::int64_t>(static_cast<double>(budget - sum) * part);
+  }
+}
+
 // One attempt: builds all partitions of the claimed nodes, or refuses at least one node that stood
 // in the way and returns false.
 bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
                const std::shared_ptr<Session>& session, Model& model,
                std::vector<std::unique_ptr<Partition>>& built) {
   built.clear();
+  session->held.clear();
   const std::vector<int> claimed = model.claimed();
   if (claimed.empty()) return true;
   const std::vector<PartitionIds> partitions = preview(context, claimed);
+  if (session->share.size() != partitions.size()) session->share.clear();
   for (const PartitionIds& ids : partitions) {
     const auto count = std::count_if(ids.nodes.begin(), ids.nodes.end(), [&](int index) {
       return !model.computes_constant(model.node(index));
@@ -100,6 +133,10 @@ bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
         model.refuse(error.node(), error.what());
         return false;
       }
+    } catch (const plan::BudgetError&) {
+      if (partitions.size() == 1 || !session->share.empty()) throw;
+      share_budget(state, session, model, partitions);
+      return false;
     } catch (const OptionError&) {
       throw;
     } catch (const Error& error) {

@@ -1,5 +1,6 @@
 #include "delegate/partition.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "passes/pass.hpp"
@@ -57,9 +58,30 @@ void Partition::build() {
   // First: the old plan is wrong from here on, and its arena makes room for the new one.
   executor_.reset();
   passes::infer_shapes(graph_);
-  Built built = state_->build(graph_);
+  session_->held.erase(index_);
+  rebuild(allowance());
+}
+
+void Partition::rebuild(std::int64_t budget) {
+  executor_.reset();
+  Built built = state_->build(graph_, budget);
   published_ = std::move(built.graph);
   executor_ = std::move(built.executor);
+  session_->held[index_] = executor_->plan().peak_bytes;
+}
+
+std::int64_t Partition::allowance() const {
+  std::int64_t left = state_->options.plan.memory_budget;
+  if (left == 0) return 0;
+  if (const auto share = session_->share.find(index_); share != session_->share.end())
+    return share->second;
+  for (const auto& [partition, bytes] : session_->held) left -= bytes;
+  return std::max<std::int64_t>(left, 1);
+}
+
+std::int64_t Partition::smallest_budget() {
+  passes::infer_shapes(graph_);
+  return state_->smallest_budget(graph_);
 }
 
 void Partition::publish() {
@@ -123,7 +145,15 @@ void Partition::invoke(TfLiteContext& context) {
   for (const plan::Transfer& t : plan.uploads) inputs.push_back(data_of(t));
   for (const plan::Transfer& t : plan.downloads) outputs.push_back(data_of(t));
   const cl::Counters before = cl::counters();
-  executor_->run(inputs, outputs);
+  try {
+    executor_->run(inputs, outputs);
+  } catch (const cl::OpenCLError& error) {
+    if (!error.out_of_memory()) throw;
+    // Some devices find out this late that they lack the memory they have handed out.
+    rebuild(std::max<std::int64_t>(plan.peak_bytes / 10 * 7, 1));
+    publish();
+    executor_->run(inputs, outputs);
+  }
   state_->count_invoke(*session_, index_ == 0, cl::counters() - before);
 }
 

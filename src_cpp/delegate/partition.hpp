@@ -28,6 +28,9 @@ class Partition {
   /// Infers shapes from those that the graph's inputs have now; plans and builds.
   void build();
 
+  /// Bytes of the smallest memory budget that build() takes.
+  std::int64_t smallest_budget();
+
   /// Takes the inputs' shapes from the runtime, builds again when they changed, and gives the
   /// outputs their shapes. Where they do not fit and the model is dynamic, invoke() will say so.
   void prepare(TfLiteContext& context);
@@ -39,6 +42,10 @@ class Partition {
   void invoke(TfLiteContext& context);
 
  private:
+  void rebuild(std::int64_t budget);
+  /// Bytes that the memory budget leaves for this partition; 0: there is no budget.
+  std::int64_t allowance() const;
+
   std::shared_ptr<State> state_;
   std::shared_ptr<Session> session_;
   ir::Graph graph_;

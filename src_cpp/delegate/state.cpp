@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/byte_size.hpp"
+
 namespace clgpu::delegate {
 namespace {
 
@@ -19,16 +21,16 @@ const char* name_of(plan::Choice::Origin origin) {
 
 }  // namespace
 
-Built State::build(const ir::Graph& graph) {
+Built State::build(const ir::Graph& graph, std::int64_t budget) {
   const cl::Counters before = cl::counters();
-  Built built = plan_and_build(graph);
+  Built built = plan_and_build(graph, budget);
   if (options.tuning == Tuning::kExhaustive) {
     std::vector<Tunable> tunables;
     collect(built.graph, *built.executor, false, tunables);
     if (std::any_of(tunables.begin(), tunables.end(), [](const Tunable& t) { return t.pending; })) {
       built.executor.reset();  // makes room
       measure(tunables, INFINITY, nullptr);
-      built = plan_and_build(graph);
+      built = plan_and_build(graph, budget);
     }
   }
   built.executor->save_programs();
@@ -36,19 +38,50 @@ Built State::build(const ir::Graph& graph) {
   return built;
 }
 
-Built State::plan_and_build(const ir::Graph& graph) {
+plan::PlanOptions State::plan_options(std::int64_t budget) const {
   plan::PlanOptions plan_options = options.plan;
+  plan_options.memory_budget = budget;
   if (options.tuning != Tuning::kOff) {
     plan_options.tuned = [this](const std::string& signature) { return record(signature).winner; };
   }
+  return plan_options;
+}
+
+std::int64_t State::smallest_budget(const ir::Graph& graph) const {
+  try {
+    return plan::fit(graph, device(), plan_options(1), broken()).plan.peak_bytes;
+  } catch (const plan::BudgetError& error) {
+    return error.smallest();
+  }
+}
+
+Built State::plan_and_build(const ir::Graph& graph, std::int64_t budget) {
+  plan::PlanOptions wanted = plan_options(budget);
+  std::string failures;  // of allocations
   while (true) {
     const plan::Broken known = broken();
-    plan::Fitted fitted = plan::fit(graph, device(), plan_options, known);
+    plan::Fitted fitted;
+    try {
+      fitted = plan::fit(graph, device(), wanted, known);
+    } catch (const plan::BudgetError& error) {
+      if (failures.empty()) throw;
+      throw DeviceError(failures + "; no plan needs less than " + byte_size(error.smallest()));
+    }
     drop_records(fitted.plan);
+    const std::int64_t peak = fitted.plan.peak_bytes;
+    if (!failures.empty() && peak > wanted.memory_budget) throw DeviceError(failures);
     try {
       return {std::make_shared<const ir::Graph>(std::move(fitted.graph)),
               std::make_shared<runtime::Executor>(context, store, std::move(fitted.plan),
                                                   options.warm_up)};
+    } catch (const cl::OpenCLError& error) {
+      if (!error.out_of_memory()) throw;
+      // The device has less than it says, or others use it.
+      failures += (failures.empty() ? "" : "; ") + std::string("a plan of ") + byte_size(peak) +
+                  " failed: " + error.what();
+      wanted.memory_budget = std::max<std::int64_t>(peak / 10 * 7, 1);
+      const std::lock_guard<std::mutex> lock(mutex_);
+      notes_.insert("the device did not have the memory that it promised: " + failures);
     } catch (const runtime::CandidateFailure& failure) {
       const std::pair key(failure.family(), failure.candidate());
       if (known.count(key) != 0) {

@@ -28,6 +28,9 @@ struct Stats {
 struct Session {
   std::uint64_t report = 0;  ///< number of its report
   cl::Counters invoke;       ///< of the inference under way
+  // By partition, in bytes of device memory.
+  std::map<int, std::int64_t> held;   ///< peaks of those that are built
+  std::map<int, std::int64_t> share;  ///< parts of the budget, where taking turns did not do
 };
 
 /// A partition as it runs: its graph with the shapes of the moment, rewritten to fit into memory.
@@ -51,9 +54,14 @@ class State {
   /// With the facts that a probe has found.
   const DeviceInfo& device() const { return device_.info; }
 
-  /// Plans and builds a graph with inferred shapes; candidates that fail on this device are
-  /// remembered and left out. Throws plan::NoCandidate when a family has none left.
-  Built build(const ir::Graph& graph);
+  /// Plans and builds a graph with inferred shapes within `budget` bytes of device memory (0: what
+  /// there is); candidates that fail on this device are remembered and left out. Where the device
+  /// has less memory than it says, plans for less. Throws plan::NoCandidate when a family has no
+  /// candidate left, and plan::BudgetError.
+  Built build(const ir::Graph& graph, std::int64_t budget);
+
+  /// The smallest budget that build() takes for this graph.
+  std::int64_t smallest_budget(const ir::Graph& graph) const;
 
   /// Measures the layers of the partitions of the report, the most expensive first, and keeps the
   /// winners in the store and for interpreters to come. No further candidate is tried after
@@ -98,7 +106,8 @@ class State {
   };
 
   std::vector<std::shared_ptr<runtime::Executor>> executors() const;
-  Built plan_and_build(const ir::Graph& graph);
+  Built plan_and_build(const ir::Graph& graph, std::int64_t budget);
+  plan::PlanOptions plan_options(std::int64_t budget) const;
   plan::Broken broken() const;
   /// What was measured for a signature, in this process or, through the store, in another.
   runtime::Contest record(const std::string& signature) const;

@@ -65,23 +65,19 @@ void State::collect(const std::shared_ptr<const ir::Graph>& graph, runtime::Exec
   for (const plan::Choice& choice : plan.choices) {
     if (choice.signature.empty() || choice.candidates.size() < 2 || cost.count(choice.node) == 0)
       continue;
-    const auto position =
-        std::find_if(graph->nodes.begin(), graph->nodes.end(),
-                     [&](const ir::Node& node) { return node.tflite_index == choice.node; });
-    CLGPU_CHECK(position != graph->nodes.end());
+    const ir::Node& node = graph->nodes.at(static_cast<std::size_t>(choice.position));
     auto tunable = std::find_if(tunables.begin(), tunables.end(), [&](const Tunable& t) {
       return t.layer.signature == choice.signature;
     });
     if (tunable == tunables.end()) {
-      Tunable fresh{{}, graph, static_cast<std::size_t>(position - graph->nodes.begin()), choice};
+      Tunable fresh{{}, graph, static_cast<std::size_t>(choice.position), choice};
       TunedLayer& layer = fresh.layer;
-      layer.op = position->op;
+      layer.op = node.op;
       layer.family = choice.family;
       layer.signature = choice.signature;
       layer.standard = choice.candidates.front();
       layer.winner = choice.candidate;
-      for (const int id : position->outputs)
-        layer.outputs.push_back(graph->tensor(id).shape.dims());
+      for (const int id : node.outputs) layer.outputs.push_back(graph->tensor(id).shape.dims());
       runtime::Contest known = record(choice.signature);
       fresh.pending = again || known.winner.empty();
       if (!known.winner.empty()) layer.outcome = TunedLayer::Outcome::kKept;
@@ -89,7 +85,8 @@ void State::collect(const std::shared_ptr<const ir::Graph>& graph, runtime::Exec
       tunables.push_back(std::move(fresh));
       tunable = tunables.end() - 1;
     }
-    tunable->layer.nodes.push_back(choice.node);
+    std::vector<int>& nodes = tunable->layer.nodes;  // bands of one node are alike
+    if (std::count(nodes.begin(), nodes.end(), choice.node) == 0) nodes.push_back(choice.node);
     any_pending = any_pending || tunable->pending;
   }
   if (!any_pending) return;

@@ -90,6 +90,7 @@ class Planner {
       static_inputs.push_back(id < 0 || static_[at(buffer_of_[at(id)])]);
     Chosen chosen = choose(graph_, node, device_, options_, broken_, static_inputs);
     const kernel::Candidate& candidate = chosen.candidate;
+    chosen.choice.position = static_cast<int>(&node - graph_.nodes.data());
     plan_.choices.push_back(std::move(chosen.choice));
     std::vector<int> scratch;
     for (const kernel::Scratch& s : candidate.scratch) {

@@ -78,7 +78,8 @@ struct Choice {
     kForced,   ///< asked for by the user
     kTuned,    ///< the fastest measured
   };
-  int node = -1;  ///< index of the node in the model
+  int node = -1;      ///< index of the node in the model
+  int position = -1;  ///< ... and in the graph that was planned
   std::string family, candidate;
   Origin origin = Origin::kDefault;
   std::string signature;                ///< as plan::signature; empty without PlanOptions::tuned
