@@ -21,6 +21,8 @@ struct DeviceInfo {
   std::size_t local_bytes = 0;         ///< local memory of one work-group
   std::uint64_t global_bytes = 0;      ///< global memory of the device
   std::uint64_t max_object_bytes = 0;  ///< largest single buffer
+  std::size_t base_align_bytes = 128;  ///< alignment of sub-buffers' offsets
+  bool sub_buffers = true;             ///< its driver handles them
   bool unified_memory = false;         ///< device and host share memory
   bool has_half = false;               ///< it lists cl_khr_fp16
   // What only a probe can tell (runtime/probe.cpp); false in a device's own description.

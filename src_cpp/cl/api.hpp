@@ -38,15 +38,17 @@ constexpr cl_bitfield CL_DEVICE_TYPE_CPU = 1U << 1, CL_DEVICE_TYPE_GPU = 1U << 2
                       CL_DEVICE_TYPE_ACCELERATOR = 1U << 3, CL_DEVICE_TYPE_ALL = 0xFFFFFFFFU;
 constexpr cl_bitfield CL_MEM_READ_WRITE = 1U << 0, CL_MEM_ALLOC_HOST_PTR = 1U << 4;
 constexpr cl_bitfield CL_MAP_READ = 1U << 0, CL_MAP_WRITE = 1U << 1;
+constexpr cl_uint CL_BUFFER_CREATE_TYPE_REGION = 0x1220;
 constexpr cl_bitfield CL_QUEUE_PROFILING_ENABLE = 1U << 1;
 constexpr cl_uint CL_PLATFORM_VERSION = 0x0901, CL_PLATFORM_NAME = 0x0902;
 constexpr cl_uint CL_DEVICE_TYPE = 0x1000, CL_DEVICE_MAX_COMPUTE_UNITS = 0x1002,
                   CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004, CL_DEVICE_MAX_WORK_ITEM_SIZES = 0x1005,
-                  CL_DEVICE_MAX_MEM_ALLOC_SIZE = 0x1010, CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F,
-                  CL_DEVICE_LOCAL_MEM_SIZE = 0x1023, CL_DEVICE_AVAILABLE = 0x1027,
-                  CL_DEVICE_COMPILER_AVAILABLE = 0x1028, CL_DEVICE_NAME = 0x102B,
-                  CL_DEVICE_VENDOR = 0x102C, CL_DRIVER_VERSION = 0x102D, CL_DEVICE_VERSION = 0x102F,
-                  CL_DEVICE_EXTENSIONS = 0x1030, CL_DEVICE_HOST_UNIFIED_MEMORY = 0x1035,
+                  CL_DEVICE_MAX_MEM_ALLOC_SIZE = 0x1010, CL_DEVICE_MEM_BASE_ADDR_ALIGN = 0x1019,
+                  CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F, CL_DEVICE_LOCAL_MEM_SIZE = 0x1023,
+                  CL_DEVICE_AVAILABLE = 0x1027, CL_DEVICE_COMPILER_AVAILABLE = 0x1028,
+                  CL_DEVICE_NAME = 0x102B, CL_DEVICE_VENDOR = 0x102C, CL_DRIVER_VERSION = 0x102D,
+                  CL_DEVICE_VERSION = 0x102F, CL_DEVICE_EXTENSIONS = 0x1030,
+                  CL_DEVICE_HOST_UNIFIED_MEMORY = 0x1035,
                   CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT = 0x103A,
                   CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE = 0x1067,
                   CL_DEVICE_WARP_SIZE_NV = 0x4003, CL_DEVICE_WAVEFRONT_WIDTH_AMD = 0x4043;
@@ -54,6 +56,11 @@ constexpr cl_uint CL_PROGRAM_BINARY_SIZES = 0x1165, CL_PROGRAM_BINARIES = 0x1166
                   CL_PROGRAM_BUILD_LOG = 0x1183;
 constexpr cl_uint CL_KERNEL_WORK_GROUP_SIZE = 0x11B0;
 constexpr cl_uint CL_PROFILING_COMMAND_START = 0x1282, CL_PROFILING_COMMAND_END = 0x1283;
+
+/// Part of a buffer, for CL_BUFFER_CREATE_TYPE_REGION.
+struct cl_buffer_region {
+  std::size_t origin, size;
+};
 
 using ContextNotify = void(CLGPU_CL_CALL*)(const char*, const void*, std::size_t, void*);
 using ProgramNotify = void(CLGPU_CL_CALL*)(cl_program, void*);
@@ -70,6 +77,7 @@ using ProgramNotify = void(CLGPU_CL_CALL*)(cl_program, void*);
   X(cl_command_queue, clCreateCommandQueue, (cl_context, cl_device_id, cl_bitfield, cl_int*))      \
   X(cl_int, clReleaseCommandQueue, (cl_command_queue))                                             \
   X(cl_mem, clCreateBuffer, (cl_context, cl_bitfield, std::size_t, void*, cl_int*))                \
+  X(cl_mem, clCreateSubBuffer, (cl_mem, cl_bitfield, cl_uint, const void*, cl_int*))               \
   X(cl_int, clReleaseMemObject, (cl_mem))                                                          \
   X(cl_program, clCreateProgramWithSource,                                                         \
     (cl_context, cl_uint, const char**, const std::size_t*, cl_int*))                              \

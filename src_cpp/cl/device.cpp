@@ -151,6 +151,8 @@ DeviceInfo describe(const Api& api, cl_device_id id, cl_platform_id platform,
   info.local_bytes = static_cast<std::size_t>(number<cl_ulong>(api, id, CL_DEVICE_LOCAL_MEM_SIZE));
   info.global_bytes = number<cl_ulong>(api, id, CL_DEVICE_GLOBAL_MEM_SIZE);
   info.max_object_bytes = number<cl_ulong>(api, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+  info.base_align_bytes =
+      std::max<std::size_t>(1, number<cl_uint>(api, id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8);
   info.unified_memory = number<cl_bool>(api, id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
   info.has_half = info.extensions.find("cl_khr_fp16") != std::string::npos;
   return info;

@@ -98,6 +98,9 @@ struct Candidate {
   std::vector<Launch> launches;
   std::vector<Scratch> scratch;
   std::string refusal{};  ///< why it cannot compute this node; then there are no launches
+  /// Inputs that output 0 may overwrite, as they have its size: each of their elements is read only
+  /// by the work-item that writes the same element of the output, and before it does.
+  std::vector<int> in_place{};
 };
 
 }  // namespace clgpu::kernel

@@ -27,7 +27,8 @@ struct Buffer {
   std::string name;
   Place place = Place::kArena;
   std::int64_t bytes = 0;
-  int object = 0;  ///< arena only: index into Plan::objects
+  int object = 0;           ///< arena only: index into Plan::objects
+  std::int64_t offset = 0;  ///< arena only: bytes from the object's start
   std::shared_ptr<const ir::Constant>
       upload;  ///< written at load time; null when a launch writes it
   DType storage = DType::kF32;
@@ -101,6 +102,8 @@ struct Plan {
   std::int64_t arena_bytes = 0;       ///< their sum
   std::int64_t weights_bytes = 0;     ///< kept between runs
   std::int64_t naive_bytes = 0;       ///< arena if no memory were shared
+  std::int64_t bound_bytes = 0;       ///< arena that no layout can be smaller than
+  std::string layout;                 ///< strategy that has placed the arena's buffers
   std::int64_t peak_bytes = 0;        ///< device memory at its worst moment, loading included
 };
 
