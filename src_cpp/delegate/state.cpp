@@ -71,17 +71,20 @@ Built State::plan_and_build(const ir::Graph& graph, std::int64_t budget) {
     const std::int64_t peak = fitted.plan.peak_bytes;
     if (!failures.empty() && peak > wanted.memory_budget) throw DeviceError(failures);
     try {
-      return {std::make_shared<const ir::Graph>(std::move(fitted.graph)),
-              std::make_shared<runtime::Executor>(context, store, std::move(fitted.plan),
-                                                  options.warm_up)};
+      Built built{std::make_shared<const ir::Graph>(std::move(fitted.graph)),
+                  std::make_shared<runtime::Executor>(context, store, std::move(fitted.plan),
+                                                      options.warm_up)};
+      if (!failures.empty()) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        notes_.insert("the device did not have the memory that it promised: " + failures);
+      }
+      return built;
     } catch (const cl::OpenCLError& error) {
       if (!error.out_of_memory()) throw;
       // The device has less than it says, or others use it.
       failures += (failures.empty() ? "" : "; ") + std::string("a plan of ") + byte_size(peak) +
                   " failed: " + error.what();
       wanted.memory_budget = std::max<std::int64_t>(peak / 10 * 7, 1);
-      const std::lock_guard<std::mutex> lock(mutex_);
-      notes_.insert("the device did not have the memory that it promised: " + failures);
     } catch (const runtime::CandidateFailure& failure) {
       const std::pair key(failure.family(), failure.candidate());
       if (known.count(key) != 0) {
