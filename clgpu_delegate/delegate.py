@@ -15,20 +15,25 @@ if TYPE_CHECKING:
 
 
 class LaunchTime(NamedTuple):
-    """A kernel launch of an inference, and what it takes."""
+    """A kernel launch of an inference, or a copy in its middle, and what it takes."""
 
     node: int
-    """Index of the node in the model."""
+    """Index of the node in the model; of a copy, the one that waits for it, or -1."""
 
     op: str
+    """Operation of the node; of a copy, ``SWAP_OUT`` to the host or ``SWAP_IN`` to the device."""
+
     candidate: str
     """The family's way to compute the node; it may consist of several launches."""
 
     kernel: str
-    """Name of the kernel function."""
+    """Name of the kernel function; of a copy, of the tensor."""
 
     microseconds: float
     """On the device."""
+
+    bytes: int
+    """That are copied; 0 for a launch."""
 
 
 class Delegate:
@@ -130,7 +135,7 @@ class Delegate:
             As `device_time`.
         """
         rows = self._native.launch_times(rounds)
-        return [LaunchTime(*row[:4], row[4] * 1e6) for row in rows]
+        return [LaunchTime(*row[:4], row[4] * 1e6, row[5]) for row in rows]
 
     def _tune(
         self, budget: float, again: bool, progress: Callable[[int, int, Any, str], None]

@@ -69,6 +69,15 @@ MemHandle Context::create_buffer(std::size_t bytes, const std::string& what) {
   return {api(), buffer};
 }
 
+MemHandle Context::create_pinned(std::size_t bytes) {
+  cl_int code = CL_SUCCESS;
+  const cl_mem buffer = api().clCreateBuffer(
+      context_.get(), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, nullptr, &code);
+  if (code != CL_SUCCESS) return {};
+  ++counters().objects_created;
+  return {api(), buffer};
+}
+
 Context::Program& Context::program(const std::string& key, const ProgramSource& source,
                                    store::Store& store) {
   Program& program = programs_[key];

@@ -62,6 +62,9 @@ class Context {
   /// An in-order queue; with `profiling`, its events tell when they started and ended.
   QueueHandle create_queue(bool profiling = false);
   MemHandle create_buffer(std::size_t bytes, const std::string& what);
+  /// Memory of the host that the device copies from and to without detours, for clEnqueueMapBuffer;
+  /// empty where there is none to be had. It is not memory of the device.
+  MemHandle create_pinned(std::size_t bytes);
   /// A new kernel object (they hold arguments, so each launch has its own) of a program that is
   /// made on first use, of a binary in the store or of its source. `variant` tells sizes of
   /// launches apart for which a driver may compile the kernel once more. Adds the program to

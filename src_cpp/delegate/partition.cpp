@@ -96,6 +96,11 @@ void Partition::publish() {
   report.naive_bytes = plan.naive_bytes;
   for (const plan::Transfer& t : plan.uploads) report.bytes_up += t.bytes;
   for (const plan::Transfer& t : plan.downloads) report.bytes_down += t.bytes;
+  for (const plan::Move& move : plan.moves) {
+    report.moves.push_back({move.kind == plan::Move::Kind::kOut,
+                            plan.buffers[static_cast<std::size_t>(move.buffer)].name, move.bytes,
+                            move.start, move.finish});
+  }
   state_->set_partition(session_->report, index_, report, published_, executor_);
 }
 

@@ -26,14 +26,22 @@ struct PartitionReport {
   int launches = 0;       ///< per inference
   int load_launches = 0;  ///< once, at load time
   std::int64_t arena_bytes = 0, weights_bytes = 0, naive_bytes = 0;
-  std::int64_t bytes_up = 0, bytes_down = 0;  ///< per inference
+  std::int64_t bytes_up = 0, bytes_down = 0;  ///< per inference, moves excluded
+  struct Move {
+    bool out = false;  ///< to the host, else back, or a weight that waits there
+    std::string tensor;
+    std::int64_t bytes = 0;
+    int start = 0, finish = 0;  ///< launches: may begin behind those before it; that which waits
+  };
+  std::vector<Move> moves;  ///< per inference
 };
 
-/// A kernel launch of an inference, and what it takes on the device.
+/// A kernel launch of an inference, or a move between device and host, and what it takes.
 struct LaunchTime {
-  int node = 0;  ///< index of the node in the model
-  std::string op, candidate, entry;
+  int node = 0;  ///< index of the node in the model; of a move, that which waits for it, or -1
+  std::string op, candidate, entry;  ///< of a move: SWAP_OUT or SWAP_IN, nothing, and the tensor
   double seconds = 0;
+  std::int64_t bytes = 0;  ///< that are moved
 };
 
 struct Report {

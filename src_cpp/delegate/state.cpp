@@ -197,10 +197,22 @@ double State::device_time(int runs, int node) const {
 std::vector<LaunchTime> State::launch_times(int rounds) const {
   std::vector<LaunchTime> times;
   for (const auto& executor : executors()) {
-    const std::vector<double> seconds = executor->launch_times(rounds);
-    for (std::size_t i = 0; i < seconds.size(); ++i) {
-      const plan::Step& step = executor->plan().run[i];
-      times.push_back({step.node, step.op, step.candidate, step.launch.entry, seconds[i]});
+    const runtime::Executor::Times measured = executor->launch_times(rounds);
+    const plan::Plan& plan = executor->plan();
+    std::size_t next = 0;
+    for (std::size_t i = 0; i <= plan.run.size(); ++i) {
+      for (; next < plan.moves.size() && plan.moves[next].start == static_cast<int>(i); ++next) {
+        const plan::Move& move = plan.moves[next];
+        const auto finish = static_cast<std::size_t>(move.finish);
+        times.push_back({finish < plan.run.size() ? plan.run[finish].node : -1,
+                         move.kind == plan::Move::Kind::kOut ? "SWAP_OUT" : "SWAP_IN", "",
+                         plan.buffers[static_cast<std::size_t>(move.buffer)].name,
+                         measured.moves[next], move.bytes});
+      }
+      if (i == plan.run.size()) break;
+      const plan::Step& step = plan.run[i];
+      times.push_back(
+          {step.node, step.op, step.candidate, step.launch.entry, measured.launches[i], 0});
     }
   }
   return times;

@@ -91,7 +91,7 @@ void State::collect(const std::shared_ptr<const ir::Graph>& graph, runtime::Exec
   }
   if (!any_pending) return;
   try {
-    const std::vector<double> seconds = executor.launch_times(1);
+    const std::vector<double> seconds = executor.launch_times(1).launches;
     for (std::size_t i = 0; i < seconds.size(); ++i) cost[plan.run[i].node] += seconds[i];
   } catch (const cl::OpenCLError&) {
     // No queue with profiling: the layers are measured in the order of the model.

@@ -22,6 +22,11 @@ Fitted fit(const ir::Graph& graph, const DeviceInfo& device, const PlanOptions& 
   // Shaped passes go here: they may rely on dimensions.
   ir::verify(fitted.graph);
   fitted.plan = make_plan(fitted.graph, limited, options, broken);
+  if (options.memory_budget > 0 && fitted.plan.peak_bytes > options.memory_budget) {
+    PlanOptions moving = options;
+    moving.swap = moving.stream_weights = true;
+    fitted.plan = make_plan(fitted.graph, limited, moving, broken);
+  }
   return fitted;
 }
 

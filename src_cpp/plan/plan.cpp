@@ -5,6 +5,7 @@
 #include "ops/family.hpp"
 #include "plan/choose.hpp"
 #include "plan/memory.hpp"
+#include "plan/swap.hpp"
 
 namespace clgpu::plan {
 namespace {
@@ -35,6 +36,12 @@ class Planner {
     for (const int id : graph_.outputs) plan_.downloads.push_back(transfer(id));
     place_static();
     place_arena();
+    if (exceeds_budget()) {
+      swap_to_fit(plan_, static_, options_, [this](const auto& blocks, const auto& resident) {
+        return peak_of(blocks, resident);
+      });
+      place_arena();
+    }
     plan_.peak_bytes = plan_.weights_bytes + plan_.arena_bytes;
     return std::move(plan_);
   }
@@ -189,6 +196,7 @@ class Planner {
   }
 
   void place_arena() {
+    plan_.naive_bytes = plan_.arena_bytes = 0;
     const int end = static_cast<int>(plan_.run.size());
     std::vector<Block> lifetimes(plan_.buffers.size(), Block{0, end, -1});
     const auto touch = [&](int buffer, int step) {
@@ -199,6 +207,7 @@ class Planner {
     for (int step = 0; step < end; ++step) {
       for (const int buffer : plan_.run[at(step)].buffers) touch(buffer, step);
     }
+    for_moves(plan_, touch);
     for (const Transfer& t : plan_.uploads) touch(t.buffer, -1);
     for (const Transfer& t : plan_.downloads) touch(t.buffer, end);
 
@@ -228,6 +237,21 @@ class Planner {
       plan_.buffers[members[k]].object = layout.objects[k];
     plan_.objects = layout.bytes;
     for (const std::int64_t bytes : layout.bytes) plan_.arena_bytes += bytes;
+  }
+
+  bool exceeds_budget() const {
+    return options_.memory_budget > 0 && (options_.swap || options_.stream_weights) &&
+           options_.share_memory &&
+           plan_.weights_bytes + plan_.arena_bytes > options_.memory_budget;
+  }
+
+  std::int64_t peak_of(const std::vector<Block>& blocks, const std::vector<bool>& resident) const {
+    std::int64_t bytes = 0;
+    for (std::size_t i = 0; i < resident.size(); ++i) {
+      if (resident[i]) bytes += plan_.buffers[i].bytes;
+    }
+    for (const std::int64_t object : lay_out(blocks).bytes) bytes += object;
+    return bytes;
   }
 
   const ir::Graph& graph_;

@@ -69,6 +69,17 @@ py::dict explain(const NativeDelegate& self) {
     entry["weights_bytes"] = partition.weights_bytes;
     entry["bytes_up"] = partition.bytes_up;
     entry["bytes_down"] = partition.bytes_down;
+    py::list moves;
+    for (const delegate::PartitionReport::Move& move : partition.moves) {
+      py::dict row;
+      row["kind"] = move.out ? "out" : "in";
+      row["tensor"] = text(move.tensor);
+      row["bytes"] = move.bytes;
+      row["start"] = move.start;
+      row["finish"] = move.finish;
+      moves.append(row);
+    }
+    entry["moves"] = moves;
     partitions.append(entry);
     arena_bytes += partition.arena_bytes;
     weights_bytes += partition.weights_bytes;
@@ -108,14 +119,19 @@ double device_time(const NativeDelegate& self, int runs, const std::optional<int
   return self.state().device_time(runs, node.value_or(-1));
 }
 
-std::vector<std::tuple<int, std::string, std::string, std::string, double>> launch_times(
-    const NativeDelegate& self, int rounds) {
+py::list launch_times(const NativeDelegate& self, int rounds) {
   if (rounds < 1)
     throw OptionError("rounds is " + std::to_string(rounds) + "; allowed: 1 and more");
-  const py::gil_scoped_release release;
-  std::vector<std::tuple<int, std::string, std::string, std::string, double>> rows;
-  for (const delegate::LaunchTime& time : self.state().launch_times(rounds))
-    rows.emplace_back(time.node, time.op, time.candidate, time.entry, time.seconds);
+  std::vector<delegate::LaunchTime> times;
+  {
+    const py::gil_scoped_release release;
+    times = self.state().launch_times(rounds);
+  }
+  py::list rows;
+  for (const delegate::LaunchTime& time : times) {
+    rows.append(py::make_tuple(time.node, time.op, time.candidate, text(time.entry), time.seconds,
+                               time.bytes));
+  }
   return rows;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/half.hpp"
 #include "kernel/sources.hpp"
+#include "runtime/constant_bytes.hpp"
 
 namespace clgpu::runtime {
 namespace {
@@ -43,27 +44,6 @@ std::string describe(const plan::Step& step) {
          std::to_string(step.node) + ")";
 }
 
-// The bytes of a constant in the type it is stored as.
-std::vector<std::uint8_t> converted(const ir::Constant& constant, DType storage) {
-  const auto convert = [&](auto from, auto to, auto f) {
-    using From = decltype(from);
-    using To = decltype(to);
-    const std::size_t n = constant.bytes / sizeof(From);
-    std::vector<std::uint8_t> bytes(n * sizeof(To));
-    for (std::size_t i = 0; i < n; ++i) {
-      From x;
-      std::memcpy(&x, static_cast<const char*>(constant.data) + i * sizeof x, sizeof x);
-      const To y = f(x);
-      std::memcpy(bytes.data() + i * sizeof y, &y, sizeof y);
-    }
-    return bytes;
-  };
-  if (constant.dtype == DType::kF32 && storage == DType::kF16)
-    return convert(float{}, std::uint16_t{}, float_to_half);
-  CLGPU_CHECK(constant.dtype == DType::kF16 && storage == DType::kF32);
-  return convert(std::uint16_t{}, float{}, half_to_float);
-}
-
 // Blames the candidate for a failure in one of its launches, unless memory is short: drivers that
 // allocate late say so at the first use.
 [[noreturn]] void fail(const plan::Step& step, const cl::OpenCLError& error) {
@@ -79,6 +59,8 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
       store_(std::move(store)),
       plan_(std::move(plan)),
       queue_(context_->create_queue()) {
+  if (!plan_.moves.empty())
+    mover_ = std::make_unique<Mover>(*context_, plan_, [this](int b) { return memory(b); });
   allocate();
   if (plan_.poison) poison_arena();
   run_load_steps();
@@ -98,6 +80,7 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
 
 Executor::~Executor() {
   // Buffers must outlive what the queue still does with them.
+  if (mover_ != nullptr) mover_->finish();
   if (queue_) context_->api().clFinish(queue_.get());
 }
 
@@ -151,7 +134,7 @@ void Executor::upload_constant(int index) {
     CLGPU_CHECK(buffer.upload->bytes >= static_cast<std::size_t>(buffer.bytes));
     write(index, buffer.upload->data, static_cast<std::size_t>(buffer.bytes), true);
   } else {
-    const std::vector<std::uint8_t> bytes = converted(*buffer.upload, buffer.storage);
+    const std::vector<std::uint8_t> bytes = bytes_as(*buffer.upload, buffer.storage);
     CLGPU_CHECK(bytes.size() >= static_cast<std::size_t>(buffer.bytes));
     write(index, bytes.data(), static_cast<std::size_t>(buffer.bytes), true);
   }
@@ -212,6 +195,15 @@ void Executor::launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl
   ++cl::counters().launches;
 }
 
+void Executor::launch_all() {
+  for (std::size_t i = 0; i < launches_.size(); ++i) {
+    if (mover_ != nullptr) mover_->before(static_cast<int>(i), queue_, mover_->queue());
+    launch(launches_[i]);
+  }
+  if (mover_ != nullptr)
+    mover_->before(static_cast<int>(launches_.size()), queue_, mover_->queue());
+}
+
 void Executor::finish(const char* where) {
   cl::check(context_->api().clFinish(queue_.get()), "clFinish", where);
 }
@@ -238,7 +230,9 @@ void Executor::run_load_steps() {
       fail(step, error);
     }
     for (const int buffer : step.buffers) {
-      if (is_passing(buffer) && last_use[buffer] == &step) buffers_[at(buffer)] = {};
+      if (!is_passing(buffer) || last_use[buffer] != &step || !buffers_[at(buffer)]) continue;
+      if (mover_ != nullptr) mover_->keep(buffer, queue_);
+      buffers_[at(buffer)] = {};
     }
   }
 }
@@ -263,6 +257,7 @@ void Executor::run(const std::vector<const void*>& inputs, const std::vector<voi
     enqueue(inputs, outputs);
   } catch (const cl::OpenCLError&) {
     // What was enqueued still reads and writes the caller's memory.
+    if (mover_ != nullptr) mover_->finish();
     context_->api().clFinish(queue_.get());
     throw;
   }
@@ -277,7 +272,7 @@ void Executor::enqueue(const std::vector<const void*>& inputs, const std::vector
     write(t.buffer, staged.empty() ? inputs[i] : staged.data(), static_cast<std::size_t>(t.bytes),
           false);
   }
-  for (const BoundLaunch& bound : launches_) launch(bound);
+  launch_all();
   for (std::size_t i = 0; i < plan_.downloads.size(); ++i) {
     const plan::Transfer& t = plan_.downloads[i];
     void* target = staged_outputs_[i].empty() ? outputs[i] : staged_outputs_[i].data();
@@ -290,6 +285,7 @@ void Executor::enqueue(const std::vector<const void*>& inputs, const std::vector
     cl::counters().bytes_down += static_cast<std::uint64_t>(t.bytes);
   }
   if (plan_.downloads.empty()) finish("run");
+  if (mover_ != nullptr) mover_->release_events();
   for (std::size_t i = 0; i < plan_.downloads.size(); ++i) {
     auto* values = static_cast<float*>(outputs[i]);
     for (std::size_t k = 0; k < staged_outputs_[i].size(); ++k)

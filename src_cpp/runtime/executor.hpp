@@ -10,6 +10,7 @@
 
 #include "cl/context.hpp"
 #include "plan/plan.hpp"
+#include "runtime/mover.hpp"
 
 namespace clgpu::runtime {
 
@@ -51,9 +52,12 @@ class Executor {
   /// node of the model alone, if `node` is not negative; 0 where it has no launches.
   double device_time(int runs, int node);
 
-  /// Seconds on the device of each launch of plan().run: medians over `rounds` inferences, from the
-  /// events of a queue with profiling.
-  std::vector<double> launch_times(int rounds);
+  /// Seconds of each launch of plan().run and of each of plan().moves.
+  struct Times {
+    std::vector<double> launches, moves;
+  };
+  /// Medians over `rounds` inferences, from the events of queues with profiling.
+  Times launch_times(int rounds);
 
  private:
   struct BoundLaunch {
@@ -69,6 +73,7 @@ class Executor {
   BoundLaunch bind(const plan::Step& step);
   void launch(const BoundLaunch& bound);
   void launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl::cl_event* event);
+  void launch_all();
   void run_load_steps();
   void warm_up_kernels();
   void enqueue(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
@@ -85,6 +90,7 @@ class Executor {
   std::vector<cl::MemHandle> objects_;          // the arena
   std::vector<cl::MemHandle> buffers_;          // one per plan buffer; empty for those of the arena
   std::vector<BoundLaunch> launches_;           // one per plan_.run step
+  std::unique_ptr<Mover> mover_;                // null where nothing moves
   // Half copies of inputs and outputs that the host converts; empty for the others.
   std::vector<std::vector<std::uint16_t>> staged_inputs_, staged_outputs_;
 };

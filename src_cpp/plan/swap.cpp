@@ -1,0 +1,266 @@
+#include "plan/swap.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "plan/tenant.hpp"
+
+namespace clgpu::plan {
+namespace {
+
+// A copy over the bus is hidden behind steps that read and write so many times its bytes: about the
+// ratio of the bandwidths of a discrete device's memory and its bus; arithmetic leaves some more.
+constexpr std::int64_t kHidden = 16;
+constexpr int kMostLead = 16;                   // steps that a copy gets, at most
+constexpr std::int64_t kOverhead = 256 * 1024;  // bytes that could be copied while a move is begun
+constexpr int kRounds = 8;  // of aiming lower, since a layout needs more than its worst step
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+class Swapper {
+ public:
+  Swapper(Plan& plan, std::vector<bool>& is_static, const PlanOptions& options,
+          const PeakOf& peak_of)
+      : plan_(plan),
+        is_static_(is_static),
+        budget_(options.memory_budget),
+        peak_of_(peak_of),
+        end_(static_cast<int>(plan.run.size())),
+        tenants_(find_tenants(plan, is_static, options)) {
+    for (const Step& step : plan.run) {
+      std::int64_t& sum = traffic_.emplace_back(0);
+      for (const int buffer : step.buffers) sum += plan.buffers[at(buffer)].bytes;
+    }
+  }
+
+  std::int64_t run() {
+    const std::vector<Tenant> whole = tenants_;
+    Solution best{tenants_, measure(), 0};
+    std::int64_t most = INT64_MAX;  // that a solution may cost
+    for (const double scale : {0.0, 0.5, 1.0}) {
+      scale_ = scale;
+      Solution found = search(whole);
+      if (found.peak > budget_ ? found.peak < best.peak : found.cost <= most) best = found;
+      // Time to hide the copies is worth some more of them.
+      if (most == INT64_MAX && best.peak <= budget_) most = best.cost + best.cost / 4;
+    }
+    tenants_ = std::move(best.tenants);
+    if (best.peak <= budget_) {
+      best.peak = try_all([this](std::int64_t limit) { join(limit); }, best.peak);
+      best.peak = try_all([this](std::int64_t limit) { widen(limit); }, best.peak);
+    }
+    cut_plan(plan_, is_static_, tenants_);
+    return best.peak;
+  }
+
+ private:
+  struct Solution {
+    std::vector<Tenant> tenants;
+    std::int64_t peak, cost;
+  };
+
+  // The first that fits, or the smallest, with the steps for copies that scale_ asks for.
+  Solution search(const std::vector<Tenant>& whole) {
+    Solution best{whole, INT64_MAX, 0};
+    auto goal = static_cast<double>(budget_);
+    for (int round = 0; round < kRounds && best.peak > budget_; ++round) {
+      tenants_ = whole;
+      const bool reached = cut(static_cast<std::int64_t>(goal));
+      const std::int64_t peak = measure();
+      if (peak < best.peak) best = {tenants_, peak, 0};
+      if (!reached) break;
+      goal = std::min(0.97 * goal, goal - static_cast<double>(peak - budget_) / 2);
+    }
+    for (const Tenant& tenant : best.tenants) best.cost += tenant.cost(kOverhead);
+    return best;
+  }
+
+  std::int64_t& live(int step) { return live_[at(step + 1)]; }
+
+  void add_stays(const Tenant& tenant, int sign) {
+    tenant.for_stays(end_, [&](int first, int last) {
+      for (int step = first; step <= last; ++step) live(step) += sign * tenant.bytes;
+    });
+  }
+
+  void find_live() {
+    live_.assign(at(end_) + 2, 0);
+    for (const Tenant& tenant : tenants_) add_stays(tenant, 1);
+  }
+
+  std::int64_t measure() const {
+    std::vector<Block> blocks;
+    std::vector<bool> resident(plan_.buffers.size(), false);
+    for (const Tenant& tenant : tenants_) {
+      const bool stays = tenant.is_weight && !tenant.streams();
+      resident[at(tenant.buffer)] = stays;
+      if (stays) continue;
+      tenant.for_stays(end_, [&](int first, int last) {
+        Block block{};
+        block.bytes = tenant.bytes, block.first = first, block.last = last;
+        blocks.push_back(block);
+      });
+    }
+    return peak_of_(blocks, resident);
+  }
+
+  // Steps from `from` on, in a direction, that hide a copy of so many bytes.
+  int lead(std::int64_t bytes, int from, int direction) const {
+    std::int64_t hidden = 0;
+    int steps = 0;
+    for (int step = from; step >= 0 && step < end_ && steps < kMostLead; step += direction) {
+      if (hidden >= kHidden * bytes) break;
+      hidden += traffic_[at(step)];
+      ++steps;
+    }
+    return static_cast<int>(std::ceil(scale_ * steps));
+  }
+
+  // Takes the tenant off the device in gap i, so that it is not there at `step`.
+  void take_off(Tenant& tenant, std::size_t i, int step) const {
+    if (tenant.is_weight && i > 0 && !tenant.gaps[0].cut) take_off(tenant, 0, step);
+    Gap& gap = tenant.gaps[i];
+    const int until = tenant.uses[i].step;
+    gap.cut = true;
+    gap.lead_in = std::min(lead(tenant.bytes, until - 1, -1), until);
+    if (step < until) gap.lead_in = std::min(gap.lead_in, until - step - 1);
+    if (i == 0) return;
+    const int from = tenant.uses[i - 1].step;
+    gap.lead_out = tenant.is_dirty(i) ? lead(tenant.bytes, from + 1, 1) : 0;
+    gap.lead_out = std::min(gap.lead_out, step - from - 1);
+  }
+
+  // Chooses the steps that count in excess_of().
+  void find_crowded(std::int64_t goal) {
+    constexpr std::size_t kMost = 256;
+    std::vector<int> all;
+    for (int step = -1; step <= end_; ++step) {
+      if (live(step) > goal) all.push_back(step);
+    }
+    crowded_.clear();
+    const std::size_t stride = all.size() / kMost + 1;
+    for (std::size_t i = 0; i < all.size(); i += stride) crowded_.push_back(all[i]);
+  }
+
+  // Excess over the goal that a tenant causes, summed over steps: all, or an even choice of them.
+  double excess_of(const Tenant& tenant, std::int64_t goal) {
+    double sum = 0;
+    tenant.for_stays(end_, [&](int first, int last) {
+      for (auto step = std::lower_bound(crowded_.begin(), crowded_.end(), first);
+           step != crowded_.end() && *step <= last; ++step)
+        sum += static_cast<double>(std::min(live(*step) - goal, tenant.bytes));
+    });
+    return sum;
+  }
+
+  // Cuts gaps until no step needs more than the goal; false when nothing is left to cut.
+  bool cut(std::int64_t goal) {
+    find_live();
+    while (true) {
+      const auto worst = std::max_element(live_.begin(), live_.end());
+      if (*worst <= goal) return true;
+      const int step = static_cast<int>(worst - live_.begin()) - 1;
+      find_crowded(goal);
+      double best_score = -1;  // the worst step need not be among those that count
+      Tenant* best = nullptr;
+      Tenant best_after{};
+      for (Tenant& tenant : tenants_) {
+        const int gap = tenant.is_fixed ? -1 : tenant.gap_at(step);
+        if (gap < 0) continue;
+        Tenant after = tenant;
+        take_off(after, at(gap), step);
+        const double relief = excess_of(tenant, goal) - excess_of(after, goal);
+        const double score =
+            relief / static_cast<double>(after.cost(kOverhead) - tenant.cost(kOverhead));
+        if (score > best_score) best = &tenant, best_score = score, best_after = std::move(after);
+      }
+      if (best == nullptr) return false;
+      add_stays(*best, -1);
+      *best = std::move(best_after);
+      add_stays(*best, 1);
+    }
+  }
+
+  // Improves the solution as far as it fits; returns the peak then.
+  template <class F>
+  std::int64_t try_all(F improve, std::int64_t peak) {
+    const std::vector<Tenant> before = tenants_;
+    for (const double share : {1.0, 0.95, 0.9}) {
+      find_live();
+      improve(static_cast<std::int64_t>(share * static_cast<double>(budget_)));
+      const std::int64_t now = measure();
+      if (now <= budget_) return now;
+      tenants_ = before;
+    }
+    return peak;
+  }
+
+  // Leaves on the device what need not have gone, the dearest first.
+  void join(std::int64_t limit) {
+    std::vector<std::size_t> order(tenants_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return tenants_[a].cost(kOverhead) > tenants_[b].cost(kOverhead);
+    });
+    for (const std::size_t i : order) {
+      if (!tenants_[i].moves()) break;
+      const Tenant moving = tenants_[i];
+      tenants_[i].gaps.assign(moving.gaps.size(), Gap{});
+      add_stays(moving, -1);
+      add_stays(tenants_[i], 1);
+      if (*std::max_element(live_.begin(), live_.end()) <= limit) continue;
+      add_stays(tenants_[i], -1);
+      add_stays(moving, 1);
+      tenants_[i] = moving;
+    }
+  }
+
+  // Gives copies as many steps to hide behind as there is room for.
+  void widen(std::int64_t limit) {
+    scale_ = 1;
+    for (Tenant& tenant : tenants_) {
+      for (std::size_t i = 0; i < tenant.gaps.size(); ++i) {
+        if (tenant.gaps[i].cut) widen(tenant, i, limit);
+      }
+    }
+  }
+
+  void widen(Tenant& tenant, std::size_t i, std::int64_t limit) {
+    Gap& gap = tenant.gaps[i];
+    const int until = tenant.uses[i].step;
+    const int from = i > 0 ? tenant.uses[i - 1].step : -2;
+    const auto grow = [&](int& length, int want, int next, int direction) {
+      while (length < want && from + gap.lead_out + 2 < until - gap.lead_in &&
+             live(next) + tenant.bytes <= limit) {
+        live(next) += tenant.bytes;
+        next += direction;
+        ++length;
+      }
+    };
+    grow(gap.lead_in, lead(tenant.bytes, until - 1, -1), until - gap.lead_in - 1, -1);
+    if (i > 0 && tenant.is_dirty(i))
+      grow(gap.lead_out, lead(tenant.bytes, from + 1, 1), from + gap.lead_out + 1, 1);
+  }
+
+  Plan& plan_;
+  std::vector<bool>& is_static_;
+  const std::int64_t budget_;
+  const PeakOf& peak_of_;
+  const int end_;
+  std::vector<Tenant> tenants_;
+  double scale_ = 1;                   // of the steps that copies get
+  std::vector<std::int64_t> traffic_;  // bytes of the operands of each step
+  std::vector<std::int64_t> live_;     // bytes on the device at each step, from -1 on
+  std::vector<int> crowded_;
+};
+
+}  // namespace
+
+std::int64_t swap_to_fit(Plan& plan, std::vector<bool>& is_static, const PlanOptions& options,
+                         const PeakOf& peak_of) {
+  return Swapper(plan, is_static, options, peak_of).run();
+}
+
+}  // namespace clgpu::plan

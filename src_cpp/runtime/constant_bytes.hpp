@@ -1,0 +1,14 @@
+// Constants in the type that the device stores them as.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/tensor.hpp"
+
+namespace clgpu::runtime {
+
+/// The bytes of a float constant as half, or of a half constant as float.
+std::vector<std::uint8_t> bytes_as(const ir::Constant& constant, DType storage);
+
+}  // namespace clgpu::runtime

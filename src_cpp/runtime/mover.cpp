@@ -1,0 +1,139 @@
+#include "runtime/mover.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "runtime/constant_bytes.hpp"
+
+namespace clgpu::runtime {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+Mover::Mover(cl::Context& context, const plan::Plan& plan, MemoryOf memory)
+    : context_(context),
+      plan_(plan),
+      memory_(std::move(memory)),
+      queue_(context.create_queue()),
+      needed_(plan.run.size() + 1) {
+  for (const plan::HostSlot& planned : plan.slots) make_slot(planned);
+  for (std::size_t i = 0; i < plan.moves.size(); ++i)
+    needed_[at(plan.moves[i].finish)].push_back(i);
+  events_.reserve(plan.moves.size());
+  waits_.reserve(plan.moves.size());
+}
+
+Mover::~Mover() {
+  finish();
+  for (const Slot& slot : slots_) {
+    if (slot.object)
+      context_.api().clEnqueueUnmapMemObject(queue_.get(), slot.object.get(), slot.writable, 0,
+                                             nullptr, nullptr);
+  }
+  finish();
+}
+
+void Mover::make_slot(const plan::HostSlot& planned) {
+  const auto bytes = static_cast<std::size_t>(planned.bytes);
+  Slot& slot = slots_.emplace_back();
+  const ir::Constant* constant = planned.constant.get();
+  const bool converts = constant != nullptr && constant->dtype != planned.storage;
+  // Where there is no bus, nothing is gained by a second copy of the model.
+  if (constant != nullptr && !converts && context_.device().info.unified_memory) {
+    CLGPU_CHECK(constant->bytes >= bytes);
+    slot.data = constant->data;
+    return;
+  }
+  allocate(slot, bytes);
+  if (constant == nullptr) return;
+  const std::vector<std::uint8_t> converted =
+      converts ? bytes_as(*constant, planned.storage) : std::vector<std::uint8_t>{};
+  CLGPU_CHECK((converts ? converted.size() : constant->bytes) >= bytes);
+  std::memcpy(slot.writable, converts ? converted.data() : constant->data, bytes);
+}
+
+void Mover::allocate(Slot& slot, std::size_t bytes) {
+  const cl::Api& api = context_.api();
+  slot.object = context_.create_pinned(bytes);
+  if (slot.object) {
+    cl::cl_int code = cl::CL_SUCCESS;
+    slot.writable = api.clEnqueueMapBuffer(queue_.get(), slot.object.get(), cl::CL_TRUE,
+                                           cl::CL_MAP_READ | cl::CL_MAP_WRITE, 0, bytes, 0, nullptr,
+                                           nullptr, &code);
+    if (code != cl::CL_SUCCESS) slot.object = {};
+  }
+  if (!slot.object) {
+    slot.bytes.resize(bytes);
+    slot.writable = slot.bytes.data();
+  }
+  slot.data = slot.writable;
+}
+
+void Mover::keep(int buffer, const cl::QueueHandle& launches) {
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const plan::HostSlot& planned = plan_.slots[i];
+    if (planned.loaded_from != buffer) continue;
+    cl::check(context_.api().clEnqueueReadBuffer(launches.get(), memory_(buffer), cl::CL_TRUE, 0,
+                                                 static_cast<std::size_t>(planned.bytes),
+                                                 slots_[i].writable, 0, nullptr, nullptr),
+              "clEnqueueReadBuffer", plan_.buffers[at(buffer)].name);
+    cl::counters().bytes_down += static_cast<std::uint64_t>(planned.bytes);
+  }
+}
+
+void Mover::before(int step, const cl::QueueHandle& launches, const cl::QueueHandle& moves) {
+  const cl::Api& api = context_.api();
+  if (step == 0) {
+    release_events();
+    next_ = 0;
+  }
+  if (next_ < plan_.moves.size() && plan_.moves[next_].start == step) {
+    cl::cl_event done = nullptr;
+    cl::check(api.clEnqueueMarkerWithWaitList(launches.get(), 0, nullptr, &done),
+              "clEnqueueMarkerWithWaitList", "the queue of launches");
+    const cl::EventHandle marker(api, done);
+    // What another queue waits for has to be flushed.
+    cl::check(api.clFlush(launches.get()), "clFlush", "the queue of launches");
+    for (; next_ < plan_.moves.size() && plan_.moves[next_].start == step; ++next_)
+      enqueue(next_, moves, done);
+    cl::check(api.clFlush(moves.get()), "clFlush", "the queue of moves");
+  }
+  if (needed_[at(step)].empty()) return;
+  waits_.clear();
+  for (const std::size_t index : needed_[at(step)]) waits_.push_back(events_[index].get());
+  cl::check(api.clEnqueueMarkerWithWaitList(launches.get(), static_cast<cl::cl_uint>(waits_.size()),
+                                            waits_.data(), nullptr),
+            "clEnqueueMarkerWithWaitList", "the queue of launches");
+}
+
+void Mover::enqueue(std::size_t index, const cl::QueueHandle& moves, cl::cl_event after) {
+  const cl::Api& api = context_.api();
+  const plan::Move& move = plan_.moves[index];
+  const Slot& slot = slots_[at(move.slot)];
+  const auto bytes = static_cast<std::size_t>(move.bytes);
+  const std::string& name = plan_.buffers[at(move.buffer)].name;
+  cl::cl_event event = nullptr;
+  if (move.kind == plan::Move::Kind::kOut) {
+    cl::check(api.clEnqueueReadBuffer(moves.get(), memory_(move.buffer), cl::CL_FALSE, 0, bytes,
+                                      slot.writable, 1, &after, &event),
+              "clEnqueueReadBuffer", name);
+    cl::counters().bytes_down += bytes;
+  } else {
+    cl::check(api.clEnqueueWriteBuffer(moves.get(), memory_(move.buffer), cl::CL_FALSE, 0, bytes,
+                                       slot.data, 1, &after, &event),
+              "clEnqueueWriteBuffer", name);
+    cl::counters().bytes_up += bytes;
+  }
+  events_.emplace_back(api, event);
+}
+
+void Mover::release_events() { events_.clear(); }
+
+void Mover::finish() noexcept {
+  context_.api().clFlush(queue_.get());
+  context_.api().clFinish(queue_.get());
+}
+
+}  // namespace clgpu::runtime

@@ -1,0 +1,66 @@
+// Copies between device and host in the middle of an inference: the moves of a plan.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "cl/context.hpp"
+#include "plan/plan.hpp"
+
+namespace clgpu::runtime {
+
+/// Moves run on a queue of their own, in the order of Plan::moves. Markers tie it to the queue of
+/// the launches: a move begins when the steps before its start are done, and its finish step waits
+/// for it. Steady state creates events alone, and releases them.
+class Mover {
+ public:
+  using MemoryOf = std::function<cl::cl_mem(int buffer)>;
+
+  /// Allocates the host slots and fills those of constants. Pinned memory where there is some, so
+  /// that copies overlap launches. The plan must outlive it. Throws cl::OpenCLError.
+  Mover(cl::Context& context, const plan::Plan& plan, MemoryOf memory);
+  ~Mover();
+  Mover(const Mover&) = delete;
+  Mover& operator=(const Mover&) = delete;
+
+  const cl::QueueHandle& queue() const { return queue_; }
+
+  /// Reads what a load-time launch has left in a buffer into its slot, where it has one.
+  void keep(int buffer, const cl::QueueHandle& launches);
+
+  /// Before a step is enqueued in `launches`, from 0 to the number of steps: enqueues the moves
+  /// that may begin now in `moves`, and has `launches` wait for those that this step needs.
+  void before(int step, const cl::QueueHandle& launches, const cl::QueueHandle& moves);
+
+  /// Events of the moves of the last pass over the steps, by move.
+  const std::vector<cl::EventHandle>& events() const { return events_; }
+  void release_events();
+
+  /// Waits for all moves, whatever has become of them.
+  void finish() noexcept;
+
+ private:
+  struct Slot {
+    cl::MemHandle object;             // pinned memory, mapped
+    std::vector<std::uint8_t> bytes;  // where there is none
+    const void* data = nullptr;       // contents
+    void* writable = nullptr;         // null for a constant's own memory
+  };
+
+  void make_slot(const plan::HostSlot& planned);
+  void allocate(Slot& slot, std::size_t bytes);
+  void enqueue(std::size_t index, const cl::QueueHandle& moves, cl::cl_event after);
+
+  cl::Context& context_;
+  const plan::Plan& plan_;
+  const MemoryOf memory_;
+  cl::QueueHandle queue_;
+  std::vector<Slot> slots_;
+  std::vector<std::vector<std::size_t>> needed_;  // moves that each step waits for
+  std::size_t next_ = 0;                          // first move that is not enqueued
+  std::vector<cl::EventHandle> events_;           // of the moves enqueued
+  std::vector<cl::cl_event> waits_;
+};
+
+}  // namespace clgpu::runtime
