@@ -47,10 +47,13 @@ class Net:
     ----------
     macs
         Multiply-accumulates per run, of convolutions and matrix products so far.
+    drawn
+        The float constants so far, in the order of the layers that use them.
     """
 
     def __init__(self, seed: int = 0, *, float16_weights: bool = False) -> None:
         self.macs = 0
+        self.drawn: list[np.ndarray] = []
         self._maker = ModelMaker()
         self._random = np.random.default_rng(seed)
         self._float16_weights = float16_weights
@@ -249,6 +252,11 @@ class Net:
         signal = self._signals[x].scaled(factor)
         return self._emit("MUL", [x, self.weights(np.float32(factor))], self.shape(x), signal)
 
+    def offset(self, x: int, summand: float) -> int:
+        """Add a number."""
+        signal = Signal(self._signals[x].power + summand**2)
+        return self._emit("ADD", [x, self.weights(np.float32(summand))], self.shape(x), signal)
+
     def concat(self, *parts: int) -> int:
         """Join along the last axis."""
         widths = [self.shape(p)[-1] for p in parts]
@@ -313,6 +321,7 @@ class Net:
     def weights(self, values: npt.ArrayLike) -> int:
         """Add constants, stored as the network's options say, and return them as float32."""
         array = np.asarray(values, np.float32)
+        self.drawn.append(array)
         if not self._float16_weights:
             return self._maker.constant(array)
         stored = self._maker.constant(array.astype(np.float16))

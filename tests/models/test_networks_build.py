@@ -64,3 +64,24 @@ def test_weights_depend_on_nothing_but_the_seed():
 def test_unknown_network_is_answered_with_the_known_ones():
     with pytest.raises(ValueError, match="no network 'vgg'; there are alexnet, espcn"):
         build("vgg")
+
+
+@pytest.mark.parametrize(("flavour", "images"), [("pt", 1), ("tf", 6)])
+def test_pynet_takes_any_height_and_width(flavour, images):
+    model = build("pynet", size=(32, 48), width=0.25, flavour=flavour)
+    outputs = run_reference(model, sample_inputs(model), resolver="builtin")
+    assert [x.shape for x in outputs] == [(1, 64 >> i, 96 >> i, 3) for i in range(images)]
+    assert all(0.05 < x.std() < 1 for x in outputs)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words"),
+    [
+        ({"size": (32, 40)}, "multiples of 16"),
+        ({"size": 16}, "from 32 on"),
+        ({"flavour": "jax"}, "'jax' is no flavour"),
+    ],
+)
+def test_pynet_of_no_such_size_or_flavour_is_an_error(sizes, words):
+    with pytest.raises(ValueError, match=words):
+        build("pynet", width=0.25, **sizes)
