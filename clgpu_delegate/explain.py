@@ -31,6 +31,9 @@ class Node:
     partition: int | None
     """Position in `Explanation.partitions`; None for a node on the CPU."""
 
+    family: str
+    """Whose kernels compute it, as the option `engines` names it; empty where none runs."""
+
     candidate: str
     """The kernel chosen; empty where none runs (constants, views, fused nodes)."""
 
@@ -158,6 +161,7 @@ def _node(entry: Mapping[str, Any]) -> Node:
         claimed=entry["claimed"],
         reason=entry["reason"],
         partition=entry["partition"],
+        family=entry["family"],
         candidate=entry["candidate"],
         chosen=entry["chosen"],
         candidates=tuple(entry["candidates"]),

@@ -14,6 +14,7 @@ struct NodeReport {
   bool claimed = false;
   std::string reason;     ///< why it is claimed, or why it stays on the CPU
   int partition = -1;     ///< index into Report::partitions
+  std::string family;     ///< whose kernels compute it; empty for views, folded and fused nodes
   std::string candidate;  ///< chosen kernel; empty for views, folded and fused nodes
   std::string chosen;     ///< why that one: "default", "forced"; empty without a kernel
   std::vector<std::string> candidates;                       ///< those that work, best guess first

@@ -142,6 +142,7 @@ void State::set_partition(std::uint64_t number, int partition,
   for (NodeReport& node : report_.nodes) {
     if (node.partition != partition) continue;
     if (const auto choice = choices.find(node.index); choice != choices.end()) {
+      node.family = choice->second->family;
       node.candidate = choice->second->candidate;
       node.chosen = name_of(choice->second->origin);
       node.candidates = choice->second->candidates;

@@ -1,4 +1,6 @@
 // Room of MEAN, SUM, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD, REDUCE_ANY and REDUCE_ALL.
+#include "ops/reduce.hpp"
+
 #include "ops/sharing.hpp"
 
 namespace clgpu::ops {
@@ -174,5 +176,16 @@ const Family kReduceFamily{{"reduce", /*has_epilogue=*/true, /*is_view=*/false},
                            import,
                            infer,
                            candidates};
+
+bool is_mean_of_pixels(const ir::Graph& graph, const ir::Node& node) {
+  if (node.kind != &kReduceFamily) return false;
+  const auto& attrs = static_cast<const ReduceAttrs&>(*node.attrs);
+  if (attrs.op != Op::kMean || !attrs.keep_dims) return false;
+  const ir::Shape& src = graph.tensor(node.inputs[0]).shape;
+  if (src.rank() < 3) return false;
+  std::vector<bool> pixels(uz(src.rank()), true);
+  pixels.front() = pixels.back() = false;
+  return reduced_axes(attrs, src) == pixels;
+}
 
 }  // namespace clgpu::ops

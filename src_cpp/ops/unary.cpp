@@ -8,24 +8,6 @@ namespace {
 
 constexpr int kLeakyRelu = 98, kGelu = 150;
 
-/// Value of the macro OP in kernels/unary/unary.cl.
-enum class UnaryOp : int {
-  kIdentity = 0,
-  kAbs = 1,
-  kNeg = 2,
-  kExp = 3,
-  kLog = 4,
-  kSqrt = 5,
-  kRsqrt = 6,
-  kSquare = 7,
-  kSin = 8,
-  kCos = 9,
-  kFloor = 10,
-  kCeil = 11,
-  kRound = 12,
-  kSign = 13,
-};
-
 struct UnaryAttrs : ir::Attrs {
   UnaryOp op = UnaryOp::kIdentity;
 };
@@ -128,6 +110,11 @@ std::optional<ir::Epilogue> as_epilogue(const ir::Node& node) {
   if (node.kind != &kUnaryFamily) return std::nullopt;
   if (static_cast<const UnaryAttrs&>(*node.attrs).op != UnaryOp::kIdentity) return std::nullopt;
   return node.epilogue;
+}
+
+std::optional<UnaryOp> unary_op(const ir::Node& node) {
+  if (node.kind != &kUnaryFamily) return std::nullopt;
+  return static_cast<const UnaryAttrs&>(*node.attrs).op;
 }
 
 }  // namespace clgpu::ops

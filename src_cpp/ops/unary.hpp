@@ -7,8 +7,29 @@
 
 namespace clgpu::ops {
 
+/// Value of the macro OP in kernels/unary/unary.cl.
+enum class UnaryOp : int {
+  kIdentity = 0,
+  kAbs = 1,
+  kNeg = 2,
+  kExp = 3,
+  kLog = 4,
+  kSqrt = 5,
+  kRsqrt = 6,
+  kSquare = 7,
+  kSin = 8,
+  kCos = 9,
+  kFloor = 10,
+  kCeil = 11,
+  kRound = 12,
+  kSign = 13,
+};
+
 /// The function of a node that is nothing but an ir::Activation of one tensor (RELU, TANH, GELU
 /// ...), so that the node before it may take it over as its epilogue; nullopt for every other node.
 std::optional<ir::Epilogue> as_epilogue(const ir::Node& node);
+
+/// The operation of a node of this family; nullopt for every other node.
+std::optional<UnaryOp> unary_op(const ir::Node& node);
 
 }  // namespace clgpu::ops

@@ -21,6 +21,10 @@ const char* name_of(Precision precision);
 /// DEQUANTIZE of a float16 constant disappears: its readers read the half constant as it is.
 void keep_half_constants(ir::Graph& graph);
 
+/// MEAN, SQUARED_DIFFERENCE, RSQRT and so on that normalise each image and channel over the pixels
+/// become one node (the family instance_norm), however the converter has spelled them.
+void fuse_instance_norm(ir::Graph& graph);
+
 /// An activation that alone reads a node's result moves into that node's epilogue.
 void fuse_activation(ir::Graph& graph);
 

@@ -19,6 +19,7 @@ void run_pipeline(ir::Graph& graph, Precision precision, bool half_io, Separable
   // A half has no more mantissa than a TF32 number.
   graph.allows_tf32 = precision != Precision::kFp32;
   keep_half_constants(graph);
+  fuse_instance_norm(graph);
   fuse_activation(graph);
   fuse_residual(graph);
   fuse_pad(graph);

@@ -46,6 +46,7 @@ py::dict explain(const NativeDelegate& self) {
     entry["reason"] = text(node.reason);
     entry["partition"] =
         node.partition < 0 ? py::object(py::none()) : py::object(py::int_(node.partition));
+    entry["family"] = node.family;
     entry["candidate"] = node.candidate;
     entry["chosen"] = node.chosen;
     entry["candidates"] = node.candidates;

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import clgpu_delegate
-from clgpu_delegate import _core
 from tests.runtimes import (
     ENVIRONMENT_VARIABLE,
     available_runtimes,
@@ -157,11 +156,10 @@ def check_refused(model: bytes, reason: str, **options: Any) -> None:
 
 def _alternatives(explanation: clgpu_delegate.Explanation) -> list[tuple[str, str]]:
     """The (family, candidate) pairs to ask for, so that every node is computed in every way."""
-    family_of = {op: family["name"] for family in _core.families() for op in family["ops"]}
     pairs: dict[tuple[str, str], bool] = {}  # True: every node that offers it has it already
     for node in explanation.nodes:
         for name in node.candidates:
-            pair = family_of[node.op], name
+            pair = node.family, name
             pairs[pair] = pairs.get(pair, True) and node.candidate == name
     return [pair for pair, done in pairs.items() if not done]
 

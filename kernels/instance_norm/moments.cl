@@ -1,0 +1,81 @@
+// moments.cl - mean and sum of squared deviations of each image, chunk of its pixels, and channel
+//
+// Shapes    src: [images, pixels, channels]; moments: [images, chunks, 2, channels], the mean of the
+//           chunk's pixels and the sum of squared deviations from it
+// Launch    a work-group takes `chunk` pixels x LANES * VW channels: global = (chunks * LANES * ROWS,
+//           ceil(channels / (LANES * VW)), images), local = (LANES * ROWS, 1, 1)
+// Macros    VW     1|4           channels of a work-item; channels is a multiple of it
+//           LANES  power of two  work-items side by side along the channels
+//           ROWS   power of two  pixels that a work-group looks at at once
+//           SRC_T  float|half    element type of src
+// Numerics  float. A work-item sums deviations from the first of its n values, which bounds the
+//           relative error of their squares' sum by n * 2^-24 whatever their mean; partial results are
+//           merged in pairs (Chan, Golub and LeVeque 1979)
+#include "common/types.cl"
+#include "instance_norm/merge.cl"
+#ifndef VW
+#error "VW is required (1 or 4)"
+#endif
+#ifndef LANES
+#error "LANES is required (power of two)"
+#endif
+#ifndef ROWS
+#error "ROWS is required (power of two)"
+#endif
+#ifndef SRC_T
+#error "SRC_T is required (float or half)"
+#endif
+
+#if VW == 1
+#define VALUES float
+#define LOAD_VALUES(p, i) LOAD(SRC_T, p, i)
+#define STORE_VALUES(p, i, v) STORE(float, p, i, v)
+#else
+#define VALUES float4
+#define LOAD_VALUES(p, i) LOAD4_ALIGNED(SRC_T, p, i)
+#define STORE_VALUES(p, i, v) STORE4_ALIGNED(float, p, i, v)
+#endif
+
+__kernel __attribute__((reqd_work_group_size(LANES * ROWS, 1, 1))) void instance_norm_moments(
+    __global const SRC_T *src, __global float *moments, int pixels, int channels, int chunk) {
+  __local float counts[LANES * ROWS];
+  __local VALUES means[LANES * ROWS], squares[LANES * ROWS];
+  const int item = get_local_id(0);
+  const int row = item / LANES;
+  const int channel = (get_group_id(1) * LANES + item % LANES) * VW;
+  const int image = get_group_id(2);
+  const int begin = get_group_id(0) * chunk;
+  const int end = min(begin + chunk, pixels);
+  float count = 0.0f;
+  VALUES mean = 0.0f, square = 0.0f;
+  if (channel < channels && begin + row < end) {
+    int at = (image * pixels + begin + row) * channels + channel;
+    const VALUES first = LOAD_VALUES(src, at);
+    VALUES sum = 0.0f;
+    for (int pixel = begin + row; pixel < end; pixel += ROWS, at += ROWS * channels) {
+      const VALUES deviation = LOAD_VALUES(src, at) - first;
+      sum += deviation;
+      square += deviation * deviation;
+      count += 1.0f;
+    }
+    mean = first + sum / count;
+    square = fmax(square - sum * (sum / count), (VALUES)(0.0f));
+  }
+  counts[item] = count;
+  means[item] = mean;
+  squares[item] = square;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int step = ROWS / 2; step > 0; step /= 2) {
+    if (row < step) {
+      const int other = item + step * LANES;
+      MERGE(VALUES, counts[item], means[item], squares[item], counts[other], means[other],
+            squares[other]);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  if (row == 0 && channel < channels) {
+    const int at = (image * (int)get_num_groups(0) + (int)get_group_id(0)) * 2 * channels + channel;
+    STORE_VALUES(moments, at, means[item]);
+    STORE_VALUES(moments, at + channels, squares[item]);
+  }
+}

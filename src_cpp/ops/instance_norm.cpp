@@ -1,0 +1,132 @@
+// Room of instance normalisation; the pass fuse_instance_norm makes the nodes, of the elementary
+// operations that converters write.
+#include "ops/instance_norm.hpp"
+
+#include <algorithm>
+
+#include "ops/common.hpp"
+
+namespace clgpu::ops {
+
+extern const Family kInstanceNormFamily;
+
+namespace {
+
+constexpr int kImage = 0, kScale = 1, kBias = 2, kResidual = 3;  // inputs
+constexpr int kMoments = 0, kFactors = 1;                        // scratch
+
+struct InstanceNormAttrs : ir::Attrs {
+  float epsilon = 0.0F;
+};
+
+ir::Shapes infer(const NodeContext& node) {
+  const ir::Shape& src = node.input(kImage).shape;
+  for (const int input : {kScale, kBias}) {
+    if (node.has_input(input) && node.input(input).shape.elements() != src.back(0)) {
+      throw ShapeError("an image of " + std::to_string(src.back(0)) +
+                       " channels does not fit constants of " + node.input(input).shape.str());
+    }
+  }
+  check_residual_shape(node, src);
+  return {src};
+}
+
+std::int64_t power_of_two(std::int64_t at_least) {
+  std::int64_t power = 1;
+  while (power < at_least) power *= 2;
+  return power;
+}
+
+kernel::Candidate in_vectors_of(int width, const NodeContext& node, const DeviceInfo& device) {
+  constexpr std::int64_t kGroup = 256, kMostLanes = 32;
+  constexpr std::int64_t kRepeat = 4;  // pixels for which a work-item reads its factors once
+  const ir::Tensor& src = node.input(kImage);
+  const std::int64_t images = src.shape[0], channels = src.shape.back(0);
+  const std::int64_t pixels = src.shape.elements() / images / channels;
+  const std::int64_t group =
+      std::min(kGroup, static_cast<std::int64_t>(device.max_work_group_size));
+  const std::int64_t lanes = std::min(kMostLanes, power_of_two(ceil_div(channels, width)));
+  const std::int64_t rows = std::max<std::int64_t>(1, group / lanes);
+  const std::int64_t tiles = ceil_div(channels, lanes * width);
+  // Four work-groups per compute unit, but chains of sums neither so short that merging them takes
+  // the time nor so long that they lose digits.
+  const std::int64_t wanted = 4 * std::int64_t{device.compute_units};
+  const std::int64_t chunk =
+      rows * std::clamp<std::int64_t>(ceil_div(pixels * tiles * images, rows * wanted), 4, 256);
+  const std::int64_t chunks = ceil_div(pixels, chunk);
+  constexpr std::int64_t kShared = 32, kChannels = 8;  // of a group that merges chunks
+  const bool has_scale = node.has_input(kScale);
+
+  const auto tiled = [&](kernel::Launch& launch, std::int64_t groups) {
+    launch.macro("VW", width).macro("LANES", lanes).macro("ROWS", rows);
+    launch.range({uz(groups * lanes * rows), uz(tiles), uz(images)}, {uz(lanes * rows)});
+  };
+  kernel::Launch moments("instance_norm/moments.cl", "instance_norm_moments");
+  moments.type("SRC_T", src.storage).src(kImage).scratch_out(kMoments);
+  moments.i32(pixels).i32(channels).i32(chunk);
+  tiled(moments, chunks);
+
+  kernel::Launch factors("instance_norm/factors.cl", "instance_norm_factors");
+  factors.macro("WX", kChannels).macro("WY", kShared).macro("SCALE", has_scale ? 1 : 0);
+  factors.type("SCALE_T", has_scale ? node.input(kScale).storage : DType::kF32);
+  factors.scratch_in(kMoments);
+  if (has_scale) factors.src(kScale);
+  factors.scratch_out(kFactors).i32(pixels).i32(channels).i32(chunk).i32(chunks);
+  factors.f32(node.attrs<InstanceNormAttrs>().epsilon);
+  factors.range({uz(round_up(channels, kChannels) * kShared), uz(images)}, {kChannels * kShared});
+
+  kernel::Launch normalize("instance_norm/normalize.cl", "instance_norm_normalize");
+  normalize.type("SRC_T", src.storage).macro("REPEAT", kRepeat);
+  set_result_types(normalize, node, kBias);
+  push_result(normalize.src(kImage).scratch_in(kFactors), node, kBias).i32(pixels).i32(channels);
+  tiled(normalize, ceil_div(pixels, rows * kRepeat));
+
+  // What has been read by then is nobody's any longer: dst may take its place.
+  std::vector<int> in_place;
+  for (const int input : {kImage, kResidual}) {
+    if (node.has_input(input) && node.input(input).storage == node.output(0).storage) {
+      in_place.push_back(input);
+    }
+  }
+  const std::int64_t of_float = static_cast<std::int64_t>(size_of(DType::kF32));
+  return {width > 1 ? "vector" : "scalar",
+          {moments, factors, normalize},
+          {{images * chunks * 2 * channels * of_float}, {images * 2 * channels * of_float}},
+          {},
+          in_place};
+}
+
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
+  constexpr int kVector = 4;
+  std::vector<kernel::Candidate> list;
+  const int channels = node.input(kImage).shape.back(0);
+  if (channels % kVector == 0 && result_layout(node).aligned(kVector)) {
+    list.push_back(in_vectors_of(kVector, node, device));
+  }
+  list.push_back(in_vectors_of(1, node, device));
+  return list;
+}
+
+}  // namespace
+
+ir::Node instance_norm(const ir::Node& last, int x, float epsilon, int scale, int bias) {
+  ir::Node node = last;
+  node.kind = &kInstanceNormFamily;
+  node.inputs = {x, scale, bias};
+  InstanceNormAttrs attrs;
+  attrs.epsilon = epsilon;
+  node.attrs = share(attrs);
+  return node;
+}
+
+const Family kInstanceNormFamily{
+    {"instance_norm", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/kResidual,
+     /*writes_slices=*/true},
+    {},
+    {},
+    /*core=*/true,
+    nullptr,
+    infer,
+    candidates};
+
+}  // namespace clgpu::ops

@@ -1,0 +1,12 @@
+// What passes may know of reductions.
+#pragma once
+
+#include "ir/graph.hpp"
+
+namespace clgpu::ops {
+
+/// Whether a node is the MEAN over all axes of its input but the first and the last, which it keeps
+/// with size 1.
+bool is_mean_of_pixels(const ir::Graph& graph, const ir::Node& node);
+
+}  // namespace clgpu::ops
