@@ -11,6 +11,7 @@ import typer
 
 from bench import conv as conv_bench
 from bench import nets as nets_bench
+from bench import pynet as pynet_bench
 from clgpu_delegate import ClgpuError
 
 app = typer.Typer(add_completion=False, help=__doc__, no_args_is_help=True)
@@ -28,6 +29,12 @@ _Threads = Annotated[int, typer.Option(min=0, help="Of the stock CPU kernels; 0:
 _Precision = Annotated[str, typer.Option(help="Those of the delegate, separated by commas.")]
 _Torch = Annotated[bool, typer.Option(help="Compare with PyTorch where it finds a GPU.")]
 _Csv = Annotated[Optional[Path], typer.Option(help="File to write.")]
+_Rows = Annotated[
+    Optional[list[str]], typer.Argument(help="Fronts of the rows' names; all when none is given.")
+]
+_Write = Annotated[
+    Optional[Path], typer.Option(help="Write the .tflite file, and measure nothing.")
+]
 _Plot = Annotated[Optional[Path], typer.Option(help="PNG file to write.")]
 
 
@@ -95,6 +102,61 @@ def conv(
         )
 
 
+@app.command()
+def pynet(
+    rows: _Rows = None,
+    size: Annotated[
+        str,
+        typer.Option(help="Of the raw image: 1488x1984, the default of GPUs, is 12 megapixels."),
+    ] = "",
+    width: Annotated[float, typer.Option(help="Factor on all filter counts.")] = 1.0,
+    write: _Write = None,
+    flavour: Annotated[str, typer.Option(help="Of the file: pt or tf.")] = "pt",
+    memory_budget: Annotated[
+        int, typer.Option(min=0, help="Bytes, for a row of your own instead of the usual ones.")
+    ] = 0,
+    max_object: Annotated[int, typer.Option(min=0, help="Bytes, for such a row.")] = 0,
+    engines: Annotated[str, typer.Option(help="As in Options, for such a row.")] = "",
+    precision: Annotated[str, typer.Option(help="Of such rows.")] = "fp32,fp16",
+    tuning: Annotated[str, typer.Option(help="auto, off or exhaustive, as in Options.")] = "auto",
+    csv: _Csv = None,
+    device: _Device = "",
+    runtime: _Runtime = "auto",
+    threads: _Threads = 0,
+    rounds: Annotated[int, typer.Option(min=1, help="Timed runs of each, at most.")] = 5,
+    budget: Annotated[float, typer.Option(help="Seconds of timing per row.")] = 3.0,
+    stock: Annotated[bool, typer.Option(help="Compare with the stock CPU where it can.")] = True,
+    torch: _Torch = True,
+) -> None:
+    """Measure PyNET inside budgets of device memory, or write its file."""
+    with _mistakes():
+        if write is not None:
+            net = pynet_bench.make_net(_image_size(size) or pynet_bench.FULL_SIZE, width, flavour)
+            write.write_bytes(net.build())
+            return
+        ways = []
+        if memory_budget or max_object or engines:
+            ways = [
+                pynet_bench.Way("own", p, engines, memory_budget or None, max_object or None)
+                for p in _split(precision)
+            ]
+        pynet_bench.run(
+            ways,
+            names=rows or (),
+            size=_image_size(size),
+            width=width,
+            csv=csv,
+            device=device,
+            runtime=runtime,
+            tuning=tuning,
+            threads=threads or None,
+            rounds=rounds,
+            budget_s=budget,
+            stock=stock,
+            use_torch=torch,
+        )
+
+
 @contextlib.contextmanager
 def _mistakes() -> Iterator[None]:
     try:
@@ -113,6 +175,15 @@ def _sizes(text: str) -> list[int]:
         if not size.isdecimal() or int(size) < 1:
             raise ValueError(f"{size!r} is no batch size")
     return [int(size) for size in sizes]
+
+
+def _image_size(text: str) -> tuple[int, int] | None:
+    if not text:
+        return None
+    height, _, width = text.partition("x")
+    if not (height.isdecimal() and width.isdecimal()):
+        raise ValueError(f"{text!r} is no size, as 1488x1984 is")
+    return int(height), int(width)
 
 
 if __name__ == "__main__":

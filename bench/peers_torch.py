@@ -95,7 +95,7 @@ def free(torch: Any) -> None:
     torch.cuda.empty_cache()
 
 
-class _Net:
+class TorchNet:
     """The layers of `bench.networks.layers.Net` on CUDA tensors, NCHW, with random weights.
 
     Describing a network runs it: weights are drawn by the first run and used again in the order of
@@ -211,7 +211,7 @@ def network_ms(
     """
     describe = networks.NETWORKS[name].describe
     with precision_of(torch, precision):
-        net = _Net(torch, precision)
+        net = TorchNet(torch, precision)
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
