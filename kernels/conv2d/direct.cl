@@ -13,9 +13,11 @@
 //           PANEL     multiple of 4   row length of packed
 //           WG_C, WG_P                size of a work-group
 //           SRC_T, PACKED_T, DST_T    float|half  element types
+//           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
 //           and those of common/epilogue.cl
 // Numerics  products and sum in float, in the order of the filter taps, then input channels; the bias
 //           is added last
+#include "common/border.cl"
 #include "common/vector.cl"
 #ifndef OV
 #error "OV is required (1..4)"
@@ -118,7 +120,8 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_P, 1))) void conv2d_direct
         __global const SRC_T *from[PX];
 #pragma unroll
         for (int p = 0; p < PX; ++p) {
-          const int at_y = in_y[p] + u * dilation_h, at_x = in_x[p] + t * dilation_w;
+          const int at_y = BORDER(in_y[p] + u * dilation_h, in_h);
+          const int at_x = BORDER(in_x[p] + t * dilation_w, in_w);
           const bool inside = (uint)at_y < (uint)in_h && (uint)at_x < (uint)in_w;
           from[p] = inside ? src + (image[p] + at_y * in_w + at_x) * in_c : zeros;
         }

@@ -10,9 +10,11 @@
 //           PX     1..LANES pixels of a work-item
 //           KV     1|4      elements read at once; divides group_in
 //           SRC_T, WEIGHTS_T, DST_T  float|half  element types
+//           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
 //           and those of common/epilogue.cl
 // Numerics  products and sums in float; a lane adds every LANES-th product (group of KV), the lanes' sums
 //           are added as a tree; the bias is added last
+#include "common/border.cl"
 #include "common/epilogue.cl"
 #include "common/types.cl"
 #ifndef LANES
@@ -77,7 +79,8 @@ __kernel __attribute__((reqd_work_group_size(LANES, WG_C, 1))) void conv2d_dot(
     const VEC w = LOAD_K(WEIGHTS_T, weights, k);
 #pragma unroll
     for (int p = 0; p < PX; ++p) {
-      const int y = in_y[p] + u * dilation_h, x = in_x[p] + t * dilation_w;
+      const int y = BORDER(in_y[p] + u * dilation_h, in_h);
+      const int x = BORDER(in_x[p] + t * dilation_w, in_w);
       if ((uint)y < (uint)in_h && (uint)x < (uint)in_w) {
         sum[p] += DOT(w, LOAD_K(SRC_T, src, (image[p] + y * in_w + x) * in_c + i));
       }

@@ -18,9 +18,11 @@
 //           FILTER_H, FILTER_W        size of the filter
 //           VEC_N     0|1             1: group_out is a multiple of 4
 //           SRC_T, PACKED_T, DST_T    float|half  element types
+//           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
 //           and those of common/epilogue.cl
 // Numerics  products and sum in float: CK channels after another, of these in the order of the
 //           filter's rows, then channels, then columns; bias and residual are added last
+#include "common/border.cl"
 #include "common/epilogue.cl"
 #include "common/types.cl"
 #ifndef TN
@@ -128,7 +130,8 @@ __kernel __attribute__((reqd_work_group_size(IMAGE_TILE_ITEMS, 1, 1))) void conv
     barrier(CLK_LOCAL_MEM_FENCE);  // the channels before have been read
     for (int i = item; i < IMAGE_H * IMAGE_W * (CK / 4); i += IMAGE_TILE_ITEMS) {
       const int quad = i % (CK / 4) * 4, at = i / (CK / 4);
-      const int y = first_y - top + at / IMAGE_W, x = first_x - left + at % IMAGE_W;
+      const int y = BORDER(first_y - top + at / IMAGE_W, in_h);
+      const int x = BORDER(first_x - left + at % IMAGE_W, in_w);
       float4 v = (float4)(0.0f);
       if ((uint)y < (uint)in_h && (uint)x < (uint)in_w) {
         v = LOAD4_ALIGNED(SRC_T, src, (y * in_w + x) * in_c + c0 + quad);

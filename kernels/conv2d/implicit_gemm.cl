@@ -11,16 +11,19 @@
 //           global = (TILE_ITEMS * panels, ceil(pixels / TM), groups * splits),
 //           local = (TILE_ITEMS, 1, 1)
 // Macros    GATHER  0..3  how elements of src are found: 0 rows are pixels of src (1 x 1, stride 1,
-//                         one group, group_in a multiple of 4); 1 a step has one filter tap
+//                         one group, group_in a multiple of 4; of several images all rows, else
+//                         also those from -top on); 1 a step has one filter tap
 //                         (group_in a multiple of TK); 2 four elements have one (group_in a
 //                         multiple of 4); 3 one by one
 //           TAIL    0|1   depth is no multiple of TK
 //           SPLIT   0|1   there are parameters splits and chunk
 //           SRC_T, PACKED_T, DST_T float|half  element types
 //           TM, TN, TK, RM, RN, SLICES, VEC_N, HALF_SUMS   see common/tile.cl
+//           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
 //           and those of common/epilogue.cl
 // Numerics  see common/tile.cl, depth being in the order of the filter taps, then input channels;
 //           bias and residual are added last
+#include "common/border.cl"
 #include "common/tile.cl"
 #ifndef GATHER
 #error "GATHER is required (0..3)"
@@ -65,7 +68,8 @@
 // Finds the quads of tap (u0, t0).
 #define FIND_TAP                                                                 \
   _Pragma("unroll") for (int q = 0; q < TILE_AQ; ++q) {                          \
-    const int y = in_y[q] + u0 * dilation_h, x = in_x[q] + t0 * dilation_w;      \
+    const int y = BORDER(in_y[q] + u0 * dilation_h, in_h);                       \
+    const int x = BORDER(in_x[q] + t0 * dilation_w, in_w);                       \
     inside[q] = (uint)y < (uint)in_h && (uint)x < (uint)in_w && TILE_HAS(q, TM); \
     at[q] = (image[q] + y * in_w + x) * in_c + i0 + k0;                          \
   }
@@ -91,7 +95,8 @@
 #if GATHER == 2
 #define TILE_LOAD_A(a, step)                                                                \
   _Pragma("unroll") for (int q = 0; q < TILE_AQ; ++q) {                                     \
-    const int y = in_y[q] + u0 * dilation_h, x = in_x[q] + t0 * dilation_w;                 \
+    const int y = BORDER(in_y[q] + u0 * dilation_h, in_h);                                  \
+    const int x = BORDER(in_x[q] + t0 * dilation_w, in_w);                                  \
     a[q] = (float4)(0.0f);                                                                  \
     if (TILE_HAS(q, TM) && u0 < filter_h && (uint)y < (uint)in_h && (uint)x < (uint)in_w) { \
       a[q] = LOAD4_ALIGNED(SRC_T, src, (image[q] + y * in_w + x) * in_c + i0);              \
@@ -104,7 +109,8 @@
     int i = i0, t = t0, u = u0;                                                              \
     float e[4];                                                                              \
     _Pragma("unroll") for (int j = 0; j < 4; ++j) {                                          \
-      const int y = in_y[q] + u * dilation_h, x = in_x[q] + t * dilation_w;                  \
+      const int y = BORDER(in_y[q] + u * dilation_h, in_h);                                  \
+      const int x = BORDER(in_x[q] + t * dilation_w, in_w);                                  \
       e[j] = 0.0f;                                                                           \
       if (TILE_HAS(q, TM) && u < filter_h && (uint)y < (uint)in_h && (uint)x < (uint)in_w) { \
         e[j] = LOAD(SRC_T, src, (image[q] + y * in_w + x) * in_c + i);                       \
@@ -159,7 +165,7 @@ __kernel __attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) void conv2d_imp
 #if GATHER == 0
   int at[TILE_AQ];
 #pragma unroll
-  for (int q = 0; q < TILE_AQ; ++q) at[q] = ROW_OF(q) * in_c + k0;
+  for (int q = 0; q < TILE_AQ; ++q) at[q] = (ROW_OF(q) - top * in_w) * in_c + k0;
 #else
   int in_x[TILE_AQ], in_y[TILE_AQ], image[TILE_AQ];
 #pragma unroll

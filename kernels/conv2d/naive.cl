@@ -1,13 +1,16 @@
 // naive.cl - dst[n, y, x, o] = act(bias[o] + sum over u, v, i of
 //            src[n, y * stride_h - top + u * dilation_h, x * stride_w - left + v * dilation_w, i0 + i]
-//            * weights[o, u, v, i]), src being zero outside; i0 = o / group_out * group_in
+//            * weights[o, u, v, i]), src being zero outside or
+//            mirrored; i0 = o / group_out * group_in
 //
 // Shapes    src: [n, in_h, in_w, in_c]; weights: [out_c, filter_h, filter_w, group_in]; bias: [out_c]
 //           dst: [n, out_h, out_w, out_c]
 // Launch    one work-item per element of dst: global = (elements, rounded up), local = (64)
 // Macros    SRC_T, WEIGHTS_T, DST_T  float|half  element types
+//           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
 //           and those of common/epilogue.cl
 // Numerics  products and sum in float, in the order u, v, i; the bias is added last
+#include "common/border.cl"
 #include "common/epilogue.cl"
 #include "common/types.cl"
 #ifndef SRC_T
@@ -36,10 +39,10 @@ __kernel void conv2d_naive(__global const SRC_T *src, __global const WEIGHTS_T *
 
   float sum = 0.0f;
   for (int u = 0; u < filter_h; ++u) {
-    const int in_y = y * stride_h - top + u * dilation_h;
+    const int in_y = BORDER(y * stride_h - top + u * dilation_h, in_h);
     if (in_y < 0 || in_y >= in_h) continue;
     for (int v = 0; v < filter_w; ++v) {
-      const int in_x = x * stride_w - left + v * dilation_w;
+      const int in_x = BORDER(x * stride_w - left + v * dilation_w, in_w);
       if (in_x < 0 || in_x >= in_w) continue;
       const int pixel = (in_y * in_w + in_x) * in_c;
       const int tap = (u * filter_w + v) * group_in;

@@ -19,9 +19,11 @@
 //           WIDE      0|1    1: BLOCKS is above 1 and every pixel of dst begins at a multiple of
 //                           2 * BLOCKS; so does out_c
 //           MMA_TF32  0|1    0: src is half, 1: float; packed is of the same type
+//           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
 //           DST_T     float|half  element type of dst; and those of common/epilogue.cl
 // Numerics  products exact (after float operands have been rounded to TF32), sums in float in the order
 //           of chunks, filter columns, half chunks, filter rows; bias and residual are added last
+#include "common/border.cl"
 #include "common/epilogue.cl"
 #include "common/mma.cl"
 #include "common/types.cl"
@@ -103,7 +105,8 @@ void copy_chunk(int item, uint to, __global const SRC_T *src, int c0, int y0, in
   for (int i = item; i < COPIES; i += ITEMS) {
     const int column = i % COLUMNS, pixel = i / COLUMNS;
     const int hy = pixel / HALO_W, hx = pixel - hy * HALO_W;
-    const int y = y0 + hy, x = x0 + hx, c = c0 + column * (COPY / BYTES);
+    const int y = BORDER(y0 + hy, in_h), x = BORDER(x0 + hx, in_w);
+    const int c = c0 + column * (COPY / BYTES);
     const bool inside = (uint)y < (uint)in_h && (uint)x < (uint)in_w && c < in_c;
     const uint place = (hy * PITCH + hx) * PIXEL + (((column * COPY / 16) ^ SWIZZLE(hx)) * 16) +
                        column * COPY % 16;

@@ -11,10 +11,12 @@
 // Macros    TX     1..32        tiles of a strip
 //           CV     1..32        vectors of a strip; ALPHA * (TX * TILE + TAPS - 1) * CV * 16 bytes
 //           VEC_C  0|1          1: in_c is a multiple of 4
+//           REFLECT  0|1        what src is outside of the image: zero, or mirrored; see common/border.cl
 //           SRC_T  float|half   element type of src
 //           DST_T  float|half   element type of dst
 //           ALPHA, TILE         see conv2d/winograd_tile.cl
 // Numerics  in float; rows first, then columns
+#include "common/border.cl"
 #include "common/types.cl"
 #include "conv2d/winograd_tile.cl"
 #ifndef TX
@@ -62,7 +64,8 @@ __kernel __attribute__((reqd_work_group_size(TX * CV, 1, 1))) void conv2d_winogr
   src += (first_row + row_of_tiles) / tiles_h * in_h * in_w * in_c;
 
   for (int i = item; i < ALPHA * WIDTH * CV; i += TX * CV) {
-    const int y = y0 + i / CV / WIDTH, x = x0 + i / CV % WIDTH, c = first_c + c0 + i % CV * 4;
+    const int y = BORDER(y0 + i / CV / WIDTH, in_h), x = BORDER(x0 + i / CV % WIDTH, in_w);
+    const int c = first_c + c0 + i % CV * 4;
     float4 value = (float4)(0.0f);
     if ((uint)y < (uint)in_h && (uint)x < (uint)in_w && c < in_c) {
       const int at = (y * in_w + x) * in_c + c;

@@ -5,10 +5,12 @@
 // Launch    axis 0: tiles * channels / VW items, rounded up, channels fastest; axis 1: blocks; local: any
 // Macros    VW     1|4|8|16     channels of a vector
 //           VEC_C  0|1          1: in_c is a multiple of VW
+//           REFLECT  0|1        what src is outside of the image: zero, or mirrored; see common/border.cl
 //           SRC_T  float|half   element type of src
 //           DST_T  float|half   element type of dst
 //           ALPHA, TILE         see conv2d/winograd_tile.cl
 // Numerics  in float; columns first, then rows
+#include "common/border.cl"
 #include "common/types.cl"
 #include "conv2d/winograd_tile.cl"
 #ifndef VW
@@ -63,8 +65,9 @@ __kernel void conv2d_winograd_input_registers(__global const SRC_T *src, __globa
     VEC d[ALPHA], v[ALPHA];
 #pragma unroll
     for (int y = 0; y < ALPHA; ++y) {
-      const bool inside = (uint)(y0 + y) < (uint)in_h && (uint)(x0 + x) < (uint)in_w;
-      const int at = ((y0 + y) * in_w + x0 + x) * in_c;
+      const int in_y = BORDER(y0 + y, in_h), in_x = BORDER(x0 + x, in_w);
+      const bool inside = (uint)in_y < (uint)in_h && (uint)in_x < (uint)in_w;
+      const int at = (in_y * in_w + in_x) * in_c;
       d[y] = (VEC)(0.0f);
 #if VEC_C
       if (inside) d[y] = LOAD_VEC(SRC_T, src, at);

@@ -16,8 +16,10 @@
 //           WG_C, WG_X             size of a work-group
 //           ALIGNED   0|1          1: every pixel of dst begins at a multiple of VW
 //           SRC_T, WEIGHTS_T, DST_T  float|half  element types
+//           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
 //           and those of common/epilogue.cl
 // Numerics  products and sum in float, in the order of the filter taps; the bias is added last
+#include "common/border.cl"
 #include "common/vector.cl"
 #ifndef PX
 #error "PX is required (1..8)"
@@ -106,22 +108,24 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_con
 #pragma unroll
       for (int r = 0; r < ROWS; ++r) {
         VEC pixel[COLUMNS];
-        const bool inside = (uint)(first_y + r) < (uint)in_h;
-        const int from = ((first_y + r) * in_w + first_x) * channels + c;
+        const int in_y = BORDER(first_y + r, in_h);
+        const bool inside = (uint)in_y < (uint)in_h;
+        const int from = in_y * in_w * channels + c;
 #if INTERIOR
         if (inside && interior) {
 #pragma unroll
           for (int t = 0; t < COLUMNS; ++t) {
-            pixel[t] = LOAD_VEC_ALIGNED(SRC_T, src, from + t * channels);
+            pixel[t] = LOAD_VEC_ALIGNED(SRC_T, src, from + (first_x + t) * channels);
           }
         } else
 #endif
         {
 #pragma unroll
           for (int t = 0; t < COLUMNS; ++t) {
+            const int in_x = BORDER(first_x + t, in_w);
             pixel[t] = (VEC)(0.0f);
-            if (inside && (uint)(first_x + t) < (uint)in_w) {
-              pixel[t] = LOAD_VEC_ALIGNED(SRC_T, src, from + t * channels);
+            if (inside && (uint)in_x < (uint)in_w) {
+              pixel[t] = LOAD_VEC_ALIGNED(SRC_T, src, from + in_x * channels);
             }
           }
         }

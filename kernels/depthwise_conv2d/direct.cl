@@ -12,8 +12,10 @@
 //           PX       1..8        pixels of a work-item
 //           WG_C, WG_X           size of a work-group
 //           SRC_T, WEIGHTS_T, DST_T  float|half  element types
+//           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
 //           and those of common/epilogue.cl
 // Numerics  products and sum in float, in the order of the filter taps; the bias is added last
+#include "common/border.cl"
 #include "common/vector.cl"
 #ifndef MULTIPLIER
 #error "MULTIPLIER is required (1 or more)"
@@ -68,23 +70,23 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_con
       for (int p = 0; p < PX; ++p) sum[p] = (VEC)(0.0f);
 
       for (int u = 0; u < filter_h; ++u) {
-        const int in_y = first_y + u * dilation_h;
+        const int in_y = BORDER(first_y + u * dilation_h, in_h);
         if (in_y < 0 || in_y >= in_h) continue;
         for (int v = 0; v < filter_w; ++v) {
           const VEC w = LOAD_VEC(WEIGHTS_T, weights, (u * filter_w + v) * out_c + c);
           const int in_x = first_x + v * dilation_w;
-          const int from = (in_y * in_w + in_x) * in_c;
-          const int step = stride_w * in_c;
+          const int from = in_y * in_w * in_c;
           if (interior) {
 #pragma unroll
             for (int p = 0; p < PX; ++p) {
-              sum[p] = mad(w, LOAD_PIXEL(from + p * step, c), sum[p]);
+              sum[p] = mad(w, LOAD_PIXEL(from + (in_x + p * stride_w) * in_c, c), sum[p]);
             }
           } else {
 #pragma unroll
             for (int p = 0; p < PX; ++p) {
-              if ((uint)(in_x + p * stride_w) < (uint)in_w) {
-                sum[p] = mad(w, LOAD_PIXEL(from + p * step, c), sum[p]);
+              const int at_x = BORDER(in_x + p * stride_w, in_w);
+              if ((uint)at_x < (uint)in_w) {
+                sum[p] = mad(w, LOAD_PIXEL(from + at_x * in_c, c), sum[p]);
               }
             }
           }

@@ -1,6 +1,7 @@
 // fused.cl - depthwise convolution with a depth multiplier of 1, then a 1x1 convolution:
 //            mid[n, y, x, c] = depth_act(depth_bias[c] + sum over u, v of src[n, y * STRIDE_H - top + u,
-//            x * STRIDE_W - left + v, c] * depth_weights[u, v, c]), src being zero outside;
+//            x * STRIDE_W - left + v, c] * depth_weights[u, v, c]), src being zero outside
+//            or mirrored;
 //            dst[n, y, x, o] = act(bias[o] + residual + sum over c of mid[n, y, x, c] * weights[c, o]).
 //            A work-group computes mid for its pixels into local memory and multiplies it at once
 //
@@ -17,9 +18,11 @@
 //           DEPTH_BIAS     0|1      there is a parameter depth_bias
 //           DEPTH_ACT      0..12    activation of mid, see common/activation.cl
 //           SRC_T, DEPTH_T, DEPTH_BIAS_T, PACKED_T, DST_T  float|half  element types
+//           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
 //           and those of common/epilogue.cl
 // Numerics  products and sums in float, in the order of the filter taps and of the channels; mid is not
 //           rounded to half; biases are added last
+#include "common/border.cl"
 #include "common/epilogue.cl"
 #include "common/types.cl"
 #ifndef TILE_W
@@ -114,14 +117,16 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void separable_conv2
       for (int p = 0; p < PX; ++p) part[p] = (float4)(0.0f);
 #pragma unroll
       for (int u = 0; u < FILTER_H; ++u) {
-        const bool inside = (uint)(in_y + u) < (uint)in_h;
-        const int from = ((in_y + u) * in_w + in_x) * channels + c;
+        const int at_y = BORDER(in_y + u, in_h);
+        const bool inside = (uint)at_y < (uint)in_h;
+        const int from = at_y * in_w * channels + c;
         float4 pixel[COLUMNS];
 #pragma unroll
         for (int t = 0; t < COLUMNS; ++t) {
+          const int at_x = BORDER(in_x + t, in_w);
           pixel[t] = (float4)(0.0f);
-          if (inside && (uint)(in_x + t) < (uint)in_w) {
-            pixel[t] = LOAD4_ALIGNED(SRC_T, src, from + t * channels);
+          if (inside && (uint)at_x < (uint)in_w) {
+            pixel[t] = LOAD4_ALIGNED(SRC_T, src, from + at_x * channels);
           }
         }
 #pragma unroll

@@ -23,9 +23,11 @@
 //           WIDE              0|1      1: group_out, out_c and dst_group are multiples of 8, and the
 //                                    pixels of dst begin at such
 //           MMA_TF32          0|1      0: src is half, 1: float; packed is of the same type
+//           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
 //           DST_T     float|half  element type of dst; and those of common/epilogue.cl
 // Numerics  products exact (after float operands have been rounded to TF32), sums in float in an order
 //           that depends on sizes only; bias and residual are added last
+#include "common/border.cl"
 #include "common/epilogue.cl"
 #include "common/mma.cl"
 #include "common/types.cl"
@@ -94,6 +96,8 @@
 #else
 #define SWIZZLE(row) ((row) & 7)
 #endif
+#define FROM_CORNER \
+  (!REFLECT)  // taps lie in step with the first one: `from` is that pixel, else the image
 #define COPY_TO(address, from, valid) CLGPU_CAT(COPY_, COPY)(address, from, valid)
 
 // Copies the panel's part of step s to a stage.
@@ -110,11 +114,12 @@
   do {                                                                                  \
     const int u = QUOTIENT(tap, filter_mul, filter_shift);                              \
     const int at_y = u * dilation_h, at_x = (tap - u * filter_w) * dilation_w;          \
-    const int at = (at_y * in_w + at_x) * in_c + i0;                                    \
+    const int at = FROM_CORNER ? (at_y * in_w + at_x) * in_c + i0 : i0;                 \
     _Pragma("unroll") for (int r = 0; r < ROWS; ++r) {                                  \
-      const int y = in_y[r] + at_y, x = in_x[r] + at_x;                                 \
+      const int y = BORDER(in_y[r] + at_y, in_h), x = BORDER(in_x[r] + at_x, in_w);     \
       const bool inside = u < filter_h && (uint)y < (uint)in_h && (uint)x < (uint)in_w; \
-      COPY_TO(to[r] + fill * STAGE, src + (from[r] + at), inside);                      \
+      const int pixel_at = FROM_CORNER ? 0 : (y * in_w + x) * in_c;                     \
+      COPY_TO(to[r] + fill * STAGE, src + (from[r] + pixel_at + at), inside);           \
     }                                                                                   \
     i0 += step_i;                                                                       \
     tap += step_taps + (i0 >= group_in ? 1 : 0);                                        \
@@ -216,7 +221,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
     const int image = QUOTIENT(line, h_mul, h_shift);
     in_x[r] = (pixel - line * out_w) * stride_w - left;
     in_y[r] = (line - image * out_h) * stride_h - top;
-    from[r] = ((image * in_h + in_y[r]) * in_w + in_x[r]) * in_c;
+    from[r] =
+        (FROM_CORNER ? (image * in_h + in_y[r]) * in_w + in_x[r] : image * in_h * in_w) * in_c;
     in_y[r] = pixel < pixels ? in_y[r] : INT_MIN / 2;
   }
   // Channel and filter tap of the next copy.

@@ -1,15 +1,35 @@
 // What the convolution rooms share.
 #include "ops/conv_geometry.hpp"
 
+#include <algorithm>
+
 namespace clgpu::ops {
 
-ir::AttrsPtr with_padding(const ConvAttrs& attrs, int top, int bottom, int left, int right) {
-  CLGPU_CHECK(attrs.geometry.padding == kPaddingValid);
+namespace {
+
+// What one axis reflects has to be there.
+void check_mirror(const char* what, int before, int after, int size) {
+  if (std::max(before, after) < size) return;
+  throw ShapeError("paddings (" + std::to_string(before) + ", " + std::to_string(after) + ") of " +
+                   std::to_string(size) + " " + what + " exceed what there is to mirror");
+}
+
+}  // namespace
+
+ir::AttrsPtr with_border(const ConvAttrs& attrs, const Border& border) {
+  if (attrs.geometry.padding != kPaddingValid) return nullptr;
   ConvAttrs result = attrs;
-  result.geometry.extra_top += top;
-  result.geometry.extra_bottom += bottom;
-  result.geometry.extra_left += left;
-  result.geometry.extra_right += right;
+  ConvGeometry& g = result.geometry;
+  // The image ends where the new border begins: what the convolution adds itself lies outside of
+  // it.
+  const bool adds = g.extra_top > 0 || g.extra_bottom > 0 || g.extra_left > 0 || g.extra_right > 0;
+  const bool crops = border.top < 0 || border.bottom < 0 || border.left < 0 || border.right < 0;
+  if (adds && (crops || border.reflect || g.reflect)) return nullptr;
+  g.reflect = border.reflect;
+  g.extra_top += border.top;
+  g.extra_bottom += border.bottom;
+  g.extra_left += border.left;
+  g.extra_right += border.right;
   return share(result);
 }
 
@@ -25,6 +45,10 @@ ConvWindows windows(const ConvGeometry& geometry, int in_h, int in_w, int filter
 
 ConvWindows checked_windows(const ConvGeometry& geometry, int in_h, int in_w, int filter_h,
                             int filter_w) {
+  if (geometry.reflect) {
+    check_mirror("rows", geometry.extra_top, geometry.extra_bottom, in_h);
+    check_mirror("columns", geometry.extra_left, geometry.extra_right, in_w);
+  }
   const ConvWindows result = windows(geometry, in_h, in_w, filter_h, filter_w);
   if (result.h.out < 1 || result.w.out < 1) {
     throw ShapeError("a filter of " + std::to_string(filter_h) + " x " + std::to_string(filter_w) +
@@ -62,6 +86,10 @@ void check_bias_shape(const NodeContext& node, int bias, int channels) {
 void set_conv_types(kernel::Launch& launch, const NodeContext& node, int image, int bias) {
   launch.type("SRC_T", node.input(image).storage);
   set_result_types(launch, node, bias);
+}
+
+void set_border(kernel::Launch& launch, const ConvGeometry& geometry) {
+  launch.macro("REFLECT", geometry.reflect ? 1 : 0);
 }
 
 void push_conv_sizes(kernel::Launch& launch, const NodeContext& node, int image, int weights,

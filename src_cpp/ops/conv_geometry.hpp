@@ -16,9 +16,12 @@ struct ConvGeometry {
   int padding = kPaddingSame;
   int stride_h = 1, stride_w = 1;
   int dilation_h = 1, dilation_w = 1;
-  /// Rows and columns of zeros around the image on top of the mode; only with VALID (a PAD that was
-  /// folded into the convolution).
+  /// Rows and columns around the image on top of the mode; only with VALID (a padding that was
+  /// folded into the convolution). Negative: so many of the image's own are left out.
   int extra_top = 0, extra_bottom = 0, extra_left = 0, extra_right = 0;
+  /// What they hold: false: zeros; true: the image mirrored at its outermost rows and columns, as
+  /// MIRROR_PAD's mode REFLECT does. Each is then smaller than the image.
+  bool reflect = false;
 };
 
 /// Attributes of CONV_2D and DEPTHWISE_CONV_2D, which a pass folds PAD into.
@@ -26,8 +29,15 @@ struct ConvAttrs : ir::Attrs {
   ConvGeometry geometry;
 };
 
-/// The same convolution of an image with more zeros around it; `attrs` must have VALID padding.
-ir::AttrsPtr with_padding(const ConvAttrs& attrs, int top, int bottom, int left, int right);
+/// Rows and columns around an image: padded, or left out where negative.
+struct Border {
+  int top = 0, bottom = 0, left = 0, right = 0;
+  bool reflect = false;  ///< the padded ones mirror the image, else they are zeros
+};
+
+/// The same convolution of an image that still gets `border`; null when one node cannot do both:
+/// the padding is not VALID, or what the convolution adds itself is of another kind.
+ir::AttrsPtr with_border(const ConvAttrs& attrs, const Border& border);
 
 /// Positions of a filter of filter_h x filter_w elements on an image of in_h x in_w.
 struct ConvWindows {
@@ -35,7 +45,8 @@ struct ConvWindows {
 };
 ConvWindows windows(const ConvGeometry& geometry, int in_h, int in_w, int filter_h, int filter_w);
 
-/// Like windows(), but throws ShapeError when there is no position for the filter.
+/// Like windows(), but throws ShapeError when there is no position for the filter, or less to
+/// mirror than a reflecting border takes.
 ConvWindows checked_windows(const ConvGeometry& geometry, int in_h, int in_w, int filter_h,
                             int filter_w);
 
@@ -67,6 +78,9 @@ void check_bias_shape(const NodeContext& node, int bias, int channels);
 
 /// set_result_types() and SRC_T; image: input index.
 void set_conv_types(kernel::Launch& launch, const NodeContext& node, int image, int bias);
+
+/// Sets the macro REFLECT of kernels/common/border.cl.
+void set_border(kernel::Launch& launch, const ConvGeometry& geometry);
 
 /// Appends the arguments in_h, in_w, in_c, out_h, out_w, out_c, filter_h, filter_w, stride_h and
 /// stride_w. Image, weights: input indices; the filter's size is axes 1 and 2 of the weights.

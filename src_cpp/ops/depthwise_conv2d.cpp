@@ -29,6 +29,7 @@ kernel::Launch make_launch(const NodeContext& node, const char* file, const char
   kernel::Launch launch(file, entry);
   set_conv_types(launch, node, kImage, kBias);
   launch.type("WEIGHTS_T", node.input(kWeights).storage);
+  set_border(launch, node.attrs<ConvAttrs>().geometry);
   launch.src(kImage).src(kWeights);
   return push_result(launch, node, kBias);
 }

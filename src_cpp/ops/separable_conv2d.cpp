@@ -100,6 +100,7 @@ kernel::Candidate fused(const NodeContext& node, const Tile& tile) {
 
   kernel::Launch launch("separable_conv2d/fused.cl", "separable_conv2d_fused");
   set_conv_types(launch, node, kImage, kBias);
+  set_border(launch, geometry);
   launch.type("DEPTH_T", node.input(kFilter).storage).type("PACKED_T", packed.storage);
   launch.type("DEPTH_BIAS_T", has_bias ? node.input(kFilterBias).storage : DType::kF32);
   launch.macro("DEPTH_BIAS", has_bias ? 1 : 0);
@@ -164,9 +165,10 @@ std::optional<ir::Node> separable(const ir::Graph& graph, const ir::Node& depthw
   }
   const auto& depth = static_cast<const ConvAttrs&>(*depthwise.attrs).geometry;
   const auto& point = static_cast<const ConvAttrs&>(*pointwise.attrs).geometry;
+  const bool whole = point.extra_top == 0 && point.extra_bottom == 0 && point.extra_left == 0 &&
+                     point.extra_right == 0;
   const bool is_point = weights.shape[1] == 1 && weights.shape[2] == 1 && point.stride_h == 1 &&
-                        point.stride_w == 1 && point.extra_top + point.extra_bottom == 0 &&
-                        point.extra_left + point.extra_right == 0;
+                        point.stride_w == 1 && whole;
   const bool takes = filter.shape[1] <= 5 && filter.shape[2] <= 5 && depth.stride_h <= 2 &&
                      depth.stride_w <= 2 && depth.dilation_h == 1 && depth.dilation_w == 1;
   const bool has_residual = depthwise.inputs.size() > 3;

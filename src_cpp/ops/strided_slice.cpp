@@ -1,4 +1,6 @@
 // Room of STRIDED_SLICE and SLICE: both read places base + step * i along each axis.
+#include "ops/strided_slice.hpp"
+
 #include <algorithm>
 #include <limits>
 
@@ -9,23 +11,6 @@ namespace clgpu::ops {
 namespace {
 
 constexpr int kStridedSlice = 45, kSlice = 65;
-
-/// What is taken from one axis of the input, or an axis that the output has in addition.
-struct AxisRule {
-  enum class Kind { kWhole, kRange, kIndex, kNewAxis };
-  Kind kind = Kind::kWhole;
-  int begin = 0;
-  int end = 0;  ///< of STRIDED_SLICE, like `begin` from the back when negative
-  int stride = 1;
-  bool from_start = false, to_end = false;  ///< ignore begin, end
-  int size = 0;                             ///< of SLICE, -1 for all that is left
-};
-
-struct SliceAttrs : ir::Attrs {
-  bool strided = true;
-  bool end_is_offset = false;   ///< end counts from begin
-  std::vector<AxisRule> rules;  ///< in order; those that are no new axis belong to input axes
-};
 
 int to_int(std::int64_t value) {
   return static_cast<int>(std::clamp<std::int64_t>(value, std::numeric_limits<int>::min() / 2,
@@ -186,6 +171,24 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 }
 
 }  // namespace
+
+std::vector<Margin> margins(const SliceAttrs& attrs) {
+  std::vector<Margin> result;
+  for (const AxisRule& rule : attrs.rules) {
+    Margin margin;
+    if (rule.kind == AxisRule::Kind::kRange) {
+      margin.before = rule.from_start ? 0 : rule.begin;
+      const bool to_end = attrs.strided ? rule.to_end : rule.size == -1;
+      margin.after = to_end ? 0 : -rule.end;
+      const bool from_back = attrs.strided && rule.end < 0 && !attrs.end_is_offset;
+      if (rule.stride != 1 || margin.before < 0 || !(to_end || from_back)) return {};
+    } else if (rule.kind != AxisRule::Kind::kWhole) {
+      return {};
+    }
+    result.push_back(margin);
+  }
+  return result;
+}
 
 extern const Family kStridedSliceFamily;
 const Family kStridedSliceFamily{{"strided_slice", /*has_epilogue=*/false, /*is_view=*/false},

@@ -134,6 +134,7 @@ class Maker {
     const bool wide = p_.group_out % 8 == 0 && p_.out_c % 8 == 0 && p_.dst_group % 8 == 0 &&
                       result_layout(node_).aligned(8);
     launch.macro("WIDE", wide ? 1 : 0).macro("MMA_TF32", tf32_ ? 1 : 0);
+    launch.macro("REFLECT", p_.reflect ? 1 : 0);
     set_result_types(launch, node_, p_.bias);
     push_result(launch.src(p_.src).scratch_in(0), node_, p_.bias);
     std::vector<kernel::Scratch> scratch = {{packed * element()}};

@@ -18,6 +18,7 @@ struct TensorGemm {
   int batch = 1, in_h = 1, in_w = 1, in_c = 1, out_h = 1, out_w = 1, out_c = 1;
   int filter_h = 1, filter_w = 1, group_in = 1, group_out = 1;
   int stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1, top = 0, left = 0;
+  bool reflect = false;  ///< the image is mirrored at its border, not zero
 
   /// src: [groups, rows, depth]; weights: groups times [cols, depth] (or see `transposed`).
   static TensorGemm matmul(const Products& products) {

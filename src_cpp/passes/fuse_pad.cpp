@@ -1,28 +1,37 @@
 #include "ops/conv_geometry.hpp"
 #include "ops/pad.hpp"
+#include "ops/strided_slice.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {
 namespace {
 
-// The attributes of a zero padding of height and width alone; null for every other node.
-const ops::PadAttrs* spatial_zero_pad(const ir::Node& node) {
+using Mode = ops::PadAttrs::Mode;
+
+// What a padding of height and width alone, with zeros or mirrored, adds to the image; nothing for
+// every other node.
+std::optional<ops::Border> padded_border(const ir::Node& node) {
   const auto* pad = dynamic_cast<const ops::PadAttrs*>(node.attrs.get());
-  if (pad == nullptr || pad->mode != ops::PadAttrs::Mode::kConstant || node.inputs.size() != 2)
-    return nullptr;
-  if (pad->before.size() != 4) return nullptr;
+  if (pad == nullptr || pad->mode == Mode::kSymmetric || node.inputs.size() != 2) return {};
+  if (pad->before.size() != 4) return {};
   for (const std::size_t axis : {std::size_t{0}, std::size_t{3}}) {
-    if (pad->before[axis] != 0 || pad->after[axis] != 0) return nullptr;
+    if (pad->before[axis] != 0 || pad->after[axis] != 0) return {};
   }
-  return pad;
+  return ops::Border{pad->before[1], pad->after[1], pad->before[2], pad->after[2],
+                     pad->mode == Mode::kReflect};
 }
 
-// The attributes of a convolution that pads by itself; null when it cannot take the padding.
-ir::AttrsPtr padded(const ir::Node& node, const ops::PadAttrs& pad) {
-  const int top = pad.before[1], bottom = pad.after[1], left = pad.before[2], right = pad.after[2];
-  const auto* conv = dynamic_cast<const ops::ConvAttrs*>(node.attrs.get());
-  if (conv == nullptr || conv->geometry.padding != ops::kPaddingValid) return nullptr;
-  return with_padding(*conv, top, bottom, left, right);
+// What a crop of height and width alone takes off; nothing for every other node.
+std::optional<ops::Border> cropped_border(const ir::Node& node) {
+  const auto* slice = dynamic_cast<const ops::SliceAttrs*>(node.attrs.get());
+  if (slice == nullptr) return {};
+  const auto margins = ops::margins(*slice);
+  if (margins.size() != 4) return {};
+  for (const std::size_t axis : {std::size_t{0}, std::size_t{3}}) {
+    if (margins[axis].before != 0 || margins[axis].after != 0) return {};
+  }
+  return ops::Border{-margins[1].before, -margins[1].after, -margins[2].before, -margins[2].after,
+                     false};
 }
 
 }  // namespace
@@ -31,15 +40,18 @@ void fuse_pad(ir::Graph& graph) {
   const auto readers = ir::readers_of(graph);
   const auto is_output = ir::output_mask(graph);
   for (const ir::Node& node : graph.nodes) {
-    const ops::PadAttrs* pad = spatial_zero_pad(node);
-    if (pad == nullptr) continue;
+    auto border = padded_border(node);
+    if (!border) border = cropped_border(node);
+    if (!border) continue;
     const auto result = static_cast<std::size_t>(node.outputs[0]);
     if (is_output[result] || readers[result].empty()) continue;
     // Every reader must take it, or the padded tensor is needed all the same.
     std::vector<ir::AttrsPtr> fused;
     for (const int reader : readers[result]) {
       const ir::Node& conv = graph.nodes[static_cast<std::size_t>(reader)];
-      ir::AttrsPtr attrs = conv.inputs[0] == node.outputs[0] ? padded(conv, *pad) : nullptr;
+      const auto* conv_attrs = dynamic_cast<const ops::ConvAttrs*>(conv.attrs.get());
+      if (conv_attrs == nullptr || conv.inputs[0] != node.outputs[0]) break;
+      ir::AttrsPtr attrs = with_border(*conv_attrs, *border);
       if (attrs == nullptr) break;
       fused.push_back(std::move(attrs));
     }
@@ -51,7 +63,7 @@ void fuse_pad(ir::Graph& graph) {
       graph.fused[node.tflite_index] = conv.tflite_index;
     }
   }
-  // The paddings have lost their readers: remove_dead takes them.
+  // The paddings and crops have lost their readers: remove_dead takes them.
 }
 
 }  // namespace clgpu::passes

@@ -32,7 +32,8 @@ void fuse_activation(ir::Graph& graph);
 /// alone, where that node's kernels can add a residual (OpKind::residual).
 void fuse_residual(ir::Graph& graph);
 
-/// A zero PAD of height and width that alone feeds a convolution with VALID padding moves into it.
+/// A padding of height and width, with zeros or mirrored (MIRROR_PAD's mode REFLECT), and a crop of
+/// them, that feeds convolutions with VALID padding alone moves into these.
 void fuse_pad(ir::Graph& graph);
 
 /// Which depthwise convolutions become one node with the 1x1 convolution behind them.

@@ -11,8 +11,10 @@ import pytest
 
 import clgpu_delegate
 from tests.model_maker import ModelMaker
+from tests.ops.borders import Border
 from tests.ops.harness import EXAMPLES, check, check_refused, half_exact, op_runtime
-from tests.runtimes import make_interpreter
+from tests.runtimes import make_interpreter, run_interpreter
+from tests.tolerance import assert_close
 
 
 class Case(NamedTuple):
@@ -216,6 +218,100 @@ def test_conv_2d_of_any_geometry(draw, device, rng):
         precision="fp32",
         accumulation=case.depth,
     )
+
+
+# Borders that move into the convolution, which mirrors or skips rows and columns. The sizes are
+# those of the image without its border.
+BORDERS = {
+    "reflect_3x3": (Case((2, 9, 6, 8), (7, 3, 3, 8)), Border((1, 1), (1, 1))),
+    "reflect_5x5": (Case((1, 5, 11, 12), (33, 5, 5, 12)), Border((2, 2), (2, 2))),
+    "reflect_7x7": (Case((1, 4, 9, 8), (16, 7, 7, 8)), Border((3, 3), (3, 3))),
+    "reflect_9x9": (Case((1, 5, 17, 16), (3, 9, 9, 16)), Border((4, 4), (4, 4))),
+    "reflect_uneven": (
+        Case((2, 5, 6, 3), (5, 3, 2, 3), stride=(2, 1), activation="RELU"),
+        Border((4, 0), (1, 3)),
+    ),
+    "reflect_dilated": (
+        Case((1, 7, 6, 40), (18, 3, 3, 40), dilation=(2, 3)),
+        Border((2, 2), (3, 3)),
+    ),
+    "reflect_groups": (Case((1, 6, 5, 16), (6, 3, 3, 8)), Border((1, 1), (1, 2))),
+    "reflect_pointwise": (Case((1, 3, 4, 4), (5, 1, 1, 4)), Border((1, 2), (0, 1))),
+    "reflect_one_row": (Case((1, 1, 5, 2), (4, 1, 3, 2)), Border((0, 0), (1, 1))),
+    "reflect_deep": (Case((1, 3, 2, 192), (20, 3, 3, 192)), Border((1, 1), (1, 1))),
+    "crop_3x3": (Case((2, 14, 11, 8), (7, 3, 3, 8)), Border((-3, -2), (-1, 0))),
+    "crop_5x5": (Case((1, 12, 19, 12), (9, 5, 5, 12)), Border((0, -5), (-2, -1))),
+    "crop_strided": (
+        Case((1, 13, 9, 3), (5, 3, 3, 3), stride=(2, 2), dilation=(1, 2)),
+        Border((-4, -1), (0, -1)),
+    ),
+    "crop_rows_of_points": (Case((1, 9, 5, 32), (20, 1, 1, 32)), Border((-3, -2), (0, 0))),
+    "crop_points": (Case((2, 9, 5, 32), (20, 1, 1, 32)), Border((-3, -2), (-1, 0))),
+}
+
+
+def make_bordered(case: Case, border: Border, data: Data) -> bytes:
+    """A border of its own, then the convolution, VALID."""
+    m = ModelMaker()
+    x = border.add(m, m.input("image", case.image))
+    case = case._replace(image=border.shape(case.image), padding="VALID")
+    inputs = [x, m.constant(data.weights), m.constant(data.bias)]
+    m.output(m.op("CONV_2D", inputs, case.output, **case.options))
+    return m.build()
+
+
+def check_bordered(case: Case, border: Border, rng: np.random.Generator, **options: str) -> None:
+    data = make_data(case, rng)
+    image = border.apply(data.image)
+    whole = case._replace(image=image.shape, padding="VALID")
+    check(
+        make_bordered(case, border, data),
+        [data.image],
+        [convolve(image, data.weights, data.bias, whole)],
+        accumulation=case.depth,
+        **options,
+    )
+
+
+@pytest.mark.parametrize(("case", "border"), BORDERS.values(), ids=BORDERS)
+def test_conv_2d_with_a_border(case, border, device, precision, rng):
+    check_bordered(case, border, rng, device=device, precision=precision)
+
+
+@hypothesis.given(draw=st.data())
+@hypothesis.settings(max_examples=EXAMPLES)
+def test_conv_2d_of_any_reflected_geometry(draw, device, rng):
+    extent, filters, steps = st.integers(2, 9), st.integers(1, 4), st.integers(1, 3)
+    group_in, groups, group_out = (draw.draw(st.integers(1, 5)) for _ in range(3))
+    weights = (groups * group_out, draw.draw(filters), draw.draw(filters), group_in)
+    dilation = draw.draw(st.tuples(steps, steps))
+    image = [draw.draw(extent) for _ in range(2)]
+    added = [draw.draw(st.tuples(*[st.integers(0, min(4, n - 1))] * 2)) for n in image]
+    for axis in range(2):  # room for the filter
+        reach = (weights[1 + axis] - 1) * dilation[axis] + 1
+        image[axis] += max(0, reach - image[axis] - sum(added[axis]))
+    case = Case(
+        (draw.draw(st.integers(1, 2)), *image, groups * group_in),
+        weights,
+        draw.draw(st.tuples(steps, steps)),
+        dilation,
+    )
+    check_bordered(case, Border(*added), rng, device=device, precision="fp32")
+
+
+def test_reflecting_conv_2d_of_another_size(device, rng):
+    """Shapes are checked anew: there may be less than what the border mirrors."""
+    case, border = Case((1, 8, 9, 4), (6, 7, 7, 4)), Border((3, 3), (3, 3))
+    data = make_data(case, rng)
+    delegate = clgpu_delegate.load(device=device)
+    interpreter = make_interpreter(op_runtime(), make_bordered(case, border, data), [delegate])
+    with pytest.raises(RuntimeError, match=r"paddings \(3, 3\) of 3 rows exceed what there is"):
+        run_interpreter(interpreter, [data.image], resize={0: (1, 3, 9, 4)})
+    image = rng.standard_normal((2, 4, 5, 4)).astype(np.float32)
+    (got,) = run_interpreter(interpreter, [image], resize={0: image.shape})
+    bordered = border.apply(image)
+    want = convolve(bordered, *data[1:], case._replace(image=bordered.shape, padding="VALID"))
+    assert_close(got, want, "fp32", case.depth, "at another size")
 
 
 @pytest.mark.parametrize("outputs", [20, 40])

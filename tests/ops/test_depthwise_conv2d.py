@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.model_maker import ModelMaker
+from tests.ops.borders import Border
 from tests.ops.harness import EXAMPLES, check, check_refused, half_exact
 
 
@@ -143,6 +144,35 @@ def test_depthwise_conv_2d_filters_each_channel(case, device, precision, rng):
         precision=precision,
         accumulation=int(np.prod(case.filter)),
         reference=case.bias,  # the runtime's kernel insists on one
+    )
+
+
+# Borders that move into the convolution, which mirrors or skips rows and columns.
+BORDERS = {
+    "reflect": (Case((2, 6, 7, 16), (3, 3)), Border((1, 1), (1, 1))),
+    "reflect_5x5": (Case((1, 5, 9, 6), (5, 5), stride=(2, 1)), Border((4, 2), (2, 3))),
+    "reflect_multiplied": (Case((1, 4, 5, 3), (3, 2), 4, dilation=(2, 1)), Border((3, 1), (0, 2))),
+    "crop": (Case((2, 9, 8, 8), (3, 3)), Border((-2, -1), (0, -3))),
+    "crop_multiplied": (Case((1, 9, 8, 3), (3, 3), 2, stride=(2, 2)), Border((-1, 0), (-1, -1))),
+}
+
+
+@pytest.mark.parametrize(("case", "border"), BORDERS.values(), ids=BORDERS)
+def test_depthwise_conv_2d_with_a_border(case, border, device, precision, rng):
+    data = make_data(case, rng)
+    image = border.apply(data.image)
+    whole = case._replace(image=image.shape, padding="VALID")
+    m = ModelMaker()
+    x = border.add(m, m.input("image", case.image))
+    inputs = [x, m.constant(data.weights), m.constant(data.bias)]
+    m.output(m.op("DEPTHWISE_CONV_2D", inputs, whole.output, **whole.options))
+    check(
+        m.build(),
+        [data.image],
+        [convolve(image, data.weights, data.bias, whole)],
+        device=device,
+        precision=precision,
+        accumulation=int(np.prod(case.filter)),
     )
 
 

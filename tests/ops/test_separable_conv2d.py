@@ -9,6 +9,7 @@ import pytest
 
 import clgpu_delegate
 from tests.model_maker import ModelMaker
+from tests.ops.borders import Border
 from tests.ops.harness import SMALL, half_exact, op_runtime
 from tests.runtimes import make_interpreter, run_interpreter
 from tests.tolerance import assert_close
@@ -29,6 +30,7 @@ class Case(NamedTuple):
     activations: tuple[str, str] = ("NONE", "NONE")
     bias: bool = True
     residual: bool = False
+    border: Border | None = None  # operations of its own, in front of the first convolution
 
 
 CASES = {
@@ -45,12 +47,14 @@ CASES = {
 def make_model(case: Case, rng: np.random.Generator, *, between: bool = False) -> bytes:
     """A chain with something before it, so that fp16 stores the image in half."""
     m = ModelMaker()
-    n, h, w, c = case.image
+    n, h, w, c = case.border.shape(case.image) if case.border else case.image
     size = [
         -(-extent // s) if case.padding == "SAME" else (extent - k) // s + 1
         for extent, k, s in zip((h, w), case.kernel, case.stride)
     ]
     x = m.op("NEG", [m.input("image", case.image)], case.image)
+    if case.border:
+        x = case.border.add(m, x)
 
     def constant(*shape: int) -> int:
         values = half_exact(rng.standard_normal(shape).astype(np.float32))
@@ -112,6 +116,21 @@ def test_every_candidate_is_both_convolutions(case, device, precision, rng):
         got, nodes = run(model, x, {"separable_conv2d": name}, **options)
         assert nodes[1]["candidate"] == name
         assert_close(got, want, precision, 25 * case.image[3], f"with {name}")
+
+
+@pytest.mark.parametrize(
+    "border", [Border((2, 1), (1, 2)), Border((-1, -2), (0, -1)), Border((1, 1), (1, 1), False)]
+)
+def test_border_moves_into_every_candidate(border, device, precision, rng):
+    case = Case((1, 7, 9, 8), 12, padding="VALID", border=border)
+    model, x = make_model(case, rng), sample(case, rng)
+    options = {"device": device, "precision": precision}
+    want, _ = run(model, x, PARTS, **options)
+    _, nodes = run(model, x, ALWAYS, **options)
+    assert [node["reason"] for node in nodes[1:4:2]] == [f"{FUSED} 2"] * 2
+    for name in nodes[2]["candidates"]:
+        got, _ = run(model, x, {"separable_conv2d": name}, **options)
+        assert_close(got, want, precision, 9 * 8, f"with {name}")
 
 
 @pytest.mark.parametrize("engine", ["separate", "fused"])

@@ -20,8 +20,10 @@ Convolution::Convolution(const NodeContext& node_context, const DeviceInfo& devi
 }
 
 bool Convolution::is_pointwise() const {
+  const int first = -at.h.before;
+  const bool rows = batch == 1 ? first >= 0 && first + out_h <= in_h : first == 0 && out_h == in_h;
   return filter_h == 1 && filter_w == 1 && groups == 1 && geometry.stride_h == 1 &&
-         geometry.stride_w == 1 && out_h == in_h && out_w == in_w;
+         geometry.stride_w == 1 && rows && at.w.before == 0 && out_w == in_w;
 }
 
 void Convolution::push_geometry(kernel::Launch& launch) const {

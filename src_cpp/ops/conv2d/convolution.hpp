@@ -18,7 +18,7 @@ struct Convolution {
   const NodeContext& node;
   const DeviceInfo& device;
   const ConvGeometry& geometry;
-  ConvWindows at;  ///< output size, and zeros in front of the image
+  ConvWindows at;  ///< output size, and the border in front of the image
   int batch;       ///< images
   int in_h, in_w, in_c;
   int out_h, out_w, out_c;
@@ -29,12 +29,16 @@ struct Convolution {
 
   /// Four input channels from a multiple of four on lie at an address aligned to four elements.
   bool aligned() const { return group_in % 4 == 0; }
-  /// The output is a product of the image, seen as a matrix, with the weights.
+  /// The output is a product of the image, seen as a matrix, with the weights; of one image perhaps
+  /// of some of its rows alone, from -at.h.before on.
   bool is_pointwise() const;
   DType image_storage() const { return node.input(kImage).storage; }
 
-  /// Sets SRC_T and the macros of the result.
-  void set_types(kernel::Launch& launch) const { set_conv_types(launch, node, kImage, kBias); }
+  /// Sets SRC_T, REFLECT and the macros of the result.
+  void set_types(kernel::Launch& launch) const {
+    set_conv_types(launch, node, kImage, kBias);
+    set_border(launch, geometry);
+  }
   /// Four output channels from a multiple of four on, of any group, lie at a multiple of four.
   bool aligned_result() const { return group_out % 4 == 0 && result_layout(node).aligned(4); }
   /// Appends bias, residual and dst.

@@ -37,6 +37,7 @@ kernel::Candidate make(const Convolution& conv, const GemmChoice& choice, bool h
   launch.src(kImage).scratch_in(0);
   if (splits > 1) {
     launch.type("SRC_T", conv.image_storage()).type("DST_T", DType::kF32);
+    set_border(launch, conv.geometry);
     set_no_epilogue(launch);
     set_epilogue(launch, {});
     launch.scratch_out(1).i32(splits).i32(chunk);

@@ -17,6 +17,7 @@ std::vector<kernel::Candidate> tensor_gemm(const Convolution& conv) {
   p.stride_h = conv.geometry.stride_h, p.stride_w = conv.geometry.stride_w;
   p.dilation_h = conv.geometry.dilation_h, p.dilation_w = conv.geometry.dilation_w;
   p.top = conv.at.h.before, p.left = conv.at.w.before;
+  p.reflect = conv.geometry.reflect;
   return tensor_gemms(conv.node, conv.device, p);
 }
 

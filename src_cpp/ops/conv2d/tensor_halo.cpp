@@ -128,6 +128,7 @@ class Maker {
     const bool is_wide =
         tile.blocks > 1 && conv_.out_c % wide == 0 && result_layout(conv_.node).aligned(wide);
     launch.macro("WIDE", is_wide ? 1 : 0);
+    set_border(launch, conv_.geometry);
     set_result_types(launch, conv_.node, kBias);
     conv_.push_result(launch.src(kImage).scratch_in(0));
     launch.i32(chunk_count(c.units)).i32(tiles_y(tile)).i32(conv_.in_h).i32(conv_.in_w);

@@ -134,6 +134,7 @@ class Winograd {
         staged_ ? make("conv2d/winograd_input.cl", "conv2d_winograd_input")
                 : make("conv2d/winograd_input_registers.cl", "conv2d_winograd_input_registers");
     launch.type("SRC_T", conv_.image_storage()).type("DST_T", DType::kF32);
+    set_border(launch, conv_.geometry);
     launch.src(kImage).scratch_out(1);
     if (staged_) {
       const std::int64_t vectors = channels / 4, deep = std::min<std::int64_t>(8, vectors);

@@ -1,0 +1,35 @@
+// Attributes of STRIDED_SLICE and SLICE, which a pass may fold into a convolution.
+#pragma once
+
+#include <vector>
+
+#include "ir/node.hpp"
+
+namespace clgpu::ops {
+
+/// What is taken from one axis of the input, or an axis that the output has in addition.
+struct AxisRule {
+  enum class Kind { kWhole, kRange, kIndex, kNewAxis };
+  Kind kind = Kind::kWhole;
+  int begin = 0;
+  int end = 0;  ///< of STRIDED_SLICE, like `begin` from the back when negative
+  int stride = 1;
+  bool from_start = false, to_end = false;  ///< ignore begin, end
+  int size = 0;                             ///< of SLICE, -1 for all that is left
+};
+
+struct SliceAttrs : ir::Attrs {
+  bool strided = true;
+  bool end_is_offset = false;   ///< end counts from begin
+  std::vector<AxisRule> rules;  ///< in order; those that are no new axis belong to input axes
+};
+
+/// Elements left out in front and behind.
+struct Margin {
+  int before = 0, after = 0;
+};
+
+/// One per axis where the slice leaves out the same whatever the size of its input; else none.
+std::vector<Margin> margins(const SliceAttrs& attrs);
+
+}  // namespace clgpu::ops
