@@ -59,14 +59,25 @@ QueueHandle Context::create_queue(bool profiling) {
   return {api(), queue};
 }
 
-MemHandle Context::create_buffer(std::size_t bytes, const std::string& what) {
+Memory Context::create_buffer(std::size_t bytes, const std::string& what) {
   cl_int code = CL_SUCCESS;
   const cl_mem buffer =
       api().clCreateBuffer(context_.get(), CL_MEM_READ_WRITE, bytes, nullptr, &code);
   if (code != CL_SUCCESS)
     throw OpenCLError("clCreateBuffer", code, what + " of " + std::to_string(bytes) + " bytes");
   ++counters().objects_created;
-  return {api(), buffer};
+  return {MemHandle(api(), buffer), usage_, bytes};
+}
+
+MemHandle Context::create_sub_buffer(const Memory& buffer, std::size_t offset, std::size_t bytes,
+                                     const std::string& what) {
+  const cl_buffer_region region{offset, bytes};
+  cl_int code = CL_SUCCESS;
+  const cl_mem part = api().clCreateSubBuffer(buffer.get(), CL_MEM_READ_WRITE,
+                                              CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+  check(code, "clCreateSubBuffer", what);
+  ++counters().objects_created;
+  return {api(), part};
 }
 
 MemHandle Context::create_pinned(std::size_t bytes) {

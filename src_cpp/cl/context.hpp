@@ -10,6 +10,7 @@
 #include "cl/device.hpp"
 #include "cl/error.hpp"
 #include "cl/handle.hpp"
+#include "cl/memory.hpp"
 #include "store/store.hpp"
 
 namespace clgpu::cl {
@@ -61,10 +62,16 @@ class Context {
 
   /// An in-order queue; with `profiling`, its events tell when they started and ended.
   QueueHandle create_queue(bool profiling = false);
-  MemHandle create_buffer(std::size_t bytes, const std::string& what);
+  Memory create_buffer(std::size_t bytes, const std::string& what);
+  /// Part of a buffer; `offset` is a multiple of DeviceInfo::base_align_bytes. It must go before
+  /// the buffer, and after the parts that were created later.
+  MemHandle create_sub_buffer(const Memory& buffer, std::size_t offset, std::size_t bytes,
+                              const std::string& what);
   /// Memory of the host that the device copies from and to without detours, for clEnqueueMapBuffer;
   /// empty where there is none to be had. It is not memory of the device.
   MemHandle create_pinned(std::size_t bytes);
+  /// Of all buffers of this process on this device.
+  Usage& usage() { return usage_; }
   /// A new kernel object (they hold arguments, so each launch has its own) of a program that is
   /// made on first use, of a binary in the store or of its source. `variant` tells sizes of
   /// launches apart for which a driver may compile the kernel once more. Adds the program to
@@ -99,6 +106,7 @@ class Context {
   ContextHandle context_;
   std::mutex mutex_;
   std::string identity_;
+  Usage usage_;
   std::map<std::string, Program> programs_;  // by SHA-256 of identity, options, assembled source
 };
 

@@ -5,6 +5,7 @@
 #include "ops/family.hpp"
 #include "plan/choose.hpp"
 #include "plan/memory.hpp"
+#include "plan/peak.hpp"
 #include "plan/swap.hpp"
 
 namespace clgpu::plan {
@@ -42,7 +43,7 @@ class Planner {
       });
       place_arena();
     }
-    plan_.peak_bytes = plan_.weights_bytes + plan_.arena_bytes;
+    plan_.peak_bytes = std::max(load_peak(plan_), plan_.weights_bytes + plan_.arena_bytes);
     return std::move(plan_);
   }
 
@@ -196,7 +197,7 @@ class Planner {
   }
 
   void place_arena() {
-    plan_.naive_bytes = plan_.arena_bytes = 0;
+    plan_.naive_bytes = 0;
     const int end = static_cast<int>(plan_.run.size());
     std::vector<Block> lifetimes(plan_.buffers.size(), Block{0, end, -1});
     const auto touch = [&](int buffer, int step) {
@@ -225,18 +226,25 @@ class Planner {
     }
     Layout layout;
     if (options_.share_memory) {
-      layout = lay_out(blocks);
+      layout = lay_out(blocks, limits());
     } else {
       plan_.poison = true;
-      for (const Block& block : blocks) {
-        layout.objects.push_back(static_cast<int>(layout.bytes.size()));
-        layout.bytes.push_back(block.bytes);
-      }
+      layout = apart(blocks);
     }
-    for (std::size_t k = 0; k < members.size(); ++k)
+    for (std::size_t k = 0; k < members.size(); ++k) {
       plan_.buffers[members[k]].object = layout.objects[k];
-    plan_.objects = layout.bytes;
-    for (const std::int64_t bytes : layout.bytes) plan_.arena_bytes += bytes;
+      plan_.buffers[members[k]].offset = layout.offsets[k];
+    }
+    plan_.arena_bytes = layout.total();
+    plan_.bound_bytes = lower_bound(blocks);
+    plan_.layout = std::move(layout.strategy);
+    plan_.objects = std::move(layout.bytes);
+  }
+
+  ObjectLimits limits() const {
+    const auto max_bytes = std::min(device_.max_object_bytes, std::uint64_t{INT64_MAX});
+    return {static_cast<std::int64_t>(max_bytes),
+            static_cast<std::int64_t>(device_.base_align_bytes), device_.sub_buffers};
   }
 
   bool exceeds_budget() const {
@@ -250,8 +258,7 @@ class Planner {
     for (std::size_t i = 0; i < resident.size(); ++i) {
       if (resident[i]) bytes += plan_.buffers[i].bytes;
     }
-    for (const std::int64_t object : lay_out(blocks).bytes) bytes += object;
-    return bytes;
+    return bytes + lay_out(blocks, limits()).total();
   }
 
   const ir::Graph& graph_;

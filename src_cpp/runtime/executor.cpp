@@ -6,6 +6,7 @@
 
 #include "base/half.hpp"
 #include "kernel/sources.hpp"
+#include "plan/peak.hpp"
 #include "runtime/constant_bytes.hpp"
 
 namespace clgpu::runtime {
@@ -61,9 +62,9 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
       queue_(context_->create_queue()) {
   if (!plan_.moves.empty())
     mover_ = std::make_unique<Mover>(*context_, plan_, [this](int b) { return memory(b); });
-  allocate();
-  if (plan_.poison) poison_arena();
   run_load_steps();
+  allocate_rest();
+  if (plan_.poison) poison_arena();
   const auto stage = [](const std::vector<plan::Transfer>& transfers, auto& staged) {
     for (const plan::Transfer& t : transfers) {
       staged.emplace_back(
@@ -84,15 +85,12 @@ Executor::~Executor() {
   if (queue_) context_->api().clFinish(queue_.get());
 }
 
-void Executor::allocate() {
-  for (const std::int64_t bytes : plan_.objects) {
-    objects_.push_back(
-        context_->create_buffer(static_cast<std::size_t>(bytes), "a buffer of the arena"));
-  }
-  buffers_.resize(plan_.buffers.size());
+void Executor::allocate_rest() {
   for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
-    if (plan_.buffers[i].place == Buffer::Place::kWeights) allocate(static_cast<int>(i));
+    if (plan_.buffers[i].place == Buffer::Place::kWeights && !buffers_[i])
+      allocate(static_cast<int>(i));
   }
+  arena_ = std::make_unique<ArenaMemory>(*context_, plan_);
 }
 
 void Executor::allocate(int index) {
@@ -104,9 +102,8 @@ void Executor::allocate(int index) {
 
 cl::cl_mem Executor::memory(int buffer) const {
   const Buffer& planned = plan_.buffers[at(buffer)];
-  return (planned.place == Buffer::Place::kArena ? objects_[at(planned.object)]
-                                                 : buffers_[at(buffer)])
-      .get();
+  return planned.place == Buffer::Place::kArena ? arena_->memory(buffer)
+                                                : buffers_[at(buffer)].get();
 }
 
 void Executor::write(int buffer, const void* data, std::size_t bytes, bool blocking) {
@@ -118,12 +115,13 @@ void Executor::write(int buffer, const void* data, std::size_t bytes, bool block
 }
 
 void Executor::poison_arena() {
-  for (std::size_t i = 0; i < objects_.size(); ++i) {
+  for (std::size_t i = 0; i < arena_->objects().size(); ++i) {
     // All bits set: NaN as float and as half, -1 as an integer.
     const std::vector<std::uint8_t> ones(static_cast<std::size_t>(plan_.objects[i]), 0xFF);
-    cl::check(context_->api().clEnqueueWriteBuffer(queue_.get(), objects_[i].get(), cl::CL_TRUE, 0,
-                                                   ones.size(), ones.data(), 0, nullptr, nullptr),
-              "clEnqueueWriteBuffer", "the arena");
+    cl::check(
+        context_->api().clEnqueueWriteBuffer(queue_.get(), arena_->objects()[i].get(), cl::CL_TRUE,
+                                             0, ones.size(), ones.data(), 0, nullptr, nullptr),
+        "clEnqueueWriteBuffer", "the arena");
   }
 }
 
@@ -208,20 +206,14 @@ void Executor::finish(const char* where) {
   cl::check(context_->api().clFinish(queue_.get()), "clFinish", where);
 }
 
-// What only these launches need is allocated before its first one and freed after its last, so that
-// weights are never on the device twice; memory just used is faster, too.
+// Memory is allocated when a launch first needs it, and freed after the last one if nothing else
+// does, so that weights are never on the device twice; memory just used is faster, too.
 void Executor::run_load_steps() {
-  const auto is_passing = [&](int buffer) {
-    return plan_.buffers[at(buffer)].place == Buffer::Place::kLoad;
-  };
-  std::map<int, const plan::Step*> last_use;
-  for (const plan::Step& step : plan_.load) {
-    for (const int buffer : step.buffers) last_use[buffer] = &step;
-  }
-  for (const plan::Step& step : plan_.load) {
-    for (const int buffer : step.buffers) {
-      if (is_passing(buffer) && !buffers_[at(buffer)]) allocate(buffer);
-    }
+  buffers_.resize(plan_.buffers.size());
+  const std::vector<plan::LoadStep> schedule = plan::load_schedule(plan_);
+  for (std::size_t i = 0; i < plan_.load.size(); ++i) {
+    for (const int buffer : schedule[i].allocate) allocate(buffer);
+    const plan::Step& step = plan_.load[i];
     const BoundLaunch bound = bind(step);
     try {
       launch(bound);
@@ -229,8 +221,7 @@ void Executor::run_load_steps() {
     } catch (const cl::OpenCLError& error) {
       fail(step, error);
     }
-    for (const int buffer : step.buffers) {
-      if (!is_passing(buffer) || last_use[buffer] != &step || !buffers_[at(buffer)]) continue;
+    for (const int buffer : schedule[i].free) {
       if (mover_ != nullptr) mover_->keep(buffer, queue_);
       buffers_[at(buffer)] = {};
     }

@@ -10,6 +10,7 @@
 
 #include "cl/context.hpp"
 #include "plan/plan.hpp"
+#include "runtime/arena_memory.hpp"
 #include "runtime/mover.hpp"
 
 namespace clgpu::runtime {
@@ -65,8 +66,8 @@ class Executor {
     const plan::Step* step;
   };
 
-  void allocate();
   void allocate(int buffer);
+  void allocate_rest();
   void upload_constant(int buffer);
   cl::cl_mem memory(int buffer) const;
   void poison_arena();
@@ -87,8 +88,8 @@ class Executor {
   cl::QueueHandle queue_;
   std::set<std::string> programs_;              // as Context::create_kernel names them
   std::map<std::string, std::string> sources_;  // assembled, by file, while loading
-  std::vector<cl::MemHandle> objects_;          // the arena
-  std::vector<cl::MemHandle> buffers_;          // one per plan buffer; empty for those of the arena
+  std::unique_ptr<ArenaMemory> arena_;          // empty while loading
+  std::vector<cl::Memory> buffers_;             // one per plan buffer; empty for those of the arena
   std::vector<BoundLaunch> launches_;           // one per plan_.run step
   std::unique_ptr<Mover> mover_;                // null where nothing moves
   // Half copies of inputs and outputs that the host converts; empty for the others.

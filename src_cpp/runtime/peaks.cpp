@@ -31,7 +31,7 @@ class Probe {
     if (info.mma_f16) peaks.mma_f16_flops = mma(/*tf32=*/false);
     if (info.mma_tf32) peaks.mma_tf32_flops = mma(/*tf32=*/true);
     peaks.copy_bytes = copy();
-    const cl::MemHandle word = buffer(sizeof(float));
+    const cl::Memory word = buffer(sizeof(float));
     const cl::KernelHandle nothing = kernel(kFile, "device_nothing", "-DLANES=1");
     set(nothing, 0, word.get());
     const auto launch_nothing = [&] { launch(nothing, 1, 1); };
@@ -47,7 +47,7 @@ class Probe {
                                   {}, *store_);
   }
 
-  cl::MemHandle buffer(std::size_t bytes) { return context_.create_buffer(bytes, "a probe"); }
+  cl::Memory buffer(std::size_t bytes) { return context_.create_buffer(bytes, "a probe"); }
 
   template <class T>
   void set(const cl::KernelHandle& kernel, cl::cl_uint index, T value) {
@@ -112,7 +112,7 @@ class Probe {
     const std::size_t group = std::min(kGroup, context_.max_work_group_size(kernel));
     const auto units = static_cast<std::size_t>(context_.device().info.compute_units);
     const std::size_t items = kItemsPerUnit * units / group * group;
-    const cl::MemHandle sums = buffer(items * floats * sizeof(float));
+    const cl::Memory sums = buffer(items * floats * sizeof(float));
     const auto enqueue = [&] { launch(kernel, items, group); };
     set(kernel, 0, sums.get());
     cl::cl_int rounds = 1;
@@ -133,7 +133,7 @@ class Probe {
     std::size_t bytes = 1 << 20;
     // Large enough for no cache to help, unless the device is slow.
     for (;; bytes *= 4) {
-      const cl::MemHandle from = buffer(bytes), to = buffer(bytes);
+      const cl::Memory from = buffer(bytes), to = buffer(bytes);
       set(kernel, 0, from.get());
       set(kernel, 1, to.get());
       const auto enqueue = [&] { launch(kernel, bytes / (4 * sizeof(float)), group); };
@@ -149,7 +149,7 @@ class Probe {
 
   void transfers(Peaks& peaks) {
     std::vector<char> host(1 << 24);
-    const cl::MemHandle device = buffer(host.size());
+    const cl::Memory device = buffer(host.size());
     const cl::Api& api = context_.api();
     const auto bytes = static_cast<double>(host.size());
     peaks.upload_bytes = bytes / best(

@@ -38,7 +38,7 @@ Bytes run(cl::Context& context, store::Store& store, const char* file, const cha
   const cl::KernelHandle kernel = context.create_kernel(
       {file, kernel::assemble(file), "-cl-std=CL1.2" + options}, entry, {}, store);
   const cl::QueueHandle queue = context.create_queue();
-  std::vector<cl::MemHandle> buffers;
+  std::vector<cl::Memory> buffers;
   const auto add = [&](std::size_t size) {
     buffers.push_back(context.create_buffer(size, "a probe"));
     const cl::cl_mem buffer = buffers.back().get();
