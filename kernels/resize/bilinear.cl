@@ -2,7 +2,8 @@
 //
 // y' = (y + shift) * scale_h - shift and likewise x'; neighbours outside src are moved to its edge.
 //
-// Shapes    src: [n, src_h, src_w, c], dst: [n, dst_h, dst_w, c], contiguous
+// Shapes    src: [n, src_h, src_w, c], dst: [n, dst_h, dst_w, c], contiguous: the rows from src_row
+//           on of a taller image, and those from dst_row on of its result
 // Launch    one work-item per VEC channels of a pixel of dst: global = (n rounded up, 1, 1), any
 //           local
 // Macros    SRC_T  float|half    element type of src
@@ -37,8 +38,8 @@
 
 // n results of VEC channels; channels counts VECs; shift is 0.5 for half-pixel centres, else 0.
 __kernel void resize_bilinear(__global const SRC_T *src, RESULT_PARAM int n, int channels,
-                              int dst_h, int dst_w, int src_h, int src_w, float scale_h,
-                              float scale_w, float shift) {
+                              int dst_h, int dst_w, int src_h, int src_w, int dst_row,
+                              int src_row, float scale_h, float scale_w, float shift) {
   const int i = get_global_id(0);
   if (i >= n) return;
   const int c = i % channels;
@@ -46,7 +47,7 @@ __kernel void resize_bilinear(__global const SRC_T *src, RESULT_PARAM int n, int
   const int dst_y = i / channels / dst_w % dst_h;
   const int b = i / channels / dst_w / dst_h;
 
-  const float y = (dst_y + shift) * scale_h - shift;
+  const float y = (dst_y + dst_row + shift) * scale_h - shift - src_row;
   const float x = (dst_x + shift) * scale_w - shift;
   const int y0 = clamp((int)floor(y), 0, src_h - 1), y1 = clamp((int)ceil(y), 0, src_h - 1);
   const int x0 = clamp((int)floor(x), 0, src_w - 1), x1 = clamp((int)ceil(x), 0, src_w - 1);

@@ -59,6 +59,7 @@ struct Node {
   std::vector<int> outputs;  ///< tensor indices of the graph
   AttrsPtr attrs;
   Epilogue epilogue;
+  bool is_band = false;  ///< made by passes::stream_rows: some rows of a node of the model
 };
 
 }  // namespace clgpu::ir

@@ -1,5 +1,6 @@
 // Room of ADD: apart from its siblings in binary.cpp because ops="core" claims ADD alone.
 #include "ops/binary.hpp"
+#include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
 
@@ -11,6 +12,9 @@ const Family kAddFamily{{"add", /*has_epilogue=*/true, /*is_view=*/false, /*resi
                         /*core=*/true,
                         import_binary,
                         infer_binary,
-                        binary_candidates};
+                        binary_candidates,
+                        /*fold=*/nullptr,
+                        /*allows_quantized=*/false,
+                        &kRowwise};
 
 }  // namespace clgpu::ops

@@ -2,6 +2,7 @@
 #include "ops/binary.hpp"
 
 #include "ops/broadcast.hpp"
+#include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -151,6 +152,9 @@ const Family kBinaryFamily{{"binary", /*has_epilogue=*/true, /*is_view=*/false, 
                            /*core=*/false,
                            import_binary,
                            infer_binary,
-                           binary_candidates};
+                           binary_candidates,
+                           /*fold=*/nullptr,
+                           /*allows_quantized=*/false,
+                           &kRowwise};
 
 }  // namespace clgpu::ops

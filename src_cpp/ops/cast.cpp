@@ -1,5 +1,6 @@
 // Room of CAST between element types.
 #include "ops/common.hpp"
+#include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -38,6 +39,9 @@ const Family kCastFamily{{"cast", /*has_epilogue=*/false, /*is_view=*/false},
                          /*core=*/false,
                          import,
                          infer_same_as_input,
-                         candidates};
+                         candidates,
+                         /*fold=*/nullptr,
+                         /*allows_quantized=*/false,
+                         &kRowwise};
 
 }  // namespace clgpu::ops

@@ -1,5 +1,6 @@
 // Room of comparisons with broadcasting; the result is bool.
 #include "ops/broadcast.hpp"
+#include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -55,6 +56,9 @@ const Family kCompareFamily{{"compare", /*has_epilogue=*/false, /*is_view=*/fals
                             /*core=*/false,
                             import,
                             infer,
-                            candidates};
+                            candidates,
+                            /*fold=*/nullptr,
+                            /*allows_quantized=*/false,
+                            &kRowwise};
 
 }  // namespace clgpu::ops

@@ -1,18 +1,15 @@
 // Room of CONCATENATION and PACK: one launch per input, each writing its part of the output.
 #include <numeric>
 
-#include "ops/common.hpp"
+#include "ops/concatenation.hpp"
+
 #include "ops/movement.hpp"
+#include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
 namespace {
 
 constexpr int kConcatenation = 2, kPack = 83;
-
-struct ConcatenationAttrs : ir::Attrs {
-  int axis = 0;           ///< of the output
-  bool new_axis = false;  ///< PACK: the inputs lack the axis
-};
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   ConcatenationAttrs attrs;
@@ -99,6 +96,14 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return {rows_each};
 }
 
+/// Along columns or channels: rows stay what they are.
+int unit(const NodeContext& node) {
+  const auto& attrs = node.attrs<ConcatenationAttrs>();
+  return !attrs.new_axis && attrs.axis >= 2 ? kRowwise.unit(node) : 0;
+}
+
+const RowRules kRows{unit, kRowwise.need, kRowwise.attrs};
+
 }  // namespace
 
 extern const Family kConcatenationFamily;
@@ -110,6 +115,27 @@ const Family kConcatenationFamily{
     /*core=*/false,
     import,
     infer,
-    candidates};
+    candidates,
+    /*fold=*/nullptr,
+    /*allows_quantized=*/false,
+    &kRows};
+
+bool joins_rows(const ir::Node& node) {
+  if (node.kind != &kConcatenationFamily) return false;
+  const auto& attrs = static_cast<const ConcatenationAttrs&>(*node.attrs);
+  return attrs.axis == 1 && !attrs.new_axis;
+}
+
+ir::Node concatenation_of(const std::vector<int>& parts, int whole, int axis) {
+  ConcatenationAttrs attrs;
+  attrs.axis = axis;
+  ir::Node node;
+  node.kind = &kConcatenationFamily;
+  node.op = "CONCATENATION";
+  node.inputs = parts;
+  node.outputs = {whole};
+  node.attrs = share(attrs);
+  return node;
+}
 
 }  // namespace clgpu::ops

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/conv2d/convolution.hpp"
+#include "ops/conv_rows.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -133,6 +134,9 @@ const Family kConv2dFamily{
     /*core=*/true,
     import_convolution<tfl::ConvParams>,
     infer,
-    candidates};
+    candidates,
+    /*fold=*/nullptr,
+    /*allows_quantized=*/false,
+    &kConvRows};
 
 }  // namespace clgpu::ops

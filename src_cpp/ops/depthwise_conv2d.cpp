@@ -1,7 +1,7 @@
 // Room of DEPTHWISE_CONV_2D: each input channel has its own filters.
 #include <utility>
 
-#include "ops/conv_geometry.hpp"
+#include "ops/conv_rows.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -166,6 +166,9 @@ const Family kDepthwiseConv2dFamily{
     /*core=*/true,
     import_convolution<tfl::DepthwiseConvParams>,
     infer,
-    candidates};
+    candidates,
+    /*fold=*/nullptr,
+    /*allows_quantized=*/false,
+    &kConvRows};
 
 }  // namespace clgpu::ops

@@ -60,6 +60,8 @@ class NodeContext {
   const ir::Node& node_;
 };
 
+struct RowRules;
+
 /// A family is one static object of this type per room, listed in families.def.
 struct Family : ir::OpKind {
   /// Operations it handles: TFLite builtin codes with the names used in messages.
@@ -86,6 +88,9 @@ struct Family : ir::OpKind {
 
   /// It takes tensors of quantised type (QUANTIZE, DEQUANTIZE); others leave such nodes on the CPU.
   bool allows_quantized = false;
+
+  /// How its nodes are computed band by band (ops/row_rules.hpp); null: as a whole only.
+  const RowRules* rows = nullptr;
 };
 
 /// The family that handles an operation; null when there is none. `custom_name` may be null.

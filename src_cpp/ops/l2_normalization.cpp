@@ -1,4 +1,5 @@
 // Room of L2_NORMALIZATION, over the last axis.
+#include "ops/row_rules.hpp"
 #include "ops/sharing.hpp"
 
 namespace clgpu::ops {
@@ -42,6 +43,9 @@ const Family kL2NormalizationFamily{{"l2_normalization", /*has_epilogue=*/true, 
                                     /*core=*/false,
                                     import,
                                     infer_same_as_input,
-                                    candidates};
+                                    candidates,
+                                    /*fold=*/nullptr,
+                                    /*allows_quantized=*/false,
+                                    &kRowwise};
 
 }  // namespace clgpu::ops

@@ -1,5 +1,6 @@
 // Room of LOCAL_RESPONSE_NORMALIZATION, across neighbouring channels.
 #include "ops/common.hpp"
+#include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -50,6 +51,9 @@ const Family kLocalResponseNormalizationFamily{
     /*core=*/false,
     import,
     infer_same_as_input,
-    candidates};
+    candidates,
+    /*fold=*/nullptr,
+    /*allows_quantized=*/false,
+    &kRowwise};
 
 }  // namespace clgpu::ops

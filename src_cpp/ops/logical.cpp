@@ -1,5 +1,6 @@
 // Room of LOGICAL_AND, LOGICAL_OR and LOGICAL_NOT.
 #include "ops/broadcast.hpp"
+#include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -50,6 +51,9 @@ const Family kLogicalFamily{
     /*core=*/false,
     import,
     infer,
-    candidates};
+    candidates,
+    /*fold=*/nullptr,
+    /*allows_quantized=*/false,
+    &kRowwise};
 
 }  // namespace clgpu::ops

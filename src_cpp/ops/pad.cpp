@@ -3,8 +3,8 @@
 
 #include <numeric>
 
-#include "ops/common.hpp"
 #include "ops/movement.hpp"
+#include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -133,6 +133,30 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return {{"gather", {launch}, {}}};
 }
 
+int unit(const NodeContext&) { return 1; }
+
+RowNeed need(const NodeContext& node, int input, RowRange rows) {
+  if (input != 0) return {};
+  const auto& attrs = node.attrs<PadAttrs>();
+  const int before = attrs.before.at(1);
+  using Beyond = RowNeed::Beyond;
+  return {RowNeed::Kind::kRows,
+          {rows.first - before, rows.end - before},
+          attrs.mode == PadAttrs::Mode::kReflect     ? Beyond::kReflect
+          : attrs.mode == PadAttrs::Mode::kSymmetric ? Beyond::kSymmetric
+                                                     : Beyond::kNothing};
+}
+
+ir::AttrsPtr band_attrs(const NodeContext& node, const RowBand& band) {
+  PadAttrs result = node.attrs<PadAttrs>();
+  const RowRange input = band.inputs.at(0);
+  result.before.at(1) += input.first - band.rows.first;
+  result.after.at(1) = band.rows.count() - input.count() - result.before.at(1);
+  return share(std::move(result));
+}
+
+const RowRules kRows{unit, need, band_attrs};
+
 }  // namespace
 
 extern const Family kPadFamily;
@@ -143,6 +167,9 @@ const Family kPadFamily{{"pad", /*has_epilogue=*/false, /*is_view=*/false, /*res
                         /*core=*/false,
                         import,
                         infer,
-                        candidates};
+                        candidates,
+                        /*fold=*/nullptr,
+                        /*allows_quantized=*/false,
+                        &kRows};
 
 }  // namespace clgpu::ops

@@ -1,7 +1,7 @@
 // Room of MAX_POOL_2D, AVERAGE_POOL_2D and L2_POOL_2D on NHWC tensors.
 #include <algorithm>
 
-#include "ops/common.hpp"
+#include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -16,7 +16,13 @@ struct PoolAttrs : ir::Attrs {
   int padding = 1;
   int stride_h = 1, stride_w = 1;
   int filter_h = 1, filter_w = 1;
+  std::optional<Window> rows;  ///< of a band: in place of what the padding mode says
 };
+
+Window rows_of(const PoolAttrs& attrs, const ir::Shape& src) {
+  return attrs.rows ? *attrs.rows
+                    : window(attrs.padding, src[1], attrs.filter_h, attrs.stride_h, 1);
+}
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32);
@@ -42,7 +48,7 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
 ir::Shapes infer(const NodeContext& node) {
   const auto& attrs = node.attrs<PoolAttrs>();
   const ir::Shape& src = node.input(0).shape;
-  const int h = window(attrs.padding, src[1], attrs.filter_h, attrs.stride_h, 1).out;
+  const int h = rows_of(attrs, src).out;
   const int w = window(attrs.padding, src[2], attrs.filter_w, attrs.stride_w, 1).out;
   if (h < 1 || w < 1) throw ShapeError("the filter is larger than the input " + src.str());
   return {ir::Shape{src[0], h, w, src[3]}};
@@ -59,7 +65,7 @@ void describe(const NodeContext& node, kernel::Launch& launch) {
   push_result(launch.src(0), result_layout(node));
   launch.i32(dst[0]).i32(src[1]).i32(src[2]).i32(dst[1]).i32(dst[2]).i32(dst[3]);
   launch.i32(attrs.filter_h).i32(attrs.filter_w).i32(attrs.stride_h).i32(attrs.stride_w);
-  launch.i32(window(attrs.padding, src[1], attrs.filter_h, attrs.stride_h, 1).before);
+  launch.i32(rows_of(attrs, src).before);
   launch.i32(window(attrs.padding, src[2], attrs.filter_w, attrs.stride_w, 1).before);
 }
 
@@ -101,6 +107,26 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return found;
 }
 
+int unit(const NodeContext&) { return 1; }
+
+RowNeed need(const NodeContext& node, int, RowRange rows) {
+  const auto& attrs = node.attrs<PoolAttrs>();
+  const int before = rows_of(attrs, node.input(0).shape).before;
+  return {RowNeed::Kind::kRows,
+          {rows.first * attrs.stride_h - before,
+           (rows.end - 1) * attrs.stride_h - before + attrs.filter_h}};
+}
+
+ir::AttrsPtr band_attrs(const NodeContext& node, const RowBand& band) {
+  PoolAttrs result = node.attrs<PoolAttrs>();
+  const int before = rows_of(result, node.input(0).shape).before;
+  result.rows = Window{band.rows.count(),
+                       before + band.inputs.at(0).first - band.rows.first * result.stride_h};
+  return share(result);
+}
+
+const RowRules kRows{unit, need, band_attrs};
+
 }  // namespace
 
 extern const Family kPoolFamily;
@@ -112,6 +138,9 @@ const Family kPoolFamily{
     /*core=*/false,
     import,
     infer,
-    candidates};
+    candidates,
+    /*fold=*/nullptr,
+    /*allows_quantized=*/false,
+    &kRows};
 
 }  // namespace clgpu::ops

@@ -1,6 +1,8 @@
 // Room of RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR.
-#include "ops/common.hpp"
+#include <cmath>
+
 #include "ops/movement.hpp"
+#include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -12,7 +14,15 @@ struct ResizeAttrs : ir::Attrs {
   int height = 0, width = 0;        ///< of the output
   bool align_corners = false;       ///< outermost pixels lie on each other
   bool half_pixel_centers = false;  ///< a pixel lies in the middle of its cell
+  /// Of a band: its rows of the result, and the input's first row and height in the whole.
+  std::optional<RowRange> rows;
+  int src_first = 0, src_height = 0;
 };
+
+/// Height of the whole input.
+int src_height(const ResizeAttrs& attrs, const ir::Shape& src) {
+  return attrs.rows ? attrs.src_height : src[1];
+}
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   ResizeAttrs attrs;
@@ -37,7 +47,8 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
 ir::Shapes infer(const NodeContext& node) {
   const auto& attrs = node.attrs<ResizeAttrs>();
   const ir::Shape& src = node.input(0).shape;
-  return {ir::Shape{src[0], attrs.height, attrs.width, src[3]}};
+  const int height = attrs.rows ? attrs.rows->count() : attrs.height;
+  return {ir::Shape{src[0], height, attrs.width, src[3]}};
 }
 
 /// Pixels of the source per pixel of the result, rounded as the reference does: in float.
@@ -70,12 +81,42 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const std::int64_t n = dst.shape.elements() / width;
   push_result(launch.src(0), layout, attrs.bilinear ? 1 : width);
   launch.i32(n).i32(channels / width);
-  launch.i32(attrs.height).i32(attrs.width).i32(src.shape[1]).i32(src.shape[2]);
-  launch.f32(scale(attrs, src.shape[1], attrs.height));
+  launch.i32(dst.shape[1]).i32(attrs.width).i32(src.shape[1]).i32(src.shape[2]);
+  launch.i32(attrs.rows ? attrs.rows->first : 0).i32(attrs.src_first);
+  launch.f32(scale(attrs, src_height(attrs, src.shape), attrs.height));
   launch.f32(scale(attrs, src.shape[2], attrs.width));
   launch.f32(attrs.half_pixel_centers ? 0.5F : 0.0F).range({uz(n)}, {kElementwiseGroup});
   return {{attrs.bilinear ? "bilinear" : "nearest", {launch}, {}}};
 }
+
+int unit(const NodeContext&) { return 1; }
+
+// As the kernels compute it.
+RowNeed need(const NodeContext& node, int, RowRange rows) {
+  const auto& attrs = node.attrs<ResizeAttrs>();
+  const float step = scale(attrs, src_height(attrs, node.input(0).shape), attrs.height);
+  const float shift = attrs.half_pixel_centers ? 0.5F : 0.0F;
+  const auto place = [&](int row) { return (static_cast<float>(row) + shift) * step; };
+  const float first = place(rows.first), last = place(rows.end - 1);
+  if (attrs.bilinear) {
+    return {RowNeed::Kind::kRows,
+            {static_cast<int>(std::floor(first - shift)),
+             static_cast<int>(std::ceil(last - shift)) + 1}};
+  }
+  const auto nearest = [&](float y) { return attrs.align_corners ? std::round(y) : std::floor(y); };
+  return {RowNeed::Kind::kRows,
+          {static_cast<int>(nearest(first)), static_cast<int>(nearest(last)) + 1}};
+}
+
+ir::AttrsPtr band_attrs(const NodeContext& node, const RowBand& band) {
+  ResizeAttrs result = node.attrs<ResizeAttrs>();
+  result.src_height = src_height(result, node.input(0).shape);
+  result.src_first = band.inputs.at(0).first;
+  result.rows = band.rows;
+  return share(result);
+}
+
+const RowRules kRows{unit, need, band_attrs};
 
 }  // namespace
 
@@ -88,6 +129,9 @@ const Family kResizeFamily{
     /*core=*/false,
     import,
     infer,
-    candidates};
+    candidates,
+    /*fold=*/nullptr,
+    /*allows_quantized=*/false,
+    &kRows};
 
 }  // namespace clgpu::ops

@@ -1,5 +1,6 @@
 // Room of SELECT and SELECT_V2: dst = condition ? x : y.
 #include "ops/broadcast.hpp"
+#include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -75,6 +76,9 @@ const Family kSelectFamily{{"select", /*has_epilogue=*/false, /*is_view=*/false}
                            /*core=*/false,
                            import,
                            infer,
-                           candidates};
+                           candidates,
+                           /*fold=*/nullptr,
+                           /*allows_quantized=*/false,
+                           &kRowwise};
 
 }  // namespace clgpu::ops

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "ops/conv_geometry.hpp"
+#include "ops/conv_rows.hpp"
 
 namespace clgpu::ops {
 
@@ -148,6 +148,26 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return result;
 }
 
+int unit(const NodeContext&) { return 1; }
+
+RowNeed need(const NodeContext& node, int input, RowRange rows) {
+  const auto& depthwise = *node.attrs<SeparableAttrs>().depthwise.attrs;
+  if (input == kImage)
+    return conv_need(node, static_cast<const ConvAttrs&>(depthwise).geometry, kFilter, rows);
+  if (input == kResidual) return {RowNeed::Kind::kExact, rows};
+  return {};
+}
+
+ir::AttrsPtr band_attrs(const NodeContext& node, const RowBand& band) {
+  SeparableAttrs result = node.attrs<SeparableAttrs>();
+  result.depthwise.attrs =
+      share(conv_band(node, static_cast<const ConvAttrs&>(*result.depthwise.attrs), kFilter,
+                      node.output(kResult).shape[2], band.rows, band.inputs.at(kImage)));
+  return share(std::move(result));
+}
+
+const RowRules kRows{unit, need, band_attrs};
+
 }  // namespace
 
 std::optional<ir::Node> separable(const ir::Graph& graph, const ir::Node& depthwise,
@@ -221,6 +241,9 @@ const Family kSeparableConv2dFamily{
     /*core=*/true,
     nullptr,
     infer,
-    candidates};
+    candidates,
+    /*fold=*/nullptr,
+    /*allows_quantized=*/false,
+    &kRows};
 
 }  // namespace clgpu::ops

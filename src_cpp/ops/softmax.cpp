@@ -1,4 +1,5 @@
 // Room of SOFTMAX and LOG_SOFTMAX, over the last axis.
+#include "ops/row_rules.hpp"
 #include "ops/sharing.hpp"
 
 namespace clgpu::ops {
@@ -49,6 +50,9 @@ const Family kSoftmaxFamily{{"softmax", /*has_epilogue=*/false, /*is_view=*/fals
                             /*core=*/false,
                             import,
                             infer_same_as_input,
-                            candidates};
+                            candidates,
+                            /*fold=*/nullptr,
+                            /*allows_quantized=*/false,
+                            &kRowwise};
 
 }  // namespace clgpu::ops

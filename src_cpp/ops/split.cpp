@@ -1,8 +1,8 @@
 // Room of SPLIT, SPLIT_V and UNPACK: one launch per output.
 #include <numeric>
 
-#include "ops/common.hpp"
 #include "ops/movement.hpp"
+#include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -136,6 +136,19 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return {rows_each};
 }
 
+/// Along columns or channels: rows stay what they are.
+int unit(const NodeContext& node) {
+  const auto& attrs = node.attrs<SplitAttrs>();
+  return !attrs.drop_axis && attrs.axis >= 2 ? 1 : 0;
+}
+
+RowNeed need(const NodeContext& node, int input, RowRange rows) {
+  if (input != node.attrs<SplitAttrs>().src) return {};
+  return {RowNeed::Kind::kExact, rows};
+}
+
+const RowRules kRows{unit, need, kRowwise.attrs};
+
 }  // namespace
 
 extern const Family kSplitFamily;
@@ -145,6 +158,9 @@ const Family kSplitFamily{{"split", /*has_epilogue=*/false, /*is_view=*/false},
                           /*core=*/false,
                           import,
                           infer,
-                          candidates};
+                          candidates,
+                          /*fold=*/nullptr,
+                          /*allows_quantized=*/false,
+                          &kRows};
 
 }  // namespace clgpu::ops

@@ -2,6 +2,7 @@
 #include "ops/unary.hpp"
 
 #include "ops/common.hpp"
+#include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -104,7 +105,10 @@ const Family kUnaryFamily{{"unary", /*has_epilogue=*/true, /*is_view=*/false, /*
                           /*core=*/false,
                           import,
                           infer_same_as_input,
-                          candidates};
+                          candidates,
+                          /*fold=*/nullptr,
+                          /*allows_quantized=*/false,
+                          &kRowwise};
 
 std::optional<ir::Epilogue> as_epilogue(const ir::Node& node) {
   if (node.kind != &kUnaryFamily) return std::nullopt;

@@ -1,0 +1,63 @@
+// Room of copies of some rows of a tensor; the pass stream_rows makes the nodes, the runtimes know no
+// such operation.
+#include "ops/rows.hpp"
+
+#include <numeric>
+
+#include "ops/movement.hpp"
+
+namespace clgpu::ops {
+
+extern const Family kRowsFamily;
+
+namespace {
+
+struct RowsAttrs : ir::Attrs {
+  RowRange rows;
+};
+
+ir::Shapes infer(const NodeContext& node) {
+  const RowRange rows = node.attrs<RowsAttrs>().rows;
+  ir::Shape shape = node.input(0).shape;
+  CLGPU_CHECK(rows.first >= 0 && rows.first < rows.end && rows.end <= shape[1]);
+  shape[1] = rows.count();
+  return {shape};
+}
+
+// Rows lie side by side in memory.
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
+  const ir::Tensor& src = node.input(0);
+  const ir::Tensor& dst = node.output(0);
+  const std::int64_t elements = dst.shape.elements();
+  const std::int64_t first = node.attrs<RowsAttrs>().rows.first * src.shape.elements(2, 4);
+  const MoveUnit unit = move_unit(src.storage, dst.storage, std::gcd(elements, first));
+  kernel::Launch launch("rows/rows.cl", "rows_copy");
+  launch.macro("SRC_T", unit.src_type).macro("DST_T", unit.dst_type);
+  launch.src(0).dst(0).i32(elements / unit.elements).i32(first / unit.elements);
+  launch.range({uz(elements / unit.elements)}, {kElementwiseGroup});
+  return {{"copy", {launch}, {}}};
+}
+
+}  // namespace
+
+const Family kRowsFamily{{"rows", /*has_epilogue=*/false, /*is_view=*/false},
+                         {},
+                         {},
+                         /*core=*/true,
+                         nullptr,
+                         infer,
+                         candidates};
+
+ir::Node rows_of(int source, RowRange rows, int result) {
+  RowsAttrs attrs;
+  attrs.rows = rows;
+  ir::Node node;
+  node.kind = &kRowsFamily;
+  node.op = "ROWS";
+  node.inputs = {source};
+  node.outputs = {result};
+  node.attrs = share(attrs);
+  return node;
+}
+
+}  // namespace clgpu::ops

@@ -1,0 +1,88 @@
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "passes/row_schedule.hpp"
+#include "passes/stream_rows.hpp"
+
+namespace clgpu::passes {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// Whether a node reads rows of an input, all else being the same for all rows.
+bool reads_rows(const ir::Graph& graph, const ir::Node& node, std::size_t input) {
+  return ops::family_of(node).rows->need({graph, node}, static_cast<int>(input), {0, 1}).kind !=
+         ops::RowNeed::Kind::kWhole;
+}
+
+// Number of borders on the way to each node: two of one number that can be computed by rows have
+// none between them, on no path.
+std::vector<int> levels_of(const ir::Graph& graph, const std::vector<bool>& rows, RowCut cut) {
+  const std::vector<int> writers = ir::writers_of(graph);
+  std::vector<int> levels(graph.nodes.size(), 0);
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const ir::Node& node = graph.nodes[n];
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const int id = node.inputs[i];
+      const int writer = id < 0 ? -1 : writers[at(id)];
+      if (writer < 0) continue;
+      bool border = rows[n] && (!rows[at(writer)] || !reads_rows(graph, node, i));
+      if (rows[n] && !border && cut == RowCut::kHeights)
+        border = graph.tensor(id).shape[1] != graph.tensor(node.outputs[0]).shape[1];
+      levels[n] = std::max(levels[n], levels[at(writer)] + (border ? 1 : 0));
+    }
+  }
+  return levels;
+}
+
+}  // namespace
+
+std::vector<RowRegion> row_regions(const ir::Graph& graph, RowCut cut) {
+  std::vector<bool> rows;
+  for (const ir::Node& node : graph.nodes) rows.push_back(has_rows(graph, node));
+  const std::vector<int> levels = levels_of(graph, rows, cut);
+  const std::vector<int> writers = ir::writers_of(graph);
+
+  // Nodes of a level that one another's rows connect.
+  std::vector<int> root(graph.nodes.size());
+  std::iota(root.begin(), root.end(), 0);
+  const auto find = [&](int n) {
+    while (root[at(n)] != n) n = root[at(n)] = root[at(root[at(n)])];
+    return n;
+  };
+  const auto together = [&](std::size_t n, int id) {
+    const int writer = id < 0 ? -1 : writers[at(id)];
+    return writer >= 0 && rows[n] && rows[at(writer)] && levels[n] == levels[at(writer)];
+  };
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (const int id : graph.nodes[n].inputs) {
+      if (together(n, id)) root[at(find(static_cast<int>(n)))] = find(writers[at(id)]);
+    }
+  }
+
+  std::map<std::pair<int, int>, RowRegion> regions;  // by level, so that none reads from behind
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (rows[n]) regions[{levels[n], find(static_cast<int>(n))}].nodes.push_back(static_cast<int>(n));
+  }
+  const auto readers = ir::readers_of(graph);
+  const std::vector<bool> is_output = ir::output_mask(graph);
+  std::vector<RowRegion> result;
+  for (auto& [key, region] : regions) {
+    if (region.nodes.size() < 2) continue;
+    for (const int n : region.nodes) {
+      for (const int id : graph.nodes[at(n)].outputs) {
+        bool inside = !is_output[at(id)];
+        for (const int reader : readers[at(id)]) inside = inside && together(at(reader), id);
+        if (!inside) continue;
+        const std::int64_t bytes = graph.tensor(id).storage_bytes();
+        region.largest = std::max(region.largest, bytes);
+        region.all += bytes;
+      }
+    }
+    result.push_back(std::move(region));
+  }
+  return result;
+}
+
+}  // namespace clgpu::passes

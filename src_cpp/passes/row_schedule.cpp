@@ -1,0 +1,136 @@
+#include "passes/row_schedule.hpp"
+
+#include <algorithm>
+
+namespace clgpu::passes {
+namespace {
+
+using ops::RowNeed;
+using ops::RowRange;
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+int ceil_of(std::int64_t a, std::int64_t b) {
+  return static_cast<int>(a >= 0 ? (a + b - 1) / b : -(-a / b));
+}
+
+class Progress {
+ public:
+  Progress(const ir::Graph& graph, const RowChain& chain) : graph_(graph), chain_(chain) {
+    for (std::size_t k = 0; k < chain.nodes.size(); ++k) {
+      const ops::NodeContext node = context(k);
+      height_.push_back(node.output(0).shape[1]);
+      unit_.push_back(ops::family_of(node.node()).rows->unit(node));
+      tallest_ = std::max(tallest_, height_.back());
+    }
+  }
+
+  std::vector<std::vector<int>> steps(int band) const {
+    // How far each is ahead when the first row of the results outside is due.
+    int early = 0;
+    const std::vector<int> ahead = due(0);
+    for (std::size_t k = 0; k < ahead.size(); ++k) {
+      early = std::max(early, ceil_of(std::int64_t{ahead[k]} * tallest_,
+                                      std::int64_t{height_[k]} * band));
+    }
+    const int count = early + ceil_of(tallest_, band);
+    std::vector<std::vector<int>> progress;
+    for (int step = 0; step < count; ++step) {
+      progress.push_back(made(due(std::int64_t{step + 1 - early} * band)));
+    }
+    return progress;
+  }
+
+ private:
+  ops::NodeContext context(std::size_t k) const {
+    return {graph_, graph_.nodes[at(chain_.nodes[k])]};
+  }
+
+  int in_units(std::size_t k, int rows) const { return ceil_of(rows, unit_[k]) * unit_[k]; }
+
+  // Rows due of each node, by the rule of the middle of the image: below 0 until its first row is,
+  // beyond its height in the end. `rows`: of the tallest.
+  std::vector<int> due(std::int64_t rows) const {
+    std::vector<int> result(height_.size(), INT32_MIN);
+    for (std::size_t k = height_.size(); k-- > 0;) {
+      if (chain_.outside[k]) result[k] = ceil_of(rows * height_[k], tallest_);
+      for (const RowReader& reader : chain_.readers[k]) {
+        const int end = result[at(reader.node)];
+        const ops::NodeContext node = context(at(reader.node));
+        const auto need = ops::family_of(node.node()).rows->need(node, reader.input, {end - 1, end});
+        result[k] = std::max(result[k], need.rows.end);
+      }
+      result[k] = in_units(k, result[k]);
+    }
+    return result;
+  }
+
+  // The same inside of the image, where its ends may need more.
+  std::vector<int> made(const std::vector<int>& due) const {
+    std::vector<int> result(due.size());
+    for (std::size_t k = due.size(); k-- > 0;) {
+      int rows = due[k];
+      for (const RowReader& reader : chain_.readers[k]) {
+        const int end = result[at(reader.node)];
+        if (end == 0) continue;
+        rows = std::max(rows, rows_needed(context(at(reader.node)), reader.input, {0, end}).end);
+      }
+      result[k] = std::clamp(in_units(k, rows), 0, height_[k]);
+    }
+    return result;
+  }
+
+  const ir::Graph& graph_;
+  const RowChain& chain_;
+  std::vector<int> height_, unit_;
+  int tallest_ = 0;
+};
+
+}  // namespace
+
+bool has_rows(const ir::Graph& graph, const ir::Node& node) {
+  const ops::RowRules* rules = ops::family_of(node).rows;
+  if (rules == nullptr || node.is_band || node.outputs.empty()) return false;
+  const ops::NodeContext context(graph, node);
+  const int height = context.output(0).shape.rank() == 4 ? context.output(0).shape[1] : 0;
+  if (height < 2) return false;
+  for (int i = 0; i < context.output_count(); ++i) {
+    const ir::Shape& shape = context.output(i).shape;
+    if (shape.rank() != 4 || shape[0] != 1 || shape[1] != height) return false;
+  }
+  if (rules->unit(context) == 0) return false;
+  bool reads_rows = false;
+  for (int i = 0; i < context.input_count(); ++i) {
+    if (!context.has_input(i) || rules->need(context, i, {0, 1}).kind == RowNeed::Kind::kWhole)
+      continue;
+    const ir::Tensor& input = context.input(i);
+    if (input.shape.rank() != 4 || input.shape[0] != 1) return false;
+    reads_rows = reads_rows || !input.is_constant();
+  }
+  return reads_rows;
+}
+
+RowRange rows_needed(const ops::NodeContext& node, int input, RowRange rows) {
+  const RowNeed need = ops::family_of(node.node()).rows->need(node, input, rows);
+  CLGPU_CHECK(need.kind != RowNeed::Kind::kWhole);
+  const int height = node.input(input).shape[1];
+  RowRange result{std::clamp(need.rows.first, 0, height - 1), 0};
+  result.end = std::clamp(need.rows.end, result.first + 1, height);
+  if (need.beyond == RowNeed::Beyond::kNothing) return result;
+  // A mirror shows the row beyond the first, or the last, at the same distance inside.
+  const int twice = need.beyond == RowNeed::Beyond::kSymmetric ? 1 : 0;
+  if (need.rows.first < 0)
+    result.end = std::clamp(-need.rows.first - twice + 1, result.end, height);
+  if (need.rows.end > height) {
+    const int mirrored = 2 * (height - 1) - (need.rows.end - 1) + twice;
+    result.first = std::clamp(mirrored, 0, result.first);
+  }
+  return result;
+}
+
+std::vector<std::vector<int>> row_progress(const ir::Graph& graph, const RowChain& chain,
+                                           int band) {
+  return Progress(graph, chain).steps(band);
+}
+
+}  // namespace clgpu::passes

@@ -1,0 +1,366 @@
+#include "passes/stream_rows.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "ops/concatenation.hpp"
+#include "ops/rows.hpp"
+#include "passes/row_schedule.hpp"
+
+namespace clgpu::passes {
+namespace {
+
+using ops::RowNeed;
+using ops::RowRange;
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// A tensor that holds some rows of another.
+struct Window {
+  int tensor = -1;
+  RowRange rows;
+};
+
+// Rewrites one region of a graph.
+class Streamer {
+ public:
+  Streamer(ir::Graph& graph, std::vector<int> nodes, std::int64_t max_object)
+      : graph_(graph), max_object_(max_object) {
+    std::sort(nodes.begin(), nodes.end());
+    chain_.nodes = std::move(nodes);
+  }
+
+  // `labels`, of each node, are kept up to date; those of the region vanish.
+  bool run(int band, std::vector<int>& labels) {
+    if (!connect()) return false;
+    progress_ = row_progress(graph_, chain_, band);
+    done_.assign(chain_.nodes.size(), 0);
+    for (const std::vector<int>& until : progress_) step(until);
+    replace(labels);
+    return true;
+  }
+
+ private:
+  // Finds who reads what; false where the nodes make no region.
+  bool connect() {
+    const auto readers = ir::readers_of(graph_);
+    const std::vector<bool> is_output = ir::output_mask(graph_);
+    std::map<int, int> position;
+    for (std::size_t k = 0; k < chain_.nodes.size(); ++k) {
+      if (!has_rows(graph_, graph_.nodes[at(chain_.nodes[k])])) return false;
+      position[chain_.nodes[k]] = static_cast<int>(k);
+    }
+    for (const int n : chain_.nodes) {
+      std::vector<RowReader> inside;
+      bool outside = false;
+      for (const int id : graph_.nodes[at(n)].outputs) {
+        bool leaves = is_output[at(id)];
+        for (const int reader : readers[at(id)]) {
+          const auto found = position.find(reader);
+          leaves = leaves || found == position.end();
+          if (found == position.end()) continue;
+          const ir::Node& node = graph_.nodes[at(reader)];
+          const ops::NodeContext context(graph_, node);
+          for (int i = 0; i < context.input_count(); ++i) {
+            if (node.inputs[at(i)] != id) continue;
+            if (ops::family_of(node).rows->need(context, i, {0, 1}).kind == RowNeed::Kind::kWhole)
+              return false;
+            inside.push_back({found->second, i});
+          }
+        }
+        if (leaves) pieces_[id];
+        outside = outside || leaves;
+      }
+      chain_.outside.push_back(outside || inside.empty());
+      chain_.readers.push_back(std::move(inside));
+    }
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      for (const int id : graph_.nodes[n].outputs) writer_[id] = static_cast<int>(n);
+    }
+    return split();
+  }
+
+  // Nodes between those of the region go behind it if they depend on it, else in front of it.
+  bool split() {
+    std::set<int> dependent;  // tensors
+    std::size_t next = 0;
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const ir::Node& node = graph_.nodes[n];
+      const bool member = next < chain_.nodes.size() && at(chain_.nodes[next]) == n;
+      next += member ? 1 : 0;
+      bool behind = false;
+      for (const int id : node.inputs) behind = behind || dependent.count(id) > 0;
+      if (member) {
+        if (behind) return false;  // a path leaves the region and comes back
+        for (const int id : node.outputs) own_.insert(id);
+        continue;
+      }
+      for (const int id : node.inputs) behind = behind || own_.count(id) > 0;
+      if (behind) dependent.insert(node.outputs.begin(), node.outputs.end());
+      (behind ? after_ : before_).push_back(static_cast<int>(n));
+    }
+    return true;
+  }
+
+  int height(std::size_t k) const {
+    return graph_.tensor(graph_.nodes[at(chain_.nodes[k])].outputs[0]).shape[1];
+  }
+
+  // A tensor of some rows of `whole`.
+  int add_tensor(int whole, RowRange rows) {
+    ir::Tensor tensor = graph_.tensor(whole);
+    tensor.name += " rows " + std::to_string(rows.first) + ":" + std::to_string(rows.end);
+    tensor.tflite_id = -1;
+    tensor.constant = nullptr;
+    tensor.placement.reset();
+    tensor.shape[1] = rows.count();
+    graph_.tensors.push_back(std::move(tensor));
+    return static_cast<int>(graph_.tensors.size()) - 1;
+  }
+
+  void emit(ir::Node node) {
+    node.is_band = true;
+    node.tflite_index = tflite_index_;
+    made_.push_back(std::move(node));
+  }
+
+  // The rows of `whole` alone, copied out of a window where it has more.
+  int exactly(int whole, const Window& window, RowRange rows) {
+    if (window.rows == rows) return window.tensor;
+    const auto key = std::make_tuple(window.tensor, rows.first, rows.end);
+    if (const auto found = copies_.find(key); found != copies_.end()) return found->second;
+    const int copy = add_tensor(whole, rows);
+    emit(ops::rows_of(window.tensor, {rows.first - window.rows.first, rows.end - window.rows.first},
+                      copy));
+    return copies_[key] = copy;
+  }
+
+  int joined(int whole, const std::vector<int>& parts, RowRange rows) {
+    const int result = add_tensor(whole, rows);
+    emit(ops::concatenation_of(parts, result, 1));
+    return result;
+  }
+
+  // The parts of a tensor too large to exist; empty for others.
+  std::vector<Window> bands_of(int id) const {
+    const auto writer = writer_.find(id);
+    if (writer == writer_.end() || graph_.tensor(id).storage_bytes() <= max_object_) return {};
+    const ir::Node& node = graph_.nodes[at(writer->second)];
+    if (!node.is_band || !ops::joins_rows(node)) return {};
+    std::vector<Window> bands;
+    int first = 0;
+    for (const int part : node.inputs) {
+      const int end = first + graph_.tensor(part).shape[1];
+      bands.push_back({part, {first, end}});
+      first = end;
+    }
+    return bands;
+  }
+
+  // A window of a tensor from outside that has at least these rows.
+  Window outside(int id, RowRange rows) {
+    const std::vector<Window> bands = bands_of(id);
+    if (bands.empty()) return {id, {0, graph_.tensor(id).shape[1]}};
+    std::vector<int> parts;
+    for (const Window& band : bands) {
+      const RowRange common{std::max(rows.first, band.rows.first),
+                            std::min(rows.end, band.rows.end)};
+      if (common == rows) return band;
+      if (common.first < common.end) parts.push_back(exactly(id, band, common));
+    }
+    const auto key = std::make_tuple(id, rows.first, rows.end);
+    if (const auto found = copies_.find(key); found != copies_.end()) return {found->second, rows};
+    return {copies_[key] = joined(id, parts, rows), rows};
+  }
+
+  // All nodes up to the rows that exist after the step.
+  void step(const std::vector<int>& until) {
+    copies_.clear();
+    std::map<int, std::size_t> last;  // node that touches a tensor of the region
+    for (std::size_t k = 0; k < until.size(); ++k) {
+      if (until[k] == done_[k]) continue;
+      const ir::Node& node = graph_.nodes[at(chain_.nodes[k])];
+      for (const int id : node.outputs) last[id] = k;
+      for (const int id : node.inputs) {
+        if (own_.count(id) > 0) last[id] = k;
+      }
+    }
+    std::map<std::size_t, std::vector<int>> finished;
+    for (const auto& [id, k] : last) finished[k].push_back(id);
+    for (std::size_t k = 0; k < until.size(); ++k) {
+      if (until[k] == done_[k]) continue;
+      compute(k, {done_[k], until[k]});
+      done_[k] = until[k];
+      for (const int id : finished[k]) trim(id);
+    }
+  }
+
+  void compute(std::size_t k, RowRange rows) {
+    const ir::Node source = graph_.nodes[at(chain_.nodes[k])];  // not moved by new tensors
+    const ops::RowRules& rules = *ops::family_of(source).rows;
+    tflite_index_ = source.tflite_index;
+    ir::Node node = source;
+    ops::RowBand band{rows, std::vector<RowRange>(source.inputs.size())};
+    for (std::size_t i = 0; i < source.inputs.size(); ++i) {
+      const int id = source.inputs[i];
+      if (id < 0) continue;
+      const ops::NodeContext context(graph_, source);
+      const auto kind = rules.need(context, static_cast<int>(i), rows).kind;
+      if (kind == RowNeed::Kind::kWhole) continue;
+      const RowRange need = rows_needed(context, static_cast<int>(i), rows);
+      Window window = own_.count(id) > 0 ? windows_.at(id) : outside(id, need);
+      CLGPU_CHECK(window.rows.first <= need.first && need.end <= window.rows.end);
+      if (kind == RowNeed::Kind::kExact) window = {exactly(id, window, need), need};
+      node.inputs[i] = window.tensor;
+      band.inputs[i] = window.rows;
+    }
+    node.attrs = rules.attrs(ops::NodeContext(graph_, source), band);
+    for (int& id : node.outputs) id = add_tensor(id, rows);
+    const std::vector<int> results = node.outputs;
+    check(node);
+    emit(std::move(node));
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      append(source.outputs[i], {results[i], rows}, k);
+    }
+  }
+
+  // The family agrees on what the node computes.
+  void check(const ir::Node& node) const {
+    const ops::NodeContext context(graph_, node);
+    const ir::Shapes shapes = ops::family_of(node).infer(context);
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      CLGPU_CHECK(shapes[i] == context.output(static_cast<int>(i)).shape);
+    }
+  }
+
+  // New rows of a tensor: behind those that are kept, and to the whole if there is to be one.
+  void append(int id, const Window& band, std::size_t k) {
+    const bool read = is_read(id, k);
+    Window& window = windows_[id];
+    if (read && window.tensor >= 0) {
+      const RowRange rows{window.rows.first, band.rows.end};
+      CLGPU_CHECK(window.rows.end == band.rows.first);
+      window = {joined(id, {window.tensor, band.tensor}, rows), rows};
+    } else if (read) {
+      window = band;
+    }
+    const auto pieces = pieces_.find(id);
+    if (pieces == pieces_.end()) return;
+    // What is read here, too, is copied, so that the band need not live as long as the whole.
+    int piece = band.tensor;
+    if (read) {
+      piece = add_tensor(id, band.rows);
+      emit(ops::rows_of(window.tensor,
+                        {band.rows.first - window.rows.first, band.rows.end - window.rows.first},
+                        piece));
+    }
+    pieces->second.push_back(piece);
+    if (band.rows.end == height(k)) emit(ops::concatenation_of(pieces->second, id, 1));
+  }
+
+  bool is_read(int id, std::size_t k) const {
+    for (const RowReader& reader : chain_.readers[k]) {
+      if (source_of(reader) == id) return true;
+    }
+    return false;
+  }
+
+  int source_of(const RowReader& reader) const {
+    return graph_.nodes[at(chain_.nodes[at(reader.node)])].inputs[at(reader.input)];
+  }
+
+  // Keeps of a tensor what its readers have not yet done with.
+  void trim(int id) {
+    Window& window = windows_[id];
+    if (window.tensor < 0) return;
+    const auto writer = std::lower_bound(chain_.nodes.begin(), chain_.nodes.end(), writer_.at(id));
+    const auto k = static_cast<std::size_t>(writer - chain_.nodes.begin());
+    int keep = window.rows.end;
+    bool more = false;
+    for (const RowReader& reader : chain_.readers[k]) {
+      const RowRange rest{done_[at(reader.node)], progress_.back()[at(reader.node)]};
+      if (source_of(reader) != id || rest.first == rest.end) continue;
+      const ops::NodeContext context(graph_, graph_.nodes[at(chain_.nodes[at(reader.node)])]);
+      keep = std::min(keep, rows_needed(context, reader.input, rest).first);
+      more = true;
+    }
+    if (!more || keep == window.rows.end) {
+      window = {};
+    } else if (keep > window.rows.first) {
+      const RowRange rows{keep, window.rows.end};
+      tflite_index_ = graph_.nodes[at(writer_.at(id))].tflite_index;
+      window = {exactly(id, window, rows), rows};
+    }
+  }
+
+  void replace(std::vector<int>& labels) {
+    std::vector<ir::Node> nodes;
+    std::vector<int> new_labels;
+    const auto keep = [&](int n) {
+      nodes.push_back(std::move(graph_.nodes[at(n)]));
+      new_labels.push_back(labels[at(n)]);
+    };
+    for (const int n : before_) keep(n);
+    for (ir::Node& node : made_) nodes.push_back(std::move(node));
+    new_labels.resize(nodes.size(), -1);
+    for (const int n : after_) keep(n);
+    graph_.nodes = std::move(nodes);
+    labels = std::move(new_labels);
+  }
+
+  ir::Graph& graph_;
+  const std::int64_t max_object_;
+  RowChain chain_;
+  std::vector<std::vector<int>> progress_;
+  std::vector<int> done_;                        // rows of each node
+  std::vector<int> before_, after_;              // nodes outside
+  std::set<int> own_;                            // tensors that the region writes
+  std::map<int, int> writer_;                    // tensor -> node
+  std::map<int, Window> windows_;                // tensor of the region -> what there is of it
+  std::map<int, std::vector<int>> pieces_;       // tensor that is read outside -> its bands
+  std::map<std::tuple<int, int, int>, int> copies_;  // of this step
+  std::vector<ir::Node> made_;
+  int tflite_index_ = -1;
+};
+
+// Joins of bands that nobody reads any more.
+void remove_joins(ir::Graph& graph) {
+  const auto readers = ir::readers_of(graph);
+  const std::vector<bool> is_output = ir::output_mask(graph);
+  const auto dead = [&](const ir::Node& node) {
+    const int id = node.outputs.at(0);
+    return node.is_band && ops::joins_rows(node) && readers[at(id)].empty() && !is_output[at(id)];
+  };
+  graph.nodes.erase(std::remove_if(graph.nodes.begin(), graph.nodes.end(), dead),
+                    graph.nodes.end());
+}
+
+}  // namespace
+
+bool stream_rows(ir::Graph& graph, const std::vector<std::vector<int>>& regions, int band,
+                 std::int64_t max_object) {
+  CLGPU_CHECK(band >= 1);
+  std::vector<int> labels(graph.nodes.size(), -1);
+  for (std::size_t r = 0; r < regions.size(); ++r) {
+    for (const int n : regions[r]) labels.at(at(n)) = static_cast<int>(r);
+  }
+  bool changed = false;
+  for (std::size_t r = 0; r < regions.size(); ++r) {
+    std::vector<int> nodes;
+    int tallest = 0;
+    for (std::size_t n = 0; n < labels.size(); ++n) {
+      if (labels[n] != static_cast<int>(r)) continue;
+      nodes.push_back(static_cast<int>(n));
+      const ir::Shape& shape = graph.tensor(graph.nodes[n].outputs.at(0)).shape;
+      if (shape.rank() == 4) tallest = std::max(tallest, shape[1]);
+    }
+    if (tallest <= band) continue;
+    changed = Streamer(graph, std::move(nodes), max_object).run(band, labels) || changed;
+  }
+  if (changed) remove_joins(graph);
+  return changed;
+}
+
+}  // namespace clgpu::passes
