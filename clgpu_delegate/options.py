@@ -37,6 +37,7 @@ class Settings(TypedDict, total=False):
     half_io: bool
     memory_budget: int | str | None
     max_object: int | str | None
+    row_band: int
     share_memory: bool
 
 
@@ -109,6 +110,11 @@ class Options:
     max_object: int | str | None = ""
     """Largest single buffer, as `memory_budget`; never more than the device allows."""
 
+    row_band: int = 0
+    """Rows of an image that are computed at a time, through chains of nodes, wherever that is
+    possible, so that the tensors between them never exist as a whole; 0 to 999999. 0: bands only
+    where `memory_budget` or `max_object` call for them, as high as fits."""
+
     share_memory: bool = True
     """Let intermediate tensors share memory where their lifetimes allow. Off, each has a buffer of
     its own, filled with NaN: a way to find kernels that read what nobody wrote."""
@@ -124,6 +130,9 @@ class Options:
         _checked("min_nodes", self.min_nodes, (int,), "1 to 999999")
         if not 1 <= self.min_nodes <= 999_999:
             raise OptionError(f"option 'min_nodes' is {self.min_nodes}; allowed: 1 to 999999")
+        _checked("row_band", self.row_band, (int,), "0 to 999999")
+        if not 0 <= self.row_band <= 999_999:
+            raise OptionError(f"option 'row_band' is {self.row_band}; allowed: 0 to 999999")
         for size in ("memory_budget", "max_object"):
             self._set(size, _byte_size(size, getattr(self, size)))
         for switch in ("warm_up", "half_io", "share_memory"):

@@ -74,11 +74,21 @@ void parse_exclude(Options& options, const std::string& value) {
   options.exclude = {items.begin(), items.end()};
 }
 
-void parse_min_nodes(Options& options, const std::string& value) {
+// A whole number from `least` to 999999.
+int parse_count(const char* key, const std::string& value, int least) {
   const bool digits = !value.empty() && value.size() < 7 &&
                       value.find_first_not_of("0123456789") == std::string::npos;
-  if (!digits || std::stoi(value) < 1) bad_value("min_nodes", value, "1 to 999999");
-  options.min_nodes = std::stoi(value);
+  if (!digits || std::stoi(value) < least)
+    bad_value(key, value, std::to_string(least) + " to 999999");
+  return std::stoi(value);
+}
+
+void parse_min_nodes(Options& options, const std::string& value) {
+  options.min_nodes = parse_count("min_nodes", value, 1);
+}
+
+void parse_row_band(Options& options, const std::string& value) {
+  options.plan.row_band = parse_count("row_band", value, 0);
 }
 
 bool parse_switch(const char* key, const std::string& value) {
@@ -169,6 +179,10 @@ const std::vector<OptionInfo>& option_table() {
        parse_memory_budget},
       {"max_object", "", kByteSizeForm, "largest single buffer; empty: what the device allows",
        parse_max_object},
+      {"row_band", "0", "0 to 999999",
+       "rows computed at a time, through chains of nodes; 0: bands only where memory calls for "
+       "them",
+       parse_row_band},
       {"share_memory", "on", "on, off",
        "let intermediate tensors share memory; off helps to debug kernels", parse_share_memory},
   };

@@ -1,7 +1,7 @@
 // Room of CONCATENATION and PACK: one launch per input, each writing its part of the output.
-#include <numeric>
-
 #include "ops/concatenation.hpp"
+
+#include <numeric>
 
 #include "ops/movement.hpp"
 #include "ops/row_rules.hpp"

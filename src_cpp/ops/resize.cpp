@@ -92,7 +92,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 int unit(const NodeContext&) { return 1; }
 
 // As the kernels compute it.
-RowNeed need(const NodeContext& node, int, RowRange rows) {
+RowNeed need(const NodeContext& node, int input, RowRange rows) {
+  if (input != 0) return {};
   const auto& attrs = node.attrs<ResizeAttrs>();
   const float step = scale(attrs, src_height(attrs, node.input(0).shape), attrs.height);
   const float shift = attrs.half_pixel_centers ? 0.5F : 0.0F;

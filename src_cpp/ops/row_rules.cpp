@@ -5,7 +5,9 @@ namespace clgpu::ops {
 namespace {
 
 // Whether an input is the same for all rows of the results.
-bool is_broadcast(const ir::Shape& shape) { return shape.rank() < 4 ? shape.back(2) == 1 : shape[1] == 1; }
+bool is_broadcast(const ir::Shape& shape) {
+  return shape.rank() < 4 ? shape.back(2) == 1 : shape[1] == 1;
+}
 
 int rowwise_unit(const NodeContext& node) {
   const ir::Shape& result = node.output(0).shape;

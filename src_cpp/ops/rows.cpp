@@ -1,5 +1,5 @@
-// Room of copies of some rows of a tensor; the pass stream_rows makes the nodes, the runtimes know no
-// such operation.
+// Room of copies of some rows of a tensor; the pass stream_rows makes the nodes, the runtimes know
+// no such operation.
 #include "ops/rows.hpp"
 
 #include <numeric>
@@ -30,17 +30,21 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const ir::Tensor& dst = node.output(0);
   const std::int64_t elements = dst.shape.elements();
   const std::int64_t first = node.attrs<RowsAttrs>().rows.first * src.shape.elements(2, 4);
-  const MoveUnit unit = move_unit(src.storage, dst.storage, std::gcd(elements, first));
+  const ResultLayout layout = result_layout(node);
+  const MoveUnit unit =
+      move_unit(src.storage, dst.storage, layout.common_divisor(std::gcd(elements, first)));
   kernel::Launch launch("rows/rows.cl", "rows_copy");
   launch.macro("SRC_T", unit.src_type).macro("DST_T", unit.dst_type);
-  launch.src(0).dst(0).i32(elements / unit.elements).i32(first / unit.elements);
+  push_result(launch.src(0), layout, unit.elements);
+  launch.i32(elements / unit.elements).i32(first / unit.elements);
   launch.range({uz(elements / unit.elements)}, {kElementwiseGroup});
   return {{"copy", {launch}, {}}};
 }
 
 }  // namespace
 
-const Family kRowsFamily{{"rows", /*has_epilogue=*/false, /*is_view=*/false},
+const Family kRowsFamily{{"rows", /*has_epilogue=*/false, /*is_view=*/false, /*residual=*/-1,
+                          /*writes_slices=*/true},
                          {},
                          {},
                          /*core=*/true,

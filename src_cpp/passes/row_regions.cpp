@@ -63,13 +63,21 @@ std::vector<RowRegion> row_regions(const ir::Graph& graph, RowCut cut) {
 
   std::map<std::pair<int, int>, RowRegion> regions;  // by level, so that none reads from behind
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    if (rows[n]) regions[{levels[n], find(static_cast<int>(n))}].nodes.push_back(static_cast<int>(n));
+    if (rows[n])
+      regions[{levels[n], find(static_cast<int>(n))}].nodes.push_back(static_cast<int>(n));
   }
   const auto readers = ir::readers_of(graph);
   const std::vector<bool> is_output = ir::output_mask(graph);
   std::vector<RowRegion> result;
   for (auto& [key, region] : regions) {
-    if (region.nodes.size() < 2) continue;
+    // A node alone may at least read what another region leaves in bands.
+    const auto reads_bands = [&](int n) {
+      for (const int id : graph.nodes[at(n)].inputs) {
+        if (id >= 0 && writers[at(id)] >= 0 && rows[at(writers[at(id)])]) return true;
+      }
+      return false;
+    };
+    if (region.nodes.size() == 1 && !reads_bands(region.nodes[0])) continue;
     for (const int n : region.nodes) {
       for (const int id : graph.nodes[at(n)].outputs) {
         bool inside = !is_output[at(id)];

@@ -30,8 +30,8 @@ class Progress {
     int early = 0;
     const std::vector<int> ahead = due(0);
     for (std::size_t k = 0; k < ahead.size(); ++k) {
-      early = std::max(early, ceil_of(std::int64_t{ahead[k]} * tallest_,
-                                      std::int64_t{height_[k]} * band));
+      early = std::max(early,
+                       ceil_of(std::int64_t{ahead[k]} * tallest_, std::int64_t{height_[k]} * band));
     }
     const int count = early + ceil_of(tallest_, band);
     std::vector<std::vector<int>> progress;
@@ -57,7 +57,8 @@ class Progress {
       for (const RowReader& reader : chain_.readers[k]) {
         const int end = result[at(reader.node)];
         const ops::NodeContext node = context(at(reader.node));
-        const auto need = ops::family_of(node.node()).rows->need(node, reader.input, {end - 1, end});
+        const auto need =
+            ops::family_of(node.node()).rows->need(node, reader.input, {end - 1, end});
         result[k] = std::max(result[k], need.rows.end);
       }
       result[k] = in_units(k, result[k]);

@@ -27,9 +27,9 @@ struct RowChain {
   std::vector<bool> outside;                    ///< its results are read outside, or nowhere
 };
 
-/// progress[step][node]: rows of the node's results that exist after the step. Each runs ahead of its
-/// readers by what they need, and all advance by a band in proportion to their height; so in the
-/// first steps only the foremost run.
+/// progress[step][node]: rows of the node's results that exist after the step. Each runs ahead of
+/// its readers by what they need, and all advance by a band in proportion to their height; so in
+/// the first steps only the foremost run.
 std::vector<std::vector<int>> row_progress(const ir::Graph& graph, const RowChain& chain, int band);
 
 }  // namespace clgpu::passes

@@ -314,12 +314,12 @@ class Streamer {
   const std::int64_t max_object_;
   RowChain chain_;
   std::vector<std::vector<int>> progress_;
-  std::vector<int> done_;                        // rows of each node
-  std::vector<int> before_, after_;              // nodes outside
-  std::set<int> own_;                            // tensors that the region writes
-  std::map<int, int> writer_;                    // tensor -> node
-  std::map<int, Window> windows_;                // tensor of the region -> what there is of it
-  std::map<int, std::vector<int>> pieces_;       // tensor that is read outside -> its bands
+  std::vector<int> done_;                            // rows of each node
+  std::vector<int> before_, after_;                  // nodes outside
+  std::set<int> own_;                                // tensors that the region writes
+  std::map<int, int> writer_;                        // tensor -> node
+  std::map<int, Window> windows_;                    // tensor of the region -> what there is of it
+  std::map<int, std::vector<int>> pieces_;           // tensor that is read outside -> its bands
   std::map<std::tuple<int, int, int>, int> copies_;  // of this step
   std::vector<ir::Node> made_;
   int tflite_index_ = -1;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "passes/pass.hpp"
+#include "passes/stream_rows.hpp"
 
 namespace clgpu::plan {
 
@@ -20,6 +21,13 @@ Fitted fit(const ir::Graph& graph, const DeviceInfo& device, const PlanOptions& 
   }
   Fitted fitted{graph, {}};
   // Shaped passes go here: they may rely on dimensions.
+  if (options.row_band > 0) {
+    std::vector<std::vector<int>> regions;
+    for (passes::RowRegion& region : passes::row_regions(fitted.graph))
+      regions.push_back(std::move(region.nodes));
+    passes::stream_rows(fitted.graph, regions, options.row_band,
+                        static_cast<std::int64_t>(limited.max_object_bytes));
+  }
   ir::verify(fitted.graph);
   fitted.plan = make_plan(fitted.graph, limited, options, broken);
   if (options.memory_budget > 0 && fitted.plan.peak_bytes > options.memory_budget) {

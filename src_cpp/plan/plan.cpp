@@ -1,9 +1,11 @@
 #include "plan/plan.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "ops/family.hpp"
 #include "plan/choose.hpp"
+#include "plan/load_once.hpp"
 #include "plan/memory.hpp"
 #include "plan/peak.hpp"
 #include "plan/swap.hpp"
@@ -128,7 +130,7 @@ class Planner {
       }
       steps.push_back(std::move(step));
     }
-    separate(steps);
+    separate(steps, scratch);
   }
 
   // Calls visit(buffer, operand) for the operands of a step.
@@ -142,11 +144,15 @@ class Planner {
 
   // A launch runs once when all it reads is static and all it writes is written by such launches
   // only. Several nodes write a tensor of slices: not all of them once, and it lies in the arena.
-  void separate(std::vector<Step>& steps) {
+  void separate(std::vector<Step>& steps, const std::vector<int>& scratch) {
     std::set<int> written;
+    std::map<int, int> writes;  // scratch buffer -> steps that write it
+    for (const int buffer : scratch) writes[buffer] = 0;
     for (const Step& step : steps) {
       for_operands(step, [&](int buffer, const Operand& o) {
-        if (o.writes) written.insert(buffer);
+        if (!o.writes) return;
+        written.insert(buffer);
+        if (const auto found = writes.find(buffer); found != writes.end()) ++found->second;
       });
     }
     for (const int buffer : written) static_[at(buffer)] = sliced_.count(buffer) == 0;
@@ -165,8 +171,12 @@ class Planner {
         });
       }
     }
+    std::vector<Step> load, run;
     for (std::size_t i = 0; i < steps.size(); ++i)
-      (once[i] ? plan_.load : plan_.run).push_back(std::move(steps[i]));
+      (once[i] ? load : run).push_back(std::move(steps[i]));
+    load_once_.share(load, run, writes, plan_.buffers);
+    std::move(load.begin(), load.end(), std::back_inserter(plan_.load));
+    std::move(run.begin(), run.end(), std::back_inserter(plan_.run));
   }
 
   Transfer transfer(int id) const {
@@ -269,6 +279,7 @@ class Planner {
   std::vector<int> buffer_of_;  // tensor -> buffer
   std::vector<bool> static_;    // buffer -> its contents never change after loading
   std::set<int> sliced_;        // buffers of tensors that others are placed in
+  LoadOnce load_once_;
 };
 
 }  // namespace
