@@ -16,6 +16,10 @@ struct RowRange {
   bool operator!=(const RowRange& other) const { return !(*this == other); }
 };
 
+/// Floor and ceiling of a / b; b > 0.
+constexpr int floor_of(int a, int b) { return a / b - (a % b < 0 ? 1 : 0); }
+constexpr int ceil_of(int a, int b) { return a / b + (a % b > 0 ? 1 : 0); }
+
 /// What rows of the results need of one input.
 struct RowNeed {
   enum class Kind {

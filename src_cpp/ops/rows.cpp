@@ -8,7 +8,7 @@
 
 namespace clgpu::ops {
 
-extern const Family kRowsFamily;
+extern const Family kRowsFamily, kKeptRowsFamily;
 
 namespace {
 
@@ -52,11 +52,20 @@ const Family kRowsFamily{{"rows", /*has_epilogue=*/false, /*is_view=*/false, /*r
                          infer,
                          candidates};
 
-ir::Node rows_of(int source, RowRange rows, int result) {
+// The same, but for writes_slices.
+const Family kKeptRowsFamily{{"rows", /*has_epilogue=*/false, /*is_view=*/false},
+                             {},
+                             {},
+                             /*core=*/true,
+                             nullptr,
+                             infer,
+                             candidates};
+
+ir::Node rows_of(int source, RowRange rows, int result, bool kept) {
   RowsAttrs attrs;
   attrs.rows = rows;
   ir::Node node;
-  node.kind = &kRowsFamily;
+  node.kind = kept ? &kKeptRowsFamily : &kRowsFamily;
   node.op = "ROWS";
   node.inputs = {source};
   node.outputs = {result};

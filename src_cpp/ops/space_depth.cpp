@@ -1,6 +1,6 @@
 // Room of DEPTH_TO_SPACE, SPACE_TO_DEPTH, BATCH_TO_SPACE_ND and SPACE_TO_BATCH_ND.
-#include "ops/common.hpp"
 #include "ops/movement.hpp"
+#include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -149,6 +149,22 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return {{"gather", {depth ? blocks(node) : batch(node)}, {}}};
 }
 
+/// Whole blocks; a batch is none of rows.
+int unit(const NodeContext& node) {
+  const auto& attrs = node.attrs<SpaceDepthAttrs>();
+  return attrs.builtin == kDepthToSpace ? attrs.block_h : attrs.builtin == kSpaceToDepth ? 1 : 0;
+}
+
+RowNeed need(const NodeContext& node, int, RowRange rows) {
+  const auto& attrs = node.attrs<SpaceDepthAttrs>();
+  const int block = attrs.block_h;
+  if (attrs.builtin == kSpaceToDepth)
+    return {RowNeed::Kind::kExact, {rows.first * block, rows.end * block}};
+  return {RowNeed::Kind::kExact, {floor_of(rows.first, block), ceil_of(rows.end, block)}};
+}
+
+const RowRules kRows{unit, need, kRowwise.attrs};
+
 }  // namespace
 
 extern const Family kSpaceDepthFamily;
@@ -161,6 +177,9 @@ const Family kSpaceDepthFamily{{"space_depth", /*has_epilogue=*/false, /*is_view
                                /*core=*/false,
                                import,
                                infer,
-                               candidates};
+                               candidates,
+                               /*fold=*/nullptr,
+                               /*allows_quantized=*/false,
+                               &kRows};
 
 }  // namespace clgpu::ops

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "ops/conv_geometry.hpp"
+#include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -15,6 +16,7 @@ struct TransposeConvAttrs : ir::Attrs {
   int image = 2, bias = 3;  ///< inputs
   /// Output height and width that the model states; 0: by the rule of the custom operation.
   int out_h = 0, out_w = 0;
+  std::optional<Window> rows;  ///< of a band: in place of what these and the padding say
 };
 
 OrRefusal<Imported> import_builtin(const tfl::NodeView& node) {
@@ -78,16 +80,25 @@ ir::Shapes infer(const NodeContext& node) {
     dst[1] = custom_size(attrs.geometry, src[1], weights[1], attrs.geometry.stride_h);
     dst[2] = custom_size(attrs.geometry, src[2], weights[2], attrs.geometry.stride_w);
   }
+  if (attrs.rows) dst[1] = attrs.rows->out;
   check_residual_shape(node, dst);
   return {dst};
 }
 
-void push_geometry(kernel::Launch& launch, const NodeContext& node) {
+// What lies outside is decided by the convolution that would lead back from the result to the
+// image.
+ConvWindows windows_of(const NodeContext& node) {
   const auto& attrs = node.attrs<TransposeConvAttrs>();
   const ir::Shape& dst = node.output(0).shape;
   const ir::Shape& weights = node.input(kWeights).shape;
-  // What lies outside is decided by the convolution that would lead back from dst to src.
-  const ConvWindows at = windows(attrs.geometry, dst[1], dst[2], weights[1], weights[2]);
+  ConvWindows at = windows(attrs.geometry, dst[1], dst[2], weights[1], weights[2]);
+  if (attrs.rows) at.h = *attrs.rows;
+  return at;
+}
+
+void push_geometry(kernel::Launch& launch, const NodeContext& node) {
+  const auto& attrs = node.attrs<TransposeConvAttrs>();
+  const ConvWindows at = windows_of(node);
   push_conv_sizes(launch, node, attrs.image, kWeights, attrs.geometry);
   launch.i32(at.h.before).i32(at.w.before);
 }
@@ -168,6 +179,29 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return result;
 }
 
+int unit(const NodeContext&) { return 1; }
+
+RowNeed need(const NodeContext& node, int input, RowRange rows) {
+  const auto& attrs = node.attrs<TransposeConvAttrs>();
+  if (input == node.residual()) return {RowNeed::Kind::kExact, rows};
+  if (input != attrs.image) return {};
+  const int top = windows_of(node).h.before, stride = attrs.geometry.stride_h;
+  const int filter = node.input(kWeights).shape[1];
+  return {
+      RowNeed::Kind::kRows,
+      {ceil_of(rows.first + top - filter + 1, stride), floor_of(rows.end - 1 + top, stride) + 1}};
+}
+
+ir::AttrsPtr band_attrs(const NodeContext& node, const RowBand& band) {
+  TransposeConvAttrs result = node.attrs<TransposeConvAttrs>();
+  result.out_w = node.output(0).shape[2];
+  const int skipped = band.inputs.at(uz(result.image)).first * result.geometry.stride_h;
+  result.rows = Window{band.rows.count(), windows_of(node).h.before + band.rows.first - skipped};
+  return share(result);
+}
+
+const RowRules kRows{unit, need, band_attrs};
+
 }  // namespace
 
 extern const Family kTransposeConvFamily;
@@ -179,6 +213,9 @@ const Family kTransposeConvFamily{
     /*core=*/true,
     import,
     infer,
-    candidates};
+    candidates,
+    /*fold=*/nullptr,
+    /*allows_quantized=*/false,
+    &kRows};
 
 }  // namespace clgpu::ops

@@ -10,7 +10,7 @@ using ops::RowRange;
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-int ceil_of(std::int64_t a, std::int64_t b) {
+int rounded_up(std::int64_t a, std::int64_t b) {
   return static_cast<int>(a >= 0 ? (a + b - 1) / b : -(-a / b));
 }
 
@@ -30,10 +30,10 @@ class Progress {
     int early = 0;
     const std::vector<int> ahead = due(0);
     for (std::size_t k = 0; k < ahead.size(); ++k) {
-      early = std::max(early,
-                       ceil_of(std::int64_t{ahead[k]} * tallest_, std::int64_t{height_[k]} * band));
+      early = std::max(
+          early, rounded_up(std::int64_t{ahead[k]} * tallest_, std::int64_t{height_[k]} * band));
     }
-    const int count = early + ceil_of(tallest_, band);
+    const int count = early + rounded_up(tallest_, band);
     std::vector<std::vector<int>> progress;
     for (int step = 0; step < count; ++step) {
       progress.push_back(made(due(std::int64_t{step + 1 - early} * band)));
@@ -46,14 +46,14 @@ class Progress {
     return {graph_, graph_.nodes[at(chain_.nodes[k])]};
   }
 
-  int in_units(std::size_t k, int rows) const { return ceil_of(rows, unit_[k]) * unit_[k]; }
+  int in_units(std::size_t k, int rows) const { return ops::ceil_of(rows, unit_[k]) * unit_[k]; }
 
   // Rows due of each node, by the rule of the middle of the image: below 0 until its first row is,
   // beyond its height in the end. `rows`: of the tallest.
   std::vector<int> due(std::int64_t rows) const {
     std::vector<int> result(height_.size(), INT32_MIN);
     for (std::size_t k = height_.size(); k-- > 0;) {
-      if (chain_.outside[k]) result[k] = ceil_of(rows * height_[k], tallest_);
+      if (chain_.outside[k]) result[k] = rounded_up(rows * height_[k], tallest_);
       for (const RowReader& reader : chain_.readers[k]) {
         const int end = result[at(reader.node)];
         const ops::NodeContext node = context(at(reader.node));

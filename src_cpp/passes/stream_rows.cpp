@@ -127,13 +127,13 @@ class Streamer {
   }
 
   // The rows of `whole` alone, copied out of a window where it has more.
-  int exactly(int whole, const Window& window, RowRange rows) {
+  int exactly(int whole, const Window& window, RowRange rows, bool kept = false) {
     if (window.rows == rows) return window.tensor;
     const auto key = std::make_tuple(window.tensor, rows.first, rows.end);
     if (const auto found = copies_.find(key); found != copies_.end()) return found->second;
     const int copy = add_tensor(whole, rows);
     emit(ops::rows_of(window.tensor, {rows.first - window.rows.first, rows.end - window.rows.first},
-                      copy));
+                      copy, kept));
     return copies_[key] = copy;
   }
 
@@ -254,7 +254,7 @@ class Streamer {
       piece = add_tensor(id, band.rows);
       emit(ops::rows_of(window.tensor,
                         {band.rows.first - window.rows.first, band.rows.end - window.rows.first},
-                        piece));
+                        piece, false));
     }
     pieces->second.push_back(piece);
     if (band.rows.end == height(k)) emit(ops::concatenation_of(pieces->second, id, 1));
@@ -291,7 +291,7 @@ class Streamer {
     } else if (keep > window.rows.first) {
       const RowRange rows{keep, window.rows.end};
       tflite_index_ = graph_.nodes[at(writer_.at(id))].tflite_index;
-      window = {exactly(id, window, rows), rows};
+      window = {exactly(id, window, rows, true), rows};
     }
   }
 

@@ -18,7 +18,7 @@ from tests.runtimes import make_interpreter, run_interpreter
 from tests.tolerance import MODEL_L2
 
 # The same engine for bands and wholes: then they differ by nothing.
-PLAIN = {"conv2d": "naive", "depthwise_conv2d": "naive"}
+PLAIN = {"conv2d": "naive", "depthwise_conv2d": "naive", "transpose_conv": "naive"}
 SAME = 1e-6  # relative L2; bands and wholes may take different engines
 
 Array = Any
@@ -74,6 +74,15 @@ class Rows(ModelMaker):
             stride_h=stride,
             depth_multiplier=1,
         )
+
+    def transposed(self, x: int, filters: int, kernel: int, stride: int, padding: str) -> int:
+        n, h, w, c = self.shape(x)
+        more = max(kernel - stride, 0) if padding == "VALID" else 0
+        shape = (n, h * stride + more, w * stride + more, filters)
+        inputs = [self.constant(np.array(shape, np.int32))]
+        inputs.append(self.weights(filters, kernel, kernel, c, terms=c * kernel**2))
+        options = {"padding": padding, "stride_w": stride, "stride_h": stride}
+        return self.op("TRANSPOSE_CONV", [*inputs, x, self.weights(filters)], shape, **options)
 
     def mirrored(self, x: int, filters: int, kernel: tuple[int, int], mode: str) -> int:
         """A convolution of an image that reflection has made larger."""
@@ -265,6 +274,23 @@ def _separable() -> Rows:
     return m
 
 
+def _blocks_of_pixels() -> Rows:
+    m, x = start((1, 24, 6, 3))
+    x = m.op("SPACE_TO_DEPTH", [m.conv(x, 4)], (1, 12, 3, 16), block_size=2)
+    x = m.op("DEPTH_TO_SPACE", [m.conv(x, 18)], (1, 36, 9, 2), block_size=3)
+    m.output(m.conv(x, 3, (5, 3)))
+    return m
+
+
+def _transposed() -> Rows:
+    m, x = start((1, 15, 5, 4))
+    for kernel, stride, padding in [(3, 2, "SAME"), (4, 2, "VALID"), (2, 3, "SAME"), (5, 1, "SAME")]:
+        x = m.transposed(m.conv(x, 4), 4, kernel, stride, padding)
+        x = m.pool(x, "MAX", 2, 2)
+    m.output(x)
+    return m
+
+
 def _means() -> Rows:
     """Regions with a border that needs all rows."""
     m, x = start((1, 28, 9, 4))
@@ -298,6 +324,8 @@ MODELS = {
         _pads,
         _rowwise,
         _separable,
+        _blocks_of_pixels,
+        _transposed,
         _means,
         _outputs_of_all_heights,
     )
