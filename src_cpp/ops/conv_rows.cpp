@@ -1,8 +1,6 @@
 // Rows of convolutions: the filter begins further down, or above the image, by paddings of its own.
 #include "ops/conv_rows.hpp"
 
-#include <algorithm>
-
 namespace clgpu::ops {
 namespace {
 
@@ -50,8 +48,8 @@ ConvAttrs conv_band(const NodeContext& node, const ConvAttrs& attrs, int weights
   g.extra_bottom = (rows.count() - 1) * old.stride_h + reach(filter[1], old.dilation_h) -
                    image.count() - g.extra_top;
   g.extra_left = at.w.before;
-  g.extra_right = std::max(
-      0, (columns - 1) * old.stride_w + reach(filter[2], old.dilation_w) - whole[2] - at.w.before);
+  g.extra_right =
+      (columns - 1) * old.stride_w + reach(filter[2], old.dilation_w) - whole[2] - at.w.before;
   return result;
 }
 
