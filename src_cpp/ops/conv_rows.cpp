@@ -29,6 +29,7 @@ RowNeed conv_need(const NodeContext& node, const ConvGeometry& geometry, int wei
   const ir::Shape& filter = node.input(weights).shape;
   const int top = windows(geometry, image[1], image[2], filter[1], filter[2]).h.before;
   RowNeed result{RowNeed::Kind::kRows};
+  if (geometry.reflect) result.beyond = RowNeed::Beyond::kReflect;
   result.rows.first = rows.first * geometry.stride_h - top;
   result.rows.end =
       (rows.end - 1) * geometry.stride_h - top + reach(filter[1], geometry.dilation_h);

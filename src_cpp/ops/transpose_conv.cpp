@@ -187,9 +187,11 @@ RowNeed need(const NodeContext& node, int input, RowRange rows) {
   if (input != attrs.image) return {};
   const int top = windows_of(node).h.before, stride = attrs.geometry.stride_h;
   const int filter = node.input(kWeights).shape[1];
-  return {
-      RowNeed::Kind::kRows,
-      {ceil_of(rows.first + top - filter + 1, stride), floor_of(rows.end - 1 + top, stride) + 1}};
+  // A row may have no taps at all; the kernels count from one at or above it.
+  const int above = floor_of(rows.first + top, stride);
+  return {RowNeed::Kind::kRows,
+          {std::min(ceil_of(rows.first + top - filter + 1, stride), above),
+           floor_of(rows.end - 1 + top, stride) + 1}};
 }
 
 ir::AttrsPtr band_attrs(const NodeContext& node, const RowBand& band) {
