@@ -284,7 +284,12 @@ def _blocks_of_pixels() -> Rows:
 
 def _transposed() -> Rows:
     m, x = start((1, 15, 5, 4))
-    for kernel, stride, padding in [(3, 2, "SAME"), (4, 2, "VALID"), (2, 3, "SAME"), (5, 1, "SAME")]:
+    for kernel, stride, padding in [
+        (3, 2, "SAME"),
+        (4, 2, "VALID"),
+        (2, 3, "SAME"),
+        (5, 1, "SAME"),
+    ]:
         x = m.transposed(m.conv(x, 4), 4, kernel, stride, padding)
         x = m.pool(x, "MAX", 2, 2)
     m.output(x)
@@ -355,7 +360,7 @@ def random_chain(seed: int) -> Rows:
     made = [m.input("x", m.image)]
 
     def grow(x: int) -> int:
-        _, h, w, c = m.shape(x)
+        _, h, w, _ = m.shape(x)
         kernel = (random.randint(1, min(7, h - 1)), random.randint(1, min(5, w - 1)))
         filters = random.randint(1, 5)
         peers = [t for t in made if m.shape(t) == m.shape(x)]
