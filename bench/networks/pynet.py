@@ -64,10 +64,12 @@ class _PyTorch:
         framed = self.net.pad(x, kernel // 2, reflect=True)
         return self.net.conv(framed, filters, kernel, padding="VALID", activation=None, gain=gain)
 
-    def up(self, x: int, filters: int) -> int:
-        return self.net.activate(
-            self.conv(self.net.resize_bilinear(x, 2), filters, 3), "LEAKY_RELU"
-        )
+    def up(self, x: int, filters: int, count: int = 1) -> list[int]:
+        """Enlarge ``x`` in so many ways; what is interpolated is shared, as converters do it."""
+        larger = self.net.resize_bilinear(x, 2)
+        return [
+            self.net.activate(self.conv(larger, filters, 3), "LEAKY_RELU") for _ in range(count)
+        ]
 
     def level_end(self, x: int) -> None:
         """Coarser levels have images in training only."""
@@ -82,8 +84,11 @@ class _TensorFlow(_PyTorch):
     def conv(self, x: int, filters: int, kernel: int, *, gain: float = 1.0) -> int:
         return self.net.conv(x, filters, kernel, activation=None, gain=gain)
 
-    def up(self, x: int, filters: int) -> int:
-        return self.net.activate(self.net.transpose_conv(x, filters, 3, 2), "LEAKY_RELU")
+    def up(self, x: int, filters: int, count: int = 1) -> list[int]:
+        return [
+            self.net.activate(self.net.transpose_conv(x, filters, 3, 2), "LEAKY_RELU")
+            for _ in range(count)
+        ]
 
     def level_end(self, x: int) -> None:
         image = self.net.activate(self.conv(x, 3, 3, gain=0.5), "TANH")
@@ -109,21 +114,21 @@ def _describe(form: _PyTorch, x: int, filters: list[int], last: int) -> None:
         x = net.add(y, x) if form.residuals_of_level_5 else y
     x = _block(form, x, f5, 3)
     form.level_end(x)
-    below_a, below_b = form.up(x, f4), form.up(x, f4)
+    below_a, below_b = form.up(x, f4, 2)
 
     x = _block(form, net.concat(d4, below_a), f4, 3)  # level 4
     for _ in range(2):
         x = net.add(_block(form, x, f4, 3, gain=_RESIDUAL), x)
     x = _block(form, net.concat(_block(form, x, f4, 3), below_b), f4, 3)
     form.level_end(x)
-    below_a, below_b = form.up(x, f3), form.up(x, f3)
+    below_a, below_b = form.up(x, f3, 2)
 
     x = net.concat(d3, below_a)  # level 3
     for _ in range(3):
         x = net.add(_block(form, x, f3, 5, gain=_RESIDUAL), x)
     x = _block(form, net.concat(_block(form, x, f3, 5), d3, below_b), f3, 3)
     form.level_end(x)
-    below_a, below_b = form.up(x, f2), form.up(x, f2)
+    below_a, below_b = form.up(x, f2, 2)
 
     x = net.concat(_block(form, net.concat(d2, below_a), f2, 5), d2)  # level 2
     for _ in range(3):
@@ -131,7 +136,7 @@ def _describe(form: _PyTorch, x: int, filters: list[int], last: int) -> None:
     x = net.concat(_block(form, x, f2, 7), d2)
     x = _block(form, net.concat(_block(form, x, f2, 5), below_b), f2, 3)
     form.level_end(x)
-    below_a, below_b = form.up(x, f1), form.up(x, f1)
+    below_a, below_b = form.up(x, f1, 2)
 
     x = net.concat(_block(form, net.concat(d1, below_a), f1, 5, normalized=False), d1)  # level 1
     x = _block(form, x, f1, 7, normalized=False)
@@ -144,7 +149,7 @@ def _describe(form: _PyTorch, x: int, filters: list[int], last: int) -> None:
 
     form.level_end(x)
 
-    form.end(form.up(x, last))  # level 0
+    form.end(*form.up(x, last))  # level 0
 
 
 def _block(

@@ -10,7 +10,8 @@
 // STORE(T, p, i, v)  writes element i
 // STORE4(T, p, i, v) writes elements i .. i+3 from a float4
 // LOAD4_ALIGNED, STORE4_ALIGNED: the same where i is a multiple of 4 and p the start of a buffer, or a
-// multiple of 4 elements behind it: one access, where a compiler must make four of LOAD4
+// multiple of 4 elements behind it: one access, where a compiler must make four of LOAD4. Likewise
+// LOAD8_ALIGNED and STORE8_ALIGNED
 #define CLGPU_CAT_(a, b) a##b
 #define CLGPU_CAT(a, b) CLGPU_CAT_(a, b)
 
@@ -20,6 +21,8 @@
 #define LOAD16(T, p, i) CLGPU_CAT(load16_, T)(p, i)
 #define LOAD4_ALIGNED(T, p, i) CLGPU_CAT(load4_aligned_, T)(p, i)
 #define STORE4_ALIGNED(T, p, i, v) CLGPU_CAT(store4_aligned_, T)(p, i, v)
+#define LOAD8_ALIGNED(T, p, i) CLGPU_CAT(load8_aligned_, T)(p, i)
+#define STORE8_ALIGNED(T, p, i, v) CLGPU_CAT(store8_aligned_, T)(p, i, v)
 #define STORE(T, p, i, v) CLGPU_CAT(store_, T)(p, i, v)
 #define STORE4(T, p, i, v) CLGPU_CAT(store4_, T)(p, i, v)
 #define STORE8(T, p, i, v) CLGPU_CAT(store8_, T)(p, i, v)
@@ -57,6 +60,10 @@
 #define load4_aligned_half(p, i) vloada_half4(0, (p) + (i))
 #define store4_aligned_float(p, i, v) (*(__global float4 *)((p) + (i)) = (v))
 #define store4_aligned_half(p, i, v) vstorea_half4(v, 0, (p) + (i))
+#define load8_aligned_float(p, i) (*(__global const float8 *)((p) + (i)))
+#define load8_aligned_half(p, i) vloada_half8(0, (p) + (i))
+#define store8_aligned_float(p, i, v) (*(__global float8 *)((p) + (i)) = (v))
+#define store8_aligned_half(p, i, v) vstorea_half8(v, 0, (p) + (i))
 
 // Type of arithmetic on elements of T, for kernels that work on any type: ARITH(SRC_T) x = LOAD(...).
 #define ARITH(T) CLGPU_CAT(arith_, T)

@@ -4,7 +4,7 @@
 //           chunk's pixels and the sum of squared deviations from it
 // Launch    a work-group takes `chunk` pixels x LANES * VW channels: global = (chunks * LANES * ROWS,
 //           ceil(channels / (LANES * VW)), images), local = (LANES * ROWS, 1, 1)
-// Macros    VW     1|4           channels of a work-item; channels is a multiple of it
+// Macros    VW     1|4|8         channels of a work-item; channels is a multiple of it
 //           LANES  power of two  work-items side by side along the channels
 //           ROWS   power of two  pixels that a work-group looks at at once
 //           SRC_T  float|half    element type of src
@@ -14,7 +14,7 @@
 #include "common/types.cl"
 #include "instance_norm/merge.cl"
 #ifndef VW
-#error "VW is required (1 or 4)"
+#error "VW is required (1, 4 or 8)"
 #endif
 #ifndef LANES
 #error "LANES is required (power of two)"
@@ -31,10 +31,12 @@
 #define LOAD_VALUES(p, i) LOAD(SRC_T, p, i)
 #define STORE_VALUES(p, i, v) STORE(float, p, i, v)
 #else
-#define VALUES float4
-#define LOAD_VALUES(p, i) LOAD4_ALIGNED(SRC_T, p, i)
-#define STORE_VALUES(p, i, v) STORE4_ALIGNED(float, p, i, v)
+#define VALUES CLGPU_CAT(float, VW)
+#define LOAD_VALUES(p, i) CLGPU_CAT(CLGPU_CAT(LOAD, VW), _ALIGNED)(SRC_T, p, i)
+#define STORE_VALUES(p, i, v) CLGPU_CAT(CLGPU_CAT(STORE, VW), _ALIGNED)(float, p, i, v)
 #endif
+// Loads of a work-item that are on their way at a time.
+#define UNROLLED 4
 
 __kernel __attribute__((reqd_work_group_size(LANES * ROWS, 1, 1))) void instance_norm_moments(
     __global const SRC_T *src, __global float *moments, int pixels, int channels, int chunk) {
@@ -52,7 +54,20 @@ __kernel __attribute__((reqd_work_group_size(LANES * ROWS, 1, 1))) void instance
     int at = (image * pixels + begin + row) * channels + channel;
     const VALUES first = LOAD_VALUES(src, at);
     VALUES sum = 0.0f;
-    for (int pixel = begin + row; pixel < end; pixel += ROWS, at += ROWS * channels) {
+    int pixel = begin + row;
+    for (; pixel + (UNROLLED - 1) * ROWS < end;
+         pixel += UNROLLED * ROWS, at += UNROLLED * ROWS * channels) {
+      VALUES deviations[UNROLLED];
+      for (int i = 0; i < UNROLLED; ++i) {
+        deviations[i] = LOAD_VALUES(src, at + i * ROWS * channels) - first;
+      }
+      for (int i = 0; i < UNROLLED; ++i) {
+        sum += deviations[i];
+        square += deviations[i] * deviations[i];
+      }
+      count += (float)UNROLLED;
+    }
+    for (; pixel < end; pixel += ROWS, at += ROWS * channels) {
       const VALUES deviation = LOAD_VALUES(src, at) - first;
       sum += deviation;
       square += deviation * deviation;

@@ -8,7 +8,7 @@
 //           local
 // Macros    SRC_T  float|half    element type of src
 //           DST_T  float|half    element type of dst
-//           VEC    1|4           channels of a work-item; divides c
+//           VEC    1|4           channels of a work-item; divides c, and where slices begin
 //           and those of common/result.cl
 // Numerics  places, weights and sums in float
 #include "common/result.cl"
@@ -28,8 +28,8 @@
 
 #if VEC == 4
 #define VALUE float4
-#define LOAD_VEC(i) LOAD4(SRC_T, src, (i) * 4)
-#define STORE_VEC(i, v) STORE4(DST_T, dst, i, v)
+#define LOAD_VEC(i) LOAD4_ALIGNED(SRC_T, src, (i) * 4)
+#define STORE_VEC(i, v) STORE4_ALIGNED(DST_T, dst, i, v)
 #else
 #define VALUE float
 #define LOAD_VEC(i) LOAD(SRC_T, src, i)

@@ -89,7 +89,7 @@ kernel::Candidate in_vectors_of(int width, const NodeContext& node, const Device
     }
   }
   const std::int64_t of_float = static_cast<std::int64_t>(size_of(DType::kF32));
-  return {width > 1 ? "vector" : "scalar",
+  return {width > 1 ? "vector_" + std::to_string(width) : "scalar",
           {moments, factors, normalize},
           {{images * chunks * 2 * channels * of_float}, {images * 2 * channels * of_float}},
           {},
@@ -97,11 +97,14 @@ kernel::Candidate in_vectors_of(int width, const NodeContext& node, const Device
 }
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
-  constexpr int kVector = 4;
   std::vector<kernel::Candidate> list;
   const int channels = node.input(kImage).shape.back(0);
-  if (channels % kVector == 0 && result_layout(node).aligned(kVector)) {
-    list.push_back(in_vectors_of(kVector, node, device));
+  for (const int width : {8, 4}) {
+    // 16 bytes are the most that a work-item reads at once.
+    if (width == 8 && node.input(kImage).storage != DType::kF16) continue;
+    if (channels % width == 0 && result_layout(node).aligned(width)) {
+      list.push_back(in_vectors_of(width, node, device));
+    }
   }
   list.push_back(in_vectors_of(1, node, device));
   return list;

@@ -70,7 +70,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const ResultLayout layout = result_layout(node);
   int width = 1;  // channels of one work-item
   if (attrs.bilinear) {
-    width = channels % 4 == 0 ? 4 : 1;
+    width = channels % 4 == 0 && layout.aligned(4) ? 4 : 1;
     launch.type("SRC_T", src.storage).type("DST_T", dst.storage).macro("VEC", width);
   } else {
     const MoveUnit unit = move_unit(src.storage, dst.storage, layout.common_divisor(channels));
