@@ -45,7 +45,7 @@ class Planner {
       });
       place_arena();
     }
-    plan_.peak_bytes = std::max(load_peak(plan_), plan_.weights_bytes + plan_.arena_bytes);
+    plan_.peak_bytes = peak();
     return std::move(plan_);
   }
 
@@ -257,18 +257,31 @@ class Planner {
             static_cast<std::int64_t>(device_.base_align_bytes), device_.sub_buffers};
   }
 
-  bool exceeds_budget() const {
-    return options_.memory_budget > 0 && (options_.swap || options_.stream_weights) &&
-           options_.share_memory &&
-           plan_.weights_bytes + plan_.arena_bytes > options_.memory_budget;
+  std::int64_t peak() const {
+    return std::max(load_peak(plan_), plan_.weights_bytes + plan_.arena_bytes);
   }
 
-  std::int64_t peak_of(const std::vector<Block>& blocks, const std::vector<bool>& resident) const {
-    std::int64_t bytes = 0;
+  bool exceeds_budget() const {
+    return options_.memory_budget > 0 && (options_.swap || options_.stream_weights) &&
+           options_.share_memory && peak() > options_.memory_budget;
+  }
+
+  // The peak were these the arena's blocks, and only these of the weights kept.
+  std::int64_t peak_of(const std::vector<Block>& blocks, const std::vector<bool>& resident) {
+    std::int64_t bytes = lay_out(blocks, limits()).total();
+    std::vector<std::size_t> streamed;
     for (std::size_t i = 0; i < resident.size(); ++i) {
-      if (resident[i]) bytes += plan_.buffers[i].bytes;
+      if (plan_.buffers[i].place != Buffer::Place::kWeights) continue;
+      if (resident[i]) {
+        bytes += plan_.buffers[i].bytes;
+      } else {
+        streamed.push_back(i);
+      }
     }
-    return bytes + lay_out(blocks, limits()).total();
+    for (const std::size_t i : streamed) plan_.buffers[i].place = Buffer::Place::kLoad;
+    bytes = std::max(bytes, load_peak(plan_));
+    for (const std::size_t i : streamed) plan_.buffers[i].place = Buffer::Place::kWeights;
+    return bytes;
   }
 
   const ir::Graph& graph_;

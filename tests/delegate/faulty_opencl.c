@@ -58,6 +58,17 @@ cl_int clEnqueueReadBuffer(void* queue, void* buffer, cl_uint blocking, size_t o
        (queue, buffer, blocking, offset, bytes, target, n, wait, event))
 }
 
+cl_int clEnqueueWriteBuffer(void* queue, void* buffer, cl_uint blocking, size_t offset,
+                            size_t bytes, const void* source, cl_uint n, const void* wait,
+                            void* event) {
+  CALL((void*, void*, cl_uint, size_t, size_t, const void*, cl_uint, const void*, void*),
+       (queue, buffer, blocking, offset, bytes, source, n, wait, event))
+}
+
+cl_int clEnqueueMarkerWithWaitList(void* queue, cl_uint n, const void* wait, void* event) {
+  CALL((void*, cl_uint, const void*, void*), (queue, n, wait, event))
+}
+
 void* clCreateBuffer(void* context, uint64_t flags, size_t bytes, void* host, cl_int* error) {
   if (fails(__func__)) {
     *error = code;

@@ -148,6 +148,40 @@ check(interpreter)
     run(library, script, runtime)
 
 
+@pytest.mark.parametrize(
+    ("call", "after"),
+    [
+        ("clEnqueueMarkerWithWaitList", 0),
+        ("clEnqueueMarkerWithWaitList", 1),
+        ("clEnqueueReadBuffer", 0),
+        ("clEnqueueWriteBuffer", 1),
+        ("clEnqueueWriteBuffer", 2),
+        ("clEnqueueNDRangeKernel", 2),
+    ],
+)
+def test_failing_move_is_an_error_and_the_next_inference_is_right(library, runtime, call, after):
+    script = f"""
+model = models.detour()
+x = models.normal(np.random.default_rng(1), 1, 64, 64, 4)
+(want,) = run_reference(model, [x], runtime)
+full = load()[0].explain().to_dict()["partitions"][0]
+delegate, interpreter = load(memory_budget=(full["arena_bytes"] + full["weights_bytes"]) * 17 // 20)
+moves = delegate.explain().to_dict()["partitions"][0]["moves"]
+assert {{move["kind"] for move in moves}} == {{"out", "in"}}, moves
+np.testing.assert_allclose(run_interpreter(interpreter, [x])[0], want, rtol=1e-4, atol=1e-5)
+for _ in range(3):
+    fault("{call}", OUT_OF_RESOURCES, after={after}, count=1)
+    try:
+        interpreter.invoke()
+    except RuntimeError as error:
+        assert "clgpu_delegate: {call}: CL_OUT_OF_RESOURCES (-5)" in str(error), error
+    else:
+        raise AssertionError("no error")
+    np.testing.assert_allclose(run_interpreter(interpreter, [x])[0], want, rtol=1e-4, atol=1e-5)
+"""
+    run(library, script, runtime)
+
+
 def test_failure_in_a_resize_is_an_error_until_there_is_memory_again(library, runtime):
     script = """
 delegate, interpreter = load()

@@ -37,6 +37,30 @@ def image(shape: tuple[int, int, int, int] = (1, 7, 6, 3)) -> bytes:
     return m.build()
 
 
+def detour(size: int = 64) -> bytes:
+    """Dense layers, and a result that waits while two larger tensors come and go.
+
+    At float32 the waiting tensor takes ``size ** 2 * 16`` bytes, each of the larger ones four times
+    as much; three dense layers have weights of ``size ** 2 * 4`` bytes.
+    """
+    rng = np.random.default_rng(6)
+    m = ModelMaker()
+    small, large = (1, size, size, 4), (1, 2 * size, 2 * size, 4)
+    waiting = m.op("TANH", [m.input("x", small)], small)
+    window = {"padding": "SAME", "filter_width": 3, "filter_height": 3}
+    to = m.constant(np.array(large[1:3], np.int32))
+    x = m.op("RESIZE_NEAREST_NEIGHBOR", [waiting, to], large)
+    x = m.op("AVERAGE_POOL_2D", [x], large, stride_w=1, stride_h=1, **window)
+    x = m.op("AVERAGE_POOL_2D", [x], small, stride_w=2, stride_h=2, **window)
+    x = m.op("ADD", [x, waiting], small)
+    x = m.op("MEAN", [x, m.constant(np.array([2, 3], np.int32))], (1, size))
+    for _ in range(3):
+        weights = rng.standard_normal((size, size)).astype(np.float32) / np.sqrt(size)
+        x = m.op("FULLY_CONNECTED", [x, m.constant(weights.astype(np.float32))], (1, size))
+    m.output(x)
+    return m.build()
+
+
 def quantized() -> bytes:
     """Integer arithmetic only: nothing for the delegate to claim."""
     m = ModelMaker()

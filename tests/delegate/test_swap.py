@@ -1,0 +1,96 @@
+"""Inferences with copies between device and host in their middle."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+import clgpu_delegate
+from bench import networks
+from tests.models.comparison import LIMITS, assert_close, run_delegated
+from tests.python import models
+from tests.runtimes import make_interpreter, run_interpreter, run_reference
+
+# PyNET's full width would take minutes on a CPU; a quarter has the same layers.
+SIZES = {"pynet": {"width": 0.25}}
+
+
+@functools.lru_cache(maxsize=1)
+def _network(name: str):
+    model = networks.build(name, **SIZES.get(name, {}))
+    return model, networks.sample_inputs(model, seed=1)
+
+
+def _bytes(report: dict) -> tuple[int, int]:
+    (partition,) = report["partitions"]
+    return partition["arena_bytes"], partition["weights_bytes"]
+
+
+@pytest.mark.parametrize("name", sorted(networks.NETWORKS))
+def test_network_is_the_same_within_less_memory(name, device):
+    model, inputs = _network(name)
+    want, full = run_delegated("auto", model, inputs, device=device)
+    arena, weights = _bytes(full)
+    # Of some networks, one layer has most of the weights.
+    share = {"alexnet": 0.3, "lenet5": 0.1}.get(name, 0.5)
+    budget = arena + weights - int(share * weights)
+    got, report = run_delegated("auto", model, inputs, device=device, memory_budget=budget)
+    assert sum(_bytes(report)) <= budget
+    assert_close(got, want, LIMITS["fp32"])
+
+
+@pytest.fixture
+def detour(device, runtime, rng):
+    """A model of which both a tensor and weights have to move, prepared and run once."""
+    model = models.detour()
+    x = models.normal(rng, 1, 64, 64, 4)
+    _, full = run_delegated(runtime, model, [x], device=device)
+    delegate = clgpu_delegate.load(device=device, memory_budget=sum(_bytes(full)) * 17 // 20)
+    interpreter = make_interpreter(runtime, model, [delegate])
+    run_interpreter(interpreter, [x])
+    (partition,) = delegate.explain().to_dict()["partitions"]
+    assert {move["kind"] for move in partition["moves"]} == {"out", "in"}
+    return delegate, interpreter, x, run_reference(model, [x], runtime), partition["moves"]
+
+
+def test_moves_change_nothing_but_where_things_are(detour):
+    _delegate, interpreter, x, want, _moves = detour
+    for factor in (1, -1, 1):
+        got = run_interpreter(interpreter, [x])
+        assert_close(got, want, LIMITS["fp32"])
+        run_interpreter(interpreter, [factor * 2 * x])
+
+
+def test_inferences_with_moves_create_no_objects_and_count_the_bytes(detour):
+    delegate, interpreter, x, _want, moves = detour
+    run_interpreter(interpreter, [x])
+    cost = delegate.stats()["last_invoke"]
+    assert cost["objects_created"] == 0
+    (partition,) = delegate.explain().to_dict()["partitions"]
+    for kind, direction in (("in", "bytes_up"), ("out", "bytes_down")):
+        moved = sum(move["bytes"] for move in moves if move["kind"] == kind)
+        assert cost[direction] == partition[direction] + moved
+
+
+def test_launch_times_list_the_moves_among_the_launches(detour):
+    delegate, interpreter, x, want, moves = detour
+    rows = delegate.launch_times(rounds=2)
+    copies = [row for row in rows if row.op.startswith("SWAP_")]
+    assert [(row.op[5:].lower(), row.kernel, row.bytes) for row in copies] == [
+        (move["kind"], move["tensor"], move["bytes"]) for move in moves
+    ]
+    assert all(row.microseconds >= 0 for row in copies)
+    (partition,) = delegate.explain().partitions
+    assert len(rows) == partition.launches + len(moves)
+    assert all(row.bytes == 0 for row in rows if row not in copies)
+    assert delegate.device_time(3) > 0
+    assert_close(run_interpreter(interpreter, [x]), want, LIMITS["fp32"])
+
+
+def test_interpreters_with_moves_do_not_disturb_each_other(detour, runtime):
+    delegate, first, x, want, _moves = detour
+    second = make_interpreter(runtime, models.detour(), [delegate])
+    run_interpreter(second, [np.zeros_like(x)])
+    assert_close(run_interpreter(first, [x]), want, LIMITS["fp32"])
