@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "passes/pass.hpp"
+#include "passes/split_weights.hpp"
 #include "passes/stream_rows.hpp"
 
 namespace clgpu::plan {
@@ -21,6 +22,8 @@ Fitted fit(const ir::Graph& graph, const DeviceInfo& device, const PlanOptions& 
   }
   Fitted fitted{graph, {}};
   // Shaped passes go here: they may rely on dimensions.
+  // Packed, weights take some more.
+  passes::split_weights(fitted.graph, static_cast<std::int64_t>(limited.max_object_bytes / 2));
   if (options.row_band > 0) {
     std::vector<std::vector<int>> regions;
     for (passes::RowRegion& region : passes::row_regions(fitted.graph))
@@ -33,6 +36,8 @@ Fitted fit(const ir::Graph& graph, const DeviceInfo& device, const PlanOptions& 
   if (options.memory_budget > 0 && fitted.plan.peak_bytes > options.memory_budget) {
     PlanOptions moving = options;
     moving.swap = moving.stream_weights = true;
+    // Two layers' weights at a time, and what they compute with.
+    passes::split_weights(fitted.graph, options.memory_budget / 4);
     fitted.plan = make_plan(fitted.graph, limited, moving, broken);
   }
   return fitted;

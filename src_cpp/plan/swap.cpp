@@ -1,7 +1,7 @@
 #include "plan/swap.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -13,7 +13,7 @@ namespace {
 // A copy over the bus is hidden behind steps that read and write so many times its bytes: about the
 // ratio of the bandwidths of a discrete device's memory and its bus; arithmetic leaves some more.
 constexpr std::int64_t kHidden = 16;
-constexpr int kMostLead = 16;                   // steps that a copy gets, at most
+constexpr int kLeads[] = {0, 1, 4, 16};         // steps that a copy gets, at most
 constexpr std::int64_t kOverhead = 256 * 1024;  // bytes that could be copied while a move is begun
 constexpr int kRounds = 8;  // of aiming lower, since a layout needs more than its worst step
 
@@ -39,8 +39,8 @@ class Swapper {
     const std::vector<Tenant> whole = tenants_;
     Solution best{tenants_, measure(), 0};
     std::int64_t most = INT64_MAX;  // that a solution may cost
-    for (const double scale : {0.0, 0.5, 1.0}) {
-      scale_ = scale;
+    for (const int lead : kLeads) {
+      most_lead_ = lead;
       Solution found = search(whole);
       if (found.peak > budget_ ? found.peak < best.peak : found.cost <= most) best = found;
       // Time to hide the copies is worth some more of them.
@@ -61,7 +61,7 @@ class Swapper {
     std::int64_t peak, cost;
   };
 
-  // The first that fits, or the smallest, with the steps for copies that scale_ asks for.
+  // The first that fits, or the smallest, with most_lead_ steps for copies.
   Solution search(const std::vector<Tenant>& whole) {
     Solution best{whole, INT64_MAX, 0};
     auto goal = static_cast<double>(budget_);
@@ -110,12 +110,12 @@ class Swapper {
   int lead(std::int64_t bytes, int from, int direction) const {
     std::int64_t hidden = 0;
     int steps = 0;
-    for (int step = from; step >= 0 && step < end_ && steps < kMostLead; step += direction) {
+    for (int step = from; step >= 0 && step < end_ && steps < most_lead_; step += direction) {
       if (hidden >= kHidden * bytes) break;
       hidden += traffic_[at(step)];
       ++steps;
     }
-    return static_cast<int>(std::ceil(scale_ * steps));
+    return steps;
   }
 
   // Takes the tenant off the device in gap i, so that it is not there at `step`.
@@ -219,7 +219,7 @@ class Swapper {
 
   // Gives copies as many steps to hide behind as there is room for.
   void widen(std::int64_t limit) {
-    scale_ = 1;
+    most_lead_ = std::end(kLeads)[-1];
     for (Tenant& tenant : tenants_) {
       for (std::size_t i = 0; i < tenant.gaps.size(); ++i) {
         if (tenant.gaps[i].cut) widen(tenant, i, limit);
@@ -250,7 +250,7 @@ class Swapper {
   const PeakOf& peak_of_;
   const int end_;
   std::vector<Tenant> tenants_;
-  double scale_ = 1;                   // of the steps that copies get
+  int most_lead_ = 0;                  // one of kLeads
   std::vector<std::int64_t> traffic_;  // bytes of the operands of each step
   std::vector<std::int64_t> live_;     // bytes on the device at each step, from -1 on
   std::vector<int> crowded_;

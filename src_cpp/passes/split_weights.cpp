@@ -1,0 +1,168 @@
+#include "passes/split_weights.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "ops/concatenation.hpp"
+#include "passes/pass.hpp"
+
+namespace clgpu::passes {
+namespace {
+
+constexpr int kSrc = 0, kWeights = 1, kBias = 2;
+
+using Constant = std::shared_ptr<const ir::Constant>;
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+bool is(const ir::Node& node, std::string_view family) { return node.kind->name == family; }
+
+// The part of a constant from output channel `first` on, of `channels` of `all`.
+Constant part_of(const ir::Constant& whole, int all, int first, int channels) {
+  const std::size_t bytes = whole.bytes / at(all);
+  ir::Constant part = whole;
+  part.data = static_cast<const std::uint8_t*>(whole.data) + bytes * at(first);
+  part.bytes = bytes * at(channels);
+  return std::make_shared<const ir::Constant>(std::move(part));
+}
+
+Constant transposed(const ir::Constant& matrix, int rows, int cols) {
+  const auto bytes = std::make_shared<std::vector<std::uint8_t>>(matrix.bytes);
+  const auto copy = [&](auto element) {
+    constexpr std::size_t kSize = sizeof element;
+    constexpr int kBlock = 32;  // both sides of a block stay in the cache
+    const auto* from = static_cast<const std::uint8_t*>(matrix.data);
+    for (int row = 0; row < rows; row += kBlock) {
+      for (int col = 0; col < cols; col += kBlock) {
+        for (int c = col; c < std::min(col + kBlock, cols); ++c) {
+          for (int r = row; r < std::min(row + kBlock, rows); ++r)
+            std::memcpy(bytes->data() + (at(c) * at(rows) + at(r)) * kSize,
+                        from + (at(r) * at(cols) + at(c)) * kSize, kSize);
+        }
+      }
+    }
+  };
+  if (size_of(matrix.dtype) == sizeof(std::uint16_t)) {
+    copy(std::uint16_t{});
+  } else {
+    copy(std::uint32_t{});
+  }
+  return std::make_shared<const ir::Constant>(
+      ir::Constant{bytes->data(), bytes->size(), matrix.dtype, bytes});
+}
+
+class Splitter {
+ public:
+  Splitter(ir::Graph& graph, std::int64_t limit)
+      : graph_(graph), limit_(limit), writers_(ir::writers_of(graph)) {}
+
+  bool split() {
+    std::vector<ir::Node> nodes;
+    for (const ir::Node& node : graph_.nodes) {
+      if (is_too_large(node)) {
+        split(node, nodes);
+      } else {
+        nodes.push_back(node);
+      }
+    }
+    const bool changed = nodes.size() != graph_.nodes.size();
+    graph_.nodes = std::move(nodes);
+    if (changed) remove_dead(graph_);  // a TRANSPOSE that nobody reads
+    return changed;
+  }
+
+ private:
+  bool is_too_large(const ir::Node& node) const {
+    if (!(is(node, "fully_connected") || is(node, "conv2d")) || !node.kind->writes_slices)
+      return false;
+    const ir::Tensor& weights = graph_.tensor(node.inputs[kWeights]);
+    if (weights.storage_bytes() <= limit_ || weights.shape[0] < 2) return false;
+    if (graph_.tensor(node.outputs[0]).placement) return false;
+    if (is(node, "conv2d") && graph_.tensor(node.inputs[kSrc]).shape[3] != weights.shape[3])
+      return false;
+    if (has_bias(node) && !graph_.tensor(node.inputs[kBias]).is_constant()) return false;
+    return weights.is_constant() || transposed_constant(node.inputs[kWeights]) != nullptr;
+  }
+
+  static bool has_bias(const ir::Node& node) {
+    return node.inputs.size() > kBias && node.inputs[kBias] >= 0;
+  }
+
+  // The matrix that becomes this tensor by a TRANSPOSE; null where there is none.
+  const ir::Tensor* transposed_constant(int id) const {
+    const int writer = writers_[at(id)];
+    if (writer < 0 || !is(graph_.nodes[at(writer)], "transpose")) return nullptr;
+    const ir::Node& node = graph_.nodes[at(writer)];
+    const ir::Tensor& source = graph_.tensor(node.inputs[0]);
+    const ir::Tensor& perm = graph_.tensor(node.inputs[1]);
+    constexpr std::int32_t kSwapped[] = {1, 0};
+    const bool swapped = source.shape.rank() == 2 && perm.is_constant() &&
+                         perm.constant->bytes == sizeof kSwapped &&
+                         std::memcmp(perm.constant->data, kSwapped, sizeof kSwapped) == 0;
+    return swapped && source.is_constant() ? &source : nullptr;
+  }
+
+  Constant weights_of(int id) const {
+    if (graph_.tensor(id).is_constant()) return graph_.tensor(id).constant;
+    const ir::Tensor& source = *transposed_constant(id);
+    return transposed(*source.constant, source.shape[0], source.shape[1]);
+  }
+
+  int add(ir::Tensor tensor, const std::string& suffix) {
+    tensor.name += suffix;
+    tensor.tflite_id = -1;
+    graph_.tensors.push_back(std::move(tensor));
+    return static_cast<int>(graph_.tensors.size()) - 1;
+  }
+
+  void split(const ir::Node& node, std::vector<ir::Node>& nodes) {
+    const ir::Tensor weights = graph_.tensor(node.inputs[kWeights]);
+    const Constant bytes = weights_of(node.inputs[kWeights]);
+    const int whole = node.outputs[0];
+    const int all = weights.shape[0];
+    // Kernels like multiples of their tiles.
+    int channels =
+        static_cast<int>(std::max<std::int64_t>(limit_ / (weights.storage_bytes() / all), 1));
+    for (const int multiple : {64, 16, 4}) {
+      if (channels >= multiple) {
+        channels = channels / multiple * multiple;
+        break;
+      }
+    }
+    std::vector<int> parts;
+    for (int first = 0; first < all; first += channels) {
+      const int count = std::min(channels, all - first);
+      const std::string suffix = " [" + std::to_string(first) + "...]";
+      const auto slice = [&](ir::Tensor tensor, const ir::Constant& constant) {
+        tensor.shape[0] = count;
+        tensor.constant = part_of(constant, all, first, count);
+        return add(std::move(tensor), suffix);
+      };
+      ir::Node part = node;
+      part.inputs[kWeights] = slice(weights, *bytes);
+      if (has_bias(node)) {
+        const ir::Tensor bias = graph_.tensor(node.inputs[kBias]);
+        part.inputs[kBias] = slice(bias, *bias.constant);
+      }
+      ir::Tensor result = graph_.tensor(whole);
+      result.shape[result.shape.rank() - 1] = count;
+      result.placement = ir::Placement{whole, all, first};
+      part.outputs[0] = add(std::move(result), suffix);
+      parts.push_back(part.outputs[0]);
+      nodes.push_back(std::move(part));
+    }
+    nodes.push_back(ops::concatenation_of(parts, whole, graph_.tensor(whole).shape.rank() - 1));
+  }
+
+  ir::Graph& graph_;
+  const std::int64_t limit_;
+  const std::vector<int> writers_;
+};
+
+}  // namespace
+
+bool split_weights(ir::Graph& graph, std::int64_t limit) { return Splitter(graph, limit).split(); }
+
+}  // namespace clgpu::passes

@@ -1,0 +1,16 @@
+// Large weights in pieces, each of which fits where the whole does not. A shaped pass.
+#pragma once
+
+#include <cstdint>
+
+#include "ir/graph.hpp"
+
+namespace clgpu::passes {
+
+/// A FULLY_CONNECTED or ungrouped CONV_2D whose constant weights take more than `limit` bytes on
+/// the device becomes several, each of some output channels: its weights are a part of the same
+/// bytes, and it writes to its place in the result. Weights that are a transposed constant are
+/// transposed here, since the device could not hold them. Returns whether anything changed.
+bool split_weights(ir::Graph& graph, std::int64_t limit);
+
+}  // namespace clgpu::passes
