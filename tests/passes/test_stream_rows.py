@@ -361,7 +361,7 @@ def random_chain(seed: int) -> Rows:
 
     def grow(x: int) -> int:
         _, h, w, _ = m.shape(x)
-        kernel = (random.randint(1, min(7, h - 1)), random.randint(1, min(5, w - 1)))
+        kernel = (random.randint(1, min(7, h - 1)), random.randint(1, max(1, min(5, w - 1))))
         filters = random.randint(1, 5)
         peers = [t for t in made if m.shape(t) == m.shape(x)]
         neighbours = [t for t in made if m.shape(t)[:3] == m.shape(x)[:3]]
@@ -416,6 +416,28 @@ def test_memory_is_that_of_bands(device):
     outside = 512 * 24 * (4 + 1) * 4  # input and output
     assert whole.arena_bytes >= outside + 512 * 24 * 4 * 4
     assert bands.arena_bytes <= outside + 0.5 * 512 * 24 * 4 * 4
+
+
+def _gate() -> Rows:
+    """A large tensor that waits for what needs all rows of the image."""
+    m, x = start((1, 64, 16, 2))
+    large = m.conv(x, 16)
+    small = m.conv(m.conv(x, 16, stride=2), 16, stride=2)
+    axes = m.constant(np.array([1, 2], np.int32))
+    gate = m.op("MEAN", [small, axes], (1, 1, 1, 16), keep_dims=True)
+    gated = m.each("MUL", large, m.each("LOGISTIC", gate), fused_activation_function="NONE")
+    m.output(m.conv(gated, 2, (5, 5)))
+    return m
+
+
+@pytest.mark.parametrize("band", [3, 8])
+def test_large_tensors_remain_bands_between_regions(band, device):
+    m = _gate()
+    image = [m.rng.standard_normal(m.image).astype(np.float32)]
+    (want,), _ = run(m.build(), image, device=device)
+    large = 64 * 16 * 16 * 4
+    (got,), _ = run(m.build(), image, device=device, row_band=band, max_object=large // 2)
+    assert relative_l2(got, want) <= SAME
 
 
 def test_weights_are_packed_once(device):
