@@ -5,7 +5,7 @@
 // Launch    a work-group takes ROWS * REPEAT pixels x LANES * VW channels: global =
 //           (ceil(pixels / (ROWS * REPEAT)) * LANES * ROWS, ceil(channels / (LANES * VW)), images), local
 //           = (LANES * ROWS, 1, 1)
-// Macros    VW      1|4|8         channels of a work-item; channels is a multiple of it
+// Macros    VW      1|4           channels of a work-item; channels is a multiple of it
 //           LANES   power of two  work-items side by side along the channels
 //           ROWS    power of two  pixels that a work-group looks at at once
 //           REPEAT  1..           pixels of a work-item
@@ -14,7 +14,7 @@
 // Numerics  float
 #include "common/epilogue.cl"
 #ifndef VW
-#error "VW is required (1, 4 or 8)"
+#error "VW is required (1 or 4)"
 #endif
 #ifndef LANES
 #error "LANES is required (power of two)"
@@ -38,14 +38,10 @@
 #define STORE_VALUES(p, i, v) STORE(DST_T, p, i, v)
 #define BIAS_VALUES(o) BIAS_AT(o)
 #else
-#define VALUES CLGPU_CAT(float, VW)
-#define LOAD_VALUES(T, p, i) CLGPU_CAT(CLGPU_CAT(LOAD, VW), _ALIGNED)(T, p, i)
-#define STORE_VALUES(p, i, v) CLGPU_CAT(CLGPU_CAT(STORE, VW), _ALIGNED)(DST_T, p, i, v)
-#if VW == 4
+#define VALUES float4
+#define LOAD_VALUES(T, p, i) LOAD4_ALIGNED(T, p, i)
+#define STORE_VALUES(p, i, v) STORE4_ALIGNED(DST_T, p, i, v)
 #define BIAS_VALUES(o) BIAS4_AT(o)
-#else
-#define BIAS_VALUES(o) BIAS8_AT(o)
-#endif
 #endif
 #if RESIDUAL
 #define FINISH_VALUES(v, at) FINISH_WITH(v, LOAD_VALUES(RESIDUAL_T, residual, at))
