@@ -278,6 +278,11 @@ def test_conv_2d_with_a_border(case, border, device, precision, rng):
     check_bordered(case, border, rng, device=device, precision=precision)
 
 
+@pytest.mark.parametrize("name", ["reflect_3x3", "crop_5x5"])
+def test_conv_2d_with_a_border_and_factors_rounded_to_tf32(name, device, rng):
+    check_bordered(*BORDERS[name], rng, device=device, precision="tf32")
+
+
 @hypothesis.given(draw=st.data())
 @hypothesis.settings(max_examples=EXAMPLES)
 def test_conv_2d_of_any_reflected_geometry(draw, device, rng):
