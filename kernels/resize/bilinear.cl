@@ -4,8 +4,8 @@
 //
 // Shapes    src: [n, src_h, src_w, c], dst: [n, dst_h, dst_w, c], contiguous: the rows from src_row
 //           on of a taller image, and those from dst_row on of its result
-// Launch    one work-item per VEC channels of a pixel of dst: global = (n rounded up, 1, 1), any
-//           local
+// Launch    one work-item per VEC channels of a pixel of dst: global = (n rounded up, dst_h, n of src),
+//           any local
 // Macros    SRC_T  float|half    element type of src
 //           DST_T  float|half    element type of dst
 //           VEC    1|4           channels of a work-item; divides c, and where slices begin
@@ -36,16 +36,16 @@
 #define STORE_VEC(i, v) STORE(DST_T, dst, i, v)
 #endif
 
-// n results of VEC channels; channels counts VECs; shift is 0.5 for half-pixel centres, else 0.
+// A row has n results of VEC channels; channels counts VECs; shift is 0.5 for half-pixel centres, else 0.
 __kernel void resize_bilinear(__global const SRC_T *src, RESULT_PARAM int n, int channels,
                               int dst_h, int dst_w, int src_h, int src_w, int dst_row,
                               int src_row, float scale_h, float scale_w, float shift) {
   const int i = get_global_id(0);
   if (i >= n) return;
   const int c = i % channels;
-  const int dst_x = i / channels % dst_w;
-  const int dst_y = i / channels / dst_w % dst_h;
-  const int b = i / channels / dst_w / dst_h;
+  const int dst_x = i / channels;
+  const int dst_y = get_global_id(1);
+  const int b = get_global_id(2);
 
   const float y = (dst_y + dst_row + shift) * scale_h - shift - src_row;
   const float x = (dst_x + shift) * scale_w - shift;
@@ -60,5 +60,5 @@ __kernel void resize_bilinear(__global const SRC_T *src, RESULT_PARAM int n, int
   const VALUE v11 = LOAD_VEC((row1 + x1) * channels + c);
   const VALUE v = v00 * (1.0f - down) * (1.0f - right) + v10 * down * (1.0f - right) +
                   v01 * (1.0f - down) * right + v11 * down * right;
-  STORE_VEC(RESULT_AT(i / channels, c * VEC, channels * VEC), v);
+  STORE_VEC(RESULT_AT((b * dst_h + dst_y) * dst_w + dst_x, c * VEC, channels * VEC), v);
 }

@@ -78,14 +78,20 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     launch.macro("SRC_T", unit.src_type).macro("DST_T", unit.dst_type);
     launch.macro("ROUND", attrs.align_corners ? 1 : 0);
   }
-  const std::int64_t n = dst.shape.elements() / width;
+  // The bilinear kernel has a dimension for rows: their places cost it more than reading does.
+  const std::int64_t n = (attrs.bilinear ? dst.shape.elements(2, 4) : dst.shape.elements()) / width;
   push_result(launch.src(0), layout, attrs.bilinear ? 1 : width);
   launch.i32(n).i32(channels / width);
   launch.i32(dst.shape[1]).i32(attrs.width).i32(src.shape[1]).i32(src.shape[2]);
   launch.i32(attrs.rows ? attrs.rows->first : 0).i32(attrs.src_first);
   launch.f32(scale(attrs, src_height(attrs, src.shape), attrs.height));
   launch.f32(scale(attrs, src.shape[2], attrs.width));
-  launch.f32(attrs.half_pixel_centers ? 0.5F : 0.0F).range({uz(n)}, {kElementwiseGroup});
+  launch.f32(attrs.half_pixel_centers ? 0.5F : 0.0F);
+  if (attrs.bilinear) {
+    launch.range({uz(n), uz(dst.shape[1]), uz(dst.shape[0])}, {kElementwiseGroup});
+  } else {
+    launch.range({uz(n)}, {kElementwiseGroup});
+  }
   return {{attrs.bilinear ? "bilinear" : "nearest", {launch}, {}}};
 }
 
