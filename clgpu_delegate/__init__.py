@@ -23,6 +23,7 @@ from clgpu_delegate.errors import (
     ShapeError,
 )
 from clgpu_delegate.explain import Explanation, Node, Partition
+from clgpu_delegate.memory import Block, MemoryMap, MemoryObject, PartitionMemory
 from clgpu_delegate.options import Options
 from clgpu_delegate.tuning import TunedLayer, Tuning, tune
 
@@ -32,6 +33,7 @@ except PackageNotFoundError:  # imported from a folder that was not installed
     __version__ = "0+unknown"
 
 __all__ = [
+    "Block",
     "BuildError",
     "ClgpuError",
     "Delegate",
@@ -40,11 +42,14 @@ __all__ = [
     "Explanation",
     "InternalError",
     "LaunchTime",
+    "MemoryMap",
+    "MemoryObject",
     "Node",
     "OpenCLError",
     "OptionError",
     "Options",
     "Partition",
+    "PartitionMemory",
     "RuntimeNotFoundError",
     "ShapeError",
     "TunedLayer",

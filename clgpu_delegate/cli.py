@@ -19,6 +19,8 @@ from rich.text import Text
 from clgpu_delegate import cache, comparison, tuning
 from clgpu_delegate.devices import devices
 from clgpu_delegate.errors import ClgpuError, OptionError
+from clgpu_delegate.explain import Explanation
+from clgpu_delegate.memory import MemoryMap
 
 app = typer.Typer(
     name="clgpu",
@@ -76,6 +78,9 @@ def info(as_json: _Json = False) -> None:
 def explain(
     model: _Model,
     as_json: _Json = False,
+    memory: Annotated[
+        bool, typer.Option("--memory", help="Show where the tensors lie in device memory instead.")
+    ] = False,
     device: _Device = "",
     precision: _Precision = "fp32",
     ops: _Ops = "all",
@@ -88,7 +93,8 @@ def explain(
     runtime: _Runtime = None,
 ) -> None:
     """Tell which nodes of a model the delegate claims, and why it leaves the others."""
-    explanation = comparison.explain_model(
+    load = comparison.map_memory if memory else comparison.explain_model
+    result: Explanation | MemoryMap = load(
         model,
         runtime=runtime,
         device=device,
@@ -102,9 +108,9 @@ def explain(
         max_object=max_object,
     )
     if as_json:
-        _print_json(explanation.to_dict())
+        _print_json(result.to_dict())
     else:
-        _print(explanation)
+        _print(Text(str(result)) if memory else result)
 
 
 @app.command()

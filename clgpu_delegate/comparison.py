@@ -21,6 +21,7 @@ from clgpu_delegate.delegate import Delegate, load
 from clgpu_delegate.devices import Device
 from clgpu_delegate.errors import ClgpuError
 from clgpu_delegate.explain import Explanation
+from clgpu_delegate.memory import MemoryMap
 from clgpu_delegate.options import Settings
 from clgpu_delegate.runtimes import Runtime, find_runtime
 
@@ -187,6 +188,21 @@ def explain_model(
     model: str | os.PathLike[str], *, runtime: str | None = None, **settings: Unpack[Settings]
 ) -> Explanation:
     """Load a model into a delegate and tell what it claims; parameters as in `compare`."""
+    delegate, _interpreter = _loaded(model, runtime, settings)
+    return delegate.explain()
+
+
+def map_memory(
+    model: str | os.PathLike[str], *, runtime: str | None = None, **settings: Unpack[Settings]
+) -> MemoryMap:
+    """Load a model into a delegate and tell where its tensors lie; parameters as in `compare`."""
+    delegate, _interpreter = _loaded(model, runtime, settings)
+    return delegate.memory_map()
+
+
+def _loaded(
+    model: str | os.PathLike[str], runtime: str | None, settings: Settings
+) -> tuple[Delegate, Any]:
     content = read_model(model)
     found = find_runtime(runtime)
     delegate = load(**settings)
@@ -194,7 +210,7 @@ def explain_model(
     # The plan may change once the runtime has settled the shapes.
     with contextlib.suppress(RuntimeError):
         interpreter.allocate_tensors()
-    return delegate.explain()
+    return delegate, interpreter
 
 
 def read_model(path: str | os.PathLike[str]) -> bytes:

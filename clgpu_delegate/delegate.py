@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 from clgpu_delegate import _core, cache, embedded
 from clgpu_delegate.devices import Device, devices
 from clgpu_delegate.explain import Explanation
+from clgpu_delegate.memory import MemoryMap
 from clgpu_delegate.options import Options, Settings
 
 if TYPE_CHECKING:
@@ -79,11 +80,13 @@ class Delegate:
         Returns
         -------
         dict
-            ``invokes``, ``launches`` (kernels started), ``bytes_up`` and ``bytes_down`` (copied to
-            and from the device), ``objects_created`` (OpenCL buffers, programs and kernels), among
-            them ``programs_built`` (compiled from source) and ``programs_loaded`` (of binaries that
-            the cache has kept), and under ``last_invoke`` and ``load`` the same counters for the
-            last inference and for loading alone.
+            ``device_bytes`` and ``peak_device_bytes`` (device memory that this process holds now,
+            and has held at most, on the delegate's device), ``invokes``, ``launches`` (kernels
+            started), ``bytes_up`` and ``bytes_down`` (copied to and from the device),
+            ``objects_created`` (OpenCL buffers, programs and kernels), among them
+            ``programs_built`` (compiled from source) and ``programs_loaded`` (of binaries that the
+            cache has kept), and under ``last_invoke`` and ``load`` the same counters for the last
+            inference and for loading alone.
         """
         return self._native.stats()
 
@@ -136,6 +139,10 @@ class Delegate:
         """
         rows = self._native.launch_times(rounds)
         return [LaunchTime(*row[:4], row[4] * 1e6, row[5]) for row in rows]
+
+    def memory_map(self) -> MemoryMap:
+        """Where in device memory the tensors of the model it was last given lie, and when."""
+        return MemoryMap({"partitions": self._native.memory_map()})
 
     def _tune(
         self, budget: float, again: bool, progress: Callable[[int, int, Any, str], None]

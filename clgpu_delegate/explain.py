@@ -68,6 +68,18 @@ class Partition:
     weights_bytes: int
     """Device memory of its constants, uploaded once."""
 
+    naive_bytes: int
+    """What the arena would be if no tensors shared memory."""
+
+    bound_bytes: int
+    """What no arena can be smaller than: the most that is needed at one time."""
+
+    peak_bytes: int
+    """Device memory at its worst moment, loading included."""
+
+    layout: str
+    """The strategy that has placed the tensors in the arena."""
+
 
 class Explanation:
     """What a delegate did with the model it was last given; ``str()`` makes a table of it."""
@@ -89,6 +101,10 @@ class Explanation:
                 entry["launches"],
                 entry["arena_bytes"],
                 entry["weights_bytes"],
+                entry["naive_bytes"],
+                entry["bound_bytes"],
+                entry["peak_bytes"],
+                entry["layout"],
             )
             for entry in self._data["partitions"]
         )
@@ -96,6 +112,9 @@ class Explanation:
 
         self.arena_bytes: int = self._data["arena_bytes"]
         """Device memory of all intermediate tensors."""
+
+        self.peak_bytes: int = self._data["peak_bytes"]
+        """Device memory at the worst moment, loading included; known before it is allocated."""
 
         self.notes: tuple[str, ...] = tuple(self._data["notes"])
         """Remarks on the whole, such as a kernel that the device failed to build."""
@@ -124,7 +143,8 @@ class Explanation:
         return (
             f"{self.device}, {self.precision}: {self.claimed} of {self.total} nodes claimed, "
             f"{count} {'partition' if count == 1 else 'partitions'}, {launches} kernel launches, "
-            f"arena {_size(self.arena_bytes)}, weights {_size(weights)}"
+            f"arena {_size(self.arena_bytes)}, weights {_size(weights)}, "
+            f"peak {_size(self.peak_bytes)}"
         )
 
     def __rich__(self) -> Group:

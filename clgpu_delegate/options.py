@@ -39,6 +39,7 @@ class Settings(TypedDict, total=False):
     max_object: int | str | None
     row_band: int
     share_memory: bool
+    memory_pool: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,10 +120,17 @@ class Options:
     """Let intermediate tensors share memory where their lifetimes allow. Off, each has a buffer of
     its own, filled with NaN: a way to find kernels that read what nobody wrote."""
 
+    memory_pool: str = "interpreter"
+    """Who takes turns in the memory of intermediate tensors. ``"interpreter"``: the partitions of
+    an interpreter, which never run at the same time. ``"process"``: all interpreters of the process
+    whose delegates have this option and use the same device; their inferences wait for each
+    other."""
+
     def __post_init__(self) -> None:
         self._set("device", str(_checked("device", self.device, (str, int), "a name or an index")))
         self._one_of("precision", ("fp32", "fp16", "tf32"))
         self._one_of("ops", ("all", "core"))
+        self._one_of("memory_pool", ("interpreter", "process"))
         self._one_of("tuning", ("auto", "off", "exhaustive"))
         self._set("engines", _join_engines(self.engines))
         self._set("exclude", _join_nodes(self.exclude))

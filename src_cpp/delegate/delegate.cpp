@@ -271,6 +271,7 @@ void Delegate::prepare(TfLiteContext& context) {
   Model model(context, state->options);
   find_outputs(context, model);
   const auto session = std::make_shared<Session>();
+  session->pool = state->pool();
   std::vector<std::unique_ptr<Partition>> partitions;
   do {
     model.settle_constants();

@@ -117,6 +117,12 @@ void parse_tuning(Options& options, const std::string& value) {
   }
 }
 
+void parse_memory_pool(Options& options, const std::string& value) {
+  if (value != "interpreter" && value != "process")
+    bad_value("memory_pool", value, "interpreter, process");
+  options.pool_of_process = value == "process";
+}
+
 void parse_share_memory(Options& options, const std::string& value) {
   options.plan.share_memory = parse_switch("share_memory", value);
 }
@@ -183,6 +189,10 @@ const std::vector<OptionInfo>& option_table() {
        "rows computed at a time, through chains of nodes; 0: bands only where memory calls for "
        "them",
        parse_row_band},
+      {"memory_pool", "interpreter", "interpreter, process",
+       "who takes turns in one arena: the partitions of an interpreter, or all with this option in "
+       "the process, whose inferences then wait for each other",
+       parse_memory_pool},
       {"share_memory", "on", "on, off",
        "let intermediate tensors share memory; off helps to debug kernels", parse_share_memory},
   };

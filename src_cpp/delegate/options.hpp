@@ -25,7 +25,8 @@ struct Options {
   std::set<std::string> exclude;  ///< node indexes and operation names left on the CPU
   int min_nodes = 1;              ///< smaller partitions stay on the CPU
   bool warm_up = true;
-  std::string cache = "auto";  ///< as store::Store::of_option
+  bool pool_of_process = false;  ///< arenas are shared with other delegates
+  std::string cache = "auto";    ///< as store::Store::of_option
   Tuning tuning = Tuning::kAuto;
   bool half_io = false;  ///< with fp16: inputs and outputs are half on the device, too
 };

@@ -64,7 +64,7 @@ void Partition::build() {
 
 void Partition::rebuild(std::int64_t budget) {
   executor_.reset();
-  Built built = state_->build(graph_, budget);
+  Built built = state_->build(graph_, budget, session_->pool);
   published_ = std::move(built.graph);
   executor_ = std::move(built.executor);
   session_->held[index_] = executor_->plan().peak_bytes;
@@ -94,6 +94,11 @@ void Partition::publish() {
   report.arena_bytes = plan.arena_bytes;
   report.weights_bytes = plan.weights_bytes;
   report.naive_bytes = plan.naive_bytes;
+  report.bound_bytes = plan.bound_bytes;
+  report.load_peak_bytes = plan.load_peak_bytes;
+  report.peak_bytes = plan.peak_bytes;
+  report.layout = plan.layout;
+  report.objects = plan.objects;
   for (const plan::Transfer& t : plan.uploads) report.bytes_up += t.bytes;
   for (const plan::Transfer& t : plan.downloads) report.bytes_down += t.bytes;
   for (const plan::Move& move : plan.moves) {

@@ -26,8 +26,11 @@ struct PartitionReport {
   std::vector<int> nodes;
   int launches = 0;       ///< per inference
   int load_launches = 0;  ///< once, at load time
-  std::int64_t arena_bytes = 0, weights_bytes = 0, naive_bytes = 0;
-  std::int64_t bytes_up = 0, bytes_down = 0;  ///< per inference, moves excluded
+  std::int64_t arena_bytes = 0, weights_bytes = 0, naive_bytes = 0, bound_bytes = 0;
+  std::int64_t load_peak_bytes = 0, peak_bytes = 0;  ///< of this partition alone
+  std::string layout;                                ///< as plan::Plan has it
+  std::vector<std::int64_t> objects;                 ///< bytes of those of the arena
+  std::int64_t bytes_up = 0, bytes_down = 0;         ///< per inference, moves excluded
   struct Move {
     bool out = false;  ///< to the host, else back, or a weight that waits there
     std::string tensor;
@@ -37,12 +40,41 @@ struct PartitionReport {
   std::vector<Move> moves;  ///< per inference
 };
 
+/// Device memory of partitions that are built one after the other.
+struct MemoryTotals {
+  std::int64_t arena_bytes = 0, weights_bytes = 0;  ///< in the end
+  std::int64_t peak_bytes = 0;                      ///< loading included
+};
+
+/// `shared`: their arenas take turns in one pool, as runtime::Pool has it.
+MemoryTotals memory_totals(const std::vector<PartitionReport>& partitions, bool shared);
+
 /// A kernel launch of an inference, or a move between device and host, and what it takes.
 struct LaunchTime {
   int node = 0;  ///< index of the node in the model; of a move, that which waits for it, or -1
   std::string op, candidate, entry;  ///< of a move: SWAP_OUT or SWAP_IN, nothing, and the tensor
   double seconds = 0;
   std::int64_t bytes = 0;  ///< that are moved
+};
+
+/// A tensor in an object of device memory, between two launches of an inference.
+struct MemoryBlock {
+  std::string tensor;
+  std::int64_t offset = 0, bytes = 0;
+  int first = 0, last = 0;  ///< launches; -1 is the upload, their number the download
+  const char* kind = "";    ///< "arena", "scratch" or "weights"
+};
+
+struct MemoryObject {
+  const char* kind = "";  ///< "arena" or "weights"
+  std::int64_t bytes = 0;
+  std::vector<MemoryBlock> blocks;
+};
+
+struct PartitionMemory {
+  int launches = 0;
+  std::string layout;
+  std::vector<MemoryObject> objects;
 };
 
 struct Report {

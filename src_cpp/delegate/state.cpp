@@ -21,16 +21,17 @@ const char* name_of(plan::Choice::Origin origin) {
 
 }  // namespace
 
-Built State::build(const ir::Graph& graph, std::int64_t budget) {
+Built State::build(const ir::Graph& graph, std::int64_t budget,
+                   const std::shared_ptr<runtime::Pool>& pool) {
   const cl::Counters before = cl::counters();
-  Built built = plan_and_build(graph, budget);
+  Built built = plan_and_build(graph, budget, pool);
   if (options.tuning == Tuning::kExhaustive) {
     std::vector<Tunable> tunables;
     collect(built.graph, *built.executor, false, tunables);
     if (std::any_of(tunables.begin(), tunables.end(), [](const Tunable& t) { return t.pending; })) {
       built.executor.reset();  // makes room
       measure(tunables, INFINITY, nullptr);
-      built = plan_and_build(graph, budget);
+      built = plan_and_build(graph, budget, pool);
     }
   }
   built.executor->save_programs();
@@ -55,7 +56,13 @@ std::int64_t State::smallest_budget(const ir::Graph& graph) const {
   }
 }
 
-Built State::plan_and_build(const ir::Graph& graph, std::int64_t budget) {
+std::shared_ptr<runtime::Pool> State::pool() const {
+  return options.pool_of_process ? runtime::Pool::of_process(context)
+                                 : std::make_shared<runtime::Pool>(context);
+}
+
+Built State::plan_and_build(const ir::Graph& graph, std::int64_t budget,
+                            const std::shared_ptr<runtime::Pool>& pool) {
   plan::PlanOptions wanted = plan_options(budget);
   std::string failures;  // of allocations
   while (true) {
@@ -73,7 +80,7 @@ Built State::plan_and_build(const ir::Graph& graph, std::int64_t budget) {
     try {
       Built built{std::make_shared<const ir::Graph>(std::move(fitted.graph)),
                   std::make_shared<runtime::Executor>(context, store, std::move(fitted.plan),
-                                                      options.warm_up)};
+                                                      options.warm_up, pool)};
       if (!failures.empty()) {
         const std::lock_guard<std::mutex> lock(mutex_);
         notes_.insert("the device did not have the memory that it promised: " + failures);

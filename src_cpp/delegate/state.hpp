@@ -26,8 +26,9 @@ struct Stats {
 
 /// One graph of one interpreter: what its partitions share.
 struct Session {
-  std::uint64_t report = 0;  ///< number of its report
-  cl::Counters invoke;       ///< of the inference under way
+  std::uint64_t report = 0;             ///< number of its report
+  cl::Counters invoke;                  ///< of the inference under way
+  std::shared_ptr<runtime::Pool> pool;  ///< of their arenas: they never run at the same time
   // By partition, in bytes of device memory.
   std::map<int, std::int64_t> held;   ///< peaks of those that are built
   std::map<int, std::int64_t> share;  ///< parts of the budget, where taking turns did not do
@@ -58,7 +59,11 @@ class State {
   /// there is); candidates that fail on this device are remembered and left out. Where the device
   /// has less memory than it says, plans for less. Throws plan::NoCandidate when a family has no
   /// candidate left, and plan::BudgetError.
-  Built build(const ir::Graph& graph, std::int64_t budget);
+  Built build(const ir::Graph& graph, std::int64_t budget,
+              const std::shared_ptr<runtime::Pool>& pool);
+
+  /// The arenas of a graph's partitions are of this pool: a new one, or that of the process.
+  std::shared_ptr<runtime::Pool> pool() const;
 
   /// The smallest budget that build() takes for this graph.
   std::int64_t smallest_budget(const ir::Graph& graph) const;
@@ -88,6 +93,8 @@ class State {
   double device_time(int runs, int node) const;
   /// Executor::launch_times of the partitions of the report, in their order.
   std::vector<LaunchTime> launch_times(int rounds) const;
+  /// Where the tensors of the partitions of the report lie; none of those that are gone.
+  std::vector<PartitionMemory> memory_map() const;
 
  private:
   /// A layer to be measured: the first node of those alike.
@@ -106,7 +113,8 @@ class State {
   };
 
   std::vector<std::shared_ptr<runtime::Executor>> executors() const;
-  Built plan_and_build(const ir::Graph& graph, std::int64_t budget);
+  Built plan_and_build(const ir::Graph& graph, std::int64_t budget,
+                       const std::shared_ptr<runtime::Pool>& pool);
   plan::PlanOptions plan_options(std::int64_t budget) const;
   plan::Broken broken() const;
   /// What was measured for a signature, in this process or, through the store, in another.

@@ -131,6 +131,9 @@ std::vector<kernel::Candidate> binary_candidates(const NodeContext& node, const 
   const Value last = input_value(node, node.input_count() - 1);
   const Value result{{Kind::kOutput, 0, true, false}, dst.storage, dst.shape, result_layout(node)};
   candidate.launches.push_back(pairwise(op, sum, last, result, node.epilogue()));
+  for (int i = 0; i < node.input_count(); ++i) {
+    if (node.input(i).shape == dst.shape) candidate.in_place.push_back(i);
+  }
   return {candidate};
 }
 

@@ -37,6 +37,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     launch.src(0).dst(0).i32(rows).i32(cols).f32(attrs.beta);
     launch.range({sharing.range(rows)}, {sharing.group()});
     list.push_back({sharing.name, {launch}, {}});
+    list.back().in_place = {0};  // an item reads and writes the same elements of a row
   }
   return list;
 }

@@ -85,7 +85,9 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   set_epilogue(launch, node.epilogue());
   push_result(launch.src(0), result_layout(node)).i32(elements);
   launch.range({uz(ceil_div(elements, 4))}, {kElementwiseGroup});
-  return {{"elementwise", {launch}, {}}};
+  kernel::Candidate candidate{"elementwise", {launch}, {}};
+  candidate.in_place = {0};
+  return {candidate};
 }
 
 }  // namespace

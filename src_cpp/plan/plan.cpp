@@ -5,6 +5,7 @@
 
 #include "ops/family.hpp"
 #include "plan/choose.hpp"
+#include "plan/in_place.hpp"
 #include "plan/load_once.hpp"
 #include "plan/memory.hpp"
 #include "plan/peak.hpp"
@@ -37,6 +38,8 @@ class Planner {
     }
     for (const int id : graph_.inputs) plan_.uploads.push_back(transfer(id));
     for (const int id : graph_.outputs) plan_.downloads.push_back(transfer(id));
+    if (options_.in_place && options_.share_memory)
+      overwritten_bytes_ = write_in_place(plan_, static_, in_place_);
     place_static();
     place_arena();
     if (exceeds_budget()) {
@@ -45,6 +48,7 @@ class Planner {
       });
       place_arena();
     }
+    plan_.load_peak_bytes = load_peak(plan_);
     plan_.peak_bytes = peak();
     return std::move(plan_);
   }
@@ -106,6 +110,7 @@ class Planner {
     for (const kernel::Scratch& s : candidate.scratch) {
       Buffer buffer;
       buffer.name = node.op + " scratch";
+      buffer.scratch = true;
       buffer.bytes = s.bytes;
       if (s.counters) buffer.upload = zeros(s.bytes);
       scratch.push_back(add_buffer(std::move(buffer), s.counters));
@@ -130,7 +135,9 @@ class Planner {
       }
       steps.push_back(std::move(step));
     }
+    const int begin = static_cast<int>(plan_.run.size());
     separate(steps, scratch);
+    note_in_place(node, candidate, begin);
   }
 
   // Calls visit(buffer, operand) for the operands of a step.
@@ -179,6 +186,28 @@ class Planner {
     std::move(run.begin(), run.end(), std::back_inserter(plan_.run));
   }
 
+  // A residual is read where the result is written, by all families that take one.
+  void note_in_place(const ir::Node& node, const kernel::Candidate& candidate, int begin) {
+    const ir::Tensor& result = graph_.tensor(node.outputs.at(0));
+    std::vector<int> slots = result.placement ? std::vector<int>{} : candidate.in_place;
+    if (node.kind->residual >= 0) slots.push_back(node.kind->residual);
+    const int end = static_cast<int>(plan_.run.size());
+    for (const int slot : slots) {
+      const int id = slot < static_cast<int>(node.inputs.size()) ? node.inputs[at(slot)] : -1;
+      if (id < 0 || graph_.tensor(id).storage != result.storage) continue;
+      const int input = buffer_of_[at(id)];
+      bool elsewhere = false;  // the input is read in another way, too
+      for (int step = begin; step < end; ++step) {
+        for_operands(plan_.run[at(step)], [&](int buffer, const Operand& o) {
+          const bool meant = o.kind == Operand::Kind::kInput &&
+                             std::find(slots.begin(), slots.end(), o.index) != slots.end();
+          elsewhere = elsewhere || (buffer == input && !meant);
+        });
+      }
+      if (!elsewhere) in_place_.push_back({input, buffer_of_[at(node.outputs[0])], begin, end});
+    }
+  }
+
   Transfer transfer(int id) const {
     const ir::Tensor& tensor = graph_.tensor(id);
     const auto host_bytes =
@@ -207,7 +236,7 @@ class Planner {
   }
 
   void place_arena() {
-    plan_.naive_bytes = 0;
+    plan_.naive_bytes = overwritten_bytes_;
     const int end = static_cast<int>(plan_.run.size());
     std::vector<Block> lifetimes(plan_.buffers.size(), Block{0, end, -1});
     const auto touch = [&](int buffer, int step) {
@@ -242,8 +271,11 @@ class Planner {
       layout = apart(blocks);
     }
     for (std::size_t k = 0; k < members.size(); ++k) {
-      plan_.buffers[members[k]].object = layout.objects[k];
-      plan_.buffers[members[k]].offset = layout.offsets[k];
+      Buffer& buffer = plan_.buffers[members[k]];
+      buffer.object = layout.objects[k];
+      buffer.offset = layout.offsets[k];
+      buffer.first = blocks[k].first;
+      buffer.last = blocks[k].last;
     }
     plan_.arena_bytes = layout.total();
     plan_.bound_bytes = lower_bound(blocks);
@@ -290,8 +322,10 @@ class Planner {
   const Broken& broken_;
   Plan plan_;
   std::vector<int> buffer_of_;  // tensor -> buffer
-  std::vector<bool> static_;    // buffer -> its contents never change after loading
-  std::set<int> sliced_;        // buffers of tensors that others are placed in
+  std::vector<InPlace> in_place_;
+  std::int64_t overwritten_bytes_ = 0;  // of buffers that in_place_ has saved
+  std::vector<bool> static_;            // buffer -> its contents never change after loading
+  std::set<int> sliced_;                // buffers of tensors that others are placed in
   LoadOnce load_once_;
 };
 

@@ -27,8 +27,10 @@ struct Buffer {
   std::string name;
   Place place = Place::kArena;
   std::int64_t bytes = 0;
-  int object = 0;           ///< arena only: index into Plan::objects
-  std::int64_t offset = 0;  ///< arena only: bytes from the object's start
+  int object = 0;            ///< arena only: index into Plan::objects
+  std::int64_t offset = 0;   ///< arena only: bytes from the object's start
+  int first = 0, last = -1;  ///< arena only: run steps that need it; uploads are -1
+  bool scratch = false;      ///< a candidate's own memory
   std::shared_ptr<const ir::Constant>
       upload;  ///< written at load time; null when a launch writes it
   DType storage = DType::kF32;
@@ -104,6 +106,7 @@ struct Plan {
   std::int64_t naive_bytes = 0;       ///< arena if no memory were shared
   std::int64_t bound_bytes = 0;       ///< arena that no layout can be smaller than
   std::string layout;                 ///< strategy that has placed the arena's buffers
+  std::int64_t load_peak_bytes = 0;   ///< the most while the load steps run
   std::int64_t peak_bytes = 0;        ///< device memory at its worst moment, loading included
 };
 
@@ -123,6 +126,7 @@ struct PlanOptions {
   /// Off: every tensor has its own buffer, filled with NaN, so that a kernel that reads what nobody
   /// wrote, or beyond a tensor's end under a tool that watches memory, shows.
   bool share_memory = true;
+  bool in_place = true;  ///< results may be written over what they are computed of
   /// Bytes of device memory that a plan may hold, and of the largest object; 0: what the device
   /// allows.
   std::int64_t memory_budget = 0, max_object = 0;

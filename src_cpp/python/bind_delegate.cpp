@@ -59,7 +59,6 @@ py::dict explain(const NativeDelegate& self) {
   }
   result["nodes"] = nodes;
   py::list partitions;
-  std::int64_t arena_bytes = 0, weights_bytes = 0;
   for (const delegate::PartitionReport& partition : report.partitions) {
     py::dict entry;
     entry["nodes"] = partition.nodes;
@@ -68,6 +67,10 @@ py::dict explain(const NativeDelegate& self) {
     entry["arena_bytes"] = partition.arena_bytes;
     entry["naive_bytes"] = partition.naive_bytes;
     entry["weights_bytes"] = partition.weights_bytes;
+    entry["bound_bytes"] = partition.bound_bytes;
+    entry["load_peak_bytes"] = partition.load_peak_bytes;
+    entry["peak_bytes"] = partition.peak_bytes;
+    entry["layout"] = partition.layout;
     entry["bytes_up"] = partition.bytes_up;
     entry["bytes_down"] = partition.bytes_down;
     py::list moves;
@@ -82,12 +85,13 @@ py::dict explain(const NativeDelegate& self) {
     }
     entry["moves"] = moves;
     partitions.append(entry);
-    arena_bytes += partition.arena_bytes;
-    weights_bytes += partition.weights_bytes;
   }
   result["partitions"] = partitions;
-  result["arena_bytes"] = arena_bytes;
-  result["weights_bytes"] = weights_bytes;
+  const delegate::MemoryTotals totals =
+      delegate::memory_totals(report.partitions, self.state().options.plan.share_memory);
+  result["arena_bytes"] = totals.arena_bytes;
+  result["weights_bytes"] = totals.weights_bytes;
+  result["peak_bytes"] = totals.peak_bytes;
   py::list notes;
   for (const std::string& note : report.notes) notes.append(text(note));
   result["notes"] = notes;
@@ -109,9 +113,43 @@ py::dict stats(const NativeDelegate& self) {
   const delegate::Stats stats = self.state().stats();
   py::dict result = to_dict(stats.total);
   result["invokes"] = stats.invokes;
+  const cl::Usage& usage = self.state().context->usage();
+  result["device_bytes"] = usage.now();
+  result["peak_device_bytes"] = usage.peak();
   result["last_invoke"] = to_dict(stats.last_invoke);
   result["load"] = to_dict(stats.load);
   return result;
+}
+
+py::list memory_map(const NativeDelegate& self) {
+  py::list partitions;
+  for (const delegate::PartitionMemory& partition : self.state().memory_map()) {
+    py::list objects;
+    for (const delegate::MemoryObject& object : partition.objects) {
+      py::list blocks;
+      for (const delegate::MemoryBlock& block : object.blocks) {
+        py::dict row;
+        row["tensor"] = text(block.tensor);
+        row["offset"] = block.offset;
+        row["bytes"] = block.bytes;
+        row["first"] = block.first;
+        row["last"] = block.last;
+        row["kind"] = block.kind;
+        blocks.append(row);
+      }
+      py::dict entry;
+      entry["kind"] = object.kind;
+      entry["bytes"] = object.bytes;
+      entry["blocks"] = blocks;
+      objects.append(entry);
+    }
+    py::dict entry;
+    entry["launches"] = partition.launches;
+    entry["layout"] = partition.layout;
+    entry["objects"] = objects;
+    partitions.append(entry);
+  }
+  return partitions;
 }
 
 double device_time(const NativeDelegate& self, int runs, const std::optional<int>& node) {
@@ -213,6 +251,10 @@ void bind_delegate(py::module_& module) {
       .def_property_readonly("pointer", &NativeDelegate::pointer, "Address of the TfLiteDelegate.")
       .def("explain", &explain, "What became of each node of the model last prepared.")
       .def("stats", &stats, "Counters: launches, transfers, objects created.")
+      .def(
+          "reset_peak", [](NativeDelegate& self) { self.state().context->usage().reset_peak(); },
+          "Makes the device memory of the moment the peak.")
+      .def("memory_map", &memory_map, "Objects and blocks of each partition.")
       .def("device_time", &device_time, py::arg("runs"), py::arg("node"),
            "Seconds per inference with many in flight, without transfers.")
       .def("launch_times", &launch_times, py::arg("rounds"),

@@ -55,7 +55,7 @@ std::string describe(const plan::Step& step) {
 }  // namespace
 
 Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
-                   plan::Plan plan, bool warm_up)
+                   plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool)
     : context_(std::move(context)),
       store_(std::move(store)),
       plan_(std::move(plan)),
@@ -64,6 +64,9 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
     mover_ = std::make_unique<Mover>(*context_, plan_, [this](int b) { return memory(b); });
   run_load_steps();
   allocate_rest();
+  arena_ = std::make_unique<Lease>(
+      pool != nullptr && !plan_.poison ? std::move(pool) : std::make_shared<Pool>(context_), plan_);
+  const auto turn = take_turn();
   if (plan_.poison) poison_arena();
   const auto stage = [](const std::vector<plan::Transfer>& transfers, auto& staged) {
     for (const plan::Transfer& t : transfers) {
@@ -90,7 +93,6 @@ void Executor::allocate_rest() {
     if (plan_.buffers[i].place == Buffer::Place::kWeights && !buffers_[i])
       allocate(static_cast<int>(i));
   }
-  arena_ = std::make_unique<ArenaMemory>(*context_, plan_);
 }
 
 void Executor::allocate(int index) {
@@ -115,13 +117,12 @@ void Executor::write(int buffer, const void* data, std::size_t bytes, bool block
 }
 
 void Executor::poison_arena() {
-  for (std::size_t i = 0; i < arena_->objects().size(); ++i) {
+  for (std::size_t i = 0; i < plan_.objects.size(); ++i) {
     // All bits set: NaN as float and as half, -1 as an integer.
     const std::vector<std::uint8_t> ones(static_cast<std::size_t>(plan_.objects[i]), 0xFF);
-    cl::check(
-        context_->api().clEnqueueWriteBuffer(queue_.get(), arena_->objects()[i].get(), cl::CL_TRUE,
-                                             0, ones.size(), ones.data(), 0, nullptr, nullptr),
-        "clEnqueueWriteBuffer", "the arena");
+    cl::check(context_->api().clEnqueueWriteBuffer(queue_.get(), arena_->object(i), cl::CL_TRUE, 0,
+                                                   ones.size(), ones.data(), 0, nullptr, nullptr),
+              "clEnqueueWriteBuffer", "the arena");
   }
 }
 
@@ -153,22 +154,19 @@ Executor::BoundLaunch Executor::bind(const plan::Step& step) {
       throw Error("work-groups of " + std::to_string(items) + " work-items; this kernel allows " +
                   std::to_string(limit));
     }
-    std::size_t next_buffer = 0;
+    set_buffers(bound);
     for (std::size_t i = 0; i < launch.args.size(); ++i) {
       const auto set = [&](std::size_t size, const void* value) {
         cl::check(api.clSetKernelArg(bound.kernel.get(), static_cast<cl::cl_uint>(i), size, value),
                   "clSetKernelArg", "argument " + std::to_string(i) + " of " + launch.entry);
       };
       const kernel::Arg& arg = launch.args[i];
-      if (std::holds_alternative<kernel::Operand>(arg)) {
-        const cl::cl_mem buffer = memory(step.buffers[next_buffer++]);
-        set(sizeof buffer, &buffer);
-      } else if (const auto* number = std::get_if<std::int32_t>(&arg)) {
+      if (const auto* number = std::get_if<std::int32_t>(&arg)) {
         set(sizeof *number, number);
       } else if (const auto* real = std::get_if<float>(&arg)) {
         set(sizeof *real, real);
-      } else {
-        set(std::get<kernel::LocalMemory>(arg).bytes, nullptr);
+      } else if (const auto* local = std::get_if<kernel::LocalMemory>(&arg)) {
+        set(local->bytes, nullptr);
       }
     }
     return bound;
@@ -179,6 +177,28 @@ Executor::BoundLaunch Executor::bind(const plan::Step& step) {
   } catch (const Error& error) {
     throw CandidateFailure(step.family, step.candidate, error.what());
   }
+}
+
+void Executor::set_buffers(const BoundLaunch& bound) {
+  const kernel::Launch& launch = bound.step->launch;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < launch.args.size(); ++i) {
+    if (!std::holds_alternative<kernel::Operand>(launch.args[i])) continue;
+    const int buffer = bound.step->buffers[next++];
+    const cl::cl_mem object = memory(buffer);
+    cl::check(context_->api().clSetKernelArg(bound.kernel.get(), static_cast<cl::cl_uint>(i),
+                                             sizeof object, &object),
+              "clSetKernelArg", "'" + plan_.buffers[at(buffer)].name + "' of " + launch.entry);
+  }
+}
+
+// Where others have had larger objects made meanwhile, the kernels have to know.
+std::unique_lock<std::mutex> Executor::take_turn() {
+  std::unique_lock<std::mutex> turn = arena_->take_turn();
+  if (arena_->refresh()) {
+    for (const BoundLaunch& bound : launches_) set_buffers(bound);
+  }
+  return turn;
 }
 
 void Executor::launch(const BoundLaunch& bound) { launch(bound, queue_, nullptr); }
@@ -244,6 +264,7 @@ void Executor::warm_up_kernels() {
 
 void Executor::run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
   const std::lock_guard<std::mutex> lock(busy_);
+  const auto turn = take_turn();
   try {
     enqueue(inputs, outputs);
   } catch (const cl::OpenCLError&) {

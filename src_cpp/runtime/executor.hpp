@@ -10,8 +10,8 @@
 
 #include "cl/context.hpp"
 #include "plan/plan.hpp"
-#include "runtime/arena_memory.hpp"
 #include "runtime/mover.hpp"
+#include "runtime/pool.hpp"
 
 namespace clgpu::runtime {
 
@@ -32,9 +32,9 @@ class Executor {
   /// Builds programs or takes them from the store, allocates buffers, uploads constants, runs the
   /// load-time launches. With `warm_up`, each distinct kernel runs once, so that a driver's late
   /// compilation and its failures happen here. Throws CandidateFailure and cl::OpenCLError (out of
-  /// memory).
+  /// memory). The arena is one of `pool`'s, where executors take turns; null: its own.
   Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
-           plan::Plan plan, bool warm_up);
+           plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool = nullptr);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -68,6 +68,8 @@ class Executor {
 
   void allocate(int buffer);
   void allocate_rest();
+  std::unique_lock<std::mutex> take_turn();
+  void set_buffers(const BoundLaunch& bound);
   void upload_constant(int buffer);
   cl::cl_mem memory(int buffer) const;
   void poison_arena();
@@ -88,7 +90,7 @@ class Executor {
   cl::QueueHandle queue_;
   std::set<std::string> programs_;              // as Context::create_kernel names them
   std::map<std::string, std::string> sources_;  // assembled, by file, while loading
-  std::unique_ptr<ArenaMemory> arena_;          // empty while loading
+  std::unique_ptr<Lease> arena_;                // empty while loading
   std::vector<cl::Memory> buffers_;             // one per plan buffer; empty for those of the arena
   std::vector<BoundLaunch> launches_;           // one per plan_.run step
   std::unique_ptr<Mover> mover_;                // null where nothing moves

@@ -175,6 +175,7 @@ class Arena {
       // The family may compute constants of the node, too, in its own way.
       options.engines[choice_.family] = trial.candidate + "|auto";
       options.share_memory = false;  // else a run spoils the inputs of the next
+      options.in_place = false;      // all compute on the same inputs, many times
       plan::Plan plan = plan::make_plan(part_, device_, options, broken_);
       if (plan.choices.back().candidate != trial.candidate)
         throw Error("the plan has " + plan.choices.back().candidate + " instead");

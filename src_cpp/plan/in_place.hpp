@@ -1,0 +1,24 @@
+// Results that are written over what they are computed of.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/plan.hpp"
+
+namespace clgpu::plan {
+
+/// A node may write its output over an input: each element of that is read only by the work-item
+/// that writes the same element of the output, and before it does.
+struct InPlace {
+  int input, output;  ///< buffers
+  int begin, end;     ///< the node's steps in Plan::run, the last one excluded
+};
+
+/// Makes one buffer of such an input and output where nothing else needs the input once the output
+/// is begun. The buffer that is left has the input's index. Static buffers are left alone. Returns
+/// the bytes of the buffers that are not needed any more.
+std::int64_t write_in_place(Plan& plan, const std::vector<bool>& is_static,
+                            const std::vector<InPlace>& chances);
+
+}  // namespace clgpu::plan
