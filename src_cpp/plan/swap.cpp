@@ -43,8 +43,9 @@ class Swapper {
       most_lead_ = lead;
       Solution found = search(whole);
       if (found.peak > budget_ ? found.peak < best.peak : found.cost <= most) best = found;
+      if (best.peak > budget_) break;
       // Time to hide the copies is worth some more of them.
-      if (most == INT64_MAX && best.peak <= budget_) most = best.cost + best.cost / 4;
+      if (most == INT64_MAX) most = best.cost + best.cost / 4;
     }
     tenants_ = std::move(best.tenants);
     if (best.peak <= budget_) {
@@ -64,13 +65,14 @@ class Swapper {
   // The first that fits, or the smallest, with most_lead_ steps for copies.
   Solution search(const std::vector<Tenant>& whole) {
     Solution best{whole, INT64_MAX, 0};
+    const std::int64_t least = floor();
     auto goal = static_cast<double>(budget_);
     for (int round = 0; round < kRounds && best.peak > budget_; ++round) {
       tenants_ = whole;
-      const bool reached = cut(static_cast<std::int64_t>(goal));
+      const bool reached = cut(std::max(static_cast<std::int64_t>(goal), least));
       const std::int64_t peak = measure();
       if (peak < best.peak) best = {tenants_, peak, 0};
-      if (!reached) break;
+      if (!reached || goal <= static_cast<double>(least)) break;
       goal = std::min(0.97 * goal, goal - static_cast<double>(peak - budget_) / 2);
     }
     for (const Tenant& tenant : best.tenants) best.cost += tenant.cost(kOverhead);
@@ -132,6 +134,25 @@ class Swapper {
     gap.lead_out = std::min(gap.lead_out, step - from - 1);
   }
 
+  Tenant without(const Tenant& tenant, int step) const {
+    Tenant after = tenant;
+    take_off(after, at(tenant.gap_at(step)), step);
+    return after;
+  }
+
+  // The least that the worst step needs, whatever moves.
+  std::int64_t floor() {
+    live_.assign(at(end_) + 2, 0);
+    for (const Tenant& tenant : tenants_) {
+      if (tenant.is_fixed) {
+        add_stays(tenant, 1);
+      } else {
+        for (const Use& use : tenant.uses) live(use.step) += tenant.bytes;
+      }
+    }
+    return *std::max_element(live_.begin(), live_.end());
+  }
+
   // Chooses the steps that count in excess_of().
   void find_crowded(std::int64_t goal) {
     constexpr std::size_t kMost = 256;
@@ -161,26 +182,32 @@ class Swapper {
     while (true) {
       const auto worst = std::max_element(live_.begin(), live_.end());
       if (*worst <= goal) return true;
-      const int step = static_cast<int>(worst - live_.begin()) - 1;
       find_crowded(goal);
-      double best_score = -1;  // the worst step need not be among those that count
-      Tenant* best = nullptr;
-      Tenant best_after{};
-      for (Tenant& tenant : tenants_) {
-        const int gap = tenant.is_fixed ? -1 : tenant.gap_at(step);
-        if (gap < 0) continue;
-        Tenant after = tenant;
-        take_off(after, at(gap), step);
-        const double relief = excess_of(tenant, goal) - excess_of(after, goal);
-        const double score =
-            relief / static_cast<double>(after.cost(kOverhead) - tenant.cost(kOverhead));
-        if (score > best_score) best = &tenant, best_score = score, best_after = std::move(after);
-      }
-      if (best == nullptr) return false;
-      add_stays(*best, -1);
-      *best = std::move(best_after);
-      add_stays(*best, 1);
+      if (!cut_at(static_cast<int>(worst - live_.begin()) - 1, goal)) return false;
     }
+  }
+
+  // The same for one step.
+  bool cut_at(int step, std::int64_t goal) {
+    std::vector<std::pair<double, std::size_t>> candidates;
+    for (std::size_t i = 0; i < tenants_.size(); ++i) {
+      const Tenant& tenant = tenants_[i];
+      if (tenant.is_fixed || tenant.gap_at(step) < 0) continue;
+      const Tenant after = without(tenant, step);
+      const double relief = excess_of(tenant, goal) - excess_of(after, goal);
+      const std::int64_t cost = after.cost(kOverhead) - tenant.cost(kOverhead);
+      candidates.emplace_back(relief / static_cast<double>(cost), i);
+    }
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const auto& x, const auto& y) { return x.first > y.first; });
+    for (const auto& candidate : candidates) {
+      if (live(step) <= goal) return true;
+      Tenant& tenant = tenants_[candidate.second];
+      add_stays(tenant, -1);
+      tenant = without(tenant, step);
+      add_stays(tenant, 1);
+    }
+    return live(step) <= goal;
   }
 
   // Improves the solution as far as it fits; returns the peak then.
