@@ -120,24 +120,43 @@ class Swapper {
     return steps;
   }
 
-  // Takes the tenant off the device in gap i, so that it is not there at `step`.
-  void take_off(Tenant& tenant, std::size_t i, int step) const {
-    if (tenant.is_weight && i > 0 && !tenant.gaps[0].cut) take_off(tenant, 0, step);
-    Gap& gap = tenant.gaps[i];
+  // Gap i cut so that the tenant is not there at `step`.
+  Gap cut_gap(const Tenant& tenant, std::size_t i, int step) const {
     const int until = tenant.uses[i].step;
-    gap.cut = true;
-    gap.lead_in = std::min(lead(tenant.bytes, until - 1, -1), until);
+    Gap gap{true, 0, std::min(lead(tenant.bytes, until - 1, -1), until)};
     if (step < until) gap.lead_in = std::min(gap.lead_in, until - step - 1);
-    if (i == 0) return;
+    if (i == 0) return gap;
     const int from = tenant.uses[i - 1].step;
     gap.lead_out = tenant.is_dirty(i) ? lead(tenant.bytes, from + 1, 1) : 0;
     gap.lead_out = std::min(gap.lead_out, step - from - 1);
+    return gap;
   }
 
-  Tenant without(const Tenant& tenant, int step) const {
-    Tenant after = tenant;
-    take_off(after, at(tenant.gap_at(step)), step);
-    return after;
+  void take_off(Tenant& tenant, int step) const {
+    const std::size_t i = at(tenant.gap_at(step));
+    // A weight that leaves is not there when an inference begins.
+    if (tenant.is_weight && !tenant.gaps[0].cut) tenant.gaps[0] = cut_gap(tenant, 0, step);
+    tenant.gaps[i] = cut_gap(tenant, i, step);
+  }
+
+  // What take_off() takes off the excess of all steps, by byte that it moves.
+  double score(const Tenant& tenant, int step, std::int64_t goal) {
+    const std::size_t i = at(tenant.gap_at(step));
+    double relief = 0;
+    std::int64_t copies = 0;
+    if (tenant.is_weight && !tenant.gaps[0].cut) {
+      const Gap gap = cut_gap(tenant, 0, step);
+      relief += excess(tenant.bytes, -1, tenant.uses[0].step - gap.lead_in - 1, goal);
+      relief += excess(tenant.bytes, tenant.uses.back().step + 1, end_, goal);
+      ++copies;
+    }
+    if (i > 0) {
+      const Gap gap = cut_gap(tenant, i, step);
+      relief += excess(tenant.bytes, tenant.uses[i - 1].step + gap.lead_out + 1,
+                       tenant.uses[i].step - gap.lead_in - 1, goal);
+      copies += tenant.is_dirty(i) ? 2 : 1;
+    }
+    return relief / static_cast<double>(copies * (tenant.bytes + kOverhead));
   }
 
   // The least that the worst step needs, whatever moves.
@@ -153,7 +172,7 @@ class Swapper {
     return *std::max_element(live_.begin(), live_.end());
   }
 
-  // Chooses the steps that count in excess_of().
+  // Chooses the steps that count in excess().
   void find_crowded(std::int64_t goal) {
     constexpr std::size_t kMost = 256;
     std::vector<int> all;
@@ -165,14 +184,13 @@ class Swapper {
     for (std::size_t i = 0; i < all.size(); i += stride) crowded_.push_back(all[i]);
   }
 
-  // Excess over the goal that a tenant causes, summed over steps: all, or an even choice of them.
-  double excess_of(const Tenant& tenant, std::int64_t goal) {
+  // Excess over the goal that goes with so many bytes from step `first` to `last`, summed over the
+  // steps: all, or an even choice of them.
+  double excess(std::int64_t bytes, int first, int last, std::int64_t goal) {
     double sum = 0;
-    tenant.for_stays(end_, [&](int first, int last) {
-      for (auto step = std::lower_bound(crowded_.begin(), crowded_.end(), first);
-           step != crowded_.end() && *step <= last; ++step)
-        sum += static_cast<double>(std::min(live(*step) - goal, tenant.bytes));
-    });
+    for (auto step = std::lower_bound(crowded_.begin(), crowded_.end(), first);
+         step != crowded_.end() && *step <= last; ++step)
+      sum += static_cast<double>(std::min(live(*step) - goal, bytes));
     return sum;
   }
 
@@ -193,10 +211,7 @@ class Swapper {
     for (std::size_t i = 0; i < tenants_.size(); ++i) {
       const Tenant& tenant = tenants_[i];
       if (tenant.is_fixed || tenant.gap_at(step) < 0) continue;
-      const Tenant after = without(tenant, step);
-      const double relief = excess_of(tenant, goal) - excess_of(after, goal);
-      const std::int64_t cost = after.cost(kOverhead) - tenant.cost(kOverhead);
-      candidates.emplace_back(relief / static_cast<double>(cost), i);
+      candidates.emplace_back(score(tenant, step, goal), i);
     }
     std::stable_sort(candidates.begin(), candidates.end(),
                      [](const auto& x, const auto& y) { return x.first > y.first; });
@@ -204,7 +219,7 @@ class Swapper {
       if (live(step) <= goal) return true;
       Tenant& tenant = tenants_[candidate.second];
       add_stays(tenant, -1);
-      tenant = without(tenant, step);
+      take_off(tenant, step);
       add_stays(tenant, 1);
     }
     return live(step) <= goal;

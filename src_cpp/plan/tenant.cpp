@@ -90,17 +90,20 @@ bool Tenant::moves() const {
 }
 
 bool Tenant::is_dirty(std::size_t i) const {
+  if (is_weight) return false;
   while (i-- > 0) {
     if (uses[i].writes) return true;
     if (gaps[i].cut) return false;
   }
-  return !is_weight;
+  return true;
 }
 
 std::int64_t Tenant::cost(std::int64_t overhead) const {
   std::int64_t count = 0;
+  bool dirty = !is_weight;
   for (std::size_t i = 0; i < gaps.size(); ++i) {
-    if (gaps[i].cut) count += i > 0 && is_dirty(i) ? 2 : 1;
+    if (gaps[i].cut) count += std::exchange(dirty, false) ? 2 : 1;
+    dirty = dirty || (uses[i].writes && !is_weight);
   }
   return count * (bytes + overhead);
 }
