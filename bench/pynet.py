@@ -181,10 +181,12 @@ class _Bench:
 
     def _delegate(self, way: Way, budget: int | None) -> clgpu_delegate.Delegate:
         gc.collect()  # the memory of the row before
-        return clgpu_delegate.load(
+        delegate = clgpu_delegate.load(
             precision=way.precision, engines=way.engines, memory_budget=budget,
             max_object=way.max_object, **self._options,
         )  # fmt: skip
+        delegate._native.reset_peak()  # what is counted is of the whole process
+        return delegate
 
     def _interpreter(self, delegates: Sequence[clgpu_delegate.Delegate]) -> Any:
         interpreter = make_interpreter(self._runtime, self._model, delegates, threads=self._threads)
@@ -202,12 +204,9 @@ class _Bench:
 
 def memory_of(delegate: clgpu_delegate.Delegate) -> tuple[int, int, int]:
     """Predicted and counted peak of device memory and the largest object, in bytes."""
-    plan = delegate.explain().to_dict()
-    memory = delegate.stats().get("memory", {})
-    predicted = plan.get("peak_bytes") or sum(
-        p["arena_bytes"] + p["weights_bytes"] for p in plan["partitions"]
-    )
-    return predicted, memory.get("peak_bytes", 0), memory.get("largest_bytes", 0)
+    objects = [item.bytes for part in delegate.memory_map().partitions for item in part.objects]
+    counted = delegate.stats()["peak_device_bytes"]
+    return delegate.explain().peak_bytes, counted, max(objects, default=0)
 
 
 def measure(
@@ -226,7 +225,7 @@ def measure(
         yield bench.measure(way)
     if stock and net.macs <= _MOST_MACS_ON_CPU:
         yield bench.stock()
-    for precision in PRECISIONS if torch is not None else ():
+    for precision in reversed(PRECISIONS) if torch is not None else ():
         yield bench.torch(torch, net.drawn, width, precision)
 
 
