@@ -106,6 +106,21 @@ const RowRules kRows{unit, kRowwise.need, kRowwise.attrs};
 
 }  // namespace
 
+std::vector<Part> parts_of(const NodeContext& node) {
+  const int axis = node.attrs<ConcatenationAttrs>().axis;
+  const ir::Shape& dst = node.output(0).shape;
+  std::vector<Part> parts(uz(node.input_count()));
+  std::int64_t first = 0;
+  for (int i = 0; i < node.input_count(); ++i) {
+    const ir::Shape shape = part_shape(node, i);
+    Part& part = parts[uz(i)];
+    part = {shape.elements(0, axis), shape.elements(axis, shape.rank()), first,
+            dst.elements(axis, dst.rank())};
+    first += part.columns;
+  }
+  return parts;
+}
+
 extern const Family kConcatenationFamily;
 const Family kConcatenationFamily{
     {"concatenation", /*has_epilogue=*/false, /*is_view=*/false, /*residual=*/-1,

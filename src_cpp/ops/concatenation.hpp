@@ -1,7 +1,9 @@
-// Attributes of concatenations, which passes look through and make.
+// What passes may know of CONCATENATION and PACK, and make.
 #pragma once
 
-#include "ir/node.hpp"
+#include <vector>
+
+#include "ops/common.hpp"
 
 namespace clgpu::ops {
 
@@ -15,5 +17,15 @@ bool joins_rows(const ir::Node& node);
 
 /// A CONCATENATION of `parts` along an axis.
 ir::Node concatenation_of(const std::vector<int>& parts, int whole, int axis);
+
+/// Where an input of a concatenation lies in the output, in elements: its flat element
+/// row * columns + c is the output's element first + row * pitch + c.
+struct Part {
+  std::int64_t rows = 1, columns = 1;
+  std::int64_t first = 0, pitch = 0;
+};
+
+/// The parts of a node with ConcatenationAttrs, whose shapes are known, one for each input.
+std::vector<Part> parts_of(const NodeContext& node);
 
 }  // namespace clgpu::ops

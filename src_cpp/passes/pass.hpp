@@ -59,4 +59,15 @@ void run_pipeline(ir::Graph& graph, Precision precision, bool half_io, Separable
 /// constants. Throws ShapeError naming the node. Run again after the inputs' shapes change.
 void infer_shapes(ir::Graph& graph);
 
+/// What becomes of the inputs of a concatenation that cannot be written where they end up.
+enum class Concats {
+  kCopy,   ///< launches copy them
+  kSplit,  ///< where convolutions read it, they become sums of convolutions of the inputs; else
+           ///< as kCopy
+};
+
+/// Inputs of concatenations are written in place (Tensor::placement), additions to concatenations
+/// move into what writes the inputs. Relies on dimensions: run after infer_shapes, on a copy.
+void remove_concatenations(ir::Graph& graph, Concats concats);
+
 }  // namespace clgpu::passes

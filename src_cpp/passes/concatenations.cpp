@@ -1,0 +1,71 @@
+#include "passes/concatenations.hpp"
+
+#include <algorithm>
+
+#include "passes/pass.hpp"
+
+namespace clgpu::passes {
+namespace {
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+}  // namespace
+
+Links::Links(const ir::Graph& graph)
+    : readers(ir::readers_of(graph)),
+      writers(ir::writers_of(graph)),
+      is_output(ir::output_mask(graph)),
+      known(graph.tensors.size()) {
+  for (std::size_t i = 0; i < known.size(); ++i) known[i] = graph.tensors[i].is_constant();
+  for (const ir::Node& node : graph.nodes) {
+    const bool all = std::all_of(node.inputs.begin(), node.inputs.end(),
+                                 [&](int id) { return id < 0 || known[at(id)]; });
+    if (node.inputs.empty() || !all) continue;
+    for (const int id : node.outputs) known[at(id)] = true;
+  }
+}
+
+const ops::ConcatenationAttrs* concatenation_of(const ir::Node& node) {
+  return dynamic_cast<const ops::ConcatenationAttrs*>(node.attrs.get());
+}
+
+std::optional<ir::Placement> placement_in(const ir::Graph& graph, int whole, int id,
+                                          const ops::Part& part) {
+  const std::int64_t channels = graph.tensor(id).shape.back(0);
+  if (part.rows == 1) return ir::Placement{whole, channels, part.first};
+  if (part.columns == channels) return ir::Placement{whole, part.pitch, part.first};
+  return std::nullopt;
+}
+
+std::optional<Slot> slot_of(const ir::Graph& graph, const Links& links, const Sums& sums, int node,
+                            int input) {
+  const ir::Node& concatenation = graph.nodes[at(node)];
+  const int whole = concatenation.outputs[0];
+  const ops::Part part = ops::parts_of(ops::NodeContext(graph, concatenation))[at(input)];
+  Slot slot{node, input, -1, {}};
+  for (int id = concatenation.inputs[at(input)];;) {
+    slot.tensors.push_back(id);
+    slot.writer = links.writers[at(id)];
+    if (slot.writer < 0 || links.known[at(id)] || links.is_output[at(id)]) return std::nullopt;
+    if (links.readers[at(id)].size() != 1 || !placement_in(graph, whole, id, part))
+      return std::nullopt;
+    const ir::Node& writer = graph.nodes[at(slot.writer)];
+    if (!writer.kind->is_view) break;
+    id = writer.inputs[0];
+  }
+  const ir::Node& writer = graph.nodes[at(slot.writer)];
+  if (!writer.kind->writes_slices || writer.outputs[0] != slot.tensors.back()) return std::nullopt;
+  if (sums.count(writer.outputs[0]) != 0) return std::nullopt;
+  // An addend lies as the result does: it would have to be of the whole's shape.
+  const int residual = writer.kind->residual;
+  const bool adds = residual >= 0 && static_cast<int>(writer.inputs.size()) > residual &&
+                    writer.inputs[at(residual)] >= 0;
+  if (adds && sums.count(whole) == 0) return std::nullopt;
+  return slot;
+}
+
+void remove_concatenations(ir::Graph& graph, Concats concats) {
+  const Sums sums = add_before_concatenations(graph);
+  if (concats == Concats::kSplit) split_convolutions(graph, sums);
+  place_parts(graph, sums);
+}
+
+}  // namespace clgpu::passes

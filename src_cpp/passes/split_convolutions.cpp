@@ -1,0 +1,230 @@
+// Convolution is linear in its input channels: of [a, b] it is that of a plus that of b, each with
+// its share of the weights. The sum goes from one to the next as the addend that their kernels
+// take.
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <string>
+
+#include "ops/conv_geometry.hpp"
+#include "passes/concatenations.hpp"
+
+namespace clgpu::passes {
+namespace {
+
+constexpr int kImage = 0, kWeights = 1, kBias = 2;  // inputs of a convolution
+// As choose_storage has it: in half precision these stay float.
+constexpr std::int64_t kSmallTensor = 4096;
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// Channels `first` .. `first + count` of a concatenation, which tensor `id` makes.
+struct Channels {
+  int id, first, count;
+  bool copied;  // it cannot be written in place
+};
+
+class Splitter {
+ public:
+  Splitter(ir::Graph& graph, const Sums& sums) : graph_(graph), links_(graph), sums_(sums) {
+    for (const Slot& slot : choose_slots(graph, sums)) in_place_.insert(slot.tensors.front());
+  }
+
+  void run() {
+    const std::size_t count = graph_.nodes.size();
+    instead_.resize(count);
+    replaced_.assign(count, false);
+    // An outer concatenation takes those apart that make its inputs.
+    for (std::size_t n = count; n-- > 0;) {
+      if (!replaced_[n] && can_split(static_cast<int>(n))) split(static_cast<int>(n));
+    }
+    std::vector<ir::Node> nodes;
+    for (std::size_t n = 0; n < count; ++n) {
+      if (!replaced_[n]) nodes.push_back(std::move(graph_.nodes[n]));
+      for (ir::Node& node : instead_[n]) nodes.push_back(std::move(node));
+    }
+    graph_.nodes = std::move(nodes);
+  }
+
+ private:
+  // A concatenation of channels.
+  bool joins_channels(int n) const {
+    const ir::Node& node = graph_.nodes[at(n)];
+    const auto* attrs = concatenation_of(node);
+    return attrs != nullptr && !attrs->new_axis &&
+           attrs->axis == graph_.tensor(node.outputs[0]).shape.rank() - 1;
+  }
+
+  bool has_copies(int n) const {
+    const ir::Node& node = graph_.nodes[at(n)];
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](int id) {
+      return in_place_.count(id) == 0 || (is_inner(id) && has_copies(links_.writers[at(id)]));
+    });
+  }
+
+  // Whether a concatenation of channels writes a tensor that only another concatenation reads.
+  bool is_inner(int id) const {
+    const int writer = links_.writers[at(id)];
+    return writer >= 0 && joins_channels(writer) && links_.readers[at(id)].size() == 1 &&
+           !links_.is_output[at(id)] && sums_.count(id) == 0;
+  }
+
+  bool can_split(int n) const {
+    if (!joins_channels(n) || !has_copies(n)) return false;
+    const ir::Node& node = graph_.nodes[at(n)];
+    const int whole = node.outputs[0];
+    if (links_.is_output[at(whole)] || links_.known[at(whole)] || sums_.count(whole) != 0)
+      return false;
+    const auto& readers = links_.readers[at(whole)];
+    return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](int reader) {
+      return is_linear_in(graph_.nodes[at(reader)], whole);
+    });
+  }
+
+  // Whether a node is a convolution of this tensor that can take the sum of others.
+  bool is_linear_in(const ir::Node& node, int image) const {
+    if (dynamic_cast<const ops::ConvAttrs*>(node.attrs.get()) == nullptr) return false;
+    if (std::string(node.kind->name) != "conv2d" || node.inputs[kImage] != image) return false;
+    if (std::count(node.inputs.begin(), node.inputs.end(), image) != 1) return false;
+    const ir::Tensor& weights = graph_.tensor(node.inputs[kWeights]);
+    // The addend of a result that is written in place would have to be of the whole's shape.
+    return weights.is_constant() && weights.shape[3] == graph_.tensor(image).shape.back(0) &&
+           !node.epilogue.residual_after && in_place_.count(node.outputs[0]) == 0;
+  }
+
+  void collect(int n, int first, std::vector<Channels>& channels) {
+    for (const int id : graph_.nodes[at(n)].inputs) {
+      const int count = graph_.tensor(id).shape.back(0);
+      if (const int writer = links_.writers[at(id)]; is_inner(id) && has_copies(writer)) {
+        collect(writer, first, channels);
+        replaced_[at(writer)] = true;
+        graph_.fused[graph_.nodes[at(writer)].tflite_index] = graph_.nodes[at(n)].tflite_index;
+      } else {
+        channels.push_back({id, first, count, in_place_.count(id) == 0});
+      }
+      first += count;
+    }
+  }
+
+  void split(int n) {
+    const ir::Node node = graph_.nodes[at(n)];
+    std::vector<Channels> channels;
+    collect(n, 0, channels);
+    // Terms of the sum: each of the copied ones, then the others together.
+    std::vector<std::vector<Channels>> terms;
+    std::vector<Channels> rest;
+    for (const Channels& part : channels) {
+      if (part.copied) {
+        terms.push_back({part});
+      } else {
+        rest.push_back(part);
+      }
+    }
+    std::vector<int> images;
+    for (const auto& term : terms) images.push_back(term[0].id);
+    if (!rest.empty()) {
+      images.push_back(rest.size() == 1 ? rest[0].id : join(n, rest));
+      terms.push_back(rest);
+    }
+    replaced_[at(n)] = true;
+    for (const int reader : links_.readers[at(node.outputs[0])]) {
+      chain(reader, images, terms);
+      if (rest.size() < 2) graph_.fused[node.tflite_index] = graph_.nodes[at(reader)].tflite_index;
+    }
+  }
+
+  // A concatenation of those that are written in place, which needs no launch.
+  int join(int n, const std::vector<Channels>& parts) {
+    ir::Node node = graph_.nodes[at(n)];
+    ir::Tensor joined = graph_.tensor(node.outputs[0]);
+    int& count = joined.shape[joined.shape.rank() - 1];
+    count = 0;
+    node.inputs.clear();
+    for (const Channels& part : parts) {
+      node.inputs.push_back(part.id);
+      count += part.count;
+    }
+    node.outputs = {add(std::move(joined))};
+    instead_[at(n)].push_back(node);
+    return node.outputs[0];
+  }
+
+  void chain(int reader, const std::vector<int>& images,
+             const std::vector<std::vector<Channels>>& terms) {
+    const ir::Node whole = graph_.nodes[at(reader)];
+    const std::size_t addend = at(whole.kind->residual);
+    int sum = whole.inputs.size() > addend ? whole.inputs[addend] : -1;
+    for (std::size_t i = 0; i < terms.size(); ++i) {
+      const bool last = i + 1 == terms.size();
+      ir::Node node = whole;
+      node.inputs.resize(addend, -1);
+      node.inputs[kImage] = images[i];
+      node.inputs[kWeights] = weights_of(whole.inputs[kWeights], terms[i]);
+      if (sum >= 0) node.inputs.push_back(sum);
+      if (!last) {
+        node.inputs[kBias] = -1;
+        node.epilogue = {};
+        node.outputs[0] = sum = partial_sum(whole);
+      }
+      instead_[at(reader)].push_back(std::move(node));
+    }
+    replaced_[at(reader)] = true;
+  }
+
+  int partial_sum(const ir::Node& whole) {
+    ir::Tensor sum = graph_.tensor(whole.outputs[0]);
+    // Rounded to half once more than it would be; the arithmetic remains that of floats.
+    sum.storage = sum.shape.elements() > kSmallTensor ? graph_.tensor(whole.inputs[kImage]).storage
+                                                      : DType::kF32;
+    return add(std::move(sum));
+  }
+
+  // The weights of these input channels.
+  int weights_of(int id, const std::vector<Channels>& term) {
+    std::vector<int> key{id};
+    for (const Channels& part : term) key.insert(key.end(), {part.first, part.count});
+    const auto [entry, inserted] = weights_.try_emplace(std::move(key), -1);
+    if (!inserted) return entry->second;
+    ir::Tensor weights = graph_.tensor(id);
+    const ir::Constant& all = *weights.constant;
+    const std::size_t size = size_of(all.dtype);
+    const std::size_t pitch = at(weights.shape[3]) * size;
+    const auto rows = static_cast<std::size_t>(weights.shape.elements(0, 3));
+    const auto bytes = std::make_shared<std::vector<std::uint8_t>>();
+    int channels = 0;
+    for (const Channels& part : term) channels += part.count;
+    bytes->resize(rows * at(channels) * size);
+    std::uint8_t* to = bytes->data();
+    for (std::size_t row = 0; row < rows; ++row) {
+      const auto* from = static_cast<const std::uint8_t*>(all.data) + row * pitch;
+      for (const Channels& part : term) {
+        std::memcpy(to, from + at(part.first) * size, at(part.count) * size);
+        to += at(part.count) * size;
+      }
+    }
+    weights.shape[3] = channels;
+    weights.constant = std::make_shared<const ir::Constant>(
+        ir::Constant{bytes->data(), bytes->size(), all.dtype, bytes});
+    return entry->second = add(std::move(weights));
+  }
+
+  int add(ir::Tensor tensor) {
+    tensor.tflite_id = -1;
+    graph_.tensors.push_back(std::move(tensor));
+    return static_cast<int>(graph_.tensors.size()) - 1;
+  }
+
+  ir::Graph& graph_;
+  const Links links_;
+  const Sums& sums_;
+  std::set<int> in_place_;                      // inputs of concatenations
+  std::vector<std::vector<ir::Node>> instead_;  // of a node
+  std::vector<bool> replaced_;
+  std::map<std::vector<int>, int> weights_;  // tensor and its channels -> their tensor
+};
+
+}  // namespace
+
+void split_convolutions(ir::Graph& graph, const Sums& sums) { Splitter(graph, sums).run(); }
+
+}  // namespace clgpu::passes
