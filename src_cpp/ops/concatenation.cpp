@@ -65,37 +65,6 @@ ir::Shapes infer(const NodeContext& node) {
   return {dst};
 }
 
-std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
-  const int axis = node.attrs<ConcatenationAttrs>().axis;
-  const ir::Tensor& dst = node.output(0);
-  const std::int64_t dst_cols = dst.shape.elements(axis, dst.shape.rank());
-
-  // What has been written in place needs no launch.
-  const int whole = dst.placement ? dst.placement->whole : node.node().outputs[0];
-  const ResultLayout layout = result_layout(node);
-  kernel::Candidate rows_each{"rows", {}, {}};
-  std::int64_t first = 0;
-  for (int i = 0; i < node.input_count(); ++i) {
-    const ir::Shape part = part_shape(node, i);
-    const std::int64_t cols = part.elements(axis, part.rank());
-    const std::int64_t begin = first;
-    first += cols;
-    const auto& placement = node.input(i).placement;
-    if (placement && placement->whole == whole) continue;
-    const std::int64_t divisor = layout.common_divisor(std::gcd(std::gcd(cols, dst_cols), begin));
-    const MoveUnit unit = move_unit(node.input(i).storage, dst.storage, divisor);
-    const std::int64_t n = part.elements() / unit.elements;
-    kernel::Launch launch("concatenation/concatenation.cl", "concatenation_rows");
-    launch.macro("SRC_T", unit.src_type).macro("DST_T", unit.dst_type);
-    push_result(launch.src(i), layout, unit.elements);
-    launch.i32(n).i32(cols / unit.elements).i32(dst_cols / unit.elements);
-    launch.i32(begin / unit.elements).range({uz(n)}, {kElementwiseGroup});
-    rows_each.launches.push_back(launch);
-  }
-  if (rows_each.launches.empty()) rows_each.name = "in_place";
-  return {rows_each};
-}
-
 /// Along columns or channels: rows stay what they are.
 int unit(const NodeContext& node) {
   const auto& attrs = node.attrs<ConcatenationAttrs>();
@@ -120,6 +89,36 @@ std::vector<Part> parts_of(const NodeContext& node) {
   }
   return parts;
 }
+
+namespace {
+
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
+  const ir::Tensor& dst = node.output(0);
+  // What has been written in place needs no launch.
+  const int whole = dst.placement ? dst.placement->whole : node.node().outputs[0];
+  const ResultLayout layout = result_layout(node);
+  kernel::Candidate rows_each{"rows", {}, {}};
+  const std::vector<Part> parts = parts_of(node);
+  for (int i = 0; i < node.input_count(); ++i) {
+    const Part& part = parts[uz(i)];
+    const auto& placement = node.input(i).placement;
+    if (placement && placement->whole == whole) continue;
+    const std::int64_t divisor =
+        layout.common_divisor(std::gcd(std::gcd(part.columns, part.pitch), part.first));
+    const MoveUnit unit = move_unit(node.input(i).storage, dst.storage, divisor);
+    const std::int64_t n = part.rows * part.columns / unit.elements;
+    kernel::Launch launch("concatenation/concatenation.cl", "concatenation_rows");
+    launch.macro("SRC_T", unit.src_type).macro("DST_T", unit.dst_type);
+    push_result(launch.src(i), layout, unit.elements);
+    launch.i32(n).i32(part.columns / unit.elements).i32(part.pitch / unit.elements);
+    launch.i32(part.first / unit.elements).range({uz(n)}, {kElementwiseGroup});
+    rows_each.launches.push_back(launch);
+  }
+  if (rows_each.launches.empty()) rows_each.name = "in_place";
+  return {rows_each};
+}
+
+}  // namespace
 
 extern const Family kConcatenationFamily;
 const Family kConcatenationFamily{

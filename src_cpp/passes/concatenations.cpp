@@ -63,6 +63,7 @@ std::optional<Slot> slot_of(const ir::Graph& graph, const Links& links, const Su
 }
 
 void remove_concatenations(ir::Graph& graph, Concats concats) {
+  if (concats == Concats::kCopyAll) return;
   const Sums sums = add_before_concatenations(graph);
   if (concats == Concats::kSplit) split_convolutions(graph, sums);
   place_parts(graph, sums);

@@ -61,9 +61,10 @@ void infer_shapes(ir::Graph& graph);
 
 /// What becomes of the inputs of a concatenation that cannot be written where they end up.
 enum class Concats {
-  kCopy,   ///< launches copy them
-  kSplit,  ///< where convolutions read it, they become sums of convolutions of the inputs; else
-           ///< as kCopy
+  kCopyAll,  ///< launches copy them and all others
+  kCopy,     ///< launches copy them
+  kSplit,    ///< where convolutions read it, they become sums of convolutions of the inputs; else
+             ///< as kCopy
 };
 
 /// Inputs of concatenations are written in place (Tensor::placement), additions to concatenations

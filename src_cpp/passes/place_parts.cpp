@@ -60,51 +60,82 @@ std::optional<ir::Placement> composed(const ir::Graph& graph, const ir::Placemen
                        outer.first + row * outer.pitch + column};
 }
 
+// Decides which parts are written in place, one concatenation after the other.
+class Chooser {
+ public:
+  Chooser(const ir::Graph& graph, const Sums& sums)
+      : graph_(graph), sums_(sums), links_(graph), live_(graph, links_) {}
+
+  std::vector<Slot> choose() {
+    std::vector<std::vector<Slot>> open;
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      if (concatenation_of(graph_.nodes[n]) == nullptr) continue;
+      std::vector<Slot> slots;
+      for (std::size_t i = 0; i < graph_.nodes[n].inputs.size(); ++i) {
+        auto slot = slot_of(graph_, links_, sums_, static_cast<int>(n), static_cast<int>(i));
+        if (slot) slots.push_back(std::move(*slot));
+      }
+      std::stable_sort(slots.begin(), slots.end(),
+                       [](const Slot& a, const Slot& b) { return a.writer > b.writer; });
+      open.push_back(std::move(slots));
+    }
+    // First what needs no more memory at its time, then, where this has made a new peak plain, what
+    // does not exceed it.
+    for (std::vector<Slot>& slots : open) take(slots, false);
+    for (std::vector<Slot>& slots : open) take(slots, true);
+    return std::move(chosen_);
+  }
+
+ private:
+  int whole_of(const Slot& slot) const { return graph_.nodes[at(slot.node)].outputs[0]; }
+
+  // Node that first writes to the memory of a tensor.
+  int begin_of(int id) const {
+    const auto found = begin_.find(id);
+    return found != begin_.end() ? found->second : links_.writers[at(id)];
+  }
+
+  // Takes the longest row of the latest written slots that memory allows.
+  void take(std::vector<Slot>& slots, bool up_to_peak) {
+    for (std::size_t count = slots.size(); count > 0; --count) {
+      int whole = whole_of(slots[0]);
+      for (auto next = around_.find(whole); next != around_.end(); next = around_.find(whole))
+        whole = next->second;
+      LiveBytes live = live_;
+      int begin = begin_of(whole);
+      for (std::size_t i = 0; i < count; ++i) {
+        const int part = slots[i].tensors.back();
+        begin = std::min(begin, begin_of(part));
+        live.add(begin_of(part), slots[i].node + 1, -graph_.tensor(part).storage_bytes());
+      }
+      live.add(begin, begin_of(whole), graph_.tensor(whole).storage_bytes());
+      const int end = slots[0].node + 1;
+      const std::int64_t limit = up_to_peak ? live_.most() : live_.most(begin, end);
+      if (live.most(begin, end) > limit && sums_.count(whole_of(slots[0])) == 0) continue;
+      live_ = std::move(live);
+      begin_[whole] = begin;
+      for (std::size_t i = 0; i < count; ++i) {
+        around_[slots[i].tensors.back()] = whole_of(slots[i]);
+        chosen_.push_back(std::move(slots[i]));
+      }
+      slots.erase(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(count));
+      return;
+    }
+  }
+
+  const ir::Graph& graph_;
+  const Sums& sums_;
+  const Links links_;
+  LiveBytes live_;
+  std::map<int, int> around_;  // tensor -> the one that it is a part of
+  std::map<int, int> begin_;   // of what has parts
+  std::vector<Slot> chosen_;
+};
+
 }  // namespace
 
 std::vector<Slot> choose_slots(const ir::Graph& graph, const Sums& sums) {
-  const Links links(graph);
-  std::vector<Slot> slots;
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    if (concatenation_of(graph.nodes[n]) == nullptr) continue;
-    for (std::size_t i = 0; i < graph.nodes[n].inputs.size(); ++i) {
-      auto slot = slot_of(graph, links, sums, static_cast<int>(n), static_cast<int>(i));
-      if (slot) slots.push_back(std::move(*slot));
-    }
-  }
-  const auto whole_of = [&](const Slot& slot) { return graph.nodes[at(slot.node)].outputs[0]; };
-  const auto forced = [&](const Slot& slot) { return sums.count(whole_of(slot)) != 0; };
-  // The cheapest first: once these are in place, what a dear one costs is plain to see.
-  std::stable_sort(slots.begin(), slots.end(), [&](const Slot& a, const Slot& b) {
-    if (forced(a) != forced(b)) return forced(a);
-    return a.node - a.writer < b.node - b.writer;
-  });
-
-  LiveBytes live(graph, links);
-  std::map<int, int> around;         // tensor -> the one that it is a part of
-  std::map<int, int> first_written;  // of what has parts
-  const auto begin_of = [&](int id) {
-    const auto found = first_written.find(id);
-    return found != first_written.end() ? found->second : links.writers[at(id)];
-  };
-  std::vector<Slot> chosen;
-  for (Slot& slot : slots) {
-    int whole = whole_of(slot);
-    for (auto next = around.find(whole); next != around.end(); next = around.find(whole))
-      whole = next->second;
-    const int part = slot.tensors.back();
-    const int begin = begin_of(part), begin_of_whole = begin_of(whole);
-    const std::int64_t bytes = graph.tensor(part).storage_bytes();
-    const std::int64_t bytes_of_whole = graph.tensor(whole).storage_bytes();
-    const std::int64_t most = live.most(begin, begin_of_whole) + bytes_of_whole - bytes;
-    if (begin < begin_of_whole && most > live.most() && !forced(slot)) continue;
-    live.add(begin, slot.node + 1, -bytes);
-    live.add(begin, begin_of_whole, bytes_of_whole);
-    first_written[whole] = std::min(begin, begin_of_whole);
-    around[part] = whole_of(slot);
-    chosen.push_back(std::move(slot));
-  }
-  return chosen;
+  return Chooser(graph, sums).choose();
 }
 
 void place_parts(ir::Graph& graph, const Sums& sums) {

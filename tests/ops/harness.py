@@ -61,6 +61,7 @@ def check(
     reference: bool = True,
     resize: Mapping[int, Sequence[int]] | None = None,
     runtime: str | None = None,
+    engines: Mapping[str, str] | None = None,
     **options: Any,
 ) -> None:
     """Run a model through the delegate, once per kernel candidate, and check each result.
@@ -83,6 +84,8 @@ def check(
         New input shapes by position, given to ``resize_tensor_input`` after loading.
     runtime
         Name of the TensorFlow Lite runtime; the one of `op_runtime` if None.
+    engines
+        Engines of families whose candidates are not to be tried in turns.
     **options
         Further options of `clgpu_delegate.load`.
     """
@@ -108,7 +111,10 @@ def check(
     if SMALL:
         _skip_if_large(model, inputs, wanted, accumulation)
 
-    def run(engines: dict[str, str]) -> clgpu_delegate.Explanation:
+    fixed = dict(engines or {})
+
+    def run(more: dict[str, str]) -> clgpu_delegate.Explanation:
+        engines = {**fixed, **more}
         delegate = clgpu_delegate.load(
             device=device, precision=precision, engines=engines, **options
         )
@@ -127,6 +133,8 @@ def check(
         return explanation
 
     for family, name in _alternatives(run({})):
+        if family in fixed:
+            continue
         taken = {n.candidate for n in run({family: f"{name}|auto"}).nodes}
         assert name in taken, f"{family}={name} was asked for, the plan has {taken}"
 
