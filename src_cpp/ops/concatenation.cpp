@@ -66,12 +66,12 @@ ir::Shapes infer(const NodeContext& node) {
 }
 
 /// Along columns or channels: rows stay what they are.
-int unit(const NodeContext& node) {
+int row_unit(const NodeContext& node) {
   const auto& attrs = node.attrs<ConcatenationAttrs>();
   return !attrs.new_axis && attrs.axis >= 2 ? kRowwise.unit(node) : 0;
 }
 
-const RowRules kRows{unit, kRowwise.need, kRowwise.attrs};
+const RowRules kRows{row_unit, kRowwise.need, kRowwise.attrs};
 
 }  // namespace
 

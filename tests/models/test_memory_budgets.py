@@ -1,0 +1,89 @@
+"""Every network within full, half, a quarter and the smallest memory: the same result."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import numpy as np
+import pytest
+
+import clgpu_delegate
+from bench import networks
+from tests.models.comparison import assert_close
+from tests.runtimes import make_interpreter, run_interpreter
+
+# A quarter of the filters has the same layers; the whole network is bench's.
+SIZES = {"pynet": {"width": 0.25}}
+LIMIT = 1e-5  # relative L2, fp32
+
+
+@functools.lru_cache(maxsize=2)
+def _model(name: str):
+    model = networks.build(name, **SIZES.get(name, {}))
+    return model, networks.sample_inputs(model, seed=1)
+
+
+def run(name: str, device: str, **options):
+    """Outputs, predicted and counted peak of device memory of two inferences."""
+    model, inputs = _model(name)
+    delegate = clgpu_delegate.load(device=device, **options)
+    interpreter = make_interpreter("auto", model, [delegate])
+    run_interpreter(interpreter, inputs)
+    outputs = run_interpreter(interpreter, inputs)
+    explanation = delegate.explain()
+    assert explanation.claimed == explanation.total
+    return outputs, explanation.peak_bytes, delegate.stats()["peak_device_bytes"]
+
+
+@functools.lru_cache(maxsize=4)
+def _unlimited(name: str, device: str):
+    return run(name, device)
+
+
+@functools.lru_cache(maxsize=4)
+def smallest(name: str, device: str) -> int:
+    """The budget that the error names."""
+    with pytest.raises(RuntimeError, match="smallest feasible budget is") as error:
+        run(name, device, memory_budget=1)
+    (size,) = re.findall(r"smallest feasible budget is .*?(\d+) bytes", str(error.value))
+    return int(size)
+
+
+@pytest.mark.parametrize("name", sorted(networks.NETWORKS))
+@pytest.mark.parametrize("part", [1, 2, 4, "smallest"])
+def test_result_within_a_budget_is_the_same(name, part, device):
+    want, peak, _ = _unlimited(name, device)
+    budget = smallest(name, device) if part == "smallest" else peak // part
+    if budget < smallest(name, device):
+        with pytest.raises(RuntimeError, match="smallest feasible budget is"):
+            run(name, device, memory_budget=budget)
+        return
+    got, predicted, counted = run(name, device, memory_budget=budget)
+    assert predicted <= budget
+    assert counted <= budget
+    assert counted == pytest.approx(predicted, rel=0.05)
+    assert_close(got, want, LIMIT)
+
+
+@pytest.mark.parametrize("name", ["mobilenet_v1", "unet"])
+def test_no_object_is_larger_than_allowed(name, device):
+    want, _, _ = _unlimited(name, device)
+    model, inputs = _model(name)
+    delegate = clgpu_delegate.load(device=device, max_object="1 MiB")
+    got = run_interpreter(make_interpreter("auto", model, [delegate]), inputs)
+    assert delegate.stats()["largest_object_bytes"] <= 2**20
+    assert_close(got, want, LIMIT)
+
+
+def test_smallest_budget_is_far_below_what_is_taken_without_one(device):
+    _, peak, _ = _unlimited("alexnet", device)
+    assert smallest("alexnet", device) < peak / 4
+
+
+def test_budget_below_the_smallest_is_an_error_and_the_next_interpreter_works(device):
+    least = smallest("lenet5", device)
+    with pytest.raises(RuntimeError, match=f"smallest feasible budget is .*{least} bytes"):
+        run("lenet5", device, memory_budget=least - 1)
+    got, _, _ = run("lenet5", device, memory_budget=least)
+    assert np.isfinite(got[0]).all()
