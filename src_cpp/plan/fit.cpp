@@ -48,10 +48,7 @@ class Fitter {
     Measures none;
     none.band = options_.row_band;
     if (auto plan = attempt(none, budget_); plan && fits(*plan)) return std::move(*plan);
-    // Uploading weights in every inference costs the most: only where nothing else helps.
-    for (const bool stream_weights : {false, true}) {
-      if (auto best = cheapest(stream_weights)) return std::move(*best);
-    }
+    if (auto best = cheapest()) return std::move(*best);
     std::optional<Fitted> least = smallest();
     if (!least) throw *too_large_;
     if (fits(*least)) return std::move(*least);
@@ -93,8 +90,8 @@ class Fitter {
     passes::split_weights(graph, piece);
     if (measures.band > 0)
       passes::stream_rows(graph, regions(graph), measures.band, int64(device_.max_object_bytes));
-    passes::remove_concatenations(graph, measures.split_concatenations ? passes::Concats::kSplit
-                                                                       : concatenations());
+    passes::remove_concatenations(
+        graph, measures.split_concatenations ? passes::Concats::kSplit : concatenations());
     ir::verify(graph);
     return graph;
   }
@@ -152,7 +149,7 @@ class Fitter {
   }
 
   // Of the plans that fit, the one whose measures cost the least; none where none fits.
-  std::optional<Fitted> cheapest(bool stream_weights) {
+  std::optional<Fitted> cheapest() {
     std::optional<Fitted> best;
     const auto consider = [&](const Measures& measures) {
       std::optional<Fitted> fitted = attempt(measures, budget_);
@@ -160,18 +157,17 @@ class Fitter {
       if (!best || cost(fitted->plan) < cost(best->plan)) best = std::move(fitted);
       return true;
     };
-    if (stream_weights && consider({false, false, 0, true})) return best;
-    if (consider({true, false, 0, stream_weights})) return best;
-    for (const bool split : {false, true}) {
-      if (consider({split, true, 0, stream_weights})) break;
-    }
+    if (consider({true, false, 0, false})) return best;
+    consider({false, true, 0, false});
+    consider({false, false, 0, true});
+    if (!best && !consider({false, true, 0, true})) consider({true, true, 0, true});
     const std::vector<int> usable = bands();
-    for (const bool swap : {false, true}) {
+    for (const bool move : {false, true}) {
       // The largest band that fits: a smaller one costs more.
       std::size_t begin = 0, end = usable.size();
       while (begin < end) {
         const std::size_t middle = (begin + end) / 2;
-        if (consider({false, swap, usable[middle], stream_weights})) {
+        if (consider({false, move, usable[middle], move})) {
           end = middle;
         } else {
           begin = middle + 1;

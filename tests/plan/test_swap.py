@@ -59,7 +59,7 @@ def test_plans_stay_below_their_budget_and_moves_are_in_order(full, missing):
     partition = _partition(budget=budget)
     assert _peak(partition) <= budget
     moves = partition["moves"]
-    assert moves
+    assert moves or partition["launches"] > _partition()["launches"]  # of bands
     assert moves == sorted(moves, key=lambda move: move["start"])
     for move in moves:
         assert 0 <= move["start"] <= move["finish"] <= partition["launches"]
