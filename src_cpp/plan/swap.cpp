@@ -15,6 +15,7 @@ namespace {
 constexpr std::int64_t kHidden = 16;
 constexpr int kLeads[] = {0, 1, 4, 16};         // steps that a copy gets, at most
 constexpr std::int64_t kOverhead = 256 * 1024;  // bytes that could be copied while a move is begun
+constexpr std::size_t kMany = 2000;             // buffers whose layout takes long: fewer are tried
 constexpr int kRounds = 8;  // of aiming lower, since a layout needs more than its worst step
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
@@ -37,21 +38,18 @@ class Swapper {
 
   std::int64_t run() {
     const std::vector<Tenant> whole = tenants_;
-    Solution best{tenants_, measure(), 0};
+    Solution best{tenants_, INT64_MAX, 0};
     std::int64_t most = INT64_MAX;  // that a solution may cost
     for (const int lead : kLeads) {
       most_lead_ = lead;
       Solution found = search(whole);
       if (found.peak > budget_ ? found.peak < best.peak : found.cost <= most) best = found;
-      if (best.peak > budget_) break;
+      if (best.peak > budget_ || tenants_.size() > kMany) break;
       // Time to hide the copies is worth some more of them.
       if (most == INT64_MAX) most = best.cost + best.cost / 4;
     }
     tenants_ = std::move(best.tenants);
-    if (best.peak <= budget_) {
-      best.peak = try_all([this](std::int64_t limit) { join(limit); }, best.peak);
-      best.peak = try_all([this](std::int64_t limit) { widen(limit); }, best.peak);
-    }
+    if (best.peak <= budget_) best.peak = improve(best.peak);
     cut_plan(plan_, is_static_, tenants_);
     return best.peak;
   }
@@ -225,13 +223,14 @@ class Swapper {
     return live(step) <= goal;
   }
 
-  // Improves the solution as far as it fits; returns the peak then.
-  template <class F>
-  std::int64_t try_all(F improve, std::int64_t peak) {
+  // Moves less, and gives copies more time, as far as that fits; returns the peak then.
+  std::int64_t improve(std::int64_t peak) {
     const std::vector<Tenant> before = tenants_;
     for (const double share : {1.0, 0.95, 0.9}) {
+      const auto limit = static_cast<std::int64_t>(share * static_cast<double>(budget_));
       find_live();
-      improve(static_cast<std::int64_t>(share * static_cast<double>(budget_)));
+      join(limit);
+      widen(limit);
       const std::int64_t now = measure();
       if (now <= budget_) return now;
       tenants_ = before;

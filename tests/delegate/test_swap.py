@@ -9,6 +9,7 @@ import pytest
 
 import clgpu_delegate
 from bench import networks
+from tests.delegate.test_memory import Loaded
 from tests.models.comparison import LIMITS, assert_close, run_delegated
 from tests.python import models
 from tests.runtimes import make_interpreter, run_interpreter, run_reference
@@ -53,6 +54,16 @@ def detour(device, runtime, rng):
     (partition,) = delegate.explain().to_dict()["partitions"]
     assert {move["kind"] for move in partition["moves"]} == {"out", "in"}
     return delegate, interpreter, x, run_reference(model, [x], runtime), partition["moves"]
+
+
+def test_predicted_peak_is_the_counted_one(device, runtime):
+    model = models.detour()
+    full = Loaded(runtime, model, device=device)
+    budget = full.peak * 17 // 20
+    loaded = Loaded(runtime, model, device=device, memory_budget=budget)
+    plan = loaded.delegate.explain()
+    assert loaded.peak == plan.peak_bytes
+    assert loaded.peak <= budget
 
 
 def test_moves_change_nothing_but_where_things_are(detour):
