@@ -77,7 +77,7 @@ def published(area: float = 1.0) -> list[Way]:
 
 def smallest_budget(message: str) -> int | None:
     """The bytes that a refusal names as the smallest feasible budget; None where it names none."""
-    found = re.search(r"smallest[^0-9]*(\d+)", message)
+    found = re.search(r"smallest.*?(\d+) bytes", message, re.DOTALL)
     return int(found[1]) if found else None
 
 

@@ -55,7 +55,8 @@ def test_budgets_of_small_images_are_scaled_by_area():
 
 
 def test_smallest_budget_is_read_from_the_refusal():
-    assert pynet.smallest_budget("budget 1: the smallest feasible one is 12345 bytes") == 12345
+    text = "no plan fits into 1 bytes; the smallest feasible budget is 12.1 KiB (12345 bytes)"
+    assert pynet.smallest_budget(text) == 12345
     assert pynet.smallest_budget("out of memory") is None
 
 
