@@ -47,6 +47,10 @@ _Budget = Annotated[
 _MaxObject = Annotated[
     Optional[str], typer.Option(help="Largest single buffer, as --memory-budget.")
 ]
+_HalfWeights = Annotated[bool, typer.Option("--half-weights", help="Store weights as half.")]
+_ZeroCopy = Annotated[
+    str, typer.Option(help="auto or off: whether the device may work on inputs in place.")
+]
 _MinNodes = Annotated[int, typer.Option(help="Smaller partitions stay on the CPU.")]
 
 
@@ -90,6 +94,8 @@ def explain(
     min_nodes: _MinNodes = 1,
     memory_budget: _Budget = None,
     max_object: _MaxObject = None,
+    half_weights: _HalfWeights = False,
+    zero_copy: _ZeroCopy = "auto",
     runtime: _Runtime = None,
 ) -> None:
     """Tell which nodes of a model the delegate claims, and why it leaves the others."""
@@ -106,6 +112,8 @@ def explain(
         min_nodes=min_nodes,
         memory_budget=memory_budget,
         max_object=max_object,
+        half_weights=half_weights,
+        zero_copy=zero_copy,
     )
     if as_json:
         _print_json(result.to_dict())
@@ -128,6 +136,8 @@ def run(
     min_nodes: _MinNodes = 1,
     memory_budget: _Budget = None,
     max_object: _MaxObject = None,
+    half_weights: _HalfWeights = False,
+    zero_copy: _ZeroCopy = "auto",
     runtime: _Runtime = None,
 ) -> None:
     """Run a model through stock TensorFlow Lite and through the delegate, side by side."""
@@ -145,6 +155,8 @@ def run(
         min_nodes=min_nodes,
         memory_budget=memory_budget,
         max_object=max_object,
+        half_weights=half_weights,
+        zero_copy=zero_copy,
     )
     if as_json:
         _print_json(result.to_dict())
@@ -170,6 +182,8 @@ def tune(
     min_nodes: _MinNodes = 1,
     memory_budget: _Budget = None,
     max_object: _MaxObject = None,
+    half_weights: _HalfWeights = False,
+    zero_copy: _ZeroCopy = "auto",
     runtime: _Runtime = None,
 ) -> None:
     """Measure which kernels are the fastest for a model, and keep the winners in the cache."""
@@ -198,6 +212,8 @@ def tune(
             min_nodes=min_nodes,
             memory_budget=memory_budget,
             max_object=max_object,
+            half_weights=half_weights,
+            zero_copy=zero_copy,
         )
     if as_json:
         _print_json(result.to_dict())

@@ -86,7 +86,15 @@ class Delegate:
             ``objects_created`` (OpenCL buffers, programs and kernels), among them
             ``programs_built`` (compiled from source) and ``programs_loaded`` (of binaries that the
             cache has kept), and under ``last_invoke`` and ``load`` the same counters for the last
-            inference and for loading alone.
+            inference and for loading alone. ``tensors`` lists the inputs and outputs of the
+            partitions of the model it was last given, as long as its interpreter exists: each a
+            dict of ``partition``, ``name``, ``direction`` (``"input"``, ``"output"``), ``bytes``
+            on the device, ``road`` and ``reason``, why not a better one. Roads are
+            ``"host_pointer"`` (the device works on the interpreter's memory), ``"mapped"`` (the
+            host copies or converts in an object that device and host share) and ``"copy"`` (the
+            driver copies). What stays in place counts neither as ``bytes_up`` nor as
+            ``bytes_down``; its objects are created by the first inference after
+            ``allocate_tensors``.
         """
         return self._native.stats()
 

@@ -38,6 +38,8 @@ class Settings(TypedDict, total=False):
     memory_budget: int | str | None
     max_object: int | str | None
     row_band: int
+    half_weights: bool
+    zero_copy: str
     share_memory: bool
     memory_pool: str
 
@@ -116,6 +118,15 @@ class Options:
     possible, so that the tensors between them never exist as a whole; 0 to 999999. 0: bands only
     where `memory_budget` or `max_object` call for them, as high as fits."""
 
+    half_weights: bool = False
+    """Store large weights as half on the device, where they fit, while arithmetic and the other
+    tensors stay as ``precision`` says. With ``"fp16"`` they are half anyway."""
+
+    zero_copy: str = "auto"
+    """``"auto"``: where device and host share memory, CPUs work on the interpreter's inputs and
+    outputs in place, and other devices get them through mapped objects. ``"off"``: the driver
+    copies them always, as it does for devices with memory of their own. See `Delegate.stats`."""
+
     share_memory: bool = True
     """Let intermediate tensors share memory where their lifetimes allow. Off, each has a buffer of
     its own, filled with NaN: a way to find kernels that read what nobody wrote."""
@@ -132,6 +143,7 @@ class Options:
         self._one_of("ops", ("all", "core"))
         self._one_of("memory_pool", ("interpreter", "process"))
         self._one_of("tuning", ("auto", "off", "exhaustive"))
+        self._one_of("zero_copy", ("auto", "off"))
         self._set("engines", _join_engines(self.engines))
         self._set("exclude", _join_nodes(self.exclude))
         self._set("cache", _path("cache", self.cache))
@@ -143,7 +155,7 @@ class Options:
             raise OptionError(f"option 'row_band' is {self.row_band}; allowed: 0 to 999999")
         for size in ("memory_budget", "max_object"):
             self._set(size, _byte_size(size, getattr(self, size)))
-        for switch in ("warm_up", "half_io", "share_memory"):
+        for switch in ("warm_up", "half_io", "half_weights", "share_memory"):
             value = getattr(self, switch)
             if not isinstance(value, bool):
                 raise OptionError(f"option {switch!r} is {value!r}; allowed: True, False")

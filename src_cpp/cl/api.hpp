@@ -36,8 +36,10 @@ constexpr cl_int CL_MEM_OBJECT_ALLOCATION_FAILURE = -4, CL_OUT_OF_HOST_MEMORY = 
 constexpr cl_bool CL_TRUE = 1, CL_FALSE = 0;
 constexpr cl_bitfield CL_DEVICE_TYPE_CPU = 1U << 1, CL_DEVICE_TYPE_GPU = 1U << 2,
                       CL_DEVICE_TYPE_ACCELERATOR = 1U << 3, CL_DEVICE_TYPE_ALL = 0xFFFFFFFFU;
-constexpr cl_bitfield CL_MEM_READ_WRITE = 1U << 0, CL_MEM_ALLOC_HOST_PTR = 1U << 4;
-constexpr cl_bitfield CL_MAP_READ = 1U << 0, CL_MAP_WRITE = 1U << 1;
+constexpr cl_bitfield CL_MEM_READ_WRITE = 1U << 0, CL_MEM_USE_HOST_PTR = 1U << 3,
+                      CL_MEM_ALLOC_HOST_PTR = 1U << 4;
+constexpr cl_bitfield CL_MAP_READ = 1U << 0, CL_MAP_WRITE = 1U << 1,
+                      CL_MAP_WRITE_INVALIDATE_REGION = 1U << 2;
 constexpr cl_uint CL_BUFFER_CREATE_TYPE_REGION = 0x1220;
 constexpr cl_bitfield CL_QUEUE_PROFILING_ENABLE = 1U << 1;
 constexpr cl_uint CL_PLATFORM_VERSION = 0x0901, CL_PLATFORM_NAME = 0x0902;

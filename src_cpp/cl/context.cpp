@@ -59,10 +59,10 @@ QueueHandle Context::create_queue(bool profiling) {
   return {api(), queue};
 }
 
-Memory Context::create_buffer(std::size_t bytes, const std::string& what) {
+Memory Context::create_buffer(std::size_t bytes, const std::string& what, bool host_visible) {
+  const cl_bitfield flags = CL_MEM_READ_WRITE | (host_visible ? CL_MEM_ALLOC_HOST_PTR : 0);
   cl_int code = CL_SUCCESS;
-  const cl_mem buffer =
-      api().clCreateBuffer(context_.get(), CL_MEM_READ_WRITE, bytes, nullptr, &code);
+  const cl_mem buffer = api().clCreateBuffer(context_.get(), flags, bytes, nullptr, &code);
   if (code != CL_SUCCESS)
     throw OpenCLError("clCreateBuffer", code, what + " of " + std::to_string(bytes) + " bytes");
   ++counters().objects_created;
@@ -85,6 +85,15 @@ MemHandle Context::create_pinned(std::size_t bytes) {
   const cl_mem buffer = api().clCreateBuffer(
       context_.get(), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, nullptr, &code);
   if (code != CL_SUCCESS) return {};
+  ++counters().objects_created;
+  return {api(), buffer};
+}
+
+MemHandle Context::wrap_memory(void* data, std::size_t bytes, const std::string& what) {
+  cl_int code = CL_SUCCESS;
+  const cl_mem buffer = api().clCreateBuffer(
+      context_.get(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, data, &code);
+  check(code, "clCreateBuffer", what);
   ++counters().objects_created;
   return {api(), buffer};
 }

@@ -62,7 +62,8 @@ class Context {
 
   /// An in-order queue; with `profiling`, its events tell when they started and ended.
   QueueHandle create_queue(bool profiling = false);
-  Memory create_buffer(std::size_t bytes, const std::string& what);
+  /// `host_visible`: where host and device share memory, the host maps it without a copy.
+  Memory create_buffer(std::size_t bytes, const std::string& what, bool host_visible = false);
   /// Part of a buffer; `offset` is a multiple of DeviceInfo::base_align_bytes. It must go before
   /// the buffer, and after the parts that were created later.
   MemHandle create_sub_buffer(const Memory& buffer, std::size_t offset, std::size_t bytes,
@@ -70,6 +71,8 @@ class Context {
   /// Memory of the host that the device copies from and to without detours, for clEnqueueMapBuffer;
   /// empty where there is none to be had. It is not memory of the device.
   MemHandle create_pinned(std::size_t bytes);
+  /// An object in the host's memory at `data`, which must outlive it. No device memory.
+  MemHandle wrap_memory(void* data, std::size_t bytes, const std::string& what);
   /// Of all buffers of this process on this device.
   Usage& usage() { return usage_; }
   /// A new kernel object (they hold arguments, so each launch has its own) of a program that is

@@ -145,6 +145,15 @@ void parse_half_io(Options& options, const std::string& value) {
   options.half_io = parse_switch("half_io", value);
 }
 
+void parse_half_weights(Options& options, const std::string& value) {
+  options.half_weights = parse_switch("half_weights", value);
+}
+
+void parse_zero_copy(Options& options, const std::string& value) {
+  if (value != "auto" && value != "off") bad_value("zero_copy", value, "auto, off");
+  options.plan.zero_copy = value == "auto";
+}
+
 }  // namespace
 
 const std::vector<OptionInfo>& option_table() {
@@ -193,6 +202,13 @@ const std::vector<OptionInfo>& option_table() {
        "who takes turns in one arena: the partitions of an interpreter, or all with this option in "
        "the process, whose inferences then wait for each other",
        parse_memory_pool},
+      {"half_weights", "off", "on, off",
+       "store large weights as half where they fit; arithmetic and other tensors stay as they are",
+       parse_half_weights},
+      {"zero_copy", "auto", "auto, off",
+       "auto: where device and host share memory, the device works on the runtime's inputs and "
+       "outputs in place, or they are copied by way of mapped objects; off: the driver copies them",
+       parse_zero_copy},
       {"share_memory", "on", "on, off",
        "let intermediate tensors share memory; off helps to debug kernels", parse_share_memory},
   };
@@ -201,6 +217,7 @@ const std::vector<OptionInfo>& option_table() {
 
 Options parse_options(const std::map<std::string, std::string>& values) {
   Options options;
+  options.plan.zero_copy = true;
   for (const auto& entry : values) {
     const std::string& key = entry.first;
     const auto& table = option_table();

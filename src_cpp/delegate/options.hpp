@@ -28,7 +28,8 @@ struct Options {
   bool pool_of_process = false;  ///< arenas are shared with other delegates
   std::string cache = "auto";    ///< as store::Store::of_option
   Tuning tuning = Tuning::kAuto;
-  bool half_io = false;  ///< with fp16: inputs and outputs are half on the device, too
+  bool half_io = false;       ///< with fp16: inputs and outputs are half on the device, too
+  bool half_weights = false;  ///< without fp16: large weights are half on the device
 };
 
 struct OptionInfo {

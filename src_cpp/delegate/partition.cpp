@@ -40,8 +40,14 @@ Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> sess
       graph_(std::move(graph)),
       nodes_(std::move(nodes)),
       index_(index) {
-  passes::run_pipeline(graph_, state_->options.precision, state_->options.half_io,
-                       separable(state_->options.plan.engines), state_->device());
+  const Options& options = state_->options;
+  passes::run_pipeline(graph_, options.precision, options.half_io, options.half_weights,
+                       separable(options.plan.engines), state_->device());
+}
+
+// Who times the executor may keep it longer than the runtime keeps its tensors.
+Partition::~Partition() {
+  if (executor_ != nullptr) executor_->forget_tensors();
 }
 
 bool Partition::is_dynamic(const TfLiteContext& context) const {
@@ -99,8 +105,13 @@ void Partition::publish() {
   report.peak_bytes = plan.peak_bytes;
   report.layout = plan.layout;
   report.objects = plan.objects;
-  for (const plan::Transfer& t : plan.uploads) report.bytes_up += t.bytes;
-  for (const plan::Transfer& t : plan.downloads) report.bytes_down += t.bytes;
+  const auto add = [](const std::vector<plan::Transfer>& transfers, std::int64_t& bytes) {
+    for (const plan::Transfer& t : transfers) {
+      if (t.road != plan::Road::kHostPointer) bytes += t.bytes;
+    }
+  };
+  add(plan.uploads, report.bytes_up);
+  add(plan.downloads, report.bytes_down);
   for (const plan::Move& move : plan.moves) {
     report.moves.push_back({move.kind == plan::Move::Kind::kOut,
                             plan.buffers[static_cast<std::size_t>(move.buffer)].name, move.bytes,
@@ -110,6 +121,7 @@ void Partition::publish() {
 }
 
 void Partition::prepare(TfLiteContext& context) {
+  if (executor_ != nullptr) executor_->forget_tensors();  // the runtime allocates anew after this
   bool changed = executor_ == nullptr;
   for (const int id : graph_.inputs) {
     ir::Tensor& tensor = graph_.tensor(id);

@@ -17,6 +17,9 @@ class Partition {
   /// session.
   Partition(std::shared_ptr<State> state, std::shared_ptr<Session> session, ir::Graph graph,
             std::vector<int> nodes, int index);
+  ~Partition();
+  Partition(const Partition&) = delete;
+  Partition& operator=(const Partition&) = delete;
 
   const std::vector<int>& nodes() const { return nodes_; }
   /// Null before build().

@@ -167,6 +167,16 @@ Stats State::stats() const {
   return stats_;
 }
 
+std::vector<std::vector<runtime::RoadTaken>> State::roads() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::vector<runtime::RoadTaken>> roads;
+  for (const Live& partition : live_) {
+    const auto executor = partition.executor.lock();
+    roads.push_back(executor == nullptr ? std::vector<runtime::RoadTaken>{} : executor->roads());
+  }
+  return roads;
+}
+
 void State::count_invoke(Session& session, bool first, const cl::Counters& cost) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (first) {

@@ -84,6 +84,9 @@ class State {
                      const std::shared_ptr<const ir::Graph>& graph,
                      const std::shared_ptr<runtime::Executor>& executor);
   Stats stats() const;
+  /// By partition of the report, as long as its interpreter has it: the roads of its inputs and
+  /// outputs.
+  std::vector<std::vector<runtime::RoadTaken>> roads() const;
   /// Adds the cost of one partition; the first one of a graph begins an inference.
   void count_invoke(Session& session, bool first, const cl::Counters& cost);
   void count_load(const cl::Counters& cost);

@@ -12,7 +12,7 @@ constexpr std::int64_t kSmallTensor = 4096;
 
 }  // namespace
 
-void choose_storage(ir::Graph& graph, Precision precision, bool half_io) {
+void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool half_weights) {
   // A view shares memory with its source, so both must have one storage: decide per root.
   std::vector<int> root(graph.tensors.size());
   std::iota(root.begin(), root.end(), 0);
@@ -39,8 +39,8 @@ void choose_storage(ir::Graph& graph, Precision precision, bool half_io) {
       if (precision == Precision::kFp16 && large) tensor.storage = DType::kF16;
     } else if (tensor.constant->dtype == DType::kF16) {
       tensor.storage = DType::kF16;  // a float16-weight model: as precise as it was shipped
-    } else if (precision == Precision::kFp16 && tensor.shape.elements() > kSmallConstant &&
-               tensor.constant->fits_half()) {
+    } else if ((precision == Precision::kFp16 || half_weights) &&
+               tensor.shape.elements() > kSmallConstant && tensor.constant->fits_half()) {
       tensor.storage = DType::kF16;
     }
   }

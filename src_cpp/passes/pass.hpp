@@ -48,12 +48,12 @@ void remove_dead(ir::Graph& graph);
 
 /// Sets Tensor::storage. Graph inputs and outputs keep the model's type, and so do views of them
 /// and small tensors, unless `half_io`: then everything is half and the host converts inputs and
-/// outputs.
-void choose_storage(ir::Graph& graph, Precision precision, bool half_io);
+/// outputs. With `half_weights` large constants are half with any precision.
+void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool half_weights);
 
 /// All of the above, in order.
-void run_pipeline(ir::Graph& graph, Precision precision, bool half_io, Separable separable,
-                  const DeviceInfo& device);
+void run_pipeline(ir::Graph& graph, Precision precision, bool half_io, bool half_weights,
+                  Separable separable, const DeviceInfo& device);
 
 /// Sets the shape of every tensor written by a node from the shapes of the graph's inputs and
 /// constants. Throws ShapeError naming the node. Run again after the inputs' shapes change.

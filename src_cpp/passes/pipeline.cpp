@@ -14,8 +14,8 @@ const char* name_of(Precision precision) {
   return "fp32";
 }
 
-void run_pipeline(ir::Graph& graph, Precision precision, bool half_io, Separable separable,
-                  const DeviceInfo& device) {
+void run_pipeline(ir::Graph& graph, Precision precision, bool half_io, bool half_weights,
+                  Separable separable, const DeviceInfo& device) {
   // A half has no more mantissa than a TF32 number.
   graph.allows_tf32 = precision != Precision::kFp32;
   keep_half_constants(graph);
@@ -25,7 +25,7 @@ void run_pipeline(ir::Graph& graph, Precision precision, bool half_io, Separable
   fuse_pad(graph);
   fuse_separable(graph, separable, device);
   remove_dead(graph);
-  choose_storage(graph, precision, half_io);
+  choose_storage(graph, precision, half_io, half_weights);
   ir::verify(graph);
 }
 

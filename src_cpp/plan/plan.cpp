@@ -9,6 +9,7 @@
 #include "plan/load_once.hpp"
 #include "plan/memory.hpp"
 #include "plan/peak.hpp"
+#include "plan/roads.hpp"
 #include "plan/swap.hpp"
 
 namespace clgpu::plan {
@@ -38,8 +39,10 @@ class Planner {
     }
     for (const int id : graph_.inputs) plan_.uploads.push_back(transfer(id));
     for (const int id : graph_.outputs) plan_.downloads.push_back(transfer(id));
+    choose_roads(plan_, device_, options_, static_);
     if (options_.in_place && options_.share_memory)
       overwritten_bytes_ = write_in_place(plan_, static_, in_place_);
+    settle_roads(plan_, device_);
     place_static();
     place_arena();
     if (exceeds_budget()) {
@@ -254,7 +257,7 @@ class Planner {
     std::vector<std::size_t> members;
     std::vector<Block> blocks;
     for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
-      if (static_[i]) continue;
+      if (static_[i] || plan_.buffers[i].place == Buffer::Place::kHost) continue;
       if (lifetimes[i].last < lifetimes[i].first) {
         plan_.buffers[i].place = Buffer::Place::kNowhere;
         continue;

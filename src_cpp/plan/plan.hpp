@@ -22,6 +22,7 @@ struct Buffer {
     kArena,    ///< in an object of the arena, shared by lifetime
     kWeights,  ///< kept on the device between runs
     kLoad,     ///< needed at load time only, then freed
+    kHost,     ///< the runtime's memory of an input or output
     kNowhere,  ///< not needed at all
   };
   std::string name;
@@ -44,11 +45,20 @@ struct Step {
   std::vector<int> buffers;  ///< one per Operand argument of the launch, in order
 };
 
+/// How the bytes of an input or output travel; each has the next one as a fallback.
+enum class Road {
+  kHostPointer,  ///< not at all: the device works on the runtime's memory
+  kMapped,       ///< the host copies or converts them in a mapped object
+  kCopy,         ///< the driver copies them
+};
+
 struct Transfer {
   int tensor;  ///< index in the graph's tensors
   int buffer;
   std::int64_t bytes;       ///< on the device, and over the bus
   std::int64_t host_bytes;  ///< differs where the host converts between float and half
+  Road road = Road::kCopy;  ///< the best that this device and the options allow
+  std::string reason{};     ///< why not a better one
 };
 
 /// Host memory of what is not on the device all the time.
@@ -126,7 +136,8 @@ struct PlanOptions {
   /// Off: every tensor has its own buffer, filled with NaN, so that a kernel that reads what nobody
   /// wrote, or beyond a tensor's end under a tool that watches memory, shows.
   bool share_memory = true;
-  bool in_place = true;  ///< results may be written over what they are computed of
+  bool in_place = true;    ///< results may be written over what they are computed of
+  bool zero_copy = false;  ///< where device and host share memory, Road::kHostPointer and kMapped
   /// Bytes of device memory that a plan may hold, and of the largest object; 0: what the device
   /// allows.
   std::int64_t memory_budget = 0, max_object = 0;

@@ -135,7 +135,7 @@ std::vector<Tenant> find_tenants(const Plan& plan, const std::vector<bool>& is_s
 
   std::vector<Tenant> tenants;
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
-    if (uses[i].empty()) continue;
+    if (uses[i].empty() || plan.buffers[i].place == Buffer::Place::kHost) continue;
     Tenant tenant{static_cast<int>(i), plan.buffers[i].bytes, is_static[i], false, {}, {}};
     tenant.is_fixed = !(is_static[i] ? options.stream_weights : options.swap) || tenant.bytes == 0;
     for (const auto& [step, writes] : uses[i]) {

@@ -5,6 +5,7 @@
 
 #include "delegate/delegate.hpp"
 #include "ops/family.hpp"
+#include "plan/roads.hpp"
 #include "python/bind.hpp"
 
 namespace clgpu::python {
@@ -118,6 +119,21 @@ py::dict stats(const NativeDelegate& self) {
   result["peak_device_bytes"] = usage.peak();
   result["last_invoke"] = to_dict(stats.last_invoke);
   result["load"] = to_dict(stats.load);
+  py::list tensors;
+  const std::vector<std::vector<runtime::RoadTaken>> roads = self.state().roads();
+  for (std::size_t partition = 0; partition < roads.size(); ++partition) {
+    for (const runtime::RoadTaken& taken : roads[partition]) {
+      py::dict entry;
+      entry["partition"] = partition;
+      entry["name"] = text(taken.name);
+      entry["direction"] = taken.is_input ? "input" : "output";
+      entry["bytes"] = taken.bytes;
+      entry["road"] = plan::name_of(taken.road);
+      entry["reason"] = taken.reason;
+      tensors.append(entry);
+    }
+  }
+  result["tensors"] = tensors;
   return result;
 }
 
@@ -250,7 +266,8 @@ void bind_delegate(py::module_& module) {
       .def(py::init<const std::map<std::string, std::string>&>(), py::arg("options"))
       .def_property_readonly("pointer", &NativeDelegate::pointer, "Address of the TfLiteDelegate.")
       .def("explain", &explain, "What became of each node of the model last prepared.")
-      .def("stats", &stats, "Counters: launches, transfers, objects created.")
+      .def("stats", &stats,
+           "Counters: launches, transfers, objects created; roads of inputs and outputs.")
       .def(
           "reset_peak", [](NativeDelegate& self) { self.state().context->usage().reset_peak(); },
           "Makes the device memory of the moment the peak.")

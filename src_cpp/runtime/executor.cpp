@@ -59,7 +59,8 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
     : context_(std::move(context)),
       store_(std::move(store)),
       plan_(std::move(plan)),
-      queue_(context_->create_queue()) {
+      queue_(context_->create_queue()),
+      transfers_(*context_, queue_, plan_, [this](int buffer) { return memory(buffer); }) {
   if (!plan_.moves.empty())
     mover_ = std::make_unique<Mover>(*context_, plan_, [this](int b) { return memory(b); });
   run_load_steps();
@@ -68,14 +69,6 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
       pool != nullptr && !plan_.poison ? std::move(pool) : std::make_shared<Pool>(context_), plan_);
   const auto turn = take_turn();
   if (plan_.poison) poison_arena();
-  const auto stage = [](const std::vector<plan::Transfer>& transfers, auto& staged) {
-    for (const plan::Transfer& t : transfers) {
-      staged.emplace_back(
-          t.bytes == t.host_bytes ? 0 : static_cast<std::size_t>(t.bytes) / sizeof(std::uint16_t));
-    }
-  };
-  stage(plan_.uploads, staged_inputs_);
-  stage(plan_.downloads, staged_outputs_);
   launches_.reserve(plan_.run.size());
   for (const plan::Step& step : plan_.run) launches_.push_back(bind(step));
   if (warm_up) warm_up_kernels();
@@ -103,6 +96,7 @@ void Executor::allocate(int index) {
 }
 
 cl::cl_mem Executor::memory(int buffer) const {
+  if (const cl::cl_mem object = transfers_.object(buffer); object != nullptr) return object;
   const Buffer& planned = plan_.buffers[at(buffer)];
   return planned.place == Buffer::Place::kArena ? arena_->memory(buffer)
                                                 : buffers_[at(buffer)].get();
@@ -186,6 +180,7 @@ void Executor::set_buffers(const BoundLaunch& bound) {
     if (!std::holds_alternative<kernel::Operand>(launch.args[i])) continue;
     const int buffer = bound.step->buffers[next++];
     const cl::cl_mem object = memory(buffer);
+    if (object == nullptr) continue;  // the runtime's memory, which is not known yet
     cl::check(context_->api().clSetKernelArg(bound.kernel.get(), static_cast<cl::cl_uint>(i),
                                              sizeof object, &object),
               "clSetKernelArg", "'" + plan_.buffers[at(buffer)].name + "' of " + launch.entry);
@@ -195,10 +190,21 @@ void Executor::set_buffers(const BoundLaunch& bound) {
 // Where others have had larger objects made meanwhile, the kernels have to know.
 std::unique_lock<std::mutex> Executor::take_turn() {
   std::unique_lock<std::mutex> turn = arena_->take_turn();
-  if (arena_->refresh()) {
-    for (const BoundLaunch& bound : launches_) set_buffers(bound);
-  }
+  if (arena_->refresh()) set_all_buffers();
   return turn;
+}
+
+void Executor::set_all_buffers() {
+  for (const BoundLaunch& bound : launches_) set_buffers(bound);
+}
+
+void Executor::stand_in() {
+  if (transfers_.stand_in()) set_all_buffers();
+}
+
+void Executor::forget_tensors() {
+  const std::lock_guard<std::mutex> lock(busy_);
+  transfers_.forget();
 }
 
 void Executor::launch(const BoundLaunch& bound) { launch(bound, queue_, nullptr); }
@@ -249,6 +255,7 @@ void Executor::run_load_steps() {
 }
 
 void Executor::warm_up_kernels() {
+  stand_in();
   std::set<std::tuple<std::string, std::string, std::string>> seen;
   for (const BoundLaunch& bound : launches_) {
     const kernel::Launch& l = bound.step->launch;
@@ -260,48 +267,23 @@ void Executor::warm_up_kernels() {
       fail(*bound.step, error);
     }
   }
+  transfers_.forget();
 }
 
 void Executor::run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
   const std::lock_guard<std::mutex> lock(busy_);
   const auto turn = take_turn();
+  if (transfers_.attach(inputs, outputs)) set_all_buffers();
   try {
-    enqueue(inputs, outputs);
+    transfers_.up(inputs);
+    launch_all();
+    transfers_.down(outputs);
+    if (mover_ != nullptr) mover_->release_events();
   } catch (const cl::OpenCLError&) {
     // What was enqueued still reads and writes the caller's memory.
     if (mover_ != nullptr) mover_->finish();
     context_->api().clFinish(queue_.get());
     throw;
-  }
-}
-
-void Executor::enqueue(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
-  for (std::size_t i = 0; i < plan_.uploads.size(); ++i) {
-    const plan::Transfer& t = plan_.uploads[i];
-    std::vector<std::uint16_t>& staged = staged_inputs_[i];
-    const auto* values = static_cast<const float*>(inputs[i]);
-    for (std::size_t k = 0; k < staged.size(); ++k) staged[k] = float_to_half(values[k]);
-    write(t.buffer, staged.empty() ? inputs[i] : staged.data(), static_cast<std::size_t>(t.bytes),
-          false);
-  }
-  launch_all();
-  for (std::size_t i = 0; i < plan_.downloads.size(); ++i) {
-    const plan::Transfer& t = plan_.downloads[i];
-    void* target = staged_outputs_[i].empty() ? outputs[i] : staged_outputs_[i].data();
-    // The queue is in order: one blocking read at the end waits for all.
-    const bool last = i + 1 == plan_.downloads.size();
-    cl::check(context_->api().clEnqueueReadBuffer(
-                  queue_.get(), memory(t.buffer), last ? cl::CL_TRUE : cl::CL_FALSE, 0,
-                  static_cast<std::size_t>(t.bytes), target, 0, nullptr, nullptr),
-              "clEnqueueReadBuffer", plan_.buffers[at(t.buffer)].name);
-    cl::counters().bytes_down += static_cast<std::uint64_t>(t.bytes);
-  }
-  if (plan_.downloads.empty()) finish("run");
-  if (mover_ != nullptr) mover_->release_events();
-  for (std::size_t i = 0; i < plan_.downloads.size(); ++i) {
-    auto* values = static_cast<float*>(outputs[i]);
-    for (std::size_t k = 0; k < staged_outputs_[i].size(); ++k)
-      values[k] = half_to_float(staged_outputs_[i][k]);
   }
 }
 

@@ -12,6 +12,7 @@
 #include "plan/plan.hpp"
 #include "runtime/mover.hpp"
 #include "runtime/pool.hpp"
+#include "runtime/transfers.hpp"
 
 namespace clgpu::runtime {
 
@@ -43,6 +44,13 @@ class Executor {
   void save_programs() { context_->save_programs(programs_, *store_); }
 
   const plan::Plan& plan() const { return plan_; }
+
+  /// Roads of the inputs, then of the outputs. Thread-safe, also against run().
+  std::vector<RoadTaken> roads() const { return transfers_.roads(); }
+
+  /// To be called before the runtime's tensors move or go: their memory is not touched any more,
+  /// and looked at anew by the next run().
+  void forget_tensors();
 
   /// One inference: `inputs[i]` holds the bytes of plan().uploads[i], `outputs[i]` receives those
   /// of plan().downloads[i]. Returns when the outputs are written. Not reentrant.
@@ -79,7 +87,8 @@ class Executor {
   void launch_all();
   void run_load_steps();
   void warm_up_kernels();
-  void enqueue(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
+  void stand_in();
+  void set_all_buffers();
   void write(int buffer, const void* data, std::size_t bytes, bool blocking);
   void finish(const char* where);
 
@@ -94,8 +103,7 @@ class Executor {
   std::vector<cl::Memory> buffers_;             // one per plan buffer; empty for those of the arena
   std::vector<BoundLaunch> launches_;           // one per plan_.run step
   std::unique_ptr<Mover> mover_;                // null where nothing moves
-  // Half copies of inputs and outputs that the host converts; empty for the others.
-  std::vector<std::vector<std::uint16_t>> staged_inputs_, staged_outputs_;
+  Transfers transfers_;
 };
 
 }  // namespace clgpu::runtime

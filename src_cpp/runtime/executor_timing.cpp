@@ -14,6 +14,7 @@ double Executor::device_time(int runs, int node) {
   }
   if (timed.empty()) return 0;
   const auto turn = take_turn();
+  stand_in();
   finish("device_time");
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < runs; ++i) {
@@ -31,6 +32,7 @@ double Executor::device_time(int runs, int node) {
 Executor::Times Executor::launch_times(int rounds) {
   const std::lock_guard<std::mutex> lock(busy_);
   const auto turn = take_turn();
+  stand_in();
   finish("launch_times");
   const cl::Api& api = context_->api();
   const cl::QueueHandle queue = context_->create_queue(true);

@@ -61,8 +61,11 @@ void Pool::provide(const Needs& needs) {
   for (std::size_t i = 0; i < needs.size(); ++i) {
     if (slots_[i].bytes >= needs[i]) continue;
     const std::int64_t bytes = needed(i);
+    // Inputs and outputs are mapped there.
+    const DeviceInfo& device = context_->device().info;
     slots_[i].object =
-        context_->create_buffer(static_cast<std::size_t>(bytes), "a buffer of the arena");
+        context_->create_buffer(static_cast<std::size_t>(bytes), "a buffer of the arena",
+                                device.unified_memory && !device.is_cpu());
     slots_[i].bytes = bytes;
   }
 }

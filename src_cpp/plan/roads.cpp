@@ -1,0 +1,113 @@
+#include "plan/roads.hpp"
+
+#include <map>
+#include <set>
+#include <variant>
+
+namespace clgpu::plan {
+namespace {
+
+// CPUs share caches with us, so only the kernels' vectors (float16) ask for alignment. Elsewhere
+// drivers give a device whole pages, and write back whole cache lines.
+constexpr std::uintptr_t kVectorBytes = 64, kPageBytes = 4096;
+constexpr std::int64_t kLineBytes = 64;
+
+// Empty when the runtime's tensor may be the buffer.
+std::string reason_against(const Transfer& t, const PlanOptions& options, bool is_static,
+                           bool is_alone) {
+  if (t.bytes != t.host_bytes) return "the host converts between float and half";
+  if (!options.share_memory) return "the option 'share_memory' is off";
+  if (is_static) return "a constant";
+  if (!is_alone) return "it shares the memory of another input or output";
+  return {};
+}
+
+}  // namespace
+
+const char* name_of(Road road) {
+  switch (road) {
+    case Road::kHostPointer:
+      return "host_pointer";
+    case Road::kMapped:
+      return "mapped";
+    case Road::kCopy:
+      break;
+  }
+  return "copy";
+}
+
+Road second_best(const DeviceInfo& device) { return device.is_cpu() ? Road::kCopy : Road::kMapped; }
+
+void choose_roads(Plan& plan, const DeviceInfo& device, const PlanOptions& options,
+                  const std::vector<bool>& is_static) {
+  std::map<int, int> uses;  // of each buffer
+  for (const auto* transfers : {&plan.uploads, &plan.downloads}) {
+    for (const Transfer& t : *transfers) ++uses[t.buffer];
+  }
+  for (auto* transfers : {&plan.uploads, &plan.downloads}) {
+    for (Transfer& t : *transfers) {
+      t.road = Road::kCopy;
+      if (!options.zero_copy) {
+        t.reason = "the option 'zero_copy' is off";
+        continue;
+      }
+      if (!device.unified_memory) {
+        t.reason = "the device has memory of its own";
+        continue;
+      }
+      const auto buffer = static_cast<std::size_t>(t.buffer);
+      t.reason = reason_against(t, options, is_static[buffer], uses[t.buffer] == 1);
+      if (t.reason.empty()) {
+        t.road = Road::kHostPointer;
+        if (device.is_cpu()) plan.buffers[buffer].place = Buffer::Place::kHost;
+      } else {
+        // Converting right into the object saves a copy even on a CPU.
+        t.road = t.bytes != t.host_bytes ? Road::kMapped : second_best(device);
+      }
+    }
+  }
+}
+
+void settle_roads(Plan& plan, const DeviceInfo& device) {
+  std::map<int, int> uses;
+  for (const auto* transfers : {&plan.uploads, &plan.downloads}) {
+    for (const Transfer& t : *transfers) ++uses[t.buffer];
+  }
+  std::set<int> written;
+  for (const Step& step : plan.run) {
+    std::size_t next = 0;
+    for (const kernel::Arg& arg : step.launch.args) {
+      const auto* operand = std::get_if<kernel::Operand>(&arg);
+      if (operand == nullptr) continue;
+      const int buffer = step.buffers[next++];
+      if (operand->writes) written.insert(buffer);
+    }
+  }
+  const auto settle = [&](Transfer& t, bool is_input) {
+    if (t.road != Road::kHostPointer) return;
+    if (uses[t.buffer] == 1 && !(is_input && written.count(t.buffer) > 0)) return;
+    CLGPU_CHECK(plan.buffers[static_cast<std::size_t>(t.buffer)].place == Buffer::Place::kArena);
+    t.road = second_best(device);
+    t.reason = "a result is written over it";
+  };
+  for (Transfer& t : plan.uploads) settle(t, true);
+  for (Transfer& t : plan.downloads) settle(t, false);
+}
+
+std::string host_pointer_problem(const DeviceInfo& device, const void* data, std::int64_t bytes) {
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  const auto demanded = static_cast<std::uintptr_t>(device.base_align_bytes);
+  const std::uintptr_t alignment = device.is_cpu()         ? kVectorBytes
+                                   : demanded > kPageBytes ? demanded
+                                                           : kPageBytes;
+  if (address % alignment != 0) {
+    return "the runtime's memory is not aligned to " + std::to_string(alignment) + " bytes";
+  }
+  if (!device.is_cpu() && bytes % kLineBytes != 0) {
+    return "its " + std::to_string(bytes) + " bytes are no whole cache lines of " +
+           std::to_string(kLineBytes);
+  }
+  return {};
+}
+
+}  // namespace clgpu::plan

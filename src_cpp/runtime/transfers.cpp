@@ -1,0 +1,262 @@
+#include "runtime/transfers.hpp"
+
+#include <cstring>
+#include <new>
+
+#include "base/half.hpp"
+#include "plan/roads.hpp"
+
+namespace clgpu::runtime {
+namespace {
+
+using plan::Buffer;
+using plan::Road;
+using plan::Transfer;
+
+constexpr std::align_val_t kPage{4096};
+
+std::size_t size(std::int64_t bytes) { return static_cast<std::size_t>(bytes); }
+
+void to_half(const void* from, void* to, std::size_t count) {
+  const auto* values = static_cast<const float*>(from);
+  auto* halves = static_cast<std::uint16_t*>(to);
+  for (std::size_t i = 0; i < count; ++i) halves[i] = float_to_half(values[i]);
+}
+
+void to_float(const void* from, void* to, std::size_t count) {
+  const auto* halves = static_cast<const std::uint16_t*>(from);
+  auto* values = static_cast<float*>(to);
+  for (std::size_t i = 0; i < count; ++i) values[i] = half_to_float(halves[i]);
+}
+
+std::size_t halves(const Transfer& t) { return size(t.bytes) / sizeof(std::uint16_t); }
+
+}  // namespace
+
+void Transfers::AlignedDelete::operator()(void* memory) const { ::operator delete(memory, kPage); }
+
+Transfers::Transfers(cl::Context& context, const cl::QueueHandle& queue, const plan::Plan& plan,
+                     Memory memory)
+    : context_(context), queue_(queue), plan_(plan), memory_(std::move(memory)) {
+  for (const Transfer& t : plan.uploads) ways_.push_back({&t, true, t.road, t.reason});
+  for (const Transfer& t : plan.downloads) ways_.push_back({&t, false, t.road, t.reason});
+}
+
+const Transfers::Way* Transfers::find(int buffer) const {
+  for (const Way& way : ways_) {
+    if (way.planned->buffer == buffer && way.planned->road == Road::kHostPointer) return &way;
+  }
+  return nullptr;
+}
+
+cl::cl_mem Transfers::object(int buffer) const {
+  const Way* way = find(buffer);
+  if (way == nullptr) return nullptr;
+  if (way->stand_in) return way->stand_in.get();
+  return way->wrapped ? way->wrapped.get() : way->fallback.get();
+}
+
+bool Transfers::attach(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
+  bool changed = false;
+  for (std::size_t i = 0; i < ways_.size(); ++i) {
+    const void* pointer = i < inputs.size() ? inputs[i] : outputs[i - inputs.size()];
+    if (ways_[i].planned->road == Road::kHostPointer) changed |= attach(ways_[i], pointer);
+  }
+  return changed;
+}
+
+bool Transfers::attach(Way& way, const void* pointer) {
+  const bool was_standing = static_cast<bool>(way.stand_in);
+  way.stand_in = {};
+  way.block.reset();
+  if (way.pointer == pointer) return was_standing;
+  release(way);
+  if (!wrap(way, pointer)) {
+    const Buffer& buffer = plan_.buffers[size(way.planned->buffer)];
+    if (buffer.place == Buffer::Place::kHost && !way.fallback) {
+      way.fallback = context_.create_buffer(size(buffer.bytes), "'" + buffer.name + "'",
+                                            way.road == Road::kMapped);
+    }
+  }
+  way.pointer = pointer;
+  return true;
+}
+
+// The road kHostPointer; where it cannot be taken, false, and the next best road.
+bool Transfers::wrap(Way& way, const void* pointer) {
+  const DeviceInfo& device = context_.device().info;
+  std::string problem = way.failure;
+  if (problem.empty()) problem = plan::host_pointer_problem(device, pointer, way.planned->bytes);
+  if (problem.empty()) {
+    try {
+      // The device writes to outputs only, whose memory is not constant.
+      way.wrapped = context_.wrap_memory(const_cast<void*>(pointer), size(way.planned->bytes),
+                                         plan_.buffers[size(way.planned->buffer)].name);
+      way.fallback = {};
+      take(way, Road::kHostPointer, "");
+      return true;
+    } catch (const cl::OpenCLError& error) {
+      problem = way.failure = error.what();
+    }
+  }
+  take(way, way.failure.empty() ? plan::second_best(device) : Road::kCopy, problem);
+  return false;
+}
+
+void Transfers::release(Way& way) noexcept {
+  if (way.is_mapped) {
+    const cl::Api& api = context_.api();
+    api.clEnqueueUnmapMemObject(queue_.get(), way.wrapped.get(), const_cast<void*>(way.pointer), 0,
+                                nullptr, nullptr);
+    api.clFinish(queue_.get());
+    way.is_mapped = false;
+  }
+  way.wrapped = {};
+  way.pointer = nullptr;
+}
+
+void Transfers::forget() noexcept {
+  for (Way& way : ways_) {
+    release(way);
+    way.stand_in = {};
+    way.block.reset();
+  }
+}
+
+bool Transfers::stand_in() {
+  bool changed = false;
+  for (Way& way : ways_) {
+    const Buffer& buffer = plan_.buffers[size(way.planned->buffer)];
+    if (way.planned->road != Road::kHostPointer || way.stand_in) continue;
+    if (buffer.place != Buffer::Place::kHost) {
+      changed |= static_cast<bool>(way.wrapped);
+      release(way);
+    } else if (!way.fallback) {
+      const std::size_t bytes = size(buffer.bytes);
+      way.block.reset(::operator new(bytes, kPage));
+      std::memset(way.block.get(), 0, bytes);  // its pages exist before anything is timed
+      way.stand_in = context_.wrap_memory(way.block.get(), bytes, buffer.name);
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+void Transfers::take(Way& way, Road road, const std::string& reason) {
+  const std::lock_guard<std::mutex> lock(roads_mutex_);
+  way.road = road;
+  way.reason = reason;
+}
+
+std::vector<RoadTaken> Transfers::roads() const {
+  const std::lock_guard<std::mutex> lock(roads_mutex_);
+  std::vector<RoadTaken> roads;
+  for (const Way& way : ways_) {
+    roads.push_back({plan_.buffers[size(way.planned->buffer)].name, way.is_input,
+                     way.planned->bytes, way.road, way.reason});
+  }
+  return roads;
+}
+
+// Null where the driver refuses; then the copying road is taken, now and later.
+void* Transfers::map(Way& way, cl::cl_bitfield flags, bool blocking) {
+  cl::cl_int code = cl::CL_SUCCESS;
+  void* mapped = context_.api().clEnqueueMapBuffer(
+      queue_.get(), memory_(way.planned->buffer), blocking ? cl::CL_TRUE : cl::CL_FALSE, flags, 0,
+      size(way.planned->bytes), 0, nullptr, nullptr, &code);
+  if (code == cl::CL_SUCCESS) return mapped;
+  way.failure = "clEnqueueMapBuffer: " + cl::error_name(code);
+  take(way, Road::kCopy, way.failure);
+  return nullptr;
+}
+
+void Transfers::unmap(const Way& way, const void* pointer) {
+  cl::check(context_.api().clEnqueueUnmapMemObject(queue_.get(), memory_(way.planned->buffer),
+                                                   const_cast<void*>(pointer), 0, nullptr, nullptr),
+            "clEnqueueUnmapMemObject", plan_.buffers[size(way.planned->buffer)].name);
+}
+
+void Transfers::write(Way& way, const void* data) {
+  cl::check(
+      context_.api().clEnqueueWriteBuffer(queue_.get(), memory_(way.planned->buffer), cl::CL_FALSE,
+                                          0, size(way.planned->bytes), data, 0, nullptr, nullptr),
+      "clEnqueueWriteBuffer", plan_.buffers[size(way.planned->buffer)].name);
+}
+
+void Transfers::read(Way& way, void* data, bool blocking) {
+  cl::check(context_.api().clEnqueueReadBuffer(queue_.get(), memory_(way.planned->buffer),
+                                               blocking ? cl::CL_TRUE : cl::CL_FALSE, 0,
+                                               size(way.planned->bytes), data, 0, nullptr, nullptr),
+            "clEnqueueReadBuffer", plan_.buffers[size(way.planned->buffer)].name);
+}
+
+void Transfers::up(const std::vector<const void*>& inputs) {
+  for (std::size_t i = 0; i < ways_.size(); ++i) {
+    Way& way = ways_[i];
+    if (way.road == Road::kHostPointer) {
+      if (way.is_mapped) unmap(way, way.pointer);
+      way.is_mapped = false;
+      continue;
+    }
+    if (!way.is_input) continue;
+    const Transfer& t = *way.planned;
+    cl::counters().bytes_up += static_cast<std::uint64_t>(t.bytes);
+    if (way.road == Road::kMapped) {
+      if (void* mapped = map(way, cl::CL_MAP_WRITE_INVALIDATE_REGION, true); mapped != nullptr) {
+        if (converts(way)) {
+          to_half(inputs[i], mapped, halves(t));
+        } else {
+          std::memcpy(mapped, inputs[i], size(t.bytes));
+        }
+        unmap(way, mapped);
+        continue;
+      }
+    }
+    if (converts(way)) {
+      way.staged.resize(halves(t));
+      to_half(inputs[i], way.staged.data(), halves(t));
+      write(way, way.staged.data());
+    } else {
+      write(way, inputs[i]);
+    }
+  }
+}
+
+void Transfers::down(const std::vector<void*>& outputs) {
+  const std::size_t first = ways_.size() - outputs.size();
+  for (std::size_t i = 0; i < ways_.size(); ++i) {
+    Way& way = ways_[i];
+    // The queue is in order: one blocking command at the end waits for all.
+    const bool last = i + 1 == ways_.size();
+    if (way.road == Road::kHostPointer) {
+      way.is_mapped = map(way, cl::CL_MAP_READ | cl::CL_MAP_WRITE, last) != nullptr;
+      if (way.is_mapped) continue;
+      // The next run makes an object of another kind. What this one holds may be read into its own
+      // memory.
+      if (!way.is_input) read(way, outputs[i - first], last);
+      way.pointer = nullptr;
+    } else if (!way.is_input) {
+      const Transfer& t = *way.planned;
+      cl::counters().bytes_down += static_cast<std::uint64_t>(t.bytes);
+      way.mapped = way.road == Road::kMapped ? map(way, cl::CL_MAP_READ, last) : nullptr;
+      if (way.mapped != nullptr) continue;
+      if (converts(way)) way.staged.resize(halves(t));
+      read(way, converts(way) ? way.staged.data() : outputs[i - first], last);
+    }
+  }
+  if (outputs.empty()) cl::check(context_.api().clFinish(queue_.get()), "clFinish", "run");
+  for (std::size_t i = first; i < ways_.size(); ++i) {
+    Way& way = ways_[i];
+    if (way.road == Road::kHostPointer) continue;
+    const void* source = way.mapped != nullptr ? way.mapped : way.staged.data();
+    if (converts(way)) {
+      to_float(source, outputs[i - first], halves(*way.planned));
+    } else if (way.mapped != nullptr) {
+      std::memcpy(outputs[i - first], source, size(way.planned->bytes));
+    }
+    if (way.mapped != nullptr) unmap(way, way.mapped);
+    way.mapped = nullptr;
+  }
+}
+
+}  // namespace clgpu::runtime
