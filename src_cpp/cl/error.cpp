@@ -26,6 +26,9 @@ std::string error_name(cl_int code) {
     case -11:
       name = "CL_BUILD_PROGRAM_FAILURE";
       break;
+    case -12:
+      name = "CL_MAP_FAILURE";
+      break;
     case -13:
       name = "CL_MISALIGNED_SUB_BUFFER_OFFSET";
       break;
@@ -43,6 +46,9 @@ std::string error_name(cl_int code) {
       break;
     case -36:
       name = "CL_INVALID_COMMAND_QUEUE";
+      break;
+    case -37:
+      name = "CL_INVALID_HOST_PTR";
       break;
     case -38:
       name = "CL_INVALID_MEM_OBJECT";

@@ -7,6 +7,7 @@
 #include "base/half.hpp"
 #include "kernel/sources.hpp"
 #include "plan/memory.hpp"
+#include "plan/roads.hpp"
 #include "python/bind.hpp"
 
 namespace clgpu::python {
@@ -46,6 +47,16 @@ void bind_testing(py::module_& module) {
       py::arg("blocks"), py::arg("max_bytes") = INT64_MAX, py::arg("alignment") = 1,
       py::arg("offsets") = true,
       "Object and offset of each block (bytes, first, last), and the bytes of each object.");
+  module.def(
+      "host_pointer_problem",
+      [](bool is_cpu, std::size_t base_align, std::uintptr_t address, std::int64_t bytes) {
+        DeviceInfo device;
+        device.type = is_cpu ? DeviceType::kCpu : DeviceType::kGpu;
+        device.base_align_bytes = base_align;
+        return plan::host_pointer_problem(device, reinterpret_cast<const void*>(address), bytes);
+      },
+      py::arg("is_cpu"), py::arg("base_align"), py::arg("address"), py::arg("bytes"),
+      "Why a device cannot work on host memory in place; empty when it can.");
   module.def("float_to_half", &float_to_half, py::arg("value"), "Bits of the nearest half.");
   module.def("half_to_float", &half_to_float, py::arg("bits"),
              "Value of a half given by its bits.");

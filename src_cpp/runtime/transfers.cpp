@@ -132,14 +132,26 @@ bool Transfers::stand_in() {
       changed |= static_cast<bool>(way.wrapped);
       release(way);
     } else if (!way.fallback) {
-      const std::size_t bytes = size(buffer.bytes);
-      way.block.reset(::operator new(bytes, kPage));
-      std::memset(way.block.get(), 0, bytes);  // its pages exist before anything is timed
-      way.stand_in = context_.wrap_memory(way.block.get(), bytes, buffer.name);
+      make_stand_in(way, buffer);
       changed = true;
     }
   }
   return changed;
+}
+
+void Transfers::make_stand_in(Way& way, const Buffer& buffer) {
+  const std::size_t bytes = size(buffer.bytes);
+  try {
+    way.block.reset(::operator new(bytes, kPage));
+    std::memset(way.block.get(), 0, bytes);  // its pages exist before anything is timed
+    way.stand_in = context_.wrap_memory(way.block.get(), bytes, buffer.name);
+  } catch (const cl::OpenCLError& error) {
+    way.block.reset();
+    release(way);
+    way.failure = error.what();
+    take(way, Road::kCopy, way.failure);
+    way.fallback = context_.create_buffer(bytes, "'" + buffer.name + "'");
+  }
 }
 
 void Transfers::take(Way& way, Road road, const std::string& reason) {

@@ -82,6 +82,7 @@ class Transfers {
   const Way* find(int buffer) const;
   bool attach(Way& way, const void* pointer);
   bool wrap(Way& way, const void* pointer);
+  void make_stand_in(Way& way, const plan::Buffer& buffer);
   void release(Way& way) noexcept;
   void take(Way& way, plan::Road road, const std::string& reason);
   void* map(Way& way, cl::cl_bitfield flags, bool blocking);

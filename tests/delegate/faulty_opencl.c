@@ -69,8 +69,20 @@ cl_int clEnqueueMarkerWithWaitList(void* queue, cl_uint n, const void* wait, voi
   CALL((void*, cl_uint, const void*, void*), (queue, n, wait, event))
 }
 
-void* clCreateBuffer(void* context, uint64_t flags, size_t bytes, void* host, cl_int* error) {
+void* clEnqueueMapBuffer(void* queue, void* buffer, cl_uint blocking, uint64_t flags, size_t offset,
+                         size_t bytes, cl_uint n, const void* wait, void* event, cl_int* error) {
   if (fails(__func__)) {
+    *error = code;
+    return NULL;
+  }
+  return ((void* (*)(void*, void*, cl_uint, uint64_t, size_t, size_t, cl_uint, const void*, void*,
+                     cl_int*))real(__func__))(queue, buffer, blocking, flags, offset, bytes, n,
+                                              wait, event, error);
+}
+
+void* clCreateBuffer(void* context, uint64_t flags, size_t bytes, void* host, cl_int* error) {
+  const uint64_t use_host_ptr = 1 << 3;
+  if (fails(__func__) || ((flags & use_host_ptr) != 0 && fails("CL_MEM_USE_HOST_PTR"))) {
     *error = code;
     return NULL;
   }

@@ -134,7 +134,7 @@ def test_failure_in_an_inference_is_an_error_and_the_next_inference_is_right(
     library, runtime, call
 ):
     script = f"""
-delegate, interpreter = load()
+delegate, interpreter = load(zero_copy="off" if "Read" in "{call}" else "auto")
 check(interpreter)
 fault("{call}", OUT_OF_RESOURCES, count=1)
 try:
@@ -164,8 +164,9 @@ def test_failing_move_is_an_error_and_the_next_inference_is_right(library, runti
 model = models.detour()
 x = models.normal(np.random.default_rng(1), 1, 64, 64, 4)
 (want,) = run_reference(model, [x], runtime)
-full = load()[0].explain().to_dict()["partitions"][0]
-delegate, interpreter = load(memory_budget=(full["arena_bytes"] + full["weights_bytes"]) * 17 // 20)
+full = load(zero_copy="off")[0].explain().to_dict()["partitions"][0]
+budget = (full["arena_bytes"] + full["weights_bytes"]) * 17 // 20
+delegate, interpreter = load(memory_budget=budget, zero_copy="off")
 moves = delegate.explain().to_dict()["partitions"][0]["moves"]
 assert {{move["kind"] for move in moves}} == {{"out", "in"}}, moves
 np.testing.assert_allclose(run_interpreter(interpreter, [x])[0], want, rtol=1e-4, atol=1e-5)
@@ -178,6 +179,48 @@ for _ in range(3):
     else:
         raise AssertionError("no error")
     np.testing.assert_allclose(run_interpreter(interpreter, [x])[0], want, rtol=1e-4, atol=1e-5)
+"""
+    run(library, script, runtime)
+
+
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+@pytest.mark.parametrize("after", [0, 1, 2, 3, 4])
+def test_buffer_that_cannot_be_mapped_is_copied(library, runtime, kind, after):
+    script = f"""
+if "{kind}" == "gpu":
+    for index in range(8):
+        library.pretend(index, ctypes.c_uint64(4))
+delegate, interpreter = load()
+fault("clEnqueueMapBuffer", OUT_OF_RESOURCES, after={after}, count=1)
+for _ in range(4):
+    check(interpreter)
+rows = delegate.stats()["tensors"]
+(refused,) = [row for row in rows if "clEnqueueMapBuffer: CL_OUT_OF_RES" in row["reason"]]
+assert refused["road"] == "copy", rows
+(other,) = [row for row in rows if row is not refused]
+assert other["road"] == ("mapped" if "{kind}" == "gpu" else "host_pointer") or (
+    "{kind}" == "gpu" and other["road"] == "host_pointer"), rows
+interpreter.invoke()
+assert delegate.stats()["last_invoke"]["objects_created"] == 0
+"""
+    run(library, script, runtime)
+
+
+@pytest.mark.parametrize("after", [0, 2, 3])
+def test_memory_that_the_driver_does_not_take_is_copied(library, runtime, after):
+    script = f"""
+fault("CL_MEM_USE_HOST_PTR", -37, after={after})  # CL_INVALID_HOST_PTR
+delegate, interpreter = load()
+for _ in range(3):
+    check(interpreter)
+rows = delegate.stats()["tensors"]
+reason = "clCreateBuffer: CL_INVALID_HOST_PTR (-37) in "
+assert all(row["road"] == "copy" for row in rows if reason in row["reason"]), rows
+assert sum(reason in row["reason"] for row in rows) == (1 if {after} == 3 else 2), rows
+assert delegate.device_time(2) > 0
+check(interpreter)
+interpreter.invoke()
+assert delegate.stats()["last_invoke"]["objects_created"] == 0
 """
     run(library, script, runtime)
 
