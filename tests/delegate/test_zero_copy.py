@@ -38,9 +38,7 @@ def check(interpreter: Any, x: np.ndarray, want: np.ndarray) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
-def test_nothing_is_copied_where_the_device_reaches_the_interpreter_s_memory(
-    device, runtime, rng
-):
+def test_nothing_is_copied_where_the_device_reaches_the_interpreter_s_memory(device, runtime, rng):
     delegate = clgpu_delegate.load(device=device)
     interpreter = make_interpreter(runtime, models.image(SHAPE), [delegate])
     x = models.normal(rng, *SHAPE)
@@ -51,7 +49,7 @@ def test_nothing_is_copied_where_the_device_reaches_the_interpreter_s_memory(
     rows = stats["tensors"]
     assert [row["direction"] for row in rows] == ["input", "output"]
     assert [row["bytes"] for row in rows] == [x.nbytes, want.nbytes]
-    assert [row["name"] for row in rows][0] == "x"
+    assert rows[0]["name"] == "x"
     road, last = best_road(device), stats["last_invoke"]
     if road == "host_pointer":
         assert roads(delegate) == [road, road]

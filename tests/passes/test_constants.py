@@ -35,7 +35,7 @@ def test_a_chain_of_constants_is_folded(device, precision, rng):
 def test_an_inference_launches_and_uploads_nothing_for_constants(device, rng):
     model, _ = _transposed_weights(rng)
     x = rng.standard_normal((3, 6)).astype(np.float32)
-    delegate = clgpu_delegate.load(device=device)
+    delegate = clgpu_delegate.load(device=device, zero_copy="off")
     interpreter = make_interpreter("auto", model, [delegate])
     run_interpreter(interpreter, [x])
     interpreter.invoke()
@@ -56,7 +56,7 @@ def test_a_constant_that_the_cpu_reads_is_left_to_it(rng):
     m.output(m.op("FULLY_CONNECTED", [x, w, bias], (3, 5)))
     model = m.build()
     value = rng.standard_normal((3, 6)).astype(np.float32)
-    got, report = run_delegated("auto", model, [value], exclude=[2])
+    got, report = run_delegated("auto", model, [value], exclude=[2], zero_copy="off")
     assert [node["claimed"] for node in report["nodes"]] == [False, True, False]
     assert "constant" in report["nodes"][0]["reason"]
     assert report["partitions"][0]["bytes_up"] == value.nbytes

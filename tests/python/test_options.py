@@ -13,6 +13,7 @@ BAD_VALUES = {
     "precision": ("fp64", "fp32, fp16, tf32"),
     "ops": ("some", "all, core"),
     "tuning": ("on", "auto, off, exhaustive"),
+    "zero_copy": ("on", "auto, off"),
     "min_nodes": (0, "1 to 999999"),
 }
 

@@ -29,7 +29,7 @@ def test_batch_and_image_size_can_change_after_loading(device, precision, runtim
 
 def test_resized_interpreter_is_in_its_steady_state_again(device, runtime, rng):
     shape = (2, 9, 9, 3)
-    delegate = clgpu_delegate.load(device=device)
+    delegate = clgpu_delegate.load(device=device, zero_copy="off")
     interpreter = make_interpreter(runtime, models.image(), [delegate])
     run_interpreter(interpreter, [models.normal(rng, 1, 7, 6, 3)])
     x = models.normal(rng, *shape)

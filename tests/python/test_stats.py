@@ -9,7 +9,7 @@ from tests.runtimes import make_interpreter, run_interpreter
 
 def test_steady_state_creates_nothing_and_uploads_only_the_inputs(device, precision, runtime, rng):
     shape = (2, 7, 6, 3)
-    delegate = clgpu_delegate.load(device=device, precision=precision)
+    delegate = clgpu_delegate.load(device=device, precision=precision, zero_copy="off")
     interpreter = make_interpreter(runtime, models.image(shape), [delegate])
     x = models.normal(rng, *shape)
     (y,) = run_interpreter(interpreter, [x])
@@ -25,7 +25,7 @@ def test_steady_state_creates_nothing_and_uploads_only_the_inputs(device, precis
 
 
 def test_first_inference_creates_nothing_either(device, runtime, rng):
-    delegate = clgpu_delegate.load(device=device)
+    delegate = clgpu_delegate.load(device=device, zero_copy="off")
     interpreter = make_interpreter(runtime, models.image(), [delegate])
     run_interpreter(interpreter, [models.normal(rng, 1, 7, 6, 3)])
     stats = delegate.stats()
@@ -45,7 +45,7 @@ def test_half_inputs_and_outputs_halve_the_copies(device, runtime, rng):
 
 
 def test_totals_add_up(device, runtime, rng):
-    delegate = clgpu_delegate.load(device=device)
+    delegate = clgpu_delegate.load(device=device, zero_copy="off")
     interpreter = make_interpreter(runtime, models.chain(), [delegate])
     run_interpreter(interpreter, [models.normal(rng, 2, 5)])
     before = delegate.stats()
