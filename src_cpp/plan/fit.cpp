@@ -24,6 +24,7 @@ struct Measures {
 constexpr int kBands[] = {512, 256, 128, 64, 32, 16, 8, 4, 2, 1};
 // Planning takes a millisecond or so for every ten nodes.
 constexpr std::int64_t kMostNodes = 6000;
+constexpr std::int64_t kMostPieces = 64;  // that all weights together are cut into
 
 std::int64_t int64(std::uint64_t bytes) {
   return static_cast<std::int64_t>(std::min(bytes, static_cast<std::uint64_t>(INT64_MAX)));
@@ -38,6 +39,9 @@ class Fitter {
         options_(options),
         broken_(broken),
         budget_(options.memory_budget) {
+    for (const ir::Tensor& tensor : graph.tensors) {
+      if (tensor.is_constant()) constant_bytes_ += tensor.storage_bytes();
+    }
     if (options.max_object > 0) {
       device_.max_object_bytes =
           std::min(device_.max_object_bytes, static_cast<std::uint64_t>(options.max_object));
@@ -86,7 +90,8 @@ class Fitter {
     ir::Graph graph = graph_;
     // Packed, weights take some more. Of streamed ones, one piece arrives while the other is read.
     std::int64_t piece = int64(device_.max_object_bytes / 2);
-    if (measures.stream_weights) piece = std::min(piece, std::max(budget / 4, kSmallestPiece));
+    if (measures.stream_weights)
+      piece = std::min(piece, std::max(budget / 4, constant_bytes_ / kMostPieces));
     passes::split_weights(graph, piece);
     if (measures.band > 0)
       passes::stream_rows(graph, regions(graph), measures.band, int64(device_.max_object_bytes));
@@ -194,13 +199,12 @@ class Fitter {
     return best;
   }
 
-  static constexpr std::int64_t kSmallestPiece = 64 << 10;  // bytes of weights
-
   const ir::Graph& graph_;
   DeviceInfo device_;
   const PlanOptions& options_;
   const Broken& broken_;
   const std::int64_t budget_;                // bytes; 0: none
+  std::int64_t constant_bytes_ = 0;          // of all weights
   std::optional<ObjectTooLarge> too_large_;  // of the attempt that was the closest
 };
 
