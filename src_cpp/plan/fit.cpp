@@ -167,17 +167,19 @@ class Fitter {
     consider({false, false, 0, true});
     if (!best && !consider({false, true, 0, true})) consider({true, true, 0, true});
     const std::vector<int> usable = bands();
-    for (const bool move : {false, true}) {
-      // The largest band that fits: a smaller one costs more.
-      std::size_t begin = 0, end = usable.size();
-      while (begin < end) {
-        const std::size_t middle = (begin + end) / 2;
-        if (consider({false, move, usable[middle], move})) {
-          end = middle;
-        } else {
-          begin = middle + 1;
-        }
+    // Without moves a smaller band costs more: the largest one that fits.
+    std::size_t begin = 0, end = usable.size();
+    while (begin < end) {
+      const std::size_t middle = (begin + end) / 2;
+      if (consider({false, false, usable[middle], false})) {
+        end = middle;
+      } else {
+        begin = middle + 1;
       }
+    }
+    // With them it may cost less, since it needs fewer.
+    if (end == usable.size()) {
+      for (const int band : usable) consider({false, true, band, true});
     }
     return best;
   }
