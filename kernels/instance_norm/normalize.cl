@@ -50,8 +50,8 @@
 #endif
 
 __kernel __attribute__((reqd_work_group_size(LANES * ROWS, 1, 1))) void instance_norm_normalize(
-    __global const SRC_T *src, __global const float *factors, BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM
-    int pixels, int channels) {
+    __global const SRC_T *src, __global const float *factors,
+    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int pixels, int channels) {
   const int item = get_local_id(0);
   const int channel = (get_group_id(1) * LANES + item % LANES) * VW;
   const int image = get_group_id(2);

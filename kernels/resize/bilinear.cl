@@ -38,8 +38,8 @@
 
 // A row has n results of VEC channels; channels counts VECs; shift is 0.5 for half-pixel centres, else 0.
 __kernel void resize_bilinear(__global const SRC_T *src, RESULT_PARAM int n, int channels,
-                              int dst_h, int dst_w, int src_h, int src_w, int dst_row,
-                              int src_row, float scale_h, float scale_w, float shift) {
+                              int dst_h, int dst_w, int src_h, int src_w, int dst_row, int src_row,
+                              float scale_h, float scale_w, float shift) {
   const int i = get_global_id(0);
   if (i >= n) return;
   const int c = i % channels;

@@ -98,6 +98,8 @@ bool has_rows(const ir::Graph& graph, const ir::Node& node) {
   for (int i = 0; i < context.output_count(); ++i) {
     const ir::Shape& shape = context.output(i).shape;
     if (shape.rank() != 4 || shape[0] != 1 || shape[1] != height) return false;
+    // A slice has its place in a whole, and its residual lies as that does.
+    if (context.output(i).placement) return false;
   }
   if (rules->unit(context) == 0) return false;
   bool reads_rows = false;
@@ -105,7 +107,7 @@ bool has_rows(const ir::Graph& graph, const ir::Node& node) {
     if (!context.has_input(i) || rules->need(context, i, {0, 1}).kind == RowNeed::Kind::kWhole)
       continue;
     const ir::Tensor& input = context.input(i);
-    if (input.shape.rank() != 4 || input.shape[0] != 1) return false;
+    if (input.shape.rank() != 4 || input.shape[0] != 1 || input.placement) return false;
     reads_rows = reads_rows || !input.is_constant();
   }
   return reads_rows;
