@@ -191,12 +191,15 @@ class Fitter {
     if (!usable.empty()) tried.push_back(usable.back());
     if (usable.size() > 2) tried.push_back(usable[usable.size() - 3]);
     std::optional<Fitted> best;
-    for (const bool split : {false, true}) {
-      for (const int band : tried) {
-        std::optional<Fitted> fitted = attempt({split, true, band, true}, 1);
-        if (!fitted || (best && best->plan.peak_bytes <= fitted->plan.peak_bytes)) continue;
+    const auto consider = [&](const Measures& measures) {
+      std::optional<Fitted> fitted = attempt(measures, 1);
+      if (fitted && (!best || fitted->plan.peak_bytes < best->plan.peak_bytes))
         best = std::move(fitted);
-      }
+    };
+    for (const int band : tried) {
+      consider({false, true, band, true});
+      consider({true, true, band, true});
+      consider({false, false, band, false});
     }
     return best;
   }

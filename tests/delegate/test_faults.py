@@ -90,7 +90,7 @@ check(interpreter)
 plan = delegate.explain()
 assert kernels(delegate) == [None, None], plan
 assert all("{call}: CL_MEM_OBJECT_ALLOCATION_FAILURE" in node.reason for node in plan.nodes), plan
-assert not plan.notes, plan
+assert not [note for note in plan.notes if "does not work" in note], plan  # a probe may fail
 delegate = None
 delegate, interpreter = load()
 check(interpreter)
@@ -183,9 +183,15 @@ for _ in range(3):
     run(library, script, runtime)
 
 
+def _skip_without_unified_memory() -> None:
+    if not clgpu_delegate.devices()[0].unified_memory:
+        pytest.skip("the first device has memory of its own: nothing is mapped")
+
+
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
 @pytest.mark.parametrize("after", [0, 1, 2, 3, 4])
 def test_buffer_that_cannot_be_mapped_is_copied(library, runtime, kind, after):
+    _skip_without_unified_memory()
     script = f"""
 if "{kind}" == "gpu":
     for index in range(8):
@@ -208,6 +214,7 @@ assert delegate.stats()["last_invoke"]["objects_created"] == 0
 
 @pytest.mark.parametrize("after", [0, 2, 3])
 def test_memory_that_the_driver_does_not_take_is_copied(library, runtime, after):
+    _skip_without_unified_memory()
     script = f"""
 fault("CL_MEM_USE_HOST_PTR", -37, after={after})  # CL_INVALID_HOST_PTR
 delegate, interpreter = load()

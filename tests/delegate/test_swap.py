@@ -29,7 +29,7 @@ def _bytes(report: dict) -> tuple[int, int]:
     return partition["arena_bytes"], partition["weights_bytes"]
 
 
-@pytest.mark.parametrize("name", sorted(networks.NETWORKS))
+@pytest.mark.parametrize("name", ["alexnet", "lenet5", "mobilenet_v2", "unet"])
 def test_network_is_the_same_within_less_memory(name, device):
     model, inputs = _network(name)
     want, full = run_delegated("auto", model, inputs, device=device)
