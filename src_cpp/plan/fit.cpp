@@ -125,11 +125,12 @@ class Fitter {
 
   // Bands that change anything, and whose plans are made before anyone loses patience.
   std::vector<int> bands() const {
+    const std::vector<std::vector<int>> all = regions(graph_);
     std::vector<int> found;
     for (const int band : kBands) {
       std::int64_t nodes = 0;
       bool changes = false;
-      for (const std::vector<int>& region : regions(graph_)) {
+      for (const std::vector<int>& region : all) {
         std::int64_t rows = 0;
         for (const int node : region) {
           const ir::Node& writer = graph_.nodes[static_cast<std::size_t>(node)];

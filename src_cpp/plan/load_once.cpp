@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "plan/operands.hpp"
+
 namespace clgpu::plan {
 namespace {
 
@@ -33,15 +35,6 @@ std::string key_of(const Step& step, const std::vector<Buffer>& buffers) {
     for (const std::size_t n : *range) key += std::to_string(n) + ' ';
   }
   return key;
-}
-
-// Calls visit(buffer, operand) for the operands of a step.
-template <class F>
-void for_operands(const Step& step, F visit) {
-  std::size_t next = 0;
-  for (const kernel::Arg& arg : step.launch.args) {
-    if (const auto* operand = std::get_if<Operand>(&arg)) visit(step.buffers[next++], *operand);
-  }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "plan/in_place.hpp"
 #include "plan/load_once.hpp"
 #include "plan/memory.hpp"
+#include "plan/operands.hpp"
 #include "plan/peak.hpp"
 #include "plan/roads.hpp"
 #include "plan/swap.hpp"
@@ -141,15 +142,6 @@ class Planner {
     const int begin = static_cast<int>(plan_.run.size());
     separate(steps, scratch);
     note_in_place(node, candidate, begin);
-  }
-
-  // Calls visit(buffer, operand) for the operands of a step.
-  template <class F>
-  static void for_operands(const Step& step, F visit) {
-    std::size_t next = 0;
-    for (const kernel::Arg& arg : step.launch.args) {
-      if (const auto* operand = std::get_if<Operand>(&arg)) visit(step.buffers[next++], *operand);
-    }
   }
 
   // A launch runs once when all it reads is static and all it writes is written by such launches
