@@ -1,10 +1,16 @@
 // epilogue.cl - the end of convolutions and matrix products: dst[at] = act(sum + bias[o] + residual[at])
-//               or act(sum + bias[o]) + residual[at]
+//               or act(sum + bias[o]) + residual[at]; of integers the requantised sum
 //
 //   __kernel void f(__global const SRC_T *src, ..., BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM ...) {
 //     const int at = RESULT_AT(pixel, o, channels);
-//     ... STORE4(DST_T, dst, at, FINISH4(sum + BIAS4_AT(o), at));
+//     ... STORE4(DST_T, dst, at, FINISH_SUM4(sum, CHANNEL4_AT(o), at));
 //
+// CHANNEL_T, CHANNEL_AT(o)  what output channel o has of its own, to be loaded once for many sums;
+//                           CHANNEL4_T, CHANNEL8_T, CHANNEL16_T: the channels from o on
+// FINISH_SUM(sum, c, at)    the result to be stored at the flat index `at` of dst; sum: SUM_T (SUM4_T for
+//                           FINISH_SUM4 ...) of the products alone, c: CHANNEL_T. FINISH_SUM4_ALIGNED: `at`
+//                           is a multiple of 4
+// Kernels of floats only may use what these are made of:
 // BIAS_AT(o)     bias of output channel o, 0 where there is none; BIAS4_AT, BIAS8_AT, BIAS16_AT: of the
 //                channels from o on
 // FINISH(v, at)  the activation of v plus the residual's element `at`, a flat index of dst; FINISH4,
@@ -17,6 +23,9 @@
 //           RESIDUAL    0|1         there is a residual parameter; its elements lie as those of dst
 //           RESIDUAL_T  float|half  element type of residual (any where there is none)
 //           RESIDUAL_AFTER  0|1     1: it is added after the activation
+//           QUANTIZED   0|1         1: sums are integers, see common/requantize.cl; neither activation
+//                                   nor residual then
+//           SUM_T       float|int|long  type of sums
 //           and those of common/result.cl and common/activation.cl
 #include "common/activation.cl"
 #include "common/result.cl"
@@ -36,6 +45,36 @@
 #ifndef RESIDUAL_AFTER
 #error "RESIDUAL_AFTER is required (0 or 1)"
 #endif
+#ifndef QUANTIZED
+#error "QUANTIZED is required (0 or 1)"
+#endif
+#ifndef SUM_T
+#error "SUM_T is required (float, int or long)"
+#endif
+
+#define SUM4_T CLGPU_CAT(SUM_T, 4)
+#define SUM8_T CLGPU_CAT(SUM_T, 8)
+#define SUM16_T CLGPU_CAT(SUM_T, 16)
+
+#if QUANTIZED
+#include "common/requantize.cl"
+#define BIAS_PARAM \
+  __global const int *channels, int channel_pitch, int dst_zero, int dst_low, int dst_high,
+#define RESIDUAL_PARAM
+#else
+#define CHANNEL_T float
+#define CHANNEL4_T float4
+#define CHANNEL8_T float8
+#define CHANNEL16_T float16
+#define CHANNEL_AT(o) BIAS_AT(o)
+#define CHANNEL4_AT(o) BIAS4_AT(o)
+#define CHANNEL8_AT(o) BIAS8_AT(o)
+#define CHANNEL16_AT(o) BIAS16_AT(o)
+#define FINISH_SUM(sum, c, at) FINISH((sum) + (c), at)
+#define FINISH_SUM4(sum, c, at) FINISH4((sum) + (c), at)
+#define FINISH_SUM4_ALIGNED(sum, c, at) FINISH4_ALIGNED((sum) + (c), at)
+#define FINISH_SUM8(sum, c, at) FINISH8((sum) + (c), at)
+#define FINISH_SUM16(sum, c, at) FINISH16((sum) + (c), at)
 
 #if BIAS
 #define BIAS_PARAM __global const BIAS_T *bias,
@@ -70,4 +109,5 @@
 #define FINISH4_ALIGNED(v, at) ACTIVATE(v)
 #define FINISH8(v, at) ACTIVATE(v)
 #define FINISH16(v, at) ACTIVATE(v)
+#endif
 #endif

@@ -6,9 +6,9 @@
 // half arithmetic, and all float arithmetic is done in float.
 //
 // LOAD(T, p, i)      element i as float (float, half) or as the integer type itself
-// LOAD4(T, p, i)     elements i .. i+3 as float4; i counts elements, any alignment
+// LOAD4(T, p, i)     elements i .. i+3 as float4, or int4 of char, uchar, short and int; i counts elements, any alignment
 // STORE(T, p, i, v)  writes element i
-// STORE4(T, p, i, v) writes elements i .. i+3 from a float4
+// STORE4(T, p, i, v) writes elements i .. i+3 from a float4 or int4
 // LOAD4_ALIGNED, STORE4_ALIGNED: the same where i is a multiple of 4 and p the start of a buffer, or a
 // multiple of 4 elements behind it: one access, where a compiler must make four of LOAD4. Likewise
 // LOAD8_ALIGNED and STORE8_ALIGNED
@@ -64,6 +64,48 @@
 #define load8_aligned_half(p, i) vloada_half8(0, (p) + (i))
 #define store8_aligned_float(p, i, v) (*(__global float8 *)((p) + (i)) = (v))
 #define store8_aligned_half(p, i, v) vstorea_half8(v, 0, (p) + (i))
+
+// Vectors of small integers are read as int, and written without saturation.
+#define load4_char(p, i) convert_int4(vload4(0, (p) + (i)))
+#define store4_char(p, i, v) vstore4(convert_char4(v), 0, (p) + (i))
+#define load8_char(p, i) convert_int8(vload8(0, (p) + (i)))
+#define store8_char(p, i, v) vstore8(convert_char8(v), 0, (p) + (i))
+#define load16_char(p, i) convert_int16(vload16(0, (p) + (i)))
+#define store16_char(p, i, v) vstore16(convert_char16(v), 0, (p) + (i))
+#define load4_aligned_char(p, i) convert_int4(*(__global const char4 *)((p) + (i)))
+#define store4_aligned_char(p, i, v) (*(__global char4 *)((p) + (i)) = convert_char4(v))
+#define load8_aligned_char(p, i) convert_int8(*(__global const char8 *)((p) + (i)))
+#define store8_aligned_char(p, i, v) (*(__global char8 *)((p) + (i)) = convert_char8(v))
+#define load4_uchar(p, i) convert_int4(vload4(0, (p) + (i)))
+#define store4_uchar(p, i, v) vstore4(convert_uchar4(v), 0, (p) + (i))
+#define load8_uchar(p, i) convert_int8(vload8(0, (p) + (i)))
+#define store8_uchar(p, i, v) vstore8(convert_uchar8(v), 0, (p) + (i))
+#define load16_uchar(p, i) convert_int16(vload16(0, (p) + (i)))
+#define store16_uchar(p, i, v) vstore16(convert_uchar16(v), 0, (p) + (i))
+#define load4_aligned_uchar(p, i) convert_int4(*(__global const uchar4 *)((p) + (i)))
+#define store4_aligned_uchar(p, i, v) (*(__global uchar4 *)((p) + (i)) = convert_uchar4(v))
+#define load8_aligned_uchar(p, i) convert_int8(*(__global const uchar8 *)((p) + (i)))
+#define store8_aligned_uchar(p, i, v) (*(__global uchar8 *)((p) + (i)) = convert_uchar8(v))
+#define load4_short(p, i) convert_int4(vload4(0, (p) + (i)))
+#define store4_short(p, i, v) vstore4(convert_short4(v), 0, (p) + (i))
+#define load8_short(p, i) convert_int8(vload8(0, (p) + (i)))
+#define store8_short(p, i, v) vstore8(convert_short8(v), 0, (p) + (i))
+#define load16_short(p, i) convert_int16(vload16(0, (p) + (i)))
+#define store16_short(p, i, v) vstore16(convert_short16(v), 0, (p) + (i))
+#define load4_aligned_short(p, i) convert_int4(*(__global const short4 *)((p) + (i)))
+#define store4_aligned_short(p, i, v) (*(__global short4 *)((p) + (i)) = convert_short4(v))
+#define load8_aligned_short(p, i) convert_int8(*(__global const short8 *)((p) + (i)))
+#define store8_aligned_short(p, i, v) (*(__global short8 *)((p) + (i)) = convert_short8(v))
+#define load4_int(p, i) vload4(0, (p) + (i))
+#define store4_int(p, i, v) vstore4(v, 0, (p) + (i))
+#define load8_int(p, i) vload8(0, (p) + (i))
+#define store8_int(p, i, v) vstore8(v, 0, (p) + (i))
+#define load16_int(p, i) vload16(0, (p) + (i))
+#define store16_int(p, i, v) vstore16(v, 0, (p) + (i))
+#define load4_aligned_int(p, i) (*(__global const int4 *)((p) + (i)))
+#define store4_aligned_int(p, i, v) (*(__global int4 *)((p) + (i)) = (v))
+#define load8_aligned_int(p, i) (*(__global const int8 *)((p) + (i)))
+#define store8_aligned_int(p, i, v) (*(__global int8 *)((p) + (i)) = (v))
 
 // Type of arithmetic on elements of T, for kernels that work on any type: ARITH(SRC_T) x = LOAD(...).
 #define ARITH(T) CLGPU_CAT(arith_, T)

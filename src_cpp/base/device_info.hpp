@@ -7,6 +7,10 @@
 
 namespace clgpu {
 
+/// Instruction for a sum of four products of 8-bit integers; the number is the macro DOT8 of
+/// kernels/common/dot8.cl.
+enum class Dot8 : int { kNone = 0, kKhronos = 1, kArm = 2, kNvidia = 3 };
+
 enum class DeviceType { kGpu, kAccelerator, kCpu, kOther };
 
 struct DeviceInfo {
@@ -29,6 +33,8 @@ struct DeviceInfo {
   bool half_arithmetic = false;  ///< kernels compute in half once they enable cl_khr_fp16
   bool mma_f16 = false;          ///< kernels/common/mma.cl works with half operands
   bool mma_tf32 = false;         ///< ... and with TF32 operands
+  bool mma_s8 = false;           ///< ... and with int8 operands
+  Dot8 dot8 = Dot8::kNone;
 
   bool is_cpu() const { return type == DeviceType::kCpu; }
 };

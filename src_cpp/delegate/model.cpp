@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tfl/quantization.hpp"
+
 namespace clgpu::delegate {
 namespace {
 
@@ -14,9 +16,11 @@ std::string tensor_problem(const tfl::TensorView& tensor, const std::string& wha
   const auto dtype = tfl::dtype_of(tensor.tflite_type());
   if (!dtype)
     return what + " is " + tfl::type_name(tensor.tflite_type()) + ", which has no kernels";
+  if (const std::string problem = tfl::quantization_problem(tensor); !problem.empty())
+    return what + " " + problem;
   if (tensor.is_quantized() && !family.allows_quantized) {
     return what + " is quantised (" + tfl::type_name(tensor.tflite_type()) + "): " + op +
-           " has no integer kernels yet";
+           " has no integer kernels";
   }
   if (tensor.raw().is_variable) return what + " is a variable: its state lives on the CPU";
   if (tensor.raw().sparsity != nullptr && family.fold == nullptr)
@@ -67,6 +71,7 @@ Model::Model(TfLiteContext& context, const Options& options) : core_only_(option
         if (const auto dtype = tfl::dtype_of(t.tflite_type())) {
           tensor.dtype = tensor.storage = *dtype;
           tensor.constant = constant_of(t);
+          tensor.quantization = tfl::quantization_of(t);
           if (t.has_data()) {
             stored_.insert(id);
             constants_.insert(id);

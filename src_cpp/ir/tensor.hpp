@@ -23,6 +23,15 @@ struct Constant {
   bool fits_half() const;
 };
 
+/// What the integers of a tensor stand for: real = scale * (stored - zero_point).
+struct Quantization {
+  std::vector<float> scales;              ///< one, or one for each index along `axis`
+  std::vector<std::int32_t> zero_points;  ///< as many
+  int axis = 0;                           ///< only with several scales
+
+  bool per_axis() const { return scales.size() > 1; }
+};
+
 /// Where a tensor lies that is a part of another one: element (p, c), p being the flat index over
 /// all axes but the last and c that on the last, is element `first + p * pitch + c` of `whole`.
 struct Placement {
@@ -37,11 +46,16 @@ struct Tensor {
   DType storage = DType::kF32;  ///< type it has in device memory
   int model_rank = 0;           ///< rank the model gives it: what the families have relied on
   Shape shape;
+  std::shared_ptr<const Quantization> quantization;  ///< null where its numbers are the numbers
   std::shared_ptr<const Constant> constant;  ///< null unless its bytes are known at load time
   /// Set where it has no memory of its own. Its writer writes into the whole, and the
   /// CONCATENATION that makes the whole is its only reader.
   std::optional<Placement> placement;
 
+  bool is_quantized() const { return quantization != nullptr; }
+  /// Of a tensor with one scale.
+  float scale() const { return quantization->scales.front(); }
+  std::int32_t zero_point() const { return quantization->zero_points.front(); }
   bool is_constant() const { return constant != nullptr; }
   std::int64_t storage_bytes() const {
     return shape.elements() * static_cast<std::int64_t>(size_of(storage));

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -88,7 +89,18 @@ struct Scratch {
   /// Lives as long as the plan and is zero when it begins: counters, which every launch leaves
   /// zero.
   bool counters = false;
+  /// Its contents, where the host knows them; no launch writes it then.
+  std::shared_ptr<const std::vector<std::uint8_t>> contents{};
 };
+
+/// Read-only memory with the given numbers: a table that a launch reads as a scratch buffer.
+template <class T>
+Scratch table(const std::vector<T>& numbers) {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(numbers.data());
+  const auto count = numbers.size() * sizeof(T);
+  return {static_cast<std::int64_t>(count), false,
+          std::make_shared<const std::vector<std::uint8_t>>(bytes, bytes + count)};
+}
 
 /// One way to compute a node. Best guess first in the list that a family returns.
 struct Candidate {

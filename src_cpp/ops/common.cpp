@@ -74,6 +74,7 @@ void set_no_epilogue(kernel::Launch& launch) {
   launch.macro("BIAS", 0).type("BIAS_T", DType::kF32);
   launch.macro("RESIDUAL", 0).type("RESIDUAL_T", DType::kF32);
   launch.macro("RESIDUAL_AFTER", 0).macro("SLICED", 0);
+  launch.macro("QUANTIZED", 0).type("SUM_T", DType::kF32);
 }
 
 void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias) {
@@ -85,9 +86,15 @@ void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias)
   launch.type("DST_T", node.output(0).storage);
   set("BIAS", "BIAS_T", bias);
   set("RESIDUAL", "RESIDUAL_T", node.residual());
+  const ir::Tensor& dst = node.output(0);
+  const bool quantized = dst.is_quantized();
+  launch.macro("QUANTIZED", quantized ? 1 : 0);
+  launch.type("SUM_T", !quantized                 ? DType::kF32
+                       : dst.dtype == DType::kI16 ? DType::kI64
+                                                  : DType::kI32);
   const bool after = node.residual() >= 0 && node.epilogue().residual_after;
   launch.macro("RESIDUAL_AFTER", after ? 1 : 0);
-  set_epilogue(launch, node.epilogue());
+  set_epilogue(launch, quantized ? ir::Epilogue{} : node.epilogue());
 }
 
 kernel::Launch& push_result(kernel::Launch& launch, const NodeContext& node, int bias) {

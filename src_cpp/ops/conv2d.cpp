@@ -105,6 +105,7 @@ bool fills(const DeviceInfo& device, const std::vector<kernel::Candidate>& list)
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
   const Convolution conv(node, device);
+  if (conv.quantized()) return {naive(conv)};
   std::vector<kernel::Candidate> result =
       device.is_cpu() ? cpu_candidates(conv) : gpu_candidates(conv);
   std::vector<kernel::Candidate> fast = winograd(conv);
@@ -132,11 +133,11 @@ const Family kConv2dFamily{
     {{kConv2d, "CONV_2D"}},
     {},
     /*core=*/true,
-    import_convolution<tfl::ConvParams>,
+    import_convolution<tfl::ConvParams, /*channel_axis=*/0>,
     infer,
     candidates,
     /*fold=*/nullptr,
-    /*allows_quantized=*/false,
+    /*allows_quantized=*/true,
     &kConvRows};
 
 }  // namespace clgpu::ops

@@ -58,15 +58,19 @@ ConvWindows checked_windows(const ConvGeometry& geometry, int in_h, int in_w, in
   return result;
 }
 
-std::optional<Refusal> check_convolution(const tfl::NodeView& node, int image, int weights,
-                                         int bias, const ConvGeometry& geometry) {
-  if (auto refusal = check_type(node.input(image), "input", {DType::kF32})) return refusal;
-  if (auto refusal = check_type(node.input(weights), "weights tensor", {DType::kF32}))
-    return refusal;
-  if (node.input(image).rank() != 4) return Refusal{"the input is not of rank 4 (NHWC)"};
-  if (node.input(weights).rank() != 4) return Refusal{"the weights are not of rank 4"};
-  if (node.has_input(bias)) {
-    if (auto refusal = check_type(node.input(bias), "bias", {DType::kF32})) return refusal;
+std::optional<Refusal> check_convolution(const tfl::NodeView& node, const ProductInputs& inputs,
+                                         const ConvGeometry& geometry) {
+  const tfl::TensorView image = node.input(inputs.src), weights = node.input(inputs.weights);
+  if (image.rank() != 4) return Refusal{"the input is not of rank 4 (NHWC)"};
+  if (weights.rank() != 4) return Refusal{"the weights are not of rank 4"};
+  if (image.is_quantized() || node.output(0).is_quantized()) {
+    if (auto refusal = check_quantized_product(node, inputs)) return refusal;
+  } else {
+    if (auto refusal = check_type(image, "input", {DType::kF32})) return refusal;
+    if (auto refusal = check_type(weights, "weights tensor", {DType::kF32})) return refusal;
+    if (node.has_input(inputs.bias)) {
+      if (auto refusal = check_type(node.input(inputs.bias), "bias", {DType::kF32})) return refusal;
+    }
   }
   if (geometry.padding != kPaddingSame && geometry.padding != kPaddingValid) {
     return Refusal{"unknown padding " + std::to_string(geometry.padding)};

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/common.hpp"
+#include "ops/quantized.hpp"
 
 namespace clgpu::ops {
 
@@ -50,14 +50,14 @@ ConvWindows windows(const ConvGeometry& geometry, int in_h, int in_w, int filter
 ConvWindows checked_windows(const ConvGeometry& geometry, int in_h, int in_w, int filter_h,
                             int filter_w);
 
-/// Refusals common to the convolutions: float32 image and weights of rank 4, float32 bias of rank
-/// 1 (when the node has an input `bias`), padding, strides and dilations that make sense.
-std::optional<Refusal> check_convolution(const tfl::NodeView& node, int image, int weights,
-                                         int bias, const ConvGeometry& geometry);
+/// Refusals common to the convolutions: image and weights of rank 4, all of float32 or quantised as
+/// check_quantized_product demands; padding, strides and dilations that make sense.
+std::optional<Refusal> check_convolution(const tfl::NodeView& node, const ProductInputs& inputs,
+                                         const ConvGeometry& geometry);
 
 /// Import of a convolution with inputs image, weights and bias. Params: tfl::ConvParams or
-/// tfl::DepthwiseConvParams.
-template <class Params>
+/// tfl::DepthwiseConvParams; channel_axis: of the weights, that of the output channels.
+template <class Params, int channel_axis>
 OrRefusal<Imported> import_convolution(const tfl::NodeView& node) {
   const auto* params = node.params<Params>();
   CLGPU_REFUSE_IF(params == nullptr, "the node has no parameters");
@@ -67,9 +67,13 @@ OrRefusal<Imported> import_convolution(const tfl::NodeView& node) {
   attrs.geometry.stride_w = params->stride_width;
   attrs.geometry.dilation_h = params->dilation_height;
   attrs.geometry.dilation_w = params->dilation_width;
-  if (auto refusal = check_convolution(node, 0, 1, 2, attrs.geometry)) return *refusal;
+  if (auto refusal = check_convolution(node, {0, 1, 2, channel_axis}, attrs.geometry))
+    return *refusal;
   const auto epilogue = fused_activation(params->activation);
   if (!epilogue) return Refusal{epilogue.reason()};
+  if (node.output(0).is_quantized()) {
+    if (auto refusal = check_clamping(*epilogue)) return *refusal;
+  }
   return Imported{share(attrs), *epilogue};
 }
 

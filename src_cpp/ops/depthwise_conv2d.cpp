@@ -164,7 +164,7 @@ const Family kDepthwiseConv2dFamily{
     {{kDepthwiseConv2d, "DEPTHWISE_CONV_2D"}},
     {},
     /*core=*/true,
-    import_convolution<tfl::DepthwiseConvParams>,
+    import_convolution<tfl::DepthwiseConvParams, /*channel_axis=*/3>,
     infer,
     candidates,
     /*fold=*/nullptr,

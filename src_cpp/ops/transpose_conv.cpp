@@ -32,7 +32,8 @@ OrRefusal<Imported> import_builtin(const tfl::NodeView& node) {
   attrs.out_h = static_cast<int>((*shape)[1]);
   attrs.out_w = static_cast<int>((*shape)[2]);
   CLGPU_REFUSE_IF(attrs.out_h < 1 || attrs.out_w < 1, "the output shape has a size below 1");
-  if (auto refusal = check_convolution(node, attrs.image, kWeights, attrs.bias, attrs.geometry)) {
+  if (auto refusal =
+          check_convolution(node, {attrs.image, kWeights, attrs.bias, 0}, attrs.geometry)) {
     return *refusal;
   }
   const auto epilogue = fused_activation(params->activation);
@@ -52,7 +53,8 @@ OrRefusal<Imported> import_custom(const tfl::NodeView& node) {
   attrs.geometry.padding = fields[0];
   attrs.geometry.stride_w = fields[1];
   attrs.geometry.stride_h = fields[2];
-  if (auto refusal = check_convolution(node, attrs.image, kWeights, attrs.bias, attrs.geometry)) {
+  if (auto refusal =
+          check_convolution(node, {attrs.image, kWeights, attrs.bias, 0}, attrs.geometry)) {
     return *refusal;
   }
   return Imported{share(attrs), {}};

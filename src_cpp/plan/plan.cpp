@@ -20,9 +20,14 @@ using kernel::Operand;
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-std::shared_ptr<const ir::Constant> zeros(std::int64_t bytes) {
-  const auto owner = std::make_shared<const std::vector<std::uint8_t>>(
-      static_cast<std::size_t>(bytes), std::uint8_t{0});
+// What a scratch buffer holds from the beginning; null where launches write it.
+std::shared_ptr<const ir::Constant> initial(const kernel::Scratch& scratch) {
+  auto owner = scratch.contents;
+  if (scratch.counters) {
+    owner = std::make_shared<const std::vector<std::uint8_t>>(
+        static_cast<std::size_t>(scratch.bytes), std::uint8_t{0});
+  }
+  if (owner == nullptr) return nullptr;
   return std::make_shared<const ir::Constant>(
       ir::Constant{owner->data(), owner->size(), DType::kF32, owner});
 }
@@ -116,8 +121,9 @@ class Planner {
       buffer.name = node.op + " scratch";
       buffer.scratch = true;
       buffer.bytes = s.bytes;
-      if (s.counters) buffer.upload = zeros(s.bytes);
-      scratch.push_back(add_buffer(std::move(buffer), s.counters));
+      buffer.upload = initial(s);
+      const bool known = buffer.upload != nullptr;
+      scratch.push_back(add_buffer(std::move(buffer), known));
     }
     std::vector<Step> steps;
     for (const kernel::Launch& launch : candidate.launches) {

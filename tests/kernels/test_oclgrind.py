@@ -37,7 +37,7 @@ RUN_OP_TESTS = """
 import sys, pytest
 root = sys.argv[1]
 options = ["-q", "-s", "-p", "no:cacheprovider", "-c", f"{root}/pyproject.toml"]
-tests = [f"{root}/tests/ops", f"{root}/tests/kernels/test_peaks.py"]
+tests = [f"{root}/tests/{part}" for part in ("ops", "quantized", "kernels/test_peaks.py")]
 sys.exit(pytest.main([*options, *tests]))
 """
 

@@ -88,15 +88,16 @@ def test_family_has_its_room_its_kernels_and_its_tests(family):
 
 
 def test_every_folder_of_kernels_belongs_to_a_family():
-    # Parts of kernels, what the runtime measures devices with, an engine of several families.
-    shared = {"common", "device", "tensor_gemm"}
+    # Parts of kernels, what the runtime measures devices with, what several families use.
+    shared = {"common", "device", "requantize", "tensor_gemm"}
     folders = {path.name for path in KERNELS.iterdir() if path.is_dir()} - shared
     assert folders <= set(families())
 
 
 def test_every_file_of_op_tests_belongs_to_a_family():
-    files = {p.stem.removeprefix("test_") for p in (ROOT / "tests" / "ops").glob("test_*.py")}
-    assert files <= set(families())
+    for folder in ("ops", "quantized"):
+        files = {p.stem.removeprefix("test_") for p in (ROOT / "tests" / folder).glob("test_*.py")}
+        assert files <= set(families())
 
 
 @pytest.mark.parametrize("layer", sorted(p.name for p in SOURCES.iterdir() if p.name != "cmake"))

@@ -31,16 +31,34 @@ void Convolution::push_geometry(kernel::Launch& launch) const {
   launch.i32(geometry.dilation_h).i32(geometry.dilation_w).i32(at.h.before).i32(at.w.before);
 }
 
+ChannelTable Convolution::channels(int first) const {
+  return channel_table(node, {kImage, kWeights, kBias, 0}, {out_c, depth, depth, 1}, first);
+}
+
 kernel::Candidate naive(const Convolution& conv) {
   kernel::Launch launch("conv2d/naive.cl", "conv2d_naive");
   conv.set_types(launch);
-  launch.type("WEIGHTS_T", conv.node.input(kWeights).storage);
+  const ir::Tensor& weights = conv.node.input(kWeights);
+  launch.type("WEIGHTS_T", weights.storage);
   const std::int64_t elements = conv.node.output(0).shape.elements();
-  conv.push_result(launch.src(kImage).src(kWeights));
+  launch.src(kImage).src(kWeights);
+  kernel::Candidate candidate{"naive", {}, {}};
+  if (conv.quantized()) {
+    const ChannelTable channels = conv.channels(0);
+    candidate.launches.push_back(channels.launch);
+    candidate.scratch = {channels.scales, channels.result};
+    push_channels(launch, conv.node, channels);
+    ops::push_result(launch, result_layout(conv.node));
+  } else {
+    conv.push_result(launch);
+  }
   launch.i32(elements).i32(conv.group_in).i32(conv.group_out);
   conv.push_geometry(launch);
+  launch.i32(conv.quantized() ? conv.node.input(kImage).zero_point() : 0);
+  launch.i32(conv.quantized() ? weights.zero_point() : 0);
   launch.range({uz(elements)}, {kElementwiseGroup});
-  return {"naive", {launch}, {}};
+  candidate.launches.push_back(launch);
+  return candidate;
 }
 
 }  // namespace clgpu::ops::conv2d

@@ -32,6 +32,8 @@ struct Convolution {
   /// The output is a product of the image, seen as a matrix, with the weights; of one image perhaps
   /// of some of its rows alone, from -at.h.before on.
   bool is_pointwise() const;
+  /// Integers with scales; else floats.
+  bool quantized() const { return node.output(0).is_quantized(); }
   DType image_storage() const { return node.input(kImage).storage; }
 
   /// Sets SRC_T, REFLECT and the macros of the result.
@@ -45,6 +47,8 @@ struct Convolution {
   kernel::Launch& push_result(kernel::Launch& launch) const {
     return ops::push_result(launch, node, kBias);
   }
+  /// The table of a quantised convolution's requantisation; see ops::channel_table.
+  ChannelTable channels(int first) const;
   /// Appends in_h, in_w, in_c, out_h, out_w, out_c, filter_h, filter_w, stride_h, stride_w,
   /// dilation_h, dilation_w, top and left.
   void push_geometry(kernel::Launch& launch) const;

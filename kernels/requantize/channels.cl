@@ -1,0 +1,45 @@
+// channels.cl - what the zero points and the bias amount to, for each output channel o:
+//               start[o] = bias[o] - src_zero * sum over k of (weights[o, k] - weights_zero)
+//
+// Shapes    weights: element k of channel o lies at o * step_o + k * step_k
+//           bias: [count]; scales: [2, pitch], the multipliers and their shifts
+//           dst: [4, pitch]: start, multiplier, shift, upper half of start (common/requantize.cl);
+//           what is beyond count is zero
+// Launch    one work-item per channel: global = (pitch, rounded up), local = (64)
+// Macros    WEIGHTS_T  char|uchar|short  element type of weights
+//           BIAS       0|1               there is a bias
+//           BIAS_T     int|long          its element type (any where there is none)
+// Numerics  exact: modulo 2^64
+#include "common/types.cl"
+#ifndef WEIGHTS_T
+#error "WEIGHTS_T is required (char, uchar or short)"
+#endif
+#ifndef BIAS
+#error "BIAS is required (0 or 1)"
+#endif
+#ifndef BIAS_T
+#error "BIAS_T is required (int or long)"
+#endif
+
+__kernel void requantize_channels(__global const WEIGHTS_T *weights,
+#if BIAS
+                                  __global const BIAS_T *bias,
+#endif
+                                  __global const int *scales, __global int *dst, int count,
+                                  int pitch, int depth, int step_o, int step_k, int src_zero,
+                                  int weights_zero) {
+  const int o = get_global_id(0);
+  if (o >= pitch) return;
+  long start = 0;
+  if (src_zero != 0 && o < count) {
+    for (int k = 0; k < depth; ++k) start += weights[o * step_o + k * step_k] - weights_zero;
+  }
+  start *= -src_zero;
+#if BIAS
+  if (o < count) start += bias[o];
+#endif
+  dst[o] = (int)start;
+  dst[pitch + o] = scales[o];
+  dst[2 * pitch + o] = scales[pitch + o];
+  dst[3 * pitch + o] = (int)(start >> 32);
+}

@@ -1,0 +1,154 @@
+#include "ops/quantized.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace clgpu::ops {
+namespace {
+
+double scale_of(const ir::Tensor& weights, std::int64_t channel) {
+  const ir::Quantization& q = *weights.quantization;
+  return static_cast<double>(q.per_axis() ? q.scales[uz(channel)] : q.scales.front());
+}
+
+}  // namespace
+
+Multiplier quantize_multiplier(double real) {
+  if (real == 0.0) return {};
+  int shift = 0;
+  const double mantissa = std::frexp(real, &shift);
+  auto value = static_cast<std::int64_t>(std::round(mantissa * static_cast<double>(1LL << 31)));
+  if (value == 1LL << 31) {
+    value /= 2;
+    ++shift;
+  }
+  if (shift < -31) return {};
+  return {static_cast<std::int32_t>(value), shift};
+}
+
+IntRange range_of(DType dtype) {
+  switch (dtype) {
+    case DType::kI8:
+      return {-128, 127};
+    case DType::kU8:
+      return {0, 255};
+    case DType::kI16:
+      return {-32768, 32767};
+    default:
+      throw_internal(__FILE__, __LINE__, "not a quantised type");
+  }
+}
+
+IntRange activation_range(ir::Activation activation, const ir::Tensor& dst) {
+  IntRange range = range_of(dst.dtype);
+  const auto stored = [&](float real) {
+    return dst.zero_point() + static_cast<std::int32_t>(std::round(real / dst.scale()));
+  };
+  switch (activation) {
+    case ir::Activation::kNone:
+      break;
+    case ir::Activation::kRelu:
+      range.low = std::max(range.low, stored(0.0F));
+      break;
+    case ir::Activation::kRelu6:
+      range.low = std::max(range.low, stored(0.0F));
+      range.high = std::min(range.high, stored(6.0F));
+      break;
+    case ir::Activation::kReluN1To1:
+      range.low = std::max(range.low, stored(-1.0F));
+      range.high = std::min(range.high, stored(1.0F));
+      break;
+    default:
+      throw_internal(__FILE__, __LINE__, "an activation without bounds");
+  }
+  return range;
+}
+
+std::optional<Refusal> check_clamping(const ir::Epilogue& epilogue) {
+  switch (epilogue.activation) {
+    case ir::Activation::kNone:
+    case ir::Activation::kRelu:
+    case ir::Activation::kRelu6:
+    case ir::Activation::kReluN1To1:
+      return std::nullopt;
+    default:
+      return Refusal{"its fused activation is not defined on integers"};
+  }
+}
+
+std::optional<Refusal> check_per_tensor(const tfl::TensorView& tensor, const std::string& what) {
+  const auto quantization = tfl::quantization_of(tensor);
+  if (quantization == nullptr) return Refusal{what + " has no scale"};
+  if (quantization->per_axis()) {
+    return Refusal{what + " has " + std::to_string(quantization->scales.size()) +
+                   " scales; supported: one"};
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> check_quantized_product(const tfl::NodeView& node,
+                                               const ProductInputs& inputs) {
+  const tfl::TensorView src = node.input(inputs.src), weights = node.input(inputs.weights);
+  const tfl::TensorView dst = node.output(0);
+  if (auto refusal = check_type(src, "input", {DType::kI8, DType::kU8, DType::kI16}))
+    return refusal;
+  const DType type = src.dtype();
+  const bool wide = type == DType::kI16;
+  if (auto refusal = check_type(weights, "weights tensor", {wide ? DType::kI8 : type}))
+    return refusal;
+  if (auto refusal = check_type(dst, "output", {type})) return refusal;
+  if (auto refusal = check_per_tensor(src, "input")) return refusal;
+  if (auto refusal = check_per_tensor(dst, "output")) return refusal;
+  const auto scales = tfl::quantization_of(weights);
+  if (scales == nullptr) return Refusal{"the weights have no scale"};
+  if (scales->per_axis() && scales->axis != inputs.channel_axis) {
+    return Refusal{"the weights have scales along axis " + std::to_string(scales->axis) +
+                   "; the output channels are axis " + std::to_string(inputs.channel_axis)};
+  }
+  const bool shifted = std::any_of(scales->zero_points.begin(), scales->zero_points.end(),
+                                   [](std::int32_t zero) { return zero != 0; });
+  if (shifted && (weights.dtype() == DType::kI8 || scales->per_axis()))
+    return Refusal{"the weights have a zero point other than 0"};
+  if (node.has_input(inputs.bias)) {
+    const tfl::TensorView bias = node.input(inputs.bias);
+    if (wide) return check_type(bias, "bias", {DType::kI64, DType::kI32});
+    return check_type(bias, "bias", {DType::kI32});
+  }
+  return std::nullopt;
+}
+
+ChannelTable channel_table(const NodeContext& node, const ProductInputs& inputs,
+                           const WeightsOrder& order, int first) {
+  const ir::Tensor &src = node.input(inputs.src), &weights = node.input(inputs.weights);
+  const ir::Tensor& dst = node.output(0);
+  const std::int64_t pitch = round_up(order.channels, 16);
+  std::vector<std::int32_t> scales(uz(2 * pitch), 0);
+  for (std::int64_t o = 0; o < order.channels; ++o) {
+    const Multiplier m = quantize_multiplier(
+        static_cast<double>(src.scale()) * scale_of(weights, o) / static_cast<double>(dst.scale()));
+    scales[uz(o)] = m.value;
+    scales[uz(pitch + o)] = m.shift;
+  }
+  const bool has_bias = node.has_input(inputs.bias);
+  kernel::Launch launch("requantize/channels.cl", "requantize_channels");
+  launch.type("WEIGHTS_T", weights.storage).macro("BIAS", has_bias ? 1 : 0);
+  launch.type("BIAS_T", has_bias ? node.input(inputs.bias).storage : DType::kI32);
+  launch.src(inputs.weights);
+  if (has_bias) launch.src(inputs.bias);
+  launch.scratch_in(first).scratch_out(first + 1);
+  launch.i32(order.channels).i32(pitch).i32(order.depth).i32(order.step_o).i32(order.step_k);
+  launch.i32(src.zero_point()).i32(weights.zero_point());
+  launch.range({uz(pitch)}, {kElementwiseGroup});
+  const auto bytes = 4 * pitch * static_cast<std::int64_t>(sizeof(std::int32_t));
+  return {launch, kernel::table(scales), {bytes}, first + 1, pitch};
+}
+
+kernel::Launch& push_channels(kernel::Launch& launch, const NodeContext& node,
+                              const ChannelTable& table) {
+  const ir::Tensor& dst = node.output(0);
+  const IntRange range = activation_range(node.epilogue().activation, dst);
+  launch.scratch_in(table.index).i32(table.pitch);
+  return launch.i32(dst.zero_point()).i32(range.low).i32(range.high);
+}
+
+}  // namespace clgpu::ops

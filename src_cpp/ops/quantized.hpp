@@ -1,0 +1,73 @@
+// Arithmetic of quantised integers, as TFLite's reference kernels define it: what the rooms share.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ops/common.hpp"
+#include "tfl/quantization.hpp"
+
+namespace clgpu::ops {
+
+/// A positive real number as value * 2^(shift - 31), value having 31 bits; (0, 0) stands for zero
+/// and what is too small.
+struct Multiplier {
+  std::int32_t value = 0;
+  int shift = 0;
+};
+Multiplier quantize_multiplier(double real);
+
+/// Bounds of stored integers.
+struct IntRange {
+  std::int32_t low, high;
+};
+
+/// All that an int8, uint8 or int16 tensor can hold.
+IntRange range_of(DType dtype);
+
+/// Stored integers that an activation (none, relu, relu_n1_to_1, relu6) leaves of a quantised
+/// tensor.
+IntRange activation_range(ir::Activation activation, const ir::Tensor& dst);
+
+/// Refuses activations that are no bounds.
+std::optional<Refusal> check_clamping(const ir::Epilogue& epilogue);
+
+/// Refuses unless tensor has one scale; `what` names it in the message.
+std::optional<Refusal> check_per_tensor(const tfl::TensorView& tensor, const std::string& what);
+
+/// Inputs of a node that sums products of quantised numbers, and the axis of its weights that the
+/// output channels run along.
+struct ProductInputs {
+  int src, weights, bias;  ///< bias may be absent
+  int channel_axis;
+};
+
+/// Refuses unless types and scales are such that the reference kernels have integer arithmetic for
+/// them: int8 with int8 weights and int32 bias, uint8 with uint8 weights and int32 bias, int16 with
+/// int8 weights and int64 or int32 bias; the output is of the input's type; weights of int8 have
+/// zero point 0, and one scale or one for each output channel.
+std::optional<Refusal> check_quantized_product(const tfl::NodeView& node,
+                                               const ProductInputs& inputs);
+
+/// The table `channels` of kernels/common/requantize.cl, for node.output(0).
+struct ChannelTable {
+  kernel::Launch launch;           ///< writes it; runs once where weights and bias are constants
+  kernel::Scratch scales, result;  ///< scratch buffers `first` and `first` + 1 of the candidate
+  int index;                       ///< of `result` among them
+  std::int64_t pitch;              ///< channels, rounded up: vectors of 16 may be read anywhere
+};
+
+/// Where element k of the weights of channel o lies: o * step_o + k * step_k.
+struct WeightsOrder {
+  std::int64_t channels, depth, step_o, step_k;
+};
+
+/// `first`: index of its two scratch buffers in the candidate that uses it.
+ChannelTable channel_table(const NodeContext& node, const ProductInputs& inputs,
+                           const WeightsOrder& order, int first);
+
+/// Appends the arguments of BIAS_PARAM of kernels/common/epilogue.cl with QUANTIZED 1.
+kernel::Launch& push_channels(kernel::Launch& launch, const NodeContext& node,
+                              const ChannelTable& table);
+
+}  // namespace clgpu::ops

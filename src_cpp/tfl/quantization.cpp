@@ -1,0 +1,86 @@
+#include "tfl/quantization.hpp"
+
+#include <cmath>
+#include <limits>
+
+namespace clgpu::tfl {
+namespace {
+
+const TfLiteAffineQuantization* affine_of(const TensorView& tensor) {
+  if (tensor.raw().quantization.type != 1) return nullptr;
+  const auto* affine =
+      static_cast<const TfLiteAffineQuantization*>(tensor.raw().quantization.params);
+  return affine != nullptr && affine->scale != nullptr && affine->scale->size > 0 ? affine
+                                                                                  : nullptr;
+}
+
+ir::Quantization read(const TensorView& tensor) {
+  const auto* affine = affine_of(tensor);
+  if (affine == nullptr) return {{tensor.scale()}, {tensor.zero_point()}, 0};
+  ir::Quantization result;
+  result.axis = affine->quantized_dimension;
+  const auto* scales = affine->scale;
+  const auto* zero_points = affine->zero_point;
+  result.scales.assign(scales->data, scales->data + scales->size);
+  if (zero_points != nullptr)
+    result.zero_points.assign(zero_points->data, zero_points->data + zero_points->size);
+  // Runtimes may shorten zero points that are all the same.
+  if (result.zero_points.size() == 1)
+    result.zero_points.resize(result.scales.size(), result.zero_points.front());
+  return result;
+}
+
+/// Least and greatest zero point of a type; bias tensors have none but 0.
+std::pair<std::int32_t, std::int32_t> zero_points_of(DType dtype) {
+  switch (dtype) {
+    case DType::kI8:
+      return {-128, 127};
+    case DType::kU8:
+      return {0, 255};
+    case DType::kI32:
+      return {std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()};
+    default:
+      return {0, 0};
+  }
+}
+
+}  // namespace
+
+std::string quantization_problem(const TensorView& tensor) {
+  if (!tensor.is_quantized()) return {};
+  const ir::Quantization q = read(tensor);
+  const std::size_t count = q.scales.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (q.scales[i] > 0.0F && std::isfinite(q.scales[i])) continue;
+    return "has a scale of " + std::to_string(q.scales[i]) +
+           (count > 1 ? " at index " + std::to_string(i) : "") + "; scales are positive and finite";
+  }
+  if (q.zero_points.size() != count) {
+    return "has " + std::to_string(count) + " scales, but " + std::to_string(q.zero_points.size()) +
+           " zero points";
+  }
+  const auto [low, high] = zero_points_of(tensor.dtype());
+  for (const std::int32_t zero_point : q.zero_points) {
+    if (zero_point >= low && zero_point <= high) continue;
+    return "has the zero point " + std::to_string(zero_point) + "; " +
+           type_name(tensor.tflite_type()) + " allows " + std::to_string(low) + " to " +
+           std::to_string(high);
+  }
+  if (count == 1) return {};
+  if (q.axis < 0 || q.axis >= tensor.rank()) {
+    return "has scales along axis " + std::to_string(q.axis) + " of " +
+           std::to_string(tensor.rank());
+  }
+  if (static_cast<int>(count) != tensor.dim(q.axis)) {
+    return "has " + std::to_string(count) + " scales for axis " + std::to_string(q.axis) +
+           " of size " + std::to_string(tensor.dim(q.axis));
+  }
+  return {};
+}
+
+std::shared_ptr<const ir::Quantization> quantization_of(const TensorView& tensor) {
+  if (!tensor.is_quantized()) return nullptr;
+  return std::make_shared<const ir::Quantization>(read(tensor));
+}
+
+}  // namespace clgpu::tfl

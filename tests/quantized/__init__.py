@@ -1,0 +1,1 @@
+"""One file of tests per op family."""
