@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from clgpu_delegate import errors  # first: it says so where the extension is missing
 from clgpu_delegate.delegate import Delegate, LaunchTime, load, plugin_path
-from clgpu_delegate.devices import Device, devices
+from clgpu_delegate.devices import Abilities, Device, devices
 from clgpu_delegate.errors import (
     BuildError,
     ClgpuError,
@@ -33,6 +33,7 @@ except PackageNotFoundError:  # imported from a folder that was not installed
     __version__ = "0+unknown"
 
 __all__ = [
+    "Abilities",
     "Block",
     "BuildError",
     "ClgpuError",

@@ -9,6 +9,30 @@ from clgpu_delegate import _core, embedded
 
 
 @dataclasses.dataclass(frozen=True)
+class Abilities:
+    """What a device can do that its driver does not tell: found by running small kernels."""
+
+    half_arithmetic: bool
+    """Kernels compute in half."""
+
+    mma_f16: bool
+    """Tensor cores multiply halves."""
+
+    mma_tf32: bool
+    """Tensor cores multiply TF32 numbers."""
+
+    mma_s8: bool
+    """Tensor cores multiply int8."""
+
+    dot8: str
+    """The instruction for a sum of four products of int8: ``"khronos"``, ``"arm"`` (extensions of
+    OpenCL C), ``"nvidia"`` (dp4a) or ``"none"``."""
+
+    notes: list[str]
+    """Abilities that gave wrong numbers or failed, and are not used."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Device:
     """An OpenCL device, as its driver describes it."""
 
@@ -50,6 +74,16 @@ class Device:
     def to_dict(self) -> dict[str, Any]:
         """The fields, ready for JSON."""
         return dataclasses.asdict(self)
+
+    def abilities(self) -> Abilities:
+        """Probe the device: small kernels are compiled and run on it.
+
+        Raises
+        ------
+        OpenCLError
+            If the device cannot be used at all.
+        """
+        return Abilities(**_core.probe_device(str(self.index)))
 
 
 def devices() -> list[Device]:

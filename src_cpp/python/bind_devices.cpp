@@ -23,6 +23,19 @@ const char* name_of(DeviceType type) {
   }
 }
 
+const char* name_of(Dot8 dot8) {
+  switch (dot8) {
+    case Dot8::kKhronos:
+      return "khronos";
+    case Dot8::kArm:
+      return "arm";
+    case Dot8::kNvidia:
+      return "nvidia";
+    default:
+      return "none";
+  }
+}
+
 py::list devices() {
   py::list list;
   int index = 0;
@@ -71,6 +84,8 @@ py::dict probe_device(const std::string& device) {
   facts["half_arithmetic"] = probed.info.half_arithmetic;
   facts["mma_f16"] = probed.info.mma_f16;
   facts["mma_tf32"] = probed.info.mma_tf32;
+  facts["mma_s8"] = probed.info.mma_s8;
+  facts["dot8"] = name_of(probed.info.dot8);
   facts["notes"] = probed.notes;
   return facts;
 }

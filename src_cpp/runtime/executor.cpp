@@ -18,7 +18,8 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // "-DSRC_T=float -DWG=64 ...": part of a program's identity.
 std::string build_options(const kernel::Launch& launch) {
-  std::string options = "-cl-std=CL1.2";
+  const bool names_standard = launch.build_flags.find("-cl-std=") != std::string::npos;
+  std::string options = names_standard ? "" : "-cl-std=CL1.2";
   for (const auto& [name, value] : launch.macros) {
     options += " -D";
     options += name;

@@ -7,6 +7,7 @@
 #include "base/half.hpp"
 #include "base/sha256.hpp"
 #include "cl/error.hpp"
+#include "kernel/dot8.hpp"
 #include "kernel/sources.hpp"
 
 namespace clgpu::runtime {
@@ -14,6 +15,9 @@ namespace {
 
 constexpr const char* kMmaFile = "device/mma_nvidia.cl";
 constexpr const char* kHalfFile = "device/half.cl";
+constexpr const char* kDot8File = "device/dot8.cl";
+
+const std::string kStandard = "-cl-std=CL1.2";
 
 using Bytes = std::vector<std::uint8_t>;
 
@@ -35,8 +39,8 @@ Bytes run(cl::Context& context, store::Store& store, const char* file, const cha
           const std::string& options, const std::vector<Bytes>& inputs, std::size_t bytes,
           int number, std::size_t items, std::size_t group) {
   const cl::Api& api = context.api();
-  const cl::KernelHandle kernel = context.create_kernel(
-      {file, kernel::assemble(file), "-cl-std=CL1.2" + options}, entry, {}, store);
+  const cl::KernelHandle kernel =
+      context.create_kernel({file, kernel::assemble(file), options}, entry, {}, store);
   const cl::QueueHandle queue = context.create_queue();
   std::vector<cl::Memory> buffers;
   const auto add = [&](std::size_t size) {
@@ -104,20 +108,72 @@ bool right_mma(cl::Context& context, store::Store& store, bool tf32) {
   };
   const Bytes want = bytes_of(expected);
   return want == run(context, store, kMmaFile, "device_mma",
-                     tf32 ? " -DMMA_TF32=1" : " -DMMA_TF32=0", {operand(a), operand(b)},
-                     want.size(), kRead, 32, 32);
+                     kStandard + (tf32 ? " -DMMA_TF32=1" : " -DMMA_TF32=0"),
+                     {operand(a), operand(b)}, want.size(), kRead, 32, 32);
 }
 
 bool right_half(cl::Context& context, store::Store& store) {
   const std::vector<float> src = {1.5F, 2.0F, -0.25F, -3.0F, 0.5F, 8.0F};
   const Bytes want = bytes_of(halves({2.75F, 6.5F}));
-  return want == run(context, store, kHalfFile, "device_half", "", {bytes_of(halves(src))},
+  return want == run(context, store, kHalfFile, "device_half", kStandard, {bytes_of(halves(src))},
                      want.size(), -1, 1, 1);
 }
 
-// What is found out, in the order that it is kept in.
-std::array<bool*, 3> facts(ProbedDevice& device) {
-  return {&device.info.half_arithmetic, &device.info.mma_f16, &device.info.mma_tf32};
+bool right_dot8(cl::Context& context, store::Store& store, Dot8 dot8) {
+  // Products at both ends of their range, four of a sign too, which saturate where 16 bits hold
+  // two.
+  std::vector<std::int8_t> a, b;
+  std::vector<std::int32_t> sums, expected;
+  for (const int x : {-128, -127, -1, 0, 1, 127}) {
+    for (const int y : {-128, -127, -1, 0, 1, 127}) {
+      for (const int step : {0, 37}) {
+        sums.push_back(INT32_MAX - 1 - x * 1000);
+        auto sum = static_cast<std::uint32_t>(sums.back());
+        for (int i = 0; i < 4; ++i) {
+          a.push_back(static_cast<std::int8_t>(x + i * step));
+          b.push_back(static_cast<std::int8_t>(y - i * step));
+          sum += static_cast<std::uint32_t>(a.back() * b.back());
+        }
+        expected.push_back(static_cast<std::int32_t>(sum));
+      }
+    }
+  }
+  const Bytes want = bytes_of(expected);
+  const std::string flags = kernel::dot8_flags(dot8);
+  return want == run(context, store, kDot8File, "device_dot8",
+                     (flags.empty() ? kStandard : flags) +
+                         " -DDOT8=" + std::to_string(static_cast<int>(dot8)),
+                     {bytes_of(a), bytes_of(b), bytes_of(sums)}, want.size(), -1, expected.size(),
+                     1);
+}
+
+Dot8 find_dot8(cl::Context& context, store::Store& store, std::vector<std::string>& notes) {
+  const DeviceInfo& info = context.device().info;
+  const auto lists = [&](const char* name) {
+    return info.extensions.find(name) != info.extensions.npos;
+  };
+  struct Form {
+    Dot8 number;
+    bool possible;  // other compilers may end the process over another machine's instructions
+    const char* name;
+  };
+  const bool nvidia = info.vendor.find("NVIDIA") != std::string::npos && !info.is_cpu();
+  for (const Form& form :
+       {Form{Dot8::kNvidia, nvidia, "the instruction dp4a"},
+        Form{Dot8::kKhronos, lists("cl_khr_integer_dot_product"), "cl_khr_integer_dot_product"},
+        Form{Dot8::kArm, lists("cl_arm_integer_dot_product_accumulate_int8"),
+             "cl_arm_integer_dot_product_accumulate_int8"}}) {
+    if (form.possible &&
+        works(form.name, notes, [&] { return right_dot8(context, store, form.number); }))
+      return form.number;
+  }
+  return Dot8::kNone;
+}
+
+// What is found out, in the order that it is kept in; then the digit of dot8.
+std::array<bool*, 4> facts(ProbedDevice& device) {
+  DeviceInfo& info = device.info;
+  return {&info.half_arithmetic, &info.mma_f16, &info.mma_tf32, &info.mma_s8};
 }
 
 ProbedDevice probe_now(cl::Context& context, store::Store& store) {
@@ -137,6 +193,7 @@ ProbedDevice probe_now(cl::Context& context, store::Store& store) {
     info.mma_tf32 = works("the tensor cores' product of TF32 numbers", result.notes,
                           [&] { return right_mma(context, store, true); });
   }
+  info.dot8 = find_dot8(context, store, result.notes);
   return result;
 }
 
@@ -145,20 +202,23 @@ ProbedDevice probe_now(cl::Context& context, store::Store& store) {
 ProbedDevice probe(cl::Context& context, store::Store& store) {
   static auto* mutex = new std::mutex;
   static auto* done = new std::map<std::pair<const cl::Device*, std::string>, ProbedDevice>;
-  const std::string text = kernel::assemble(kMmaFile) + kernel::assemble(kHalfFile);
+  const std::string text =
+      kernel::assemble(kMmaFile) + kernel::assemble(kHalfFile) + kernel::assemble(kDot8File);
   const std::lock_guard<std::mutex> lock(*mutex);
   const std::pair memory(&context.device(), text);
   if (const auto found = done->find(memory); found != done->end()) return found->second;
   ProbedDevice result{context.device().info, {}};
   const std::string key = sha256_hex(context.identity() + text);
   if (const auto kept = store.get(store::kProbe, key);
-      kept && kept->size() == facts(result).size()) {
+      kept && kept->size() == facts(result).size() + 1) {
     std::size_t i = 0;
     for (bool* fact : facts(result)) *fact = (*kept)[i++] == '1';
+    result.info.dot8 = static_cast<Dot8>((*kept)[i] - '0');
   } else {
     result = probe_now(context, store);
     std::string value;
     for (const bool* fact : facts(result)) value += *fact ? '1' : '0';
+    value += static_cast<char>('0' + static_cast<int>(result.info.dot8));
     // What went wrong is tried again, and told.
     if (result.notes.empty())
       store.put(store::kProbe, key, value, "abilities of " + result.info.name);

@@ -11,6 +11,7 @@ from tests.python import models
 from tests.runtimes import make_interpreter, run_interpreter, run_reference
 
 MMA = "device/mma_nvidia.cl"
+DOT8 = "device/dot8.cl"
 
 
 @pytest.fixture
@@ -38,6 +39,25 @@ def test_probe_that_does_not_build_is_a_silent_no(device, override):
     override("this is no kernel")
     facts = _core.probe_device(str(device))
     assert (facts["mma_f16"], facts["mma_tf32"], facts["notes"]) == (False, False, [])
+
+
+def test_dot_product_is_found_where_the_device_lists_it(device):
+    (found,) = [d for d in clgpu_delegate.devices() if str(d.index) == str(device)]
+    listed = "Intel" in found.platform or is_nvidia(device)
+    assert (found.abilities().dot8 != "none") == listed
+
+
+def test_wrong_dot_product_is_not_used(device):
+    text = _core.kernel_sources()[DOT8]
+    assert "start[i]);" in text
+    _core.override_kernel_source(DOT8, text.replace("start[i]);", "start[i]) + 1;"))
+    try:
+        facts = _core.probe_device(str(device))
+    finally:
+        _core.override_kernel_source(DOT8, None)
+    assert facts["dot8"] == "none"
+    if _core.probe_device(str(device))["dot8"] != "none":
+        assert "wrong numbers" in facts["notes"][0]
 
 
 def test_wrong_number_turns_the_path_off_with_a_note(device, runtime, override):

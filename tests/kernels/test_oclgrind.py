@@ -25,6 +25,7 @@ LIBRARY = next((path for path in LIBRARIES if path.is_file()), None)
 EXEMPT = {
     "conv2d_tensor_halo": "inline PTX for NVIDIA's tensor cores",
     "conv2d_tensor_halo_pack": "packs for conv2d_tensor_halo only",
+    "device_dot8": "probes devices that list dot products of int8; Oclgrind lists none",
     "device_half": "probes GPUs that do not list half arithmetic; Oclgrind is a CPU",
     "device_mma": "inline PTX for NVIDIA's tensor cores",
     "tensor_gemm": "inline PTX for NVIDIA's tensor cores",
