@@ -15,10 +15,11 @@
 //           STRIDE_H, STRIDE_W, DILATION_H, DILATION_W  of the convolution
 //           WG_C, WG_X             size of a work-group
 //           ALIGNED   0|1          1: every pixel of dst begins at a multiple of VW
-//           SRC_T, WEIGHTS_T, DST_T  float|half  element types
+//           SRC_T, WEIGHTS_T, DST_T  float|half, or char|uchar with QUANTIZED  element types
 //           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
 //           and those of common/epilogue.cl
-// Numerics  products and sum in float, in the order of the filter taps; the bias is added last
+// Numerics  products and sum in SUM_T, in the order of the filter taps; the bias is added last. Integers:
+//           what lies outside of src stands for zero, that is src_zero
 #include "common/border.cl"
 #include "common/vector.cl"
 #ifndef PX
@@ -58,19 +59,27 @@
 #error "WG_X is required (1..64)"
 #endif
 #ifndef SRC_T
-#error "SRC_T is required (float or half)"
+#error "SRC_T is required (float, half, char or uchar)"
 #endif
 #ifndef WEIGHTS_T
-#error "WEIGHTS_T is required (float or half)"
+#error "WEIGHTS_T is required (float, half, char or uchar)"
 #endif
 #ifndef DST_T
-#error "DST_T is required (float or half)"
+#error "DST_T is required (float, half, char or uchar)"
 #endif
 
 #if ALIGNED
 #define STORE_RESULT(at, v) STORE_VEC_ALIGNED(DST_T, dst, at, v)
 #else
 #define STORE_RESULT(at, v) STORE_VEC(DST_T, dst, at, v)
+#endif
+
+#if QUANTIZED
+#define OUTSIDE (VEC)(src_zero)
+#define LOAD_WEIGHTS(at) (LOAD_VEC_ALIGNED(WEIGHTS_T, weights, at) - (VEC)(weights_zero))
+#else
+#define OUTSIDE (VEC)(0)
+#define LOAD_WEIGHTS(at) LOAD_VEC_ALIGNED(WEIGHTS_T, weights, at)
 #endif
 
 // Rows and columns of the image that a block looks at.
@@ -80,7 +89,7 @@
 __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_conv2d_blocked(
     __global const SRC_T *src, __global const WEIGHTS_T *weights,
     BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int row_blocks, int in_h, int in_w, int out_h, int out_w,
-    int channels, int top, int left) {
+    int channels, int top, int left, int src_zero, int weights_zero) {
   const int block = get_global_id(2);
   const int y = block % row_blocks * PY, first_y = y * STRIDE_H - top;
   src += block / row_blocks * in_h * in_w * channels;
@@ -95,13 +104,13 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_con
       VEC w[FILTER_H * FILTER_W];
 #pragma unroll
       for (int t = 0; t < FILTER_H * FILTER_W; ++t) {
-        w[t] = LOAD_VEC_ALIGNED(WEIGHTS_T, weights, t * channels + c);
+        w[t] = LOAD_WEIGHTS(t * channels + c);
       }
       VEC sum[PY][PX];
 #pragma unroll
       for (int q = 0; q < PY; ++q) {
 #pragma unroll
-        for (int p = 0; p < PX; ++p) sum[q][p] = (VEC)(0.0f);
+        for (int p = 0; p < PX; ++p) sum[q][p] = (VEC)(0);
       }
 
       // All conditions on loop variables are decided by the compiler.
@@ -123,7 +132,7 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_con
 #pragma unroll
           for (int t = 0; t < COLUMNS; ++t) {
             const int in_x = BORDER(first_x + t, in_w);
-            pixel[t] = (VEC)(0.0f);
+            pixel[t] = OUTSIDE;
             if (inside && (uint)in_x < (uint)in_w) {
               pixel[t] = LOAD_VEC_ALIGNED(SRC_T, src, from + in_x * channels);
             }
@@ -139,21 +148,21 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_con
 #pragma unroll
               for (int v = 0; v < FILTER_W; ++v) {
                 sum[q][p] =
-                    mad(w[u * FILTER_W + v], pixel[p * STRIDE_W + v * DILATION_W], sum[q][p]);
+                    MAD_VEC(w[u * FILTER_W + v], pixel[p * STRIDE_W + v * DILATION_W], sum[q][p]);
               }
             }
           }
         }
       }
 
-      const VEC b = BIAS_VEC_AT(c);
+      const CHANNEL_VEC_T channel = CHANNEL_VEC_AT(c);
 #pragma unroll
       for (int q = 0; q < PY; ++q) {
 #pragma unroll
         for (int p = 0; p < PX; ++p) {
           const int at = RESULT_AT(first_pixel + q * out_w + x + p, c, channels);
           if (y + q < out_h && x + p < out_w) {
-            STORE_RESULT(at, FINISH_VEC(sum[q][p] + b, at));
+            STORE_RESULT(at, FINISH_SUM_VEC(sum[q][p], channel, at));
           }
         }
       }

@@ -11,10 +11,11 @@
 //           MULTIPLIER           output channels of an input channel
 //           PX       1..8        pixels of a work-item
 //           WG_C, WG_X           size of a work-group
-//           SRC_T, WEIGHTS_T, DST_T  float|half  element types
+//           SRC_T, WEIGHTS_T, DST_T  float|half, or char|uchar with QUANTIZED  element types
 //           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
 //           and those of common/epilogue.cl
-// Numerics  products and sum in float, in the order of the filter taps; the bias is added last
+// Numerics  products and sum in SUM_T, in the order of the filter taps; the bias is added last. Integers:
+//           what lies outside of src stands for zero, that is src_zero
 #include "common/border.cl"
 #include "common/vector.cl"
 #ifndef MULTIPLIER
@@ -30,13 +31,13 @@
 #error "WG_X is required (1..64)"
 #endif
 #ifndef SRC_T
-#error "SRC_T is required (float or half)"
+#error "SRC_T is required (float, half, char or uchar)"
 #endif
 #ifndef WEIGHTS_T
-#error "WEIGHTS_T is required (float or half)"
+#error "WEIGHTS_T is required (float, half, char or uchar)"
 #endif
 #ifndef DST_T
-#error "DST_T is required (float or half)"
+#error "DST_T is required (float, half, char or uchar)"
 #endif
 
 // The VW input channels that the output channels from c on look at, at a pixel's first one.
@@ -47,14 +48,22 @@
 #else
 #define LANE(pixel, c) LOAD(SRC_T, src, (pixel) + (c) / MULTIPLIER)
 #define LOAD_PIXEL(pixel, c) \
-  (float4)(LANE(pixel, c), LANE(pixel, (c) + 1), LANE(pixel, (c) + 2), LANE(pixel, (c) + 3))
+  (VEC)(LANE(pixel, c), LANE(pixel, (c) + 1), LANE(pixel, (c) + 2), LANE(pixel, (c) + 3))
+#endif
+
+#if QUANTIZED
+#define LOAD_WEIGHTS(at) (LOAD_VEC(WEIGHTS_T, weights, at) - (VEC)(weights_zero))
+#define ADD_OUTSIDE(sum, w) (sum) = MAD_VEC(w, (VEC)(src_zero), sum)
+#else
+#define LOAD_WEIGHTS(at) LOAD_VEC(WEIGHTS_T, weights, at)
+#define ADD_OUTSIDE(sum, w)
 #endif
 
 __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_conv2d_direct(
     __global const SRC_T *src, __global const WEIGHTS_T *weights,
     BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int in_h, int in_w, int in_c, int out_h, int out_w,
     int out_c, int filter_h, int filter_w, int stride_h, int stride_w, int dilation_h,
-    int dilation_w, int top, int left) {
+    int dilation_w, int top, int left, int src_zero, int weights_zero) {
   const int row = get_global_id(2);
   const int first_y = row % out_h * stride_h - top;
   src += row / out_h * in_h * in_w * in_c;
@@ -67,37 +76,42 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_con
     for (int c = get_global_id(0) * VW; c < out_c; c += get_global_size(0) * VW) {
       VEC sum[PX];
 #pragma unroll
-      for (int p = 0; p < PX; ++p) sum[p] = (VEC)(0.0f);
+      for (int p = 0; p < PX; ++p) sum[p] = (VEC)(0);
 
       for (int u = 0; u < filter_h; ++u) {
         const int in_y = BORDER(first_y + u * dilation_h, in_h);
-        if (in_y < 0 || in_y >= in_h) continue;
+        const bool row_inside = (uint)in_y < (uint)in_h;
+#if !QUANTIZED
+        if (!row_inside) continue;
+#endif
         for (int v = 0; v < filter_w; ++v) {
-          const VEC w = LOAD_VEC(WEIGHTS_T, weights, (u * filter_w + v) * out_c + c);
+          const VEC w = LOAD_WEIGHTS((u * filter_w + v) * out_c + c);
           const int in_x = first_x + v * dilation_w;
           const int from = in_y * in_w * in_c;
-          if (interior) {
+          if (interior && row_inside) {
 #pragma unroll
             for (int p = 0; p < PX; ++p) {
-              sum[p] = mad(w, LOAD_PIXEL(from + (in_x + p * stride_w) * in_c, c), sum[p]);
+              sum[p] = MAD_VEC(w, LOAD_PIXEL(from + (in_x + p * stride_w) * in_c, c), sum[p]);
             }
           } else {
 #pragma unroll
             for (int p = 0; p < PX; ++p) {
               const int at_x = BORDER(in_x + p * stride_w, in_w);
-              if ((uint)at_x < (uint)in_w) {
-                sum[p] = mad(w, LOAD_PIXEL(from + at_x * in_c, c), sum[p]);
+              if (row_inside && (uint)at_x < (uint)in_w) {
+                sum[p] = MAD_VEC(w, LOAD_PIXEL(from + at_x * in_c, c), sum[p]);
+              } else {
+                ADD_OUTSIDE(sum[p], w);
               }
             }
           }
         }
       }
 
-      const VEC b = BIAS_VEC_AT(c);
+      const CHANNEL_VEC_T channel = CHANNEL_VEC_AT(c);
 #pragma unroll
       for (int p = 0; p < PX; ++p) {
         const int at = RESULT_AT(first_pixel + x + p, c, out_c);
-        if (x + p < out_w) STORE_VEC(DST_T, dst, at, FINISH_VEC(sum[p] + b, at));
+        if (x + p < out_w) STORE_VEC(DST_T, dst, at, FINISH_SUM_VEC(sum[p], channel, at));
       }
     }
   }

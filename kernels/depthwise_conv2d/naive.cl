@@ -9,25 +9,27 @@
 // Macros    SRC_T, WEIGHTS_T, DST_T  float|half  element types
 //           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
 //           and those of common/epilogue.cl
-// Numerics  products and sum in float, in the order u, v; the bias is added last
+// Numerics  products and sum in SUM_T, in the order u, v; the bias is added last. Integers: what lies
+//           outside of src stands for zero, that is src_zero
 #include "common/border.cl"
 #include "common/epilogue.cl"
 #include "common/types.cl"
 #ifndef SRC_T
-#error "SRC_T is required (float or half)"
+#error "SRC_T is required (float, half, char, uchar or short)"
 #endif
 #ifndef WEIGHTS_T
-#error "WEIGHTS_T is required (float or half)"
+#error "WEIGHTS_T is required (float, half, char or uchar)"
 #endif
 #ifndef DST_T
-#error "DST_T is required (float or half)"
+#error "DST_T is required (float, half, char, uchar or short)"
 #endif
 
 __kernel void depthwise_conv2d_naive(__global const SRC_T *src, __global const WEIGHTS_T *weights,
                                      BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int elements, int in_h,
                                      int in_w, int in_c, int out_h, int out_w, int out_c,
                                      int filter_h, int filter_w, int stride_h, int stride_w,
-                                     int dilation_h, int dilation_w, int top, int left) {
+                                     int dilation_h, int dilation_w, int top, int left,
+                                     int src_zero, int weights_zero) {
   const int index = get_global_id(0);
   if (index >= elements) return;
   const int o = index % out_c;
@@ -36,17 +38,17 @@ __kernel void depthwise_conv2d_naive(__global const SRC_T *src, __global const W
   const int n = index / out_c / out_w / out_h;
   src += n * in_h * in_w * in_c + o / (out_c / in_c);
 
-  float sum = 0.0f;
+  SUM_T sum = 0;
   for (int u = 0; u < filter_h; ++u) {
     const int in_y = BORDER(y * stride_h - top + u * dilation_h, in_h);
-    if (in_y < 0 || in_y >= in_h) continue;
     for (int v = 0; v < filter_w; ++v) {
       const int in_x = BORDER(x * stride_w - left + v * dilation_w, in_w);
-      if (in_x < 0 || in_x >= in_w) continue;
-      sum += LOAD(SRC_T, src, (in_y * in_w + in_x) * in_c) *
-             LOAD(WEIGHTS_T, weights, (u * filter_w + v) * out_c + o);
+      const bool inside = in_y >= 0 && in_y < in_h && in_x >= 0 && in_x < in_w;
+      const SUM_T a = inside ? LOAD(SRC_T, src, (in_y * in_w + in_x) * in_c) : (SUM_T)src_zero;
+      const SUM_T b = LOAD(WEIGHTS_T, weights, (u * filter_w + v) * out_c + o) - weights_zero;
+      sum += a * b;
     }
   }
   const int at = RESULT_AT(index / out_c, o, out_c);
-  STORE(DST_T, dst, at, FINISH(sum + BIAS_AT(o), at));
+  STORE(DST_T, dst, at, FINISH_SUM(sum, CHANNEL_AT(o), at));
 }

@@ -25,13 +25,38 @@ ir::Shapes infer(const NodeContext& node) {
   return {dst};
 }
 
-kernel::Launch make_launch(const NodeContext& node, const char* file, const char* entry) {
+bool quantized(const NodeContext& node) { return node.output(0).is_quantized(); }
+
+/// A candidate of one launch, after what quantised nodes do at load time.
+kernel::Candidate make_candidate(const NodeContext& node, const std::string& name, const char* file,
+                                 const char* entry) {
+  kernel::Candidate candidate{name, {}, {}};
   kernel::Launch launch(file, entry);
   set_conv_types(launch, node, kImage, kBias);
   launch.type("WEIGHTS_T", node.input(kWeights).storage);
   set_border(launch, node.attrs<ConvAttrs>().geometry);
   launch.src(kImage).src(kWeights);
-  return push_result(launch, node, kBias);
+  if (quantized(node)) {
+    const ir::Shape& weights = node.input(kWeights).shape;
+    const std::int64_t channels = weights[3];
+    const ChannelTable table =
+        channel_table(node, {kImage, kWeights, kBias, 3},
+                      {channels, weights.elements(1, 3), /*step_o=*/1, /*step_k=*/channels}, 0);
+    candidate.launches.push_back(table.launch);
+    candidate.scratch = {table.scales, table.result};
+    push_channels(launch, node, table);
+    push_result(launch, result_layout(node));
+  } else {
+    push_result(launch, node, kBias);
+  }
+  candidate.launches.push_back(launch);
+  return candidate;
+}
+
+/// Appends what an element outside of the image is, and what stands for zero among the weights.
+void push_zeros(kernel::Launch& launch, const NodeContext& node) {
+  launch.i32(quantized(node) ? node.input(kImage).zero_point() : 0);
+  launch.i32(quantized(node) ? node.input(kWeights).zero_point() : 0);
 }
 
 void push_geometry(kernel::Launch& launch, const NodeContext& node) {
@@ -41,15 +66,18 @@ void push_geometry(kernel::Launch& launch, const NodeContext& node) {
   const ConvWindows at = windows(geometry, src[1], src[2], weights[1], weights[2]);
   push_conv_sizes(launch, node, kImage, kWeights, geometry);
   launch.i32(geometry.dilation_h).i32(geometry.dilation_w).i32(at.h.before).i32(at.w.before);
+  push_zeros(launch, node);
 }
 
 kernel::Candidate naive(const NodeContext& node) {
-  kernel::Launch launch = make_launch(node, "depthwise_conv2d/naive.cl", "depthwise_conv2d_naive");
+  kernel::Candidate candidate =
+      make_candidate(node, "naive", "depthwise_conv2d/naive.cl", "depthwise_conv2d_naive");
+  kernel::Launch& launch = candidate.launches.back();
   const std::int64_t elements = node.output(0).shape.elements();
   launch.i32(elements);
   push_geometry(launch, node);
   launch.range({uz(elements)}, {kElementwiseGroup});
-  return {"naive", {launch}, {}};
+  return candidate;
 }
 
 int multiplier(const NodeContext& node) {
@@ -73,8 +101,9 @@ kernel::Candidate direct(const NodeContext& node, const DeviceInfo& device) {
   while (width > 4 && multiplier(node) > 1 && multiplier(node) % width != 0) width /= 2;
   const std::int64_t group = cpu ? 1 : 8;
 
-  kernel::Launch launch =
-      make_launch(node, "depthwise_conv2d/direct.cl", "depthwise_conv2d_direct");
+  kernel::Candidate candidate =
+      make_candidate(node, "direct", "depthwise_conv2d/direct.cl", "depthwise_conv2d_direct");
+  kernel::Launch& launch = candidate.launches.back();
   launch.macro("VW", width).macro("PX", kTile).macro("WG_C", group).macro("WG_X", group);
   launch.macro("MULTIPLIER", multiplier(node));
   push_geometry(launch, node);
@@ -85,7 +114,7 @@ kernel::Candidate direct(const NodeContext& node, const DeviceInfo& device) {
     launch.range({uz(dst[3] / width), uz(ceil_div(dst[2], kTile)), rows},
                  {uz(group), uz(group), 1});
   }
-  return {"direct", {launch}, {}};
+  return candidate;
 }
 
 // Whether a block of pixels keeps its filter and a row of the image in registers.
@@ -113,8 +142,10 @@ kernel::Candidate blocked(const NodeContext& node, const DeviceInfo& device, int
   const std::int64_t group_x = cpu ? 1 : 128 / group_c;
   const std::int64_t row_blocks = ceil_div(dst[1], rows);
 
-  kernel::Launch launch =
-      make_launch(node, "depthwise_conv2d/blocked.cl", "depthwise_conv2d_blocked");
+  const std::string name = "direct_" + std::to_string(columns) + "x" + std::to_string(rows);
+  kernel::Candidate candidate =
+      make_candidate(node, name, "depthwise_conv2d/blocked.cl", "depthwise_conv2d_blocked");
+  kernel::Launch& launch = candidate.launches.back();
   launch.macro("VW", width).macro("PX", columns).macro("PY", rows);
   launch.macro("ALIGNED", result_layout(node).aligned(width) ? 1 : 0);
   // A core jumps over conditions; the items of a warp wait for each other.
@@ -125,6 +156,7 @@ kernel::Candidate blocked(const NodeContext& node, const DeviceInfo& device, int
   const ConvWindows at = windows(geometry, src[1], src[2], weights[1], weights[2]);
   launch.i32(row_blocks).i32(src[1]).i32(src[2]).i32(dst[1]).i32(dst[2]).i32(dst[3]);
   launch.i32(at.h.before).i32(at.w.before);
+  push_zeros(launch, node);
   const std::size_t layers = uz(dst[0] * row_blocks);
   if (cpu) {
     launch.range({1, 1, layers}, {1, 1, 1});
@@ -132,11 +164,13 @@ kernel::Candidate blocked(const NodeContext& node, const DeviceInfo& device, int
     launch.range({uz(dst[3] / width), uz(ceil_div(dst[2], columns)), layers},
                  {uz(group_c), uz(group_x), 1});
   }
-  return {"direct_" + std::to_string(columns) + "x" + std::to_string(rows), {launch}, {}};
+  return candidate;
 }
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
   std::vector<kernel::Candidate> result;
+  // Sums of 64 bits come one by one.
+  if (node.output(0).dtype == DType::kI16) return {naive(node)};
   if (fits_registers(node)) {
     if (device.is_cpu()) {
       const bool strided = node.attrs<ConvAttrs>().geometry.stride_w > 1;
@@ -168,7 +202,7 @@ const Family kDepthwiseConv2dFamily{
     infer,
     candidates,
     /*fold=*/nullptr,
-    /*allows_quantized=*/false,
+    /*allows_quantized=*/true,
     &kConvRows};
 
 }  // namespace clgpu::ops

@@ -124,8 +124,11 @@ ChannelTable channel_table(const NodeContext& node, const ProductInputs& inputs,
   const std::int64_t pitch = round_up(order.channels, 16);
   std::vector<std::int32_t> scales(uz(2 * pitch), 0);
   for (std::int64_t o = 0; o < order.channels; ++o) {
-    const Multiplier m = quantize_multiplier(
-        static_cast<double>(src.scale()) * scale_of(weights, o) / static_cast<double>(dst.scale()));
+    // The reference kernels multiply the scales of uint8 as floats.
+    const double product = src.dtype == DType::kU8
+                               ? static_cast<double>(src.scale() * weights.scale())
+                               : static_cast<double>(src.scale()) * scale_of(weights, o);
+    const Multiplier m = quantize_multiplier(product / static_cast<double>(dst.scale()));
     scales[uz(o)] = m.value;
     scales[uz(pitch + o)] = m.shift;
   }
