@@ -1,34 +1,53 @@
 // mma.cl - NVIDIA's tensor cores and asynchronous copies as inline PTX: products of 16 x 8 blocks by one
 //          warp, their operands from local memory, and copies into it that no register passes
 //
-// Only for devices whose DeviceInfo::mma_f16 (MMA_TF32 0) or mma_tf32 (MMA_TF32 1) is set. Every function
-// must be called by all 32 items of a warp; lane = item % 32, g = lane / 4, q = lane % 4. A register
-// is 32 bits: two halves, the one of the smaller k in the low bits, or one float. K is 16 halves or 8
-// floats, 32 bytes either way.
+// Only for devices whose DeviceInfo::mma_f16 (MMA_TYPE 0), mma_tf32 (1) or mma_s8 (2) is set. Every
+// function must be called by all 32 items of a warp; lane = item % 32, g = lane / 4, q = lane % 4. A
+// register is 32 bits: two halves or four int8, those of smaller k in lower bits, or one float. K is 16
+// halves, 8 floats or 32 int8: 32 bytes each.
 //
 //   a: [16, K] in four registers. halves: (g, 2q..2q+1), (g+8, 2q..), (g, 2q+8..), (g+8, 2q+8..);
-//      floats: (g, q), (g+8, q), (g, q+4), (g+8, q+4)
-//   b: [K, 8] in two. halves: (2q..2q+1, g), (2q+8.., g); floats: (q, g), (q+4, g)
-//   c: [16, 8] floats: (g, 2q), (g, 2q+1), (g+8, 2q), (g+8, 2q+1)
+//      floats: (g, q), (g+8, q), (g, q+4), (g+8, q+4);
+//      int8: (g, 4q..4q+3), (g+8, 4q..), (g, 4q+16..), (g+8, 4q+16..)
+//   b: [K, 8] in two. halves: (2q..2q+1, g), (2q+8.., g); floats: (q, g), (q+4, g);
+//      int8: (4q..4q+3, g), (4q+16.., g)
+//   c: [16, 8], MMA_SUM4_T: (g, 2q), (g, 2q+1), (g+8, 2q), (g+8, 2q+1)
 //
-// Macros    MMA_TF32  0|1  operands: 0 half, 1 float rounded to TF32 (10 bits of mantissa)
-// Numerics  products are exact, sums in float
-#ifndef MMA_TF32
-#error "MMA_TF32 is required (0 or 1)"
+// MMA_BYTES   of an operand's element
+// MMA_SUM_T, MMA_SUM4_T  of sums: float, of int8 int
+//
+// Macros    MMA_TYPE  0..2  operands: 0 half, 1 float rounded to TF32 (10 bits of mantissa), 2 int8
+// Numerics  products are exact, sums in float; of int8 exact, modulo 2^32
+#ifndef MMA_TYPE
+#error "MMA_TYPE is required (0..2)"
 #endif
 
 // Address of local memory as the instructions take it.
 uint local_address(__local const void *p) { return (uint)(size_t)p; }
 
 // c += a * b
-#if MMA_TF32
+#if MMA_TYPE == 2
+#define MMA_NAME "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"
+#define MMA_BYTES 1
+#define MMA_SUM_T int
+#define MMA_SUM4_T int4
+#define MMA_REGISTER "+r"
+#else
+#if MMA_TYPE == 1
 #define MMA_NAME "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
+#define MMA_BYTES 4
 #else
 #define MMA_NAME "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+#define MMA_BYTES 2
+#endif
+#define MMA_SUM_T float
+#define MMA_SUM4_T float4
+#define MMA_REGISTER "+f"
 #endif
 #define MMA(c, a, b0, b1)                                                                    \
   __asm volatile(MMA_NAME " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
-                 : "+f"((c).s0), "+f"((c).s1), "+f"((c).s2), "+f"((c).s3)                    \
+                 : MMA_REGISTER((c).s0), MMA_REGISTER((c).s1), MMA_REGISTER((c).s2),         \
+                   MMA_REGISTER((c).s3)                                                      \
                  : "r"((a).s0), "r"((a).s1), "r"((a).s2), "r"((a).s3), "r"(b0), "r"(b1))
 
 // Four or two matrices of 8 rows x 16 bytes: lanes 8i .. 8i+7 give the addresses of matrix i's rows,

@@ -4,7 +4,8 @@
 //
 // Shapes    src: [batch, in_h, in_w, in_c]; bias: [out_c]; dst, residual: [batch, out_h, out_w, out_c]
 //           packed: as tensor_halo_pack_nvidia.cl writes it; chunks = ceil(in_c / channels of a chunk),
-//           UNITS * 8 halves or UNITS * 4 floats; tiles_y = ceil(out_h / (ROWS * WARPS_Y))
+//           UNITS * 8 halves, UNITS * 4 floats or UNITS * 16 chars; with FILL: outside: 16 bytes of what
+//           src is outside of the image; tiles_y = ceil(out_h / (ROWS * WARPS_Y))
 // Launch    one work-group of `items` = 32 * WARPS_X * WARPS_Y * WARPS_N per tile of ROWS * WARPS_Y rows
 //           of 16 * WARPS_X pixels x 8 * BLOCKS * WARPS_N channels (a panel):
 //           global = (panels * items, ceil(out_w / (16 * WARPS_X)), batch * tiles_y), local = (items)
@@ -18,11 +19,12 @@
 //           COPY      4|8|16 bytes copied at once: a pixel is a multiple of them
 //           WIDE      0|1    1: BLOCKS is above 1 and every pixel of dst begins at a multiple of
 //                           2 * BLOCKS; so does out_c
-//           MMA_TF32  0|1    0: src is half, 1: float; packed is of the same type
+//           MMA_TYPE  0..2   0: src is half, 1: float, 2: char; packed is of the same type
+//           FILL      0|1    1: outside of the image src is `outside`, not zero
 //           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
-//           DST_T     float|half  element type of dst; and those of common/epilogue.cl
+//           DST_T     float|half|char  element type of dst; and those of common/epilogue.cl
 // Numerics  products exact (after float operands have been rounded to TF32), sums in float in the order
-//           of chunks, filter columns, half chunks, filter rows; bias and residual are added last
+//           of chunks, filter columns, half chunks, filter rows; bias and residual are added last. Integers: exact
 #include "common/border.cl"
 #include "common/epilogue.cl"
 #include "common/mma.cl"
@@ -67,16 +69,20 @@
 #error "WIDE is required (0 or 1)"
 #endif
 #ifndef DST_T
-#error "DST_T is required (float or half)"
+#error "DST_T is required (float, half or char)"
+#endif
+#ifndef FILL
+#error "FILL is required (0 or 1)"
 #endif
 
-#if MMA_TF32
+#if MMA_TYPE == 2
+#define SRC_T char
+#elif MMA_TYPE == 1
 #define SRC_T float
-#define BYTES 4
 #else
 #define SRC_T half
-#define BYTES 2
 #endif
+#define BYTES MMA_BYTES
 #define ITEMS (32 * WARPS_X * WARPS_Y * WARPS_N)
 #define PIXEL (UNITS * 16)  // bytes of a pixel in a stage
 #define HALO_H (ROWS * WARPS_Y + (FILTER_H - 1) * DILATION_H)
@@ -96,11 +102,16 @@
 #else
 #define SWIZZLE(x) (((x) >> 2) & 1)
 #endif
+#if FILL
+#define COPY_TO(address, from, valid) \
+  CLGPU_CAT(COPY_, COPY)(address, (valid) ? (__global const void *)(from) : outside, true)
+#else
 #define COPY_TO(address, from, valid) CLGPU_CAT(COPY_, COPY)(address, from, valid)
+#endif
 
 // Copies the halo's chunk that begins at channel c0 to the stage at `to`; (y0, x0): the halo's first pixel.
-void copy_chunk(int item, uint to, __global const SRC_T *src, int c0, int y0, int x0, int in_h,
-                int in_w, int in_c) {
+void copy_chunk(int item, uint to, __global const SRC_T *src, __global const void *outside, int c0,
+                int y0, int x0, int in_h, int in_w, int in_c) {
 #pragma unroll 1
   for (int i = item; i < COPIES; i += ITEMS) {
     const int column = i % COLUMNS, pixel = i / COLUMNS;
@@ -130,7 +141,15 @@ void load_right(uint *right, __global const uint *packed, int u, int lane) {
 #endif
 }
 
-#if WIDE
+#if QUANTIZED && WIDE
+void store_wide_char(__global char *p, const int4 *v) {
+#if BLOCKS == 4
+  *(__global char8 *)p = convert_char8((int8)(v[0], v[1]));
+#else
+  *(__global char4 *)p = convert_char4(v[0]);
+#endif
+}
+#elif WIDE
 void store_wide_float(__global float *p, const float4 *v) {
 #pragma unroll
   for (int j = 0; j < BLOCKS / 2; ++j) *(__global float4 *)(p + 4 * j) = v[j];
@@ -147,8 +166,14 @@ void store_wide_half(__global half *p, const float4 *v) {
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_tensor_halo(
     __global const SRC_T *src, __global const uint *packed,
+#if FILL
+    __global const void *outside,
+#endif
     BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int chunks, int tiles_y, int in_h, int in_w, int in_c,
     int out_h, int out_w, int out_c, int top, int left) {
+#if !FILL
+  __global const void *const outside = 0;
+#endif
   __local uint4 stages[STAGES * STAGE / 16] __attribute__((aligned(128)));
 
   const int item = get_local_id(0), lane = item % 32, warp = item / 32;
@@ -162,15 +187,15 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_tensor_h
   src += image * in_h * in_w * in_c;
   packed += (size_t)block * chunks * STEPS * STEP;
 
-  float4 sum[ROWS][BLOCKS];
+  MMA_SUM4_T sum[ROWS][BLOCKS];
 #pragma unroll
   for (int r = 0; r < ROWS; ++r) {
 #pragma unroll
-    for (int b = 0; b < BLOCKS; ++b) sum[r][b] = (float4)(0.0f);
+    for (int b = 0; b < BLOCKS; ++b) sum[r][b] = (MMA_SUM4_T)(0);
   }
   uint right[FILTER_H][2 * BLOCKS];
 
-  copy_chunk(item, base, src, 0, y0, x0, in_h, in_w, in_c);
+  copy_chunk(item, base, src, outside, 0, y0, x0, in_h, in_w, in_c);
 #pragma unroll
   for (int u = 0; u < FILTER_H; ++u) load_right(right[u], packed, u, lane);
 
@@ -181,8 +206,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_tensor_h
     barrier(CLK_LOCAL_MEM_FENCE);  // the chunk has arrived, the other stage is free
 #if STAGES == 2
     if (chunk + 1 < chunks) {
-      copy_chunk(item, base + (chunk % 2 ? 0 : STAGE), src, (chunk + 1) * (PIXEL / BYTES), y0, x0,
-                 in_h, in_w, in_c);
+      copy_chunk(item, base + (chunk % 2 ? 0 : STAGE), src, outside, (chunk + 1) * (PIXEL / BYTES),
+                 y0, x0, in_h, in_w, in_c);
     }
 #endif
 #pragma unroll 1
@@ -206,7 +231,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_tensor_h
             LDMATRIX_X4(pixels[(r + 1) % 2], from + (r + 1) * (PITCH * PIXEL));
           }
           uint4 a = pixels[r % 2];
-#if MMA_TF32
+#if MMA_TYPE == 1
           a = (uint4)(to_tf32(a.s0), to_tf32(a.s1), to_tf32(a.s2), to_tf32(a.s3));
 #endif
 #pragma unroll
@@ -234,7 +259,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_tensor_h
 #if STAGES == 1
     if (chunk + 1 < chunks) {
       barrier(CLK_LOCAL_MEM_FENCE);  // the stage is free
-      copy_chunk(item, base, src, (chunk + 1) * (PIXEL / BYTES), y0, x0, in_h, in_w, in_c);
+      copy_chunk(item, base, src, outside, (chunk + 1) * (PIXEL / BYTES), y0, x0, in_h, in_w, in_c);
     }
 #endif
   }
@@ -242,12 +267,15 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_tensor_h
   // Lane 4 * g + q has pixels g and g + 8 of each row and 2 * BLOCKS channels from q * 2 * BLOCKS on.
   const int o = (block * 4 + lane % 4) * (2 * BLOCKS);
   if (o >= out_c) return;
-  float bias_of[2 * BLOCKS];
+#if WIDE
+  CHANNEL4_T channel[BLOCKS / 2];
 #pragma unroll
-  for (int i = 0; i < 2 * BLOCKS; ++i) {
-    bias_of[i] = 0.0f;
-    if (WIDE || o + i < out_c) bias_of[i] = BIAS_AT(o + i);
-  }
+  for (int j = 0; j < BLOCKS / 2; ++j) channel[j] = CHANNEL4_AT(o + 4 * j);
+#else
+  CHANNEL_T channel[2 * BLOCKS];
+#pragma unroll
+  for (int i = 0; i < 2 * BLOCKS; ++i) channel[i] = CHANNEL_AT(min(o + i, out_c - 1));
+#endif
 #pragma unroll
   for (int r = 0; r < ROWS; ++r) {
     const int y = out_y + warp_y * ROWS + r;
@@ -256,24 +284,25 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_tensor_h
       const int x = out_x + warp_x * 16 + side * 8 + lane / 4;
       if (y >= out_h || x >= out_w) continue;
       const int pixel_at = RESULT_AT((image * out_h + y) * out_w + x, o, out_c);
-      float v[2 * BLOCKS];
+      MMA_SUM_T v[2 * BLOCKS];
 #pragma unroll
       for (int b = 0; b < BLOCKS; ++b) {
-        v[2 * b] = (side ? sum[r][b].s2 : sum[r][b].s0) + bias_of[2 * b];
-        v[2 * b + 1] = (side ? sum[r][b].s3 : sum[r][b].s1) + bias_of[2 * b + 1];
+        v[2 * b] = side ? sum[r][b].s2 : sum[r][b].s0;
+        v[2 * b + 1] = side ? sum[r][b].s3 : sum[r][b].s1;
       }
 #if WIDE
-      float4 quads[BLOCKS / 2];
+      MMA_SUM4_T quads[BLOCKS / 2];
 #pragma unroll
       for (int j = 0; j < BLOCKS / 2; ++j) {
-        const float4 quad = (float4)(v[4 * j], v[4 * j + 1], v[4 * j + 2], v[4 * j + 3]);
-        quads[j] = FINISH4_ALIGNED(quad, pixel_at + 4 * j);
+        const MMA_SUM4_T quad = (MMA_SUM4_T)(v[4 * j], v[4 * j + 1], v[4 * j + 2], v[4 * j + 3]);
+        quads[j] = FINISH_SUM4_ALIGNED(quad, channel[j], pixel_at + 4 * j);
       }
       CLGPU_CAT(store_wide_, DST_T)(dst + pixel_at, quads);
 #else
 #pragma unroll
       for (int i = 0; i < 2 * BLOCKS; ++i) {
-        if (o + i < out_c) STORE(DST_T, dst, pixel_at + i, FINISH(v[i], pixel_at + i));
+        if (o + i < out_c)
+          STORE(DST_T, dst, pixel_at + i, FINISH_SUM(v[i], channel[i], pixel_at + i));
       }
 #endif
     }

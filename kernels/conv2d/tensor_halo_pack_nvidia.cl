@@ -11,8 +11,9 @@
 // Macros    FILTER_H, FILTER_W  filter
 //           BLOCKS  1|2|4         blocks of 8 output channels of a warp
 //           UNITS   2|4           16 bytes of a pixel that make up a chunk
-//           SRC_T   float|half    element type of src
-//           DST_T   float|half    what a register holds: a float, or two halves of neighbouring channels
+//           SRC_T   float|half    element type of src, or char
+//           DST_T   float|half    what a register holds: a float, two halves or, of char, four chars of
+//                                 neighbouring channels
 // Numerics  float to half rounds to nearest even; floats are rounded to TF32 (10 bits of mantissa), to
 //           nearest, ties away from zero
 #include "common/types.cl"
@@ -29,14 +30,15 @@
 #error "UNITS is required (2 or 4)"
 #endif
 #ifndef SRC_T
-#error "SRC_T is required (float or half)"
+#error "SRC_T is required (float, half or char)"
 #endif
 #ifndef DST_T
-#error "DST_T is required (float or half)"
+#error "DST_T is required (float, half or char)"
 #endif
 
 #define EACH_float 1
 #define EACH_half 2
+#define EACH_char 4
 #define EACH CLGPU_CAT(EACH_, DST_T)  // channels of a register
 #define REGISTERS (BLOCKS == 1 ? 2 : 4)
 #define PAIRS (BLOCKS == 1 ? 1 : BLOCKS / 2)
@@ -59,7 +61,7 @@ __kernel void conv2d_tensor_halo_pack(__global const SRC_T *src, __global DST_T 
   const int o = (block * 4 + g / 2) * (2 * BLOCKS) + (pair * 2 + reg / 2) * 2 + g % 2;
   const int c = ((chunk * (UNITS / 2) + depth) * 8 + reg % 2 * 4 + q) * EACH;
   for (int e = 0; e < EACH; ++e) {
-    float x = 0.0f;
+    ARITH(SRC_T) x = 0;
     if (o < out_c && c + e < in_c) {
       x = LOAD(SRC_T, src, ((o * FILTER_H + u) * FILTER_W + t) * in_c + c + e);
     }

@@ -3,7 +3,7 @@
 //
 // Shapes    src: [groups, group_out, depth], or [groups, depth, group_out] where TRANSPOSED;
 //           dst: [groups, panels, steps, TK / K, TN / 16, 32 lanes, 16 bytes], panels =
-//           ceil(group_out / TN), steps = ceil(depth / TK), K = 16 halves or 8 floats, zero where there is
+//           ceil(group_out / TN), steps = ceil(depth / TK), K = 16 halves, 8 floats or 32 chars, zero where there is
 //           no channel or no depth; the 16 bytes of a lane are its registers of two blocks of 8
 //           columns. Column j of block b of a warp is the channel that leaves every lane with
 //           2 * BLOCKS channels side by side: j / 2 * (2 * BLOCKS) + b % BLOCKS * 2 + j % 2, further
@@ -13,8 +13,8 @@
 //           TK          multiple of K  depth of a step
 //           BLOCKS      2|4            blocks of 8 columns whose channels interleave
 //           TRANSPOSED  0|1            the depth is the slower axis of src
-//           SRC_T       float|half     element type of src
-//           DST_T       float|half     element type of dst
+//           SRC_T       float|half     element type of src, or char
+//           DST_T       float|half     element type of dst, or char of char
 // Numerics  float to half rounds to nearest even; floats are rounded to TF32 (10 bits of mantissa), to
 //           nearest, ties away from zero
 #include "common/types.cl"
@@ -31,12 +31,13 @@
 #error "TRANSPOSED is required (0 or 1)"
 #endif
 #ifndef SRC_T
-#error "SRC_T is required (float or half)"
+#error "SRC_T is required (float, half or char)"
 #endif
 #ifndef DST_T
-#error "DST_T is required (float or half)"
+#error "DST_T is required (float, half or char)"
 #endif
 
+#define BYTES_char 1
 #define BYTES_half 2
 #define BYTES_float 4
 #define BYTES CLGPU_CAT(BYTES_, DST_T)
@@ -59,7 +60,7 @@ __kernel void tensor_gemm_pack(__global const SRC_T *src, __global DST_T *dst, i
   const int block = pair * 2 + reg / 2;
   const int channel = panel * TN + block / BLOCKS * (8 * BLOCKS) + g / 2 * (2 * BLOCKS) +
                       block % BLOCKS * 2 + g % 2;
-  float x = 0.0f;
+  ARITH(SRC_T) x = 0;
   if (channel < group_out && k < depth) {
 #if TRANSPOSED
     x = LOAD(SRC_T, src, (group * depth + k) * group_out + channel);

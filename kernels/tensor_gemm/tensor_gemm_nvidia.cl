@@ -7,7 +7,8 @@
 //           elements apart, pixels = n * out_h * out_w; bias, too, is read at group * dst_group
 //           packed: as pack_nvidia.cl writes it; steps = ceil(filter_h * filter_w * group_in / TK)
 //           ..._mul, ..._shift: quotients by out_w, out_h and filter_w, see QUOTIENT
-//           with SPLIT: sums: [tiles, splits, TM * TN] floats in the order of the items' registers;
+//           with FILL: outside: 16 bytes of what src is outside of the image
+//           with SPLIT: sums: [tiles, splits, TM * TN] SUM_T in the order of the items' registers;
 //           counters: [tiles], zero before and after; split_steps: steps of one split
 // Launch    one work-group of WARPS_M * WARPS_N * WARPS_K * 32 per tile of TM pixels x TN channels and
 //           split: global = (ceil(pixels / TM) * panels * items, 1, groups * splits),
@@ -22,11 +23,12 @@
 //           SPLIT             0|1      several work-groups share the depth of a tile, the last ends it
 //           WIDE              0|1      1: group_out, out_c and dst_group are multiples of 8, and the
 //                                    pixels of dst begin at such
-//           MMA_TF32          0|1      0: src is half, 1: float; packed is of the same type
+//           MMA_TYPE          0..2     0: src is half, 1: float, 2: char; packed is of the same type
+//           FILL              0|1      1: outside of the image src is `outside`, not zero
 //           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
-//           DST_T     float|half  element type of dst; and those of common/epilogue.cl
+//           DST_T     float|half|char  element type of dst; and those of common/epilogue.cl
 // Numerics  products exact (after float operands have been rounded to TF32), sums in float in an order
-//           that depends on sizes only; bias and residual are added last
+//           that depends on sizes only; bias and residual are added last. Integers: exact
 #include "common/border.cl"
 #include "common/epilogue.cl"
 #include "common/mma.cl"
@@ -59,19 +61,23 @@
 #error "SPLIT is required (0 or 1)"
 #endif
 #ifndef DST_T
-#error "DST_T is required (float or half)"
+#error "DST_T is required (float, half or char)"
+#endif
+#ifndef FILL
+#error "FILL is required (0 or 1)"
 #endif
 #ifndef WIDE
 #error "WIDE is required (0 or 1)"
 #endif
 
-#if MMA_TF32
+#if MMA_TYPE == 2
+#define SRC_T char
+#elif MMA_TYPE == 1
 #define SRC_T float
-#define BYTES 4
 #else
 #define SRC_T half
-#define BYTES 2
 #endif
+#define BYTES MMA_BYTES
 #define ITEMS (WARPS_M * WARPS_N * WARPS_K * 32)
 #define TK (STEP_BYTES / BYTES)
 #define MB (TM / WARPS_M / 16)  // blocks of 16 pixels, and ...
@@ -98,7 +104,12 @@
 #endif
 #define FROM_CORNER \
   (!REFLECT)  // taps lie in step with the first one: `from` is that pixel, else the image
+#if FILL
+#define COPY_TO(address, from, valid) \
+  CLGPU_CAT(COPY_, COPY)(address, (valid) ? (__global const void *)(from) : outside, true)
+#else
 #define COPY_TO(address, from, valid) CLGPU_CAT(COPY_, COPY)(address, from, valid)
+#endif
 
 // Copies the panel's part of step s to a stage.
 #define COPY_RIGHT(s, stage)                                                    \
@@ -139,7 +150,7 @@
       ROUND(a[f][m]);                                                                           \
     }                                                                                           \
   } while (0)
-#if MMA_TF32
+#if MMA_TYPE == 1
 #define ROUND(v) v = (uint4)(to_tf32(v.s0), to_tf32(v.s1), to_tf32(v.s2), to_tf32(v.s3))
 #else
 #define ROUND(v)
@@ -149,6 +160,16 @@
 #define QUOTIENT(n, mul, shift) \
   ((mul) == 0 ? (n) : (int)(mul_hi((uint)(n), (uint)(mul)) >> (shift)))
 
+#if QUANTIZED
+// All of a lane.
+void store_wide_char(__global char *p, const int4 *v) {
+#if BLOCKS == 4
+  *(__global char8 *)p = convert_char8((int8)(v[0], v[1]));
+#else
+  *(__global char4 *)p = convert_char4(v[0]);
+#endif
+}
+#else
 // Four aligned elements, and all of a lane.
 float4 wide_float(__global const float *p) { return *(__global const float4 *)p; }
 float4 wide_half(__global const half *p) {
@@ -167,12 +188,16 @@ void store_wide_half(__global half *p, const float4 *v) {
   *(__global uint2 *)p = (uint2)(to_halves(v[0].s0, v[0].s1), to_halves(v[0].s2, v[0].s3));
 #endif
 }
+#endif
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
     __global const SRC_T *src, __global const SRC_T *packed,
+#if FILL
+    __global const void *outside,
+#endif
     BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM
 #if SPLIT
-        __global float4 *sums,
+        __global MMA_SUM4_T *sums,
     volatile __global int *counters, int splits, int split_steps,
 #endif
     int pixels, int panels, int steps, int group_in, int group_out, int src_group, int dst_group,
@@ -235,11 +260,11 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
   const uint left_at = base + row * STEP_BYTES + ((lane / 16) ^ SWIZZLE(row)) * 16;
   const int right_at = (TM * STEP_BYTES + warp_n * (NB / 2) * 512) / 16 + lane;
 
-  float4 sum[MB][NB];
+  MMA_SUM4_T sum[MB][NB];
 #pragma unroll
   for (int m = 0; m < MB; ++m) {
 #pragma unroll
-    for (int n = 0; n < NB; ++n) sum[m][n] = (float4)(0.0f);
+    for (int n = 0; n < NB; ++n) sum[m][n] = (MMA_SUM4_T)(0);
   }
 
   int fill = 0, use = 0;  // stages
@@ -284,7 +309,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
 
 #if WARPS_K > 1
   // The first of the warps that shared the depth adds what the others have.
-  __local float4 *shared_sums = (__local float4 *)tile;
+  __local MMA_SUM4_T *shared_sums = (__local MMA_SUM4_T *)tile;
 #pragma unroll
   for (int w = 1; w < WARPS_K; ++w) {
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -336,7 +361,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
 #pragma unroll
     for (int m = 0; m < MB; ++m) {
 #pragma unroll
-      for (int n = 0; n < NB; ++n) sum[m][n] = (float4)(0.0f);
+      for (int n = 0; n < NB; ++n) sum[m][n] = (MMA_SUM4_T)(0);
     }
 #pragma unroll 2
     for (int s = 0; s < splits; ++s) {
@@ -359,9 +384,12 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
         panel * TN + warp_n * (TN / WARPS_N) + n * 8 + lane % 4 * (2 * BLOCKS);  // in the group
     const int left_over = ends ? group_out - channel : 0;
     const int o = group * dst_group + channel;
-    float4 b[BLOCKS / 2];
+    CHANNEL4_T b[BLOCKS / 2];
 #pragma unroll
     for (int j = 0; j < BLOCKS / 2; ++j) {
+#if QUANTIZED
+      b[j] = CHANNEL4_AT(left_over > 4 * j ? o + 4 * j : 0);
+#else
       b[j] = (float4)(0.0f);
 #if BIAS && WIDE
       if (left_over > 0) b[j] = CLGPU_CAT(wide_, BIAS_T)(bias + o + 4 * j);
@@ -374,23 +402,29 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
         if (left_over > 4 * j + 2) b[j].s2 = BIAS_AT(o + 4 * j + 2);
       }
 #endif
+#endif
     }
 #pragma unroll
     for (int i = 0; i < MB * 2; ++i) {
       const int pixel = first_pixel + i * 8;
       if (pixel < pixels && left_over > 0) {
-        float4 v[BLOCKS / 2];
+        MMA_SUM4_T v[BLOCKS / 2];
 #pragma unroll
         for (int j = 0; j < BLOCKS / 2; ++j) {
-          const float4 x = sum[i / 2][n + 2 * j], y = sum[i / 2][n + 2 * j + 1];
-          v[j] = b[j];
-          v[j] += i % 2 == 0 ? (float4)(x.s0, x.s1, y.s0, y.s1) : (float4)(x.s2, x.s3, y.s2, y.s3);
+          const MMA_SUM4_T x = sum[i / 2][n + 2 * j], y = sum[i / 2][n + 2 * j + 1];
+          v[j] = i % 2 == 0 ? (MMA_SUM4_T)(x.s0, x.s1, y.s0, y.s1)
+                            : (MMA_SUM4_T)(x.s2, x.s3, y.s2, y.s3);
+#if !QUANTIZED
+          v[j] += b[j];
+#endif
         }
         const int at = RESULT_AT(pixel, o, out_c);
 #if WIDE
 #pragma unroll
         for (int j = 0; j < BLOCKS / 2; ++j) {
-#if RESIDUAL
+#if QUANTIZED
+          v[j] = FINISH_SUM4_ALIGNED(v[j], b[j], at + 4 * j);
+#elif RESIDUAL
           v[j] = FINISH_WITH(v[j], CLGPU_CAT(wide_, RESIDUAL_T)(residual + at + 4 * j));
 #else
           v[j] = ACTIVATE(v[j]);
@@ -401,6 +435,17 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
 #pragma unroll
         for (int j = 0; j < BLOCKS / 2; ++j) {
           const int some = left_over - 4 * j, to_j = at + 4 * j;
+#if QUANTIZED
+#define STORE_ONE(i, sum) \
+  STORE(DST_T, dst, to_j + (i), FINISH_SUM(sum, CHANNEL_AT(o + 4 * j + (i)), to_j + (i)))
+          if (some > 3) {
+            STORE4(DST_T, dst, to_j, FINISH_SUM4(v[j], b[j], to_j));
+          } else {
+            if (some > 0) STORE_ONE(0, v[j].s0);
+            if (some > 1) STORE_ONE(1, v[j].s1);
+            if (some > 2) STORE_ONE(2, v[j].s2);
+          }
+#else
           if (some > 3) {
             STORE4(DST_T, dst, to_j, FINISH4(v[j], to_j));
           } else {
@@ -408,6 +453,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
             if (some > 1) STORE(DST_T, dst, to_j + 1, FINISH(v[j].s1, to_j + 1));
             if (some > 2) STORE(DST_T, dst, to_j + 2, FINISH(v[j].s2, to_j + 2));
           }
+#endif
         }
 #endif
       }

@@ -105,7 +105,14 @@ bool fills(const DeviceInfo& device, const std::vector<kernel::Candidate>& list)
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
   const Convolution conv(node, device);
-  if (conv.quantized()) return {naive(conv)};
+  if (conv.quantized()) {
+    std::vector<kernel::Candidate> result = tensor_halo(conv);
+    const auto gemms = tensor_gemm(conv);
+    result.insert(fills(device, result) ? result.end() : result.begin(), gemms.begin(),
+                  gemms.end());
+    result.push_back(naive(conv));
+    return result;
+  }
   std::vector<kernel::Candidate> result =
       device.is_cpu() ? cpu_candidates(conv) : gpu_candidates(conv);
   std::vector<kernel::Candidate> fast = winograd(conv);

@@ -146,6 +146,10 @@ ChannelTable channel_table(const NodeContext& node, const ProductInputs& inputs,
   return {launch, kernel::table(scales), {bytes}, first + 1, pitch};
 }
 
+kernel::Scratch border_bytes(const ir::Tensor& image) {
+  return kernel::table(std::vector<std::int8_t>(16, static_cast<std::int8_t>(image.zero_point())));
+}
+
 kernel::Launch& push_channels(kernel::Launch& launch, const NodeContext& node,
                               const ChannelTable& table) {
   const ir::Tensor& dst = node.output(0);

@@ -66,6 +66,10 @@ struct WeightsOrder {
 ChannelTable channel_table(const NodeContext& node, const ProductInputs& inputs,
                            const WeightsOrder& order, int first);
 
+/// 16 bytes of an int8 image's zero point: what kernels that copy bytes read outside of it. Needed
+/// where the zero point is not 0.
+kernel::Scratch border_bytes(const ir::Tensor& image);
+
 /// Appends the arguments of BIAS_PARAM of kernels/common/epilogue.cl with QUANTIZED 1.
 kernel::Launch& push_channels(kernel::Launch& launch, const NodeContext& node,
                               const ChannelTable& table);

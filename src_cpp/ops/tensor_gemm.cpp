@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "ops/quantized.hpp"
+
 namespace clgpu::ops {
 namespace {
 
@@ -64,9 +66,9 @@ void push_divisor(kernel::Launch& launch, std::int64_t divisor) {
 class Maker {
  public:
   Maker(const NodeContext& node, const TensorGemm& product)
-      : node_(node), p_(product), tf32_(node.input(product.src).storage == DType::kF32) {}
+      : node_(node), p_(product), storage_(node.input(product.src).storage) {}
 
-  std::int64_t element() const { return tf32_ ? 4 : 2; }
+  std::int64_t element() const { return static_cast<std::int64_t>(size_of(storage_)); }
 
   /// Bytes that one copy moves: 16, 8, 4, or 0 when rows of channels are not aligned to 4.
   int copy_bytes() const {
@@ -87,12 +89,24 @@ class Maker {
 
   /// Why this product cannot be computed; empty where it can.
   std::string refusal() const {
-    if (tf32_ && !node_.allows_tf32()) return "precision fp32 does not let factors be rounded";
-    if (copy_bytes() == 0) {
-      return "rows of " + std::to_string(p_.group_in) + " half channels are not aligned to 4 bytes";
-    }
     const ir::Tensor& weights = node_.input(p_.weights);
-    if (!tf32_ && weights.storage == DType::kF32) {
+    if (quantized()) {
+      if (storage_ != DType::kI8 || weights.storage != DType::kI8)
+        return std::string("tensor cores take int8, not ") + name_of(storage_);
+      if (p_.reflect) return "an image of integers is not mirrored";
+      if (p_.transposed || (p_.groups > 1 && p_.dst_group != p_.group_out))
+        return "integers are not multiplied in groups of matrices";
+    } else if (!is_float(storage_) || !is_float(weights.storage)) {
+      return std::string("the types differ: ") + name_of(storage_) + " and " +
+             name_of(weights.storage);
+    }
+    if (storage_ == DType::kF32 && !node_.allows_tf32())
+      return "precision fp32 does not let factors be rounded";
+    if (copy_bytes() == 0) {
+      return "rows of " + std::to_string(p_.group_in) + " " + name_of(storage_) +
+             " channels are not aligned to 4 bytes";
+    }
+    if (storage_ == DType::kF16 && weights.storage == DType::kF32) {
       // They were left in float for being few, or for not fitting a half.
       if (!weights.is_constant() || !weights.constant->fits_half())
         return "weights in float may not fit the half that the image is stored as";
@@ -112,7 +126,6 @@ class Maker {
   kernel::Candidate make(const Tile& tile, std::int64_t wanted_splits, std::string name) const {
     const std::int64_t split_steps = ceil_div(steps(tile), wanted_splits);
     const std::int64_t splits = ceil_div(steps(tile), split_steps);
-    const DType storage = tf32_ ? DType::kF32 : DType::kF16;
     const int blocks = tile.tn / tile.warps_n == 16 ? 2 : 4;
     const std::int64_t packed =
         p_.groups * panels(tile) * steps(tile) * tile.tn * tile.step_bytes / element();
@@ -120,7 +133,7 @@ class Maker {
     kernel::Launch pack("tensor_gemm/pack_nvidia.cl", "tensor_gemm_pack");
     pack.macro("TN", tile.tn).macro("TK", tile.step_bytes / element()).macro("BLOCKS", blocks);
     pack.macro("TRANSPOSED", p_.transposed ? 1 : 0);
-    pack.type("SRC_T", node_.input(p_.weights).storage).type("DST_T", storage);
+    pack.type("SRC_T", node_.input(p_.weights).storage).type("DST_T", storage_);
     pack.src(p_.weights).scratch_out(0).i32(packed).i32(p_.depth()).i32(p_.group_out);
     pack.i32(panels(tile)).i32(steps(tile));
     pack.range({uz(packed)}, {kElementwiseGroup});
@@ -133,13 +146,35 @@ class Maker {
     launch.macro("COPY", copy_bytes()).macro("SPLIT", splits > 1 ? 1 : 0);
     const bool wide = p_.group_out % 8 == 0 && p_.out_c % 8 == 0 && p_.dst_group % 8 == 0 &&
                       result_layout(node_).aligned(8);
-    launch.macro("WIDE", wide ? 1 : 0).macro("MMA_TF32", tf32_ ? 1 : 0);
+    launch.macro("WIDE", wide ? 1 : 0);
+    launch.macro("MMA_TYPE", static_cast<int>(mma_of(storage_)));
     launch.macro("REFLECT", p_.reflect ? 1 : 0);
     set_result_types(launch, node_, p_.bias);
-    push_result(launch.src(p_.src).scratch_in(0), node_, p_.bias);
+    launch.src(p_.src).scratch_in(0);
     std::vector<kernel::Scratch> scratch = {{packed * element()}};
+    std::vector<kernel::Launch> launches = {std::move(pack)};
+    const bool fill = quantized() && has_border() && node_.input(p_.src).zero_point() != 0;
+    launch.macro("FILL", fill ? 1 : 0);
+    if (fill) {
+      launch.scratch_in(1);
+      scratch.push_back(border_bytes(node_.input(p_.src)));
+    }
+    if (quantized()) {
+      ChannelTable channels =
+          channel_table(node_, {p_.src, p_.weights, p_.bias, 0},
+                        {std::int64_t{p_.groups} * p_.group_out, p_.depth(), p_.depth(), 1},
+                        static_cast<int>(scratch.size()));
+      launches.push_back(std::move(channels.launch));
+      scratch.push_back(std::move(channels.scales));
+      scratch.push_back(std::move(channels.result));
+      push_channels(launch, node_, channels);
+      push_result(launch, result_layout(node_));
+    } else {
+      push_result(launch, node_, p_.bias);
+    }
     if (splits > 1) {
-      launch.scratch_inout(1).scratch_inout(2).i32(splits).i32(split_steps);
+      const int sums = static_cast<int>(scratch.size());
+      launch.scratch_inout(sums).scratch_inout(sums + 1).i32(splits).i32(split_steps);
       const auto word = static_cast<std::int64_t>(sizeof(float));
       scratch.push_back({tiles(tile) * splits * tile.tm * tile.tn * word});
       scratch.push_back({tiles(tile) * word, /*counters=*/true});
@@ -158,13 +193,22 @@ class Maker {
     launch.range(
         {uz(ceil_div(p_.pixels(), tile.tm) * panels(tile)) * items, 1, uz(p_.groups * splits)},
         {items, 1, 1});
-    return {std::move(name), {std::move(pack), std::move(launch)}, std::move(scratch)};
+    launches.push_back(std::move(launch));
+    return {std::move(name), std::move(launches), std::move(scratch)};
   }
 
  private:
+  bool quantized() const { return node_.output(0).is_quantized(); }
+  /// Some work-item may copy from outside of the image.
+  bool has_border() const {
+    return p_.top > 0 || p_.left > 0 ||
+           (p_.out_h - 1) * p_.stride_h - p_.top + (p_.filter_h - 1) * p_.dilation_h >= p_.in_h ||
+           (p_.out_w - 1) * p_.stride_w - p_.left + (p_.filter_w - 1) * p_.dilation_w >= p_.in_w;
+  }
+
   const NodeContext& node_;
   const TensorGemm& p_;
-  bool tf32_;
+  DType storage_;  ///< of src
 };
 
 struct Ranked {
@@ -177,8 +221,7 @@ struct Ranked {
 
 std::vector<kernel::Candidate> tensor_gemms(const NodeContext& node, const DeviceInfo& device,
                                             const TensorGemm& product) {
-  const bool tf32 = node.input(product.src).storage == DType::kF32;
-  if (tf32 ? !device.mma_tf32 : !device.mma_f16) return {};
+  if (!has_mma(device, mma_of(node.input(product.src).storage))) return {};
   const Maker maker(node, product);
   if (const std::string why = maker.refusal(); !why.empty()) return {{"tensor_gemm", {}, {}, why}};
 

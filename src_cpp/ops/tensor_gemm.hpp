@@ -35,9 +35,21 @@ struct TensorGemm {
   std::int64_t depth() const { return std::int64_t{filter_h} * filter_w * group_in; }
 };
 
+/// Operands of tensor cores; the numbers are the macro MMA_TYPE of kernels/common/mma.cl.
+enum class Mma : int { kHalf = 0, kTf32 = 1, kInt8 = 2 };
+
+/// Those for a tensor stored as `storage`: int8 for integers of 8 bits, half or TF32 for floats.
+inline Mma mma_of(DType storage) {
+  return storage == DType::kF32 ? Mma::kTf32 : storage == DType::kF16 ? Mma::kHalf : Mma::kInt8;
+}
+inline bool has_mma(const DeviceInfo& device, Mma type) {
+  return type == Mma::kHalf ? device.mma_f16 : type == Mma::kTf32 ? device.mma_tf32 : device.mma_s8;
+}
+
 /// Candidates "tensor_gemm_<pixels>x<channels>...", best guess first: half operands where the
-/// source is half, TF32 where it is float and the node allows that. Where the device has no tensor
-/// cores there is none; where only this node cannot use them, one that says why.
+/// source is half, TF32 where it is float and the node allows that, int8 where it is int8. Where
+/// the device has no tensor cores there is none; where only this node cannot use them, one that
+/// says why.
 std::vector<kernel::Candidate> tensor_gemms(const NodeContext& node, const DeviceInfo& device,
                                             const TensorGemm& product);
 

@@ -99,7 +99,7 @@ class Probe {
 
   double mma(bool tf32) {
     const cl::KernelHandle kernel =
-        this->kernel(kMmaFile, "device_mma_peak", tf32 ? "-DMMA_TF32=1" : "-DMMA_TF32=0");
+        this->kernel(kMmaFile, "device_mma_peak", tf32 ? "-DMMA_TYPE=1" : "-DMMA_TYPE=0");
     constexpr cl::cl_uint kHalves = 0x2C002C00, kFloat = 0x3D800000;  // 1/16
     set(kernel, 2, tf32 ? kFloat : kHalves);
     const double operations = 2.0 * 16 * 8 * (tf32 ? 8 : 16) / 32;  // of a product, by one item

@@ -86,9 +86,17 @@ bool works(const std::string& what, std::vector<std::string>& notes, F compute) 
   return false;
 }
 
-bool right_mma(cl::Context& context, store::Store& store, bool tf32) {
+/// Operands of tensor cores: the numbers are the macro MMA_TYPE of kernels/common/mma.cl.
+enum class Mma : int { kHalf = 0, kTf32 = 1, kInt8 = 2 };
+
+template <class To>
+Bytes bytes_as(const std::vector<float>& values) {
+  return bytes_of(std::vector<To>(values.begin(), values.end()));
+}
+
+bool right_mma(cl::Context& context, store::Store& store, Mma type) {
   constexpr int kRows = 16, kCols = 8, kRead = 13;  // rows of a that are read
-  const int depth = tf32 ? 8 : 16;
+  const int depth = type == Mma::kHalf ? 16 : type == Mma::kTf32 ? 8 : 32;
   // Small whole numbers: every product and sum is exact.
   std::vector<float> a, b, expected;
   for (int i = 0; i < kRows * depth; ++i) a.push_back(static_cast<float>(i * 7 % 13 - 6));
@@ -104,11 +112,13 @@ bool right_mma(cl::Context& context, store::Store& store, bool tf32) {
     }
   }
   const auto operand = [&](const std::vector<float>& values) {
-    return tf32 ? bytes_of(values) : bytes_of(halves(values));
+    return type == Mma::kHalf   ? bytes_of(halves(values))
+           : type == Mma::kTf32 ? bytes_of(values)
+                                : bytes_as<std::int8_t>(values);
   };
-  const Bytes want = bytes_of(expected);
+  const Bytes want = type == Mma::kInt8 ? bytes_as<std::int32_t>(expected) : bytes_of(expected);
   return want == run(context, store, kMmaFile, "device_mma",
-                     kStandard + (tf32 ? " -DMMA_TF32=1" : " -DMMA_TF32=0"),
+                     kStandard + " -DMMA_TYPE=" + std::to_string(static_cast<int>(type)),
                      {operand(a), operand(b)}, want.size(), kRead, 32, 32);
 }
 
@@ -189,9 +199,11 @@ ProbedDevice probe_now(cl::Context& context, store::Store& store) {
   // Other compilers may end the process over another machine's instructions.
   if (info.vendor.find("NVIDIA") != std::string::npos && !info.is_cpu()) {
     info.mma_f16 = works("the tensor cores' product of halves", result.notes,
-                         [&] { return right_mma(context, store, false); });
+                         [&] { return right_mma(context, store, Mma::kHalf); });
     info.mma_tf32 = works("the tensor cores' product of TF32 numbers", result.notes,
-                          [&] { return right_mma(context, store, true); });
+                          [&] { return right_mma(context, store, Mma::kTf32); });
+    info.mma_s8 = works("the tensor cores' product of int8", result.notes,
+                        [&] { return right_mma(context, store, Mma::kInt8); });
   }
   info.dot8 = find_dot8(context, store, result.notes);
   return result;

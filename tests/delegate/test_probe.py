@@ -69,10 +69,11 @@ def test_wrong_number_turns_the_path_off_with_a_note(device, runtime, override):
     facts = _core.probe_device(str(device))
     assert not facts["mma_f16"]
     assert not facts["mma_tf32"]
+    assert not facts["mma_s8"]
     delegate = clgpu_delegate.load(device=device)
     make_interpreter(runtime, models.chain((2, 11), ("TANH",)), [delegate])
     notes = [note for note in delegate.explain().notes if "wrong numbers" in note]
-    assert len(notes) == 2
+    assert len(notes) == 3
 
 
 def test_tf32_is_fp32_where_there_is_no_tf32(device, runtime, override):

@@ -28,6 +28,8 @@ NAMES = [
     "tile_edges",
     "deep_groups",
     "few_pixels_great_depth",
+    "dilated_chunks",
+    "two_panels_of_outputs",
 ]
 
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/conv2d/convolution.hpp"
+#include "ops/tensor_gemm.hpp"
 
 namespace clgpu::ops::conv2d {
 namespace {
@@ -34,7 +35,9 @@ struct Chunks {
 class Maker {
  public:
   explicit Maker(const Convolution& conv)
-      : conv_(conv), tf32_(conv.image_storage() == DType::kF32), element_(tf32_ ? 4 : 2) {}
+      : conv_(conv),
+        storage_(conv.image_storage()),
+        element_(static_cast<int>(size_of(storage_))) {}
 
   /// Why this convolution cannot be computed; empty where it can.
   std::string refusal() const {
@@ -42,13 +45,17 @@ class Maker {
     if (g.stride_h != 1 || g.stride_w != 1) return "the stride is not 1";
     if (conv_.groups != 1) return "the convolution has groups";
     if (conv_.filter_h * conv_.filter_w == 1) return "a filter of 1 x 1 has no halo";
-    if (tf32_ && !conv_.node.allows_tf32()) return "precision fp32 does not let factors be rounded";
-    if (copy_bytes() == 0)
-      return "pixels of " + std::to_string(conv_.in_c) +
-             " half channels are not aligned to 4 bytes";
     const ir::Tensor& weights = conv_.node.input(kWeights);
-    const bool half = weights.storage == DType::kF16;
-    if (!tf32_ && !half && !(weights.is_constant() && weights.constant->fits_half()))
+    if (conv_.quantized() && (storage_ != DType::kI8 || weights.storage != DType::kI8))
+      return std::string("tensor cores take int8, not ") + name_of(storage_);
+    if (conv_.quantized() && g.reflect) return "an image of integers is not mirrored";
+    if (storage_ == DType::kF32 && !conv_.node.allows_tf32())
+      return "precision fp32 does not let factors be rounded";
+    if (copy_bytes() == 0)
+      return "pixels of " + std::to_string(conv_.in_c) + " " + name_of(storage_) +
+             " channels are not aligned to 4 bytes";
+    if (storage_ == DType::kF16 && weights.storage == DType::kF32 &&
+        !(weights.is_constant() && weights.constant->fits_half()))
       return "weights in float may not fit the half that the image is stored as";
     if (conv_.filter_h > kMostFilterRows)
       return "a filter of " + std::to_string(conv_.filter_h) + " rows needs too many registers";
@@ -112,7 +119,7 @@ class Maker {
     kernel::Launch pack("conv2d/tensor_halo_pack_nvidia.cl", "conv2d_tensor_halo_pack");
     set_filter(pack, tile, c);
     pack.type("SRC_T", conv_.node.input(kWeights).storage);
-    pack.type("DST_T", tf32_ ? DType::kF32 : DType::kF16);
+    pack.type("DST_T", storage_);
     const std::int64_t used = registers(tile, c.units);
     pack.src(kWeights).scratch_out(0).i32(used).i32(chunk_count(c.units));
     pack.i32(conv_.in_c).i32(conv_.out_c).range({uz(used)}, {kElementwiseGroup});
@@ -123,23 +130,43 @@ class Maker {
     launch.macro("DILATION_W", conv_.geometry.dilation_w);
     launch.macro("ROWS", tile.rows).macro("STAGES", c.stages).macro("COPY", copy_bytes());
     launch.macro("WARPS_X", tile.warps_x).macro("WARPS_Y", tile.warps_y);
-    launch.macro("WARPS_N", tile.warps_n).macro("MMA_TF32", tf32_ ? 1 : 0);
+    launch.macro("WARPS_N", tile.warps_n);
+    launch.macro("MMA_TYPE", static_cast<int>(mma_of(storage_)));
     const int wide = 2 * tile.blocks;
     const bool is_wide =
         tile.blocks > 1 && conv_.out_c % wide == 0 && result_layout(conv_.node).aligned(wide);
     launch.macro("WIDE", is_wide ? 1 : 0);
     set_border(launch, conv_.geometry);
     set_result_types(launch, conv_.node, kBias);
-    conv_.push_result(launch.src(kImage).scratch_in(0));
+    // The kernel reads one step ahead.
+    const std::int64_t ahead = std::int64_t{64} * conv_.filter_h * tile.blocks;
+    std::vector<kernel::Scratch> scratch = {{(used + ahead) * 4}};
+    std::vector<kernel::Launch> launches = {std::move(pack)};
+    launch.src(kImage).scratch_in(0);
+    const bool fill = conv_.quantized() && conv_.node.input(kImage).zero_point() != 0;
+    launch.macro("FILL", fill ? 1 : 0);
+    if (fill) {
+      launch.scratch_in(1);
+      scratch.push_back(border_bytes(conv_.node.input(kImage)));
+    }
+    if (conv_.quantized()) {
+      ChannelTable channels = conv_.channels(static_cast<int>(scratch.size()));
+      launches.push_back(std::move(channels.launch));
+      scratch.push_back(std::move(channels.scales));
+      scratch.push_back(std::move(channels.result));
+      push_channels(launch, conv_.node, channels);
+      ops::push_result(launch, result_layout(conv_.node));
+    } else {
+      conv_.push_result(launch);
+    }
     launch.i32(chunk_count(c.units)).i32(tiles_y(tile)).i32(conv_.in_h).i32(conv_.in_w);
     launch.i32(conv_.in_c).i32(conv_.out_h).i32(conv_.out_w).i32(conv_.out_c);
     launch.i32(conv_.at.h.before).i32(conv_.at.w.before);
     const auto items = uz(tile.items());
     launch.range({uz(panels(tile)) * items, uz(tiles_x(tile)), uz(conv_.batch * tiles_y(tile))},
                  {items, 1, 1});
-    // The kernel reads one step ahead.
-    const std::int64_t ahead = std::int64_t{64} * conv_.filter_h * tile.blocks;
-    return {std::string("tensor_halo_") + tile.name, {pack, launch}, {{(used + ahead) * 4}}};
+    launches.push_back(std::move(launch));
+    return {std::string("tensor_halo_") + tile.name, std::move(launches), std::move(scratch)};
   }
 
  private:
@@ -174,15 +201,14 @@ class Maker {
   }
 
   const Convolution& conv_;
-  bool tf32_;
-  int element_;  ///< bytes
+  DType storage_;  ///< of the image
+  int element_;    ///< bytes
 };
 
 }  // namespace
 
 std::vector<kernel::Candidate> tensor_halo(const Convolution& conv) {
-  const bool tf32 = conv.image_storage() == DType::kF32;
-  if (tf32 ? !conv.device.mma_tf32 : !conv.device.mma_f16) return {};
+  if (!has_mma(conv.device, mma_of(conv.image_storage()))) return {};
   const Maker maker(conv);
   if (const std::string why = maker.refusal(); !why.empty()) return {{"tensor_halo", {}, {}, why}};
 
