@@ -66,9 +66,9 @@ def extras(purpose):
         names.append("tflite")
     names.append("bench")  # it builds the networks that the demo runs
     if purpose == "test":
-        names.append("test")
+        names += ["test", "examples"]
     if purpose == "lint":
-        names += ["test", "dev"]
+        names += ["test", "examples", "dev"]
     return names
 
 

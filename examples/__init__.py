@@ -1,0 +1,1 @@
+"""Three small networks, trained here, in four number formats; see README.md."""
