@@ -16,7 +16,7 @@ from rich.table import Table
 import clgpu_delegate
 from tests.runtimes import make_interpreter
 
-# Name of a format: what quantize() makes of the model (None: nothing), and the delegate's precision.
+# Format: the scheme of quantize() (None: the model as it is), and the delegate's precision.
 FORMATS = {
     "fp32": (None, "fp32"),
     "fp16": ("fp16", "fp16"),

@@ -178,7 +178,7 @@ def train(
                     mean += 0.1 * (g - mean)
                     square += 0.001 * (g * g - square)
                     unbiased = mean / (1 - 0.9**step), square / (1 - 0.999**step)
-                    p -= now * unbiased[0] / (np.sqrt(unbiased[1]) + 1e-7)
+                    np.subtract(p, now * unbiased[0] / (np.sqrt(unbiased[1]) + 1e-7), out=p)
         yield epoch + 1
 
 
