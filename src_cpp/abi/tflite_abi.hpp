@@ -223,6 +223,10 @@ struct BatchMatMulParams {
 struct ActivationParams {
   std::int32_t activation;
 };  // ADD SUB MUL DIV L2_NORMALIZATION
+struct AddParams {
+  std::int32_t activation;
+  bool pot_scale_int16;  ///< int16 is shifted only, where the scales are powers of two
+};  // ADD SUB
 struct PoolParams {
   std::int32_t padding, stride_width, stride_height, filter_width, filter_height, activation;
 };

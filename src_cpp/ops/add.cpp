@@ -14,7 +14,7 @@ const Family kAddFamily{{"add", /*has_epilogue=*/true, /*is_view=*/false, /*resi
                         infer_binary,
                         binary_candidates,
                         /*fold=*/nullptr,
-                        /*allows_quantized=*/false,
+                        /*allows_quantized=*/true,
                         &kRowwise};
 
 }  // namespace clgpu::ops

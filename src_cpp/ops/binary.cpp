@@ -1,7 +1,7 @@
 // Room of element-wise operations on two tensors with broadcasting, and of ADD_N.
 #include "ops/binary.hpp"
 
-#include "ops/broadcast.hpp"
+#include "ops/quantized_binary.hpp"
 #include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
@@ -9,25 +9,28 @@ namespace {
 
 constexpr int kAddN = 106;
 
+enum class Small { kNone, kInt8, kAll };
+
 struct Row {
   int code;
   BinaryOp op;
   bool fused;     ///< has ActivationParams
   bool integers;  ///< defined on int32 and int64 too
+  Small small{};  ///< types of at most 16 bits it is defined on
 };
 constexpr Row kRows[] = {
-    {0, BinaryOp::kAdd, true, true},
+    {0, BinaryOp::kAdd, true, true, Small::kAll},
     {kAddN, BinaryOp::kAdd, false, true},
-    {41, BinaryOp::kSub, true, true},
-    {18, BinaryOp::kMul, true, true},
+    {41, BinaryOp::kSub, true, true, Small::kAll},
+    {18, BinaryOp::kMul, true, true, Small::kAll},
     {42, BinaryOp::kDiv, true, true},
-    {55, BinaryOp::kMaximum, false, true},
-    {57, BinaryOp::kMinimum, false, true},
+    {55, BinaryOp::kMaximum, false, true, Small::kAll},
+    {57, BinaryOp::kMinimum, false, true, Small::kAll},
     {78, BinaryOp::kPow, false, true},
-    {99, BinaryOp::kSquaredDifference, false, true},
+    {99, BinaryOp::kSquaredDifference, false, true, Small::kInt8},
     {90, BinaryOp::kFloorDiv, false, true},
     {95, BinaryOp::kFloorMod, false, true},
-    {54, BinaryOp::kPrelu, false, false},
+    {54, BinaryOp::kPrelu, false, false, Small::kAll},
 };
 
 const Row& row_of(int code) {
@@ -35,6 +38,20 @@ const Row& row_of(int code) {
     if (row.code == code) return row;
   }
   throw_internal(__FILE__, __LINE__, "no such operation");
+}
+
+std::optional<Refusal> check_types(const Row& row, const tfl::TensorView& input,
+                                   const std::string& what) {
+  using T = DType;
+  if (!row.integers) return check_type(input, what, {T::kF32, T::kI8, T::kU8, T::kI16});
+  switch (row.small) {
+    case Small::kInt8:
+      return check_type(input, what, {T::kF32, T::kI32, T::kI64, T::kI8});
+    case Small::kAll:
+      return check_type(input, what, {T::kF32, T::kI32, T::kI64, T::kI8, T::kU8, T::kI16});
+    default:
+      return check_type(input, what, {T::kF32, T::kI32, T::kI64});
+  }
 }
 
 /// Activations that integers have too: they set bounds. Also true for none.
@@ -81,11 +98,7 @@ OrRefusal<Imported> import_binary(const tfl::NodeView& node) {
   CLGPU_REFUSE_IF(node.input_count() < 2, "it has fewer than two inputs");
   for (int i = 0; i < node.input_count(); ++i) {
     const std::string what = "input " + std::to_string(i);
-    if (row.integers) {
-      CLGPU_REFUSE_TYPE(node.input(i), what, DType::kF32, DType::kI32, DType::kI64);
-    } else {
-      CLGPU_REFUSE_TYPE(node.input(i), what, DType::kF32);
-    }
+    if (auto refusal = check_types(row, node.input(i), what)) return *refusal;
     CLGPU_REFUSE_IF(node.input(i).dtype() != node.input(0).dtype(),
                     "the inputs have different types");
   }
@@ -97,6 +110,10 @@ OrRefusal<Imported> import_binary(const tfl::NodeView& node) {
     auto fused = fused_activation(params->activation);
     if (!fused) return Refusal{fused.reason()};
     epilogue = *fused;
+  }
+  attrs.quantized = size_of(node.input(0).dtype()) < 4;
+  if (attrs.quantized) {
+    if (auto refusal = check_quantized_binary(node, row.op, &attrs.shifts)) return *refusal;
   }
   CLGPU_REFUSE_IF(!is_float(node.input(0).dtype()) && !clamps(epilogue.activation),
                   "the fused activation is not one of integers");
@@ -112,6 +129,7 @@ ir::Shapes infer_binary(const NodeContext& node) {
 std::vector<kernel::Candidate> binary_candidates(const NodeContext& node, const DeviceInfo&) {
   using Kind = kernel::Operand::Kind;
   const BinaryOp op = node.attrs<BinaryAttrs>().op;
+  if (node.attrs<BinaryAttrs>().quantized) return {quantized_binary(node)};
   const ir::Tensor& dst = node.output(0);
   kernel::Candidate candidate{"elementwise", {}, {}};
 
@@ -157,7 +175,7 @@ const Family kBinaryFamily{{"binary", /*has_epilogue=*/true, /*is_view=*/false, 
                            infer_binary,
                            binary_candidates,
                            /*fold=*/nullptr,
-                           /*allows_quantized=*/false,
+                           /*allows_quantized=*/true,
                            &kRowwise};
 
 }  // namespace clgpu::ops

@@ -22,6 +22,8 @@ enum class BinaryOp : int {
 
 struct BinaryAttrs : ir::Attrs {
   BinaryOp op = BinaryOp::kAdd;
+  bool quantized = false;  ///< of int8, uint8 or int16
+  bool shifts = false;     ///< of those: operands are shifted only, see quantized_binary.hpp
 };
 
 /// Check and import of an operation on two tensors (ADD_N: two or more), see Family::import.

@@ -1,0 +1,98 @@
+// quantized.cl - dst[i] = a[i] OP b[i] of quantised integers, a and b broadcast to the shape of dst
+//
+// Shapes    a, b: up to rank 6, contiguous, broadcast as in numpy; dst: their common shape
+// Launch    one work-item per WIDTH elements: global = ceil(elements / WIDTH), local any
+// Macros    OP     0..10           0 add, 1 sub, 2 mul, 4 maximum, 5 minimum, 7 squared difference,
+//                                  10 prelu
+//           WIDTH  1|4|16          elements of a work-item; more than 1 needs RANK 1 or a last axis that
+//                                  it divides, and of a slice runs that begin at multiples of it
+//           SHIFTS 0|1             1: scales are powers of two, operands are shifted only (0 add, 1 sub)
+//           A_T    char|uchar|short  element type of a
+//           B_T    char|uchar|short  element type of b
+//           DST_T  char|uchar|short  element type of dst
+//           SUM_T  int             type of arithmetic
+//           and those of common/broadcast.cl and common/result.cl
+// Numerics  bit for bit TFLite's reference kernels; maximum and minimum are of the stored integers,
+//           whatever their scales are
+#include "common/broadcast.cl"
+#include "common/quantized_add.cl"
+#include "common/result.cl"
+#ifndef OP
+#error "OP is required (0..10)"
+#endif
+#ifndef WIDTH
+#error "WIDTH is required (1, 4 or 16)"
+#endif
+#ifndef SHIFTS
+#error "SHIFTS is required (0 or 1)"
+#endif
+#ifndef A_T
+#error "A_T is required (char, uchar or short)"
+#endif
+#ifndef B_T
+#error "B_T is required (char, uchar or short)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (char, uchar or short)"
+#endif
+
+// x / 2^-shift, halves away from zero
+#define SHIFTED(x, shift) \
+  (((x) + ((1 << -(shift)) >> 1) + (((x) >> 31) & ((shift) >> 31))) >> -(shift))
+
+#if SHIFTS
+#if OP == 0
+#define APPLY(V, a, b) PAIR_STORED(SHIFTED(a, pair_a_shift) + SHIFTED(b, pair_b_shift))
+#else
+#define APPLY(V, a, b) PAIR_STORED(SHIFTED(a, pair_a_shift) - SHIFTED(b, pair_b_shift))
+#endif
+#elif OP == 0
+#define APPLY(V, a, b) QUANTIZED_ADD(V, a, b)
+#elif OP == 1
+#define APPLY(V, a, b) QUANTIZED_SUB(V, a, b)
+#elif OP == 2
+#define APPLY(V, a, b) PAIR_RESULT(V, ((a) - pair_a_zero) * ((b) - pair_b_zero))
+#elif OP == 4
+#define APPLY(V, a, b) max(a, b)
+#elif OP == 5
+#define APPLY(V, a, b) min(a, b)
+#elif OP == 7
+#define SQUARE(x) ((x) * (x))
+#define APPLY(V, a, b) PAIR_RESULT(V, SQUARE(PAIR_SCALED_A(V, a) - PAIR_SCALED_B(V, b)))
+#elif OP == 10
+#define NEGATIVE(V, a, b) \
+  PAIR_REQUANTIZE(V, ((a) - pair_a_zero) * ((b) - pair_b_zero), pair_multiplier, pair_shift)
+#define APPLY(V, a, b) PAIR_STORED((a) >= pair_a_zero ? PAIR_SCALED_A(V, a) : NEGATIVE(V, a, b))
+#else
+#error "OP is out of range (0..10)"
+#endif
+
+#if WIDTH > 1
+#define VEC CLGPU_CAT(int, WIDTH)
+#define READ(T, p) CLGPU_CAT(convert_int, WIDTH)(*(__global const CLGPU_CAT(T, WIDTH) *)(p))
+#define WRITE(p, v) \
+  (*(__global CLGPU_CAT(DST_T, WIDTH) *)(p) = CLGPU_CAT(CLGPU_CAT(convert_, DST_T), WIDTH)(v))
+#endif
+
+__kernel void binary_quantized(__global const A_T *a, __global const B_T *b,
+                               RESULT_PARAM QUANTIZED_PAIR_PARAMS, BROADCAST_DIMS,
+                               BROADCAST_STRIDES(a), BROADCAST_STRIDES(b)) {
+  const int i = (int)get_global_id(0) * WIDTH;
+  const int count = BROADCAST_COUNT;
+  if (i >= count) return;
+  BROADCAST_COORDS(i);
+  a += BROADCAST_AT(a);
+  b += BROADCAST_AT(b);
+#if WIDTH > 1
+  if (i + WIDTH <= count) {
+    const VEC x = BROADCAST_STEP(a) ? READ(A_T, a) : (VEC)((int)*a);
+    const VEC y = BROADCAST_STEP(b) ? READ(B_T, b) : (VEC)((int)*b);
+    WRITE(dst + RESULT_OF(i), APPLY(VEC, x, y));
+    return;
+  }
+#endif
+  for (int k = 0; k < WIDTH && i + k < count; ++k) {
+    const int x = a[k * BROADCAST_STEP(a)], y = b[k * BROADCAST_STEP(b)];
+    dst[RESULT_OF(i + k)] = (DST_T)(APPLY(int, x, y));
+  }
+}
