@@ -15,16 +15,25 @@ from clgpu_delegate.devices import Abilities, Device, devices
 from clgpu_delegate.errors import (
     BuildError,
     ClgpuError,
+    DependencyError,
     DeviceError,
     InternalError,
     OpenCLError,
     OptionError,
+    QuantizationError,
     RuntimeNotFoundError,
     ShapeError,
 )
 from clgpu_delegate.explain import Explanation, Node, Partition
 from clgpu_delegate.memory import Block, MemoryMap, MemoryObject, PartitionMemory
 from clgpu_delegate.options import Options
+from clgpu_delegate.quantization import (
+    Observer,
+    Quantization,
+    QuantizedLayer,
+    pseudo_quantize,
+    quantize,
+)
 from clgpu_delegate.tuning import TunedLayer, Tuning, tune
 
 try:
@@ -38,6 +47,7 @@ __all__ = [
     "BuildError",
     "ClgpuError",
     "Delegate",
+    "DependencyError",
     "Device",
     "DeviceError",
     "Explanation",
@@ -46,11 +56,15 @@ __all__ = [
     "MemoryMap",
     "MemoryObject",
     "Node",
+    "Observer",
     "OpenCLError",
     "OptionError",
     "Options",
     "Partition",
     "PartitionMemory",
+    "Quantization",
+    "QuantizationError",
+    "QuantizedLayer",
     "RuntimeNotFoundError",
     "ShapeError",
     "TunedLayer",
@@ -60,5 +74,7 @@ __all__ = [
     "errors",
     "load",
     "plugin_path",
+    "pseudo_quantize",
+    "quantize",
     "tune",
 ]

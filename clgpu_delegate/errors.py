@@ -26,10 +26,12 @@ except ModuleNotFoundError as error:
 __all__ = [
     "BuildError",
     "ClgpuError",
+    "DependencyError",
     "DeviceError",
     "InternalError",
     "OpenCLError",
     "OptionError",
+    "QuantizationError",
     "RuntimeNotFoundError",
     "ShapeError",
 ]
@@ -49,3 +51,11 @@ for _error, _meaning in _MEANINGS.items():
 
 class RuntimeNotFoundError(ClgpuError, ImportError):
     """No TensorFlow Lite runtime that was asked for can be imported."""
+
+
+class DependencyError(ClgpuError, ImportError):
+    """An optional package that the call needs is not installed."""
+
+
+class QuantizationError(ClgpuError, ValueError):
+    """A model or calibration data that cannot be quantised, or be quantised with."""

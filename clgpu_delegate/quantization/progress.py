@@ -1,0 +1,60 @@
+"""A progress bar on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import Union
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+Report = Callable[[str, int, "int | None"], None]  # stage, samples done, of how many
+Option = Union[bool, Report, None]
+
+
+class Bar:
+    """Shows how many samples a stage is through.
+
+    Parameters
+    ----------
+    option
+        True for a bar, False for none, None for one where standard error is a terminal, or a
+        function to call instead: with the stage, the samples done and their number if known.
+    """
+
+    def __init__(self, option: Option) -> None:
+        self._report = option if callable(option) else None
+        shown = sys.stderr.isatty() if option is None else option is True
+        self._progress = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+            TimeElapsedColumn(), console=Console(stderr=True), transient=True, disable=not shown,
+        )  # fmt: skip
+        self._task = self._progress.add_task("reading the model", total=None)
+        self._stage, self._done = "", 0
+        self._total: int | None = None
+
+    def stage(self, name: str, total: int | None) -> None:
+        """Begin a stage over ``total`` samples, None if nobody knows how many they are."""
+        self._stage, self._done, self._total = name, 0, total
+        self._progress.reset(self._task, description=name, total=total)
+
+    def step(self) -> None:
+        """One more sample is done."""
+        self._done += 1
+        self._progress.update(self._task, completed=self._done)
+        if self._report is not None:
+            self._report(self._stage, self._done, self._total)
+
+    def __enter__(self) -> Bar:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.stop()

@@ -1,0 +1,75 @@
+"""Running a model with the stock runtime, every tensor readable afterwards."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from clgpu_delegate.errors import ClgpuError, QuantizationError
+from clgpu_delegate.quantization.graph import Array
+from clgpu_delegate.runtimes import Runtime
+
+
+class Run:
+    """An interpreter that keeps all intermediate tensors."""
+
+    def __init__(self, content: bytes, runtime: Runtime) -> None:
+        """Load a model; a QuantizationError if the runtime rejects it."""
+        types = getattr(runtime.module, "OpResolverType", None)
+        if types is None:  # tensorflow.lite
+            types = runtime.module.experimental.OpResolverType
+        self._runtime = runtime
+        try:
+            self._interpreter: Any = runtime.module.Interpreter(
+                model_content=content,
+                num_threads=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1,
+                # Delegates keep to themselves what they compute between their first and last node.
+                experimental_op_resolver_type=types.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+                experimental_preserve_all_tensors=True,
+            )
+        except (RuntimeError, ValueError) as error:
+            raise self._failure("load", error) from None
+        self._shapes: list[tuple[int, ...]] | None = None
+
+    def invoke(self, inputs: Sequence[Array]) -> None:
+        """Run on one array per input; a QuantizationError if the runtime fails."""
+        interpreter = self._interpreter
+        shapes = [a.shape for a in inputs]
+        details = interpreter.get_input_details()
+        try:
+            if shapes != self._shapes:
+                for detail, shape in zip(details, shapes):
+                    if tuple(detail["shape"]) != shape:
+                        interpreter.resize_tensor_input(detail["index"], list(shape))
+                interpreter.allocate_tensors()
+                self._shapes = shapes
+            for detail, array in zip(details, inputs):
+                interpreter.set_tensor(detail["index"], array)
+            interpreter.invoke()
+        except (RuntimeError, ValueError) as error:
+            if isinstance(error, ClgpuError):
+                raise
+            raise self._failure("run", error) from None
+
+    def value(self, tensor: int) -> Array | None:
+        """A view of a tensor of the main graph; None if the run has not computed it.
+
+        It must be gone before the next run.
+        """
+        try:
+            view: Array = self._interpreter.tensor(tensor)()
+        except (RuntimeError, ValueError):
+            return None
+        return view
+
+    def default_inputs(self) -> list[Array]:
+        """Zeros for all inputs."""
+        details = self._interpreter.get_input_details()
+        return [np.zeros(d["shape"], d["dtype"]) for d in details]
+
+    def _failure(self, what: str, error: Exception) -> QuantizationError:
+        reason = " ".join(str(error).split())
+        return QuantizationError(f"{self._runtime} cannot {what} the model: {reason}")

@@ -1,0 +1,129 @@
+"""Calibration samples: checked, and brought into the form that the runtimes take."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clgpu_delegate.errors import QuantizationError
+from clgpu_delegate.quantization.graph import Array, Tensor
+
+
+def load_file(path: str | os.PathLike[str], inputs: Sequence[Tensor]) -> list[tuple[Array, ...]]:
+    """Read samples from a file.
+
+    Parameters
+    ----------
+    path
+        A .npy file with an array of samples, for models with one input, or a .npz file with one
+        such array per input, named like it. The first axis counts the samples.
+    inputs
+        Of the model.
+
+    Raises
+    ------
+    QuantizationError
+        If it cannot be read or does not fit the inputs.
+    """
+    path = Path(path)
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        arrays = loaded if isinstance(loaded, np.ndarray) else {k: loaded[k] for k in loaded.files}
+    except OSError as error:
+        reason = error.strerror or "it is no .npy or .npz file"
+        raise QuantizationError(f"cannot read the calibration data {path}: {reason}") from None
+    except Exception as error:  # zip and pickle errors of many kinds
+        raise QuantizationError(f"cannot read the calibration data {path}: {error}") from None
+    if isinstance(arrays, np.ndarray):
+        if len(inputs) != 1:
+            raise QuantizationError(
+                f"the model has {len(inputs)} inputs: {path} must be a .npz file with an array "
+                f"for each of {_names(inputs)}"
+            )
+        columns = [arrays]
+    else:
+        columns = _by_name(arrays, inputs, str(path))
+    if any(column.ndim == 0 for column in columns):
+        raise QuantizationError(f"{path} holds a single number, not an array of samples")
+    if len({len(column) for column in columns}) > 1:
+        counts = ", ".join(f"{t.name}: {len(c)}" for t, c in zip(inputs, columns))
+        raise QuantizationError(f"{path} has different numbers of samples per input ({counts})")
+    return list(zip(*columns))
+
+
+def checked(samples: Iterable[Any], inputs: Sequence[Tensor]) -> Iterator[list[Array]]:
+    """Yield for each sample one array per input, of the model's shape and type.
+
+    Parameters
+    ----------
+    samples
+        Each an array (for models with one input), a sequence of one array per input, or a mapping
+        from the inputs' names.
+    inputs
+        Of the model.
+
+    Raises
+    ------
+    QuantizationError
+        If a sample does not fit the inputs or holds a value that is not finite.
+    """
+    for number, sample in enumerate(samples):
+        what = f"calibration sample {number}"
+        if isinstance(sample, Mapping):
+            values = _by_name(sample, inputs, what)
+        elif isinstance(sample, (tuple, list)):
+            values = list(sample)
+        else:
+            values = [sample]
+        if len(values) != len(inputs):
+            raise QuantizationError(
+                f"{what} has {len(values)} arrays; the model has {len(inputs)} inputs "
+                f"({_names(inputs)})"
+            )
+        yield [_fit(v, t, f"{what}, input {t.name!r}") for v, t in zip(values, inputs)]
+
+
+def _by_name(arrays: Mapping[str, Any], inputs: Sequence[Tensor], what: str) -> list[Any]:
+    names = {t.name for t in inputs}
+    if set(arrays) != names:
+        raise QuantizationError(
+            f"{what} has arrays for {', '.join(sorted(arrays)) or 'nothing'}; "
+            f"the model's inputs are {_names(inputs)}"
+        )
+    return [arrays[t.name] for t in inputs]
+
+
+def _fit(value: Any, tensor: Tensor, what: str) -> Array:
+    if tensor.dtype == "string":
+        raise QuantizationError(f"{what}: inputs of strings are not supported")
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise QuantizationError(f"{what} is no array: {error}") from None
+    wanted = np.dtype(tensor.dtype)
+    if array.dtype != wanted:
+        floats = array.dtype.kind == wanted.kind == "f"
+        if not floats and not (array.dtype.kind in "iu" and np.can_cast(array.dtype, wanted)):
+            raise QuantizationError(f"{what} is of type {array.dtype}; the model takes {wanted}")
+        if wanted.kind == "f" and array.dtype.kind != "f":
+            raise QuantizationError(f"{what} is of type {array.dtype}; the model takes {wanted}")
+        array = array.astype(wanted)
+    shape = tensor.signature or tensor.shape
+    if array.ndim == len(shape) - 1 and shape[0] in (1, -1):
+        array = array[None]  # one sample without its axis of batches
+    fits = array.ndim == len(shape) and all(s in (-1, n) for s, n in zip(shape, array.shape))
+    if not fits or not array.size:
+        raise QuantizationError(
+            f"{what} is of shape {np.shape(value)}; the model takes {tuple(shape)}"
+        )
+    if wanted.kind == "f" and not np.isfinite(array).all():
+        raise QuantizationError(f"{what} holds NaN or infinity")
+    return np.ascontiguousarray(array)
+
+
+def _names(inputs: Sequence[Tensor]) -> str:
+    return ", ".join(t.name for t in inputs)
