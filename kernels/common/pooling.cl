@@ -1,25 +1,54 @@
-// pooling.cl - the three ways to pool a window: POOL_START, POOL_ADD and POOL_END on floats or vectors
+// pooling.cl - the three ways to pool a window: POOL_START, POOL_ADD and POOL_END on numbers or vectors
 //
 // A window is summed up by `x = POOL_ADD(x, element)` from POOL_START on, partial results are joined
-// by POOL_JOIN, and POOL_END turns the result of `count` elements (padding left out) into the value.
+// by POOL_JOIN, and FINISH_POOL turns the result of `count` elements (padding left out) into the value.
 //
-// Macros    KIND  0..2  0 maximum, 1 average, 2 root of the mean square
+//   #define VALUE_T POOL_T  // or a vector
+//   __kernel void f(__global const SRC_T *src, RESULT_PARAM POOL_RANGE_PARAM int count) {
+//
+// Macros    KIND       0..2  0 maximum, 1 average, 2 root of the mean square (floats only)
+//           QUANTIZED  0|1   1: integers; averages are rounded, halves away from zero, and all clamped
+//           and those of common/activation.cl
+#include "common/activation.cl"
 #ifndef KIND
 #error "KIND is required (0..2)"
 #endif
+#ifndef QUANTIZED
+#error "QUANTIZED is required (0 or 1)"
+#endif
+
+#if QUANTIZED
+#define POOL_T int
+#define POOL_RANGE_PARAM int dst_low, int dst_high,
+#define FINISH_POOL(sum, count) clamp(POOL_END(sum, count), dst_low, dst_high)
+#else
+#define POOL_T float
+#define POOL_RANGE_PARAM
+#define FINISH_POOL(sum, count) ACTIVATE(POOL_END(sum, count))
+#endif
 
 #if KIND == 0
+#if QUANTIZED
+#define POOL_START INT_MIN
+#define POOL_ADD(sum, x) max(sum, x)
+#else
 #define POOL_START (-FLT_MAX)
 #define POOL_ADD(sum, x) fmax(sum, x)
-#define POOL_JOIN(a, b) fmax(a, b)
+#endif
+#define POOL_JOIN(a, b) POOL_ADD(a, b)
 #define POOL_END(sum, count) (sum)
 #elif KIND == 1
-#define POOL_START 0.0f
+#define POOL_START 0
 #define POOL_ADD(sum, x) ((sum) + (x))
 #define POOL_JOIN(a, b) ((a) + (b))
+#if QUANTIZED
+#define POOL_HALF(sum, half) ((sum) > 0 ? (VALUE_T)(half) : (VALUE_T)(-(half)))
+#define POOL_END(sum, count) (((sum) + POOL_HALF(sum, (count) / 2)) / (VALUE_T)(count))
+#else
 #define POOL_END(sum, count) ((sum) / (float)(count))
+#endif
 #elif KIND == 2
-#define POOL_START 0.0f
+#define POOL_START 0
 #define POOL_ADD(sum, x) ((sum) + (x) * (x))
 #define POOL_JOIN(a, b) ((a) + (b))
 #define POOL_END(sum, count) sqrt((sum) / (float)(count))

@@ -6,11 +6,10 @@
 //           the elements of the window
 // Macros    LANES  power of two  channels of a work-group
 //           ROWS   power of two  work-items per channel
-//           SRC_T  float|half    element type of src
-//           DST_T  float|half    element type of dst
-//           and those of common/pooling.cl, common/activation.cl and common/result.cl
-// Numerics  float arithmetic whatever the storage is; padding does not count
-#include "common/activation.cl"
+//           SRC_T  float|half, or char|uchar|short with QUANTIZED  element type of src
+//           DST_T  likewise              element type of dst
+//           and those of common/pooling.cl and common/result.cl
+// Numerics  float arithmetic whatever the storage is, integers are exact; padding does not count
 #include "common/pooling.cl"
 #include "common/result.cl"
 #include "common/types.cl"
@@ -21,16 +20,19 @@
 #error "ROWS is required (power of two)"
 #endif
 #ifndef SRC_T
-#error "SRC_T is required (float or half)"
+#error "SRC_T is required (float, half, char, uchar or short)"
 #endif
 #ifndef DST_T
-#error "DST_T is required (float or half)"
+#error "DST_T is required (float, half, char, uchar or short)"
 #endif
 
+#define VALUE_T POOL_T
+
 __kernel __attribute__((reqd_work_group_size(LANES, ROWS, 1))) void pool_tree(
-    __global const SRC_T *src, RESULT_PARAM int batches, int src_h, int src_w, int dst_h, int dst_w,
-    int channels, int filter_h, int filter_w, int stride_h, int stride_w, int pad_h, int pad_w) {
-  __local float partial[ROWS * LANES];
+    __global const SRC_T *src, RESULT_PARAM POOL_RANGE_PARAM int batches, int src_h, int src_w,
+    int dst_h, int dst_w, int channels, int filter_h, int filter_w, int stride_h, int stride_w,
+    int pad_h, int pad_w) {
+  __local VALUE_T partial[ROWS * LANES];
   const int lane = get_local_id(0);
   const int row = get_local_id(1);
   const int c = get_global_id(0);
@@ -44,12 +46,12 @@ __kernel __attribute__((reqd_work_group_size(LANES, ROWS, 1))) void pool_tree(
   const int x0 = max(left, 0), x1 = min(left + filter_w, src_w);
   const int width = x1 - x0;
   const int count = (y1 - y0) * width;
-  float sum = POOL_START;
+  VALUE_T sum = POOL_START;
   if (c < channels) {
     for (int k = row; k < count; k += ROWS) {
       const int dy = k / width;
       const int at = ((n * src_h + y0 + dy) * src_w + x0 + k - dy * width) * channels + c;
-      const float value = LOAD(SRC_T, src, at);
+      const VALUE_T value = LOAD(SRC_T, src, at);
       sum = POOL_ADD(sum, value);
     }
   }
@@ -63,7 +65,7 @@ __kernel __attribute__((reqd_work_group_size(LANES, ROWS, 1))) void pool_tree(
     barrier(CLK_LOCAL_MEM_FENCE);
   }
   if (row == 0 && c < channels) {
-    const float result = POOL_END(sum, count);
-    STORE(DST_T, dst, RESULT_AT(pixel, c, channels), ACTIVATE(result));
+    const VALUE_T result = FINISH_POOL(sum, count);
+    STORE(DST_T, dst, RESULT_AT(pixel, c, channels), result);
   }
 }

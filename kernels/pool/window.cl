@@ -3,38 +3,37 @@
 // Shapes    src: [batches, src_h, src_w, channels]; dst: [batches, dst_h, dst_w, channels]
 // Launch    one work-item per WIDTH channels of a pixel: global = batches * dst_h * dst_w *
 //           channels / WIDTH, local any
-// Macros    WIDTH  1|4         channels of a work-item; divides channels
-//           SRC_T  float|half  element type of src
-//           DST_T  float|half  element type of dst
-//           and those of common/pooling.cl, common/activation.cl and common/result.cl
-// Numerics  float arithmetic whatever the storage is; padding does not count
-#include "common/activation.cl"
+// Macros    WIDTH  1|4|16    channels of a work-item; divides channels
+//           SRC_T  float|half, or char|uchar|short with QUANTIZED  element type of src
+//           DST_T  likewise  element type of dst
+//           and those of common/pooling.cl and common/result.cl
+// Numerics  float arithmetic whatever the storage is, integers are exact; padding does not count
 #include "common/pooling.cl"
 #include "common/result.cl"
 #include "common/types.cl"
 #ifndef WIDTH
-#error "WIDTH is required (1 or 4)"
+#error "WIDTH is required (1, 4 or 16)"
 #endif
 #ifndef SRC_T
-#error "SRC_T is required (float or half)"
+#error "SRC_T is required (float, half, char, uchar or short)"
 #endif
 #ifndef DST_T
-#error "DST_T is required (float or half)"
+#error "DST_T is required (float, half, char, uchar or short)"
 #endif
 
-#if WIDTH == 4
-#define VALUE_T float4
-#define READ(p, i) LOAD4(SRC_T, p, i)
-#define WRITE(p, i, v) STORE4(DST_T, p, i, v)
-#else
-#define VALUE_T float
+#if WIDTH == 1
+#define VALUE_T POOL_T
 #define READ(p, i) LOAD(SRC_T, p, i)
 #define WRITE(p, i, v) STORE(DST_T, p, i, v)
+#else
+#define VALUE_T CLGPU_CAT(POOL_T, WIDTH)
+#define READ(p, i) CLGPU_CAT(LOAD, WIDTH)(SRC_T, p, i)
+#define WRITE(p, i, v) CLGPU_CAT(STORE, WIDTH)(DST_T, p, i, v)
 #endif
 
-__kernel void pool_window(__global const SRC_T *src, RESULT_PARAM int batches, int src_h, int src_w,
-                          int dst_h, int dst_w, int channels, int filter_h, int filter_w,
-                          int stride_h, int stride_w, int pad_h, int pad_w) {
+__kernel void pool_window(__global const SRC_T *src, RESULT_PARAM POOL_RANGE_PARAM int batches,
+                          int src_h, int src_w, int dst_h, int dst_w, int channels, int filter_h,
+                          int filter_w, int stride_h, int stride_w, int pad_h, int pad_w) {
   const int blocks = channels / WIDTH;
   const int item = get_global_id(0);
   if (item >= batches * dst_h * dst_w * blocks) return;
@@ -55,6 +54,6 @@ __kernel void pool_window(__global const SRC_T *src, RESULT_PARAM int batches, i
       sum = POOL_ADD(sum, value);
     }
   }
-  const VALUE_T result = POOL_END(sum, (y1 - y0) * (x1 - x0));
-  WRITE(dst, RESULT_AT(pixel, c, channels), ACTIVATE(result));
+  const VALUE_T result = FINISH_POOL(sum, (y1 - y0) * (x1 - x0));
+  WRITE(dst, RESULT_AT(pixel, c, channels), result);
 }

@@ -11,13 +11,27 @@
 //           Y_FAST 0|1                     items that share an output are neighbours, else items of
 //                                          neighbouring outputs are: as the elements of src lie
 //           R_AXES 1|3                     1 where r2 is the only reduced axis
-//           SRC_T  float|half|int|long|uchar  element type of src
-//           DST_T  float|half|int|long|uchar  element type of dst
+//           SRC_T  float|half|int|long|short|char|uchar  element type of src
+//           DST_T  float|half|int|long|short|char|uchar  element type of dst
 //           ACC_T  float|int|long          type of the accumulators
+//           QUANTIZED  0|1                 1: OP is 0, ACC_T int; the sum plus `start` is requantised:
+//                                          times multiplier * 2^(shift - 31), plus dst_zero, clamped
 // Numerics  float sums in blocks of 32 per work-item, the work-items pairwise; integer means are cut
-//           towards zero; ACT and ACT_ALPHA (float only): see common/activation.cl
+//           towards zero, sums of quantised integers wrap around; ACT and ACT_ALPHA (float only): see
+//           common/activation.cl
 #include "common/activation.cl"
 #include "common/types.cl"
+#ifndef QUANTIZED
+#error "QUANTIZED is required (0 or 1)"
+#endif
+#if QUANTIZED
+#define SUM_T ACC_T
+#include "common/requantize.cl"
+#define REQUANTIZE_PARAM \
+  int start, int multiplier, int shift, int dst_zero, int dst_low, int dst_high,
+#else
+#define REQUANTIZE_PARAM
+#endif
 #ifndef OP
 #error "OP is required (0..4)"
 #endif
@@ -34,10 +48,10 @@
 #error "R_AXES is required (1 or 3)"
 #endif
 #ifndef SRC_T
-#error "SRC_T is required (float, half, int, long or uchar)"
+#error "SRC_T is required (float, half, int, long, short, char or uchar)"
 #endif
 #ifndef DST_T
-#error "DST_T is required (float, half, int, long or uchar)"
+#error "DST_T is required (float, half, int, long, short, char or uchar)"
 #endif
 #ifndef ACC_T
 #error "ACC_T is required (float, int or long)"
@@ -74,9 +88,9 @@
 #define BLOCK 32
 
 __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void reduce_axes(
-    __global const SRC_T *src, __global DST_T *dst, int outputs, int count, int k1, int k2,
-    int k0_stride, int k1_stride, int k2_stride, int r1, int r2, int r0_stride, int r1_stride,
-    int r2_stride) {
+    __global const SRC_T *src, __global DST_T *dst, REQUANTIZE_PARAM int outputs, int count, int k1,
+    int k2, int k0_stride, int k1_stride, int k2_stride, int r1, int r2, int r0_stride,
+    int r1_stride, int r2_stride) {
   const int item = get_local_id(0);
   const int x = Y_FAST ? item / WY : item % WX;
   const int y = Y_FAST ? item % WY : item / WX;
@@ -107,6 +121,9 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void reduce_axes(
   if (y == 0 && output < outputs) {
 #if OP == 1
     total = total / (ACC_T)count;
+#endif
+#if QUANTIZED
+    total = clamp(REQUANTIZE(total + start, multiplier, shift) + dst_zero, dst_low, dst_high);
 #endif
 #if ACT != 0
     total = ACTIVATE(total);

@@ -1,6 +1,8 @@
 // Room of MAX_POOL_2D, AVERAGE_POOL_2D and L2_POOL_2D on NHWC tensors.
 #include <algorithm>
+#include <cmath>
 
+#include "ops/quantized.hpp"
 #include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
@@ -24,8 +26,28 @@ Window rows_of(const PoolAttrs& attrs, const ir::Shape& src) {
                     : window(attrs.padding, src[1], attrs.filter_h, attrs.stride_h, 1);
 }
 
+/// The reference kernels never rescale: they only work where input and output agree.
+std::optional<Refusal> check_quantized(const tfl::NodeView& node) {
+  const tfl::TensorView src = node.input(0), dst = node.output(0);
+  if (auto refusal = check_type(src, "input", {DType::kI8, DType::kU8, DType::kI16}))
+    return refusal;
+  if (auto refusal = check_type(dst, "output", {src.dtype()})) return refusal;
+  if (auto refusal = check_per_tensor(src, "input")) return refusal;
+  if (auto refusal = check_per_tensor(dst, "output")) return refusal;
+  constexpr float kSame = 1e-6F;  // of TFLite's own check
+  if (std::abs(src.scale() - dst.scale()) > kSame || src.zero_point() != dst.zero_point())
+    return Refusal{"its input and output differ in scale or zero point"};
+  if (node.builtin() == kL2Pool) return Refusal{"L2_POOL_2D of integers is not defined"};
+  return std::nullopt;
+}
+
 OrRefusal<Imported> import(const tfl::NodeView& node) {
-  CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32);
+  const bool quantized = node.input(0).is_quantized() || node.output(0).is_quantized();
+  if (quantized) {
+    if (auto refusal = check_quantized(node)) return *refusal;
+  } else {
+    CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32);
+  }
   CLGPU_REFUSE_IF(node.input(0).rank() != 4, "the input is not of rank 4");
   const auto* params = node.params<tfl::PoolParams>();
   CLGPU_REFUSE_IF(params == nullptr, "it has no parameters");
@@ -42,6 +64,9 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   attrs.filter_w = params->filter_width;
   auto epilogue = fused_activation(params->activation);
   if (!epilogue) return Refusal{epilogue.reason()};
+  if (quantized) {
+    if (auto refusal = check_clamping(*epilogue)) return *refusal;
+  }
   return Imported{share(attrs), *epilogue};
 }
 
@@ -60,9 +85,15 @@ void describe(const NodeContext& node, kernel::Launch& launch) {
   const ir::Shape& src = node.input(0).shape;
   const ir::Shape& dst = node.output(0).shape;
   launch.type("SRC_T", node.input(0).storage).type("DST_T", node.output(0).storage);
-  launch.macro("KIND", attrs.kind);
-  set_epilogue(launch, node.epilogue());
+  const ir::Tensor& result = node.output(0);
+  const bool quantized = result.is_quantized();
+  launch.macro("KIND", attrs.kind).macro("QUANTIZED", quantized ? 1 : 0);
+  set_epilogue(launch, quantized ? ir::Epilogue{} : node.epilogue());
   push_result(launch.src(0), result_layout(node));
+  if (quantized) {
+    const IntRange range = activation_range(node.epilogue().activation, result);
+    launch.i32(range.low).i32(range.high);
+  }
   launch.i32(dst[0]).i32(src[1]).i32(src[2]).i32(dst[1]).i32(dst[2]).i32(dst[3]);
   launch.i32(attrs.filter_h).i32(attrs.filter_w).i32(attrs.stride_h).i32(attrs.stride_w);
   launch.i32(rows_of(attrs, src).before);
@@ -95,6 +126,9 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const ir::Shape& src = node.input(0).shape;
   const ir::Shape& dst = node.output(0).shape;
   std::vector<kernel::Candidate> found;
+  const bool quantized = node.output(0).is_quantized();
+  if (quantized && device.is_cpu() && dst[3] % 16 == 0)
+    found.push_back(per_pixel(node, "vec16", 16));
   if (dst[3] % 4 == 0) found.push_back(per_pixel(node, "vec4", 4));
   found.push_back(per_pixel(node, "naive", 1));
 
@@ -140,7 +174,7 @@ const Family kPoolFamily{
     infer,
     candidates,
     /*fold=*/nullptr,
-    /*allows_quantized=*/false,
+    /*allows_quantized=*/true,
     &kRows};
 
 }  // namespace clgpu::ops

@@ -44,7 +44,7 @@ struct ProductInputs {
 
 /// Refuses unless types and scales are such that the reference kernels have integer arithmetic for
 /// them: int8 with int8 weights and int32 bias, uint8 with uint8 weights and int32 bias, int16 with
-/// int8 weights and int64 or int32 bias; the output is of the input's type; weights of int8 have
+/// int8 weights and int64 bias; the output is of the input's type; weights of int8 have
 /// zero point 0, and one scale or one for each output channel.
 std::optional<Refusal> check_quantized_product(const tfl::NodeView& node,
                                                const ProductInputs& inputs);
