@@ -8,7 +8,7 @@
 //           WY     power of two, 1..256  work-items that share an output
 //           Y_FAST 0|1                   items that share an output are neighbours, else items of
 //                                        neighbouring outputs are: as the elements of src lie
-//           SRC_T  float|half|int|uchar  element type of src
+//           SRC_T  float|half|int|char|uchar  element type of src
 //           DST_T  int|long              element type of dst
 // Numerics  exact
 #include "common/types.cl"
@@ -25,7 +25,7 @@
 #error "Y_FAST is required (0 or 1)"
 #endif
 #ifndef SRC_T
-#error "SRC_T is required (float, half, int or uchar)"
+#error "SRC_T is required (float, half, int, char or uchar)"
 #endif
 #ifndef DST_T
 #error "DST_T is required (int or long)"

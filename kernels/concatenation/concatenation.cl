@@ -1,10 +1,12 @@
-// concatenation.cl - one input of CONCATENATION or PACK: dst[r, first + c] = src[r, c]
+// concatenation.cl - one input of CONCATENATION or PACK: dst[r, first + c] = src[r, c], of uint8 with
+//                    another scale table[src[r, c]]
 //
 // Shapes    src: [rows, cols]; dst: [rows, dst_cols], contiguous; a column is one place along the
-//           axis of the concatenation and all axes behind it
+//           axis of the concatenation and all axes behind it; table: [256]
 // Launch    one work-item per unit of src: global = (n rounded up, 1, 1), any local
 // Macros    SRC_T   uchar|short|int|int2|int4|float|half    unit of src, see common/move.cl
 //           DST_T   uchar|short|int|int2|int4|float|half    unit of dst
+//           LOOKUP  0|1    1: units are bytes, which a table translates
 //           and those of common/result.cl
 // Numerics  bits are copied; float to half rounds to nearest even
 #include "common/move.cl"
@@ -15,11 +17,22 @@
 #ifndef DST_T
 #error "DST_T is required (unit of dst)"
 #endif
+#ifndef LOOKUP
+#error "LOOKUP is required (0 or 1)"
+#endif
 
-__kernel void concatenation_rows(__global const SRC_T *src, RESULT_PARAM int n, int cols,
-                                 int dst_cols, int first) {
+#if LOOKUP
+#define TABLE_PARAM __global const uchar *table,
+#define TRANSLATED(v) table[v]
+#else
+#define TABLE_PARAM
+#define TRANSLATED(v) (v)
+#endif
+
+__kernel void concatenation_rows(__global const SRC_T *src, TABLE_PARAM RESULT_PARAM int n,
+                                 int cols, int dst_cols, int first) {
   const int i = get_global_id(0);
   if (i >= n) return;
   const int at = i / cols * dst_cols + first + i % cols;
-  STORE(DST_T, dst, RESULT_OF(at), LOAD(SRC_T, src, i));
+  STORE(DST_T, dst, RESULT_OF(at), TRANSLATED(LOAD(SRC_T, src, i)));
 }

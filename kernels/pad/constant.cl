@@ -6,7 +6,8 @@
 // Macros    SRC_T      uchar|short|int|int2|int4|float|half    unit of src, see common/move.cl
 //           DST_T      uchar|short|int|int2|int4|float|half    unit of dst
 //           AXES       2|4|6                                   axes of dst after joining neighbours
-//           HAS_VALUE  0|1    1: there is a parameter value; 0: the constant is zero
+//           HAS_VALUE  0|1    1: there is a parameter value; 0: there is one of four bytes, fill,
+//                             that a unit repeats (0 where elements are half or float)
 //           VALUE_T    uchar|short|int|int2|float|half         element of value, when there is one
 //           and those of common/result.cl
 // Numerics  bits are copied; float to half rounds to nearest even
@@ -29,14 +30,22 @@
 #error "VALUE_T is required (element type of value)"
 #endif
 
+#if HAS_VALUE
+#define FILL_PARAM
+#define FILL LOAD(VALUE_T, value, 0)
+#else
+#define FILL_PARAM int fill,
+#define FILL (ARITH(DST_T))(fill)
+#endif
+
 // n units of dst; sizes d of dst and m of src, paddings p, all in units.
 __kernel void pad_constant(__global const SRC_T *src,
 #if HAS_VALUE
                            __global const VALUE_T *value,
 #endif
-                           RESULT_PARAM int n, int d1, int d2, int d3, int d4, int d5, int m0,
-                           int m1, int m2, int m3, int m4, int m5, int p0, int p1, int p2, int p3,
-                           int p4, int p5) {
+                           RESULT_PARAM int n, FILL_PARAM int d1, int d2, int d3, int d4, int d5,
+                           int m0, int m1, int m2, int m3, int m4, int m5, int p0, int p1, int p2,
+                           int p3, int p4, int p5) {
   const int i = get_global_id(0);
   if (i >= n) return;
   UNRAVEL(i, d1, d2, d3, d4, d5);
@@ -46,10 +55,6 @@ __kernel void pad_constant(__global const SRC_T *src,
     const int from = ((((j0 * m1 + j1) * m2 + j2) * m3 + j3) * m4 + j4) * m5 + j5;
     STORE(DST_T, dst, RESULT_OF(i), LOAD(SRC_T, src, from));
   } else {
-#if HAS_VALUE
-    STORE(DST_T, dst, RESULT_OF(i), LOAD(VALUE_T, value, 0));
-#else
-    STORE(DST_T, dst, RESULT_OF(i), (ARITH(DST_T))(0));
-#endif
+    STORE(DST_T, dst, RESULT_OF(i), FILL);
   }
 }

@@ -6,40 +6,70 @@
 //           on of a taller image, and those from dst_row on of its result
 // Launch    one work-item per VEC channels of a pixel of dst: global = (n rounded up, dst_h, n of src),
 //           any local
-// Macros    SRC_T  float|half    element type of src
-//           DST_T  float|half    element type of dst
+// Macros    SRC_T  float|half|uchar|char|short  element type of src
+//           DST_T  float|half|uchar|char|short  element type of dst
 //           VEC    1|4           channels of a work-item; divides c, and where slices begin
+//           FIXED_POINT  0|1     1: elements are char or short
+//           HALF_UP  0|1         1: 0.5 is added to results, which are stored as uchar
+//           SUM_T  int|long      type of sums with FIXED_POINT: long for short
 //           and those of common/result.cl
-// Numerics  places, weights and sums in float
+// Numerics  places, weights and sums in float, results truncated where they are uchar. With
+//           FIXED_POINT places in units of 1/1024 pixel, sums in integers, halves away from zero: both
+//           as TFLite's reference kernels
 #include "common/result.cl"
 #include "common/types.cl"
 #ifndef SRC_T
-#error "SRC_T is required (float or half)"
+#error "SRC_T is required (float, half, uchar, char or short)"
 #endif
 #ifndef DST_T
-#error "DST_T is required (float or half)"
+#error "DST_T is required (float, half, uchar, char or short)"
 #endif
 #ifndef VEC
 #error "VEC is required (1 or 4)"
+#endif
+#ifndef FIXED_POINT
+#error "FIXED_POINT is required (0 or 1)"
+#endif
+#ifndef HALF_UP
+#error "HALF_UP is required (0 or 1)"
+#endif
+#ifndef SUM_T
+#error "SUM_T is required (int or long)"
 #endif
 
 // Contraction would move places that lie on a pixel off it.
 #pragma OPENCL FP_CONTRACT OFF
 
 #if VEC == 4
-#define VALUE float4
+#define VECTOR(T) CLGPU_CAT(T, 4)
 #define LOAD_VEC(i) LOAD4_ALIGNED(SRC_T, src, (i) * 4)
 #define STORE_VEC(i, v) STORE4_ALIGNED(DST_T, dst, i, v)
 #else
-#define VALUE float
+#define VECTOR(T) T
 #define LOAD_VEC(i) LOAD(SRC_T, src, i)
 #define STORE_VEC(i, v) STORE(DST_T, dst, i, v)
 #endif
+#define CONVERT(T, v) CLGPU_CAT(convert_, VECTOR(T))(v)
 
-// A row has n results of VEC channels; channels counts VECs; shift is 0.5 for half-pixel centres, else 0.
+#if FIXED_POINT
+#define VALUE VECTOR(SUM_T)
+#define LOAD_VALUE(i) CONVERT(SUM_T, LOAD_VEC(i))
+#define ROUNDED(v) (((v) + ((v) > 0 ? (VALUE)(1 << 19) : -(VALUE)(1 << 19))) / (VALUE)(1 << 20))
+#define PLACE_PARAMS int scale_h, int scale_w, int half_pixels, int whole_h
+#else
+#define VALUE VECTOR(float)
+#define LOAD_VALUE(i) CONVERT(float, LOAD_VEC(i))
+#if HALF_UP
+#define ROUNDED(v) ((v) + 0.5f)
+#else
+#define ROUNDED(v) (v)
+#endif
+#define PLACE_PARAMS float scale_h, float scale_w, float shift
+#endif
+
 __kernel void resize_bilinear(__global const SRC_T *src, RESULT_PARAM int n, int channels,
                               int dst_h, int dst_w, int src_h, int src_w, int dst_row, int src_row,
-                              float scale_h, float scale_w, float shift) {
+                              PLACE_PARAMS) {
   const int i = get_global_id(0);
   if (i >= n) return;
   const int c = i % channels;
@@ -47,18 +77,29 @@ __kernel void resize_bilinear(__global const SRC_T *src, RESULT_PARAM int n, int
   const int dst_y = get_global_id(1);
   const int b = get_global_id(2);
 
+#if FIXED_POINT
+  const int y = (dst_y + dst_row) * scale_h + half_pixels * (scale_h / 2 - 512);
+  const int x = dst_x * scale_w + half_pixels * (scale_w / 2 - 512);
+  const int top = max(y / 1024, 0), bottom = min((y + 1023) / 1024, whole_h - 1) - src_row;
+  const int y0 = clamp(top - src_row, 0, src_h - 1), y1 = clamp(bottom, 0, src_h - 1);
+  const int x0 = clamp(x / 1024, 0, src_w - 1), x1 = min((x + 1023) / 1024, src_w - 1);
+  const SUM_T down = y - 1024 * top, right = x - 1024 * x0;
+  const SUM_T one = 1024;
+#else
   const float y = (dst_y + dst_row + shift) * scale_h - shift - src_row;
   const float x = (dst_x + shift) * scale_w - shift;
   const int y0 = clamp((int)floor(y), 0, src_h - 1), y1 = clamp((int)ceil(y), 0, src_h - 1);
   const int x0 = clamp((int)floor(x), 0, src_w - 1), x1 = clamp((int)ceil(x), 0, src_w - 1);
   const float down = y - y0, right = x - x0;
+  const float one = 1.0f;
+#endif
 
   const int row0 = (b * src_h + y0) * src_w, row1 = (b * src_h + y1) * src_w;
-  const VALUE v00 = LOAD_VEC((row0 + x0) * channels + c);
-  const VALUE v01 = LOAD_VEC((row0 + x1) * channels + c);
-  const VALUE v10 = LOAD_VEC((row1 + x0) * channels + c);
-  const VALUE v11 = LOAD_VEC((row1 + x1) * channels + c);
-  const VALUE v = v00 * (1.0f - down) * (1.0f - right) + v10 * down * (1.0f - right) +
-                  v01 * (1.0f - down) * right + v11 * down * right;
-  STORE_VEC(RESULT_AT((b * dst_h + dst_y) * dst_w + dst_x, c * VEC, channels * VEC), v);
+  const VALUE v00 = LOAD_VALUE((row0 + x0) * channels + c);
+  const VALUE v01 = LOAD_VALUE((row0 + x1) * channels + c);
+  const VALUE v10 = LOAD_VALUE((row1 + x0) * channels + c);
+  const VALUE v11 = LOAD_VALUE((row1 + x1) * channels + c);
+  const VALUE v = v00 * (one - down) * (one - right) + v10 * down * (one - right) +
+                  v01 * (one - down) * right + v11 * down * right;
+  STORE_VEC(RESULT_AT((b * dst_h + dst_y) * dst_w + dst_x, c * VEC, channels * VEC), ROUNDED(v));
 }

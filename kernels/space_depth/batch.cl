@@ -1,7 +1,7 @@
 // batch.cl - SPACE_TO_BATCH_ND and its inverse BATCH_TO_SPACE_ND
 //
 // With z = (y_in_block * block_w + x_in_block) * n + b, a batch of the blocked tensor:
-//   space to batch: dst[z, y, x, c] = src[b, y * block_h + y_in_block - top, ..., c], 0 outside src
+//   space to batch: dst[z, y, x, c] = src[b, y * block_h + y_in_block - top, ..., c], fill outside src
 //   batch to space: dst[b, y, x, c] = src[z, (y + top) / block_h, (x + left) / block_w, c]
 // where y_in_block, x_in_block are the remainders of the latter divisions.
 //
@@ -19,10 +19,12 @@
 #error "DST_T is required (unit of dst)"
 #endif
 
-// n units of dst; channels in units; top and left are the paddings in front.
+// n units of dst; channels in units; top and left are the paddings in front; fill: four bytes that a
+// unit repeats (0 where elements are half or float).
 __kernel void space_depth_space_to_batch(__global const SRC_T *src, __global DST_T *dst, int n,
                                          int channels, int dst_h, int dst_w, int src_n, int src_h,
-                                         int src_w, int block_h, int block_w, int top, int left) {
+                                         int src_w, int block_h, int block_w, int top, int left,
+                                         int fill) {
   const int i = get_global_id(0);
   if (i >= n) return;
   const int c = i % channels;
@@ -36,7 +38,7 @@ __kernel void space_depth_space_to_batch(__global const SRC_T *src, __global DST
     const int from = ((z % src_n * src_h + y) * src_w + x) * channels + c;
     STORE(DST_T, dst, i, LOAD(SRC_T, src, from));
   } else {
-    STORE(DST_T, dst, i, (ARITH(DST_T))(0));
+    STORE(DST_T, dst, i, (ARITH(DST_T))(fill));
   }
 }
 

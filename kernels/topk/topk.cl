@@ -4,8 +4,8 @@
 // Launch    topk_rank: one work-item per element of src: global = (rows * cols rounded up, 1, 1)
 //           topk_select: one work-group per row: global = (rows * WG, 1, 1), local = (WG, 1, 1)
 // Macros    WG     power of two, 1..256  work-items of a row; any for topk_rank
-//           SRC_T  float|half|int|long   element type of src
-//           DST_T  float|half|int|long   element type of values
+//           SRC_T  float|half|int|long|short|char|uchar  element type of src
+//           DST_T  float|half|int|long|short|char|uchar  element type of values
 // Numerics  exact; floats are compared as integers of the same order, so that any two differ or are
 //           equal, NaN too (above infinity), and -0 equals 0
 #include "common/types.cl"
@@ -13,10 +13,10 @@
 #error "WG is required (power of two)"
 #endif
 #ifndef SRC_T
-#error "SRC_T is required (float, half, int or long)"
+#error "SRC_T is required (float, half or an integer type)"
 #endif
 #ifndef DST_T
-#error "DST_T is required (float, half, int or long)"
+#error "DST_T is required (float, half or an integer type)"
 #endif
 
 int ordered(float value) {
@@ -27,11 +27,17 @@ int ordered(float value) {
 #define KEY_half(value) ordered(value)
 #define KEY_int(value) (value)
 #define KEY_long(value) (value)
+#define KEY_short(value) (value)
+#define KEY_char(value) (value)
+#define KEY_uchar(value) (value)
 #define KEY_AT(i) CLGPU_CAT(KEY_, SRC_T)(LOAD(SRC_T, src, i))
 #define KEY_T_float int
 #define KEY_T_half int
 #define KEY_T_int int
 #define KEY_T_long long
+#define KEY_T_short int
+#define KEY_T_char int
+#define KEY_T_uchar int
 #define KEY_T CLGPU_CAT(KEY_T_, SRC_T)
 
 // Whether element (key a, index i) comes before (key b, index j).

@@ -13,7 +13,7 @@ struct ArgMinMaxAttrs : ir::Attrs {
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   const tfl::TensorView src = node.input(0);
-  CLGPU_REFUSE_TYPE(src, "input", DType::kF32, DType::kI32, DType::kBool);
+  CLGPU_REFUSE_TYPE(src, "input", DType::kF32, DType::kI32, DType::kBool, DType::kI8, DType::kU8);
   CLGPU_REFUSE_TYPE(node.output(0), "output", DType::kI32, DType::kI64);
   const auto axis = node.input(1).ints();
   CLGPU_REFUSE_IF(!axis, "the axis is computed at run time");
@@ -73,6 +73,8 @@ const Family kArgMinMaxFamily{{"arg_min_max", /*has_epilogue=*/false, /*is_view=
                               /*core=*/false,
                               import,
                               infer,
-                              candidates};
+                              candidates,
+                              /*fold=*/nullptr,
+                              /*allows_quantized=*/true};
 
 }  // namespace clgpu::ops

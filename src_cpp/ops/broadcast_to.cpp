@@ -1,6 +1,7 @@
 // Room of BROADCAST_TO: axes of size 1, and axes that are missing in front, repeated.
 #include "ops/common.hpp"
 #include "ops/movement.hpp"
+#include "ops/quantized.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -12,6 +13,7 @@ struct BroadcastToAttrs : ir::Attrs {
 };
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
+  if (auto refusal = check_moved(node, 0)) return *refusal;
   const auto dims = node.input(1).ints();
   CLGPU_REFUSE_IF(!dims, "the new shape is computed at run time");
   CLGPU_REFUSE_IF(static_cast<int>(dims->size()) < node.input(0).rank(),
@@ -54,6 +56,8 @@ const Family kBroadcastToFamily{{"broadcast_to", /*has_epilogue=*/false, /*is_vi
                                 /*core=*/false,
                                 import,
                                 infer,
-                                candidates};
+                                candidates,
+                                /*fold=*/nullptr,
+                                /*allows_quantized=*/true};
 
 }  // namespace clgpu::ops

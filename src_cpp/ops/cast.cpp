@@ -41,7 +41,7 @@ const Family kCastFamily{{"cast", /*has_epilogue=*/false, /*is_view=*/false},
                          infer_same_as_input,
                          candidates,
                          /*fold=*/nullptr,
-                         /*allows_quantized=*/false,
+                         /*allows_quantized=*/true,
                          &kRowwise};
 
 }  // namespace clgpu::ops

@@ -1,9 +1,12 @@
 // Room of CONCATENATION and PACK: one launch per input, each writing its part of the output.
 #include "ops/concatenation.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "ops/movement.hpp"
+#include "ops/quantized.hpp"
 #include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
@@ -31,7 +34,17 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   CLGPU_REFUSE_IF(!positive, "axis " + std::to_string(axis) + " is outside of an output with " +
                                  std::to_string(rank) + " axes");
   attrs.axis = *positive;
-  for (int i = 1; i < node.input_count(); ++i) {
+  for (int i = 0; i < node.input_count(); ++i) {
+    // The reference kernel requantises uint8, and demands equal parameters of int8.
+    const bool requantised = !attrs.new_axis && node.input(i).dtype() == DType::kU8 &&
+                             node.input(i).is_quantized() && node.output(0).is_quantized();
+    if (requantised) {
+      if (auto refusal = check_per_tensor(node.input(i), "input " + std::to_string(i)))
+        return *refusal;
+      if (auto refusal = check_per_tensor(node.output(0), "output")) return *refusal;
+    } else if (auto refusal = check_moved(node, i)) {
+      return *refusal;
+    }
     CLGPU_REFUSE_IF(node.input(i).rank() != node.input(0).rank(),
                     "the inputs differ in their number of axes");
     CLGPU_REFUSE_IF(node.input(i).tflite_type() != node.input(0).tflite_type(),
@@ -90,7 +103,26 @@ std::vector<Part> parts_of(const NodeContext& node) {
   return parts;
 }
 
+bool is_requantized(const ir::Tensor& part, const ir::Tensor& whole) {
+  return part.is_quantized() &&
+         (part.scale() != whole.scale() || part.zero_point() != whole.zero_point());
+}
+
 namespace {
+
+/// What each uint8 of a part becomes in the whole: in float, as the reference kernel computes it.
+kernel::Scratch requantized(const ir::Tensor& part, const ir::Tensor& whole) {
+  const float inverse = 1.0F / whole.scale();
+  const float scale = part.scale() * inverse;
+  const float bias = static_cast<float>(-part.zero_point()) * scale;
+  std::vector<std::uint8_t> values;
+  for (int stored = 0; stored < 256; ++stored) {
+    const float value = std::round(static_cast<float>(stored) * scale + bias);
+    const float result = value + static_cast<float>(whole.zero_point());
+    values.push_back(static_cast<std::uint8_t>(std::clamp(result, 0.0F, 255.0F)));
+  }
+  return kernel::table(values);
+}
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
   const ir::Tensor& dst = node.output(0);
@@ -103,13 +135,20 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     const Part& part = parts[uz(i)];
     const auto& placement = node.input(i).placement;
     if (placement && placement->whole == whole) continue;
+    const bool lookup = is_requantized(node.input(i), dst);
     const std::int64_t divisor =
-        layout.common_divisor(std::gcd(std::gcd(part.columns, part.pitch), part.first));
+        lookup ? 1
+               : layout.common_divisor(std::gcd(std::gcd(part.columns, part.pitch), part.first));
     const MoveUnit unit = move_unit(node.input(i).storage, dst.storage, divisor);
     const std::int64_t n = part.rows * part.columns / unit.elements;
     kernel::Launch launch("concatenation/concatenation.cl", "concatenation_rows");
     launch.macro("SRC_T", unit.src_type).macro("DST_T", unit.dst_type);
-    push_result(launch.src(i), layout, unit.elements);
+    launch.macro("LOOKUP", lookup ? 1 : 0).src(i);
+    if (lookup) {
+      launch.scratch_in(static_cast<int>(rows_each.scratch.size()));
+      rows_each.scratch.push_back(requantized(node.input(i), dst));
+    }
+    push_result(launch, layout, unit.elements);
     launch.i32(n).i32(part.columns / unit.elements).i32(part.pitch / unit.elements);
     launch.i32(part.first / unit.elements).range({uz(n)}, {kElementwiseGroup});
     rows_each.launches.push_back(launch);
@@ -131,7 +170,7 @@ const Family kConcatenationFamily{
     infer,
     candidates,
     /*fold=*/nullptr,
-    /*allows_quantized=*/false,
+    /*allows_quantized=*/true,
     &kRows};
 
 bool joins_rows(const ir::Node& node) {

@@ -25,6 +25,9 @@ struct Part {
   std::int64_t first = 0, pitch = 0;
 };
 
+/// Whether a CONCATENATION changes the numbers of a part, as its scale is not that of the whole.
+bool is_requantized(const ir::Tensor& part, const ir::Tensor& whole);
+
 /// The parts of a node with ConcatenationAttrs, whose shapes are known, one for each input.
 std::vector<Part> parts_of(const NodeContext& node);
 

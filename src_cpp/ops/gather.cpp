@@ -1,6 +1,7 @@
 // Room of GATHER: places along one axis, chosen by indices.
 #include "ops/common.hpp"
 #include "ops/movement.hpp"
+#include "ops/quantized.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -13,6 +14,7 @@ struct GatherAttrs : ir::Attrs {
 };
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
+  if (auto refusal = check_moved(node, 0)) return *refusal;
   const tfl::TensorView src = node.input(0), indices = node.input(1);
   CLGPU_REFUSE_TYPE(indices, "the tensor of indices", DType::kI32, DType::kI64, DType::kI16);
   const auto* params = node.params<tfl::GatherParams>();
@@ -78,6 +80,8 @@ const Family kGatherFamily{{"gather", /*has_epilogue=*/false, /*is_view=*/false}
                            /*core=*/false,
                            import,
                            infer,
-                           candidates};
+                           candidates,
+                           /*fold=*/nullptr,
+                           /*allows_quantized=*/true};
 
 }  // namespace clgpu::ops

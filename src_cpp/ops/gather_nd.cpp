@@ -1,6 +1,7 @@
 // Room of GATHER_ND: slices chosen by rows of indices.
 #include "ops/common.hpp"
 #include "ops/movement.hpp"
+#include "ops/quantized.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -8,6 +9,7 @@ namespace {
 constexpr int kGatherNd = 107;
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
+  if (auto refusal = check_moved(node, 0)) return *refusal;
   const tfl::TensorView indices = node.input(1);
   CLGPU_REFUSE_TYPE(indices, "the tensor of indices", DType::kI32, DType::kI64, DType::kI16);
   CLGPU_REFUSE_IF(node.input(0).rank() < 1, "the input is a scalar");
@@ -57,6 +59,8 @@ const Family kGatherNdFamily{{"gather_nd", /*has_epilogue=*/false, /*is_view=*/f
                              /*core=*/false,
                              import,
                              infer,
-                             candidates};
+                             candidates,
+                             /*fold=*/nullptr,
+                             /*allows_quantized=*/true};
 
 }  // namespace clgpu::ops

@@ -1,6 +1,7 @@
 // Room of ONE_HOT: a new axis that is `on` at the index and `off` elsewhere.
 #include "ops/common.hpp"
 #include "ops/movement.hpp"
+#include "ops/quantized.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -21,6 +22,9 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   CLGPU_REFUSE_IF(on.tflite_type() != off.tflite_type(), "the values on and off differ in type");
   CLGPU_REFUSE_IF((on.rank() > 0 && on.elements() != 1) || (off.rank() > 0 && off.elements() != 1),
                   "the value on or off is not a scalar");
+  for (const int value : {2, 3}) {
+    if (auto refusal = check_moved(node, value)) return *refusal;
+  }
   const auto* params = node.params<tfl::OneHotParams>();
   CLGPU_REFUSE_IF(params == nullptr, "there is no axis");
   CLGPU_REFUSE_IF(params->axis < -1 || params->axis > indices.rank(),
@@ -69,6 +73,8 @@ const Family kOneHotFamily{{"one_hot", /*has_epilogue=*/false, /*is_view=*/false
                            /*core=*/false,
                            import,
                            infer,
-                           candidates};
+                           candidates,
+                           /*fold=*/nullptr,
+                           /*allows_quantized=*/true};
 
 }  // namespace clgpu::ops

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "ops/movement.hpp"
+#include "ops/quantized.hpp"
 #include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
@@ -12,6 +13,7 @@ namespace {
 constexpr int kPad = 34, kPadV2 = 60, kMirrorPad = 100;
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
+  if (auto refusal = check_moved(node, 0)) return *refusal;
   PadAttrs attrs;
   const auto paddings = node.input(1).ints();
   CLGPU_REFUSE_IF(!paddings, "the paddings are computed at run time");
@@ -32,6 +34,7 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
     CLGPU_REFUSE_IF(value.tflite_type() != node.input(0).tflite_type(),
                     "the value and the input differ in type");
     CLGPU_REFUSE_IF(value.rank() > 0 && value.elements() != 1, "the value is not a scalar");
+    if (auto refusal = check_moved(node, 2)) return *refusal;
   }
   return Imported{share(attrs), {}};
 }
@@ -126,6 +129,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const auto d = six(axes.dst, 1), m = six(axes.src, 1), p = six(axes.before, 0);
   const std::int64_t unit_elements = dst.shape.elements() / n;
   push_result(launch, result_layout(node), static_cast<int>(unit_elements)).i32(n);
+  if (constant && !has_value) launch.i32(fill_of(dst));
   for (std::size_t k = 1; k < 6; ++k) launch.i32(d[k]);
   for (const int size : m) launch.i32(size);
   for (const int before : p) launch.i32(before);
@@ -169,7 +173,7 @@ const Family kPadFamily{{"pad", /*has_epilogue=*/false, /*is_view=*/false, /*res
                         infer,
                         candidates,
                         /*fold=*/nullptr,
-                        /*allows_quantized=*/false,
+                        /*allows_quantized=*/true,
                         &kRows};
 
 }  // namespace clgpu::ops

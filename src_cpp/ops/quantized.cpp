@@ -86,6 +86,45 @@ std::optional<Refusal> check_per_tensor(const tfl::TensorView& tensor, const std
   return std::nullopt;
 }
 
+std::int32_t fill_of(const ir::Tensor& tensor) {
+  if (!tensor.is_quantized()) return 0;
+  const auto zero = static_cast<std::uint32_t>(tensor.zero_point());
+  switch (size_of(tensor.storage)) {
+    case 1:
+      return static_cast<std::int32_t>((zero & 0xFFU) * 0x01010101U);
+    case 2:
+      return static_cast<std::int32_t>((zero & 0xFFFFU) * 0x00010001U);
+    default:
+      return static_cast<std::int32_t>(zero);
+  }
+}
+
+std::optional<Refusal> check_moved(const tfl::NodeView& node, int input) {
+  const tfl::TensorView src = node.input(input);
+  const auto from = tfl::quantization_of(src);
+  const std::string name = "input " + std::to_string(input);
+  const auto described = [](const std::shared_ptr<const ir::Quantization>& q) {
+    if (q == nullptr) return std::string("no scale");
+    return "the scale " + std::to_string(q->scales.front()) + " and the zero point " +
+           std::to_string(q->zero_points.front());
+  };
+  if (from != nullptr && from->per_axis()) return check_per_tensor(src, name);
+  for (int i = 0; i < node.output_count(); ++i) {
+    const tfl::TensorView dst = node.output(i);
+    if (dst.tflite_type() != src.tflite_type()) continue;
+    const auto to = tfl::quantization_of(dst);
+    if (to != nullptr && to->per_axis())
+      return check_per_tensor(dst, "output " + std::to_string(i));
+    const bool same = from == nullptr || to == nullptr
+                          ? from == to
+                          : from->scales == to->scales && from->zero_points == to->zero_points;
+    if (same) continue;
+    return Refusal{name + " has " + described(from) + ", output " + std::to_string(i) + " has " +
+                   described(to) + "; elements are moved as they are"};
+  }
+  return std::nullopt;
+}
+
 std::optional<Refusal> check_quantized_product(const tfl::NodeView& node,
                                                const ProductInputs& inputs) {
   const tfl::TensorView src = node.input(inputs.src), weights = node.input(inputs.weights);

@@ -35,6 +35,13 @@ std::optional<Refusal> check_clamping(const ir::Epilogue& epilogue);
 /// Refuses unless tensor has one scale; `what` names it in the message.
 std::optional<Refusal> check_per_tensor(const tfl::TensorView& tensor, const std::string& what);
 
+/// Four bytes of elements that stand for zero, to be stored as bits: of int8 four zero points.
+std::int32_t fill_of(const ir::Tensor& tensor);
+
+/// Refuses unless all outputs of the type of input `input` have its scale and zero point, or none
+/// of them has any: for operations that move stored numbers.
+std::optional<Refusal> check_moved(const tfl::NodeView& node, int input);
+
 /// Inputs of a node that sums products of quantised numbers, and the axis of its weights that the
 /// output channels run along.
 struct ProductInputs {

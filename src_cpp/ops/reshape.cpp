@@ -1,5 +1,6 @@
 // Room of the views: RESHAPE, SQUEEZE and EXPAND_DIMS. They launch nothing.
 #include "ops/common.hpp"
+#include "ops/quantized.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -40,6 +41,7 @@ OrRefusal<std::vector<int>> new_shape(const tfl::NodeView& node) {
 }
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
+  if (auto refusal = check_moved(node, 0)) return *refusal;
   ViewAttrs attrs;
   attrs.builtin = node.builtin();
   const int rank = node.input(0).rank();
@@ -127,6 +129,8 @@ const Family kReshapeFamily{
     /*core=*/false,
     import,
     infer,
-    /*candidates=*/nullptr};
+    /*candidates=*/nullptr,
+    /*fold=*/nullptr,
+    /*allows_quantized=*/true};
 
 }  // namespace clgpu::ops

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ops/movement.hpp"
+#include "ops/quantized.hpp"
 #include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
@@ -25,9 +26,13 @@ int src_height(const ResizeAttrs& attrs, const ir::Shape& src) {
 }
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
+  if (auto refusal = check_moved(node, 0)) return *refusal;
   ResizeAttrs attrs;
   attrs.bilinear = node.builtin() == kResizeBilinear;
-  if (attrs.bilinear) CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32, DType::kF16);
+  if (attrs.bilinear) {
+    CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32, DType::kF16, DType::kI8, DType::kU8,
+                      DType::kI16);
+  }
   CLGPU_REFUSE_IF(node.input(0).rank() != 4, "the input does not have 4 axes");
   const auto size = node.input(1).ints();
   CLGPU_REFUSE_IF(!size, "the new size is computed at run time");
@@ -59,11 +64,23 @@ float scale(const ResizeAttrs& attrs, int src, int dst) {
   return static_cast<float>(src) / static_cast<float>(dst);
 }
 
+/// int8 and int16 are interpolated in integers, places in steps of 1/1024 pixel; uint8 in float.
+bool is_fixed_point(const ir::Tensor& src) {
+  return src.dtype == DType::kI8 || src.dtype == DType::kI16;
+}
+
+/// The scale in steps.
+int fixed_scale(const ResizeAttrs& attrs, int src, int dst) {
+  const int corners = attrs.align_corners && dst > 1 ? 1 : 0;
+  return ((src - corners) * 1024 + (dst - corners) / 2) / (dst - corners);
+}
+
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
   const auto& attrs = node.attrs<ResizeAttrs>();
   const ir::Tensor& src = node.input(0);
   const ir::Tensor& dst = node.output(0);
   const int channels = src.shape[3];
+  const bool fixed = attrs.bilinear && is_fixed_point(src);
 
   kernel::Launch launch(attrs.bilinear ? "resize/bilinear.cl" : "resize/nearest.cl",
                         attrs.bilinear ? "resize_bilinear" : "resize_nearest");
@@ -72,6 +89,9 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   if (attrs.bilinear) {
     width = channels % 4 == 0 && layout.aligned(4) ? 4 : 1;
     launch.type("SRC_T", src.storage).type("DST_T", dst.storage).macro("VEC", width);
+    launch.macro("FIXED_POINT", fixed ? 1 : 0);
+    launch.macro("HALF_UP", src.dtype == DType::kU8 ? 1 : 0);
+    launch.type("SUM_T", src.dtype == DType::kI16 ? DType::kI64 : DType::kI32);
   } else {
     const MoveUnit unit = move_unit(src.storage, dst.storage, layout.common_divisor(channels));
     width = unit.elements;
@@ -84,9 +104,15 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   launch.i32(n).i32(channels / width);
   launch.i32(dst.shape[1]).i32(attrs.width).i32(src.shape[1]).i32(src.shape[2]);
   launch.i32(attrs.rows ? attrs.rows->first : 0).i32(attrs.src_first);
-  launch.f32(scale(attrs, src_height(attrs, src.shape), attrs.height));
-  launch.f32(scale(attrs, src.shape[2], attrs.width));
-  launch.f32(attrs.half_pixel_centers ? 0.5F : 0.0F);
+  const int height = src_height(attrs, src.shape);
+  if (fixed) {
+    launch.i32(fixed_scale(attrs, height, attrs.height));
+    launch.i32(fixed_scale(attrs, src.shape[2], attrs.width));
+    launch.i32(attrs.half_pixel_centers ? 1 : 0).i32(height);
+  } else {
+    launch.f32(scale(attrs, height, attrs.height)).f32(scale(attrs, src.shape[2], attrs.width));
+    launch.f32(attrs.half_pixel_centers ? 0.5F : 0.0F);
+  }
   if (attrs.bilinear) {
     launch.range({uz(n), uz(dst.shape[1]), uz(dst.shape[0])}, {kElementwiseGroup});
   } else {
@@ -101,7 +127,15 @@ int unit(const NodeContext&) { return 1; }
 RowNeed need(const NodeContext& node, int input, RowRange rows) {
   if (input != 0) return {};
   const auto& attrs = node.attrs<ResizeAttrs>();
-  const float step = scale(attrs, src_height(attrs, node.input(0).shape), attrs.height);
+  const int height = src_height(attrs, node.input(0).shape);
+  if (attrs.bilinear && is_fixed_point(node.input(0))) {
+    const int fixed = fixed_scale(attrs, height, attrs.height);
+    const int half = attrs.half_pixel_centers ? fixed / 2 - 512 : 0;
+    return {RowNeed::Kind::kRows,
+            {floor_of(rows.first * fixed + half, 1024),
+             ceil_of((rows.end - 1) * fixed + half, 1024) + 1}};
+  }
+  const float step = scale(attrs, height, attrs.height);
   const float shift = attrs.half_pixel_centers ? 0.5F : 0.0F;
   const auto place = [&](int row) { return (static_cast<float>(row) + shift) * step; };
   const float first = place(rows.first), last = place(rows.end - 1);
@@ -138,7 +172,7 @@ const Family kResizeFamily{
     infer,
     candidates,
     /*fold=*/nullptr,
-    /*allows_quantized=*/false,
+    /*allows_quantized=*/true,
     &kRows};
 
 }  // namespace clgpu::ops

@@ -3,6 +3,7 @@
 
 #include "ops/common.hpp"
 #include "ops/movement.hpp"
+#include "ops/quantized.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -14,6 +15,7 @@ struct ReverseAttrs : ir::Attrs {
 };
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
+  if (auto refusal = check_moved(node, 0)) return *refusal;
   const int rank = node.input(0).rank();
   const auto axes = node.input(1).ints();
   CLGPU_REFUSE_IF(!axes, "the axes are computed at run time");
@@ -52,6 +54,8 @@ const Family kReverseFamily{{"reverse", /*has_epilogue=*/false, /*is_view=*/fals
                             /*core=*/false,
                             import,
                             infer_same_as_input,
-                            candidates};
+                            candidates,
+                            /*fold=*/nullptr,
+                            /*allows_quantized=*/true};
 
 }  // namespace clgpu::ops

@@ -1,5 +1,6 @@
 // Room of DEPTH_TO_SPACE, SPACE_TO_DEPTH, BATCH_TO_SPACE_ND and SPACE_TO_BATCH_ND.
 #include "ops/movement.hpp"
+#include "ops/quantized.hpp"
 #include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
@@ -53,6 +54,7 @@ OrRefusal<Imported> import_batch(const tfl::NodeView& node) {
 }
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
+  if (auto refusal = check_moved(node, 0)) return *refusal;
   const bool depth = node.builtin() == kDepthToSpace || node.builtin() == kSpaceToDepth;
   return depth ? import_depth(node) : import_batch(node);
 }
@@ -139,6 +141,7 @@ kernel::Launch batch(const NodeContext& node) {
   launch.src(0).dst(0).i32(n).i32(s.c / unit.elements).i32(d.h).i32(d.w);
   launch.i32(to_space ? d.n : s.n).i32(s.h).i32(s.w);
   launch.i32(a.block_h).i32(a.block_w).i32(a.top).i32(a.left);
+  if (!to_space) launch.i32(fill_of(dst));
   launch.range({uz(n)}, {kElementwiseGroup});
   return launch;
 }
@@ -179,7 +182,7 @@ const Family kSpaceDepthFamily{{"space_depth", /*has_epilogue=*/false, /*is_view
                                infer,
                                candidates,
                                /*fold=*/nullptr,
-                               /*allows_quantized=*/false,
+                               /*allows_quantized=*/true,
                                &kRows};
 
 }  // namespace clgpu::ops

@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "ops/movement.hpp"
+#include "ops/quantized.hpp"
 #include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
@@ -27,6 +28,7 @@ OrRefusal<int> constant_axis(const tfl::NodeView& node, int input, int rank) {
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   SplitAttrs attrs;
+  if (auto refusal = check_moved(node, node.builtin() == kSplit ? 1 : 0)) return *refusal;
   if (node.builtin() == kUnpack) {
     const auto* params = node.params<tfl::UnpackParams>();
     CLGPU_REFUSE_IF(params == nullptr, "there is no axis");
@@ -160,7 +162,7 @@ const Family kSplitFamily{{"split", /*has_epilogue=*/false, /*is_view=*/false},
                           infer,
                           candidates,
                           /*fold=*/nullptr,
-                          /*allows_quantized=*/false,
+                          /*allows_quantized=*/true,
                           &kRows};
 
 }  // namespace clgpu::ops

@@ -6,6 +6,7 @@
 
 #include "ops/common.hpp"
 #include "ops/movement.hpp"
+#include "ops/quantized.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -88,6 +89,7 @@ OrRefusal<Imported> import_strided(const tfl::NodeView& node) {
 }
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
+  if (auto refusal = check_moved(node, 0)) return *refusal;
   return node.builtin() == kSlice ? import_slice(node) : import_strided(node);
 }
 
@@ -197,6 +199,8 @@ const Family kStridedSliceFamily{{"strided_slice", /*has_epilogue=*/false, /*is_
                                  /*core=*/false,
                                  import,
                                  infer,
-                                 candidates};
+                                 candidates,
+                                 /*fold=*/nullptr,
+                                 /*allows_quantized=*/true};
 
 }  // namespace clgpu::ops

@@ -1,6 +1,7 @@
 // Room of TILE: the tensor repeated along its axes.
 #include "ops/common.hpp"
 #include "ops/movement.hpp"
+#include "ops/quantized.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -12,6 +13,7 @@ struct TileAttrs : ir::Attrs {
 };
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
+  if (auto refusal = check_moved(node, 0)) return *refusal;
   const auto multiples = node.input(1).ints();
   CLGPU_REFUSE_IF(!multiples, "the multiples are computed at run time");
   CLGPU_REFUSE_IF(static_cast<int>(multiples->size()) != node.input(0).rank(),
@@ -74,6 +76,8 @@ const Family kTileFamily{{"tile", /*has_epilogue=*/false, /*is_view=*/false},
                          /*core=*/false,
                          import,
                          infer,
-                         candidates};
+                         candidates,
+                         /*fold=*/nullptr,
+                         /*allows_quantized=*/true};
 
 }  // namespace clgpu::ops

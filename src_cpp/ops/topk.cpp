@@ -1,5 +1,6 @@
 // Room of TOPK_V2: the largest elements of the last axis and where they are.
 #include "ops/common.hpp"
+#include "ops/quantized.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -11,8 +12,10 @@ struct TopkAttrs : ir::Attrs {
 };
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
+  if (auto refusal = check_moved(node, 0)) return *refusal;
   const tfl::TensorView src = node.input(0);
-  CLGPU_REFUSE_TYPE(src, "input", DType::kF32, DType::kI32, DType::kI64);
+  CLGPU_REFUSE_TYPE(src, "input", DType::kF32, DType::kI32, DType::kI64, DType::kI16, DType::kI8,
+                    DType::kU8);
   CLGPU_REFUSE_TYPE(node.output(1), "output of indices", DType::kI32);
   CLGPU_REFUSE_IF(src.rank() < 1, "a scalar has no axis to sort");
   const auto k = node.input(1).ints();
@@ -64,6 +67,8 @@ const Family kTopkFamily{{"topk", /*has_epilogue=*/false, /*is_view=*/false},
                          /*core=*/false,
                          import,
                          infer,
-                         candidates};
+                         candidates,
+                         /*fold=*/nullptr,
+                         /*allows_quantized=*/true};
 
 }  // namespace clgpu::ops

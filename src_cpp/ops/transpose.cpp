@@ -1,6 +1,7 @@
 // Room of TRANSPOSE: any permutation of up to six axes.
 #include "ops/common.hpp"
 #include "ops/movement.hpp"
+#include "ops/quantized.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -15,6 +16,7 @@ struct TransposeAttrs : ir::Attrs {
 };
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
+  if (auto refusal = check_moved(node, 0)) return *refusal;
   const int rank = node.input(0).rank();
   const auto perm = node.input(1).ints();
   CLGPU_REFUSE_IF(!perm, "the permutation is computed at run time");
@@ -93,6 +95,8 @@ const Family kTransposeFamily{{"transpose", /*has_epilogue=*/false, /*is_view=*/
                               /*core=*/true,
                               import,
                               infer,
-                              candidates};
+                              candidates,
+                              /*fold=*/nullptr,
+                              /*allows_quantized=*/true};
 
 }  // namespace clgpu::ops

@@ -40,6 +40,8 @@ std::optional<Slot> slot_of(const ir::Graph& graph, const Links& links, const Su
   const ir::Node& concatenation = graph.nodes[at(node)];
   const int whole = concatenation.outputs[0];
   const ops::Part part = ops::parts_of(ops::NodeContext(graph, concatenation))[at(input)];
+  if (ops::is_requantized(graph.tensor(concatenation.inputs[at(input)]), graph.tensor(whole)))
+    return std::nullopt;
   Slot slot{node, input, -1, {}};
   for (int id = concatenation.inputs[at(input)];;) {
     slot.tensors.push_back(id);

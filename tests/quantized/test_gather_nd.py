@@ -1,0 +1,18 @@
+"""GATHER_ND of quantised integers equals the reference kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.quantized.movement import check_moved
+from tests.quantized.parameters import ACTIVATION_TYPES
+
+
+@pytest.mark.parametrize("dtype", ACTIVATION_TYPES)
+def test_slices_are_chosen(dtype, device, rng):
+    def add(m, x, quantization):
+        places = m.constant(np.array([[2, 4], [0, 1], [1, 0]], np.int32))
+        return m.op("GATHER_ND", [x, places], (3, 8), quantization=quantization)
+
+    check_moved(add, (3, 5, 8), dtype, device=device, rng=rng)
