@@ -10,10 +10,11 @@
 // Macros    VW        4|8|16      channels of a work-item
 //           PX        1..8        pixels of a work-item
 //           WG_C, WG_X            size of a work-group
-//           SRC_T, PACKED_T, DST_T   float|half  element types
+//           SRC_T, PACKED_T, DST_T   float|half, or char|uchar with QUANTIZED  element types
 //           and those of common/epilogue.cl
-// Numerics  products and sum in float, in the order of the filter taps, then input channels; the bias
-//           is added last
+// Numerics  products and sum in SUM_T, in the order of the filter taps, then input channels; the bias
+//           is added last. Integers: zero points are subtracted one by one, as each phase has taps of
+//           its own
 #include "common/vector.cl"
 #ifndef PX
 #error "PX is required (1..8)"
@@ -25,20 +26,28 @@
 #error "WG_X is required (1..64)"
 #endif
 #ifndef SRC_T
-#error "SRC_T is required (float or half)"
+#error "SRC_T is required (float, half, char or uchar)"
 #endif
 #ifndef PACKED_T
-#error "PACKED_T is required (float or half)"
+#error "PACKED_T is required (float, half, char or uchar)"
 #endif
 #ifndef DST_T
-#error "DST_T is required (float or half)"
+#error "DST_T is required (float, half, char or uchar)"
+#endif
+
+#if QUANTIZED
+#define LOAD_PIXEL(p, i) (LOAD(SRC_T, from[p], i) - zero[p])
+#define LOAD_WEIGHTS(w, i) (LOAD_VEC(PACKED_T, w, i) - (VEC)(weights_zero))
+#else
+#define LOAD_PIXEL(p, i) LOAD(SRC_T, from[p], i)
+#define LOAD_WEIGHTS(w, i) LOAD_VEC(PACKED_T, w, i)
 #endif
 
 __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void transpose_conv_direct(
     __global const SRC_T *src, __global const PACKED_T *packed,
     BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int blocks, int zeros_at, int in_h, int in_w, int in_c,
     int out_h, int out_w, int out_c, int filter_h, int filter_w, int stride_h, int stride_w,
-    int top, int left) {
+    int top, int left, int src_zero, int weights_zero) {
   const int channel = get_global_id(0) * VW;
   if (channel >= out_c) return;
   const int row = get_global_id(2);
@@ -55,7 +64,7 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void transpose_con
     const int first = block / stride_w * PX;  // in units of stride_w
     VEC sum[PX];
 #pragma unroll
-    for (int p = 0; p < PX; ++p) sum[p] = (VEC)(0.0f);
+    for (int p = 0; p < PX; ++p) sum[p] = (VEC)(0);
 
     for (int u = (y + top) % stride_h; u < filter_h; u += stride_h) {
       const int in_y = (y + top - u) / stride_h;
@@ -63,18 +72,20 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void transpose_con
       for (int v = (phase + left) % stride_w; v < filter_w; v += stride_w) {
         const int in_x = (phase + left - v) / stride_w + first;
         __global const SRC_T *from[PX];
+        SUM_T zero[PX];
 #pragma unroll
         for (int p = 0; p < PX; ++p) {
           const bool inside = (uint)(in_x + p) < (uint)in_w;
           from[p] = inside ? src + (in_y * in_w + in_x + p) * in_c : zeros;
+          zero[p] = inside ? src_zero : 0;
         }
         __global const PACKED_T *w = packed + (u * filter_w + v) * in_c * VW;
         for (int i = 0; i < in_c; ++i) {
-          const VEC wi = LOAD_VEC(PACKED_T, w, i * VW);
+          const VEC wi = LOAD_WEIGHTS(w, i * VW);
 #pragma unroll
           for (int p = 0; p < PX; ++p) {
-            const float xi = LOAD(SRC_T, from[p], i);
-            sum[p] = mad(wi, (VEC)(xi), sum[p]);
+            const SUM_T xi = LOAD_PIXEL(p, i);
+            sum[p] = MAD_VEC(wi, (VEC)(xi), sum[p]);
           }
         }
       }
@@ -86,13 +97,13 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void transpose_con
       if (x < out_w) {
         if (left_over >= VW) {
           const int at = RESULT_AT(first_pixel + x, channel, out_c);
-          STORE_VEC(DST_T, dst, at, FINISH_VEC(sum[p] + BIAS_VEC_AT(channel), at));
+          STORE_VEC(DST_T, dst, at, FINISH_SUM_VEC(sum[p], CHANNEL_VEC_AT(channel), at));
         } else {
-          float lanes[VW];
+          SUM_T lanes[VW];
           SPILL_VEC(sum[p], lanes);
           for (int j = 0; j < left_over; ++j) {
             const int at = RESULT_AT(first_pixel + x, channel + j, out_c);
-            STORE(DST_T, dst, at, FINISH(lanes[j] + BIAS_AT(channel + j), at));
+            STORE(DST_T, dst, at, FINISH_SUM(lanes[j], CHANNEL_AT(channel + j), at));
           }
         }
       }

@@ -5,26 +5,27 @@
 // Shapes    src: [n, in_h, in_w, in_c]; weights: [out_c, filter_h, filter_w, in_c]; bias: [out_c]
 //           dst: [n, out_h, out_w, out_c]
 // Launch    one work-item per element of dst: global = (elements, rounded up), local = (64)
-// Macros    SRC_T, WEIGHTS_T, DST_T  float|half  element types
+// Macros    SRC_T, WEIGHTS_T, DST_T  float|half, or char|uchar|short with QUANTIZED  element types
 //           and those of common/epilogue.cl
-// Numerics  products and sum in float, in the order u, v, i; the bias is added last
+// Numerics  products and sum in SUM_T, in the order u, v, i; the bias is added last. Integers: zero points
+//           are subtracted one by one, as each phase of the pixels has taps of its own
 #include "common/epilogue.cl"
 #include "common/types.cl"
 #ifndef SRC_T
-#error "SRC_T is required (float or half)"
+#error "SRC_T is required (float, half, char, uchar or short)"
 #endif
 #ifndef WEIGHTS_T
-#error "WEIGHTS_T is required (float or half)"
+#error "WEIGHTS_T is required (float, half, char, uchar or short)"
 #endif
 #ifndef DST_T
-#error "DST_T is required (float or half)"
+#error "DST_T is required (float, half, char, uchar or short)"
 #endif
 
 __kernel void transpose_conv_naive(__global const SRC_T *src, __global const WEIGHTS_T *weights,
                                    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int elements, int in_h,
                                    int in_w, int in_c, int out_h, int out_w, int out_c,
                                    int filter_h, int filter_w, int stride_h, int stride_w, int top,
-                                   int left) {
+                                   int left, int src_zero, int weights_zero) {
   const int index = get_global_id(0);
   if (index >= elements) return;
   const int o = index % out_c;
@@ -34,7 +35,7 @@ __kernel void transpose_conv_naive(__global const SRC_T *src, __global const WEI
   src += n * in_h * in_w * in_c;
   weights += o * filter_h * filter_w * in_c;
 
-  float sum = 0.0f;
+  SUM_T sum = 0;
   for (int u = (y + top) % stride_h; u < filter_h; u += stride_h) {
     const int in_y = (y + top - u) / stride_h;
     if (in_y < 0 || in_y >= in_h) continue;
@@ -44,10 +45,12 @@ __kernel void transpose_conv_naive(__global const SRC_T *src, __global const WEI
       const int pixel = (in_y * in_w + in_x) * in_c;
       const int tap = (u * filter_w + v) * in_c;
       for (int i = 0; i < in_c; ++i) {
-        sum += LOAD(SRC_T, src, pixel + i) * LOAD(WEIGHTS_T, weights, tap + i);
+        const SUM_T a = LOAD(SRC_T, src, pixel + i) - src_zero;
+        const SUM_T b = LOAD(WEIGHTS_T, weights, tap + i) - weights_zero;
+        sum += a * b;
       }
     }
   }
   const int at = RESULT_AT(index / out_c, o, out_c);
-  STORE(DST_T, dst, at, FINISH(sum + BIAS_AT(o), at));
+  STORE(DST_T, dst, at, FINISH_SUM(sum, CHANNEL_AT(o), at));
 }

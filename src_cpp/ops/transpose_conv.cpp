@@ -38,6 +38,9 @@ OrRefusal<Imported> import_builtin(const tfl::NodeView& node) {
   }
   const auto epilogue = fused_activation(params->activation);
   if (!epilogue) return Refusal{epilogue.reason()};
+  if (node.output(0).is_quantized()) {
+    if (auto refusal = check_clamping(*epilogue)) return *refusal;
+  }
   return Imported{share(attrs), *epilogue};
 }
 
@@ -47,6 +50,7 @@ OrRefusal<Imported> import_custom(const tfl::NodeView& node) {
                   "the custom options are shorter than 12 bytes");
   std::memcpy(fields, node.custom_data(), sizeof fields);
   CLGPU_REFUSE_IF(node.input_count() != 3, "it does not have 3 inputs");
+  CLGPU_REFUSE_TYPE(node.output(0), "output", DType::kF32);
   TransposeConvAttrs attrs;
   attrs.image = 0;
   attrs.bias = 2;
@@ -105,6 +109,8 @@ void push_geometry(kernel::Launch& launch, const NodeContext& node) {
   launch.i32(at.h.before).i32(at.w.before);
 }
 
+bool quantized(const NodeContext& node) { return node.output(0).is_quantized(); }
+
 kernel::Launch make_launch(const NodeContext& node, const char* file, const char* entry) {
   const auto& attrs = node.attrs<TransposeConvAttrs>();
   kernel::Launch launch(file, entry);
@@ -112,14 +118,43 @@ kernel::Launch make_launch(const NodeContext& node, const char* file, const char
   return launch.src(attrs.image);
 }
 
+/// push_result; of quantised nodes with what they do at load time.
+void add_result(kernel::Candidate& candidate, kernel::Launch& launch, const NodeContext& node) {
+  const auto& attrs = node.attrs<TransposeConvAttrs>();
+  if (!quantized(node)) {
+    push_result(launch, node, attrs.bias);
+    return;
+  }
+  // Each phase of the pixels has taps of its own, so there is no sum over the weights of a channel.
+  const ChannelTable table = channel_table(node, {attrs.image, kWeights, attrs.bias, 0},
+                                           {node.output(0).shape[3], /*depth=*/0, 0, 0},
+                                           static_cast<int>(candidate.scratch.size()));
+  candidate.launches.push_back(table.launch);
+  candidate.scratch.push_back(table.scales);
+  candidate.scratch.push_back(table.result);
+  push_channels(launch, node, table);
+  push_result(launch, result_layout(node));
+}
+
+/// Appends what stands for zero in the image and among the weights.
+void push_zeros(kernel::Launch& launch, const NodeContext& node) {
+  const int image = node.attrs<TransposeConvAttrs>().image;
+  launch.i32(quantized(node) ? node.input(image).zero_point() : 0);
+  launch.i32(quantized(node) ? node.input(kWeights).zero_point() : 0);
+}
+
 kernel::Candidate naive(const NodeContext& node) {
+  kernel::Candidate candidate{"naive", {}, {}};
   kernel::Launch launch = make_launch(node, "transpose_conv/naive.cl", "transpose_conv_naive");
-  launch.type("WEIGHTS_T", node.input(kWeights).storage);
+  launch.type("WEIGHTS_T", node.input(kWeights).storage).src(kWeights);
   const std::int64_t elements = node.output(0).shape.elements();
-  push_result(launch.src(kWeights), node, node.attrs<TransposeConvAttrs>().bias).i32(elements);
+  add_result(candidate, launch, node);
+  launch.i32(elements);
   push_geometry(launch, node);
+  push_zeros(launch, node);
   launch.range({uz(elements)}, {kElementwiseGroup});
-  return {"naive", {launch}, {}};
+  candidate.launches.push_back(launch);
+  return candidate;
 }
 
 kernel::Candidate direct(const NodeContext& node, const DeviceInfo& device) {
@@ -132,16 +167,20 @@ kernel::Candidate direct(const NodeContext& node, const DeviceInfo& device) {
   const std::int64_t blocks = ceil_div(ceil_div(dst[2], stride), tile) * stride;
   const std::int64_t group = cpu ? 1 : 8;
   const auto packed = pack_weights(node, kWeights, 1, width, node.input(attrs.image).storage);
+  kernel::Candidate candidate{"direct", {packed.launch}, {packed.scratch}};
 
   kernel::Launch launch = make_launch(node, "transpose_conv/direct.cl", "transpose_conv_direct");
   launch.type("PACKED_T", packed.storage).macro("VW", width).macro("PX", tile);
-  launch.macro("WG_C", group).macro("WG_X", group);
-  push_result(launch.scratch_in(0), node, attrs.bias).i32(blocks).i32(packed.zeros_at);
+  launch.macro("WG_C", group).macro("WG_X", group).scratch_in(0);
+  add_result(candidate, launch, node);
+  launch.i32(blocks).i32(packed.zeros_at);
   push_geometry(launch, node);
+  push_zeros(launch, node);
   // On a CPU a whole row pays for starting a work-item.
   launch.range({uz(packed.panels), cpu ? 1 : uz(blocks), uz(dst.elements(0, 2))},
                {uz(group), uz(group), 1});
-  return {"direct", {packed.launch, launch}, {packed.scratch}};
+  candidate.launches.push_back(launch);
+  return candidate;
 }
 
 // Tiles of `pixels` x `channels`; reads input channels by fours.
@@ -168,10 +207,13 @@ kernel::Candidate gemm(const NodeContext& node, int pixels, int channels) {
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
   const ir::Shape& dst = node.output(0).shape;
+  // Sums of 64 bits come one by one.
+  if (node.output(0).dtype == DType::kI16) return {naive(node)};
   // With fewer channels than a vector has, most of its work would be thrown away.
   if (dst[3] < 3) return {naive(node), direct(node, device)};
   std::vector<kernel::Candidate> result{direct(node, device)};
-  if (node.input(node.attrs<TransposeConvAttrs>().image).shape[3] % 4 == 0) {
+  const int in_c = node.input(node.attrs<TransposeConvAttrs>().image).shape[3];
+  if (!quantized(node) && in_c % 4 == 0) {
     const bool tiles_first = !device.is_cpu() && dst[3] >= 16;
     const bool large = dst.elements(0, 3) * dst[3] >= 128LL * 64 * device.compute_units;
     result.insert(tiles_first ? result.begin() : result.end(), gemm(node, large ? 64 : 128, 64));
@@ -219,7 +261,7 @@ const Family kTransposeConvFamily{
     infer,
     candidates,
     /*fold=*/nullptr,
-    /*allows_quantized=*/false,
+    /*allows_quantized=*/true,
     &kRows};
 
 }  // namespace clgpu::ops
