@@ -2,9 +2,9 @@
 //
 // Shapes    a, b: up to rank 6, contiguous, broadcast as in numpy; dst: their common shape
 // Launch    one work-item per WIDTH elements: global = ceil(elements / WIDTH), local any
-// Macros    OP     0..10           0 add, 1 sub, 2 mul, 4 maximum, 5 minimum, 7 squared difference,
-//                                  10 prelu
-//           WIDTH  1|4|16          elements of a work-item; more than 1 needs RANK 1 or a last axis that
+// Macros    OP     0..10           0 add, 1 sub, 2 mul, 3 div, 4 maximum, 5 minimum, 7 squared
+//                                  difference, 10 prelu
+//           WIDTH  1|4|16          elements of a work-item; 1 of div; more than 1 needs RANK 1 or a last axis that
 //                                  it divides, and of a slice runs that begin at multiples of it
 //           SHIFTS 0|1             1: scales are powers of two, operands are shifted only (0 add, 1 sub)
 //           A_T    char|uchar|short  element type of a
@@ -13,8 +13,9 @@
 //           SUM_T  int             type of arithmetic
 //           and those of common/broadcast.cl and common/result.cl
 // Numerics  bit for bit TFLite's reference kernels; maximum and minimum are of the stored integers,
-//           whatever their scales are
+//           whatever their scales are; a quotient by zero is that by one
 #include "common/broadcast.cl"
+#include "common/fixed_point.cl"
 #include "common/quantized_add.cl"
 #include "common/result.cl"
 #ifndef OP
@@ -36,7 +37,7 @@
 #error "DST_T is required (char, uchar or short)"
 #endif
 
-// x / 2^-shift, halves away from zero
+// x / 2^-shift of few bits, halves away from zero, for vectors too
 #define SHIFTED(x, shift) \
   (((x) + ((1 << -(shift)) >> 1) + (((x) >> 31) & ((shift) >> 31))) >> -(shift))
 
@@ -52,6 +53,20 @@
 #define APPLY(V, a, b) QUANTIZED_SUB(V, a, b)
 #elif OP == 2
 #define APPLY(V, a, b) PAIR_RESULT(V, ((a) - pair_a_zero) * ((b) - pair_b_zero))
+#elif OP == 3
+#define APPLY(V, a, b) \
+  PAIR_STORED(quotient(a - pair_a_zero, b - pair_b_zero, pair_multiplier, pair_shift))
+static inline int quotient(int a, int b, int multiplier, int shift) {
+  if (b < 0) {
+    a = -a;
+    b = -b;
+  }
+  int power;
+  const int inverse = fixed_reciprocal(max(b, 1), &power);
+  const int left = clz(a ^ (a >> 31)) - 1;
+  const int exact = FIXED_MUL((int)((uint)a << left), inverse);
+  return FIXED_SHIFT(FIXED_MUL(exact, multiplier), power + left - shift);
+}
 #elif OP == 4
 #define APPLY(V, a, b) max(a, b)
 #elif OP == 5

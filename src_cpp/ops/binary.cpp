@@ -23,7 +23,7 @@ constexpr Row kRows[] = {
     {kAddN, BinaryOp::kAdd, false, true},
     {41, BinaryOp::kSub, true, true, Small::kAll},
     {18, BinaryOp::kMul, true, true, Small::kAll},
-    {42, BinaryOp::kDiv, true, true},
+    {42, BinaryOp::kDiv, true, true, Small::kAll},
     {55, BinaryOp::kMaximum, false, true, Small::kAll},
     {57, BinaryOp::kMinimum, false, true, Small::kAll},
     {78, BinaryOp::kPow, false, true},
@@ -99,6 +99,11 @@ OrRefusal<Imported> import_binary(const tfl::NodeView& node) {
   for (int i = 0; i < node.input_count(); ++i) {
     const std::string what = "input " + std::to_string(i);
     if (auto refusal = check_types(row, node.input(i), what)) return *refusal;
+    // The slopes of an int16 PRELU are int8.
+    if (i > 0 && row.op == BinaryOp::kPrelu && node.input(0).dtype() == DType::kI16) {
+      CLGPU_REFUSE_TYPE(node.input(i), "slope", DType::kI8);
+      continue;
+    }
     CLGPU_REFUSE_IF(node.input(i).dtype() != node.input(0).dtype(),
                     "the inputs have different types");
   }

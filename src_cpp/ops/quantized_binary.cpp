@@ -47,6 +47,9 @@ PairScaling scaling_of(BinaryOp op, float a, float b, float dst, bool wide) {
     case BinaryOp::kMul:  // these products and quotients are floats in the reference kernels, too
       scaling.result = quantize_multiplier(real(a * b / dst));
       break;
+    case BinaryOp::kDiv:
+      scaling.result = quantize_multiplier(real(a / (b * dst)));
+      break;
     case BinaryOp::kPrelu:
       scaling.a = quantize_multiplier(real(a / dst));
       scaling.result = quantize_multiplier(real(a * b / dst));
@@ -114,6 +117,7 @@ kernel::Candidate quantized_binary(const NodeContext& node) {
   const ResultLayout layout = result_layout(node);
   int width = 1;
   for (const int w : {4, 16}) {
+    if (attrs.op == BinaryOp::kDiv) break;
     const bool runs = walk.dims.size() == 1 || walk.dims.back() % w == 0;
     if (runs && layout.aligned(w) && (!layout.sliced || layout.channels % w == 0)) width = w;
   }

@@ -1,0 +1,36 @@
+// fixed_point.cl - functions of fixed-point numbers, bit for bit as TFLite's reference kernels have them
+//
+// A Qm number is an int that stands for itself times 2^(m - 31).
+//
+// FIXED_MUL(a, b)         the product, rounded: a of Qm, b of Qn, the result of Q(m + n)
+// FIXED_SHIFT(x, n)       x / 2^n, halves away from zero
+// FIXED_LEFT(x, n)        x * 2^n, saturated
+// fixed_one_over(x)       1 / (1 + x) of Q0, x of Q0 and not negative
+// fixed_reciprocal(x, p)  1 / x for an integer x > 0: the result of Q0 is to be divided by 2^*p
+#include "common/requantize.cl"
+
+#define FIXED_MUL(a, b) requantize_high(a, b)
+#define FIXED_SHIFT(x, n) fixed_shift(x, n)
+#define FIXED_LEFT(x, n) fixed_left(x, n)
+
+// Beyond 31 as x86 does, where reference kernels leave it undefined: shifts are modulo the width.
+static inline int fixed_shift(int x, int n) {
+  const int mask = (int)((1UL << n) - 1);
+  return (x >> n) + ((x & mask) > (mask >> 1) + (x < 0 ? 1 : 0) ? 1 : 0);
+}
+static inline int fixed_left(int x, int n) {
+  const int most = (1 << (31 - n)) - 1;
+  return x > most ? INT_MAX : x < -most ? INT_MIN : (int)((uint)x << n);
+}
+static inline int fixed_one_over(int x) {
+  const int halved = (int)(((uint)x + (1u << 31)) >> 1);  // of the denominator
+  // Newton's iteration from 48/17 - 32/17 d, in Q2
+  int y = 1515870810 + FIXED_MUL(halved, -1010580540);
+  for (int i = 0; i < 3; ++i) y += FIXED_LEFT(FIXED_MUL(y, (1 << 29) - FIXED_MUL(halved, y)), 2);
+  return FIXED_LEFT(y, 1);
+}
+static inline int fixed_reciprocal(int x, int *p) {
+  const int zeros = clz(x);
+  *p = 31 - zeros;
+  return fixed_one_over((int)(((uint)x << zeros) - (1u << 31)));
+}
