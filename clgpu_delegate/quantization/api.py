@@ -23,7 +23,7 @@ from clgpu_delegate.quantization.progress import Bar, Option
 from clgpu_delegate.quantization.reader import parse
 from clgpu_delegate.quantization.report import Quantization, QuantizedLayer, worst_first
 from clgpu_delegate.quantization.runs import Run
-from clgpu_delegate.quantization.schemes import SCHEMES, Conversion, check_io, convert
+from clgpu_delegate.quantization.schemes import SCHEMES, Conversion, check_together, convert
 from clgpu_delegate.quantization.skipping import skipped_nodes
 from clgpu_delegate.quantization.writer import serialize
 from clgpu_delegate.runtimes import find_runtime
@@ -103,7 +103,7 @@ def quantize(
     _check_choice("mode", mode, _MODES)
     if not callable(observer):
         _check_choice("observer", observer, NAMES)
-    check_io(io, scheme, mode)
+    check_together(io, scheme, mode)
     path = check_writable(out)
     content = read_content(model)
     with Bar(progress) as bar:

@@ -5,6 +5,7 @@ Indices are those of the file: of tensors within their subgraph, of buffers with
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from typing import Any
 
@@ -148,6 +149,15 @@ class Model:
         """Append the bytes of an array, and return the index of the new buffer."""
         self.buffers.append(np.ascontiguousarray(values).reshape(-1).view(np.uint8))
         return len(self.buffers) - 1
+
+    def copy(self) -> Model:
+        """A model to change; the bytes of the buffers are shared."""
+        return dataclasses.replace(
+            self,
+            subgraphs=copy.deepcopy(self.subgraphs),
+            buffers=list(self.buffers),
+            signatures=copy.deepcopy(self.signatures),
+        )
 
     def compact(self) -> dict[int, int]:
         """Drop the main graph's tensors that nothing uses; return new indices by old ones."""

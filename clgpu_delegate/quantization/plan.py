@@ -128,7 +128,7 @@ class _Groups:
         self._parent[self.root(other)] = self.root(one)
 
 
-def observed_tensors(model: Model, nodes: dict[int, Rule], ends: bool) -> list[int]:
+def observed_tensors(model: Model, nodes: dict[int, Rule], ends: Iterable[int] = ()) -> list[int]:
     """Tensors whose range a plan needs; constants are not among them.
 
     Parameters
@@ -136,7 +136,7 @@ def observed_tensors(model: Model, nodes: dict[int, Rule], ends: bool) -> list[i
     model, nodes
         As in `make`.
     ends
-        Whether inputs and outputs of the model are integers too.
+        Further tensors that need parameters.
     """
     graph = model.main
     wanted: set[int] = set()
@@ -144,8 +144,7 @@ def observed_tensors(model: Model, nodes: dict[int, Rule], ends: bool) -> list[i
         op = graph.operators[i]
         wanted.update(op.inputs[p] for p in data_inputs(model, op, rule))
         wanted.update(op.outputs)
-    if ends:
-        wanted.update(graph.inputs, graph.outputs)
+    wanted.update(ends)
     return sorted(
         t
         for t in wanted
@@ -181,7 +180,7 @@ def make(
         return ranges(t)
 
     spans: dict[int, tuple[float, float]] = {}
-    wanted = [*observed_tensors(model, nodes, False), *ends]
+    wanted = observed_tensors(model, nodes, ends)
     constants = [
         op.inputs[p]
         for i, rule in nodes.items()

@@ -12,10 +12,25 @@ from clgpu_delegate.quantization.rules import Rule
 # Versions of the conversions by the integers' type.
 _QUANTIZE = {"int8": 1, "uint8": 1, "int16": 2}
 _REQUANTIZE = {"int8": 2, "uint8": 2, "int16": 2}
-_DEQUANTIZE = {"int8": 2, "uint8": 1, "int16": 3}
+_DEQUANTIZE = {"int8": 2, "uint8": 1, "int16": 3, "float16": 3}
 
 # Products whose kernels want a bias where the float kernels do without one.
 _NEEDS_BIAS = frozenset(("CONV_2D", "DEPTHWISE_CONV_2D"))
+
+
+def quantize_node(dtype: str, source: int, target: int) -> Operator:
+    """A QUANTIZE of floats to integers of a type."""
+    return Operator("QUANTIZE", _QUANTIZE[dtype], [source], [target], "QuantizeOptions")
+
+
+def requantize_node(dtype: str, source: int, target: int) -> Operator:
+    """A QUANTIZE of integers to integers, of a type either way."""
+    return Operator("QUANTIZE", _REQUANTIZE[dtype], [source], [target], "QuantizeOptions")
+
+
+def dequantize_node(dtype: str, source: int, target: int) -> Operator:
+    """A DEQUANTIZE of integers, or of float16, to floats."""
+    return Operator("DEQUANTIZE", _DEQUANTIZE[dtype], [source], [target], "DequantizeOptions")
 
 
 class Rewriter:
@@ -56,7 +71,7 @@ class Rewriter:
         source = next(iter(self._integers[tensor].values()))
         ends = self._io == "float" and tensor in self.model.main.outputs
         new = self._add(tensor, "float32", None, "" if ends else "_float32")
-        self._emit("DEQUANTIZE", _DEQUANTIZE[self.plan.dtype], source, new)
+        self._new.append(dequantize_node(self.plan.dtype, source, new))
         self._floats[tensor] = new
         return new
 
@@ -133,13 +148,12 @@ class Rewriter:
             return self._constant(old, self.model.values(tensor), affine, dtype)
         forms = self._integers.setdefault(old, {})
         if affine not in forms:
-            if forms:
-                source, version = next(iter(forms.values())), _REQUANTIZE[dtype]
-            else:
-                source, version = self._floats.get(old, old), _QUANTIZE[dtype]
-                self._floats[old] = source
             new = self._add(old, dtype, affine, f"_{dtype}")
-            self._emit("QUANTIZE", version, source, new)
+            if forms:
+                self._new.append(requantize_node(dtype, next(iter(forms.values())), new))
+            else:
+                source = self._floats.setdefault(old, old)
+                self._new.append(quantize_node(dtype, source, new))
             forms[affine] = new
         return forms[affine]
 
@@ -169,10 +183,6 @@ class Rewriter:
         tensors.append(Tensor(name, like.shape, dtype, affine=affine, signature=like.signature))
         return len(tensors) - 1
 
-    def _emit(self, name: str, version: int, source: int, target: int) -> None:
-        table = {"QUANTIZE": "QuantizeOptions", "DEQUANTIZE": "DequantizeOptions"}[name]
-        self._new.append(Operator(name, version, [source], [target], options_table=table))
-
     # ------------------------------------------------------------------ ends of the model
 
     def _input(self, old: int) -> int:
@@ -185,7 +195,7 @@ class Rewriter:
             return new
         outer = self._add(old, io, _as_uint8(affine))
         self.model.main.tensors[new].name += "_int8"
-        self._emit("QUANTIZE", _REQUANTIZE[io], outer, new)
+        self._new.append(requantize_node(io, outer, new))
         return outer
 
     def _output(self, old: int) -> int:
@@ -196,7 +206,7 @@ class Rewriter:
         if io == self.plan.dtype:
             return inner
         outer = self._add(old, io, _as_uint8(affine))
-        self._emit("QUANTIZE", _REQUANTIZE[io], inner, outer)
+        self._new.append(requantize_node(io, inner, outer))
         return outer
 
     def _rename_signatures(self, inputs: dict[int, int], outputs: dict[int, int]) -> None:

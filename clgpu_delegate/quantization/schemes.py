@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from clgpu_delegate.errors import OptionError, QuantizationError
 from clgpu_delegate.quantization import parameters, plan
 from clgpu_delegate.quantization.graph import Affine, Array, Model
+from clgpu_delegate.quantization.pseudo import floated
 from clgpu_delegate.quantization.rewrite import Rewriter
+from clgpu_delegate.quantization.weights import to_float16, to_int8
 
 # Type of the activations, and the types that inputs and outputs may have, by scheme.
 _ACTIVATIONS = {"int8": "int8", "int16x8": "int16"}
@@ -46,8 +47,11 @@ class Conversion:
         ]
 
 
-def check_io(io: str, scheme: str, mode: str) -> None:
-    """Raise an OptionError unless a scheme can have such inputs and outputs."""
+def check_together(io: str, scheme: str, mode: str) -> None:
+    """Raise an OptionError unless the options go together."""
+    if mode == "pseudo" and scheme not in _ACTIVATIONS:
+        names = ", ".join(_ACTIVATIONS)
+        raise OptionError(f"scheme is {scheme!r}; allowed with mode 'pseudo': {names}")
     allowed = _IO.get(scheme, ("float",)) if mode == "integer" else ("float",)
     if io not in allowed:
         raise OptionError(f"io is {io!r}; allowed with scheme {scheme!r}: {', '.join(allowed)}")
@@ -81,35 +85,64 @@ def convert(
     QuantizationError
         If there is nothing to convert.
     """
-    if mode != "integer" or scheme not in _ACTIVATIONS:
-        raise OptionError(f"scheme {scheme!r} in mode {mode!r} is not supported yet")
-    dtype = _ACTIVATIONS[scheme]
-    operators = model.main.operators
-    left = {i for i, op in enumerate(operators) if op.node in skip}
+    if scheme in _ACTIVATIONS:
+        return _integers(
+            model, scheme, mode, per_channel=per_channel, skip=skip, io=io, ranges=ranges
+        )
+    new = model.copy()
+    if scheme == "fp16":
+        dtypes = to_float16(new, skip)
+    else:
+        dtypes = to_int8(new, skip, per_channel=per_channel)
+    if not dtypes:
+        raise QuantizationError(f"the model has no weights to convert with scheme {scheme!r}")
+    return _conversion(model, new, lambda t: (t, None), dtypes)
+
+
+def _integers(
+    model: Model,
+    scheme: str,
+    mode: str,
+    *,
+    per_channel: bool,
+    skip: Collection[int],
+    io: str,
+    ranges: RangesOf,
+) -> Conversion:
+    dtype, graph = _ACTIVATIONS[scheme], model.main
+    left = {i for i, op in enumerate(graph.operators) if op.node in skip}
     nodes = plan.quantised_nodes(model, dtype, left)
     if not nodes:
         raise QuantizationError(f"no node of the model can be quantised with scheme {scheme!r}")
-    ends = io != "float"
+    ends = [] if io == "float" else [*graph.inputs, *graph.outputs]
     observed = ranges(plan.observed_tensors(model, nodes, ends))
-    made = plan.make(
-        model,
-        nodes,
-        dtype,
-        observed.__getitem__,
-        sorted(model.main.inputs + model.main.outputs) if ends else (),
-    )
-    new = copy.deepcopy(model)
+    made = plan.make(model, nodes, dtype, observed.__getitem__, ends)
+    new = model.copy()
     rewriter = Rewriter(new, made, per_channel=per_channel, io=io)
     rewriter.rewrite()
+    if mode == "pseudo":
+        floated(new)
+
+    def find(tensor: int) -> tuple[int, Affine | None]:
+        integers = rewriter.integers_of(tensor)
+        return (tensor, None) if integers is None else (integers, made.tensors[tensor])
+
+    return _conversion(model, new, find, {graph.operators[i].node: dtype for i in nodes})
+
+
+def _conversion(
+    old: Model,
+    new: Model,
+    find: Callable[[int], tuple[int, Affine | None]],
+    dtypes: dict[int, str],
+) -> Conversion:
+    """Tidy up the new model, and tell where the old one's tensors are in it."""
     moved = new.compact()
     pairs: dict[int, tuple[int, Affine | None]] = {}
-    for op in operators:
+    for op in old.main.operators:
         for t in op.outputs:
-            integers = rewriter.integers_of(t)
-            if integers in moved:
-                pairs[t] = moved[integers], made.tensors[t]
-            elif t in moved and model.main.tensors[t].dtype == "float32":
-                pairs[t] = moved[t], None
+            tensor, affine = find(t)
+            if tensor in moved and old.main.tensors[t].dtype == "float32":
+                pairs[t] = moved[tensor], affine
     inputs = [(new.main.tensors[t].dtype, new.main.tensors[t].affine) for t in new.main.inputs]
-    dtypes = {operators[i].node: dtype for i in nodes}
-    return Conversion(model, new, pairs, dtypes, inputs)
+    return Conversion(old, new, pairs, dtypes, inputs)
