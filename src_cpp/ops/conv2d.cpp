@@ -103,16 +103,19 @@ bool fills(const DeviceInfo& device, const std::vector<kernel::Candidate>& list)
   return 2 * groups >= uz(device.compute_units);
 }
 
+std::vector<kernel::Candidate> quantized_candidates(const Convolution& conv) {
+  std::vector<kernel::Candidate> result = tensor_halo(conv);
+  const auto gemms = tensor_gemm(conv);
+  result.insert(fills(conv.device, result) ? result.end() : result.begin(), gemms.begin(),
+                gemms.end());
+  if (conv.device.is_cpu()) append(result, pairs(conv, host_has_512_bit_registers()));
+  result.push_back(naive(conv));
+  return result;
+}
+
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
   const Convolution conv(node, device);
-  if (conv.quantized()) {
-    std::vector<kernel::Candidate> result = tensor_halo(conv);
-    const auto gemms = tensor_gemm(conv);
-    result.insert(fills(device, result) ? result.end() : result.begin(), gemms.begin(),
-                  gemms.end());
-    result.push_back(naive(conv));
-    return result;
-  }
+  if (conv.quantized()) return quantized_candidates(conv);
   std::vector<kernel::Candidate> result =
       device.is_cpu() ? cpu_candidates(conv) : gpu_candidates(conv);
   std::vector<kernel::Candidate> fast = winograd(conv);

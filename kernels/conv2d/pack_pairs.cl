@@ -1,0 +1,36 @@
+// pack_pairs.cl - weights laid out for common/pairs.cl: dst[g, j / PANEL, k / 2, j % PANEL, k % 2] =
+//                 src[g * group_out + j, k] - weights_zero, zero where j >= group_out or k >= depth
+//
+// Shapes    src: OHWI weights seen as [groups * group_out, depth]
+//           dst: [groups, panels, pairs, PANEL, 2], panels = ceil(group_out / PANEL), pairs = ceil(depth / 2)
+// Launch    one work-item per pair of k and panel: global = (pairs rounded up, groups * panels),
+//           local = (64, 1)
+// Macros    PANEL  multiple of 4  output channels that lie side by side
+//           SRC_T  char|uchar     element type of src
+//           DST_T  char|short     element type of dst
+// Numerics  exact
+#include "common/types.cl"
+#ifndef PANEL
+#error "PANEL is required (multiple of 4)"
+#endif
+#ifndef SRC_T
+#error "SRC_T is required (char or uchar)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (char or short)"
+#endif
+
+__kernel void conv2d_pack_pairs(__global const SRC_T *src, __global DST_T *dst, int depth,
+                                int group_out, int panels, int weights_zero) {
+  const int pair = get_global_id(0), row = get_global_id(1), pairs = (depth + 1) / 2;
+  if (pair >= pairs) return;
+  const int first = row % panels * PANEL;
+  const int from = (row / panels * group_out + first) * depth;
+  const int to = (row * pairs + pair) * PANEL * 2;
+  for (int j = 0; j < PANEL; ++j) {
+    for (int k = pair * 2; k < pair * 2 + 2; ++k) {
+      const bool inside = first + j < group_out && k < depth;
+      STORE(DST_T, dst, to + j * 2 + k % 2, inside ? src[from + j * depth + k] - weights_zero : 0);
+    }
+  }
+}
