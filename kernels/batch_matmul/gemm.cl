@@ -9,9 +9,7 @@
 //           ADJ_X, ADJ_Y     0|1         x, y is transposed
 //           VEC_A, VEC_B     0|1         the inner axis of x, of y is a multiple of 4
 //           TM, TN, TK, RM, RN, SLICES, VEC_N, HALF_SUMS   see common/tile.cl
-//           BIAS, BIAS_T, RESIDUAL, RESIDUAL_T  0, float, 0, float: there are none
-//           RESIDUAL_AFTER, SLICED  0
-//           ACT, ACT_ALPHA   see common/activation.cl
+//           and those of common/epilogue.cl: neither bias nor residual
 // Numerics  see common/tile.cl
 #ifndef X_T
 #error "X_T is required (float or half)"
@@ -36,8 +34,8 @@
 #include "common/gemm.cl"
 
 __kernel __attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) void batch_matmul_gemm(
-    __global const X_T *x, __global const Y_T *y, __global DST_T *dst, int rows, int cols,
-    int depth, BATCH_PARAMETERS) {
+    __global const X_T *x, __global const Y_T *y, BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows,
+    int cols, int depth, BATCH_PARAMETERS) {
   TILE_BEGIN
   const int batch = get_group_id(2);
   __global const A_T *a_matrix = x + BATCH_OFFSET_X(batch) * rows * depth;

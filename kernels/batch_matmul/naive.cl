@@ -4,23 +4,24 @@
 //           [..., cols, depth] where ADJ_Y; dst: [b0, b1, b2, b3, rows, cols]
 //           batch_matmul/batches.cl says how the batches of x and y are found
 // Launch    global = (rows * cols rounded up, 1, batches), any local of one item along axis 2
-// Macros    X_T    float|half  element type of x
-//           Y_T    float|half  element type of y
-//           DST_T  float|half  element type of dst
+// Macros    X_T, Y_T, DST_T  float|half, or char|short and DST_T int with QUANTIZED  element types
 //           ADJ_X  0|1         x is transposed
 //           ADJ_Y  0|1         y is transposed
-// Numerics  one float accumulator; ACT and ACT_ALPHA: see common/activation.cl
+//           ZEROS  0|1         zero points, the last arguments, are subtracted from x and y
+//           and those of common/epilogue.cl: neither bias nor residual
+// Numerics  one accumulator, SUM_T
 #include "batch_matmul/batches.cl"
-#include "common/activation.cl"
+#include "batch_matmul/zeros.cl"
+#include "common/epilogue.cl"
 #include "common/types.cl"
 #ifndef X_T
-#error "X_T is required (float or half)"
+#error "X_T is required (float, half, char or short)"
 #endif
 #ifndef Y_T
-#error "Y_T is required (float or half)"
+#error "Y_T is required (float, half, char or short)"
 #endif
 #ifndef DST_T
-#error "DST_T is required (float or half)"
+#error "DST_T is required (float, half, char, short or int)"
 #endif
 #ifndef ADJ_X
 #error "ADJ_X is required (0 or 1)"
@@ -29,8 +30,9 @@
 #error "ADJ_Y is required (0 or 1)"
 #endif
 
-__kernel void batch_matmul_naive(__global const X_T *x, __global const Y_T *y, __global DST_T *dst,
-                                 int rows, int cols, int depth, BATCH_PARAMETERS) {
+__kernel void batch_matmul_naive(__global const X_T *x, __global const Y_T *y,
+                                 BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows, int cols,
+                                 int depth, BATCH_PARAMETERS ZERO_PARAMETERS) {
   const int at = get_global_id(0);
   if (at >= rows * cols) return;
   const int batch = get_global_id(2);
@@ -38,19 +40,19 @@ __kernel void batch_matmul_naive(__global const X_T *x, __global const Y_T *y, _
   y += BATCH_OFFSET_Y(batch) * depth * cols;
   dst += batch * rows * cols;
   const int m = at / cols, n = at % cols;
-  float sum = 0.0f;
+  SUM_T sum = 0;
   for (int k = 0; k < depth; ++k) {
 #if ADJ_X
-    const float left = LOAD(X_T, x, k * rows + m);
+    const SUM_T left = LOAD(X_T, x, k * rows + m);
 #else
-    const float left = LOAD(X_T, x, m * depth + k);
+    const SUM_T left = LOAD(X_T, x, m * depth + k);
 #endif
 #if ADJ_Y
-    const float right = LOAD(Y_T, y, n * depth + k);
+    const SUM_T right = LOAD(Y_T, y, n * depth + k);
 #else
-    const float right = LOAD(Y_T, y, k * cols + n);
+    const SUM_T right = LOAD(Y_T, y, k * cols + n);
 #endif
-    sum += left * right;
+    sum += X_VALUE(left) * Y_VALUE(right);
   }
-  STORE(DST_T, dst, at, ACTIVATE(sum));
+  STORE(DST_T, dst, at, FINISH_SUM(sum, CHANNEL_AT(n), at));
 }

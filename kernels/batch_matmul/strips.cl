@@ -5,24 +5,25 @@
 //           batch_matmul/batches.cl says how the batches of x and y are found
 // Launch    one work-item per RM rows and VEC columns: global = (ceil(cols / VEC) rounded up,
 //           ceil(rows / RM), batches), local of one item along axis 2
-// Macros    X_T    float|half  element type of x
-//           Y_T    float|half  element type of y
-//           DST_T  float|half  element type of dst
+// Macros    X_T, Y_T, DST_T  float|half, or char|short and DST_T int with QUANTIZED  element types
 //           ADJ_X  0|1         x is transposed
 //           RM     1..8        rows of a work-item
 //           VEC    8|16        columns of a work-item
-// Numerics  one float accumulator per element; ACT and ACT_ALPHA: see common/activation.cl
+//           ZEROS  0|1         zero points, the last arguments, are subtracted from x and y
+//           and those of common/epilogue.cl: neither bias nor residual
+// Numerics  one accumulator per element, SUM_T
 #include "batch_matmul/batches.cl"
-#include "common/activation.cl"
+#include "batch_matmul/zeros.cl"
+#include "common/epilogue.cl"
 #include "common/types.cl"
 #ifndef X_T
-#error "X_T is required (float or half)"
+#error "X_T is required (float, half, char or short)"
 #endif
 #ifndef Y_T
-#error "Y_T is required (float or half)"
+#error "Y_T is required (float, half, char or short)"
 #endif
 #ifndef DST_T
-#error "DST_T is required (float or half)"
+#error "DST_T is required (float, half, char, short or int)"
 #endif
 #ifndef ADJ_X
 #error "ADJ_X is required (0 or 1)"
@@ -34,9 +35,12 @@
 #error "VEC is required (8 or 16)"
 #endif
 
-#define STRIP CLGPU_CAT(float, VEC)
-#define LOAD_STRIP(T, p, i) CLGPU_CAT(CLGPU_CAT(CLGPU_CAT(load, VEC), _), T)(p, i)
+#define STRIP CLGPU_CAT(SUM_T, VEC)
+#define LOAD_STRIP(T, p, i) \
+  CLGPU_CAT(convert_, STRIP)(CLGPU_CAT(CLGPU_CAT(CLGPU_CAT(load, VEC), _), T)(p, i))
 #define STORE_STRIP(T, p, i, v) CLGPU_CAT(CLGPU_CAT(CLGPU_CAT(store, VEC), _), T)(p, i, v)
+#define FINISH_STRIP CLGPU_CAT(FINISH_SUM, VEC)
+#define CHANNELS_AT CLGPU_CAT(CLGPU_CAT(CHANNEL, VEC), _AT)
 #if ADJ_X
 #define X_AT(m, k) ((k) * rows + (m))
 #else
@@ -44,8 +48,8 @@
 #endif
 
 __kernel __attribute__((vec_type_hint(STRIP))) void batch_matmul_strips(
-    __global const X_T *x, __global const Y_T *y, __global DST_T *dst, int rows, int cols,
-    int depth, BATCH_PARAMETERS) {
+    __global const X_T *x, __global const Y_T *y, BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows,
+    int cols, int depth, BATCH_PARAMETERS ZERO_PARAMETERS) {
   const int n0 = get_global_id(0) * VEC;
   const int m0 = get_global_id(1) * RM;
   const int batch = get_global_id(2);
@@ -59,29 +63,35 @@ __kernel __attribute__((vec_type_hint(STRIP))) void batch_matmul_strips(
   if (n0 + VEC <= cols) {
     STRIP acc[RM];
 #pragma unroll
-    for (int i = 0; i < RM; ++i) acc[i] = (STRIP)(0.0f);
+    for (int i = 0; i < RM; ++i) acc[i] = (STRIP)(0);
     for (int k = 0; k < depth; ++k) {
-      const STRIP right = LOAD_STRIP(Y_T, y, k * cols + n0);
+      const STRIP right = Y_VALUE(LOAD_STRIP(Y_T, y, k * cols + n0));
 #pragma unroll
-      for (int i = 0; i < RM; ++i) acc[i] += LOAD(X_T, x, X_AT(m[i], k)) * right;
+      for (int i = 0; i < RM; ++i) acc[i] += X_VALUE((SUM_T)LOAD(X_T, x, X_AT(m[i], k))) * right;
     }
 #pragma unroll
     for (int i = 0; i < RM; ++i) {
-      if (m0 + i < rows) STORE_STRIP(DST_T, dst, (m0 + i) * cols + n0, ACTIVATE(acc[i]));
+      if (m0 + i < rows) {
+        const int at = (m0 + i) * cols + n0;
+        STORE_STRIP(DST_T, dst, at, FINISH_STRIP(acc[i], CHANNELS_AT(n0), at));
+      }
     }
   } else {
     for (int n = n0; n < cols; ++n) {
-      float acc[RM];
+      SUM_T acc[RM];
 #pragma unroll
-      for (int i = 0; i < RM; ++i) acc[i] = 0.0f;
+      for (int i = 0; i < RM; ++i) acc[i] = 0;
       for (int k = 0; k < depth; ++k) {
-        const float right = LOAD(Y_T, y, k * cols + n);
+        const SUM_T right = Y_VALUE((SUM_T)LOAD(Y_T, y, k * cols + n));
 #pragma unroll
-        for (int i = 0; i < RM; ++i) acc[i] += LOAD(X_T, x, X_AT(m[i], k)) * right;
+        for (int i = 0; i < RM; ++i) acc[i] += X_VALUE((SUM_T)LOAD(X_T, x, X_AT(m[i], k))) * right;
       }
 #pragma unroll
       for (int i = 0; i < RM; ++i) {
-        if (m0 + i < rows) STORE(DST_T, dst, (m0 + i) * cols + n, ACTIVATE(acc[i]));
+        if (m0 + i < rows) {
+          const int at = (m0 + i) * cols + n;
+          STORE(DST_T, dst, at, FINISH_SUM(acc[i], CHANNEL_AT(n), at));
+        }
       }
     }
   }

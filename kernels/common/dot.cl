@@ -2,18 +2,25 @@
 //
 // Shapes    a: [rows, depth]; b: [cols, depth]; both contiguous along depth
 // Launch    any; a work-item calls dot_tile for one tile
-// Macros    A_T  float|half  element type of a
-//           B_T  float|half  element type of b
+// Macros    A_T, B_T  float|half, or char|uchar|short  element types of a, b
+//           SUM_T     float|int|long  type of sums
+//           DOT_ZEROS  0|1   a_zero is subtracted from the elements of a, b_zero from those of b
 //           RM   1..8        rows of a in a tile
 //           RN   1..8        rows of b in a tile
 //           VEC  8|16        elements of a vector
-// Numerics  VEC partial sums in float, added pairwise at the end
+// Numerics  VEC partial sums in SUM_T, added pairwise at the end
 #include "common/types.cl"
 #ifndef A_T
-#error "A_T is required (float or half)"
+#error "A_T is required (float, half, char, uchar or short)"
 #endif
 #ifndef B_T
-#error "B_T is required (float or half)"
+#error "B_T is required (float, half, char, uchar or short)"
+#endif
+#ifndef SUM_T
+#error "SUM_T is required (float, int or long)"
+#endif
+#ifndef DOT_ZEROS
+#error "DOT_ZEROS is required (0 or 1)"
 #endif
 #ifndef RM
 #error "RM is required (1..8)"
@@ -25,22 +32,32 @@
 #error "VEC is required (8 or 16)"
 #endif
 
-#define DOT_VEC CLGPU_CAT(float, VEC)
-#define DOT_LOAD(T, p, i) CLGPU_CAT(CLGPU_CAT(CLGPU_CAT(load, VEC), _), T)(p, i)
+#define DOT_VEC CLGPU_CAT(SUM_T, VEC)
+#define DOT_LOAD(T, p, i) \
+  CLGPU_CAT(convert_, DOT_VEC)(CLGPU_CAT(CLGPU_CAT(CLGPU_CAT(load, VEC), _), T)(p, i))
+#if DOT_ZEROS
+#define DOT_ZERO_PARAM , SUM_T a_zero, SUM_T b_zero
+#define DOT_A(v) ((v) - a_zero)
+#define DOT_B(v) ((v) - b_zero)
+#else
+#define DOT_ZERO_PARAM
+#define DOT_A(v) (v)
+#define DOT_B(v) (v)
+#endif
 
-float dot_sum8(float8 v) {
-  const float4 half_sum = v.lo + v.hi;
-  const float2 quarter_sum = half_sum.lo + half_sum.hi;
+SUM_T dot_sum8(CLGPU_CAT(SUM_T, 8) v) {
+  const CLGPU_CAT(SUM_T, 4) half_sum = v.lo + v.hi;
+  const CLGPU_CAT(SUM_T, 2) quarter_sum = half_sum.lo + half_sum.hi;
   return quarter_sum.x + quarter_sum.y;
 }
-float dot_sum16(float16 v) { return dot_sum8(v.lo + v.hi); }
+SUM_T dot_sum16(CLGPU_CAT(SUM_T, 16) v) { return dot_sum8(v.lo + v.hi); }
 
 // The loops over a tile must be unrolled, else its accumulators lie in memory; not every compiler
 // sees that by itself (PoCL: eight times slower).
 //
 // sums[i * RN + j] = a[m0 + i, :] . b[n0 + j, :]; rows past the end repeat the last one.
 void dot_tile(__global const A_T *a, __global const B_T *b, int rows, int cols, int depth, int m0,
-              int n0, float *sums) {
+              int n0, SUM_T *sums DOT_ZERO_PARAM) {
   __global const A_T *a_row[RM];
   __global const B_T *b_row[RN];
   DOT_VEC acc[RM * RN];
@@ -49,15 +66,15 @@ void dot_tile(__global const A_T *a, __global const B_T *b, int rows, int cols, 
 #pragma unroll
   for (int j = 0; j < RN; ++j) b_row[j] = b + (size_t)min(n0 + j, cols - 1) * depth;
 #pragma unroll
-  for (int i = 0; i < RM * RN; ++i) acc[i] = (DOT_VEC)(0.0f);
+  for (int i = 0; i < RM * RN; ++i) acc[i] = (DOT_VEC)(0);
   int k = 0;
   for (; k + VEC <= depth; k += VEC) {
     DOT_VEC right[RN];
 #pragma unroll
-    for (int j = 0; j < RN; ++j) right[j] = DOT_LOAD(B_T, b_row[j], k);
+    for (int j = 0; j < RN; ++j) right[j] = DOT_B(DOT_LOAD(B_T, b_row[j], k));
 #pragma unroll
     for (int i = 0; i < RM; ++i) {
-      const DOT_VEC left = DOT_LOAD(A_T, a_row[i], k);
+      const DOT_VEC left = DOT_A(DOT_LOAD(A_T, a_row[i], k));
 #pragma unroll
       for (int j = 0; j < RN; ++j) acc[i * RN + j] += left * right[j];
     }
@@ -66,8 +83,11 @@ void dot_tile(__global const A_T *a, __global const B_T *b, int rows, int cols, 
   for (int i = 0; i < RM; ++i) {
 #pragma unroll
     for (int j = 0; j < RN; ++j) {
-      float sum = CLGPU_CAT(dot_sum, VEC)(acc[i * RN + j]);
-      for (int t = k; t < depth; ++t) sum += LOAD(A_T, a_row[i], t) * LOAD(B_T, b_row[j], t);
+      SUM_T sum = CLGPU_CAT(dot_sum, VEC)(acc[i * RN + j]);
+      for (int t = k; t < depth; ++t) {
+        const SUM_T left = LOAD(A_T, a_row[i], t), right = LOAD(B_T, b_row[j], t);
+        sum += DOT_A(left) * DOT_B(right);
+      }
       sums[i * RN + j] = sum;
     }
   }

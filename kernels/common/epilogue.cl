@@ -23,8 +23,8 @@
 //           RESIDUAL    0|1         there is a residual parameter; its elements lie as those of dst
 //           RESIDUAL_T  float|half  element type of residual (any where there is none)
 //           RESIDUAL_AFTER  0|1     1: it is added after the activation
-//           QUANTIZED   0|1         1: sums are integers, see common/requantize.cl; neither activation
-//                                   nor residual then
+//           QUANTIZED   0|1|2|3     1, 2: sums are integers, see common/requantize.cl; 3: they are
+//                                   integers, and results; neither activation nor residual then
 //           SUM_T       float|int|long  type of sums
 //           and those of common/result.cl and common/activation.cl
 #include "common/activation.cl"
@@ -46,7 +46,7 @@
 #error "RESIDUAL_AFTER is required (0 or 1)"
 #endif
 #ifndef QUANTIZED
-#error "QUANTIZED is required (0 or 1)"
+#error "QUANTIZED is required (0 to 3)"
 #endif
 #ifndef SUM_T
 #error "SUM_T is required (float, int or long)"
@@ -56,7 +56,23 @@
 #define SUM8_T CLGPU_CAT(SUM_T, 8)
 #define SUM16_T CLGPU_CAT(SUM_T, 16)
 
-#if QUANTIZED
+#if QUANTIZED == 3
+#define BIAS_PARAM
+#define RESIDUAL_PARAM
+#define CHANNEL_T SUM_T
+#define CHANNEL4_T SUM4_T
+#define CHANNEL8_T SUM8_T
+#define CHANNEL16_T SUM16_T
+#define CHANNEL_AT(o) ((SUM_T)0)
+#define CHANNEL4_AT(o) ((SUM4_T)(0))
+#define CHANNEL8_AT(o) ((SUM8_T)(0))
+#define CHANNEL16_AT(o) ((SUM16_T)(0))
+#define FINISH_SUM(sum, c, at) (sum)
+#define FINISH_SUM4(sum, c, at) (sum)
+#define FINISH_SUM4_ALIGNED(sum, c, at) (sum)
+#define FINISH_SUM8(sum, c, at) (sum)
+#define FINISH_SUM16(sum, c, at) (sum)
+#elif QUANTIZED
 #include "common/requantize.cl"
 #define BIAS_PARAM \
   __global const int *channels, int channel_pitch, int dst_zero, int dst_low, int dst_high,

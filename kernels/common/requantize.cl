@@ -1,21 +1,29 @@
 // requantize.cl - from sums of products to quantised results, bit for bit as TFLite's reference kernels
 //
-//   channels  a table of ints, [4][channel_pitch]: for each output channel the number that is added to
+//   channels  a table of ints, [5][channel_pitch]: for each output channel the number that is added to
 //             its sum (bias and what the zero points amount to; row 3 holds its upper half where sums
-//             are long), a multiplier and its shift. kernels/requantize/channels.cl writes it
+//             are long), a multiplier (row 4: its upper half) and its shift.
+//             kernels/requantize/channels.cl writes it
 //
 // REQUANTIZE(x, m, shift)  x * m * 2^(shift - 31), rounded as TFLite does; x an int, m >= 0: first
 //                          (x * 2^shift) * m * 2^-31 with halves going up, then, for a negative shift, a
 //                          division with halves away from zero. x a long: in one step, with 15 bits of m
+// requantize_real(x, m, shift)  x * m * 2^(shift - 53), m of 53 bits, as a product of doubles has it,
+//                               rounded to an integer with halves away from zero; at most 2^30
 // CHANNEL_T, CHANNEL_AT(o)   a channel's row of the table, kept in registers; CHANNEL4_T .. CHANNEL16_T:
 //                            of the channels from o on
 // FINISH_SUM(sum, c, at)     the stored integer, of channel c; FINISH_SUM4 .. FINISH_SUM16 likewise
 //
-// Macros    SUM_T  int|long  type of sums; vectors of long are not made
-//           DST_T  as in common/epilogue.cl
+// Macros    SUM_T      int|long  type of sums; vectors of long are not made
+//           QUANTIZED  1|2       how sums are requantised: 1 REQUANTIZE, 2 requantize_real
+//           DST_T      as in common/epilogue.cl
 #include "common/types.cl"
 #ifndef SUM_T
 #error "SUM_T is required (int or long)"
+#endif
+
+#ifndef QUANTIZED
+#error "QUANTIZED is required (1 or 2)"
 #endif
 
 #define REQUANTIZE(x, m, shift) CLGPU_CAT(requantize_, SUM_T)(x, m, shift)
@@ -48,6 +56,44 @@ static inline int requantize_long(long x, int m, int shift) {
     const int##N threshold = (mask >> 1) - (high < 0); /* a true vector comparison is -1 */ \
     return (high >> right) - ((high & mask) > threshold);                                   \
   }
+#if QUANTIZED == 2
+#define REQUANTIZE_BIT(n) ((n) >= 0 && (n) < 64 ? 1UL << ((n) & 63) : 0UL)
+// The 128 bits of a * m are first rounded to the 53 of a double. That takes a product to the next half
+// only from less than half a unit of its last place below, which is added instead.
+static inline int requantize_exact(ulong a, ulong m, int shift) {
+  const int right = 53 - shift;  // 22 .. 116
+  ulong low = a * m, high = mul_hi(a, m);
+  const int round = (high != 0 ? 128 - (int)clz(high) : 64 - (int)clz(low)) - 54;
+  const ulong half_place = REQUANTIZE_BIT(round);
+  low += half_place;
+  high += low < half_place ? 1 : 0;
+  const ulong half_of_one = REQUANTIZE_BIT(right - 1);
+  low += half_of_one;
+  high += (low < half_of_one ? 1 : 0) + REQUANTIZE_BIT(right - 65);
+  if (right < 64 && high >> right != 0) return 1 << 30;
+  const ulong y = right < 64 ? high << (64 - right) | low >> right : high >> (right - 64);
+  return (int)min(y, 1UL << 30);
+}
+static inline int requantize_real_long(long x, ulong m, int shift) {
+  const int y = requantize_exact(abs(x), m, shift);
+  return x < 0 ? -y : y;
+}
+static inline int requantize_real_int(int x, ulong m, int shift) {
+  const uint a = abs(x);
+  const int right = 32 - shift;
+  int y = 0;
+  if (right < 64) {
+    // 32 bits of m give the same result but next to a half: what they lack, and a double's rounding,
+    // is less than a + 4096.
+    const ulong product = (ulong)a * (m >> 21) + (1UL << (right - 1));
+    const ulong least = product >> right, most = (product + a + 4096) >> right;
+    y = least == most ? (int)min(least, 1UL << 30) : requantize_exact(a, m, shift);
+  }
+  return x < 0 ? -y : y;
+}
+#define requantize_real(x, m, shift) CLGPU_CAT(requantize_real_, SUM_T)(x, m, shift)
+#endif
+
 REQUANTIZE_VECTOR(4)
 REQUANTIZE_VECTOR(8)
 REQUANTIZE_VECTOR(16)
@@ -55,6 +101,9 @@ REQUANTIZE_VECTOR(16)
 typedef struct {
   SUM_T start;
   int multiplier, shift;
+#if QUANTIZED == 2
+  int upper;
+#endif
 } channel_t;
 #define CHANNEL_T channel_t
 #define CHANNEL_AT(o) channel_at(channels, channel_pitch, o)
@@ -65,24 +114,58 @@ static inline channel_t channel_at(__global const int *channels, int pitch, int 
   if (sizeof(one) == 8) c.start = (SUM_T)upsample(channels[3 * pitch + o], as_uint(channels[o]));
   c.multiplier = channels[pitch + o];
   c.shift = channels[2 * pitch + o];
+#if QUANTIZED == 2
+  c.upper = channels[4 * pitch + o];
+#endif
   return c;
 }
-#define FINISH_SUM(sum, c, at) \
-  clamp(REQUANTIZE((sum) + (c).start, (c).multiplier, (c).shift) + dst_zero, dst_low, dst_high)
+#if QUANTIZED == 2
+#define REQUANTIZE_SUM(sum, c) \
+  requantize_real((sum) + (c).start, upsample((c).upper, as_uint((c).multiplier)), (c).shift)
+#else
+#define REQUANTIZE_SUM(sum, c) REQUANTIZE((sum) + (c).start, (c).multiplier, (c).shift)
+#endif
+#define FINISH_SUM(sum, c, at) clamp(REQUANTIZE_SUM(sum, c) + dst_zero, dst_low, dst_high)
 
+#if QUANTIZED == 2
+#define CHANNELS_UPPER(N) int##N upper;
+#define CHANNELS_LOAD_UPPER(N) c.upper = vload##N(0, channels + 4 * pitch + o);
+static inline int4 requantize_sum4(int4 x, int4 m, int4 upper, int4 shift) {
+  return (int4)(requantize_real_int(x.s0, upsample(upper.s0, as_uint(m.s0)), shift.s0),
+                requantize_real_int(x.s1, upsample(upper.s1, as_uint(m.s1)), shift.s1),
+                requantize_real_int(x.s2, upsample(upper.s2, as_uint(m.s2)), shift.s2),
+                requantize_real_int(x.s3, upsample(upper.s3, as_uint(m.s3)), shift.s3));
+}
+static inline int8 requantize_sum8(int8 x, int8 m, int8 upper, int8 shift) {
+  return (int8)(requantize_sum4(x.lo, m.lo, upper.lo, shift.lo),
+                requantize_sum4(x.hi, m.hi, upper.hi, shift.hi));
+}
+static inline int16 requantize_sum16(int16 x, int16 m, int16 upper, int16 shift) {
+  return (int16)(requantize_sum8(x.lo, m.lo, upper.lo, shift.lo),
+                 requantize_sum8(x.hi, m.hi, upper.hi, shift.hi));
+}
+#define REQUANTIZE_SUMS(N, sum, c) \
+  requantize_sum##N((sum) + (c).start, (c).multiplier, (c).upper, (c).shift)
+#else
+#define CHANNELS_UPPER(N)
+#define CHANNELS_LOAD_UPPER(N)
+#define REQUANTIZE_SUMS(N, sum, c) requantize_int##N((sum) + (c).start, (c).multiplier, (c).shift)
+#endif
 #define CHANNELS_OF(N)                                                                            \
   typedef struct {                                                                                \
     int##N start, multiplier, shift;                                                              \
+    CHANNELS_UPPER(N)                                                                             \
   } channel##N##_t;                                                                               \
   static inline channel##N##_t channel##N##_at(__global const int *channels, int pitch, int o) {  \
     channel##N##_t c;                                                                             \
     c.start = vload##N(0, channels + o);                                                          \
     c.multiplier = vload##N(0, channels + pitch + o);                                             \
     c.shift = vload##N(0, channels + 2 * pitch + o);                                              \
+    CHANNELS_LOAD_UPPER(N)                                                                        \
     return c;                                                                                     \
   }                                                                                               \
   static inline int##N finish_sum##N(int##N sum, channel##N##_t c, int zero, int low, int high) { \
-    return clamp(requantize_int##N(sum + c.start, c.multiplier, c.shift) + zero, low, high);      \
+    return clamp(REQUANTIZE_SUMS(N, sum, c) + zero, low, high);                                   \
   }
 CHANNELS_OF(4)
 CHANNELS_OF(8)

@@ -5,13 +5,13 @@
 //           local = (WG, 1, 1); a row of weights is read once for ROWS rows of src
 // Macros    WG         power of two, 1..256  work-items that share a sum
 //           ROWS       1|2|4                 rows of src per work-group
-//           SRC_T      float|half            element type of src
-//           WEIGHTS_T  float|half            element type of weights
-//           DST_T      float|half            element type of dst
+//           SRC_T, WEIGHTS_T, DST_T  float|half, or char|uchar|short with QUANTIZED  element types
+//           WEIGHTS_ZERO  0|1                weights have a zero point, the last argument
 //           and those of common/epilogue.cl
-// Numerics  WG float accumulators, added pairwise; the bias is added last
+// Numerics  WG accumulators (SUM_T), added pairwise; the bias is added last
 #include "common/epilogue.cl"
 #include "common/types.cl"
+#include "fully_connected/zero.cl"
 #ifndef WG
 #error "WG is required (power of two)"
 #endif
@@ -19,32 +19,32 @@
 #error "ROWS is required (1, 2 or 4)"
 #endif
 #ifndef SRC_T
-#error "SRC_T is required (float or half)"
+#error "SRC_T is required (float, half, char, uchar or short)"
 #endif
 #ifndef WEIGHTS_T
-#error "WEIGHTS_T is required (float or half)"
+#error "WEIGHTS_T is required (float, half, char or uchar)"
 #endif
 #ifndef DST_T
-#error "DST_T is required (float or half)"
+#error "DST_T is required (float, half, char, uchar or short)"
 #endif
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void fully_connected_gemv(
     __global const SRC_T *src, __global const WEIGHTS_T *weights,
-    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows, int cols, int depth) {
-  __local float partial[WG * ROWS];
+    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows, int cols, int depth WEIGHTS_ZERO_PARAM) {
+  __local SUM_T partial[WG * ROWS];
   const int item = get_local_id(0);
   const int n = get_group_id(0);
   const int m0 = get_group_id(1) * ROWS;
   weights += (size_t)n * depth;
   int start[ROWS];
-  float sum[ROWS];
+  SUM_T sum[ROWS];
 #pragma unroll
   for (int r = 0; r < ROWS; ++r) {
     start[r] = min(m0 + r, rows - 1) * depth;  // rows past the end repeat the last one
-    sum[r] = 0.0f;
+    sum[r] = 0;
   }
   for (int k = item; k < depth; k += WG) {
-    const float w = LOAD(WEIGHTS_T, weights, k);
+    const SUM_T w = WEIGHT(LOAD(WEIGHTS_T, weights, k));
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) sum[r] += w * LOAD(SRC_T, src, start[r] + k);
   }
@@ -60,6 +60,6 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void fully_connected_ge
   }
   if (item < ROWS && m0 + item < rows) {
     const int at = RESULT_AT(m0 + item, n, cols);
-    STORE(DST_T, dst, at, FINISH(partial[item * WG] + BIAS_AT(n), at));
+    STORE(DST_T, dst, at, FINISH_SUM(partial[item * WG], CHANNEL_AT(n), at));
   }
 }

@@ -2,33 +2,34 @@
 //
 // Shapes    src: [rows, depth]; weights: [cols, depth]; bias: [cols]; dst: [rows, cols]
 // Launch    global = (rows * cols rounded up, 1, 1), any local
-// Macros    SRC_T      float|half  element type of src
-//           WEIGHTS_T  float|half  element type of weights
-//           DST_T      float|half  element type of dst
+// Macros    SRC_T, WEIGHTS_T, DST_T  float|half, or char|uchar|short with QUANTIZED  element types
+//           WEIGHTS_ZERO             0|1  weights have a zero point, the last argument
 //           and those of common/epilogue.cl
-// Numerics  one float accumulator; the bias is added last
+// Numerics  one accumulator, SUM_T; the bias is added last
 #include "common/epilogue.cl"
 #include "common/types.cl"
+#include "fully_connected/zero.cl"
 #ifndef SRC_T
-#error "SRC_T is required (float or half)"
+#error "SRC_T is required (float, half, char, uchar or short)"
 #endif
 #ifndef WEIGHTS_T
-#error "WEIGHTS_T is required (float or half)"
+#error "WEIGHTS_T is required (float, half, char or uchar)"
 #endif
 #ifndef DST_T
-#error "DST_T is required (float or half)"
+#error "DST_T is required (float, half, char, uchar or short)"
 #endif
 
 __kernel void fully_connected_naive(__global const SRC_T *src, __global const WEIGHTS_T *weights,
                                     BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows, int cols,
-                                    int depth) {
+                                    int depth WEIGHTS_ZERO_PARAM) {
   const int i = get_global_id(0);
   if (i >= rows * cols) return;
   const int m = i / cols, n = i % cols;
-  float sum = 0.0f;
+  SUM_T sum = 0;
   for (int k = 0; k < depth; ++k) {
-    sum += LOAD(SRC_T, src, m * depth + k) * LOAD(WEIGHTS_T, weights, n * depth + k);
+    const SUM_T a = LOAD(SRC_T, src, m * depth + k);
+    sum += a * WEIGHT(LOAD(WEIGHTS_T, weights, n * depth + k));
   }
   const int at = RESULT_AT(m, n, cols);
-  STORE(DST_T, dst, at, FINISH(sum + BIAS_AT(n), at));
+  STORE(DST_T, dst, at, FINISH_SUM(sum, CHANNEL_AT(n), at));
 }

@@ -2,9 +2,9 @@
 //               start[o] = bias[o] - src_zero * sum over k of (weights[o, k] - weights_zero)
 //
 // Shapes    weights: element k of channel o lies at o * step_o + k * step_k
-//           bias: [count]; scales: [2, pitch], the multipliers and their shifts
-//           dst: [4, pitch]: start, multiplier, shift, upper half of start (common/requantize.cl);
-//           what is beyond count is zero
+//           bias: [count]; scales: [3, pitch], the multipliers, their shifts, their upper halves
+//           dst: [5, pitch]: start, multiplier, shift, upper half of start, upper half of multiplier
+//           (common/requantize.cl); what is beyond count is zero
 // Launch    one work-item per channel: global = (pitch, rounded up), local = (64)
 // Macros    WEIGHTS_T  char|uchar|short  element type of weights
 //           BIAS       0|1               there is a bias
@@ -42,4 +42,5 @@ __kernel void requantize_channels(__global const WEIGHTS_T *weights,
   dst[pitch + o] = scales[o];
   dst[2 * pitch + o] = scales[pitch + o];
   dst[3 * pitch + o] = (int)(start >> 32);
+  dst[4 * pitch + o] = scales[2 * pitch + o];
 }

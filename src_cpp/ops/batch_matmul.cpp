@@ -1,5 +1,6 @@
 // Room of BATCH_MATMUL: products of matrices in the last two axes, the others broadcast.
 #include "ops/matmul.hpp"
+#include "ops/quantized.hpp"
 #include "ops/tensor_gemm.hpp"
 
 namespace clgpu::ops {
@@ -14,12 +15,35 @@ struct BatchMatmulAttrs : ir::Attrs {
   bool adj_y = false;  ///< y lies as [..., cols, depth]
 };
 
+/// Refuses unless the reference kernels have integer arithmetic for the operands: int8 by int8 to
+/// int8, or to their sums in int32; int16 by int16 or int8 to int16.
+std::optional<Refusal> check_quantized(const tfl::NodeView& node) {
+  const tfl::TensorView x = node.input(kX), y = node.input(kY), dst = node.output(0);
+  if (auto refusal = check_type(x, "x", {DType::kI8, DType::kI16})) return refusal;
+  const bool wide = x.dtype() == DType::kI16;
+  if (wide) {
+    if (auto refusal = check_type(y, "y", {DType::kI16, DType::kI8})) return refusal;
+    if (auto refusal = check_type(dst, "output", {DType::kI16})) return refusal;
+  } else {
+    if (auto refusal = check_type(y, "y", {DType::kI8})) return refusal;
+    if (auto refusal = check_type(dst, "output", {DType::kI8, DType::kI32})) return refusal;
+  }
+  if (auto refusal = check_per_tensor(x, "x")) return refusal;
+  if (auto refusal = check_per_tensor(y, "y")) return refusal;
+  if (wide && y.zero_point() != 0) return Refusal{"y has a zero point other than 0"};
+  return dst.dtype() == DType::kI32 ? std::nullopt : check_per_tensor(dst, "output");
+}
+
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   const auto* params = node.params<tfl::BatchMatMulParams>();
   CLGPU_REFUSE_IF(params == nullptr, "the node has no parameters");
+  const bool quantized = node.input(kX).is_quantized() || node.output(0).is_quantized();
+  if (quantized) {
+    if (auto refusal = check_quantized(node)) return *refusal;
+  }
   for (const int i : {kX, kY}) {
     const std::string what = i == kX ? "x" : "y";
-    CLGPU_REFUSE_TYPE(node.input(i), what, DType::kF32);
+    if (!quantized) CLGPU_REFUSE_TYPE(node.input(i), what, DType::kF32);
     CLGPU_REFUSE_IF(node.input(i).rank() < 2,
                     what + " is no matrix: its rank is " + std::to_string(node.input(i).rank()));
   }
@@ -47,14 +71,25 @@ ir::Shapes infer(const NodeContext& node) {
   return {ir::Shape(dims)};
 }
 
-/// A launch with all but tile and adjoint macros and range.
-kernel::Launch make_launch(const NodeContext& node, const Products& size, const char* file,
-                           const char* entry) {
+bool quantized(const NodeContext& node) { return node.output(0).dtype != DType::kF32; }
+
+/// A candidate of one launch with all but tile and adjoint macros and range.
+kernel::Candidate make_candidate(const NodeContext& node, const Products& size,
+                                 const std::string& name, const char* file, const char* entry) {
   kernel::Launch launch(file, entry);
-  launch.type("X_T", node.input(kX).storage).type("Y_T", node.input(kY).storage);
-  launch.type("DST_T", node.output(0).storage);
-  set_epilogue(launch, node.epilogue());
-  launch.src(kX).src(kY).dst(0).i32(size.rows).i32(size.cols).i32(size.depth);
+  const ir::Tensor &x = node.input(kX), &y = node.input(kY), &dst = node.output(0);
+  const bool sums = dst.dtype == DType::kI32;  // of stored integers
+  launch.type("X_T", x.storage).type("Y_T", y.storage);
+  set_result_types(launch, node, /*bias=*/-1,
+                   sums ? Requantization::kSums : Requantization::kShifts);
+  launch.src(kX).src(kY);
+  kernel::Candidate candidate{name, {}, {}};
+  if (quantized(node) && !sums) {
+    const double scale = product_scale(x, y, 0, dst, /*float_product=*/true);
+    candidate.scratch.push_back(uniform_channels(quantize_multiplier(scale), size.cols));
+    push_channels(launch, node, 0, size.cols);
+  }
+  push_result(launch, result_layout(node)).i32(size.rows).i32(size.cols).i32(size.depth);
 
   std::vector<int> dims = batch_shape(node.output(0).shape).dims();
   dims.insert(dims.begin(), uz(kBatchAxes) - dims.size(), 1);
@@ -65,7 +100,11 @@ kernel::Launch make_launch(const NodeContext& node, const Products& size, const 
       launch.i32(stride);
     }
   }
-  return launch;
+  const bool zeros = quantized(node) && !sums && (x.zero_point() != 0 || y.zero_point() != 0);
+  launch.macro("ZEROS", zeros ? 1 : 0);
+  if (zeros) launch.i32(x.zero_point()).i32(y.zero_point());
+  candidate.launches.push_back(launch);
+  return candidate;
 }
 
 /// Candidates on tensor cores; empty where x or the batches do not lie as they read them.
@@ -95,36 +134,44 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
                       batch_shape(dst).elements()};
   std::vector<kernel::Candidate> list;
 
-  if (device.is_cpu() && !attrs.adj_y) {
+  const auto add = [&](const std::string& name, const char* file,
+                       const char* entry) -> kernel::Launch& {
+    list.push_back(make_candidate(node, size, name, file, entry));
+    return list.back().launches.back();
+  };
+  // Vectors of long are not requantised.
+  if (device.is_cpu() && !attrs.adj_y && node.output(0).dtype != DType::kI16) {
     constexpr int kRows = 4, kVec = 16;
-    auto launch = make_launch(node, size, "batch_matmul/strips.cl", "batch_matmul_strips");
+    auto& launch = add("strips", "batch_matmul/strips.cl", "batch_matmul_strips");
     launch.macro("ADJ_X", attrs.adj_x ? 1 : 0).macro("RM", kRows).macro("VEC", kVec);
     launch.range({uz(ceil_div(size.cols, kVec)), uz(ceil_div(size.rows, kRows)), uz(size.count)},
                  {1, 1, 1});
-    list.push_back({"strips", {launch}, {}});
   }
   if (device.is_cpu() && attrs.adj_y && !attrs.adj_x) {
-    auto launch = make_launch(node, size, "batch_matmul/dot.cl", "batch_matmul_dot");
+    auto& launch = add("dot", "batch_matmul/dot.cl", "batch_matmul_dot");
     set_dot_tile(launch, 4, 4, /*vec=*/16, size);
-    list.push_back({"dot", {launch}, {}});
   }
 
-  auto naive = make_launch(node, size, "batch_matmul/naive.cl", "batch_matmul_naive");
-  naive.macro("ADJ_X", attrs.adj_x ? 1 : 0).macro("ADJ_Y", attrs.adj_y ? 1 : 0);
-  naive.range({uz(size.rows) * uz(size.cols), 1, uz(size.count)}, {kElementwiseGroup, 1, 1});
+  auto naive = make_candidate(node, size, "naive", "batch_matmul/naive.cl", "batch_matmul_naive");
+  naive.launches.back()
+      .macro("ADJ_X", attrs.adj_x ? 1 : 0)
+      .macro("ADJ_Y", attrs.adj_y ? 1 : 0)
+      .range({uz(size.rows) * uz(size.cols), 1, uz(size.count)}, {kElementwiseGroup, 1, 1});
+  if (quantized(node)) {
+    list.push_back(naive);
+    return list;
+  }
   // Tiles of a few rows or columns are mostly empty.
   const bool naive_first = !list.empty() || size.rows < 8 || size.cols < 8;
-  if (naive_first) list.push_back({"naive", {naive}, {}});
+  if (naive_first) list.push_back(naive);
   for (const GemmTile& tile : gemm_tiles(size, device)) {
-    auto launch = make_launch(node, size, "batch_matmul/gemm.cl", "batch_matmul_gemm");
+    auto& launch = add("gemm_" + tile.name(), "batch_matmul/gemm.cl", "batch_matmul_gemm");
     launch.macro("ADJ_X", attrs.adj_x ? 1 : 0).macro("ADJ_Y", attrs.adj_y ? 1 : 0);
     launch.macro("VEC_A", node.input(kX).shape.back(0) % 4 == 0 ? 1 : 0);
     launch.macro("VEC_B", node.input(kY).shape.back(0) % 4 == 0 ? 1 : 0);
-    set_no_epilogue(launch);
     set_tile(launch, tile, size.cols % 4 == 0, /*half_sums=*/false, size);
-    list.push_back({"gemm_" + tile.name(), {launch}, {}});
   }
-  if (!naive_first) list.push_back({"naive", {naive}, {}});
+  if (!naive_first) list.push_back(naive);
   const auto tensor = tensor_candidates(node, device, size);
   list.insert(naive_first ? list.end() : list.begin(), tensor.begin(), tensor.end());
   return list;
@@ -139,6 +186,8 @@ const Family kBatchMatmulFamily{{"batch_matmul", /*has_epilogue=*/true, /*is_vie
                                 /*core=*/true,
                                 import,
                                 infer,
-                                candidates};
+                                candidates,
+                                /*fold=*/nullptr,
+                                /*allows_quantized=*/true};
 
 }  // namespace clgpu::ops

@@ -77,7 +77,8 @@ void set_no_epilogue(kernel::Launch& launch) {
   launch.macro("QUANTIZED", 0).type("SUM_T", DType::kF32);
 }
 
-void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias) {
+void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias,
+                      Requantization requantization) {
   const auto set = [&](const char* has, const char* type, int input) {
     const bool exists = input >= 0 && node.has_input(input);
     launch.macro(has, exists ? 1 : 0);
@@ -87,8 +88,8 @@ void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias)
   set("BIAS", "BIAS_T", bias);
   set("RESIDUAL", "RESIDUAL_T", node.residual());
   const ir::Tensor& dst = node.output(0);
-  const bool quantized = dst.is_quantized();
-  launch.macro("QUANTIZED", quantized ? 1 : 0);
+  const bool quantized = dst.is_quantized() || requantization == Requantization::kSums;
+  launch.macro("QUANTIZED", quantized ? static_cast<int>(requantization) : 0);
   launch.type("SUM_T", !quantized                 ? DType::kF32
                        : dst.dtype == DType::kI16 ? DType::kI64
                                                   : DType::kI32);

@@ -50,9 +50,18 @@ kernel::Launch& push_result(kernel::Launch& launch, const ResultLayout& layout, 
 /// The same but for dst, the argument before.
 kernel::Launch& push_layout(kernel::Launch& launch, const ResultLayout& layout, int unit = 1);
 
+/// How sums of integers become results, see kernels/common/requantize.cl; the value of its macro
+/// QUANTIZED.
+enum class Requantization : int {
+  kShifts = 1,  ///< by an integer multiplier and a shift
+  kReal = 2,    ///< by a product of doubles: FULLY_CONNECTED's reference kernel
+  kSums = 3,    ///< they are the results, of int32
+};
+
 /// Sets the macros of kernels/common/epilogue.cl but SLICED, and DST_T. `bias`: input index of the
-/// bias, which may be absent.
-void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias);
+/// bias, which may be absent; `requantization`: of results that are quantised.
+void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias,
+                      Requantization requantization = Requantization::kShifts);
 
 /// Appends the buffers bias and residual, those that there are, and dst as above.
 kernel::Launch& push_result(kernel::Launch& launch, const NodeContext& node, int bias);

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "ops/matmul.hpp"
+#include "ops/quantized.hpp"
 #include "ops/tensor_gemm.hpp"
 
 namespace clgpu::ops {
@@ -9,6 +10,12 @@ namespace {
 
 constexpr int kFullyConnected = 9;
 constexpr int kSrc = 0, kWeights = 1, kBias = 2;
+constexpr ProductInputs kProduct{kSrc,
+                                 kWeights,
+                                 kBias,
+                                 /*channel_axis=*/0,
+                                 /*any_zero=*/true,
+                                 /*narrow_bias=*/true};
 
 struct FullyConnectedAttrs : ir::Attrs {
   bool keep_num_dims = false;
@@ -18,16 +25,24 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   const auto* params = node.params<tfl::FullyConnectedParams>();
   CLGPU_REFUSE_IF(params == nullptr, "the node has no parameters");
   CLGPU_REFUSE_IF(params->weights_format != 0, "the weights are shuffled (SHUFFLED4x16INT8)");
-  CLGPU_REFUSE_TYPE(node.input(kSrc), "input", DType::kF32);
-  CLGPU_REFUSE_TYPE(node.input(kWeights), "weights", DType::kF32);
   CLGPU_REFUSE_IF(
       node.input(kWeights).rank() != 2,
       "the weights have rank " + std::to_string(node.input(kWeights).rank()) + "; supported: 2");
-  if (node.has_input(kBias)) CLGPU_REFUSE_TYPE(node.input(kBias), "bias", DType::kF32);
+  const bool quantized = node.input(kSrc).is_quantized() || node.output(0).is_quantized();
+  if (quantized) {
+    if (auto refusal = check_quantized_product(node, kProduct)) return *refusal;
+  } else {
+    CLGPU_REFUSE_TYPE(node.input(kSrc), "input", DType::kF32);
+    CLGPU_REFUSE_TYPE(node.input(kWeights), "weights", DType::kF32);
+    if (node.has_input(kBias)) CLGPU_REFUSE_TYPE(node.input(kBias), "bias", DType::kF32);
+  }
   CLGPU_REFUSE_IF(params->keep_num_dims && node.input(kSrc).rank() < 1,
                   "a scalar input has no axis to keep");
   const auto epilogue = fused_activation(params->activation);
   if (!epilogue) return Refusal{epilogue.reason()};
+  if (quantized) {
+    if (auto refusal = check_clamping(*epilogue)) return *refusal;
+  }
   FullyConnectedAttrs attrs;
   attrs.keep_num_dims = params->keep_num_dims;
   return Imported{share(attrs), *epilogue};
@@ -60,49 +75,79 @@ ir::Shapes infer(const NodeContext& node) {
   return {dst};
 }
 
-/// A launch with all but tile macros and range.
-kernel::Launch make_launch(const NodeContext& node, const Products& size, const char* file,
-                           const char* entry) {
+bool quantized(const NodeContext& node) { return node.output(0).is_quantized(); }
+
+bool has_weights_zero(const NodeContext& node) {
+  const ir::Tensor& weights = node.input(kWeights);
+  return weights.is_quantized() && weights.zero_point() != 0;
+}
+
+/// Appends a launch with all but tile macros and range, and what has to run before it.
+kernel::Launch& add_launch(kernel::Candidate& candidate, const NodeContext& node,
+                           const Products& size, const char* file, const char* entry) {
   kernel::Launch launch(file, entry);
-  launch.type("SRC_T", node.input(kSrc).storage).type("WEIGHTS_T", node.input(kWeights).storage);
-  set_result_types(launch, node, kBias);
-  push_result(launch.src(kSrc).src(kWeights), node, kBias);
-  return launch.i32(size.rows).i32(size.cols).i32(size.depth);
+  const ir::Tensor& weights = node.input(kWeights);
+  launch.type("SRC_T", node.input(kSrc).storage).type("WEIGHTS_T", weights.storage);
+  set_result_types(launch, node, kBias, Requantization::kReal);
+  launch.src(kSrc).src(kWeights);
+  const bool zero = has_weights_zero(node);
+  if (quantized(node)) {
+    const ChannelTable table =
+        channel_table(node, kProduct, {size.cols, size.depth, size.depth, 1},
+                      static_cast<int>(candidate.scratch.size()), Requantization::kReal);
+    candidate.launches.push_back(table.launch);
+    candidate.scratch.insert(candidate.scratch.end(), {table.scales, table.result});
+    push_channels(launch, node, table);
+    push_result(launch, result_layout(node));
+  } else {
+    push_result(launch, node, kBias);
+  }
+  launch.i32(size.rows).i32(size.cols).i32(size.depth).macro("WEIGHTS_ZERO", zero ? 1 : 0);
+  if (zero) launch.i32(weights.zero_point());
+  candidate.launches.push_back(launch);
+  return candidate.launches.back();
 }
 
 kernel::Candidate naive(const NodeContext& node, const Products& size) {
-  auto launch = make_launch(node, size, "fully_connected/naive.cl", "fully_connected_naive");
-  launch.range({uz(size.rows) * uz(size.cols)}, {kElementwiseGroup});
-  return {"naive", {launch}, {}};
+  kernel::Candidate candidate{"naive", {}, {}};
+  add_launch(candidate, node, size, "fully_connected/naive.cl", "fully_connected_naive")
+      .range({uz(size.rows) * uz(size.cols)}, {kElementwiseGroup});
+  return candidate;
 }
 
 kernel::Candidate gemv(const NodeContext& node, const Products& size, const DeviceInfo& device) {
-  auto launch = make_launch(node, size, "fully_connected/gemv.cl", "fully_connected_gemv");
+  kernel::Candidate candidate{"gemv", {}, {}};
+  auto& launch =
+      add_launch(candidate, node, size, "fully_connected/gemv.cl", "fully_connected_gemv");
   const std::int64_t rows = size.rows >= 3 ? 4 : size.rows;
   const std::size_t group = size.depth > 512 && device.max_work_group_size >= 128 ? 128 : 32;
   launch.macro("WG", static_cast<std::int64_t>(group)).macro("ROWS", rows);
   launch.range({uz(size.cols) * group, uz(ceil_div(size.rows, rows))}, {group, 1});
-  return {"gemv", {launch}, {}};
+  return candidate;
 }
 
 kernel::Candidate dot(const NodeContext& node, const Products& size, int rm, int rn) {
-  auto launch = make_launch(node, size, "fully_connected/dot.cl", "fully_connected_dot");
+  kernel::Candidate candidate{"dot_" + std::to_string(rm) + "x" + std::to_string(rn), {}, {}};
+  auto& launch = add_launch(candidate, node, size, "fully_connected/dot.cl", "fully_connected_dot");
   set_dot_tile(launch, rm, rn, /*vec=*/16, size);
-  return {"dot_" + std::to_string(rm) + "x" + std::to_string(rn), {launch}, {}};
+  return candidate;
 }
 
 kernel::Candidate gemm(const NodeContext& node, const Products& size, const GemmTile& tile) {
-  auto launch = make_launch(node, size, "fully_connected/gemm.cl", "fully_connected_gemm");
+  kernel::Candidate candidate{"gemm_" + tile.name(), {}, {}};
+  auto& launch =
+      add_launch(candidate, node, size, "fully_connected/gemm.cl", "fully_connected_gemm");
   const int vec = size.depth % 4 == 0 ? 1 : 0;
   launch.macro("VEC_A", vec).macro("VEC_B", vec);
   const bool vec_n = size.cols % 4 == 0 && result_layout(node).aligned(4);
   set_tile(launch, tile, vec_n, /*half_sums=*/false, size);
-  return {"gemm_" + tile.name(), {launch}, {}};
+  return candidate;
 }
 
 TensorGemm tensor_product(const Products& size) {
   TensorGemm product = TensorGemm::matmul(size);
   product.src = kSrc, product.weights = kWeights, product.bias = kBias;
+  product.requantization = Requantization::kReal;
   return product;
 }
 
@@ -110,8 +155,10 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const ir::Shape& weights = node.input(kWeights).shape;
   const Products size{node.input(kSrc).shape.elements() / weights[1], weights[0], weights[1], 1};
   std::vector<kernel::Candidate> tiled;
-  for (const GemmTile& tile : gemm_tiles(size, device)) {
-    tiled.push_back(gemm(node, size, tile));
+  if (!quantized(node)) {
+    for (const GemmTile& tile : gemm_tiles(size, device)) {
+      tiled.push_back(gemm(node, size, tile));
+    }
   }
   std::vector<kernel::Candidate> list;
   if (device.is_cpu()) {
@@ -125,8 +172,10 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   constexpr int kGemvDepth = 32;  // a shorter sum leaves work-items without any term
   list = {gemv(node, size, device), naive(node, size)};
   if (size.depth < kGemvDepth) std::swap(list[0], list[1]);
-  const auto tensor = tensor_gemms(node, device, tensor_product(size));
-  tiled.insert(tiled.begin(), tensor.begin(), tensor.end());
+  if (!has_weights_zero(node)) {
+    const auto tensor = tensor_gemms(node, device, tensor_product(size));
+    tiled.insert(tiled.begin(), tensor.begin(), tensor.end());
+  }
   list.insert(size.rows > kGemvRows ? list.begin() : list.end(), tiled.begin(), tiled.end());
   return list;
 }
@@ -142,6 +191,8 @@ const Family kFullyConnectedFamily{
     /*core=*/true,
     import,
     infer,
-    candidates};
+    candidates,
+    /*fold=*/nullptr,
+    /*allows_quantized=*/true};
 
 }  // namespace clgpu::ops

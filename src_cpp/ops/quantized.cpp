@@ -6,24 +6,37 @@
 namespace clgpu::ops {
 namespace {
 
-double scale_of(const ir::Tensor& weights, std::int64_t channel) {
-  const ir::Quantization& q = *weights.quantization;
-  return static_cast<double>(q.per_axis() ? q.scales[uz(channel)] : q.scales.front());
-}
+// Rows of the inputs and of the result of kernels/requantize/channels.cl.
+constexpr int kScaleRows = 3, kTableRows = 5;
 
 }  // namespace
 
-Multiplier quantize_multiplier(double real) {
+Multiplier quantize_multiplier(double real, Requantization requantization) {
   if (real == 0.0) return {};
   int shift = 0;
   const double mantissa = std::frexp(real, &shift);
+  if (requantization == Requantization::kReal) {
+    // No sum of 64 bits comes to one half below, and each but 0 to more than any result above.
+    if (shift < -63) return {};
+    return {static_cast<std::int64_t>(std::ldexp(mantissa, 53)), std::min(shift, 31)};
+  }
   auto value = static_cast<std::int64_t>(std::round(mantissa * static_cast<double>(1LL << 31)));
   if (value == 1LL << 31) {
     value /= 2;
     ++shift;
   }
   if (shift < -31) return {};
-  return {static_cast<std::int32_t>(value), shift};
+  return {value, shift};
+}
+
+double product_scale(const ir::Tensor& src, const ir::Tensor& weights, std::int64_t channel,
+                     const ir::Tensor& dst, bool float_product) {
+  const ir::Quantization& q = *weights.quantization;
+  const float scale = q.per_axis() ? q.scales[uz(channel)] : q.scales.front();
+  const double product = float_product
+                             ? static_cast<double>(src.scale() * scale)
+                             : static_cast<double>(src.scale()) * static_cast<double>(scale);
+  return product / static_cast<double>(dst.scale());
 }
 
 IntRange range_of(DType dtype) {
@@ -146,11 +159,13 @@ std::optional<Refusal> check_quantized_product(const tfl::NodeView& node,
   }
   const bool shifted = std::any_of(scales->zero_points.begin(), scales->zero_points.end(),
                                    [](std::int32_t zero) { return zero != 0; });
-  if (shifted && (weights.dtype() == DType::kI8 || scales->per_axis()))
+  const bool may_shift = inputs.any_zero || weights.dtype() == DType::kU8;
+  if (shifted && (!may_shift || scales->per_axis()))
     return Refusal{"the weights have a zero point other than 0"};
   if (node.has_input(inputs.bias)) {
     const tfl::TensorView bias = node.input(inputs.bias);
     // With a bias of int32 the reference kernels sum int16 in 32 bits, and round otherwise.
+    if (wide && inputs.narrow_bias) return check_type(bias, "bias", {DType::kI64, DType::kI32});
     if (wide) return check_type(bias, "bias", {DType::kI64});
     return check_type(bias, "bias", {DType::kI32});
   }
@@ -158,19 +173,18 @@ std::optional<Refusal> check_quantized_product(const tfl::NodeView& node,
 }
 
 ChannelTable channel_table(const NodeContext& node, const ProductInputs& inputs,
-                           const WeightsOrder& order, int first) {
+                           const WeightsOrder& order, int first, Requantization requantization) {
   const ir::Tensor &src = node.input(inputs.src), &weights = node.input(inputs.weights);
   const ir::Tensor& dst = node.output(0);
   const std::int64_t pitch = round_up(order.channels, 16);
-  std::vector<std::int32_t> scales(uz(2 * pitch), 0);
+  const bool float_product = requantization == Requantization::kShifts && src.dtype == DType::kU8;
+  std::vector<std::int32_t> scales(uz(kScaleRows * pitch), 0);
   for (std::int64_t o = 0; o < order.channels; ++o) {
-    // The reference kernels multiply the scales of uint8 as floats.
-    const double product = src.dtype == DType::kU8
-                               ? static_cast<double>(src.scale() * weights.scale())
-                               : static_cast<double>(src.scale()) * scale_of(weights, o);
-    const Multiplier m = quantize_multiplier(product / static_cast<double>(dst.scale()));
-    scales[uz(o)] = m.value;
+    const Multiplier m =
+        quantize_multiplier(product_scale(src, weights, o, dst, float_product), requantization);
+    scales[uz(o)] = static_cast<std::int32_t>(m.value & 0xFFFFFFFF);
     scales[uz(pitch + o)] = m.shift;
+    scales[uz(2 * pitch + o)] = static_cast<std::int32_t>(m.value >> 32);
   }
   const bool has_bias = node.has_input(inputs.bias);
   kernel::Launch launch("requantize/channels.cl", "requantize_channels");
@@ -182,7 +196,7 @@ ChannelTable channel_table(const NodeContext& node, const ProductInputs& inputs,
   launch.i32(order.channels).i32(pitch).i32(order.depth).i32(order.step_o).i32(order.step_k);
   launch.i32(src.zero_point()).i32(weights.zero_point());
   launch.range({uz(pitch)}, {kElementwiseGroup});
-  const auto bytes = 4 * pitch * static_cast<std::int64_t>(sizeof(std::int32_t));
+  const auto bytes = kTableRows * pitch * static_cast<std::int64_t>(sizeof(std::int32_t));
   return {launch, kernel::table(scales), {bytes}, first + 1, pitch};
 }
 
@@ -190,11 +204,27 @@ kernel::Scratch border_bytes(const ir::Tensor& image) {
   return kernel::table(std::vector<std::int8_t>(16, static_cast<std::int8_t>(image.zero_point())));
 }
 
+kernel::Scratch uniform_channels(const Multiplier& multiplier, std::int64_t channels) {
+  const std::int64_t pitch = round_up(channels, 16);
+  std::vector<std::int32_t> rows(uz(kTableRows * pitch), 0);
+  for (std::int64_t o = 0; o < pitch; ++o) {
+    rows[uz(pitch + o)] = static_cast<std::int32_t>(multiplier.value & 0xFFFFFFFF);
+    rows[uz(2 * pitch + o)] = multiplier.shift;
+    rows[uz(4 * pitch + o)] = static_cast<std::int32_t>(multiplier.value >> 32);
+  }
+  return kernel::table(rows);
+}
+
 kernel::Launch& push_channels(kernel::Launch& launch, const NodeContext& node,
                               const ChannelTable& table) {
+  return push_channels(launch, node, table.index, table.pitch);
+}
+
+kernel::Launch& push_channels(kernel::Launch& launch, const NodeContext& node, int index,
+                              std::int64_t channels) {
   const ir::Tensor& dst = node.output(0);
   const IntRange range = activation_range(node.epilogue().activation, dst);
-  launch.scratch_in(table.index).i32(table.pitch);
+  launch.scratch_in(index).i32(round_up(channels, 16));
   return launch.i32(dst.zero_point()).i32(range.low).i32(range.high);
 }
 

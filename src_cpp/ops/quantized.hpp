@@ -9,13 +9,20 @@
 
 namespace clgpu::ops {
 
-/// A positive real number as value * 2^(shift - 31), value having 31 bits; (0, 0) stands for zero
-/// and what is too small.
+/// A positive real number as value * 2^(shift - 31), value having 31 bits, or, exactly, as value *
+/// 2^(shift - 53), value having 53; (0, 0) stands for zero and what is too small.
 struct Multiplier {
-  std::int32_t value = 0;
+  std::int64_t value = 0;
   int shift = 0;
 };
-Multiplier quantize_multiplier(double real);
+/// With 31 bits, rounded, for kShifts; with 53 for kReal.
+Multiplier quantize_multiplier(double real,
+                               Requantization requantization = Requantization::kShifts);
+
+/// Scale of a product of src and weights (its channel o) over that of dst, in the arithmetic of the
+/// reference kernels: the product is rounded to float where `float_product`.
+double product_scale(const ir::Tensor& src, const ir::Tensor& weights, std::int64_t channel,
+                     const ir::Tensor& dst, bool float_product);
 
 /// Bounds of stored integers.
 struct IntRange {
@@ -47,12 +54,14 @@ std::optional<Refusal> check_moved(const tfl::NodeView& node, int input);
 struct ProductInputs {
   int src, weights, bias;  ///< bias may be absent
   int channel_axis;
+  bool any_zero = false;     ///< int8 weights of one scale may have a zero point, too
+  bool narrow_bias = false;  ///< so may int16 a bias of int32
 };
 
 /// Refuses unless types and scales are such that the reference kernels have integer arithmetic for
 /// them: int8 with int8 weights and int32 bias, uint8 with uint8 weights and int32 bias, int16 with
-/// int8 weights and int64 bias; the output is of the input's type; weights of int8 have
-/// zero point 0, and one scale or one for each output channel.
+/// int8 weights and int64 bias (or int32, see narrow_bias); the output is of the input's type;
+/// weights of int8 have zero point 0 (see any_zero), and one scale or one for each output channel.
 std::optional<Refusal> check_quantized_product(const tfl::NodeView& node,
                                                const ProductInputs& inputs);
 
@@ -69,9 +78,14 @@ struct WeightsOrder {
   std::int64_t channels, depth, step_o, step_k;
 };
 
-/// `first`: index of its two scratch buffers in the candidate that uses it.
+/// `first`: index of its two scratch buffers in the candidate that uses it. Shifts of uint8 come of
+/// a product of scales in float, all else of one in double, as in the reference kernels.
 ChannelTable channel_table(const NodeContext& node, const ProductInputs& inputs,
-                           const WeightsOrder& order, int first);
+                           const WeightsOrder& order, int first,
+                           Requantization requantization = Requantization::kShifts);
+
+/// The same where all `channels` channels have one multiplier and nothing is added to their sums.
+kernel::Scratch uniform_channels(const Multiplier& multiplier, std::int64_t channels);
 
 /// 16 bytes of an int8 image's zero point: what kernels that copy bytes read outside of it. Needed
 /// where the zero point is not 0.
@@ -80,5 +94,8 @@ kernel::Scratch border_bytes(const ir::Tensor& image);
 /// Appends the arguments of BIAS_PARAM of kernels/common/epilogue.cl with QUANTIZED 1.
 kernel::Launch& push_channels(kernel::Launch& launch, const NodeContext& node,
                               const ChannelTable& table);
+/// `index`: the candidate's scratch buffer, of round_up(channels, 16) columns.
+kernel::Launch& push_channels(kernel::Launch& launch, const NodeContext& node, int index,
+                              std::int64_t channels);
 
 }  // namespace clgpu::ops

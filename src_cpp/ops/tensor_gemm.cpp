@@ -149,7 +149,7 @@ class Maker {
     launch.macro("WIDE", wide ? 1 : 0);
     launch.macro("MMA_TYPE", static_cast<int>(mma_of(storage_)));
     launch.macro("REFLECT", p_.reflect ? 1 : 0);
-    set_result_types(launch, node_, p_.bias);
+    set_result_types(launch, node_, p_.bias, p_.requantization);
     launch.src(p_.src).scratch_in(0);
     std::vector<kernel::Scratch> scratch = {{packed * element()}};
     std::vector<kernel::Launch> launches = {std::move(pack)};
@@ -163,7 +163,7 @@ class Maker {
       ChannelTable channels =
           channel_table(node_, {p_.src, p_.weights, p_.bias, 0},
                         {std::int64_t{p_.groups} * p_.group_out, p_.depth(), p_.depth(), 1},
-                        static_cast<int>(scratch.size()));
+                        static_cast<int>(scratch.size()), p_.requantization);
       launches.push_back(std::move(channels.launch));
       scratch.push_back(std::move(channels.scales));
       scratch.push_back(std::move(channels.result));

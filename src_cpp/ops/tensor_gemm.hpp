@@ -32,6 +32,8 @@ struct TensorGemm {
   }
 
   std::int64_t pixels() const { return std::int64_t{batch} * out_h * out_w; }
+  Requantization requantization = Requantization::kShifts;  ///< where the result is quantised
+
   std::int64_t depth() const { return std::int64_t{filter_h} * filter_w * group_in; }
 };
 

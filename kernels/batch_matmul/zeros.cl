@@ -1,0 +1,21 @@
+// zeros.cl - the zero points of integers, where there are any
+//
+// X_VALUE(v), Y_VALUE(v)  what v, an element of x or of y or a vector of such, stands for but for the scale
+//
+// Macros    ZEROS  0|1  there are some: the arguments x_zero, y_zero
+#ifndef ZEROS
+#error "ZEROS is required (0 or 1)"
+#endif
+#ifndef SUM_T
+#error "SUM_T is required (float, int or long)"
+#endif
+
+#if ZEROS
+#define ZERO_PARAMETERS , int x_zero, int y_zero
+#define X_VALUE(v) ((v) - (SUM_T)x_zero)
+#define Y_VALUE(v) ((v) - (SUM_T)y_zero)
+#else
+#define ZERO_PARAMETERS
+#define X_VALUE(v) (v)
+#define Y_VALUE(v) (v)
+#endif
