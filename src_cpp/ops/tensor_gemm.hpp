@@ -19,6 +19,7 @@ struct TensorGemm {
   int filter_h = 1, filter_w = 1, group_in = 1, group_out = 1;
   int stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1, top = 0, left = 0;
   bool reflect = false;  ///< the image is mirrored at its border, not zero
+  Requantization requantization = Requantization::kShifts;  ///< where the result is quantised
 
   /// src: [groups, rows, depth]; weights: groups times [cols, depth] (or see `transposed`).
   static TensorGemm matmul(const Products& products) {
@@ -32,8 +33,6 @@ struct TensorGemm {
   }
 
   std::int64_t pixels() const { return std::int64_t{batch} * out_h * out_w; }
-  Requantization requantization = Requantization::kShifts;  ///< where the result is quantised
-
   std::int64_t depth() const { return std::int64_t{filter_h} * filter_w * group_in; }
 };
 

@@ -98,3 +98,14 @@ def test_types_and_scales_without_a_reference_are_refused(device):
     refused("y is int16; supported: int8", y_type=np.int16)
     refused("y has 4 scales; supported: one", y_scales=[0.1] * 4)
     refused("output is int16", dst_type=np.int16)
+
+
+def test_scales_multiply_as_floats(device):
+    """1 / 3 * 3 / 2 is 1 / 2 as floats and above it as doubles: halves below 0 go up, not down."""
+    x = np.arange(-100, 101, dtype=np.int8).reshape(-1, 1)
+    m = ModelMaker()
+    left = m.input("x", x.shape, np.int8, quantization=Quantization(float(np.float32(1 / 3))))
+    right = m.constant(np.ones((1, 1), np.int8), quantization=Quantization(1.5))
+    dst = Quantization(1.0)
+    m.output(m.op("BATCH_MATMUL", [left, right], x.shape, quantization=dst))
+    check_exact(m.build(), [x], device=device)

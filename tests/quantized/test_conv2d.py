@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.model_maker import ModelMaker
+from tests.model_maker import ModelMaker, Quantization
 from tests.ops.test_conv2d import CASES, Case
 from tests.quantized.parameters import (
     ACTIVATION_TYPES,
@@ -57,3 +57,21 @@ def test_convolution_equals_the_reference(name, dtype, device, rng):
     per_channel = dtype != np.uint8
     model = build(rng, case, dtype, per_channel=per_channel)
     check_exact(model, [random_integers(rng, case.image, dtype)], device=device)
+
+
+@pytest.mark.parametrize("op", ["CONV_2D", "DEPTHWISE_CONV_2D"])
+def test_scales_of_uint8_multiply_as_floats(op, device):
+    """1 / 3 * 3 / 2 is 1 / 2 as floats and above it as doubles: halves below 0 go up, not down."""
+    image = np.arange(28, 229, dtype=np.uint8).reshape(1, 1, -1, 1)
+    scales = float(np.float32(1 / 3)), 1.5
+    m = ModelMaker()
+    x = m.input("x", image.shape, np.uint8, quantization=Quantization(scales[0], 128))
+    one = np.full((1, 1, 1, 1), 129, np.uint8)
+    w = m.constant(one, quantization=Quantization(scales[1], 128))
+    bias = m.constant(np.zeros(1, np.int32), quantization=Quantization(scales[0] * scales[1]))
+    options = {"padding": "VALID", "stride_w": 1, "stride_h": 1}
+    if op == "DEPTHWISE_CONV_2D":
+        options["depth_multiplier"] = 1
+    dst = Quantization(1.0, 128)
+    m.output(m.op(op, [x, w, bias], image.shape, quantization=dst, **options))
+    check_exact(m.build(), [image], device=device)
