@@ -1,7 +1,8 @@
 #include "ops/quantized_binary.hpp"
 
 #include <algorithm>
-#include <cmath>
+
+#include "ops/fixed_point.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -9,14 +10,6 @@ namespace {
 double real(float scale) { return static_cast<double>(scale); }
 
 bool is_sum(BinaryOp op) { return op == BinaryOp::kAdd || op == BinaryOp::kSub; }
-
-/// The logarithm of a scale that is a power of two, nearly: with the arithmetic of the reference.
-std::optional<int> log2_of(float scale) {
-  const float exact = std::log(scale) * (1.0F / std::log(2.0F));
-  const float rounded = std::round(exact);
-  if (std::abs(exact - rounded) >= 1e-3F) return std::nullopt;
-  return static_cast<int>(rounded);
-}
 
 /// By how much a and b are shifted to the right; nullopt where that is not what is asked for.
 std::optional<std::pair<int, int>> shifts_of(float a, float b, float dst) {

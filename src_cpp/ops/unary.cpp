@@ -11,39 +11,39 @@ constexpr int kLeakyRelu = 98, kGelu = 150;
 
 struct UnaryAttrs : ir::Attrs {
   UnaryOp op = UnaryOp::kIdentity;
+  std::optional<TableFunction> table;  ///< of integers of at most 16 bits
 };
 
 struct Row {
   int code;
   UnaryOp op;
   ir::Activation activation;
-  bool integers;  ///< defined on int32 and int64 too
 };
 using ir::Activation;
 constexpr Row kRows[] = {
-    {101, UnaryOp::kAbs, Activation::kNone, true},
-    {59, UnaryOp::kNeg, Activation::kNone, true},
-    {47, UnaryOp::kExp, Activation::kNone, false},
-    {73, UnaryOp::kLog, Activation::kNone, false},
-    {75, UnaryOp::kSqrt, Activation::kNone, false},
-    {76, UnaryOp::kRsqrt, Activation::kNone, false},
-    {92, UnaryOp::kSquare, Activation::kNone, true},
-    {66, UnaryOp::kSin, Activation::kNone, false},
-    {108, UnaryOp::kCos, Activation::kNone, false},
-    {8, UnaryOp::kFloor, Activation::kNone, false},
-    {104, UnaryOp::kCeil, Activation::kNone, false},
-    {116, UnaryOp::kRound, Activation::kNone, false},
-    {158, UnaryOp::kSign, Activation::kNone, true},
-    {19, UnaryOp::kIdentity, Activation::kRelu, false},
-    {20, UnaryOp::kIdentity, Activation::kReluN1To1, false},
-    {21, UnaryOp::kIdentity, Activation::kRelu6, false},
-    {152, UnaryOp::kIdentity, Activation::kRelu0To1, false},
-    {kLeakyRelu, UnaryOp::kIdentity, Activation::kLeakyRelu, false},
-    {111, UnaryOp::kIdentity, Activation::kElu, false},
-    {kGelu, UnaryOp::kIdentity, Activation::kGelu, false},
-    {117, UnaryOp::kIdentity, Activation::kHardSwish, false},
-    {14, UnaryOp::kIdentity, Activation::kSigmoid, false},
-    {28, UnaryOp::kIdentity, Activation::kTanh, false},
+    {101, UnaryOp::kAbs, Activation::kNone},
+    {59, UnaryOp::kNeg, Activation::kNone},
+    {47, UnaryOp::kExp, Activation::kNone},
+    {73, UnaryOp::kLog, Activation::kNone},
+    {75, UnaryOp::kSqrt, Activation::kNone},
+    {76, UnaryOp::kRsqrt, Activation::kNone},
+    {92, UnaryOp::kSquare, Activation::kNone},
+    {66, UnaryOp::kSin, Activation::kNone},
+    {108, UnaryOp::kCos, Activation::kNone},
+    {8, UnaryOp::kFloor, Activation::kNone},
+    {104, UnaryOp::kCeil, Activation::kNone},
+    {116, UnaryOp::kRound, Activation::kNone},
+    {158, UnaryOp::kSign, Activation::kNone},
+    {19, UnaryOp::kIdentity, Activation::kRelu},
+    {20, UnaryOp::kIdentity, Activation::kReluN1To1},
+    {21, UnaryOp::kIdentity, Activation::kRelu6},
+    {152, UnaryOp::kIdentity, Activation::kRelu0To1},
+    {kLeakyRelu, UnaryOp::kIdentity, Activation::kLeakyRelu},
+    {111, UnaryOp::kIdentity, Activation::kElu},
+    {kGelu, UnaryOp::kIdentity, Activation::kGelu},
+    {117, UnaryOp::kIdentity, Activation::kHardSwish},
+    {14, UnaryOp::kIdentity, Activation::kSigmoid},
+    {28, UnaryOp::kIdentity, Activation::kTanh},
 };
 
 const Row& row_of(int code) {
@@ -55,11 +55,7 @@ const Row& row_of(int code) {
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   const Row& row = row_of(node.builtin());
-  if (row.integers) {
-    CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32, DType::kI32, DType::kI64);
-  } else {
-    CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32);
-  }
+  if (auto refusal = check_unary_input(node.input(0), row.code)) return *refusal;
   UnaryAttrs attrs;
   attrs.op = row.op;
   ir::Epilogue epilogue{row.activation, 0.0F};
@@ -71,10 +67,34 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
       gelu != nullptr && row.code == kGelu && gelu->approximate) {
     epilogue.activation = Activation::kGeluTanh;
   }
+  if (size_of(node.input(0).dtype()) < 4) {
+    attrs.table = {row.code, epilogue.alpha, epilogue.activation == Activation::kGeluTanh};
+    if (auto refusal = check_table(node, *attrs.table)) return *refusal;
+    return Imported{share(attrs), {}};
+  }
   return Imported{share(attrs), epilogue};
 }
 
+kernel::Candidate table_candidate(const NodeContext& node) {
+  const ir::Tensor &src = node.input(0), &dst = node.output(0);
+  const std::int64_t elements = dst.shape.elements();
+  const ResultLayout layout = result_layout(node);
+  int width = 1;
+  for (const int w : {4, 16}) {
+    if (layout.aligned(w) && (!layout.sliced || layout.channels % w == 0)) width = w;
+  }
+  kernel::Launch launch("unary/table.cl", "unary_table");
+  launch.type("SRC_T", src.storage).type("DST_T", dst.storage).macro("WIDTH", width);
+  push_result(launch.src(0), layout).scratch_in(0).i32(elements);
+  launch.range({uz(ceil_div(elements, width))}, {kElementwiseGroup});
+  kernel::Candidate candidate{"table", {launch}, {}};
+  candidate.scratch.push_back(table_scratch(*node.attrs<UnaryAttrs>().table, src, dst));
+  candidate.in_place = {0};
+  return candidate;
+}
+
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
+  if (node.attrs<UnaryAttrs>().table) return {table_candidate(node)};
   const ir::Tensor& src = node.input(0);
   const ir::Tensor& dst = node.output(0);
   const std::int64_t elements = dst.shape.elements();
@@ -109,18 +129,24 @@ const Family kUnaryFamily{{"unary", /*has_epilogue=*/true, /*is_view=*/false, /*
                           infer_same_as_input,
                           candidates,
                           /*fold=*/nullptr,
-                          /*allows_quantized=*/false,
+                          /*allows_quantized=*/true,
                           &kRowwise};
 
 std::optional<ir::Epilogue> as_epilogue(const ir::Node& node) {
   if (node.kind != &kUnaryFamily) return std::nullopt;
-  if (static_cast<const UnaryAttrs&>(*node.attrs).op != UnaryOp::kIdentity) return std::nullopt;
+  const auto& attrs = static_cast<const UnaryAttrs&>(*node.attrs);
+  if (attrs.op != UnaryOp::kIdentity || attrs.table) return std::nullopt;
   return node.epilogue;
 }
 
 std::optional<UnaryOp> unary_op(const ir::Node& node) {
-  if (node.kind != &kUnaryFamily) return std::nullopt;
+  if (node.kind != &kUnaryFamily || table_function(node)) return std::nullopt;
   return static_cast<const UnaryAttrs&>(*node.attrs).op;
+}
+
+std::optional<TableFunction> table_function(const ir::Node& node) {
+  if (node.kind != &kUnaryFamily) return std::nullopt;
+  return static_cast<const UnaryAttrs&>(*node.attrs).table;
 }
 
 }  // namespace clgpu::ops
