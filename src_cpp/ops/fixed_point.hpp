@@ -42,7 +42,8 @@ T shifted_left(T x, int n) {
 inline std::int32_t rescaled(std::int32_t x, Multiplier m) {
   const int left = m.shift > 0 ? m.shift : 0;
   const auto y = static_cast<std::int32_t>(static_cast<std::uint32_t>(x) << left);
-  return shifted(doubled_high(y, m.value), m.shift > 0 ? 0 : -m.shift);
+  const auto value = static_cast<std::int32_t>(m.value);
+  return shifted(doubled_high(y, value), m.shift > 0 ? 0 : -m.shift);
 }
 
 /// 1 / sqrt(x) of an integer x >= 0; that of 0 is taken for that of 1.
