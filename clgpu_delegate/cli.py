@@ -21,6 +21,7 @@ from clgpu_delegate.devices import devices
 from clgpu_delegate.errors import ClgpuError, OptionError
 from clgpu_delegate.explain import Explanation
 from clgpu_delegate.memory import MemoryMap
+from clgpu_delegate.quantization import command
 
 app = typer.Typer(
     name="clgpu",
@@ -219,6 +220,9 @@ def tune(
         _print_json(result.to_dict())
     else:
         _print(result)
+
+
+app.command()(command.quantize)
 
 
 _cache = typer.Typer(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from clgpu_delegate.errors import OptionError, QuantizationError
@@ -54,10 +54,11 @@ def quantize(
         Path or bytes of a .tflite file with float32 activations; its weights may be float16.
     calibration
         Samples of what the model will see: an iterable of arrays (for a model with one input), of
-        tuples of one array per input, or of mappings from the inputs' names; or the path of a .npy
-        or .npz file of such arrays, whose first axis counts the samples. Each array has the shape
-        and type of the input; a batch axis of 1 may be missing. None will do for ``"fp16"`` and
-        ``"dynamic"``, which need no ranges.
+        tuples of one array per input, or of mappings from the inputs' names. Or a mapping from the
+        inputs' names to arrays whose first axis counts the samples; or the path of a .npz file of
+        these, or of a .npy file for a model with one input. Samples have the shape and type of the
+        input; a batch axis of 1 may be missing. None will do for ``"fp16"`` and ``"dynamic"``,
+        which need no ranges.
     out
         Path of the file to write. It appears when all is done; a file there is replaced.
     scheme
@@ -172,6 +173,11 @@ class _Calibration:
         self._kept: list[list[Array]] = []
         if isinstance(calibration, (str, os.PathLike)):
             calibration = samples.load_file(calibration, inputs)
+        elif isinstance(calibration, Mapping):
+            calibration = samples.split(calibration, inputs, "the calibration data")
+        elif calibration is not None and not isinstance(calibration, Iterable):
+            kind = type(calibration).__name__
+            raise QuantizationError(f"calibration is a {kind}, not an iterable of samples")
         self._total = len(calibration) if hasattr(calibration, "__len__") else None
         self._samples = None if calibration is None else samples.checked(calibration, inputs)
 

@@ -1,18 +1,23 @@
-"""Deciding which nodes compute with integers, and the scales and zero points of their tensors."""
+"""Settling the scales and zero points of the tensors of nodes that compute with integers."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 
 from clgpu_delegate.quantization import parameters
-from clgpu_delegate.quantization.graph import ABSENT, Affine, Model, Operator
-from clgpu_delegate.quantization.rules import RULES, Rule
+from clgpu_delegate.quantization.choice import data_inputs, finite
+from clgpu_delegate.quantization.graph import Affine, Model
+from clgpu_delegate.quantization.groups import Groups
+from clgpu_delegate.quantization.rules import Rule
 
 Ranges = Callable[[int], "tuple[float, float]"]  # of a tensor of the main graph
 
-# ADD and SUB shift their inputs left by 20 bits and down again: an output may not be much finer.
-_FINEST_SUM = 2.0**-16
+# Kernels abort on scales that their fixed-point arithmetic has no room for. These are the least: of
+# the output over the inputs' largest (ADD, SUB) or its square, and of the input (SOFTMAX).
+_FINEST_SUM = {"int8": 2.0**-18, "int16": 2.0**-13}
+_FINEST_SQUARE = 2.0**-11
+_FINEST_EXPONENT = 2.0**-20
 
 
 @dataclasses.dataclass
@@ -32,100 +37,6 @@ class Plan:
     def bias_type(self) -> str:
         """Of biases."""
         return "int32" if self.dtype == "int8" else "int64"
-
-
-def quantised_nodes(model: Model, dtype: str, skip: Collection[int] = ()) -> dict[int, Rule]:
-    """Choose the nodes that shall compute with integers.
-
-    Parameters
-    ----------
-    model
-        Its main graph is meant.
-    dtype
-        Of the activations.
-    skip
-        Nodes that stay in float.
-
-    Returns
-    -------
-    dict
-        Their rules by node.
-    """
-    chosen = {}
-    for i, op in enumerate(model.main.operators):
-        rule = None if op.custom else RULES.get(op.name)
-        if i not in skip and rule and dtype in rule.versions and _fits(model, op, rule):
-            chosen[i] = rule
-    return _without_lonely(model, chosen)
-
-
-def data_inputs(model: Model, op: Operator, rule: Rule) -> list[int]:
-    """Positions of an operator's inputs that are activations."""
-    tensors = model.main.tensors
-    positions = range(len(op.inputs)) if rule.data is None else rule.data
-    return [
-        p
-        for p in positions
-        if p < len(op.inputs)
-        and op.inputs[p] != ABSENT
-        and (rule.data is not None or tensors[op.inputs[p]].dtype == "float32")
-    ]
-
-
-def _fits(model: Model, op: Operator, rule: Rule) -> bool:
-    tensors = model.main.tensors
-    data = data_inputs(model, op, rule)
-    if not data or any(tensors[op.inputs[p]].dtype != "float32" for p in data):
-        return False
-    if any(tensors[op.inputs[p]].is_variable for p in data):
-        return False
-    for position in (rule.weights, rule.bias):
-        if position is None or position >= len(op.inputs) or op.inputs[position] == ABSENT:
-            continue
-        tensor = tensors[op.inputs[position]]
-        if not model.is_constant(tensor) or tensor.dtype != "float32":
-            return False
-    return True
-
-
-def _without_lonely(model: Model, chosen: dict[int, Rule]) -> dict[int, Rule]:
-    """Leave out nodes that only move elements between nodes that compute in float."""
-    graph = model.main
-    producers, consumers = graph.producers(), graph.consumers()
-    groups = _Groups()
-    movers = {i for i, rule in chosen.items() if rule.follows}
-    anchored: list[int] = []
-    for i in movers:
-        op = graph.operators[i]
-        for t in op.inputs:
-            if t == ABSENT or graph.tensors[t].dtype != "float32":
-                continue
-            source = producers.get(t)
-            if source in movers:
-                groups.join(i, source)
-            elif source in chosen or t in graph.inputs:
-                anchored.append(i)
-        for t in op.outputs:
-            readers = chosen.keys() & consumers.get(t, ())
-            if t in graph.outputs or readers - movers:
-                anchored.append(i)
-    roots = {groups.root(i) for i in anchored}
-    return {i: rule for i, rule in chosen.items() if i not in movers or groups.root(i) in roots}
-
-
-class _Groups:
-    """Disjoint sets of integers."""
-
-    def __init__(self) -> None:
-        self._parent: dict[int, int] = {}
-
-    def root(self, item: int) -> int:
-        while (parent := self._parent.get(item, item)) != item:
-            item = parent
-        return item
-
-    def join(self, one: int, other: int) -> None:
-        self._parent[self.root(other)] = self.root(one)
 
 
 def observed_tensors(model: Model, nodes: dict[int, Rule], ends: Iterable[int] = ()) -> list[int]:
@@ -162,7 +73,7 @@ def make(
     model
         Its main graph is meant.
     nodes
-        From `quantised_nodes`.
+        Those of `quantised_nodes`.
     dtype
         Of the activations.
     ranges
@@ -175,7 +86,7 @@ def make(
 
     def span(t: int) -> tuple[float, float]:
         if model.is_constant(graph.tensors[t]):
-            values = model.values(graph.tensors[t])
+            values = finite(model, t)
             return float(values.min(initial=0.0)), float(values.max(initial=0.0))
         return ranges(t)
 
@@ -196,7 +107,7 @@ def make(
             spans[root] = min(low, before[0]), max(high, before[1])
     affines = {root: parameters.of_range(*s, dtype) for root, s in spans.items()}
     affines.update({r: parameters.of_scale(*numbers) for r, numbers in fixed.items()})
-    _coarsen_sums(model, nodes, groups, affines, fixed)
+    _coarsen(model, nodes, dtype, groups, affines)
     tensors = {
         t: affines[groups.root(t)]
         for t in dict.fromkeys([*wanted, *constants])
@@ -207,11 +118,11 @@ def make(
 
 def _constraints(
     model: Model, nodes: dict[int, Rule], dtype: str
-) -> tuple[_Groups, dict[int, tuple[float, int]]]:
+) -> tuple[Groups, dict[int, tuple[float, int]]]:
     """Groups of tensors that share their parameters, and the parameters that kernels demand."""
     graph = model.main
     consumers = graph.consumers()
-    groups, fixed = _Groups(), {}
+    groups, fixed = Groups(), {}
     for i, rule in nodes.items():
         if dtype in rule.fixed:
             fixed[graph.operators[i].outputs[0]] = rule.fixed[dtype]
@@ -251,20 +162,29 @@ def _constraints(
     return groups, fixed
 
 
-def _coarsen_sums(
+def _coarsen(
     model: Model,
     nodes: dict[int, Rule],
-    groups: _Groups,
+    dtype: str,
+    groups: Groups,
     affines: dict[int, Affine],
-    fixed: dict[int, tuple[float, int]],
 ) -> None:
+    """Raise the scales that kernels would abort on."""
     graph = model.main
+
+    def raise_to(tensor: int, least: float) -> None:
+        root = groups.root(tensor)
+        affine = affines[root]
+        if affine.scale < least:  # never of those that kernels demand: they are no such outputs
+            affines[root] = parameters.of_scale(least, affine.zero_point)
+
     for i, rule in sorted(nodes.items()):
         op = graph.operators[i]
-        root = groups.root(op.outputs[0])
-        if op.name not in ("ADD", "SUB") or root in fixed:
-            continue
-        inputs = [affines[groups.root(op.inputs[p])].scale for p in data_inputs(model, op, rule)]
-        output = affines[root]
-        if output.scale < max(inputs) * _FINEST_SUM:
-            affines[root] = parameters.of_scale(max(inputs) * _FINEST_SUM, output.zero_point)
+        data = [op.inputs[p] for p in data_inputs(model, op, rule)]
+        largest = max(affines[groups.root(t)].scale for t in data)
+        if op.name in ("ADD", "SUB"):
+            raise_to(op.outputs[0], largest * _FINEST_SUM[dtype])
+        elif op.name == "SQUARED_DIFFERENCE":
+            raise_to(op.outputs[0], largest**2 * _FINEST_SQUARE)
+        elif op.name in ("SOFTMAX", "LOG_SOFTMAX"):
+            raise_to(data[0], _FINEST_EXPONENT)

@@ -37,10 +37,10 @@ class QuantizedLayer:
     """The largest value observed; None where none was."""
 
     scale: float | None
-    """Of the output; None where it is float."""
+    """Of the output where it is stored as integers, else None."""
 
     zero_point: int | None
-    """Of the output; None where it is float."""
+    """As the scale."""
 
     sqnr_db: float | None
     """Ratio of signal to quantisation noise: of the float model's values to the differences of the

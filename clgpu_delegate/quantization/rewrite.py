@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 from clgpu_delegate.quantization import parameters
+from clgpu_delegate.quantization.choice import data_inputs, finite
 from clgpu_delegate.quantization.graph import ABSENT, Affine, Array, Model, Operator, Tensor
-from clgpu_delegate.quantization.plan import Plan, data_inputs
+from clgpu_delegate.quantization.plan import Plan
 from clgpu_delegate.quantization.rules import Rule
 
 # Versions of the conversions by the integers' type.
@@ -123,12 +124,12 @@ class Rewriter:
         assert rule.bias is not None
         model, tensors = self.model, self.model.main.tensors
         old = op.inputs[rule.weights]
-        weights = model.values(tensors[old])
+        weights = finite(model, old)
         affine = parameters.of_weights(weights, rule.axis if self._per_channel else None)
         bias_at = op.inputs[rule.bias] if rule.bias < len(op.inputs) else ABSENT
         bias: Array | None = None
         if bias_at != ABSENT:
-            bias = model.values(tensors[bias_at])
+            bias = finite(model, bias_at)
             affine = parameters.with_room_for(affine, bias, source, self.plan.bias_type)
         inputs[rule.weights] = self._constant(old, weights, affine, "int8")
         scales = parameters.of_bias(source, affine)

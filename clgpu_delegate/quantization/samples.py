@@ -13,7 +13,7 @@ from clgpu_delegate.errors import QuantizationError
 from clgpu_delegate.quantization.graph import Array, Tensor
 
 
-def load_file(path: str | os.PathLike[str], inputs: Sequence[Tensor]) -> list[tuple[Array, ...]]:
+def load_file(path: str | os.PathLike[str], inputs: Sequence[Tensor]) -> list[tuple[Any, ...]]:
     """Read samples from a file.
 
     Parameters
@@ -32,26 +32,21 @@ def load_file(path: str | os.PathLike[str], inputs: Sequence[Tensor]) -> list[tu
     path = Path(path)
     try:
         loaded = np.load(path, allow_pickle=False)
-        arrays = loaded if isinstance(loaded, np.ndarray) else {k: loaded[k] for k in loaded.files}
-    except OSError as error:
-        reason = error.strerror or "it is no .npy or .npz file"
+        if isinstance(loaded, np.ndarray):
+            return [(sample,) for sample in np.atleast_1d(loaded)]
+        arrays = {name: loaded[name] for name in loaded.files}
+    except Exception as error:  # of the operating system, of zip, of pickle
+        reason = getattr(error, "strerror", None) or "it is no .npy or .npz file of numbers"
         raise QuantizationError(f"cannot read the calibration data {path}: {reason}") from None
-    except Exception as error:  # zip and pickle errors of many kinds
-        raise QuantizationError(f"cannot read the calibration data {path}: {error}") from None
-    if isinstance(arrays, np.ndarray):
-        if len(inputs) != 1:
-            raise QuantizationError(
-                f"the model has {len(inputs)} inputs: {path} must be a .npz file with an array "
-                f"for each of {_names(inputs)}"
-            )
-        columns = [arrays]
-    else:
-        columns = _by_name(arrays, inputs, str(path))
-    if any(column.ndim == 0 for column in columns):
-        raise QuantizationError(f"{path} holds a single number, not an array of samples")
+    return split(arrays, inputs, f"the calibration data {path}")
+
+
+def split(arrays: Mapping[str, Any], inputs: Sequence[Tensor], what: str) -> list[tuple[Any, ...]]:
+    """Samples of one array per input, from an array of all samples by each input's name."""
+    columns = [np.atleast_1d(column) for column in _by_name(arrays, inputs, what)]
     if len({len(column) for column in columns}) > 1:
         counts = ", ".join(f"{t.name}: {len(c)}" for t, c in zip(inputs, columns))
-        raise QuantizationError(f"{path} has different numbers of samples per input ({counts})")
+        raise QuantizationError(f"{what} has different numbers of samples per input ({counts})")
     return list(zip(*columns))
 
 
@@ -105,12 +100,12 @@ def _fit(value: Any, tensor: Tensor, what: str) -> Array:
     except ValueError as error:
         raise QuantizationError(f"{what} is no array: {error}") from None
     wanted = np.dtype(tensor.dtype)
-    if array.dtype != wanted:
-        floats = array.dtype.kind == wanted.kind == "f"
-        if not floats and not (array.dtype.kind in "iu" and np.can_cast(array.dtype, wanted)):
-            raise QuantizationError(f"{what} is of type {array.dtype}; the model takes {wanted}")
-        if wanted.kind == "f" and array.dtype.kind != "f":
-            raise QuantizationError(f"{what} is of type {array.dtype}; the model takes {wanted}")
+    # Wider types will do, whose numbers fit; another kind is a mistake, such as raw pixels.
+    if array.dtype.kind != wanted.kind or not np.can_cast(array.dtype, wanted, "same_kind"):
+        raise QuantizationError(f"{what} is of type {array.dtype}; the model takes {wanted}")
+    if wanted.kind != "f" and not np.array_equal(array, array.astype(wanted)):
+        raise QuantizationError(f"{what} holds numbers that are too large for {wanted}")
+    with np.errstate(over="ignore"):  # reported below
         array = array.astype(wanted)
     shape = tensor.signature or tensor.shape
     if array.ndim == len(shape) - 1 and shape[0] in (1, -1):

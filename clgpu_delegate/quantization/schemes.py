@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from clgpu_delegate.errors import OptionError, QuantizationError
 from clgpu_delegate.quantization import parameters, plan
+from clgpu_delegate.quantization.choice import quantised_nodes
 from clgpu_delegate.quantization.graph import Affine, Array, Model
 from clgpu_delegate.quantization.pseudo import floated
 from clgpu_delegate.quantization.rewrite import Rewriter
@@ -111,7 +112,7 @@ def _integers(
 ) -> Conversion:
     dtype, graph = _ACTIVATIONS[scheme], model.main
     left = {i for i, op in enumerate(graph.operators) if op.node in skip}
-    nodes = plan.quantised_nodes(model, dtype, left)
+    nodes = quantised_nodes(model, dtype, left)
     if not nodes:
         raise QuantizationError(f"no node of the model can be quantised with scheme {scheme!r}")
     ends = [] if io == "float" else [*graph.inputs, *graph.outputs]

@@ -8,6 +8,7 @@ from collections.abc import Collection
 import numpy as np
 
 from clgpu_delegate.quantization import parameters
+from clgpu_delegate.quantization.choice import finite
 from clgpu_delegate.quantization.graph import ABSENT, Affine, Array, Model, Operator, Tensor
 from clgpu_delegate.quantization.rewrite import dequantize_node
 
@@ -98,7 +99,7 @@ def to_int8(model: Model, skip: Collection[int], *, per_channel: bool) -> dict[i
             and _is_float_constant(model, old.inputs[hybrid.weights])
         ):
             t = old.inputs[hybrid.weights]
-            values = model.values(graph.tensors[t])
+            values = finite(model, t)
             # The kernels of depthwise convolutions only know scales per channel.
             several = per_channel or old.name == "DEPTHWISE_CONV_2D"
             affine = parameters.of_weights(values, hybrid.axis if several else None)
