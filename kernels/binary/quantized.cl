@@ -10,7 +10,6 @@
 //           A_T    char|uchar|short  element type of a
 //           B_T    char|uchar|short  element type of b
 //           DST_T  char|uchar|short  element type of dst
-//           SUM_T  int             type of arithmetic
 //           and those of common/broadcast.cl and common/result.cl
 // Numerics  bit for bit TFLite's reference kernels; maximum and minimum are of the stored integers,
 //           whatever their scales are; a quotient by zero is that by one
@@ -18,6 +17,7 @@
 #include "common/fixed_point.cl"
 #include "common/quantized_add.cl"
 #include "common/result.cl"
+#include "common/types.cl"
 #ifndef OP
 #error "OP is required (0..10)"
 #endif

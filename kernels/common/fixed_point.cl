@@ -7,7 +7,7 @@
 // FIXED_LEFT(x, n)        x * 2^n, saturated
 // fixed_one_over(x)       1 / (1 + x) of Q0, x of Q0 and not negative
 // fixed_reciprocal(x, p)  1 / x for an integer x > 0: the result of Q0 is to be divided by 2^*p
-#include "common/requantize.cl"
+#include "common/multiply.cl"
 
 #define FIXED_MUL(a, b) requantize_high(a, b)
 #define FIXED_SHIFT(x, n) fixed_shift(x, n)

@@ -10,7 +10,8 @@
 // PAIR_SCALED_A(V, a)     a on the common scale; likewise PAIR_SCALED_B
 // PAIR_RESULT(V, x)       x on the common scale as a stored integer; PAIR_STORED(x): moved by the
 //                         zero point and clamped
-#include "common/requantize.cl"
+#include "common/multiply.cl"
+#include "common/types.cl"
 
 #define QUANTIZED_PAIR_PARAMS                                                                      \
   int pair_left, int pair_a_zero, int pair_a_multiplier, int pair_a_shift, int pair_b_zero,        \

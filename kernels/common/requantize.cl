@@ -17,6 +17,7 @@
 // Macros    SUM_T      int|long  type of sums; vectors of long are not made
 //           QUANTIZED  1|2       how sums are requantised: 1 REQUANTIZE, 2 requantize_real
 //           DST_T      as in common/epilogue.cl
+#include "common/multiply.cl"
 #include "common/types.cl"
 #ifndef SUM_T
 #error "SUM_T is required (int or long)"
@@ -28,34 +29,6 @@
 
 #define REQUANTIZE(x, m, shift) CLGPU_CAT(requantize_, SUM_T)(x, m, shift)
 
-// The high half of 2 * a * b, rounded: mul_hi keeps GPUs without 64-bit products fast.
-static inline int requantize_high(int a, int b) {
-  const uint low = (uint)a * (uint)b;
-  return (int)(((uint)mul_hi(a, b) << 1) + (low >> 31) + ((low >> 30) & 1u));
-}
-static inline int requantize_int(int x, int m, int shift) {
-  const int left = max(shift, 0), right = max(-shift, 0);
-  const int high = requantize_high((int)((uint)x << left), m);
-  const int mask = (int)((1u << right) - 1u);
-  const int threshold = (mask >> 1) + (high < 0 ? 1 : 0);
-  return (high >> right) + ((high & mask) > threshold ? 1 : 0);
-}
-static inline int requantize_long(long x, int m, int shift) {
-  const int reduced = m < 0x7FFF0000 ? (m + (1 << 15)) >> 16 : 0x7FFF;
-  const int total = 15 - shift;
-  return (int)((x * (long)reduced + (1L << (total - 1))) >> total);
-}
-#define REQUANTIZE_VECTOR(N)                                                                \
-  static inline int##N requantize_int##N(int##N x, int##N m, int##N shift) {                \
-    const int##N left = max(shift, 0), right = max(-shift, 0);                              \
-    const int##N y = as_int##N(as_uint##N(x) << as_uint##N(left));                          \
-    const uint##N low = as_uint##N(y) * as_uint##N(m);                                      \
-    const int##N high =                                                                     \
-        as_int##N((as_uint##N(mul_hi(y, m)) << 1u) + (low >> 31u) + ((low >> 30u) & 1u));   \
-    const int##N mask = as_int##N(((uint##N)(1u) << as_uint##N(right)) - 1u);               \
-    const int##N threshold = (mask >> 1) - (high < 0); /* a true vector comparison is -1 */ \
-    return (high >> right) - ((high & mask) > threshold);                                   \
-  }
 #if QUANTIZED == 2
 #define REQUANTIZE_BIT(n) ((n) >= 0 && (n) < 64 ? 1UL << ((n) & 63) : 0UL)
 // The 128 bits of a * m are first rounded to the 53 of a double. That takes a product to the next half
@@ -93,10 +66,6 @@ static inline int requantize_real_int(int x, ulong m, int shift) {
 }
 #define requantize_real(x, m, shift) CLGPU_CAT(requantize_real_, SUM_T)(x, m, shift)
 #endif
-
-REQUANTIZE_VECTOR(4)
-REQUANTIZE_VECTOR(8)
-REQUANTIZE_VECTOR(16)
 
 typedef struct {
   SUM_T start;

@@ -1,6 +1,7 @@
-// dequantize.cl - dst[i] = scale * (src[i] - zero_point)
+// dequantize.cl - dst[i] = scale * (src[i] - zero_point), one of both or one per channel
 //
-// Shapes    src, dst: the same, contiguous
+// Shapes    src, dst: the same, contiguous; scales, zero_points: [axis_size], along an axis of which two
+//           neighbours lie `inner` elements apart; axis_size 1: the same for all
 // Launch    one work-item per element: global = count, local any
 // Macros    SRC_T  float|half|char|uchar|short  element type of src; floats have scale 1, zero point 0
 //           DST_T  float|half                   element type of dst
@@ -14,8 +15,11 @@
 #endif
 
 __kernel void dequantize_elementwise(__global const SRC_T *src, __global DST_T *dst, int count,
-                                     float scale, int zero_point) {
+                                     __global const float *scales, __global const int *zero_points,
+                                     int axis_size, int inner) {
   const int i = get_global_id(0);
   if (i >= count) return;
-  STORE(DST_T, dst, i, scale * (float)(LOAD(SRC_T, src, i) - zero_point));
+  const int channel = i / inner % axis_size;
+  const float steps = (float)(LOAD(SRC_T, src, i) - zero_points[channel]);
+  STORE(DST_T, dst, i, scales[channel] * steps);
 }

@@ -1,10 +1,13 @@
 // quantize.cl - dst[i] = round(src[i] / scale) + zero_point, clamped to the range of dst
 //
-// Shapes    src, dst: the same, contiguous
+// Shapes    src, dst: the same, contiguous; scales, zero_points: [axis_size], along an axis of which two
+//           neighbours lie `inner` elements apart; axis_size 1: the same for all
 // Launch    one work-item per element: global = count, local any
 // Macros    SRC_T  float|half        element type of src
 //           DST_T  char|uchar|short  element type of dst
+//           and those of common/result.cl
 // Numerics  the quotient is correctly rounded and halves go away from zero, as on the CPU
+#include "common/result.cl"
 #include "common/types.cl"
 #ifndef SRC_T
 #error "SRC_T is required (float or half)"
@@ -22,12 +25,14 @@ static inline float quantize_divide(float a, float b) {
 
 #define CLAMP_TO(T) CLGPU_CAT(CLGPU_CAT(convert_, T), _sat)
 
-__kernel void quantize_elementwise(__global const SRC_T *src, __global DST_T *dst, int count,
-                                   float scale, int zero_point) {
+__kernel void quantize_elementwise(__global const SRC_T *src, RESULT_PARAM int count,
+                                   __global const float *scales, __global const int *zero_points,
+                                   int axis_size, int inner) {
   const int i = get_global_id(0);
   if (i >= count) return;
-  const float quotient = round(quantize_divide(LOAD(SRC_T, src, i), scale));
+  const int channel = i / inner % axis_size;
+  const float quotient = round(quantize_divide(LOAD(SRC_T, src, i), scales[channel]));
   // Far outside of every range here, and far from the limits of int once zero_point is added.
   const int steps = (int)clamp(quotient, -1048576.0f, 1048576.0f);
-  dst[i] = CLAMP_TO(DST_T)(steps + zero_point);
+  dst[RESULT_OF(i)] = CLAMP_TO(DST_T)(steps + zero_points[channel]);
 }

@@ -1,7 +1,7 @@
-// Room of DEQUANTIZE: float16 or integers with one scale per tensor to float32.
+// Room of DEQUANTIZE: float16 or integers with one scale or one per channel to float32.
 #include "ops/dequantize.hpp"
 
-#include "ops/common.hpp"
+#include "ops/axis_scales.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -12,27 +12,20 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   CLGPU_REFUSE_TYPE(node.output(0), "output", DType::kF32);
   DequantizeAttrs attrs;
   attrs.half = input.dtype() == DType::kF16;
-  if (!attrs.half) {
-    const auto* affine =
-        static_cast<const TfLiteAffineQuantization*>(input.raw().quantization.params);
-    CLGPU_REFUSE_IF(affine != nullptr && affine->scale != nullptr && affine->scale->size > 1,
-                    "the input has one scale per channel");
-    CLGPU_REFUSE_IF(!(input.scale() > 0.0F), "the input has no scale");
-    attrs.scale = input.scale();
-    attrs.zero_point = input.zero_point();
-  }
+  CLGPU_REFUSE_IF(!attrs.half && !input.is_quantized(), "the input has no scale");
   return Imported{share(attrs), {}};
 }
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
-  const auto& attrs = node.attrs<DequantizeAttrs>();
   const ir::Tensor& dst = node.output(0);
   const std::int64_t elements = dst.shape.elements();
+  kernel::Candidate candidate{"elementwise", {}, {}};
   kernel::Launch launch("dequantize/dequantize.cl", "dequantize_elementwise");
   launch.type("SRC_T", node.input(0).storage).type("DST_T", dst.storage);
-  launch.src(0).dst(0).i32(elements).f32(attrs.scale).i32(attrs.zero_point);
+  push_axis_scales(candidate, launch.src(0).dst(0).i32(elements), node.input(0));
   launch.range({uz(elements)}, {kElementwiseGroup});
-  return {{"elementwise", {launch}, {}}};
+  candidate.launches.push_back(launch);
+  return {candidate};
 }
 
 }  // namespace

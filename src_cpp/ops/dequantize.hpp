@@ -6,9 +6,7 @@
 namespace clgpu::ops {
 
 struct DequantizeAttrs : ir::Attrs {
-  bool half = false;   ///< float16 input: no scale, the values themselves
-  float scale = 1.0F;  ///< real = scale * (stored - zero_point)
-  int zero_point = 0;
+  bool half = false;  ///< float16 input: no scale, the values themselves
 };
 
 /// A DEQUANTIZE that only widens float16 to float32, as models with float16 weights have many of.

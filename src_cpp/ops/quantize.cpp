@@ -1,45 +1,85 @@
-// Room of QUANTIZE from float, one scale per tensor.
-#include "ops/common.hpp"
+// Room of QUANTIZE: from float, one scale or one per channel, and from integers of another scale,
+// zero point or type.
+#include "ops/axis_scales.hpp"
+#include "ops/quantized.hpp"
 
 namespace clgpu::ops {
 namespace {
 
-struct QuantizeAttrs : ir::Attrs {
-  float scale = 1.0F;
-  int zero_point = 0;
-};
+Multiplier rescaling(float src, float dst) {
+  return quantize_multiplier(static_cast<double>(src) / static_cast<double>(dst));
+}
+
+/// The pairs of types that the reference kernels rescale.
+std::optional<Refusal> check_rescaling(const tfl::TensorView& src, const tfl::TensorView& dst) {
+  using T = DType;
+  std::optional<Refusal> refusal;
+  if (src.dtype() == T::kI32) {
+    refusal = check_type(dst, "output", {T::kI8, T::kI16});
+  } else if (src.dtype() == T::kI16) {
+    refusal = check_type(dst, "output", {T::kI8, T::kI16, T::kI32});
+  } else {
+    refusal = check_type(dst, "output", {T::kI8, T::kU8, T::kI16});
+  }
+  if (!refusal) refusal = check_per_tensor(src, "the input");
+  if (!refusal) refusal = check_per_tensor(dst, "the output");
+  if (!refusal && rescaling(src.scale(), dst.scale()).shift > 30)
+    refusal = Refusal{"the scale of the output is too small for that of the input"};
+  return refusal;
+}
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
-  CLGPU_REFUSE_IF(node.input(0).dtype() != DType::kF32,
-                  "the input is quantized already: rescaling integers is left to the CPU");
-  const tfl::TensorView output = node.output(0);
-  CLGPU_REFUSE_TYPE(output, "output", DType::kI8, DType::kU8, DType::kI16);
-  const auto* affine =
-      static_cast<const TfLiteAffineQuantization*>(output.raw().quantization.params);
-  CLGPU_REFUSE_IF(affine != nullptr && affine->scale != nullptr && affine->scale->size > 1,
-                  "the output has one scale per channel");
-  CLGPU_REFUSE_IF(!(output.scale() > 0.0F), "the output has no scale");
-  QuantizeAttrs attrs;
-  attrs.scale = output.scale();
-  attrs.zero_point = output.zero_point();
-  return Imported{share(attrs), {}};
+  const tfl::TensorView input = node.input(0), output = node.output(0);
+  CLGPU_REFUSE_TYPE(input, "input", DType::kF32, DType::kI8, DType::kU8, DType::kI16, DType::kI32);
+  if (input.dtype() != DType::kF32) {
+    if (auto refusal = check_rescaling(input, output)) return *refusal;
+  } else {
+    CLGPU_REFUSE_TYPE(output, "output", DType::kI8, DType::kU8, DType::kI16);
+    CLGPU_REFUSE_IF(!output.is_quantized(), "the output has no scale");
+  }
+  return Imported{std::make_shared<const ir::Attrs>(), {}};
+}
+
+kernel::Candidate rescale(const NodeContext& node) {
+  const ir::Tensor &src = node.input(0), &dst = node.output(0);
+  const std::int64_t elements = dst.shape.elements();
+  const ResultLayout layout = result_layout(node);
+  int width = 1;
+  for (const int w : {4, 16}) {
+    if (layout.aligned(w) && (!layout.sliced || layout.channels % w == 0)) width = w;
+  }
+  const Multiplier m = rescaling(src.scale(), dst.scale());
+  const bool full = dst.dtype == DType::kI32;
+  const IntRange range = full ? IntRange{INT32_MIN, INT32_MAX} : range_of(dst.dtype);
+  kernel::Launch launch("quantize/rescale.cl", "quantize_rescale");
+  launch.type("SRC_T", src.storage).type("DST_T", dst.storage).macro("WIDTH", width);
+  push_result(launch.src(0), layout).i32(elements);
+  launch.i32(src.zero_point()).i32(m.value).i32(m.shift);
+  launch.i32(dst.zero_point()).i32(range.low).i32(range.high);
+  launch.range({uz(ceil_div(elements, width))}, {kElementwiseGroup});
+  kernel::Candidate candidate{"rescale", {launch}, {}};
+  if (src.storage_bytes() == dst.storage_bytes()) candidate.in_place = {0};
+  return candidate;
 }
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
-  const auto& attrs = node.attrs<QuantizeAttrs>();
   const ir::Tensor& dst = node.output(0);
+  if (!is_float(node.input(0).dtype)) return {rescale(node)};
   const std::int64_t elements = dst.shape.elements();
+  kernel::Candidate candidate{"elementwise", {}, {}};
   kernel::Launch launch("quantize/quantize.cl", "quantize_elementwise");
   launch.type("SRC_T", node.input(0).storage).type("DST_T", dst.storage);
-  launch.src(0).dst(0).i32(elements).f32(attrs.scale).i32(attrs.zero_point);
+  push_axis_scales(candidate, push_result(launch.src(0), result_layout(node)).i32(elements), dst);
   launch.range({uz(elements)}, {kElementwiseGroup});
-  return {{"elementwise", {launch}, {}}};
+  candidate.launches.push_back(launch);
+  return {candidate};
 }
 
 }  // namespace
 
 extern const Family kQuantizeFamily;
-const Family kQuantizeFamily{{"quantize", /*has_epilogue=*/false, /*is_view=*/false},
+const Family kQuantizeFamily{{"quantize", /*has_epilogue=*/false, /*is_view=*/false,
+                              /*residual=*/-1, /*writes_slices=*/true},
                              {{114, "QUANTIZE"}},
                              {},
                              /*core=*/false,

@@ -124,7 +124,7 @@ kernel::Candidate quantized_binary(const NodeContext& node) {
   }
   kernel::Launch launch("binary/quantized.cl", "binary_quantized");
   launch.type("A_T", a.storage).type("B_T", b.storage).type("DST_T", dst.storage);
-  launch.type("SUM_T", DType::kI32).macro("OP", static_cast<int>(attrs.op));
+  launch.macro("OP", static_cast<int>(attrs.op));
   launch.macro("WIDTH", width).macro("SHIFTS", attrs.shifts ? 1 : 0);
   push_result(launch.src(0).src(1), layout);
   push_pair(launch, scaling);

@@ -62,13 +62,6 @@ def test_any_scale(device, scale, zero_point):
     check(data, [x], [expected], device=device, precision="fp32")
 
 
-def test_scales_per_channel_are_refused():
-    m = ModelMaker()
-    x = m.input("x", (2, 3), np.int8, quantization=((0.5, 0.25), (0, 0), 0))
-    m.output(m.op("DEQUANTIZE", [x], (2, 3), dtype=np.float32))
-    check_refused(m.build(), "the input has one scale per channel")
-
-
 def test_missing_scale_is_refused():
     m = ModelMaker()
     m.output(m.op("DEQUANTIZE", [m.input("x", (4,), np.int8)], (4,), dtype=np.float32))

@@ -58,24 +58,10 @@ def test_any_scale(device, rng, scale, zero_point):
     check(data, [x], None, device=device, precision="fp32")
 
 
-def test_rescaling_is_refused():
-    m = ModelMaker()
-    x = m.input("x", (4,), np.int8, quantization=(0.5, 0))
-    m.output(m.op("QUANTIZE", [x], (4,), dtype=np.int8, quantization=(0.25, 0)))
-    check_refused(m.build(), "the input is quantized already")
-
-
 def test_missing_scale_is_refused():
     m = ModelMaker()
     m.output(m.op("QUANTIZE", [m.input("x", (4,))], (4,), dtype=np.int8))
     check_refused(m.build(), "the output has no scale")
-
-
-def test_scales_per_channel_are_refused():
-    m = ModelMaker()
-    scales = ((0.5, 0.25), (0, 0), 0)
-    m.output(m.op("QUANTIZE", [m.input("x", (2, 3))], (2, 3), dtype=np.int8, quantization=scales))
-    check_refused(m.build(), "the output has one scale per channel")
 
 
 def test_other_types_are_refused():
