@@ -34,7 +34,8 @@ def load_file(path: str | os.PathLike[str], inputs: Sequence[Tensor]) -> list[tu
         loaded = np.load(path, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             return [(sample,) for sample in np.atleast_1d(loaded)]
-        arrays = {name: loaded[name] for name in loaded.files}
+        with loaded:
+            arrays = {name: loaded[name] for name in loaded.files}
     except Exception as error:  # of the operating system, of zip, of pickle
         reason = getattr(error, "strerror", None) or "it is no .npy or .npz file of numbers"
         raise QuantizationError(f"cannot read the calibration data {path}: {reason}") from None
