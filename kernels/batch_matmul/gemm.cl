@@ -8,7 +8,7 @@
 // Macros    X_T, Y_T, DST_T  float|half  element types
 //           ADJ_X, ADJ_Y     0|1         x, y is transposed
 //           VEC_A, VEC_B     0|1         the inner axis of x, of y is a multiple of 4
-//           TM, TN, TK, RM, RN, SLICES, VEC_N, HALF_SUMS   see common/tile.cl
+//           TM, TN, TK, RM, RN, SLICES, VEC_N, TILE_ARITH  see common/tile.cl
 //           and those of common/epilogue.cl: neither bias nor residual
 // Numerics  see common/tile.cl
 #ifndef X_T
@@ -42,6 +42,6 @@ __kernel __attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) void batch_matm
   __global const B_T *b_matrix = y + BATCH_OFFSET_Y(batch) * depth * cols;
   dst += batch * rows * cols;
   const int first_row = (int)get_group_id(1) * TM, first_col = (int)get_group_id(0) * TN;
-  TILE_PRODUCT(0, depth)
+  TILE_PRODUCT(0, TILE_DEPTH(depth))
   TILE_STORE(first_row, rows, first_col, cols, cols, 0)
 }

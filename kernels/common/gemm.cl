@@ -1,19 +1,24 @@
 // gemm.cl - loading of two matrices that lie whole in memory, for common/tile.cl
 //
-//   const int first_row = ..., first_column = ...;
-//   GEMM_BEGIN(a, b, rows, columns, depth)
-//   TILE_PRODUCT(0, depth)
+//   __global const A_T *a_matrix = ...; __global const B_T *b_matrix = ...;
+//   const int first_row = ..., first_col = ...;  // of the tile; rows, cols and depth are parameters
+//   TILE_PRODUCT(0, TILE_DEPTH(depth))
 //
-// Macros    A_T, B_T      float|half  element types
+// Of int8 (TILE_ARITH 2): SUM_T int, A_T and B_T char, or uchar, which is read less 128 (so are the zero
+// points then). Parameters int a_zero, int b_zero are needed only with B_SUMS and A_SUMS (tile.cl): one
+// whose row sums the channel table holds (constant weights: `start`) needs no such sums.
+//
+// Macros    A_T, B_T      float|half|char|uchar  element types
 //           A_TRANSPOSED  0|1         a lies as [depth, rows], else as [rows, depth]
 //           B_TRANSPOSED  0|1         b lies as [cols, depth], else as [depth, cols]
-//           VEC_A, VEC_B  0|1         1: inner axis and begin of the matrix are multiples of 4
+//           VEC_A, VEC_B  0..2        1: inner axis and begin of the matrix are multiples of 4; 2: of 16,
+//                                     for integers whose inner axis is the depth
 #include "common/tile.cl"
 #ifndef A_T
-#error "A_T is required (float or half)"
+#error "A_T is required (float, half, char or uchar)"
 #endif
 #ifndef B_T
-#error "B_T is required (float or half)"
+#error "B_T is required (float, half, char or uchar)"
 #endif
 #ifndef A_TRANSPOSED
 #error "A_TRANSPOSED is required (0 or 1)"
@@ -22,12 +27,15 @@
 #error "B_TRANSPOSED is required (0 or 1)"
 #endif
 #ifndef VEC_A
-#error "VEC_A is required (0 or 1)"
+#error "VEC_A is required (0..2)"
 #endif
 #ifndef VEC_B
-#error "VEC_B is required (0 or 1)"
+#error "VEC_B is required (0..2)"
 #endif
 
+#if TILE_ARITH == 2
+#include "common/gemm_words.cl"
+#else
 // Elements i .. i + 3 of a line, those from `end` on being zero; with VEC it is a multiple of 4.
 #define GEMM_QUAD(T, VEC, v, p, at, i, end)           \
   v = (float4)(0.0f);                                 \
@@ -56,6 +64,7 @@
       GEMM_QUAD(T, VEC, v[q], p, k_ * (count) + n_, n_, k_ < depth ? (count) : 0)                 \
     }                                                                                             \
   }
+#endif
 
 #if A_TRANSPOSED
 #define TILE_LOAD_A(v, step) GEMM_LOAD_N4(A_T, VEC_A, v, a_matrix, TM, first_row, rows, step)

@@ -13,7 +13,10 @@
 // multiplied the elements of the next are on their way. SLICES > 1 deals the depth of a step out to
 // parts of the work-group, whose sums TILE_STORE adds: more items for few tiles.
 //
-// TILE_LOAD_A(v, step)   fills float4 v[TILE_AQ], the item's quads of a for k = step .. step + TK - 1,
+// Of int8 an element is a word: four integers that are neighbours along k, in an int (common/dot8.cl).
+// k, TK, begin and end count words then; TILE_DEPTH(n) is the depth that n integers have.
+//
+// TILE_LOAD_A(v, step)   fills QUAD_T v[TILE_AQ], the item's quads of a for k = step .. step + TK - 1,
 //                        zero outside of a; TILE_LOAD_B: v[TILE_BQ] of b
 // TILE_PUT_A(stage, v)   puts them down; TILE_PUT_B likewise
 // TILE_PUT_K4            does so for quads of four k of one row (or column): quad q of an item is of
@@ -26,9 +29,16 @@
 //           RM, RN     rows and columns of an item: multiples of 4
 //           SLICES     parts of a work-group that share the depth of a step
 //           VEC_N      1: every row of c begins at a multiple of 4 and has such a number of columns
-//           HALF_SUMS  1: elements are rounded to half; products and the sum of a step are half
-// Numerics  HALF_SUMS 0: products and sums in float, in the order of k, of each slice;
-//           HALF_SUMS 1: products and sums of TK / SLICES of them in half, added to a sum in float
+//           TILE_ARITH      0 float; 1 half: elements are rounded to half, products and the sum of a step
+//                      are half; 2 int8
+//           DOT8       with TILE_ARITH 2: see common/dot8.cl
+//           A_SUMS     0|1, with TILE_ARITH 2: b has the zero point b_zero, an int in scope: products are of
+//                      a and b - b_zero
+//           B_SUMS     0|1, with TILE_ARITH 2: a has the zero point a_zero; with both of them the sums lack
+//                      a_zero * b_zero for each k
+// Numerics  TILE_ARITH 0: products and sums in float, in the order of k, of each slice;
+//           TILE_ARITH 1: products and sums of TK / SLICES of them in half, added to a sum in float;
+//           TILE_ARITH 2: exact, modulo 2^32
 #include "common/epilogue.cl"
 #include "common/types.cl"
 #ifndef TM
@@ -52,8 +62,8 @@
 #ifndef VEC_N
 #error "VEC_N is required (0 or 1)"
 #endif
-#ifndef HALF_SUMS
-#error "HALF_SUMS is required (0 or 1)"
+#ifndef TILE_ARITH
+#error "TILE_ARITH is required (0..2)"
 #endif
 
 #define TILE_GX (TN / RN)  // items along the columns
@@ -76,16 +86,7 @@
 #define TILE_ROW(i) ((i) / TILE_GX)
 #endif
 
-#if HALF_SUMS
-#pragma OPENCL EXTENSION cl_khr_fp16 : enable
-#define TILE_T half
-#define TILE_VEC half4
-#define TILE_CONVERT(v) convert_half4(v)
-#else
-#define TILE_T float
-#define TILE_VEC float4
-#define TILE_CONVERT(v) (v)
-#endif
+#include "common/tile_arith.cl"
 
 // Stages lie as [TK][width + 4]: the padding spreads what is put down over the banks.
 #define TILE_PITCH(width) ((width) / 4 + 1)
@@ -124,9 +125,11 @@
 // The loops must be unrolled, else the sums lie in memory; not every compiler sees that by itself
 // (PoCL: eight times slower).
 //
-// Adds the products of a slice's part of a step; a, b: the item's first quads.
-void tile_multiply(__local const TILE_VEC *a, __local const TILE_VEC *b, float4 sum[RM][TILE_QN]) {
-#if HALF_SUMS
+// Adds the products of a slice's part of a step; a, b: the item's first quads. a_sum, b_sum: sums of
+// the rows and columns themselves.
+void tile_multiply(__local const TILE_VEC *a, __local const TILE_VEC *b, SUM4_T sum[RM][TILE_QN],
+                   SUM4_T a_sum[TILE_QM], SUM4_T b_sum[TILE_QN]) {
+#if TILE_ARITH == 1
   half4 part[RM][TILE_QN];
 #pragma unroll
   for (int r = 0; r < RM; ++r) {
@@ -141,20 +144,28 @@ void tile_multiply(__local const TILE_VEC *a, __local const TILE_VEC *b, float4 
   for (int k = 0; k < TILE_SLICE; ++k) {
     TILE_VEC right[TILE_QN];
 #pragma unroll
-    for (int c = 0; c < TILE_QN; ++c) right[c] = b[k * TILE_PITCH(TN) + c * TILE_GX];
+    for (int c = 0; c < TILE_QN; ++c) {
+      right[c] = b[k * TILE_PITCH(TN) + c * TILE_GX];
+#if B_SUMS
+      b_sum[c] = TILE_MAD(TILE_ONES, right[c], b_sum[c]);
+#endif
+    }
 #pragma unroll
     for (int q = 0; q < TILE_QM; ++q) {
       const TILE_VEC left = a[k * TILE_PITCH(TM) + q * TILE_GY];
+#if A_SUMS
+      a_sum[q] = TILE_MAD(TILE_ONES, left, a_sum[q]);
+#endif
 #pragma unroll
       for (int c = 0; c < TILE_QN; ++c) {
-        TILE_PART[q * 4][c] = mad((TILE_VEC)(left.s0), right[c], TILE_PART[q * 4][c]);
-        TILE_PART[q * 4 + 1][c] = mad((TILE_VEC)(left.s1), right[c], TILE_PART[q * 4 + 1][c]);
-        TILE_PART[q * 4 + 2][c] = mad((TILE_VEC)(left.s2), right[c], TILE_PART[q * 4 + 2][c]);
-        TILE_PART[q * 4 + 3][c] = mad((TILE_VEC)(left.s3), right[c], TILE_PART[q * 4 + 3][c]);
+        TILE_PART[q * 4][c] = TILE_MAD(left.s0, right[c], TILE_PART[q * 4][c]);
+        TILE_PART[q * 4 + 1][c] = TILE_MAD(left.s1, right[c], TILE_PART[q * 4 + 1][c]);
+        TILE_PART[q * 4 + 2][c] = TILE_MAD(left.s2, right[c], TILE_PART[q * 4 + 2][c]);
+        TILE_PART[q * 4 + 3][c] = TILE_MAD(left.s3, right[c], TILE_PART[q * 4 + 3][c]);
       }
     }
   }
-#if HALF_SUMS
+#if TILE_ARITH == 1
 #pragma unroll
   for (int r = 0; r < RM; ++r) {
 #pragma unroll
@@ -165,97 +176,42 @@ void tile_multiply(__local const TILE_VEC *a, __local const TILE_VEC *b, float4 
 
 // Declares local memory, the item's place and its sums; only allowed in the body of a kernel.
 #define TILE_SUMS ((SLICES - 1) * TM * TN / 4)
-#define TILE_FLOAT4S (HALF_SUMS ? (TILE_STAGES + 1) / 2 : TILE_STAGES)
-#define TILE_BEGIN                                                                       \
-  __local float4 tile_memory[TILE_FLOAT4S > TILE_SUMS ? TILE_FLOAT4S : TILE_SUMS];       \
-  __local TILE_VEC *const tile_a = (__local TILE_VEC *)tile_memory;                      \
-  __local TILE_VEC *const tile_b = tile_a + TILE_A_STAGE;                                \
-  const int tile_item = get_local_id(0);                                                 \
-  const int tile_place = tile_item % TILE_PLACES, tile_slice = tile_item / TILE_PLACES;  \
-  const int tile_column = TILE_COLUMN(tile_place), tile_row = TILE_ROW(tile_place);      \
-  float4 tile_sum[RM][TILE_QN];                                                          \
-  _Pragma("unroll") for (int r = 0; r < RM; ++r) {                                       \
-    _Pragma("unroll") for (int c = 0; c < TILE_QN; ++c) tile_sum[r][c] = (float4)(0.0f); \
-  }
+#define TILE_SUM4S (TILE_ARITH == 1 ? (TILE_STAGES + 1) / 2 : TILE_STAGES)
+#define TILE_BEGIN                                                                      \
+  __local SUM4_T tile_memory[TILE_SUM4S > TILE_SUMS ? TILE_SUM4S : TILE_SUMS];          \
+  __local TILE_VEC *const tile_a = (__local TILE_VEC *)tile_memory;                     \
+  __local TILE_VEC *const tile_b = tile_a + TILE_A_STAGE;                               \
+  const int tile_item = get_local_id(0);                                                \
+  const int tile_place = tile_item % TILE_PLACES, tile_slice = tile_item / TILE_PLACES; \
+  const int tile_column = TILE_COLUMN(tile_place), tile_row = TILE_ROW(tile_place);     \
+  SUM4_T tile_sum[RM][TILE_QN], tile_a_sum[TILE_QM], tile_b_sum[TILE_QN];               \
+  _Pragma("unroll") for (int r = 0; r < RM; ++r) {                                      \
+    _Pragma("unroll") for (int c = 0; c < TILE_QN; ++c) tile_sum[r][c] = (SUM4_T)(0);   \
+  }                                                                                     \
+  _Pragma("unroll") for (int q = 0; q < TILE_QM; ++q) tile_a_sum[q] = (SUM4_T)(0);      \
+  _Pragma("unroll") for (int q = 0; q < TILE_QN; ++q) tile_b_sum[q] = (SUM4_T)(0);
 
 // Adds a(m, k) * b(k, n) for k = begin .. end - 1, rounded up to whole steps, to the sums. A turn loads
 // one step and multiplies the one before.
-#define TILE_PRODUCT(begin, end)                                                                \
-  for (int step = (begin); step < (end) + TK; step += TK) {                                     \
-    float4 a[TILE_AQ], b[TILE_BQ];                                                              \
-    if (step < (end)) {                                                                         \
-      TILE_LOAD_A(a, step)                                                                      \
-      TILE_LOAD_B(b, step)                                                                      \
-    }                                                                                           \
-    if (step > (begin)) {                                                                       \
-      tile_multiply(tile_a + tile_slice * TILE_SLICE * TILE_PITCH(TM) + tile_row,               \
-                    tile_b + tile_slice * TILE_SLICE * TILE_PITCH(TN) + tile_column, tile_sum); \
-    }                                                                                           \
-    barrier(CLK_LOCAL_MEM_FENCE);                                                               \
-    if (step < (end)) {                                                                         \
-      TILE_PUT_A(tile_a, a)                                                                     \
-      TILE_PUT_B(tile_b, b)                                                                     \
-    }                                                                                           \
-    barrier(CLK_LOCAL_MEM_FENCE);                                                               \
-  }
+#define TILE_PRODUCT(begin, end)                                                               \
+  for (int step = (begin); step < (end) + TK; step += TK) {                                    \
+    QUAD_T a[TILE_AQ], b[TILE_BQ];                                                             \
+    if (step < (end)) {                                                                        \
+      TILE_LOAD_A(a, step)                                                                     \
+      TILE_LOAD_B(b, step)                                                                     \
+    }                                                                                          \
+    if (step > (begin)) {                                                                      \
+      tile_multiply(tile_a + tile_slice * TILE_SLICE * TILE_PITCH(TM) + tile_row,              \
+                    tile_b + tile_slice * TILE_SLICE * TILE_PITCH(TN) + tile_column, tile_sum, \
+                    tile_a_sum, tile_b_sum);                                                   \
+    }                                                                                          \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                              \
+    if (step < (end)) {                                                                        \
+      TILE_PUT_A(tile_a, a)                                                                    \
+      TILE_PUT_B(tile_b, b)                                                                    \
+    }                                                                                          \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                              \
+  }                                                                                            \
+  TILE_SUBTRACT_ZEROS
 
-// Brings the sums of all slices to slice 0, the only one that stores.
-#if SLICES > 1
-#define TILE_KEPT(slice, r, c) \
-  tile_memory[(((slice) * RM + (r)) * TILE_QN + (c)) * TILE_PLACES + tile_place]
-#define TILE_SUM_SLICES                                          \
-  if (tile_slice > 0) {                                          \
-    _Pragma("unroll") for (int r = 0; r < RM; ++r) {             \
-      _Pragma("unroll") for (int c = 0; c < TILE_QN; ++c) {      \
-        TILE_KEPT(tile_slice - 1, r, c) = tile_sum[r][c];        \
-      }                                                          \
-    }                                                            \
-  }                                                              \
-  barrier(CLK_LOCAL_MEM_FENCE);                                  \
-  if (tile_slice == 0) {                                         \
-    _Pragma("unroll") for (int r = 0; r < RM; ++r) {             \
-      _Pragma("unroll") for (int c = 0; c < TILE_QN; ++c) {      \
-        _Pragma("unroll") for (int s = 0; s < SLICES - 1; ++s) { \
-          tile_sum[r][c] += TILE_KEPT(s, r, c);                  \
-        }                                                        \
-      }                                                          \
-    }                                                            \
-  }
-#else
-#define TILE_SUM_SLICES
-#endif
-
-// Stores what lies inside of c: row m, column n at m * pitch + first + n, or where that lies of a
-// result that is a slice; the channel of bias is first + n.
-#define TILE_STORE(first_row, rows, first_column, columns, pitch, first)          \
-  {                                                                               \
-    TILE_SUM_SLICES                                                               \
-    _Pragma("unroll") for (int c = 0; c < TILE_QN; ++c) {                         \
-      const int n = (first_column) + (c * TILE_GX + tile_column) * 4;             \
-      const int left_over = tile_slice == 0 ? (columns) - n : 0;                  \
-      if (left_over > 0) {                                                        \
-        float4 bias4 = (float4)(0.0f);                                            \
-        if (BIAS) {                                                               \
-          bias4.s0 = BIAS_AT((first) + n);                                        \
-          if (left_over > 1) bias4.s1 = BIAS_AT((first) + n + 1);                 \
-          if (left_over > 2) bias4.s2 = BIAS_AT((first) + n + 2);                 \
-          if (left_over > 3) bias4.s3 = BIAS_AT((first) + n + 3);                 \
-        }                                                                         \
-        _Pragma("unroll") for (int r = 0; r < RM; ++r) {                          \
-          const int m = (first_row) + (r / 4 * TILE_GY + tile_row) * 4 + r % 4;   \
-          if (m < (rows)) {                                                       \
-            const int at = RESULT_AT(m, (first) + n, pitch);                      \
-            const float4 v = tile_sum[r][c] + bias4;                              \
-            if (VEC_N) {                                                          \
-              STORE4_ALIGNED(DST_T, dst, at, FINISH4_ALIGNED(v, at));             \
-            } else {                                                              \
-              STORE(DST_T, dst, at, FINISH(v.s0, at));                            \
-              if (left_over > 1) STORE(DST_T, dst, at + 1, FINISH(v.s1, at + 1)); \
-              if (left_over > 2) STORE(DST_T, dst, at + 2, FINISH(v.s2, at + 2)); \
-              if (left_over > 3) STORE(DST_T, dst, at + 3, FINISH(v.s3, at + 3)); \
-            }                                                                     \
-          }                                                                       \
-        }                                                                         \
-      }                                                                           \
-    }                                                                             \
-  }
+#include "common/tile_store.cl"

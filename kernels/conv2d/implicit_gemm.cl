@@ -5,20 +5,26 @@
 //           dst: [pixels, out_c], pixels = n * out_h * out_w
 //           packed: [groups, panels, depth, TN] as pack_weights.cl writes it,
 //           depth = filter_h * filter_w * group_in
-//           with SPLIT dst is a float buffer [splits, pixels, out_c] of sums over `chunk` elements
+//           with SPLIT dst is a buffer [splits, pixels, out_c] of sums, of SUM_T, over `chunk` elements
 //           of depth each, for sum_splits.cl; chunk is a multiple of TK
+//           With TILE_ARITH 2 elements of the product are words of four input channels, the last one
+//           of a tap perhaps of fewer: so depth and chunk count, packed is as pack_words.cl writes it,
+//           and border is the word that lies outside of src
 // Launch    one work-group per tile of TM pixels x TN channels and per split:
 //           global = (TILE_ITEMS * panels, ceil(pixels / TM), groups * splits),
 //           local = (TILE_ITEMS, 1, 1)
-// Macros    GATHER  0..3  how elements of src are found: 0 rows are pixels of src (1 x 1, stride 1,
+// Macros    GATHER  0..4  how elements of src are found: 0 rows are pixels of src (1 x 1, stride 1,
 //                         one group, group_in a multiple of 4; of several images all rows, else
 //                         also those from -top on); 1 a step has one filter tap
 //                         (group_in a multiple of TK); 2 four elements have one (group_in a
-//                         multiple of 4); 3 one by one
+//                         multiple of 4); 3 one by one; 4 one by one, words made of bytes (group_in
+//                         no multiple of 4; else 0..3, of words for multiples of 4)
 //           TAIL    0|1   depth is no multiple of TK
 //           SPLIT   0|1   there are parameters splits and chunk
-//           SRC_T, PACKED_T, DST_T float|half  element types
-//           TM, TN, TK, RM, RN, SLICES, VEC_N, HALF_SUMS   see common/tile.cl
+//           SRC_T, PACKED_T, DST_T float|half  element types; with TILE_ARITH 2 char|uchar, int and
+//                         that of src, with SPLIT int
+//           TM, TN, TK, RM, RN, SLICES, VEC_N, TILE_ARITH, A_SUMS, B_SUMS, DOT8  see common/tile.cl;
+//                         B_SUMS is 0
 //           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
 //           and those of common/epilogue.cl
 // Numerics  see common/tile.cl, depth being in the order of the filter taps, then input channels;
@@ -26,7 +32,7 @@
 #include "common/border.cl"
 #include "common/tile.cl"
 #ifndef GATHER
-#error "GATHER is required (0..3)"
+#error "GATHER is required (0..4)"
 #endif
 #ifndef TAIL
 #error "TAIL is required (0 or 1)"
@@ -35,13 +41,25 @@
 #error "SPLIT is required (0 or 1)"
 #endif
 #ifndef SRC_T
-#error "SRC_T is required (float or half)"
+#error "SRC_T is required (float, half, char or uchar)"
 #endif
 #ifndef PACKED_T
-#error "PACKED_T is required (float or half)"
+#error "PACKED_T is required (float, half or int)"
 #endif
 #ifndef DST_T
-#error "DST_T is required (float or half)"
+#error "DST_T is required (float, half, char, uchar or int)"
+#endif
+
+#if TILE_ARITH == 2
+#include "common/word.cl"
+#define SRC_QUAD(i) WORD4_ALIGNED(SRC_T, src, (i) * 4)
+#define SRC_ELEMENT(i) WORD_ALIGNED(SRC_T, src, (i) * 4)
+// Beyond the depth all is zero, as sums of rows demand.
+#define OUTSIDE(in_depth) ((in_depth) ? border : 0)
+#else
+#define SRC_QUAD(i) LOAD4_ALIGNED(SRC_T, src, i)
+#define SRC_ELEMENT(i) LOAD(SRC_T, src, i)
+#define OUTSIDE(in_depth) 0.0f
 #endif
 
 // Where quad q of an item lies: rows below the last repeat it, so that they need no condition.
@@ -57,9 +75,9 @@
 
 #define TILE_LOAD_A(a, step)                                 \
   _Pragma("unroll") for (int q = 0; q < TILE_AQ; ++q) {      \
-    a[q] = (float4)(0.0f);                                   \
+    a[q] = (QUAD_T)(0);                                      \
     if (TILE_HAS(q, TM) && (!TAIL || (step) + k0 < depth)) { \
-      a[q] = LOAD4_ALIGNED(SRC_T, src, at[q] + (step));      \
+      a[q] = SRC_QUAD(at[q] + (step));                       \
     }                                                        \
   }
 
@@ -73,54 +91,61 @@
     inside[q] = (uint)y < (uint)in_h && (uint)x < (uint)in_w && TILE_HAS(q, TM); \
     at[q] = (image[q] + y * in_w + x) * in_c + i0 + k0;                          \
   }
-#define TILE_LOAD_A(a, step)                                \
-  _Pragma("unroll") for (int q = 0; q < TILE_AQ; ++q) {     \
-    a[q] = (float4)(0.0f);                                  \
-    if (inside[q]) a[q] = LOAD4_ALIGNED(SRC_T, src, at[q]); \
-    at[q] += TK;                                            \
-  }                                                         \
-  i0 += TK;                                                 \
-  if (i0 == group_in) {                                     \
-    i0 = 0;                                                 \
-    NEXT_TAP(t0, u0)                                        \
-    FIND_TAP                                                \
+#define TILE_LOAD_A(a, step)                            \
+  _Pragma("unroll") for (int q = 0; q < TILE_AQ; ++q) { \
+    a[q] = (QUAD_T)(OUTSIDE(true));                     \
+    if (inside[q]) a[q] = SRC_QUAD(at[q]);              \
+    at[q] += TK;                                        \
+  }                                                     \
+  i0 += TK;                                             \
+  if (i0 == channels_in) {                              \
+    i0 = 0;                                             \
+    NEXT_TAP(t0, u0)                                    \
+    FIND_TAP                                            \
   }
 
 #else
 
 // Moves the item's tap on by a step.
 #define NEXT_STEP \
-  for (i0 += TK; i0 >= group_in; i0 -= group_in) NEXT_TAP(t0, u0)
+  for (i0 += TK; i0 >= channels_in; i0 -= channels_in) NEXT_TAP(t0, u0)
 
 #if GATHER == 2
 #define TILE_LOAD_A(a, step)                                                                \
   _Pragma("unroll") for (int q = 0; q < TILE_AQ; ++q) {                                     \
     const int y = BORDER(in_y[q] + u0 * dilation_h, in_h);                                  \
     const int x = BORDER(in_x[q] + t0 * dilation_w, in_w);                                  \
-    a[q] = (float4)(0.0f);                                                                  \
+    a[q] = (QUAD_T)(OUTSIDE(u0 < filter_h));                                                \
     if (TILE_HAS(q, TM) && u0 < filter_h && (uint)y < (uint)in_h && (uint)x < (uint)in_w) { \
-      a[q] = LOAD4_ALIGNED(SRC_T, src, (image[q] + y * in_w + x) * in_c + i0);              \
+      a[q] = SRC_QUAD((image[q] + y * in_w + x) * in_c + i0);                               \
     }                                                                                       \
   }                                                                                         \
   NEXT_STEP
 #else
+#if GATHER == 4
+#undef SRC_ELEMENT
+#undef OUTSIDE
+// i is the word of a pixel at p.
+#define SRC_ELEMENT(p) WORD(SRC_T, src, (p) + 3 * i, 1, group_in - 4 * i)
+#define OUTSIDE(in_depth) ((in_depth) ? border & word_mask(group_in - 4 * i) : 0)
+#endif
 #define TILE_LOAD_A(a, step)                                                                 \
   _Pragma("unroll") for (int q = 0; q < TILE_AQ; ++q) {                                      \
     int i = i0, t = t0, u = u0;                                                              \
-    float e[4];                                                                              \
+    TILE_ELEMENT_T e[4];                                                                     \
     _Pragma("unroll") for (int j = 0; j < 4; ++j) {                                          \
       const int y = BORDER(in_y[q] + u * dilation_h, in_h);                                  \
       const int x = BORDER(in_x[q] + t * dilation_w, in_w);                                  \
-      e[j] = 0.0f;                                                                           \
+      e[j] = OUTSIDE(u < filter_h);                                                          \
       if (TILE_HAS(q, TM) && u < filter_h && (uint)y < (uint)in_h && (uint)x < (uint)in_w) { \
-        e[j] = LOAD(SRC_T, src, (image[q] + y * in_w + x) * in_c + i);                       \
+        e[j] = SRC_ELEMENT((image[q] + y * in_w + x) * in_c + i);                            \
       }                                                                                      \
-      if (++i == group_in) {                                                                 \
+      if (++i == channels_in) {                                                              \
         i = 0;                                                                               \
         NEXT_TAP(t, u)                                                                       \
       }                                                                                      \
     }                                                                                        \
-    a[q] = (float4)(e[0], e[1], e[2], e[3]);                                                 \
+    a[q] = (QUAD_T)(e[0], e[1], e[2], e[3]);                                                 \
   }                                                                                          \
   NEXT_STEP
 #endif
@@ -129,7 +154,7 @@
 
 #define TILE_LOAD_B(b, step)                                                  \
   _Pragma("unroll") for (int q = 0; q < TILE_BQ; ++q) {                       \
-    b[q] = (float4)(0.0f);                                                    \
+    b[q] = (QUAD_T)(0);                                                       \
     if (TILE_HAS(q, TN) && (!TAIL || (step) + TILE_N4_K(q, TN) < depth)) {    \
       b[q] = LOAD4_ALIGNED(PACKED_T, packed, (step) * TN + TILE_QUAD(q) * 4); \
     }                                                                         \
@@ -146,10 +171,16 @@ __kernel __attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) void conv2d_imp
 #endif
     int pixels, int panels, int group_in, int group_out, int in_h, int in_w, int in_c, int out_h,
     int out_w, int out_c, int filter_h, int filter_w, int stride_h, int stride_w, int dilation_h,
-    int dilation_w, int top, int left) {
+    int dilation_w, int top, int left
+#if TILE_ARITH == 2
+    ,
+    int border, int b_zero
+#endif
+) {
   TILE_BEGIN
   const int panel = get_group_id(0), first_pixel = (int)get_group_id(1) * TM;
-  const int depth = filter_h * filter_w * group_in;
+  const int channels_in = TILE_DEPTH(group_in);
+  const int depth = filter_h * filter_w * channels_in;
 #if SPLIT
   const int group = (int)get_group_id(2) / splits, split = (int)get_group_id(2) % splits;
   const int begin = split * chunk, end = min(begin + chunk, depth);
@@ -160,6 +191,9 @@ __kernel __attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) void conv2d_imp
 #endif
   packed += (group * panels + panel) * depth * TN;
   src += group * group_in;
+#if TILE_ARITH == 2 && GATHER != 4
+  in_c /= 4;  // words, as channels_in
+#endif
 
   const int k0 = TILE_K4_K(0);  // the same for all quads of the item
 #if GATHER == 0
@@ -181,7 +215,8 @@ __kernel __attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) void conv2d_imp
 #else
   const int first = begin + k0;
 #endif
-  int i0 = first % group_in, t0 = first / group_in % filter_w, u0 = first / group_in / filter_w;
+  int i0 = first % channels_in, t0 = first / channels_in % filter_w;
+  int u0 = first / channels_in / filter_w;
 #if GATHER == 1
   bool inside[TILE_AQ];
   int at[TILE_AQ];

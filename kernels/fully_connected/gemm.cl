@@ -5,7 +5,7 @@
 //           local = (TILE_ITEMS, 1, 1)
 // Macros    SRC_T, WEIGHTS_T, DST_T  float|half  element types
 //           VEC_A, VEC_B             0|1         depth is a multiple of 4
-//           TM, TN, TK, RM, RN, SLICES, VEC_N, HALF_SUMS   see common/tile.cl
+//           TM, TN, TK, RM, RN, SLICES, VEC_N, TILE_ARITH  see common/tile.cl
 //           and those of common/epilogue.cl
 // Numerics  see common/tile.cl; bias and residual are added last
 #ifndef SRC_T
@@ -30,6 +30,6 @@ __kernel __attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) void fully_conn
   const int first_row = (int)get_group_id(1) * TM, first_col = (int)get_group_id(0) * TN;
   __global const A_T *a_matrix = src;
   __global const B_T *b_matrix = weights;
-  TILE_PRODUCT(0, depth)
+  TILE_PRODUCT(0, TILE_DEPTH(depth))
   TILE_STORE(first_row, rows, first_col, cols, cols, 0)
 }

@@ -169,7 +169,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     launch.macro("ADJ_X", attrs.adj_x ? 1 : 0).macro("ADJ_Y", attrs.adj_y ? 1 : 0);
     launch.macro("VEC_A", node.input(kX).shape.back(0) % 4 == 0 ? 1 : 0);
     launch.macro("VEC_B", node.input(kY).shape.back(0) % 4 == 0 ? 1 : 0);
-    set_tile(launch, tile, size.cols % 4 == 0, /*half_sums=*/false, size);
+    set_tile(launch, tile, size.cols % 4 == 0, TileArith::kFloat, size);
   }
   if (!naive_first) list.push_back(naive);
   const auto tensor = tensor_candidates(node, device, size);

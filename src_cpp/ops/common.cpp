@@ -70,11 +70,11 @@ kernel::Launch& push_layout(kernel::Launch& launch, const ResultLayout& layout, 
   return launch.i32(layout.channels / unit).i32(layout.pitch / unit).i32(layout.first / unit);
 }
 
-void set_no_epilogue(kernel::Launch& launch) {
+void set_no_epilogue(kernel::Launch& launch, DType sum) {
   launch.macro("BIAS", 0).type("BIAS_T", DType::kF32);
   launch.macro("RESIDUAL", 0).type("RESIDUAL_T", DType::kF32);
   launch.macro("RESIDUAL_AFTER", 0).macro("SLICED", 0);
-  launch.macro("QUANTIZED", 0).type("SUM_T", DType::kF32);
+  launch.macro("QUANTIZED", sum == DType::kF32 ? 0 : 3).type("SUM_T", sum);
 }
 
 void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias,

@@ -66,8 +66,8 @@ void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias,
 /// Appends the buffers bias and residual, those that there are, and dst as above.
 kernel::Launch& push_result(kernel::Launch& launch, const NodeContext& node, int bias);
 
-/// Sets the macros of kernels/common/epilogue.cl for a result that is only stored.
-void set_no_epilogue(kernel::Launch& launch);
+/// Sets the macros of kernels/common/epilogue.cl for sums that are only stored.
+void set_no_epilogue(kernel::Launch& launch, DType sum = DType::kF32);
 
 /// Throws ShapeError unless the residual, where there is one, has the shape of the result, or of
 /// the whole that the result is placed in.

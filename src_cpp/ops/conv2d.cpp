@@ -103,12 +103,16 @@ bool fills(const DeviceInfo& device, const std::vector<kernel::Candidate>& list)
   return 2 * groups >= uz(device.compute_units);
 }
 
+/// Of integers; int16 has but the plainest form.
 std::vector<kernel::Candidate> quantized_candidates(const Convolution& conv) {
-  std::vector<kernel::Candidate> result = tensor_halo(conv);
-  const auto gemms = tensor_gemm(conv);
-  result.insert(fills(conv.device, result) ? result.end() : result.begin(), gemms.begin(),
-                gemms.end());
-  if (conv.device.is_cpu()) append(result, pairs(conv, host_has_512_bit_registers()));
+  const bool cpu = conv.device.is_cpu();
+  std::vector<kernel::Candidate> result;
+  if (cpu) append(result, pairs(conv, host_has_512_bit_registers()));
+  append(result, int8_gemms(conv, cpu ? 1 : 6));
+  const auto tensor = tensor_gemm(conv);
+  result.insert(result.begin(), tensor.begin(), tensor.end());
+  const auto halo = tensor_halo(conv);
+  result.insert(fills(conv.device, halo) ? result.begin() : result.end(), halo.begin(), halo.end());
   result.push_back(naive(conv));
   return result;
 }

@@ -128,6 +128,24 @@ PackedWeights pack_weights(const NodeContext& node, int weights, int groups, int
   return {launch, {bytes}, storage, static_cast<int>(panels), elements};
 }
 
+PackedWeights pack_words(const NodeContext& node, int image, int weights, int groups, int panel) {
+  const ir::Tensor& filter = node.input(weights);
+  const std::int64_t taps = filter.shape.elements(1, 3), group_in = filter.shape[3];
+  const std::int64_t depth = taps * ceil_div(group_in, 4);
+  const std::int64_t group_out = filter.shape[0] / groups;
+  const std::int64_t panels = ceil_div(group_out, panel);
+  const std::int64_t elements = groups * panels * depth * panel;
+  const std::int64_t borders = filter.shape[2] * ceil_div(group_in, 4);
+
+  kernel::Launch launch("conv2d/pack_words.cl", "conv2d_pack_words");
+  launch.macro("PANEL", panel).type("SRC_T", filter.storage);
+  launch.src(weights).scratch_out(0).i32(borders).i32(zero_word(node.input(image)));
+  launch.i32(taps).i32(group_in).i32(group_out).i32(panels);
+  launch.range({uz(depth), uz(groups * panels + 1)}, {kElementwiseGroup, 1});
+  const std::int64_t bytes = (elements + borders) * static_cast<std::int64_t>(sizeof(std::int32_t));
+  return {launch, {bytes}, DType::kI32, static_cast<int>(panels), elements};
+}
+
 int cpu_vector(int channels) { return channels <= 4 ? 4 : channels <= 8 ? 8 : 16; }
 
 }  // namespace clgpu::ops

@@ -140,7 +140,7 @@ kernel::Candidate gemm(const NodeContext& node, const Products& size, const Gemm
   const int vec = size.depth % 4 == 0 ? 1 : 0;
   launch.macro("VEC_A", vec).macro("VEC_B", vec);
   const bool vec_n = size.cols % 4 == 0 && result_layout(node).aligned(4);
-  set_tile(launch, tile, vec_n, /*half_sums=*/false, size);
+  set_tile(launch, tile, vec_n, TileArith::kFloat, size);
   return candidate;
 }
 

@@ -93,15 +93,25 @@ std::vector<GemmTile> gemm_tiles(const Products& products, const DeviceInfo& dev
   return tiles;
 }
 
-void set_tile(kernel::Launch& launch, const GemmTile& tile, bool vec_n, bool half_sums,
+void set_tile(kernel::Launch& launch, const GemmTile& tile, bool vec_n, TileArith arith,
               const Products& products) {
   launch.macro("TM", tile.tm).macro("TN", tile.tn).macro("TK", tile.tk);
   launch.macro("RM", tile.rm).macro("RN", tile.rn).macro("SLICES", tile.slices);
-  launch.macro("VEC_N", vec_n ? 1 : 0).macro("HALF_SUMS", half_sums ? 1 : 0);
+  launch.macro("VEC_N", vec_n ? 1 : 0).macro("TILE_ARITH", static_cast<int>(arith));
   const std::size_t items = uz(tile.items());
   launch.range({uz(ceil_div(products.cols, tile.tn)) * items, uz(ceil_div(products.rows, tile.tm)),
                 uz(products.count)},
                {items});
+}
+
+void set_words(kernel::Launch& launch, const DeviceInfo& device, bool a_sums, bool b_sums) {
+  launch.macro("DOT8", static_cast<int>(device.dot8));
+  launch.macro("A_SUMS", a_sums ? 1 : 0).macro("B_SUMS", b_sums ? 1 : 0);
+}
+
+Products in_words(Products products) {
+  products.depth = ceil_div(products.depth, 4);
+  return products;
 }
 
 void set_dot_tile(kernel::Launch& launch, int rm, int rn, int vec, const Products& products) {

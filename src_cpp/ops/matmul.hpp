@@ -40,10 +40,20 @@ std::vector<GemmChoice> choose_tiles(const Products& products, const DeviceInfo&
 /// Tiles for FULLY_CONNECTED and BATCH_MATMUL, best guess first.
 std::vector<GemmTile> gemm_tiles(const Products& products, const DeviceInfo& device);
 
+/// Arithmetic of a tile, as the macro TILE_ARITH of kernels/common/tile_arith.cl has it.
+enum class TileArith { kFloat = 0, kHalf = 1, kInt8 = 2 };
+
 /// Sets the macros of common/tile.cl but those of the epilogue, and the range: one work-group per
 /// tile. vec_n: every row of the result begins at a multiple of 4 elements and has such a number.
-void set_tile(kernel::Launch& launch, const GemmTile& tile, bool vec_n, bool half_sums,
+void set_tile(kernel::Launch& launch, const GemmTile& tile, bool vec_n, TileArith arith,
               const Products& products);
+
+/// Sets the macros that TileArith::kInt8 has on top of these. a_sums, b_sums: rows of a, columns of
+/// b are summed since the other matrix has a zero point.
+void set_words(kernel::Launch& launch, const DeviceInfo& device, bool a_sums, bool b_sums);
+
+/// A product of int8 whose depth counts words of four, as tiles are chosen for it.
+Products in_words(Products products);
 
 /// Sets the macros RM, RN, VEC of kernels/common/dot.cl and the range of a launch.
 void set_dot_tile(kernel::Launch& launch, int rm, int rn, int vec, const Products& products);

@@ -173,7 +173,8 @@ std::optional<Refusal> check_quantized_product(const tfl::NodeView& node,
 }
 
 ChannelTable channel_table(const NodeContext& node, const ProductInputs& inputs,
-                           const WeightsOrder& order, int first, Requantization requantization) {
+                           const WeightsOrder& order, int first, Requantization requantization,
+                           bool as_int8) {
   const ir::Tensor &src = node.input(inputs.src), &weights = node.input(inputs.weights);
   const ir::Tensor& dst = node.output(0);
   const std::int64_t pitch = round_up(order.channels, 16);
@@ -194,7 +195,7 @@ ChannelTable channel_table(const NodeContext& node, const ProductInputs& inputs,
   if (has_bias) launch.src(inputs.bias);
   launch.scratch_in(first).scratch_out(first + 1);
   launch.i32(order.channels).i32(pitch).i32(order.depth).i32(order.step_o).i32(order.step_k);
-  launch.i32(src.zero_point()).i32(weights.zero_point());
+  launch.i32(as_int8 ? int8_zero_point(src) : src.zero_point()).i32(weights.zero_point());
   launch.range({uz(pitch)}, {kElementwiseGroup});
   const auto bytes = kTableRows * pitch * static_cast<std::int64_t>(sizeof(std::int32_t));
   return {launch, kernel::table(scales), {bytes}, first + 1, pitch};
@@ -213,6 +214,15 @@ kernel::Scratch uniform_channels(const Multiplier& multiplier, std::int64_t chan
     rows[uz(4 * pitch + o)] = static_cast<std::int32_t>(multiplier.value >> 32);
   }
   return kernel::table(rows);
+}
+
+std::int32_t int8_zero_point(const ir::Tensor& tensor) {
+  return tensor.zero_point() - (tensor.dtype == DType::kU8 ? 128 : 0);
+}
+
+std::int32_t zero_word(const ir::Tensor& tensor) {
+  const auto byte = static_cast<std::uint8_t>(int8_zero_point(tensor));
+  return static_cast<std::int32_t>(byte * 0x01010101U);
 }
 
 kernel::Launch& push_channels(kernel::Launch& launch, const NodeContext& node,

@@ -80,12 +80,20 @@ struct WeightsOrder {
 
 /// `first`: index of its two scratch buffers in the candidate that uses it. Shifts of uint8 come of
 /// a product of scales in float, all else of one in double, as in the reference kernels.
+/// as_int8: its kernel reads uint8 less 128, and zero points are less 128, too.
 ChannelTable channel_table(const NodeContext& node, const ProductInputs& inputs,
                            const WeightsOrder& order, int first,
-                           Requantization requantization = Requantization::kShifts);
+                           Requantization requantization = Requantization::kShifts,
+                           bool as_int8 = false);
 
 /// The same where all `channels` channels have one multiplier and nothing is added to their sums.
 kernel::Scratch uniform_channels(const Multiplier& multiplier, std::int64_t channels);
+
+/// The zero point of a tensor that is read as int8: less 128 of uint8.
+std::int32_t int8_zero_point(const ir::Tensor& tensor);
+
+/// A word of four such integers, which all stand for zero (kernels/common/word.cl).
+std::int32_t zero_word(const ir::Tensor& tensor);
 
 /// 16 bytes of an int8 image's zero point: what kernels that copy bytes read outside of it. Needed
 /// where the zero point is not 0.

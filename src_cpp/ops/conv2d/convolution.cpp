@@ -31,8 +31,15 @@ void Convolution::push_geometry(kernel::Launch& launch) const {
   launch.i32(geometry.dilation_h).i32(geometry.dilation_w).i32(at.h.before).i32(at.w.before);
 }
 
-ChannelTable Convolution::channels(int first) const {
-  return channel_table(node, {kImage, kWeights, kBias, 0}, {out_c, depth, depth, 1}, first);
+ChannelTable Convolution::channels(int first, bool as_int8) const {
+  const WeightsOrder order{out_c, depth, depth, 1};
+  return channel_table(node, {kImage, kWeights, kBias, 0}, order, first, Requantization::kShifts,
+                       as_int8);
+}
+
+void Convolution::push_quantized_result(kernel::Launch& launch, const ChannelTable& table) const {
+  push_channels(launch, node, table);
+  ops::push_result(launch, result_layout(node));
 }
 
 kernel::Candidate naive(const Convolution& conv) {
@@ -47,8 +54,7 @@ kernel::Candidate naive(const Convolution& conv) {
     const ChannelTable channels = conv.channels(0);
     candidate.launches.push_back(channels.launch);
     candidate.scratch = {channels.scales, channels.result};
-    push_channels(launch, conv.node, channels);
-    ops::push_result(launch, result_layout(conv.node));
+    conv.push_quantized_result(launch, channels);
   } else {
     conv.push_result(launch);
   }

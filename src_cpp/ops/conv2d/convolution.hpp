@@ -34,6 +34,8 @@ struct Convolution {
   bool is_pointwise() const;
   /// Integers with scales; else floats.
   bool quantized() const { return node.output(0).is_quantized(); }
+  /// Of int8, or of uint8.
+  bool is_int8() const { return quantized() && size_of(node.output(0).dtype) == 1; }
   DType image_storage() const { return node.input(kImage).storage; }
 
   /// Sets SRC_T, REFLECT and the macros of the result.
@@ -48,7 +50,9 @@ struct Convolution {
     return ops::push_result(launch, node, kBias);
   }
   /// The table of a quantised convolution's requantisation; see ops::channel_table.
-  ChannelTable channels(int first) const;
+  ChannelTable channels(int first, bool as_int8 = false) const;
+  /// Appends the table's arguments and dst.
+  void push_quantized_result(kernel::Launch& launch, const ChannelTable& table) const;
   /// Appends in_h, in_w, in_c, out_h, out_w, out_c, filter_h, filter_w, stride_h, stride_w,
   /// dilation_h, dilation_w, top and left.
   void push_geometry(kernel::Launch& launch) const;
@@ -70,6 +74,9 @@ kernel::Candidate dot(const Convolution& conv, int lanes, int tile);
 
 /// Tiles of pixels x channels: the best `count` variants, best guess first.
 std::vector<kernel::Candidate> implicit_gemms(const Convolution& conv, std::size_t count);
+
+/// Such tiles for int8 and uint8.
+std::vector<kernel::Candidate> int8_gemms(const Convolution& conv, std::size_t count);
 
 /// The best of them with products and short sums in half; none where the device has no such
 /// arithmetic, or the image is float.

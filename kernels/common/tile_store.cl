@@ -1,0 +1,80 @@
+// tile_store.cl - the end of common/tile.cl: sums of slices, and results
+
+// Brings the sums of all slices to slice 0, the only one that stores.
+#if SLICES > 1
+#define TILE_KEPT(slice, r, c) \
+  tile_memory[(((slice) * RM + (r)) * TILE_QN + (c)) * TILE_PLACES + tile_place]
+#define TILE_SUM_SLICES                                          \
+  if (tile_slice > 0) {                                          \
+    _Pragma("unroll") for (int r = 0; r < RM; ++r) {             \
+      _Pragma("unroll") for (int c = 0; c < TILE_QN; ++c) {      \
+        TILE_KEPT(tile_slice - 1, r, c) = tile_sum[r][c];        \
+      }                                                          \
+    }                                                            \
+  }                                                              \
+  barrier(CLK_LOCAL_MEM_FENCE);                                  \
+  if (tile_slice == 0) {                                         \
+    _Pragma("unroll") for (int r = 0; r < RM; ++r) {             \
+      _Pragma("unroll") for (int c = 0; c < TILE_QN; ++c) {      \
+        _Pragma("unroll") for (int s = 0; s < SLICES - 1; ++s) { \
+          tile_sum[r][c] += TILE_KEPT(s, r, c);                  \
+        }                                                        \
+      }                                                          \
+    }                                                            \
+  }
+#else
+#define TILE_SUM_SLICES
+#endif
+
+// What four columns have of their own: of floats those that there are, of the table all.
+#if QUANTIZED
+#define TILE_CHANNELS(c4, o, left_over) const CHANNEL4_T c4 = CHANNEL4_AT(o);
+#else
+#define TILE_CHANNELS(c4, o, left_over)            \
+  float4 c4 = (float4)(0.0f);                      \
+  if (BIAS) {                                      \
+    c4.s0 = BIAS_AT(o);                            \
+    if ((left_over) > 1) c4.s1 = BIAS_AT((o) + 1); \
+    if ((left_over) > 2) c4.s2 = BIAS_AT((o) + 2); \
+    if ((left_over) > 3) c4.s3 = BIAS_AT((o) + 3); \
+  }
+#endif
+
+// Stores what lies inside of c: row m, column n at m * pitch + first + n, or where that lies of a
+// result that is a slice; the output channel is first + n.
+#define TILE_STORE(first_row, rows, first_column, columns, pitch, first)        \
+  {                                                                             \
+    TILE_SUM_SLICES                                                             \
+    _Pragma("unroll") for (int c = 0; c < TILE_QN; ++c) {                       \
+      const int n = (first_column) + (c * TILE_GX + tile_column) * 4;           \
+      const int left_over = tile_slice == 0 ? (columns) - n : 0;                \
+      if (left_over > 0) {                                                      \
+        TILE_CHANNELS(c4, (first) + n, left_over)                               \
+        _Pragma("unroll") for (int r = 0; r < RM; ++r) {                        \
+          const int m = (first_row) + (r / 4 * TILE_GY + tile_row) * 4 + r % 4; \
+          if (m < (rows)) {                                                     \
+            const int at = RESULT_AT(m, (first) + n, pitch);                    \
+            TILE_STORE4(tile_sum[r][c], c4, at, left_over)                      \
+          }                                                                     \
+        }                                                                       \
+      }                                                                         \
+    }                                                                           \
+  }
+#define TILE_STORE4(sum, c4, at, left_over)                                    \
+  if (VEC_N) {                                                                 \
+    STORE4_ALIGNED(DST_T, dst, at, FINISH_SUM4_ALIGNED(sum, c4, at));          \
+  } else {                                                                     \
+    TILE_FINISH(v, sum, c4, at)                                                \
+    STORE(DST_T, dst, at, TILE_FINISHED(v.s0, at));                            \
+    if (left_over > 1) STORE(DST_T, dst, at + 1, TILE_FINISHED(v.s1, at + 1)); \
+    if (left_over > 2) STORE(DST_T, dst, at + 2, TILE_FINISHED(v.s2, at + 2)); \
+    if (left_over > 3) STORE(DST_T, dst, at + 3, TILE_FINISHED(v.s3, at + 3)); \
+  }
+// A residual is read where there is one: of floats after the other, integers are finished as four.
+#if QUANTIZED
+#define TILE_FINISH(v, sum, c4, at) const int4 v = FINISH_SUM4(sum, c4, at);
+#define TILE_FINISHED(v, at) v
+#else
+#define TILE_FINISH(v, sum, c4, at) const float4 v = sum + c4;
+#define TILE_FINISHED(v, at) FINISH(v, at)
+#endif

@@ -1,0 +1,45 @@
+// word.cl - reading words: ints of four int8, the first in the lowest byte (common/dot8.cl)
+//
+// T is char, or uchar, of which 128 is subtracted: int8 again. i counts elements.
+//
+// WORD(T, p, i, step, count)   of the elements i, i + step, ... below the count-th; zeros for the rest
+// WORD_ALIGNED(T, p, i)        of i .. i+3; i is a multiple of 4, p the start of a buffer or aligned alike
+// WORD4_ALIGNED(T, p, i)       four words of i .. i+15, an int4; multiples of 16
+// WORD4_ACROSS(T, p, i, step, count)  an int4, one word for each of i .. i+3, a multiple of 4
+//                              (so is step): of the elements i, i + step, ...
+// word_mask(count)             the first count bytes of a word, all for 4 or more
+#include "common/types.cl"
+
+#define WORD_FLIP(T) CLGPU_CAT(word_flip_, T)
+#define word_flip_char 0
+#define word_flip_uchar 0x80808080u
+
+static inline int word_mask(int count) {
+  return count >= 4 ? -1 : (int)((1u << (8 * max(count, 0))) - 1u);
+}
+static inline int word_of(__global const char *p, int step, int count, uint flip) {
+  uint w = 0;
+  if (count > 0) w = (uchar)p[0] ^ (flip & 0xffu);
+  if (count > 1) w |= (uint)(uchar)(p[step] ^ (char)flip) << 8;
+  if (count > 2) w |= (uint)(uchar)(p[2 * step] ^ (char)flip) << 16;
+  if (count > 3) w |= (uint)(uchar)(p[3 * step] ^ (char)flip) << 24;
+  return as_int(w);
+}
+static inline int4 word4_across(__global const char *p, int step, int count, uint flip) {
+  char4 k[4];
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    k[j] = (char4)(0);
+    if (j < count) k[j] = as_char4(*(__global const uint *)(p + j * step) ^ flip);
+  }
+  return (int4)(as_int((char4)(k[0].s0, k[1].s0, k[2].s0, k[3].s0)),
+                as_int((char4)(k[0].s1, k[1].s1, k[2].s1, k[3].s1)),
+                as_int((char4)(k[0].s2, k[1].s2, k[2].s2, k[3].s2)),
+                as_int((char4)(k[0].s3, k[1].s3, k[2].s3, k[3].s3)));
+}
+#define WORD(T, p, i, step, count) \
+  word_of((__global const char *)((p) + (i)), step, count, WORD_FLIP(T))
+#define WORD4_ACROSS(T, p, i, step, count) \
+  word4_across((__global const char *)((p) + (i)), step, count, WORD_FLIP(T))
+#define WORD_ALIGNED(T, p, i) (as_int(*(__global const uint *)((p) + (i)) ^ WORD_FLIP(T)))
+#define WORD4_ALIGNED(T, p, i) (as_int4(*(__global const uint4 *)((p) + (i)) ^ WORD_FLIP(T)))
