@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernel/dot8.hpp"
+
 namespace clgpu::ops {
 namespace {
 
@@ -105,8 +107,8 @@ void set_tile(kernel::Launch& launch, const GemmTile& tile, bool vec_n, TileArit
 }
 
 void set_words(kernel::Launch& launch, const DeviceInfo& device, bool a_sums, bool b_sums) {
-  launch.macro("DOT8", static_cast<int>(device.dot8));
-  launch.macro("A_SUMS", a_sums ? 1 : 0).macro("B_SUMS", b_sums ? 1 : 0);
+  kernel::set_dot8(launch, device.dot8).macro("A_SUMS", a_sums ? 1 : 0);
+  launch.macro("B_SUMS", b_sums ? 1 : 0);
 }
 
 Products in_words(Products products) {

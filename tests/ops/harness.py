@@ -125,6 +125,8 @@ def check(
         judged = "half_sums" if any("_half_" in name for name in engines.values()) else precision
         left = [f"{n.index} {n.op}: {n.reason}" for n in explanation.nodes if not n.claimed]
         assert not left, f"left on the CPU{way}: {'; '.join(left)}"
+        broken = [note for note in explanation.notes if "does not work on this device" in note]
+        assert not broken, broken[0]
         for source, arrays in wanted:
             assert len(got) == len(arrays), f"{len(got)} outputs, {source} has {len(arrays)}"
             for i, (result, want) in enumerate(zip(got, arrays)):
