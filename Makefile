@@ -16,8 +16,8 @@ demo:
 	$(if $(filter build/mobilenet_v1.tflite,$(MODEL)),$(BIN)/python tools/build_network.py mobilenet_v1 "$(MODEL)")
 	$(BIN)/clgpu run "$(MODEL)" $(ARGS)
 
-# Much of the time goes into compilers that use one core each.
-test: ARGS ?= -n auto --maxprocesses 4
+# Much of the time goes into compilers that use one core each; a file's tests share what they compile.
+test: ARGS ?= -n auto --maxprocesses 4 --dist loadfile
 test:
 	$(PYTHON) tools/setup_env.py test
 	$(BIN)/python -m pytest $(ARGS)
