@@ -7,6 +7,7 @@
 // FIXED_LEFT(x, n)        x * 2^n, saturated
 // fixed_one_over(x)       1 / (1 + x) of Q0, x of Q0 and not negative
 // fixed_reciprocal(x, p)  1 / x for an integer x > 0: the result of Q0 is to be divided by 2^*p
+// fixed_inverse_root(x, p)  1 / sqrt(x) for an integer x >= 0, likewise; that of 0 is that of 1
 #include "common/multiply.cl"
 
 #define FIXED_MUL(a, b) requantize_high(a, b)
@@ -33,4 +34,21 @@ static inline int fixed_reciprocal(int x, int *p) {
   const int zeros = clz(x);
   *p = 31 - zeros;
   return fixed_one_over((int)(((uint)x << zeros) - (1u << 31)));
+}
+static inline int fixed_inverse_root(int x, int *p) {
+  *p = 0;
+  if (x <= 1) return INT_MAX;
+  int right = 11;
+  for (; x >= 1 << 29; ++right) x /= 4;
+  for (; x < 1 << 27; --right) x *= 4;
+  // Newton's iteration for the root of x * 2^-29, in Q3 from 1
+  const int halved = FIXED_SHIFT(x >> 1, 1);
+  int y = 1 << 28;
+  for (int i = 0; i < 5; ++i) {
+    const int cube = FIXED_LEFT(FIXED_MUL(FIXED_MUL(y, y), y), 6);
+    y = FIXED_LEFT(FIXED_MUL((1 << 28) + (1 << 27), y) - FIXED_MUL(halved, cube), 3);
+  }
+  y = FIXED_MUL(y, 1518500250);  // sqrt(1/2) in Q0
+  *p = max(right, 0);
+  return y << max(-right, 0);
 }

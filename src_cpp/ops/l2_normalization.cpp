@@ -1,4 +1,5 @@
 // Room of L2_NORMALIZATION, over the last axis.
+#include "ops/quantized.hpp"
 #include "ops/row_rules.hpp"
 #include "ops/sharing.hpp"
 
@@ -7,12 +8,42 @@ namespace {
 
 constexpr int kL2Normalization = 11;
 
+std::optional<Refusal> check_quantized(const tfl::NodeView& node, const ir::Epilogue& epilogue) {
+  const tfl::TensorView src = node.input(0), dst = node.output(0);
+  if (auto refusal = check_type(dst, "output", {src.dtype()})) return refusal;
+  if (auto refusal = check_per_tensor(src, "input")) return refusal;
+  if (auto refusal = check_per_tensor(dst, "output")) return refusal;
+  const int zero = dst.dtype() == DType::kI8 ? 0 : 128;
+  if (dst.scale() != 1.0F / 128 || dst.zero_point() != zero) {
+    return Refusal{"the output has the scale " + std::to_string(dst.scale()) +
+                   " and the zero point " + std::to_string(dst.zero_point()) +
+                   "; allowed: 1/128 and " + std::to_string(zero)};
+  }
+  if (!epilogue.empty()) return Refusal{"its fused activation is not defined on integers"};
+  return std::nullopt;
+}
+
+kernel::Launch quantized(const NodeContext& node, const Sharing& sharing, std::int64_t rows,
+                         int cols) {
+  const ir::Tensor& src = node.input(0);
+  kernel::Launch launch("l2_normalization/quantized.cl", "l2_normalization_quantized");
+  launch.type("SRC_T", src.storage);
+  launch.macro("ROWS", static_cast<std::int64_t>(sharing.outputs));
+  launch.macro("WG", static_cast<std::int64_t>(sharing.items));
+  launch.src(0).dst(0).i32(rows).i32(cols).i32(src.zero_point());
+  launch.range({sharing.range(rows)}, {sharing.group()});
+  return launch;
+}
+
 OrRefusal<Imported> import(const tfl::NodeView& node) {
-  CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32);
+  CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32, DType::kI8, DType::kU8);
   CLGPU_REFUSE_IF(node.input(0).rank() < 1, "a scalar has no axis to normalise over");
   const auto* params = node.params<tfl::ActivationParams>();
   const auto epilogue = fused_activation(params == nullptr ? 0 : params->activation);
   if (!epilogue) return Refusal{epilogue.reason()};
+  if (node.input(0).dtype() != DType::kF32) {
+    if (auto refusal = check_quantized(node, *epilogue)) return *refusal;
+  }
   return Imported{std::make_shared<const ir::Attrs>(), *epilogue};
 }
 
@@ -22,6 +53,10 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const std::int64_t rows = src.shape.elements() / cols;
   std::vector<kernel::Candidate> list;
   for (const Sharing& sharing : sharings(rows, cols, /*adjacent=*/true, device)) {
+    if (!is_float(src.dtype)) {
+      list.push_back({sharing.name, {quantized(node, sharing, rows, cols)}, {}});
+      continue;
+    }
     kernel::Launch launch("l2_normalization/l2_normalization.cl", "l2_normalization_rows");
     launch.type("SRC_T", src.storage).type("DST_T", node.output(0).storage);
     launch.macro("ROWS", static_cast<std::int64_t>(sharing.outputs));
@@ -45,7 +80,7 @@ const Family kL2NormalizationFamily{{"l2_normalization", /*has_epilogue=*/true, 
                                     infer_same_as_input,
                                     candidates,
                                     /*fold=*/nullptr,
-                                    /*allows_quantized=*/false,
+                                    /*allows_quantized=*/true,
                                     &kRowwise};
 
 }  // namespace clgpu::ops

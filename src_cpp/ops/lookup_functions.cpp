@@ -63,27 +63,10 @@ std::int16_t tabulated(const TableFunction& f, const Ends& ends, int x) {
   return ends.clamped(to_int(std::round(y * inverse) + static_cast<float>(ends.dst_zero)));
 }
 
-Interpolated::Interpolated(const TableFunction& f, const Ends& ends) {
-  constexpr int kSteps = 512;
-  const auto input = [&](int x) { return ends.src_scale * static_cast<float>(x - ends.src_zero); };
-  const auto output = [&](int y) { return ends.dst_scale * static_cast<float>(y - ends.dst_zero); };
-  const float first = input(-32768), last = input(32767);
-  const float step = (last - first) / kSteps, half_step = step / 2;
-  const float inverse = 65536.0F / (output(32767) - output(-32768));
-  const auto stored = [](float y) {
-    return static_cast<std::int16_t>(to_int(std::min(std::max(y, -32768.0F), 32767.0F)));
-  };
-  for (int i = 0; i < kSteps; ++i) {
-    const float here = value_of(f, ends, first + static_cast<float>(i) * step);
-    const float middle = value_of(f, ends, first + static_cast<float>(i) * step + half_step);
-    const float next = value_of(f, ends, first + static_cast<float>(i + 1) * step);
-    const float sample = std::round(here * inverse);
-    const float guess = std::round((next * inverse + std::round(here * inverse)) / 2);
-    const float error = guess - std::round(middle * inverse);
-    values_[uz(i)] = stored(sample - std::round(error / 2));
-  }
-  values_[kSteps] = stored(std::round(value_of(f, ends, last) * inverse));
-}
+Interpolated::Interpolated(const TableFunction& f, const Ends& ends)
+    : values_(interpolation_table<float>(ends.src_scale, ends.src_zero, ends.dst_scale,
+                                         ends.dst_zero,
+                                         [&](float x) { return value_of(f, ends, x); })) {}
 
 std::int16_t Interpolated::at(int x) const {
   const std::size_t i = uz(256 + (x >> 7));

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "ops/fixed_point.hpp"
+#include "ops/interpolation.hpp"
 #include "ops/lookup.hpp"
 
 namespace clgpu::ops {
@@ -54,7 +55,7 @@ class Interpolated {
   std::int16_t at(int x) const;
 
  private:
-  std::array<std::int16_t, 513> values_{};
+  std::vector<std::int16_t> values_;
 };
 
 /// int16 LOGISTIC and TANH: the reference interpolates sigmoid(i / 24), in 16 bits.

@@ -1,4 +1,9 @@
 // Room of SOFTMAX and LOG_SOFTMAX, over the last axis.
+#include <algorithm>
+#include <cmath>
+
+#include "ops/fixed_point.hpp"
+#include "ops/interpolation.hpp"
 #include "ops/row_rules.hpp"
 #include "ops/sharing.hpp"
 
@@ -12,15 +17,98 @@ struct SoftmaxAttrs : ir::Attrs {
   bool log = false;
 };
 
+/// A difference of 1 between inputs of 8 bits, in Q5 (ops/fixed_point.hpp).
+Multiplier step_of(float beta, float scale) {
+  const double real = static_cast<double>(beta) * static_cast<double>(scale) * (1 << 26);
+  return quantize_multiplier(std::min(real, 2147483647.0));
+}
+
+/// exp(beta * scale * -d) in Q0 for differences d of inputs of 8 bits; 0 from where the reference
+/// kernel leaves them out.
+std::vector<std::int32_t> exponentials(float beta, float scale) {
+  const Multiplier step = step_of(beta, scale);
+  const double reach = 31.0 * (1 << 26) / static_cast<double>(std::int64_t{1} << step.shift);
+  std::vector<std::int32_t> table(256, 0);
+  for (int d = 0; d < 256 && d <= std::floor(reach); ++d)
+    table[uz(d)] = exp_of_negative(rescaled(-d, step));
+  return table;
+}
+
+std::optional<Refusal> check_quantized(const tfl::NodeView& node, const SoftmaxAttrs& attrs) {
+  using T = DType;
+  const tfl::TensorView src = node.input(0), dst = node.output(0);
+  if (attrs.log) return Refusal{"integers have no kernel of LOG_SOFTMAX"};
+  if (auto refusal = check_per_tensor(src, "input")) return refusal;
+  if (auto refusal = check_per_tensor(dst, "output")) return refusal;
+  const bool wide = src.dtype() == T::kI16;
+  if (auto refusal = wide ? check_type(dst, "output", {T::kI16})
+                          : check_type(dst, "output", {src.dtype(), T::kI16}))
+    return refusal;
+  const int zero = dst.dtype() == T::kI8 ? -128 : 0;
+  const float unit = dst.dtype() == T::kI16 ? 1.0F / 32768 : 1.0F / 256;
+  if (dst.dtype() == src.dtype() && dst.dtype() != T::kU8 &&
+      (dst.zero_point() != zero || std::abs(dst.scale() - unit) > 0.001F * unit)) {
+    return Refusal{"the output has the scale " + std::to_string(dst.scale()) +
+                   " and the zero point " + std::to_string(dst.zero_point()) + "; allowed: 1/" +
+                   (wide ? "32768" : "256") + " and " + std::to_string(zero)};
+  }
+  const Multiplier step = step_of(attrs.beta, src.scale());
+  if (!wide && (step.shift < 0 || attrs.beta <= 0.0F))
+    return Refusal{"beta times the scale of the input is less than 2^-26"};
+  return std::nullopt;
+}
+
 OrRefusal<Imported> import(const tfl::NodeView& node) {
-  CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32);
+  CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32, DType::kI8, DType::kU8, DType::kI16);
   CLGPU_REFUSE_IF(node.input(0).rank() < 1, "a scalar has no axis to normalise over");
   SoftmaxAttrs attrs;
   attrs.log = node.builtin() == kLogSoftmax;
   if (const auto* params = node.params<tfl::SoftmaxParams>(); params != nullptr && !attrs.log) {
     attrs.beta = params->beta;
   }
+  if (node.input(0).dtype() != DType::kF32) {
+    if (auto refusal = check_quantized(node, attrs)) return *refusal;
+  }
   return Imported{share(attrs), {}};
+}
+
+/// Appends the arguments TABLES_PARAM of kernels/softmax/quantized.cl.
+void push_tables(kernel::Candidate& candidate, kernel::Launch& launch, float beta,
+                 const ir::Tensor& src) {
+  if (src.dtype != DType::kI16) {
+    candidate.scratch = {kernel::table(exponentials(beta, src.scale()))};
+    launch.scratch_in(0);
+    return;
+  }
+  // exp from -10 to 0, 1 / (1 + x) from 0 to 1, both stored with a range of -1 to 1
+  const auto exp = [](double x) { return std::exp(x); };
+  const auto inverse = [](double x) { return 1.0 / (1.0 + x); };
+  constexpr double kRange = 65535.0;
+  candidate.scratch = {
+      kernel::table(interpolation_table<double>(10.0 / kRange, 32767, 2.0 / kRange, 0, exp)),
+      kernel::table(interpolation_table<double>(1.0 / kRange, -32768, 2.0 / kRange, 0, inverse))};
+  const Multiplier m =
+      quantize_multiplier(static_cast<double>(src.scale() * beta) / (10.0 / kRange));
+  launch.scratch_in(0).scratch_in(1).i32(m.value).i32(m.shift);
+}
+
+kernel::Candidate quantized(const NodeContext& node, const Sharing& sharing) {
+  const ir::Tensor &src = node.input(0), &dst = node.output(0);
+  const int cols = src.shape.back(0);
+  const std::int64_t rows = src.shape.elements() / cols;
+  kernel::Candidate candidate{sharing.name, {}, {}};
+  kernel::Launch launch("softmax/quantized.cl", "softmax_quantized_rows");
+  launch.type("SRC_T", src.storage).type("DST_T", dst.storage);
+  launch.macro("ROWS", static_cast<std::int64_t>(sharing.outputs));
+  launch.macro("WG", static_cast<std::int64_t>(sharing.items));
+  launch.macro("WIDE", src.dtype == DType::kI16 ? 1 : 0);
+  push_tables(candidate, launch.src(0).dst(0), node.attrs<SoftmaxAttrs>().beta, src);
+  const IntRange range = range_of(dst.dtype);
+  launch.i32(rows).i32(cols).i32(range.low).i32(range.high);
+  launch.range({sharing.range(rows)}, {sharing.group()});
+  candidate.launches.push_back(launch);
+  if (src.storage_bytes() == dst.storage_bytes()) candidate.in_place = {0};
+  return candidate;
 }
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
@@ -30,6 +118,10 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const std::int64_t rows = src.shape.elements() / cols;
   std::vector<kernel::Candidate> list;
   for (const Sharing& sharing : sharings(rows, cols, /*adjacent=*/true, device)) {
+    if (!is_float(src.dtype)) {
+      list.push_back(quantized(node, sharing));
+      continue;
+    }
     kernel::Launch launch("softmax/softmax.cl", "softmax_rows");
     launch.type("SRC_T", src.storage).type("DST_T", node.output(0).storage);
     launch.macro("ROWS", static_cast<std::int64_t>(sharing.outputs));
@@ -53,7 +145,7 @@ const Family kSoftmaxFamily{{"softmax", /*has_epilogue=*/false, /*is_view=*/fals
                             infer_same_as_input,
                             candidates,
                             /*fold=*/nullptr,
-                            /*allows_quantized=*/false,
+                            /*allows_quantized=*/true,
                             &kRowwise};
 
 }  // namespace clgpu::ops

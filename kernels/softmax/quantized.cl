@@ -1,0 +1,99 @@
+// quantized.cl - softmax over the last axis of quantised integers
+//
+// Shapes    src, dst: [rows, cols], row-major, contiguous
+//           exps: of 8 bits [256], exp(beta * scale * -d) in Q0 (common/fixed_point.cl) at d; of int16
+//           [513], between which exp is interpolated; inverses: [513], likewise of 1 / (1 + x)
+// Launch    global = (ceil(rows / ROWS) * ROWS * WG, 1, 1), local = (ROWS * WG, 1, 1): a work-group
+//           takes ROWS rows, WG work-items share each
+// Macros    ROWS    power of two, 1..64   rows of a work-group
+//           WG      power of two, 1..256  work-items per row
+//           SRC_T   char|uchar|short      element type of src
+//           DST_T   char|uchar|short      element type of dst
+//           WIDE    0|1                   1: SRC_T and DST_T are short
+// Numerics  bit for bit TFLite's reference kernels: exponentials of fixed point, of int16 tables
+#include "common/fixed_point.cl"
+#include "common/types.cl"
+#ifndef ROWS
+#error "ROWS is required (power of two)"
+#endif
+#ifndef WG
+#error "WG is required (power of two)"
+#endif
+#ifndef SRC_T
+#error "SRC_T is required (char, uchar or short)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (char, uchar or short)"
+#endif
+#ifndef WIDE
+#error "WIDE is required (0 or 1)"
+#endif
+
+#if WIDE
+#define TABLES_PARAM \
+  __global const short *exps, __global const short *inverses, int multiplier, int shift
+// The table's function of an int16, as common/fixed_point.cl has none of floats.
+static inline int interpolated(__global const short *table, int x) {
+  x = clamp(x, -32768, 32767);
+  const int i = 256 + (x >> 7);
+  return (short)(table[i] + (((short)(table[i + 1] - table[i]) * (x & 127) + 64) >> 7));
+}
+#define EXP(d) interpolated(exps, requantize_int(d, multiplier, shift) + 32767)
+#define TERM(d) EXP(d)
+#else
+#define TABLES_PARAM __global const int *exps
+#define EXP(d) exps[-(d)]
+#define TERM(d) FIXED_SHIFT(EXP(d), 12)
+#endif
+
+#if WG > 1
+#define SHARE(x, join)                                                       \
+  shared[mine] = x;                                                          \
+  barrier(CLK_LOCAL_MEM_FENCE);                                              \
+  for (int step = WG / 2; step > 0; step /= 2) {                             \
+    if (item < step) shared[mine] = join(shared[mine], shared[mine + step]); \
+    barrier(CLK_LOCAL_MEM_FENCE);                                            \
+  }                                                                          \
+  x = shared[mine - item];                                                   \
+  barrier(CLK_LOCAL_MEM_FENCE)
+#else
+#define SHARE(x, join)
+#endif
+#define SUM(a, b) ((a) + (b))
+
+__kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void softmax_quantized_rows(
+    __global const SRC_T *src, __global DST_T *dst, TABLES_PARAM, int rows, int cols, int low,
+    int high) {
+  const int item = get_local_id(0) % WG;
+  const int row = get_group_id(0) * ROWS + get_local_id(0) / WG;
+  const int end = row < rows ? cols : 0;  // rows past the end have no elements
+  src += (size_t)row * cols;
+  dst += (size_t)row * cols;
+#if WG > 1
+  __local int shared[ROWS * WG];
+  const int mine = get_local_id(0);
+#endif
+  int largest = -32768;
+  for (int c = item; c < end; c += WG) largest = max(largest, (int)src[c]);
+  SHARE(largest, max);
+  int sum = 0;
+  for (int c = item; c < end; c += WG) sum += TERM(src[c] - largest);
+  SHARE(sum, SUM);
+#if WIDE
+  const int zeros = clz(sum), right = 31 - zeros;
+  const uint unit = ((uint)sum << (zeros - 1)) + (1u << 13);
+  const int inverse = interpolated(inverses, (int)(unit >> 14) - (1 << 15) - (1 << 16));
+  for (int c = item; c < end; c += WG) {
+    const int product = EXP(src[c] - largest) * inverse + (1 << (right - 1));
+    dst[c] = (DST_T)clamp(product >> right, 0, 32767);
+  }
+#else
+  int power;
+  const int inverse = fixed_reciprocal(max(sum, 1), &power);
+  const int right = min(power + 12 - 8 * (int)sizeof(DST_T), 31);
+  for (int c = item; c < end; c += WG) {
+    const int value = FIXED_SHIFT(FIXED_MUL(inverse, EXP(src[c] - largest)), right);
+    dst[c] = (DST_T)clamp(value + low, low, high);
+  }
+#endif
+}

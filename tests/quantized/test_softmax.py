@@ -1,0 +1,66 @@
+"""SOFTMAX of quantised integers equals the reference kernels."""
+
+from __future__ import annotations
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from tests.model_maker import ModelMaker, Quantization
+from tests.ops.harness import EXAMPLES, check_refused
+from tests.quantized.parameters import check_exact, random_integers, random_quantization
+
+UNIT = {
+    np.int8: Quantization(1 / 256, -128),
+    np.uint8: Quantization(1 / 256),
+    np.int16: Quantization(1 / 32768),
+}
+PAIRS = [
+    (np.int8, np.int8),
+    (np.uint8, np.uint8),
+    (np.int8, np.int16),
+    (np.uint8, np.int16),
+    (np.int16, np.int16),
+]
+SHAPES = [(1, 1), (3, 7), (2, 3, 65), (1, 300)]
+
+
+def build(shape, src, dst, q, out=None, *, beta=1.0) -> bytes:
+    m = ModelMaker()
+    x = m.input("x", shape, src, quantization=q)
+    m.output(m.op("SOFTMAX", [x], shape, dtype=dst, quantization=out or UNIT[dst], beta=beta))
+    return m.build()
+
+
+@pytest.mark.parametrize(("src", "dst"), PAIRS)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_rows_equal_the_reference(shape, src, dst, device, rng):
+    scale = (1e-4, 1e-3) if src == np.int16 else (0.05, 0.2)
+    q = random_quantization(rng, src, scale)
+    model = build(shape, src, dst, q)
+    check_exact(model, [random_integers(rng, shape, src)], device=device)
+
+
+@hypothesis.given(
+    scale=st.floats(-6, 1), beta=st.floats(0.25, 4, width=32), pair=st.sampled_from(PAIRS)
+)
+@hypothesis.settings(max_examples=EXAMPLES)
+def test_any_scale(device, rng, scale, beta, pair):
+    q = Quantization(10**scale * (0.01 if pair[0] == np.int16 else 1))
+    model = build((4, 40), *pair, q, beta=beta)
+    check_exact(model, [random_integers(rng, (4, 40), pair[0])], device=device)
+
+
+def test_other_output_scales_are_refused():
+    model = build((4, 4), np.int8, np.int8, Quantization(0.1), Quantization(0.5, -128))
+    check_refused(
+        model, "the output has the scale 0.500000 and the zero point -128; allowed: 1/256"
+    )
+
+
+def test_logarithm_is_refused():
+    m = ModelMaker()
+    x = m.input("x", (4,), np.int8, quantization=Quantization(0.1))
+    m.output(m.op("LOG_SOFTMAX", [x], (4,), quantization=Quantization(1 / 16, 127)))
+    check_refused(m.build(), "integers have no kernel of LOG_SOFTMAX")
