@@ -6,14 +6,18 @@
 //                              zero; requantize_int4, requantize_int8, requantize_int16 of vectors
 // requantize_long(x, m, shift) the same of a long, in one step, with 15 bits of m
 // requantize_high(a, b)        a * b * 2^-31 with halves going up
-// The high half of 2 * a * b, rounded: mul_hi keeps GPUs without 64-bit products fast.
+// The high half of 2 * a * b, rounded: mul_hi keeps GPUs without 64-bit products fast. It takes 2 * b for a
+// signed number, 2^32 off where b is not half of one, which is a in the high half. Two halves put together
+// by shifts would do, too, but compilers make a funnel shift of them that simulators do not know.
 static inline int requantize_high(int a, int b) {
-  const uint low = (uint)a * (uint)b;
-  return (int)(((uint)mul_hi(a, b) << 1) + (low >> 31) + ((low >> 30) & 1u));
+  const uint twice = (uint)b << 1;
+  const int off = (b >> 31) - ((int)twice >> 31);
+  return mul_hi(a, (int)twice) + a * off + (int)(((uint)a * twice) >> 31);
 }
 static inline int requantize_int(int x, int m, int shift) {
   const int left = max(shift, 0), right = max(-shift, 0);
-  const int high = requantize_high((int)((uint)x << left), m);
+  const int y = (int)((uint)x << left), twice = (int)((uint)m << 1);
+  const int high = mul_hi(y, twice) + (y & (twice >> 31)) + (int)(((uint)y * (uint)twice) >> 31);
   const int mask = (int)((1u << right) - 1u);
   const int threshold = (mask >> 1) + (high < 0 ? 1 : 0);
   return (high >> right) + ((high & mask) > threshold ? 1 : 0);
@@ -23,16 +27,18 @@ static inline int requantize_long(long x, int m, int shift) {
   const int total = 15 - shift;
   return (int)((x * (long)reduced + (1L << (total - 1))) >> total);
 }
-#define REQUANTIZE_VECTOR(N)                                                                \
-  static inline int##N requantize_int##N(int##N x, int##N m, int##N shift) {                \
-    const int##N left = max(shift, 0), right = max(-shift, 0);                              \
-    const int##N y = as_int##N(as_uint##N(x) << as_uint##N(left));                          \
-    const uint##N low = as_uint##N(y) * as_uint##N(m);                                      \
-    const int##N high =                                                                     \
-        as_int##N((as_uint##N(mul_hi(y, m)) << 1u) + (low >> 31u) + ((low >> 30u) & 1u));   \
-    const int##N mask = as_int##N(((uint##N)(1u) << as_uint##N(right)) - 1u);               \
-    const int##N threshold = (mask >> 1) - (high < 0); /* a true vector comparison is -1 */ \
-    return (high >> right) - ((high & mask) > threshold);                                   \
+#define REQUANTIZE_VECTOR(N)                                                                    \
+  static inline int##N requantize_int##N(int##N x, int##N m, int##N shift) {                    \
+    const int##N left = max(shift, (int##N)(0)), right = max(-shift, (int##N)(0));              \
+    const int##N y = as_int##N(as_uint##N(x) << as_uint##N(left));                              \
+    const int##N twice = as_int##N(as_uint##N(m) << 1u);                                        \
+    const int##N high = mul_hi(y, twice) + (y & (twice >> 31)) +                                \
+                        as_int##N((as_uint##N(y) * as_uint##N(twice)) >> 31u);                  \
+    /* Halves of a negative number go down: to the floor of what is a little less. */           \
+    const int##N less = high + ((high >> 31) & -min(right, (int##N)(1)));                       \
+    const uint##N half_bit = ((uint##N)(1u) << as_uint##N(right)) >> 1u;                        \
+    return (less >> right) +                                                                    \
+           as_int##N((as_uint##N(less) & half_bit) >> as_uint##N(max(right - 1, (int##N)(0)))); \
   }
 REQUANTIZE_VECTOR(4)
 REQUANTIZE_VECTOR(8)

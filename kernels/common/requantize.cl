@@ -134,7 +134,7 @@ static inline int16 requantize_sum16(int16 x, int16 m, int16 upper, int16 shift)
     return c;                                                                                     \
   }                                                                                               \
   static inline int##N finish_sum##N(int##N sum, channel##N##_t c, int zero, int low, int high) { \
-    return clamp(REQUANTIZE_SUMS(N, sum, c) + zero, low, high);                                   \
+    return clamp(REQUANTIZE_SUMS(N, sum, c) + zero, (int##N)(low), (int##N)(high));               \
   }
 CHANNELS_OF(4)
 CHANNELS_OF(8)

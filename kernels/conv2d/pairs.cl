@@ -9,11 +9,12 @@
 // Macros    VW        4|8|16   channels of one vector
 //           OV        1..2     vectors of a panel
 //           PX        1..14    pixels of a tile
-//           RUN       even     elements of the depth that are in local memory at once
+//           RUN       multiple of 64  elements of the depth that are in local memory at once
 //           SRC_T     char|uchar  element type of src
 //           PACKED_T  char|short  element type of packed
 //           DST_T     char|uchar  element type of dst
 //           REFLECT   0|1      see common/border.cl
+//           POINTWISE 0|1      1: pixel p reads pixel p of src alone
 //           and those of common/epilogue.cl, QUANTIZED being 1
 // Numerics  exact
 #include "common/border.cl"
@@ -26,7 +27,10 @@
 #error "PX is required (1..14)"
 #endif
 #ifndef RUN
-#error "RUN is required (even)"
+#error "RUN is required (multiple of 64)"
+#endif
+#ifndef POINTWISE
+#error "POINTWISE is required (0 or 1)"
 #endif
 #ifndef SRC_T
 #error "SRC_T is required (char or uchar)"
@@ -39,6 +43,7 @@
 #endif
 
 #define PANEL (OV * VW)
+#define PITCH (RUN + 32)  // an odd number of cache lines, so that rows spread over a cache
 #define LOAD_PAIRS(p) CLGPU_CAT(load_pairs_, PACKED_T)(p)
 #define load_pairs_char(p) SHORT_PAIRS(*(__global const pairs_t *)(p))
 #define load_pairs_short(p) (*(__global const short_pairs_t *)(p))
@@ -62,32 +67,44 @@
 #define STORE_SUMS(p, i, v) STORE16(DST_T, p, i, v)
 #endif
 
-static inline void copy_run(__global const SRC_T *from, __local short *to, int count) {
+// Both write up to 15 elements beyond the last one, which what follows overwrites. readable: elements
+// that src has from `from` on.
+static inline void copy_run(__global const SRC_T *from, __local short *to, int count,
+                            int readable) {
   int i = 0;
-  for (; i + 16 <= count; i += 16) vstore16(LOAD_SHORTS16(from + i), 0, to + i);
+  for (; i < count && i + 16 <= readable; i += 16) vstore16(LOAD_SHORTS16(from + i), 0, to + i);
   for (; i < count; ++i) to[i] = from[i];
 }
 static inline void fill_run(short value, __local short *to, int count) {
-  for (int i = 0; i < count; ++i) to[i] = value;
+  for (int i = 0; i < count; i += 16) vstore16((short16)(value), 0, to + i);
 }
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_pairs(
+// Its vectors are those of the device: nothing is left to gain by work-items side by side, which
+// compilers take long to try.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(INT_VEC))) void conv2d_pairs(
     __global const SRC_T *src, __global const PACKED_T *packed,
     BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int pixels, int tiles, int block, int panels,
     int group_in, int group_out, int in_h, int in_w, int in_c, int out_h, int out_w, int out_c,
     int filter_h, int filter_w, int stride_h, int stride_w, int dilation_h, int dilation_w, int top,
     int left, int src_zero) {
-  __local short image[PX * RUN];
+  __local short image[PX * PITCH];
   const int group = get_global_id(2);
   const int first_panel = get_global_id(0) * block, last_panel = min(first_panel + block, panels);
   const int depth = filter_h * filter_w * group_in;
   const int pairs = (depth + 1) / 2;
   packed += group * panels * pairs * PANEL * 2;
   src += group * group_in;
+  const int elements =
+      (pixels - 1) / (out_h * out_w) * in_h * in_w * in_c + in_h * in_w * in_c - group * group_in;
+
+  const int reach = (filter_h - 1) * dilation_h, row_run = filter_w * group_in;
+  // Within the image, a row of the filter is a run of src.
+  const bool rows_are_runs = dilation_w == 1 && group_in == in_c && depth <= RUN;
 
   for (int tile = 0; tile < tiles; ++tile) {
     const int first = ((int)get_global_id(1) * tiles + tile) * PX;
     if (first >= pixels) return;
+    const int count_p = min(PX, pixels - first);
     for (int panel = first_panel; panel < last_panel; ++panel) {
       INT_VEC sum[PX][OV];
 #pragma unroll
@@ -99,33 +116,51 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_pairs(
         const int end = min(start + RUN, depth);
         // What is in local memory serves all panels, unless it is a part of the depth.
         if (depth > RUN || panel == first_panel) {
-          for (int p = 0; p < PX; ++p) {
-            const int pixel = min(first + p, pixels - 1);
-            const int x = pixel % out_w * stride_w - left;
-            const int y = pixel / out_w % out_h * stride_h - top;
-            const int image_at = pixel / out_w / out_h * in_h * in_w;
-            // Few channels make short runs; a filter row within the image's columns is one run, too.
-            const bool whole =
-                dilation_w == 1 && group_in == in_c && x >= 0 && x + filter_w <= in_w;
-            const int runs = whole ? 1 : filter_w;  // of a filter row
-            const int run = whole ? filter_w * group_in : group_in;
+#if POINTWISE
+          for (int p = 0; p < count_p; ++p) {
+            const int from = (first + p) * in_c + start;
+            copy_run(src + from, image + p * PITCH, end - start, elements - from);
+          }
+#else
+          int out_x = first % out_w, out_y = first / out_w % out_h, n = first / out_w / out_h;
+          for (int p = 0; p < count_p; ++p) {
+            const int x = out_x * stride_w - left, y = out_y * stride_h - top;
+            const int image_at = n * in_h * in_w;
+            const bool wrap_x = ++out_x == out_w;
+            out_x = wrap_x ? 0 : out_x;
+            out_y += wrap_x ? 1 : 0;
+            const bool wrap_y = out_y == out_h;
+            out_y = wrap_y ? 0 : out_y;
+            n += wrap_y ? 1 : 0;
+            __local short *row = image + p * PITCH;
+            const int corner = (image_at + y * in_w + x) * in_c;
+            if (rows_are_runs && x >= 0 && x + filter_w <= in_w && y >= 0 && y + reach < in_h &&
+                corner + reach * in_w * in_c + row_run + 16 <= elements) {
+              __global const SRC_T *from = src + corner;
+              for (int u = 0; u < filter_h; ++u, from += dilation_h * in_w * in_c, row += row_run)
+                for (int i = 0; i < row_run; i += 16) vstore16(LOAD_SHORTS16(from + i), 0, row + i);
+              continue;
+            }
             int k = 0;
             for (int u = 0; u < filter_h; ++u) {
               const int at_y = BORDER(y + u * dilation_h, in_h);
-              for (int t = 0; t < runs; ++t, k += run) {
-                const int low = max(k, start), count = min(k + run, end) - low;
+              for (int t = 0; t < filter_w; ++t, k += group_in) {
+                const int low = max(k, start), count = min(k + group_in, end) - low;
                 if (count <= 0) continue;
                 const int at_x = BORDER(x + t * dilation_w, in_w);
-                __local short *to = image + p * RUN + low - start;
+                __local short *to = row + low - start;
                 if ((uint)at_y < (uint)in_h && (uint)at_x < (uint)in_w) {
-                  copy_run(src + (image_at + at_y * in_w + at_x) * in_c + low - k, to, count);
+                  const int from = (image_at + at_y * in_w + at_x) * in_c + low - k;
+                  copy_run(src + from, to, count, elements - from);
                 } else {
                   fill_run(src_zero, to, count);
                 }
               }
             }
-            if (end % 2 != 0) image[p * RUN + end - start] = 0;
           }
+#endif
+          // The last pair of an odd depth.
+          for (int p = 0; p < PX; ++p) image[p * PITCH + end - start] = 0;
         }
         __global const PACKED_T *w = packed + (panel * pairs + start / 2) * PANEL * 2;
         for (int k = 0; k < end - start; k += 2, w += PANEL * 2) {
@@ -134,24 +169,29 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_pairs(
           for (int v = 0; v < OV; ++v) w_[v] = LOAD_PAIRS(w + v * VW * 2);
 #pragma unroll
           for (int p = 0; p < PX; ++p) {
-            const short2 x = *(__local const short2 *)(image + p * RUN + k);
+            const short2 x = *(__local const short2 *)(image + p * PITCH + k);
 #pragma unroll
             for (int v = 0; v < OV; ++v) sum[p][v] = DOT_PAIRS(x, w_[v], sum[p][v]);
           }
         }
       }
+      INT_VEC sums[OV][PX];  // in memory: the epilogue's code is there once
 #pragma unroll
+      for (int p = 0; p < PX; ++p) {
+#pragma unroll
+        for (int v = 0; v < OV; ++v) sums[v][p] = sum[p][v];
+      }
+#pragma unroll 1
       for (int v = 0; v < OV; ++v) {
         const int channel = panel * PANEL + v * VW;
         const int left_over = group_out - channel;  // channels from here to the group's end
         if (left_over <= 0) break;
         const int o = group * group_out + channel;
         const CHANNELS_VEC_T c = CHANNELS_VEC_AT(o);
-#pragma unroll
-        for (int p = 0; p < PX; ++p) {
-          if (first + p >= pixels) break;
+#pragma unroll 1
+        for (int p = 0; p < count_p; ++p) {
           const int at = RESULT_AT(first + p, o, out_c);
-          const INT_VEC result = FINISH_SUMS(sum[p][v], c, at);
+          const INT_VEC result = FINISH_SUMS(sums[v][p], c, at);
           if (left_over >= VW) {
             STORE_SUMS(dst, at, result);
           } else {

@@ -7,13 +7,12 @@
 namespace clgpu::ops::conv2d {
 namespace {
 
-/// Elements of the depth that a tile has in local memory: all of it for most layers. One number for
-/// all layers keeps programs few; rows of an odd number of cache lines spread over a cache.
+/// Elements of the depth that a tile has in local memory: all of it for most layers, and one number
+/// for all layers, which keeps programs few. A row takes 32 more.
 int run(const DeviceInfo& device, int tile) {
-  constexpr int kMost = 145 * 32, kLine = 32;
+  constexpr int kMost = 72 * 64, kStep = 64, kBeyond = 32;
   const auto fits = static_cast<int>(device.local_bytes / 2 / sizeof(std::int16_t)) / tile;
-  if (fits >= kMost) return kMost;
-  return std::max(1, (fits / kLine - 1) / 2 * 2 + 1) * kLine;
+  return std::max(kStep, std::min(kMost, (fits - kBeyond) / kStep * kStep));
 }
 
 /// What a work-item computes: `panels` panels for each of `tiles` tiles.
@@ -56,6 +55,8 @@ kernel::Candidate candidate(const Convolution& conv, int width, int vectors, int
   kernel::Launch launch("conv2d/pairs.cl", "conv2d_pairs");
   conv.set_types(launch);
   launch.type("PACKED_T", packed).macro("VW", width).macro("OV", vectors).macro("PX", tile);
+  const bool pointwise = conv.is_pointwise() && conv.in_h == conv.out_h;
+  launch.macro("POINTWISE", pointwise ? 1 : 0);
   launch.macro("RUN", run(conv.device, tile)).src(kImage).scratch_in(0);
   ops::push_result(push_channels(launch, conv.node, channels), result_layout(conv.node));
   launch.i32(conv.pixels).i32(item.tiles).i32(item.panels).i32(panels);
