@@ -1,5 +1,5 @@
 // Room of comparisons with broadcasting; the result is bool.
-#include "ops/broadcast.hpp"
+#include "ops/quantized_binary.hpp"
 #include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
@@ -11,17 +11,36 @@ constexpr int kCodes[] = {71, 72, 61, 62, 58, 63};
 
 struct CompareAttrs : ir::Attrs {
   int op = 0;
+  bool scaled = false;  ///< quantised numbers are brought to one scale
 };
+
+/// int16 is compared as it is stored but for (in)equality: so do the reference kernels.
+bool is_scaled(const tfl::TensorView& tensor, int op) {
+  const bool equality = op < 2;
+  return size_of(tensor.dtype()) == 1 ? tensor.dtype() != DType::kBool
+                                      : tensor.dtype() == DType::kI16 && equality;
+}
+
+/// The reference kernels have no scales from 1 on.
+std::optional<Refusal> check_scale(const tfl::TensorView& tensor, const std::string& what) {
+  if (auto refusal = check_per_tensor(tensor, what)) return refusal;
+  if (quantize_multiplier(static_cast<double>(tensor.scale())).shift <= 0) return std::nullopt;
+  return Refusal{what + " has a scale of " + std::to_string(tensor.scale()) + "; allowed: below 1"};
+}
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   for (int i = 0; i < 2; ++i) {
     CLGPU_REFUSE_TYPE(node.input(i), "input " + std::to_string(i), DType::kF32, DType::kI32,
-                      DType::kI64, DType::kBool);
+                      DType::kI64, DType::kBool, DType::kI8, DType::kU8, DType::kI16);
   }
   CLGPU_REFUSE_IF(node.input(0).dtype() != node.input(1).dtype(),
                   "the inputs have different types");
   CompareAttrs attrs;
   while (kCodes[attrs.op] != node.builtin()) ++attrs.op;
+  attrs.scaled = is_scaled(node.input(0), attrs.op);
+  for (int i = 0; attrs.scaled && i < 2; ++i) {
+    if (auto refusal = check_scale(node.input(i), "input " + std::to_string(i))) return *refusal;
+  }
   return Imported{share(attrs), {}};
 }
 
@@ -35,8 +54,18 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const BroadcastWalk walk = broadcast_walk(node.output(0).shape, {a.shape, b.shape});
   kernel::Launch launch("compare/compare.cl", "compare_elementwise");
   launch.type("A_T", a.storage).type("B_T", b.storage);
-  launch.macro("OP", node.attrs<CompareAttrs>().op);
+  const auto& attrs = node.attrs<CompareAttrs>();
+  launch.macro("OP", attrs.op).macro("SCALED", attrs.scaled ? 1 : 0);
   launch.src(0).src(1).dst(0);
+  if (attrs.scaled) {
+    PairScaling scaling;
+    scaling.left = 8;
+    scaling.a_zero = a.zero_point();
+    scaling.a = quantize_multiplier(static_cast<double>(a.scale()));
+    scaling.b_zero = b.zero_point();
+    scaling.b = quantize_multiplier(static_cast<double>(b.scale()));
+    push_pair(launch, scaling);
+  }
   walk.append_to(launch);
   launch.range({uz(walk.elements())}, {kElementwiseGroup});
   return {{"elementwise", {launch}, {}}};
@@ -58,7 +87,7 @@ const Family kCompareFamily{{"compare", /*has_epilogue=*/false, /*is_view=*/fals
                             infer,
                             candidates,
                             /*fold=*/nullptr,
-                            /*allows_quantized=*/false,
+                            /*allows_quantized=*/true,
                             &kRowwise};
 
 }  // namespace clgpu::ops

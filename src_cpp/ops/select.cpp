@@ -78,7 +78,7 @@ const Family kSelectFamily{{"select", /*has_epilogue=*/false, /*is_view=*/false}
                            infer,
                            candidates,
                            /*fold=*/nullptr,
-                           /*allows_quantized=*/false,
+                           /*allows_quantized=*/true,
                            &kRowwise};
 
 }  // namespace clgpu::ops
