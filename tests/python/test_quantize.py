@@ -12,6 +12,7 @@ import clgpu_delegate
 from clgpu_delegate import cli
 from tests import runtimes
 from tests.model_maker import ModelMaker
+from tests.ops.harness import op_runtime
 from tests.python.models import normal
 
 CONV = {"padding": "SAME", "stride_w": 1, "stride_h": 1}
@@ -56,7 +57,8 @@ def samples(count: int = 6, shape: tuple[int, ...] = (1, 9, 8, 3)) -> list[np.nd
 @pytest.mark.parametrize("per_channel", [True, False])
 def test_int8_network_is_close_to_the_float_network(per_channel, tmp_path, runtime):
     model, out = small_network(), tmp_path / "int8.tflite"
-    report = clgpu_delegate.quantize(model, samples(), out, per_channel=per_channel)
+    options = {"per_channel": per_channel, "runtime": runtime}
+    report = clgpu_delegate.quantize(model, samples(), out, **options)
     assert (report.quantized, len(report.layers)) == (12, 12)
     assert out.stat().st_size == report.bytes
     for resolver in ("builtin", "ref"):
@@ -191,7 +193,7 @@ def test_delegate_equals_the_reference_kernels(tmp_path, device):
     clgpu_delegate.quantize(small_network(), samples(), out)
     content = out.read_bytes()
     delegate = clgpu_delegate.load(device=device)
-    interpreter = runtimes.make_interpreter("ai_edge_litert", content, [delegate], "ref")
+    interpreter = runtimes.make_interpreter(op_runtime(), content, [delegate], "ref")
     (got,) = runtimes.run_interpreter(interpreter, samples(1))
-    (expected,) = runtimes.run_reference(content, samples(1), "ai_edge_litert", "ref")
+    (expected,) = runtimes.run_reference(content, samples(1), op_runtime(), "ref")
     np.testing.assert_array_equal(got, expected)
