@@ -43,9 +43,9 @@
 
 #if SHIFTS
 #if OP == 0
-#define APPLY(V, a, b) PAIR_STORED(SHIFTED(a, pair_a_shift) + SHIFTED(b, pair_b_shift))
+#define APPLY(V, a, b) PAIR_STORED(V, SHIFTED(a, pair_a_shift) + SHIFTED(b, pair_b_shift))
 #else
-#define APPLY(V, a, b) PAIR_STORED(SHIFTED(a, pair_a_shift) - SHIFTED(b, pair_b_shift))
+#define APPLY(V, a, b) PAIR_STORED(V, SHIFTED(a, pair_a_shift) - SHIFTED(b, pair_b_shift))
 #endif
 #elif OP == 0
 #define APPLY(V, a, b) QUANTIZED_ADD(V, a, b)
@@ -55,7 +55,7 @@
 #define APPLY(V, a, b) PAIR_RESULT(V, ((a) - pair_a_zero) * ((b) - pair_b_zero))
 #elif OP == 3
 #define APPLY(V, a, b) \
-  PAIR_STORED(quotient(a - pair_a_zero, b - pair_b_zero, pair_multiplier, pair_shift))
+  PAIR_STORED(V, quotient(a - pair_a_zero, b - pair_b_zero, pair_multiplier, pair_shift))
 static inline int quotient(int a, int b, int multiplier, int shift) {
   if (b < 0) {
     a = -a;
@@ -77,7 +77,7 @@ static inline int quotient(int a, int b, int multiplier, int shift) {
 #elif OP == 10
 #define NEGATIVE(V, a, b) \
   PAIR_REQUANTIZE(V, ((a) - pair_a_zero) * ((b) - pair_b_zero), pair_multiplier, pair_shift)
-#define APPLY(V, a, b) PAIR_STORED((a) >= pair_a_zero ? PAIR_SCALED_A(V, a) : NEGATIVE(V, a, b))
+#define APPLY(V, a, b) PAIR_STORED(V, (a) >= pair_a_zero ? PAIR_SCALED_A(V, a) : NEGATIVE(V, a, b))
 #else
 #error "OP is out of range (0..10)"
 #endif
@@ -89,9 +89,16 @@ static inline int quotient(int a, int b, int multiplier, int shift) {
   (*(__global CLGPU_CAT(DST_T, WIDTH) *)(p) = CLGPU_CAT(CLGPU_CAT(convert_, DST_T), WIDTH)(v))
 #endif
 
-__kernel void binary_quantized(__global const A_T *a, __global const B_T *b,
-                               RESULT_PARAM QUANTIZED_PAIR_PARAMS, BROADCAST_DIMS,
-                               BROADCAST_STRIDES(a), BROADCAST_STRIDES(b)) {
+// Vectors are not to be made of vectors: Intel's compiler gathers them from single integers.
+#if WIDTH > 1
+#define HINT __attribute__((vec_type_hint(VEC)))
+#else
+#define HINT
+#endif
+
+__kernel HINT void binary_quantized(__global const A_T *a, __global const B_T *b,
+                                    RESULT_PARAM QUANTIZED_PAIR_PARAMS, BROADCAST_DIMS,
+                                    BROADCAST_STRIDES(a), BROADCAST_STRIDES(b)) {
   const int i = (int)get_global_id(0) * WIDTH;
   const int count = BROADCAST_COUNT;
   if (i >= count) return;

@@ -20,7 +20,7 @@
 #if QUANTIZED
 #define POOL_T int
 #define POOL_RANGE_PARAM int dst_low, int dst_high,
-#define FINISH_POOL(sum, count) clamp(POOL_END(sum, count), dst_low, dst_high)
+#define FINISH_POOL(sum, count) clamp(POOL_END(sum, count), (VALUE_T)(dst_low), (VALUE_T)(dst_high))
 #else
 #define POOL_T float
 #define POOL_RANGE_PARAM

@@ -8,7 +8,7 @@
 // QUANTIZED_ADD(V, a, b)  the stored integer; V: int, int4, int8 or int16, the type of the stored
 //                         integers a and b; QUANTIZED_SUB their difference
 // PAIR_SCALED_A(V, a)     a on the common scale; likewise PAIR_SCALED_B
-// PAIR_RESULT(V, x)       x on the common scale as a stored integer; PAIR_STORED(x): moved by the
+// PAIR_RESULT(V, x)       x on the common scale as a stored integer; PAIR_STORED(V, x): moved by the
 //                         zero point and clamped
 #include "common/multiply.cl"
 #include "common/types.cl"
@@ -23,7 +23,7 @@
   PAIR_REQUANTIZE(V, ((a) - pair_a_zero) << pair_left, pair_a_multiplier, pair_a_shift)
 #define PAIR_SCALED_B(V, b) \
   PAIR_REQUANTIZE(V, ((b) - pair_b_zero) << pair_left, pair_b_multiplier, pair_b_shift)
-#define PAIR_STORED(x) clamp((x) + pair_zero, pair_low, pair_high)
-#define PAIR_RESULT(V, x) PAIR_STORED(PAIR_REQUANTIZE(V, x, pair_multiplier, pair_shift))
+#define PAIR_STORED(V, x) clamp((x) + pair_zero, (V)(pair_low), (V)(pair_high))
+#define PAIR_RESULT(V, x) PAIR_STORED(V, PAIR_REQUANTIZE(V, x, pair_multiplier, pair_shift))
 #define QUANTIZED_ADD(V, a, b) PAIR_RESULT(V, PAIR_SCALED_A(V, a) + PAIR_SCALED_B(V, b))
 #define QUANTIZED_SUB(V, a, b) PAIR_RESULT(V, PAIR_SCALED_A(V, a) - PAIR_SCALED_B(V, b))
