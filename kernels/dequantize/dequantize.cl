@@ -5,10 +5,14 @@
 // Launch    one work-item per element: global = count, local any
 // Macros    SRC_T  float|half|char|uchar|short  element type of src; floats have scale 1, zero point 0
 //           DST_T  float|half                   element type of dst
+//           PER_AXIS  0|1  0: axis_size is 1, and no element is divided for its place
 // Numerics  the difference is exact, the product is rounded once
 #include "common/types.cl"
 #ifndef SRC_T
 #error "SRC_T is required (float, half, char, uchar or short)"
+#endif
+#ifndef PER_AXIS
+#error "PER_AXIS is required (0 or 1)"
 #endif
 #ifndef DST_T
 #error "DST_T is required (float or half)"
@@ -19,7 +23,7 @@ __kernel void dequantize_elementwise(__global const SRC_T *src, __global DST_T *
                                      int axis_size, int inner) {
   const int i = get_global_id(0);
   if (i >= count) return;
-  const int channel = i / inner % axis_size;
+  const int channel = PER_AXIS ? i / inner % axis_size : 0;
   const float steps = (float)(LOAD(SRC_T, src, i) - zero_points[channel]);
   STORE(DST_T, dst, i, scales[channel] * steps);
 }

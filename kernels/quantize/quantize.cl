@@ -5,12 +5,16 @@
 // Launch    one work-item per element: global = count, local any
 // Macros    SRC_T  float|half        element type of src
 //           DST_T  char|uchar|short  element type of dst
+//           PER_AXIS  0|1          0: axis_size is 1, and no element is divided for its place
 //           and those of common/result.cl
 // Numerics  the quotient is correctly rounded and halves go away from zero, as on the CPU
 #include "common/result.cl"
 #include "common/types.cl"
 #ifndef SRC_T
 #error "SRC_T is required (float or half)"
+#endif
+#ifndef PER_AXIS
+#error "PER_AXIS is required (0 or 1)"
 #endif
 #ifndef DST_T
 #error "DST_T is required (char, uchar or short)"
@@ -30,7 +34,7 @@ __kernel void quantize_elementwise(__global const SRC_T *src, RESULT_PARAM int c
                                    int axis_size, int inner) {
   const int i = get_global_id(0);
   if (i >= count) return;
-  const int channel = i / inner % axis_size;
+  const int channel = PER_AXIS ? i / inner % axis_size : 0;
   const float quotient = round(quantize_divide(LOAD(SRC_T, src, i), scales[channel]));
   // Far outside of every range here, and far from the limits of int once zero_point is added.
   const int steps = (int)clamp(quotient, -1048576.0f, 1048576.0f);

@@ -7,7 +7,7 @@
 
 namespace clgpu::ops {
 
-/// Gives a launch the arguments scales, zero_points, axis_size and inner of
+/// Gives a launch the macro PER_AXIS and the arguments scales, zero_points, axis_size and inner of
 /// kernels/quantize/quantize.cl; the tables are the first two scratch buffers of `candidate`.
 inline void push_axis_scales(kernel::Candidate& candidate, kernel::Launch& launch,
                              const ir::Tensor& tensor) {
@@ -16,6 +16,7 @@ inline void push_axis_scales(kernel::Candidate& candidate, kernel::Launch& launc
   std::int64_t inner = 1;
   for (int axis = q.axis + 1; axis < tensor.shape.rank(); ++axis) inner *= tensor.shape[axis];
   candidate.scratch = {kernel::table(q.scales), kernel::table(q.zero_points)};
+  launch.macro("PER_AXIS", q.scales.size() > 1 ? 1 : 0);
   launch.scratch_in(0).scratch_in(1);
   launch.i32(static_cast<std::int64_t>(q.scales.size())).i32(inner);
 }
