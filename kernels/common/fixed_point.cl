@@ -8,6 +8,7 @@
 // fixed_one_over(x)       1 / (1 + x) of Q0, x of Q0 and not negative
 // fixed_reciprocal(x, p)  1 / x for an integer x > 0: the result of Q0 is to be divided by 2^*p
 // fixed_inverse_root(x, p)  1 / sqrt(x) for an integer x >= 0, likewise; that of 0 is that of 1
+// fixed_log(x)              log(x) in Q5 of an x >= 1 in Q12
 #include "common/multiply.cl"
 
 #define FIXED_MUL(a, b) requantize_high(a, b)
@@ -51,4 +52,20 @@ static inline int fixed_inverse_root(int x, int *p) {
   y = FIXED_MUL(y, 1518500250);  // sqrt(1/2) in Q0
   *p = max(right, 0);
   return y << max(-right, 0);
+}
+static inline int fixed_log(int x) {
+  const int sqrt_half = 1518500250, root = 1805811301, quarter = 1 << 23;
+  // x = r * 2^z, twice, r about sqrt(sqrt(1/2)): the r nearer to it, in Q0, and its z, in Q6
+  const int zeros = clz(x), zeros_b = clz(FIXED_MUL(x, sqrt_half)) - 1;
+  const int r_a = FIXED_LEFT(FIXED_MUL(FIXED_LEFT(x, zeros - 1), sqrt_half), 1);
+  const int r = min(r_a, FIXED_LEFT(x, zeros_b));
+  const int z = max(FIXED_LEFT(12 - zeros, 25) + quarter, FIXED_LEFT(12 - zeros_b, 25) - quarter);
+  // log(r) as a quotient of polynomials of q = 2 (r - root)
+  const int p = (int)(((uint)r + (uint)root + 1u) >> 1);
+  const int q = (r - root) * 2, square = FIXED_MUL(q, q);
+  const int above = FIXED_MUL(q, r) + FIXED_MUL(FIXED_MUL(q, square), 117049297);
+  const int below =
+      FIXED_MUL(p, 1057819769 + q + FIXED_MUL(127690142, square)) + FIXED_MUL(638450708, q);
+  const int tail = FIXED_MUL(FIXED_SHIFT(above, 6), fixed_one_over(below));
+  return FIXED_LEFT(FIXED_MUL(z, 1488522236) + tail, 1);
 }

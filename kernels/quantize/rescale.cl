@@ -22,9 +22,8 @@
 #error "DST_T is required (char, uchar, short or int)"
 #endif
 
-#define RESCALED(V, x)                                                                     \
-  clamp(CLGPU_CAT(requantize_, V)((x) - src_zero, (V)(multiplier), (V)(shift)) + dst_zero, \
-        (V)(low), (V)(high))
+#define PRODUCT(V, x) CLGPU_CAT(requantize_, V)((x) - src_zero, (V)(multiplier), (V)(shift))
+#define RESCALED(V, x) clamp(PRODUCT(V, x) + dst_zero, (V)(low), (V)(high))
 #if WIDTH > 1
 #define VEC CLGPU_CAT(int, WIDTH)
 #define READ(p) CLGPU_CAT(convert_int, WIDTH)(*(__global const CLGPU_CAT(SRC_T, WIDTH) *)(p))

@@ -1,4 +1,4 @@
-// quantized.cl - softmax over the last axis of quantised integers
+// quantized.cl - softmax over the last axis of quantised integers, or its logarithm
 //
 // Shapes    src, dst: [rows, cols], row-major, contiguous
 //           exps: of 8 bits [256], exp(beta * scale * -d) in Q0 (common/fixed_point.cl) at d; of int16
@@ -10,6 +10,7 @@
 //           SRC_T   char|uchar|short      element type of src
 //           DST_T   char|uchar|short      element type of dst
 //           WIDE    0|1                   1: SRC_T and DST_T are short
+//           LOG     0|1                   1: the logarithm; SRC_T and DST_T are char
 // Numerics  bit for bit TFLite's reference kernels: exponentials of fixed point, of int16 tables
 #include "common/fixed_point.cl"
 #include "common/types.cl"
@@ -28,6 +29,9 @@
 #ifndef WIDE
 #error "WIDE is required (0 or 1)"
 #endif
+#ifndef LOG
+#error "LOG is required (0 or 1)"
+#endif
 
 #if WIDE
 #define TABLES_PARAM \
@@ -41,7 +45,13 @@ static inline int interpolated(__global const short *table, int x) {
 #define EXP(d) interpolated(exps, requantize_int(d, multiplier, shift) + 32767)
 #define TERM(d) EXP(d)
 #else
+#if LOG
+// Differences of 1 in Q5, how many of them are too many, and their inverse.
+#define TABLES_PARAM \
+  __global const int *exps, int multiplier, int shift, int least, int inverse, int inverse_shift
+#else
 #define TABLES_PARAM __global const int *exps
+#endif
 #define EXP(d) exps[-(d)]
 #define TERM(d) FIXED_SHIFT(EXP(d), 12)
 #endif
@@ -79,7 +89,15 @@ __kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void softmax_qua
   int sum = 0;
   for (int c = item; c < end; c += WG) sum += TERM(src[c] - largest);
   SHARE(sum, SUM);
-#if WIDE
+#if LOG
+  const int log_sum = fixed_log(max(sum, 1 << 19));
+  const int bound = max(least - 1, requantize_int(log_sum + INT_MIN, inverse, inverse_shift));
+  for (int c = item; c < end; c += WG) {
+    const int d = src[c] - largest;
+    const int value = FIXED_SHIFT(requantize_int(d, multiplier, shift) - log_sum, 22) + 127;
+    dst[c] = (DST_T)(d > bound ? clamp(value, low, high) : low);
+  }
+#elif WIDE
   const int zeros = clz(sum), right = 31 - zeros;
   const uint unit = ((uint)sum << (zeros - 1)) + (1u << 13);
   const int inverse = interpolated(inverses, (int)(unit >> 14) - (1 << 15) - (1 << 16));

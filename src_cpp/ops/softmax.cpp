@@ -23,13 +23,15 @@ Multiplier step_of(float beta, float scale) {
   return quantize_multiplier(std::min(real, 2147483647.0));
 }
 
-/// exp(beta * scale * -d) in Q0 for differences d of inputs of 8 bits; 0 from where the reference
-/// kernel leaves them out.
-std::vector<std::int32_t> exponentials(float beta, float scale) {
-  const Multiplier step = step_of(beta, scale);
-  const double reach = 31.0 * (1 << 26) / static_cast<double>(std::int64_t{1} << step.shift);
+/// The greatest difference that the reference kernel takes into account.
+int reach_of(Multiplier step) {
+  return static_cast<int>(31.0 * (1 << 26) / static_cast<double>(std::int64_t{1} << step.shift));
+}
+
+/// exp(beta * scale * -d) in Q0 for differences d of inputs of 8 bits; 0 beyond that reach.
+std::vector<std::int32_t> exponentials(Multiplier step) {
   std::vector<std::int32_t> table(256, 0);
-  for (int d = 0; d < 256 && d <= std::floor(reach); ++d)
+  for (int d = 0; d < 256 && d <= reach_of(step); ++d)
     table[uz(d)] = exp_of_negative(rescaled(-d, step));
   return table;
 }
@@ -37,24 +39,28 @@ std::vector<std::int32_t> exponentials(float beta, float scale) {
 std::optional<Refusal> check_quantized(const tfl::NodeView& node, const SoftmaxAttrs& attrs) {
   using T = DType;
   const tfl::TensorView src = node.input(0), dst = node.output(0);
-  if (attrs.log) return Refusal{"integers have no kernel of LOG_SOFTMAX"};
+  if (attrs.log) {
+    if (auto refusal = check_type(src, "input", {T::kF32, T::kI8})) return refusal;
+  }
   if (auto refusal = check_per_tensor(src, "input")) return refusal;
   if (auto refusal = check_per_tensor(dst, "output")) return refusal;
   const bool wide = src.dtype() == T::kI16;
   if (auto refusal = wide ? check_type(dst, "output", {T::kI16})
                           : check_type(dst, "output", {src.dtype(), T::kI16}))
     return refusal;
-  const int zero = dst.dtype() == T::kI8 ? -128 : 0;
-  const float unit = dst.dtype() == T::kI16 ? 1.0F / 32768 : 1.0F / 256;
-  if (dst.dtype() == src.dtype() && dst.dtype() != T::kU8 &&
-      (dst.zero_point() != zero || std::abs(dst.scale() - unit) > 0.001F * unit)) {
+  const bool fixed = dst.dtype() == src.dtype() && dst.dtype() != T::kU8;
+  const int zero = attrs.log ? 127 : dst.dtype() == T::kI8 ? -128 : 0;
+  const int parts = attrs.log ? 16 : wide ? 32768 : 256;
+  const float unit = 1.0F / static_cast<float>(parts);
+  const float off = std::abs(dst.scale() - unit);
+  if (fixed && (dst.zero_point() != zero || off > (attrs.log ? 0.0F : 0.001F * unit))) {
     return Refusal{"the output has the scale " + std::to_string(dst.scale()) +
                    " and the zero point " + std::to_string(dst.zero_point()) + "; allowed: 1/" +
-                   (wide ? "32768" : "256") + " and " + std::to_string(zero)};
+                   std::to_string(parts) + " and " + std::to_string(zero)};
   }
   const Multiplier step = step_of(attrs.beta, src.scale());
-  if (!wide && (step.shift < 0 || attrs.beta <= 0.0F))
-    return Refusal{"beta times the scale of the input is less than 2^-26"};
+  if (!wide && (step.shift < 1 || attrs.beta <= 0.0F))
+    return Refusal{"beta times the scale of the input is 2^-26 or less"};
   return std::nullopt;
 }
 
@@ -73,11 +79,17 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
 }
 
 /// Appends the arguments TABLES_PARAM of kernels/softmax/quantized.cl.
-void push_tables(kernel::Candidate& candidate, kernel::Launch& launch, float beta,
+void push_tables(kernel::Candidate& candidate, kernel::Launch& launch, const SoftmaxAttrs& attrs,
                  const ir::Tensor& src) {
   if (src.dtype != DType::kI16) {
-    candidate.scratch = {kernel::table(exponentials(beta, src.scale()))};
+    const Multiplier step = step_of(attrs.beta, src.scale());
+    candidate.scratch = {kernel::table(exponentials(step))};
     launch.scratch_in(0);
+    if (!attrs.log) return;
+    const auto inverse = quantize_multiplier(static_cast<double>(1LL << (31 - step.shift)) /
+                                             static_cast<double>(step.value));
+    launch.i32(step.value).i32(step.shift).i32(-reach_of(step));
+    launch.i32(inverse.value).i32(inverse.shift);
     return;
   }
   // exp from -10 to 0, 1 / (1 + x) from 0 to 1, both stored with a range of -1 to 1
@@ -88,7 +100,7 @@ void push_tables(kernel::Candidate& candidate, kernel::Launch& launch, float bet
       kernel::table(interpolation_table<double>(10.0 / kRange, 32767, 2.0 / kRange, 0, exp)),
       kernel::table(interpolation_table<double>(1.0 / kRange, -32768, 2.0 / kRange, 0, inverse))};
   const Multiplier m =
-      quantize_multiplier(static_cast<double>(src.scale() * beta) / (10.0 / kRange));
+      quantize_multiplier(static_cast<double>(src.scale() * attrs.beta) / (10.0 / kRange));
   launch.scratch_in(0).scratch_in(1).i32(m.value).i32(m.shift);
 }
 
@@ -101,8 +113,9 @@ kernel::Candidate quantized(const NodeContext& node, const Sharing& sharing) {
   launch.type("SRC_T", src.storage).type("DST_T", dst.storage);
   launch.macro("ROWS", static_cast<std::int64_t>(sharing.outputs));
   launch.macro("WG", static_cast<std::int64_t>(sharing.items));
-  launch.macro("WIDE", src.dtype == DType::kI16 ? 1 : 0);
-  push_tables(candidate, launch.src(0).dst(0), node.attrs<SoftmaxAttrs>().beta, src);
+  const auto& attrs = node.attrs<SoftmaxAttrs>();
+  launch.macro("WIDE", src.dtype == DType::kI16 ? 1 : 0).macro("LOG", attrs.log ? 1 : 0);
+  push_tables(candidate, launch.src(0).dst(0), attrs, src);
   const IntRange range = range_of(dst.dtype);
   launch.i32(rows).i32(cols).i32(range.low).i32(range.high);
   launch.range({sharing.range(rows)}, {sharing.group()});

@@ -73,7 +73,6 @@ def test_scales_far_from_each_other(device, rng, ratio, scale):
     check_exact(model, [random_integers(rng, (64,), np.int8) for _ in range(2)], device=device)
 
 
-@pytest.mark.skip(reason="concatenations of integers")
 def test_slices_of_a_concatenation_are_written(device, rng):
     q = random_quantization(rng, np.int8)
     m = ModelMaker()

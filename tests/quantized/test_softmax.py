@@ -59,8 +59,28 @@ def test_other_output_scales_are_refused():
     )
 
 
-def test_logarithm_is_refused():
+def logarithm(shape, q) -> bytes:
     m = ModelMaker()
-    x = m.input("x", (4,), np.int8, quantization=Quantization(0.1))
-    m.output(m.op("LOG_SOFTMAX", [x], (4,), quantization=Quantization(1 / 16, 127)))
-    check_refused(m.build(), "integers have no kernel of LOG_SOFTMAX")
+    x = m.input("x", shape, np.int8, quantization=q)
+    m.output(m.op("LOG_SOFTMAX", [x], shape, quantization=Quantization(1 / 16, 127)))
+    return m.build()
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_logarithm_equals_the_reference(shape, device, rng):
+    model = logarithm(shape, random_quantization(rng, np.int8, (0.05, 0.2)))
+    check_exact(model, [random_integers(rng, shape, np.int8)], device=device)
+
+
+@hypothesis.given(scale=st.floats(-5, 0.7))
+@hypothesis.settings(max_examples=EXAMPLES)
+def test_logarithm_of_any_scale(device, rng, scale):
+    model = logarithm((4, 40), Quantization(10**scale))
+    check_exact(model, [random_integers(rng, (4, 40), np.int8)], device=device)
+
+
+def test_logarithm_of_other_types_is_refused():
+    m = ModelMaker()
+    x = m.input("x", (4,), np.uint8, quantization=Quantization(0.1))
+    m.output(m.op("LOG_SOFTMAX", [x], (4,), quantization=Quantization(1 / 16, 255)))
+    check_refused(m.build(), "input is uint8; supported: float32, int8")
