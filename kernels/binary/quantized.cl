@@ -87,18 +87,14 @@ static inline int quotient(int a, int b, int multiplier, int shift) {
 #define READ(T, p) CLGPU_CAT(convert_int, WIDTH)(*(__global const CLGPU_CAT(T, WIDTH) *)(p))
 #define WRITE(p, v) \
   (*(__global CLGPU_CAT(DST_T, WIDTH) *)(p) = CLGPU_CAT(CLGPU_CAT(convert_, DST_T), WIDTH)(v))
+#else
+#define VEC int
 #endif
 
 // Vectors are not to be made of vectors: Intel's compiler gathers them from single integers.
-#if WIDTH > 1
-#define HINT __attribute__((vec_type_hint(VEC)))
-#else
-#define HINT
-#endif
-
-__kernel HINT void binary_quantized(__global const A_T *a, __global const B_T *b,
-                                    RESULT_PARAM QUANTIZED_PAIR_PARAMS, BROADCAST_DIMS,
-                                    BROADCAST_STRIDES(a), BROADCAST_STRIDES(b)) {
+__kernel __attribute__((vec_type_hint(VEC))) void binary_quantized(
+    __global const A_T *a, __global const B_T *b, RESULT_PARAM QUANTIZED_PAIR_PARAMS,
+    BROADCAST_DIMS, BROADCAST_STRIDES(a), BROADCAST_STRIDES(b)) {
   const int i = (int)get_global_id(0) * WIDTH;
   const int count = BROADCAST_COUNT;
   if (i >= count) return;

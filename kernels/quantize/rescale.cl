@@ -29,17 +29,16 @@
 #define READ(p) CLGPU_CAT(convert_int, WIDTH)(*(__global const CLGPU_CAT(SRC_T, WIDTH) *)(p))
 #define WRITE(p, v) \
   (*(__global CLGPU_CAT(DST_T, WIDTH) *)(p) = CLGPU_CAT(CLGPU_CAT(convert_, DST_T), WIDTH)(v))
+#else
+#define VEC int
 #endif
 
 // Vectors are not to be made of vectors: Intel's compiler gathers them from single integers.
-#if WIDTH > 1
-#define HINT __attribute__((vec_type_hint(VEC)))
-#else
-#define HINT
-#endif
-
-__kernel HINT void quantize_rescale(__global const SRC_T *src, RESULT_PARAM int count, int src_zero,
-                                    int multiplier, int shift, int dst_zero, int low, int high) {
+__kernel __attribute__((vec_type_hint(VEC))) void quantize_rescale(__global const SRC_T *src,
+                                                                   RESULT_PARAM int count,
+                                                                   int src_zero, int multiplier,
+                                                                   int shift, int dst_zero, int low,
+                                                                   int high) {
   const int i = (int)get_global_id(0) * WIDTH;
 #if WIDTH > 1
   if (i + WIDTH <= count) {
