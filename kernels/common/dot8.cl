@@ -4,6 +4,8 @@
 //
 // DOT8_ADD(a, b, sum)  sum + a0 * b0 + a1 * b1 + a2 * b2 + a3 * b3 for the words a and b; int, wraps around
 //
+// DOT8_ADD4(a, b, sum)  an int4 of such sums: of the word a with each of the four of b
+//
 // Macros    DOT8  0..3, clgpu::Dot8: 0 plain C, 1 cl_khr_integer_dot_product (packed),
 //                 2 cl_arm_integer_dot_product_accumulate_int8, 3 NVIDIA's dp4a
 #ifndef DOT8
@@ -29,3 +31,6 @@ static inline int dot8_plain(uint a, uint b, int sum) {
 }
 #define DOT8_ADD(a, b, sum) dot8_plain(a, b, sum)
 #endif
+#define DOT8_ADD4(a, b, sum)                                           \
+  (int4)(DOT8_ADD(a, (b).s0, (sum).s0), DOT8_ADD(a, (b).s1, (sum).s1), \
+         DOT8_ADD(a, (b).s2, (sum).s2), DOT8_ADD(a, (b).s3, (sum).s3))

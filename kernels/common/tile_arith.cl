@@ -27,10 +27,7 @@
 #define TILE_VEC int4
 #define TILE_CONVERT(v) (v)
 #define TILE_DEPTH(n) (((n) + 3) / 4)
-// s + x * y, of a word and four words.
-#define TILE_MAD(x, y, s)                                                                       \
-  (int4)(DOT8_ADD(x, (y).s0, (s).s0), DOT8_ADD(x, (y).s1, (s).s1), DOT8_ADD(x, (y).s2, (s).s2), \
-         DOT8_ADD(x, (y).s3, (s).s3))
+#define TILE_MAD(x, y, s) DOT8_ADD4(x, y, s)
 #else
 #define A_SUMS 0
 #define B_SUMS 0

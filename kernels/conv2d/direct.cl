@@ -3,20 +3,26 @@
 //
 // Shapes    src: [n, in_h, in_w, in_c]; bias: [out_c]; dst: [pixels, out_c], pixels = n * out_h * out_w
 //           packed: [groups, panels, filter_h * filter_w * group_in, PANEL] as pack_weights.cl writes
-//           it, followed at element `zeros_at` by the bytes of filter_w * group_in zeros of type SRC_T
+//           it, followed at element `zeros_at` by the bytes of filter_w * group_in zeros of type SRC_T;
+//           of words: as pack_words.cl writes it
 // Launch    axis 0: blocks of OV * VW channels of one group; axis 1: blocks of `tiles` * PX
 //           consecutive pixels; axis 2: groups. local = (WG_C, WG_P, 1)
 // Macros    VW        4|8|16          channels of one vector
 //           OV        1..4            vectors of a work-item; OV * VW divides PANEL
 //           PX        1..16           pixels of a tile
-//           KV        1|4             input channels read at once; divides group_in
+//           KV        1|4             input channels, or words of four, read at once; divides their
+//                                     number in a group
+//           WORDS     0..2            1: of int8, as words of four channels; 2: group_in is no multiple
+//                                     of four. VW is 4 then
+//           A_SUMS    0|1             with WORDS: weights have the zero point b_zero
+//           DOT8                      with WORDS: see common/dot8.cl
 //           PANEL     multiple of 4   row length of packed
 //           WG_C, WG_P                size of a work-group
-//           SRC_T, PACKED_T, DST_T    float|half  element types
+//           SRC_T, PACKED_T, DST_T    float|half, or char|uchar, int, as src  element types
 //           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
 //           and those of common/epilogue.cl
 // Numerics  products and sum in float, in the order of the filter taps, then input channels; the bias
-//           is added last
+//           is added last. Integers: exact
 #include "common/border.cl"
 #include "common/vector.cl"
 #ifndef OV
@@ -28,6 +34,9 @@
 #ifndef KV
 #error "KV is required (1 or 4)"
 #endif
+#ifndef WORDS
+#error "WORDS is required (0..2)"
+#endif
 #ifndef PANEL
 #error "PANEL is required (multiple of 4)"
 #endif
@@ -38,13 +47,42 @@
 #error "WG_P is required (1..64)"
 #endif
 #ifndef SRC_T
-#error "SRC_T is required (float or half)"
+#error "SRC_T is required (float, half, char or uchar)"
 #endif
 #ifndef PACKED_T
-#error "PACKED_T is required (float or half)"
+#error "PACKED_T is required (float, half or int)"
 #endif
 #ifndef DST_T
-#error "DST_T is required (float or half)"
+#error "DST_T is required (float, half, char or uchar)"
+#endif
+
+#if WORDS
+#ifndef A_SUMS
+#error "A_SUMS is required (0 or 1)"
+#endif
+#include "common/dot8.cl"
+#include "common/word.cl"
+#define ELEMENT_T int
+#define ELEMENT4_T int4
+#define LOAD_QUAD(p, i) WORD4_ALIGNED(SRC_T, p, (i) * 4)
+#if WORDS == 1
+#define LOAD_ELEMENT(p, i) WORD_ALIGNED(SRC_T, p, (i) * 4)
+#else
+#define LOAD_ELEMENT(p, i) WORD(SRC_T, p, (i) * 4, 1, group_in - (i) * 4)
+#endif
+#define ADD_PRODUCT(w, x, s) DOT8_ADD4(x, w, s)
+#else
+#define A_SUMS 0
+#define ELEMENT_T float
+#define ELEMENT4_T float4
+#define LOAD_QUAD(p, i) LOAD4(SRC_T, p, i)
+#define LOAD_ELEMENT(p, i) LOAD(SRC_T, p, i)
+#define ADD_PRODUCT(w, x, s) mad(w, (VEC)(x), s)
+#endif
+#if A_SUMS
+#define ADD_TO_ROW(x, s) s = DOT8_ADD(x, 0x01010101, s)
+#else
+#define ADD_TO_ROW(x, s)
 #endif
 
 // sum[p][v] += w[v] * x_p for every pixel p of the tile, X(p) being its input element.
@@ -55,9 +93,10 @@
       w_[v] = LOAD_VEC(PACKED_T, w, (k) * PANEL + v * VW); \
     }                                                      \
     _Pragma("unroll") for (int p = 0; p < PX; ++p) {       \
-      const float x_ = X(p);                               \
+      const ELEMENT_T x_ = X(p);                           \
+      ADD_TO_ROW(x_, x_sum[p]);                            \
       _Pragma("unroll") for (int v = 0; v < OV; ++v) {     \
-        sum[p][v] = mad(w_[v], (VEC)(x_), sum[p][v]);      \
+        sum[p][v] = ADD_PRODUCT(w_[v], x_, sum[p][v]);     \
       }                                                    \
     }                                                      \
   } while (0)
@@ -67,13 +106,19 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_P, 1))) void conv2d_direct
     BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int pixels, int tiles, int panels, int zeros_at,
     int group_in, int group_out, int in_h, int in_w, int in_c, int out_h, int out_w, int out_c,
     int filter_h, int filter_w, int stride_h, int stride_w, int dilation_h, int dilation_w, int top,
-    int left) {
+    int left
+#if WORDS
+    ,
+    int b_zero
+#endif
+) {
   const int channel = get_global_id(0) * OV * VW;  // first one, within the group
   const int group = get_global_id(2);
   if (channel >= group_out) return;
   // A filter row outside of src is read from here, so that the loops have no conditions.
   __global const SRC_T *zeros = (__global const SRC_T *)(packed + zeros_at);
-  const int depth = filter_h * filter_w * group_in;
+  const int elements_in = WORDS ? (group_in + 3) / 4 : group_in;
+  const int depth = filter_h * filter_w * elements_in;
   packed += (group * panels + channel / PANEL) * depth * PANEL + channel % PANEL;
   src += group * group_in;
   const int first_channel = group * group_out + channel;
@@ -102,17 +147,20 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_P, 1))) void conv2d_direct
 #pragma unroll
     for (int p = 0; p < PX; ++p) {
 #pragma unroll
-      for (int v = 0; v < OV; ++v) sum[p][v] = (VEC)(0.0f);
+      for (int v = 0; v < OV; ++v) sum[p][v] = (VEC)(0);
     }
+#if A_SUMS
+    int x_sum[PX] = {0};
+#endif
 
     // Few channels make short runs; a filter row within the image's columns is one run, too.
-    bool whole_rows = group_in <= 8 && dilation_w == 1 && group_in == in_c;
+    bool whole_rows = WORDS != 2 && group_in <= 8 && dilation_w == 1 && group_in == in_c;
 #pragma unroll
     for (int p = 0; p < PX; ++p) {
       whole_rows = whole_rows && in_x[p] >= 0 && in_x[p] + filter_w <= in_w;
     }
     const int runs = whole_rows ? 1 : filter_w;  // of a filter row
-    const int run = whole_rows ? filter_w * group_in : group_in;
+    const int run = whole_rows ? filter_w * elements_in : elements_in;
 
     __global const PACKED_T *w = packed;
     for (int u = 0; u < filter_h; ++u) {
@@ -127,9 +175,9 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_P, 1))) void conv2d_direct
         }
         for (int i = 0; i < run; i += KV) {
 #if KV == 4
-          float4 x4[PX];
+          ELEMENT4_T x4[PX];
 #pragma unroll
-          for (int p = 0; p < PX; ++p) x4[p] = LOAD4(SRC_T, from[p], i);
+          for (int p = 0; p < PX; ++p) x4[p] = LOAD_QUAD(from[p], i);
 #define X0(p) x4[p].s0
 #define X1(p) x4[p].s1
 #define X2(p) x4[p].s2
@@ -139,7 +187,7 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_P, 1))) void conv2d_direct
           ACCUMULATE(w, 2, X2);
           ACCUMULATE(w, 3, X3);
 #else
-#define X(p) LOAD(SRC_T, from[p], i)
+#define X(p) LOAD_ELEMENT(from[p], i)
           ACCUMULATE(w, 0, X);
 #endif
           w += KV * PANEL;
@@ -147,26 +195,33 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_P, 1))) void conv2d_direct
       }
     }
 
+#if A_SUMS
+#pragma unroll
+    for (int p = 0; p < PX; ++p) {
+#pragma unroll
+      for (int v = 0; v < OV; ++v) sum[p][v] -= b_zero * x_sum[p];
+    }
+#endif
 #pragma unroll
     for (int v = 0; v < OV; ++v) {
       const int left_over = group_out - channel - v * VW;  // channels from here to the group's end
       if (left_over <= 0) break;
       const int o = first_channel + v * VW;
       if (left_over >= VW) {
-        const VEC b = BIAS_VEC_AT(o);
+        const CHANNEL_VEC_T c = CHANNEL_VEC_AT(o);
 #pragma unroll
         for (int p = 0; p < PX; ++p) {
           const int at = RESULT_AT(first + p, o, out_c);
-          if (first + p < pixels) STORE_VEC(DST_T, dst, at, FINISH_VEC(sum[p][v] + b, at));
+          if (first + p < pixels) STORE_VEC(DST_T, dst, at, FINISH_SUM_VEC(sum[p][v], c, at));
         }
       } else {
 #pragma unroll
         for (int p = 0; p < PX; ++p) {
-          float lanes[VW];
+          SUM_T lanes[VW];
           SPILL_VEC(sum[p][v], lanes);
           for (int j = 0; j < left_over && first + p < pixels; ++j) {
             const int at = RESULT_AT(first + p, o + j, out_c);
-            STORE(DST_T, dst, at, FINISH(lanes[j] + BIAS_AT(o + j), at));
+            STORE(DST_T, dst, at, FINISH_SUM(lanes[j], CHANNEL_AT(o + j), at));
           }
         }
       }

@@ -5,7 +5,7 @@
 //
 // Shapes    src: OHWI weights seen as [groups * group_out, taps, group_in]
 //           dst: [groups, panels, taps * words, PANEL], panels = ceil(group_out / PANEL), then
-//           `borders` words `border`
+//           `borders` words `border`, of stored integers
 // Launch    one work-item per word of depth and panel, then one row of items for the borders:
 //           global = (taps * words rounded up, groups * panels + 1), local = (64, 1)
 // Macros    PANEL  multiple of 4   output channels that lie side by side

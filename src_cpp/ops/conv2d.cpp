@@ -109,6 +109,11 @@ std::vector<kernel::Candidate> quantized_candidates(const Convolution& conv) {
   std::vector<kernel::Candidate> result;
   if (cpu) append(result, pairs(conv, host_has_512_bit_registers()));
   append(result, int8_gemms(conv, cpu ? 1 : 6));
+  if (conv.is_int8()) {
+    // Mali has no local memory of its own.
+    const bool first = conv.device.vendor.find("ARM") != std::string::npos;
+    result.insert(first ? result.begin() : result.end(), direct(conv, "direct", 4, 1, 4));
+  }
   const auto tensor = tensor_gemm(conv);
   result.insert(result.begin(), tensor.begin(), tensor.end());
   const auto halo = tensor_halo(conv);

@@ -139,7 +139,7 @@ PackedWeights pack_words(const NodeContext& node, int image, int weights, int gr
 
   kernel::Launch launch("conv2d/pack_words.cl", "conv2d_pack_words");
   launch.macro("PANEL", panel).type("SRC_T", filter.storage);
-  launch.src(weights).scratch_out(0).i32(borders).i32(zero_word(node.input(image)));
+  launch.src(weights).scratch_out(0).i32(borders).i32(byte_word(node.input(image).zero_point()));
   launch.i32(taps).i32(group_in).i32(group_out).i32(panels);
   launch.range({uz(depth), uz(groups * panels + 1)}, {kElementwiseGroup, 1});
   const std::int64_t bytes = (elements + borders) * static_cast<std::int64_t>(sizeof(std::int32_t));

@@ -108,8 +108,8 @@ PackedWeights pack_weights(const NodeContext& node, int weights, int groups, int
                            DType image_storage);
 
 /// The same for weights of 8 bits, as words of four input channels: depth counts words, storage is
-/// int32, and the borders in place of the zeros are what stands for zero in the image. See
-/// kernels/conv2d/pack_words.cl.
+/// int32, and the borders in place of the zeros are stored integers that stand for zero in the
+/// image. See kernels/conv2d/pack_words.cl.
 PackedWeights pack_words(const NodeContext& node, int image, int weights, int groups, int panel);
 
 /// Output channels a CPU computes as one vector when there are `channels` of them: 4, 8 or 16.

@@ -220,9 +220,8 @@ std::int32_t int8_zero_point(const ir::Tensor& tensor) {
   return tensor.zero_point() - (tensor.dtype == DType::kU8 ? 128 : 0);
 }
 
-std::int32_t zero_word(const ir::Tensor& tensor) {
-  const auto byte = static_cast<std::uint8_t>(int8_zero_point(tensor));
-  return static_cast<std::int32_t>(byte * 0x01010101U);
+std::int32_t byte_word(std::int32_t value) {
+  return static_cast<std::int32_t>((static_cast<std::uint32_t>(value) & 0xFFU) * 0x01010101U);
 }
 
 kernel::Launch& push_channels(kernel::Launch& launch, const NodeContext& node,

@@ -92,8 +92,8 @@ kernel::Scratch uniform_channels(const Multiplier& multiplier, std::int64_t chan
 /// The zero point of a tensor that is read as int8: less 128 of uint8.
 std::int32_t int8_zero_point(const ir::Tensor& tensor);
 
-/// A word of four such integers, which all stand for zero (kernels/common/word.cl).
-std::int32_t zero_word(const ir::Tensor& tensor);
+/// A word (kernels/common/word.cl) of four integers of 8 bits.
+std::int32_t byte_word(std::int32_t value);
 
 /// 16 bytes of an int8 image's zero point: what kernels that copy bytes read outside of it. Needed
 /// where the zero point is not 0.

@@ -28,6 +28,19 @@ Constant part_of(const ir::Constant& whole, int all, int first, int channels) {
   return std::make_shared<const ir::Constant>(std::move(part));
 }
 
+// The scales of these output channels.
+std::shared_ptr<const ir::Quantization> part_of(
+    const std::shared_ptr<const ir::Quantization>& whole, int first, int channels) {
+  if (whole == nullptr || !whole->per_axis()) return whole;
+  ir::Quantization part;
+  part.axis = whole->axis;
+  const auto begin = whole->scales.begin() + first;
+  part.scales.assign(begin, begin + channels);
+  const auto zero = whole->zero_points.begin() + first;
+  part.zero_points.assign(zero, zero + channels);
+  return std::make_shared<const ir::Quantization>(std::move(part));
+}
+
 Constant transposed(const ir::Constant& matrix, int rows, int cols) {
   const auto bytes = std::make_shared<std::vector<std::uint8_t>>(matrix.bytes);
   const auto copy = [&](auto element) {
@@ -44,7 +57,9 @@ Constant transposed(const ir::Constant& matrix, int rows, int cols) {
       }
     }
   };
-  if (size_of(matrix.dtype) == sizeof(std::uint16_t)) {
+  if (size_of(matrix.dtype) == sizeof(std::uint8_t)) {
+    copy(std::uint8_t{});
+  } else if (size_of(matrix.dtype) == sizeof(std::uint16_t)) {
     copy(std::uint16_t{});
   } else {
     copy(std::uint32_t{});
@@ -138,6 +153,7 @@ class Splitter {
       const auto slice = [&](ir::Tensor tensor, const ir::Constant& constant) {
         tensor.shape[0] = count;
         tensor.constant = part_of(constant, all, first, count);
+        tensor.quantization = part_of(tensor.quantization, first, count);
         return add(std::move(tensor), suffix);
       };
       ir::Node part = node;

@@ -26,22 +26,42 @@ kernel::Candidate direct(const Convolution& conv, const char* name, int width, i
   while (!cpu && group_c < 16 && group_c * channels < conv.group_out) group_c *= 2;
   const std::int64_t group_p = cpu ? 1 : 128 / group_c;
   const int panel = static_cast<int>(group_c) * channels;
-  const auto packed = pack_weights(conv.node, kWeights, conv.groups, panel, conv.image_storage());
+  const bool words = conv.is_int8();
+  const auto packed =
+      words ? pack_words(conv.node, kImage, kWeights, conv.groups, panel)
+            : pack_weights(conv.node, kWeights, conv.groups, panel, conv.image_storage());
 
   kernel::Launch launch("conv2d/direct.cl", "conv2d_direct");
   conv.set_types(launch);
   launch.type("PACKED_T", packed.storage).macro("PANEL", panel);
   launch.macro("VW", width).macro("OV", vectors).macro("PX", tile);
-  launch.macro("KV", !cpu && conv.aligned() ? 4 : 1).macro("WG_C", group_c).macro("WG_P", group_p);
+  const bool quads = words ? conv.group_in % 16 == 0 : !cpu && conv.aligned();
+  launch.macro("KV", quads ? 4 : 1).macro("WG_C", group_c).macro("WG_P", group_p);
+  launch.macro("WORDS", !words ? 0 : conv.aligned() ? 1 : 2);
   const std::int64_t tiles = cpu ? cpu_tiles(conv, channels, tile) : 1;
-  conv.push_result(launch.src(kImage).scratch_in(0));
+  launch.src(kImage).scratch_in(0);
+  kernel::Candidate candidate{name, {packed.launch}, {packed.scratch}};
+  if (words) {
+    const ChannelTable table = conv.channels(1, /*as_int8=*/true);
+    candidate.launches.push_back(table.launch);
+    candidate.scratch.insert(candidate.scratch.end(), {table.scales, table.result});
+    conv.push_quantized_result(launch, table);
+  } else {
+    conv.push_result(launch);
+  }
   launch.i32(conv.pixels).i32(tiles).i32(packed.panels);
   launch.i32(packed.zeros_at).i32(conv.group_in).i32(conv.group_out);
   conv.push_geometry(launch);
+  if (words) {
+    const std::int32_t weights_zero = int8_zero_point(conv.node.input(kWeights));
+    set_words(launch, conv.device, weights_zero != 0);
+    launch.i32(weights_zero);
+  }
   launch.range({uz(ceil_div(conv.group_out, channels)), uz(ceil_div(conv.pixels, tiles * tile)),
                 uz(conv.groups)},
                {uz(group_c), uz(group_p), 1});
-  return {name, {packed.launch, launch}, {packed.scratch}};
+  candidate.launches.push_back(launch);
+  return candidate;
 }
 
 }  // namespace clgpu::ops::conv2d

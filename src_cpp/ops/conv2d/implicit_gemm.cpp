@@ -86,8 +86,9 @@ kernel::Candidate make(const Convolution& conv, const GemmChoice& choice, TileAr
   conv.push_geometry(launch);
   if (int8) {
     const std::int32_t weights_zero = int8_zero_point(conv.node.input(kWeights));
-    set_words(launch, conv.device, weights_zero != 0, /*b_sums=*/false);
-    launch.i32(zero_word(conv.node.input(kImage))).i32(weights_zero);
+    set_words(launch, conv.device, weights_zero != 0);
+    launch.macro("B_SUMS", 0);
+    launch.i32(byte_word(int8_zero_point(conv.node.input(kImage)))).i32(weights_zero);
   }
   candidate.launches.push_back(launch);
   if (splits > 1) {
