@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hypothesis
+import hypothesis.strategies as st
 import numpy as np
 import pytest
 
 from tests.model_maker import ModelMaker, Quantization
+from tests.ops.harness import EXAMPLES
 from tests.ops.test_conv2d import CASES, Case
 from tests.quantized.parameters import (
     ACTIVATION_TYPES,
@@ -56,6 +59,23 @@ def test_convolution_equals_the_reference(name, dtype, device, rng):
     case = CASES[name]
     per_channel = dtype != np.uint8
     model = build(rng, case, dtype, per_channel=per_channel)
+    check_exact(model, [random_integers(rng, case.image, dtype)], device=device)
+
+
+@hypothesis.given(draw=st.data())
+@hypothesis.settings(max_examples=EXAMPLES)
+def test_convolution_of_any_geometry(draw, device, rng):
+    small, filters, steps = st.integers(1, 9), st.integers(1, 4), st.integers(1, 3)
+    group_in, group_out = draw.draw(st.integers(1, 17)), draw.draw(st.integers(1, 9))
+    groups = draw.draw(st.integers(1, 3))
+    weights = (groups * group_out, draw.draw(filters), draw.draw(filters), group_in)
+    dilation = draw.draw(st.tuples(steps, steps))
+    size = [(n - 1) * d + draw.draw(small) for n, d in zip(weights[1:3], dilation)]
+    padding = draw.draw(st.sampled_from(["SAME", "VALID"]))
+    image = (draw.draw(st.integers(1, 2)), *size, groups * group_in)
+    case = Case(image, weights, draw.draw(st.tuples(steps, steps)), dilation, padding)
+    dtype = draw.draw(st.sampled_from([np.int8, np.uint8]))
+    model = build(rng, case, dtype, per_channel=dtype == np.int8 and draw.draw(st.booleans()))
     check_exact(model, [random_integers(rng, case.image, dtype)], device=device)
 
 
