@@ -64,6 +64,8 @@ def finite(model: Model, tensor: int) -> Array:
 def _fits(model: Model, op: Operator, rule: Rule) -> bool:
     tensors = model.main.tensors
     data = data_inputs(model, op, rule)
+    if op.name == "SOFTMAX" and op.options.get("Beta", 0.0) <= 0:  # the integer kernels abort
+        return False
     if not data or any(tensors[op.inputs[p]].dtype != "float32" for p in data):
         return False
     if any(tensors[op.inputs[p]].is_variable for p in data):

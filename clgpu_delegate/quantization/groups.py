@@ -8,6 +8,7 @@ class Groups:
 
     def __init__(self) -> None:
         self._parent: dict[int, int] = {}
+        self._members: dict[int, list[int]] = {}
 
     def root(self, item: int) -> int:
         """The item that stands for the set of this one."""
@@ -17,4 +18,12 @@ class Groups:
 
     def join(self, one: int, other: int) -> None:
         """Make one set of two; it goes by the root of the first."""
-        self._parent[self.root(other)] = self.root(one)
+        first, second = self.root(one), self.root(other)
+        if first != second:
+            self._members[first] = [*self.members(one), *self.members(other)]
+            self._parent[second] = first
+
+    def members(self, item: int) -> list[int]:
+        """The set of an item."""
+        root = self.root(item)
+        return self._members.get(root, [root])

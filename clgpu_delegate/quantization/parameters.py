@@ -10,7 +10,7 @@ LIMITS = {"int8": (-128, 127), "int16": (-32768, 32767)}
 WEIGHTS_LIMIT = 127  # weights are symmetric: -128 is not used
 _BIAS_LIMITS = {"int32": 2.0**31 - 1, "int64": 2.0**40}  # int64: what the kernels can rescale
 _TINY = 1e-20  # a smaller scale would vanish in products of two
-_OF_ZEROS = 2.0**-10  # scale of a tensor without other values; neither far above nor below others
+_OF_ZEROS = 0.001  # scale of a tensor without other values; neither far above nor below others
 
 
 def of_range(low: float, high: float, dtype: str) -> Affine:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Collection, Iterable
 
 from clgpu_delegate.quantization import parameters
 from clgpu_delegate.quantization.choice import data_inputs, finite
@@ -14,10 +15,10 @@ from clgpu_delegate.quantization.rules import Rule
 Ranges = Callable[[int], "tuple[float, float]"]  # of a tensor of the main graph
 
 # Kernels abort on scales that their fixed-point arithmetic has no room for. These are the least: of
-# the output over the inputs' largest (ADD, SUB) or its square, and of the input (SOFTMAX).
+# the output over the inputs' largest (ADD, SUB) or its square; of the input times beta (SOFTMAX).
 _FINEST_SUM = {"int8": 2.0**-18, "int16": 2.0**-13}
 _FINEST_SQUARE = 2.0**-11
-_FINEST_EXPONENT = 2.0**-20
+_FINEST_EXPONENT = 2.0**-25
 
 
 @dataclasses.dataclass
@@ -107,7 +108,7 @@ def make(
             spans[root] = min(low, before[0]), max(high, before[1])
     affines = {root: parameters.of_range(*s, dtype) for root, s in spans.items()}
     affines.update({r: parameters.of_scale(*numbers) for r, numbers in fixed.items()})
-    _coarsen(model, nodes, dtype, groups, affines)
+    _coarsen(model, nodes, dtype, groups, affines, fixed)
     tensors = {
         t: affines[groups.root(t)]
         for t in dict.fromkeys([*wanted, *constants])
@@ -145,19 +146,30 @@ def _constraints(
         if len(data) == 1:
             join(data[0], outputs[0])
         else:
-            joins.append((outputs[0], data))
+            joins.append((i, outputs[0], data))
+
+    def leads_only_to(node: int, t: int) -> bool:
+        """Whether a tensor's group is read within itself and by one node only."""
+        for member in groups.members(t):
+            if member in graph.inputs or member in graph.outputs:
+                return False
+            for reader in {*consumers.get(member, ())} - {node}:
+                output = graph.operators[reader].outputs[0]
+                inside = reader in nodes and nodes[reader].same
+                if not inside or groups.root(output) != groups.root(t):
+                    return False
+        return True
+
     # Where several tensors meet, those that go nowhere else take the parameters of the result;
     # the others are requantised on the way.
-    for output, data in joins:
+    for i, output, data in joins:
         demands = {fixed.get(groups.root(t)) for t in data}
         if len(demands) == 1 and demands != {None}:
             fixed.setdefault(groups.root(output), demands.pop())  # type: ignore[arg-type]
             continue
         for t in data:
-            alone = len(set(consumers.get(t, ()))) == 1 and t not in graph.inputs
-            constant = model.is_constant(graph.tensors[t])
             free = groups.root(t) not in fixed and groups.root(output) not in fixed
-            if free and alone and not constant:
+            if free and not model.is_constant(graph.tensors[t]) and leads_only_to(i, t):
                 join(output, t)
     return groups, fixed
 
@@ -168,23 +180,35 @@ def _coarsen(
     dtype: str,
     groups: Groups,
     affines: dict[int, Affine],
+    fixed: Collection[int],
 ) -> None:
-    """Raise the scales that kernels would abort on."""
+    """Raise the scales that kernels would abort on, but for those that other kernels demand."""
     graph = model.main
+
+    def scale(tensor: int) -> float:
+        return affines[groups.root(tensor)].scale
 
     def raise_to(tensor: int, least: float) -> None:
         root = groups.root(tensor)
-        affine = affines[root]
-        if affine.scale < least:  # never of those that kernels demand: they are no such outputs
-            affines[root] = parameters.of_scale(least, affine.zero_point)
+        if root not in fixed and affines[root].scale < least:
+            affines[root] = parameters.of_scale(least, affines[root].zero_point)
 
     for i, rule in sorted(nodes.items()):
         op = graph.operators[i]
         data = [op.inputs[p] for p in data_inputs(model, op, rule)]
-        largest = max(affines[groups.root(t)].scale for t in data)
+        largest = max(scale(t) for t in data)
         if op.name in ("ADD", "SUB"):
-            raise_to(op.outputs[0], largest * _FINEST_SUM[dtype])
+            output = op.outputs[0]
+            raise_to(output, largest * _FINEST_SUM[dtype])
+            # For powers of two there is a kernel of its own, which takes few.
+            if dtype == "int16" and all(_is_power_of_two(scale(t)) for t in (*data, output)):
+                raise_to(output, 1.01 * scale(output))
         elif op.name == "SQUARED_DIFFERENCE":
             raise_to(op.outputs[0], largest**2 * _FINEST_SQUARE)
         elif op.name in ("SOFTMAX", "LOG_SOFTMAX"):
-            raise_to(data[0], _FINEST_EXPONENT)
+            raise_to(data[0], _FINEST_EXPONENT / op.options.get("Beta", 1.0))
+
+
+def _is_power_of_two(scale: float) -> bool:
+    exponent = math.log2(scale)
+    return abs(exponent - round(exponent)) < 2e-3  # twice the kernels' tolerance

@@ -55,7 +55,8 @@ class Rewriter:
         self._per_channel, self._io = per_channel, io
         self._old = model.main.operators
         self._new: list[Operator] = []
-        self._floats: dict[int, int] = {}  # old tensor -> its float form
+        self._computed: set[int] = set()  # old tensors that are integers first of all
+        self._floats: dict[int, int] = {}  # those of them that floats are made of -> the floats
         self._integers: dict[int, dict[Affine, int]] = {}  # old tensor -> its forms as integers
         self._constants: dict[tuple[int, Affine, str], int] = {}
 
@@ -67,7 +68,7 @@ class Rewriter:
 
     def float_of(self, tensor: int) -> int:
         """The new tensor that holds an old one as floats; made of integers where needed."""
-        if tensor in self._floats or tensor not in self._integers:
+        if tensor in self._floats or tensor not in self._computed:
             return self._floats.get(tensor, tensor)
         source = next(iter(self._integers[tensor].values()))
         ends = self._io == "float" and tensor in self.model.main.outputs
@@ -112,6 +113,7 @@ class Rewriter:
                 suffix = f"_{plan.dtype}" if ends else ""
                 new = self._add(t, plan.dtype, plan.tensors[t], suffix)
                 self._integers[t] = {plan.tensors[t]: new}
+                self._computed.add(t)
                 outputs.append(new)
             else:
                 outputs.append(t)
@@ -150,11 +152,10 @@ class Rewriter:
         forms = self._integers.setdefault(old, {})
         if affine not in forms:
             new = self._add(old, dtype, affine, f"_{dtype}")
-            if forms:
+            if old in self._computed:
                 self._new.append(requantize_node(dtype, next(iter(forms.values())), new))
-            else:
-                source = self._floats.setdefault(old, old)
-                self._new.append(quantize_node(dtype, source, new))
+            else:  # not from another form, whose range may be narrower
+                self._new.append(quantize_node(dtype, old, new))
             forms[affine] = new
         return forms[affine]
 
@@ -192,6 +193,7 @@ class Rewriter:
             return old
         new = self._add(old, self.plan.dtype, affine)
         self._integers[old] = {affine: new}
+        self._computed.add(old)
         if io == self.plan.dtype:
             return new
         outer = self._add(old, io, _as_uint8(affine))

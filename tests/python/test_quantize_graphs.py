@@ -101,6 +101,27 @@ def test_concatenation_requantises_what_has_a_scale_of_its_own(tmp_path):
     check_close(m.build(), quantized(m.build(), tmp_path), samples(1), 0.03)
 
 
+def test_what_is_read_on_the_way_to_a_concatenation_keeps_its_scale(tmp_path):
+    m = ModelMaker()
+    x = m.input("x", SHAPE)
+    y = m.op("MUL", [x, m.constant(np.float32(0.01))], SHAPE)
+    z = m.op("RESHAPE", [y], (6, 2), new_shape=[6, 2])
+    z = m.op("RESHAPE", [z], SHAPE, new_shape=SHAPE)
+    joined = m.op("CONCATENATION", [z, m.op("TANH", [x], SHAPE)], (2, 12), axis=1)
+    m.output(joined, m.op("ADD", [y, y], SHAPE))  # y: not only to the concatenation
+    report = clgpu_delegate.quantize(m.build(), samples(), tmp_path / "out.tflite")
+    assert report.outputs[1].sqnr_db > 30
+
+
+def test_a_narrow_form_does_not_narrow_a_wide_one(tmp_path):
+    m = ModelMaker()
+    x = m.input("x", SHAPE)
+    m.output(m.op("MAXIMUM", [x, m.constant(np.zeros(SHAPE, np.float32))], SHAPE))
+    m.output(m.op("TRANSPOSE", [x, m.constant(np.array([1, 0], np.int32))], (6, 2)))
+    report = clgpu_delegate.quantize(m.build(), samples(), tmp_path / "out.tflite")
+    assert min(layer.sqnr_db for layer in report.outputs) > 30
+
+
 def test_constant_read_by_several_operations_has_a_form_for_each(tmp_path):
     m = ModelMaker()
     x = m.input("x", SHAPE)
@@ -215,6 +236,8 @@ def test_results_that_nearly_cancel_do_not_abort_the_kernels(scheme, tmp_path):
     for name in ("SUB", "SQUARED_DIFFERENCE"):
         small = m.op(name, [x, near], SHAPE)
         m.output(m.op("SOFTMAX", [small], SHAPE, beta=1.0))
+    powers_of_two = m.op("TANH", [m.op("MUL", [x, m.constant(np.float32(99))], SHAPE)], SHAPE)
+    m.output(m.op("ADD", [powers_of_two, powers_of_two], SHAPE))
     content = quantized(m.build(), tmp_path, scheme=scheme)
     check_close(m.build(), content, samples(1), 0.05)
 
