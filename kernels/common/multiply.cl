@@ -27,13 +27,24 @@ static inline int requantize_long(long x, int m, int shift) {
   const int total = 15 - shift;
   return (int)((x * (long)reduced + (1L << (total - 1))) >> total);
 }
+static inline int4 requantize_high4(int4 a, int4 b) {
+  const int4 twice = as_int4(as_uint4(b) << 1u);
+  return mul_hi(a, twice) + (a & (twice >> 31)) + as_int4((as_uint4(a) * as_uint4(twice)) >> 31u);
+}
+// CPUs multiply every other int of a register to longs; here those at even and at odd places in turn.
+#define REQUANTIZE_HIGH(N, H)                                                     \
+  static inline int##N requantize_high##N(int##N a, int##N b) {                   \
+    const long##H x = as_long##H(a), y = as_long##H(b);                           \
+    const long##H even = ((x << 32) >> 32) * ((y << 32) >> 32) + (1L << 30);      \
+    const long##H odd = (x >> 32) * (y >> 32) + (1L << 30);                       \
+    return as_int##N(((even >> 31) & 0xFFFFFFFFL) | ((odd << 1) & ~0xFFFFFFFFL)); \
+  }
+REQUANTIZE_HIGH(8, 4)
+REQUANTIZE_HIGH(16, 8)
 #define REQUANTIZE_VECTOR(N)                                                                    \
   static inline int##N requantize_int##N(int##N x, int##N m, int##N shift) {                    \
     const int##N left = max(shift, (int##N)(0)), right = max(-shift, (int##N)(0));              \
-    const int##N y = as_int##N(as_uint##N(x) << as_uint##N(left));                              \
-    const int##N twice = as_int##N(as_uint##N(m) << 1u);                                        \
-    const int##N high = mul_hi(y, twice) + (y & (twice >> 31)) +                                \
-                        as_int##N((as_uint##N(y) * as_uint##N(twice)) >> 31u);                  \
+    const int##N high = requantize_high##N(as_int##N(as_uint##N(x) << as_uint##N(left)), m);    \
     /* Halves of a negative number go down: to the floor of what is a little less. */           \
     const int##N less = high + ((high >> 31) & -min(right, (int##N)(1)));                       \
     const uint##N half_bit = ((uint##N)(1u) << as_uint##N(right)) >> 1u;                        \

@@ -1,8 +1,8 @@
 // blocked.cl - depthwise convolution as in naive.cl with a depth multiplier of 1; a work-item keeps PX
 //              pixels x PY rows x VW channels in registers and reads no input pixel twice
 //
-// Shapes    src: [n, in_h, in_w, channels]; weights: [1, FILTER_H, FILTER_W, channels]; bias: [channels]
-//           dst: [n, out_h, out_w, channels]; channels is a multiple of VW
+// Shapes    src: [n, in_h, in_w, out_c]; weights: [1, FILTER_H, FILTER_W, out_c]; bias: [out_c]
+//           dst: [n, out_h, out_w, out_c]; out_c is a multiple of VW
 // Launch    axis 0: channel blocks; axis 1: blocks of PX pixels of a row; on both a work-item goes on
 //           to the blocks that are a whole global size further; axis 2: n * row_blocks,
 //           row_blocks = ceil(out_h / PY). local = (WG_C, WG_X, 1)
@@ -15,6 +15,7 @@
 //           STRIDE_H, STRIDE_W, DILATION_H, DILATION_W  of the convolution
 //           WG_C, WG_X             size of a work-group
 //           ALIGNED   0|1          1: every pixel of dst begins at a multiple of VW
+//           WEIGHTS_SHIFTED  0|1  weights_zero may be other than 0
 //           SRC_T, WEIGHTS_T, DST_T  float|half, or char|uchar with QUANTIZED  element types
 //           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
 //           and those of common/epilogue.cl
@@ -58,6 +59,9 @@
 #ifndef WG_X
 #error "WG_X is required (1..64)"
 #endif
+#ifndef WEIGHTS_SHIFTED
+#error "WEIGHTS_SHIFTED is required (0 or 1)"
+#endif
 #ifndef SRC_T
 #error "SRC_T is required (float, half, char or uchar)"
 #endif
@@ -74,12 +78,16 @@
 #define STORE_RESULT(at, v) STORE_VEC(DST_T, dst, at, v)
 #endif
 
-#if QUANTIZED
-#define OUTSIDE (VEC)(src_zero)
+#if WEIGHTS_SHIFTED
 #define LOAD_WEIGHTS(at) (LOAD_VEC_ALIGNED(WEIGHTS_T, weights, at) - (VEC)(weights_zero))
 #else
-#define OUTSIDE (VEC)(0)
 #define LOAD_WEIGHTS(at) LOAD_VEC_ALIGNED(WEIGHTS_T, weights, at)
+#endif
+// Compilers that know the numbers to be small have faster products for them.
+#if QUANTIZED
+#define OUTSIDE (VEC)((SRC_T)src_zero)
+#else
+#define OUTSIDE (VEC)(0)
 #endif
 
 // Rows and columns of the image that a block looks at.
@@ -89,10 +97,10 @@
 __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_conv2d_blocked(
     __global const SRC_T *src, __global const WEIGHTS_T *weights,
     BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int row_blocks, int in_h, int in_w, int out_h, int out_w,
-    int channels, int top, int left, int src_zero, int weights_zero) {
+    int out_c, int top, int left, int src_zero, int weights_zero) {
   const int block = get_global_id(2);
   const int y = block % row_blocks * PY, first_y = y * STRIDE_H - top;
-  src += block / row_blocks * in_h * in_w * channels;
+  src += block / row_blocks * in_h * in_w * out_c;
   const int first_pixel = (block / row_blocks * out_h + y) * out_w;
 
   for (int x = get_global_id(1) * PX; x < out_w; x += get_global_size(1) * PX) {
@@ -100,11 +108,11 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_con
 #if INTERIOR
     const bool interior = first_x >= 0 && first_x + COLUMNS <= in_w;
 #endif
-    for (int c = get_global_id(0) * VW; c < channels; c += get_global_size(0) * VW) {
+    for (int c = get_global_id(0) * VW; c < out_c; c += get_global_size(0) * VW) {
       VEC w[FILTER_H * FILTER_W];
 #pragma unroll
       for (int t = 0; t < FILTER_H * FILTER_W; ++t) {
-        w[t] = LOAD_WEIGHTS(t * channels + c);
+        w[t] = LOAD_WEIGHTS(t * out_c + c);
       }
       VEC sum[PY][PX];
 #pragma unroll
@@ -119,12 +127,12 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_con
         VEC pixel[COLUMNS];
         const int in_y = BORDER(first_y + r, in_h);
         const bool inside = (uint)in_y < (uint)in_h;
-        const int from = in_y * in_w * channels + c;
+        const int from = in_y * in_w * out_c + c;
 #if INTERIOR
         if (inside && interior) {
 #pragma unroll
           for (int t = 0; t < COLUMNS; ++t) {
-            pixel[t] = LOAD_VEC_ALIGNED(SRC_T, src, from + (first_x + t) * channels);
+            pixel[t] = LOAD_VEC_ALIGNED(SRC_T, src, from + (first_x + t) * out_c);
           }
         } else
 #endif
@@ -134,7 +142,7 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_con
             const int in_x = BORDER(first_x + t, in_w);
             pixel[t] = OUTSIDE;
             if (inside && (uint)in_x < (uint)in_w) {
-              pixel[t] = LOAD_VEC_ALIGNED(SRC_T, src, from + in_x * channels);
+              pixel[t] = LOAD_VEC_ALIGNED(SRC_T, src, from + in_x * out_c);
             }
           }
         }
@@ -160,7 +168,7 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_con
       for (int q = 0; q < PY; ++q) {
 #pragma unroll
         for (int p = 0; p < PX; ++p) {
-          const int at = RESULT_AT(first_pixel + q * out_w + x + p, c, channels);
+          const int at = RESULT_AT(first_pixel + q * out_w + x + p, c, out_c);
           if (y + q < out_h && x + p < out_w) {
             STORE_RESULT(at, FINISH_SUM_VEC(sum[q][p], channel, at));
           }

@@ -11,6 +11,7 @@
 //           MULTIPLIER           output channels of an input channel
 //           PX       1..8        pixels of a work-item
 //           WG_C, WG_X           size of a work-group
+//           WEIGHTS_SHIFTED  0|1  weights_zero may be other than 0
 //           SRC_T, WEIGHTS_T, DST_T  float|half, or char|uchar with QUANTIZED  element types
 //           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
 //           and those of common/epilogue.cl
@@ -29,6 +30,9 @@
 #endif
 #ifndef WG_X
 #error "WG_X is required (1..64)"
+#endif
+#ifndef WEIGHTS_SHIFTED
+#error "WEIGHTS_SHIFTED is required (0 or 1)"
 #endif
 #ifndef SRC_T
 #error "SRC_T is required (float, half, char or uchar)"
@@ -51,11 +55,15 @@
   (VEC)(LANE(pixel, c), LANE(pixel, (c) + 1), LANE(pixel, (c) + 2), LANE(pixel, (c) + 3))
 #endif
 
-#if QUANTIZED
+#if WEIGHTS_SHIFTED
 #define LOAD_WEIGHTS(at) (LOAD_VEC(WEIGHTS_T, weights, at) - (VEC)(weights_zero))
-#define ADD_OUTSIDE(sum, w) (sum) = MAD_VEC(w, (VEC)(src_zero), sum)
 #else
 #define LOAD_WEIGHTS(at) LOAD_VEC(WEIGHTS_T, weights, at)
+#endif
+// Compilers that know the numbers to be small have faster products for them.
+#if QUANTIZED
+#define ADD_OUTSIDE(sum, w) (sum) = MAD_VEC(w, (VEC)((SRC_T)src_zero), sum)
+#else
 #define ADD_OUTSIDE(sum, w)
 #endif
 

@@ -6,8 +6,7 @@
 // Macros    SRC_T, DST_T  char|short  element types
 // Numerics  each factor, and at last 1, is followed by a rescaling by multiplier * 2^(shift - 31) in 64
 //           bits and a cut to 32: the order of the factors matters, it is that of src
-#define SUM_T long
-#include "common/requantize.cl"
+#include "common/multiply.cl"
 #include "common/types.cl"
 #ifndef SRC_T
 #error "SRC_T is required (char or short)"

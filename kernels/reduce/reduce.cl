@@ -25,8 +25,7 @@
 #error "QUANTIZED is required (0 or 1)"
 #endif
 #if QUANTIZED
-#define SUM_T ACC_T
-#include "common/requantize.cl"
+#include "common/multiply.cl"
 #define REQUANTIZE_PARAM \
   int start, int multiplier, int shift, int dst_zero, int dst_low, int dst_high,
 #else
@@ -123,7 +122,7 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void reduce_axes(
     total = total / (ACC_T)count;
 #endif
 #if QUANTIZED
-    total = clamp(REQUANTIZE(total + start, multiplier, shift) + dst_zero, dst_low, dst_high);
+    total = clamp(requantize_int(total + start, multiplier, shift) + dst_zero, dst_low, dst_high);
 #endif
 #if ACT != 0
     total = ACTIVATE(total);

@@ -180,11 +180,13 @@ ChannelTable channel_table(const NodeContext& node, const ProductInputs& inputs,
   const std::int64_t pitch = round_up(order.channels, 16);
   const bool float_product = requantization == Requantization::kShifts && src.dtype == DType::kU8;
   std::vector<std::int32_t> scales(uz(kScaleRows * pitch), 0);
+  bool quick = requantization == Requantization::kShifts;
   for (std::int64_t o = 0; o < order.channels; ++o) {
     const Multiplier m =
         quantize_multiplier(product_scale(src, weights, o, dst, float_product), requantization);
     scales[uz(o)] = static_cast<std::int32_t>(m.value & 0xFFFFFFFF);
     scales[uz(pitch + o)] = m.shift;
+    quick = quick && m.shift >= -18 && m.shift <= -1;
     scales[uz(2 * pitch + o)] = static_cast<std::int32_t>(m.value >> 32);
   }
   const bool has_bias = node.has_input(inputs.bias);
@@ -198,7 +200,7 @@ ChannelTable channel_table(const NodeContext& node, const ProductInputs& inputs,
   launch.i32(as_int8 ? int8_zero_point(src) : src.zero_point()).i32(weights.zero_point());
   launch.range({uz(pitch)}, {kElementwiseGroup});
   const auto bytes = kTableRows * pitch * static_cast<std::int64_t>(sizeof(std::int32_t));
-  return {launch, kernel::table(scales), {bytes}, first + 1, pitch};
+  return {launch, kernel::table(scales), {bytes}, first + 1, pitch, quick};
 }
 
 kernel::Scratch border_bytes(const ir::Tensor& image) {

@@ -71,6 +71,9 @@ struct ChannelTable {
   kernel::Scratch scales, result;  ///< scratch buffers `first` and `first` + 1 of the candidate
   int index;                       ///< of `result` among them
   std::int64_t pitch;              ///< channels, rounded up: vectors of 16 may be read anywhere
+  /// FINISH_QUICK may be used, if the sums of raw products are below 2^22: every channel is scaled
+  /// by 2^-19 to 1/2, so what exceeds 2^29 ends at a bound of eight bits.
+  bool quick;
 };
 
 /// Where element k of the weights of channel o lies: o * step_o + k * step_k.

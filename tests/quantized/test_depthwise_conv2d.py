@@ -7,9 +7,10 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 
-from tests.model_maker import ModelMaker
+from tests.model_maker import ModelMaker, Quantization
 from tests.ops.harness import EXAMPLES
-from tests.ops.test_depthwise_conv2d import CASES, Case
+from tests.ops.test_depthwise_conv2d import CASES as FLOAT_CASES
+from tests.ops.test_depthwise_conv2d import Case
 from tests.quantized.parameters import (
     ACTIVATION_TYPES,
     add_bias,
@@ -20,8 +21,20 @@ from tests.quantized.parameters import (
     weights_quantization,
 )
 
-# The stock kernels demand a bias.
-NAMES = [name for name, case in CASES.items() if case.bias]
+CASES = {**FLOAT_CASES, "blocks": Case((1, 5, 9, 16), (3, 2))}
+# Types share all that geometry is about; the stock kernels demand a bias.
+NAMES = {
+    np.int8: [
+        "odd_channels",
+        "four_channels_strided",
+        "blocks",
+        "filter_larger_than_image",
+        "multiplier",
+        "multiplied_by_a_vector",
+    ],
+    np.uint8: ["blocks", "multiplier"],
+    np.int16: ["odd_channels", "multiplier"],
+}
 
 
 def build(rng: np.random.Generator, case: Case, dtype: type, *, per_channel: bool) -> bytes:
@@ -38,19 +51,37 @@ def build(rng: np.random.Generator, case: Case, dtype: type, *, per_channel: boo
     return m.build()
 
 
-@pytest.mark.parametrize("dtype", ACTIVATION_TYPES)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("dtype", "name"), [(t, name) for t in NAMES for name in NAMES[t]])
 def test_depthwise_convolution_equals_the_reference(name, dtype, device, rng):
     case = CASES[name]
     model = build(rng, case, dtype, per_channel=dtype != np.uint8)
     check_exact(model, [random_integers(rng, case.image, dtype)], device=device)
 
 
+@pytest.mark.parametrize("exponents", [(-18, -1), (-40, 3)], ids=str)
+def test_factors_and_biases_of_any_size(exponents, device, rng):
+    """Factors from 2^-19 to 1/2 take fewer steps; others saturate, or leave next to nothing."""
+    case = Case((1, 5, 30, 16), (3, 3))
+    m = ModelMaker()
+    x = m.input("x", case.image, np.int8, quantization=Quantization(1.0, -5))
+    scales = np.ldexp(rng.uniform(0.5, 1, 16), rng.integers(exponents[0], exponents[1] + 1, 16))
+    scales[:2] = np.ldexp([0.5, 0.999], exponents)
+    w = m.constant(
+        random_integers(rng, case.weights, np.int8),
+        quantization=Quantization([float(s) for s in scales.astype(np.float32)], 0, 3),
+    )
+    bias = np.trunc(rng.uniform(-200, 200, 16) / scales).clip(-(2**31) + 2**23, 2**31 - 2**23)
+    inputs = [x, w, m.constant(bias.astype(np.int32))]
+    dst = Quantization(1.0, 7)
+    m.output(m.op("DEPTHWISE_CONV_2D", inputs, case.output, quantization=dst, **case.options))
+    check_exact(m.build(), [random_integers(rng, case.image, np.int8)], device=device)
+
+
 @hypothesis.given(draw=st.data())
 @hypothesis.settings(max_examples=EXAMPLES)
 def test_depthwise_convolution_of_any_geometry(draw, device, rng):
     steps = st.integers(1, 3)
-    filter_size = draw.draw(st.tuples(st.integers(1, 5), st.integers(1, 5)))
+    filter_size = draw.draw(st.tuples(st.integers(1, 4), st.integers(1, 4)))
     dilation = draw.draw(st.tuples(steps, steps))
     size = [(n - 1) * d + draw.draw(st.integers(1, 6)) for n, d in zip(filter_size, dilation)]
     case = Case(
