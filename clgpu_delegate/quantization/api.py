@@ -207,6 +207,8 @@ class _Calibration:
         if self._samples is not None and not self.count:  # no ranges were needed
             for _ in itertools.islice(self._counted(), _MEASURED):
                 pass
+        if not self._kept:
+            after.check()
         self._bar.stage("comparing layers", len(self._kept))
         pairs = [(sample, result.stored_inputs(sample)) for sample in self._kept]
         return calibrating.measure(self._run, after, pairs, result.pairs, self._bar.step)

@@ -52,18 +52,8 @@ def observe(
     for sample in samples:
         run.invoke(sample)
         for index, observer in observers.items():
-            values = run.value(index)
-            if values is None or not values.size:
-                continue
-            # Sums of finite numbers may overflow, minimum and maximum propagate NaN.
-            if not np.isfinite((values.min(), values.max())).all():
-                raise QuantizationError(
-                    f"the float model computes NaN or infinity in tensor "
-                    f"{tensors[index].name!r} of a calibration sample; name its layer in skip"
-                )
-            observer.observe(values)
-            seen.add(index)
-            del values
+            if _observe(run.value(index), observer, tensors[index].name):
+                seen.add(index)
         step()
     missing = [t.name for index, t in tensors.items() if index not in seen]
     if missing:
@@ -103,16 +93,38 @@ def measure(
         before.invoke(inputs)
         after.invoke(others)
         for index, (other, affine) in pairs.items():
-            expected, stored = before.value(index), after.value(other)
-            if expected is None or stored is None or expected.shape != stored.shape:
-                continue
-            got = parameters.dequantize(stored, affine) if affine else stored
-            signal[index] += _power(expected)
-            noise[index] += _power(got - expected)
-            seen.add(index)
-            del expected, stored, got
+            powers = _compare(before.value(index), after.value(other), affine)
+            if powers is not None:
+                signal[index] += powers[0]
+                noise[index] += powers[1]
+                seen.add(index)
         step()
     return {index: _decibels(signal[index], noise[index]) for index in seen}
+
+
+# Functions of their own, so that no view of a tensor outlives the run that it is of.
+def _observe(values: Array | None, observer: Observer, name: str) -> bool:
+    """Show values to an observer, if there are any."""
+    if values is None or not values.size:
+        return False
+    # Minimum and maximum propagate NaN.
+    if not np.isfinite((values.min(), values.max())).all():
+        raise QuantizationError(
+            f"the float model computes NaN or infinity in tensor {name!r} of a calibration "
+            "sample; name its layer in skip"
+        )
+    observer.observe(values)
+    return True
+
+
+def _compare(
+    expected: Array | None, stored: Array | None, affine: Affine | None
+) -> tuple[float, float] | None:
+    """The powers of signal and noise; None where a runtime does not show the tensor."""
+    if expected is None or stored is None or expected.shape != stored.shape:
+        return None
+    got = parameters.dequantize(stored, affine) if affine else stored
+    return _power(expected), _power(got - expected)
 
 
 def _power(values: Array) -> float:

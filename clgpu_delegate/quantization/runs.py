@@ -54,6 +54,13 @@ class Run:
                 raise
             raise self._failure("run", error) from None
 
+    def check(self) -> None:
+        """Prepare all nodes; a QuantizationError if the runtime refuses one."""
+        try:
+            self._interpreter.allocate_tensors()
+        except (RuntimeError, ValueError) as error:
+            raise self._failure("prepare", error) from None
+
     def value(self, tensor: int) -> Array | None:
         """A view of a tensor of the main graph; None if the run has not computed it.
 
