@@ -7,7 +7,7 @@
 //           of words: as pack_words.cl writes it
 // Launch    axis 0: blocks of OV * VW channels of one group; axis 1: blocks of `tiles` * PX
 //           consecutive pixels; axis 2: groups. local = (WG_C, WG_P, 1)
-// Macros    VW        4|8|16          channels of one vector
+// Macros    VW        1|4|8|16        channels of one vector; 1 of int16
 //           OV        1..4            vectors of a work-item; OV * VW divides PANEL
 //           PX        1..16           pixels of a tile
 //           KV        1|4             input channels, or words of four, read at once; divides their
@@ -18,7 +18,7 @@
 //           DOT8                      with WORDS: see common/dot8.cl
 //           PANEL     multiple of 4   row length of packed
 //           WG_C, WG_P                size of a work-group
-//           SRC_T, PACKED_T, DST_T    float|half, or char|uchar, int, as src  element types
+//           SRC_T, PACKED_T, DST_T    float|half; char|uchar, int, char|uchar; short, char, short
 //           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
 //           and those of common/epilogue.cl
 // Numerics  products and sum in float, in the order of the filter taps, then input channels; the bias
@@ -47,13 +47,13 @@
 #error "WG_P is required (1..64)"
 #endif
 #ifndef SRC_T
-#error "SRC_T is required (float, half, char or uchar)"
+#error "SRC_T is required (float, half, char, uchar or short)"
 #endif
 #ifndef PACKED_T
-#error "PACKED_T is required (float, half or int)"
+#error "PACKED_T is required (float, half, char or int)"
 #endif
 #ifndef DST_T
-#error "DST_T is required (float, half, char or uchar)"
+#error "DST_T is required (float, half, char, uchar or short)"
 #endif
 
 #if WORDS
@@ -73,11 +73,11 @@
 #define ADD_PRODUCT(w, x, s) DOT8_ADD4(x, w, s)
 #else
 #define A_SUMS 0
-#define ELEMENT_T float
-#define ELEMENT4_T float4
+#define ELEMENT_T SUM_T
+#define ELEMENT4_T CLGPU_CAT(ARITH(SRC_T), 4)
 #define LOAD_QUAD(p, i) LOAD4(SRC_T, p, i)
 #define LOAD_ELEMENT(p, i) LOAD(SRC_T, p, i)
-#define ADD_PRODUCT(w, x, s) mad(w, (VEC)(x), s)
+#define ADD_PRODUCT(w, x, s) MAD_VEC(w, (VEC)(x), s)
 #endif
 #if A_SUMS
 #define ADD_TO_ROW(x, s) s = DOT8_ADD(x, 0x01010101, s)

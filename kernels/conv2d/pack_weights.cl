@@ -6,18 +6,18 @@
 // Launch    one work-item per k and panel, then one row of items for the zeros:
 //           global = (depth rounded up, groups * panels + 1), local = (64, 1)
 // Macros    PANEL  multiple of 4   output channels that lie side by side
-//           SRC_T  float|half      element type of src
-//           DST_T  float|half      element type of dst
+//           SRC_T  float|half|char element type of src
+//           DST_T  float|half|char element type of dst
 // Numerics  values are copied; float to half rounds to nearest even
 #include "common/types.cl"
 #ifndef PANEL
 #error "PANEL is required (multiple of 4)"
 #endif
 #ifndef SRC_T
-#error "SRC_T is required (float or half)"
+#error "SRC_T is required (float, half or char)"
 #endif
 #ifndef DST_T
-#error "DST_T is required (float or half)"
+#error "DST_T is required (float, half or char)"
 #endif
 
 __kernel void conv2d_pack_weights(__global const SRC_T *src, __global DST_T *dst, int zeros,

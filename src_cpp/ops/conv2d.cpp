@@ -103,17 +103,17 @@ bool fills(const DeviceInfo& device, const std::vector<kernel::Candidate>& list)
   return 2 * groups >= uz(device.compute_units);
 }
 
-/// Of integers; int16 has but the plainest form.
+/// Of integers; int16 has but plain forms.
 std::vector<kernel::Candidate> quantized_candidates(const Convolution& conv) {
   const bool cpu = conv.device.is_cpu();
   std::vector<kernel::Candidate> result;
   if (cpu) append(result, pairs(conv, host_has_512_bit_registers()));
   append(result, int8_gemms(conv, cpu ? 1 : 6));
-  if (conv.is_int8()) {
-    // Mali has no local memory of its own.
-    const bool first = conv.device.vendor.find("ARM") != std::string::npos;
-    result.insert(first ? result.begin() : result.end(), direct(conv, "direct", 4, 1, 4));
-  }
+  const auto plain =
+      conv.is_int8() ? direct(conv, "direct", 4, 1, 4) : direct(conv, "direct", 1, 4, 4);
+  // Mali has no local memory of its own.
+  const bool plain_first = conv.device.vendor.find("ARM") != std::string::npos;
+  result.insert(plain_first ? result.begin() : result.end(), plain);
   const auto tensor = tensor_gemm(conv);
   result.insert(result.begin(), tensor.begin(), tensor.end());
   const auto halo = tensor_halo(conv);

@@ -106,8 +106,9 @@ void set_tile(kernel::Launch& launch, const GemmTile& tile, bool vec_n, TileArit
                {items});
 }
 
-void set_words(kernel::Launch& launch, const DeviceInfo& device, bool a_sums) {
+void set_words(kernel::Launch& launch, const DeviceInfo& device, bool a_sums, bool b_sums) {
   kernel::set_dot8(launch, device.dot8).macro("A_SUMS", a_sums ? 1 : 0);
+  launch.macro("B_SUMS", b_sums ? 1 : 0);
 }
 
 Products in_words(Products products) {

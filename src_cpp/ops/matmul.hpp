@@ -48,9 +48,9 @@ enum class TileArith { kFloat = 0, kHalf = 1, kInt8 = 2 };
 void set_tile(kernel::Launch& launch, const GemmTile& tile, bool vec_n, TileArith arith,
               const Products& products);
 
-/// Sets DOT8 and A_SUMS, which TileArith::kInt8 has on top of these, next to B_SUMS. a_sums: rows
-/// of a are summed since b has a zero point.
-void set_words(kernel::Launch& launch, const DeviceInfo& device, bool a_sums);
+/// Sets the macros that TileArith::kInt8 has on top of these. a_sums: rows of a are summed since b
+/// has a zero point; b_sums: columns of b since a has one.
+void set_words(kernel::Launch& launch, const DeviceInfo& device, bool a_sums, bool b_sums = false);
 
 /// A product of int8 whose depth counts words of four, as tiles are chosen for it.
 Products in_words(Products products);

@@ -61,8 +61,8 @@ struct Convolution {
 /// A work-item per element: the plainest form.
 kernel::Candidate naive(const Convolution& conv);
 
-/// A work-item keeps `vectors` vectors of `width` channels x `tile` pixels. Of floats, or with a
-/// width of 4 of int8 and uint8.
+/// A work-item keeps `vectors` vectors of `width` channels x `tile` pixels. Width: any of
+/// floats, 4 of int8 and uint8, 1 of int16.
 kernel::Candidate direct(const Convolution& conv, const char* name, int width, int vectors,
                          int tile);
 

@@ -41,7 +41,7 @@ kernel::Candidate direct(const Convolution& conv, const char* name, int width, i
   const std::int64_t tiles = cpu ? cpu_tiles(conv, channels, tile) : 1;
   launch.src(kImage).scratch_in(0);
   kernel::Candidate candidate{name, {packed.launch}, {packed.scratch}};
-  if (words) {
+  if (conv.quantized()) {
     const ChannelTable table = conv.channels(1, /*as_int8=*/true);
     candidate.launches.push_back(table.launch);
     candidate.scratch.insert(candidate.scratch.end(), {table.scales, table.result});

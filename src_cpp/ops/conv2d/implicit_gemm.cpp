@@ -87,7 +87,6 @@ kernel::Candidate make(const Convolution& conv, const GemmChoice& choice, TileAr
   if (int8) {
     const std::int32_t weights_zero = int8_zero_point(conv.node.input(kWeights));
     set_words(launch, conv.device, weights_zero != 0);
-    launch.macro("B_SUMS", 0);
     launch.i32(byte_word(int8_zero_point(conv.node.input(kImage)))).i32(weights_zero);
   }
   candidate.launches.push_back(launch);
