@@ -83,14 +83,14 @@ static inline void fill_run(short value, __local short *to, int count) {
 // compilers take long to try.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(INT_VEC))) void conv2d_pairs(
     __global const SRC_T *src, __global const PACKED_T *packed,
-    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int pixels, int tiles, int block, int panels,
-    int group_in, int group_out, int in_h, int in_w, int in_c, int out_h, int out_w, int out_c,
-    int filter_h, int filter_w, int stride_h, int stride_w, int dilation_h, int dilation_w, int top,
-    int left, int src_zero) {
+    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int pixels, int tiles, int block, int panels, int depth,
+    int group_out, int in_h, int in_w, int in_c, int out_h, int out_w, int out_c, int filter_h,
+    int filter_w, int stride_h, int stride_w, int dilation_h, int dilation_w, int top, int left,
+    int src_zero) {
   __local short image[PX * PITCH];
   const int group = get_global_id(2);
   const int first_panel = get_global_id(0) * block, last_panel = min(first_panel + block, panels);
-  const int depth = filter_h * filter_w * group_in;
+  const int group_in = depth / (filter_h * filter_w);
   const int pairs = (depth + 1) / 2;
   packed += group * panels * pairs * PANEL * 2;
   src += group * group_in;

@@ -27,15 +27,6 @@ ir::Shapes infer(const NodeContext& node) {
   return {dst};
 }
 
-/// Whether vectors of 16 floats are registers of the host, which a CPU device runs on.
-bool host_has_512_bit_registers() {
-#if defined(__x86_64__) && defined(__GNUC__)
-  return __builtin_cpu_supports("avx512f") != 0;
-#else
-  return false;
-#endif
-}
-
 /// So few that every work-item has but some: what counts is how long one of them takes.
 bool few_products(const Convolution& conv) {
   return conv.pixels * conv.out_c * conv.depth <= 2 << 20;
@@ -107,7 +98,7 @@ bool fills(const DeviceInfo& device, const std::vector<kernel::Candidate>& list)
 std::vector<kernel::Candidate> quantized_candidates(const Convolution& conv) {
   const bool cpu = conv.device.is_cpu();
   std::vector<kernel::Candidate> result;
-  if (cpu) append(result, pairs(conv, host_has_512_bit_registers()));
+  if (cpu) append(result, pairs(conv));
   append(result, int8_gemms(conv, cpu ? 1 : 6));
   const auto plain =
       conv.is_int8() ? direct(conv, "direct", 4, 1, 4) : direct(conv, "direct", 1, 4, 4);

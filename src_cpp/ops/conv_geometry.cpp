@@ -146,6 +146,14 @@ PackedWeights pack_words(const NodeContext& node, int image, int weights, int gr
   return {launch, {bytes}, DType::kI32, static_cast<int>(panels), elements};
 }
 
+bool host_has_512_bit_registers() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  return __builtin_cpu_supports("avx512f") != 0;
+#else
+  return false;
+#endif
+}
+
 int cpu_vector(int channels) { return channels <= 4 ? 4 : channels <= 8 ? 8 : 16; }
 
 }  // namespace clgpu::ops

@@ -115,4 +115,7 @@ PackedWeights pack_words(const NodeContext& node, int image, int weights, int gr
 /// Output channels a CPU computes as one vector when there are `channels` of them: 4, 8 or 16.
 int cpu_vector(int channels);
 
+/// Whether vectors of 16 floats are registers of the host, which a CPU device runs on.
+bool host_has_512_bit_registers();
+
 }  // namespace clgpu::ops

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "ops/matmul.hpp"
+#include "ops/pairs.hpp"
 #include "ops/quantized.hpp"
 #include "ops/tensor_gemm.hpp"
 
@@ -144,6 +145,36 @@ kernel::Candidate gemm(const NodeContext& node, const Products& size, const Gemm
   return candidate;
 }
 
+/// A convolution with rows for pixels.
+std::vector<kernel::Candidate> pairs(const NodeContext& node, const Products& size,
+                                     const DeviceInfo& device) {
+  const ir::Tensor& weights = node.input(kWeights);
+  std::vector<kernel::Candidate> result;
+  // Packing is work for the time of loading.
+  if (!quantized(node) || node.output(0).dtype == DType::kI16 || !weights.is_constant())
+    return result;
+  const PairProducts products{kSrc, kWeights, size.rows, 1, size.cols, size.depth};
+  for (const PairTile& tile : pair_tiles(products)) {
+    kernel::Scratch packed{0};
+    const kernel::Launch pack = pack_pairs(node, products, tile, packed);
+    const ChannelTable channels = channel_table(
+        node, kProduct, {size.cols, size.depth, size.depth, 1}, 1, Requantization::kReal);
+    kernel::Launch launch("conv2d/pairs.cl", "conv2d_pairs");
+    launch.type("SRC_T", node.input(kSrc).storage).macro("REFLECT", 0).macro("POINTWISE", 1);
+    set_result_types(launch, node, kBias, Requantization::kReal);
+    push_pairs(launch, node, device, products, tile, channels);
+    for (const std::int64_t extent :
+         {std::int64_t{1}, size.rows, size.depth, std::int64_t{1}, size.rows, size.cols})
+      launch.i32(extent);
+    launch.i32(1).i32(1).i32(1).i32(1).i32(1).i32(1).i32(0).i32(
+        0);  // filter, stride, dilation, border
+    launch.i32(node.input(kSrc).zero_point());
+    result.push_back(
+        {tile.name(), {pack, channels.launch, launch}, {packed, channels.scales, channels.result}});
+  }
+  return result;
+}
+
 TensorGemm tensor_product(const Products& size) {
   TensorGemm product = TensorGemm::matmul(size);
   product.src = kSrc, product.weights = kWeights, product.bias = kBias;
@@ -165,6 +196,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     list = {dot(node, size, 4, 4), dot(node, size, 1, 4), naive(node, size),
             gemv(node, size, device)};
     if (size.rows < 3) std::swap(list[0], list[1]);
+    const auto fast = pairs(node, size, device);
+    list.insert(list.begin(), fast.begin(), fast.end());
     list.insert(list.end(), tiled.begin(), tiled.end());
     return list;
   }

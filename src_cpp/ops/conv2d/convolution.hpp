@@ -66,9 +66,8 @@ kernel::Candidate naive(const Convolution& conv);
 kernel::Candidate direct(const Convolution& conv, const char* name, int width, int vectors,
                          int tile);
 
-/// 8-bit integers on CPUs, as pairs of 16 bits in registers; best guess first. `wide_registers`:
-/// there are 32 of 512 bits.
-std::vector<kernel::Candidate> pairs(const Convolution& conv, bool wide_registers);
+/// 8-bit integers on CPUs, as pairs of 16 bits in registers; best guess first, none for int16.
+std::vector<kernel::Candidate> pairs(const Convolution& conv);
 
 /// `lanes` work-items share each of `tile` sums at a time: for few outputs, launched in a moment.
 kernel::Candidate dot(const Convolution& conv, int lanes, int tile);
