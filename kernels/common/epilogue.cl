@@ -9,7 +9,8 @@
 //                           CHANNEL4_T, CHANNEL8_T, CHANNEL16_T: the channels from o on
 // FINISH_SUM(sum, c, at)    the result to be stored at the flat index `at` of dst; sum: SUM_T (SUM4_T for
 //                           FINISH_SUM4 ...) of the products alone, c: CHANNEL_T. FINISH_SUM4_ALIGNED: `at`
-//                           is a multiple of 4
+//                           is a multiple of 4. FINISH_QUICK4 .. 16: of integers, in fewer steps where
+//                           clgpu::ops::ChannelTable::quick says so
 // Kernels of floats only may use what these are made of:
 // BIAS_AT(o)     bias of output channel o, 0 where there is none; BIAS4_AT, BIAS8_AT, BIAS16_AT: of the
 //                channels from o on
@@ -21,10 +22,15 @@
 // Macros    BIAS        0|1         there is a bias parameter
 //           BIAS_T      float|half  element type of bias (any where there is none)
 //           RESIDUAL    0|1         there is a residual parameter; its elements lie as those of dst
-//           RESIDUAL_T  float|half  element type of residual (any where there is none)
+//           RESIDUAL_T  float|half|char|uchar|short  element type of residual (any where there is none)
 //           RESIDUAL_AFTER  0|1     1: it is added after the activation
-//           QUANTIZED   0|1|2|3     1, 2: sums are integers, see common/requantize.cl; 3: they are
-//                                   integers, and results; neither activation nor residual then
+//           QUANTIZED   0|1|2|3     1, 2: sums are integers and become others, of the scale of channels
+//                                   (common/requantize.cl); the residual is one, too, and is added
+//                                   as common/quantized_add.cl has it, of the scales of pair_...;
+//                                   3: sums are integers, and results; there is no residual then
+//           TABLE       0|1         1: a result of 8 bits is looked up, before a residual that comes
+//                                   RESIDUAL_AFTER and behind one that does not; the table of 256
+//                                   bytes, v at v modulo 256, lies behind channels
 //           SUM_T       float|int|long  type of sums
 //           and those of common/result.cl and common/activation.cl
 #include "common/activation.cl"
@@ -40,7 +46,7 @@
 #error "RESIDUAL is required (0 or 1)"
 #endif
 #ifndef RESIDUAL_T
-#error "RESIDUAL_T is required (float or half)"
+#error "RESIDUAL_T is required (float, half, char, uchar or short)"
 #endif
 #ifndef RESIDUAL_AFTER
 #error "RESIDUAL_AFTER is required (0 or 1)"
@@ -50,6 +56,9 @@
 #endif
 #ifndef SUM_T
 #error "SUM_T is required (float, int or long)"
+#endif
+#ifndef TABLE
+#error "TABLE is required (0 or 1)"
 #endif
 
 #define SUM4_T CLGPU_CAT(SUM_T, 4)
@@ -73,10 +82,56 @@
 #define FINISH_SUM8(sum, c, at) (sum)
 #define FINISH_SUM16(sum, c, at) (sum)
 #elif QUANTIZED
+#include "common/quantized_add.cl"
 #include "common/requantize.cl"
 #define BIAS_PARAM \
   __global const int *channels, int channel_pitch, int dst_zero, int dst_low, int dst_high,
+
+#if TABLE
+#define LOOKED_UP(V, v) \
+  CLGPU_CAT(lookup_, V)((__global const DST_T *)(channels + 5 * channel_pitch), v)
+static inline int lookup_int(__global const DST_T *table, int v) { return table[v & 255]; }
+static inline int4 lookup_int4(__global const DST_T *table, int4 v) {
+  return (int4)(lookup_int(table, v.s0), lookup_int(table, v.s1), lookup_int(table, v.s2),
+                lookup_int(table, v.s3));
+}
+static inline int8 lookup_int8(__global const DST_T *table, int8 v) {
+  return (int8)(lookup_int4(table, v.lo), lookup_int4(table, v.hi));
+}
+static inline int16 lookup_int16(__global const DST_T *table, int16 v) {
+  return (int16)(lookup_int8(table, v.lo), lookup_int8(table, v.hi));
+}
+#else
+#define LOOKED_UP(V, v) (v)
+#endif
+
+#if !RESIDUAL
 #define RESIDUAL_PARAM
+#define BEHIND_SUM(V, v, r) LOOKED_UP(V, v)
+#else
+#define RESIDUAL_PARAM __global const RESIDUAL_T *residual, QUANTIZED_PAIR_PARAMS,
+#if RESIDUAL_AFTER
+#define BEHIND_SUM(V, v, r) QUANTIZED_ADD(V, LOOKED_UP(V, v), r)
+#else
+#define BEHIND_SUM(V, v, r) LOOKED_UP(V, QUANTIZED_ADD(V, v, r))
+#endif
+#endif
+#define FINISH_SUM(sum, c, at) \
+  BEHIND_SUM(int, CHANNEL_RESULT(sum, c), LOAD(RESIDUAL_T, residual, at))
+#define FINISH_SUM4(sum, c, at) \
+  BEHIND_SUM(int4, CHANNEL_RESULT4(sum, c), LOAD4(RESIDUAL_T, residual, at))
+#define FINISH_SUM4_ALIGNED(sum, c, at) \
+  BEHIND_SUM(int4, CHANNEL_RESULT4(sum, c), LOAD4_ALIGNED(RESIDUAL_T, residual, at))
+#define FINISH_SUM8(sum, c, at) \
+  BEHIND_SUM(int8, CHANNEL_RESULT8(sum, c), LOAD8(RESIDUAL_T, residual, at))
+#define FINISH_SUM16(sum, c, at) \
+  BEHIND_SUM(int16, CHANNEL_RESULT16(sum, c), LOAD16(RESIDUAL_T, residual, at))
+#define FINISH_QUICK4(sum, c, at) \
+  BEHIND_SUM(int4, CHANNEL_QUICK4(sum, c), LOAD4(RESIDUAL_T, residual, at))
+#define FINISH_QUICK8(sum, c, at) \
+  BEHIND_SUM(int8, CHANNEL_QUICK8(sum, c), LOAD8(RESIDUAL_T, residual, at))
+#define FINISH_QUICK16(sum, c, at) \
+  BEHIND_SUM(int16, CHANNEL_QUICK16(sum, c), LOAD16(RESIDUAL_T, residual, at))
 #else
 #define CHANNEL_T float
 #define CHANNEL4_T float4

@@ -12,8 +12,9 @@
 //                               rounded to an integer with halves away from zero; at most 2^30
 // CHANNEL_T, CHANNEL_AT(o)   a channel's row of the table, kept in registers; CHANNEL4_T .. CHANNEL16_T:
 //                            of the channels from o on
-// FINISH_SUM(sum, c, at)     the stored integer, of channel c; FINISH_SUM4 .. FINISH_SUM16 likewise
-// FINISH_QUICK4 .. 16        the same in fewer steps where clgpu::ops::ChannelTable::quick says so
+// CHANNEL_RESULT(sum, c)     the stored integer, of channel c; CHANNEL_RESULT4 .. CHANNEL_RESULT16
+//                            likewise
+// CHANNEL_QUICK4 .. 16       the same in fewer steps where clgpu::ops::ChannelTable::quick says so
 //
 // Macros    SUM_T      int|long  type of sums; vectors of long are not made
 //           QUANTIZED  1|2       how sums are requantised: 1 REQUANTIZE, 2 requantize_real
@@ -95,7 +96,7 @@ static inline channel_t channel_at(__global const int *channels, int pitch, int 
 #else
 #define REQUANTIZE_SUM(sum, c) REQUANTIZE((sum) + (c).start, (c).multiplier, (c).shift)
 #endif
-#define FINISH_SUM(sum, c, at) clamp(REQUANTIZE_SUM(sum, c) + dst_zero, dst_low, dst_high)
+#define CHANNEL_RESULT(sum, c) clamp(REQUANTIZE_SUM(sum, c) + dst_zero, dst_low, dst_high)
 
 #if QUANTIZED == 2
 #define CHANNELS_UPPER(N) int##N upper;
@@ -121,21 +122,22 @@ static inline int16 requantize_sum16(int16 x, int16 m, int16 upper, int16 shift)
 #define CHANNELS_LOAD_UPPER(N)
 #define REQUANTIZE_SUMS(N, sum, c) requantize_int##N((sum) + (c).start, (c).multiplier, (c).shift)
 #endif
-#define CHANNELS_OF(N)                                                                            \
-  typedef struct {                                                                                \
-    int##N start, multiplier, shift;                                                              \
-    CHANNELS_UPPER(N)                                                                             \
-  } channel##N##_t;                                                                               \
-  static inline channel##N##_t channel##N##_at(__global const int *channels, int pitch, int o) {  \
-    channel##N##_t c;                                                                             \
-    c.start = vload##N(0, channels + o);                                                          \
-    c.multiplier = vload##N(0, channels + pitch + o);                                             \
-    c.shift = vload##N(0, channels + 2 * pitch + o);                                              \
-    CHANNELS_LOAD_UPPER(N)                                                                        \
-    return c;                                                                                     \
-  }                                                                                               \
-  static inline int##N finish_sum##N(int##N sum, channel##N##_t c, int zero, int low, int high) { \
-    return clamp(REQUANTIZE_SUMS(N, sum, c) + zero, (int##N)(low), (int##N)(high));               \
+#define CHANNELS_OF(N)                                                                           \
+  typedef struct {                                                                               \
+    int##N start, multiplier, shift;                                                             \
+    CHANNELS_UPPER(N)                                                                            \
+  } channel##N##_t;                                                                              \
+  static inline channel##N##_t channel##N##_at(__global const int *channels, int pitch, int o) { \
+    channel##N##_t c;                                                                            \
+    c.start = vload##N(0, channels + o);                                                         \
+    c.multiplier = vload##N(0, channels + pitch + o);                                            \
+    c.shift = vload##N(0, channels + 2 * pitch + o);                                             \
+    CHANNELS_LOAD_UPPER(N)                                                                       \
+    return c;                                                                                    \
+  }                                                                                              \
+  static inline int##N channel_result##N(int##N sum, channel##N##_t c, int zero, int low,        \
+                                         int high) {                                             \
+    return clamp(REQUANTIZE_SUMS(N, sum, c) + zero, (int##N)(low), (int##N)(high));              \
   }
 CHANNELS_OF(4)
 CHANNELS_OF(8)
@@ -146,24 +148,23 @@ CHANNELS_OF(16)
 #define CHANNEL4_AT(o) channel4_at(channels, channel_pitch, o)
 #define CHANNEL8_AT(o) channel8_at(channels, channel_pitch, o)
 #define CHANNEL16_AT(o) channel16_at(channels, channel_pitch, o)
-#define FINISH_SUM4(sum, c, at) finish_sum4(sum, c, dst_zero, dst_low, dst_high)
-#define FINISH_SUM8(sum, c, at) finish_sum8(sum, c, dst_zero, dst_low, dst_high)
-#define FINISH_SUM16(sum, c, at) finish_sum16(sum, c, dst_zero, dst_low, dst_high)
-#define FINISH_SUM4_ALIGNED(sum, c, at) FINISH_SUM4(sum, c, at)
+#define CHANNEL_RESULT4(sum, c) channel_result4(sum, c, dst_zero, dst_low, dst_high)
+#define CHANNEL_RESULT8(sum, c) channel_result8(sum, c, dst_zero, dst_low, dst_high)
+#define CHANNEL_RESULT16(sum, c) channel_result16(sum, c, dst_zero, dst_low, dst_high)
 
 // What is beyond 2^29 is out of range at the end, too: the sums of this division do not overflow.
-#define FINISH_QUICK_OF(N)                                                              \
-  static inline int##N finish_quick##N(int##N sum, channel##N##_t c, int zero, int low, \
-                                       int high) {                                      \
-    const int##N start = clamp(c.start, (int##N)(-(1 << 29)), (int##N)(1 << 29)),       \
-                 right = -c.shift;                                                      \
-    const int##N nudge = ((int##N)(1) << (right - 1)) + ((int##N)(zero) << right);      \
-    const int##N y = requantize_high##N(sum + start, c.multiplier);                     \
-    return clamp((y + (y >> 31) + nudge) >> right, (int##N)(low), (int##N)(high));      \
+#define CHANNEL_QUICK_OF(N)                                                              \
+  static inline int##N channel_quick##N(int##N sum, channel##N##_t c, int zero, int low, \
+                                        int high) {                                      \
+    const int##N start = clamp(c.start, (int##N)(-(1 << 29)), (int##N)(1 << 29)),        \
+                 right = -c.shift;                                                       \
+    const int##N nudge = ((int##N)(1) << (right - 1)) + ((int##N)(zero) << right);       \
+    const int##N y = requantize_high##N(sum + start, c.multiplier);                      \
+    return clamp((y + (y >> 31) + nudge) >> right, (int##N)(low), (int##N)(high));       \
   }
-FINISH_QUICK_OF(4)
-FINISH_QUICK_OF(8)
-FINISH_QUICK_OF(16)
-#define FINISH_QUICK4(sum, c, at) finish_quick4(sum, c, dst_zero, dst_low, dst_high)
-#define FINISH_QUICK8(sum, c, at) finish_quick8(sum, c, dst_zero, dst_low, dst_high)
-#define FINISH_QUICK16(sum, c, at) finish_quick16(sum, c, dst_zero, dst_low, dst_high)
+CHANNEL_QUICK_OF(4)
+CHANNEL_QUICK_OF(8)
+CHANNEL_QUICK_OF(16)
+#define CHANNEL_QUICK4(sum, c) channel_quick4(sum, c, dst_zero, dst_low, dst_high)
+#define CHANNEL_QUICK8(sum, c) channel_quick8(sum, c, dst_zero, dst_low, dst_high)
+#define CHANNEL_QUICK16(sum, c) channel_quick16(sum, c, dst_zero, dst_low, dst_high)

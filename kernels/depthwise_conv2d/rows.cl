@@ -10,7 +10,7 @@
 //           PY        1..8         rows of these
 //           FILTER_H, FILTER_W     size of the filter
 //           STRIDE_H, STRIDE_W, DILATION_H, DILATION_W  of the convolution
-//           QUICK     0|1          1 (not with VW 1): requantise with FINISH_QUICK of common/requantize.cl
+//           QUICK     0|1          1 (not with VW 1): requantise with FINISH_QUICK4 .. 16 of common/epilogue.cl
 //           WEIGHTS_SHIFTED  0|1  weights_zero may be other than 0
 //           SRC_T, WEIGHTS_T, DST_T  char|uchar  element types
 //           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl

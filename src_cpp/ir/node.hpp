@@ -1,6 +1,7 @@
 // An operation of the graph. The ir knows no op: attributes are private to a family's room.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,6 +40,19 @@ struct Epilogue {
   bool empty() const { return activation == Activation::kNone && !residual_after; }
 };
 
+struct Quantization;
+
+/// What a node of quantised tensors does behind its own arithmetic, instead of nodes that did it:
+/// its integers are looked up in a table, and another tensor (the input OpKind::residual) is added
+/// to them, with Epilogue::residual_after in this order, else the other way round.
+struct Tail {
+  std::shared_ptr<const Quantization> own;        ///< of what its own arithmetic yields
+  std::vector<std::uint8_t> table;                ///< [256]: of v at v modulo 256; or empty
+  std::shared_ptr<const Quantization> looked_up;  ///< of what the table yields; null without one
+  std::shared_ptr<const Quantization> sum;        ///< of the sum; null where nothing is added
+  Activation sum_activation = Activation::kNone;
+};
+
 /// Kind of operation: the part of ops::Family that the ir may know.
 struct OpKind {
   const char* name;   ///< family name, also its folder in kernels/
@@ -59,6 +73,7 @@ struct Node {
   std::vector<int> outputs;  ///< tensor indices of the graph
   AttrsPtr attrs;
   Epilogue epilogue;
+  std::shared_ptr<const Tail> tail;  ///< null where there is nothing behind its own arithmetic
   bool is_band = false;  ///< made by passes::stream_rows: some rows of a node of the model
 };
 

@@ -74,7 +74,7 @@ void set_no_epilogue(kernel::Launch& launch, DType sum) {
   launch.macro("BIAS", 0).type("BIAS_T", DType::kF32);
   launch.macro("RESIDUAL", 0).type("RESIDUAL_T", DType::kF32);
   launch.macro("RESIDUAL_AFTER", 0).macro("SLICED", 0);
-  launch.macro("QUANTIZED", sum == DType::kF32 ? 0 : 3).type("SUM_T", sum);
+  launch.macro("QUANTIZED", sum == DType::kF32 ? 0 : 3).macro("TABLE", 0).type("SUM_T", sum);
 }
 
 void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias,
@@ -93,6 +93,8 @@ void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias,
   launch.type("SUM_T", !quantized                 ? DType::kF32
                        : dst.dtype == DType::kI16 ? DType::kI64
                                                   : DType::kI32);
+  const auto& tail = node.node().tail;
+  launch.macro("TABLE", tail != nullptr && !tail->table.empty() ? 1 : 0);
   const bool after = node.residual() >= 0 && node.epilogue().residual_after;
   launch.macro("RESIDUAL_AFTER", after ? 1 : 0);
   set_epilogue(launch, quantized ? ir::Epilogue{} : node.epilogue());

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+
+#include "ops/quantized_binary.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -172,11 +175,17 @@ std::optional<Refusal> check_quantized_product(const tfl::NodeView& node,
   return std::nullopt;
 }
 
+ir::Tensor own_result(const NodeContext& node) {
+  ir::Tensor result = node.output(0);
+  if (node.node().tail != nullptr) result.quantization = node.node().tail->own;
+  return result;
+}
+
 ChannelTable channel_table(const NodeContext& node, const ProductInputs& inputs,
                            const WeightsOrder& order, int first, Requantization requantization,
                            bool as_int8) {
   const ir::Tensor &src = node.input(inputs.src), &weights = node.input(inputs.weights);
-  const ir::Tensor& dst = node.output(0);
+  const ir::Tensor dst = own_result(node);
   const std::int64_t pitch = round_up(order.channels, 16);
   const bool float_product = requantization == Requantization::kShifts && src.dtype == DType::kU8;
   std::vector<std::int32_t> scales(uz(kScaleRows * pitch), 0);
@@ -189,6 +198,13 @@ ChannelTable channel_table(const NodeContext& node, const ProductInputs& inputs,
     quick = quick && m.shift >= -18 && m.shift <= -1;
     scales[uz(2 * pitch + o)] = static_cast<std::int32_t>(m.value >> 32);
   }
+  std::int64_t extra = 0;
+  if (const auto& tail = node.node().tail; tail != nullptr && !tail->table.empty()) {
+    std::vector<std::int32_t> table(tail->table.size() / sizeof(std::int32_t));
+    std::memcpy(table.data(), tail->table.data(), tail->table.size());
+    scales.insert(scales.end(), table.begin(), table.end());
+    extra = static_cast<std::int64_t>(table.size());
+  }
   const bool has_bias = node.has_input(inputs.bias);
   kernel::Launch launch("requantize/channels.cl", "requantize_channels");
   launch.type("WEIGHTS_T", weights.storage).macro("BIAS", has_bias ? 1 : 0);
@@ -198,8 +214,9 @@ ChannelTable channel_table(const NodeContext& node, const ProductInputs& inputs,
   launch.scratch_in(first).scratch_out(first + 1);
   launch.i32(order.channels).i32(pitch).i32(order.depth).i32(order.step_o).i32(order.step_k);
   launch.i32(as_int8 ? int8_zero_point(src) : src.zero_point()).i32(weights.zero_point());
+  launch.i32(extra);
   launch.range({uz(pitch)}, {kElementwiseGroup});
-  const auto bytes = kTableRows * pitch * static_cast<std::int64_t>(sizeof(std::int32_t));
+  const auto bytes = (kTableRows * pitch + extra) * static_cast<std::int64_t>(sizeof(std::int32_t));
   return {launch, kernel::table(scales), {bytes}, first + 1, pitch, quick};
 }
 
@@ -233,10 +250,18 @@ kernel::Launch& push_channels(kernel::Launch& launch, const NodeContext& node,
 
 kernel::Launch& push_channels(kernel::Launch& launch, const NodeContext& node, int index,
                               std::int64_t channels) {
-  const ir::Tensor& dst = node.output(0);
-  const IntRange range = activation_range(node.epilogue().activation, dst);
+  const ir::Tensor own = own_result(node);
+  const IntRange range = activation_range(node.epilogue().activation, own);
   launch.scratch_in(index).i32(round_up(channels, 16));
-  return launch.i32(dst.zero_point()).i32(range.low).i32(range.high);
+  launch.i32(own.zero_point()).i32(range.low).i32(range.high);
+  if (node.residual() < 0) return launch;
+  const ir::Tail& tail = *node.node().tail;
+  ir::Tensor addend = own, sum = own;
+  if (node.epilogue().residual_after) addend.quantization = tail.looked_up;
+  sum.quantization = tail.sum;
+  launch.src(node.residual());
+  return push_pair(launch, pair_scaling(BinaryOp::kAdd, addend, node.input(node.residual()), sum,
+                                        tail.sum_activation));
 }
 
 }  // namespace clgpu::ops

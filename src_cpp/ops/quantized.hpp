@@ -65,6 +65,9 @@ struct ProductInputs {
 std::optional<Refusal> check_quantized_product(const tfl::NodeView& node,
                                                const ProductInputs& inputs);
 
+/// The result as the node's own arithmetic yields it, before its tail (ir::Tail).
+ir::Tensor own_result(const NodeContext& node);
+
 /// The table `channels` of kernels/common/requantize.cl, for node.output(0).
 struct ChannelTable {
   kernel::Launch launch;           ///< writes it; runs once where weights and bias are constants
@@ -102,7 +105,8 @@ std::int32_t byte_word(std::int32_t value);
 /// where the zero point is not 0.
 kernel::Scratch border_bytes(const ir::Tensor& image);
 
-/// Appends the arguments of BIAS_PARAM of kernels/common/epilogue.cl with QUANTIZED 1.
+/// Appends the arguments of BIAS_PARAM and RESIDUAL_PARAM of kernels/common/epilogue.cl with
+/// QUANTIZED 1.
 kernel::Launch& push_channels(kernel::Launch& launch, const NodeContext& node,
                               const ChannelTable& table);
 /// `index`: the candidate's scratch buffer, of round_up(channels, 16) columns.

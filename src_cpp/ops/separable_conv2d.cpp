@@ -194,7 +194,8 @@ std::optional<ir::Node> separable(const ir::Graph& graph, const ir::Node& depthw
   const bool has_residual = depthwise.inputs.size() > 3;
   // A slope is a macro of its own: there is one.
   const bool leaky = depthwise.epilogue.activation == ir::Activation::kLeakyRelu;
-  if (!is_point || !takes || has_residual || leaky) return {};
+  const bool quantized = graph.tensor(pointwise.outputs[0]).is_quantized();
+  if (!is_point || !takes || has_residual || leaky || quantized) return {};
 
   ir::Node node;
   node.kind = &kSeparableConv2dFamily;

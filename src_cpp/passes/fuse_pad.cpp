@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "ops/conv_geometry.hpp"
 #include "ops/pad.hpp"
 #include "ops/strided_slice.hpp"
@@ -8,11 +10,22 @@ namespace {
 
 using Mode = ops::PadAttrs::Mode;
 
+// Whether a padding fills with what stands for zero: of PADV2 with a value that is constant.
+bool fills_with_zero(const ir::Graph& graph, const ir::Node& node) {
+  if (node.inputs.size() == 2) return true;
+  const ir::Tensor& value = graph.tensor(node.inputs[2]);
+  if (!value.is_constant() || value.constant->dtype != value.dtype) return false;
+  // Of -0.0 the bits differ: it stays.
+  const auto zero = static_cast<std::uint32_t>(value.is_quantized() ? value.zero_point() : 0);
+  const std::size_t bytes = size_of(value.dtype);
+  return bytes <= sizeof zero && std::memcmp(value.constant->data, &zero, bytes) == 0;
+}
+
 // What a padding of height and width alone, with zeros or mirrored, adds to the image; nothing for
 // every other node.
-std::optional<ops::Border> padded_border(const ir::Node& node) {
+std::optional<ops::Border> padded_border(const ir::Graph& graph, const ir::Node& node) {
   const auto* pad = dynamic_cast<const ops::PadAttrs*>(node.attrs.get());
-  if (pad == nullptr || pad->mode == Mode::kSymmetric || node.inputs.size() != 2) return {};
+  if (pad == nullptr || pad->mode == Mode::kSymmetric || !fills_with_zero(graph, node)) return {};
   if (pad->before.size() != 4) return {};
   for (const std::size_t axis : {std::size_t{0}, std::size_t{3}}) {
     if (pad->before[axis] != 0 || pad->after[axis] != 0) return {};
@@ -40,7 +53,7 @@ void fuse_pad(ir::Graph& graph) {
   const auto readers = ir::readers_of(graph);
   const auto is_output = ir::output_mask(graph);
   for (const ir::Node& node : graph.nodes) {
-    auto border = padded_border(node);
+    auto border = padded_border(graph, node);
     if (!border) border = cropped_border(node);
     if (!border) continue;
     const auto result = static_cast<std::size_t>(node.outputs[0]);

@@ -8,7 +8,18 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 bool is_addition_of_two(const ir::Node& node) {
   const auto* binary = dynamic_cast<const ops::BinaryAttrs*>(node.attrs.get());
-  return binary != nullptr && binary->op == ops::BinaryOp::kAdd && node.inputs.size() == 2;
+  return binary != nullptr && binary->op == ops::BinaryOp::kAdd && node.inputs.size() == 2 &&
+         !binary->shifts;
+}
+
+// Of integers: the sum is made of what the node would have stored, so the result is the same.
+void add_in_tail(const ir::Graph& graph, const ir::Node& sum, int result, ir::Node& fused) {
+  ir::Tail tail = fused.tail != nullptr ? *fused.tail : ir::Tail{};
+  fused.epilogue.residual_after = !tail.table.empty();
+  if (fused.tail == nullptr) tail.own = graph.tensor(result).quantization;
+  tail.sum = graph.tensor(sum.outputs[0]).quantization;
+  tail.sum_activation = sum.epilogue.activation;
+  fused.tail = std::make_shared<const ir::Tail>(std::move(tail));
 }
 
 }  // namespace
@@ -24,12 +35,14 @@ void fuse_residual(ir::Graph& graph) {
     const ir::Tensor &result = graph.tensor(sum), &residual = graph.tensor(other);
     if (writers[at(sum)] < 0 || is_output[at(sum)] || readers[at(sum)].size() != 1) return false;
     const ir::Node& writer = graph.nodes[at(writers[at(sum)])];
-    // The activation comes after the addition: one before it cannot stay.
-    if (writer.kind->residual < 0 || !writer.epilogue.empty()) return false;
+    if (writer.kind->residual < 0) return false;
     if (static_cast<int>(writer.inputs.size()) > writer.kind->residual) return false;
+    // The activation comes after the addition: one before it cannot stay. Of integers it can, as
+    // bounds of what is added to.
+    if (!result.is_quantized() && (result.dtype != DType::kF32 || !writer.epilogue.empty()))
+      return false;
     // The shapes of load time: constants never follow a resize.
-    return result.dtype == DType::kF32 && !residual.is_constant() &&
-           result.shape == residual.shape && result.shape.rank() > 0;
+    return !residual.is_constant() && result.shape == residual.shape && result.shape.rank() > 0;
   };
 
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -48,7 +61,11 @@ void fuse_residual(ir::Graph& graph) {
     fused.inputs.resize(at(fused.kind->residual), -1);
     fused.inputs.push_back(take_b ? a : b);
     fused.outputs[0] = sum.outputs[0];
-    fused.epilogue = sum.epilogue;
+    if (graph.tensor(sum.outputs[0]).is_quantized()) {
+      add_in_tail(graph, sum, take_b ? b : a, fused);
+    } else {
+      fused.epilogue = sum.epilogue;
+    }
     graph.fused[sum.tflite_index] = fused.tflite_index;
     sum = std::move(fused);
     writers[at(sum.outputs[0])] = static_cast<int>(i);

@@ -1,0 +1,125 @@
+"""Additions move into the node of integers before them; results stay those of the reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.model_maker import ModelMaker
+from tests.models.comparison import run_delegated
+from tests.ops.harness import op_runtime
+from tests.quantized.parameters import (
+    ACTIVATION_TYPES,
+    add_bias,
+    check_exact,
+    output_quantization,
+    random_integers,
+    random_quantization,
+    weights_quantization,
+)
+
+SHAPE = (1, 5, 6, 16)
+FUSED = "fused into node"
+
+
+class Maker:
+    """Layers of integers that keep the shape of what they read, on a `ModelMaker`."""
+
+    def __init__(self, dtype: Any, rng: np.random.Generator) -> None:
+        self.m = ModelMaker()
+        self.dtype, self.rng = dtype, rng
+        self.quantizations: dict[int, Any] = {}
+
+    def input(self) -> int:
+        quantization = random_quantization(self.rng, self.dtype)
+        x = self.m.input("x", SHAPE, self.dtype, quantization=quantization)
+        self.quantizations[x] = quantization
+        return x
+
+    def product(self, op: str, x: int, activation: str = "NONE") -> int:
+        shapes = {
+            "CONV_2D": (16, 3, 3, 16),
+            "DEPTHWISE_CONV_2D": (1, 3, 3, 16),
+            "TRANSPOSE_CONV": (16, 3, 3, 16),
+            "FULLY_CONNECTED": (16, 16),
+        }
+        options = {
+            "CONV_2D": {"padding": "SAME", "stride_w": 1, "stride_h": 1},
+            "DEPTHWISE_CONV_2D": {
+                "padding": "SAME",
+                "stride_w": 1,
+                "stride_h": 1,
+                "depth_multiplier": 1,
+            },
+            "TRANSPOSE_CONV": {"padding": "SAME", "stride_w": 1, "stride_h": 1, "version": 3},
+            "FULLY_CONNECTED": {"keep_num_dims": True, "version": 5},
+        }
+        src = self.quantizations[x]
+        wide = np.uint8 if self.dtype == np.uint8 else np.int8
+        weights = weights_quantization(self.rng, wide, 16, 0, per_channel=False)
+        values = random_integers(self.rng, shapes[op], wide)
+        w = self.m.constant(
+            np.maximum(values, -127) if wide == np.int8 else values, quantization=weights
+        )
+        bias = add_bias(self.m, self.rng, self.dtype, src, weights, 16)
+        depth = int(np.prod(shapes[op][1:])) // (16 if op == "DEPTHWISE_CONV_2D" else 1)
+        dst = output_quantization(self.rng, self.dtype, src, weights, depth)
+        inputs = [x, w, bias]
+        if op == "TRANSPOSE_CONV":
+            inputs = [self.m.constant(np.array(SHAPE, np.int32)), w, x, bias]
+        y = self.m.op(
+            op,
+            inputs,
+            SHAPE,
+            dtype=self.dtype,
+            quantization=dst,
+            fused_activation_function=activation,
+            **options[op],
+        )
+        self.quantizations[y] = dst
+        return y
+
+    def add(self, a: int, b: int, activation: str = "NONE") -> int:
+        quantization = self.quantizations[a]._replace(
+            scales=float(np.float32(self.quantizations[a].scales * 1.3))
+        )
+        y = self.m.op(
+            "ADD", [a, b], SHAPE, fused_activation_function=activation, quantization=quantization
+        )
+        self.quantizations[y] = quantization
+        return y
+
+    def check(self, result: int, fused: list[bool], device: str) -> None:
+        self.m.output(result)
+        model = self.m.build()
+        x = random_integers(self.rng, SHAPE, self.dtype)
+        nodes = run_delegated(op_runtime(), model, [x], device=device, warm_up=False)[1]["nodes"]
+        assert [n["reason"].startswith(FUSED) for n in nodes] == fused
+        check_exact(model, [x], device=device)
+
+
+@pytest.mark.parametrize("dtype", ACTIVATION_TYPES)
+@pytest.mark.parametrize(
+    "op", ["CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNECTED"]
+)
+def test_addition_is_made_of_the_rounded_product(op, dtype, device, rng):
+    maker = Maker(dtype, rng)
+    x = maker.input()
+    y = maker.product(op, x)
+    maker.check(maker.add(y, x, "RELU"), [False, True], device)
+
+
+def test_bounds_before_the_addition_stay(device, rng):
+    maker = Maker(np.int8, rng)
+    x = maker.input()
+    y = maker.product("CONV_2D", x, "RELU6")
+    maker.check(maker.add(x, y), [False, True], device)
+
+
+def test_addition_of_two_products(device, rng):
+    maker = Maker(np.int8, rng)
+    x = maker.input()
+    a, b = maker.product("CONV_2D", x), maker.product("DEPTHWISE_CONV_2D", x)
+    maker.check(maker.add(a, b), [False, False, True], device)
