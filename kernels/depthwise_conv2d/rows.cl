@@ -142,7 +142,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void depthwise_conv2d_ro
       w[t] -= (FLOATS)(weights_zero);
 #endif
     }
-    const CHANNEL_VEC_T channel = CHANNEL_VEC_AT(c);
+    // Member by member: what clang makes of a returned struct in such loops, Oclgrind does not know.
+    CHANNEL_VEC_T channel;
+    channel.start = LOAD_VEC(int, channels, c);
+    channel.multiplier = LOAD_VEC(int, channels, channel_pitch + c);
+    channel.shift = LOAD_VEC(int, channels, 2 * channel_pitch + c);
 
     for (int y = begin_y; y < end_y; y += PY) {
       const int first_y = y * STRIDE_H - top, first_pixel = (image * out_h + y) * out_w;
