@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "ops/common.hpp"
+#include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
 
@@ -19,6 +19,14 @@ inline void push_axis_scales(kernel::Candidate& candidate, kernel::Launch& launc
   launch.macro("PER_AXIS", q.scales.size() > 1 ? 1 : 0);
   launch.scratch_in(0).scratch_in(1);
   launch.i32(static_cast<std::int64_t>(q.scales.size())).i32(inner);
+}
+
+/// RowRules::unit of conversions: rows are alike unless the scales run along an axis.
+inline int axis_scales_unit(const NodeContext& node) {
+  for (const ir::Tensor* tensor : {&node.input(0), &node.output(0)}) {
+    if (tensor->is_quantized() && tensor->quantization->per_axis()) return 0;
+  }
+  return kRowwise.unit(node);
 }
 
 }  // namespace clgpu::ops

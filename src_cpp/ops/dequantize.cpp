@@ -28,6 +28,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return {candidate};
 }
 
+const RowRules kRows{axis_scales_unit, kRowwise.need, kRowwise.attrs};
+
 }  // namespace
 
 extern const Family kDequantizeFamily;
@@ -39,7 +41,8 @@ const Family kDequantizeFamily{{"dequantize", /*has_epilogue=*/false, /*is_view=
                                infer_same_as_input,
                                candidates,
                                /*fold=*/nullptr,
-                               /*allows_quantized=*/true};
+                               /*allows_quantized=*/true,
+                               &kRows};
 
 bool is_half_dequantize(const ir::Node& node) {
   return node.kind == &kDequantizeFamily && static_cast<const DequantizeAttrs&>(*node.attrs).half;

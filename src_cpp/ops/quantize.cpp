@@ -75,6 +75,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return {candidate};
 }
 
+const RowRules kRows{axis_scales_unit, kRowwise.need, kRowwise.attrs};
+
 }  // namespace
 
 extern const Family kQuantizeFamily;
@@ -87,6 +89,7 @@ const Family kQuantizeFamily{{"quantize", /*has_epilogue=*/false, /*is_view=*/fa
                              infer_same_as_input,
                              candidates,
                              /*fold=*/nullptr,
-                             /*allows_quantized=*/true};
+                             /*allows_quantized=*/true,
+                             &kRows};
 
 }  // namespace clgpu::ops

@@ -72,3 +72,19 @@ def test_rows_of_integers_are_streamed(device, rng):
     x = random_integers(rng, shape, np.int8)
     report = layers.check(device, x, row_band=5)
     assert report.partitions[0].launches > 3
+
+
+def test_rows_of_element_wise_functions_are_streamed(device, rng):
+    shape = (1, 24, 24, 8)
+    layers = Layers(rng, shape)
+    layers.add("CONV_2D", (24, 3, 3, 8), (1, 24, 24, 24), padding="SAME", stride_h=1, stride_w=1)
+    for op in ("QUANTIZE", "ADD", "HARD_SWISH"):
+        other = random_quantization(rng, np.int8)
+        bias = layers.constant(random_integers(rng, (24,), np.int8), quantization=other)
+        inputs = [layers.last, bias] if op == "ADD" else [layers.last]
+        layers.scales = random_quantization(rng, np.int8, (0.2, 2.0))
+        layers.last = layers.op(op, inputs, (1, 24, 24, 24), quantization=layers.scales)
+    layers.add("CONV_2D", (4, 3, 3, 24), (1, 24, 24, 4), padding="SAME", stride_h=1, stride_w=1)
+    x = random_integers(rng, shape, np.int8)
+    report = layers.check(device, x, row_band=5)
+    assert report.partitions[0].launches > 9
