@@ -15,6 +15,7 @@
 //           DST_T     char|uchar  element type of dst
 //           REFLECT   0|1      see common/border.cl
 //           POINTWISE 0|1      1: pixel p reads pixel p of src alone
+//           QUICK     0|1      1: requantise with FINISH_QUICK4 .. 16 of common/epilogue.cl
 //           and those of common/epilogue.cl, QUANTIZED being 1
 // Numerics  exact
 #include "common/border.cl"
@@ -31,6 +32,9 @@
 #endif
 #ifndef POINTWISE
 #error "POINTWISE is required (0 or 1)"
+#endif
+#ifndef QUICK
+#error "QUICK is required (0 or 1)"
 #endif
 #ifndef SRC_T
 #error "SRC_T is required (char or uchar)"
@@ -53,18 +57,21 @@
 #if VW == 4
 #define CHANNELS_VEC_T CHANNEL4_T
 #define CHANNELS_VEC_AT(o) CHANNEL4_AT(o)
-#define FINISH_SUMS(sum, c, at) FINISH_SUM4(sum, c, at)
 #define STORE_SUMS(p, i, v) STORE4(DST_T, p, i, v)
 #elif VW == 8
 #define CHANNELS_VEC_T CHANNEL8_T
 #define CHANNELS_VEC_AT(o) CHANNEL8_AT(o)
-#define FINISH_SUMS(sum, c, at) FINISH_SUM8(sum, c, at)
 #define STORE_SUMS(p, i, v) STORE8(DST_T, p, i, v)
 #else
 #define CHANNELS_VEC_T CHANNEL16_T
 #define CHANNELS_VEC_AT(o) CHANNEL16_AT(o)
-#define FINISH_SUMS(sum, c, at) FINISH_SUM16(sum, c, at)
 #define STORE_SUMS(p, i, v) STORE16(DST_T, p, i, v)
+#endif
+
+#if QUICK
+#define FINISH_SUMS(sum, c, at) CLGPU_CAT(FINISH_QUICK, VW)(sum, c, at)
+#else
+#define FINISH_SUMS(sum, c, at) CLGPU_CAT(FINISH_SUM, VW)(sum, c, at)
 #endif
 
 // Both write up to 15 elements beyond the last one, which what follows overwrites. readable: elements

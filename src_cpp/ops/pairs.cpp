@@ -76,6 +76,10 @@ void push_pairs(kernel::Launch& launch, const NodeContext& node, const DeviceInf
   const std::int64_t panels = ceil_div(products.channels, tile.panel());
   const Share item = share(products, tile, device.compute_units);
   launch.type("PACKED_T", packed_type(node.input(products.weights)));
+  // A start that is cut to 2^29 and a sum within 2^28 still end at the bound that they exceeded.
+  const std::int64_t factor = node.input(products.src).dtype == DType::kI8 ? 128 : 255;
+  const bool quick = channels.quick && products.depth * factor * 255 < (1 << 28);
+  launch.macro("QUICK", quick ? 1 : 0);
   launch.macro("VW", tile.width).macro("OV", tile.vectors).macro("PX", tile.pixels);
   launch.macro("RUN", run(device, tile.pixels)).src(products.src).scratch_in(0);
   push_result(push_channels(launch, node, channels), result_layout(node));
