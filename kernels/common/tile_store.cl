@@ -70,10 +70,13 @@
     if (left_over > 2) STORE(DST_T, dst, at + 2, TILE_FINISHED(v.s2, at + 2)); \
     if (left_over > 3) STORE(DST_T, dst, at + 3, TILE_FINISHED(v.s3, at + 3)); \
   }
-// A residual is read where there is one: of floats after the other, integers are finished as four.
-#if QUANTIZED
-#define TILE_FINISH(v, sum, c4, at) const int4 v = FINISH_SUM4(sum, c4, at);
-#define TILE_FINISHED(v, at) v
+// Of four only those that there are have a residual.
+#if QUANTIZED == 3
+#define TILE_FINISH(v, sum, c4, at) const SUM4_T v = sum;
+#define TILE_FINISHED(v, at) (v)
+#elif QUANTIZED
+#define TILE_FINISH(v, sum, c4, at) const int4 v = CHANNEL_RESULT4(sum, c4);
+#define TILE_FINISHED(v, at) BEHIND_SUM(int, v, LOAD(RESIDUAL_T, residual, at))
 #else
 #define TILE_FINISH(v, sum, c4, at) const float4 v = sum + c4;
 #define TILE_FINISHED(v, at) FINISH(v, at)

@@ -62,6 +62,26 @@ def test_convolution_equals_the_reference(name, dtype, device, rng):
     check_exact(model, [random_integers(rng, case.image, dtype)], device=device)
 
 
+def test_addition_behind_channels_that_fill_no_vector(device, rng):
+    case = Case((1, 3, 5, 4), (7, 1, 1, 4))
+    scales = [random_quantization(rng, np.int8) for _ in range(4)]
+    m = ModelMaker()
+    x = m.input("x", case.image, np.int8, quantization=scales[0])
+    other = m.input("other", case.output, np.int8, quantization=scales[1])
+    weights = weights_quantization(rng, np.int8, 7, 0, per_channel=True)
+    w = m.constant(
+        np.maximum(random_integers(rng, case.weights, np.int8), -127), quantization=weights
+    )
+    bias = add_bias(m, rng, np.int8, scales[0], weights, 7)
+    y = m.op("CONV_2D", [x, w, bias], case.output, quantization=scales[2], **case.options)
+    m.output(m.op("ADD", [y, other], case.output, quantization=scales[3]))
+    check_exact(
+        m.build(),
+        [random_integers(rng, s, np.int8) for s in (case.image, case.output)],
+        device=device,
+    )
+
+
 @hypothesis.given(draw=st.data())
 @hypothesis.settings(max_examples=EXAMPLES)
 def test_convolution_of_any_geometry(draw, device, rng):
