@@ -11,6 +11,8 @@
 //                           FINISH_SUM4 ...) of the products alone, c: CHANNEL_T. FINISH_SUM4_ALIGNED: `at`
 //                           is a multiple of 4. FINISH_QUICK4 .. 16: of integers, in fewer steps where
 //                           clgpu::ops::ChannelTable::quick says so
+// FINISH_LANE(v, at)        of integers the same of v, a lane of CHANNEL_RESULT4 .. 16 (see
+//                           common/requantize.cl): where there is not a whole vector to be stored
 // Kernels of floats only may use what these are made of:
 // BIAS_AT(o)     bias of output channel o, 0 where there is none; BIAS4_AT, BIAS8_AT, BIAS16_AT: of the
 //                channels from o on
@@ -116,8 +118,8 @@ static inline int16 lookup_int16(__global const DST_T *table, int16 v) {
 #define BEHIND_SUM(V, v, r) LOOKED_UP(V, QUANTIZED_ADD(V, v, r))
 #endif
 #endif
-#define FINISH_SUM(sum, c, at) \
-  BEHIND_SUM(int, CHANNEL_RESULT(sum, c), LOAD(RESIDUAL_T, residual, at))
+#define FINISH_LANE(v, at) BEHIND_SUM(int, v, LOAD(RESIDUAL_T, residual, at))
+#define FINISH_SUM(sum, c, at) FINISH_LANE(CHANNEL_RESULT(sum, c), at)
 #define FINISH_SUM4(sum, c, at) \
   BEHIND_SUM(int4, CHANNEL_RESULT4(sum, c), LOAD4(RESIDUAL_T, residual, at))
 #define FINISH_SUM4_ALIGNED(sum, c, at) \

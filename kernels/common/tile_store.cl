@@ -76,7 +76,7 @@
 #define TILE_FINISHED(v, at) (v)
 #elif QUANTIZED
 #define TILE_FINISH(v, sum, c4, at) const int4 v = CHANNEL_RESULT4(sum, c4);
-#define TILE_FINISHED(v, at) BEHIND_SUM(int, v, LOAD(RESIDUAL_T, residual, at))
+#define TILE_FINISHED(v, at) FINISH_LANE(v, at)
 #else
 #define TILE_FINISH(v, sum, c4, at) const float4 v = sum + c4;
 #define TILE_FINISHED(v, at) FINISH(v, at)

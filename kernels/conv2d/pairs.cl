@@ -68,6 +68,7 @@
 #define STORE_SUMS(p, i, v) STORE16(DST_T, p, i, v)
 #endif
 
+#define CHANNEL_RESULTS(sum, c) CLGPU_CAT(CHANNEL_RESULT, VW)(sum, c)
 #if QUICK
 #define FINISH_SUMS(sum, c, at) CLGPU_CAT(FINISH_QUICK, VW)(sum, c, at)
 #else
@@ -198,13 +199,14 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(INT_VEC))) 
 #pragma unroll 1
         for (int p = 0; p < count_p; ++p) {
           const int at = RESULT_AT(first + p, o, out_c);
-          const INT_VEC result = FINISH_SUMS(sums[v][p], c, at);
           if (left_over >= VW) {
+            const INT_VEC result = FINISH_SUMS(sums[v][p], c, at);
             STORE_SUMS(dst, at, result);
           } else {
             int lanes[VW];
-            CLGPU_CAT(vstore, VW)(result, 0, lanes);
-            for (int j = 0; j < left_over; ++j) STORE(DST_T, dst, at + j, lanes[j]);
+            CLGPU_CAT(vstore, VW)(CHANNEL_RESULTS(sums[v][p], c), 0, lanes);
+            for (int j = 0; j < left_over; ++j)
+              STORE(DST_T, dst, at + j, FINISH_LANE(lanes[j], at + j));
           }
         }
       }

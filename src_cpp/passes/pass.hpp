@@ -32,6 +32,10 @@ void fuse_activation(ir::Graph& graph);
 /// alone, where that node's kernels can add a residual (OpKind::residual).
 void fuse_residual(ir::Graph& graph);
 
+/// A function of one tensor of 8-bit integers that alone reads a product's result moves into the
+/// product's tail, as a table.
+void fuse_lookup(ir::Graph& graph);
+
 /// A padding of height and width, with zeros or mirrored (MIRROR_PAD's mode REFLECT), and a crop of
 /// them, that feeds convolutions with VALID padding alone moves into these.
 void fuse_pad(ir::Graph& graph);

@@ -21,7 +21,9 @@ void run_pipeline(ir::Graph& graph, Precision precision, bool half_io, bool half
   keep_half_constants(graph);
   fuse_instance_norm(graph);
   fuse_activation(graph);
+  fuse_lookup(graph);  // before an addition,
   fuse_residual(graph);
+  fuse_lookup(graph);  // and behind one
   fuse_pad(graph);
   fuse_separable(graph, separable, device);
   remove_dead(graph);

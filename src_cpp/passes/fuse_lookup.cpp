@@ -1,0 +1,52 @@
+#include "ops/unary.hpp"
+#include "passes/pass.hpp"
+
+namespace clgpu::passes {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// Whether a node of integers has room for a table: where its kernels add a residual, they look up
+// results, too.
+bool takes_table(const ir::Graph& graph, const ir::Node& node) {
+  const bool full = node.tail != nullptr && !node.tail->table.empty();
+  return node.kind->residual >= 0 && node.outputs.size() == 1 && !full &&
+         graph.tensor(node.outputs[0]).is_quantized() &&
+         size_of(graph.tensor(node.outputs[0]).dtype) == 1;
+}
+
+}  // namespace
+
+void fuse_lookup(ir::Graph& graph) {
+  const auto readers = ir::readers_of(graph);
+  const auto is_output = ir::output_mask(graph);
+  std::vector<bool> removed(graph.nodes.size(), false);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    ir::Node& node = graph.nodes[i];
+    if (removed[i] || !takes_table(graph, node)) continue;
+    const int result = node.outputs[0];
+    if (is_output[at(result)] || readers[at(result)].size() != 1) continue;
+    const auto next = at(readers[at(result)][0]);
+    const auto function = ops::table_function(graph.nodes[next]);
+    if (!function || removed[next]) continue;
+    const ir::Tensor& from = graph.tensor(result);
+    const ir::Tensor& to = graph.tensor(graph.nodes[next].outputs[0]);
+    if (size_of(to.dtype) != 1 || !to.is_quantized()) continue;
+    ir::Tail tail = node.tail != nullptr ? *node.tail : ir::Tail{};
+    if (node.tail == nullptr) tail.own = from.quantization;
+    tail.looked_up = to.quantization;
+    for (const std::int16_t value : ops::table_of(*function, from, to))
+      tail.table.push_back(static_cast<std::uint8_t>(value));
+    node.tail = std::make_shared<const ir::Tail>(std::move(tail));
+    node.outputs[0] = graph.nodes[next].outputs[0];
+    graph.fused[graph.nodes[next].tflite_index] = node.tflite_index;
+    removed[next] = true;
+  }
+  std::vector<ir::Node> kept;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (!removed[i]) kept.push_back(std::move(graph.nodes[i]));
+  }
+  graph.nodes = std::move(kept);
+}
+
+}  // namespace clgpu::passes
