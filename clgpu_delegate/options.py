@@ -39,6 +39,7 @@ class Settings(TypedDict, total=False):
     max_object: int | str | None
     row_band: int
     half_weights: bool
+    dynamic_range: str
     zero_copy: str
     share_memory: bool
     memory_pool: str
@@ -122,6 +123,11 @@ class Options:
     """Store large weights as half on the device, where they fit, while arithmetic and the other
     tensors stay as ``precision`` says. With ``"fp16"`` they are half anyway."""
 
+    dynamic_range: str = "dequantize"
+    """How a model with int8 weights and float activations is computed. ``"dequantize"``: the
+    weights stay int8 in memory and are read as the floats they stand for. ``"hybrid"``: TFLite's
+    own arithmetic, which quantises activations to int8 row by row and multiplies integers."""
+
     zero_copy: str = "auto"
     """``"auto"``: where device and host share memory, CPUs work on the interpreter's inputs and
     outputs in place, and other devices get them through mapped objects. ``"off"``: the driver
@@ -143,6 +149,7 @@ class Options:
         self._one_of("ops", ("all", "core"))
         self._one_of("memory_pool", ("interpreter", "process"))
         self._one_of("tuning", ("auto", "off", "exhaustive"))
+        self._one_of("dynamic_range", ("dequantize", "hybrid"))
         self._one_of("zero_copy", ("auto", "off"))
         self._set("engines", _join_engines(self.engines))
         self._set("exclude", _join_nodes(self.exclude))

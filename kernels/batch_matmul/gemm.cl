@@ -33,9 +33,20 @@
 #include "batch_matmul/batches.cl"
 #include "common/gemm.cl"
 
+#if B_SUMS
+#define A_ZERO_PARAM , int a_zero
+#else
+#define A_ZERO_PARAM
+#endif
+#if A_SUMS
+#define B_ZERO_PARAM , int b_zero
+#else
+#define B_ZERO_PARAM
+#endif
+
 __kernel __attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) void batch_matmul_gemm(
     __global const X_T *x, __global const Y_T *y, BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows,
-    int cols, int depth, BATCH_PARAMETERS) {
+    int cols, int depth, BATCH_PARAMETERS A_ZERO_PARAM B_ZERO_PARAM) {
   TILE_BEGIN
   const int batch = get_group_id(2);
   __global const A_T *a_matrix = x + BATCH_OFFSET_X(batch) * rows * depth;

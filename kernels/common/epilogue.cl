@@ -26,13 +26,16 @@
 //           RESIDUAL    0|1         there is a residual parameter; its elements lie as those of dst
 //           RESIDUAL_T  float|half|char|uchar|short  element type of residual (any where there is none)
 //           RESIDUAL_AFTER  0|1     1: it is added after the activation
-//           QUANTIZED   0|1|2|3     1, 2: sums are integers and become others, of the scale of channels
+//           QUANTIZED   0..4        1, 2: sums are integers and become others, of the scale of channels
 //                                   (common/requantize.cl); the residual is one, too, and is added
 //                                   as common/quantized_add.cl has it, of the scales of pair_...;
-//                                   3: sums are integers, and results; there is no residual then
+//                                   3: sums are integers, and results; there is no residual then;
+//                                   4: integers that become floats, see common/hybrid.cl
 //           TABLE       0|1         1: a result of 8 bits is looked up, before a residual that comes
 //                                   RESIDUAL_AFTER and behind one that does not; the table of 256
 //                                   bytes, v at v modulo 256, lies behind channels
+//           SCALED      0|1         with QUANTIZED 0: sums are of int8 weights, and are scaled before the
+//                                   bias is added; kernels have to use FINISH_SUM then
 //           SUM_T       float|int|long  type of sums
 //           and those of common/result.cl and common/activation.cl
 #include "common/activation.cl"
@@ -54,7 +57,10 @@
 #error "RESIDUAL_AFTER is required (0 or 1)"
 #endif
 #ifndef QUANTIZED
-#error "QUANTIZED is required (0 to 3)"
+#error "QUANTIZED is required (0 to 4)"
+#endif
+#ifndef SCALED
+#error "SCALED is required (0 or 1)"
 #endif
 #ifndef SUM_T
 #error "SUM_T is required (float, int or long)"
@@ -83,7 +89,7 @@
 #define FINISH_SUM4_ALIGNED(sum, c, at) (sum)
 #define FINISH_SUM8(sum, c, at) (sum)
 #define FINISH_SUM16(sum, c, at) (sum)
-#elif QUANTIZED
+#elif QUANTIZED == 1 || QUANTIZED == 2
 #include "common/quantized_add.cl"
 #include "common/requantize.cl"
 #define BIAS_PARAM \
@@ -135,6 +141,36 @@ static inline int16 lookup_int16(__global const DST_T *table, int16 v) {
 #define FINISH_QUICK16(sum, c, at) \
   BEHIND_SUM(int16, CHANNEL_QUICK16(sum, c), LOAD16(RESIDUAL_T, residual, at))
 #else
+#if QUANTIZED == 4
+#include "common/hybrid.cl"
+#elif SCALED
+#define CHANNELS_SCALED(N, F)                              \
+  typedef struct {                                         \
+    F bias, scale;                                         \
+  } scaled##N##_t;                                         \
+  static inline scaled##N##_t scaled##N(F bias, F scale) { \
+    scaled##N##_t c = {bias, scale};                       \
+    return c;                                              \
+  }
+CHANNELS_SCALED(1, float)
+CHANNELS_SCALED(4, float4)
+CHANNELS_SCALED(8, float8)
+CHANNELS_SCALED(16, float16)
+#define CHANNEL_T scaled1_t
+#define CHANNEL4_T scaled4_t
+#define CHANNEL8_T scaled8_t
+#define CHANNEL16_T scaled16_t
+#define CHANNEL_AT(o) scaled1(BIAS_AT(o), weight_scales[o])
+#define CHANNEL4_AT(o) scaled4(BIAS4_AT(o), vload4(0, weight_scales + (o)))
+#define CHANNEL8_AT(o) scaled8(BIAS8_AT(o), vload8(0, weight_scales + (o)))
+#define CHANNEL16_AT(o) scaled16(BIAS16_AT(o), vload16(0, weight_scales + (o)))
+#define FINISH_SUM(sum, c, at) FINISH((sum) * (c).scale + (c).bias, at)
+#define FINISH_SUM4(sum, c, at) FINISH4((sum) * (c).scale + (c).bias, at)
+#define FINISH_SUM4_ALIGNED(sum, c, at) FINISH4_ALIGNED((sum) * (c).scale + (c).bias, at)
+#define FINISH_SUM8(sum, c, at) FINISH8((sum) * (c).scale + (c).bias, at)
+#define FINISH_SUM16(sum, c, at) FINISH16((sum) * (c).scale + (c).bias, at)
+#define SCALES_PARAM __global const float *weight_scales,
+#else
 #define CHANNEL_T float
 #define CHANNEL4_T float4
 #define CHANNEL8_T float8
@@ -148,15 +184,17 @@ static inline int16 lookup_int16(__global const DST_T *table, int16 v) {
 #define FINISH_SUM4_ALIGNED(sum, c, at) FINISH4_ALIGNED((sum) + (c), at)
 #define FINISH_SUM8(sum, c, at) FINISH8((sum) + (c), at)
 #define FINISH_SUM16(sum, c, at) FINISH16((sum) + (c), at)
+#define SCALES_PARAM
+#endif
 
 #if BIAS
-#define BIAS_PARAM __global const BIAS_T *bias,
+#define BIAS_PARAM SCALES_PARAM __global const BIAS_T *bias,
 #define BIAS_AT(o) LOAD(BIAS_T, bias, o)
 #define BIAS4_AT(o) LOAD4(BIAS_T, bias, o)
 #define BIAS8_AT(o) LOAD8(BIAS_T, bias, o)
 #define BIAS16_AT(o) LOAD16(BIAS_T, bias, o)
 #else
-#define BIAS_PARAM
+#define BIAS_PARAM SCALES_PARAM
 #define BIAS_AT(o) 0.0f
 #define BIAS4_AT(o) (float4)(0.0f)
 #define BIAS8_AT(o) (float8)(0.0f)

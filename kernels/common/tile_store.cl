@@ -30,14 +30,22 @@
 #if QUANTIZED
 #define TILE_CHANNELS(c4, o, left_over) const CHANNEL4_T c4 = CHANNEL4_AT(o);
 #else
-#define TILE_CHANNELS(c4, o, left_over)            \
-  float4 c4 = (float4)(0.0f);                      \
+#define TILE_BIAS(c4, o, left_over)                \
   if (BIAS) {                                      \
     c4.s0 = BIAS_AT(o);                            \
     if ((left_over) > 1) c4.s1 = BIAS_AT((o) + 1); \
     if ((left_over) > 2) c4.s2 = BIAS_AT((o) + 2); \
     if ((left_over) > 3) c4.s3 = BIAS_AT((o) + 3); \
   }
+#if SCALED
+#define TILE_CHANNELS(c4, o, left_over)                                    \
+  CHANNEL4_T c4 = scaled4((float4)(0.0f), vload4(0, weight_scales + (o))); \
+  TILE_BIAS(c4.bias, o, left_over)
+#else
+#define TILE_CHANNELS(c4, o, left_over) \
+  float4 c4 = (float4)(0.0f);           \
+  TILE_BIAS(c4, o, left_over)
+#endif
 #endif
 
 // Stores what lies inside of c: row m, column n at m * pitch + first + n, or where that lies of a
@@ -78,6 +86,10 @@
 #define TILE_FINISH(v, sum, c4, at) const int4 v = CHANNEL_RESULT4(sum, c4);
 #define TILE_FINISHED(v, at) FINISH_LANE(v, at)
 #else
+#if SCALED
+#define TILE_FINISH(v, sum, c4, at) const float4 v = sum * c4.scale + c4.bias;
+#else
 #define TILE_FINISH(v, sum, c4, at) const float4 v = sum + c4;
+#endif
 #define TILE_FINISHED(v, at) FINISH(v, at)
 #endif

@@ -107,6 +107,15 @@
 #define load8_aligned_int(p, i) (*(__global const int8 *)((p) + (i)))
 #define store8_aligned_int(p, i, v) (*(__global int8 *)((p) + (i)) = (v))
 
+// int8 weights that floats are multiplied by are read as floats; the scale comes last, see epilogue.cl.
+typedef char weight8;
+#define load_weight8(p, i) ((float)(p)[i])
+#define load4_weight8(p, i) convert_float4(vload4(0, (p) + (i)))
+#define load8_weight8(p, i) convert_float8(vload8(0, (p) + (i)))
+#define load16_weight8(p, i) convert_float16(vload16(0, (p) + (i)))
+#define load4_aligned_weight8(p, i) convert_float4(*(__global const char4 *)((p) + (i)))
+#define load8_aligned_weight8(p, i) convert_float8(*(__global const char8 *)((p) + (i)))
+
 // Type of arithmetic on elements of T, for kernels that work on any type: ARITH(SRC_T) x = LOAD(...).
 #define ARITH(T) CLGPU_CAT(arith_, T)
 #define arith_float float
@@ -115,4 +124,5 @@
 #define arith_long long
 #define arith_short int
 #define arith_char int
+#define arith_weight8 float
 #define arith_uchar int

@@ -57,6 +57,7 @@
   CLGPU_CAT(convert_, INT_VEC)(*(__global const CHAR_VEC *)((p) + (i)))
 #define load_aligned_uchar(p, i) \
   CLGPU_CAT(convert_, INT_VEC)(*(__global const UCHAR_VEC *)((p) + (i)))
+#define load_aligned_weight8(p, i) CLGPU_CAT(convert_, VEC)(*(__global const CHAR_VEC *)((p) + (i)))
 #define store_aligned_char(p, i, v) \
   (*(__global CHAR_VEC *)((p) + (i)) = CLGPU_CAT(convert_, CHAR_VEC)(v))
 #define store_aligned_uchar(p, i, v) \

@@ -18,7 +18,8 @@
 //           DOT8                      with WORDS: see common/dot8.cl
 //           PANEL     multiple of 4   row length of packed
 //           WG_C, WG_P                size of a work-group
-//           SRC_T, PACKED_T, DST_T    float|half; char|uchar, int, char|uchar; short, char, short
+//           SRC_T, PACKED_T, DST_T    float|half; char|uchar, int, char|uchar; short, char, short;
+//                                     PACKED_T also weight8, see common/types.cl
 //           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
 //           and those of common/epilogue.cl
 // Numerics  products and sum in float, in the order of the filter taps, then input channels; the bias
@@ -50,7 +51,7 @@
 #error "SRC_T is required (float, half, char, uchar or short)"
 #endif
 #ifndef PACKED_T
-#error "PACKED_T is required (float, half, char or int)"
+#error "PACKED_T is required (float, half, weight8, char or int)"
 #endif
 #ifndef DST_T
 #error "DST_T is required (float, half, char, uchar or short)"

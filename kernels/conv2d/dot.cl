@@ -33,7 +33,7 @@
 #error "SRC_T is required (float or half)"
 #endif
 #ifndef WEIGHTS_T
-#error "WEIGHTS_T is required (float or half)"
+#error "WEIGHTS_T is required (float, half or weight8)"
 #endif
 #ifndef DST_T
 #error "DST_T is required (float or half)"
@@ -98,6 +98,6 @@ __kernel __attribute__((reqd_work_group_size(LANES, WG_C, 1))) void conv2d_dot(
   }
   if (lane < PX && first + lane < pixels && o < out_c) {
     const int at = RESULT_AT(first + lane, o, out_c);
-    STORE(DST_T, dst, at, FINISH(partial[row][lane][0] + BIAS_AT(o), at));
+    STORE(DST_T, dst, at, FINISH_SUM(partial[row][lane][0], CHANNEL_AT(o), at));
   }
 }

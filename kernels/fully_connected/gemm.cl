@@ -23,9 +23,16 @@
 #define B_TRANSPOSED 1
 #include "common/gemm.cl"
 
+// Weights with a zero point.
+#if A_SUMS
+#define B_ZERO_PARAM , int b_zero
+#else
+#define B_ZERO_PARAM
+#endif
+
 __kernel __attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) void fully_connected_gemm(
     __global const SRC_T *src, __global const WEIGHTS_T *weights,
-    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows, int cols, int depth) {
+    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows, int cols, int depth B_ZERO_PARAM) {
   TILE_BEGIN
   const int first_row = (int)get_group_id(1) * TM, first_col = (int)get_group_id(0) * TN;
   __global const A_T *a_matrix = src;

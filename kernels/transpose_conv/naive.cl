@@ -35,6 +35,11 @@ __kernel void transpose_conv_naive(__global const SRC_T *src, __global const WEI
   src += n * in_h * in_w * in_c;
   weights += o * filter_h * filter_w * in_c;
 
+#if QUANTIZED == 4
+  const int zero = ROW_ZERO(n);
+#else
+  const int zero = src_zero;
+#endif
   SUM_T sum = 0;
   for (int u = (y + top) % stride_h; u < filter_h; u += stride_h) {
     const int in_y = (y + top - u) / stride_h;
@@ -45,7 +50,7 @@ __kernel void transpose_conv_naive(__global const SRC_T *src, __global const WEI
       const int pixel = (in_y * in_w + in_x) * in_c;
       const int tap = (u * filter_w + v) * in_c;
       for (int i = 0; i < in_c; ++i) {
-        const SUM_T a = LOAD(SRC_T, src, pixel + i) - src_zero;
+        const SUM_T a = LOAD(SRC_T, src, pixel + i) - zero;
         const SUM_T b = LOAD(WEIGHTS_T, weights, tap + i) - weights_zero;
         sum += a * b;
       }

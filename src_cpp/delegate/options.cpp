@@ -149,6 +149,13 @@ void parse_half_weights(Options& options, const std::string& value) {
   options.half_weights = parse_switch("half_weights", value);
 }
 
+void parse_dynamic_range(Options& options, const std::string& value) {
+  if (value != "dequantize" && value != "hybrid")
+    bad_value("dynamic_range", value, "dequantize, hybrid");
+  options.dynamic_range =
+      value == "hybrid" ? passes::DynamicRange::kHybrid : passes::DynamicRange::kDequantize;
+}
+
 void parse_zero_copy(Options& options, const std::string& value) {
   if (value != "auto" && value != "off") bad_value("zero_copy", value, "auto, off");
   options.plan.zero_copy = value == "auto";
@@ -205,6 +212,10 @@ const std::vector<OptionInfo>& option_table() {
       {"half_weights", "off", "on, off",
        "store large weights as half where they fit; arithmetic and other tensors stay as they are",
        parse_half_weights},
+      {"dynamic_range", "dequantize", "dequantize, hybrid",
+       "how floats are multiplied by int8 weights: the weights are dequantised on the fly, or the "
+       "floats are quantised row by row, as the stock runtime does",
+       parse_dynamic_range},
       {"zero_copy", "auto", "auto, off",
        "auto: where device and host share memory, the device works on the runtime's inputs and "
        "outputs in place, or they are copied by way of mapped objects; off: the driver copies them",

@@ -30,6 +30,7 @@ struct Options {
   Tuning tuning = Tuning::kAuto;
   bool half_io = false;       ///< with fp16: inputs and outputs are half on the device, too
   bool half_weights = false;  ///< without fp16: large weights are half on the device
+  passes::DynamicRange dynamic_range = passes::DynamicRange::kDequantize;
 };
 
 struct OptionInfo {

@@ -42,7 +42,7 @@ Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> sess
       index_(index) {
   const Options& options = state_->options;
   passes::run_pipeline(graph_, options.precision, options.half_io, options.half_weights,
-                       separable(options.plan.engines), state_->device());
+                       separable(options.plan.engines), options.dynamic_range, state_->device());
 }
 
 // Who times the executor may keep it longer than the runtime keeps its tensors.

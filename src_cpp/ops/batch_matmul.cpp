@@ -1,6 +1,8 @@
 // Room of BATCH_MATMUL: products of matrices in the last two axes, the others broadcast.
+#include <utility>
+
 #include "ops/matmul.hpp"
-#include "ops/quantized.hpp"
+#include "ops/quantize_rows.hpp"
 #include "ops/tensor_gemm.hpp"
 
 namespace clgpu::ops {
@@ -10,7 +12,7 @@ constexpr int kBatchMatmul = 126;
 constexpr int kX = 0, kY = 1;
 constexpr int kBatchAxes = 4;  // a tensor has at most 6 axes
 
-struct BatchMatmulAttrs : ir::Attrs {
+struct BatchMatmulAttrs : DynamicRangeAttrs {
   bool adj_x = false;  ///< x lies as [..., depth, rows]
   bool adj_y = false;  ///< y lies as [..., cols, depth]
 };
@@ -38,18 +40,26 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   const auto* params = node.params<tfl::BatchMatMulParams>();
   CLGPU_REFUSE_IF(params == nullptr, "the node has no parameters");
   const bool quantized = node.input(kX).is_quantized() || node.output(0).is_quantized();
+  const bool int8_weights = !quantized && node.input(kY).is_quantized();
   if (quantized) {
     if (auto refusal = check_quantized(node)) return *refusal;
+  } else if (int8_weights) {
+    const int cols_axis = node.input(kY).rank() - (params->adj_y ? 2 : 1);
+    if (auto refusal = check_dynamic_range(node, {kX, kY, -1, cols_axis})) return *refusal;
   }
   for (const int i : {kX, kY}) {
     const std::string what = i == kX ? "x" : "y";
-    if (!quantized) CLGPU_REFUSE_TYPE(node.input(i), what, DType::kF32);
+    if (!quantized && !int8_weights) CLGPU_REFUSE_TYPE(node.input(i), what, DType::kF32);
     CLGPU_REFUSE_IF(node.input(i).rank() < 2,
                     what + " is no matrix: its rank is " + std::to_string(node.input(i).rank()));
   }
   BatchMatmulAttrs attrs;
   attrs.adj_x = params->adj_x;
   attrs.adj_y = params->adj_y;
+  attrs.asymmetric = params->asymmetric_quantize_inputs;
+  attrs.depth = node.input(kY).dim(node.input(kY).rank() - (params->adj_y ? 1 : 2));
+  // Else a row of x is no row of the result, or y has no sums of columns.
+  attrs.allows_hybrid = !params->adj_x && node.input(kY).rank() == 2;
   return Imported{share(attrs), {}};
 }
 
@@ -73,23 +83,39 @@ ir::Shapes infer(const NodeContext& node) {
 
 bool quantized(const NodeContext& node) { return node.output(0).dtype != DType::kF32; }
 
-/// A candidate of one launch with all but tile and adjoint macros and range.
+/// A candidate of one launch with all but tile and adjoint macros and range. `words`: its kernel
+/// multiplies words of int8, and sums rows and columns where there are zero points.
 kernel::Candidate make_candidate(const NodeContext& node, const Products& size,
-                                 const std::string& name, const char* file, const char* entry) {
+                                 const std::string& name, const char* file, const char* entry,
+                                 bool words = false) {
   kernel::Launch launch(file, entry);
   const ir::Tensor &x = node.input(kX), &y = node.input(kY), &dst = node.output(0);
   const bool sums = dst.dtype == DType::kI32;  // of stored integers
-  launch.type("X_T", x.storage).type("Y_T", y.storage);
+  set_weights_type(launch.type("X_T", x.storage), "Y_T", node, y.storage);
   set_result_types(launch, node, /*bias=*/-1,
                    sums ? Requantization::kSums : Requantization::kShifts);
   launch.src(kX).src(kY);
   kernel::Candidate candidate{name, {}, {}};
   if (quantized(node) && !sums) {
     const double scale = product_scale(x, y, 0, dst, /*float_product=*/true);
-    candidate.scratch.push_back(uniform_channels(quantize_multiplier(scale), size.cols));
+    const std::int64_t start = words ? size.depth * x.zero_point() * y.zero_point() : 0;
+    candidate.scratch.push_back(
+        uniform_channels(quantize_multiplier(scale), size.cols, static_cast<std::int32_t>(start)));
     push_channels(launch, node, 0, size.cols);
   }
-  push_result(launch, result_layout(node)).i32(size.rows).i32(size.cols).i32(size.depth);
+  if (is_hybrid(node)) {
+    const bool adjoint = node.attrs<BatchMatmulAttrs>().adj_y;
+    const ChannelTable table = channel_table(
+        node, {kX, kY, /*bias=*/-1, 0},
+        {size.cols, size.depth, adjoint ? size.depth : 1, adjoint ? 1 : size.cols}, 0);
+    candidate.launches.push_back(table.launch);
+    candidate.scratch = {table.scales, table.result};
+    push_channels(launch, node, table);
+    push_result(launch, result_layout(node));
+  } else {
+    push_result(launch, node, /*bias=*/-1);
+  }
+  launch.i32(size.rows).i32(size.cols).i32(size.depth);
 
   std::vector<int> dims = batch_shape(node.output(0).shape).dims();
   dims.insert(dims.begin(), uz(kBatchAxes) - dims.size(), 1);
@@ -101,8 +127,10 @@ kernel::Candidate make_candidate(const NodeContext& node, const Products& size,
     }
   }
   const bool zeros = quantized(node) && !sums && (x.zero_point() != 0 || y.zero_point() != 0);
-  launch.macro("ZEROS", zeros ? 1 : 0);
-  if (zeros) launch.i32(x.zero_point()).i32(y.zero_point());
+  if (!words) launch.macro("ZEROS", zeros ? 1 : 0);
+  for (const ir::Tensor* tensor : {&x, &y}) {
+    if (zeros && (!words || tensor->zero_point() != 0)) launch.i32(tensor->zero_point());
+  }
   candidate.launches.push_back(launch);
   return candidate;
 }
@@ -130,13 +158,14 @@ std::vector<kernel::Candidate> tensor_candidates(const NodeContext& node, const 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
   const auto& attrs = node.attrs<BatchMatmulAttrs>();
   const ir::Shape& dst = node.output(0).shape;
-  const Products size{dst.back(1), dst.back(0), node.input(kX).shape.back(attrs.adj_x ? 1 : 0),
-                      batch_shape(dst).elements()};
+  Products size{dst.back(1), dst.back(0), node.input(kX).shape.back(attrs.adj_x ? 1 : 0),
+                batch_shape(dst).elements()};
+  if (is_hybrid(node)) size.rows *= std::exchange(size.count, 1);  // of one matrix, y
   std::vector<kernel::Candidate> list;
 
-  const auto add = [&](const std::string& name, const char* file,
-                       const char* entry) -> kernel::Launch& {
-    list.push_back(make_candidate(node, size, name, file, entry));
+  const auto add = [&](const std::string& name, const char* file, const char* entry,
+                       bool words = false) -> kernel::Launch& {
+    list.push_back(make_candidate(node, size, name, file, entry, words));
     return list.back().launches.back();
   };
   // Vectors of long are not requantised.
@@ -157,21 +186,32 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
       .macro("ADJ_X", attrs.adj_x ? 1 : 0)
       .macro("ADJ_Y", attrs.adj_y ? 1 : 0)
       .range({uz(size.rows) * uz(size.cols), 1, uz(size.count)}, {kElementwiseGroup, 1, 1});
-  if (quantized(node)) {
+  const bool int8 = quantized(node) && node.input(kX).dtype == DType::kI8;
+  if (is_hybrid(node) || (quantized(node) && !int8)) {
     list.push_back(naive);
     return list;
   }
   // Tiles of a few rows or columns are mostly empty.
   const bool naive_first = !list.empty() || size.rows < 8 || size.cols < 8;
   if (naive_first) list.push_back(naive);
-  for (const GemmTile& tile : gemm_tiles(size, device)) {
-    auto& launch = add("gemm_" + tile.name(), "batch_matmul/gemm.cl", "batch_matmul_gemm");
+  // Matrices whose inner axis is the depth are read by 16.
+  const auto vec = [&](int input, bool depth) {
+    const int inner = node.input(input).shape.back(0);
+    return int8 && depth && inner % 16 == 0 ? 2 : inner % 4 == 0 ? 1 : 0;
+  };
+  for (const GemmTile& tile : gemm_tiles(int8 ? in_words(size) : size, device)) {
+    auto& launch = add("gemm_" + tile.name(), "batch_matmul/gemm.cl", "batch_matmul_gemm", int8);
     launch.macro("ADJ_X", attrs.adj_x ? 1 : 0).macro("ADJ_Y", attrs.adj_y ? 1 : 0);
-    launch.macro("VEC_A", node.input(kX).shape.back(0) % 4 == 0 ? 1 : 0);
-    launch.macro("VEC_B", node.input(kY).shape.back(0) % 4 == 0 ? 1 : 0);
-    set_tile(launch, tile, size.cols % 4 == 0, TileArith::kFloat, size);
+    launch.macro("VEC_A", vec(kX, !attrs.adj_x)).macro("VEC_B", vec(kY, attrs.adj_y));
+    set_tile(launch, tile, size.cols % 4 == 0, int8 ? TileArith::kInt8 : TileArith::kFloat, size);
+    const bool sums = int8 && node.output(0).dtype != DType::kI32;
+    if (int8) {
+      set_words(launch, device, /*a_sums=*/sums && node.input(kY).zero_point() != 0);
+      launch.macro("B_SUMS", sums && node.input(kX).zero_point() != 0 ? 1 : 0);
+    }
   }
   if (!naive_first) list.push_back(naive);
+  if (int8 || has_int8_weights(node)) return list;
   const auto tensor = tensor_candidates(node, device, size);
   list.insert(naive_first ? list.end() : list.begin(), tensor.begin(), tensor.end());
   return list;

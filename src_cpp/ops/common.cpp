@@ -74,7 +74,21 @@ void set_no_epilogue(kernel::Launch& launch, DType sum) {
   launch.macro("BIAS", 0).type("BIAS_T", DType::kF32);
   launch.macro("RESIDUAL", 0).type("RESIDUAL_T", DType::kF32);
   launch.macro("RESIDUAL_AFTER", 0).macro("SLICED", 0);
-  launch.macro("QUANTIZED", sum == DType::kF32 ? 0 : 3).macro("TABLE", 0).type("SUM_T", sum);
+  launch.macro("SCALED", 0).macro("TABLE", 0);
+  launch.macro("QUANTIZED", sum == DType::kF32 ? 0 : 3).type("SUM_T", sum);
+}
+
+bool has_int8_weights(const ir::Graph& graph, const ir::Node& node) {
+  if (!node.kind->has_epilogue || node.inputs.size() < 2 || node.inputs[1] < 0) return false;
+  const ir::Tensor& weights = graph.tensor(node.inputs[1]);
+  return weights.is_quantized() && weights.dtype == DType::kI8 &&
+         graph.tensor(node.outputs[0]).dtype == DType::kF32;
+}
+
+kernel::Launch& set_weights_type(kernel::Launch& launch, const char* macro, const NodeContext& node,
+                                 DType storage) {
+  return has_int8_weights(node) && !is_hybrid(node) ? launch.macro(macro, "weight8")
+                                                    : launch.type(macro, storage);
 }
 
 void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias,
@@ -88,8 +102,11 @@ void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias,
   set("BIAS", "BIAS_T", bias);
   set("RESIDUAL", "RESIDUAL_T", node.residual());
   const ir::Tensor& dst = node.output(0);
-  const bool quantized = dst.is_quantized() || requantization == Requantization::kSums;
+  if (is_hybrid(node)) requantization = Requantization::kHybrid;
+  const bool hybrid = requantization == Requantization::kHybrid;
+  const bool quantized = dst.is_quantized() || hybrid || requantization == Requantization::kSums;
   launch.macro("QUANTIZED", quantized ? static_cast<int>(requantization) : 0);
+  launch.macro("SCALED", has_int8_weights(node) && !hybrid ? 1 : 0);
   launch.type("SUM_T", !quantized                 ? DType::kF32
                        : dst.dtype == DType::kI16 ? DType::kI64
                                                   : DType::kI32);
@@ -97,10 +114,11 @@ void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias,
   launch.macro("TABLE", tail != nullptr && !tail->table.empty() ? 1 : 0);
   const bool after = node.residual() >= 0 && node.epilogue().residual_after;
   launch.macro("RESIDUAL_AFTER", after ? 1 : 0);
-  set_epilogue(launch, quantized ? ir::Epilogue{} : node.epilogue());
+  set_epilogue(launch, quantized && !hybrid ? ir::Epilogue{} : node.epilogue());
 }
 
 kernel::Launch& push_result(kernel::Launch& launch, const NodeContext& node, int bias) {
+  if (has_int8_weights(node)) launch.src(kWeightScales);
   if (node.has_input(bias)) launch.src(bias);
   if (node.residual() >= 0) launch.src(node.residual());
   return push_result(launch, result_layout(node));

@@ -50,12 +50,37 @@ kernel::Launch& push_result(kernel::Launch& launch, const ResultLayout& layout, 
 /// The same but for dst, the argument before.
 kernel::Launch& push_layout(kernel::Launch& launch, const ResultLayout& layout, int unit = 1);
 
+/// Input slot of the scales of int8 weights that floats are multiplied by: [16 or more] floats, one
+/// for each output channel. passes::dynamic_range adds it; the weights are input 1.
+constexpr int kWeightScales = 5;
+
+/// Input slot of what the rows of input were quantised with, in hybrid arithmetic: [rows, 2], the
+/// bits of a scale and a zero point.
+constexpr int kRowFactors = 6;
+
+/// The input is int8, the result float: hybrid arithmetic.
+inline bool is_hybrid(const NodeContext& node) {
+  return node.has_input(kRowFactors) && node.input(kRowFactors).dtype == DType::kI32;
+}
+
+/// A node of floats whose weights are int8.
+bool has_int8_weights(const ir::Graph& graph, const ir::Node& node);
+inline bool has_int8_weights(const NodeContext& node) {
+  return has_int8_weights(node.graph(), node.node());
+}
+
+/// The macro for the type of the weights, or of a copy in another order: int8 weights of floats are
+/// read as floats.
+kernel::Launch& set_weights_type(kernel::Launch& launch, const char* macro, const NodeContext& node,
+                                 DType storage);
+
 /// How sums of integers become results, see kernels/common/requantize.cl; the value of its macro
 /// QUANTIZED.
 enum class Requantization : int {
   kShifts = 1,  ///< by an integer multiplier and a shift
   kReal = 2,    ///< by a product of doubles: FULLY_CONNECTED's reference kernel
   kSums = 3,    ///< they are the results, of int32
+  kHybrid = 4,  ///< to floats, by a scale of the row and one of the channel
 };
 
 /// Sets the macros of kernels/common/epilogue.cl but SLICED, and DST_T. `bias`: input index of the

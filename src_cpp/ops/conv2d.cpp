@@ -113,9 +113,31 @@ std::vector<kernel::Candidate> quantized_candidates(const Convolution& conv) {
   return result;
 }
 
+/// Floats with int8 weights: the engines whose kernels scale sums.
+std::vector<kernel::Candidate> int8_weights_candidates(const Convolution& conv) {
+  const bool cpu = conv.device.is_cpu();
+  const int width = cpu ? cpu_vector(conv.group_out) : 4;
+  std::vector<kernel::Candidate> result{direct(conv, "direct", width, 1, cpu ? 6 : 4)};
+  if (cpu && conv.group_out > width) {
+    result.insert(host_has_512_bit_registers() ? result.begin() : result.end(),
+                  direct(conv, "direct_wide", width, 2, 6));
+  }
+  if (few_products(conv)) {
+    result.insert(cpu ? result.end() : result.begin(),
+                  dot(conv, conv.depth < 64 ? 8 : 32, dot_tile(conv)));
+  }
+  const auto gemms = implicit_gemms(conv, cpu ? 1 : 4);
+  const bool gemms_first = !cpu && !few_products(conv);
+  result.insert(gemms_first ? result.begin() : result.end(), gemms.begin(), gemms.end());
+  result.push_back(naive(conv));
+  return result;
+}
+
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
   const Convolution conv(node, device);
+  if (conv.hybrid()) return {naive(conv)};
   if (conv.quantized()) return quantized_candidates(conv);
+  if (has_int8_weights(node)) return int8_weights_candidates(conv);
   std::vector<kernel::Candidate> result =
       device.is_cpu() ? cpu_candidates(conv) : gpu_candidates(conv);
   std::vector<kernel::Candidate> fast = winograd(conv);

@@ -65,6 +65,8 @@ std::optional<Refusal> check_convolution(const tfl::NodeView& node, const Produc
   if (weights.rank() != 4) return Refusal{"the weights are not of rank 4"};
   if (image.is_quantized() || node.output(0).is_quantized()) {
     if (auto refusal = check_quantized_product(node, inputs)) return refusal;
+  } else if (weights.is_quantized()) {
+    if (auto refusal = check_dynamic_range(node, inputs)) return refusal;
   } else {
     if (auto refusal = check_type(image, "input", {DType::kF32})) return refusal;
     if (auto refusal = check_type(weights, "weights tensor", {DType::kF32})) return refusal;

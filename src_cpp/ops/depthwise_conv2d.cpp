@@ -26,7 +26,7 @@ ir::Shapes infer(const NodeContext& node) {
   return {dst};
 }
 
-bool quantized(const NodeContext& node) { return node.output(0).is_quantized(); }
+bool quantized(const NodeContext& node) { return node.output(0).is_quantized() || is_hybrid(node); }
 
 /// A candidate of one launch, after what quantised nodes do at load time. `vectors`: the kernel has
 /// the macro QUICK, and results come as vectors.
@@ -36,7 +36,7 @@ kernel::Candidate make_candidate(const NodeContext& node, const std::string& nam
   bool quick = false;
   kernel::Launch launch(file, entry);
   set_conv_types(launch, node, kImage, kBias);
-  launch.type("WEIGHTS_T", node.input(kWeights).storage);
+  set_weights_type(launch, "WEIGHTS_T", node, node.input(kWeights).storage);
   set_border(launch, node.attrs<ConvAttrs>().geometry);
   launch.src(kImage).src(kWeights);
   if (quantized(node)) {
@@ -218,7 +218,7 @@ kernel::Candidate along_rows(const NodeContext& node, const DeviceInfo& device, 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
   std::vector<kernel::Candidate> result;
   // Sums of 64 bits come one by one.
-  if (node.output(0).dtype == DType::kI16) return {naive(node)};
+  if (node.output(0).dtype == DType::kI16 || is_hybrid(node)) return {naive(node)};
   if (fits_registers(node)) {
     if (device.is_cpu()) {
       const bool strided = node.attrs<ConvAttrs>().geometry.stride_w > 1;

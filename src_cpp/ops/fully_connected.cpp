@@ -3,7 +3,7 @@
 
 #include "ops/matmul.hpp"
 #include "ops/pairs.hpp"
-#include "ops/quantized.hpp"
+#include "ops/quantize_rows.hpp"
 #include "ops/tensor_gemm.hpp"
 
 namespace clgpu::ops {
@@ -18,7 +18,7 @@ constexpr ProductInputs kProduct{kSrc,
                                  /*any_zero=*/true,
                                  /*narrow_bias=*/true};
 
-struct FullyConnectedAttrs : ir::Attrs {
+struct FullyConnectedAttrs : DynamicRangeAttrs {
   bool keep_num_dims = false;
 };
 
@@ -32,6 +32,8 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   const bool quantized = node.input(kSrc).is_quantized() || node.output(0).is_quantized();
   if (quantized) {
     if (auto refusal = check_quantized_product(node, kProduct)) return *refusal;
+  } else if (node.input(kWeights).is_quantized()) {
+    if (auto refusal = check_dynamic_range(node, kProduct)) return *refusal;
   } else {
     CLGPU_REFUSE_TYPE(node.input(kSrc), "input", DType::kF32);
     CLGPU_REFUSE_TYPE(node.input(kWeights), "weights", DType::kF32);
@@ -46,6 +48,8 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   }
   FullyConnectedAttrs attrs;
   attrs.keep_num_dims = params->keep_num_dims;
+  attrs.asymmetric = params->asymmetric_quantize_inputs;
+  attrs.depth = node.input(kWeights).dim(1);
   return Imported{share(attrs), *epilogue};
 }
 
@@ -83,19 +87,23 @@ bool has_weights_zero(const NodeContext& node) {
   return weights.is_quantized() && weights.zero_point() != 0;
 }
 
-/// Appends a launch with all but tile macros and range, and what has to run before it.
+/// Appends a launch with all but tile macros and range, and what has to run before it. `as_int8`:
+/// its kernel reads uint8 less 128.
 kernel::Launch& add_launch(kernel::Candidate& candidate, const NodeContext& node,
-                           const Products& size, const char* file, const char* entry) {
+                           const Products& size, const char* file, const char* entry,
+                           bool as_int8 = false) {
   kernel::Launch launch(file, entry);
   const ir::Tensor& weights = node.input(kWeights);
-  launch.type("SRC_T", node.input(kSrc).storage).type("WEIGHTS_T", weights.storage);
+  launch.type("SRC_T", node.input(kSrc).storage);
+  set_weights_type(launch, "WEIGHTS_T", node, weights.storage);
   set_result_types(launch, node, kBias, Requantization::kReal);
   launch.src(kSrc).src(kWeights);
-  const bool zero = has_weights_zero(node);
-  if (quantized(node)) {
+  const bool zero =
+      quantized(node) && (as_int8 ? int8_zero_point(weights) : weights.zero_point()) != 0;
+  if (quantized(node) || is_hybrid(node)) {
     const ChannelTable table =
         channel_table(node, kProduct, {size.cols, size.depth, size.depth, 1},
-                      static_cast<int>(candidate.scratch.size()), Requantization::kReal);
+                      static_cast<int>(candidate.scratch.size()), Requantization::kReal, as_int8);
     candidate.launches.push_back(table.launch);
     candidate.scratch.insert(candidate.scratch.end(), {table.scales, table.result});
     push_channels(launch, node, table);
@@ -103,8 +111,9 @@ kernel::Launch& add_launch(kernel::Candidate& candidate, const NodeContext& node
   } else {
     push_result(launch, node, kBias);
   }
-  launch.i32(size.rows).i32(size.cols).i32(size.depth).macro("WEIGHTS_ZERO", zero ? 1 : 0);
-  if (zero) launch.i32(weights.zero_point());
+  launch.i32(size.rows).i32(size.cols).i32(size.depth);
+  if (zero) launch.i32(as_int8 ? int8_zero_point(weights) : weights.zero_point());
+  if (!as_int8) launch.macro("WEIGHTS_ZERO", zero ? 1 : 0);
   candidate.launches.push_back(launch);
   return candidate.launches.back();
 }
@@ -134,14 +143,22 @@ kernel::Candidate dot(const NodeContext& node, const Products& size, int rm, int
   return candidate;
 }
 
-kernel::Candidate gemm(const NodeContext& node, const Products& size, const GemmTile& tile) {
+kernel::Candidate gemm(const NodeContext& node, const Products& size, const GemmTile& tile,
+                       const DeviceInfo& device) {
+  const bool int8 = quantized(node);
   kernel::Candidate candidate{"gemm_" + tile.name(), {}, {}};
   auto& launch =
-      add_launch(candidate, node, size, "fully_connected/gemm.cl", "fully_connected_gemm");
-  const int vec = size.depth % 4 == 0 ? 1 : 0;
+      add_launch(candidate, node, size, "fully_connected/gemm.cl", "fully_connected_gemm", int8);
+  const int vec = int8 && size.depth % 16 == 0 ? 2 : size.depth % 4 == 0 ? 1 : 0;
   launch.macro("VEC_A", vec).macro("VEC_B", vec);
   const bool vec_n = size.cols % 4 == 0 && result_layout(node).aligned(4);
-  set_tile(launch, tile, vec_n, TileArith::kFloat, size);
+  set_tile(launch, tile, vec_n, int8 ? TileArith::kInt8 : TileArith::kFloat, size);
+  // The zero point of src is in the channels' table.
+  if (int8) {
+    const bool zero = int8_zero_point(node.input(kWeights)) != 0;
+    set_words(launch, device, /*a_sums=*/zero);
+    launch.macro("B_SUMS", 0);
+  }
   return candidate;
 }
 
@@ -185,10 +202,11 @@ TensorGemm tensor_product(const Products& size) {
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
   const ir::Shape& weights = node.input(kWeights).shape;
   const Products size{node.input(kSrc).shape.elements() / weights[1], weights[0], weights[1], 1};
+  const bool int8 = quantized(node) && size_of(node.output(0).dtype) == 1;
   std::vector<kernel::Candidate> tiled;
-  if (!quantized(node)) {
-    for (const GemmTile& tile : gemm_tiles(size, device)) {
-      tiled.push_back(gemm(node, size, tile));
+  if (!is_hybrid(node) && (int8 || !quantized(node))) {
+    for (const GemmTile& tile : gemm_tiles(int8 ? in_words(size) : size, device)) {
+      tiled.push_back(gemm(node, size, tile, device));
     }
   }
   std::vector<kernel::Candidate> list;
@@ -205,7 +223,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   constexpr int kGemvDepth = 32;  // a shorter sum leaves work-items without any term
   list = {gemv(node, size, device), naive(node, size)};
   if (size.depth < kGemvDepth) std::swap(list[0], list[1]);
-  if (!has_weights_zero(node)) {
+  if (!has_weights_zero(node) && !has_int8_weights(node)) {
     const auto tensor = tensor_gemms(node, device, tensor_product(size));
     tiled.insert(tiled.begin(), tensor.begin(), tensor.end());
   }

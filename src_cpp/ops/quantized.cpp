@@ -181,9 +181,53 @@ ir::Tensor own_result(const NodeContext& node) {
   return result;
 }
 
+std::optional<Refusal> check_dynamic_range(const tfl::NodeView& node, const ProductInputs& inputs) {
+  const tfl::TensorView weights = node.input(inputs.weights);
+  if (auto refusal = check_type(node.input(inputs.src), "input", {DType::kF32})) return refusal;
+  if (auto refusal = check_type(node.output(0), "output", {DType::kF32})) return refusal;
+  if (auto refusal = check_type(weights, "weights tensor", {DType::kI8})) return refusal;
+  if (node.has_input(inputs.bias)) {
+    if (auto refusal = check_type(node.input(inputs.bias), "bias", {DType::kF32})) return refusal;
+  }
+  if (!weights.has_data()) return Refusal{"the int8 weights are no constant"};
+  const auto q = tfl::quantization_of(weights);
+  if (q->per_axis() && q->axis != inputs.channel_axis) {
+    return Refusal{"the weights have scales along axis " + std::to_string(q->axis) +
+                   "; the output channels are axis " + std::to_string(inputs.channel_axis)};
+  }
+  const bool shifted = std::any_of(q->zero_points.begin(), q->zero_points.end(),
+                                   [](std::int32_t zero) { return zero != 0; });
+  if (shifted) return Refusal{"the weights have a zero point other than 0"};
+  return std::nullopt;
+}
+
+namespace {
+
+/// The sums of the weights and their scales; the bias stays an input.
+ChannelTable hybrid_table(const NodeContext& node, const ProductInputs& inputs,
+                          const WeightsOrder& order, int first) {
+  const ir::Tensor& weights = node.input(inputs.weights);
+  const ir::Quantization& q = *weights.quantization;
+  const std::int64_t pitch = round_up(order.channels, 16);
+  std::vector<float> scales(uz(kScaleRows * pitch), 0.0F);
+  for (std::int64_t o = 0; o < order.channels; ++o)
+    scales[uz(o)] = q.per_axis() ? q.scales[uz(o)] : q.scales.front();
+  kernel::Launch launch("requantize/channels.cl", "requantize_channels");
+  launch.type("WEIGHTS_T", weights.storage).macro("BIAS", 0).type("BIAS_T", DType::kI32);
+  launch.src(inputs.weights).scratch_in(first).scratch_out(first + 1);
+  launch.i32(order.channels).i32(pitch).i32(order.depth).i32(order.step_o).i32(order.step_k);
+  launch.i32(/*src_zero=*/-1).i32(/*weights_zero=*/0).i32(/*extra=*/0);
+  launch.range({uz(pitch)}, {kElementwiseGroup});
+  const auto bytes = kTableRows * pitch * static_cast<std::int64_t>(sizeof(std::int32_t));
+  return {launch, kernel::table(scales), {bytes}, first + 1, pitch, /*quick=*/false, inputs.bias};
+}
+
+}  // namespace
+
 ChannelTable channel_table(const NodeContext& node, const ProductInputs& inputs,
                            const WeightsOrder& order, int first, Requantization requantization,
                            bool as_int8) {
+  if (is_hybrid(node)) return hybrid_table(node, inputs, order, first);
   const ir::Tensor &src = node.input(inputs.src), &weights = node.input(inputs.weights);
   const ir::Tensor dst = own_result(node);
   const std::int64_t pitch = round_up(order.channels, 16);
@@ -217,17 +261,19 @@ ChannelTable channel_table(const NodeContext& node, const ProductInputs& inputs,
   launch.i32(extra);
   launch.range({uz(pitch)}, {kElementwiseGroup});
   const auto bytes = (kTableRows * pitch + extra) * static_cast<std::int64_t>(sizeof(std::int32_t));
-  return {launch, kernel::table(scales), {bytes}, first + 1, pitch, quick};
+  return {launch, kernel::table(scales), {bytes}, first + 1, pitch, quick, inputs.bias};
 }
 
 kernel::Scratch border_bytes(const ir::Tensor& image) {
   return kernel::table(std::vector<std::int8_t>(16, static_cast<std::int8_t>(image.zero_point())));
 }
 
-kernel::Scratch uniform_channels(const Multiplier& multiplier, std::int64_t channels) {
+kernel::Scratch uniform_channels(const Multiplier& multiplier, std::int64_t channels,
+                                 std::int32_t start) {
   const std::int64_t pitch = round_up(channels, 16);
   std::vector<std::int32_t> rows(uz(kTableRows * pitch), 0);
   for (std::int64_t o = 0; o < pitch; ++o) {
+    rows[uz(o)] = start;
     rows[uz(pitch + o)] = static_cast<std::int32_t>(multiplier.value & 0xFFFFFFFF);
     rows[uz(2 * pitch + o)] = multiplier.shift;
     rows[uz(4 * pitch + o)] = static_cast<std::int32_t>(multiplier.value >> 32);
@@ -245,7 +291,16 @@ std::int32_t byte_word(std::int32_t value) {
 
 kernel::Launch& push_channels(kernel::Launch& launch, const NodeContext& node,
                               const ChannelTable& table) {
-  return push_channels(launch, node, table.index, table.pitch);
+  if (!is_hybrid(node)) return push_channels(launch, node, table.index, table.pitch);
+  const ir::Shape& dst = node.output(0).shape;
+  const ResultLayout layout = result_layout(node);
+  const std::int64_t pixels =
+      dst.elements() / dst.back(0) / node.input(kRowFactors).shape[0];  // of a row
+  launch.scratch_in(table.index).i32(table.pitch).src(kRowFactors);
+  launch.i32(layout.first).i32(pixels * (layout.sliced ? layout.pitch : dst.back(0)));
+  if (node.has_input(table.bias)) launch.src(table.bias);
+  if (node.residual() >= 0) launch.src(node.residual());
+  return launch;
 }
 
 kernel::Launch& push_channels(kernel::Launch& launch, const NodeContext& node, int index,

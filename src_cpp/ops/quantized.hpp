@@ -68,6 +68,10 @@ std::optional<Refusal> check_quantized_product(const tfl::NodeView& node,
 /// The result as the node's own arithmetic yields it, before its tail (ir::Tail).
 ir::Tensor own_result(const NodeContext& node);
 
+/// Refuses unless floats are multiplied by constant int8 weights with zero point 0, and one scale
+/// or one for each output channel; a bias is float32.
+std::optional<Refusal> check_dynamic_range(const tfl::NodeView& node, const ProductInputs& inputs);
+
 /// The table `channels` of kernels/common/requantize.cl, for node.output(0).
 struct ChannelTable {
   kernel::Launch launch;           ///< writes it; runs once where weights and bias are constants
@@ -77,6 +81,7 @@ struct ChannelTable {
   /// FINISH_QUICK may be used, if the sums of raw products are below 2^22: every channel is scaled
   /// by 2^-19 to 1/2, so what exceeds 2^29 ends at a bound of eight bits.
   bool quick;
+  int bias;  ///< input of the node, which may be absent
 };
 
 /// Where element k of the weights of channel o lies: o * step_o + k * step_k.
@@ -92,8 +97,9 @@ ChannelTable channel_table(const NodeContext& node, const ProductInputs& inputs,
                            Requantization requantization = Requantization::kShifts,
                            bool as_int8 = false);
 
-/// The same where all `channels` channels have one multiplier and nothing is added to their sums.
-kernel::Scratch uniform_channels(const Multiplier& multiplier, std::int64_t channels);
+/// The same where all `channels` channels have one multiplier and `start` is added to their sums.
+kernel::Scratch uniform_channels(const Multiplier& multiplier, std::int64_t channels,
+                                 std::int32_t start = 0);
 
 /// The zero point of a tensor that is read as int8: less 128 of uint8.
 std::int32_t int8_zero_point(const ir::Tensor& tensor);
@@ -106,7 +112,7 @@ std::int32_t byte_word(std::int32_t value);
 kernel::Scratch border_bytes(const ir::Tensor& image);
 
 /// Appends the arguments of BIAS_PARAM and RESIDUAL_PARAM of kernels/common/epilogue.cl with
-/// QUANTIZED 1.
+/// QUANTIZED 1, 2 or 4.
 kernel::Launch& push_channels(kernel::Launch& launch, const NodeContext& node,
                               const ChannelTable& table);
 /// `index`: the candidate's scratch buffer, of round_up(channels, 16) columns.

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ops/conv_geometry.hpp"
+#include "ops/quantize_rows.hpp"
 #include "ops/row_rules.hpp"
 
 namespace clgpu::ops {
@@ -109,7 +109,7 @@ void push_geometry(kernel::Launch& launch, const NodeContext& node) {
   launch.i32(at.h.before).i32(at.w.before);
 }
 
-bool quantized(const NodeContext& node) { return node.output(0).is_quantized(); }
+bool quantized(const NodeContext& node) { return node.output(0).is_quantized() || is_hybrid(node); }
 
 kernel::Launch make_launch(const NodeContext& node, const char* file, const char* entry) {
   const auto& attrs = node.attrs<TransposeConvAttrs>();
@@ -140,13 +140,13 @@ void add_result(kernel::Candidate& candidate, kernel::Launch& launch, const Node
 void push_zeros(kernel::Launch& launch, const NodeContext& node) {
   const int image = node.attrs<TransposeConvAttrs>().image;
   launch.i32(quantized(node) ? node.input(image).zero_point() : 0);
-  launch.i32(quantized(node) ? node.input(kWeights).zero_point() : 0);
+  launch.i32(node.output(0).is_quantized() ? node.input(kWeights).zero_point() : 0);
 }
 
 kernel::Candidate naive(const NodeContext& node) {
   kernel::Candidate candidate{"naive", {}, {}};
   kernel::Launch launch = make_launch(node, "transpose_conv/naive.cl", "transpose_conv_naive");
-  launch.type("WEIGHTS_T", node.input(kWeights).storage).src(kWeights);
+  set_weights_type(launch, "WEIGHTS_T", node, node.input(kWeights).storage).src(kWeights);
   const std::int64_t elements = node.output(0).shape.elements();
   add_result(candidate, launch, node);
   launch.i32(elements);
@@ -170,7 +170,7 @@ kernel::Candidate direct(const NodeContext& node, const DeviceInfo& device) {
   kernel::Candidate candidate{"direct", {packed.launch}, {packed.scratch}};
 
   kernel::Launch launch = make_launch(node, "transpose_conv/direct.cl", "transpose_conv_direct");
-  launch.type("PACKED_T", packed.storage).macro("VW", width).macro("PX", tile);
+  set_weights_type(launch, "PACKED_T", node, packed.storage).macro("VW", width).macro("PX", tile);
   launch.macro("WG_C", group).macro("WG_X", group).scratch_in(0);
   add_result(candidate, launch, node);
   launch.i32(blocks).i32(packed.zeros_at);
@@ -208,12 +208,12 @@ kernel::Candidate gemm(const NodeContext& node, int pixels, int channels) {
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
   const ir::Shape& dst = node.output(0).shape;
   // Sums of 64 bits come one by one.
-  if (node.output(0).dtype == DType::kI16) return {naive(node)};
+  if (node.output(0).dtype == DType::kI16 || is_hybrid(node)) return {naive(node)};
   // With fewer channels than a vector has, most of its work would be thrown away.
   if (dst[3] < 3) return {naive(node), direct(node, device)};
   std::vector<kernel::Candidate> result{direct(node, device)};
   const int in_c = node.input(node.attrs<TransposeConvAttrs>().image).shape[3];
-  if (!quantized(node) && in_c % 4 == 0) {
+  if (!quantized(node) && !has_int8_weights(node) && in_c % 4 == 0) {
     const bool tiles_first = !device.is_cpu() && dst[3] >= 16;
     const bool large = dst.elements(0, 3) * dst[3] >= 128LL * 64 * device.compute_units;
     result.insert(tiles_first ? result.begin() : result.end(), gemm(node, large ? 64 : 128, 64));
@@ -263,5 +263,9 @@ const Family kTransposeConvFamily{
     /*fold=*/nullptr,
     /*allows_quantized=*/true,
     &kRows};
+
+int transposed_image(const ir::Node& node) {
+  return static_cast<const TransposeConvAttrs&>(*node.attrs).image;
+}
 
 }  // namespace clgpu::ops

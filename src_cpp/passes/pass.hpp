@@ -36,6 +36,16 @@ void fuse_residual(ir::Graph& graph);
 /// product's tail, as a table.
 void fuse_lookup(ir::Graph& graph);
 
+/// How floats are multiplied by int8 weights.
+enum class DynamicRange {
+  kDequantize,  ///< the weights are read as floats, the sums are scaled
+  kHybrid,      ///< the floats are quantised first, row by row: TFLite's hybrid arithmetic
+};
+
+/// Nodes of floats with int8 weights get the weights' scales as an input (ops::kWeightScales); with
+/// kHybrid nodes in front of them quantise their input.
+void dynamic_range(ir::Graph& graph, DynamicRange mode);
+
 /// A padding of height and width, with zeros or mirrored (MIRROR_PAD's mode REFLECT), and a crop of
 /// them, that feeds convolutions with VALID padding alone moves into these.
 void fuse_pad(ir::Graph& graph);
@@ -57,7 +67,7 @@ void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool ha
 
 /// All of the above, in order.
 void run_pipeline(ir::Graph& graph, Precision precision, bool half_io, bool half_weights,
-                  Separable separable, const DeviceInfo& device);
+                  Separable separable, DynamicRange mode, const DeviceInfo& device);
 
 /// Sets the shape of every tensor written by a node from the shapes of the graph's inputs and
 /// constants. Throws ShapeError naming the node. Run again after the inputs' shapes change.

@@ -15,7 +15,7 @@ const char* name_of(Precision precision) {
 }
 
 void run_pipeline(ir::Graph& graph, Precision precision, bool half_io, bool half_weights,
-                  Separable separable, const DeviceInfo& device) {
+                  Separable separable, DynamicRange mode, const DeviceInfo& device) {
   // A half has no more mantissa than a TF32 number.
   graph.allows_tf32 = precision != Precision::kFp32;
   keep_half_constants(graph);
@@ -24,6 +24,7 @@ void run_pipeline(ir::Graph& graph, Precision precision, bool half_io, bool half
   fuse_lookup(graph);  // before an addition,
   fuse_residual(graph);
   fuse_lookup(graph);  // and behind one
+  dynamic_range(graph, mode);
   fuse_pad(graph);
   fuse_separable(graph, separable, device);
   remove_dead(graph);

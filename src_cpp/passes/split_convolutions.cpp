@@ -89,6 +89,7 @@ class Splitter {
     const ir::Tensor& weights = graph_.tensor(node.inputs[kWeights]);
     // Sums of integers are rounded once, behind the last of them.
     if (graph_.tensor(node.outputs[0]).is_quantized()) return false;
+    if (graph_.tensor(node.inputs[kWeights]).is_quantized()) return false;
     // The addend of a result that is written in place would have to be of the whole's shape.
     return weights.is_constant() && weights.shape[3] == graph_.tensor(image).shape.back(0) &&
            !node.epilogue.residual_after && in_place_.count(node.outputs[0]) == 0;

@@ -92,6 +92,7 @@ class Splitter {
   bool is_too_large(const ir::Node& node) const {
     if (!(is(node, "fully_connected") || is(node, "conv2d")) || !node.kind->writes_slices)
       return false;
+    if (node.inputs.size() > at(ops::kWeightScales)) return false;
     const ir::Tensor& weights = graph_.tensor(node.inputs[kWeights]);
     if (weights.storage_bytes() <= limit_ || weights.shape[0] < 2) return false;
     if (graph_.tensor(node.outputs[0]).placement) return false;

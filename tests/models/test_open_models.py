@@ -18,6 +18,7 @@ import tflite
 
 import clgpu_delegate
 from bench import networks
+from clgpu_delegate.quantization import parameters, reader, writer
 from tests.models.comparison import LIMITS, assert_close, relative_l2, run_delegated
 from tests.runtimes import available_runtimes, make_interpreter, run_interpreter, run_reference
 
@@ -143,13 +144,39 @@ def test_integer_model_equals_the_reference(name, device, precision):
         assert different == 0, f"{different} of {w.size} differ, by up to {np.max(np.abs(g - w))}"
 
 
+def _float_twin(content: bytes) -> bytes:
+    """The same model with the floats that its int8 weights stand for; tables stay as they are."""
+    model = reader.parse(content)
+    tensors = model.main.tensors
+    for op in model.main.operators:
+        for i in op.inputs[1:2]:
+            affine = tensors[i].affine if i >= 0 else None
+            if affine is not None and tensors[i].dtype == "int8":
+                values = parameters.dequantize(model.values(tensors[i]), affine)
+                tensors[i].dtype, tensors[i].affine = "float32", None
+                tensors[i].buffer = model.add_buffer(values)
+    return writer.serialize(model)
+
+
 @pytest.mark.parametrize("name", DYNAMIC_FILES)
-def test_quantised_model_runs_with_its_integer_nodes_on_the_cpu(name, device):
-    # Without XNNPACK, which would take other nodes when some are ours, the CPU's part is the same.
-    model, inputs, want, runtime = _case(name, "no_delegate")
-    got, _ = run_delegated(
-        runtime, model, inputs, resolver="no_delegate", device=device, warm_up=False
-    )
+def test_int8_weights_are_dequantised_on_the_fly(name, device, precision):
+    model, inputs, _, runtime = _case(name, "builtin")
+    want = run_reference(_float_twin(model), inputs, runtime, "builtin", 2)
+    got, report = run_delegated(runtime, model, inputs, device=device, precision=precision)
+    refused = {f"{node['op']}: {node['reason']}" for node in report["nodes"] if not node["claimed"]}
+    assert not refused
+    limit = LIMITS[precision]
+    if precision == "fp16":
+        limit = FP16_LIMITS.get(name.replace("_dyn", "_fp16"), limit)
+    assert_close(got, want, limit)
+
+
+@pytest.mark.parametrize("name", DYNAMIC_FILES)
+def test_hybrid_arithmetic_is_that_of_the_stock_kernels(name, device):
+    model, inputs, want, runtime = _case(name, "ref")
+    options = {"device": device, "dynamic_range": "hybrid", "warm_up": False}
+    got, report = run_delegated(runtime, model, inputs, **options)
+    assert all(node["claimed"] for node in report["nodes"])
     for g, w, other in zip(got, want, _case(name, "builtin")[2]):
         assert relative_l2(g, w) <= max(DYNAMIC_LIMIT, relative_l2(other, w))
 

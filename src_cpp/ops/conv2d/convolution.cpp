@@ -46,7 +46,7 @@ kernel::Candidate naive(const Convolution& conv) {
   kernel::Launch launch("conv2d/naive.cl", "conv2d_naive");
   conv.set_types(launch);
   const ir::Tensor& weights = conv.node.input(kWeights);
-  launch.type("WEIGHTS_T", weights.storage);
+  set_weights_type(launch, "WEIGHTS_T", conv.node, weights.storage);
   const std::int64_t elements = conv.node.output(0).shape.elements();
   launch.src(kImage).src(kWeights);
   kernel::Candidate candidate{"naive", {}, {}};
@@ -61,7 +61,7 @@ kernel::Candidate naive(const Convolution& conv) {
   launch.i32(elements).i32(conv.group_in).i32(conv.group_out);
   conv.push_geometry(launch);
   launch.i32(conv.quantized() ? conv.node.input(kImage).zero_point() : 0);
-  launch.i32(conv.quantized() ? weights.zero_point() : 0);
+  launch.i32(conv.quantized() && !conv.hybrid() ? weights.zero_point() : 0);
   launch.range({uz(elements)}, {kElementwiseGroup});
   candidate.launches.push_back(launch);
   return candidate;

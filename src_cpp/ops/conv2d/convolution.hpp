@@ -33,7 +33,8 @@ struct Convolution {
   /// of some of its rows alone, from -at.h.before on.
   bool is_pointwise() const;
   /// Integers with scales; else floats.
-  bool quantized() const { return node.output(0).is_quantized(); }
+  bool quantized() const { return node.output(0).is_quantized() || hybrid(); }
+  bool hybrid() const { return is_hybrid(node); }
   /// Of int8, or of uint8.
   bool is_int8() const { return quantized() && size_of(node.output(0).dtype) == 1; }
   DType image_storage() const { return node.input(kImage).storage; }

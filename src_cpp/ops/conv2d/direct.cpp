@@ -33,7 +33,7 @@ kernel::Candidate direct(const Convolution& conv, const char* name, int width, i
 
   kernel::Launch launch("conv2d/direct.cl", "conv2d_direct");
   conv.set_types(launch);
-  launch.type("PACKED_T", packed.storage).macro("PANEL", panel);
+  set_weights_type(launch, "PACKED_T", conv.node, packed.storage).macro("PANEL", panel);
   launch.macro("VW", width).macro("OV", vectors).macro("PX", tile);
   const bool quads = words ? conv.group_in % 16 == 0 : !cpu && conv.aligned();
   launch.macro("KV", quads ? 4 : 1).macro("WG_C", group_c).macro("WG_P", group_p);

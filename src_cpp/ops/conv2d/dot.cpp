@@ -10,7 +10,7 @@ kernel::Candidate dot(const Convolution& conv, int lanes, int tile) {
   const std::int64_t channels = kItems / lanes;
   kernel::Launch launch("conv2d/dot.cl", "conv2d_dot");
   conv.set_types(launch);
-  launch.type("WEIGHTS_T", conv.node.input(kWeights).storage);
+  set_weights_type(launch, "WEIGHTS_T", conv.node, conv.node.input(kWeights).storage);
   launch.macro("LANES", lanes).macro("WG_C", channels).macro("PX", tile);
   launch.macro("KV", conv.aligned() ? 4 : 1);
   conv.push_result(launch.src(kImage).src(kWeights));

@@ -56,7 +56,8 @@ kernel::Candidate make(const Convolution& conv, const GemmChoice& choice, TileAr
   const bool vec_n = splits > 1 ? conv.group_out % 4 == 0 : conv.aligned_result();
   set_tile(launch, tile, vec_n, arith, parts);
   launch.macro("GATHER", gather(conv, tile, arith)).macro("TAIL", depth % tile.tk == 0 ? 0 : 1);
-  launch.macro("SPLIT", splits > 1 ? 1 : 0).type("PACKED_T", packed.storage);
+  launch.macro("SPLIT", splits > 1 ? 1 : 0);
+  set_weights_type(launch, "PACKED_T", conv.node, packed.storage);
   launch.src(kImage).scratch_in(0);
   kernel::Candidate candidate{name, {packed.launch}, {packed.scratch}};
   const std::int64_t elements = conv.node.output(0).shape.elements();

@@ -1,0 +1,59 @@
+// hybrid.cl - from sums of products of int8 to floats, as TFLite's hybrid kernels: part of common/epilogue.cl
+//
+//   channels     a table of ints, [5][channel_pitch]: for each output channel the sum of its weights and
+//                the bits of their scale. kernels/requantize/channels.cl writes it
+//   row_factors  [rows, 2]: the bits of a row's scale, and its zero point; a row has row_elements elements
+//                of dst, the first one from row_first on
+//
+// FINISH_SUM(sum, c, at)  act((sum - zero of the row * c.start) * (scale of the row * c.scale) + c.bias ...)
+// ROW_ZERO(row)           the zero point, for kernels that subtract it themselves: where not all weights of
+//                         a channel have a part in each sum
+//
+// Numerics  as written, each operation rounded to float
+#include "common/types.cl"
+
+#define SCALES_PARAM                                                                               \
+  __global const int *channels, int channel_pitch, __global const int *row_factors, int row_first, \
+      int row_elements,
+#define ROW_ZERO(row) row_factors[2 * (row) + 1]
+
+#define HYBRID_OF(N, I, F, READ)                                                            \
+  typedef struct {                                                                          \
+    I start;                                                                                \
+    F scale, bias;                                                                          \
+  } hybrid##N##_t;                                                                          \
+  static inline hybrid##N##_t hybrid_at##N(__global const int *channels, int pitch, F bias, \
+                                           int o) {                                         \
+    hybrid##N##_t c;                                                                        \
+    c.start = READ(channels + o);                                                           \
+    c.scale = as_##F(READ(channels + pitch + o));                                           \
+    c.bias = bias;                                                                          \
+    return c;                                                                               \
+  }                                                                                         \
+  static inline F hybrid_sum##N(I sum, hybrid##N##_t c, __global const int *factors) {      \
+    _Pragma("OPENCL FP_CONTRACT OFF") const F scale = c.scale * as_float(factors[0]);       \
+    return convert_##F(sum - c.start * factors[1]) * scale + c.bias;                        \
+  }
+#define HYBRID_READ1(p) (*(p))
+#define HYBRID_READ4(p) vload4(0, p)
+#define HYBRID_READ8(p) vload8(0, p)
+#define HYBRID_READ16(p) vload16(0, p)
+HYBRID_OF(1, int, float, HYBRID_READ1)
+HYBRID_OF(4, int4, float4, HYBRID_READ4)
+HYBRID_OF(8, int8, float8, HYBRID_READ8)
+HYBRID_OF(16, int16, float16, HYBRID_READ16)
+
+#define ROW_OF(at) (row_factors + 2 * (((at) - row_first) / row_elements))
+#define CHANNEL_T hybrid1_t
+#define CHANNEL4_T hybrid4_t
+#define CHANNEL8_T hybrid8_t
+#define CHANNEL16_T hybrid16_t
+#define CHANNEL_AT(o) hybrid_at1(channels, channel_pitch, BIAS_AT(o), o)
+#define CHANNEL4_AT(o) hybrid_at4(channels, channel_pitch, BIAS4_AT(o), o)
+#define CHANNEL8_AT(o) hybrid_at8(channels, channel_pitch, BIAS8_AT(o), o)
+#define CHANNEL16_AT(o) hybrid_at16(channels, channel_pitch, BIAS16_AT(o), o)
+#define FINISH_SUM(sum, c, at) FINISH(hybrid_sum1(sum, c, ROW_OF(at)), at)
+#define FINISH_SUM4(sum, c, at) FINISH4(hybrid_sum4(sum, c, ROW_OF(at)), at)
+#define FINISH_SUM4_ALIGNED(sum, c, at) FINISH4_ALIGNED(hybrid_sum4(sum, c, ROW_OF(at)), at)
+#define FINISH_SUM8(sum, c, at) FINISH8(hybrid_sum8(sum, c, ROW_OF(at)), at)
+#define FINISH_SUM16(sum, c, at) FINISH16(hybrid_sum16(sum, c, ROW_OF(at)), at)

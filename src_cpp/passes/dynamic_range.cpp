@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "ops/quantize_rows.hpp"
+#include "passes/pass.hpp"
+
+namespace clgpu::passes {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// A table of the weights' scales, one for each output channel: their bits, as no pass may store
+/// them as half, and some more at the end, as kernels read vectors.
+int add_scales(ir::Graph& graph, int weights) {
+  constexpr std::size_t kVector = 16;
+  const ir::Quantization q = *graph.tensor(weights).quantization;
+  const auto& dims = graph.tensor(weights).shape.dims();
+  // With one scale the number of channels is one of these.
+  const std::size_t channels =
+      q.per_axis() ? q.scales.size() : at(*std::max_element(dims.begin(), dims.end()));
+  std::vector<float> scales(channels, q.scales.front());
+  if (q.per_axis()) scales = q.scales;
+  scales.resize((channels + kVector - 1) / kVector * kVector, 0.0F);
+
+  const auto bytes = std::make_shared<std::vector<std::uint8_t>>(scales.size() * sizeof(float));
+  std::memcpy(bytes->data(), scales.data(), bytes->size());
+  ir::Tensor table;
+  table.name = graph.tensor(weights).name + " scales";
+  table.dtype = table.storage = DType::kI32;
+  table.shape = ir::Shape({static_cast<int>(scales.size())});
+  table.model_rank = 1;
+  table.constant = std::make_shared<const ir::Constant>(
+      ir::Constant{bytes->data(), bytes->size(), DType::kI32, bytes});
+  graph.tensors.push_back(std::move(table));
+  return static_cast<int>(graph.tensors.size()) - 1;
+}
+
+int add_tensor(ir::Graph& graph, const std::string& name, DType dtype, int rank) {
+  ir::Tensor tensor;
+  tensor.name = name;
+  tensor.dtype = tensor.storage = dtype;
+  tensor.model_rank = rank;
+  if (dtype == DType::kI8) {
+    tensor.quantization =
+        std::make_shared<const ir::Quantization>(ir::Quantization{{1.0F}, {0}, 0});
+  }
+  graph.tensors.push_back(std::move(tensor));
+  return static_cast<int>(graph.tensors.size()) - 1;
+}
+
+bool is(const ir::Node& node, std::string_view family) { return node.kind->name == family; }
+
+/// Makes the node's input int8; returns the node that computes it, nothing where there is no hybrid
+/// arithmetic for this one.
+std::optional<ir::Node> quantize_input(ir::Graph& graph, ir::Node& node) {
+  const ir::Tensor& weights = graph.tensor(node.inputs[1]);
+  ops::QuantizeRowsAttrs rows;
+  int source = 0;
+  if (const auto* conv = dynamic_cast<const ops::ConvAttrs*>(node.attrs.get())) {
+    // A convolution of one scale alone has a symmetric kernel.
+    const auto& scales = weights.quantization->scales;
+    const bool alike = std::all_of(scales.begin(), scales.end(),
+                                   [&](float scale) { return scale == scales.front(); });
+    const bool groups =
+        is(node, "conv2d") && graph.tensor(node.inputs[0]).shape.back(0) != weights.shape[3];
+    rows.asymmetric = is(node, "depthwise_conv2d") || !alike || groups;
+    rows.border = conv->geometry;
+    ops::ConvAttrs plain = *conv;
+    plain.geometry.padding = ops::kPaddingValid;
+    plain.geometry.extra_top = plain.geometry.extra_bottom = 0;
+    plain.geometry.extra_left = plain.geometry.extra_right = 0;
+    node.attrs = ops::share(plain);
+  } else if (const auto* product = dynamic_cast<const ops::DynamicRangeAttrs*>(node.attrs.get())) {
+    if (!product->allows_hybrid) return std::nullopt;
+    rows.asymmetric = product->asymmetric;
+    rows.depth = product->depth;
+  } else {
+    rows.asymmetric = true;
+    source = ops::transposed_image(node);
+  }
+  const std::string name = graph.tensor(node.inputs[at(source)]).name;
+  const int rank = graph.tensor(node.inputs[at(source)]).model_rank;
+  const int integers = add_tensor(graph, name + " quantised", DType::kI8, rank);
+  const int factors = add_tensor(graph, name + " factors", DType::kI32, 2);
+  ir::Node quantize =
+      ops::quantize_rows(rows, node.inputs[at(source)], node.inputs[1], integers, factors);
+  quantize.tflite_index = node.tflite_index;
+  node.inputs[at(source)] = integers;
+  node.inputs.resize(at(ops::kRowFactors), -1);
+  node.inputs.push_back(factors);
+  return quantize;
+}
+
+}  // namespace
+
+void dynamic_range(ir::Graph& graph, DynamicRange mode) {
+  std::vector<ir::Node> nodes;
+  for (ir::Node& node : graph.nodes) {
+    if (ops::has_int8_weights(graph, node)) {
+      node.inputs.resize(std::max(node.inputs.size(), at(ops::kWeightScales)), -1);
+      node.inputs.push_back(add_scales(graph, node.inputs[1]));
+      if (mode == DynamicRange::kHybrid) {
+        if (auto quantize = quantize_input(graph, node)) nodes.push_back(std::move(*quantize));
+      }
+    }
+    nodes.push_back(std::move(node));
+  }
+  graph.nodes = std::move(nodes);
+}
+
+}  // namespace clgpu::passes
