@@ -42,7 +42,9 @@ _Plot = Annotated[Optional[Path], typer.Option(help="PNG file to write.")]
 def nets(
     names: _Names = None,
     batch: Annotated[str, typer.Option(help="Sizes: 1,16")] = "1,16",
-    precision: _Precision = "fp32,tf32,fp16",
+    precision: Annotated[
+        str, typer.Option(help="Those of the delegate; int8: the network quantised.")
+    ] = "fp32,tf32,fp16",
     tuning: Annotated[str, typer.Option(help="auto, off or exhaustive, as in Options.")] = "auto",
     csv: _Csv = None,
     device: _Device = "",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import os
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,9 +19,10 @@ from rich.table import Table
 import clgpu_delegate
 from bench import networks, peers_torch
 from bench.measure import device_median_s, medians
-from tests.runtimes import make_interpreter
+from tests.runtimes import make_interpreter, run_reference
 
 PRECISIONS = ("fp32", "tf32", "fp16")
+INT8 = "int8"  # the network quantised, not an option of the delegate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,9 +45,13 @@ class Row:
     load_ms, compiled
         From nothing to the first result, and the programs compiled from source for that.
     error
-        Relative L2 error against the stock runtime.
+        Relative L2 error against the stock runtime on the float network.
     arena_bytes
         Device memory of intermediate tensors.
+    peak_bytes
+        All device memory, at its worst moment.
+    exact
+        Of int8 at batch 1: whether all elements equal those of the reference kernels.
     """
 
     network: str
@@ -62,6 +68,8 @@ class Row:
     compiled: int
     error: float
     arena_bytes: int
+    peak_bytes: int
+    exact: bool | None = None
 
 
 class _Run:
@@ -75,7 +83,11 @@ class _Run:
         delegates = [self.delegate] if self.delegate else []
         self.interpreter = make_interpreter(runtime, model, delegates, threads=threads)
         self.interpreter.allocate_tensors()
-        for detail, value in zip(self.interpreter.get_input_details(), inputs):
+        self.inputs = [
+            _stored(detail, value)
+            for detail, value in zip(self.interpreter.get_input_details(), inputs)
+        ]
+        for detail, value in zip(self.interpreter.get_input_details(), self.inputs):
             self.interpreter.set_tensor(detail["index"], value)
         self.interpreter.invoke()
         self.load_s = time.perf_counter() - start
@@ -83,12 +95,46 @@ class _Run:
     def __call__(self) -> None:
         self.interpreter.invoke()
 
+    def stored_outputs(self) -> list[np.ndarray]:
+        details = self.interpreter.get_output_details()
+        return [self.interpreter.get_tensor(d["index"]) for d in details]
+
     def output(self) -> np.ndarray:
         details = self.interpreter.get_output_details()
-        parts = [
-            self.interpreter.get_tensor(d["index"]).astype(np.float64).ravel() for d in details
-        ]
+        parts = [_real(d, value).ravel() for d, value in zip(details, self.stored_outputs())]
         return np.concatenate(parts)
+
+
+def _stored(detail: dict[str, Any], value: np.ndarray) -> np.ndarray:
+    """Real numbers as the integers of an input; other inputs as they are."""
+    scale, zero_point = detail["quantization"]
+    if not scale or value.dtype != np.float32:
+        return value
+    info = np.iinfo(detail["dtype"])
+    rounded = np.round(value / np.float32(scale)) + zero_point
+    return np.clip(rounded, info.min, info.max).astype(detail["dtype"])
+
+
+def _real(detail: dict[str, Any], value: np.ndarray) -> np.ndarray:
+    scale, zero_point = detail["quantization"]
+    real = value.astype(np.float64)
+    return (real - zero_point) * scale if scale else real
+
+
+def quantized(model: bytes, runtime: str = "auto") -> bytes:
+    """The network with int8 weights, activations, inputs and outputs."""
+    samples = [tuple(networks.sample_inputs(model, seed=seed)) for seed in (2, 3)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "int8.tflite"
+        clgpu_delegate.quantize(
+            model,
+            samples,
+            path,
+            io="int8",
+            runtime=None if runtime == "auto" else runtime,
+            progress=False,
+        )
+        return path.read_bytes()
 
 
 def measure(
@@ -108,10 +154,17 @@ def measure(
     model = networks.build(name, batch)
     inputs = networks.sample_inputs(model, seed=1)
     runs = {"cpu": _Run(runtime, model, inputs, threads)}
+    options = {"device": device, "tuning": tuning}
+    exact: dict[str, bool] = {}
     for precision in precisions:
-        runs[precision] = _Run(
-            runtime, model, inputs, threads, device=device, precision=precision, tuning=tuning
-        )
+        if precision == INT8:
+            small = quantized(model, runtime)
+            run = runs[INT8] = _Run(runtime, small, inputs, threads, **options)
+            if batch == 1:
+                reference = run_reference(small, run.inputs, runtime)
+                exact[INT8] = all(map(np.array_equal, run.stored_outputs(), reference))
+        else:
+            runs[precision] = _Run(runtime, model, inputs, threads, precision=precision, **options)
     want = runs["cpu"].output()
     errors = {
         precision: float(np.linalg.norm(runs[precision].output() - want) / np.linalg.norm(want))
@@ -126,7 +179,7 @@ def measure(
         if plan.claimed:
             on_device = device_median_s(delegate, rounds=rounds, budget_s=budget_s / 4)
         peer = None
-        if torch is not None and name in peers_torch.NETWORKS:
+        if torch is not None and name in peers_torch.NETWORKS and precision != INT8:
             try:
                 peer = peers_torch.network_ms(
                     torch, name, batch, precision, rounds=rounds, budget_s=budget_s / 4
@@ -148,6 +201,8 @@ def measure(
             compiled=delegate.stats()["load"]["programs_built"],
             error=errors[precision],
             arena_bytes=plan.arena_bytes,
+            peak_bytes=plan.peak_bytes,
+            exact=exact.get(precision),
         )
 
 
@@ -158,7 +213,7 @@ def make_table(rows: Sequence[Row], title: str) -> Table:
     peer = any(row.torch_ms is not None for row in rows)
     headings = ["batch", "", "nodes", "launches", "CPU ms", "host ms", "x CPU", "device ms"]
     headings += ["PyTorch ms", "x PyTorch"] if peer else []
-    for heading in [*headings, "load ms", "compiled", "error", "arena MB"]:
+    for heading in [*headings, "load ms", "compiled", "error", "arena MB", "device MB"]:
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         cells = [row.network, str(row.batch), row.precision, f"{row.claimed}/{row.nodes}"]
@@ -168,8 +223,9 @@ def make_table(rows: Sequence[Row], title: str) -> Table:
             cells += [f"{row.torch_ms:.3f}", f"{row.torch_ms / (row.device_ms or 1):.2f}"]
         elif peer:
             cells += ["", ""]
-        cells += [f"{row.load_ms:.0f}", str(row.compiled), f"{row.error:.1e}"]
-        table.add_row(*cells, f"{row.arena_bytes / 1e6:.1f}")
+        equal = "" if row.exact is None else " exact" if row.exact else " NOT EXACT"
+        cells += [f"{row.load_ms:.0f}", str(row.compiled), f"{row.error:.1e}{equal}"]
+        table.add_row(*cells, f"{row.arena_bytes / 1e6:.1f}", f"{row.peak_bytes / 1e6:.1f}")
     return table
 
 
@@ -206,7 +262,7 @@ def run(
     """
     for kind, given, known in (
         ("network", names, sorted(networks.NETWORKS)),
-        ("precision", precisions, PRECISIONS),
+        ("precision", precisions, (*PRECISIONS, INT8)),
     ):
         for name in given:
             if name not in known:

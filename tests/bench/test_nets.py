@@ -15,25 +15,26 @@ from bench.__main__ import app
 def test_network_is_measured_in_each_precision_and_batch(device, runtime, tmp_path):
     path = tmp_path / "nets.csv"
     rows = nets.run(
-        ["lenet5"], batches=[1, 2], precisions=["fp32", "fp16"], device=device, runtime=runtime,
-        threads=1, rounds=2, budget_s=0.1, use_torch=False, csv=path,
+        ["lenet5"], batches=[1, 2], precisions=["fp32", "fp16", "int8"], device=device,
+        runtime=runtime, threads=1, rounds=2, budget_s=0.1, use_torch=False, csv=path,
     )  # fmt: skip
     assert [(row.batch, row.precision) for row in rows] == [
-        (1, "fp32"), (1, "fp16"), (2, "fp32"), (2, "fp16"),
+        (1, "fp32"), (1, "fp16"), (1, "int8"), (2, "fp32"), (2, "fp16"), (2, "int8"),
     ]  # fmt: skip
     for row in rows:
         assert row.claimed == row.nodes == 13
         assert min(row.cpu_ms, row.host_ms, row.device_ms, row.load_ms, row.launches) > 0
         assert row.torch_ms is None
-        assert row.error < (1e-5 if row.precision == "fp32" else 2e-2)
+        assert row.error < {"fp32": 1e-5, "fp16": 2e-2, "int8": 0.2}[row.precision]
+        assert row.exact is (True if row.precision == "int8" and row.batch == 1 else None)
     with path.open() as file:
         read = list(csv.DictReader(file))
     assert list(read[0]) == ["device", *(field.name for field in dataclasses.fields(nets.Row))]
-    assert [row["precision"] for row in read] == ["fp32", "fp16"] * 2
+    assert [row["precision"] for row in read] == ["fp32", "fp16", "int8"] * 2
 
 
 def test_table_compares_with_pytorch_where_it_was_measured():
-    row = nets.Row("lenet5", 1, "fp32", 13, 13, 6, 2.0, 1.0, 0.5, 0.25, 9.0, 0, 1e-7, 10)
+    row = nets.Row("lenet5", 1, "fp32", 13, 13, 6, 2.0, 1.0, 0.5, 0.25, 9.0, 0, 1e-7, 10, 20)
     table = nets.make_table([row, dataclasses.replace(row, network="espcn", torch_ms=None)], "t")
     cells = {str(column.header): list(column.cells) for column in table.columns}
     assert cells["x CPU"] == ["2.00", "2.00"]
