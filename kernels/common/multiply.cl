@@ -41,6 +41,18 @@ static inline int4 requantize_high4(int4 a, int4 b) {
   }
 REQUANTIZE_HIGH(8, 4)
 REQUANTIZE_HIGH(16, 8)
+#if __NV_CL_C_VERSION  // NVIDIA's compiler makes less of vectors than of their elements
+static inline int4 requantize_int4(int4 x, int4 m, int4 shift) {
+  return (int4)(requantize_int(x.s0, m.s0, shift.s0), requantize_int(x.s1, m.s1, shift.s1),
+                requantize_int(x.s2, m.s2, shift.s2), requantize_int(x.s3, m.s3, shift.s3));
+}
+static inline int8 requantize_int8(int8 x, int8 m, int8 shift) {
+  return (int8)(requantize_int4(x.lo, m.lo, shift.lo), requantize_int4(x.hi, m.hi, shift.hi));
+}
+static inline int16 requantize_int16(int16 x, int16 m, int16 shift) {
+  return (int16)(requantize_int8(x.lo, m.lo, shift.lo), requantize_int8(x.hi, m.hi, shift.hi));
+}
+#else
 #define REQUANTIZE_VECTOR(N)                                                                    \
   static inline int##N requantize_int##N(int##N x, int##N m, int##N shift) {                    \
     const int##N left = max(shift, (int##N)(0)), right = max(-shift, (int##N)(0));              \
@@ -54,3 +66,4 @@ REQUANTIZE_HIGH(16, 8)
 REQUANTIZE_VECTOR(4)
 REQUANTIZE_VECTOR(8)
 REQUANTIZE_VECTOR(16)
+#endif
