@@ -101,6 +101,22 @@ float2 from_halves(uint bits) {
   __asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from), \
                  "r"((valid) ? 4 : 0)                                                      \
                  : "memory")
+// The same, but where `valid` is 0 the item itself writes `word` again and again. A constant in global memory
+// instead would be read by all compute units at one place, one after the other.
+#define COPY_OR(kind, bytes, words, address, from, valid, word)                                    \
+  __asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; @p cp.async." kind                          \
+                 ".shared.global [%0], [%1], " bytes "; @!p st.shared." words ";}" ::"r"(address), \
+                 "l"(from), "r"((uint)(valid)), "r"(word)                                          \
+                 : "memory")
+#define COPY_OR_16(address, from, valid, word) \
+  COPY_OR("cg", "16", "v4.b32 [%0], {%3, %3, %3, %3}", address, from, valid, word)
+#define COPY_OR_8(address, from, valid, word) \
+  COPY_OR("ca", "8", "v2.b32 [%0], {%3, %3}", address, from, valid, word)
+#define COPY_OR_4(address, from, valid, word) \
+  COPY_OR("ca", "4", "b32 [%0], %3", address, from, valid, word)
+// Writes four bytes to local memory.
+#define STORE_WORD(address, word) \
+  __asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(word) : "memory")
 // Ends a batch of copies.
 #define COPIES_COMMIT() __asm volatile("cp.async.commit_group;" ::: "memory")
 // Waits until all but the `pending` (a literal) youngest batches of this item are done.

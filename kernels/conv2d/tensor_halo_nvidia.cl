@@ -4,7 +4,7 @@
 //
 // Shapes    src: [batch, in_h, in_w, in_c]; bias: [out_c]; dst, residual: [batch, out_h, out_w, out_c]
 //           packed: as tensor_halo_pack_nvidia.cl writes it; chunks = ceil(in_c / channels of a chunk),
-//           UNITS * 8 halves, UNITS * 4 floats or UNITS * 16 chars; with FILL: outside: 16 bytes of what
+//           UNITS * 8 halves, UNITS * 4 floats or UNITS * 16 chars; with FILL: outside: four bytes of what
 //           src is outside of the image; tiles_y = ceil(out_h / (ROWS * WARPS_Y))
 // Launch    one work-group of `items` = 32 * WARPS_X * WARPS_Y * WARPS_N per tile of ROWS * WARPS_Y rows
 //           of 16 * WARPS_X pixels x 8 * BLOCKS * WARPS_N channels (a panel):
@@ -103,15 +103,14 @@
 #define SWIZZLE(x) (((x) >> 2) & 1)
 #endif
 #if FILL
-#define COPY_TO(address, from, valid) \
-  CLGPU_CAT(COPY_, COPY)(address, (valid) ? (__global const void *)(from) : outside, true)
+#define COPY_TO(address, from, valid) CLGPU_CAT(COPY_OR_, COPY)(address, from, valid, outside)
 #else
 #define COPY_TO(address, from, valid) CLGPU_CAT(COPY_, COPY)(address, from, valid)
 #endif
 
 // Copies the halo's chunk that begins at channel c0 to the stage at `to`; (y0, x0): the halo's first pixel.
-void copy_chunk(int item, uint to, __global const SRC_T *src, __global const void *outside, int c0,
-                int y0, int x0, int in_h, int in_w, int in_c) {
+void copy_chunk(int item, uint to, __global const SRC_T *src, int outside, int c0, int y0, int x0,
+                int in_h, int in_w, int in_c) {
 #pragma unroll 1
   for (int i = item; i < COPIES; i += ITEMS) {
     const int column = i % COLUMNS, pixel = i / COLUMNS;
@@ -167,12 +166,12 @@ void store_wide_half(__global half *p, const float4 *v) {
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_tensor_halo(
     __global const SRC_T *src, __global const uint *packed,
 #if FILL
-    __global const void *outside,
+    int outside,
 #endif
     BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int chunks, int tiles_y, int in_h, int in_w, int in_c,
     int out_h, int out_w, int out_c, int top, int left) {
 #if !FILL
-  __global const void *const outside = 0;
+  const int outside = 0;
 #endif
   __local uint4 stages[STAGES * STAGE / 16] __attribute__((aligned(128)));
 

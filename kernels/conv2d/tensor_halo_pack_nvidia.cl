@@ -65,8 +65,10 @@ __kernel void conv2d_tensor_halo_pack(__global const SRC_T *src, __global DST_T 
     if (o < out_c && c + e < in_c) {
       x = LOAD(SRC_T, src, ((o * FILTER_H + u) * FILTER_W + t) * in_c + c + e);
     }
+#if EACH == 1
     // Infinities and NaNs have no bits to round away, or must keep them.
-    if (EACH == 1 && isfinite(x)) x = as_float((as_uint(x) + 0x1000u) & 0xFFFFE000u);
+    if (isfinite(x)) x = as_float((as_uint(x) + 0x1000u) & 0xFFFFE000u);
+#endif
     STORE(DST_T, dst, i * EACH + e, x);
   }
 }

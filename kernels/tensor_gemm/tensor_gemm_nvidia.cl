@@ -7,7 +7,7 @@
 //           elements apart, pixels = n * out_h * out_w; bias, too, is read at group * dst_group
 //           packed: as pack_nvidia.cl writes it; steps = ceil(filter_h * filter_w * group_in / TK)
 //           ..._mul, ..._shift: quotients by out_w, out_h and filter_w, see QUOTIENT
-//           with FILL: outside: 16 bytes of what src is outside of the image
+//           with FILL: outside: four bytes of what src is outside of the image
 //           with SPLIT: sums: [tiles, splits, TM * TN] SUM_T in the order of the items' registers;
 //           counters: [tiles], zero before and after; split_steps: steps of one split
 // Launch    one work-group of WARPS_M * WARPS_N * WARPS_K * 32 per tile of TM pixels x TN channels and
@@ -19,7 +19,8 @@
 //                             parts of 32 bytes
 //           STEP_BYTES        64|128   bytes of depth of a step, TK = STEP_BYTES / size of an element
 //           STAGES            2..6     steps in local memory, (TM + TN) * STEP_BYTES bytes each
-//           COPY              4|8|16   bytes copied at once: group_in, in_c and src_group are multiples
+//           COPY              1|4|8|16  bytes copied at once: group_in, in_c and src_group are multiples;
+//                                    1, with FILL and char: an item reads four bytes one by one
 //           SPLIT             0|1      several work-groups share the depth of a tile, the last ends it
 //           WIDE              0|1      1: group_out, out_c and dst_group are multiples of 8, and the
 //                                    pixels of dst begin at such
@@ -55,7 +56,7 @@
 #error "STAGES is required (2..6)"
 #endif
 #ifndef COPY
-#error "COPY is required (4, 8 or 16)"
+#error "COPY is required (1, 4, 8 or 16)"
 #endif
 #ifndef SPLIT
 #error "SPLIT is required (0 or 1)"
@@ -92,9 +93,15 @@
 #error "STEP_BYTES and WARPS_K make an odd number of parts"
 #endif
 #define STAGE ((TM + TN) * STEP_BYTES)
-#define COLUMNS (STEP_BYTES / COPY)  // copies of a pixel's row
-#define ROWS (TM * COLUMNS / ITEMS)  // pixels whose rows an item copies
-#define APART (ITEMS / COLUMNS)      // their distance, a multiple of 8
+#if COPY == 1
+#define PIECE 4  // bytes that an item brings at once
+#else
+#define PIECE COPY
+#endif
+#define TAPS (PIECE / COPY)           // copies that make a piece
+#define COLUMNS (STEP_BYTES / PIECE)  // pieces of a pixel's row
+#define ROWS (TM * COLUMNS / ITEMS)   // pixels whose rows an item copies
+#define APART (ITEMS / COLUMNS)       // their distance, a multiple of 8
 
 // Pieces of 16 bytes change places within a row, so that 8 rows read at one place lie in all banks.
 #if STEP_BYTES == 64
@@ -105,8 +112,7 @@
 #define FROM_CORNER \
   (!REFLECT)  // taps lie in step with the first one: `from` is that pixel, else the image
 #if FILL
-#define COPY_TO(address, from, valid) \
-  CLGPU_CAT(COPY_, COPY)(address, (valid) ? (__global const void *)(from) : outside, true)
+#define COPY_TO(address, from, valid) CLGPU_CAT(COPY_OR_, COPY)(address, from, valid, outside)
 #else
 #define COPY_TO(address, from, valid) CLGPU_CAT(COPY_, COPY)(address, from, valid)
 #endif
@@ -120,23 +126,51 @@
     }                                                                           \
   }
 
+// Channel and tap of the copy after the next one.
+#define ADVANCE(j)                                     \
+  do {                                                 \
+    i0[j] += step_i;                                   \
+    tap[j] += step_taps + (i0[j] >= group_in ? 1 : 0); \
+    i0[j] -= i0[j] >= group_in ? group_in : 0;         \
+  } while (0)
+
 // Copies the pixels' part of the next step to stage `fill`.
+#if COPY == 1
+#define COPY_LEFT()                                                                              \
+  do {                                                                                           \
+    uint words[ROWS];                                                                            \
+    _Pragma("unroll") for (int j = 0; j < TAPS; ++j) {                                           \
+      const int u = QUOTIENT(tap[j], filter_mul, filter_shift);                                  \
+      const int at_y = u * dilation_h, at_x = (tap[j] - u * filter_w) * dilation_w;              \
+      const int at = (at_y * in_w + at_x) * in_c + i0[j];                                        \
+      _Pragma("unroll") for (int r = 0; r < ROWS; ++r) {                                         \
+        const int y = in_y[r] + at_y, x = in_x[r] + at_x;                                        \
+        const bool inside = u < filter_h && (uint)y < (uint)in_h && (uint)x < (uint)in_w;        \
+        uint byte = outside & 255;                                                               \
+        if (inside) byte = *(__global const uchar *)(src + (from[r] + at));                      \
+        words[r] = j == 0 ? byte : words[r] | byte << (8 * j);                                   \
+      }                                                                                          \
+      ADVANCE(j);                                                                                \
+    }                                                                                            \
+    _Pragma("unroll") for (int r = 0; r < ROWS; ++r) STORE_WORD(to[r] + fill * STAGE, words[r]); \
+    fill = fill + 1 == STAGES ? 0 : fill + 1;                                                    \
+  } while (0)
+#else
 #define COPY_LEFT()                                                                     \
   do {                                                                                  \
-    const int u = QUOTIENT(tap, filter_mul, filter_shift);                              \
-    const int at_y = u * dilation_h, at_x = (tap - u * filter_w) * dilation_w;          \
-    const int at = FROM_CORNER ? (at_y * in_w + at_x) * in_c + i0 : i0;                 \
+    const int u = QUOTIENT(tap[0], filter_mul, filter_shift);                           \
+    const int at_y = u * dilation_h, at_x = (tap[0] - u * filter_w) * dilation_w;       \
+    const int at = FROM_CORNER ? (at_y * in_w + at_x) * in_c + i0[0] : i0[0];           \
     _Pragma("unroll") for (int r = 0; r < ROWS; ++r) {                                  \
       const int y = BORDER(in_y[r] + at_y, in_h), x = BORDER(in_x[r] + at_x, in_w);     \
       const bool inside = u < filter_h && (uint)y < (uint)in_h && (uint)x < (uint)in_w; \
       const int pixel_at = FROM_CORNER ? 0 : (y * in_w + x) * in_c;                     \
       COPY_TO(to[r] + fill * STAGE, src + (from[r] + pixel_at + at), inside);           \
     }                                                                                   \
-    i0 += step_i;                                                                       \
-    tap += step_taps + (i0 >= group_in ? 1 : 0);                                        \
-    i0 -= i0 >= group_in ? group_in : 0;                                                \
+    ADVANCE(0);                                                                         \
     fill = fill + 1 == STAGES ? 0 : fill + 1;                                           \
   } while (0)
+#endif
 
 // Reads this warp's operands of a part of stage `use` into the set f.
 #define READ(f, part)                                                                           \
@@ -193,7 +227,7 @@ void store_wide_half(__global half *p, const float4 *v) {
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
     __global const SRC_T *src, __global const SRC_T *packed,
 #if FILL
-    __global const void *outside,
+    int outside,
 #endif
     BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM
 #if SPLIT
@@ -239,8 +273,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
 #pragma unroll
   for (int r = 0; r < ROWS; ++r) {
     const int row = item / COLUMNS + r * APART;
-    to[r] =
-        base + row * STEP_BYTES + (((column * COPY / 16) ^ SWIZZLE(row)) * 16) + column * COPY % 16;
+    to[r] = base + row * STEP_BYTES + (((column * PIECE / 16) ^ SWIZZLE(row)) * 16) +
+            column * PIECE % 16;
     const int pixel = tile_m * TM + row;
     const int line = QUOTIENT(pixel, w_mul, w_shift);
     const int image = QUOTIENT(line, h_mul, h_shift);
@@ -251,8 +285,13 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
     in_y[r] = pixel < pixels ? in_y[r] : INT_MIN / 2;
   }
   // Channel and filter tap of the next copy.
-  const int k0 = begin * TK + column * (COPY / BYTES);
-  int tap = k0 / group_in, i0 = k0 - tap * group_in;
+  int tap[TAPS], i0[TAPS];
+#pragma unroll
+  for (int j = 0; j < TAPS; ++j) {
+    const int k0 = begin * TK + column * (PIECE / BYTES) + j;
+    tap[j] = k0 / group_in;
+    i0[j] = k0 - tap[j] * group_in;
+  }
   const int step_taps = TK / group_in, step_i = TK - step_taps * group_in;
 
   // Places of this lane's operands in a stage.

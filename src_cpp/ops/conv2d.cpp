@@ -105,10 +105,9 @@ std::vector<kernel::Candidate> quantized_candidates(const Convolution& conv) {
   // Mali has no local memory of its own.
   const bool plain_first = conv.device.vendor.find("ARM") != std::string::npos;
   result.insert(plain_first ? result.begin() : result.end(), plain);
-  const auto tensor = tensor_gemm(conv);
+  const auto tensor = tensor_gemm(conv), halo = tensor_halo(conv);
+  result.insert(result.begin(), halo.begin(), halo.end());
   result.insert(result.begin(), tensor.begin(), tensor.end());
-  const auto halo = tensor_halo(conv);
-  result.insert(fills(conv.device, halo) ? result.begin() : result.end(), halo.begin(), halo.end());
   result.push_back(naive(conv));
   return result;
 }

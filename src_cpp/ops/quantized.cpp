@@ -264,10 +264,6 @@ ChannelTable channel_table(const NodeContext& node, const ProductInputs& inputs,
   return {launch, kernel::table(scales), {bytes}, first + 1, pitch, quick, inputs.bias};
 }
 
-kernel::Scratch border_bytes(const ir::Tensor& image) {
-  return kernel::table(std::vector<std::int8_t>(16, static_cast<std::int8_t>(image.zero_point())));
-}
-
 kernel::Scratch uniform_channels(const Multiplier& multiplier, std::int64_t channels,
                                  std::int32_t start) {
   const std::int64_t pitch = round_up(channels, 16);

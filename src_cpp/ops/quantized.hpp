@@ -107,10 +107,6 @@ std::int32_t int8_zero_point(const ir::Tensor& tensor);
 /// A word (kernels/common/word.cl) of four integers of 8 bits.
 std::int32_t byte_word(std::int32_t value);
 
-/// 16 bytes of an int8 image's zero point: what kernels that copy bytes read outside of it. Needed
-/// where the zero point is not 0.
-kernel::Scratch border_bytes(const ir::Tensor& image);
-
 /// Appends the arguments of BIAS_PARAM and RESIDUAL_PARAM of kernels/common/epilogue.cl with
 /// QUANTIZED 1, 2 or 4.
 kernel::Launch& push_channels(kernel::Launch& launch, const NodeContext& node,

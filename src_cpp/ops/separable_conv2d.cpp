@@ -11,18 +11,8 @@ namespace clgpu::ops {
 
 extern const Family kSeparableConv2dFamily;
 
-namespace {
+namespace separable_conv2d {
 
-constexpr int kImage = 0, kFilter = 1, kFilterBias = 2, kWeights = 3, kBias = 4, kResidual = 5;
-constexpr int kResult = 0, kBetween = 1;  // outputs
-constexpr int kVector = 4;                // channels that the fused kernel reads at once
-
-bool is_family(const ir::Node& node, const char* name) {
-  return std::string_view(node.kind->name) == name;
-}
-
-// A launch of one of the two nodes as a launch of the node made of both: its buffers are looked up
-// by tensor, its scratch buffers come after `scratch` others.
 kernel::Launch translated(kernel::Launch launch, const ir::Node& part, const ir::Node& whole,
                           int scratch) {
   using Kind = kernel::Operand::Kind;
@@ -46,11 +36,11 @@ kernel::Launch translated(kernel::Launch launch, const ir::Node& part, const ir:
   return launch;
 }
 
-// The two nodes with their tensors' numbers in this graph, which may have been renumbered since.
-std::vector<ir::Node> parts_of(const NodeContext& node) {
+Parts parts_of(const NodeContext& node) {
   const auto& attrs = node.attrs<SeparableAttrs>();
   const ir::Node& whole = node.node();
-  ir::Node depthwise = attrs.depthwise, pointwise = attrs.pointwise;
+  Parts parts{attrs.depthwise, attrs.pointwise};
+  ir::Node &depthwise = parts.depthwise, &pointwise = parts.pointwise;
   for (std::size_t i = 0; i < depthwise.inputs.size(); ++i) depthwise.inputs[i] = whole.inputs[i];
   depthwise.outputs = {whole.outputs[kBetween]};
   pointwise.inputs[0] = whole.outputs[kBetween];
@@ -59,13 +49,26 @@ std::vector<ir::Node> parts_of(const NodeContext& node) {
                           whole.inputs.end());
   pointwise.outputs = {whole.outputs[kResult]};
   pointwise.epilogue = whole.epilogue;
-  return {std::move(depthwise), std::move(pointwise)};
+  return parts;
+}
+
+}  // namespace separable_conv2d
+
+namespace {
+
+using namespace separable_conv2d;
+
+constexpr int kVector = 4;  // channels that the fused kernel reads at once
+
+bool is_family(const ir::Node& node, const char* name) {
+  return std::string_view(node.kind->name) == name;
 }
 
 // The launches of both nodes one after the other: of each the best guess, or the plainest.
 kernel::Candidate separate(const NodeContext& node, const DeviceInfo& device, bool plain) {
   kernel::Candidate result{plain ? "naive" : "separate", {}, {}};
-  for (const ir::Node& part : parts_of(node)) {
+  const Parts parts = parts_of(node);
+  for (const ir::Node& part : {parts.depthwise, parts.pointwise}) {
     const auto list = family_of(part).candidates(NodeContext(node.graph(), part), device);
     const auto works = [](const kernel::Candidate& c) { return c.refusal.empty(); };
     const auto chosen = plain ? list.end() - 1 : std::find_if(list.begin(), list.end(), works);
@@ -121,7 +124,7 @@ kernel::Candidate fused(const NodeContext& node, const Tile& tile) {
 }
 
 ir::Shapes infer(const NodeContext& node) {
-  const ir::Node depthwise = parts_of(node).front();
+  const ir::Node depthwise = parts_of(node).depthwise;
   const ir::Shape between = family_of(depthwise).infer(NodeContext(node.graph(), depthwise)).at(0);
   const ir::Shape& weights = node.input(kWeights).shape;
   if (node.input(kImage).shape[3] != weights[3]) {
@@ -136,6 +139,12 @@ ir::Shapes infer(const NodeContext& node) {
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
   std::vector<kernel::Candidate> result;
+  if (node.output(kResult).is_quantized()) {
+    if (device.mma_s8) result = fused_int8(node, device);
+    result.push_back(separate(node, device, false));
+    result.push_back(separate(node, device, true));
+    return result;
+  }
   // Local memory of other devices ends at 32 KB.
   const int chunk = device.local_bytes >= 48 * 1024 ? 128 : 64;
   const bool wide = node.output(kResult).shape[3] > 32;
@@ -195,8 +204,14 @@ std::optional<ir::Node> separable(const ir::Graph& graph, const ir::Node& depthw
   const bool has_residual = depthwise.inputs.size() > 3;
   // A slope is a macro of its own: there is one.
   const bool leaky = depthwise.epilogue.activation == ir::Activation::kLeakyRelu;
-  const bool quantized = graph.tensor(pointwise.outputs[0]).is_quantized();
-  if (!is_point || !takes || has_residual || leaky || quantized) return {};
+  if (!is_point || !takes || has_residual || leaky) return {};
+
+  const ir::Tensor& result = graph.tensor(pointwise.outputs[0]);
+  if (result.is_quantized()) {
+    const bool int8 = image.dtype == DType::kI8 && filter.dtype == DType::kI8 &&
+                      weights.dtype == DType::kI8 && result.dtype == DType::kI8;
+    if (!int8 || pointwise.inputs.size() > 3 || depthwise.tail != nullptr) return {};
+  }
 
   ir::Node node;
   node.kind = &kSeparableConv2dFamily;
@@ -223,6 +238,8 @@ bool separable_pays(const ir::Graph& graph, const ir::Node& node, const DeviceIn
   // of them again; with fewer pixels the two launches share the sums among more work-items. Tensor
   // cores, which the fused kernel does not use, are better alone unless there is little to
   // multiply.
+  if (graph.tensor(node.outputs[kResult]).is_quantized())
+    return int8_refusal(NodeContext(graph, node), device).empty();
   constexpr std::int64_t kManyPixels = 2048;
   const bool tensor_cores = graph.allows_tf32 && device.mma_f16;
   const int most = tensor_cores ? 32 : 160;

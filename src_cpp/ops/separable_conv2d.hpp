@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "ops/family.hpp"
 
@@ -18,6 +19,32 @@ struct SeparableAttrs : ir::Attrs {
 /// knowledge.
 std::optional<ir::Node> separable(const ir::Graph& graph, const ir::Node& depthwise,
                                   const ir::Node& pointwise);
+
+// What the room's files share.
+namespace separable_conv2d {
+
+constexpr int kImage = 0, kFilter = 1, kFilterBias = 2, kWeights = 3, kBias = 4, kResidual = 5;
+constexpr int kResult = 0, kBetween = 1;  // outputs
+
+/// The two nodes, with their tensors' numbers in this graph, which may have been renumbered since.
+struct Parts {
+  ir::Node depthwise, pointwise;
+};
+Parts parts_of(const NodeContext& node);
+
+/// A launch of one of the two nodes as a launch of the node made of both: its buffers are looked up
+/// by tensor, its scratch buffers come after `scratch` others.
+kernel::Launch translated(kernel::Launch launch, const ir::Node& part, const ir::Node& whole,
+                          int scratch);
+
+/// Why the fused kernel of int8 (fused_s8_nvidia.cl) cannot compute a quantised node; empty where
+/// it can.
+std::string int8_refusal(const NodeContext& node, const DeviceInfo& device);
+
+/// Its variants, best guess first.
+std::vector<kernel::Candidate> fused_int8(const NodeContext& node, const DeviceInfo& device);
+
+}  // namespace separable_conv2d
 
 /// Whether one launch is better than two on this device, as far as measured.
 bool separable_pays(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& device);

@@ -70,13 +70,14 @@ class Maker {
 
   std::int64_t element() const { return static_cast<std::int64_t>(size_of(storage_)); }
 
-  /// Bytes that one copy moves: 16, 8, 4, or 0 when rows of channels are not aligned to 4.
+  /// Bytes that one copy moves: 16, 8, 4; or, when rows of channels are not aligned to 4, 1 of
+  /// integers and else 0.
   int copy_bytes() const {
     for (const int bytes : {16, 8, 4}) {
       const auto whole = [&](std::int64_t elements) { return elements * element() % bytes == 0; };
       if (whole(p_.group_in) && whole(p_.in_c) && whole(p_.src_group)) return bytes;
     }
-    return 0;
+    return quantized() ? 1 : 0;
   }
 
   std::int64_t steps(const Tile& tile) const {
@@ -93,6 +94,7 @@ class Maker {
     if (quantized()) {
       if (storage_ != DType::kI8 || weights.storage != DType::kI8)
         return std::string("tensor cores take int8, not ") + name_of(storage_);
+      if (weights.zero_point() != 0) return "the weights have a zero point";
       if (p_.reflect) return "an image of integers is not mirrored";
       if (p_.transposed || (p_.groups > 1 && p_.dst_group != p_.group_out))
         return "integers are not multiplied in groups of matrices";
@@ -153,12 +155,8 @@ class Maker {
     launch.src(p_.src).scratch_in(0);
     std::vector<kernel::Scratch> scratch = {{packed * element()}};
     std::vector<kernel::Launch> launches = {std::move(pack)};
-    const bool fill = quantized() && has_border() && node_.input(p_.src).zero_point() != 0;
-    launch.macro("FILL", fill ? 1 : 0);
-    if (fill) {
-      launch.scratch_in(1);
-      scratch.push_back(border_bytes(node_.input(p_.src)));
-    }
+    launch.macro("FILL", quantized() ? 1 : 0);  // of all: one program for images with and without
+    if (quantized()) launch.i32(fill_of(node_.input(p_.src)));
     if (quantized()) {
       ChannelTable channels =
           channel_table(node_, {p_.src, p_.weights, p_.bias, 0},
@@ -199,13 +197,6 @@ class Maker {
 
  private:
   bool quantized() const { return node_.output(0).is_quantized(); }
-  /// Some work-item may copy from outside of the image.
-  bool has_border() const {
-    return p_.top > 0 || p_.left > 0 ||
-           (p_.out_h - 1) * p_.stride_h - p_.top + (p_.filter_h - 1) * p_.dilation_h >= p_.in_h ||
-           (p_.out_w - 1) * p_.stride_w - p_.left + (p_.filter_w - 1) * p_.dilation_w >= p_.in_w;
-  }
-
   const NodeContext& node_;
   const TensorGemm& p_;
   DType storage_;  ///< of src

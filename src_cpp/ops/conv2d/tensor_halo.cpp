@@ -143,12 +143,8 @@ class Maker {
     std::vector<kernel::Scratch> scratch = {{(used + ahead) * 4}};
     std::vector<kernel::Launch> launches = {std::move(pack)};
     launch.src(kImage).scratch_in(0);
-    const bool fill = conv_.quantized() && conv_.node.input(kImage).zero_point() != 0;
-    launch.macro("FILL", fill ? 1 : 0);
-    if (fill) {
-      launch.scratch_in(1);
-      scratch.push_back(border_bytes(conv_.node.input(kImage)));
-    }
+    launch.macro("FILL", conv_.quantized() ? 1 : 0);
+    if (conv_.quantized()) launch.i32(fill_of(conv_.node.input(kImage)));
     if (conv_.quantized()) {
       ChannelTable channels = conv_.channels(static_cast<int>(scratch.size()));
       launches.push_back(std::move(channels.launch));
