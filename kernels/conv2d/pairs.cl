@@ -15,7 +15,7 @@
 //           DST_T     char|uchar  element type of dst
 //           REFLECT   0|1      see common/border.cl
 //           POINTWISE 0|1      1: pixel p reads pixel p of src alone
-//           QUICK     0|1      1: requantise with FINISH_QUICK4 .. 16 of common/epilogue.cl
+//           QUICK     0|1      1: requantise with CHANNEL_QUICK4 .. 16 of common/requantize.cl
 //           and those of common/epilogue.cl, QUANTIZED being 1
 // Numerics  exact
 #include "common/border.cl"
@@ -68,12 +68,12 @@
 #define STORE_SUMS(p, i, v) STORE16(DST_T, p, i, v)
 #endif
 
-#define CHANNEL_RESULTS(sum, c) CLGPU_CAT(CHANNEL_RESULT, VW)(sum, c)
 #if QUICK
-#define FINISH_SUMS(sum, c, at) CLGPU_CAT(FINISH_QUICK, VW)(sum, c, at)
+#define OWN_RESULTS(sum, c) CLGPU_CAT(CHANNEL_QUICK, VW)(sum, c)
 #else
-#define FINISH_SUMS(sum, c, at) CLGPU_CAT(FINISH_SUM, VW)(sum, c, at)
+#define OWN_RESULTS(sum, c) CLGPU_CAT(CHANNEL_RESULT, VW)(sum, c)
 #endif
+#define FINISH_RESULTS(v, at) BEHIND_SUM(INT_VEC, v, CLGPU_CAT(LOAD, VW)(RESIDUAL_T, residual, at))
 
 // Both write up to 15 elements beyond the last one, which what follows overwrites. readable: elements
 // that src has from `from` on.
@@ -199,12 +199,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(INT_VEC))) 
 #pragma unroll 1
         for (int p = 0; p < count_p; ++p) {
           const int at = RESULT_AT(first + p, o, out_c);
+          const INT_VEC own = OWN_RESULTS(sums[v][p], c);
           if (left_over >= VW) {
-            const INT_VEC result = FINISH_SUMS(sums[v][p], c, at);
-            STORE_SUMS(dst, at, result);
+            STORE_SUMS(dst, at, FINISH_RESULTS(own, at));
           } else {
             int lanes[VW];
-            CLGPU_CAT(vstore, VW)(CHANNEL_RESULTS(sums[v][p], c), 0, lanes);
+            CLGPU_CAT(vstore, VW)(own, 0, lanes);
             for (int j = 0; j < left_over; ++j)
               STORE(DST_T, dst, at + j, FINISH_LANE(lanes[j], at + j));
           }
