@@ -188,7 +188,9 @@ std::optional<ir::Node> separable(const ir::Graph& graph, const ir::Node& depthw
   const ir::Tensor& weights = graph.tensor(pointwise.inputs[1]);
   // Constants never change their shape; of other tensors the channels alone matter here.
   if (!filter.is_constant() || !weights.is_constant() || image.shape.rank() != 4) return {};
-  if (filter.is_quantized() || weights.is_quantized()) return {};
+  // Weights of integers with activations of floats have kernels of their own.
+  const bool integers = graph.tensor(pointwise.outputs[0]).is_quantized();
+  if (!integers && (filter.is_quantized() || weights.is_quantized())) return {};
   const int channels = weights.shape[3];
   if (image.shape[3] != channels || filter.shape[3] != channels || channels % kVector != 0) {
     return {};
