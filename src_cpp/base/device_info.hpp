@@ -27,6 +27,7 @@ struct DeviceInfo {
   std::uint64_t max_object_bytes = 0;  ///< largest single buffer
   std::size_t base_align_bytes = 128;  ///< alignment of sub-buffers' offsets
   bool sub_buffers = true;             ///< its driver handles them
+  std::uint64_t sub_buffers_save = 0;  ///< bytes that they must save to be worth slower launches
   bool unified_memory = false;         ///< device and host share memory
   bool has_half = false;               ///< it lists cl_khr_fp16
   // What only a probe can tell (runtime/probe.cpp); false in a device's own description.

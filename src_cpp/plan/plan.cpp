@@ -266,7 +266,7 @@ class Planner {
     }
     Layout layout;
     if (options_.share_memory) {
-      layout = lay_out(blocks, limits());
+      layout = shared(blocks);
     } else {
       plan_.poison = true;
       layout = apart(blocks);
@@ -282,6 +282,18 @@ class Planner {
     plan_.bound_bytes = lower_bound(blocks);
     plan_.layout = std::move(layout.strategy);
     plan_.objects = std::move(layout.bytes);
+  }
+
+  // Where memory is no concern, what sub-buffers save has to be worth what they cost.
+  Layout shared(const std::vector<Block>& blocks) const {
+    Layout smallest = lay_out(blocks, limits());
+    ObjectLimits undivided = limits();
+    undivided.offsets = false;
+    Layout whole = lay_out(blocks, undivided);
+    const auto saved = static_cast<std::uint64_t>(whole.total() - smallest.total());
+    const std::int64_t budget = options_.memory_budget;
+    const bool fits = budget == 0 || plan_.weights_bytes + whole.total() <= budget;
+    return fits && saved < device_.sub_buffers_save ? whole : smallest;
   }
 
   ObjectLimits limits() const {
