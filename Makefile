@@ -17,7 +17,8 @@ demo:
 	$(BIN)/clgpu run "$(MODEL)" $(ARGS)
 
 # Much of the time goes into compilers that use one core each; a file's tests share what they compile.
-test: ARGS ?= -n auto --maxprocesses 4 --dist loadfile
+# In the order of the folders: the longest test, alone in its file, is not the last one.
+test: ARGS ?= -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 test:
 	$(PYTHON) tools/setup_env.py test
 	$(BIN)/python -m pytest $(ARGS)
