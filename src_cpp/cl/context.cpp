@@ -161,6 +161,19 @@ void Context::compile(Program& program, const ProgramSource& source) {
   program.handle = std::move(made);
 }
 
+namespace {
+std::mutex names_mutex;
+std::set<std::string>& names() {
+  static auto* all = new std::set<std::string>;  // contexts outlive static objects
+  return *all;
+}
+}  // namespace
+
+std::set<std::string> kernel_names() {
+  const std::lock_guard<std::mutex> lock(names_mutex);
+  return names();
+}
+
 KernelHandle Context::create_kernel(const ProgramSource& source, const std::string& entry,
                                     const std::string& variant, store::Store& store,
                                     std::set<std::string>* used) {
@@ -179,6 +192,8 @@ KernelHandle Context::create_kernel(const ProgramSource& source, const std::stri
   ++counters().objects_created;
   programs_[key].variants.insert(entry + " " + variant);
   if (used != nullptr) used->insert(key);
+  const std::lock_guard<std::mutex> names_lock(names_mutex);
+  names().insert(entry);
   return {api(), kernel};
 }
 

@@ -113,4 +113,7 @@ class Context {
   std::map<std::string, Program> programs_;  // by SHA-256 of identity, options, assembled source
 };
 
+/// Names of the kernel functions that this process has made kernels of.
+std::set<std::string> kernel_names();
+
 }  // namespace clgpu::cl

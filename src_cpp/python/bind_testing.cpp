@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/half.hpp"
+#include "cl/context.hpp"
 #include "kernel/sources.hpp"
 #include "plan/memory.hpp"
 #include "plan/roads.hpp"
@@ -23,6 +24,8 @@ void bind_testing(py::module_& module) {
         return texts;
       },
       "Text of every embedded kernel file by path.");
+  module.def("kernel_names", cl::kernel_names,
+             "Names of the kernel functions that this process has made kernels of.");
   module.def(
       "override_kernel_source",
       [](const std::string& path, const std::optional<std::string>& text) {
