@@ -61,8 +61,16 @@ def detour(size: int = 64) -> bytes:
     return m.build()
 
 
+def unclaimed() -> bytes:
+    """An operation without kernels: nothing for the delegate to claim."""
+    m = ModelMaker()
+    x = m.input("x", (1, 4))
+    m.output(m.op("SHAPE", [x], (2,), dtype=np.int32, out_type=np.int32))
+    return m.build()
+
+
 def quantized() -> bytes:
-    """Integer arithmetic only: nothing for the delegate to claim."""
+    """Integer arithmetic only."""
     m = ModelMaker()
     x = m.input("x", (1, 4), np.int8, quantization=(0.5, 0))
     m.output(m.op("ADD", [x, x], (1, 4), quantization=(1.0, 0), version=2))

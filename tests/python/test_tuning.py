@@ -172,7 +172,7 @@ def test_kernel_that_computes_wrong_numbers_is_reported_and_not_chosen(
     model, cache, runtime, override
 ):
     text = _core.kernel_sources()[GEMV]
-    override(GEMV, text.replace("BIAS_AT(n), at", "BIAS_AT(n) + 0.01f, at"))
+    override(GEMV, text.replace("CHANNEL_AT(n), at", "CHANNEL_AT(n) + 0.01f, at"))
     assert _core.kernel_sources()[GEMV] != text
     result = clgpu_delegate.tune(model, cache=cache)
     layer = result.layers[0]
@@ -275,8 +275,8 @@ def test_tuning_that_is_off_is_an_error(model):
 
 
 def test_model_with_nothing_on_the_device_is_an_error(tmp_path):
-    path = tmp_path / "quantized.tflite"
-    path.write_bytes(models.quantized())
+    path = tmp_path / "unclaimed.tflite"
+    path.write_bytes(models.unclaimed())
     with pytest.raises(clgpu_delegate.ClgpuError, match="nothing to tune"):
         clgpu_delegate.tune(path)
 
