@@ -31,6 +31,14 @@ std::vector<bool> output_mask(const Graph& graph) {
   return mask;
 }
 
+void remove_nodes(Graph& graph, const std::vector<bool>& marked) {
+  std::vector<Node> kept;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (!marked[i]) kept.push_back(std::move(graph.nodes[i]));
+  }
+  graph.nodes = std::move(kept);
+}
+
 std::string print(const Graph& graph) {
   const auto ids = [](const std::vector<int>& list) {
     std::string text;

@@ -31,6 +31,9 @@ std::vector<int> writers_of(const Graph& graph);
 /// True where a tensor is a graph output.
 std::vector<bool> output_mask(const Graph& graph);
 
+/// Takes out the nodes that are marked; the others keep their order.
+void remove_nodes(Graph& graph, const std::vector<bool>& marked);
+
 /// One line per node: "%7 = CONV_2D(%0, %1, %2) float32[1, 8, 8, 16]"; for messages and tests.
 std::string print(const Graph& graph);
 

@@ -24,11 +24,7 @@ void fuse_activation(ir::Graph& graph) {
     node.outputs[0] = graph.nodes[next].outputs[0];
     removed[next] = true;
   }
-  std::vector<ir::Node> kept;
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (!removed[i]) kept.push_back(std::move(graph.nodes[i]));
-  }
-  graph.nodes = std::move(kept);
+  ir::remove_nodes(graph, removed);
 }
 
 }  // namespace clgpu::passes

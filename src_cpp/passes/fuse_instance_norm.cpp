@@ -235,11 +235,7 @@ void fuse_instance_norm(ir::Graph& graph) {
       graph.fused[graph.nodes[*i].tflite_index] = into;
     }
   }
-  std::vector<ir::Node> kept;
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (!removed[i]) kept.push_back(std::move(graph.nodes[i]));
-  }
-  graph.nodes = std::move(kept);
+  ir::remove_nodes(graph, removed);
 }
 
 }  // namespace clgpu::passes

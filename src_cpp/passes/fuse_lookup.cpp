@@ -42,11 +42,7 @@ void fuse_lookup(ir::Graph& graph) {
     graph.fused[graph.nodes[next].tflite_index] = node.tflite_index;
     removed[next] = true;
   }
-  std::vector<ir::Node> kept;
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (!removed[i]) kept.push_back(std::move(graph.nodes[i]));
-  }
-  graph.nodes = std::move(kept);
+  ir::remove_nodes(graph, removed);
 }
 
 }  // namespace clgpu::passes

@@ -70,11 +70,7 @@ void fuse_residual(ir::Graph& graph) {
     sum = std::move(fused);
     writers[at(sum.outputs[0])] = static_cast<int>(i);
   }
-  std::vector<ir::Node> kept;
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (!removed[i]) kept.push_back(std::move(graph.nodes[i]));
-  }
-  graph.nodes = std::move(kept);
+  ir::remove_nodes(graph, removed);
 }
 
 }  // namespace clgpu::passes

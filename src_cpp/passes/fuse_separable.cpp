@@ -22,11 +22,7 @@ void fuse_separable(ir::Graph& graph, Separable separable, const DeviceInfo& dev
     pointwise = std::move(*node);
     removed[i] = true;
   }
-  std::vector<ir::Node> kept;
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (!removed[i]) kept.push_back(std::move(graph.nodes[i]));
-  }
-  graph.nodes = std::move(kept);
+  ir::remove_nodes(graph, removed);
 }
 
 }  // namespace clgpu::passes

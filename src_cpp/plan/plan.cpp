@@ -287,6 +287,7 @@ class Planner {
   // Where memory is no concern, what sub-buffers save has to be worth what they cost.
   Layout shared(const std::vector<Block>& blocks) const {
     Layout smallest = lay_out(blocks, limits());
+    if (device_.sub_buffers_save == 0) return smallest;
     ObjectLimits undivided = limits();
     undivided.offsets = false;
     Layout whole = lay_out(blocks, undivided);
