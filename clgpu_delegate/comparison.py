@@ -9,7 +9,6 @@ import os
 import statistics
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from clgpu_delegate.delegate import Delegate, load
 from clgpu_delegate.devices import Device
 from clgpu_delegate.errors import ClgpuError
 from clgpu_delegate.explain import Explanation
+from clgpu_delegate.files import read_model
 from clgpu_delegate.memory import MemoryMap
 from clgpu_delegate.options import Settings
 from clgpu_delegate.runtimes import Runtime, find_runtime
@@ -211,17 +211,6 @@ def _loaded(
     with contextlib.suppress(RuntimeError):
         interpreter.allocate_tensors()
     return delegate, interpreter
-
-
-def read_model(path: str | os.PathLike[str]) -> bytes:
-    """The bytes of a .tflite file; a ClgpuError if it is none."""
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise ClgpuError(f"cannot read the model {os.fspath(path)}: {error.strerror}") from None
-    if content[4:8] != b"TFL3":
-        raise ClgpuError(f"{os.fspath(path)} is not a .tflite model: it lacks the mark TFL3")
-    return content
 
 
 def make_interpreter(

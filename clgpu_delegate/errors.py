@@ -28,7 +28,9 @@ __all__ = [
     "ClgpuError",
     "DependencyError",
     "DeviceError",
+    "FileError",
     "InternalError",
+    "ModelError",
     "OpenCLError",
     "OptionError",
     "QuantizationError",
@@ -55,6 +57,14 @@ class RuntimeNotFoundError(ClgpuError, ImportError):
 
 class DependencyError(ClgpuError, ImportError):
     """An optional package that the call needs is not installed."""
+
+
+class FileError(ClgpuError):
+    """A file that cannot be read or written."""
+
+
+class ModelError(ClgpuError, ValueError):
+    """A file or bytes that are no model, or a model that a runtime rejects."""
 
 
 class QuantizationError(ClgpuError, ValueError):

@@ -43,6 +43,9 @@ class Settings(TypedDict, total=False):
     zero_copy: str
     share_memory: bool
     memory_pool: str
+    profile: bool
+    placement: str
+    verify: str | int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,6 +146,21 @@ class Options:
     whose delegates have this option and use the same device; their inferences wait for each
     other."""
 
+    profile: bool = False
+    """Record when each kernel launch and each transfer was queued, submitted, started and ended on
+    the device, for `Delegate.profile`."""
+
+    placement: str = "all"
+    """Which of the nodes that the device can compute it takes. ``"all"``: all of them. ``"auto"``:
+    not the partitions that a cost model expects to be slower than the CPU. ``"measured"``: those
+    that were measured as the fastest for this model on this device, the CPU alone included; the
+    verdict is kept in the cache."""
+
+    verify: str | int = "off"
+    """``"first"``: the first inference of each interpreter is computed by the CPU's kernels, too; a
+    number N: every Nth one, the first included; 1 to 999999. What the device computed wrong is
+    replaced, and computed in a safer way from then on. ``"off"``: nothing is checked."""
+
     def __post_init__(self) -> None:
         self._set("device", str(_checked("device", self.device, (str, int), "a name or an index")))
         self._one_of("precision", ("fp32", "fp16", "tf32"))
@@ -151,6 +169,8 @@ class Options:
         self._one_of("tuning", ("auto", "off", "exhaustive"))
         self._one_of("dynamic_range", ("dequantize", "hybrid"))
         self._one_of("zero_copy", ("auto", "off"))
+        self._one_of("placement", ("all", "auto", "measured"))
+        self._set("verify", _verify(self.verify))
         self._set("engines", _join_engines(self.engines))
         self._set("exclude", _join_nodes(self.exclude))
         self._set("cache", _path("cache", self.cache))
@@ -162,7 +182,7 @@ class Options:
             raise OptionError(f"option 'row_band' is {self.row_band}; allowed: 0 to 999999")
         for size in ("memory_budget", "max_object"):
             self._set(size, _byte_size(size, getattr(self, size)))
-        for switch in ("warm_up", "half_io", "half_weights", "share_memory"):
+        for switch in ("warm_up", "half_io", "half_weights", "share_memory", "profile"):
             value = getattr(self, switch)
             if not isinstance(value, bool):
                 raise OptionError(f"option {switch!r} is {value!r}; allowed: True, False")
@@ -211,6 +231,16 @@ def _checked(name: str, value: object, types: tuple[type, ...], allowed: str) ->
     if not isinstance(value, types) or isinstance(value, bool):
         raise OptionError(f"option {name!r} is {value!r}; allowed: {allowed}")
     return value
+
+
+def _verify(value: object) -> str | int:
+    if value in ("off", "first"):
+        return str(value)
+    if isinstance(value, (int, str)) and not isinstance(value, bool):
+        match = re.fullmatch(r"\d{1,6}", str(value))
+        if match and int(match[0]) >= 1:
+            return int(match[0])
+    raise OptionError(f"option 'verify' is {value!r}; allowed: off, first, 1 to 999999")
 
 
 def _byte_size(name: str, value: object) -> str:

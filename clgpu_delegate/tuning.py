@@ -14,7 +14,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from clgpu_delegate import comparison
+from clgpu_delegate import comparison, files
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError, OptionError
 from clgpu_delegate.options import Options, Settings
@@ -200,7 +200,7 @@ def tune(
     """
     if not budget > 0:
         raise OptionError(f"budget is {budget}; allowed: a number of seconds above 0")
-    content = comparison.read_model(model)
+    content = files.read_model(model)
     found = find_runtime(runtime)
     options = dataclasses.replace(Options.from_settings(**settings), tuning="auto")
     if settings.get("tuning") == "off":

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from clgpu_delegate.errors import OptionError, QuantizationError
-from clgpu_delegate.quantization import calibration as calibrating
-from clgpu_delegate.quantization import samples
-from clgpu_delegate.quantization.files import (
+from clgpu_delegate.files import (
     Source,
     check_writable,
     read_content,
     write_atomically,
 )
+from clgpu_delegate.quantization import calibration as calibrating
+from clgpu_delegate.quantization import samples
 from clgpu_delegate.quantization.folding import fold
 from clgpu_delegate.quantization.graph import Affine, Array, Model
 from clgpu_delegate.quantization.observers import NAMES, Observer, make

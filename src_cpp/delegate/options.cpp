@@ -161,6 +161,35 @@ void parse_zero_copy(Options& options, const std::string& value) {
   options.plan.zero_copy = value == "auto";
 }
 
+void parse_profile(Options& options, const std::string& value) {
+  options.profile = parse_switch("profile", value);
+}
+
+void parse_placement(Options& options, const std::string& value) {
+  if (value == "all") {
+    options.placement = Placement::kAll;
+  } else if (value == "auto") {
+    options.placement = Placement::kAuto;
+  } else if (value == "measured") {
+    options.placement = Placement::kMeasured;
+  } else {
+    bad_value("placement", value, "all, auto, measured");
+  }
+}
+
+void parse_verify(Options& options, const std::string& value) {
+  if (value == "off") {
+    options.verify = kVerifyOff;
+  } else if (value == "first") {
+    options.verify = kVerifyFirst;
+  } else {
+    const bool is_count = value.size() < 7 && value.find_first_not_of("0123456789") == value.npos &&
+                          value.find_first_not_of('0') != value.npos;
+    if (!is_count) bad_value("verify", value, "off, first, 1 to 999999");
+    options.verify = parse_count("verify", value, 1);
+  }
+}
+
 }  // namespace
 
 const std::vector<OptionInfo>& option_table() {
@@ -222,6 +251,17 @@ const std::vector<OptionInfo>& option_table() {
        parse_zero_copy},
       {"share_memory", "on", "on, off",
        "let intermediate tensors share memory; off helps to debug kernels", parse_share_memory},
+      {"profile", "off", "on, off",
+       "record when each launch and transfer was queued, submitted, started and ended",
+       parse_profile},
+      {"placement", "all", "all, auto, measured",
+       "which of the nodes that the device can compute it takes: all, those that a cost model "
+       "expects to gain, or those measured as the fastest",
+       parse_placement},
+      {"verify", "off", "off, first, 1 to 999999",
+       "compare the first inference, or every so manieth, with the CPU's kernels, and demote what "
+       "is wrong",
+       parse_verify},
   };
   return table;
 }

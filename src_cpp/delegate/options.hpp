@@ -17,6 +17,15 @@ enum class Tuning {
   kExhaustive,  ///< measure at load time what has not been measured before
 };
 
+enum class Placement {
+  kAll,       ///< the device takes all that it can
+  kAuto,      ///< what a cost model expects to lose stays on the CPU
+  kMeasured,  ///< what was measured as the fastest for this model; unmeasured models: kAuto
+};
+
+/// Options::verify beside 1 and more: every that manieth inference, the first included.
+constexpr int kVerifyOff = 0, kVerifyFirst = -1;
+
 struct Options {
   std::string device;  ///< index, part of a name, or empty for the best
   passes::Precision precision = passes::Precision::kFp32;
@@ -31,6 +40,9 @@ struct Options {
   bool half_io = false;       ///< with fp16: inputs and outputs are half on the device, too
   bool half_weights = false;  ///< without fp16: large weights are half on the device
   passes::DynamicRange dynamic_range = passes::DynamicRange::kDequantize;
+  bool profile = false;  ///< events of every launch and transfer are recorded
+  Placement placement = Placement::kAll;
+  int verify = kVerifyOff;  ///< which inferences are computed by the CPU's kernels, too
 };
 
 struct OptionInfo {

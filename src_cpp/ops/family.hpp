@@ -91,6 +91,10 @@ struct Family : ir::OpKind {
 
   /// How its nodes are computed band by band (ops/row_rules.hpp); null: as a whole only.
   const RowRules* rows = nullptr;
+
+  /// Arithmetic operations of a node, two for each multiply-add; null: one per output element. See
+  /// ops/work.hpp.
+  double (*flops)(const NodeContext&) = nullptr;
 };
 
 /// The family that handles an operation; null when there is none. `custom_name` may be null.

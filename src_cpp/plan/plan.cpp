@@ -114,6 +114,7 @@ class Planner {
     Chosen chosen = choose(graph_, node, device_, options_, broken_, static_inputs);
     const kernel::Candidate& candidate = chosen.candidate;
     chosen.choice.position = static_cast<int>(&node - graph_.nodes.data());
+    chosen.choice.work = ops::work_of({graph_, node});
     plan_.choices.push_back(std::move(chosen.choice));
     std::vector<int> scratch;
     for (const kernel::Scratch& s : candidate.scratch) {

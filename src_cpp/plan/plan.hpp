@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "ir/graph.hpp"
 #include "kernel/launch.hpp"
+#include "ops/work.hpp"
 
 namespace clgpu::plan {
 
@@ -99,6 +100,7 @@ struct Choice {
   std::string dropped;                  ///< a tuned candidate that does not work any more
   std::vector<std::string> candidates;  ///< those that work, best guess first
   std::vector<Refused> refused;
+  ops::Work work;  ///< of one inference
 };
 
 struct Plan {

@@ -15,6 +15,8 @@ BAD_VALUES = {
     "tuning": ("on", "auto, off, exhaustive"),
     "zero_copy": ("on", "auto, off"),
     "min_nodes": (0, "1 to 999999"),
+    "placement": ("best", "all, auto, measured"),
+    "verify": (0, "off, first, 1 to 999999"),
 }
 
 
@@ -49,6 +51,9 @@ def test_values_become_the_strings_of_the_delegate():
         min_nodes=2,
         warm_up=False,
         half_io=True,
+        profile=True,
+        placement="measured",
+        verify=8,
     )
     assert options.as_delegate_dict() == {
         "device": "1",
@@ -59,6 +64,9 @@ def test_values_become_the_strings_of_the_delegate():
         "min_nodes": "2",
         "warm_up": "off",
         "half_io": "on",
+        "profile": "on",
+        "placement": "measured",
+        "verify": "8",
     }
 
 

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 import clgpu_delegate
-from clgpu_delegate import ClgpuError, DependencyError, OptionError, QuantizationError
+from clgpu_delegate import (
+    ClgpuError,
+    DependencyError,
+    FileError,
+    OptionError,
+    QuantizationError,
+)
 from clgpu_delegate.quantization import schema
 from tests.model_maker import ModelMaker
 from tests.python import models
@@ -130,7 +136,7 @@ def test_numbers_that_are_not_finite_in_the_model(tmp_path):
 
 def test_places_that_cannot_be_written(tmp_path):
     for out, part in [(tmp_path, "it is a folder"), (tmp_path / "a" / "b", "there is no folder")]:
-        with pytest.raises(QuantizationError, match=part):
+        with pytest.raises(FileError, match=part):
             clgpu_delegate.quantize(one_input(), [GOOD], out)
 
 

@@ -1,0 +1,74 @@
+"""Files in, files out: a model is checked first, and nobody ever sees a part of a written file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+from typing import Union
+
+from clgpu_delegate.errors import FileError, ModelError
+
+Source = Union[str, "os.PathLike[str]", bytes]
+
+
+def read_model(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a .tflite file.
+
+    Raises
+    ------
+    FileError
+        If it cannot be read.
+    ModelError
+        If it is no model.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise FileError(f"cannot read the model {os.fspath(path)}: {error.strerror}") from None
+    if content[4:8] != b"TFL3":
+        raise ModelError(f"{os.fspath(path)} is not a .tflite model: it lacks the mark TFL3")
+    return content
+
+
+def read_content(model: Source) -> bytes:
+    """The bytes of a model given by path or as bytes; errors as `read_model`."""
+    return bytes(model) if isinstance(model, (bytes, bytearray)) else read_model(model)
+
+
+def check_writable(out: str | os.PathLike[str]) -> Path:
+    """Return where to write; a FileError now, rather than after the work, if that cannot be."""
+    path = Path(out)
+    if path.is_dir():
+        raise FileError(f"cannot write {path}: it is a folder")
+    if not path.parent.is_dir():
+        raise FileError(f"cannot write {path}: there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise FileError(f"cannot write {path}: no right to write to {path.parent}")
+    return path
+
+
+def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file as a whole or not at all; an old one stays until then. Raises FileError."""
+    path, temporary = Path(path), None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).replace(path)
+    except OSError as error:
+        raise FileError(f"cannot write {path}: {error.strerror}") from None
+    finally:
+        if temporary is not None:
+            with contextlib.suppress(FileNotFoundError):
+                Path(temporary).unlink()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
