@@ -1,103 +1,15 @@
-// The delegate object, its report and its counters.
+// The delegate object and its counters; bind_explain.cpp has its report.
 #include <pybind11/stl.h>
 
 #include <optional>
 
-#include "delegate/delegate.hpp"
 #include "ops/family.hpp"
 #include "plan/roads.hpp"
-#include "python/bind.hpp"
+#include "python/native_delegate.hpp"
 
 namespace clgpu::python {
 namespace py = pybind11;
 namespace {
-
-using delegate::Delegate;
-
-// Owns one delegate for Python; see Delegate for what outlives it.
-class NativeDelegate {
- public:
-  explicit NativeDelegate(const std::map<std::string, std::string>& options)
-      : delegate_(new Delegate(options)), state_(delegate_->state()) {}
-  ~NativeDelegate() { Delegate::release(delegate_); }
-  NativeDelegate(const NativeDelegate&) = delete;
-  NativeDelegate& operator=(const NativeDelegate&) = delete;
-
-  std::uintptr_t pointer() const { return reinterpret_cast<std::uintptr_t>(delegate_->tflite()); }
-  const delegate::State& state() const { return *state_; }
-  delegate::State& state() { return *state_; }
-
- private:
-  Delegate* delegate_;
-  std::shared_ptr<delegate::State> state_;
-};
-
-py::dict explain(const NativeDelegate& self) {
-  const delegate::Report report = self.state().report();
-  py::dict result;
-  result["device"] = text(self.state().device().name);
-  result["platform"] = text(self.state().device().platform);
-  result["precision"] = passes::name_of(self.state().options.precision);
-  py::list nodes;
-  for (const delegate::NodeReport& node : report.nodes) {
-    py::dict entry;
-    entry["index"] = node.index;
-    entry["op"] = node.op;
-    entry["claimed"] = node.claimed;
-    entry["reason"] = text(node.reason);
-    entry["partition"] =
-        node.partition < 0 ? py::object(py::none()) : py::object(py::int_(node.partition));
-    entry["family"] = node.family;
-    entry["candidate"] = node.candidate;
-    entry["chosen"] = node.chosen;
-    entry["candidates"] = node.candidates;
-    py::dict refused;
-    for (const auto& [name, why] : node.refused) refused[py::str(name)] = text(why);
-    entry["refused"] = refused;
-    entry["inputs"] = node.inputs;
-    entry["outputs"] = node.outputs;
-    nodes.append(entry);
-  }
-  result["nodes"] = nodes;
-  py::list partitions;
-  for (const delegate::PartitionReport& partition : report.partitions) {
-    py::dict entry;
-    entry["nodes"] = partition.nodes;
-    entry["launches"] = partition.launches;
-    entry["load_launches"] = partition.load_launches;
-    entry["arena_bytes"] = partition.arena_bytes;
-    entry["naive_bytes"] = partition.naive_bytes;
-    entry["weights_bytes"] = partition.weights_bytes;
-    entry["bound_bytes"] = partition.bound_bytes;
-    entry["load_peak_bytes"] = partition.load_peak_bytes;
-    entry["peak_bytes"] = partition.peak_bytes;
-    entry["layout"] = partition.layout;
-    entry["bytes_up"] = partition.bytes_up;
-    entry["bytes_down"] = partition.bytes_down;
-    py::list moves;
-    for (const delegate::PartitionReport::Move& move : partition.moves) {
-      py::dict row;
-      row["kind"] = move.out ? "out" : "in";
-      row["tensor"] = text(move.tensor);
-      row["bytes"] = move.bytes;
-      row["start"] = move.start;
-      row["finish"] = move.finish;
-      moves.append(row);
-    }
-    entry["moves"] = moves;
-    partitions.append(entry);
-  }
-  result["partitions"] = partitions;
-  const delegate::MemoryTotals totals =
-      delegate::memory_totals(report.partitions, self.state().options.plan.share_memory);
-  result["arena_bytes"] = totals.arena_bytes;
-  result["weights_bytes"] = totals.weights_bytes;
-  result["peak_bytes"] = totals.peak_bytes;
-  py::list notes;
-  for (const std::string& note : report.notes) notes.append(text(note));
-  result["notes"] = notes;
-  return result;
-}
 
 py::dict to_dict(const cl::Counters& counters) {
   py::dict entry;

@@ -1,0 +1,34 @@
+// The delegate object of the Python module; its methods are spread over several files.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "delegate/delegate.hpp"
+#include "python/bind.hpp"
+
+namespace clgpu::python {
+
+/// Owns one delegate for Python; see Delegate for what outlives it.
+class NativeDelegate {
+ public:
+  explicit NativeDelegate(const std::map<std::string, std::string>& options)
+      : delegate_(new delegate::Delegate(options)), state_(delegate_->state()) {}
+  ~NativeDelegate() { delegate::Delegate::release(delegate_); }
+  NativeDelegate(const NativeDelegate&) = delete;
+  NativeDelegate& operator=(const NativeDelegate&) = delete;
+
+  std::uintptr_t pointer() const { return reinterpret_cast<std::uintptr_t>(delegate_->tflite()); }
+  const delegate::State& state() const { return *state_; }
+  delegate::State& state() { return *state_; }
+
+ private:
+  delegate::Delegate* delegate_;
+  std::shared_ptr<delegate::State> state_;
+};
+
+/// Data of clgpu_delegate.Explanation.
+pybind11::dict explain(const NativeDelegate& self);
+
+}  // namespace clgpu::python
