@@ -26,7 +26,7 @@ from clgpu_delegate.errors import (
     RuntimeNotFoundError,
     ShapeError,
 )
-from clgpu_delegate.explain import Explanation, Node, Partition
+from clgpu_delegate.explain import Explanation, Node, Partition, Tensor
 from clgpu_delegate.memory import Block, MemoryMap, MemoryObject, PartitionMemory
 from clgpu_delegate.options import Options
 from clgpu_delegate.quantization import (
@@ -71,6 +71,7 @@ __all__ = [
     "QuantizedLayer",
     "RuntimeNotFoundError",
     "ShapeError",
+    "Tensor",
     "TunedLayer",
     "Tuning",
     "__version__",

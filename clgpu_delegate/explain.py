@@ -53,6 +53,28 @@ class Node:
     outputs: tuple[tuple[int, ...], ...]
     """Shapes of its outputs."""
 
+    input_ids: tuple[int, ...] = ()
+    output_ids: tuple[int, ...] = ()
+    """The tensors of these shapes, as the model counts them; an absent input has none."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Tensor:
+    """What nodes of the model read or write."""
+
+    id: int
+    """As the model counts."""
+
+    name: str
+    type: str
+    """Of its elements, such as ``"float32"``."""
+
+    bytes: int
+    """In the memory of the runtime; 0 until the shape is known."""
+
+    constant: bool
+    """Whether the model stores it."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Partition:
@@ -94,6 +116,9 @@ class Explanation:
 
         self.nodes: tuple[Node, ...] = tuple(_node(entry) for entry in self._data["nodes"])
         """The nodes of the original graph, in order."""
+
+        self.tensors: tuple[Tensor, ...] = tuple(Tensor(**t) for t in self._data["tensors"])
+        """What they read and write: the edges of the graph."""
 
         self.partitions: tuple[Partition, ...] = tuple(
             Partition(
@@ -188,6 +213,8 @@ def _node(entry: Mapping[str, Any]) -> Node:
         refused=dict(entry["refused"]),
         inputs=tuple(map(tuple, entry["inputs"])),
         outputs=tuple(map(tuple, entry["outputs"])),
+        input_ids=tuple(entry["input_ids"]),
+        output_ids=tuple(entry["output_ids"]),
     )
 
 

@@ -199,20 +199,31 @@ Report make_report(const State& state, const Model& model, TfLiteContext& contex
   report.device = state.device().name;
   report.platform = state.device().platform;
   report.precision = passes::name_of(state.options.precision);
+  std::set<int> tensors;
   for (const ModelNode& node : model.nodes) {
     NodeReport entry;
     entry.index = node.index;
     entry.op = node.op;
     entry.claimed = node.claimed;
     entry.reason = !node.reason.empty() ? node.reason : "runs on the device";
-    const auto shapes = [&](const std::vector<int>& ids, std::vector<std::vector<int>>& out) {
+    const auto read = [&](const std::vector<int>& ids, std::vector<std::vector<int>>& shapes,
+                          std::vector<int>& present) {
       for (const int id : ids) {
-        if (id >= 0) out.push_back(tfl::TensorView(&context.tensors[id], id).dims());
+        if (id < 0) continue;
+        shapes.push_back(tfl::TensorView(&context.tensors[id], id).dims());
+        present.push_back(id);
+        tensors.insert(id);
       }
     };
-    shapes(node.inputs, entry.inputs);
-    shapes(node.outputs, entry.outputs);
+    read(node.inputs, entry.inputs, entry.input_ids);
+    read(node.outputs, entry.outputs, entry.output_ids);
     report.nodes.push_back(std::move(entry));
+  }
+  for (const int id : tensors) {
+    const TfLiteTensor& tensor = context.tensors[id];
+    report.tensors.push_back({id, tensor.name != nullptr ? tensor.name : "",
+                              tfl::type_name(tensor.type), static_cast<std::int64_t>(tensor.bytes),
+                              tensor.allocation_type == kTfLiteMmapRo});
   }
   for (std::size_t p = 0; p < partitions.size(); ++p) {
     for (const int index : partitions[p]->nodes()) {

@@ -20,6 +20,16 @@ struct NodeReport {
   std::vector<std::string> candidates;                       ///< those that work, best guess first
   std::vector<std::pair<std::string, std::string>> refused;  ///< those that do not, and why
   std::vector<std::vector<int>> inputs, outputs;             ///< shapes
+  std::vector<int> input_ids, output_ids;                    ///< the tensors of these shapes
+};
+
+/// A tensor that nodes of the model read or write.
+struct TensorReport {
+  int id = 0;  ///< as TFLite counts
+  std::string name;
+  const char* type = "";
+  std::int64_t bytes = 0;  ///< in the runtime's memory; 0 until it has settled the shape
+  bool constant = false;   ///< stored in the model
 };
 
 struct PartitionReport {
@@ -80,6 +90,7 @@ struct PartitionMemory {
 struct Report {
   std::string device, platform, precision;
   std::vector<NodeReport> nodes;
+  std::vector<TensorReport> tensors;  ///< by id
   std::vector<PartitionReport> partitions;
   std::vector<std::string> notes;  ///< kernels that did not build, and the like
 };

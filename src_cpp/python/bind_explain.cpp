@@ -24,6 +24,18 @@ py::dict to_dict(const delegate::NodeReport& node) {
   entry["refused"] = refused;
   entry["inputs"] = node.inputs;
   entry["outputs"] = node.outputs;
+  entry["input_ids"] = node.input_ids;
+  entry["output_ids"] = node.output_ids;
+  return entry;
+}
+
+py::dict to_dict(const delegate::TensorReport& tensor) {
+  py::dict entry;
+  entry["id"] = tensor.id;
+  entry["name"] = text(tensor.name);
+  entry["type"] = tensor.type;
+  entry["bytes"] = tensor.bytes;
+  entry["constant"] = tensor.constant;
   return entry;
 }
 
@@ -63,11 +75,13 @@ py::dict explain(const NativeDelegate& self) {
   result["device"] = text(self.state().device().name);
   result["platform"] = text(self.state().device().platform);
   result["precision"] = passes::name_of(self.state().options.precision);
-  py::list nodes, partitions;
+  py::list nodes, tensors, partitions;
   for (const delegate::NodeReport& node : report.nodes) nodes.append(to_dict(node));
+  for (const delegate::TensorReport& tensor : report.tensors) tensors.append(to_dict(tensor));
   for (const delegate::PartitionReport& partition : report.partitions)
     partitions.append(to_dict(partition));
   result["nodes"] = nodes;
+  result["tensors"] = tensors;
   result["partitions"] = partitions;
   const delegate::MemoryTotals totals =
       delegate::memory_totals(report.partitions, self.state().options.plan.share_memory);

@@ -36,6 +36,18 @@ def test_every_node_is_accounted_for(device, precision, runtime):
     assert plan.nodes[0].outputs == ((2, 5),)
 
 
+def test_nodes_are_joined_by_tensors(runtime):
+    plan = explain(models.image(), runtime)
+    tensors = {tensor.id: tensor for tensor in plan.tensors}
+    conv, pool, mean = plan.nodes
+    assert conv.output_ids == pool.input_ids[:1]
+    assert pool.output_ids == mean.input_ids[:1]
+    assert [tensors[i].constant for i in conv.input_ids] == [False, True, True]
+    assert [tensors[i].type for i in mean.input_ids] == ["float32", "int32"]
+    assert tensors[conv.input_ids[0]].name == "x"
+    assert tensors[conv.input_ids[0]].bytes == 7 * 6 * 3 * 4
+
+
 def test_dictionary_is_ready_for_json(runtime):
     plan = explain(models.chain(), runtime)
     data = plan.to_dict()
