@@ -31,6 +31,9 @@ class Peaks:
     download_bytes: float
     """Bytes per second between the device and pageable host memory."""
 
+    transfer_seconds: float
+    """Of a copy of hardly any bytes that is waited for."""
+
     def __str__(self) -> str:
         tensor = ""
         if self.mma_f16_flops:

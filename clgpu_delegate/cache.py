@@ -36,7 +36,7 @@ class Entry:
     """A row of the cache."""
 
     kind: str
-    """``"program"``, ``"tuning"`` or ``"probe"``."""
+    """``"program"``, ``"tuning"``, ``"probe"``, ``"peaks"`` or ``"placement"``."""
 
     key: str
     label: str

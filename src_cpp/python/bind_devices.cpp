@@ -3,6 +3,7 @@
 
 #include "cl/device.hpp"
 #include "python/bind.hpp"
+#include "runtime/host_peaks.hpp"
 #include "runtime/peaks.hpp"
 #include "runtime/probe.hpp"
 
@@ -67,11 +68,23 @@ std::map<std::string, double> measure_peaks(const std::string& device, double se
   const py::gil_scoped_release release;
   const runtime::Peaks peaks =
       runtime::measure_peaks(*cl::Context::of(cl::find_device(device)), seconds);
-  return {
-      {"fma_flops", peaks.fma_flops},           {"mma_f16_flops", peaks.mma_f16_flops},
-      {"mma_tf32_flops", peaks.mma_tf32_flops}, {"copy_bytes", peaks.copy_bytes},
-      {"launch_seconds", peaks.launch_seconds}, {"round_trip_seconds", peaks.round_trip_seconds},
-      {"upload_bytes", peaks.upload_bytes},     {"download_bytes", peaks.download_bytes}};
+  return {{"fma_flops", peaks.fma_flops},
+          {"mma_f16_flops", peaks.mma_f16_flops},
+          {"mma_tf32_flops", peaks.mma_tf32_flops},
+          {"copy_bytes", peaks.copy_bytes},
+          {"launch_seconds", peaks.launch_seconds},
+          {"round_trip_seconds", peaks.round_trip_seconds},
+          {"upload_bytes", peaks.upload_bytes},
+          {"download_bytes", peaks.download_bytes},
+          {"transfer_seconds", peaks.transfer_seconds}};
+}
+
+std::map<std::string, double> measure_host_peaks() {
+  const py::gil_scoped_release release;
+  const runtime::HostPeaks peaks = runtime::measure_host_peaks();
+  return {{"fma_flops", peaks.fma_flops},
+          {"cache_bytes", peaks.cache_bytes},
+          {"memory_bytes", peaks.memory_bytes}};
 }
 
 py::dict probe_device(const std::string& device) {
@@ -100,6 +113,8 @@ void bind_devices(py::module_& module) {
              "Registers an OpenCL library to be tried after the system's loader.");
   module.def("measure_peaks", &measure_peaks, py::arg("device"), py::arg("seconds"),
              "What a device can do at most: operations and bytes per second, seconds per launch.");
+  module.def("measure_host_peaks", &measure_host_peaks,
+             "What a core of the host can do at most: operations and bytes per second.");
   module.def(
       "probe_device", &probe_device, py::arg("device"),
       "What a device can do that its description does not tell, and what gave wrong numbers.");

@@ -1,7 +1,11 @@
 // What a device can do at most: the ceilings that times of kernels are compared with.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "cl/context.hpp"
+#include "store/store.hpp"
 
 namespace clgpu::runtime {
 
@@ -14,9 +18,18 @@ struct Peaks {
   double round_trip_seconds = 0;  ///< of an empty kernel that is waited for
   double upload_bytes = 0;        ///< bytes per second from pageable host memory
   double download_bytes = 0;      ///< bytes per second to pageable host memory
+  double transfer_seconds = 0;    ///< of a copy of hardly any bytes that is waited for
 };
 
 /// Best of what is seen in about `seconds`. Throws cl::OpenCLError and cl::BuildError.
 Peaks measure_peaks(cl::Context& context, double seconds);
+
+/// Measured once per device and driver: kept in the store, and in the process. Thread-safe; throws
+/// as measure_peaks.
+Peaks peaks_of(cl::Context& context, store::Store& store);
+
+/// Numbers as a row of the store, and back: false where it has not as many, or one that is no rate.
+std::string write_numbers(const std::vector<double*>& numbers);
+bool read_numbers(const std::string& text, const std::vector<double*>& numbers);
 
 }  // namespace clgpu::runtime

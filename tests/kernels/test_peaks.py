@@ -19,3 +19,10 @@ def test_peaks_are_plausible(device):
 def test_unknown_device_is_an_error():
     with pytest.raises(clgpu_delegate.DeviceError):
         _core.measure_peaks("no such device", 0.05)
+
+
+def test_the_hosts_rates_are_plausible():
+    peaks = _core.measure_host_peaks()
+    assert 1e8 < peaks["fma_flops"] < 1e13
+    assert 1e8 < peaks["memory_bytes"] < 1e13
+    assert 1e8 < peaks["cache_bytes"] < 1e14
