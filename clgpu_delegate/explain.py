@@ -57,6 +57,15 @@ class Node:
     output_ids: tuple[int, ...] = ()
     """The tensors of these shapes, as the model counts them; an absent input has none."""
 
+    flops: float = 0.0
+    """Arithmetic operations of an inference, two for each multiply-add; 0 where no kernel runs."""
+
+    bytes_read: int = 0
+    """Of its inputs and weights as the device stores them, each counted once."""
+
+    bytes_written: int = 0
+    """Of its outputs."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
@@ -215,6 +224,9 @@ def _node(entry: Mapping[str, Any]) -> Node:
         outputs=tuple(map(tuple, entry["outputs"])),
         input_ids=tuple(entry["input_ids"]),
         output_ids=tuple(entry["output_ids"]),
+        flops=entry["flops"],
+        bytes_read=entry["bytes_read"],
+        bytes_written=entry["bytes_written"],
     )
 
 

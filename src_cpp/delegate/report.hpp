@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "ops/work.hpp"
+
 namespace clgpu::delegate {
 
 struct NodeReport {
@@ -21,6 +23,7 @@ struct NodeReport {
   std::vector<std::pair<std::string, std::string>> refused;  ///< those that do not, and why
   std::vector<std::vector<int>> inputs, outputs;             ///< shapes
   std::vector<int> input_ids, output_ids;                    ///< the tensors of these shapes
+  ops::Work work;  ///< of one inference; none without a kernel
 };
 
 /// A tensor that nodes of the model read or write.

@@ -141,13 +141,20 @@ void State::set_partition(std::uint64_t number, int partition,
   report_.partitions.at(static_cast<std::size_t>(partition)) = partition_report;
   live_.at(static_cast<std::size_t>(partition)) = {executor, graph};
   std::map<int, const plan::Choice*> choices;
-  for (const plan::Choice& choice : executor->plan().choices) choices[choice.node] = &choice;
+  std::map<int, ops::Work> work;  // of all its bands
+  for (const plan::Choice& choice : executor->plan().choices) {
+    // Bands of a node are computed one by one, and joined.
+    const plan::Choice*& most = choices[choice.node];
+    if (most == nullptr || choice.work.flops >= most->work.flops) most = &choice;
+    work[choice.node] += choice.work;
+  }
   std::set<int> views;
   for (const ir::Node& node : graph->nodes) {
     if (node.kind->is_view) views.insert(node.tflite_index);
   }
   for (NodeReport& node : report_.nodes) {
     if (node.partition != partition) continue;
+    node.work = work[node.index];
     if (const auto choice = choices.find(node.index); choice != choices.end()) {
       node.family = choice->second->family;
       node.candidate = choice->second->candidate;

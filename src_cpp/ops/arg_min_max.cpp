@@ -64,6 +64,10 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return list;
 }
 
+double flops(const NodeContext& node) {
+  return static_cast<double>(node.input(0).shape.elements());
+}
+
 }  // namespace
 
 extern const Family kArgMinMaxFamily;
@@ -75,6 +79,8 @@ const Family kArgMinMaxFamily{{"arg_min_max", /*has_epilogue=*/false, /*is_view=
                               infer,
                               candidates,
                               /*fold=*/nullptr,
-                              /*allows_quantized=*/true};
+                              /*allows_quantized=*/true,
+                              /*rows=*/nullptr,
+                              flops};
 
 }  // namespace clgpu::ops

@@ -217,6 +217,11 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return list;
 }
 
+double flops(const NodeContext& node) {
+  const int depth = node.input(kX).shape.back(node.attrs<BatchMatmulAttrs>().adj_x ? 1 : 0);
+  return 2.0 * static_cast<double>(node.output(0).shape.elements() * depth);
+}
+
 }  // namespace
 
 extern const Family kBatchMatmulFamily;
@@ -228,6 +233,8 @@ const Family kBatchMatmulFamily{{"batch_matmul", /*has_epilogue=*/true, /*is_vie
                                 infer,
                                 candidates,
                                 /*fold=*/nullptr,
-                                /*allows_quantized=*/true};
+                                /*allows_quantized=*/true,
+                                /*rows=*/nullptr,
+                                flops};
 
 }  // namespace clgpu::ops

@@ -2,6 +2,7 @@
 #include "ops/common.hpp"
 #include "ops/movement.hpp"
 #include "ops/quantized.hpp"
+#include "ops/work.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -58,6 +59,8 @@ const Family kBroadcastToFamily{{"broadcast_to", /*has_epilogue=*/false, /*is_vi
                                 infer,
                                 candidates,
                                 /*fold=*/nullptr,
-                                /*allows_quantized=*/true};
+                                /*allows_quantized=*/true,
+                                /*rows=*/nullptr,
+                                no_flops};
 
 }  // namespace clgpu::ops

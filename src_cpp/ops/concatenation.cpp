@@ -8,6 +8,7 @@
 #include "ops/movement.hpp"
 #include "ops/quantized.hpp"
 #include "ops/row_rules.hpp"
+#include "ops/work.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -171,7 +172,8 @@ const Family kConcatenationFamily{
     candidates,
     /*fold=*/nullptr,
     /*allows_quantized=*/true,
-    &kRows};
+    &kRows,
+    no_flops};
 
 bool joins_rows(const ir::Node& node) {
   if (node.kind != &kConcatenationFamily) return false;

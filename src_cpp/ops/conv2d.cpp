@@ -155,6 +155,11 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return result;
 }
 
+double flops(const NodeContext& node) {
+  const ir::Shape& weights = node.input(kWeights).shape;
+  return 2.0 * static_cast<double>(node.output(0).shape.elements() * weights.elements(1, 4));
+}
+
 }  // namespace
 
 extern const Family kConv2dFamily;
@@ -169,6 +174,7 @@ const Family kConv2dFamily{
     candidates,
     /*fold=*/nullptr,
     /*allows_quantized=*/true,
-    &kConvRows};
+    &kConvRows,
+    flops};
 
 }  // namespace clgpu::ops

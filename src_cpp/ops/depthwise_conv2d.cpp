@@ -243,6 +243,11 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return result;
 }
 
+double flops(const NodeContext& node) {
+  const ir::Shape& weights = node.input(kWeights).shape;
+  return 2.0 * static_cast<double>(node.output(0).shape.elements() * weights.elements(1, 3));
+}
+
 }  // namespace
 
 extern const Family kDepthwiseConv2dFamily;
@@ -257,6 +262,7 @@ const Family kDepthwiseConv2dFamily{
     candidates,
     /*fold=*/nullptr,
     /*allows_quantized=*/true,
-    &kConvRows};
+    &kConvRows,
+    flops};
 
 }  // namespace clgpu::ops

@@ -231,6 +231,10 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return list;
 }
 
+double flops(const NodeContext& node) {
+  return 2.0 * static_cast<double>(node.output(0).shape.elements() * node.input(kWeights).shape[1]);
+}
+
 }  // namespace
 
 extern const Family kFullyConnectedFamily;
@@ -244,6 +248,8 @@ const Family kFullyConnectedFamily{
     infer,
     candidates,
     /*fold=*/nullptr,
-    /*allows_quantized=*/true};
+    /*allows_quantized=*/true,
+    /*rows=*/nullptr,
+    flops};
 
 }  // namespace clgpu::ops

@@ -124,6 +124,11 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return list;
 }
 
+// Sums of values and squared differences; scale and shift.
+double flops(const NodeContext& node) {
+  return 6.0 * static_cast<double>(node.output(0).shape.elements());
+}
+
 }  // namespace
 
 ir::Node instance_norm(const ir::Node& last, int x, float epsilon, int scale, int bias) {
@@ -144,6 +149,10 @@ const Family kInstanceNormFamily{
     /*core=*/true,
     nullptr,
     infer,
-    candidates};
+    candidates,
+    /*fold=*/nullptr,
+    /*allows_quantized=*/false,
+    /*rows=*/nullptr,
+    flops};
 
 }  // namespace clgpu::ops

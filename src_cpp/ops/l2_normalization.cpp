@@ -69,6 +69,11 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return list;
 }
 
+// Sum of squares and a product.
+double flops(const NodeContext& node) {
+  return 3.0 * static_cast<double>(node.output(0).shape.elements());
+}
+
 }  // namespace
 
 extern const Family kL2NormalizationFamily;
@@ -81,6 +86,7 @@ const Family kL2NormalizationFamily{{"l2_normalization", /*has_epilogue=*/true, 
                                     candidates,
                                     /*fold=*/nullptr,
                                     /*allows_quantized=*/true,
-                                    &kRowwise};
+                                    &kRowwise,
+                                    flops};
 
 }  // namespace clgpu::ops

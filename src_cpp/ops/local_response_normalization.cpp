@@ -41,6 +41,12 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return {{"direct", {launch}, {}}};
 }
 
+// A square and a sum for each neighbour; factor, power, quotient.
+double flops(const NodeContext& node) {
+  const int neighbours = 2 * node.attrs<LrnAttrs>().radius + 1;
+  return static_cast<double>(node.output(0).shape.elements() * (2 * neighbours + 3));
+}
+
 }  // namespace
 
 extern const Family kLocalResponseNormalizationFamily;
@@ -54,6 +60,7 @@ const Family kLocalResponseNormalizationFamily{
     candidates,
     /*fold=*/nullptr,
     /*allows_quantized=*/false,
-    &kRowwise};
+    &kRowwise,
+    flops};
 
 }  // namespace clgpu::ops

@@ -42,6 +42,11 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return {{"naive", {launch}, {}}};
 }
 
+double flops(const NodeContext& node) {
+  const auto& attrs = node.attrs<CustomPoolAttrs>();
+  return static_cast<double>(node.output(0).shape.elements() * attrs.filter_h * attrs.filter_w);
+}
+
 }  // namespace
 
 extern const Family kMaxPoolArgmaxFamily;
@@ -52,6 +57,10 @@ const Family kMaxPoolArgmaxFamily{{"max_pool_argmax", /*has_epilogue=*/false, /*
                                   /*core=*/false,
                                   import,
                                   infer,
-                                  candidates};
+                                  candidates,
+                                  /*fold=*/nullptr,
+                                  /*allows_quantized=*/false,
+                                  /*rows=*/nullptr,
+                                  flops};
 
 }  // namespace clgpu::ops

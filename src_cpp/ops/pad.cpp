@@ -6,6 +6,7 @@
 #include "ops/movement.hpp"
 #include "ops/quantized.hpp"
 #include "ops/row_rules.hpp"
+#include "ops/work.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -174,6 +175,7 @@ const Family kPadFamily{{"pad", /*has_epilogue=*/false, /*is_view=*/false, /*res
                         candidates,
                         /*fold=*/nullptr,
                         /*allows_quantized=*/true,
-                        &kRows};
+                        &kRows,
+                        no_flops};
 
 }  // namespace clgpu::ops

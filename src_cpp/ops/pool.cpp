@@ -161,6 +161,13 @@ ir::AttrsPtr band_attrs(const NodeContext& node, const RowBand& band) {
 
 const RowRules kRows{unit, need, band_attrs};
 
+double flops(const NodeContext& node) {
+  const auto& attrs = node.attrs<PoolAttrs>();
+  const ir::Shape& src = node.input(0).shape;
+  const int covered = std::min(attrs.filter_h, src[1]) * std::min(attrs.filter_w, src[2]);
+  return static_cast<double>(node.output(0).shape.elements() * covered);
+}
+
 }  // namespace
 
 extern const Family kPoolFamily;
@@ -175,6 +182,7 @@ const Family kPoolFamily{
     candidates,
     /*fold=*/nullptr,
     /*allows_quantized=*/true,
-    &kRows};
+    &kRows,
+    flops};
 
 }  // namespace clgpu::ops

@@ -247,6 +247,10 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return list;
 }
 
+double flops(const NodeContext& node) {
+  return static_cast<double>(node.input(0).shape.elements());
+}
+
 }  // namespace
 
 extern const Family kReduceFamily;
@@ -264,7 +268,9 @@ const Family kReduceFamily{{"reduce", /*has_epilogue=*/true, /*is_view=*/false},
                            infer,
                            candidates,
                            /*fold=*/nullptr,
-                           /*allows_quantized=*/true};
+                           /*allows_quantized=*/true,
+                           /*rows=*/nullptr,
+                           flops};
 
 bool is_mean_of_pixels(const ir::Graph& graph, const ir::Node& node) {
   if (node.kind != &kReduceFamily) return false;

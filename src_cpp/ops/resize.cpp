@@ -159,6 +159,12 @@ ir::AttrsPtr band_attrs(const NodeContext& node, const RowBand& band) {
 
 const RowRules kRows{unit, need, band_attrs};
 
+// Three interpolations between two values.
+double flops(const NodeContext& node) {
+  if (!node.attrs<ResizeAttrs>().bilinear) return 0;
+  return 9.0 * static_cast<double>(node.output(0).shape.elements());
+}
+
 }  // namespace
 
 extern const Family kResizeFamily;
@@ -173,6 +179,7 @@ const Family kResizeFamily{
     candidates,
     /*fold=*/nullptr,
     /*allows_quantized=*/true,
-    &kRows};
+    &kRows,
+    flops};
 
 }  // namespace clgpu::ops

@@ -4,6 +4,7 @@
 #include "ops/common.hpp"
 #include "ops/movement.hpp"
 #include "ops/quantized.hpp"
+#include "ops/work.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -56,6 +57,8 @@ const Family kReverseFamily{{"reverse", /*has_epilogue=*/false, /*is_view=*/fals
                             infer_same_as_input,
                             candidates,
                             /*fold=*/nullptr,
-                            /*allows_quantized=*/true};
+                            /*allows_quantized=*/true,
+                            /*rows=*/nullptr,
+                            no_flops};
 
 }  // namespace clgpu::ops

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "ops/movement.hpp"
+#include "ops/work.hpp"
 
 namespace clgpu::ops {
 
@@ -50,7 +51,11 @@ const Family kRowsFamily{{"rows", /*has_epilogue=*/false, /*is_view=*/false, /*r
                          /*core=*/true,
                          nullptr,
                          infer,
-                         candidates};
+                         candidates,
+                         /*fold=*/nullptr,
+                         /*allows_quantized=*/false,
+                         /*rows=*/nullptr,
+                         no_flops};
 
 // The same, but for writes_slices.
 const Family kKeptRowsFamily{{"rows", /*has_epilogue=*/false, /*is_view=*/false},
@@ -59,7 +64,11 @@ const Family kKeptRowsFamily{{"rows", /*has_epilogue=*/false, /*is_view=*/false}
                              /*core=*/true,
                              nullptr,
                              infer,
-                             candidates};
+                             candidates,
+                             /*fold=*/nullptr,
+                             /*allows_quantized=*/false,
+                             /*rows=*/nullptr,
+                             no_flops};
 
 ir::Node rows_of(int source, RowRange rows, int result, bool kept) {
   RowsAttrs attrs;

@@ -177,6 +177,14 @@ ir::AttrsPtr band_attrs(const NodeContext& node, const RowBand& band) {
 
 const RowRules kRows{unit, need, band_attrs};
 
+double flops(const NodeContext& node) {
+  double sum = 0;
+  const Parts parts = parts_of(node);
+  for (const ir::Node& part : {parts.depthwise, parts.pointwise})
+    sum += family_of(part).flops(NodeContext(node.graph(), part));
+  return sum;
+}
+
 }  // namespace
 
 std::optional<ir::Node> separable(const ir::Graph& graph, const ir::Node& depthwise,
@@ -265,6 +273,7 @@ const Family kSeparableConv2dFamily{
     candidates,
     /*fold=*/nullptr,
     /*allows_quantized=*/false,
-    &kRows};
+    &kRows,
+    flops};
 
 }  // namespace clgpu::ops

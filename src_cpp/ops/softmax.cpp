@@ -147,6 +147,11 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return list;
 }
 
+// Maximum, difference, exponential, sum, quotient.
+double flops(const NodeContext& node) {
+  return 5.0 * static_cast<double>(node.output(0).shape.elements());
+}
+
 }  // namespace
 
 extern const Family kSoftmaxFamily;
@@ -159,6 +164,7 @@ const Family kSoftmaxFamily{{"softmax", /*has_epilogue=*/false, /*is_view=*/fals
                             candidates,
                             /*fold=*/nullptr,
                             /*allows_quantized=*/true,
-                            &kRowwise};
+                            &kRowwise,
+                            flops};
 
 }  // namespace clgpu::ops

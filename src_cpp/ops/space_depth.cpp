@@ -2,6 +2,7 @@
 #include "ops/movement.hpp"
 #include "ops/quantized.hpp"
 #include "ops/row_rules.hpp"
+#include "ops/work.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -183,6 +184,7 @@ const Family kSpaceDepthFamily{{"space_depth", /*has_epilogue=*/false, /*is_view
                                candidates,
                                /*fold=*/nullptr,
                                /*allows_quantized=*/true,
-                               &kRows};
+                               &kRows,
+                               no_flops};
 
 }  // namespace clgpu::ops

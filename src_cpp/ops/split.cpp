@@ -4,6 +4,7 @@
 #include "ops/movement.hpp"
 #include "ops/quantized.hpp"
 #include "ops/row_rules.hpp"
+#include "ops/work.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -163,6 +164,7 @@ const Family kSplitFamily{{"split", /*has_epilogue=*/false, /*is_view=*/false},
                           candidates,
                           /*fold=*/nullptr,
                           /*allows_quantized=*/true,
-                          &kRows};
+                          &kRows,
+                          no_flops};
 
 }  // namespace clgpu::ops

@@ -7,6 +7,7 @@
 #include "ops/common.hpp"
 #include "ops/movement.hpp"
 #include "ops/quantized.hpp"
+#include "ops/work.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -201,6 +202,8 @@ const Family kStridedSliceFamily{{"strided_slice", /*has_epilogue=*/false, /*is_
                                  infer,
                                  candidates,
                                  /*fold=*/nullptr,
-                                 /*allows_quantized=*/true};
+                                 /*allows_quantized=*/true,
+                                 /*rows=*/nullptr,
+                                 no_flops};
 
 }  // namespace clgpu::ops

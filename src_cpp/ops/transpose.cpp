@@ -2,6 +2,7 @@
 #include "ops/common.hpp"
 #include "ops/movement.hpp"
 #include "ops/quantized.hpp"
+#include "ops/work.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -97,6 +98,8 @@ const Family kTransposeFamily{{"transpose", /*has_epilogue=*/false, /*is_view=*/
                               infer,
                               candidates,
                               /*fold=*/nullptr,
-                              /*allows_quantized=*/true};
+                              /*allows_quantized=*/true,
+                              /*rows=*/nullptr,
+                              no_flops};
 
 }  // namespace clgpu::ops

@@ -248,6 +248,14 @@ ir::AttrsPtr band_attrs(const NodeContext& node, const RowBand& band) {
 
 const RowRules kRows{unit, need, band_attrs};
 
+// Of a filter, a pixel of the result meets one weight in stride_h * stride_w.
+double flops(const NodeContext& node) {
+  const auto& geometry = node.attrs<TransposeConvAttrs>().geometry;
+  const ir::Shape& weights = node.input(kWeights).shape;
+  return 2.0 * static_cast<double>(node.output(0).shape.elements() * weights.elements(1, 4)) /
+         (geometry.stride_h * geometry.stride_w);
+}
+
 }  // namespace
 
 extern const Family kTransposeConvFamily;
@@ -262,7 +270,8 @@ const Family kTransposeConvFamily{
     candidates,
     /*fold=*/nullptr,
     /*allows_quantized=*/true,
-    &kRows};
+    &kRows,
+    flops};
 
 int transposed_image(const ir::Node& node) {
   return static_cast<const TransposeConvAttrs&>(*node.attrs).image;

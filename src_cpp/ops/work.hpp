@@ -8,11 +8,20 @@
 namespace clgpu::ops {
 
 struct Work {
-  double flops = 0;  ///< arithmetic operations, two for each multiply-add
+  double flops = 0;  ///< arithmetic operations, two for each multiply-add; fused ones are not in it
   std::int64_t bytes_read = 0, bytes_written = 0;  ///< its tensors as the device stores them, once
+
+  void operator+=(const Work& more) {
+    flops += more.flops;
+    bytes_read += more.bytes_read;
+    bytes_written += more.bytes_written;
+  }
 };
 
 /// Work of a node with inferred shapes; none for a view.
 Work work_of(const NodeContext& node);
+
+/// Family::flops of what only moves data.
+double no_flops(const NodeContext& node);
 
 }  // namespace clgpu::ops

@@ -26,6 +26,9 @@ py::dict to_dict(const delegate::NodeReport& node) {
   entry["outputs"] = node.outputs;
   entry["input_ids"] = node.input_ids;
   entry["output_ids"] = node.output_ids;
+  entry["flops"] = node.work.flops;
+  entry["bytes_read"] = node.work.bytes_read;
+  entry["bytes_written"] = node.work.bytes_written;
   return entry;
 }
 
