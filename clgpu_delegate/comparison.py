@@ -18,7 +18,7 @@ from rich.text import Text
 
 from clgpu_delegate.delegate import Delegate, load
 from clgpu_delegate.devices import Device
-from clgpu_delegate.errors import ClgpuError
+from clgpu_delegate.errors import ClgpuError, ModelError, OptionError
 from clgpu_delegate.explain import Explanation
 from clgpu_delegate.files import read_model
 from clgpu_delegate.memory import MemoryMap
@@ -145,7 +145,7 @@ def compare(
         If the model cannot be read, an option is wrong, or there is no device or runtime.
     """
     if runs < 1:
-        raise ClgpuError(f"runs is {runs}; at least 1 is needed")
+        raise OptionError(f"runs is {runs}; allowed: 1 and more")
     content = read_model(model)
     found = find_runtime(runtime)
     threads = threads or _usable_cores()
@@ -216,7 +216,7 @@ def _loaded(
 def make_interpreter(
     runtime: Runtime, content: bytes, threads: int, delegate: Delegate | None = None
 ) -> Any:
-    """An interpreter, with the delegate or stock; a ClgpuError if the runtime rejects the model."""
+    """An interpreter, with the delegate or stock; a ModelError if the runtime rejects the model."""
     delegates = [] if delegate is None else [delegate]
     with _as_our_error(f"{runtime} cannot load the model"):
         return runtime.module.Interpreter(
@@ -250,7 +250,7 @@ def _as_our_error(what: str) -> Iterator[None]:
     except (RuntimeError, ValueError) as error:
         if isinstance(error, ClgpuError):
             raise
-        raise ClgpuError(f"{what}: {' '.join(str(error).split())}") from None
+        raise ModelError(f"{what}: {' '.join(str(error).split())}") from None
 
 
 def _usable_cores() -> int:

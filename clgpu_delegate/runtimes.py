@@ -18,6 +18,7 @@ _MODULES = {
     "tflite_runtime": "tflite_runtime.interpreter",
     "tensorflow": "tensorflow.lite",
 }
+NAMES = tuple(_MODULES)
 
 
 class Runtime(NamedTuple):

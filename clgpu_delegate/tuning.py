@@ -7,7 +7,7 @@ import io
 import os
 import statistics
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Union
 
 from rich import box
 from rich.console import Console, Group
@@ -18,6 +18,7 @@ from clgpu_delegate import comparison, files
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError, OptionError
 from clgpu_delegate.options import Options, Settings
+from clgpu_delegate.progress import Bar
 from clgpu_delegate.runtimes import find_runtime
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class Tuning:
         return "\n".join(line.rstrip() for line in capture.get().strip().splitlines())
 
 
-Progress = Callable[[int, int, str, str], None]
+Progress = Union[Callable[[int, int, str, str], None], bool, None]
 
 
 def tune(
@@ -166,7 +167,7 @@ def tune(
     budget: float = 60.0,
     again: bool = False,
     runtime: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress = None,
     **settings: Unpack[Settings],
 ) -> Tuning:
     """Measure the kernels that a model can use on a device and keep the fastest.
@@ -187,9 +188,10 @@ def tune(
     runtime
         As in `clgpu_delegate.runtimes.find_runtime`.
     progress
-        Called before each candidate with the number of layers done, the number of layers to be
-        measured, the operation and the candidate. What it raises ends the tuning; winners found so
-        far are kept.
+        True or False for a progress bar on standard error or none, None for one on terminals, or a
+        function that is called before each candidate with the number of layers done, the number of
+        layers to be measured, the operation and the candidate. What it raises ends the tuning;
+        winners found so far are kept.
     **settings
         The fields of `Options`; `tuning` may not be ``"off"``.
 
@@ -215,14 +217,17 @@ def tune(
         return interpreter
 
     def report(done: int, count: int, layer: Mapping[str, Any], candidate: str) -> None:
-        if progress is not None:
+        bar.show(f"{layer['op']} {candidate}", done, count)
+        if callable(progress):
             progress(done, count, layer["op"], candidate)
 
+    bar = Bar(False if callable(progress) else progress)
     delegate = Delegate(options)
     interpreter = prepared(delegate)
     if not delegate.explain().claimed:
         raise ClgpuError(f"nothing to tune: the delegate claims no node of {os.fspath(model)}")
-    layers = delegate._tune(budget, again, report)
+    with bar:
+        layers = delegate._tune(budget, again, report)
     del interpreter
     standard = Delegate(dataclasses.replace(options, tuning="off"))
     interpreters = [prepared(standard), prepared(delegate)]

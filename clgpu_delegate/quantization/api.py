@@ -14,12 +14,12 @@ from clgpu_delegate.files import (
     read_content,
     write_atomically,
 )
+from clgpu_delegate.progress import Bar, Option
 from clgpu_delegate.quantization import calibration as calibrating
 from clgpu_delegate.quantization import samples
 from clgpu_delegate.quantization.folding import fold
 from clgpu_delegate.quantization.graph import Affine, Array, Model
 from clgpu_delegate.quantization.observers import NAMES, Observer, make
-from clgpu_delegate.quantization.progress import Bar, Option
 from clgpu_delegate.quantization.reader import parse
 from clgpu_delegate.quantization.report import Quantization, QuantizedLayer, worst_first
 from clgpu_delegate.quantization.runs import Run

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import io
 import json
-import sys
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import clgpu_delegate
-from clgpu_delegate import cli
+from clgpu_delegate import Options, cli
+from clgpu_delegate.cli import completion, exits, settings
 from tests.model_maker import ModelMaker
 from tests.python import models
+from tests.python.subprocesses import assert_succeeds, run_python
 
 
 @pytest.fixture
@@ -22,26 +27,25 @@ def model(tmp_path):
 
 
 def clgpu(*arguments: str) -> str:
-    result = CliRunner().invoke(cli.app, arguments, catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.stdout
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert exits.answer(cli.app, arguments) == exits.DONE
+    return out.getvalue()
 
 
-def fails(monkeypatch, capsys, *arguments: str) -> str:
-    monkeypatch.setattr(sys, "argv", ["clgpu", *arguments])
-    with pytest.raises(SystemExit) as info:
-        cli.main()
-    assert info.value.code == 1
+def fails(capsys, code: int, *arguments: str) -> str:
+    assert exits.answer(cli.app, arguments) == code
     output = capsys.readouterr()
     assert output.out == ""
     assert output.err.count("\n") == 1, "one line"
     return output.err
 
 
-def test_info_lists_the_devices():
+def test_devices_lists_them():
     found = [device.to_dict() for device in clgpu_delegate.devices()]
-    assert json.loads(clgpu("info", "--json")) == found
-    assert clgpu("info").count("OpenCL") >= 1
+    assert json.loads(clgpu("devices", "--json")) == found
+    assert clgpu("devices").count("OpenCL") >= 1
+    assert clgpu("info") == clgpu("devices"), "its first name"
 
 
 def test_explain_prints_a_table_or_json(model, runtime):
@@ -69,32 +73,152 @@ def test_run_prints_what_matters(model):
         assert words in text
 
 
-def test_missing_model_is_one_sentence(monkeypatch, capsys):
-    error = fails(monkeypatch, capsys, "explain", "nowhere.tflite")
+def test_missing_model_is_one_sentence(capsys):
+    error = fails(capsys, exits.FILE, "explain", "nowhere.tflite")
     assert error == "clgpu: cannot read the model nowhere.tflite: No such file or directory\n"
 
 
-def test_file_that_is_no_model_is_one_sentence(monkeypatch, capsys, tmp_path):
-    path = tmp_path / "readme.txt"
-    path.write_text("not a model")
-    assert "is not a .tflite model" in fails(monkeypatch, capsys, "run", str(path))
-
-
-def test_model_that_the_runtime_rejects_is_one_sentence(monkeypatch, capsys, tmp_path, runtime):
+def test_model_that_the_runtime_rejects_is_one_sentence(capsys, tmp_path, runtime):
     m = ModelMaker()
     m.output(m.custom("Frobnicate", [m.input("x", (1, 4))], (1, 4)))
     path = tmp_path / "custom.tflite"
     path.write_bytes(m.build())
-    error = fails(monkeypatch, capsys, "run", str(path), "--runtime", runtime)
+    error = fails(capsys, exits.FILE, "run", str(path), "--runtime", runtime)
     assert "without the delegate cannot run the model" in error
     assert "Frobnicate" in error
 
 
-def test_absent_device_is_one_sentence(monkeypatch, capsys, model):
-    error = fails(monkeypatch, capsys, "run", model, "--device", "abacus")
+def test_absent_device_is_one_sentence(capsys, model):
+    error = fails(capsys, exits.NO_DEVICE, "run", model, "--device", "abacus")
     assert "no OpenCL device has 'abacus' in its name; found: 0 = " in error
 
 
-def test_option_that_is_not_allowed_is_one_sentence(monkeypatch, capsys, model):
-    error = fails(monkeypatch, capsys, "run", model, "--precision", "int8")
+def test_option_that_is_not_allowed_is_one_sentence(capsys, model):
+    error = fails(capsys, exits.USAGE, "run", model, "--precision", "int8")
     assert "option 'precision' is 'int8'; allowed: fp32, fp16, tf32" in error
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["fly"], ["run"], ["cache"], ["run", "m", "--nonsense"], ["run", "m", "--runs", "many"]],
+)
+def test_wrong_usage_is_one_sentence(capsys, arguments):
+    error = fails(capsys, exits.USAGE, *arguments)
+    assert error.startswith("clgpu: ")
+    assert "--help" in error
+
+
+def test_errors_are_json_with_json(capsys):
+    assert json.loads(fails(capsys, exits.FILE, "explain", "nowhere.tflite", "--json")) == {
+        "error": "cannot read the model nowhere.tflite: No such file or directory",
+        "kind": "FileError",
+        "exit_code": exits.FILE,
+    }
+
+
+def test_a_mistake_of_ours_is_one_sentence_that_tells_how_to_see_more(monkeypatch, capsys):
+    def fail():
+        raise ZeroDivisionError("by nothing")
+
+    monkeypatch.setattr("clgpu_delegate.cli.devices.find_devices", fail)
+    error = fails(capsys, exits.FAILED, "devices")
+    assert "ZeroDivisionError: by nothing" in error
+    assert "CLGPU_TRACEBACK" in error
+    monkeypatch.setenv("CLGPU_TRACEBACK", "1")
+    with pytest.raises(ZeroDivisionError):
+        exits.answer(cli.app, ["devices"])
+
+
+def test_each_field_of_the_options_is_an_option_or_is_left_out_for_a_reason():
+    fields = {field.name for field in dataclasses.fields(Options)}
+    assert settings.OPTIONS.keys() | settings.NOT_OPTIONS.keys() == fields
+    assert not settings.OPTIONS.keys() & settings.NOT_OPTIONS.keys()
+
+
+def test_options_reach_the_delegate_with_the_defaults_of_options(monkeypatch):
+    got = []
+    monkeypatch.setattr(
+        "clgpu_delegate.comparison.compare", lambda _, **kw: got.append(kw) or _Nothing()
+    )
+    ours = {"runs": 20, "threads": None, "runtime": None}
+    clgpu("run", "m.tflite", "--json")
+    defaults = {name: getattr(Options(), name) for name in settings.OPTIONS}
+    assert got.pop() == {**defaults, **ours}
+    clgpu("run", "m.tflite", "--json", "--verify", "3", "--no-warm-up", "--half-io")
+    assert Options.from_settings(
+        **{name: value for name, value in got.pop().items() if name not in ours}
+    ) == Options(verify=3, warm_up=False, half_io=True)
+
+
+class _Nothing:
+    def to_dict(self):
+        return {"finite": 1.0, "infinite": float("inf")}
+
+
+def test_json_has_finite_numbers_only(monkeypatch):
+    monkeypatch.setattr("clgpu_delegate.comparison.compare", lambda *_, **__: _Nothing())
+    assert json.loads(clgpu("run", "m.tflite", "--json")) == {"finite": 1.0, "infinite": None}
+
+
+def _commands(group, *words):
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, *words, name)
+        elif not command.hidden:
+            yield pytest.param(command, [*words, name], id=" ".join([*words, name]))
+
+
+ALL = list(_commands(typer.main.get_command(cli.app)))
+
+
+@pytest.mark.parametrize(("command", "words"), ALL)
+def test_each_command_has_help_with_an_example_and_json(command, words):
+    text = clgpu(*words, "--help")
+    assert "For example:" in text
+    assert f"clgpu {' '.join(words)}" in text.split("For example:")[1]
+    assert any("--json" in parameter.opts for parameter in command.params)
+    assert all(getattr(parameter, "help", None) for parameter in command.params)
+
+
+def test_help_tells_the_exit_codes_and_the_version():
+    text = clgpu("--help")
+    for code, meaning in exits.MEANINGS.items():
+        assert f"{code} {meaning}" in " ".join(text.split())
+    assert clgpu() == text
+    assert clgpu("--version") == f"clgpu_delegate {clgpu_delegate.__version__}\n"
+
+
+def test_start_is_light():
+    heavy = "matplotlib, tflite, flatbuffers, ai_edge_litert, tflite_runtime, tensorflow, jinja2"
+    script = f"""
+import sys
+import clgpu_delegate.cli
+assert not set(sys.modules) & set("{heavy}".split(", ")), sys.modules.keys()
+"""
+    assert_succeeds(run_python(script))
+
+
+def complete(*words: str) -> list[str]:
+    """What bash is offered for the last word."""
+    environment = {
+        "_CLGPU_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(["clgpu", *words]),
+        "COMP_CWORD": str(len(words)),
+    }
+    runner = CliRunner()
+    return runner.invoke(cli.app, [], prog_name="clgpu", env=environment).stdout.splitlines()
+
+
+def test_completion(tmp_path, monkeypatch):
+    (tmp_path / "nets" / "deep").mkdir(parents=True)
+    (tmp_path / "nets" / "deep" / "one.tflite").touch()
+    (tmp_path / "notes.txt").touch()
+    monkeypatch.chdir(tmp_path)
+    assert complete("expl") == ["explain"]
+    assert complete("explain", "--precision", "fp") == ["fp32", "fp16"]
+    assert complete("explain", "--runtime", "tf") == ["tflite_runtime"]
+    assert complete("explain", "n") == ["nets/deep/one.tflite"]
+    assert complete("explain", "--engines", "fc=auto,conv2d") == ["fc=auto,conv2d="]
+    assert complete("explain", "--device", "0") == ["0"]
+    name = clgpu_delegate.devices()[0].name.split()[0]
+    assert name.lower() in [word.lower() for word in completion.devices(name[:3].lower())]

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import clgpu_delegate
 from clgpu_delegate import cli
+from clgpu_delegate.cli import exits
 from tests import runtimes
 from tests.model_maker import ModelMaker
 from tests.ops.harness import op_runtime
@@ -171,7 +172,7 @@ def test_progress_is_reported(tmp_path, capsys):
     assert capsys.readouterr() == ("", ""), "quiet where there is no terminal"
 
 
-def test_command_prints_the_report(tmp_path, monkeypatch, capsys):
+def test_command_prints_the_report(tmp_path, capsys):
     model, data, out = (str(tmp_path / name) for name in ("m.tflite", "d.npy", "o.tflite"))
     (tmp_path / "m.tflite").write_bytes(small_network())
     np.save(data, np.stack(samples()))
@@ -181,9 +182,7 @@ def test_command_prints_the_report(tmp_path, monkeypatch, capsys):
     text = CliRunner().invoke(cli.app, [*arguments, "--json", "--pseudo", "--per-tensor"])
     report = json.loads(text.stdout)
     assert (report["mode"], report["per_channel"], report["observer"]) == ("pseudo", False, "mse")
-    monkeypatch.setattr("sys.argv", ["clgpu", *arguments, "--scheme", "int3"])
-    with pytest.raises(SystemExit, match="1"):
-        cli.main()
+    assert exits.answer(cli.app, [*arguments, "--scheme", "int3"]) == exits.USAGE
     error = "clgpu: scheme is 'int3'; allowed: int8, int16x8, fp16, dynamic\n"
     assert capsys.readouterr().err == error
 

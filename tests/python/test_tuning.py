@@ -12,6 +12,7 @@ import pytest
 
 import clgpu_delegate
 from clgpu_delegate import OptionError, _core
+from clgpu_delegate.cli import exits
 from tests.model_maker import ModelMaker
 from tests.python import models
 from tests.python.subprocesses import assert_succeeds, run_python
@@ -289,5 +290,5 @@ def test_command_prints_a_table_or_json(model, cache, monkeypatch, capsys):
     text = clgpu("tune", model)
     assert "0 and 1 alike" in text
     assert " before, " in text
-    said = fails(monkeypatch, capsys, "tune", model, "--budget", "soon")
+    said = fails(capsys, exits.USAGE, "tune", model, "--budget", "soon")
     assert "budget is 'soon'; allowed" in said

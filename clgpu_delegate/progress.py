@@ -10,18 +10,18 @@ from typing import Union
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-Report = Callable[[str, int, "int | None"], None]  # stage, samples done, of how many
+Report = Callable[[str, int, "int | None"], None]  # stage, steps done, of how many
 Option = Union[bool, Report, None]
 
 
 class Bar:
-    """Shows how many samples a stage is through.
+    """Shows how many steps a stage of long work is through.
 
     Parameters
     ----------
     option
         True for a bar, False for none, None for one where standard error is a terminal, or a
-        function to call instead: with the stage, the samples done and their number if known.
+        function to call instead: with the stage, the steps done and their number if known.
     """
 
     def __init__(self, option: Option) -> None:
@@ -36,12 +36,16 @@ class Bar:
         self._total: int | None = None
 
     def stage(self, name: str, total: int | None) -> None:
-        """Begin a stage over ``total`` samples, None if nobody knows how many they are."""
+        """Begin a stage of ``total`` steps, None if nobody knows how many they are."""
         self._stage, self._done, self._total = name, 0, total
         self._progress.reset(self._task, description=name, total=total)
 
+    def show(self, name: str, done: int, total: int | None) -> None:
+        """Say what is being done, after how many steps; no function is called."""
+        self._progress.update(self._task, description=name, completed=done, total=total)
+
     def step(self) -> None:
-        """One more sample is done."""
+        """One more step is done."""
         self._done += 1
         self._progress.update(self._task, completed=self._done)
         if self._report is not None:

@@ -1,0 +1,133 @@
+"""What ends a command: exit codes, and one line on standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import typer
+
+from clgpu_delegate.errors import (
+    BuildError,
+    ClgpuError,
+    DeviceError,
+    FileError,
+    ModelError,
+    OpenCLError,
+    OptionError,
+    RuntimeNotFoundError,
+)
+
+DONE, FAILED, USAGE, NO_DEVICE, FILE, FINDING = range(6)
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+READER_GONE = 141  # 128 + SIGPIPE
+
+MEANINGS = {
+    DONE: "done",
+    FAILED: "failed",
+    USAGE: "wrong usage, or an option that is not allowed",
+    NO_DEVICE: "no usable OpenCL device or TensorFlow Lite runtime, or its driver failed",
+    FILE: "a file or model that cannot be read or written",
+    FINDING: "done, but what it found is bad (a broken set-up, wrong results)",
+    INTERRUPTED: "interrupted (Ctrl-C)",
+    READER_GONE: "the reader of the output has gone (a closed pipe)",
+}
+
+_CODES: tuple[tuple[type[BaseException], int], ...] = (
+    (OptionError, USAGE),
+    (DeviceError, NO_DEVICE),
+    (OpenCLError, NO_DEVICE),
+    (BuildError, NO_DEVICE),
+    (RuntimeNotFoundError, NO_DEVICE),
+    (FileError, FILE),
+    (ModelError, FILE),
+)
+
+# Typer has a click of its own or depends on click, as its version goes; this is in both.
+_ClickException = typer.BadParameter.__mro__[2]
+
+
+def answer(app: typer.Typer, arguments: Sequence[str] | None = None) -> int:
+    """Run a command, those of the process if None, and return its exit code.
+
+    What goes wrong is one line on standard error; with ``--json`` it is an object with ``error``,
+    ``kind`` (the class of the exception) and ``exit_code``.
+    """
+    words = (sys.argv[1:] if arguments is None else list(arguments)) or ["--help"]
+    try:
+        with _second_interrupt_ends():
+            code = app(words, prog_name="clgpu", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _stop_writing()
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except Exception as error:
+        return _report(error, as_json="--json" in words)
+    if code == INTERRUPTED:  # some versions of Typer catch KeyboardInterrupt
+        return _say("interrupted", "KeyboardInterrupt", INTERRUPTED, "--json" in words)
+    return code if isinstance(code, int) else DONE
+
+
+def _report(error: Exception, as_json: bool) -> int:
+    kind = type(error).__name__
+    if isinstance(error, _ClickException):
+        context = getattr(error, "ctx", None)
+        help_ = f"; see {context.command_path} --help" if context else ""
+        message = error.format_message().rstrip(".") + help_  # type: ignore[attr-defined]
+        return _say(message, kind, USAGE, as_json)
+    if isinstance(error, ClgpuError):
+        code = next((code for type_, code in _CODES if isinstance(error, type_)), FAILED)
+        return _say(str(error), kind, code, as_json)
+    if isinstance(error, OSError) and error.filename is not None:
+        return _say(f"{error.filename}: {error.strerror}", kind, FILE, as_json)
+    if os.environ.get("CLGPU_TRACEBACK"):
+        raise error
+    hint = "a mistake in clgpu_delegate, please report it; CLGPU_TRACEBACK=1 shows where"
+    return _say(f"{kind}: {error} ({hint})", kind, FAILED, as_json)
+
+
+def _say(message: str, kind: str, code: int, as_json: bool) -> int:
+    message = " ".join(message.split())
+    if as_json:
+        line = json.dumps({"error": message, "kind": kind, "exit_code": code})
+    else:
+        line = f"clgpu: {message}"
+    print(line, file=sys.stderr)
+    return code
+
+
+def _stop_writing() -> int:
+    # Python flushes standard output once more as it ends, and would complain.
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    return READER_GONE
+
+
+@contextlib.contextmanager
+def _second_interrupt_ends() -> Iterator[None]:
+    """Let Ctrl-C raise an exception once; as drivers may not return, the next one ends all."""
+
+    def interrupt(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        raise KeyboardInterrupt
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler or not _in_main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()

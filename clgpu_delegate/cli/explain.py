@@ -1,0 +1,35 @@
+"""The command ``clgpu explain``."""
+
+# Typer reads the annotations at run time, so they keep to what Python 3.9 can evaluate.
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from clgpu_delegate import comparison
+from clgpu_delegate.cli.printing import print_json, print_rich
+from clgpu_delegate.cli.settings import Json, Model, with_options
+
+
+@with_options()
+def explain(
+    model: Model,
+    as_json: Json = False,
+    memory: Annotated[
+        bool, typer.Option("--memory", help="Show where the tensors lie in device memory instead.")
+    ] = False,
+    **settings: Any,
+) -> None:
+    """Tell which nodes of a model the delegate claims, and why it leaves the others."""
+    if memory:
+        memory_map = comparison.map_memory(model, **settings)
+        if as_json:
+            print_json(memory_map.to_dict())
+        else:
+            print_rich(Text(str(memory_map)))
+        return
+    explanation = comparison.explain_model(model, **settings)
+    if as_json:
+        print_json(explanation.to_dict())
+    else:
+        print_rich(explanation)

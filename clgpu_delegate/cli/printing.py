@@ -1,0 +1,51 @@
+"""What the commands print."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from rich.console import Console
+from rich.markup import escape
+
+_PIPE_WIDTH = 120  # narrow pipes would break tables apart; terminals know their width
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> NoReturn:  # rich would end the process
+        raise BrokenPipeError
+
+
+def print_rich(what: Any) -> None:
+    """Print what rich can render."""
+    console = _Console()
+    if not console.is_terminal:
+        console = _Console(width=_PIPE_WIDTH)
+    console.print(what)
+
+
+def print_json(data: Any) -> None:
+    """Print plain data as JSON, which has no numbers that are not finite: null stands for them."""
+    print(json.dumps(_finite(data), indent=2, allow_nan=False))
+
+
+def count(number: int, noun: str) -> str:
+    """A number and a noun that agree: ``1 row``, ``2 rows``."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def paragraphs(*lines: str) -> str:
+    """Lines of a help text, which Typer would join."""
+    return "\n\n".join(map(escape, lines))
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {str(key): _finite(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_finite(value) for value in data]
+    if isinstance(data, float) and not math.isfinite(data):
+        return None
+    return data
