@@ -4,6 +4,7 @@
 
 #include "base/byte_size.hpp"
 #include "delegate/guard.hpp"
+#include "delegate/leaving.hpp"
 #include "delegate/model.hpp"
 #include "plan/choose.hpp"
 
@@ -52,16 +53,6 @@ void find_outputs(TfLiteContext& context, Model& model) {
   for (const ModelNode& node : model.nodes) all.push_back(node.index);
   for (const PartitionIds& ids : preview(context, all))
     model.model_outputs.insert(ids.outputs.begin(), ids.outputs.end());
-}
-
-// Leaves nodes of a partition on the CPU. Those that compute constants serve other partitions, too,
-// and follow their readers (settle_constants), unless there is nothing else to blame.
-void leave(Model& model, const std::vector<int>& nodes, const std::string& reason) {
-  std::vector<int> working;
-  for (const int index : nodes) {
-    if (!model.computes_constant(model.node(index))) working.push_back(index);
-  }
-  for (const int index : working.empty() ? nodes : working) model.refuse(index, reason);
 }
 
 // Deals the memory budget out to the partitions, in proportion to the least that each needs. Throws
@@ -116,11 +107,22 @@ bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
       return false;
     }
   }
+  std::vector<std::unique_ptr<Partition>> plans;
+  if (session->placement.source == kCostModel) {
+    for (const PartitionIds& ids : partitions) {
+      plans.push_back(std::make_unique<Partition>(state, session,
+                                                  model.graph(ids.nodes, ids.outputs), ids.nodes,
+                                                  static_cast<int>(plans.size())));
+    }
+    if (leave_losers(*session, model, plans)) return false;
+  }
   for (const PartitionIds& ids : partitions) {
     std::unique_ptr<Partition> partition;
     try {
-      partition = std::make_unique<Partition>(state, session, model.graph(ids.nodes, ids.outputs),
-                                              ids.nodes, static_cast<int>(built.size()));
+      partition = plans.empty() ? std::make_unique<Partition>(
+                                      state, session, model.graph(ids.nodes, ids.outputs),
+                                      ids.nodes, static_cast<int>(built.size()))
+                                : std::move(plans[built.size()]);
       partition->build();
     } catch (const plan::NoCandidate& failure) {
       for (const ModelNode& node : model.nodes) {
@@ -283,12 +285,15 @@ void Delegate::prepare(TfLiteContext& context) {
   find_outputs(context, model);
   const auto session = std::make_shared<Session>();
   session->pool = state->pool();
+  begin_placement(context, *state, *session, model, is_main_graph(context));
   std::vector<std::unique_ptr<Partition>> partitions;
   do {
     model.settle_constants();
   } while (!try_build(context, state, session, model, partitions));
   if (is_main_graph(context)) {
-    session->report = state->set_report(make_report(*state, model, context, partitions));
+    Report report = make_report(*state, model, context, partitions);
+    end_placement(*session, report);
+    session->report = state->set_report(std::move(report));
     for (const auto& partition : partitions) partition->publish();
   }
   const std::vector<int> claimed = model.claimed();

@@ -85,6 +85,11 @@ std::int64_t Partition::allowance() const {
   return std::max<std::int64_t>(left, 1);
 }
 
+plan::Cost Partition::expected(int threads) {
+  passes::infer_shapes(graph_);
+  return state_->expected(graph_, allowance(), static_cast<int>(nodes_.size()), threads);
+}
+
 std::int64_t Partition::smallest_budget() {
   passes::infer_shapes(graph_);
   return state_->smallest_budget(graph_);

@@ -31,6 +31,9 @@ class Partition {
   /// Infers shapes from those that the graph's inputs have now; plans and builds.
   void build();
 
+  /// Infers shapes and plans, but builds nothing: what an inference would cost.
+  plan::Cost expected(int threads);
+
   /// Bytes of the smallest memory budget that build() takes.
   std::int64_t smallest_budget();
 

@@ -90,11 +90,29 @@ struct PartitionMemory {
   std::vector<MemoryObject> objects;
 };
 
+/// What became of the option 'placement'.
+struct PlacementReport {
+  std::string mode;    ///< "all", "auto", "measured"
+  std::string choice;  ///< "all", "cpu" or "some"; of a measurement, its name
+  std::string source;  ///< "cost model", "measured now", "kept"; empty of "all"
+  std::string runtime;
+  int threads = 0;
+  std::vector<std::pair<std::string, double>> candidates;  ///< and their milliseconds
+  /// A partition by the cost model.
+  struct Judged {
+    std::vector<int> nodes;
+    double device_seconds = 0, cpu_seconds = 0;
+    bool claimed = false;
+  };
+  std::vector<Judged> judged;
+};
+
 struct Report {
   std::string device, platform, precision;
   std::vector<NodeReport> nodes;
   std::vector<TensorReport> tensors;  ///< by id
   std::vector<PartitionReport> partitions;
+  PlacementReport placement;
   std::vector<std::string> notes;  ///< kernels that did not build, and the like
 };
 

@@ -7,6 +7,7 @@
 
 #include "cl/context.hpp"
 #include "delegate/options.hpp"
+#include "delegate/placement.hpp"
 #include "delegate/report.hpp"
 #include "delegate/tuning.hpp"
 #include "ir/graph.hpp"
@@ -32,6 +33,8 @@ struct Session {
   // By partition, in bytes of device memory.
   std::map<int, std::int64_t> held;   ///< peaks of those that are built
   std::map<int, std::int64_t> share;  ///< parts of the budget, where taking turns did not do
+  PlacementReport placement;
+  std::string placement_note;
 };
 
 /// A partition as it runs: its graph with the shapes of the moment, rewritten to fit into memory.
@@ -52,6 +55,8 @@ class State {
   const std::shared_ptr<cl::Context> context;
   const std::shared_ptr<store::Store> store;  ///< off where the options or the system say so
 
+  Verdicts verdicts;  ///< of placement="measured"
+
   /// With the facts that a probe has found.
   const DeviceInfo& device() const { return device_.info; }
 
@@ -64,6 +69,13 @@ class State {
 
   /// The arenas of a graph's partitions are of this pool: a new one, or that of the process.
   std::shared_ptr<runtime::Pool> pool() const;
+
+  /// What a graph with inferred shapes is expected to cost, instead of `cpu_nodes` nodes of the
+  /// model with so many threads. Plans, but builds nothing; throws as build().
+  plan::Cost expected(const ir::Graph& graph, std::int64_t budget, int cpu_nodes, int threads);
+
+  /// The same of each partition of the report, with what it is made of.
+  std::vector<std::pair<plan::Load, plan::Cost>> estimates(int threads) const;
 
   /// The smallest budget that build() takes for this graph.
   std::int64_t smallest_budget(const ir::Graph& graph) const;

@@ -19,5 +19,6 @@ void bind_devices(pybind11::module_& module);
 void bind_delegate(pybind11::module_& module);
 void bind_store(pybind11::module_& module);
 void bind_testing(pybind11::module_& module);
+void bind_placement(pybind11::module_& module);
 
 }  // namespace clgpu::python

@@ -178,6 +178,10 @@ void bind_delegate(py::module_& module) {
       .def(py::init<const std::map<std::string, std::string>&>(), py::arg("options"))
       .def_property_readonly("pointer", &NativeDelegate::pointer, "Address of the TfLiteDelegate.")
       .def("explain", &explain, "What became of each node of the model last prepared.")
+      .def("set_verdict", &set_verdict, py::arg("verdict"), py::arg("note"),
+           "What placement='measured' does for the next interpreter of this thread.")
+      .def("estimates", &estimates, py::arg("threads"),
+           "What the cost model expects of each partition of the model last prepared.")
       .def("stats", &stats,
            "Counters: launches, transfers, objects created; roads of inputs and outputs.")
       .def(

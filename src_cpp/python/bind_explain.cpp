@@ -86,6 +86,7 @@ py::dict explain(const NativeDelegate& self) {
   result["nodes"] = nodes;
   result["tensors"] = tensors;
   result["partitions"] = partitions;
+  result["placement"] = to_dict(report.placement);
   const delegate::MemoryTotals totals =
       delegate::memory_totals(report.partitions, self.state().options.plan.share_memory);
   result["arena_bytes"] = totals.arena_bytes;

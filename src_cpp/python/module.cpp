@@ -10,4 +10,5 @@ PYBIND11_MODULE(_core, module) {
   clgpu::python::bind_delegate(module);
   clgpu::python::bind_store(module);
   clgpu::python::bind_testing(module);
+  clgpu::python::bind_placement(module);
 }

@@ -31,4 +31,11 @@ class NativeDelegate {
 /// Data of clgpu_delegate.Explanation.
 pybind11::dict explain(const NativeDelegate& self);
 
+// bind_placement.cpp
+pybind11::dict to_dict(const delegate::PlacementReport& placement);
+/// What this thread's next interpreter does with placement="measured": a verdict or None, and why.
+void set_verdict(NativeDelegate& self, const pybind11::object& verdict, const std::string& note);
+/// What the cost model expects of each partition that exists.
+pybind11::list estimates(const NativeDelegate& self, int threads);
+
 }  // namespace clgpu::python

@@ -1,0 +1,58 @@
+#include "delegate/placement.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "runtime/host_peaks.hpp"
+#include "runtime/peaks.hpp"
+
+namespace clgpu::delegate {
+
+void Verdicts::set(std::optional<Verdict> verdict, std::string note) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  by_thread_[std::this_thread::get_id()] = {std::move(verdict), std::move(note)};
+}
+
+std::pair<std::optional<Verdict>, std::string> Verdicts::get() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = by_thread_.find(std::this_thread::get_id());
+  if (found == by_thread_.end()) return {std::nullopt, {}};
+  return found->second;
+}
+
+plan::DeviceRates device_rates(cl::Context& context, store::Store& store) {
+  const runtime::Peaks peaks = runtime::peaks_of(context, store);
+  const DeviceInfo& info = context.device().info;
+  plan::DeviceRates rates;
+  rates.is_cpu = info.is_cpu();
+  rates.units = std::max(info.compute_units, 1);
+  // Tensor cores multiply int8 twice as fast as halves.
+  rates.flops = {peaks.fma_flops, peaks.mma_tf32_flops, peaks.mma_f16_flops,
+                 2 * peaks.mma_f16_flops};
+  rates.bytes = peaks.copy_bytes;
+  rates.up_bytes = peaks.upload_bytes;
+  rates.down_bytes = peaks.download_bytes;
+  rates.launch_seconds = peaks.launch_seconds;
+  rates.round_trip_seconds = peaks.round_trip_seconds;
+  rates.transfer_seconds = peaks.transfer_seconds;
+  return rates;
+}
+
+plan::CpuRates cpu_rates(store::Store& store, int threads) {
+  const runtime::HostPeaks peaks = runtime::host_peaks_of(store);
+  return {threads, peaks.fma_flops, peaks.cache_bytes, peaks.memory_bytes};
+}
+
+std::string reason_of(const plan::Cost& cost) {
+  char text[96];
+  std::snprintf(text, sizeof text, "the CPU is expected to take %.3g ms, the device %.3g ms",
+                cost.cpu_seconds * 1e3, cost.device_seconds * 1e3);
+  return text;
+}
+
+int usable_threads(int recommended) {
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return std::clamp(recommended, 1, cores);
+}
+
+}  // namespace clgpu::delegate

@@ -1,0 +1,158 @@
+#include "plan/cost.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+#include "ops/family.hpp"
+
+namespace clgpu::plan {
+namespace {
+
+// By kind of node.
+struct Efficiency {
+  double product, window, other;
+  double of(Kind kind) const {
+    return kind == Kind::kProduct ? product : kind == Kind::kWindow ? window : other;
+  }
+};
+
+// Shares of the peak of float multiply-adds.
+constexpr Efficiency kCpuEfficiency{0.55, 0.15, 0.05};
+constexpr Efficiency kCpuDeviceEfficiency{0.45, 0.12, 0.05};
+constexpr Efficiency kGpuEfficiency{0.4, 0.1, 0.05};
+
+// Integer products of the CPU's kernels over float ones.
+constexpr double kCpuInt8 = 2;
+// Seconds that the runtime spends on a node, whatever it does; with threads, it wakes them.
+constexpr double kCpuNode = 1e-6, kCpuThreads = 3e-6;
+// What a second thread adds, and each further one.
+constexpr double kCpuScaling = 0.85;
+// Bytes that stay in the host's caches from one inference to the next.
+constexpr double kCacheBytes = 16 << 20;
+// Work-items that a compute unit of a GPU needs to be busy.
+constexpr double kBusyItems = 256;
+
+Kind kind_of(std::string_view family) {
+  for (const char* name :
+       {"conv2d", "fully_connected", "batch_matmul", "transpose_conv", "separable_conv2d"}) {
+    if (family == name) return Kind::kProduct;
+  }
+  for (const char* name : {"depthwise_conv2d", "pool", "max_pool_argmax", "resize"}) {
+    if (family == name) return Kind::kWindow;
+  }
+  return Kind::kOther;
+}
+
+bool is_int8(DType type) { return type == DType::kI8 || type == DType::kU8; }
+
+double host_bytes(const ir::Tensor& tensor) {
+  const DType type = tensor.dtype == DType::kF16 ? DType::kF32 : tensor.dtype;
+  return static_cast<double>(tensor.shape.elements()) * static_cast<double>(size_of(type));
+}
+
+double seconds(double amount, double rate) { return rate > 0 ? amount / rate : 0; }
+
+}  // namespace
+
+Load load_of(const ir::Graph& graph, const Plan& plan, const DeviceInfo& device, int cpu_nodes) {
+  Load load;
+  load.cpu_nodes = cpu_nodes;
+  load.weight_bytes = static_cast<double>(plan.weights_bytes);
+  std::map<int, NodeLoad> launched;  // by node
+  for (const Step& step : plan.run) {
+    NodeLoad& node = launched[step.node];
+    ++node.launches;
+    double items = 1, groups = 1;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      items *= static_cast<double>(step.launch.global[axis]);
+      groups *= static_cast<double>(step.launch.global[axis] / step.launch.local[axis]);
+    }
+    node.items = std::max(node.items, items);
+    node.groups = std::max(node.groups, groups);
+  }
+  std::map<int, bool> seen;
+  for (const Choice& choice : plan.choices) {
+    const auto found = launched.find(choice.node);
+    if (found == launched.end()) continue;  // a constant: computed at load time
+    const ir::Node& source = graph.nodes.at(static_cast<std::size_t>(choice.position));
+    NodeLoad node;
+    if (!seen[choice.node]) node = found->second;  // bands of a node share its index
+    seen[choice.node] = true;
+    node.items = found->second.items;
+    node.groups = found->second.groups;
+    node.node = choice.node;
+    node.family = choice.family;
+    node.kind = kind_of(choice.family);
+    node.flops = choice.work.flops;
+    node.device_bytes = static_cast<double>(choice.work.bytes_read + choice.work.bytes_written);
+    bool int8 = false, half = false;
+    for (const auto* ids : {&source.inputs, &source.outputs}) {
+      for (const int id : *ids) {
+        if (id < 0) continue;
+        const ir::Tensor& tensor = graph.tensor(id);
+        node.cpu_bytes += host_bytes(tensor);
+        int8 = int8 || is_int8(tensor.dtype);
+        half = half || (tensor.storage == DType::kF16 && !tensor.is_constant());
+      }
+    }
+    const bool first_int8 = !source.inputs.empty() && source.inputs[0] >= 0 &&
+                            is_int8(graph.tensor(source.inputs[0]).storage);
+    if (int8) node.cpu_arithmetic = Arithmetic::kInt8;
+    if (first_int8) {
+      node.device_arithmetic = Arithmetic::kInt8;
+    } else if (half && device.mma_f16) {
+      node.device_arithmetic = Arithmetic::kHalf;
+    } else if (graph.allows_tf32 && device.mma_tf32) {
+      node.device_arithmetic = Arithmetic::kTf32;
+    }
+    load.nodes.push_back(std::move(node));
+  }
+  const auto transfer = [&](const std::vector<Transfer>& transfers, double& bytes) {
+    for (const Transfer& t : transfers) {
+      if (t.road == Road::kHostPointer) continue;
+      ++load.transfers;
+      bytes += static_cast<double>(t.bytes);
+    }
+  };
+  transfer(plan.uploads, load.up_bytes);
+  transfer(plan.downloads, load.down_bytes);
+  for (const Move& move : plan.moves) load.moved_bytes += static_cast<double>(move.bytes);
+  return load;
+}
+
+Cost cost_of(const Load& load, const DeviceRates& device, const CpuRates& cpu) {
+  Cost cost;
+  cost.device_seconds = device.round_trip_seconds + load.transfers * device.transfer_seconds +
+                        seconds(load.up_bytes, device.up_bytes) +
+                        seconds(load.down_bytes, device.down_bytes) +
+                        seconds(load.moved_bytes, std::min(device.up_bytes, device.down_bytes));
+  const double cores = 1 + (std::max(cpu.threads, 1) - 1) * kCpuScaling;
+  const bool cached = load.weight_bytes < kCacheBytes;
+  const double cpu_bytes = cached ? cpu.cache_bytes * cores : cpu.memory_bytes;
+  const Efficiency& efficiency = device.is_cpu ? kCpuDeviceEfficiency : kGpuEfficiency;
+  for (const NodeLoad& node : load.nodes) {
+    NodeCost one;
+    const bool product = node.kind == Kind::kProduct;
+    const double special = device.flops[static_cast<std::size_t>(node.device_arithmetic)];
+    double flops = product && special > 0 ? special : device.flops[0];
+    const double busy =
+        device.is_cpu ? node.groups / device.units : node.items / (device.units * kBusyItems);
+    flops *= efficiency.of(node.kind) * std::min(1.0, std::max(busy, 1e-6));
+    const double device_bytes =
+        device.is_cpu ? (cached ? cpu.cache_bytes * device.units : cpu.memory_bytes) : device.bytes;
+    one.device_seconds =
+        node.launches * device.launch_seconds +
+        std::max(seconds(node.flops, flops), seconds(node.device_bytes, device_bytes));
+    const double cpu_flops = cpu.flops * cores * kCpuEfficiency.of(node.kind) *
+                             (product && node.cpu_arithmetic == Arithmetic::kInt8 ? kCpuInt8 : 1);
+    one.cpu_seconds = std::max(seconds(node.flops, cpu_flops), seconds(node.cpu_bytes, cpu_bytes));
+    cost.device_seconds += one.device_seconds;
+    cost.cpu_seconds += one.cpu_seconds;
+    cost.nodes.push_back(one);
+  }
+  cost.cpu_seconds += load.cpu_nodes * (kCpuNode + (cpu.threads > 1 ? kCpuThreads : 0));
+  return cost;
+}
+
+}  // namespace clgpu::plan
