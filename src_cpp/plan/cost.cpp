@@ -30,6 +30,9 @@ constexpr double kCpuNode = 1e-6, kCpuThreads = 3e-6;
 constexpr double kCpuScaling = 0.85;
 // Bytes that stay in the host's caches from one inference to the next.
 constexpr double kCacheBytes = 16 << 20;
+// Seconds that a CPU device needs to hand a launch's groups to its threads and to gather them,
+// where the empty kernel of the device's rates has but one group.
+constexpr double kCpuDeviceLaunch = 7e-6;
 // Work-items that a compute unit of a GPU needs to be busy.
 constexpr double kBusyItems = 256;
 
