@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
-from clgpu_delegate import errors  # first: it says so where the extension is missing
+from clgpu_delegate import errors  # first: it takes care of an extension that is missing
 from clgpu_delegate.delegate import Delegate, LaunchTime, load, plugin_path
 from clgpu_delegate.devices import Abilities, Device, devices
+from clgpu_delegate.doctor import Diagnosis, Finding, doctor
 from clgpu_delegate.errors import (
     BuildError,
     ClgpuError,
@@ -52,8 +53,10 @@ __all__ = [
     "DependencyError",
     "Device",
     "DeviceError",
+    "Diagnosis",
     "Explanation",
     "FileError",
+    "Finding",
     "InternalError",
     "LaunchTime",
     "MemoryMap",
@@ -76,6 +79,7 @@ __all__ = [
     "Tuning",
     "__version__",
     "devices",
+    "doctor",
     "errors",
     "load",
     "plugin_path",

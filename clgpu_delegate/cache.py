@@ -210,7 +210,8 @@ def _tell_core_of_sqlite() -> None:
     """Register the SQLite that Python uses, which need not be the system's."""
     module = importlib.util.find_spec("_sqlite3")
     if module is not None and module.origin is not None and Path(module.origin).is_file():
-        _core.add_sqlite_library(module.origin)
+        with contextlib.suppress(ImportError):  # of the extension, which `clgpu doctor` tells of
+            _core.add_sqlite_library(module.origin)
 
 
 _tell_core_of_sqlite()

@@ -5,23 +5,24 @@
 
 from __future__ import annotations
 
+import importlib
+
+from clgpu_delegate import stand_in
+
 try:
-    from clgpu_delegate._core import (
-        BuildError,
-        ClgpuError,
-        DeviceError,
-        InternalError,
-        OpenCLError,
-        OptionError,
-        ShapeError,
-    )
-except ModuleNotFoundError as error:
-    if error.name != "clgpu_delegate._core":
-        raise
-    raise ImportError(
-        f"the compiled extension of clgpu_delegate is missing beside {__file__}; "
-        "run `pip install .` in the source folder, or leave that folder if it is installed already"
-    ) from None
+    importlib.import_module("clgpu_delegate._core")
+except ImportError as _missing:
+    stand_in.install(_missing)
+
+from clgpu_delegate._core import (
+    BuildError,
+    ClgpuError,
+    DeviceError,
+    InternalError,
+    OpenCLError,
+    OptionError,
+    ShapeError,
+)
 
 __all__ = [
     "BuildError",

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Callable
 import typer
 
 import clgpu_delegate
-from clgpu_delegate.cli import cache, devices, explain, quantize, run, tune
+from clgpu_delegate.cli import cache, devices, doctor, explain, quantize, run, tune
 from clgpu_delegate.cli.exits import MEANINGS, answer
 from clgpu_delegate.cli.printing import paragraphs
 
@@ -38,6 +38,7 @@ def _add(command: Callable[..., Any], *examples: str) -> None:
 
 
 _add(devices.devices, "clgpu devices", "clgpu devices --json")
+_add(doctor.doctor, "clgpu doctor", "clgpu doctor --json > report.json")
 _add(explain.explain, "clgpu explain model.tflite", "clgpu explain model.tflite --memory --json")
 _add(run.run, "clgpu run model.tflite --precision fp16 --runs 50")
 _add(tune.tune, "clgpu tune model.tflite --budget 2m")

@@ -18,12 +18,15 @@ class _Console(Console):
         raise BrokenPipeError
 
 
+def rich_console() -> Console:
+    """Where to print what rich can render."""
+    console = _Console()
+    return console if console.is_terminal else _Console(width=_PIPE_WIDTH)
+
+
 def print_rich(what: Any) -> None:
     """Print what rich can render."""
-    console = _Console()
-    if not console.is_terminal:
-        console = _Console(width=_PIPE_WIDTH)
-    console.print(what)
+    rich_console().print(what)
 
 
 def print_json(data: Any) -> None:

@@ -1,0 +1,43 @@
+"""The command ``clgpu doctor``."""
+
+# Typer reads the annotations at run time, so they keep to what Python 3.9 can evaluate.
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from clgpu_delegate.cli import completion
+from clgpu_delegate.cli.exits import FINDING
+from clgpu_delegate.cli.printing import print_json, rich_console
+from clgpu_delegate.cli.settings import Json
+from clgpu_delegate.doctor import doctor as examine
+
+
+def doctor(
+    as_json: Json = False,
+    device: Annotated[
+        str,
+        typer.Option(
+            help="Try this device only: its index, or part of its name.",
+            autocompletion=completion.devices,
+        ),
+    ] = "",
+    timeout: Annotated[
+        float, typer.Option(help="Seconds that a driver may take for one step.", min=1)
+    ] = 60.0,
+) -> None:
+    """Tell what keeps models from running on this machine's devices, and what mends it."""
+    console = Console(stderr=True)
+    with console.status("looking", spinner="dots") as status:
+        if as_json or not sys.stderr.isatty():
+            status.stop()
+        found = examine(
+            device=device, timeout=timeout, progress=lambda name: status.update(f"looking: {name}")
+        )
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        found.print_to(rich_console())
+    if not found.healthy:
+        raise typer.Exit(FINDING)

@@ -1,0 +1,106 @@
+"""The OpenCL devices: what they are, what is known of their drivers, and a kernel on each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from clgpu_delegate.doctor import advice
+from clgpu_delegate.doctor.finding import Finding
+from clgpu_delegate.doctor.survey import FoundDevice, Survey
+
+# (pattern of "platform | name | driver version", what is known, whether it is a warning).
+_KNOWN = (
+    (r"^NVIDIA.*\| 580\.", "sub-buffers of this driver are slow and fragile; it is handled", False),
+    (r"^NVIDIA", "no cl_khr_fp16: halves are computed by inline PTX where that works", False),
+    (r"^Clover \|", "Clover is incomplete and was taken out of Mesa; Rusticl replaces it", True),
+    (r"^Intel Gen OCL Driver \|", "Beignet is abandoned; Intel's own driver replaces it", True),
+    (r"FPGA Emulation", "an emulator of FPGAs, which only takes time; choose another device", True),
+    (r"^Oclgrind", "an interpreter that looks for errors; a thousand times slower", True),
+    (r"^rusticl \| .*llvmpipe", "this is the CPU", False),
+)  # fmt: skip
+_INSTEAD = {"Clover": "mesa", "Intel Gen OCL Driver": "intel"}
+_SLOW_COMPILER = 10.0  # seconds for the smallest kernel
+
+
+def check(survey: Survey) -> Iterator[Finding]:
+    """Describe each device."""
+    env = survey.env
+    if env.device and survey.devices and survey.chosen(env.device) is None:
+        yield Finding(
+            "devices", "problem", f"there is no device {env.device!r}",
+            "devices are: " + "; ".join(map(str, survey.devices)), "clgpu devices",
+        )  # fmt: skip
+    if not survey.devices:
+        yield _none(survey)
+    for device in _wanted(survey):
+        yield _describe(survey, device)
+
+
+def _none(survey: Survey) -> Finding:
+    found = [name for library in survey.libraries for name in _platforms(survey, library)]
+    why = f"platforms without a usable device: {', '.join(found)}" if found else ""
+    if survey.fatal_vendors:
+        return Finding("devices", "skipped", "not listed, since a driver kills whoever lists them")
+    return Finding(
+        "devices", "problem", "there is no OpenCL device", why, advice.cpu_runtime(survey.env)
+    )
+
+
+def _platforms(survey: Survey, library: str) -> list[str]:
+    outcome = survey.listing(library)
+    return [platform["name"] for platform in outcome.answer["platforms"]] if outcome.ok else []
+
+
+def _wanted(survey: Survey) -> list[FoundDevice]:
+    """The devices to look at: all, or the one that was asked for."""
+    if not survey.env.device:
+        return survey.devices
+    chosen = survey.chosen(survey.env.device)
+    return [chosen] if chosen else []
+
+
+def _describe(survey: Survey, device: FoundDevice) -> Finding:
+    facts = device.facts
+    identity = f"{device.platform_name} | {facts['name']} | {facts['driver_version']}"
+    known = [(text, bad) for pattern, text, bad in _KNOWN if re.search(pattern, identity)]
+    notes = [text for text, _ in known]
+    memory = f"{facts['bytes'] / 2**30:.1f} GiB"
+    half = "computes in half" if facts["half"] else "half for storage only"
+    what = f"{device}: {facts['type']}, {facts['units']} units, {memory}, {half}"
+    details = (f"{facts['version']}, driver {facts['driver_version']}, by {device.library}",)
+    if not any(bad for _, bad in known):
+        return Finding("devices", "ok", what, "; ".join(notes), details=details)
+    package = next((key for name, key in _INSTEAD.items() if name == device.platform_name), "")
+    others = [other for other in survey.devices if other.platform_name != device.platform_name]
+    if package or not others:
+        fix = advice.install(survey.env, package) if package else advice.cpu_runtime(survey.env)
+    else:
+        fix = f"export CLGPU_DEVICE={others[0].index}"
+    return Finding("devices", "warning", what, "; ".join(notes), fix, details)
+
+
+def kernels(survey: Survey) -> Iterator[Finding]:
+    """Compile and run a small kernel on each device."""
+    for device in _wanted(survey):
+        outcome = survey.kernel(device)
+        error = outcome.failure or outcome.answer["error"]
+        log = outcome.answer.get("log", "") if outcome.ok else outcome.output
+        others = [other for other in survey.devices if other.index != device.index]
+        if error:
+            yield Finding(
+                "test kernel", "problem", f"{device}: {error}", "its driver or compiler is broken",
+                f"export CLGPU_DEVICE={others[0].index}" if others
+                else advice.cpu_runtime(survey.env),
+                tuple(log.splitlines()[-5:]),
+            )  # fmt: skip
+            continue
+        seconds, run = outcome.answer["compile_seconds"], outcome.answer["run_seconds"]
+        what = f"{device}: right, compiled in {seconds:.2f} s, run in {run * 1e3:.1f} ms"
+        if seconds > _SLOW_COMPILER:
+            yield Finding(
+                "test kernel", "warning", what, "models will take long to load at first",
+                "clgpu cache list   # shows whether compiled programs are kept",
+            )  # fmt: skip
+        else:
+            yield Finding("test kernel", "ok", what)

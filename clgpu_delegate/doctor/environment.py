@@ -1,0 +1,144 @@
+"""The machine as the checks see it; tests stage another one in a folder."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import grp
+import importlib.metadata
+import os
+import platform
+import pwd
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Callable
+
+from clgpu_delegate.doctor import child
+
+
+def _user_name() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # containers run users that nobody has named
+        return ""
+
+
+def _groups() -> frozenset[str]:
+    names = set()
+    for group in {*os.getgroups(), os.getegid()}:
+        with contextlib.suppress(KeyError):
+            names.add(grp.getgrgid(group).gr_name)
+    return frozenset(names)
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _pip_libraries() -> list[Path]:
+    # Here, as it takes the compiled extension, which may be what is broken.
+    from clgpu_delegate import embedded  # noqa: PLC0415
+
+    return embedded.libraries()
+
+
+@dataclasses.dataclass
+class Environment:
+    """Where and as whom the checks look; the defaults are this process."""
+
+    root: Path = Path("/")
+    environ: Mapping[str, str] = dataclasses.field(default_factory=lambda: dict(os.environ))
+    uid: int = dataclasses.field(default_factory=os.getuid)
+    user: str = dataclasses.field(default_factory=_user_name)
+    groups: frozenset[str] = dataclasses.field(default_factory=_groups)
+    access: Callable[[Path, int], bool] = os.access
+    version: Callable[[str], str | None] = _version
+    """Version of an installed distribution, or None."""
+
+    machine: str = dataclasses.field(default_factory=platform.machine)
+    python: tuple[int, ...] = tuple(sys.version_info[:3])
+    loader_names: tuple[str, ...] = ("libOpenCL.so.1", "libOpenCL.so")
+    pip_libraries: Callable[[], list[Path]] = _pip_libraries
+    """OpenCL runtimes that pip installed."""
+
+    package: Path = Path(__file__).resolve().parents[1]
+    """The folder of this package."""
+
+    device: str = ""
+    """Index or name of the device to try; empty: all."""
+
+    timeout: float = 60.0
+    """Seconds that a process of a check may take."""
+
+    call_process: Callable[..., child.Outcome] = child.call
+
+    def at(self, path: str | os.PathLike[str]) -> Path:
+        """A path of the staged machine."""
+        return self.root / os.fspath(path).lstrip("/")
+
+    def shown(self, path: Path) -> str:
+        """A path as its user knows it."""
+        with contextlib.suppress(ValueError):
+            return "/" + str(path.relative_to(self.root))
+        return str(path)
+
+    def read(self, path: str | os.PathLike[str]) -> str:
+        """Text of a file; empty where there is none to read."""
+        try:
+            return self.at(path).read_text(errors="replace")
+        except OSError:
+            return ""
+
+    def names(self, folder: str, pattern: str = "*") -> list[str]:
+        """Sorted names in a folder; none where there is none."""
+        try:
+            return sorted(path.name for path in self.at(folder).glob(pattern))
+        except OSError:
+            return []
+
+    def call(self, file: str, function: str, *arguments: Any) -> child.Outcome:
+        """Call a function of a file of this folder in another process."""
+        path = str(Path(__file__).with_name(file))
+        return self.call_process(
+            path, function, *arguments, environ=self.environ, timeout=self.timeout
+        )
+
+    @functools.cached_property
+    def distribution(self) -> Mapping[str, str]:
+        """The fields of /etc/os-release."""
+        fields = re.findall(r'^(\w+)="?(.*?)"?$', self.read("/etc/os-release"), re.MULTILINE)
+        return dict(fields)
+
+    @functools.cached_property
+    def container(self) -> str:
+        """``"docker"``, ``"podman"``, ``"lxc"``, ... or empty."""
+        environ = self.environ
+        signs = {
+            "podman": self.at("/run/.containerenv").exists(),
+            "kubernetes": "KUBERNETES_SERVICE_HOST" in environ,
+            "docker": self.at("/.dockerenv").exists(),
+            "flatpak": self.at("/.flatpak-info").exists(),
+            "snap": bool(environ.get("SNAP")),
+            "apptainer": "APPTAINER_CONTAINER" in environ or "SINGULARITY_CONTAINER" in environ,
+        }
+        for name, found in signs.items():
+            if found:
+                return name
+        named = self.read("/run/systemd/container").strip() or environ.get("container", "")
+        if named:
+            return named
+        words = self.read("/proc/1/cgroup") + self.read("/proc/self/cgroup")
+        word = re.search(r"\b(docker|kubepods|lxc|containerd|libpod)\b", words)
+        kinds = {"kubepods": "kubernetes", "libpod": "podman"}
+        return kinds.get(word[1], word[1]) if word else ""
+
+    @functools.cached_property
+    def is_wsl(self) -> bool:
+        """Whether this is Windows' Linux."""
+        return "microsoft" in self.read("/proc/sys/kernel/osrelease").lower()

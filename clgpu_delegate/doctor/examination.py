@@ -1,0 +1,63 @@
+"""All checks, one after the other, none of which can stop the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Callable
+
+from clgpu_delegate.doctor import (
+    devices,
+    loader,
+    nodes,
+    nvidia,
+    stock,
+    store,
+    system,
+    trial,
+    variables,
+    vendors,
+)
+from clgpu_delegate.doctor.environment import Environment
+from clgpu_delegate.doctor.finding import Diagnosis, Finding
+from clgpu_delegate.doctor.redact import redact, redactor
+from clgpu_delegate.doctor.survey import Check, Survey
+
+# In the order in which one thing depends on the other.
+CHECKS: tuple[tuple[str, Check], ...] = (
+    ("system", system.machine),
+    ("package", system.package),
+    ("device files", nodes.check),
+    ("vendor files", vendors.check),
+    ("loader", loader.check),
+    ("NVIDIA", nvidia.check),
+    ("GPU driver", nodes.drivers),
+    ("variables", variables.check),
+    ("variables", nodes.rusticl),
+    ("devices", devices.check),
+    ("test kernel", devices.kernels),
+    ("cache", store.check),
+    ("runtimes", stock.check),
+    ("test model", trial.check),
+)
+
+
+def examine(env: Environment, progress: Callable[[str], None] | None = None) -> Diagnosis:
+    """Run all checks on an environment."""
+    survey, apply = Survey(env), redactor(env)
+    found = []
+    for name, check in CHECKS:
+        if progress is not None:
+            progress(name)
+        found += [redact(finding, apply) for finding in guarded(name, check, survey)]
+    return Diagnosis(tuple(found))
+
+
+def guarded(name: str, check: Check, survey: Survey) -> Iterator[Finding]:
+    """Run a check; what it raises is a finding."""
+    try:
+        yield from check(survey)
+    except Exception as error:
+        yield Finding(
+            name, "warning", "this check itself failed", f"{type(error).__name__}: {error}",
+            "report it, with the output of: clgpu doctor --json",
+        )  # fmt: skip

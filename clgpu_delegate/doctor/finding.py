@@ -1,0 +1,128 @@
+"""What a check found, and what all of them found together."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+STATUSES = ("ok", "warning", "problem", "skipped")
+
+_MARKS = {
+    "ok": ("ok     ", "green"),
+    "warning": ("warning", "yellow"),
+    "problem": ("PROBLEM", "bold red"),
+    "skipped": ("skipped", "dim"),
+}
+_WIDTH = 100  # columns of str()
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """The answer of a check."""
+
+    check: str
+    """What was looked at: ``"loader"``, ``"vendor files"``, ``"test model"``, ..."""
+
+    status: str
+    """``"ok"``; ``"warning"``: works, but not as well as it could; ``"problem"``: does not work;
+    ``"skipped"``: could not be looked at, which some other finding explains."""
+
+    what: str
+    """What was found, one sentence."""
+
+    why: str = ""
+    """What follows from it, or where it comes from; empty where ``what`` says all."""
+
+    fix: str = ""
+    """The one command, or else the one thing to do, that mends it; empty if nothing is to mend."""
+
+    details: tuple[str, ...] = ()
+    """Lines for a bug report."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {**dataclasses.asdict(self), "details": list(self.details)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Diagnosis:
+    """All findings of `clgpu_delegate.doctor`, in the order of the checks; print it to read them.
+
+    Names of users and home folders are left out, so that it can be shown to anyone.
+    """
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def healthy(self) -> bool:
+        """Whether there is no problem; there may be warnings."""
+        return not self.problems
+
+    @property
+    def problems(self) -> tuple[Finding, ...]:
+        """What does not work."""
+        return self._of("problem")
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """What works, but not as well as it could."""
+        return self._of("warning")
+
+    def _of(self, status: str) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.status == status)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {
+            "healthy": self.healthy,
+            "findings": [finding.to_dict() for finding in self.findings],
+        }
+
+    def __rich__(self) -> Group:
+        return Group(*self._lines())
+
+    def print_to(self, console: Console) -> None:
+        """Print it; unlike what ``rich.print`` does, commands stay in one line to be copied."""
+        for line in self._lines():
+            console.print(line, soft_wrap=isinstance(line, Text))
+
+    def _lines(self) -> Iterator[Table | Text]:
+        for finding in self.findings:
+            mark, style = _MARKS[finding.status]
+            line = Table.grid(padding=(0, 2, 0, 0))
+            line.add_column(width=len(mark), no_wrap=True)
+            line.add_column(overflow="fold")
+            line.add_row(
+                Text(mark, style=style),
+                Text.assemble((finding.check, "bold"), ": ", finding.what),
+            )
+            below = "\n".join(filter(None, [finding.why, *finding.details]))
+            if below:
+                line.add_row("", Text(below, style="dim"))
+            yield line
+            if finding.fix:
+                margin = " " * (len(mark) + 2)
+                yield Text.assemble(margin, ("fix:  ", "bold cyan"), (finding.fix, "bold"))
+        yield Text(f"\n{self._summary()}", style="bold")
+
+    def _summary(self) -> str:
+        problems, warnings = len(self.problems), len(self.warnings)
+        if not problems:
+            healthy = "Everything needed works"
+            return f"{healthy}; {_count(warnings, 'warning')}." if warnings else f"{healthy}."
+        return f"{_count(problems, 'problem')}, {_count(warnings, 'warning')}."
+
+    def __str__(self) -> str:
+        out = io.StringIO()
+        self.print_to(Console(file=out, width=_WIDTH, color_system=None))
+        return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,125 @@
+"""The cache of compiled programs and tuned choices."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from clgpu_delegate.doctor.environment import Environment
+from clgpu_delegate.doctor.finding import Finding
+from clgpu_delegate.doctor.survey import Survey
+
+_CHECK = "cache"
+_APPLICATION_ID = 0x434C4750  # as in src_cpp/store/store.cpp
+_FORMAT = 1
+_NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "sshfs", "fuse.sshfs", "lustre", "gpfs")
+_SLOW = "every process compiles its kernels again"
+
+
+def path(env: Environment) -> Path | None:
+    """The file of the option ``cache="auto"``; None where it is off."""
+    home = env.environ.get("HOME") or "~"
+    named = env.environ.get("CLGPU_CACHE", "")
+    if named == "off":
+        return None
+    if named:
+        return Path(home + named[1:] if named.startswith("~/") else named)
+    base = env.environ.get("XDG_CACHE_HOME", "").strip() or str(Path(home, ".cache").expanduser())
+    return Path(base, "clgpu_delegate", "cache.sqlite")
+
+
+def check(survey: Survey) -> Iterator[Finding]:
+    """Look whether the file can be written and is in order."""
+    env = survey.env
+    file = path(env)
+    if file is None:
+        yield Finding(_CHECK, "ok", "off, by CLGPU_CACHE", _SLOW)
+        return
+    folder = next(parent for parent in file.parents if parent.exists())
+    if not folder.is_dir():
+        yield _unusable(env, file, f"{folder} is a file, not a folder")
+    elif not env.access(folder, os.W_OK | os.X_OK):
+        yield _unusable(env, file, f"{folder} cannot be written to")
+    elif file.exists() and not env.access(file, os.R_OK | os.W_OK):
+        yield _unusable(env, file, f"{file} cannot be read and written")
+    elif file.is_dir():
+        yield _unusable(env, file, f"{file} is a folder")
+    else:
+        yield _contents(env, file)
+        yield from _network(env, folder)
+
+
+def _unusable(env: Environment, file: Path, what: str) -> Finding:
+    fix = "unset CLGPU_CACHE"
+    if not env.environ.get("CLGPU_CACHE"):
+        fix = 'export CLGPU_CACHE="$HOME/clgpu-cache.sqlite"'
+        if file.parent.is_dir():
+            fix = f"sudo chown -R $USER {shlex.quote(str(file.parent))}"
+    return Finding(_CHECK, "warning", what, f"nothing is kept: {_SLOW}", fix)
+
+
+def _contents(env: Environment, file: Path) -> Finding:
+    if not file.exists():
+        return Finding(_CHECK, "ok", f"{file} will be made")
+    outcome = env.call("store.py", "examine", str(file))
+    error = outcome.failure or outcome.answer["error"]
+    if error:
+        return Finding(
+            _CHECK, "warning", f"{file} is damaged", f"{error}; it will be begun anew",
+            "clgpu cache clear",
+        )  # fmt: skip
+    answer = outcome.answer
+    what = f"{file}: {answer['rows']} rows, {file.stat().st_size / 2**20:.1f} MiB"
+    if answer["damaged"]:
+        return Finding(
+            _CHECK, "warning", f"{what}, of which {answer['damaged']} are damaged",
+            "they are not used", "clgpu cache clear",
+        )  # fmt: skip
+    return Finding(_CHECK, "ok", what)
+
+
+def examine(file: str) -> dict[str, object]:
+    """Count rows and those whose checksums are wrong; run in a process of its own."""
+    import sqlite3  # noqa: PLC0415  # some builds of Python lack it
+
+    rows = damaged = 0
+    try:
+        uri = Path(file).resolve().as_uri() + "?mode=ro"
+        with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=10)) as database:
+            for pragma, wanted in (("application_id", _APPLICATION_ID), ("user_version", _FORMAT)):
+                (value,) = database.execute(f"PRAGMA {pragma}").fetchone()
+                if value != wanted:
+                    return {"error": f"{pragma} is {value}, not {wanted}"}
+            (verdict,) = database.execute("PRAGMA quick_check(1)").fetchone()
+            if verdict != "ok":
+                return {"error": str(verdict)}
+            for kind, key, checksum, value in database.execute(
+                "SELECT kind, key, checksum, value FROM rows"
+            ):
+                rows += 1
+                wanted_sum = hashlib.sha256(f"{kind}\0{key}\0".encode() + bytes(value)).digest()
+                damaged += checksum != wanted_sum
+    except sqlite3.Error as error:
+        return {"error": str(error)}
+    return {"error": "", "rows": rows, "damaged": damaged}
+
+
+def _network(env: Environment, folder: Path) -> Iterator[Finding]:
+    best, kind = "", ""
+    for line in env.read("/proc/mounts").splitlines():
+        fields = line.split()
+        if len(fields) < 3:
+            continue
+        place = fields[1].rstrip("/") + "/"
+        if f"{folder}/".startswith(place) and len(place) >= len(best):
+            best, kind = place, fields[2]
+    if kind in _NETWORK:
+        yield Finding(
+            _CHECK, "warning", f"{folder} is on a network file system ({kind})",
+            "databases on such are slow, and may be damaged when two machines write",
+            "export CLGPU_CACHE=/var/tmp/clgpu-cache-$USER.sqlite",
+        )  # fmt: skip

@@ -1,0 +1,77 @@
+"""The machine, Python and the package itself."""
+
+from __future__ import annotations
+
+import platform
+import struct
+import sys
+import sysconfig
+from collections.abc import Iterator
+
+from clgpu_delegate.doctor import advice
+from clgpu_delegate.doctor.finding import Finding
+from clgpu_delegate.doctor.survey import Survey
+
+
+def machine(survey: Survey) -> Iterator[Finding]:
+    """Name the machine; only Linux with 64 bits is supported."""
+    env = survey.env
+    libc = " ".join(platform.libc_ver()).strip() or "musl or another C library"
+    python = ".".join(map(str, env.python))
+    system = env.distribution.get("PRETTY_NAME", platform.system())
+    place = " in WSL" if env.is_wsl else ""
+    place += f" in {env.container}" if env.container else ""
+    what = f"Python {python}, {env.machine}, {libc}, {system}{place}"
+    if sys.platform != "linux":
+        yield Finding(
+            "system", "warning", what, "only Linux is tested", "use Linux, WSL or a container"
+        )
+    elif struct.calcsize("P") != 8:
+        yield Finding(
+            "system", "problem", what, "this Python has 32 bits, and wheels are for 64 bits",
+            "install a 64-bit Python (and system)",
+        )  # fmt: skip
+    else:
+        kernel = f"Linux {platform.release()}"
+        yield Finding("system", "ok", what, details=(kernel,))
+
+
+def package(survey: Survey) -> Iterator[Finding]:
+    """Import the compiled extension, or tell why that fails."""
+    env, outcome = survey.env, survey.extension
+    version = env.version("clgpu_delegate")
+    if outcome.ok:
+        answer = outcome.answer
+        name = f"clgpu_delegate {version or 'that was not installed'}"
+        if version and answer["version"] not in (version, ""):
+            yield Finding(
+                "package", "warning", f"{name}, with an extension of version {answer['version']}",
+                f"{answer['file']} is a leftover of another version",
+                advice.pip("--force-reinstall clgpu_delegate"),
+            )  # fmt: skip
+        else:
+            yield Finding("package", "ok", f"{name}, {answer['file']}")
+        return
+    files = sorted(path.name for path in env.package.glob("_core*.so"))
+    suffix = str(sysconfig.get_config_var("EXT_SUFFIX"))
+    if not files:
+        is_source = (env.package.parent / "pyproject.toml").exists()
+        where = f"{env.package} is a source folder" if is_source else f"none in {env.package}"
+        installed = version is not None and is_source
+        yield Finding(
+            "package", "problem", "the compiled extension is missing", where,
+            "cd /   # then the installed package is found, rather than the source folder"
+            if installed
+            else advice.pip("." if is_source else "--force-reinstall clgpu_delegate"),
+        )  # fmt: skip
+    elif not any(name.endswith((suffix, ".abi3.so")) or name == "_core.so" for name in files):
+        yield Finding(
+            "package", "problem", "the compiled extension is for another Python",
+            f"found {', '.join(files)}; this Python loads {suffix}",
+            advice.pip("--force-reinstall clgpu_delegate"),
+        )  # fmt: skip
+    else:
+        yield Finding(
+            "package", "problem", "the compiled extension cannot be loaded", outcome.failure,
+            advice.pip("--force-reinstall --no-binary clgpu_delegate clgpu_delegate"),
+        )  # fmt: skip

@@ -1,0 +1,147 @@
+"""The vendor files (``.icd``), each of which names a driver's library."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from clgpu_delegate.doctor import advice, icd, libraries
+from clgpu_delegate.doctor.child import Outcome
+from clgpu_delegate.doctor.environment import Environment
+from clgpu_delegate.doctor.finding import Finding
+from clgpu_delegate.doctor.icd import Vendor
+from clgpu_delegate.doctor.survey import Survey
+
+_CHECK = "vendor files"
+
+
+def check(survey: Survey) -> Iterator[Finding]:
+    """Open each driver as a loader would."""
+    env = survey.env
+    if env.environ.get("CLGPU_OPENCL_LIBRARY"):
+        yield Finding(_CHECK, "skipped", "not used, since CLGPU_OPENCL_LIBRARY is set")
+        return
+    found = icd.listed(env)
+    if not found:
+        yield _none(survey)
+    for vendor in found:
+        yield _one(survey, vendor)
+
+
+def _none(survey: Survey) -> Finding:
+    env, place = survey.env, icd.folder(survey.env)
+    shown = env.shown(place) if place is not None else icd.FOLDER
+    state = "is empty" if place is not None and place.is_dir() else "does not exist"
+    what = f"no driver is registered: {shown} {state}"
+    if survey.devices:
+        return Finding(_CHECK, "ok", f"{what}; OpenCL runtimes installed by pip do without")
+    return Finding(
+        _CHECK, "problem", what, "the loader finds drivers by the .icd files there",
+        advice.cpu_runtime(env),
+    )  # fmt: skip
+
+
+def _one(survey: Survey, vendor: Vendor) -> Finding:
+    env = survey.env
+    if not vendor.library:
+        return Finding(
+            _CHECK, survey.severity, f"{vendor.source} is empty or cannot be read",
+            "its first line has to name a driver's library", _disable(env, vendor),
+        )  # fmt: skip
+    outcome = survey.vendor(vendor.library)
+    name = f"{vendor.source} ({vendor.library})"
+    if outcome.ok and not outcome.answer.get("error"):
+        return _loaded(survey, vendor, outcome)
+    if outcome.died:
+        return Finding(
+            _CHECK, "problem", f"{name} {outcome.failure} while it was loaded",
+            "every program that uses OpenCL loads it, and dies the same way",
+            _disable(env, vendor), tuple(outcome.output.splitlines()[-5:]),
+        )  # fmt: skip
+    error = outcome.answer["error"] if outcome.ok else outcome.failure
+    what, fix = _explain(env, vendor, error)
+    return Finding(_CHECK, survey.severity, f"{name}: {what}", error, fix)
+
+
+def _loaded(survey: Survey, vendor: Vendor, outcome: Outcome) -> Finding:
+    count = outcome.answer["platforms"]
+    what = f"{vendor.source}: {vendor.library}, {count} platform{'' if count == 1 else 's'}"
+    if count:
+        return Finding(_CHECK, "ok", what)
+    return Finding(
+        _CHECK, survey.severity, what,
+        f"the driver can be loaded, but has nothing to drive (code {outcome.answer['code']}); "
+        "see the findings on device files",
+        _disable(survey.env, vendor),
+    )  # fmt: skip
+
+
+# Parts of the dynamic linker's complaints, and what they mean.
+_COMPLAINTS = {
+    "wrong ELF class": "the library is for another word size",
+    "invalid ELF header": "the file is no library",
+    "file too short": "the file is no library",
+    "is no OpenCL driver": "the library is no OpenCL driver",
+}
+
+
+def _explain(env: Environment, vendor: Vendor, error: str) -> tuple[str, str]:
+    """What a complaint of the dynamic linker means, and what mends it."""
+    package = advice.package_of(vendor.library)
+    missing = re.match(r"(\S+): cannot open shared object file: No such file", error)
+    what, fix = "cannot be loaded", _disable(env, vendor)
+    if missing and missing[1] == vendor.library:
+        what, fix = _not_there(env, vendor, package)
+    elif missing:
+        what = f"{missing[1]}, which it needs, is missing"
+        fix = _provide(env, missing[1], package)
+    elif "Permission denied" in error:
+        what, fix = "may not be read", f"{advice.sudo(env)}chmod a+rx {shlex.quote(vendor.library)}"
+    elif "version `" in error:
+        what = "the driver is built for another system"
+        fix = advice.install(env, package) if package else fix
+    else:
+        what = next((text for part, text in _COMPLAINTS.items() if part in error), what)
+    return what, fix
+
+
+def _not_there(env: Environment, vendor: Vendor, package: str) -> tuple[str, str]:
+    path = Path(vendor.library)
+    elsewhere = [file.path for file in libraries.find(env, path.name) if file.machine]
+    if path.is_symlink():
+        what = "is a link to a file that does not exist"
+    elif elsewhere:
+        what = f"the library is elsewhere, {elsewhere[0]}"
+        return what, _rewrite(env, vendor, str(elsewhere[0]))
+    else:
+        what = "there is no such library"
+    return what, advice.install(env, package) if package else _disable(env, vendor)
+
+
+def _provide(env: Environment, library: str, package: str) -> str:
+    kind = advice.manager(env)
+    if kind == "dnf":
+        return f"{advice.sudo(env)}dnf install '{library}()(64bit)'"
+    if kind == "apk":
+        return f"{advice.sudo(env)}apk add so:{library}"
+    if package:
+        return advice.install(env, package)
+    search = {"apt": "apt-file search", "pacman": "pacman -F"}.get(kind)
+    hint = f" (found by: {search} {library})" if search else ""
+    return f"install the package that has {library}{hint}"
+
+
+def _disable(env: Environment, vendor: Vendor) -> str:
+    if vendor.file is None:
+        return f"unset {vendor.source}"
+    sudo = "" if env.access(vendor.file.parent, 2) else advice.sudo(env)
+    path = shlex.quote(vendor.source)
+    return f"{sudo}mv {path} {path}.off"
+
+
+def _rewrite(env: Environment, vendor: Vendor, library: str) -> str:
+    if vendor.file is None:
+        return f"unset {vendor.source}"
+    return f"echo {shlex.quote(library)} | {advice.sudo(env)}tee {shlex.quote(vendor.source)}"

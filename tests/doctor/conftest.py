@@ -1,0 +1,13 @@
+"""Fixtures of the doctor's tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.doctor.machine import Machine
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """A staged machine without any GPU, driver or runtime."""
+    return Machine(tmp_path)

@@ -1,0 +1,190 @@
+"""Variables, cache, runtimes and the package itself, each broken in its ways."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import clgpu_delegate
+from clgpu_delegate import cache
+from clgpu_delegate.doctor import stock, store, system, trial, variables
+from clgpu_delegate.doctor.child import Outcome
+from clgpu_delegate.doctor.environment import Environment
+from tests.doctor.machine import NO_LOADER, device
+from tests.python.subprocesses import run_python
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("OCL_ICD_VENDORS", "/nowhere", "which does not exist"),
+        ("OPENCL_VENDOR_PATH", "/nowhere", "which does not exist"),
+        ("OCL_ICD_VENDORS", "{folder}", "which has no .icd file"),
+        ("CLGPU_OPENCL_LIBRARY", "/nowhere/lib.so", "which cannot be used"),
+    ],
+)
+def test_variable_that_leads_to_nowhere(machine, tmp_path, name, value, words):
+    machine.real, machine.env.loader_names = ("list_platforms",), NO_LOADER
+    machine.set(**{name: value.format(folder=tmp_path)})
+    (found,) = machine.find(variables.check, "problem")
+    assert words in found.what
+    assert found.fix == f"unset {name}"
+
+
+def test_variable_that_names_no_device(machine):
+    machine.devices = [device("Some CPU"), device("Some GPU", "gpu")]
+    machine.set(CLGPU_DEVICE="radeon")
+    (found,) = machine.find(variables.check, "problem")
+    assert "0 = Some GPU (P); 1 = Some CPU (P)" in found.why
+    for good in ("1", "some cpu", "P"):
+        machine.set(CLGPU_DEVICE=good)
+        assert machine.find(variables.check)[0].status == "ok"
+
+
+def test_variables_of_pocl(machine, tmp_path):
+    machine.write("/etc/OpenCL/vendors/pocl.icd", "libpocl.so.2\n")
+    machine.set(POCL_CACHE_DIR=str(tmp_path / "none"), POCL_DEVICES="cuda")
+    fixes = [found.fix for found in machine.find(variables.check)]
+    assert fixes == ["unset POCL_CACHE_DIR", "unset POCL_DEVICES"]
+
+
+def test_cache_is_where_the_package_keeps_it(monkeypatch, tmp_path):
+    for environ in (
+        {"CLGPU_CACHE": str(tmp_path / "c")},
+        {"CLGPU_CACHE": "~/c"},
+        {"CLGPU_CACHE": "", "XDG_CACHE_HOME": str(tmp_path)},
+        {"CLGPU_CACHE": "", "XDG_CACHE_HOME": ""},
+    ):
+        for name, value in environ.items():
+            monkeypatch.setenv(name, value)
+        assert store.path(Environment()) == cache.resolve()
+
+
+def test_cache_that_cannot_be_written(machine, tmp_path):
+    file = tmp_path / "cache.sqlite"
+    machine.set(CLGPU_CACHE=str(file))
+    machine.env.access = lambda *_: False
+    (found,) = machine.find(store.check)
+    assert (found.status, found.fix) == ("warning", "unset CLGPU_CACHE")
+    machine.set(CLGPU_CACHE=str(machine.write("file") / "cache.sqlite"))
+    assert "is a file, not a folder" in machine.find(store.check)[0].what
+
+
+def test_cache_that_is_damaged(machine, tmp_path):
+    machine.real = ("examine",)
+    file = tmp_path / "cache.sqlite"
+    machine.set(CLGPU_CACHE=str(file))
+    kept = clgpu_delegate._core.Store(str(file))
+    kept.put("probe", "key", b"value")
+    del kept
+    (found,) = machine.find(store.check)
+    assert found.status == "ok"
+    assert "1 rows" in found.what
+    content = file.read_bytes()
+    assert content.count(b"value") >= 1
+    end = content.rindex(b"value")  # the last is the row's, the others are the table's text
+    file.write_bytes(content[:end] + b"VALUE" + content[end + 5 :])
+    (found,) = machine.find(store.check, "warning")
+    assert "of which 1 are damaged" in found.what
+    file.write_bytes(b"no database, though it has a name of one" * 100)
+    (found,) = machine.find(store.check, "warning")
+    assert (found.what.endswith("is damaged"), found.fix) == (True, "clgpu cache clear")
+
+
+def test_cache_on_a_network(machine, tmp_path):
+    machine.set(CLGPU_CACHE=str(tmp_path / "cache.sqlite"))
+    machine.write("/proc/mounts", f"/dev/sda / ext4 rw 0 0\nserver:/x {tmp_path} nfs4 rw 0 0\n")
+    assert "network file system (nfs4)" in machine.find(store.check, "warning")[0].what
+
+
+def installed(machine, **versions: str):
+    names = {name.replace("_", "-"): version for name, version in versions.items()}
+    machine.env.version = {"numpy": "1.26.4", **names}.get
+    return machine
+
+
+def test_no_runtime(machine):
+    machine.env.python = (3, 12, 0)
+    assert machine.find(stock.check, "problem")[0].fix == "pip install 'clgpu_delegate[litert]'"
+    machine.env.python = (3, 9, 0)
+    assert machine.find(stock.check, "problem")[0].fix == "pip install 'clgpu_delegate[tflite]'"
+
+
+def test_runtime_that_numpy_is_too_new_for(machine):
+    installed(machine, tflite_runtime="2.14.0", numpy="2.1.0")
+    assert machine.find(stock.check, "problem")[0].fix == "pip install 'numpy<2'"
+    installed(machine, tflite_runtime="2.14.0", ai_edge_litert="2.3.0", numpy="2.1.0")
+    assert [f.status for f in machine.find(stock.check)] == ["ok", "warning"]
+
+
+def test_runtime_that_dies(machine):
+    installed(machine, ai_edge_litert="2.3.0")
+    machine.answers["import_runtime"] = Outcome(None, "crashed (SIGILL)", "Illegal instruction")
+    (found,) = machine.find(stock.check, "problem")
+    assert found.why == "crashed (SIGILL)"
+    assert found.fix == "pip install --force-reinstall ai-edge-litert"
+
+
+def test_extension_that_is_missing_or_for_another_python(machine, tmp_path):
+    machine.answers["import_extension"] = Outcome(None, "ImportError: no")
+    machine.env.package = tmp_path / "clgpu_delegate"
+    machine.env.package.mkdir()
+    (found,) = machine.find(system.package, "problem")
+    assert found.fix == "pip install --force-reinstall clgpu_delegate"
+    (tmp_path / "pyproject.toml").touch()
+    assert machine.find(system.package, "problem")[0].fix == "pip install ."
+    installed(machine, clgpu_delegate="0.1.0").env.version = {"clgpu_delegate": "0.1.0"}.get
+    assert machine.find(system.package, "problem")[0].fix.startswith("cd /")
+    (machine.env.package / "_core.cpython-27-x86_64-linux-gnu.so").touch()
+    assert "for another Python" in machine.find(system.package, "problem")[0].what
+
+
+def test_doctor_runs_in_a_package_without_extension(tmp_path):
+    package = Path(clgpu_delegate.__file__).parent
+    shutil.copytree(
+        package, tmp_path / "clgpu_delegate", ignore=shutil.ignore_patterns("*.so", "__pycache__")
+    )
+    script = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+import clgpu_delegate
+from clgpu_delegate.cli import app, exits
+code = exits.answer(app, ["doctor", "--json", "--device", "no such device"])
+try:
+    clgpu_delegate.devices()
+except ImportError as error:
+    print(str(error).splitlines()[0], code, exits.answer(app, ["devices"]), file=sys.stderr)
+"""
+    result = run_python(script, CLGPU_OPENCL_LIBRARY="/nonexistent.so")
+    said = json.loads(result.stdout)
+    (found,) = [f for f in said["findings"] if f["check"] == "package"]
+    assert (found["status"], found["what"]) == ("problem", "the compiled extension is missing")
+    first, second = result.stderr.splitlines()
+    assert first == second.removeprefix("clgpu: ") or "5 1" in result.stderr
+    assert "the compiled extension of clgpu_delegate is missing" in result.stderr
+
+
+def test_model_that_gives_wrong_numbers_or_dies(machine):
+    installed(machine, ai_edge_litert="2.3.0").devices = [device()]
+    machine.answers["run_kernel"] = Outcome(
+        {"error": "", "compile_seconds": 0.1, "run_seconds": 0.1}
+    )
+
+    def check(survey):
+        list(stock.check(survey))
+        return trial.check(survey)
+
+    answer = {"error": 0.5, "seconds": 1.0, "device": "x", "left": [], "nodes": 4}
+    for answered, words in (
+        (Outcome(answer), "off by 0.5"),
+        (Outcome({**answer, "error": float("nan")}), "off by nan"),
+        (Outcome(None, "crashed (SIGSEGV)"), "crashed (SIGSEGV)"),
+    ):
+        machine.answers["run_model"] = answered
+        (found,) = machine.find(check, "problem")
+        assert words in found.what
+    machine.answers["run_model"] = Outcome({**answer, "error": 0.0, "left": ["SOFTMAX: no"]})
+    assert machine.find(check, "warning")[0].why == "SOFTMAX: no"
