@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Union
 
+from clgpu_delegate import _core
 from clgpu_delegate.errors import FileError, ModelError
 
 Source = Union[str, "os.PathLike[str]", bytes]
@@ -21,20 +22,30 @@ def read_model(path: str | os.PathLike[str]) -> bytes:
     FileError
         If it cannot be read.
     ModelError
-        If it is no model.
+        If it is no model, or only a part of one.
     """
     try:
         content = Path(path).read_bytes()
     except OSError as error:
         raise FileError(f"cannot read the model {os.fspath(path)}: {error.strerror}") from None
-    if content[4:8] != b"TFL3":
-        raise ModelError(f"{os.fspath(path)} is not a .tflite model: it lacks the mark TFL3")
-    return content
+    return check_model(content, os.fspath(path))
 
 
 def read_content(model: Source) -> bytes:
     """The bytes of a model given by path or as bytes; errors as `read_model`."""
-    return bytes(model) if isinstance(model, (bytes, bytearray)) else read_model(model)
+    if isinstance(model, (bytes, bytearray)):
+        return check_model(bytes(model), f"this value of {len(model)} bytes")
+    return read_model(model)
+
+
+def check_model(content: bytes, name: str) -> bytes:
+    """The same bytes; a ModelError where a runtime would find no model, or read beyond its end."""
+    if content[4:8] != b"TFL3":
+        raise ModelError(f"{name} is not a .tflite model: it lacks the mark TFL3")
+    problem = _core.model_file_problem(content)
+    if problem:
+        raise ModelError(f"{name} is not a whole .tflite model: {problem}")
+    return content
 
 
 def check_writable(out: str | os.PathLike[str]) -> Path:

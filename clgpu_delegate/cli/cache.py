@@ -18,7 +18,8 @@ from clgpu_delegate.cli.settings import Json
 
 app = typer.Typer(help="Look after the file that keeps compiled programs and tuned choices.")
 _CacheFile = Annotated[
-    Optional[Path], typer.Option("--cache", help="Another file than the user's own cache.")
+    Optional[Path],
+    typer.Option("--cache", help="Another file than the user's own cache.", readable=False),
 ]
 
 
@@ -66,7 +67,7 @@ def clear(
 
 @app.command(epilog=paragraphs("For example:", "clgpu cache export tuned.sqlite"))
 def export(
-    file: Annotated[Path, typer.Argument(help="The file to write.")],
+    file: Annotated[Path, typer.Argument(help="The file to write.", readable=False)],
     as_json: Json = False,
     path: _CacheFile = None,
 ) -> None:
@@ -80,7 +81,7 @@ def export(
 
 @app.command("import", epilog=paragraphs("For example:", "clgpu cache import tuned.sqlite"))
 def import_(
-    file: Annotated[Path, typer.Argument(help="A file that was exported.")],
+    file: Annotated[Path, typer.Argument(help="A file that was exported.", readable=False)],
     as_json: Json = False,
     path: _CacheFile = None,
 ) -> None:

@@ -16,15 +16,21 @@ def quantize(
     model: Annotated[
         Path,
         typer.Argument(
-            help="A float .tflite file.", metavar="MODEL", autocompletion=files(".tflite")
+            help="A float .tflite file.",
+            metavar="MODEL",
+            readable=False,
+            autocompletion=files(".tflite"),
         ),
     ],
-    out: Annotated[Path, typer.Argument(help="The .tflite file to write.", metavar="OUT")],
+    out: Annotated[
+        Path, typer.Argument(help="The .tflite file to write.", metavar="OUT", readable=False)
+    ],
     calibration: Annotated[
         Optional[Path],
         typer.Option(
             help="Samples: a .npy file, or a .npz file with an array per input; "
             "the first axis counts the samples.",
+            readable=False,
             autocompletion=files(".npy", ".npz"),
         ),
     ] = None,

@@ -12,10 +12,15 @@ import typer
 from clgpu_delegate.cli import completion
 from clgpu_delegate.options import Options
 
+# Typer would tell of files without the right to read them in its own way; none of the paths is
+# `readable`, so that all is told by the function that reads.
 Model = Annotated[
     Path,
     typer.Argument(
-        help="A .tflite file.", metavar="MODEL", autocompletion=completion.files(".tflite")
+        help="A .tflite file.",
+        metavar="MODEL",
+        readable=False,
+        autocompletion=completion.files(".tflite"),
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

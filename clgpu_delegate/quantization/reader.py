@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from clgpu_delegate.errors import QuantizationError
+from clgpu_delegate.errors import ClgpuError, ModelError, QuantizationError
 from clgpu_delegate.quantization import schema
 from clgpu_delegate.quantization.graph import (
     Affine,
@@ -31,20 +31,22 @@ def parse(content: bytes) -> Model:
 
     Raises
     ------
+    ModelError
+        If it is none, or is damaged.
     QuantizationError
-        If it is none, is damaged, or keeps its constants outside of the format.
+        If it keeps its constants outside of the format.
     DependencyError
         If the packages that know the format are not installed.
     """
     if content[4:8] != _MARK:
-        raise QuantizationError("this is not a .tflite model: it lacks the mark TFL3")
+        raise ModelError("this is not a .tflite model: it lacks the mark TFL3")
     tflite = schema.module("tflite")
     try:
         return _model(tflite.Model.GetRootAs(content, 0))
-    except QuantizationError:
+    except ClgpuError:
         raise
     except Exception as error:  # whatever the generated code runs into
-        raise QuantizationError(
+        raise ModelError(
             f"the .tflite model is damaged ({type(error).__name__}: {error})"
         ) from None
 
@@ -62,7 +64,7 @@ def _model(raw: Any) -> Model:
         signatures=[_signature(raw.SignatureDefs(i)) for i in range(raw.SignatureDefsLength())],
     )
     if not model.subgraphs:
-        raise QuantizationError("the .tflite model has no graph")
+        raise ModelError("the .tflite model has no graph")
     for graph in model.subgraphs:
         for tensor in graph.tensors:
             model.buffers[tensor.buffer]  # an IndexError says that the file is damaged

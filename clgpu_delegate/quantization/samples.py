@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from clgpu_delegate.errors import QuantizationError
+from clgpu_delegate.errors import FileError, QuantizationError
 from clgpu_delegate.quantization.graph import Array, Tensor
 
 
@@ -26,8 +26,10 @@ def load_file(path: str | os.PathLike[str], inputs: Sequence[Tensor]) -> list[tu
 
     Raises
     ------
+    FileError
+        If it cannot be read.
     QuantizationError
-        If it cannot be read or does not fit the inputs.
+        If it does not fit the inputs.
     """
     path = Path(path)
     try:
@@ -38,7 +40,7 @@ def load_file(path: str | os.PathLike[str], inputs: Sequence[Tensor]) -> list[tu
             arrays = {name: loaded[name] for name in loaded.files}
     except Exception as error:  # of the operating system, of zip, of pickle
         reason = getattr(error, "strerror", None) or "it is no .npy or .npz file of numbers"
-        raise QuantizationError(f"cannot read the calibration data {path}: {reason}") from None
+        raise FileError(f"cannot read the calibration data {path}: {reason}") from None
     return split(arrays, inputs, f"the calibration data {path}")
 
 

@@ -1,9 +1,12 @@
-// The store, for tests; and where SQLite may be found.
+// Files: the store, for tests; where SQLite may be found; whether a model is whole.
 #include <pybind11/stl.h>
+
+#include <string_view>
 
 #include "base/sha256.hpp"
 #include "python/bind.hpp"
 #include "store/store.hpp"
+#include "tfl/model_file.hpp"
 
 namespace clgpu::python {
 namespace py = pybind11;
@@ -46,6 +49,15 @@ void bind_store(py::module_& module) {
   module.def(
       "sha256", [](const py::bytes& bytes) { return sha256_hex(std::string(bytes)); },
       py::arg("bytes"), "Hexadecimal SHA-256.");
+  module.def(
+      "model_file_problem",
+      [](const py::bytes& bytes) {
+        const std::string_view view = bytes;
+        const py::gil_scoped_release release;
+        return tfl::model_file_problem(reinterpret_cast<const std::uint8_t*>(view.data()),
+                                       view.size());
+      },
+      py::arg("bytes"), "What of a .tflite file lies beyond its end, or nothing.");
 }
 
 }  // namespace clgpu::python

@@ -11,7 +11,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def run_python(
-    script: str, *arguments: str, timeout: float = 120, **environment: str
+    script: str,
+    *arguments: str,
+    timeout: float = 120,
+    stdout: int = subprocess.PIPE,
+    **environment: str,
 ) -> subprocess.CompletedProcess[str]:
     """Run a script; what this process can import, it can, too."""
     path = os.pathsep.join([*(p for p in sys.path if p), str(ROOT)])
@@ -19,7 +23,8 @@ def run_python(
         [sys.executable, "-X", "faulthandler", "-c", script, *arguments],
         env={**os.environ, "PYTHONPATH": path, **environment},
         cwd="/",  # the current folder leads the path, and ours has a package without extension
-        capture_output=True,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
         text=True,
         timeout=timeout,
         check=False,

@@ -29,7 +29,8 @@ LAYERS = {
         "abi", "base", "ir", "kernel", "store", "cl", "tfl", "ops", "passes", "plan", "runtime",
     },
     "python": {
-        "base", "ir", "kernel", "store", "cl", "ops", "passes", "plan", "runtime", "delegate",
+        "base", "ir", "kernel", "store", "cl", "tfl", "ops", "passes", "plan", "runtime",
+        "delegate",
     },
 }  # fmt: skip
 

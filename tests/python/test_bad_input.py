@@ -1,0 +1,147 @@
+"""Bad input, for every command: one clear line, the right exit code, and no half-written file."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from clgpu_delegate import ModelError, _core, cli, files
+from clgpu_delegate.cli import exits
+from clgpu_delegate.runtimes import find_runtime
+from tests.python import models
+from tests.python.subprocesses import run_python
+from tests.python.test_cli import ALL
+
+IMAGE = models.image()
+BAD_MODELS = {
+    "missing": None,
+    "folder": "folder",
+    "empty": b"",
+    "text": b"this is not a model",
+    "mark alone": IMAGE[:8],
+    "cut off": IMAGE[: len(IMAGE) // 3],
+    "short of its end": IMAGE[:-40],
+    "garbage with the mark": b"\xfe\xca\xad\xde" + b"TFL3" + bytes(range(256)) * 4096,
+}
+# What commands read and write, by the names of their parameters.
+MODELS = {"model", "models"}
+OUTPUTS = {"out", "output", "html", "csv", "trace", "plot"}
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "image.tflite"
+    path.write_bytes(IMAGE)
+    return str(path)
+
+
+def fails(capfd, code: int, words: list[str]) -> str:
+    assert exits.answer(cli.app, words) == code, capfd.readouterr().err
+    output = capfd.readouterr()
+    assert output.out == ""
+    ours = [line for line in output.err.splitlines() if line.startswith("clgpu: ")]
+    assert len(ours) == 1, output.err
+    assert "Traceback" not in output.err
+    return ours[0]
+
+
+def arguments(command, model: str, tmp_path, **instead: str) -> list[str]:
+    """What the command needs, good but for what is named."""
+    good = dict.fromkeys(MODELS, model)
+    good |= dict.fromkeys(OUTPUTS, str(tmp_path / "written"))
+    words = []
+    for parameter in command.params:
+        if parameter.param_type_name == "argument":
+            assert parameter.name in good, f"tell the sweep what {parameter.name!r} is"
+            words.append(instead.get(parameter.name, good[parameter.name]))
+        elif parameter.name in instead:
+            words += [parameter.opts[0], instead[parameter.name]]
+        elif parameter.name in ("calibration", "samples"):
+            np.save(tmp_path / "samples.npy", np.zeros((2, 7, 6, 3), np.float32))
+            words += [parameter.opts[0], str(tmp_path / "samples.npy")]
+    return words
+
+
+def named(command, names: set[str]) -> list[str]:
+    return [p.name for p in command.params if p.name in names]
+
+
+WITH_MODEL = [p for p in ALL if named(p.values[0], MODELS)]
+WRITING = [
+    pytest.param(*p.values, name, id=f"{p.id} {name}")
+    for p in WITH_MODEL
+    for name in named(p.values[0], OUTPUTS)
+]
+
+
+@pytest.mark.parametrize("bad", BAD_MODELS)
+@pytest.mark.parametrize(("command", "words"), WITH_MODEL)
+def test_bad_model(command, words, bad, tmp_path, capfd, monkeypatch):
+    # Typer asks this of paths, and would tell in its own way what is the function's to tell.
+    monkeypatch.setattr(os, "access", lambda _, right: right != os.R_OK)
+    path = tmp_path / "bad.tflite"
+    if bad == "folder":
+        path.mkdir()
+    elif bad != "missing":
+        path.write_bytes(BAD_MODELS[bad])
+    said = fails(capfd, exits.FILE, [*words, *arguments(command, str(path), tmp_path)])
+    assert str(path) in said
+    assert not (tmp_path / "written").exists()
+
+
+@pytest.mark.parametrize(("command", "words", "name"), WRITING)
+@pytest.mark.parametrize("bad", ["no such folder", "a folder", "no right"])
+def test_output_that_cannot_be_written_is_told_before_the_work(
+    command, words, name, bad, model, tmp_path, capfd, monkeypatch
+):
+    path = tmp_path / "there" / "written"
+    if bad == "a folder":
+        path.mkdir(parents=True)
+    elif bad == "no right":
+        path.parent.mkdir()
+        # Root may write anywhere.
+        monkeypatch.setattr(os, "access", lambda _, right: right != os.W_OK)
+
+    def work(*_):
+        raise AssertionError("the work has begun")
+
+    monkeypatch.setattr(_core, "NativeDelegate", work)
+    given = arguments(command, model, tmp_path, **{name: str(path)})
+    assert str(path) in fails(capfd, exits.FILE, [*words, *given])
+
+
+@pytest.mark.parametrize(("command", "words"), WITH_MODEL)
+def test_interrupt(command, words, model, tmp_path, capfd, monkeypatch):
+    def interrupted(*_, **__):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(find_runtime().module.Interpreter, "allocate_tensors", interrupted)
+    before = sorted(tmp_path.iterdir())
+    words = [*words, *arguments(command, model, tmp_path)]
+    assert fails(capfd, exits.INTERRUPTED, words) == "clgpu: interrupted"
+    left = {path.name for path in set(tmp_path.iterdir()) - set(before)}
+    assert left <= {"samples.npy"}
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("words", [["explain"], ["explain", "--json"]], ids=" ".join)
+def test_reader_that_goes_away_is_no_error(words, model):
+    script = "import sys; from clgpu_delegate.cli import main; sys.argv[0] = 'clgpu'; main()"
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        result = run_python(script, *words, model, stdout=writer, PYTHONUNBUFFERED="")
+    finally:
+        os.close(writer)
+    assert result.returncode == exits.READER_GONE
+    assert "Error" not in result.stderr
+
+
+def test_no_part_of_a_model_is_taken_for_a_model():
+    for content in (IMAGE, models.quantized(), models.detour(8)):
+        for size in range(8, len(content) - 4):
+            with pytest.raises(ModelError):
+                files.check_model(content[:size], "part")
