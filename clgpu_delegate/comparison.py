@@ -6,24 +6,30 @@ import contextlib
 import dataclasses
 import io
 import os
-import statistics
 import time
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from clgpu_delegate.delegate import Delegate, load
 from clgpu_delegate.devices import Device
-from clgpu_delegate.errors import ClgpuError, ModelError, OptionError
+from clgpu_delegate.errors import ModelError, OptionError
 from clgpu_delegate.explain import Explanation
 from clgpu_delegate.files import read_model
+from clgpu_delegate.inference import (
+    as_our_error,
+    make_interpreter,
+    median_ms,
+    random_inputs,
+    run_once,
+    usable_cores,
+    worst_errors,
+)
 from clgpu_delegate.memory import MemoryMap
 from clgpu_delegate.options import Settings
-from clgpu_delegate.runtimes import Runtime, find_runtime
+from clgpu_delegate.runtimes import find_runtime
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -148,33 +154,33 @@ def compare(
         raise OptionError(f"runs is {runs}; allowed: 1 and more")
     content = read_model(model)
     found = find_runtime(runtime)
-    threads = threads or _usable_cores()
+    threads = threads or usable_cores()
     delegate = load(**settings)
 
     stock = make_interpreter(found, content, threads)
     inputs = random_inputs(stock, seed)
-    with _as_our_error(f"{found} without the delegate cannot run the model"):
-        expected = _run(stock, inputs)
-    stock_ms = _median_ms(stock, runs)
+    with as_our_error(f"{found} without the delegate cannot run the model", ModelError):
+        expected = run_once(stock, inputs)
+    stock_ms = median_ms(stock, runs)
     del stock
 
     start = time.perf_counter()
     delegated = make_interpreter(found, content, threads, delegate)
-    with _as_our_error(f"{found} with the delegate cannot run the model"):
-        got = _run(delegated, inputs)
+    with as_our_error(f"{found} with the delegate cannot run the model"):
+        got = run_once(delegated, inputs)
     first_ms = (time.perf_counter() - start) * 1e3
-    delegate_ms = _median_ms(delegated, runs)
+    delegate_ms = median_ms(delegated, runs)
 
     explanation = delegate.explain()
-    errors = [_errors(g, e) for g, e in zip(got, expected)]
+    max_abs_error, relative_l2_error = worst_errors(got, expected)
     return Comparison(
         model=str(model),
         runtime=str(found),
         threads=threads,
         device=delegate.device,
         explanation=explanation,
-        max_abs_error=max((e[0] for e in errors), default=0.0),
-        relative_l2_error=max((e[1] for e in errors), default=0.0),
+        max_abs_error=max_abs_error,
+        relative_l2_error=relative_l2_error,
         stock_ms=stock_ms,
         delegate_ms=delegate_ms,
         first_ms=first_ms,
@@ -211,73 +217,3 @@ def _loaded(
     with contextlib.suppress(RuntimeError):
         interpreter.allocate_tensors()
     return delegate, interpreter
-
-
-def make_interpreter(
-    runtime: Runtime, content: bytes, threads: int, delegate: Delegate | None = None
-) -> Any:
-    """An interpreter, with the delegate or stock; a ModelError if the runtime rejects the model."""
-    delegates = [] if delegate is None else [delegate]
-    with _as_our_error(f"{runtime} cannot load the model"):
-        return runtime.module.Interpreter(
-            model_content=content, num_threads=threads, experimental_delegates=delegates
-        )
-
-
-def random_inputs(interpreter: Any, seed: int = 0) -> list[np.ndarray[Any, Any]]:
-    """Inputs that any model accepts: normal reals, codes of quantized tensors, else 0 and 1."""
-    rng = np.random.default_rng(seed)
-    inputs = []
-    for detail in interpreter.get_input_details():
-        shape, dtype = tuple(detail["shape"]), np.dtype(detail["dtype"])
-        value: np.ndarray[Any, Any]
-        if dtype.kind == "f":
-            value = rng.standard_normal(shape)
-        elif dtype.kind in "iu" and detail["quantization"][0] != 0:
-            limits = np.iinfo(dtype)
-            value = rng.integers(limits.min, limits.max, shape, endpoint=True)
-        else:
-            # Token ids, masks: small numbers are in range.
-            value = rng.integers(0, 1, shape, endpoint=True)
-        inputs.append(value.astype(dtype))
-    return inputs
-
-
-@contextlib.contextmanager
-def _as_our_error(what: str) -> Iterator[None]:
-    try:
-        yield
-    except (RuntimeError, ValueError) as error:
-        if isinstance(error, ClgpuError):
-            raise
-        raise ModelError(f"{what}: {' '.join(str(error).split())}") from None
-
-
-def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _run(interpreter: Any, inputs: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
-    interpreter.allocate_tensors()
-    for detail, value in zip(interpreter.get_input_details(), inputs):
-        interpreter.set_tensor(detail["index"], value)
-    interpreter.invoke()
-    return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
-
-
-def _median_ms(interpreter: Any, runs: int) -> float:
-    times = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        interpreter.invoke()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times) * 1e3
-
-
-def _errors(got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> tuple[float, float]:
-    difference = got.astype(np.float64) - expected.astype(np.float64)
-    norm = float(np.linalg.norm(expected.astype(np.float64)))
-    worst = float(np.abs(difference).max(initial=0.0))
-    return worst, float(np.linalg.norm(difference)) / max(norm, 1e-30)

@@ -14,7 +14,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from clgpu_delegate import comparison, files
+from clgpu_delegate import files, inference
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError, OptionError
 from clgpu_delegate.options import Options, Settings
@@ -209,11 +209,9 @@ def tune(
         raise OptionError("option 'tuning' is 'off'; to tune, allowed: auto, exhaustive")
 
     def prepared(delegate: Delegate) -> Any:
-        interpreter = comparison.make_interpreter(found, content, 1, delegate)
-        try:
+        interpreter = inference.make_interpreter(found, content, 1, delegate)
+        with inference.as_our_error(f"{found} with the delegate cannot load the model"):
             interpreter.allocate_tensors()
-        except (RuntimeError, ValueError) as error:
-            raise ClgpuError(f"{found} with the delegate cannot load the model: {error}") from None
         return interpreter
 
     def report(done: int, count: int, layer: Mapping[str, Any], candidate: str) -> None:

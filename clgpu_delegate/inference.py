@@ -1,0 +1,117 @@
+"""Loading a model into a runtime and running it, with errors of this package."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from clgpu_delegate.delegate import Delegate
+from clgpu_delegate.errors import ClgpuError, ModelError
+from clgpu_delegate.runtimes import Runtime
+
+Array = np.ndarray[Any, Any]
+
+
+def make_interpreter(
+    runtime: Runtime, content: bytes, threads: int, delegate: Delegate | None = None
+) -> Any:
+    """An interpreter, with the delegate or stock.
+
+    Raises
+    ------
+    ModelError
+        If the runtime rejects the model, delegate or not.
+    ClgpuError
+        If it does so because of the delegate.
+    """
+
+    def make(delegates: list[Delegate]) -> Any:
+        return runtime.module.Interpreter(
+            model_content=content, num_threads=threads, experimental_delegates=delegates
+        )
+
+    if delegate is None:
+        with as_our_error(f"{runtime} cannot load the model", ModelError):
+            return make([])
+    try:
+        return make([delegate])
+    except (RuntimeError, ValueError) as error:
+        with as_our_error(f"{runtime} cannot load the model", ModelError):
+            make([])
+        with as_our_error(f"{runtime} with the delegate cannot load the model"):
+            raise error
+
+
+@contextlib.contextmanager
+def as_our_error(what: str, kind: type[ClgpuError] = ClgpuError) -> Iterator[None]:
+    """Turn what a runtime raises into an error of this package, in one line."""
+    try:
+        yield
+    except (RuntimeError, ValueError) as error:
+        if isinstance(error, ClgpuError):
+            raise
+        raise kind(f"{what}: {' '.join(str(error).split())}") from None
+
+
+def random_inputs(interpreter: Any, seed: int = 0) -> list[Array]:
+    """Inputs that any model accepts: normal reals, codes of quantized tensors, else 0 and 1."""
+    rng = np.random.default_rng(seed)
+    inputs = []
+    for detail in interpreter.get_input_details():
+        shape, dtype = tuple(detail["shape"]), np.dtype(detail["dtype"])
+        value: Array
+        if dtype.kind == "f":
+            value = rng.standard_normal(shape)
+        elif dtype.kind in "iu" and detail["quantization"][0] != 0:
+            limits = np.iinfo(dtype)
+            value = rng.integers(limits.min, limits.max, shape, endpoint=True)
+        else:
+            # Token ids, masks: small numbers are in range.
+            value = rng.integers(0, 1, shape, endpoint=True)
+        inputs.append(value.astype(dtype))
+    return inputs
+
+
+def run_once(interpreter: Any, inputs: Sequence[Array]) -> list[Array]:
+    """Allocate, set the inputs, run, and return the outputs."""
+    interpreter.allocate_tensors()
+    for detail, value in zip(interpreter.get_input_details(), inputs):
+        interpreter.set_tensor(detail["index"], value)
+    interpreter.invoke()
+    return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+
+
+def median_ms(interpreter: Any, runs: int) -> float:
+    """Median time of inferences on the inputs that are set."""
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        interpreter.invoke()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times) * 1e3
+
+
+def worst_errors(got: Sequence[Array], expected: Sequence[Array]) -> tuple[float, float]:
+    """Largest difference of any element, and largest relative L2 norm of it, of any output."""
+    pairs = [_errors(g, e) for g, e in zip(got, expected)]
+    return max((p[0] for p in pairs), default=0.0), max((p[1] for p in pairs), default=0.0)
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _errors(got: Array, expected: Array) -> tuple[float, float]:
+    difference = got.astype(np.float64) - expected.astype(np.float64)
+    norm = float(np.linalg.norm(expected.astype(np.float64)))
+    worst = float(np.abs(difference).max(initial=0.0))
+    return worst, float(np.linalg.norm(difference)) / max(norm, 1e-30)
