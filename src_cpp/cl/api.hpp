@@ -106,6 +106,9 @@ using ProgramNotify = void(CLGPU_CL_CALL*)(cl_program, void*);
   X(cl_int, clEnqueueWriteBuffer,                                                                  \
     (cl_command_queue, cl_mem, cl_bool, std::size_t, std::size_t, const void*, cl_uint,            \
      const cl_event*, cl_event*))                                                                  \
+  X(cl_int, clEnqueueCopyBuffer,                                                                   \
+    (cl_command_queue, cl_mem, cl_mem, std::size_t, std::size_t, std::size_t, cl_uint,             \
+     const cl_event*, cl_event*))                                                                  \
   X(void*, clEnqueueMapBuffer,                                                                     \
     (cl_command_queue, cl_mem, cl_bool, cl_bitfield, std::size_t, std::size_t, cl_uint,            \
      const cl_event*, cl_event*, cl_int*))                                                         \
@@ -113,6 +116,7 @@ using ProgramNotify = void(CLGPU_CL_CALL*)(cl_program, void*);
     (cl_command_queue, cl_mem, void*, cl_uint, const cl_event*, cl_event*))                        \
   X(cl_int, clEnqueueMarkerWithWaitList, (cl_command_queue, cl_uint, const cl_event*, cl_event*))  \
   X(cl_int, clGetEventProfilingInfo, (cl_event, cl_uint, std::size_t, void*, std::size_t*))        \
+  X(cl_int, clWaitForEvents, (cl_uint, const cl_event*))                                           \
   X(cl_int, clReleaseEvent, (cl_event))                                                            \
   X(cl_int, clFlush, (cl_command_queue))                                                           \
   X(cl_int, clFinish, (cl_command_queue))

@@ -16,6 +16,10 @@
 #include "runtime/probe.hpp"
 #include "store/store.hpp"
 
+namespace clgpu::runtime {
+class Stream;
+}
+
 namespace clgpu::delegate {
 
 struct Stats {
@@ -35,6 +39,12 @@ struct Session {
   std::map<int, std::int64_t> share;  ///< parts of the budget, where taking turns did not do
   PlacementReport placement;
   std::string placement_note;
+};
+
+/// A partition that is the whole model, with several inferences in flight.
+struct Streamed {
+  std::shared_ptr<runtime::Stream> stream;
+  std::vector<int> inputs, outputs;  ///< TFLite's indices of uploads and of downloads
 };
 
 /// A partition as it runs: its graph with the shapes of the moment, rewritten to fit into memory.
@@ -102,6 +112,10 @@ class State {
   /// Adds the cost of one partition; the first one of a graph begins an inference.
   void count_invoke(Session& session, bool first, const cl::Counters& cost);
   void count_load(const cl::Counters& cost);
+
+  /// Of the one partition of the report, with at most `lanes` inferences in flight, and fewer where
+  /// the memory budget asks for it. Throws Error where that cannot be, with the reason.
+  Streamed stream(int lanes) const;
 
   /// Executor::device_time, summed over the partitions of the report. Like launch_times it throws
   /// Error when none of them exists any more.

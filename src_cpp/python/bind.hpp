@@ -17,6 +17,7 @@ inline pybind11::str text(const std::string& bytes) {
 void bind_errors(pybind11::module_& module);
 void bind_devices(pybind11::module_& module);
 void bind_delegate(pybind11::module_& module);
+void bind_stream(pybind11::module_& module);
 void bind_store(pybind11::module_& module);
 void bind_testing(pybind11::module_& module);
 void bind_placement(pybind11::module_& module);

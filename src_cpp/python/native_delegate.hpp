@@ -22,6 +22,7 @@ class NativeDelegate {
   std::uintptr_t pointer() const { return reinterpret_cast<std::uintptr_t>(delegate_->tflite()); }
   const delegate::State& state() const { return *state_; }
   delegate::State& state() { return *state_; }
+  std::shared_ptr<delegate::State> shared_state() const { return state_; }
 
  private:
   delegate::Delegate* delegate_;

@@ -77,9 +77,8 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
 }
 
 Executor::~Executor() {
-  // Buffers must outlive what the queue still does with them.
-  if (mover_ != nullptr) mover_->finish();
-  if (queue_) context_->api().clFinish(queue_.get());
+  if (arena_ != nullptr) arena_->settle();
+  finish_all();  // buffers must outlive what the queue still does with them
 }
 
 void Executor::allocate_rest() {
@@ -281,9 +280,7 @@ void Executor::run(const std::vector<const void*>& inputs, const std::vector<voi
     transfers_.down(outputs);
     if (mover_ != nullptr) mover_->release_events();
   } catch (const cl::OpenCLError&) {
-    // What was enqueued still reads and writes the caller's memory.
-    if (mover_ != nullptr) mover_->finish();
-    context_->api().clFinish(queue_.get());
+    finish_all();  // what was enqueued still reads and writes the caller's memory
     throw;
   }
 }

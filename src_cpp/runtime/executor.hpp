@@ -56,6 +56,13 @@ class Executor {
   /// of plan().downloads[i]. Returns when the outputs are written. Not reentrant.
   void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
 
+  /// One inference on memory of the caller, enqueued in the order of calls and of run(), and not
+  /// waited for: when `ready` is done, `inputs[i]` is copied to where plan().uploads[i] goes; the
+  /// event returned is done when plan().downloads[i] has been copied to `outputs[i]`. All in the
+  /// form that they have on the device. For plans without Road::kHostPointer.
+  cl::EventHandle enqueue(const std::vector<cl::cl_mem>& inputs,
+                          const std::vector<cl::cl_mem>& outputs, cl::cl_event ready);
+
   /// Seconds per inference with many in flight: the launches of `runs` inferences are enqueued back
   /// to back, without transfers, and waited for once. They compute on what the arena holds. Of one
   /// node of the model alone, if `node` is not negative; 0 where it has no launches.
@@ -91,6 +98,7 @@ class Executor {
   void set_all_buffers();
   void write(int buffer, const void* data, std::size_t bytes, bool blocking);
   void finish(const char* where);
+  void finish_all() noexcept;
 
   std::mutex busy_;  // timing may come from another thread than inference
   std::shared_ptr<cl::Context> context_;

@@ -85,8 +85,15 @@ cl::cl_mem Pool::part(std::size_t slot, std::int64_t offset, std::int64_t bytes,
 // NVIDIA's driver 580 crashes when sub-buffers that kernels have used are released in the order in
 // which they were created. Hence those of all arenas live and go together.
 void Pool::drop_parts() {
+  settle();
   part_at_.clear();
   while (!parts_.empty()) parts_.pop_back();
+}
+
+void Pool::settle() {
+  if (in_flight_ != nullptr) wait_();
+  in_flight_ = nullptr;
+  wait_ = nullptr;
 }
 
 Lease::Lease(std::shared_ptr<Pool> pool, const plan::Plan& plan)
@@ -104,8 +111,25 @@ Lease::Lease(std::shared_ptr<Pool> pool, const plan::Plan& plan)
 }
 
 Lease::~Lease() {
+  settle();
   const auto turn = take_turn();
   pool_->leave(this);
+}
+
+std::unique_lock<std::mutex> Lease::take_turn() const {
+  std::unique_lock<std::mutex> turn(pool_->turn_);
+  if (pool_->in_flight_ != this) pool_->settle();
+  return turn;
+}
+
+void Lease::settle() {
+  const std::lock_guard<std::mutex> turn(pool_->turn_);
+  if (pool_->in_flight_ == this) pool_->settle();
+}
+
+void Lease::leave_in_flight(std::function<void()> wait) {
+  pool_->in_flight_ = this;
+  pool_->wait_ = std::move(wait);
 }
 
 // Where an object is divided, all its tensors are sub-buffers: a kernel must not have an object and

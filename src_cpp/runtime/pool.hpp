@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -43,6 +44,7 @@ class Pool {
                   const std::string& what);
   void drop_parts();
   std::int64_t needed(std::size_t slot) const;
+  void settle();
 
   std::mutex turn_;  // held while an inference uses the memory
   const std::shared_ptr<cl::Context> context_;
@@ -51,6 +53,8 @@ class Pool {
   std::map<std::tuple<std::size_t, std::int64_t, std::int64_t>, cl::cl_mem> part_at_;
   std::map<const Lease*, Needs> needs_;
   std::uint64_t generation_ = 1;  // counts the times that objects went while arenas may know them
+  const Lease* in_flight_ = nullptr;  // whose commands may still use the memory
+  std::function<void()> wait_;        // until they do not
 };
 
 /// What the intermediate tensors of a plan lie in.
@@ -64,9 +68,13 @@ class Lease {
 
   /// Waits until no other arena of the pool is in use; the memory is ours until the lock goes, and
   /// what it held before is lost.
-  std::unique_lock<std::mutex> take_turn() const {
-    return std::unique_lock<std::mutex>(pool_->turn_);
-  }
+  std::unique_lock<std::mutex> take_turn() const;
+
+  /// In our turn: commands that use the memory outlast it. Others call `wait`, which must not
+  /// throw, before they touch the memory; what we enqueue ourselves is in order.
+  void leave_in_flight(std::function<void()> wait);
+  /// Waits for these commands; from now on nobody calls `wait`.
+  void settle();
 
   /// In our turn: provides for the memory; true when memory() has changed since the last call.
   bool refresh();

@@ -17,21 +17,21 @@ constexpr std::align_val_t kPage{4096};
 
 std::size_t size(std::int64_t bytes) { return static_cast<std::size_t>(bytes); }
 
-void to_half(const void* from, void* to, std::size_t count) {
-  const auto* values = static_cast<const float*>(from);
-  auto* halves = static_cast<std::uint16_t*>(to);
-  for (std::size_t i = 0; i < count; ++i) halves[i] = float_to_half(values[i]);
-}
-
-void to_float(const void* from, void* to, std::size_t count) {
-  const auto* halves = static_cast<const std::uint16_t*>(from);
-  auto* values = static_cast<float*>(to);
-  for (std::size_t i = 0; i < count; ++i) values[i] = half_to_float(halves[i]);
-}
-
 std::size_t halves(const Transfer& t) { return size(t.bytes) / sizeof(std::uint16_t); }
 
 }  // namespace
+
+void to_device_form(const Transfer& t, const void* from, void* to) {
+  const auto* values = static_cast<const float*>(from);
+  auto* out = static_cast<std::uint16_t*>(to);
+  for (std::size_t i = 0; i < halves(t); ++i) out[i] = float_to_half(values[i]);
+}
+
+void to_host_form(const Transfer& t, const void* from, void* to) {
+  const auto* values = static_cast<const std::uint16_t*>(from);
+  auto* out = static_cast<float*>(to);
+  for (std::size_t i = 0; i < halves(t); ++i) out[i] = half_to_float(values[i]);
+}
 
 void Transfers::AlignedDelete::operator()(void* memory) const { ::operator delete(memory, kPage); }
 
@@ -215,8 +215,8 @@ void Transfers::up(const std::vector<const void*>& inputs) {
     cl::counters().bytes_up += static_cast<std::uint64_t>(t.bytes);
     if (way.road == Road::kMapped) {
       if (void* mapped = map(way, cl::CL_MAP_WRITE_INVALIDATE_REGION, true); mapped != nullptr) {
-        if (converts(way)) {
-          to_half(inputs[i], mapped, halves(t));
+        if (converts(*way.planned)) {
+          to_device_form(t, inputs[i], mapped);
         } else {
           std::memcpy(mapped, inputs[i], size(t.bytes));
         }
@@ -224,9 +224,9 @@ void Transfers::up(const std::vector<const void*>& inputs) {
         continue;
       }
     }
-    if (converts(way)) {
+    if (converts(*way.planned)) {
       way.staged.resize(halves(t));
-      to_half(inputs[i], way.staged.data(), halves(t));
+      to_device_form(t, inputs[i], way.staged.data());
       write(way, way.staged.data());
     } else {
       write(way, inputs[i]);
@@ -252,8 +252,8 @@ void Transfers::down(const std::vector<void*>& outputs) {
       cl::counters().bytes_down += static_cast<std::uint64_t>(t.bytes);
       way.mapped = way.road == Road::kMapped ? map(way, cl::CL_MAP_READ, last) : nullptr;
       if (way.mapped != nullptr) continue;
-      if (converts(way)) way.staged.resize(halves(t));
-      read(way, converts(way) ? way.staged.data() : outputs[i - first], last);
+      if (converts(*way.planned)) way.staged.resize(halves(t));
+      read(way, converts(*way.planned) ? way.staged.data() : outputs[i - first], last);
     }
   }
   if (outputs.empty()) cl::check(context_.api().clFinish(queue_.get()), "clFinish", "run");
@@ -261,8 +261,8 @@ void Transfers::down(const std::vector<void*>& outputs) {
     Way& way = ways_[i];
     if (way.road == Road::kHostPointer) continue;
     const void* source = way.mapped != nullptr ? way.mapped : way.staged.data();
-    if (converts(way)) {
-      to_float(source, outputs[i - first], halves(*way.planned));
+    if (converts(*way.planned)) {
+      to_host_form(*way.planned, source, outputs[i - first]);
     } else if (way.mapped != nullptr) {
       std::memcpy(outputs[i - first], source, size(way.planned->bytes));
     }

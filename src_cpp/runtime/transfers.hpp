@@ -22,6 +22,12 @@ struct RoadTaken {
   std::string reason;  ///< why not a better one
 };
 
+/// Whether the host converts between float and half.
+inline bool converts(const plan::Transfer& t) { return t.bytes != t.host_bytes; }
+/// Between the host's floats and the device's halves, of a transfer that converts.
+void to_device_form(const plan::Transfer& t, const void* from, void* to);
+void to_host_form(const plan::Transfer& t, const void* from, void* to);
+
 /// OpenCL lets the host touch an object in its own memory only while it is mapped, so those of the
 /// road kHostPointer are mapped but for the time of a run. Not thread-safe, except roads().
 class Transfers {
@@ -89,7 +95,6 @@ class Transfers {
   void unmap(const Way& way, const void* pointer);
   void write(Way& way, const void* data);
   void read(Way& way, void* data, bool blocking);
-  bool converts(const Way& way) const { return way.planned->bytes != way.planned->host_bytes; }
 
   cl::Context& context_;
   const cl::QueueHandle& queue_;

@@ -1,0 +1,59 @@
+// Host memory that a device copies from and to without detours, or works on in place.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "cl/context.hpp"
+
+namespace clgpu::runtime {
+
+class HostPool;
+
+/// A piece of a HostPool, which gets it back from the last owner.
+class HostBlock {
+ public:
+  void* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  friend class HostPool;
+  struct AlignedDelete {
+    void operator()(void* memory) const;
+  };
+  cl::MemHandle object_;                      // pinned memory, mapped
+  std::unique_ptr<void, AlignedDelete> own_;  // where there is none
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+/// Blocks of host memory that are used again, the last one returned first. Thread-safe; make it by
+/// std::make_shared, so that blocks may outlive their users.
+class HostPool : public std::enable_shared_from_this<HostPool> {
+ public:
+  /// Pinned memory, or, not `pinned` or where there is none, whole pages.
+  HostPool(std::shared_ptr<cl::Context> context, bool pinned);
+  ~HostPool();
+  HostPool(const HostPool&) = delete;
+  HostPool& operator=(const HostPool&) = delete;
+
+  std::shared_ptr<HostBlock> take(std::size_t bytes);
+
+  /// The block in use that begins at this address and has these bytes; null if there is none.
+  std::shared_ptr<HostBlock> find(const void* data, std::size_t bytes) const;
+
+ private:
+  std::unique_ptr<HostBlock> make(std::size_t bytes);
+
+  const std::shared_ptr<cl::Context> context_;
+  const bool pinned_;
+  const cl::QueueHandle queue_;  // maps and unmaps
+  mutable std::mutex mutex_;
+  std::map<std::size_t, std::vector<std::unique_ptr<HostBlock>>> free_;  // by bytes
+  std::map<const void*, std::weak_ptr<HostBlock>> used_;
+};
+
+}  // namespace clgpu::runtime

@@ -1,0 +1,220 @@
+#include "runtime/stream.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace clgpu::runtime {
+namespace {
+
+using plan::Road;
+using plan::Transfer;
+
+std::size_t size(std::int64_t bytes) { return static_cast<std::size_t>(bytes); }
+
+}  // namespace
+
+Flight::~Flight() {
+  if (done_ == nullptr) return;
+  const cl::cl_event event = done_->get();
+  stream_->context_->api().clWaitForEvents(1, &event);  // before its blocks are used again
+}
+
+void Flight::wait() {
+  if (done_ != nullptr) stream_->wait(done_);
+  done_.reset();
+  inputs_.clear();
+}
+
+std::shared_ptr<HostBlock> Flight::block(std::size_t output) const {
+  const bool as_host = stream_->is_direct() || !converts(stream_->plan().downloads.at(output));
+  return as_host ? outputs_.at(output).block : nullptr;
+}
+
+void Flight::read(std::size_t output, void* to) const {
+  const Transfer& t = stream_->plan().downloads.at(output);
+  const Result& result = outputs_.at(output);
+  const void* from = result.block != nullptr ? result.block->data() : result.in_place;
+  if (from == to) return;
+  if (converts(t) && !stream_->is_direct()) {
+    to_host_form(t, from, to);
+  } else {
+    std::memcpy(to, from, size(t.host_bytes));
+  }
+}
+
+std::int64_t Flight::host_bytes(std::size_t output) const {
+  return stream_->plan().downloads.at(output).host_bytes;
+}
+
+bool Stream::is_direct(const plan::Plan& plan) {
+  const auto copied = [](const Transfer& t) { return t.road == Road::kCopy; };
+  return !std::all_of(plan.uploads.begin(), plan.uploads.end(), copied) ||
+         !std::all_of(plan.downloads.begin(), plan.downloads.end(), copied);
+}
+
+std::int64_t Stream::lane_bytes(const plan::Plan& plan) {
+  std::int64_t bytes = 0;
+  for (const Transfer& t : plan.uploads) bytes += t.bytes;
+  for (const Transfer& t : plan.downloads) bytes += t.bytes;
+  return bytes;
+}
+
+std::shared_ptr<Stream> Stream::make(std::shared_ptr<cl::Context> context,
+                                     std::shared_ptr<Executor> executor, int lanes) {
+  const std::shared_ptr<Stream> stream(new Stream(std::move(context), std::move(executor), lanes));
+  const plan::Plan& plan = stream->plan();
+  std::size_t largest = 0;
+  for (const Transfer& t : plan.uploads) largest = std::max(largest, size(t.host_bytes));
+  const std::vector<std::uint8_t> zeros(stream->is_direct() ? 0 : largest);
+  const std::vector<const void*> inputs(plan.uploads.size(), zeros.data());
+  const std::vector<void*> outputs(plan.downloads.size(), nullptr);
+  std::vector<std::shared_ptr<Flight>> flights;
+  for (int i = 0; i < stream->lanes(); ++i) flights.push_back(stream->start(inputs, outputs));
+  for (const auto& flight : flights) flight->wait();
+  return stream;
+}
+
+Stream::Stream(std::shared_ptr<cl::Context> context, std::shared_ptr<Executor> executor, int lanes)
+    : context_(std::move(context)),
+      executor_(std::move(executor)),
+      host_(std::make_shared<HostPool>(context_, !is_direct(executor_->plan()))),
+      up_(context_->create_queue()),
+      down_(context_->create_queue()) {
+  if (is_direct(plan())) return;
+  lanes_.resize(static_cast<std::size_t>(lanes));
+  const auto make = [&](const Transfer& t) {
+    return context_->create_buffer(size(t.bytes),
+                                   "'" + plan().buffers[size(t.buffer)].name + "' in flight");
+  };
+  for (Lane& lane : lanes_) {
+    for (const Transfer& t : plan().uploads) lane.inputs.push_back(make(t));
+    for (const Transfer& t : plan().downloads) lane.outputs.push_back(make(t));
+  }
+}
+
+Stream::~Stream() {
+  // Flights hold the stream, and wait when they go: only the executor may still know our memory.
+  if (lanes_.empty()) executor_->forget_tensors();
+}
+
+std::shared_ptr<Flight> Stream::start(const std::vector<const void*>& inputs,
+                                      const std::vector<void*>& outputs) {
+  const std::shared_ptr<Flight> flight(new Flight(shared_from_this()));
+  stage(*flight, inputs, outputs);
+  if (is_direct()) {
+    run(*flight, inputs);
+  } else {
+    launch(*flight);
+  }
+  return flight;
+}
+
+// What the host has to copy or to convert, at the same time as other threads.
+void Stream::stage(Flight& flight, const std::vector<const void*>& inputs,
+                   const std::vector<void*>& outputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Transfer& t = plan().uploads[i];
+    const bool half = converts(t);
+    if (is_direct() && t.road != Road::kHostPointer) {
+      flight.inputs_.push_back(nullptr);  // the executor takes it from where it is
+      continue;
+    }
+    auto block = half ? nullptr : host_->find(inputs[i], size(t.host_bytes));
+    if (block == nullptr) {
+      block = host_->take(size(t.bytes));
+      if (half) {
+        to_device_form(t, inputs[i], block->data());
+      } else {
+        std::memcpy(block->data(), inputs[i], size(t.bytes));
+      }
+    }
+    flight.inputs_.push_back(std::move(block));
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Transfer& t = plan().downloads[i];
+    if (is_direct() && t.road != Road::kHostPointer && outputs[i] != nullptr) {
+      flight.outputs_.push_back({nullptr, outputs[i]});
+      continue;
+    }
+    const std::size_t bytes = size(is_direct() ? t.host_bytes : t.bytes);
+    auto block = outputs[i] == nullptr ? nullptr : host_->find(outputs[i], bytes);
+    if (block == nullptr) block = host_->take(bytes);
+    flight.outputs_.push_back({std::move(block), nullptr});
+  }
+}
+
+void Stream::run(Flight& flight, const std::vector<const void*>& inputs) {
+  std::vector<const void*> sources = inputs;
+  std::vector<void*> targets;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (flight.inputs_[i] != nullptr) sources[i] = flight.inputs_[i]->data();
+  }
+  for (const Flight::Result& result : flight.outputs_)
+    targets.push_back(result.block != nullptr ? result.block->data() : result.in_place);
+  executor_->run(sources, targets);
+}
+
+void Stream::launch(Flight& flight) {
+  const std::lock_guard<std::mutex> lock(order_);
+  Lane& lane = lanes_[next_];
+  if (lane.done != nullptr) {
+    const cl::cl_event taken = lane.done->get();
+    context_->api().clWaitForEvents(1, &taken);  // its own flight tells whether it failed
+    lane.done.reset();
+  }
+  try {
+    fly(flight, lane);
+  } catch (...) {
+    // What was enqueued still uses the blocks.
+    const cl::Api& api = context_->api();
+    for (const cl::QueueHandle* queue : {&up_, &down_}) {
+      api.clFlush(queue->get());
+      api.clFinish(queue->get());
+    }
+    throw;
+  }
+  next_ = (next_ + 1) % lanes_.size();
+}
+
+void Stream::fly(Flight& flight, Lane& lane) {
+  const cl::Api& api = context_->api();
+  std::vector<cl::cl_mem> inputs, outputs;
+  for (std::size_t i = 0; i < lane.inputs.size(); ++i) {
+    const Transfer& t = plan().uploads[i];
+    inputs.push_back(lane.inputs[i].get());
+    cl::check(api.clEnqueueWriteBuffer(up_.get(), inputs.back(), cl::CL_FALSE, 0, size(t.bytes),
+                                       flight.inputs_[i]->data(), 0, nullptr, nullptr),
+              "clEnqueueWriteBuffer", plan().buffers[size(t.buffer)].name);
+    cl::counters().bytes_up += size(t.bytes);
+  }
+  for (const cl::Memory& output : lane.outputs) outputs.push_back(output.get());
+  cl::cl_event up = nullptr;
+  cl::check(api.clEnqueueMarkerWithWaitList(up_.get(), 0, nullptr, &up),
+            "clEnqueueMarkerWithWaitList", "the queue of uploads");
+  const cl::EventHandle uploaded(api, up);
+  cl::check(api.clFlush(up_.get()), "clFlush", "the queue of uploads");
+  const cl::EventHandle computed = executor_->enqueue(inputs, outputs, up);
+  const cl::cl_event ready = computed.get();
+  cl::check(api.clEnqueueMarkerWithWaitList(down_.get(), 1, &ready, nullptr),
+            "clEnqueueMarkerWithWaitList", "the queue of downloads");
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Transfer& t = plan().downloads[i];
+    cl::check(api.clEnqueueReadBuffer(down_.get(), outputs[i], cl::CL_FALSE, 0, size(t.bytes),
+                                      flight.outputs_[i].block->data(), 0, nullptr, nullptr),
+              "clEnqueueReadBuffer", plan().buffers[size(t.buffer)].name);
+    cl::counters().bytes_down += size(t.bytes);
+  }
+  cl::cl_event down = nullptr;
+  cl::check(api.clEnqueueMarkerWithWaitList(down_.get(), 0, nullptr, &down),
+            "clEnqueueMarkerWithWaitList", "the queue of downloads");
+  flight.done_ = std::make_shared<const cl::EventHandle>(api, down);
+  lane.done = flight.done_;
+  cl::check(api.clFlush(down_.get()), "clFlush", "the queue of downloads");
+}
+
+void Stream::wait(const std::shared_ptr<const cl::EventHandle>& event) const {
+  const cl::cl_event done = event->get();
+  cl::check(context_->api().clWaitForEvents(1, &done), "clWaitForEvents", "an inference in flight");
+}
+
+}  // namespace clgpu::runtime

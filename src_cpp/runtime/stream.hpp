@@ -1,0 +1,105 @@
+// Several inferences of one executor in flight: while one computes, the next one's inputs go up and
+// the last one's outputs come down.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runtime/executor.hpp"
+#include "runtime/host_memory.hpp"
+
+namespace clgpu::runtime {
+
+class Stream;
+
+/// One inference of a Stream. Keeps the stream; waits when it goes. Not thread-safe.
+class Flight {
+ public:
+  ~Flight();
+  Flight(const Flight&) = delete;
+  Flight& operator=(const Flight&) = delete;
+
+  /// Until the outputs are on the host. Throws cl::OpenCLError.
+  void wait();
+
+  /// After wait(): the block that holds an output in the host's form; null where it has to be
+  /// converted, or lies in the memory that start() was given.
+  std::shared_ptr<HostBlock> block(std::size_t output) const;
+  /// After wait(): writes an output to `to`, unless it is there already.
+  void read(std::size_t output, void* to) const;
+  /// Of an output.
+  std::int64_t host_bytes(std::size_t output) const;
+
+ private:
+  friend class Stream;
+  struct Result {
+    std::shared_ptr<HostBlock> block;
+    void* in_place = nullptr;  // the caller's memory
+  };
+  explicit Flight(std::shared_ptr<Stream> stream) : stream_(std::move(stream)) {}
+
+  const std::shared_ptr<Stream> stream_;
+  std::vector<std::shared_ptr<HostBlock>> inputs_;
+  std::vector<Result> outputs_;
+  std::shared_ptr<const cl::EventHandle> done_;  // null when there is nothing to wait for
+};
+
+/// Inputs and outputs cross the bus on queues of their own, between pinned memory and buffers of
+/// the device, a set of them for each inference in flight (a lane): the plan's own have lent their
+/// memory to other tensors by then. Where device and host share memory there is nothing to overlap:
+/// the executor runs within start(), on blocks that it reaches without a copy. Thread-safe.
+class Stream : public std::enable_shared_from_this<Stream> {
+ public:
+  /// Runs zeros through each lane, so that what a driver allocates late fails here. Throws
+  /// cl::OpenCLError. Make it by std::make_shared.
+  static std::shared_ptr<Stream> make(std::shared_ptr<cl::Context> context,
+                                      std::shared_ptr<Executor> executor, int lanes);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  /// Whether device and host share memory as far as this plan is concerned.
+  static bool is_direct(const plan::Plan& plan);
+  /// Device memory of one lane.
+  static std::int64_t lane_bytes(const plan::Plan& plan);
+
+  const plan::Plan& plan() const { return executor_->plan(); }
+  bool is_direct() const { return lanes_.empty(); }
+  int lanes() const { return static_cast<int>(lanes_.size()); }
+
+  /// Memory that start() takes without a copy.
+  std::shared_ptr<HostBlock> block(std::size_t bytes) { return host_->take(bytes); }
+
+  /// Begins an inference; inferences run in the order of calls. `inputs[i]` holds the host's bytes
+  /// of plan().uploads[i]; unless it is a block, it may change once this returns. `outputs[i]`,
+  /// which may be null, is where plan().downloads[i] will be wanted. Waits while all lanes are
+  /// taken. Throws cl::OpenCLError.
+  std::shared_ptr<Flight> start(const std::vector<const void*>& inputs,
+                                const std::vector<void*>& outputs);
+
+ private:
+  struct Lane {
+    std::vector<cl::Memory> inputs, outputs;
+    std::shared_ptr<const cl::EventHandle> done;  // of the inference that last took it
+  };
+
+  Stream(std::shared_ptr<cl::Context> context, std::shared_ptr<Executor> executor, int lanes);
+  void stage(Flight& flight, const std::vector<const void*>& inputs,
+             const std::vector<void*>& outputs);
+  void run(Flight& flight, const std::vector<const void*>& inputs);
+  void launch(Flight& flight);
+  void fly(Flight& flight, Lane& lane);
+  void wait(const std::shared_ptr<const cl::EventHandle>& event) const;
+
+  friend class Flight;
+  const std::shared_ptr<cl::Context> context_;
+  const std::shared_ptr<Executor> executor_;
+  const std::shared_ptr<HostPool> host_;
+  const cl::QueueHandle up_, down_;
+  std::mutex order_;
+  std::vector<Lane> lanes_;  // none where device and host share memory
+  std::size_t next_ = 0;
+};
+
+}  // namespace clgpu::runtime
