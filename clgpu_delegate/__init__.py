@@ -19,6 +19,7 @@ from clgpu_delegate.errors import (
     DependencyError,
     DeviceError,
     FileError,
+    InputError,
     InternalError,
     ModelError,
     OpenCLError,
@@ -37,6 +38,7 @@ from clgpu_delegate.quantization import (
     pseudo_quantize,
     quantize,
 )
+from clgpu_delegate.runner import Runner, TensorSpec
 from clgpu_delegate.tuning import TunedLayer, Tuning, tune
 
 try:
@@ -57,6 +59,7 @@ __all__ = [
     "Explanation",
     "FileError",
     "Finding",
+    "InputError",
     "InternalError",
     "LaunchTime",
     "MemoryMap",
@@ -72,9 +75,11 @@ __all__ = [
     "Quantization",
     "QuantizationError",
     "QuantizedLayer",
+    "Runner",
     "RuntimeNotFoundError",
     "ShapeError",
     "Tensor",
+    "TensorSpec",
     "TunedLayer",
     "Tuning",
     "__version__",

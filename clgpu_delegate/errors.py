@@ -30,6 +30,7 @@ __all__ = [
     "DependencyError",
     "DeviceError",
     "FileError",
+    "InputError",
     "InternalError",
     "ModelError",
     "OpenCLError",
@@ -66,6 +67,10 @@ class FileError(ClgpuError):
 
 class ModelError(ClgpuError, ValueError):
     """A file or bytes that are no model, or a model that a runtime rejects."""
+
+
+class InputError(ClgpuError, ValueError):
+    """Arrays or shapes that a model does not take."""
 
 
 class QuantizationError(ClgpuError, ValueError):

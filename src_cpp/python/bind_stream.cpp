@@ -111,6 +111,13 @@ void bind_stream(py::module_& module) {
       .def(
           "block", [](const NativeStream& s, std::size_t bytes) { return s.stream().block(bytes); },
           py::arg("bytes"), "Memory that start() takes without a copy.")
+      .def(
+          "has",
+          [](const NativeStream& s, const py::buffer& data) {
+            const py::buffer_info info = data.request();
+            return s.stream().has(info.ptr, static_cast<std::size_t>(info.size * info.itemsize));
+          },
+          py::arg("data"), "Whether this is a block().")
       .def("start", &start, py::arg("inputs"), py::arg("outputs"),
            "Begins an inference; waits while all lanes are taken.");
   module.def("make_stream", &make, py::arg("delegate"), py::arg("lanes"),

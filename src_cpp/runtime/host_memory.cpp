@@ -43,11 +43,18 @@ std::shared_ptr<HostBlock> HostPool::take(std::size_t bytes) {
                                             std::unique_ptr<HostBlock> owned(returned);
                                             const std::lock_guard<std::mutex> lock(pool->mutex_);
                                             pool->used_.erase(owned->data_);
+                                            pool->in_use_ -= owned->bytes_;
                                             pool->free_[owned->bytes_].push_back(std::move(owned));
                                           });
   const std::lock_guard<std::mutex> lock(mutex_);
   used_[shared->data()] = shared;
+  in_use_ += bytes;
   return shared;
+}
+
+std::size_t HostPool::in_use() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return in_use_;
 }
 
 std::shared_ptr<HostBlock> HostPool::find(const void* data, std::size_t bytes) const {

@@ -45,6 +45,9 @@ class HostPool : public std::enable_shared_from_this<HostPool> {
   /// The block in use that begins at this address and has these bytes; null if there is none.
   std::shared_ptr<HostBlock> find(const void* data, std::size_t bytes) const;
 
+  /// Bytes of all blocks that have owners.
+  std::size_t in_use() const;
+
  private:
   std::unique_ptr<HostBlock> make(std::size_t bytes);
 
@@ -54,6 +57,7 @@ class HostPool : public std::enable_shared_from_this<HostPool> {
   mutable std::mutex mutex_;
   std::map<std::size_t, std::vector<std::unique_ptr<HostBlock>>> free_;  // by bytes
   std::map<const void*, std::weak_ptr<HostBlock>> used_;
+  std::size_t in_use_ = 0;
 };
 
 }  // namespace clgpu::runtime

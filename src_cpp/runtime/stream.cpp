@@ -27,7 +27,8 @@ void Flight::wait() {
 
 std::shared_ptr<HostBlock> Flight::block(std::size_t output) const {
   const bool as_host = stream_->is_direct() || !converts(stream_->plan().downloads.at(output));
-  return as_host ? outputs_.at(output).block : nullptr;
+  const bool few = stream_->host_->in_use() <= stream_->most_lent_;
+  return as_host && few ? outputs_.at(output).block : nullptr;
 }
 
 void Flight::read(std::size_t output, void* to) const {
@@ -80,6 +81,11 @@ Stream::Stream(std::shared_ptr<cl::Context> context, std::shared_ptr<Executor> e
       host_(std::make_shared<HostPool>(context_, !is_direct(executor_->plan()))),
       up_(context_->create_queue()),
       down_(context_->create_queue()) {
+  std::int64_t set = 0;
+  for (const auto* transfers : {&plan().uploads, &plan().downloads}) {
+    for (const Transfer& t : *transfers) set += t.host_bytes;
+  }
+  most_lent_ = size(set) * static_cast<std::size_t>(3 * lanes + 4);
   if (is_direct(plan())) return;
   lanes_.resize(static_cast<std::size_t>(lanes));
   const auto make = [&](const Transfer& t) {

@@ -23,8 +23,8 @@ class Flight {
   /// Until the outputs are on the host. Throws cl::OpenCLError.
   void wait();
 
-  /// After wait(): the block that holds an output in the host's form; null where it has to be
-  /// converted, or lies in the memory that start() was given.
+  /// After wait(): the block that holds an output in the host's form, to be kept; null where it has
+  /// to be converted, lies in the memory that start() was given, or too many blocks are in use.
   std::shared_ptr<HostBlock> block(std::size_t output) const;
   /// After wait(): writes an output to `to`, unless it is there already.
   void read(std::size_t output, void* to) const;
@@ -71,6 +71,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
   /// Memory that start() takes without a copy.
   std::shared_ptr<HostBlock> block(std::size_t bytes) { return host_->take(bytes); }
 
+  bool has(const void* data, std::size_t bytes) const {
+    return host_->find(data, bytes) != nullptr;
+  }
+
   /// Begins an inference; inferences run in the order of calls. `inputs[i]` holds the host's bytes
   /// of plan().uploads[i]; unless it is a block, it may change once this returns. `outputs[i]`,
   /// which may be null, is where plan().downloads[i] will be wanted. Waits while all lanes are
@@ -100,6 +104,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::mutex order_;
   std::vector<Lane> lanes_;  // none where device and host share memory
   std::size_t next_ = 0;
+  std::size_t most_lent_ = 0;  // bytes of blocks in use, above which none is given away
 };
 
 }  // namespace clgpu::runtime

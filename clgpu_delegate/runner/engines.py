@@ -1,0 +1,244 @@
+"""Ways to run a model: native lanes in flight, or interpreters, one or some at a time."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Callable, Optional, Protocol
+
+import numpy as np
+
+from clgpu_delegate import _core
+from clgpu_delegate.errors import ClgpuError
+from clgpu_delegate.runner.tensors import Array, TensorSpec
+
+_SMALL = 1 << 16  # bytes that are copied rather than lent
+Out = Optional[Array]
+Form = Callable[["list[Array]"], Any]
+
+
+class Pending(Protocol):
+    """An inference under way."""
+
+    def result(self) -> list[Array]:
+        """Wait for its outputs."""
+
+
+class Engine(Protocol):
+    """Runs a model; thread-safe. Arrays are checked."""
+
+    mode: str
+    reason: str
+    depth: int
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+
+    def empty(self, tensor: TensorSpec) -> Array:
+        """Memory from and to which the least is copied."""
+
+    def run(self, inputs: Sequence[Array], outs: Sequence[Out]) -> list[Array]:
+        """One inference."""
+
+    def start(self, inputs: Sequence[Array], outs: Sequence[Out]) -> Pending:
+        """Begin one: the inputs may change afterwards, unless they are from `empty`."""
+
+    def start_future(self, inputs: Sequence[Array], outs: Sequence[Out], form: Form) -> Future[Any]:
+        """As `start`, with a thread that waits and forms the result."""
+
+    def close(self) -> None:
+        """Wait for what is under way; let go of the device."""
+
+
+class _Flight:
+    def __init__(self, engine: Streaming, flight: Any, outs: Sequence[Out]) -> None:
+        self._engine, self._flight, self._outs = engine, flight, outs
+
+    def result(self) -> list[Array]:
+        self._flight.wait()
+        results = []
+        for position, tensor, out in zip(self._engine.positions, self._engine.outputs, self._outs):
+            block = None
+            if out is None and tensor.nbytes >= _SMALL:
+                block = self._flight.block(position)
+            if block is not None:
+                result = _array(block, tensor)
+            else:
+                result = np.empty(tensor.shape, tensor.dtype) if out is None else out
+                self._flight.read(position, result)
+            results.append(result)
+        return results
+
+
+class Streaming:
+    """Inferences in flight on one executor, past the runtime.
+
+    Large results are lent: they lie in memory that the device has written to, which is used again
+    once nobody has the array any more. Of those that are kept, later ones are copies.
+    """
+
+    reason = ""
+
+    def __init__(
+        self,
+        native: Any,
+        inputs: tuple[TensorSpec, ...],
+        outputs: tuple[TensorSpec, ...],
+        depth: int,
+    ) -> None:
+        self.inputs, self.outputs = inputs, outputs
+        self.mode = "direct" if native.is_direct else "stream"
+        self.depth = depth if native.is_direct else native.lanes
+        by_index = {t.index: i for i, t in enumerate(inputs)}
+        self._order = [by_index[index] for index in native.inputs]
+        self.positions = [native.outputs.index(t.index) for t in outputs]
+        self._native = native
+        self._waiter = ThreadPoolExecutor(1, thread_name_prefix="clgpu-runner")
+        self._room = threading.BoundedSemaphore(depth)  # of work handed to the waiter, if direct
+
+    def empty(self, tensor: TensorSpec) -> Array:
+        return _array(self._native.block(tensor.nbytes), tensor)
+
+    def run(self, inputs: Sequence[Array], outs: Sequence[Out]) -> list[Array]:
+        return self._launch(inputs, outs).result()
+
+    def start(self, inputs: Sequence[Array], outs: Sequence[Out]) -> Pending:
+        if self.mode == "direct":
+            return self.start_future(inputs, outs, list)
+        return self._launch(inputs, outs)
+
+    def start_future(self, inputs: Sequence[Array], outs: Sequence[Out], form: Form) -> Future[Any]:
+        if self.mode == "stream":
+            flight = self._launch(inputs, outs)
+            return self._waiter.submit(lambda: form(flight.result()))
+        kept = [self._keep(t, x) for t, x in zip(self.inputs, inputs)]
+        return _submit(self._waiter, self._room, lambda: form(self.run(kept, outs)))
+
+    def close(self) -> None:
+        self._waiter.shutdown(wait=True)
+
+    def _launch(self, inputs: Sequence[Array], outs: Sequence[Out]) -> _Flight:
+        sources = [self._plain(self.inputs[i], inputs[i]) for i in self._order]
+        targets: list[Out] = [None] * len(self._native.outputs)
+        for position, out in zip(self.positions, outs):
+            targets[position] = out
+        return _Flight(self, self._native.start(sources, targets), outs)
+
+    def _plain(self, tensor: TensorSpec, x: Array) -> Array:
+        return x if x.flags.c_contiguous else self._keep(tensor, x)
+
+    def _keep(self, tensor: TensorSpec, x: Array) -> Array:
+        if self._native.has(x):
+            return x
+        kept = self.empty(tensor)
+        np.copyto(kept, x)
+        return kept
+
+
+class Interpreters:
+    """Interpreters that share a delegate; each inference takes one that is free."""
+
+    def __init__(
+        self,
+        interpreters: Sequence[Any],
+        inputs: tuple[TensorSpec, ...],
+        outputs: tuple[TensorSpec, ...],
+        reason: str,
+    ) -> None:
+        self.inputs, self.outputs, self.reason = inputs, outputs, reason
+        self.depth = len(interpreters)
+        self.mode = "interpreters" if self.depth > 1 else "invoke"
+        self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        for interpreter in interpreters:
+            self._free.put(interpreter)
+        self._pool = ThreadPoolExecutor(self.depth, thread_name_prefix="clgpu-runner")
+
+    def empty(self, tensor: TensorSpec) -> Array:
+        return np.empty(tensor.shape, tensor.dtype)
+
+    def run(self, inputs: Sequence[Array], outs: Sequence[Out]) -> list[Array]:
+        interpreter = self._free.get()
+        try:
+            self._set(interpreter, inputs)
+            return self._invoke(interpreter, outs)
+        finally:
+            self._free.put(interpreter)
+
+    def start(self, inputs: Sequence[Array], outs: Sequence[Out]) -> Pending:
+        return self.start_future(inputs, outs, list)
+
+    def start_future(self, inputs: Sequence[Array], outs: Sequence[Out], form: Form) -> Future[Any]:
+        interpreter = self._free.get()
+
+        def work() -> Any:
+            try:
+                return form(self._invoke(interpreter, outs))
+            finally:
+                self._free.put(interpreter)
+
+        try:
+            self._set(interpreter, inputs)
+            return self._pool.submit(work)
+        except BaseException:
+            self._free.put(interpreter)
+            raise
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True)
+        # None of them is used any more: the runtime may resize them.
+        taken = [self._free.get() for _ in range(self.depth)]
+        for interpreter in taken:
+            self._free.put(interpreter)
+
+    def _set(self, interpreter: Any, inputs: Sequence[Array]) -> None:
+        for tensor, x in zip(self.inputs, inputs):
+            interpreter.set_tensor(tensor.index, x)
+
+    def _invoke(self, interpreter: Any, outs: Sequence[Out]) -> list[Array]:
+        try:
+            interpreter.invoke()
+        except (RuntimeError, ValueError) as error:
+            raise ClgpuError(f"inference failed: {' '.join(str(error).split())}") from None
+        results = []
+        for tensor, out in zip(self.outputs, outs):
+            if out is None:
+                results.append(interpreter.get_tensor(tensor.index))
+            else:
+                np.copyto(out, interpreter.tensor(tensor.index)())
+                results.append(out)
+        return results
+
+
+def _array(block: Any, tensor: TensorSpec) -> Array:
+    if tensor.nbytes == 0:
+        return np.empty(tensor.shape, tensor.dtype)
+    return np.frombuffer(block, tensor.dtype).reshape(tensor.shape)
+
+
+def _submit(
+    pool: ThreadPoolExecutor, room: threading.BoundedSemaphore, work: Callable[[], Any]
+) -> Future[Any]:
+    room.acquire()
+    try:
+        future = pool.submit(work)
+    except BaseException:
+        room.release()
+        raise
+    future.add_done_callback(lambda _: room.release())
+    return future
+
+
+def open_stream(
+    delegate: Any, depth: int, inputs: tuple[TensorSpec, ...], outputs: tuple[TensorSpec, ...]
+) -> Streaming | str:
+    """A stream of the model that the delegate was last given, or why there is none."""
+    try:
+        native = _core.make_stream(delegate, depth)
+    except ClgpuError as error:
+        return str(error)
+    if not {t.index for t in outputs} <= set(native.outputs):
+        return "the CPU computes an output"
+    if not set(native.inputs) <= {t.index for t in inputs}:
+        return "the CPU computes what the device takes"
+    return Streaming(native, inputs, outputs, depth)

@@ -1,0 +1,95 @@
+"""From a model to the fastest engine that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from clgpu_delegate.delegate import Delegate
+from clgpu_delegate.errors import ClgpuError, ModelError
+from clgpu_delegate.files import Source, read_content
+from clgpu_delegate.runner.engines import Engine, Interpreters, open_stream
+from clgpu_delegate.runner.tensors import tensor
+from clgpu_delegate.runtimes import find_runtime
+
+
+class Model:
+    """A model in an interpreter with the delegate; its tensors are allocated.
+
+    Raises FileError, ModelError and RuntimeNotFoundError.
+    """
+
+    def __init__(
+        self, model: Source, runtime: str | None, threads: int | None, delegate: Delegate
+    ) -> None:
+        self._content = read_content(model)
+        self._runtime = find_runtime(runtime)
+        self._threads, self._delegate = threads, delegate
+        self._interpreter = self._make()
+
+    def open(self, depth: int) -> Engine:
+        """The engine for the shapes of the moment, with so many inferences under way at most."""
+        inputs = tuple(map(tensor, self._interpreter.get_input_details()))
+        outputs = tuple(map(tensor, self._interpreter.get_output_details()))
+        found = open_stream(self._delegate._native, depth, inputs, outputs)
+        if not isinstance(found, str):
+            return found
+        interpreters, reason = self._interpreters(depth, [t.shape for t in inputs], found)
+        return Interpreters(interpreters, inputs, outputs, reason)
+
+    def resize(self, shapes: Sequence[Sequence[int]]) -> None:
+        """Give the inputs these shapes; errors are the runtime's. No engine may be open."""
+        _resize(self._interpreter, shapes)
+
+    def _interpreters(
+        self, depth: int, shapes: list[tuple[int, ...]], reason: str
+    ) -> tuple[list[Any], str]:
+        """As many interpreters as may run at once, and why no more or no stream."""
+        options = self._delegate.options
+        plan = self._placement()
+        made = [self._interpreter]
+        if not any(plan):
+            return made, reason
+        if options.memory_budget:
+            return made, f"{reason}; further interpreters would not stay within the memory budget"
+        if options.profile or options.verify != "off":
+            return made, reason
+        while len(made) < depth:
+            try:
+                another = self._make()
+                _resize(another, shapes)
+            except (RuntimeError, ValueError) as error:
+                return made, f"{reason}; no further interpreter: {' '.join(str(error).split())}"
+            if self._placement() != plan:
+                return made, f"{reason}; the device has no memory for a further interpreter"
+            made.append(another)
+        return made, reason
+
+    def _placement(self) -> list[str]:
+        """What computes each node; empty where it is the CPU."""
+        return [node.candidate if node.claimed else "" for node in self._delegate.explain().nodes]
+
+    def _make(self) -> Any:
+        try:
+            interpreter = self._runtime.module.Interpreter(
+                model_content=self._content,
+                num_threads=self._threads,
+                experimental_delegates=[self._delegate],
+            )
+            interpreter.allocate_tensors()
+        except (RuntimeError, ValueError) as error:
+            if isinstance(error, ClgpuError):
+                raise
+            why = " ".join(str(error).split())
+            raise ModelError(f"{self._runtime} cannot load the model: {why}") from None
+        return interpreter
+
+
+def _resize(interpreter: Any, shapes: Sequence[Sequence[int]]) -> None:
+    changed = False
+    for detail, shape in zip(interpreter.get_input_details(), shapes):
+        if tuple(detail["shape"]) != tuple(shape):
+            interpreter.resize_tensor_input(detail["index"], list(shape))
+            changed = True
+    if changed:
+        interpreter.allocate_tensors()

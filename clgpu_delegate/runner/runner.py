@@ -1,0 +1,297 @@
+"""The class Runner."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from operator import length_hint
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Union
+
+from clgpu_delegate.delegate import Delegate, load
+from clgpu_delegate.errors import ClgpuError, InputError, OptionError
+from clgpu_delegate.explain import Explanation
+from clgpu_delegate.files import Source
+from clgpu_delegate.options import Settings
+from clgpu_delegate.runner.engines import Engine, Pending
+from clgpu_delegate.runner.opening import Model
+from clgpu_delegate.runner.progress import Bar, Option
+from clgpu_delegate.runner.tensors import Array, Arrays, TensorSpec, arrange, bind, like
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+Shape = Sequence[int]
+Shapes = Union[Shape, Sequence[Shape], Mapping[str, Shape]]
+
+
+class Runner:
+    """A model with the delegate, for callers with NumPy arrays.
+
+    Inputs are given as an array, if the model has one, a list in the order of `inputs`, or a dict
+    by their names. Shapes and dtypes must be those of the model: nothing is cast. What comes back
+    is an array, if the model has one output, or a list in the order of `outputs`; for a dict, a
+    dict. An array that comes back is the caller's: nothing writes to it later.
+    Quantised inputs and outputs are integers, as the model has them: see `TensorSpec.scale`.
+
+    Methods may be called from several threads.
+
+    Parameters
+    ----------
+    model
+        Path of a .tflite file, or its bytes.
+    runtime
+        As in `clgpu_delegate.runtimes.find_runtime`.
+    threads
+        Of the CPU's kernels, for nodes that the delegate leaves; None: the runtime's choice.
+    depth
+        Inferences under way at most; 1 and more. Each takes memory for its inputs and outputs on
+        the device.
+    delegate
+        A delegate to use, instead of a new one with ``settings``.
+    **settings
+        The fields of `Options`.
+
+    Raises
+    ------
+    FileError, ModelError
+        If the model cannot be read, or the runtime rejects it.
+    OptionError
+        If an option or ``depth`` is wrong.
+    DeviceError, RuntimeNotFoundError
+        If there is no device, or no runtime.
+
+    Examples
+    --------
+    >>> with clgpu_delegate.Runner("model.tflite") as runner:  # doctest: +SKIP
+    ...     for y in runner.run_many(images, progress=True):
+    ...         print(y.argmax())
+    """
+
+    def __init__(
+        self,
+        model: Source,
+        *,
+        runtime: str | None = None,
+        threads: int | None = None,
+        depth: int = 3,
+        delegate: Delegate | None = None,
+        **settings: Unpack[Settings],
+    ) -> None:
+        if not isinstance(depth, int) or depth < 1:
+            raise OptionError(f"depth is {depth!r}; allowed: 1 and more")
+        if threads is not None and (not isinstance(threads, int) or threads < 1):
+            raise OptionError(f"threads is {threads!r}; allowed: 1 and more, or None")
+        if delegate is not None and settings:
+            raise OptionError(f"option {next(iter(settings))!r}: the delegate given has its own")
+        self._lock = threading.Lock()  # of what follows, while it changes
+        self._engine: Engine | None = None
+        self._depth = depth
+        self._delegate = load(**settings) if delegate is None else delegate
+        self._model: Model | None = Model(model, runtime, threads, self._delegate)
+        self._engine = self._model.open(depth)
+
+    @property
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """Names, shapes and dtypes of the inputs."""
+        return self._use().inputs
+
+    @property
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """Names, shapes and dtypes of the outputs."""
+        return self._use().outputs
+
+    @property
+    def mode(self) -> str:
+        """How inferences run.
+
+        ``"stream"``: `depth` of them in flight, past the runtime. ``"direct"``: past the runtime,
+        where device and host share memory: nothing is copied, one at a time. ``"interpreters"``:
+        on as many interpreters as `depth`. ``"invoke"``: on one.
+        """
+        return self._use().mode
+
+    @property
+    def reason(self) -> str:
+        """Why `mode` is ``"interpreters"`` or ``"invoke"``; else empty."""
+        return self._use().reason
+
+    @property
+    def depth(self) -> int:
+        """Inferences under way at most, as memory allows."""
+        return self._use().depth
+
+    @property
+    def delegate(self) -> Delegate:
+        """The delegate."""
+        return self._delegate
+
+    def explain(self) -> Explanation:
+        """See `Delegate.explain`."""
+        return self._delegate.explain()
+
+    def stats(self) -> dict[str, Any]:
+        """See `Delegate.stats`."""
+        return self._delegate.stats()
+
+    def run(self, x: Arrays, out: Arrays | None = None) -> Any:
+        """One inference.
+
+        Parameters
+        ----------
+        x
+            Inputs; not changed.
+        out
+            Arrays for the outputs, in any form that inputs may have, contiguous.
+
+        Raises
+        ------
+        InputError
+            If an array has another shape or dtype than its tensor.
+        """
+        engine = self._use()
+        return like(engine.run(*self._bound(engine, x, out)), x, engine.outputs)
+
+    def run_async(self, x: Arrays, out: Arrays | None = None) -> Future[Any]:
+        """Begin an inference; parameters and errors as in `run`.
+
+        Waits while `depth` inferences are under way. Afterwards the arrays ``x`` may change, except
+        those of `input_arrays`, which the device reads in place.
+
+        Returns
+        -------
+        concurrent.futures.Future
+            Of what `run` returns.
+        """
+        engine = self._use()
+        return engine.start_future(
+            *self._bound(engine, x, out), lambda r: like(r, x, engine.outputs)
+        )
+
+    def run_many(self, items: Iterable[Arrays], *, progress: Option = False) -> Iterator[Any]:
+        """Run a sequence of inputs; results come in its order.
+
+        Items are taken from the iterable, in the caller's thread, up to `depth` + 1 ahead. If
+        taking one fails, the results of those before it come first, and the error then.
+
+        Parameters
+        ----------
+        items
+            Inputs, each as in `run`.
+        progress
+            True for a progress bar, where standard error is a terminal, or a function that is
+            called with the number of results so far, and of all, or None where nobody knows.
+
+        Raises
+        ------
+        InputError
+            As `run`.
+        """
+        self._use()
+        return self._many(iter(items), length_hint(items, -1), progress)
+
+    def _many(self, items: Iterator[Arrays], count: int, progress: Option) -> Iterator[Any]:
+        under_way: deque[tuple[Pending, Arrays, Engine]] = deque()
+        failure: Exception | None = None
+        more = True
+        with Bar(progress, None if count < 0 else count) as bar:
+            while True:
+                while more and len(under_way) <= self._use().depth:
+                    try:
+                        x = next(items)
+                        engine = self._use()
+                        under_way.append((engine.start(*self._bound(engine, x, None)), x, engine))
+                    except StopIteration:
+                        more = False
+                    except Exception as error:
+                        more, failure = False, error
+                if not under_way:
+                    break
+                pending, x, engine = under_way.popleft()
+                result = like(pending.result(), x, engine.outputs)
+                del pending, x  # their memory may be used again
+                yield result
+                del result
+                bar.step()
+        if failure is not None:
+            raise failure
+
+    def input_arrays(self) -> Any:
+        """New arrays for the inputs, in memory from which the device takes them without a copy.
+
+        An array, if the model has one input, or a list.
+        """
+        engine = self._use()
+        return like([engine.empty(t) for t in engine.inputs], None, engine.inputs)
+
+    def output_arrays(self) -> Any:
+        """New arrays for the parameter ``out``, into which the device writes without a copy.
+
+        An array, if the model has one output, or a list.
+        """
+        engine = self._use()
+        return like([engine.empty(t) for t in engine.outputs], None, engine.outputs)
+
+    def resize(self, shape: Shapes) -> None:
+        """Change the shapes of the inputs; waits for inferences under way.
+
+        Parameters
+        ----------
+        shape
+            Of the one input, or a list of shapes, or a dict by name.
+
+        Raises
+        ------
+        InputError
+            If the model does not work with these shapes; those of before are kept.
+        """
+        with self._lock:
+            engine = self._use()
+            one = not isinstance(shape, Mapping) and all(isinstance(n, int) for n in shape)
+            shapes = arrange([shape] if one else shape, engine.inputs, "input")
+            model = self._model
+            assert model is not None  # it goes with the engine
+            engine.close()
+            try:
+                model.resize(shapes)
+            except (RuntimeError, ValueError) as error:
+                model.resize([t.shape for t in engine.inputs])
+                why = " ".join(str(error).split())
+                raise InputError(f"shapes {shapes} do not fit the model: {why}") from None
+            finally:
+                self._engine = model.open(self._depth)
+
+    def close(self) -> None:
+        """Wait for inferences under way; let go of model and device. May be called again."""
+        with self._lock:
+            engine, self._engine, self._model = self._engine, None, None
+        if engine is not None:
+            engine.close()
+
+    def __enter__(self) -> Runner:
+        self._use()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _use(self) -> Engine:
+        if self._engine is None:
+            raise ClgpuError("the runner is closed")
+        return self._engine
+
+    @staticmethod
+    def _bound(
+        engine: Engine, x: Arrays, out: Arrays | None
+    ) -> tuple[list[Array], Sequence[Array | None]]:
+        inputs = bind(x, engine.inputs, "input")
+        if out is None:
+            return inputs, [None] * len(engine.outputs)
+        return inputs, bind(out, engine.outputs, "output", write=True)

@@ -1,0 +1,121 @@
+"""Inputs and outputs of a model, and the arrays that are given for them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Union
+
+import numpy as np
+
+from clgpu_delegate.errors import InputError
+
+Array = np.ndarray[Any, Any]
+Arrays = Union[Array, Sequence[Array], Mapping[str, Array]]
+
+
+@dataclasses.dataclass(frozen=True)
+class TensorSpec:
+    """An input or output of a model."""
+
+    name: str
+
+    shape: tuple[int, ...]
+    """Of the moment; see `Runner.resize`."""
+
+    dtype: np.dtype[Any]
+
+    scale: float
+    """Of a quantised tensor: a number ``q`` in it stands for ``scale * (q - zero_point)``; 0 of one
+    that is not quantised."""
+
+    zero_point: int
+
+    index: int
+    """In the model."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its array."""
+        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+
+    def describe(self) -> str:
+        """Shape and dtype, for messages."""
+        return f"{self.dtype.name} of shape {self.shape}"
+
+
+def tensor(detail: Mapping[str, Any]) -> TensorSpec:
+    """A tensor as an interpreter's details tell it."""
+    scale, zero_point = detail["quantization"]
+    shape = tuple(int(size) for size in detail["shape"])
+    dtype = np.dtype(detail["dtype"])
+    return TensorSpec(
+        detail["name"], shape, dtype, float(scale), int(zero_point), int(detail["index"])
+    )
+
+
+def bind(
+    given: Arrays, tensors: Sequence[TensorSpec], kind: str, *, write: bool = False
+) -> list[Any]:
+    """The arrays for all tensors of a kind ("input", "output"), in their order, checked.
+
+    Raises
+    ------
+    InputError
+        If there are too few or too many, one has another shape or dtype, or, with ``write``, cannot
+        be written to as it is.
+    """
+    for name, value in zip((t.name for t in tensors), arranged := arrange(given, tensors, kind)):
+        if not hasattr(value, "__array__"):
+            raise InputError(f"{kind} {name!r} takes a NumPy array, not {type(value).__name__}")
+    arrays = [np.asarray(value) for value in arranged]
+    for wanted, array in zip(tensors, arrays):
+        if array.shape != wanted.shape or not _same(array.dtype, wanted.dtype):
+            hint = ""
+            if array.shape != wanted.shape and kind == "input":
+                hint = "; resize() changes the shape"
+            elif array.shape == wanted.shape:
+                hint = f"; convert it, e.g. with .astype(np.{wanted.dtype.name})"
+            raise InputError(
+                f"{kind} {wanted.name!r} is {wanted.describe()}; given is {array.dtype.name} of "
+                f"shape {array.shape}{hint}"
+            )
+        if write and not (array.flags.c_contiguous and array.flags.writeable):
+            raise InputError(f"{kind} {wanted.name!r} needs a contiguous array that is writeable")
+    return arrays
+
+
+def arrange(given: Any, tensors: Sequence[TensorSpec], kind: str) -> list[Any]:
+    """What is given for each tensor: of a dict by name, of a list in order, or the only one."""
+    names = [t.name for t in tensors]
+    if isinstance(given, Mapping):
+        unknown = [name for name in given if name not in names]
+        missing = [name for name in names if name not in given]
+        if unknown or missing:
+            fault = f"no {kind} {unknown[0]!r}" if unknown else f"nothing for {missing[0]!r}"
+            raise InputError(f"{fault}; {kind}s are: {_list(names)}")
+        return [given[name] for name in names]
+    if isinstance(given, (list, tuple)):
+        if len(given) != len(names):
+            raise InputError(f"{len(given)} arrays; {kind}s are {len(names)}: {_list(names)}")
+        return list(given)
+    if len(names) != 1:
+        raise InputError(f"one array; {kind}s are {len(names)}: {_list(names)}")
+    return [given]
+
+
+def like(results: Sequence[Array], given: Any, tensors: Sequence[TensorSpec]) -> Any:
+    """Results in the form in which inputs were given: a dict, one array, or a list."""
+    if isinstance(given, Mapping):
+        return {t.name: result for t, result in zip(tensors, results)}
+    return results[0] if len(results) == 1 else list(results)
+
+
+def _same(given: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    if wanted.kind in "SO":  # texts
+        return given.kind in "SUO"
+    return given == wanted
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))
