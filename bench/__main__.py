@@ -12,6 +12,7 @@ import typer
 from bench import conv as conv_bench
 from bench import nets as nets_bench
 from bench import pynet as pynet_bench
+from bench import stream as stream_bench
 from clgpu_delegate import ClgpuError
 
 app = typer.Typer(add_completion=False, help=__doc__, no_args_is_help=True)
@@ -156,6 +157,39 @@ def pynet(
             budget_s=budget,
             stock=stock,
             use_torch=torch,
+        )
+
+
+@app.command()
+def stream(
+    names: _Names = None,
+    precision: _Precision = "fp32",
+    scale: Annotated[
+        float, typer.Option(help="Of batches and of heights; 0.1 for slow devices.")
+    ] = 1.0,
+    count: Annotated[int, typer.Option(min=1, help="Inputs of a sequence.")] = 16,
+    depth: Annotated[int, typer.Option(min=1, help="Inferences in flight.")] = 3,
+    zero_copy: Annotated[str, typer.Option(help="As in Options.")] = "auto",
+    csv: _Csv = None,
+    device: _Device = "",
+    runtime: _Runtime = "auto",
+    rounds: Annotated[int, typer.Option(min=1, help="Timed sequences of each, at most.")] = 5,
+    budget: Annotated[float, typer.Option(help="Seconds of timing per network.")] = 3.0,
+) -> None:
+    """Measure sequences of images through a Runner, and by invoke() in a loop."""
+    with _mistakes():
+        stream_bench.run(
+            names or (),
+            precisions=_split(precision),
+            scale=scale,
+            device=device,
+            runtime=runtime,
+            zero_copy=zero_copy,
+            count=count,
+            depth=depth,
+            rounds=rounds,
+            budget_s=budget,
+            csv_path=csv,
         )
 
 

@@ -104,8 +104,6 @@ class Streaming:
         return self._launch(inputs, outs).result()
 
     def start(self, inputs: Sequence[Array], outs: Sequence[Out]) -> Pending:
-        if self.mode == "direct":
-            return self.start_future(inputs, outs, list)
         return self._launch(inputs, outs)
 
     def start_future(self, inputs: Sequence[Array], outs: Sequence[Out], form: Form) -> Future[Any]:
