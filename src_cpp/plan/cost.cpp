@@ -28,8 +28,9 @@ constexpr double kCpuInt8 = 2;
 constexpr double kCpuNode = 1e-6, kCpuThreads = 3e-6;
 // What a second thread adds, and each further one.
 constexpr double kCpuScaling = 0.85;
-// Bytes that stay in the host's caches from one inference to the next.
-constexpr double kCacheBytes = 16 << 20;
+// Weights that stay in the host's caches from one inference to the next, and what a node may touch
+// to find it in the cache of a core.
+constexpr double kSharedCacheBytes = 16 << 20, kCoreCacheBytes = 1 << 20;
 // Seconds that a CPU device needs to hand a launch's groups to its threads and to gather them,
 // where the empty kernel of the device's rates has but one group.
 constexpr double kCpuDeviceLaunch = 7e-6;
@@ -131,8 +132,10 @@ Cost cost_of(const Load& load, const DeviceRates& device, const CpuRates& cpu) {
                         seconds(load.down_bytes, device.down_bytes) +
                         seconds(load.moved_bytes, std::min(device.up_bytes, device.down_bytes));
   const double cores = 1 + (std::max(cpu.threads, 1) - 1) * kCpuScaling;
-  const bool cached = load.weight_bytes < kCacheBytes;
-  const double cpu_bytes = cached ? cpu.cache_bytes * cores : cpu.memory_bytes;
+  const bool cached = load.weight_bytes < kSharedCacheBytes;
+  const auto host_rate = [&](double bytes, double workers) {
+    return cached && bytes < kCoreCacheBytes ? cpu.cache_bytes * workers : cpu.memory_bytes;
+  };
   const Efficiency& efficiency = device.is_cpu ? kCpuDeviceEfficiency : kGpuEfficiency;
   for (const NodeLoad& node : load.nodes) {
     NodeCost one;
@@ -143,13 +146,15 @@ Cost cost_of(const Load& load, const DeviceRates& device, const CpuRates& cpu) {
         device.is_cpu ? node.groups / device.units : node.items / (device.units * kBusyItems);
     flops *= efficiency.of(node.kind) * std::min(1.0, std::max(busy, 1e-6));
     const double device_bytes =
-        device.is_cpu ? (cached ? cpu.cache_bytes * device.units : cpu.memory_bytes) : device.bytes;
+        device.is_cpu ? host_rate(node.device_bytes, device.units) : device.bytes;
+    const double launch = device.launch_seconds + (device.is_cpu ? kCpuDeviceLaunch : 0);
     one.device_seconds =
-        node.launches * device.launch_seconds +
+        node.launches * launch +
         std::max(seconds(node.flops, flops), seconds(node.device_bytes, device_bytes));
     const double cpu_flops = cpu.flops * cores * kCpuEfficiency.of(node.kind) *
                              (product && node.cpu_arithmetic == Arithmetic::kInt8 ? kCpuInt8 : 1);
-    one.cpu_seconds = std::max(seconds(node.flops, cpu_flops), seconds(node.cpu_bytes, cpu_bytes));
+    one.cpu_seconds = std::max(seconds(node.flops, cpu_flops),
+                               seconds(node.cpu_bytes, host_rate(node.cpu_bytes, cores)));
     cost.device_seconds += one.device_seconds;
     cost.cpu_seconds += one.cpu_seconds;
     cost.nodes.push_back(one);
