@@ -31,6 +31,7 @@ from clgpu_delegate.errors import (
 from clgpu_delegate.explain import Explanation, Node, Partition, Tensor
 from clgpu_delegate.memory import Block, MemoryMap, MemoryObject, PartitionMemory
 from clgpu_delegate.options import Options
+from clgpu_delegate.placement import Placement, PlacementCandidate, measure_placement
 from clgpu_delegate.quantization import (
     Observer,
     Quantization,
@@ -72,6 +73,8 @@ __all__ = [
     "Options",
     "Partition",
     "PartitionMemory",
+    "Placement",
+    "PlacementCandidate",
     "Quantization",
     "QuantizationError",
     "QuantizedLayer",
@@ -87,6 +90,7 @@ __all__ = [
     "doctor",
     "errors",
     "load",
+    "measure_placement",
     "plugin_path",
     "pseudo_quantize",
     "quantize",

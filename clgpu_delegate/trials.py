@@ -1,0 +1,236 @@
+"""How placements of a model are measured: one after the other, end to end, within some seconds."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from clgpu_delegate.comparison import random_inputs
+from clgpu_delegate.delegate import Delegate
+from clgpu_delegate.errors import ClgpuError
+from clgpu_delegate.explain import Explanation
+from clgpu_delegate.options import Options
+
+CPU = "cpu"
+_TIE = 1.03  # the CPU wins where it takes up to so much longer
+_CLEAR = 1.25  # a lead that needs no second look
+_HOPELESS = 3.0  # times the best so far: one run tells enough
+_SETTLE_SECONDS = 0.05  # until the threads of the one before have stopped spinning
+_TIMING_SECONDS = 0.5  # of a candidate
+_TOTAL_SECONDS = 8.0  # after which no further candidate is tried, but the first two
+_MOST_RUNS, _LEAST_RUNS = 200, 3
+
+_WORDS = {
+    CPU: "CPU alone",
+    "all": "all on the device",
+    "auto": "the cost model's choice",
+    "core": "the core operations on the device",
+    "largest": "the largest partition on the device",
+}
+
+Progress = Callable[[int, int, str], None]
+Make = Callable[[Sequence[Delegate]], Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """A candidate and its time in milliseconds, or what kept it from having one."""
+
+    name: str
+    ms: float | None
+    claimed: int
+    problem: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """The fastest placement of a model; fields as those of `clgpu_delegate.Placement`."""
+
+    choice: str
+    left: tuple[int, ...]
+    ops: tuple[str, ...]
+    trials: tuple[Trial, ...]
+    device: str
+    precision: str
+    runtime: str
+    threads: int
+    source: str = "measured now"
+
+    @property
+    def reason(self) -> str:
+        """Why nodes that the device could compute stay on the CPU."""
+        times = {trial.name: trial.ms for trial in self.trials if trial.ms is not None}
+        order = dict.fromkeys([self.choice, CPU, "all"])
+        shown = [f"{_WORDS[name]} {times[name]:.3g} ms" for name in order if name in times]
+        return "measured: " + ", ".join(shown)
+
+    def as_native(self) -> dict[str, Any]:
+        """What the delegate's core takes."""
+        return {
+            "ops": list(self.ops),
+            "left": list(self.left),
+            "cpu": self.choice == CPU,
+            "choice": self.choice,
+            "reason": self.reason,
+            "source": self.source,
+            "runtime": self.runtime,
+            "threads": self.threads,
+            "candidates": [(trial.name, trial.ms) for trial in self.trials if trial.ms is not None],
+        }
+
+
+def measure(
+    make: Make, options: Options, runtime: str, threads: int, progress: Progress | None = None
+) -> Verdict:
+    """Try all candidates.
+
+    ``make(delegates)`` gives an interpreter whose tensors are not allocated. Raises ClgpuError if
+    neither the CPU alone nor the device can run the model, and what ``progress`` raises.
+    """
+    contest = _Contest(make, options)
+    start = time.perf_counter()
+    for done, name in enumerate(_WORDS):
+        if progress is not None:
+            progress(done, len(_WORDS), name)
+        if done > 1 and time.perf_counter() - start > _TOTAL_SECONDS:
+            contest.trials[name] = Trial(name, None, 0, "not tried: the time was up")
+        else:
+            contest.enter(name)
+    contest.look_again()
+    choice = contest.winner()
+    plan = contest.all_nodes
+    claimed = contest.claims.get(choice, frozenset())
+    return Verdict(
+        choice=choice,
+        left=tuple(n.index for n in plan.nodes if n.index not in claimed) if plan else (),
+        ops=tuple(n.op for n in plan.nodes) if plan else (),
+        trials=tuple(contest.trials.values()),
+        device=plan.device if plan else "",
+        precision=options.precision,
+        runtime=runtime,
+        threads=threads,
+    )
+
+
+class _Contest:
+    """Candidates that are loaded and gone again one by one.
+
+    Threads that spin would spoil the time of the next one, and weights take memory.
+    """
+
+    def __init__(self, make: Make, options: Options) -> None:
+        self._make = make
+        self._options = dataclasses.replace(options, placement="all", verify="off", profile=False)
+        self.trials: dict[str, Trial] = {}
+        self.claims: dict[str, frozenset[int]] = {CPU: frozenset()}
+        self.all_nodes: Explanation | None = None
+
+    def enter(self, name: str) -> None:
+        """Measure a candidate, unless it claims what another one does."""
+        options = self._options_of(name)
+        if name != CPU and options is None:
+            return
+        try:
+            with self._loaded(options) as (interpreter, explanation):
+                if explanation is not None:
+                    if name == "all":
+                        self.all_nodes = explanation
+                    claimed = _claimed(explanation)
+                    if claimed in self.claims.values():
+                        return
+                    self.claims[name] = claimed
+                ms = self._time(interpreter)
+        except (RuntimeError, ValueError) as error:  # the runtimes' and ours
+            self.trials[name] = Trial(name, None, 0, " ".join(str(error).split()))
+        else:
+            self.trials[name] = Trial(name, ms, len(self.claims[name]))
+
+    def look_again(self) -> None:
+        """Measure a close result anew: the better time of each counts."""
+        name = self.winner()
+        cpu, best = self._ms(CPU), self._ms(name)
+        if name == CPU or cpu is None or best is None or cpu > best * _CLEAR:
+            return
+        for again in (CPU, name):
+            self._measure_anew(again)
+
+    def _measure_anew(self, name: str) -> None:
+        trial = self.trials[name]
+        with self._loaded(self._options_of(name)) as (interpreter, _):
+            ms = self._time(interpreter)
+        self.trials[name] = dataclasses.replace(trial, ms=min(ms, trial.ms or ms))
+
+    def winner(self) -> str:
+        """Name of the fastest; ClgpuError where nothing works."""
+        times = {name: t.ms for name, t in self.trials.items() if t.ms is not None}
+        if not times:
+            problems = "; ".join(f"{t.name}: {t.problem}" for t in self.trials.values())
+            raise ClgpuError(f"no placement of the model works: {problems}")
+        best = min(times, key=lambda name: times[name])
+        return CPU if CPU in times and times[CPU] <= times[best] * _TIE else best
+
+    def _ms(self, name: str) -> float | None:
+        trial = self.trials.get(name)
+        return trial.ms if trial else None
+
+    def _options_of(self, name: str) -> Options | None:
+        """None: without the delegate, or not to be tried."""
+        plan = self.all_nodes
+        if name == CPU or (name != "all" and (plan is None or not plan.claimed)):
+            return None
+        if name == "auto":
+            return dataclasses.replace(self._options, placement="auto")
+        if name == "core":
+            return dataclasses.replace(self._options, ops="core")
+        if name == "largest":
+            if plan is None or len(plan.partitions) < 2:
+                return None
+            sizes = [len(partition.nodes) for partition in plan.partitions]
+            kept = plan.partitions[sizes.index(max(sizes))].nodes
+            left = [str(node.index) for node in plan.nodes if node.index not in kept]
+            exclude = ",".join([*filter(None, [str(self._options.exclude)]), *left])
+            return dataclasses.replace(self._options, exclude=exclude)
+        return self._options
+
+    @contextlib.contextmanager
+    def _loaded(self, options: Options | None) -> Iterator[tuple[Any, Explanation | None]]:
+        """An interpreter that has run once; without its delegate's claims that is stock."""
+        delegate = None if options is None else Delegate(options)
+        interpreter = self._make([] if delegate is None else [delegate])
+        interpreter.allocate_tensors()
+        inputs = random_inputs(interpreter)
+        for detail, value in zip(interpreter.get_input_details(), inputs):
+            interpreter.set_tensor(detail["index"], value)
+        interpreter.invoke()
+        explanation = None
+        if delegate is not None:
+            explanation = delegate.explain()
+            if explanation.partitions and delegate.stats()["invokes"] == 0:
+                raise ClgpuError("the runtime undid the delegation")
+        yield interpreter, explanation
+        del interpreter, delegate
+
+    def _time(self, interpreter: Any) -> float:
+        """Median milliseconds."""
+        time.sleep(_SETTLE_SECONDS)
+        best = min((t.ms for t in self.trials.values() if t.ms is not None), default=None)
+        times: list[float] = []
+        begin = time.perf_counter()
+        interpreter.invoke()
+        while len(times) < _MOST_RUNS:
+            start = time.perf_counter()
+            interpreter.invoke()
+            times.append((time.perf_counter() - start) * 1e3)
+            if best is not None and min(times) > _HOPELESS * best:
+                break
+            if len(times) >= _LEAST_RUNS and time.perf_counter() - begin > _TIMING_SECONDS:
+                break
+        return statistics.median(times)
+
+
+def _claimed(explanation: Explanation) -> frozenset[int]:
+    return frozenset(node.index for node in explanation.nodes if node.claimed)
