@@ -139,9 +139,15 @@ def caller(options: Options, frame: FrameType | None) -> Subject | None:
         arguments={
             name: names[name]
             for name, parameter in parameters.items()
-            if name not in known and name in names and names[name] != parameter.default
+            if name not in known and name in names and _differs(names[name], parameter.default)
         },
     )
+
+
+def _differs(value: object, default: object) -> bool:
+    if isinstance(value, enum.Enum):
+        return value.name not in ("AUTO", "BUILTIN")  # two names of the default
+    return value != default and bool(value or default)
 
 
 def _runtime(module: str) -> str:

@@ -49,8 +49,11 @@ def test_each_part_of_the_devices_time_counts():
 def test_threads_and_caches_speed_the_cpu_up():
     node = {"flops": 1e9, "device_bytes": 1e6, "cpu_bytes": 1e6}
     assert _cost([node], cpu={**CPU, "threads": 4})[1] < _cost([node])[1] / 3
-    stream = {"flops": 1e3, "device_bytes": 1e8, "cpu_bytes": 1e8}
-    assert _cost([stream], weight_bytes=1e8)[1] == pytest.approx(10 * _cost([stream])[1], rel=0.01)
+    stream = {"flops": 1e2, "device_bytes": 1e5, "cpu_bytes": 1e5}
+    cached = _cost([stream], cpu_nodes=0)[1]
+    assert _cost([stream], cpu_nodes=0, weight_bytes=1e8)[1] == pytest.approx(10 * cached)
+    large = {**stream, "cpu_bytes": 1e7}
+    assert _cost([large], cpu_nodes=0)[1] == pytest.approx(1000 * cached)
 
 
 def test_tensor_cores_count_for_products_only():
