@@ -11,6 +11,7 @@ import typer
 
 from bench import conv as conv_bench
 from bench import nets as nets_bench
+from bench import placement as placement_bench
 from bench import pynet as pynet_bench
 from bench import stream as stream_bench
 from clgpu_delegate import ClgpuError
@@ -190,6 +191,33 @@ def stream(
             rounds=rounds,
             budget_s=budget,
             csv_path=csv,
+        )
+
+
+@app.command()
+def placement(
+    names: _Names = None,
+    folder: Annotated[Optional[Path], typer.Option(help="Of further .tflite files.")] = None,
+    precision: Annotated[str, typer.Option(help="Of the delegate.")] = "fp32",
+    csv: _Csv = None,
+    device: _Device = "",
+    runtime: _Runtime = "auto",
+    threads: Annotated[int, typer.Option(min=1, help="Of the CPU kernels.")] = 1,
+    visits: Annotated[int, typer.Option(min=1, help="Times that each way is loaded.")] = 2,
+    budget: Annotated[float, typer.Option(help="Seconds of timing per visit.")] = 0.3,
+) -> None:
+    """Measure models on the CPU, on the device, and as placement="auto" and "measured" do."""
+    with _mistakes():
+        placement_bench.run(
+            names or (),
+            folder=folder,
+            csv_path=csv,
+            runtime=runtime,
+            threads=threads,
+            visits=visits,
+            budget_s=budget,
+            device=device,
+            precision=precision,
         )
 
 

@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from clgpu_delegate.comparison import random_inputs
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError
 from clgpu_delegate.explain import Explanation
+from clgpu_delegate.inference import random_inputs
 from clgpu_delegate.options import Options
 
 CPU = "cpu"
