@@ -36,7 +36,8 @@ class Entry:
     """A row of the cache."""
 
     kind: str
-    """``"program"``, ``"tuning"``, ``"probe"``, ``"peaks"`` or ``"placement"``."""
+    """``"program"``, ``"tuning"``, ``"probe"``, ``"peaks"``, ``"placement"`` or
+    ``"verification"``."""
 
     key: str
     label: str

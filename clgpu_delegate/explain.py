@@ -13,6 +13,8 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from clgpu_delegate.trust import Verification
+
 _WIDTH = 100  # columns of str()
 
 
@@ -153,6 +155,9 @@ class Explanation:
         self.notes: tuple[str, ...] = tuple(self._data["notes"])
         """Remarks on the whole, such as a kernel that the device failed to build."""
 
+        self.verification = Verification.from_data(self._data.get("verification"))
+        """What comparing with the CPU's kernels has shown; None with ``verify="off"``."""
+
     @property
     def claimed(self) -> int:
         """Number of nodes that the delegate runs."""
@@ -196,7 +201,9 @@ class Explanation:
             cells = (str(node.index), node.op, where, kernel, node.reason)
             table.add_row(*map(Text, cells), style="" if node.claimed else "yellow")
         notes = [Text(f"note: {note}") for note in self.notes]
-        return Group(Text(self.summary()), *([table] if self.nodes else []), *notes)
+        verdicts = self.verification.partitions if self.verification else ()
+        lines = [Text(f"verification: {verdict}") for verdict in verdicts]
+        return Group(Text(self.summary()), *([table] if self.nodes else []), *lines, *notes)
 
     def __str__(self) -> str:
         console = Console(file=io.StringIO(), width=_WIDTH, color_system=None)

@@ -17,6 +17,7 @@ from clgpu_delegate.cli.printing import count, paragraphs, print_json, print_ric
 from clgpu_delegate.cli.settings import Json
 
 app = typer.Typer(help="Look after the file that keeps compiled programs and tuned choices.")
+_KINDS = ("program", "tuning", "probe", "peaks", "placement", "verification")
 _CacheFile = Annotated[
     Optional[Path],
     typer.Option("--cache", help="Another file than the user's own cache.", readable=False),
@@ -50,8 +51,8 @@ def clear(
     kind: Annotated[
         Optional[str],
         typer.Option(
-            help="Only these rows: program, tuning or probe.",
-            autocompletion=words("program", "tuning", "probe"),
+            help=f"Only these rows: {', '.join(_KINDS)}.",
+            autocompletion=words(*_KINDS),
         ),
     ] = None,
     as_json: Json = False,

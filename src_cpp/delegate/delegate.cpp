@@ -123,6 +123,7 @@ bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
                                       state, session, model.graph(ids.nodes, ids.outputs),
                                       ids.nodes, static_cast<int>(built.size()))
                                 : std::move(plans[built.size()]);
+      partition->verify_by(model.cpu_nodes(ids.nodes));
       partition->build();
     } catch (const plan::NoCandidate& failure) {
       for (const ModelNode& node : model.nodes) {

@@ -80,6 +80,8 @@ Model::Model(TfLiteContext& context, const Options& options) : core_only_(option
         tensors_[id] = std::move(tensor);
       }
     }
+    if (options.verify != kVerifyOff)
+      cpu_nodes_.emplace_back(index, entry.op, *node, *registration);
     import(entry, view, options);
     for (const int id : entry.inputs) {
       if (id >= 0) readers_[id].push_back(nodes.size());
@@ -185,8 +187,7 @@ std::vector<int> Model::claimed() const {
   return indices;
 }
 
-ir::Graph Model::graph(const std::vector<int>& node_indices,
-                       const std::vector<int>& outputs) const {
+std::set<std::size_t> Model::members(const std::vector<int>& node_indices) const {
   // Constants are folded inside each partition, wherever TFLite put the nodes that compute them.
   std::set<std::size_t> members;
   std::vector<std::size_t> open;
@@ -200,7 +201,19 @@ ir::Graph Model::graph(const std::vector<int>& node_indices,
       if (writer != writer_.end()) open.push_back(writer->second);
     }
   }
+  return members;
+}
 
+std::vector<CpuNode> Model::cpu_nodes(const std::vector<int>& node_indices) const {
+  std::vector<CpuNode> result;
+  for (const std::size_t position : members(node_indices)) {
+    if (position < cpu_nodes_.size()) result.push_back(cpu_nodes_[position]);
+  }
+  return result;
+}
+
+ir::Graph Model::graph(const std::vector<int>& node_indices,
+                       const std::vector<int>& outputs) const {
   ir::Graph graph;
   std::map<int, int> id_of;  // TFLite id -> graph id
   const auto intern = [&](int tflite_id) {
@@ -211,7 +224,8 @@ ir::Graph Model::graph(const std::vector<int>& node_indices,
     return entry->second;
   };
   std::set<int> written;
-  for (const std::size_t position : members) {  // a set of positions is in execution order
+  for (const std::size_t position :
+       members(node_indices)) {  // a set of positions is in execution order
     const ModelNode& member = nodes[position];
     if (member.folded != nullptr) {
       ir::Tensor& result = graph.tensor(intern(member.outputs[0]));

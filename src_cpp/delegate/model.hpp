@@ -9,6 +9,7 @@
 
 #include "abi/tflite_abi.hpp"
 #include "delegate/options.hpp"
+#include "delegate/shadow.hpp"
 #include "ir/graph.hpp"
 #include "ops/family.hpp"
 
@@ -51,17 +52,24 @@ class Model {
   /// Indices of the claimed nodes.
   std::vector<int> claimed() const;
 
+  /// What the CPU needs to compute a partition, constants included, in execution order; with
+  /// Options::verify only.
+  std::vector<CpuNode> cpu_nodes(const std::vector<int>& node_indices) const;
+
   /// The graph of a partition before any pass. `outputs` are TFLite's tensor ids.
   ir::Graph graph(const std::vector<int>& node_indices, const std::vector<int>& outputs) const;
 
  private:
   void import(ModelNode& node, const tfl::NodeView& view, const Options& options);
+  /// Positions of a partition's nodes and of those that compute its constants.
+  std::set<std::size_t> members(const std::vector<int>& node_indices) const;
   bool is_constant(int tensor) const { return constants_.count(tensor) != 0; }
 
   std::map<int, std::size_t> position_;  // node index -> position in nodes
   std::map<int, ir::Tensor> tensors_;    // by TFLite id
   std::map<int, std::size_t> writer_;    // tensor -> position of the node that writes it
   std::map<int, std::vector<std::size_t>> readers_;
+  std::vector<CpuNode> cpu_nodes_;  // one per node
   bool core_only_;
   std::set<int> stored_;     // constants of the model
   std::set<int> constants_;  // these, and what nodes that work derive from them

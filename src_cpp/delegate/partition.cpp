@@ -40,9 +40,21 @@ Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> sess
       graph_(std::move(graph)),
       nodes_(std::move(nodes)),
       index_(index) {
+  if (state_->options.verify != kVerifyOff) {
+    trust_ = std::make_unique<Trust>();
+    trust_->original = graph_;
+  }
+  graph_ = pass(std::move(graph_), Level::kAsAsked);
+}
+
+ir::Graph Partition::pass(ir::Graph graph, Level level) const {
   const Options& options = state_->options;
-  passes::run_pipeline(graph_, options.precision, options.half_io, options.half_weights,
+  const bool fp32 = level >= Level::kFp32;
+  passes::run_pipeline(graph, fp32 ? passes::Precision::kFp32 : options.precision,
+                       !fp32 && options.half_io, !fp32 && options.half_weights,
                        separable(options.plan.engines), options.dynamic_range, state_->device());
+  if (level >= Level::kExactSums) graph.allows_tf32 = false;
+  return graph;
 }
 
 // Who times the executor may keep it longer than the runtime keeps its tensors.
@@ -63,14 +75,16 @@ bool Partition::is_dynamic(const TfLiteContext& context) const {
 void Partition::build() {
   // First: the old plan is wrong from here on, and its arena makes room for the new one.
   executor_.reset();
-  passes::infer_shapes(graph_);
   session_->held.erase(index_);
+  if (trust_ != nullptr) return recall();
+  passes::infer_shapes(graph_);
   rebuild(allowance());
 }
 
 void Partition::rebuild(std::int64_t budget) {
   executor_.reset();
-  Built built = state_->build(graph_, budget, session_->pool);
+  const Level level = trust_ == nullptr ? Level::kAsAsked : trust_->verdict.level;
+  Built built = state_->build(graph_, budget, session_->pool, level);
   published_ = std::move(built.graph);
   executor_ = std::move(built.executor);
   session_->held[index_] = executor_->plan().peak_bytes;
@@ -96,10 +110,15 @@ std::int64_t Partition::smallest_budget() {
 }
 
 void Partition::publish() {
-  if (executor_ == nullptr) return;
-  const plan::Plan& plan = executor_->plan();
   PartitionReport report;
   report.nodes = nodes_;
+  if (trust_ != nullptr) report.verification = trust_->verdict;
+  if (executor_ == nullptr) {
+    if (report.verification && trust_->on_cpu())
+      state_->set_partition(session_->report, index_, report, nullptr, nullptr);
+    return;
+  }
+  const plan::Plan& plan = executor_->plan();
   report.launches = static_cast<int>(plan.run.size());
   report.load_launches = static_cast<int>(plan.load.size());
   report.arena_bytes = plan.arena_bytes;
@@ -127,7 +146,7 @@ void Partition::publish() {
 
 void Partition::prepare(TfLiteContext& context) {
   if (executor_ != nullptr) executor_->forget_tensors();  // the runtime allocates anew after this
-  bool changed = executor_ == nullptr;
+  bool changed = executor_ == nullptr && !(trust_ != nullptr && trust_->on_cpu());
   for (const int id : graph_.inputs) {
     ir::Tensor& tensor = graph_.tensor(id);
     const ir::Shape now = shape_of(context.tensors[tensor.tflite_id]);
@@ -156,7 +175,19 @@ void Partition::prepare(TfLiteContext& context) {
 }
 
 void Partition::invoke(TfLiteContext& context) {
-  if (executor_ == nullptr) throw ShapeError(problem_);
+  const cl::Counters before = cl::counters();
+  if (trust_ != nullptr && trust_->on_cpu()) {
+    compute_on_cpu(context);
+  } else {
+    if (executor_ == nullptr) throw ShapeError(problem_);
+    run(context);
+    if (trust_ != nullptr && due()) verify(context);
+  }
+  if (trust_ != nullptr) ++trust_->inferences;
+  state_->count_invoke(*session_, index_ == 0, cl::counters() - before);
+}
+
+void Partition::run(TfLiteContext& context) {
   const plan::Plan& plan = executor_->plan();
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
@@ -171,7 +202,6 @@ void Partition::invoke(TfLiteContext& context) {
   };
   for (const plan::Transfer& t : plan.uploads) inputs.push_back(data_of(t));
   for (const plan::Transfer& t : plan.downloads) outputs.push_back(data_of(t));
-  const cl::Counters before = cl::counters();
   try {
     executor_->run(inputs, outputs);
   } catch (const cl::OpenCLError& error) {
@@ -181,7 +211,6 @@ void Partition::invoke(TfLiteContext& context) {
     publish();
     executor_->run(inputs, outputs);
   }
-  state_->count_invoke(*session_, index_ == 0, cl::counters() - before);
 }
 
 }  // namespace clgpu::delegate

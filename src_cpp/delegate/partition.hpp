@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "abi/tflite_abi.hpp"
 #include "delegate/state.hpp"
+#include "delegate/trust.hpp"
 #include "ir/graph.hpp"
 
 namespace clgpu::delegate {
@@ -27,6 +29,10 @@ class Partition {
   /// True when the model leaves a dimension of an input open: shapes that do not fit together are
   /// then no fault before resize_tensor_input has been called.
   bool is_dynamic(const TfLiteContext& context) const;
+
+  /// What the CPU needs to compute the same; without effect unless Options::verify asks for it. To
+  /// be called before build().
+  void verify_by(std::vector<CpuNode> nodes);
 
   /// Infers shapes from those that the graph's inputs have now; plans and builds.
   void build();
@@ -49,6 +55,28 @@ class Partition {
 
  private:
   void rebuild(std::int64_t budget);
+  void run(TfLiteContext& context);
+  /// The graph after the passes of a level.
+  ir::Graph pass(ir::Graph graph, Level level) const;
+
+  // Verification, in partition_verify.cpp: trust_ is not null.
+  struct Finding;
+  struct Suspects;
+  bool due() const;
+  void recall();
+  void keep() const;
+  void lower(Level level);
+  void settle(Level level);
+  bool run_shadow(TfLiteContext& context, bool all);
+  void verify(TfLiteContext& context);
+  void compute_on_cpu(TfLiteContext& context);
+  void take_from_shadow(TfLiteContext& context) const;
+  Finding compare(const TfLiteContext& context) const;
+  bool is_tie(int tensor, const void* got, double slack) const;
+  Suspects find_suspects() const;
+  std::optional<std::string> problem_alone(std::size_t position,
+                                           const std::string& candidate) const;
+  std::string signature() const;
   /// Bytes that the memory budget leaves for this partition; 0: there is no budget.
   std::int64_t allowance() const;
 
@@ -59,6 +87,7 @@ class Partition {
   int index_;
   std::shared_ptr<const ir::Graph> published_;   ///< as the executor has it, for who tunes it
   std::shared_ptr<runtime::Executor> executor_;  ///< shared with who times it
+  std::unique_ptr<Trust> trust_;                 ///< null where nothing is verified
   std::string problem_;  ///< why there is no executor for the shapes of the moment
 };
 

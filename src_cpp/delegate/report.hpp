@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "delegate/judgement.hpp"
 #include "ops/work.hpp"
 
 namespace clgpu::delegate {
@@ -50,7 +52,8 @@ struct PartitionReport {
     std::int64_t bytes = 0;
     int start = 0, finish = 0;  ///< launches: may begin behind those before it; that which waits
   };
-  std::vector<Move> moves;  ///< per inference
+  std::vector<Move> moves;                ///< per inference
+  std::optional<Judgement> verification;  ///< none with verify="off"
 };
 
 /// Device memory of partitions that are built one after the other.

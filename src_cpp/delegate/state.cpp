@@ -22,16 +22,16 @@ const char* name_of(plan::Choice::Origin origin) {
 }  // namespace
 
 Built State::build(const ir::Graph& graph, std::int64_t budget,
-                   const std::shared_ptr<runtime::Pool>& pool) {
+                   const std::shared_ptr<runtime::Pool>& pool, Level level) {
   const cl::Counters before = cl::counters();
-  Built built = plan_and_build(graph, budget, pool);
+  Built built = plan_and_build(graph, budget, pool, level);
   if (options.tuning == Tuning::kExhaustive) {
     std::vector<Tunable> tunables;
     collect(built.graph, *built.executor, false, tunables);
     if (std::any_of(tunables.begin(), tunables.end(), [](const Tunable& t) { return t.pending; })) {
       built.executor.reset();  // makes room
       measure(tunables, INFINITY, nullptr);
-      built = plan_and_build(graph, budget, pool);
+      built = plan_and_build(graph, budget, pool, level);
     }
   }
   built.executor->save_programs();
@@ -39,10 +39,12 @@ Built State::build(const ir::Graph& graph, std::int64_t budget,
   return built;
 }
 
-plan::PlanOptions State::plan_options(std::int64_t budget) const {
+plan::PlanOptions State::plan_options(std::int64_t budget, Level level) const {
   plan::PlanOptions plan_options = options.plan;
   plan_options.memory_budget = budget;
-  if (options.tuning != Tuning::kOff) {
+  plan_options.exact_sums = level >= Level::kExactSums;
+  // With exact sums some winners are left out, which does not mean that they work no more.
+  if (options.tuning != Tuning::kOff && level != Level::kExactSums) {
     plan_options.tuned = [this](const std::string& signature) { return record(signature).winner; };
   }
   return plan_options;
@@ -62,11 +64,11 @@ std::shared_ptr<runtime::Pool> State::pool() const {
 }
 
 Built State::plan_and_build(const ir::Graph& graph, std::int64_t budget,
-                            const std::shared_ptr<runtime::Pool>& pool) {
-  plan::PlanOptions wanted = plan_options(budget);
+                            const std::shared_ptr<runtime::Pool>& pool, Level level) {
+  plan::PlanOptions wanted = plan_options(budget, level);
   std::string failures;  // of allocations
   while (true) {
-    const plan::Broken known = broken();
+    const plan::Broken known = broken(level);
     plan::Fitted fitted;
     try {
       fitted = plan::fit(graph, device(), wanted, known);
@@ -104,9 +106,15 @@ Built State::plan_and_build(const ir::Graph& graph, std::int64_t budget,
   }
 }
 
-plan::Broken State::broken() const {
+plan::Broken State::broken(Level level) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return broken_;
+  plan::Broken all = broken_;
+  for (const auto& [at, wrong] : wrong_) {
+    // What adds halves wrongly is not tried again with exact sums: storage is the same.
+    if (at == level || (at == Level::kAsAsked && level == Level::kExactSums))
+      all.insert(wrong.begin(), wrong.end());
+  }
+  return all;
 }
 
 Report State::report() const {
@@ -119,6 +127,12 @@ Report State::report() const {
   for (const auto& [key, why] : broken_) {
     report.notes.push_back("kernel " + key.first + "/" + key.second +
                            " does not work on this device: " + why);
+  }
+  for (const auto& [level, wrong] : wrong_) {
+    for (const auto& [key, why] : wrong) {
+      report.notes.push_back("kernel " + key.first + "/" + key.second + " is left out (" +
+                             name_of(level) + "): " + why);
+    }
   }
   for (const std::string& note : store->notes()) report.notes.push_back(note);
   report.notes.insert(report.notes.end(), notes_.begin(), notes_.end());
@@ -140,6 +154,16 @@ void State::set_partition(std::uint64_t number, int partition,
   if (number != report_number_) return;
   report_.partitions.at(static_cast<std::size_t>(partition)) = partition_report;
   live_.at(static_cast<std::size_t>(partition)) = {executor, graph};
+  if (executor == nullptr) {
+    for (NodeReport& node : report_.nodes) {
+      if (node.partition != partition) continue;
+      node.reason = "computed by the CPU's kernels, for verification has failed: " +
+                    partition_report.verification->reason;
+      node.family = node.candidate = node.chosen = "";
+      node.work = {};
+    }
+    return;
+  }
   std::map<int, const plan::Choice*> choices;
   std::map<int, ops::Work> work;  // of all its bands
   for (const plan::Choice& choice : executor->plan().choices) {

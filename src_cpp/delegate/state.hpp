@@ -1,8 +1,11 @@
 // What all interpreters that use one delegate share: options, device, reports, counters.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "cl/context.hpp"
@@ -12,6 +15,7 @@
 #include "delegate/tuning.hpp"
 #include "ir/graph.hpp"
 #include "plan/fit.hpp"
+#include "runtime/alone.hpp"
 #include "runtime/executor.hpp"
 #include "runtime/probe.hpp"
 #include "store/store.hpp"
@@ -74,8 +78,21 @@ class State {
   /// there is); candidates that fail on this device are remembered and left out. Where the device
   /// has less memory than it says, plans for less. Throws plan::NoCandidate when a family has no
   /// candidate left, and plan::BudgetError.
+  /// Engines that compute wrong numbers at this level are left out, too.
   Built build(const ir::Graph& graph, std::int64_t budget,
-              const std::shared_ptr<runtime::Pool>& pool);
+              const std::shared_ptr<runtime::Pool>& pool, Level level = Level::kAsAsked);
+
+  /// From now on build() leaves this engine out at this level, and for kAsAsked with kExactSums.
+  void distrust(Level level, const std::string& family, const std::string& candidate,
+                const std::string& why);
+  /// runtime::run_alone as build() would compute the node.
+  std::vector<runtime::AloneResult> run_alone(
+      const ir::Graph& graph, std::size_t position, const std::string& candidate, Level level,
+      const std::function<const void*(const ir::Tensor&, std::int64_t bytes)>& input) const;
+  /// Verdicts of verification, kept for this device.
+  std::optional<std::string> kept_verdict(const std::string& signature) const;
+  void keep_verdict(const std::string& signature, const std::string& verdict,
+                    const std::string& label) const;
 
   /// The arenas of a graph's partitions are of this pool: a new one, or that of the process.
   std::shared_ptr<runtime::Pool> pool() const;
@@ -143,9 +160,9 @@ class State {
 
   std::vector<std::shared_ptr<runtime::Executor>> executors() const;
   Built plan_and_build(const ir::Graph& graph, std::int64_t budget,
-                       const std::shared_ptr<runtime::Pool>& pool);
-  plan::PlanOptions plan_options(std::int64_t budget) const;
-  plan::Broken broken() const;
+                       const std::shared_ptr<runtime::Pool>& pool, Level level);
+  plan::PlanOptions plan_options(std::int64_t budget, Level level = Level::kAsAsked) const;
+  plan::Broken broken(Level level = Level::kAsAsked) const;
   /// What was measured for a signature, in this process or, through the store, in another.
   runtime::Contest record(const std::string& signature) const;
   std::string key(const std::string& signature) const;
@@ -161,6 +178,7 @@ class State {
   std::vector<Live> live_;  // one per partition of the report
   Stats stats_;
   plan::Broken broken_;
+  std::map<Level, plan::Broken> wrong_;         // engines that compute wrong numbers
   std::map<std::string, std::string> records_;  // of contests held here, by signature
   std::set<std::string> notes_;
 };

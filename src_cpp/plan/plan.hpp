@@ -138,6 +138,7 @@ struct PlanOptions {
   /// Off: every tensor has its own buffer, filled with NaN, so that a kernel that reads what nobody
   /// wrote, or beyond a tensor's end under a tool that watches memory, shows.
   bool share_memory = true;
+  bool exact_sums = false;  ///< candidates that add halves are left out
   bool in_place = true;    ///< results may be written over what they are computed of
   bool zero_copy = false;  ///< where device and host share memory, Road::kHostPointer and kMapped
   /// Bytes of device memory that a plan may hold, and of the largest object; 0: what the device

@@ -1,6 +1,8 @@
 // What became of each node of a model.
 #include <pybind11/stl.h>
 
+#include <algorithm>
+
 #include "python/native_delegate.hpp"
 
 namespace clgpu::python {
@@ -40,6 +42,32 @@ py::dict to_dict(const delegate::TensorReport& tensor) {
   entry["bytes"] = tensor.bytes;
   entry["constant"] = tensor.constant;
   return entry;
+}
+
+// Null where nothing is verified.
+py::object verification_of(const delegate::Report& report) {
+  py::list partitions;
+  std::int64_t checked = 0;
+  for (std::size_t i = 0; i < report.partitions.size(); ++i) {
+    const auto& verdict = report.partitions[i].verification;
+    if (!verdict) continue;
+    py::dict entry;
+    entry["partition"] = i;
+    entry["checked"] = verdict->checked;
+    entry["level"] = delegate::name_of(verdict->level);
+    entry["relative_l2"] = verdict->relative_l2;
+    entry["max_abs"] = verdict->max_abs;
+    entry["engine"] = verdict->engine;
+    entry["reason"] = text(verdict->reason);
+    entry["source"] = verdict->source;
+    partitions.append(entry);
+    checked = std::max(checked, verdict->checked);
+  }
+  if (partitions.empty()) return py::none();
+  py::dict result;
+  result["checked"] = checked;
+  result["partitions"] = partitions;
+  return result;
 }
 
 py::dict to_dict(const delegate::PartitionReport& partition) {
@@ -95,6 +123,7 @@ py::dict explain(const NativeDelegate& self) {
   py::list notes;
   for (const std::string& note : report.notes) notes.append(text(note));
   result["notes"] = notes;
+  result["verification"] = verification_of(report);
   return result;
 }
 

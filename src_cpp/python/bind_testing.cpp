@@ -6,6 +6,7 @@
 
 #include "base/half.hpp"
 #include "cl/context.hpp"
+#include "delegate/trust.hpp"
 #include "kernel/sources.hpp"
 #include "plan/memory.hpp"
 #include "plan/roads.hpp"
@@ -32,6 +33,8 @@ void bind_testing(py::module_& module) {
         kernel::override_source(path, text.value_or(""));
       },
       py::arg("path"), py::arg("text"), "Replaces a kernel file until called with None.");
+  module.def("fail_verification", &delegate::always_fail, py::arg("fail"),
+             "Makes every comparison of verification fail until called with False.");
   module.def(
       "lay_out",
       [](const std::vector<std::tuple<std::int64_t, int, int>>& blocks, std::int64_t max_bytes,

@@ -22,6 +22,7 @@ constexpr const char* kProgram = "program";  ///< binaries of programs
 constexpr const char* kTuning = "tuning";    ///< measured choices and parameters
 constexpr const char* kProbe = "probe";      ///< what a device can do
 constexpr const char* kPeaks = "peaks";      ///< ... and at most
+constexpr const char* kVerification = "verification";  ///< partitions found wrong, and what helped
 
 /// clgpu_delegate/cache.sqlite in the user's cache folder ($XDG_CACHE_HOME or ~/.cache; on macOS
 /// ~/Library/Caches). Empty where there is none: on Android an app must name a file of its own.

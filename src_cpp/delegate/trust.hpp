@@ -1,0 +1,30 @@
+// What a partition needs for its results to be verified.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "delegate/judgement.hpp"
+#include "delegate/shadow.hpp"
+#include "ir/graph.hpp"
+
+namespace clgpu::delegate {
+
+struct Trust {
+  ir::Graph original;              ///< before any pass: levels differ in these
+  std::vector<CpuNode> nodes;      ///< those of the model that compute the partition
+  std::unique_ptr<Shadow> shadow;  ///< for the shapes of the moment; null while nobody needs it
+  Judgement verdict;
+  std::string signature;        ///< as asked, with the shapes of the moment: what a verdict is of
+  std::int64_t inferences = 0;  ///< with these shapes
+  bool possible = true;         ///< the CPU's kernels can compute the partition
+
+  bool on_cpu() const { return verdict.level == Level::kCpu; }
+};
+
+/// For tests: from now on every comparison fails without an engine to blame.
+void always_fail(bool fail);
+
+}  // namespace clgpu::delegate

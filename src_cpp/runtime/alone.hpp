@@ -1,0 +1,31 @@
+// One node, run on the device with given inputs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cl/context.hpp"
+#include "plan/plan.hpp"
+#include "store/store.hpp"
+
+namespace clgpu::runtime {
+
+/// An output of the node, as the host sees it.
+struct AloneResult {
+  int tflite_id;  ///< -1 of our own tensors
+  std::vector<std::uint8_t> bytes;
+};
+
+/// Runs the node at `position` of a graph with inferred shapes by one candidate of its family.
+/// `input` yields the host's bytes of a tensor that the node reads. Throws Error where the
+/// candidate cannot compute the node, and what building and running throw.
+std::vector<AloneResult> run_alone(
+    const std::shared_ptr<cl::Context>& context, const std::shared_ptr<store::Store>& store,
+    const DeviceInfo& device, const ir::Graph& graph, std::size_t position,
+    const std::string& candidate, plan::PlanOptions options, const plan::Broken& broken,
+    const std::function<const void*(const ir::Tensor&, std::int64_t bytes)>& input);
+
+}  // namespace clgpu::runtime

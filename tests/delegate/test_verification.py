@@ -1,0 +1,268 @@
+"""Kernels broken on purpose are caught: another engine, exact numbers or the CPU takes over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clgpu_delegate
+from clgpu_delegate import _core
+from clgpu_delegate.trust import PartitionVerdict
+from tests.model_maker import ModelMaker
+from tests.python import models
+from tests.runtimes import make_interpreter, run_interpreter, run_reference
+from tests.tolerance import relative_l2
+
+NAIVE, GEMV, SOFTMAX = (
+    "fully_connected/naive.cl", "fully_connected/gemv.cl", "softmax/softmax.cl",
+)  # fmt: skip
+STORE = "STORE(DST_T, dst, c, "
+IN_HALF = "((const __global char *)(src + 1) - (const __global char *)src == 2)"
+
+
+@pytest.fixture
+def broken():
+    """Replaces parts of kernel files until the test ends."""
+    files = set()
+
+    def replace(file: str, old: str, new: str) -> None:
+        text = _core.kernel_sources()[file]
+        assert old in text
+        files.add(file)
+        _core.override_kernel_source(file, text.replace(old, new))
+
+    yield replace
+    for file in files:
+        _core.override_kernel_source(file, None)
+
+
+@pytest.fixture
+def x() -> np.ndarray:
+    return models.normal(np.random.default_rng(7), 3, 40)
+
+
+def dense(exclude: bool = False) -> bytes:
+    """Two dense layers, or with ``exclude`` something between them, and their sum with it."""
+    rng = np.random.default_rng(8)
+    m = ModelMaker()
+    x = m.input("x", (3, 40))
+    for _ in range(2):
+        weights = m.constant(models.normal(rng, 40, 40) / np.float32(6))
+        x = m.op("FULLY_CONNECTED", [x, weights, None], (3, 40))
+        x = m.op("TANH", [x], (3, 40)) if exclude else x
+    m.output(x)
+    return m.build()
+
+
+def run(
+    model: bytes, inputs: list[np.ndarray], runtime: str, times: int = 1, **options: Any
+) -> tuple[list[np.ndarray], clgpu_delegate.Explanation]:
+    """Outputs of the last of some inferences, and the explanation."""
+    delegate = clgpu_delegate.load(warm_up=False, **{"verify": "first", **options})
+    interpreter = make_interpreter(runtime, model, [delegate])
+    for _ in range(times):
+        outputs = run_interpreter(interpreter, inputs)
+    return outputs, delegate.explain()
+
+
+def verdict_of(explanation: clgpu_delegate.Explanation, partition: int = 0) -> PartitionVerdict:
+    assert explanation.verification is not None
+    return explanation.verification.partitions[partition]
+
+
+def is_right(got: list[np.ndarray], model: bytes, inputs: list[np.ndarray], runtime: str) -> None:
+    for result, want in zip(got, run_reference(model, inputs, runtime)):
+        assert relative_l2(result, want) < 1e-5
+
+
+@pytest.mark.parametrize("add", ["sum * 2", "sum + (SUM_T)(n == 7)", "sum + (at == 0 ? NAN : 0)"])
+def test_another_engine_takes_over(add, broken, x, device, runtime, tmp_path):
+    broken(NAIVE, "FINISH_SUM(sum,", f"FINISH_SUM({add},")
+    options: dict[str, Any] = {
+        "device": device, "engines": {"fully_connected": "naive|auto"}, "cache": tmp_path / "c",
+    }  # fmt: skip
+    got, explanation = run(dense(), [x], runtime, **options)
+    is_right(got, dense(), [x], runtime)
+    verdict = verdict_of(explanation)
+    assert (verdict.level, verdict.checked, verdict.source) == ("as asked", 1, "checked now")
+    assert verdict.engine == "fully_connected/naive"
+    assert "computes wrong numbers at node 0 (FULLY_CONNECTED)" in verdict.reason
+    assert {node.candidate for node in explanation.nodes}.isdisjoint({"naive", ""})
+    assert "computes wrong numbers" in explanation.nodes[0].refused["naive"]
+    assert "fully_connected/naive" in str(explanation)
+
+    # The next one begins without it, before anything is compared.
+    delegate = clgpu_delegate.load(warm_up=False, verify="first", **options)
+    interpreter = make_interpreter(runtime, dense(), [delegate])
+    verdict = verdict_of(delegate.explain())
+    assert (verdict.source, verdict.checked) == ("kept", 0)
+    assert "naive" not in {node.candidate for node in delegate.explain().nodes}
+    is_right(run_interpreter(interpreter, [x]), dense(), [x], runtime)
+    verdict = verdict_of(delegate.explain())
+    assert (verdict.source, verdict.checked) == ("kept", 1)
+
+    assert clgpu_delegate.cache.clear(tmp_path / "c", "verification") == 1
+    assert run(dense(), [x], runtime, **options)[1].verification.partitions[0].source != "kept"
+
+
+def test_without_verification_nobody_notices(broken, x, device, runtime):
+    broken(NAIVE, "FINISH_SUM(sum,", "FINISH_SUM(sum * 2,")
+    engines = {"fully_connected": "naive"}
+    got, explanation = run(dense(), [x], runtime, device=device, engines=engines, verify="off")
+    assert relative_l2(got[0], run_reference(dense(), [x], runtime)[0]) > 0.1
+    assert explanation.verification is None
+
+
+def test_the_cpu_takes_over_where_no_engine_is_right(broken, x, device, runtime, tmp_path):
+    model = models.chain((3, 40), ("TANH", "SOFTMAX"))
+    broken(SOFTMAX, STORE, STORE + "c + ")
+    options: dict[str, Any] = {"device": device, "cache": tmp_path / "c"}
+    got, explanation = run(model, [x], runtime, 3, **options)
+    want = run_reference(model, [x], runtime, "no_delegate")
+    np.testing.assert_array_equal(got[0], want[0])
+    verdict = verdict_of(explanation)
+    assert (verdict.level, verdict.checked) == ("cpu", 1)
+    assert "no engine of softmax is right at node 1 (SOFTMAX)" in verdict.reason
+    assert "computed by the CPU's kernels" in explanation.nodes[1].reason
+
+    got, explanation = run(model, [x], runtime, **options)
+    np.testing.assert_array_equal(got[0], want[0])
+    verdict = verdict_of(explanation)
+    assert (verdict.level, verdict.source, verdict.checked) == ("cpu", "kept", 0)
+
+    # A mended kernel is another one: its verdict is its own.
+    broken(SOFTMAX, STORE + "c + ", STORE)
+    got, explanation = run(model, [x], runtime, **options)
+    verdict = verdict_of(explanation)
+    assert (verdict.level, verdict.source, verdict.reason) == ("as asked", "checked now", "")
+
+
+def test_an_engine_asked_for_gives_way_to_the_cpu(broken, x, device, runtime):
+    broken(GEMV, "FINISH_SUM(partial[item * WG],", "FINISH_SUM(2 * partial[item * WG],")
+    got, explanation = run(
+        dense(), [x], runtime, device=device, engines={"fully_connected": "gemv"}
+    )
+    is_right(got, dense(), [x], runtime)
+    verdict = verdict_of(explanation)
+    assert verdict.level == "cpu"
+    assert "engine 'gemv' cannot compute FULLY_CONNECTED" in verdict.reason
+
+
+def test_wrong_in_half_only(broken, x, device, runtime):
+    model = models.chain((3, 40), ("TANH", "SOFTMAX"))
+    broken(SOFTMAX, STORE, STORE + IN_HALF + " * c + ")
+    got, explanation = run(model, [x], runtime, device=device, precision="fp16", half_io=True)
+    is_right(got, model, [x], runtime)
+    verdict = verdict_of(explanation)
+    assert verdict.level == "fp32"
+    assert "as asked: no engine of softmax is right" in verdict.reason
+    assert "exact sums: no engine of softmax is right" in verdict.reason
+
+
+def test_numbers_too_large_for_half(x, device, runtime):
+    m = ModelMaker()
+    y = m.input("x", (3, 40))
+    for factor in (1e4, 1e4, 1e-8):
+        y = m.op("MUL", [y, m.constant(np.float32(factor))], (3, 40))
+    m.output(y)
+    model = m.build()
+    got, explanation = run(model, [x], runtime, device=device, precision="fp16", half_io=True)
+    is_right(got, model, [x], runtime)
+    assert verdict_of(explanation).level == "fp32"
+
+
+def test_which_inferences_are_checked(x, device, runtime):
+    for verify, checked in (("first", 1), (1, 5), (2, 3), (7, 1)):
+        _, explanation = run(dense(), [x], runtime, 5, device=device, verify=verify)
+        assert explanation.verification.checked == checked
+
+    delegate = clgpu_delegate.load(device=device, warm_up=False, verify="first")
+    interpreter = make_interpreter(runtime, models.image(), [delegate])
+    for shape in ((1, 7, 6, 3), (1, 7, 6, 3), (1, 9, 8, 3)):
+        run_interpreter(interpreter, [np.ones(shape, np.float32)], {0: shape})
+    verdict = verdict_of(delegate.explain())
+    assert (verdict.level, verdict.relative_l2 < 1e-6) == ("as asked", True)
+    assert verdict.checked in (2, 3)  # a resize to the same shape may be none
+
+
+def test_partitions_are_judged_one_by_one(broken, x, device, runtime):
+    model = dense(exclude=True)
+    text = "FINISH_SUM(sum + (SUM_T)(weights[1] < 0 ? 1 : 0),"
+    broken(NAIVE, "FINISH_SUM(sum,", text)
+    got, explanation = run(
+        model, [x], runtime, device=device, exclude=["TANH"], engines={"fully_connected": "naive"}
+    )
+    is_right(got, model, [x], runtime)
+    weights = np.random.default_rng(8)
+    levels = []
+    for i in range(2):
+        wrong = models.normal(weights, 40, 40)[0, 1] < 0
+        levels.append((verdict_of(explanation, i).level == "cpu", bool(wrong)))
+    # A broken engine is left out everywhere from the moment on that it is known.
+    assert all(cpu or not wrong for cpu, wrong in levels), levels
+
+
+def test_integers(broken, device, runtime):
+    m = ModelMaker()
+    x = m.input("x", (3, 40), np.int8, quantization=(0.05, 3))
+    rng = np.random.default_rng(9)
+    weights = m.constant(rng.integers(-127, 128, (40, 40)).astype(np.int8), quantization=(0.01, 0))
+    y = m.op("FULLY_CONNECTED", [x, weights, None], (3, 40), dtype=np.int8, quantization=(0.1, -5),
+             version=4)  # fmt: skip
+    m.output(y)
+    model, inputs = m.build(), [rng.integers(-128, 128, (3, 40)).astype(np.int8)]
+    options: dict[str, Any] = {"device": device, "engines": {"fully_connected": "naive|auto"}}
+    _, explanation = run(model, inputs, runtime, **options)
+    assert (verdict_of(explanation).engine, verdict_of(explanation).reason) == ("", "")
+    broken(NAIVE, "FINISH_SUM(sum,", "FINISH_SUM(sum + 4000,")
+    got, explanation = run(model, inputs, runtime, **options)
+    assert verdict_of(explanation).engine == "fully_connected/naive"
+    (want,) = run_reference(model, inputs, runtime)
+    assert np.abs(got[0].astype(int) - want.astype(int)).max() <= 1
+
+
+def test_ties_of_indices_are_right(device, runtime):
+    m = ModelMaker()
+    y = m.op("SOFTMAX", [m.input("x", (2, 40))], (2, 40), beta=1.0)
+    m.output(
+        m.op("ARG_MAX", [y, m.constant(np.int32(1))], (2,), dtype=np.int64, output_type=np.int64)
+    )
+    x = np.zeros((2, 40), np.float32)
+    x[:, 5], x[:, 6] = 3.0, np.nextafter(np.float32(3.0), np.float32(4.0))
+    _, explanation = run(m.build(), [x], runtime, device=device, precision="fp16", half_io=True)
+    assert verdict_of(explanation).level == "as asked"
+
+
+@pytest.mark.parametrize(
+    "model", [models.image(), models.detour(8), models.quantized(), dense()],
+    ids=["image", "detour", "quantized", "dense"],
+)  # fmt: skip
+def test_what_the_cpu_computes_is_what_the_runtime_does(model, runtime):
+    rng = np.random.default_rng(10)
+    details = make_interpreter(runtime, model).get_input_details()
+    inputs = [(rng.standard_normal(d["shape"]) * 8).astype(d["dtype"]) for d in details]
+    _core.fail_verification(True)
+    try:
+        got, explanation = run(model, inputs, runtime, 2)
+    finally:
+        _core.fail_verification(False)
+    assert verdict_of(explanation).level == "cpu"
+    for result, want in zip(got, run_reference(model, inputs, runtime, "no_delegate")):
+        np.testing.assert_array_equal(result, want)
+
+
+def test_what_the_runtime_cannot_compute_is_not_verified(device, runtime):
+    m = ModelMaker()
+    pool = np.array([1, 2, 2, 2, 2, 0], np.int32).tobytes()
+    shape = (1, 2, 2, 3)
+    x = m.input("x", (1, 4, 4, 3))
+    values, _ = m.custom("MaxPoolingWithArgmax2D", [x], [shape] * 2, pool)
+    m.output(values)
+    x = np.random.default_rng(11).standard_normal((1, 4, 4, 3)).astype(np.float32)
+    got, explanation = run(m.build(), [x], runtime, device=device)
+    np.testing.assert_array_equal(got[0], x.reshape(1, 2, 2, 2, 2, 3).max((2, 4)))
+    verdict = verdict_of(explanation)
+    assert (verdict.checked, verdict.level) == (0, "as asked")
+    assert verdict.reason.startswith("not verified: the CPU kernel of node 0")
