@@ -92,13 +92,16 @@ def install(env: Environment, what: str) -> str:
 def cpu_runtime(env: Environment) -> str:
     """How to get an OpenCL device where there is none: the CPU."""
     if env.machine in ("x86_64", "AMD64") and manager(env) != "apk":  # no wheels for musl
-        return pip("'clgpu_delegate[cpu]'")
+        return pip(env, "'clgpu_delegate[cpu]'")
     return install(env, "pocl")
 
 
-def pip(what: str) -> str:
+def pip(env: Environment, what: str) -> str:
     """How to install a Python package into this environment."""
-    return f"pip install {what}"
+    command = "pip install" if env.version("pip") else "uv pip install"
+    if env.externally_managed:  # the distribution's own Python, into which this package came so
+        command += " --break-system-packages"
+    return f"{command} {what}"
 
 
 def package_of(library: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from clgpu_delegate.doctor import advice
 from clgpu_delegate.doctor.finding import Finding
@@ -37,19 +38,51 @@ def check(survey: Survey) -> Iterator[Finding]:
         yield _describe(survey, device)
 
 
+_CAUSES = (
+    "device files",
+    "vendor files",
+    "loader",
+    "NVIDIA",
+    "GPU driver",
+    "variables",
+    "platforms",
+)
+
+
 def _none(survey: Survey) -> Finding:
-    found = [name for library in survey.libraries for name in _platforms(survey, library)]
+    found = [p["name"] for library in survey.libraries for p in _platforms(survey, library)]
     why = f"platforms without a usable device: {', '.join(found)}" if found else ""
-    if survey.fatal_vendors:
-        return Finding("devices", "skipped", "not listed, since a driver kills whoever lists them")
-    return Finding(
-        "devices", "problem", "there is no OpenCL device", why, advice.cpu_runtime(survey.env)
-    )
+    what = "there is no OpenCL device"
+    causes = [problem.check for problem in survey.problems if problem.check in _CAUSES]
+    if causes:
+        return Finding("devices", "skipped", f"{what}: mend {' and '.join(causes)} first", why)
+    return Finding("devices", "problem", what, why, advice.cpu_runtime(survey.env))
 
 
-def _platforms(survey: Survey, library: str) -> list[str]:
+def _platforms(survey: Survey, library: str) -> list[dict[str, Any]]:
     outcome = survey.listing(library)
-    return [platform["name"] for platform in outcome.answer["platforms"]] if outcome.ok else []
+    return list(outcome.answer["platforms"]) if outcome.ok else []
+
+
+def platforms(survey: Survey) -> Iterator[Finding]:
+    """Look for platforms that offer no device: PoCL has to write files, for example."""
+    for platform in [p for library in survey.libraries for p in _platforms(survey, library)]:
+        name, devices = platform["name"], platform["devices"]
+        unusable = [device["name"] for device in devices if not device["usable"]]
+        if unusable:
+            yield Finding(
+                "platforms", "warning", f"{name}: {', '.join(unusable)} cannot be used",
+                "the driver says that it is not available, or has no compiler",
+                "install a driver with a compiler",
+            )  # fmt: skip
+        elif not devices and "Portable Computing" in name:
+            yield Finding(
+                "platforms", survey.severity, f"{name} (PoCL) offers no device",
+                "it needs a folder to write to, by default ~/.cache/pocl",
+                'export POCL_CACHE_DIR="$(mktemp -d)"',
+            )  # fmt: skip
+        elif not devices:
+            yield Finding("platforms", "ok", f"{name} offers no device (code {platform['code']})")
 
 
 def _wanted(survey: Survey) -> list[FoundDevice]:

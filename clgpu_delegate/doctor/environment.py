@@ -12,11 +12,12 @@ import platform
 import pwd
 import re
 import sys
+import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Callable
 
-from clgpu_delegate.doctor import child
+from clgpu_delegate.doctor import child, paths
 
 
 def _user_name() -> str:
@@ -48,6 +49,11 @@ def _pip_libraries() -> list[Path]:
     return embedded.libraries()
 
 
+def _externally_managed() -> bool:
+    mark = Path(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")
+    return sys.prefix == sys.base_prefix and mark.exists()
+
+
 @dataclasses.dataclass
 class Environment:
     """Where and as whom the checks look; the defaults are this process."""
@@ -66,6 +72,9 @@ class Environment:
     loader_names: tuple[str, ...] = ("libOpenCL.so.1", "libOpenCL.so")
     pip_libraries: Callable[[], list[Path]] = _pip_libraries
     """OpenCL runtimes that pip installed."""
+
+    externally_managed: bool = dataclasses.field(default_factory=_externally_managed)
+    """Whether the distribution forbids pip to install into this Python."""
 
     package: Path = Path(__file__).resolve().parents[1]
     """The folder of this package."""
@@ -97,10 +106,7 @@ class Environment:
 
     def names(self, folder: str, pattern: str = "*") -> list[str]:
         """Sorted names in a folder; none where there is none."""
-        try:
-            return sorted(path.name for path in self.at(folder).glob(pattern))
-        except OSError:
-            return []
+        return [path.name for path in paths.matching(self.at(folder), pattern)]
 
     def call(self, file: str, function: str, *arguments: Any) -> child.Outcome:
         """Call a function of a file of this folder in another process."""

@@ -28,11 +28,13 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("package", system.package),
     ("device files", nodes.check),
     ("vendor files", vendors.check),
+    ("pip's OpenCL", vendors.pip_runtimes),
     ("loader", loader.check),
     ("NVIDIA", nvidia.check),
     ("GPU driver", nodes.drivers),
     ("variables", variables.check),
     ("variables", nodes.rusticl),
+    ("platforms", devices.platforms),
     ("devices", devices.check),
     ("test kernel", devices.kernels),
     ("cache", store.check),
@@ -48,7 +50,9 @@ def examine(env: Environment, progress: Callable[[str], None] | None = None) -> 
     for name, check in CHECKS:
         if progress is not None:
             progress(name)
-        found += [redact(finding, apply) for finding in guarded(name, check, survey)]
+        findings = list(guarded(name, check, survey))
+        survey.problems += [finding for finding in findings if finding.status == "problem"]
+        found += [redact(finding, apply) for finding in findings]
     return Diagnosis(tuple(found))
 
 

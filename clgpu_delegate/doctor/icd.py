@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+from clgpu_delegate.doctor import paths
 from clgpu_delegate.doctor.environment import Environment
 
 FOLDER = "/etc/OpenCL/vendors"
@@ -30,7 +31,7 @@ def folder(env: Environment) -> Path | None:
     if not named:
         return env.at(FOLDER)
     path = Path(named)
-    if path.suffix == ".icd" or (path.is_file() and not path.is_dir()):
+    if path.suffix == ".icd" or (paths.exists(path) and not paths.is_folder(path)):
         return None
     return path
 
@@ -46,8 +47,8 @@ def listed(env: Environment) -> list[Vendor]:
         else:
             # A name alone is one of the usual folder.
             found.append(_read(env, path if "/" in str(path) else env.at(FOLDER) / path))
-    elif place.is_dir():
-        found += [_read(env, path) for path in sorted(place.glob("*.icd"))]
+    elif paths.is_folder(place):
+        found += [_read(env, path) for path in paths.matching(place, "*.icd")]
     for name in filter(None, env.environ.get("OCL_ICD_FILENAMES", "").split(":")):
         found.append(Vendor("OCL_ICD_FILENAMES", name, None))
     return found

@@ -7,6 +7,8 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clgpu_delegate.doctor import paths
+
 if TYPE_CHECKING:
     from clgpu_delegate.doctor.environment import Environment
 
@@ -27,7 +29,7 @@ class Library:
 
 def inspect(path: Path) -> Library:
     """Read the first bytes of a file."""
-    if path.is_symlink() and not path.exists():
+    if path.is_symlink() and not paths.exists(path):
         return Library(path, "", broken_link=True)
     try:
         with path.open("rb") as file:
@@ -49,15 +51,15 @@ def folders(env: Environment) -> list[Path]:
         "/usr/local/lib", "/usr/lib/i386-linux-gnu", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib",
     ]  # fmt: skip
     found = [Path(part) for part in named] + [env.at(part) for part in system]
-    return [path for path in dict.fromkeys(found) if path.is_dir()]
+    return [path for path in dict.fromkeys(found) if paths.is_folder(path)]
 
 
 def find(env: Environment, pattern: str) -> list[Library]:
     """Files of a name (a pattern) on the linker's way, in its order."""
     found: dict[Path, Library] = {}
     for folder in folders(env):
-        for path in sorted(folder.glob(pattern)):
-            found.setdefault(path.resolve() if path.exists() else path, inspect(path))
+        for path in paths.matching(folder, pattern):
+            found.setdefault(path.resolve() if paths.exists(path) else path, inspect(path))
     return list(found.values())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from clgpu_delegate.doctor import advice, icd, libraries
+from clgpu_delegate.doctor import advice, icd, libraries, paths
 from clgpu_delegate.doctor.finding import Finding
 from clgpu_delegate.doctor.survey import Survey
 
@@ -55,6 +55,8 @@ def _missing(survey: Survey, error: str) -> Finding:
         what = "there is no OpenCL loader (libOpenCL.so.1)"
     if survey.devices and not survey.gpus and not icd.listed(env):
         return Finding(_CHECK, "ok", f"{what}; OpenCL runtimes installed by pip do without")
+    if not survey.gpus and any(problem.check == "vendor files" for problem in survey.problems):
+        return Finding(_CHECK, "skipped", f"{what}; only drivers that are not there need it")
     why = "GPU drivers are found through it" if survey.devices else ""
     return Finding(
         _CHECK, survey.severity, what, why or error, advice.install(env, "loader"), (error,)
@@ -69,7 +71,7 @@ def _found(survey: Survey, answer: dict[str, object]) -> Iterator[Finding]:
     yield Finding(_CHECK, "ok", f"{file or env.loader_names[0]}; platforms: {names}")
     conda = env.environ.get("CONDA_PREFIX")
     if conda and file.startswith(conda) and not env.environ.get("OCL_ICD_VENDORS"):
-        own = {path.name for path in Path(conda, "etc/OpenCL/vendors").glob("*.icd")}
+        own = {path.name for path in paths.matching(Path(conda, "etc/OpenCL/vendors"), "*.icd")}
         unseen = [name for name in env.names(icd.FOLDER, "*.icd") if name not in own]
         if unseen and not (own & {"ocl-icd-system.icd"}):
             yield Finding(

@@ -20,7 +20,7 @@ _OTHERS = {"/dev/kfd": ("amdgpu",), "/dev/mali0": (), "/dev/kgsl-3d0": (), "/dev
 def check(survey: Survey) -> Iterator[Finding]:
     """Look at every file through which a GPU is reached."""
     env = survey.env
-    nothing = True
+    nothing = not env.names("/dev", "nvidia[0-9]*")
     for gpu in survey.gpus:
         if gpu.driver.startswith("nvidia"):
             continue  # OpenCL reaches it by other files
@@ -30,10 +30,8 @@ def check(survey: Survey) -> Iterator[Finding]:
         if env.at(path).exists():
             nothing = False
             yield from _permission(survey, path, f"{path} is there")
-    if env.names("/dev", "nvidia[0-9]*"):
-        nothing = False
     if nothing:
-        yield Finding(_CHECK, "ok", "the kernel knows no GPU but NVIDIA's, if any")
+        yield Finding(_CHECK, "ok", "no GPU is to be seen in /dev and /sys")
 
 
 def _render_node(survey: Survey, gpu: Gpu) -> Iterator[Finding]:

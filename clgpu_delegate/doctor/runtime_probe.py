@@ -53,4 +53,5 @@ def run_model(runtime: str, device: str) -> dict[str, Any]:
         "device": delegate.device.name,
         "left": [f"{node.op}: {node.reason}" for node in plan.nodes if not node.claimed],
         "nodes": len(plan.nodes),
+        "notes": list(plan.notes),
     }

@@ -50,18 +50,18 @@ def _one(survey: Survey, name: str, number: str) -> Finding:
     if name == "tflite_runtime" and numpy and int(numpy.split(".", maxsplit=1)[0]) >= 2:
         return Finding(
             _CHECK, "problem", f"{what} does not work with NumPy {numpy}",
-            "its extension is built for NumPy 1", advice.pip("'numpy<2'"),
+            "its extension is built for NumPy 1", advice.pip(env, "'numpy<2'"),
         )  # fmt: skip
     outcome = survey.runtime(name, RUNTIMES[name][1])
     if outcome.ok:
         return Finding(_CHECK, "ok", f"{what}, with NumPy {numpy}")
-    distribution = next(d for d in RUNTIMES[name][0] if env.version(d))
+    fix = "--force-reinstall " + next(d for d in RUNTIMES[name][0] if env.version(d))
     return Finding(
         _CHECK, "problem", f"{what} cannot be imported", outcome.failure,
-        advice.pip(f"--force-reinstall {distribution}"), tuple(outcome.output.splitlines()[-3:]),
+        advice.pip(env, fix), tuple(outcome.output.splitlines()[-3:]),
     )  # fmt: skip
 
 
 def _advice(env: Environment) -> str:
     # As clgpu_delegate.runtimes: one of the two has wheels for any Python.
-    return advice.pip(f"'clgpu_delegate[{'litert' if env.python >= (3, 10) else 'tflite'}]'")
+    return advice.pip(env, f"'clgpu_delegate[{'litert' if env.python >= (3, 10) else 'tflite'}]'")

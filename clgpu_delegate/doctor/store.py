@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from clgpu_delegate.doctor import paths
 from clgpu_delegate.doctor.environment import Environment
 from clgpu_delegate.doctor.finding import Finding
 from clgpu_delegate.doctor.survey import Survey
@@ -39,14 +40,14 @@ def check(survey: Survey) -> Iterator[Finding]:
     if file is None:
         yield Finding(_CHECK, "ok", "off, by CLGPU_CACHE", _SLOW)
         return
-    folder = next(parent for parent in file.parents if parent.exists())
-    if not folder.is_dir():
+    folder = next(parent for parent in file.parents if paths.exists(parent))
+    if not paths.is_folder(folder):
         yield _unusable(env, file, f"{folder} is a file, not a folder")
     elif not env.access(folder, os.W_OK | os.X_OK):
         yield _unusable(env, file, f"{folder} cannot be written to")
-    elif file.exists() and not env.access(file, os.R_OK | os.W_OK):
+    elif paths.exists(file) and not env.access(file, os.R_OK | os.W_OK):
         yield _unusable(env, file, f"{file} cannot be read and written")
-    elif file.is_dir():
+    elif paths.is_folder(file):
         yield _unusable(env, file, f"{file} is a folder")
     else:
         yield _contents(env, file)
@@ -56,14 +57,14 @@ def check(survey: Survey) -> Iterator[Finding]:
 def _unusable(env: Environment, file: Path, what: str) -> Finding:
     fix = "unset CLGPU_CACHE"
     if not env.environ.get("CLGPU_CACHE"):
-        fix = 'export CLGPU_CACHE="$HOME/clgpu-cache.sqlite"'
-        if file.parent.is_dir():
+        fix = 'export CLGPU_CACHE="/var/tmp/clgpu-cache-$(id -u).sqlite"'
+        if paths.is_folder(file.parent):
             fix = f"sudo chown -R $USER {shlex.quote(str(file.parent))}"
     return Finding(_CHECK, "warning", what, f"nothing is kept: {_SLOW}", fix)
 
 
 def _contents(env: Environment, file: Path) -> Finding:
-    if not file.exists():
+    if not paths.exists(file):
         return Finding(_CHECK, "ok", f"{file} will be made")
     outcome = env.call("store.py", "examine", str(file))
     error = outcome.failure or outcome.answer["error"]
@@ -121,5 +122,5 @@ def _network(env: Environment, folder: Path) -> Iterator[Finding]:
         yield Finding(
             _CHECK, "warning", f"{folder} is on a network file system ({kind})",
             "databases on such are slow, and may be damaged when two machines write",
-            "export CLGPU_CACHE=/var/tmp/clgpu-cache-$USER.sqlite",
+            "export CLGPU_CACHE=/var/tmp/clgpu-cache-$(id -u).sqlite",
         )  # fmt: skip

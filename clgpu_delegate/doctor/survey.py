@@ -69,6 +69,8 @@ class Survey:
     def __init__(self, env: Environment) -> None:
         self.env = env
         self._working: dict[str, bool] = {}
+        self.problems: list[Finding] = []
+        """What the checks before this one have found."""
 
     @functools.cached_property
     def extension(self) -> Outcome:

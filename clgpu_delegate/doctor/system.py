@@ -42,15 +42,16 @@ def package(survey: Survey) -> Iterator[Finding]:
     version = env.version("clgpu_delegate")
     if outcome.ok:
         answer = outcome.answer
-        name = f"clgpu_delegate {version or 'that was not installed'}"
+        name = f"clgpu_delegate {version or answer['version']}"
         if version and answer["version"] not in (version, ""):
             yield Finding(
                 "package", "warning", f"{name}, with an extension of version {answer['version']}",
                 f"{answer['file']} is a leftover of another version",
-                advice.pip("--force-reinstall clgpu_delegate"),
+                advice.pip(env, "--force-reinstall clgpu_delegate"),
             )  # fmt: skip
         else:
-            yield Finding("package", "ok", f"{name}, {answer['file']}")
+            why = "" if version else "imported from a folder, not installed"
+            yield Finding("package", "ok", f"{name}, {answer['file']}", why)
         return
     files = sorted(path.name for path in env.package.glob("_core*.so"))
     suffix = str(sysconfig.get_config_var("EXT_SUFFIX"))
@@ -62,16 +63,16 @@ def package(survey: Survey) -> Iterator[Finding]:
             "package", "problem", "the compiled extension is missing", where,
             "cd /   # then the installed package is found, rather than the source folder"
             if installed
-            else advice.pip("." if is_source else "--force-reinstall clgpu_delegate"),
+            else advice.pip(env, "." if is_source else "--force-reinstall clgpu_delegate"),
         )  # fmt: skip
     elif not any(name.endswith((suffix, ".abi3.so")) or name == "_core.so" for name in files):
         yield Finding(
             "package", "problem", "the compiled extension is for another Python",
             f"found {', '.join(files)}; this Python loads {suffix}",
-            advice.pip("--force-reinstall clgpu_delegate"),
+            advice.pip(env, "--force-reinstall clgpu_delegate"),
         )  # fmt: skip
     else:
         yield Finding(
             "package", "problem", "the compiled extension cannot be loaded", outcome.failure,
-            advice.pip("--force-reinstall --no-binary clgpu_delegate clgpu_delegate"),
+            advice.pip(env, "--force-reinstall --no-binary clgpu_delegate clgpu_delegate"),
         )  # fmt: skip

@@ -49,6 +49,8 @@ def _run(survey: Survey, name: str, device: FoundDevice) -> Finding:
             tuple(outcome.output.splitlines()[-5:]),
         )  # fmt: skip
     answer = outcome.answer
+    if answer["device"] != device.facts["name"]:
+        what += f", which is {answer['device']} for the delegate"
     if not answer["error"] <= _TOLERANCE:  # NaN too
         return Finding(
             _CHECK, "problem", f"{what}: outputs are off by {answer['error']:.2g}",
@@ -61,5 +63,5 @@ def _run(survey: Survey, name: str, device: FoundDevice) -> Finding:
         )  # fmt: skip
     return Finding(
         _CHECK, "ok", f"{what}: all {answer['nodes']} nodes, right to {answer['error']:.0e}, "
-        f"loaded and run in {answer['seconds']:.2f} s",
+        f"loaded and run in {answer['seconds']:.2f} s", details=tuple(answer["notes"]),
     )  # fmt: skip

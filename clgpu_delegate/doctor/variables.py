@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from clgpu_delegate.doctor import icd
+from clgpu_delegate.doctor import icd, paths
 from clgpu_delegate.doctor.finding import Finding
 from clgpu_delegate.doctor.survey import Survey
 
@@ -49,14 +49,14 @@ def _places(survey: Survey) -> Iterator[Finding]:
         if not value or env.environ.get("CLGPU_OPENCL_LIBRARY"):
             continue
         path = Path(value)
-        if not path.exists() and not (
+        if not paths.exists(path) and not (
             "/" not in value and (env.at(icd.FOLDER) / value).exists()
         ):  # a name alone may be a file of the usual folder
             yield Finding(
                 _CHECK, survey.severity, f"{name} names {value}, which does not exist",
                 "so the loader finds no driver", f"unset {name}",
             )  # fmt: skip
-        elif path.is_dir() and not list(path.glob("*.icd")):
+        elif paths.is_folder(path) and not paths.matching(path, "*.icd"):
             yield Finding(
                 _CHECK, survey.severity, f"{name} names {value}, which has no .icd file",
                 "so the loader finds no driver", f"unset {name}",
@@ -117,7 +117,7 @@ def _pocl(survey: Survey) -> Iterator[Finding]:
     if not any("pocl" in vendor.library for vendor in icd.listed(env)):
         return
     value = env.environ.get("POCL_CACHE_DIR")
-    if value and not (Path(value).is_dir() and env.access(Path(value), os.W_OK)):
+    if value and not (paths.is_folder(Path(value)) and env.access(Path(value), os.W_OK)):
         yield Finding(
             _CHECK, "warning", f"POCL_CACHE_DIR names {value}, which is no folder to write to",
             "PoCL compiles every kernel again in every process", "unset POCL_CACHE_DIR",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from clgpu_delegate.doctor import advice, icd, libraries
+from clgpu_delegate.doctor import advice, icd, libraries, paths
 from clgpu_delegate.doctor.child import Outcome
 from clgpu_delegate.doctor.environment import Environment
 from clgpu_delegate.doctor.finding import Finding
@@ -33,10 +34,12 @@ def check(survey: Survey) -> Iterator[Finding]:
 def _none(survey: Survey) -> Finding:
     env, place = survey.env, icd.folder(survey.env)
     shown = env.shown(place) if place is not None else icd.FOLDER
-    state = "is empty" if place is not None and place.is_dir() else "does not exist"
+    state = "is empty" if place is not None and paths.is_folder(place) else "does not exist"
     what = f"no driver is registered: {shown} {state}"
     if survey.devices:
         return Finding(_CHECK, "ok", f"{what}; OpenCL runtimes installed by pip do without")
+    if place != env.at(icd.FOLDER):
+        return Finding(_CHECK, "skipped", f"{what}; see the variables below")
     return Finding(
         _CHECK, "problem", what, "the loader finds drivers by the .icd files there",
         advice.cpu_runtime(env),
@@ -53,7 +56,7 @@ def _one(survey: Survey, vendor: Vendor) -> Finding:
     outcome = survey.vendor(vendor.library)
     name = f"{vendor.source} ({vendor.library})"
     if outcome.ok and not outcome.answer.get("error"):
-        return _loaded(survey, vendor, outcome)
+        return _loaded(vendor, outcome)
     if outcome.died:
         return Finding(
             _CHECK, "problem", f"{name} {outcome.failure} while it was loaded",
@@ -65,17 +68,12 @@ def _one(survey: Survey, vendor: Vendor) -> Finding:
     return Finding(_CHECK, survey.severity, f"{name}: {what}", error, fix)
 
 
-def _loaded(survey: Survey, vendor: Vendor, outcome: Outcome) -> Finding:
+def _loaded(vendor: Vendor, outcome: Outcome) -> Finding:
     count = outcome.answer["platforms"]
     what = f"{vendor.source}: {vendor.library}, {count} platform{'' if count == 1 else 's'}"
-    if count:
-        return Finding(_CHECK, "ok", what)
-    return Finding(
-        _CHECK, survey.severity, what,
-        f"the driver can be loaded, but has nothing to drive (code {outcome.answer['code']}); "
-        "see the findings on device files",
-        _disable(survey.env, vendor),
-    )  # fmt: skip
+    # Drivers of GPUs that are not in this machine are often installed.
+    why = "" if count else f"it finds nothing to drive (code {outcome.answer['code']})"
+    return Finding(_CHECK, "ok", what, why)
 
 
 # Parts of the dynamic linker's complaints, and what they mean.
@@ -110,6 +108,8 @@ def _explain(env: Environment, vendor: Vendor, error: str) -> tuple[str, str]:
 def _not_there(env: Environment, vendor: Vendor, package: str) -> tuple[str, str]:
     path = Path(vendor.library)
     elsewhere = [file.path for file in libraries.find(env, path.name) if file.machine]
+    # Intel's packages for pip have .icd files that name the folder they were built in.
+    elsewhere += [file for file in env.pip_libraries() if file.name == path.name]
     if path.is_symlink():
         what = "is a link to a file that does not exist"
     elif elsewhere:
@@ -136,7 +136,7 @@ def _provide(env: Environment, library: str, package: str) -> str:
 def _disable(env: Environment, vendor: Vendor) -> str:
     if vendor.file is None:
         return f"unset {vendor.source}"
-    sudo = "" if env.access(vendor.file.parent, 2) else advice.sudo(env)
+    sudo = "" if env.access(vendor.file.parent, os.W_OK) else advice.sudo(env)
     path = shlex.quote(vendor.source)
     return f"{sudo}mv {path} {path}.off"
 
@@ -144,4 +144,28 @@ def _disable(env: Environment, vendor: Vendor) -> str:
 def _rewrite(env: Environment, vendor: Vendor, library: str) -> str:
     if vendor.file is None:
         return f"unset {vendor.source}"
-    return f"echo {shlex.quote(library)} | {advice.sudo(env)}tee {shlex.quote(vendor.source)}"
+    sudo = "" if env.access(vendor.file, os.W_OK) else advice.sudo(env)
+    return f"echo {shlex.quote(library)} | {sudo}tee {shlex.quote(vendor.source)}"
+
+
+def pip_runtimes(survey: Survey) -> Iterator[Finding]:
+    """Open the OpenCL runtimes that pip installed, which need neither loader nor .icd file."""
+    env = survey.env
+    found = env.pip_libraries()
+    for path in found:
+        outcome = survey.vendor(str(path))
+        error = outcome.failure or outcome.answer.get("error")
+        if not error:
+            yield Finding("pip's OpenCL", "ok", str(path))
+            continue
+        yield Finding(
+            "pip's OpenCL", "problem" if outcome.died else survey.severity,
+            f"{path} cannot be used", error,
+            advice.pip(env, "--force-reinstall 'clgpu_delegate[cpu]'"),
+        )  # fmt: skip
+    if not found and env.version("intel-opencl-rt"):
+        yield Finding(
+            "pip's OpenCL", survey.severity, "intel-opencl-rt is installed without its libraries",
+            "pip install --target leaves them out",
+            "python3 -m venv clgpu && clgpu/bin/pip install 'clgpu_delegate[cpu]'",
+        )  # fmt: skip

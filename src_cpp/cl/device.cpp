@@ -193,7 +193,7 @@ int collect(const Api& api, const std::string& library, std::set<std::string>& s
 
 constexpr const char* kAdvice =
     "install your GPU vendor's OpenCL driver (with its .icd file in /etc/OpenCL/vendors), or a CPU "
-    "runtime with: pip install 'clgpu_delegate[cpu]'";
+    "runtime with: pip install 'clgpu_delegate[cpu]'; `clgpu doctor` tells what is wrong";
 
 void search(Registry& reg) {
   std::vector<std::string> candidates;

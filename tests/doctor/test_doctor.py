@@ -13,6 +13,7 @@ from clgpu_delegate.cli import exits
 from clgpu_delegate.doctor import child, examination
 from clgpu_delegate.doctor.finding import Diagnosis
 from clgpu_delegate.doctor.redact import redact, redactor
+from tests.doctor.machine import NO_LOADER
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +42,23 @@ def test_text_has_the_command_in_one_line():
     assert f"fix:  {fix}\n" in text
     assert text.endswith("1 problem, no warnings.")
     assert Diagnosis((bad,)).to_dict()["findings"][0]["fix"] == fix
+
+
+@pytest.mark.parametrize(
+    ("environ", "loader", "check", "fix"),
+    [
+        ({}, False, "vendor files", "pip install 'clgpu_delegate[cpu]'"),
+        ({"OCL_ICD_VENDORS": "/nowhere"}, True, "variables", "unset OCL_ICD_VENDORS"),
+        ({"CLGPU_OPENCL_LIBRARY": "/no.so"}, False, "variables", "unset CLGPU_OPENCL_LIBRARY"),
+    ],
+)
+def test_one_cause_is_one_problem(machine, environ, loader, check, fix):
+    if not loader:
+        machine.real, machine.env.loader_names = ("list_platforms",), NO_LOADER
+    machine.set(**environ)
+    found = examination.examine(machine.env).problems
+    others = ("runtimes", "package")  # are not installed either
+    assert [(f.check, f.fix) for f in found if f.check not in others] == [(check, fix)]
 
 
 def test_check_that_raises_is_a_finding(machine, monkeypatch):

@@ -10,7 +10,7 @@ import pytest
 
 import clgpu_delegate
 from clgpu_delegate import cache
-from clgpu_delegate.doctor import stock, store, system, trial, variables
+from clgpu_delegate.doctor import stock, store, system, trial, variables, vendors
 from clgpu_delegate.doctor.child import Outcome
 from clgpu_delegate.doctor.environment import Environment
 from tests.doctor.machine import NO_LOADER, device
@@ -32,6 +32,25 @@ def test_variable_that_leads_to_nowhere(machine, tmp_path, name, value, words):
     (found,) = machine.find(variables.check, "problem")
     assert words in found.what
     assert found.fix == f"unset {name}"
+
+
+def test_runtime_of_pip_that_is_broken(machine):
+    machine.real = ("load_vendor",)
+    path = machine.write("libintelocl.so", "no library")
+    machine.env.pip_libraries = lambda: [path]
+    (found,) = machine.find(vendors.pip_runtimes, "problem")
+    assert found.fix == "pip install --force-reinstall 'clgpu_delegate[cpu]'"
+    machine.env.pip_libraries = list
+    assert machine.find(vendors.pip_runtimes) == []
+    installed(machine, intel_opencl_rt="2026.0")
+    assert "without its libraries" in machine.find(vendors.pip_runtimes, "problem")[0].what
+
+
+def test_commands_are_those_of_the_environment(machine):
+    machine.env.externally_managed = True
+    assert "pip install --break-system-packages 'clgpu" in machine.find(stock.check)[0].fix
+    machine.env.externally_managed, machine.env.version = False, {}.get
+    assert machine.find(stock.check)[0].fix.startswith("uv pip install 'clgpu")
 
 
 def test_variable_that_names_no_device(machine):
@@ -102,7 +121,7 @@ def test_cache_on_a_network(machine, tmp_path):
 
 def installed(machine, **versions: str):
     names = {name.replace("_", "-"): version for name, version in versions.items()}
-    machine.env.version = {"numpy": "1.26.4", **names}.get
+    machine.env.version = {"numpy": "1.26.4", "pip": "24.0", **names}.get
     return machine
 
 
@@ -136,7 +155,7 @@ def test_extension_that_is_missing_or_for_another_python(machine, tmp_path):
     assert found.fix == "pip install --force-reinstall clgpu_delegate"
     (tmp_path / "pyproject.toml").touch()
     assert machine.find(system.package, "problem")[0].fix == "pip install ."
-    installed(machine, clgpu_delegate="0.1.0").env.version = {"clgpu_delegate": "0.1.0"}.get
+    installed(machine).env.version = {"clgpu_delegate": "0.1.0", "pip": "24.0"}.get
     assert machine.find(system.package, "problem")[0].fix.startswith("cd /")
     (machine.env.package / "_core.cpython-27-x86_64-linux-gnu.so").touch()
     assert "for another Python" in machine.find(system.package, "problem")[0].what
@@ -177,7 +196,7 @@ def test_model_that_gives_wrong_numbers_or_dies(machine):
         list(stock.check(survey))
         return trial.check(survey)
 
-    answer = {"error": 0.5, "seconds": 1.0, "device": "x", "left": [], "nodes": 4}
+    answer = {"error": 0.5, "seconds": 1.0, "device": "Some CPU", "left": [], "nodes": 4}
     for answered, words in (
         (Outcome(answer), "off by 0.5"),
         (Outcome({**answer, "error": float("nan")}), "off by nan"),
