@@ -10,6 +10,8 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 
 from clgpu_delegate import errors  # first: it takes care of an extension that is missing
+from clgpu_delegate.benchmarking import Benchmark, Measurement, benchmark
+from clgpu_delegate.ceilings import Ceiling, Ceilings, ceilings
 from clgpu_delegate.delegate import Delegate, LaunchTime, load, plugin_path
 from clgpu_delegate.devices import Abilities, Device, devices
 from clgpu_delegate.doctor import Diagnosis, Finding, doctor
@@ -49,8 +51,11 @@ except PackageNotFoundError:  # imported from a folder that was not installed
 
 __all__ = [
     "Abilities",
+    "Benchmark",
     "Block",
     "BuildError",
+    "Ceiling",
+    "Ceilings",
     "ClgpuError",
     "Delegate",
     "DependencyError",
@@ -63,6 +68,7 @@ __all__ = [
     "InputError",
     "InternalError",
     "LaunchTime",
+    "Measurement",
     "MemoryMap",
     "MemoryObject",
     "ModelError",
@@ -86,6 +92,8 @@ __all__ = [
     "TunedLayer",
     "Tuning",
     "__version__",
+    "benchmark",
+    "ceilings",
     "devices",
     "doctor",
     "errors",

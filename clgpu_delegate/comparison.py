@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import io
 import os
+import statistics
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +22,9 @@ from clgpu_delegate.files import read_model
 from clgpu_delegate.inference import (
     as_our_error,
     make_interpreter,
-    median_ms,
     random_inputs,
     run_once,
+    times_ms,
     usable_cores,
     worst_errors,
 )
@@ -161,7 +162,7 @@ def compare(
     inputs = random_inputs(stock, seed)
     with as_our_error(f"{found} without the delegate cannot run the model", ModelError):
         expected = run_once(stock, inputs)
-    stock_ms = median_ms(stock, runs)
+    stock_ms = statistics.median(times_ms(stock, runs))
     del stock
 
     start = time.perf_counter()
@@ -169,7 +170,7 @@ def compare(
     with as_our_error(f"{found} with the delegate cannot run the model"):
         got = run_once(delegated, inputs)
     first_ms = (time.perf_counter() - start) * 1e3
-    delegate_ms = median_ms(delegated, runs)
+    delegate_ms = statistics.median(times_ms(delegated, runs))
 
     explanation = delegate.explain()
     max_abs_error, relative_l2_error = worst_errors(got, expected)

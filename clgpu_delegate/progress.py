@@ -40,7 +40,7 @@ class Bar:
         self._stage, self._done, self._total = name, 0, total
         self._progress.reset(self._task, description=name, total=total)
 
-    def show(self, name: str, done: int, total: int | None) -> None:
+    def show(self, name: str, done: int, total: int | None = None) -> None:
         """Say what is being done, after how many steps; no function is called."""
         self._progress.update(self._task, description=name, completed=done, total=total)
 

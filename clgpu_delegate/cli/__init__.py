@@ -6,7 +6,7 @@ from typing import Annotated, Any, Callable
 import typer
 
 import clgpu_delegate
-from clgpu_delegate.cli import cache, devices, doctor, explain, quantize, run, tune
+from clgpu_delegate.cli import bench, cache, devices, doctor, explain, quantize, run, tune
 from clgpu_delegate.cli.exits import MEANINGS, answer
 from clgpu_delegate.cli.printing import paragraphs
 
@@ -41,6 +41,7 @@ _add(devices.devices, "clgpu devices", "clgpu devices --json")
 _add(doctor.doctor, "clgpu doctor", "clgpu doctor --json > report.json")
 _add(explain.explain, "clgpu explain model.tflite", "clgpu explain model.tflite --memory --json")
 _add(run.run, "clgpu run model.tflite --precision fp16 --runs 50")
+_add(bench.bench, "clgpu bench lenet.tflite mobilenet.tflite --precision fp16", "clgpu bench")
 _add(tune.tune, "clgpu tune model.tflite --budget 2m")
 _add(quantize.quantize, "clgpu quantize model.tflite int8.tflite --calibration images.npy")
 app.add_typer(cache.app, name="cache")

@@ -24,6 +24,16 @@ def words(*values: str) -> Complete:
     return complete
 
 
+def listed(*values: str) -> Complete:
+    """Offer fixed values for the last item of a list."""
+
+    def complete(incomplete: str) -> Offer:
+        before, comma, last = incomplete.rpartition(",")
+        return [before + comma + value for value in values if value.startswith(last)]
+
+    return complete
+
+
 runtimes = words(*NAMES)
 
 
@@ -43,9 +53,7 @@ def devices(incomplete: str) -> Offer:
 
 def engines(incomplete: str) -> Offer:
     """Offer families of nodes for the last item of a list."""
-    before, comma, last = incomplete.rpartition(",")
-    names = (f"{family['name']}=" for family in _core.families())
-    return sorted(before + comma + name for name in names if name.startswith(last))
+    return listed(*sorted(f"{family['name']}=" for family in _core.families()))(incomplete)
 
 
 def files(*suffixes: str) -> Complete:

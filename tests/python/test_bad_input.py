@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 
 import numpy as np
 import pytest
@@ -119,6 +120,7 @@ def test_interrupt(command, words, model, tmp_path, capfd, monkeypatch):
         os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(find_runtime().module.Interpreter, "allocate_tensors", interrupted)
+    monkeypatch.setattr(subprocess.Popen, "communicate", interrupted)  # of those that have helpers
     before = sorted(tmp_path.iterdir())
     words = [*words, *arguments(command, model, tmp_path)]
     assert fails(capfd, exits.INTERRUPTED, words) == "clgpu: interrupted"

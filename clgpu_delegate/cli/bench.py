@@ -1,0 +1,65 @@
+"""The command ``clgpu bench``."""
+
+# Typer reads the annotations at run time, so they keep to what Python 3.9 can evaluate.
+from pathlib import Path
+from typing import Annotated, Any, List, Optional  # noqa: UP035
+
+import typer
+
+from clgpu_delegate.benchmarking import benchmark
+from clgpu_delegate.ceilings import ceilings
+from clgpu_delegate.cli.completion import files, listed
+from clgpu_delegate.cli.printing import print_json, print_rich
+from clgpu_delegate.cli.settings import Json, with_options
+
+
+@with_options()
+def bench(
+    models: Annotated[
+        Optional[List[Path]],  # noqa: UP006
+        typer.Argument(
+            help="Files .tflite. None: measure what the devices can do at most.",
+            metavar="[MODEL]...",
+            readable=False,
+            show_default=False,
+            autocompletion=files(".tflite"),
+        ),
+    ] = None,
+    as_json: Json = False,
+    precision: Annotated[
+        str,
+        typer.Option(
+            help="Values of this option, with commas.",
+            autocompletion=listed("fp32", "fp16", "tf32"),
+        ),
+    ] = "fp32,fp16",
+    placement: Annotated[
+        str,
+        typer.Option(
+            help="Values of this option, with commas.",
+            autocompletion=listed("all", "auto", "measured"),
+        ),
+    ] = "all",
+    runs: Annotated[int, typer.Option(help="Timed inferences of each.")] = 20,
+    threads: Annotated[int, typer.Option(help="Of the CPU kernels; 0: all cores.")] = 0,
+    **settings: Any,
+) -> None:
+    """Measure models on the stock CPU and in variants of the delegate, or devices alone."""
+    progress = False if as_json else None
+    result: Any
+    if models:
+        result = benchmark(
+            models,
+            precisions=precision.split(","),
+            placements=placement.split(","),
+            threads=threads or None,
+            runs=runs,
+            progress=progress,
+            **settings,
+        )
+    else:
+        result = ceilings(settings["device"], progress=progress)
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        print_rich(result)

@@ -1,0 +1,126 @@
+"""One measurement in a process of its own, so that nothing is left from the one before.
+
+Threads that an OpenCL implementation for CPUs keeps slow down the stock kernels of the same
+process, memory is counted per process, and a driver that crashes ends one measurement only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clgpu_delegate import errors, files, inference
+from clgpu_delegate.delegate import Delegate
+from clgpu_delegate.options import Options
+from clgpu_delegate.runtimes import find_runtime
+
+# Without the current folder, which may have a package of our name that was not built.
+_MAIN = "import sys; sys.path.pop(0); from clgpu_delegate.measuring import main; main()"
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What to measure."""
+
+    model: str
+    runtime: str
+    threads: int
+    runs: int
+    options: Mapping[str, Any] | None = None
+    """Fields of `Options`; None: the runtime without the delegate."""
+
+
+def measure(job: Job) -> tuple[dict[str, Any], list[inference.Array]]:
+    """Run a job in a new process; returns the numbers (see `_measured`) and the outputs.
+
+    Raises
+    ------
+    ClgpuError
+        The one that was raised there, or one that tells how the process ended.
+    """
+    with tempfile.TemporaryDirectory(prefix="clgpu-") as folder:
+        # A session of its own: Ctrl-C is for this process, which then ends the other.
+        with subprocess.Popen(
+            [sys.executable, "-c", _MAIN, json.dumps(dataclasses.asdict(job)), folder],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        ) as process:
+            try:
+                _, said = process.communicate()
+            finally:
+                process.kill()
+        answer = Path(folder, "answer.json")
+        if not answer.exists():
+            raise errors.ClgpuError(_end(process.returncode, said.decode(errors="replace")))
+        result = json.loads(answer.read_bytes())
+        if "error" in result:
+            raise getattr(errors, result["kind"], errors.ClgpuError)(result["error"])
+        with np.load(Path(folder, "outputs.npz")) as outputs:
+            return result, [outputs[name] for name in outputs.files]
+
+
+def main() -> None:
+    """Do the job of the process's first argument; what comes of it goes into the folder."""
+    job, folder = Job(**json.loads(sys.argv[1])), Path(sys.argv[2])
+    try:
+        result, outputs = _measured(job)
+    except errors.ClgpuError as error:
+        result = {"error": str(error), "kind": type(error).__name__}
+    else:
+        np.savez(folder / "outputs.npz", **{f"{i:06d}": output for i, output in enumerate(outputs)})
+    files.write_atomically(folder / "answer.json", json.dumps(result).encode())
+
+
+def _measured(job: Job) -> tuple[dict[str, Any], list[inference.Array]]:
+    """The numbers of a `Measurement`, and the outputs of inputs that depend on the model only."""
+    content, runtime = files.read_model(job.model), find_runtime(job.runtime)
+    before = _host_bytes()
+    start = time.perf_counter()
+    delegate = None if job.options is None else Delegate(Options.from_settings(**job.options))
+    interpreter = inference.make_interpreter(runtime, content, job.threads, delegate)
+    inputs = inference.random_inputs(interpreter)
+    with inference.as_our_error(f"{runtime} cannot run the model", errors.ModelError):
+        outputs = inference.run_once(interpreter, inputs)
+    first = time.perf_counter() - start
+    times = inference.times_ms(interpreter, job.runs)
+    result = {
+        "median_ms": float(np.median(times)),
+        "best_ms": min(times),
+        "first_ms": first * 1e3,
+        "host_bytes": max(0, _host_bytes() - before),
+    }
+    if delegate is not None:
+        explanation, stats = delegate.explain(), delegate.stats()
+        result |= {
+            "device_bytes": stats["peak_device_bytes"],
+            "claimed": explanation.claimed,
+            "total": explanation.total,
+            "partitions": len(explanation.partitions),
+            "undone": bool(explanation.partitions) and stats["invokes"] == 0,
+        }
+    return result, outputs
+
+
+def _host_bytes() -> int:
+    """The most memory that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _end(code: int, said: str) -> str:
+    lines = [line for line in said.splitlines() if line.strip()]
+    how = f"signal {-code}" if code < 0 else f"exit code {code}"
+    return f"the process ended with {how}" + (f": {lines[-1].strip()}" if lines else "")

@@ -1,0 +1,73 @@
+"""Benchmarks: variants beside the stock CPU, and what devices can do at most."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import clgpu_delegate
+from clgpu_delegate import ClgpuError, OptionError
+from tests.python import models
+from tests.python.test_cli import clgpu
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "image.tflite"
+    path.write_bytes(models.image((1, 96, 96, 3)))
+    return str(path)
+
+
+def test_variants_stand_beside_the_stock_cpu(model):
+    options = ["--precision", "fp32,fp16", "--runs", "3"]
+    data = json.loads(clgpu("bench", model, "--json", *options))
+    stock, fp32, fp16 = data["measurements"]
+    assert [m["variant"] for m in (stock, fp32, fp16)] == ["stock CPU", "fp32", "fp16"]
+    assert stock["median_ms"] >= stock["best_ms"] > 0
+    assert stock["device_bytes"] is None
+    assert stock["speedup"] is None
+    for m in (fp32, fp16):
+        assert m["problem"] is None
+        assert m["speedup"] == pytest.approx(stock["median_ms"] / m["median_ms"])
+        assert m["first_ms"] >= m["best_ms"]
+        assert (m["claimed"], m["total"], m["partitions"]) == (3, 3, 1)
+    assert fp32["device_bytes"] > fp16["device_bytes"] > 96**2 * 4 * 2
+    assert fp32["relative_l2_error"] < 1e-6 < fp16["relative_l2_error"] < 1e-2
+
+
+def test_variant_that_fails_is_a_row_and_all_that_fail_are_an_error(model):
+    found = clgpu_delegate.benchmark(
+        model, precisions=["fp32"], runs=1, engines={"conv2d": "none"}
+    )
+    stock, failed = found.measurements
+    assert stock.median_ms is not None
+    assert failed.median_ms is None
+    assert "engine 'none' cannot compute CONV_2D" in failed.problem
+    assert failed.problem in " ".join(str(found).split())
+
+
+def test_process_that_crashes_is_an_error(model, monkeypatch):
+    crash = "import os, sys; print('bad driver', file=sys.stderr, flush=True); os.abort()"
+    monkeypatch.setattr("clgpu_delegate.measuring._MAIN", crash)
+    with pytest.raises(ClgpuError, match="the process ended with signal 6: bad driver"):
+        clgpu_delegate.benchmark(model, precisions=[])
+
+
+def test_options_that_do_not_fit(model):
+    for options, part in [
+        ({"runs": 0}, "runs is 0; allowed: 1 and more"),
+        ({"threads": 0}, "threads is 0; allowed"),
+        ({"precision": "fp16"}, "'precision' does not fit here; precisions has its values"),
+        ({"placements": ["some"]}, "option 'placement' is 'some'; allowed"),
+    ]:
+        with pytest.raises(OptionError, match=part):
+            clgpu_delegate.benchmark(model, **options)
+
+
+def test_ceilings_of_a_device(device):
+    (ceiling,) = clgpu_delegate.ceilings(device, seconds=0.05).devices
+    assert str(ceiling.device.index) == device
+    assert ceiling.problem is None
+    assert min(ceiling.fma_flops, ceiling.copy_bytes, ceiling.upload_bytes) > 1e6
+    assert "GFLOP/s" in str(clgpu_delegate.Ceilings((ceiling,)))
