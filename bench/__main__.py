@@ -37,6 +37,7 @@ _Rows = Annotated[
 _Write = Annotated[
     Optional[Path], typer.Option(help="Write the .tflite file, and measure nothing.")
 ]
+_Folder = Annotated[Optional[Path], typer.Option(help="Of further .tflite files.")]
 _Plot = Annotated[Optional[Path], typer.Option(help="PNG file to write.")]
 
 
@@ -197,7 +198,7 @@ def stream(
 @app.command()
 def placement(
     names: _Names = None,
-    folder: Annotated[Optional[Path], typer.Option(help="Of further .tflite files.")] = None,
+    folder: _Folder = None,
     precision: Annotated[str, typer.Option(help="Of the delegate.")] = "fp32",
     csv: _Csv = None,
     device: _Device = "",

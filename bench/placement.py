@@ -122,7 +122,7 @@ def measure(
     budget_s: float,
     **options: Any,
 ) -> Row:
-    """Measure a model: ways take turns, one loaded at a time, and the best median of each counts."""
+    """Measure a model: ways take turns, one is loaded at a time, the best median of each counts."""
     ways = {"stock": _Way(runtime, model, threads, None)}
     for placement in ("all", "auto", "measured"):
         ways[placement] = _Way(runtime, model, threads, {**options, "placement": placement})
