@@ -37,9 +37,7 @@ def test_variants_stand_beside_the_stock_cpu(model):
 
 
 def test_variant_that_fails_is_a_row_and_all_that_fail_are_an_error(model):
-    found = clgpu_delegate.benchmark(
-        model, precisions=["fp32"], runs=1, engines={"conv2d": "none"}
-    )
+    found = clgpu_delegate.benchmark(model, precisions=["fp32"], runs=1, engines={"conv2d": "none"})
     stock, failed = found.measurements
     assert stock.median_ms is not None
     assert failed.median_ms is None
