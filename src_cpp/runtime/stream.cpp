@@ -1,7 +1,8 @@
 #include "runtime/stream.hpp"
 
 #include <algorithm>
-#include <cstring>
+
+#include "runtime/host_copy.hpp"
 
 namespace clgpu::runtime {
 namespace {
@@ -39,7 +40,7 @@ void Flight::read(std::size_t output, void* to) const {
   if (converts(t) && !stream_->is_direct()) {
     to_host_form(t, from, to);
   } else {
-    std::memcpy(to, from, size(t.host_bytes));
+    copy_bytes(to, from, size(t.host_bytes));
   }
 }
 
@@ -131,7 +132,7 @@ void Stream::stage(Flight& flight, const std::vector<const void*>& inputs,
       if (half) {
         to_device_form(t, inputs[i], block->data());
       } else {
-        std::memcpy(block->data(), inputs[i], size(t.bytes));
+        copy_bytes(block->data(), inputs[i], size(t.bytes));
       }
     }
     flight.inputs_.push_back(std::move(block));

@@ -5,6 +5,7 @@
 
 #include "base/half.hpp"
 #include "plan/roads.hpp"
+#include "runtime/host_copy.hpp"
 
 namespace clgpu::runtime {
 namespace {
@@ -14,6 +15,7 @@ using plan::Road;
 using plan::Transfer;
 
 constexpr std::align_val_t kPage{4096};
+constexpr std::size_t kGrain = 1 << 17;  // numbers that a thread converts while another starts
 
 std::size_t size(std::int64_t bytes) { return static_cast<std::size_t>(bytes); }
 
@@ -24,13 +26,17 @@ std::size_t halves(const Transfer& t) { return size(t.bytes) / sizeof(std::uint1
 void to_device_form(const Transfer& t, const void* from, void* to) {
   const auto* values = static_cast<const float*>(from);
   auto* out = static_cast<std::uint16_t*>(to);
-  for (std::size_t i = 0; i < halves(t); ++i) out[i] = float_to_half(values[i]);
+  in_parts(halves(t), kGrain, [=](std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i) out[i] = float_to_half(values[i]);
+  });
 }
 
 void to_host_form(const Transfer& t, const void* from, void* to) {
   const auto* values = static_cast<const std::uint16_t*>(from);
   auto* out = static_cast<float*>(to);
-  for (std::size_t i = 0; i < halves(t); ++i) out[i] = half_to_float(values[i]);
+  in_parts(halves(t), kGrain, [=](std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i) out[i] = half_to_float(values[i]);
+  });
 }
 
 void Transfers::AlignedDelete::operator()(void* memory) const { ::operator delete(memory, kPage); }
