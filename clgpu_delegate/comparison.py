@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import io
 import os
 import statistics
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -18,10 +17,12 @@ from clgpu_delegate.delegate import Delegate, load
 from clgpu_delegate.devices import Device
 from clgpu_delegate.errors import ModelError, OptionError
 from clgpu_delegate.explain import Explanation
-from clgpu_delegate.files import read_model
+from clgpu_delegate.files import check_writable, read_arrays, read_model, write_arrays
 from clgpu_delegate.inference import (
+    Array,
     as_our_error,
     make_interpreter,
+    output_names,
     random_inputs,
     run_once,
     times_ms,
@@ -30,12 +31,12 @@ from clgpu_delegate.inference import (
 )
 from clgpu_delegate.memory import MemoryMap
 from clgpu_delegate.options import Settings
+from clgpu_delegate.rendering import as_text
+from clgpu_delegate.runner.tensors import Arrays, bind, tensor
 from clgpu_delegate.runtimes import find_runtime
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-_WIDTH = 100  # columns of str()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,10 +73,15 @@ class Comparison:
     undone: bool
     """Whether the runtime silently took back what the delegate had claimed."""
 
+    outputs: Mapping[str, Array]
+    """What the delegate computed first, by the outputs' names."""
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         data = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         explanation = data.pop("explanation")
+        outputs = data.pop("outputs")
+        details = explanation.to_dict()
         return {
             **data,
             "device": self.device.to_dict(),
@@ -83,6 +89,12 @@ class Comparison:
             "claimed": explanation.claimed,
             "total": explanation.total,
             "partitions": len(explanation.partitions),
+            "placement": details["placement"],
+            "verification": details.get("verification"),
+            "outputs": [
+                {"name": name, "shape": list(output.shape), "dtype": output.dtype.name}
+                for name, output in outputs.items()
+            ],
         }
 
     def __rich__(self) -> Table:
@@ -109,15 +121,14 @@ class Comparison:
             rows["warning"] = "the runtime undid the delegation; these numbers are of the CPU alone"
         for key, value in rows.items():
             table.add_row(Text(key), Text(value))
+        for verdict in plan.verification.partitions if plan.verification else ():
+            table.add_row("verification", Text(str(verdict)))
         table.caption = f"times are medians of {self.runs} runs"
         table.caption_justify = "left"
         return table
 
     def __str__(self) -> str:
-        console = Console(file=io.StringIO(), width=_WIDTH, color_system=None)
-        with console.capture() as capture:
-            console.print(self)
-        return "\n".join(line.rstrip() for line in capture.get().strip().splitlines())
+        return as_text(self)
 
 
 def compare(
@@ -127,9 +138,11 @@ def compare(
     runs: int = 20,
     threads: int | None = None,
     seed: int = 0,
+    inputs: Arrays | str | os.PathLike[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
     **settings: Unpack[Settings],
 ) -> Comparison:
-    """Run a model on random inputs, through the stock runtime and through the delegate.
+    """Run a model through the stock runtime and through the delegate, on the same inputs.
 
     Parameters
     ----------
@@ -142,36 +155,52 @@ def compare(
     threads
         Of the stock run; all cores this process may use if None.
     seed
-        Of the inputs.
+        Of random inputs.
+    inputs
+        Instead of random ones: an array, if the model has one input, a list of them in its order,
+        or a mapping from the inputs' names; or the path of a .npy or .npz file of these. Shapes and
+        types are those of the model.
+    out
+        A .npz file to write with the delegate's outputs, by their names.
     **settings
         The fields of `Options`.
 
     Raises
     ------
+    FileError, ModelError
+        If the model or the inputs cannot be read, or the outputs cannot be written.
+    InputError
+        If the inputs do not fit the model.
     ClgpuError
-        If the model cannot be read, an option is wrong, or there is no device or runtime.
+        If an option is wrong, or there is no device or runtime.
     """
+    path = None if out is None else check_writable(out)
     if runs < 1:
         raise OptionError(f"runs is {runs}; allowed: 1 and more")
     content = read_model(model)
+    given = read_arrays(inputs) if isinstance(inputs, (str, os.PathLike)) else inputs
     found = find_runtime(runtime)
     threads = threads or usable_cores()
     delegate = load(**settings)
 
     stock = make_interpreter(found, content, threads)
-    inputs = random_inputs(stock, seed)
+    specs = [tensor(detail) for detail in stock.get_input_details()]
+    values = random_inputs(stock, seed) if given is None else bind(given, specs, "input")
     with as_our_error(f"{found} without the delegate cannot run the model", ModelError):
-        expected = run_once(stock, inputs)
+        expected = run_once(stock, values)
     stock_ms = statistics.median(times_ms(stock, runs))
     del stock
 
     start = time.perf_counter()
     delegated = make_interpreter(found, content, threads, delegate)
     with as_our_error(f"{found} with the delegate cannot run the model"):
-        got = run_once(delegated, inputs)
+        got = run_once(delegated, values)
     first_ms = (time.perf_counter() - start) * 1e3
     delegate_ms = statistics.median(times_ms(delegated, runs))
 
+    names = output_names(delegated)
+    if path is not None:
+        write_arrays(path, dict(zip(names, got)))
     explanation = delegate.explain()
     max_abs_error, relative_l2_error = worst_errors(got, expected)
     return Comparison(
@@ -188,6 +217,7 @@ def compare(
         programs_built=delegate.stats()["load"]["programs_built"],
         runs=runs,
         undone=bool(explanation.partitions) and delegate.stats()["invokes"] == 0,
+        outputs=dict(zip(names, got)),
     )
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import tempfile
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Union
+from typing import Any, Union
+
+import numpy as np
 
 from clgpu_delegate import _core
 from clgpu_delegate.errors import FileError, ModelError
@@ -46,6 +51,29 @@ def check_model(content: bytes, name: str) -> bytes:
     if problem:
         raise ModelError(f"{name} is not a whole .tflite model: {problem}")
     return content
+
+
+def read_arrays(path: str | os.PathLike[str]) -> Any:
+    """The array of a .npy file, or a dict of those of a .npz file; a FileError if it is neither."""
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return loaded
+        with loaded:
+            return {name: loaded[name] for name in loaded.files}
+    except Exception as error:  # of the operating system, of zip, of pickle
+        reason = getattr(error, "strerror", None) or "it is no .npy or .npz file of numbers"
+        raise FileError(f"cannot read the arrays {os.fspath(path)}: {reason}") from None
+
+
+def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
+    """Write a .npz file; see `write_atomically`."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:  # savez() has arguments with names of its own
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w") as file:
+                np.save(file, array, allow_pickle=False)
+    write_atomically(path, buffer.getvalue())
 
 
 def check_writable(out: str | os.PathLike[str]) -> Path:

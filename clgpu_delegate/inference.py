@@ -86,6 +86,15 @@ def run_once(interpreter: Any, inputs: Sequence[Array]) -> list[Array]:
     return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
 
 
+def output_names(interpreter: Any) -> list[str]:
+    """Names of the outputs; one without, or with that of another, is named by its position."""
+    names: list[str] = []
+    for position, detail in enumerate(interpreter.get_output_details()):
+        name = detail["name"]
+        names.append(name if name and name not in names else f"output {position}")
+    return names
+
+
 def times_ms(interpreter: Any, runs: int) -> list[float]:
     """Times of inferences on the inputs that are set."""
     times = []

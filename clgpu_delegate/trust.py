@@ -38,6 +38,11 @@ class PartitionVerdict:
     source: str
     """``"checked now"``; ``"kept"``: found by an earlier process; empty before the first check."""
 
+    @property
+    def is_as_asked(self) -> bool:
+        """Whether nothing wrong was found."""
+        return self.level == "as asked" and not self.engine
+
     def __str__(self) -> str:
         text = f"partition {self.partition}: {self.level}"
         if self.engine:

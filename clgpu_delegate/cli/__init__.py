@@ -40,7 +40,11 @@ def _add(command: Callable[..., Any], *examples: str) -> None:
 _add(devices.devices, "clgpu devices", "clgpu devices --json")
 _add(doctor.doctor, "clgpu doctor", "clgpu doctor --json > report.json")
 _add(explain.explain, "clgpu explain model.tflite", "clgpu explain model.tflite --memory --json")
-_add(run.run, "clgpu run model.tflite --precision fp16 --runs 50")
+_add(
+    run.run,
+    "clgpu run model.tflite --precision fp16 --runs 50",
+    "clgpu run model.tflite --input x.npy --output y.npz",
+)
 _add(bench.bench, "clgpu bench lenet.tflite mobilenet.tflite --precision fp16", "clgpu bench")
 _add(tune.tune, "clgpu tune model.tflite --budget 2m")
 _add(quantize.quantize, "clgpu quantize model.tflite int8.tflite --calibration images.npy")

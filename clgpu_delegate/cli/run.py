@@ -1,11 +1,14 @@
 """The command ``clgpu run``."""
 
 # Typer reads the annotations at run time, so they keep to what Python 3.9 can evaluate.
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Optional
 
 import typer
 
 from clgpu_delegate import comparison
+from clgpu_delegate.cli.completion import files
+from clgpu_delegate.cli.exits import FINDING
 from clgpu_delegate.cli.printing import print_json, print_rich
 from clgpu_delegate.cli.settings import Json, Model, with_options
 
@@ -16,11 +19,32 @@ def run(
     as_json: Json = False,
     runs: Annotated[int, typer.Option(help="Timed inferences of each.")] = 20,
     threads: Annotated[int, typer.Option(help="Of stock TFLite; 0: all cores.")] = 0,
+    inputs: Annotated[
+        Optional[Path],
+        typer.Option(
+            "--input",
+            help="Instead of random inputs: a .npy file, or a .npz file with an array per input.",
+            readable=False,
+            autocompletion=files(".npy", ".npz"),
+        ),
+    ] = None,
+    output: Annotated[
+        Optional[Path],
+        typer.Option(help="Write the delegate's outputs to this .npz file.", readable=False),
+    ] = None,
     **settings: Any,
 ) -> None:
-    """Run a model through stock TensorFlow Lite and through the delegate, side by side."""
-    result = comparison.compare(model, runs=runs, threads=threads or None, **settings)
+    """Run a model through stock TensorFlow Lite and through the delegate, side by side.
+
+    With --verify the exit code is 5 where verification has found wrong numbers.
+    """
+    result = comparison.compare(
+        model, runs=runs, threads=threads or None, inputs=inputs, out=output, **settings
+    )
     if as_json:
         print_json(result.to_dict())
     else:
         print_rich(result)
+    verification = result.explanation.verification
+    if verification and not all(verdict.is_as_asked for verdict in verification.partitions):
+        raise typer.Exit(FINDING)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from clgpu_delegate.errors import FileError, QuantizationError
+from clgpu_delegate.errors import QuantizationError
+from clgpu_delegate.files import read_arrays
 from clgpu_delegate.quantization.graph import Array, Tensor
 
 
@@ -31,17 +31,10 @@ def load_file(path: str | os.PathLike[str], inputs: Sequence[Tensor]) -> list[tu
     QuantizationError
         If it does not fit the inputs.
     """
-    path = Path(path)
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return [(sample,) for sample in np.atleast_1d(loaded)]
-        with loaded:
-            arrays = {name: loaded[name] for name in loaded.files}
-    except Exception as error:  # of the operating system, of zip, of pickle
-        reason = getattr(error, "strerror", None) or "it is no .npy or .npz file of numbers"
-        raise FileError(f"cannot read the calibration data {path}: {reason}") from None
-    return split(arrays, inputs, f"the calibration data {path}")
+    arrays = read_arrays(path)
+    if isinstance(arrays, np.ndarray):
+        return [(sample,) for sample in np.atleast_1d(arrays)]
+    return split(arrays, inputs, f"the calibration data {os.fspath(path)}")
 
 
 def split(arrays: Mapping[str, Any], inputs: Sequence[Tensor], what: str) -> list[tuple[Any, ...]]:

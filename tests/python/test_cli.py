@@ -138,13 +138,13 @@ def test_each_field_of_the_options_is_an_option_or_is_left_out_for_a_reason():
 def test_options_reach_the_delegate_with_the_defaults_of_options(monkeypatch):
     got = []
     monkeypatch.setattr(
-        "clgpu_delegate.comparison.compare", lambda _, **kw: got.append(kw) or _Nothing()
+        "clgpu_delegate.comparison.explain_model", lambda _, **kw: got.append(kw) or _Nothing()
     )
-    ours = {"runs": 20, "threads": None, "runtime": None}
-    clgpu("run", "m.tflite", "--json")
+    ours = {"runtime": None}
+    clgpu("explain", "m.tflite", "--json")
     defaults = {name: getattr(Options(), name) for name in settings.OPTIONS}
     assert got.pop() == {**defaults, **ours}
-    clgpu("run", "m.tflite", "--json", "--verify", "3", "--no-warm-up", "--half-io")
+    clgpu("explain", "m.tflite", "--json", "--verify", "3", "--no-warm-up", "--half-io")
     assert Options.from_settings(
         **{name: value for name, value in got.pop().items() if name not in ours}
     ) == Options(verify=3, warm_up=False, half_io=True)
@@ -156,8 +156,8 @@ class _Nothing:
 
 
 def test_json_has_finite_numbers_only(monkeypatch):
-    monkeypatch.setattr("clgpu_delegate.comparison.compare", lambda *_, **__: _Nothing())
-    assert json.loads(clgpu("run", "m.tflite", "--json")) == {"finite": 1.0, "infinite": None}
+    monkeypatch.setattr("clgpu_delegate.comparison.explain_model", lambda *_, **__: _Nothing())
+    assert json.loads(clgpu("explain", "m.tflite", "--json")) == {"finite": 1.0, "infinite": None}
 
 
 def _commands(group, *words):

@@ -1,0 +1,96 @@
+"""clgpu run: inputs from files, outputs to files, and what verification found."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from clgpu_delegate import InputError, _core, cli, files
+from clgpu_delegate.cli import exits
+from clgpu_delegate.comparison import compare
+from tests.model_maker import ModelMaker
+from tests.python import models
+from tests.python.test_cli import clgpu, fails
+from tests.runtimes import run_reference
+from tests.tolerance import relative_l2
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "chain.tflite"
+    path.write_bytes(models.chain())
+    return str(path)
+
+
+def two_by_two() -> bytes:
+    m = ModelMaker()
+    a, b = m.input("a", (2, 3)), m.input("b", (2, 3))
+    m.output(m.op("SUB", [a, b], (2, 3)))
+    m.output(m.op("MUL", [a, b], (2, 3)))
+    return m.build()
+
+
+def test_inputs_and_outputs_are_files(tmp_path, runtime):
+    model, given, out = (str(tmp_path / name) for name in ("m.tflite", "x.npz", "y.npz"))
+    (tmp_path / "m.tflite").write_bytes(two_by_two())
+    x = {name: models.normal(np.random.default_rng(i), 2, 3) for i, name in enumerate("ba")}
+    np.savez(given, **x)
+    data = json.loads(
+        clgpu("run", model, "--input", given, "--output", out, "--runs", "1", "--json",
+              "--runtime", runtime)
+    )  # fmt: skip
+    written = files.read_arrays(out)
+    expected = run_reference(two_by_two(), [x["a"], x["b"]], runtime)
+    assert [output["name"] for output in data["outputs"]] == list(written)
+    for got, want in zip(written.values(), expected):
+        assert relative_l2(got, want) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("array", "part"),
+    [
+        (np.zeros((2, 6), np.float32), "given is float32 of shape (2, 6)"),
+        (np.zeros((2, 5), np.uint8), "given is uint8 of shape (2, 5)"),
+        ({"y": np.zeros((2, 5), np.float32)}, "no input 'y'; inputs are: 'x'"),
+    ],
+)
+def test_input_that_does_not_fit_is_one_sentence(array, part, model, tmp_path, capsys):
+    files.write_arrays(tmp_path / "x.npz", array if isinstance(array, dict) else {"x": array})
+    arguments = ["run", model, "--input", str(tmp_path / "x.npz")]
+    assert part in fails(capsys, exits.FAILED, *arguments)
+    with pytest.raises(InputError):
+        compare(model, inputs=array)
+
+
+def test_input_that_is_no_array_is_one_sentence(model, tmp_path, capsys):
+    for name in ("gone.npy", "text.npy"):
+        (tmp_path / "text.npy").write_text("1 2 3")
+        said = fails(capsys, exits.FILE, "run", model, "--input", str(tmp_path / name))
+        assert f"cannot read the arrays {tmp_path / name}" in said
+
+
+def test_outputs_of_any_names_are_written(tmp_path):
+    arrays = {"file": np.arange(3), "a/b:0": np.float32(1.5), "": np.zeros((0, 2), np.int8)}
+    files.write_arrays(tmp_path / "y.npz", arrays)
+    for (name, want), (got_name, got) in zip(
+        arrays.items(), files.read_arrays(tmp_path / "y.npz").items()
+    ):
+        assert got_name == name
+        np.testing.assert_array_equal(got, want)
+
+
+def test_wrong_numbers_that_verification_finds_have_an_exit_code(model, capsys):
+    arguments = ["run", model, "--verify", "first", "--runs", "1", "--cache", "off"]
+    assert exits.answer(cli.app, arguments) == exits.DONE
+    assert "verification" in capsys.readouterr().out
+    file = "softmax/softmax.cl"
+    text = _core.kernel_sources()[file]
+    _core.override_kernel_source(file, text.replace("exp(x) / sum)", "exp(x) / sum + 1)"))
+    try:
+        assert exits.answer(cli.app, [*arguments, "--json"]) == exits.FINDING
+    finally:
+        _core.override_kernel_source(file, None)
+    (verdict,) = json.loads(capsys.readouterr().out)["verification"]["partitions"]
+    assert verdict["level"] == "cpu"
