@@ -57,6 +57,12 @@ def _missing(survey: Survey, error: str) -> Finding:
         return Finding(_CHECK, "ok", f"{what}; OpenCL runtimes installed by pip do without")
     if not survey.gpus and any(problem.check == "vendor files" for problem in survey.problems):
         return Finding(_CHECK, "skipped", f"{what}; only drivers that are not there need it")
+    named = env.environ.get("LD_LIBRARY_PATH", "").split(":")
+    if files and not links and str(files[0].path.parent) in named:
+        return Finding(
+            _CHECK, survey.severity, f"{what}; LD_LIBRARY_PATH leads there", error,
+            "unset LD_LIBRARY_PATH",
+        )  # fmt: skip
     why = "GPU drivers are found through it" if survey.devices else ""
     return Finding(
         _CHECK, survey.severity, what, why or error, advice.install(env, "loader"), (error,)
@@ -69,6 +75,8 @@ def _found(survey: Survey, answer: dict[str, object]) -> Iterator[Finding]:
     assert isinstance(platforms, list)
     names = ", ".join(platform["name"] for platform in platforms) or "none"
     yield Finding(_CHECK, "ok", f"{file or env.loader_names[0]}; platforms: {names}")
+    if not platforms:
+        yield from _shadowed(survey, file)
     conda = env.environ.get("CONDA_PREFIX")
     if conda and file.startswith(conda) and not env.environ.get("OCL_ICD_VENDORS"):
         own = {path.name for path in paths.matching(Path(conda, "etc/OpenCL/vendors"), "*.icd")}
@@ -79,3 +87,21 @@ def _found(survey: Survey, answer: dict[str, object]) -> Iterator[Finding]:
                 f"it looks into {conda}/etc/OpenCL/vendors, not into {icd.FOLDER}",
                 f"export OCL_ICD_VENDORS={icd.FOLDER}",
             )  # fmt: skip
+
+
+def _shadowed(survey: Survey, file: str) -> Iterator[Finding]:
+    """A loader without platforms that LD_LIBRARY_PATH puts before one that has some."""
+    env = survey.env
+    if str(Path(file).parent) not in env.environ.get("LD_LIBRARY_PATH", "").split(":"):
+        return
+    for other in libraries.find(env, "libOpenCL.so.1"):
+        if not other.machine or other.path.parent == Path(file).parent:
+            continue
+        outcome = survey.listing(str(other.path))
+        if outcome.ok and outcome.answer["platforms"]:
+            yield Finding(
+                _CHECK, survey.severity, f"LD_LIBRARY_PATH puts {file} before {other.path}",
+                "the one finds no platform, the other does",
+                f"export CLGPU_OPENCL_LIBRARY={other.path}",
+            )  # fmt: skip
+            return

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import os
 import shlex
 from collections.abc import Iterator
@@ -15,8 +13,6 @@ from clgpu_delegate.doctor.finding import Finding
 from clgpu_delegate.doctor.survey import Survey
 
 _CHECK = "cache"
-_APPLICATION_ID = 0x434C4750  # as in src_cpp/store/store.cpp
-_FORMAT = 1
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "sshfs", "fuse.sshfs", "lustre", "gpfs")
 _SLOW = "every process compiles its kernels again"
 
@@ -66,7 +62,7 @@ def _unusable(env: Environment, file: Path, what: str) -> Finding:
 def _contents(env: Environment, file: Path) -> Finding:
     if not paths.exists(file):
         return Finding(_CHECK, "ok", f"{file} will be made")
-    outcome = env.call("store.py", "examine", str(file))
+    outcome = env.call("store_probe.py", "examine", str(file))
     error = outcome.failure or outcome.answer["error"]
     if error:
         return Finding(
@@ -74,39 +70,14 @@ def _contents(env: Environment, file: Path) -> Finding:
             "clgpu cache clear",
         )  # fmt: skip
     answer = outcome.answer
-    what = f"{file}: {answer['rows']} rows, {file.stat().st_size / 2**20:.1f} MiB"
+    rows = f"{answer['rows']} row{'' if answer['rows'] == 1 else 's'}"
+    what = f"{file}: {rows}, {file.stat().st_size / 2**20:.1f} MiB"
     if answer["damaged"]:
         return Finding(
             _CHECK, "warning", f"{what}, of which {answer['damaged']} are damaged",
             "they are not used", "clgpu cache clear",
         )  # fmt: skip
     return Finding(_CHECK, "ok", what)
-
-
-def examine(file: str) -> dict[str, object]:
-    """Count rows and those whose checksums are wrong; run in a process of its own."""
-    import sqlite3  # noqa: PLC0415  # some builds of Python lack it
-
-    rows = damaged = 0
-    try:
-        uri = Path(file).resolve().as_uri() + "?mode=ro"
-        with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=10)) as database:
-            for pragma, wanted in (("application_id", _APPLICATION_ID), ("user_version", _FORMAT)):
-                (value,) = database.execute(f"PRAGMA {pragma}").fetchone()
-                if value != wanted:
-                    return {"error": f"{pragma} is {value}, not {wanted}"}
-            (verdict,) = database.execute("PRAGMA quick_check(1)").fetchone()
-            if verdict != "ok":
-                return {"error": str(verdict)}
-            for kind, key, checksum, value in database.execute(
-                "SELECT kind, key, checksum, value FROM rows"
-            ):
-                rows += 1
-                wanted_sum = hashlib.sha256(f"{kind}\0{key}\0".encode() + bytes(value)).digest()
-                damaged += checksum != wanted_sum
-    except sqlite3.Error as error:
-        return {"error": str(error)}
-    return {"error": "", "rows": rows, "damaged": damaged}
 
 
 def _network(env: Environment, folder: Path) -> Iterator[Finding]:

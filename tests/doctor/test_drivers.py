@@ -138,6 +138,25 @@ def test_loader_that_is_a_broken_link_or_of_another_machine(machine):
     assert "is for i386, not x86_64" in machine.find(loader.check)[0].what
 
 
+def test_loader_that_ld_library_path_puts_before_the_right_one(machine, tmp_path):
+    first = library(tmp_path, "int f(void) { return 1; }", "libOpenCL.so.1")
+    machine.set(LD_LIBRARY_PATH=str(tmp_path))
+    machine.answers["list_platforms"] = Outcome({"error": "bad", "platforms": []})
+    (found,) = machine.find(loader.check, "problem")
+    assert found.fix == "unset LD_LIBRARY_PATH"
+    second = machine.write("/usr/lib/libOpenCL.so.1")
+    second.write_bytes(first.read_bytes())
+    del machine.answers["list_platforms"]
+
+    def call(_file, _function, name, **_how):
+        platforms = [{"name": "P"}] if name == str(second) else []
+        return Outcome({"error": "", "platforms": platforms, "file": str(first)})
+
+    machine.env.call_process = call
+    (found,) = machine.find(loader.check, "problem")
+    assert found.fix == f"export CLGPU_OPENCL_LIBRARY={second}"
+
+
 @pytest.mark.skipif(not ctypes.util.find_library("OpenCL"), reason="no OpenCL loader")
 def test_machine_without_a_device(machine, tmp_path):
     machine.real = ("list_platforms",)

@@ -101,7 +101,7 @@ def test_cache_that_is_damaged(machine, tmp_path):
     del kept
     (found,) = machine.find(store.check)
     assert found.status == "ok"
-    assert "1 rows" in found.what
+    assert ": 1 row, " in found.what
     content = file.read_bytes()
     assert content.count(b"value") >= 1
     end = content.rindex(b"value")  # the last is the row's, the others are the table's text
@@ -171,6 +171,8 @@ import sys
 sys.path.insert(0, {str(tmp_path)!r})
 import clgpu_delegate
 from clgpu_delegate.cli import app, exits
+from clgpu_delegate.doctor import examination
+examination.CHECKS = examination.CHECKS[:2]  # others have nothing to do with it
 code = exits.answer(app, ["doctor", "--json", "--device", "no such device"])
 try:
     clgpu_delegate.devices()
