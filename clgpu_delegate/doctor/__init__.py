@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Callable
 
-from clgpu_delegate.doctor.environment import Environment
-from clgpu_delegate.doctor.examination import examine
 from clgpu_delegate.doctor.finding import Diagnosis, Finding
 
 __all__ = ["Diagnosis", "Finding", "doctor"]
@@ -35,4 +33,8 @@ def doctor(
     Diagnosis
         It is never an error that something is wrong.
     """
+    # Nobody else needs it.
+    from clgpu_delegate.doctor.environment import Environment  # noqa: PLC0415
+    from clgpu_delegate.doctor.examination import examine  # noqa: PLC0415
+
     return examine(Environment(device=str(device), timeout=timeout), progress)

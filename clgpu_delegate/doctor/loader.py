@@ -76,7 +76,7 @@ def _found(survey: Survey, answer: dict[str, object]) -> Iterator[Finding]:
     names = ", ".join(platform["name"] for platform in platforms) or "none"
     yield Finding(_CHECK, "ok", f"{file or env.loader_names[0]}; platforms: {names}")
     if not platforms:
-        yield from _shadowed(survey, file)
+        yield from list(_shadowed(survey, file)) or _ignored(survey, file)
     conda = env.environ.get("CONDA_PREFIX")
     if conda and file.startswith(conda) and not env.environ.get("OCL_ICD_VENDORS"):
         own = {path.name for path in paths.matching(Path(conda, "etc/OpenCL/vendors"), "*.icd")}
@@ -105,3 +105,20 @@ def _shadowed(survey: Survey, file: str) -> Iterator[Finding]:
                 f"export CLGPU_OPENCL_LIBRARY={other.path}",
             )  # fmt: skip
             return
+
+
+def _ignored(survey: Survey, file: str) -> Iterator[Finding]:
+    """A loader that does not look where the variable says; CUDA's own is one."""
+    variable = "OCL_ICD_VENDORS"
+    folder = survey.env.environ.get(variable)
+    offering = [
+        vendor.source
+        for vendor in icd.listed(survey.env)
+        if vendor.library and (survey.vendor(vendor.library).answer or {}).get("platforms")
+    ]
+    if folder and offering:
+        yield Finding(
+            _CHECK, survey.severity, f"{file} finds none of {', '.join(offering)}",
+            f"it does not heed {variable}, as CUDA's loader does not",
+            f"{advice.sudo(survey.env)}cp {' '.join(offering)} {icd.FOLDER}/",
+        )  # fmt: skip

@@ -157,6 +157,15 @@ def test_loader_that_ld_library_path_puts_before_the_right_one(machine, tmp_path
     assert found.fix == f"export CLGPU_OPENCL_LIBRARY={second}"
 
 
+def test_loader_that_does_not_heed_the_variable(machine, tmp_path):
+    machine.write("some.icd", "libsome.so")
+    machine.set(OCL_ICD_VENDORS=str(tmp_path))
+    (found,) = machine.find(loader.check, "problem")
+    assert found.fix == "sudo cp /some.icd /etc/OpenCL/vendors/"
+    machine.devices = [device()]
+    assert machine.find(loader.check, "problem") == []
+
+
 @pytest.mark.skipif(not ctypes.util.find_library("OpenCL"), reason="no OpenCL loader")
 def test_machine_without_a_device(machine, tmp_path):
     machine.real = ("list_platforms",)
