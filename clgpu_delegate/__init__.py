@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from clgpu_delegate import errors  # first: it takes care of an extension that is missing
 from clgpu_delegate.benchmarking import Benchmark, Measurement, benchmark
+from clgpu_delegate.capsule import Capture, Replay, capture, replay
 from clgpu_delegate.ceilings import Ceiling, Ceilings, ceilings
 from clgpu_delegate.delegate import Delegate, LaunchTime, load, plugin_path
 from clgpu_delegate.devices import Abilities, Device, devices
@@ -54,6 +55,7 @@ __all__ = [
     "Benchmark",
     "Block",
     "BuildError",
+    "Capture",
     "Ceiling",
     "Ceilings",
     "ClgpuError",
@@ -84,6 +86,7 @@ __all__ = [
     "Quantization",
     "QuantizationError",
     "QuantizedLayer",
+    "Replay",
     "Runner",
     "RuntimeNotFoundError",
     "ShapeError",
@@ -93,6 +96,7 @@ __all__ = [
     "Tuning",
     "__version__",
     "benchmark",
+    "capture",
     "ceilings",
     "devices",
     "doctor",
@@ -102,5 +106,6 @@ __all__ = [
     "plugin_path",
     "pseudo_quantize",
     "quantize",
+    "replay",
     "tune",
 ]

@@ -6,7 +6,18 @@ from typing import Annotated, Any, Callable
 import typer
 
 import clgpu_delegate
-from clgpu_delegate.cli import bench, cache, devices, doctor, explain, quantize, run, tune
+from clgpu_delegate.cli import (
+    bench,
+    cache,
+    capture,
+    devices,
+    doctor,
+    explain,
+    quantize,
+    replay,
+    run,
+    tune,
+)
 from clgpu_delegate.cli.exits import MEANINGS, answer
 from clgpu_delegate.cli.printing import paragraphs
 
@@ -48,6 +59,8 @@ _add(
 _add(bench.bench, "clgpu bench lenet.tflite mobilenet.tflite --precision fp16", "clgpu bench")
 _add(tune.tune, "clgpu tune model.tflite --budget 2m")
 _add(quantize.quantize, "clgpu quantize model.tflite int8.tflite --calibration images.npy")
+_add(capture.capture, "clgpu capture model.tflite", "clgpu capture model.tflite --input in.npz")
+_add(replay.replay, "clgpu replay model.clgpu.zip", "clgpu replay model.clgpu.zip --json")
 app.add_typer(cache.app, name="cache")
 app.command("info", hidden=True)(devices.devices)  # its first name
 

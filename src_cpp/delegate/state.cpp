@@ -224,12 +224,17 @@ void State::count_load(const cl::Counters& cost) {
   stats_.load += cost;
 }
 
-std::vector<std::shared_ptr<runtime::Executor>> State::executors() const {
+std::vector<std::shared_ptr<runtime::Executor>> State::live_executors() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<std::shared_ptr<runtime::Executor>> live;
   for (const Live& partition : live_) {
     if (auto executor = partition.executor.lock()) live.push_back(std::move(executor));
   }
+  return live;
+}
+
+std::vector<std::shared_ptr<runtime::Executor>> State::executors() const {
+  auto live = live_executors();
   if (live.empty()) {
     throw Error(
         "nothing is on the device: timing needs an interpreter whose tensors are allocated");

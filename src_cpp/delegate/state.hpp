@@ -18,6 +18,7 @@
 #include "runtime/alone.hpp"
 #include "runtime/executor.hpp"
 #include "runtime/probe.hpp"
+#include "runtime/programs.hpp"
 #include "store/store.hpp"
 
 namespace clgpu::runtime {
@@ -141,6 +142,8 @@ class State {
   std::vector<LaunchTime> launch_times(int rounds) const;
   /// Where the tensors of the partitions of the report lie; none of those that are gone.
   std::vector<PartitionMemory> memory_map() const;
+  /// The programs of the partitions of the report; none of those that are gone.
+  std::vector<runtime::ProgramUse> programs() const;
 
  private:
   /// A layer to be measured: the first node of those alike.
@@ -158,7 +161,8 @@ class State {
     std::weak_ptr<const ir::Graph> graph;
   };
 
-  std::vector<std::shared_ptr<runtime::Executor>> executors() const;
+  std::vector<std::shared_ptr<runtime::Executor>> live_executors() const;
+  std::vector<std::shared_ptr<runtime::Executor>> executors() const;  ///< throws if there are none
   Built plan_and_build(const ir::Graph& graph, std::int64_t budget,
                        const std::shared_ptr<runtime::Pool>& pool, Level level);
   plan::PlanOptions plan_options(std::int64_t budget, Level level = Level::kAsAsked) const;

@@ -1,4 +1,6 @@
-// Where tensors lie in device memory: the data behind Delegate.memory_map().
+// What is on the device: where tensors lie in its memory, and the programs.
+#include <set>
+
 #include "delegate/state.hpp"
 
 namespace clgpu::delegate {
@@ -25,16 +27,18 @@ PartitionMemory memory_of(const plan::Plan& plan) {
 }  // namespace
 
 std::vector<PartitionMemory> State::memory_map() const {
-  std::vector<std::shared_ptr<runtime::Executor>> live;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (const Live& partition : live_) {
-      if (auto executor = partition.executor.lock()) live.push_back(std::move(executor));
-    }
-  }
   std::vector<PartitionMemory> map;
-  for (const auto& executor : live) map.push_back(memory_of(executor->plan()));
+  for (const auto& executor : live_executors()) map.push_back(memory_of(executor->plan()));
   return map;
+}
+
+std::vector<runtime::ProgramUse> State::programs() const {
+  std::set<runtime::ProgramUse> uses;
+  for (const auto& executor : live_executors()) {
+    for (runtime::ProgramUse& use : runtime::programs(executor->plan()))
+      uses.insert(std::move(use));
+  }
+  return {uses.begin(), uses.end()};
 }
 
 }  // namespace clgpu::delegate

@@ -1,6 +1,5 @@
 #include "kernel/sources.hpp"
 
-#include <map>
 #include <mutex>
 #include <set>
 #include <sstream>
@@ -98,6 +97,11 @@ void override_source(const std::string& file, const std::string& text) {
   } else {
     overrides()[file] = text;
   }
+}
+
+std::map<std::string, std::string> overridden_sources() {
+  const std::lock_guard<std::mutex> lock(override_mutex());
+  return overrides();
 }
 
 }  // namespace clgpu::kernel

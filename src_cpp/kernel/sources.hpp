@@ -1,6 +1,7 @@
 // The kernel files, embedded in the library.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,8 +21,11 @@ std::string assemble(const std::string& file);
 /// SHA-256, hexadecimal, of assemble(file).
 std::string source_digest(const std::string& file);
 
-/// Replaces the text of a file until called with an empty text. Only tests use it, to see what a
-/// file that does not build leads to.
+/// Replaces the text of a file until called with an empty text: for tests, which break kernels on
+/// purpose, and for the replay of a bug with the kernels of its time.
 void override_source(const std::string& file, const std::string& text);
+
+/// The texts that are replaced at the moment, by file.
+std::map<std::string, std::string> overridden_sources();
 
 }  // namespace clgpu::kernel

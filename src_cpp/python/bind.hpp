@@ -18,6 +18,7 @@ void bind_errors(pybind11::module_& module);
 void bind_devices(pybind11::module_& module);
 void bind_delegate(pybind11::module_& module);
 void bind_stream(pybind11::module_& module);
+void bind_programs(pybind11::module_& module);
 void bind_store(pybind11::module_& module);
 void bind_testing(pybind11::module_& module);
 void bind_placement(pybind11::module_& module);

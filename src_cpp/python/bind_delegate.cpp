@@ -182,6 +182,8 @@ void bind_delegate(py::module_& module) {
            "What placement='measured' does for the next interpreter of this thread.")
       .def("estimates", &estimates, py::arg("threads"),
            "What the cost model expects of each partition of the model last prepared.")
+      .def("programs", &programs,
+           "File, entry and build options of each program of the model last prepared.")
       .def("stats", &stats,
            "Counters: launches, transfers, objects created; roads of inputs and outputs.")
       .def(

@@ -1,13 +1,9 @@
-// Doors for tests: kernel sources, the memory layout, half conversion.
+// Doors for tests: the memory layout, half conversion.
 #include <pybind11/stl.h>
-
-#include <map>
-#include <optional>
 
 #include "base/half.hpp"
 #include "cl/context.hpp"
 #include "delegate/trust.hpp"
-#include "kernel/sources.hpp"
 #include "plan/memory.hpp"
 #include "plan/roads.hpp"
 #include "python/bind.hpp"
@@ -16,23 +12,8 @@ namespace clgpu::python {
 namespace py = pybind11;
 
 void bind_testing(py::module_& module) {
-  module.def(
-      "kernel_sources",
-      [] {
-        std::map<std::string, std::string> texts;
-        for (const std::string& file : kernel::source_files())
-          texts[file] = kernel::source_text(file);
-        return texts;
-      },
-      "Text of every embedded kernel file by path.");
   module.def("kernel_names", cl::kernel_names,
              "Names of the kernel functions that this process has made kernels of.");
-  module.def(
-      "override_kernel_source",
-      [](const std::string& path, const std::optional<std::string>& text) {
-        kernel::override_source(path, text.value_or(""));
-      },
-      py::arg("path"), py::arg("text"), "Replaces a kernel file until called with None.");
   module.def("fail_verification", &delegate::always_fail, py::arg("fail"),
              "Makes every comparison of verification fail until called with False.");
   module.def(

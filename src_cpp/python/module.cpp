@@ -9,6 +9,7 @@ PYBIND11_MODULE(_core, module) {
   clgpu::python::bind_devices(module);
   clgpu::python::bind_delegate(module);
   clgpu::python::bind_stream(module);
+  clgpu::python::bind_programs(module);
   clgpu::python::bind_store(module);
   clgpu::python::bind_testing(module);
   clgpu::python::bind_placement(module);

@@ -38,5 +38,7 @@ pybind11::dict to_dict(const delegate::PlacementReport& placement);
 void set_verdict(NativeDelegate& self, const pybind11::object& verdict, const std::string& note);
 /// What the cost model expects of each partition that exists.
 pybind11::list estimates(const NativeDelegate& self, int threads);
+/// File, entry and build options of the programs on the device.
+pybind11::list programs(const NativeDelegate& self);
 
 }  // namespace clgpu::python

@@ -8,6 +8,7 @@
 #include "kernel/sources.hpp"
 #include "plan/peak.hpp"
 #include "runtime/constant_bytes.hpp"
+#include "runtime/programs.hpp"
 
 namespace clgpu::runtime {
 namespace {
@@ -15,20 +16,6 @@ namespace {
 using plan::Buffer;
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-// "-DSRC_T=float -DWG=64 ...": part of a program's identity.
-std::string build_options(const kernel::Launch& launch) {
-  const bool names_standard = launch.build_flags.find("-cl-std=") != std::string::npos;
-  std::string options = names_standard ? "" : "-cl-std=CL1.2";
-  for (const auto& [name, value] : launch.macros) {
-    options += " -D";
-    options += name;
-    options += '=';
-    options += value;
-  }
-  if (!launch.build_flags.empty()) options += " " + launch.build_flags;
-  return options;
-}
 
 std::string triple(const std::array<std::size_t, 3>& v) {
   return "(" + std::to_string(v[0]) + "," + std::to_string(v[1]) + "," + std::to_string(v[2]) + ")";

@@ -1,0 +1,135 @@
+"""The process that runs a model where it may crash or hang; `trials` starts it and talks to it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import sys
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from clgpu_delegate import _core
+from clgpu_delegate.capsule.protocol import in_order, numbered, receive, send
+from clgpu_delegate.delegate import Delegate
+from clgpu_delegate.errors import ClgpuError
+from clgpu_delegate.inference import usable_cores
+from clgpu_delegate.options import Options
+from clgpu_delegate.quantization.graph import Array
+from clgpu_delegate.runtimes import Runtime, find_runtime
+
+_RUNS = 2  # what one inference leaves behind may spoil the next
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the starter's to handle
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what runtimes and drivers print is no answer
+    requests = sys.stdin.buffer
+    while True:
+        try:
+            message, arrays = receive(requests)
+        except EOFError:
+            return
+        _answer(answers, message, arrays)
+
+
+def _answer(answers: BinaryIO, message: dict[str, Any], arrays: dict[str, Array]) -> None:
+    for path in _core.kernel_overrides():
+        _core.override_kernel_source(path, None)
+    for path, text in message["kernels"].items():
+        _core.override_kernel_source(path, text)
+    content, inputs = arrays["model"].tobytes(), in_order(arrays, "in")
+    runtime = find_runtime(message["runtime"])
+    try:
+        expected, _ = _run(_interpreter(runtime, content, message["reference"]), inputs)
+    except Exception as error:
+        send(answers, {"stage": "unusable", **_told(error)}, {})
+        return
+    send(answers, {"stage": "expected"}, numbered(expected, "out"))
+    delegate = None
+    try:
+        delegate = Delegate(Options(**message["options"]))
+        interpreter = _interpreter(runtime, content, message["reference"], delegate)
+        if message["plan_only"]:
+            interpreter.allocate_tensors()
+            got: list[Array] = []
+        else:
+            got, first = _run(interpreter, inputs, _RUNS)
+            got = _worse(got, first, expected)
+    except Exception as error:
+        reply = {"stage": "error", **_told(error), **_facts(delegate, message["details"])}
+        send(answers, reply, {})
+        return
+    send(answers, {"stage": "got", **_facts(delegate, message["details"])}, numbered(got, "out"))
+
+
+def _interpreter(
+    runtime: Runtime, content: bytes, reference: bool, delegate: Delegate | None = None
+) -> Any:
+    types = getattr(runtime.module, "OpResolverType", None)
+    if types is None:  # tensorflow.lite
+        types = runtime.module.experimental.OpResolverType
+    # The plain loops are the specification of integers, and slow. What the delegate leaves to the
+    # CPU is computed by the same kernels in both runs, so only the delegate makes a difference.
+    resolver = types.BUILTIN_REF if reference else types.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    return runtime.module.Interpreter(
+        model_content=content,
+        num_threads=usable_cores(),
+        experimental_delegates=[] if delegate is None else [delegate],
+        experimental_op_resolver_type=resolver,
+    )
+
+
+def _run(interpreter: Any, inputs: list[Array], runs: int = 1) -> tuple[list[Array], list[Array]]:
+    """Outputs of the last run and of the first."""
+    details = interpreter.get_input_details()
+    for detail, array in zip(details, inputs):
+        if tuple(detail["shape"]) != array.shape:
+            interpreter.resize_tensor_input(detail["index"], list(array.shape))
+    interpreter.allocate_tensors()
+    outputs: list[list[Array]] = []
+    for _ in range(runs):
+        for detail, array in zip(details, inputs):
+            interpreter.set_tensor(detail["index"], array)
+        interpreter.invoke()
+        values = [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+        outputs.append([v.astype(np.bytes_) if v.dtype.kind == "O" else v for v in values])
+    return outputs[-1], outputs[0]
+
+
+def _worse(last: list[Array], first: list[Array], expected: list[Array]) -> list[Array]:
+    """The run that agrees less with the CPU; the first unless the last is worse."""
+    same = [all(map(_equal, run, expected)) for run in (first, last)]
+    return last if same[0] and not same[1] else first
+
+
+def _equal(a: Array, b: Array) -> bool:
+    if a.dtype.kind == "f" and a.shape == b.shape:
+        return bool(np.allclose(a, b, rtol=1e-2, atol=1e-4 * float(np.abs(b).max(initial=0.0))))
+    return bool(np.array_equal(a, b))
+
+
+def _told(error: Exception) -> dict[str, Any]:
+    kind = type(error).__name__ if isinstance(error, ClgpuError) else ""
+    return {"text": " ".join(str(error).split()), "log": getattr(error, "log", ""), "class": kind}
+
+
+def _facts(delegate: Delegate | None, details: bool) -> dict[str, Any]:
+    if delegate is None:
+        return {"explain": None}
+    native = delegate._native
+    facts: dict[str, Any] = {"explain": native.explain()}
+    if not details:
+        return facts
+    facts["memory_map"] = native.memory_map()
+    facts["programs"] = native.programs()
+    device = delegate.device
+    facts["device"] = device.to_dict()
+    try:
+        facts["abilities"] = dataclasses.asdict(device.abilities())
+    except Exception as error:
+        facts["abilities"] = {"error": str(error)}
+    return facts

@@ -1,0 +1,84 @@
+"""The command ``clgpu capture``."""
+
+# Typer reads the annotations at run time, so they keep to what Python 3.9 can evaluate.
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from clgpu_delegate import capsule
+from clgpu_delegate.capsule.capturing import default_path
+from clgpu_delegate.cli.completion import files
+from clgpu_delegate.cli.printing import count, print_json
+from clgpu_delegate.cli.settings import Json, Model, with_options
+
+
+@with_options("verify")
+def capture(
+    model: Model,
+    out: Annotated[
+        Optional[Path],
+        typer.Argument(help="The file to write; else MODEL.clgpu.zip here.", metavar="[OUT]"),
+    ] = None,
+    inputs: Annotated[
+        Optional[Path],
+        typer.Option(
+            "--input",
+            help="A .npz file with an array per input; else random numbers.",
+            autocompletion=files(".npz"),
+        ),
+    ] = None,
+    shrink: Annotated[
+        Optional[bool],
+        typer.Option(
+            "--shrink/--no-shrink",
+            help="Look for the smallest part that fails; else where possible.",
+            show_default=False,
+        ),
+    ] = None,
+    tolerance: Annotated[
+        Optional[float],
+        typer.Option(help="Largest relative L2 error that is right; else as the precision has it."),
+    ] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds after which a run hangs.")] = 300.0,
+    budget: Annotated[float, typer.Option(help="Seconds after which the search ends.")] = 300.0,
+    seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
+    as_json: Json = False,
+    **settings: Any,
+) -> None:
+    """Write one file with all that it takes to see a failure again: a bug capsule."""
+    bar = Progress(
+        SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(),
+        console=Console(stderr=True), transient=True,
+        disable=as_json or not sys.stderr.isatty(),
+    )  # fmt: skip
+    with bar:
+        task = bar.add_task("reading the model", total=None)
+
+        def show(trials: int, left: int, what: str) -> None:
+            of = f" of {left}" if left else ""
+            bar.update(task, description=f"trial {trials}: {what}{of}")
+
+        result = capsule.capture(
+            model,
+            default_path(model) if out is None else out,
+            inputs=inputs,
+            shrink=shrink,
+            tolerance=tolerance,
+            timeout=timeout,
+            budget=budget,
+            seed=seed,
+            progress=show,
+            **settings,
+        )
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        print(result)
+        print(
+            f"{result.path}: {count(len(result.nodes), 'node')} written; "
+            f"see it again with: clgpu replay {result.path}"
+        )

@@ -1,0 +1,62 @@
+"""The command ``clgpu replay``."""
+
+# Typer reads the annotations at run time, so they keep to what Python 3.9 can evaluate.
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from clgpu_delegate import capsule
+from clgpu_delegate.cli.completion import files, words
+from clgpu_delegate.cli.exits import FINDING
+from clgpu_delegate.cli.printing import print_json
+from clgpu_delegate.cli.settings import OPTIONS, Json, Runtime
+
+
+def replay(
+    file: Annotated[
+        Path,
+        typer.Argument(help="A bug capsule.", metavar="FILE", autocompletion=files(".clgpu.zip")),
+    ],
+    as_json: Json = False,
+    device: Annotated[
+        Optional[str],
+        typer.Option(
+            help="Index of an OpenCL device, or part of its name; else one of the recorded name.",
+            autocompletion=OPTIONS["device"].complete,
+        ),
+    ] = None,
+    precision: Annotated[
+        Optional[str],
+        typer.Option(
+            help="fp32, fp16 or tf32; else as recorded.",
+            autocompletion=words("fp32", "fp16", "tf32"),
+        ),
+    ] = None,
+    engines: Annotated[
+        Optional[str],
+        typer.Option(
+            help="Kernels to use: family=candidate,...; else as recorded.",
+            autocompletion=OPTIONS["engines"].complete,
+        ),
+    ] = None,
+    kernels: Annotated[
+        str,
+        typer.Option(
+            help="own, or recorded: those of the capsule, whose origin you should trust.",
+            autocompletion=words("own", "recorded"),
+        ),
+    ] = "own",
+    timeout: Annotated[float, typer.Option(help="Seconds after which a run hangs.")] = 300.0,
+    runtime: Runtime = None,
+) -> None:
+    """Run a bug capsule here and tell whether it fails in the same way."""
+    given = {"device": device, "precision": precision, "engines": engines}
+    overrides: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
+    result = capsule.replay(file, kernels=kernels, timeout=timeout, runtime=runtime, **overrides)
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        print(result)
+    if result.failed:
+        raise typer.Exit(FINDING)

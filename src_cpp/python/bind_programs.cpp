@@ -1,0 +1,48 @@
+// The kernel texts and the programs made of them: what a bug capsule carries.
+#include <pybind11/stl.h>
+
+#include <map>
+#include <optional>
+
+#include "kernel/sources.hpp"
+#include "python/native_delegate.hpp"
+#include "runtime/programs.hpp"
+
+namespace clgpu::python {
+namespace py = pybind11;
+
+py::list programs(const NativeDelegate& self) {
+  py::list list;
+  for (const runtime::ProgramUse& use : self.state().programs()) {
+    py::dict entry;
+    entry["file"] = use.file;
+    entry["entry"] = use.entry;
+    entry["options"] = use.options;
+    list.append(entry);
+  }
+  return list;
+}
+
+void bind_programs(py::module_& module) {
+  module.def(
+      "kernel_sources",
+      [] {
+        std::map<std::string, std::string> texts;
+        for (const std::string& file : kernel::source_files())
+          texts[file] = kernel::source_text(file);
+        return texts;
+      },
+      "Text of every embedded kernel file by path.");
+  module.def("assembled_source", &kernel::assemble, py::arg("path"),
+             "A kernel file with its includes expanded, as drivers are given it.");
+  module.def(
+      "override_kernel_source",
+      [](const std::string& path, const std::optional<std::string>& text) {
+        kernel::override_source(path, text.value_or(""));
+      },
+      py::arg("path"), py::arg("text"), "Replaces a kernel file until called with None.");
+  module.def("kernel_overrides", &kernel::overridden_sources,
+             "The texts that override_kernel_source has put in place, by path.");
+}
+
+}  // namespace clgpu::python

@@ -1,0 +1,172 @@
+"""A capsule has the smallest part of a model that fails, and replays it."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+
+import numpy as np
+import pytest
+
+from clgpu_delegate import DeviceError, FileError, ModelError, OptionError, ShapeError
+from clgpu_delegate.capsule import capture, replay
+from clgpu_delegate.quantization.reader import parse
+from tests.capsule import cases
+from tests.model_maker import ModelMaker
+from tests.python import models
+
+
+def ops(file) -> list[str]:
+    with zipfile.ZipFile(file) as archive:
+        return [op.name for op in parse(archive.read("model.tflite")).main.operators]
+
+
+@pytest.fixture(scope="module")
+def wrong(tmp_path_factory):
+    """A capsule of a softmax that is wrong, and what its capture returned."""
+    path = tmp_path_factory.mktemp("capsule") / "wrong.clgpu.zip"
+    with cases.wrong_softmax():
+        return path, capture(cases.network(1, batch=2), path)
+
+
+def test_wrong_kernel_is_found_alone_and_its_batch_is_cut(wrong):
+    path, result = wrong
+    assert result.outcome.kind == "wrong"
+    assert result.outcome.relative_l2 > 0.01
+    assert result.shrunk
+    assert result.nodes == ((5, "SOFTMAX"),)
+    assert result.total == 6
+    with zipfile.ZipFile(path) as archive:
+        (softmax,) = parse(archive.read("model.tflite")).main.operators
+        assert softmax.name == "SOFTMAX"
+        assert parse(archive.read("model.tflite")).main.tensors[0].shape == (1, 5)
+        (program,) = json.loads(archive.read("kernels/programs.json"))
+        assert program["file"] == cases.SOFTMAX
+        assert b"1.5f * beta" in archive.read(f"kernels/{cases.SOFTMAX}")
+
+
+def test_replay_tells_whether_it_is_mended(wrong):
+    path, result = wrong
+    healthy = replay(path)
+    assert healthy.verdict == "not reproduced"
+    assert not healthy.failed
+    assert any(cases.SOFTMAX in warning for warning in healthy.warnings)
+    recorded = replay(path, kernels="recorded")
+    assert recorded.verdict == "reproduced"
+    assert recorded.outcome == result.outcome, "the same numbers"
+    assert "SOFTMAX" in recorded.summary()
+    with cases.wrong_softmax():
+        again = replay(path)
+    assert again.verdict == "reproduced"
+    assert not again.warnings
+
+
+def test_same_capture_has_the_same_bytes(wrong, tmp_path):
+    with cases.wrong_softmax():
+        capture(cases.network(1, batch=2), tmp_path / "again.clgpu.zip")
+    assert (tmp_path / "again.clgpu.zip").read_bytes() == wrong[0].read_bytes()
+
+
+def test_wrong_fusion_is_found_as_the_nodes_that_fuse(tmp_path, runtime):
+    path = tmp_path / "fusion.clgpu.zip"
+    with cases.broken("common/epilogue.cl", "(v) + (r))", "(v) - (r))"):
+        result = capture(cases.network(), path, runtime=runtime)
+    assert result.outcome.kind == "wrong"
+    assert ops(path) == ["CONV_2D", "ADD"]
+
+
+def test_kernel_that_does_not_build_is_found_with_its_log(tmp_path):
+    path = tmp_path / "build.clgpu.zip"
+    with cases.broken(cases.SOFTMAX, "float largest", "#error no softmax today\n"):
+        result = capture(cases.network(1), path)
+    assert result.outcome.kind == "build"
+    assert result.nodes == ((5, "SOFTMAX"),)
+    with zipfile.ZipFile(path) as archive:
+        assert b"no softmax today" in archive.read("build_log.txt")
+    assert replay(path, kernels="recorded").verdict == "reproduced"
+
+
+def test_crash_is_found_and_survived(tmp_path):
+    path = tmp_path / "crash.clgpu.zip"
+    crash = "((volatile __global int *)(size_t)64)[0] = 1;\n  float largest"
+    with cases.broken(cases.SOFTMAX, "float largest", crash):
+        result = capture(models.chain(ops=("SOFTMAX",)), path, shrink=False)
+    assert result.outcome.kind == "crash"
+    assert result.outcome.text == "SIGSEGV"
+    with zipfile.ZipFile(path) as archive:
+        assert json.loads(archive.read("kernels/programs.json")), "told without a run"
+
+
+def test_part_of_an_integer_model_keeps_its_scales(tmp_path):
+    path = tmp_path / "int8.clgpu.zip"
+    with cases.broken("softmax/quantized.cl", "__kernel", "#error none\n__kernel"):
+        capture(cases.integers(), path)
+    assert ops(path) == ["SOFTMAX"]
+    with zipfile.ZipFile(path) as archive:
+        x, y = parse(archive.read("model.tflite")).main.tensors
+    assert x.affine.scales == pytest.approx([0.1])
+    assert y.affine.zero_points == (-128,)
+
+
+def test_what_agrees_is_captured_whole(tmp_path, runtime):
+    path, model = tmp_path / "fine.clgpu.zip", cases.integers()
+    x = np.arange(-9, 9, dtype=np.int8).reshape(2, 9)
+    result = capture(
+        model, path, inputs={"x": x}, runtime=runtime, tolerance=0, device=0, cache="off"
+    )
+    assert result.outcome.kind == "agrees", "with the reference kernels, in every bit"
+    assert not result.shrunk
+    assert replay(path).verdict == "nothing failed, then or now"
+    with zipfile.ZipFile(path) as archive:
+        assert archive.read("model.tflite") == model
+        assert json.loads(archive.read("options.json"))["used"] == {}
+        everything = b"".join(archive.read(name) for name in archive.namelist())
+    assert str(tmp_path).encode() not in everything
+
+
+def test_state_is_a_reason_not_to_shrink(tmp_path):
+    m = ModelMaker()
+    x = m.input("x", (1, 4))
+    state = m.tensor((1, 4), is_variable=True)
+    m.output(m.op("SOFTMAX", [m.op("ADD", [x, state], (1, 4))], (1, 4), beta=1.0))
+    with cases.wrong_softmax():
+        result = capture(m.build(), tmp_path / "state.clgpu.zip")
+    assert result.outcome.kind == "wrong"
+    assert not result.shrunk
+    assert "keeps state" in result.remark
+
+
+def test_bad_input_is_one_line_and_leaves_no_file(tmp_path):
+    out = tmp_path / "out.clgpu.zip"
+    (tmp_path / "text.npz").write_text("no arrays")
+    chain, x = models.chain(), np.zeros((2, 5), np.float32)
+    cases_of_errors = [
+        (FileError, (tmp_path / "none.tflite",), {}),
+        (ModelError, (b"no model at all",), {}),
+        (ModelError, (chain[: len(chain) // 2],), {}),
+        (FileError, (chain,), {"inputs": tmp_path / "none.npz"}),
+        (ModelError, (chain,), {"inputs": tmp_path / "text.npz"}),
+        (ShapeError, (chain,), {"inputs": [x[:, :3]]}),
+        (ShapeError, (chain,), {"inputs": [x, x]}),
+        (ShapeError, (chain,), {"inputs": {"a": x, "b": x}}),
+        (ShapeError, (chain,), {"inputs": [x.astype(np.int32)]}),
+        (OptionError, (chain,), {"precision": "fp8"}),
+        (OptionError, (chain,), {"timeout": 0}),
+        (DeviceError, (chain,), {"device": "no such device"}),
+    ]
+    for kind, arguments, settings in cases_of_errors:
+        with pytest.raises(kind) as error:
+            capture(*arguments, out, **settings)
+        assert "\n" not in str(error.value)
+        assert [p.name for p in tmp_path.iterdir()] == ["text.npz"]
+    with pytest.raises(FileError):
+        capture(chain, tmp_path / "no folder" / "out.clgpu.zip")
+
+
+def test_interrupted_capture_leaves_no_file(tmp_path):
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        capture(models.chain(), tmp_path / "out.clgpu.zip", progress=interrupt)
+    assert not list(tmp_path.iterdir())

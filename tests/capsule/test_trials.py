@@ -1,0 +1,74 @@
+"""Workers that misbehave, and the search among nodes."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+from clgpu_delegate.capsule.outcome import Outcome, judge_one
+from clgpu_delegate.capsule.protocol import send
+from clgpu_delegate.capsule.shrinking import minimise
+from clgpu_delegate.capsule.trials import Bench
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run a model by a worker that is a shell script; ``answer`` has the CPU's results."""
+    message = io.BytesIO()
+    send(message, {"stage": "expected"}, {"out0": np.ones(4, np.float32)})
+    (tmp_path / "answer").write_bytes(message.getvalue())
+
+    def run(script: str, timeout: float = 60):
+        command = ["sh", "-c", f"answer='{tmp_path / 'answer'}'; {script}"]
+        with Bench(
+            "any", reference=False, tolerance=0.1, timeout=timeout, command=command
+        ) as bench:
+            return bench.run(b"", [np.zeros(4, np.float32)], {})
+
+    return run
+
+
+def test_worker_that_hangs_on_the_device_is_ended(run):
+    trial = run('cat "$answer"; exec sleep 60', timeout=2)
+    assert trial.outcome == Outcome("hang", "after 2 s")
+    assert np.array_equal(trial.expected[0], np.ones(4))
+
+
+def test_worker_that_dies_on_the_device_tells_how(run):
+    trial = run('cat "$answer"; echo help >&2; kill -ABRT $$')
+    assert trial.outcome == Outcome("crash", "SIGABRT")
+    assert "help" in trial.log
+
+
+def test_worker_that_dies_before_does_not_blame_the_device(run):
+    assert run("exit 3").outcome.kind == "unusable"
+    assert run("exec sleep 60", timeout=0.3).outcome.kind == "unusable"
+
+
+@pytest.mark.parametrize("culprits", [{0}, {41}, {7, 8}, {3, 77}, {1, 40, 99}])
+def test_search_finds_the_smallest_set(culprits):
+    tried = []
+
+    def fails(nodes):
+        tried.append(nodes)
+        return culprits <= set(nodes)
+
+    assert set(minimise(range(100), fails)) == culprits
+    assert len(tried) < 200
+
+
+def test_numbers_are_judged_by_their_kind():
+    one, nan = np.ones(8, np.float32), np.full(8, np.nan, np.float32)
+    codes, index = np.arange(8, dtype=np.int8), np.arange(8)
+    assert not judge_one(one * 1.05, one, 0.1).failed
+    assert judge_one(one * 1.2, one, 0.1).relative_l2 == pytest.approx(0.2)
+    assert not judge_one(nan, nan, 0.1).failed
+    assert judge_one(nan, one, 0.1).failed
+    assert judge_one(one, nan, 0.1).failed
+    assert not judge_one(codes + np.int8(1), codes, 0.1).failed
+    assert judge_one(codes + np.int8(1), codes, 0).failed
+    assert judge_one(codes + np.int8(2), codes, 0.1).wrong == 8
+    assert judge_one(index + 1, index, 0.1).failed
+    assert judge_one(one[:4], one, 0.1).failed
