@@ -29,6 +29,10 @@ def check(survey: Survey) -> Iterator[Finding]:
     if missing:
         yield Finding(_CHECK, "skipped", f"not run, for want of {' and '.join(missing)}")
         return
+    if survey.fatal_vendors:
+        what = f"not run, as {survey.fatal_vendors[0]} kills whoever lists the devices"
+        yield Finding(_CHECK, "skipped", what)
+        return
     for number, name in enumerate(names):
         for device in devices if number == 0 else devices[:1]:
             yield _run(survey, name, device)

@@ -101,13 +101,19 @@ def test_deadly_driver_is_named_and_nobody_else_loads_it(staged, tmp_path, code,
     icd(staged, str(library(tmp_path, code)), "bad.icd")
     icd(staged, str(library(tmp_path, DRIVER.replace("COUNT", "1"), "libgood.so")), "good.icd")
     staged.env.timeout = timeout
+    # All that the test model needs, so that nothing but the driver is in its way.
+    staged.env.pip_libraries, staged.devices = lambda: [tmp_path / "libpip.so"], [device()]
+    staged.env.version = {"numpy": "1.26.4", "ai-edge-litert": "2.3.0"}.get
+    right = {"error": "", "compile_seconds": 0.1, "run_seconds": 0.1}
+    staged.answers["run_kernel"] = Outcome(right)
     diagnosis = examination.examine(staged.env)
     (found,) = [f for f in diagnosis.problems if f.check == "vendor files"]
     assert words in found.what
     assert "bad.icd" in found.what
     assert found.fix.endswith("mv /etc/OpenCL/vendors/bad.icd /etc/OpenCL/vendors/bad.icd.off")
     state = {f.check: f.status for f in diagnosis.findings}
-    assert state["loader"] == state["devices"] == "skipped"
+    assert state["loader"] == state["test model"] == "skipped"
+    assert state["devices"] == "ok"
     assert not diagnosis.healthy
 
 
