@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes.util
+import os
 
 import pytest
 
-from clgpu_delegate.doctor import devices, examination, loader, vendors
+import clgpu_delegate
+from clgpu_delegate.doctor import devices, examination, loader, opencl_probe, vendors
 from clgpu_delegate.doctor.child import Outcome
 from tests.doctor.machine import NO_LOADER, Machine, device, library
 
@@ -180,6 +182,27 @@ def test_machine_without_a_device(machine, tmp_path):
     assert (found.status, found.fix) == ("problem", "pip install 'clgpu_delegate[cpu]'")
     machine.env.machine = "aarch64"
     assert machine.find(devices.check)[0].fix == "sudo apt install pocl-opencl-icd"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("int clBuildProgram() { return -11; }", "clBuildProgram failed (-11)"),
+        ("int clEnqueueNDRangeKernel() { return 0; }", "numbers are wrong"),
+        ("int clEnqueueReadBuffer() { return *(volatile int*)0; }", "crashed (SIGSEGV)"),
+    ],
+    ids=["no compiler", "wrong", "crash"],
+)
+def test_kernel_on_a_broken_device(machine, tmp_path, code, words):
+    name = clgpu_delegate.devices()[0].library
+    real = name if "/" in name else opencl_probe.list_platforms(name)["file"]
+    # What it lacks is found in the real library.
+    broken = library(tmp_path, code, "libbroken.so", "-Wl,--no-as-needed", real)
+    machine.real = ("list_platforms", "run_kernel")
+    machine.set(**os.environ, CLGPU_OPENCL_LIBRARY=str(broken))
+    machine.env.device = "0"
+    (found,) = machine.find(devices.kernels, "problem")
+    assert words in found.what
 
 
 def test_pocl_that_offers_nothing_as_it_cannot_write(machine):
