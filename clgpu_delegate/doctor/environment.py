@@ -11,6 +11,7 @@ import os
 import platform
 import pwd
 import re
+import struct
 import sys
 import sysconfig
 from collections.abc import Mapping
@@ -68,6 +69,11 @@ class Environment:
     """Version of an installed distribution, or None."""
 
     machine: str = dataclasses.field(default_factory=platform.machine)
+    libc: str = " ".join(platform.libc_ver()).strip()
+    """``"glibc 2.36"``; empty where it is another."""
+
+    system: str = sys.platform
+    bits: int = struct.calcsize("P") * 8
     python: tuple[int, ...] = tuple(sys.version_info[:3])
     loader_names: tuple[str, ...] = ("libOpenCL.so.1", "libOpenCL.so")
     pip_libraries: Callable[[], list[Path]] = _pip_libraries

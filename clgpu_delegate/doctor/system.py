@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import platform
-import struct
-import sys
 import sysconfig
 from collections.abc import Iterator
 
@@ -14,26 +12,33 @@ from clgpu_delegate.doctor.survey import Survey
 
 
 def machine(survey: Survey) -> Iterator[Finding]:
-    """Name the machine; only Linux with 64 bits is supported."""
+    """Name the machine; Linux with 64 bits and glibc has everything."""
     env = survey.env
-    libc = " ".join(platform.libc_ver()).strip() or "musl or another C library"
     python = ".".join(map(str, env.python))
     system = env.distribution.get("PRETTY_NAME", platform.system())
     place = " in WSL" if env.is_wsl else ""
     place += f" in {env.container}" if env.container else ""
+    libc = env.libc or "musl or another C library"
     what = f"Python {python}, {env.machine}, {libc}, {system}{place}"
-    if sys.platform != "linux":
+    kernel = (f"{platform.system()} {platform.release()}",)
+    if env.system != "linux":
         yield Finding(
-            "system", "warning", what, "only Linux is tested", "use Linux, WSL or a container"
-        )
-    elif struct.calcsize("P") != 8:
+            "system", "warning", what, "only Linux is tested",
+            "use Linux, WSL or a container", kernel,
+        )  # fmt: skip
+    elif env.bits != 64:
         yield Finding(
-            "system", "problem", what, "this Python has 32 bits, and wheels are for 64 bits",
-            "install a 64-bit Python (and system)",
+            "system", "problem", what, f"this Python has {env.bits} bits, packages are for 64",
+            "install a 64-bit Python (and system)", kernel,
+        )  # fmt: skip
+    elif not env.libc.startswith("glibc"):
+        yield Finding(
+            "system", "warning", what, "the TensorFlow Lite runtimes have no packages for it",
+            "use a system with glibc: in containers, python:3-slim instead of python:3-alpine",
+            kernel,
         )  # fmt: skip
     else:
-        kernel = f"Linux {platform.release()}"
-        yield Finding("system", "ok", what, details=(kernel,))
+        yield Finding("system", "ok", what, details=kernel)
 
 
 def package(survey: Survey) -> Iterator[Finding]:

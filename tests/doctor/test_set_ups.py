@@ -147,6 +147,21 @@ def test_runtime_that_dies(machine):
     assert found.fix == "pip install --force-reinstall ai-edge-litert"
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "status"),
+    [
+        ("libc", "", "warning"),
+        ("libc", "glibc 2.31", "ok"),
+        ("bits", 32, "problem"),
+        ("system", "darwin", "warning"),
+    ],
+)
+def test_system_that_lacks_packages(machine, field, value, status):
+    machine.env.libc = "glibc 2.36"
+    setattr(machine.env, field, value)
+    assert [found.status for found in machine.find(system.machine)] == [status]
+
+
 def test_extension_that_is_missing_or_for_another_python(machine, tmp_path):
     machine.answers["import_extension"] = Outcome(None, "ImportError: no")
     machine.env.package = tmp_path / "clgpu_delegate"
