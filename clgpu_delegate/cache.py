@@ -2,7 +2,7 @@
 
 It is an SQLite database that any number of processes share; ``clgpu cache`` is the command for what
 these functions do. Where ``path`` is None they mean the file of the option ``cache="auto"``. They
-raise `ClgpuError` where there is no cache, or a file cannot be used.
+raise `FileError` where a file cannot be used, `ClgpuError` where the cache is off.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import dataclasses
 import hashlib
 import importlib.util
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 import platformdirs
 
 from clgpu_delegate import _core
-from clgpu_delegate.errors import ClgpuError
+from clgpu_delegate.errors import ClgpuError, FileError, OptionError
+from clgpu_delegate.files import check_writable
 
 if TYPE_CHECKING:
     import sqlite3
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 # As in src_cpp/store/store.cpp, which makes the table.
 APPLICATION_ID = 0x434C4750
 FORMAT = 1
+
+KINDS = ("program", "tuning", "probe", "peaks", "placement", "verification")
 
 _COLUMNS = "kind, key, label, bytes, created, used, checksum, value"
 
@@ -36,8 +40,7 @@ class Entry:
     """A row of the cache."""
 
     kind: str
-    """``"program"``, ``"tuning"``, ``"probe"``, ``"peaks"``, ``"placement"`` or
-    ``"verification"``."""
+    """One of `KINDS`."""
 
     key: str
     label: str
@@ -100,6 +103,8 @@ def entries(path: str | os.PathLike[str] | None = None) -> list[Entry]:
 
 def clear(path: str | os.PathLike[str] | None = None, kind: str | None = None) -> int:
     """Delete the rows of a kind, or all; returns how many there were."""
+    if kind is not None and kind not in KINDS:
+        raise OptionError(f"kind is {kind!r}; allowed: {', '.join(KINDS)}")
     file = resolve(path)
     if not file.exists():
         return 0
@@ -112,21 +117,27 @@ def clear(path: str | os.PathLike[str] | None = None, kind: str | None = None) -
 
 def export_file(target: str | os.PathLike[str], path: str | os.PathLike[str] | None = None) -> int:
     """Write all intact rows to a new file, as `import_file` reads it; returns how many."""
-    file, target = resolve(path), Path(target)
+    file, target = resolve(path), check_writable(target)
     if not file.exists():
-        raise ClgpuError(f"there is no cache {file} yet")
+        raise FileError(f"there is no cache {file} yet")
     if target.exists():
-        raise ClgpuError(f"{target} exists already")
-    with _open(file) as database, _reporting(target):
+        raise FileError(f"{target} exists already")
+    with (
+        _open(file) as database,
+        _reporting(target),
+        tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder,
+    ):
+        part = Path(folder, "part")
         rows = [row for row in database.execute(f"SELECT {_COLUMNS} FROM rows") if _is_intact(row)]
         (schema,) = database.execute("SELECT sql FROM sqlite_master WHERE name='rows'").fetchone()
-        with contextlib.closing(_sqlite().connect(target, isolation_level=None)) as copy:
+        with contextlib.closing(_sqlite().connect(part, isolation_level=None)) as copy:
             copy.execute(f"PRAGMA application_id={APPLICATION_ID}")
             copy.execute(f"PRAGMA user_version={FORMAT}")
             copy.execute("BEGIN")
             copy.execute(schema)
             copy.executemany(f"INSERT INTO rows ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
             copy.execute("COMMIT")
+        part.replace(target)  # whole, or not at all
     return len(rows)
 
 
@@ -139,7 +150,7 @@ def import_file(
     """
     file, source = resolve(path), Path(source)
     if not source.is_file():
-        raise ClgpuError(f"there is no file {source}")
+        raise FileError(f"there is no file {source}")
     with _reporting(source):
         uri = source.resolve().as_uri() + "?mode=ro"
         with contextlib.closing(_sqlite().connect(uri, uri=True)) as database:
@@ -173,16 +184,19 @@ def _sqlite() -> Any:
 def _reporting(file: Path) -> Iterator[None]:
     try:
         yield
+    except OSError as error:
+        raise FileError(f"{file}: {error.strerror}") from None
     except _sqlite().Error as error:
-        raise ClgpuError(f"{file}: {error}") from None
+        raise FileError(f"{file}: {error}") from None
 
 
 @contextlib.contextmanager
 def _open(file: Path) -> Iterator[sqlite3.Connection]:
-    # The core makes the file where missing, and puts aside what it is not.
+    _check_header(file)
+    # The core makes the file where missing, and puts aside one of another format, or damaged.
     store = _core.Store(str(file))
     if not store.is_on:
-        raise ClgpuError("; ".join(store.notes()))
+        raise FileError("; ".join(store.notes()))
     with (
         _reporting(file),
         contextlib.closing(_sqlite().connect(file, isolation_level=None, timeout=10)) as database,
@@ -190,13 +204,29 @@ def _open(file: Path) -> Iterator[sqlite3.Connection]:
         yield database
 
 
+def _check_header(file: Path) -> None:
+    """Leave alone what was named by mistake; the core would put it aside."""
+    try:
+        with file.open("rb") as content:
+            header = content.read(100)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise FileError(f"cannot read the cache {file}: {error.strerror}") from None
+    application = int.from_bytes(header[68:72], "big")
+    log = file.with_name(file.name + "-wal")  # where the number may be still
+    ours = application == APPLICATION_ID or (application == 0 and log.exists())
+    if header and not (ours and header.startswith(b"SQLite format 3\0")):
+        raise FileError(f"{file} is no cache of clgpu_delegate")
+
+
 def _check_format(database: sqlite3.Connection, file: Path) -> None:
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (version,) = database.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID:
-        raise ClgpuError(f"{file} is no cache of clgpu_delegate")
+        raise FileError(f"{file} is no cache of clgpu_delegate")
     if version != FORMAT:
-        raise ClgpuError(f"{file} has format {version}; this version reads {FORMAT}")
+        raise FileError(f"{file} has format {version}; this version reads {FORMAT}")
 
 
 def _is_intact(row: tuple[Any, ...]) -> bool:

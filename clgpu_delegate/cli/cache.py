@@ -17,7 +17,6 @@ from clgpu_delegate.cli.printing import count, paragraphs, print_json, print_ric
 from clgpu_delegate.cli.settings import Json
 
 app = typer.Typer(help="Look after the file that keeps compiled programs and tuned choices.")
-_KINDS = ("program", "tuning", "probe", "peaks", "placement", "verification")
 _CacheFile = Annotated[
     Optional[Path],
     typer.Option("--cache", help="Another file than the user's own cache.", readable=False),
@@ -51,8 +50,8 @@ def clear(
     kind: Annotated[
         Optional[str],
         typer.Option(
-            help=f"Only these rows: {', '.join(_KINDS)}.",
-            autocompletion=words(*_KINDS),
+            help=f"Only these rows: {', '.join(cache.KINDS)}.",
+            autocompletion=words(*cache.KINDS),
         ),
     ] = None,
     as_json: Json = False,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import os
 import signal
 import subprocess
@@ -9,12 +11,21 @@ import subprocess
 import numpy as np
 import pytest
 
-from clgpu_delegate import ModelError, _core, cli, files
+import clgpu_delegate
+from clgpu_delegate import FileError, ModelError, _core, cli, files
 from clgpu_delegate.cli import exits
 from clgpu_delegate.runtimes import find_runtime
 from tests.python import models
 from tests.python.subprocesses import run_python
 from tests.python.test_cli import ALL
+
+
+def signature_of(function) -> dict[str, inspect.Parameter]:
+    try:
+        return dict(inspect.signature(function).parameters)
+    except ValueError:  # of an exception of the core
+        return {}
+
 
 IMAGE = models.image()
 BAD_MODELS = {
@@ -140,6 +151,69 @@ def test_reader_that_goes_away_is_no_error(words, model):
         os.close(writer)
     assert result.returncode == exits.READER_GONE
     assert "Error" not in result.stderr
+
+
+@pytest.mark.parametrize("words", ["list", "clear", "export {out}", "import {ours}"])
+def test_cache_commands_leave_other_files_alone(words, tmp_path, capfd):
+    ours, other = tmp_path / "ours.sqlite", tmp_path / "notes.txt"
+    _core.Store(str(ours)).put("probe", "a", b"1")
+    other.write_text("my notes")
+    arguments = [word.format(ours=ours, out=tmp_path / "out") for word in words.split()]
+    for path, part in [(other, "is no cache of clgpu_delegate"), (tmp_path, "Is a directory")]:
+        words = ["cache", *arguments, "--cache", str(path)]
+        said = fails(capfd, exits.FILE, words)
+        assert str(path) in said
+        assert part in said
+    assert other.read_text() == "my notes"
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("bad", "part"),
+    [("gone", "there is no file"), (".", "there is no file"), ("notes.txt", "not a database")],
+)
+def test_cache_import_of_what_is_no_cache(bad, part, tmp_path, capfd):
+    (tmp_path / "notes.txt").write_text("my notes, which are longer than a header of SQLite is" * 9)
+    words = ["cache", "import", str(tmp_path / bad), "--cache", str(tmp_path / "c.sqlite")]
+    assert part in fails(capfd, exits.FILE, words)
+    assert not (tmp_path / "c.sqlite").exists()
+
+
+@pytest.mark.parametrize("place", ["no/folder", ".", "there"])
+def test_cache_export_to_where_it_cannot_write(place, tmp_path, capfd):
+    _core.Store(str(tmp_path / "ours")).put("probe", "a", b"1")
+    (tmp_path / "there").write_text("before")
+    words = ["cache", "export", str(tmp_path / place), "--cache", str(tmp_path / "ours")]
+    fails(capfd, exits.FILE, words)
+    assert (tmp_path / "there").read_text() == "before"
+
+
+PUBLIC = [
+    name
+    for name in clgpu_delegate.__all__
+    if callable(value := getattr(clgpu_delegate, name))
+    and next(iter(signature_of(value)), "") in MODELS
+    and not dataclasses.is_dataclass(value)
+]
+
+
+@pytest.mark.parametrize("bad", BAD_MODELS)
+@pytest.mark.parametrize("name", PUBLIC)
+def test_bad_model_of_a_public_function(name, bad, tmp_path):
+    path = tmp_path / "bad.tflite"
+    if bad == "folder":
+        path.mkdir()
+    elif bad != "missing":
+        path.write_bytes(BAD_MODELS[bad])
+    function = getattr(clgpu_delegate, name)
+    needed = {
+        parameter: {"calibration": None, "scheme": "int8"}.get(parameter, tmp_path / "written")
+        for parameter, how in list(signature_of(function).items())[1:]
+        if how.default is how.empty and how.kind is how.POSITIONAL_OR_KEYWORD
+    }
+    with pytest.raises((FileError, ModelError), match=r"bad\.tflite"):
+        function(path, **needed)
+    assert not (tmp_path / "written").exists()
 
 
 def test_no_part_of_a_model_is_taken_for_a_model():
