@@ -21,13 +21,16 @@ def capture(
     model: Model,
     out: Annotated[
         Optional[Path],
-        typer.Argument(help="The file to write; else MODEL.clgpu.zip here.", metavar="[OUT]"),
+        typer.Argument(
+            help="The file to write; else MODEL.clgpu.zip here.", metavar="[OUT]", readable=False
+        ),
     ] = None,
     inputs: Annotated[
         Optional[Path],
         typer.Option(
             "--input",
             help="A .npz file with an array per input; else random numbers.",
+            readable=False,
             autocompletion=files(".npz"),
         ),
     ] = None,

@@ -16,7 +16,12 @@ from clgpu_delegate.cli.settings import OPTIONS, Json, Runtime
 def replay(
     file: Annotated[
         Path,
-        typer.Argument(help="A bug capsule.", metavar="FILE", autocompletion=files(".clgpu.zip")),
+        typer.Argument(
+            help="A bug capsule.",
+            metavar="FILE",
+            readable=False,
+            autocompletion=files(".clgpu.zip"),
+        ),
     ],
     as_json: Json = False,
     device: Annotated[

@@ -40,6 +40,8 @@ BAD_MODELS = {
 }
 # What commands read and write, by the names of their parameters.
 MODELS = {"model", "models"}
+CAPSULES = {"file"}
+ARRAYS = {"inputs", "calibration"}
 OUTPUTS = {"out", "output", "html", "csv", "trace", "plot"}
 
 
@@ -62,7 +64,7 @@ def fails(capfd, code: int, words: list[str]) -> str:
 
 def arguments(command, model: str, tmp_path, **instead: str) -> list[str]:
     """What the command needs, good but for what is named."""
-    good = dict.fromkeys(MODELS, model)
+    good = dict.fromkeys(MODELS | CAPSULES, model)
     good |= dict.fromkeys(OUTPUTS, str(tmp_path / "written"))
     words = []
     for parameter in command.params:
@@ -82,6 +84,12 @@ def named(command, names: set[str]) -> list[str]:
 
 
 WITH_MODEL = [p for p in ALL if named(p.values[0], MODELS)]
+READING = [p for p in ALL if p.id == "replay"]
+WITH_ARRAYS = [
+    pytest.param(*p.values, name, id=f"{p.id} {name}")
+    for p in WITH_MODEL
+    for name in named(p.values[0], ARRAYS)
+]
 WRITING = [
     pytest.param(*p.values, name, id=f"{p.id} {name}")
     for p in WITH_MODEL
@@ -90,7 +98,7 @@ WRITING = [
 
 
 @pytest.mark.parametrize("bad", BAD_MODELS)
-@pytest.mark.parametrize(("command", "words"), WITH_MODEL)
+@pytest.mark.parametrize(("command", "words"), [*WITH_MODEL, *READING])
 def test_bad_model(command, words, bad, tmp_path, capfd, monkeypatch):
     # Typer asks this of paths, and would tell in its own way what is the function's to tell.
     monkeypatch.setattr(os, "access", lambda _, right: right != os.R_OK)
@@ -104,6 +112,19 @@ def test_bad_model(command, words, bad, tmp_path, capfd, monkeypatch):
     assert not (tmp_path / "written").exists()
 
 
+@pytest.mark.parametrize(("command", "words", "name"), WITH_ARRAYS)
+@pytest.mark.parametrize("bad", ["missing", "folder", "text"])
+def test_bad_file_of_arrays(command, words, name, bad, model, tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda _, right: right != os.R_OK)
+    path = tmp_path / "bad.npz"
+    if bad == "folder":
+        path.mkdir()
+    elif bad == "text":
+        path.write_text("1 2 3")
+    given = arguments(command, model, tmp_path, **{name: str(path)})
+    assert str(path) in fails(capfd, exits.FILE, [*words, *given])
+
+
 @pytest.mark.parametrize(("command", "words", "name"), WRITING)
 @pytest.mark.parametrize("bad", ["no such folder", "a folder", "no right"])
 def test_output_that_cannot_be_written_is_told_before_the_work(
@@ -114,8 +135,10 @@ def test_output_that_cannot_be_written_is_told_before_the_work(
         path.mkdir(parents=True)
     elif bad == "no right":
         path.parent.mkdir()
-        # Root may write anywhere.
-        monkeypatch.setattr(os, "access", lambda _, right: right != os.W_OK)
+
+    # Root may write anywhere; of reading see test_bad_model.
+    rights = 0 if bad == "no right" else os.W_OK
+    monkeypatch.setattr(os, "access", lambda _, right: right & rights == right)
 
     def work(*_):
         raise AssertionError("the work has begun")
@@ -131,7 +154,9 @@ def test_interrupt(command, words, model, tmp_path, capfd, monkeypatch):
         os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(find_runtime().module.Interpreter, "allocate_tensors", interrupted)
-    monkeypatch.setattr(subprocess.Popen, "communicate", interrupted)  # of those that have helpers
+    # Of commands that have other processes do the work.
+    monkeypatch.setattr(subprocess.Popen, "communicate", interrupted)
+    monkeypatch.setattr("clgpu_delegate.capsule.trials.receive", interrupted)
     before = sorted(tmp_path.iterdir())
     words = [*words, *arguments(command, model, tmp_path)]
     assert fails(capfd, exits.INTERRUPTED, words) == "clgpu: interrupted"
