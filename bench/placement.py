@@ -50,6 +50,8 @@ class Row:
     auto: str
     choice: str
     measuring_s: float
+    problem: str = ""
+    """Why the delegate cannot."""
 
     @property
     def ratio(self) -> float:
@@ -144,6 +146,7 @@ def measure(
         auto=ways["auto"].report.get("choice", ""),
         choice=ways["measured"].report.get("choice", ""),
         measuring_s=ways["measured"].load_s,
+        problem=ways["measured"].problem,
     )
 
 
@@ -208,6 +211,7 @@ def run(
         rows.append(row)
         console.print(
             f"{name}: CPU {row.stock_ms:.3f}, measured {_number(row.measured_ms)} ms, {row.choice}"
+            f"{row.problem}"
         )
     device = clgpu_delegate.load(**options).device
     console.print(make_table(rows, f"{device.name}, {threads} threads"))
