@@ -34,6 +34,7 @@ from clgpu_delegate.errors import (
 from clgpu_delegate.explain import Explanation, Node, Partition, Tensor
 from clgpu_delegate.memory import Block, MemoryMap, MemoryObject, PartitionMemory
 from clgpu_delegate.options import Options
+from clgpu_delegate.placed import ExpectedPartition, Placed
 from clgpu_delegate.placement import Placement, PlacementCandidate, measure_placement
 from clgpu_delegate.quantization import (
     Observer,
@@ -64,6 +65,7 @@ __all__ = [
     "Device",
     "DeviceError",
     "Diagnosis",
+    "ExpectedPartition",
     "Explanation",
     "FileError",
     "Finding",
@@ -81,6 +83,7 @@ __all__ = [
     "Options",
     "Partition",
     "PartitionMemory",
+    "Placed",
     "Placement",
     "PlacementCandidate",
     "Quantization",

@@ -58,7 +58,8 @@ class Delegate:
         if self._options.placement == "measured":
             from clgpu_delegate import verdicts  # noqa: PLC0415  # it makes delegates
 
-            verdicts.hand_over(self._native, self._options, sys._getframe(1))
+            frame = sys._getframe(1) if hasattr(sys, "_getframe") else None
+            verdicts.hand_over(self._native, self._options, frame)
         return self._native.pointer
 
     @property

@@ -13,6 +13,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from clgpu_delegate.placed import Placed
 from clgpu_delegate.trust import Verification
 
 _WIDTH = 100  # columns of str()
@@ -159,6 +160,11 @@ class Explanation:
         """What comparing with the CPU's kernels has shown; None with ``verify="off"``."""
 
     @property
+    def placement(self) -> Placed | None:
+        """Why these nodes are on the device; None with ``placement="all"``."""
+        return Placed.from_data(self._data.get("placement"))
+
+    @property
     def claimed(self) -> int:
         """Number of nodes that the delegate runs."""
         return sum(node.claimed for node in self.nodes)
@@ -203,6 +209,8 @@ class Explanation:
         notes = [Text(f"note: {note}") for note in self.notes]
         verdicts = self.verification.partitions if self.verification else ()
         lines = [Text(f"verification: {verdict}") for verdict in verdicts]
+        if self.placement is not None:
+            lines.insert(0, Text(f"placement: {self.placement}"))
         return Group(Text(self.summary()), *([table] if self.nodes else []), *lines, *notes)
 
     def __str__(self) -> str:

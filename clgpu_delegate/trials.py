@@ -135,10 +135,12 @@ class _Contest:
         if name != CPU and options is None:
             return
         try:
-            with self._loaded(options) as (interpreter, explanation):
+            with self._loaded(options) as (interpreter, explanation, undone):
                 if explanation is not None:
                     if name == "all":
                         self.all_nodes = explanation
+                    if undone:
+                        raise ClgpuError("the runtime undid the delegation")
                     claimed = _claimed(explanation)
                     if claimed in self.claims.values():
                         return
@@ -160,7 +162,7 @@ class _Contest:
 
     def _measure_anew(self, name: str) -> None:
         trial = self.trials[name]
-        with self._loaded(self._options_of(name)) as (interpreter, _):
+        with self._loaded(self._options_of(name)) as (interpreter, _, _):
             ms = self._time(interpreter)
         self.trials[name] = dataclasses.replace(trial, ms=min(ms, trial.ms or ms))
 
@@ -197,8 +199,8 @@ class _Contest:
         return self._options
 
     @contextlib.contextmanager
-    def _loaded(self, options: Options | None) -> Iterator[tuple[Any, Explanation | None]]:
-        """An interpreter that has run once; without its delegate's claims that is stock."""
+    def _loaded(self, options: Options | None) -> Iterator[tuple[Any, Explanation | None, bool]]:
+        """An interpreter that has run once, what its delegate did, and whether that was undone."""
         delegate = None if options is None else Delegate(options)
         interpreter = self._make([] if delegate is None else [delegate])
         interpreter.allocate_tensors()
@@ -206,13 +208,11 @@ class _Contest:
         for detail, value in zip(interpreter.get_input_details(), inputs):
             interpreter.set_tensor(detail["index"], value)
         interpreter.invoke()
-        explanation = None
+        explanation, undone = None, False
         if delegate is not None:
             explanation = delegate.explain()
-            if explanation.partitions and delegate.stats()["invokes"] == 0:
-                raise ClgpuError("the runtime undid the delegation")
-        yield interpreter, explanation
-        del interpreter, delegate
+            undone = bool(explanation.partitions) and delegate.stats()["invokes"] == 0
+        yield interpreter, explanation, undone
 
     def _time(self, interpreter: Any) -> float:
         """Median milliseconds."""

@@ -204,7 +204,7 @@ def tune(
         raise OptionError(f"budget is {budget}; allowed: a number of seconds above 0")
     content = files.read_model(model)
     found = find_runtime(runtime)
-    options = dataclasses.replace(Options.from_settings(**settings), tuning="auto")
+    options = dataclasses.replace(Options.from_settings(**settings), tuning="auto", placement="all")
     if settings.get("tuning") == "off":
         raise OptionError("option 'tuning' is 'off'; to tune, allowed: auto, exhaustive")
 

@@ -98,8 +98,13 @@ def hand_over(native: _core.NativeDelegate, options: Options, frame: FrameType |
         subject = caller(options, frame)
         if subject is None:
             native.set_verdict(None, "the interpreter's model is not known")
+            return
+        verdict = settle(subject)
+        if verdict.ops:
+            native.set_verdict(verdict.as_native(), "")
         else:
-            native.set_verdict(settle(subject).as_native(), "")
+            problems = [trial.problem for trial in verdict.trials if trial.name == "all"]
+            native.set_verdict(None, f"the device does not run it ({'; '.join(problems)})")
     except Exception as error:  # a wish that fails must not break the interpreter
         text = " ".join(str(error).split()) or type(error).__name__
         native.set_verdict(None, f"measuring failed ({text})")

@@ -20,15 +20,16 @@ std::pair<std::optional<Verdict>, std::string> Verdicts::get() const {
   return found->second;
 }
 
-plan::DeviceRates device_rates(cl::Context& context, store::Store& store) {
+plan::DeviceRates device_rates(cl::Context& context, const DeviceInfo& info, store::Store& store) {
   const runtime::Peaks peaks = runtime::peaks_of(context, store);
-  const DeviceInfo& info = context.device().info;
   plan::DeviceRates rates;
   rates.is_cpu = info.is_cpu();
   rates.units = std::max(info.compute_units, 1);
-  // Tensor cores multiply int8 twice as fast as halves.
-  rates.flops = {peaks.fma_flops, peaks.mma_tf32_flops, peaks.mma_f16_flops,
-                 2 * peaks.mma_f16_flops};
+  // Tensor cores multiply int8 twice as fast as halves; sums of four products are four in one.
+  const double int8 = peaks.mma_f16_flops > 0    ? 2 * peaks.mma_f16_flops
+                      : info.dot8 != Dot8::kNone ? 4 * peaks.fma_flops
+                                                 : peaks.fma_flops;
+  rates.flops = {peaks.fma_flops, peaks.mma_tf32_flops, peaks.mma_f16_flops, int8};
   rates.bytes = peaks.copy_bytes;
   rates.up_bytes = peaks.upload_bytes;
   rates.down_bytes = peaks.download_bytes;

@@ -39,8 +39,9 @@ class Verdicts {
   std::map<std::thread::id, std::pair<std::optional<Verdict>, std::string>> by_thread_;
 };
 
-/// Rates for plan::cost_of; the first call for a device or a machine measures them.
-plan::DeviceRates device_rates(cl::Context& context, store::Store& store);
+/// Rates for plan::cost_of; the first call for a device or a machine measures them. `info`: with
+/// what a probe has found.
+plan::DeviceRates device_rates(cl::Context& context, const DeviceInfo& info, store::Store& store);
 plan::CpuRates cpu_rates(store::Store& store, int threads);
 
 /// "the CPU is expected to take 0.04 ms, the device 0.21 ms".

@@ -7,7 +7,7 @@ plan::Cost State::expected(const ir::Graph& graph, std::int64_t budget, int cpu_
                            int threads) {
   const plan::Fitted fitted = plan::fit(graph, device(), plan_options(budget), broken());
   return plan::cost_of(plan::load_of(fitted.graph, fitted.plan, device(), cpu_nodes),
-                       device_rates(*context, *store), cpu_rates(*store, threads));
+                       device_rates(*context, device(), *store), cpu_rates(*store, threads));
 }
 
 std::vector<std::pair<plan::Load, plan::Cost>> State::estimates(int threads) const {
@@ -25,8 +25,8 @@ std::vector<std::pair<plan::Load, plan::Cost>> State::estimates(int threads) con
     const auto graph = live[i].graph.lock();
     if (executor == nullptr || graph == nullptr) continue;
     const plan::Load load = plan::load_of(*graph, executor->plan(), device(), nodes.at(i));
-    estimates.emplace_back(
-        load, plan::cost_of(load, device_rates(*context, *store), cpu_rates(*store, threads)));
+    estimates.emplace_back(load, plan::cost_of(load, device_rates(*context, device(), *store),
+                                               cpu_rates(*store, threads)));
   }
   return estimates;
 }

@@ -26,8 +26,8 @@ struct Efficiency {
 constexpr Efficiency kCpuEfficiency{0.55, 0.15, 0.05};
 constexpr Efficiency kCpuDeviceEfficiency{0.45, 0.12, 0.05};
 constexpr Efficiency kGpuEfficiency{0.35, 0.1, 0.05};
-// What of that is left with tensor cores, which wait for their factors.
-constexpr double kTensorCores = 0.5;
+// What of that is left with tensor cores and other instructions that wait for their factors.
+constexpr double kWaiting = 0.5;
 
 // Integer products of the CPU's kernels over float ones.
 constexpr double kCpuInt8 = 2;
@@ -148,8 +148,9 @@ Cost cost_of(const Load& load, const DeviceRates& device, const CpuRates& cpu) {
     NodeCost one;
     const bool product = node.kind == Kind::kProduct;
     const double special = device.flops[static_cast<std::size_t>(node.device_arithmetic)];
-    const bool tensor = product && node.device_arithmetic != Arithmetic::kFloat && special > 0;
-    double flops = tensor ? special * kTensorCores : device.flops[0];
+    const bool special_rate =
+        product && node.device_arithmetic != Arithmetic::kFloat && special > 0;
+    double flops = special_rate ? special * kWaiting : device.flops[0];
     const double busy =
         device.is_cpu ? node.groups / device.units : node.items / (device.units * kBusyItems);
     flops *= efficiency.of(node.kind) * std::min(1.0, std::max(busy, 1e-6));

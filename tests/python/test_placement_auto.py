@@ -82,6 +82,8 @@ def test_a_tiny_model_stays_on_the_cpu_with_both_figures_in_the_reason(device, r
     (expected,) = placement["expected"]
     assert expected["cpu_ms"] < expected["device_ms"]
     assert not expected["claimed"]
+    assert explanation.placement.expected[0].cpu_ms == expected["cpu_ms"]
+    assert "placement: cpu (cost model)" in str(explanation)
     assert delegate.stats()["load"]["programs_built"] == 0  # planned, never built
     (want,) = run_reference(model, [x], runtime, "builtin")
     assert (got == want).all()

@@ -68,6 +68,7 @@ def test_the_cpus_verdict_claims_nothing_and_gives_the_times(store, runtime):
     assert {"name": "all", "ms": 3.0} in placement["candidates"]
     assert placement["runtime"].startswith(runtime)
     assert not explanation.notes
+    assert "placement: cpu (measured now), cpu 1 ms, all 3 ms" in str(explanation)
 
 
 def test_a_part_of_the_nodes_goes_to_the_device(measured, store, runtime):
@@ -232,6 +233,15 @@ def test_measuring_for_real_keeps_the_fastest_of_what_differs(device, runtime, s
     assert chosen.ms <= fastest * 1.03
     assert steps[0] == (0, 5, "cpu")
     assert placement.nodes == 3
+
+
+def test_nothing_of_the_measurement_is_left_when_the_interpreter_is_made(runtime, store):
+    before = clgpu_delegate.load().stats()["device_bytes"]
+    interpreter, explanation = _placed(runtime, models.image((1, 9, 9, 3)), store)
+    delegate = clgpu_delegate.load()
+    held = sum(partition.peak_bytes for partition in explanation.partitions)
+    assert delegate.stats()["device_bytes"] <= before + held
+    del interpreter
 
 
 def test_ties_go_to_the_cpu():
