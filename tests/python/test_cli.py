@@ -16,7 +16,7 @@ from clgpu_delegate import Options, cli
 from clgpu_delegate.cli import completion, exits, settings
 from tests.model_maker import ModelMaker
 from tests.python import models
-from tests.python.subprocesses import assert_succeeds, run_python
+from tests.python.subprocesses import ROOT, assert_succeeds, run_python
 
 
 @pytest.fixture
@@ -222,3 +222,11 @@ def test_completion(tmp_path, monkeypatch):
     assert complete("explain", "--device", "0") == ["0"]
     name = clgpu_delegate.devices()[0].name.split()[0]
     assert name.lower() in [word.lower() for word in completion.devices(name[:3].lower())]
+
+
+def test_documentation_has_all_commands_and_exit_codes():
+    text = (ROOT / "docs" / "cli.md").read_text()
+    missing = [p.id for p in ALL if f"`clgpu {p.id.split()[0]}" not in text]
+    assert not missing
+    for code, meaning in exits.MEANINGS.items():
+        assert f"| {code} | {meaning} |" in text
