@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from clgpu_delegate import DeviceError, FileError, ModelError, OptionError, ShapeError
+from clgpu_delegate import DeviceError, FileError, ModelError, OptionError, ShapeError, cli
 from clgpu_delegate.capsule import capture, replay
+from clgpu_delegate.cli import exits
 from clgpu_delegate.quantization.reader import parse
 from tests.capsule import cases
 from tests.model_maker import ModelMaker
@@ -170,3 +172,20 @@ def test_interrupted_capture_leaves_no_file(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         capture(models.chain(), tmp_path / "out.clgpu.zip", progress=interrupt)
     assert not list(tmp_path.iterdir())
+
+
+def test_commands_end_with_their_codes(wrong, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert exits.answer(cli.app, ["replay", "none.clgpu.zip"]) == exits.FILE
+    assert capsys.readouterr().err.count("\n") == 1
+    Path("chain.tflite").write_bytes(models.chain(ops=("SOFTMAX",)))
+    assert exits.answer(cli.app, ["capture", "chain.tflite", "--json"]) == exits.DONE
+    captured = json.loads(capsys.readouterr().out)
+    assert captured["outcome"]["kind"] == "agrees"
+    assert captured["path"] == "chain.clgpu.zip"
+    assert Path("chain.clgpu.zip").is_file()
+    replay_wrong = ["replay", str(wrong[0]), "--kernels", "recorded", "--json"]
+    assert exits.answer(cli.app, replay_wrong) == exits.FINDING
+    replayed = json.loads(capsys.readouterr().out)
+    assert replayed["verdict"] == "reproduced"
+    assert "**reproduced**" in replayed["summary"]
