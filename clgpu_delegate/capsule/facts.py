@@ -15,6 +15,7 @@ import numpy as np
 from clgpu_delegate import _core
 from clgpu_delegate.capsule.outcome import TOLERANCES
 from clgpu_delegate.capsule.privacy import scrub, scrub_all
+from clgpu_delegate.doctor import doctor
 from clgpu_delegate.errors import ClgpuError, DependencyError, ModelError
 from clgpu_delegate.options import Options
 from clgpu_delegate.quantization.graph import Tensor
@@ -45,8 +46,7 @@ class Nature:
         try:
             model = parse(content)
         except DependencyError:
-            details = interpreter.get_tensor_details()
-            return cls(any(np.dtype(d["dtype"]).name in _INTEGERS for d in details), False)
+            return cls._guess(interpreter)
         except ClgpuError as error:
             raise ModelError(str(error)) from None
         integer = hybrid = False
@@ -58,6 +58,16 @@ class Nature:
                     t.dtype == "int8" and model.is_constant(t) for t in data
                 )
         return cls(integer, hybrid)
+
+    @classmethod
+    def _guess(cls, interpreter: Any) -> Nature:
+        details = interpreter.get_tensor_details()
+        has_codes = any(np.dtype(d["dtype"]).name in _INTEGERS for d in details)
+        # Without integers at its border or in it, all that is int8 are weights.
+        border = interpreter.get_input_details() + interpreter.get_output_details()
+        names = {op["op_name"] for op in interpreter._get_ops_details()}
+        integer = "QUANTIZE" in names or any(np.dtype(d["dtype"]).name in _INTEGERS for d in border)
+        return cls(has_codes and integer, has_codes and not integer)
 
     def tolerance(self, options: Options) -> float:
         """The relative L2 error that counts as right unless the caller says so."""
@@ -155,3 +165,8 @@ def device_facts(told: Mapping[str, Any]) -> dict[str, Any]:
         {"device": told.get("device"), "abilities": told.get("abilities")}
     )
     return cleaned
+
+
+def diagnosis(device: str) -> Any:
+    """What `clgpu_delegate.doctor` finds, where a driver or a set-up may be to blame."""
+    return scrub_all(doctor(device=device).to_dict())

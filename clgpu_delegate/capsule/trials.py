@@ -166,7 +166,8 @@ class Bench:
         if stage == "error":
             if facts["explain"] is None and message["class"] == "DeviceError":
                 raise DeviceError(text)
-            self._stop()  # an error may leave a device's context behind that fails ever after
+            if "CL_" in text:
+                self._stop()  # a driver's error may leave a context behind that fails ever after
             return Trial(Outcome("error", text), expected, [], facts, log or text)
         outcome = Outcome("agrees") if plan_only else judge(got, expected, self.tolerance)
         broken = kernels_that_fail(notes)

@@ -131,12 +131,19 @@ class Work:
             "got.npz": archive.to_npz(numbered(trial.got, "")),
             "options.json": archive.to_json({"asked": asked, "used": used}),
             "build_log.txt": f"{log}\n".encode(),
-            "device.json": archive.to_json(facts.device_facts(told)),
+            "device.json": archive.to_json({**facts.device_facts(told), "doctor": self._doctor()}),
             "explain.json": archive.to_json(scrub_all(told.get("explain"))),
             "memory_map.json": archive.to_json(scrub_all(told.get("memory_map"))),
             "kernels/programs.json": archive.to_json(programs),
             **facts.kernel_members(programs, log),
         }
+
+    def _doctor(self) -> Any:
+        if self.trial.outcome.kind not in ("error", "crash", "hang"):
+            return None  # it takes seconds, and what computes is set up well
+        if self._progress is not None:
+            self._progress(self._bench.trials, len(self.nodes), "looking at the machine")
+        return facts.diagnosis(str(self._options.get("device", "")))
 
     def _once(self, options: Mapping[str, Any], *, plan_only: bool = False) -> Trial:
         content, inputs = self._written()

@@ -31,7 +31,7 @@ def module(name: str) -> Any:
     except ModuleNotFoundError as error:
         package = (error.name or name).split(".", maxsplit=1)[0]
         raise DependencyError(
-            f"quantize() needs the package {package}, which is not installed; {_ADVICE}"
+            f"reading .tflite graphs needs the package {package}, which is not installed; {_ADVICE}"
         ) from None
 
 

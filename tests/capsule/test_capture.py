@@ -9,13 +9,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clgpu_delegate import DeviceError, FileError, ModelError, OptionError, ShapeError, cli
-from clgpu_delegate.capsule import capture, replay
+from clgpu_delegate import (
+    DependencyError,
+    DeviceError,
+    FileError,
+    ModelError,
+    OptionError,
+    ShapeError,
+    cli,
+)
+from clgpu_delegate.capsule import capture, facts, replay
 from clgpu_delegate.cli import exits
+from clgpu_delegate.doctor import Diagnosis
+from clgpu_delegate.quantization import schema
 from clgpu_delegate.quantization.reader import parse
 from tests.capsule import cases
 from tests.model_maker import ModelMaker
 from tests.python import models
+
+
+@pytest.fixture(autouse=True)
+def _quick_doctor(monkeypatch):
+    """The doctor takes seconds, and has tests of its own."""
+    monkeypatch.setattr(facts, "doctor", lambda **_: Diagnosis(()))
 
 
 def ops(file) -> list[str]:
@@ -124,6 +140,36 @@ def test_what_agrees_is_captured_whole(tmp_path, runtime):
         assert json.loads(archive.read("options.json"))["used"] == {}
         everything = b"".join(archive.read(name) for name in archive.namelist())
     assert str(tmp_path).encode() not in everything
+
+
+def test_error_is_found_with_its_message(tmp_path):
+    path = tmp_path / "error.clgpu.zip"
+    result = capture(models.chain(), path, engines={"softmax": "none"})
+    assert result.outcome.kind == "error"
+    assert "SOFTMAX" in result.outcome.text
+    assert ops(path) == ["SOFTMAX"]
+    with zipfile.ZipFile(path) as archive:
+        assert json.loads(archive.read("device.json"))["doctor"] == {
+            "findings": [],
+            "healthy": True,
+        }
+    assert replay(path).verdict == "reproduced"
+    assert replay(path, engines="").verdict == "not reproduced"
+
+
+def test_without_the_packages_that_read_models_nothing_shrinks(tmp_path, monkeypatch):
+    def missing(name: str):
+        raise DependencyError(f"{name} is missing")
+
+    monkeypatch.setattr(schema, "module", missing)
+    path = tmp_path / "whole.clgpu.zip"
+    with cases.wrong_softmax():
+        result = capture(models.chain(), path)
+        assert result.outcome.kind == "wrong"
+        assert not result.shrunk
+        assert "tflite is missing" in result.remark
+        with pytest.raises(DependencyError):
+            capture(models.chain(), path, shrink=True)
 
 
 def test_state_is_a_reason_not_to_shrink(tmp_path):
