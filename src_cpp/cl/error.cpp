@@ -23,6 +23,9 @@ std::string error_name(cl_int code) {
     case -6:
       name = "CL_OUT_OF_HOST_MEMORY";
       break;
+    case -7:
+      name = "CL_PROFILING_INFO_NOT_AVAILABLE";
+      break;
     case -11:
       name = "CL_BUILD_PROGRAM_FAILURE";
       break;

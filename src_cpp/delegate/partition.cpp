@@ -176,6 +176,7 @@ void Partition::prepare(TfLiteContext& context) {
 
 void Partition::invoke(TfLiteContext& context) {
   const cl::Counters before = cl::counters();
+  if (index_ == 0) ++session_->inferences;
   if (trust_ != nullptr && trust_->on_cpu()) {
     compute_on_cpu(context);
   } else {
@@ -202,14 +203,18 @@ void Partition::run(TfLiteContext& context) {
   };
   for (const plan::Transfer& t : plan.uploads) inputs.push_back(data_of(t));
   for (const plan::Transfer& t : plan.downloads) outputs.push_back(data_of(t));
-  try {
+  const auto run = [&] {
+    if (executor_->recorder() != nullptr) executor_->recorder()->set_number(session_->inferences);
     executor_->run(inputs, outputs);
+  };
+  try {
+    run();
   } catch (const cl::OpenCLError& error) {
     if (!error.out_of_memory()) throw;
     // Some devices find out this late that they lack the memory they have handed out.
     rebuild(std::max<std::int64_t>(plan.peak_bytes / 10 * 7, 1));
     publish();
-    executor_->run(inputs, outputs);
+    run();
   }
 }
 

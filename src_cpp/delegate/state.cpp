@@ -82,7 +82,7 @@ Built State::plan_and_build(const ir::Graph& graph, std::int64_t budget,
     try {
       Built built{std::make_shared<const ir::Graph>(std::move(fitted.graph)),
                   std::make_shared<runtime::Executor>(context, store, std::move(fitted.plan),
-                                                      options.warm_up, pool)};
+                                                      options.warm_up, pool, options.profile)};
       if (!failures.empty()) {
         const std::lock_guard<std::mutex> lock(mutex_);
         notes_.insert("the device did not have the memory that it promised: " + failures);
@@ -153,7 +153,8 @@ void State::set_partition(std::uint64_t number, int partition,
   const std::lock_guard<std::mutex> lock(mutex_);
   if (number != report_number_) return;
   report_.partitions.at(static_cast<std::size_t>(partition)) = partition_report;
-  live_.at(static_cast<std::size_t>(partition)) = {executor, graph};
+  live_.at(static_cast<std::size_t>(partition)) = {
+      executor, graph, executor == nullptr ? nullptr : executor->recorder()};
   if (executor == nullptr) {
     for (NodeReport& node : report_.nodes) {
       if (node.partition != partition) continue;

@@ -11,6 +11,7 @@
 #include "cl/context.hpp"
 #include "delegate/options.hpp"
 #include "delegate/placement.hpp"
+#include "delegate/profile.hpp"
 #include "delegate/report.hpp"
 #include "delegate/tuning.hpp"
 #include "ir/graph.hpp"
@@ -38,6 +39,7 @@ struct Stats {
 struct Session {
   std::uint64_t report = 0;             ///< number of its report
   cl::Counters invoke;                  ///< of the inference under way
+  std::uint64_t inferences = 0;         ///< begun so far
   std::shared_ptr<runtime::Pool> pool;  ///< of their arenas: they never run at the same time
   // By partition, in bytes of device memory.
   std::map<int, std::int64_t> held;   ///< peaks of those that are built
@@ -140,6 +142,11 @@ class State {
   double device_time(int runs, int node) const;
   /// Executor::launch_times of the partitions of the report, in their order.
   std::vector<LaunchTime> launch_times(int rounds) const;
+  /// What was recorded of the partitions of the report, by partition; nothing without
+  /// Options::profile. Outlives their interpreter.
+  Profile profile() const;
+  /// Forgets that.
+  void reset_profile();
   /// Where the tensors of the partitions of the report lie; none of those that are gone.
   std::vector<PartitionMemory> memory_map() const;
   /// The programs of the partitions of the report; none of those that are gone.
@@ -159,6 +166,7 @@ class State {
   struct Live {
     std::weak_ptr<runtime::Executor> executor;
     std::weak_ptr<const ir::Graph> graph;
+    std::shared_ptr<runtime::Recorder> recorder;
   };
 
   std::vector<std::shared_ptr<runtime::Executor>> live_executors() const;

@@ -114,7 +114,6 @@ class Planner {
     Chosen chosen = choose(graph_, node, device_, options_, broken_, static_inputs);
     const kernel::Candidate& candidate = chosen.candidate;
     chosen.choice.position = static_cast<int>(&node - graph_.nodes.data());
-    chosen.choice.work = ops::work_of({graph_, node});
     plan_.choices.push_back(std::move(chosen.choice));
     std::vector<int> scratch;
     for (const kernel::Scratch& s : candidate.scratch) {
@@ -148,6 +147,8 @@ class Planner {
     }
     const int begin = static_cast<int>(plan_.run.size());
     separate(steps, scratch);
+    if (static_cast<int>(plan_.run.size()) > begin)
+      plan_.choices.back().work = ops::work_of({graph_, node});
     note_in_place(node, candidate, begin);
   }
 

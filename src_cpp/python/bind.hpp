@@ -5,6 +5,10 @@
 
 #include <string>
 
+namespace clgpu::runtime {
+struct Peaks;
+}
+
 namespace clgpu::python {
 
 /// A string that may hold what a driver wrote, a build log say: they do not promise UTF-8.
@@ -13,6 +17,9 @@ inline pybind11::str text(const std::string& bytes) {
   return pybind11::reinterpret_steal<pybind11::str>(
       PyUnicode_DecodeUTF8(bytes.data(), size, "replace"));
 }
+
+/// Of clgpu_delegate's data.
+pybind11::dict to_dict(const runtime::Peaks& peaks);
 
 void bind_errors(pybind11::module_& module);
 void bind_devices(pybind11::module_& module);

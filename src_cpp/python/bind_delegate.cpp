@@ -194,6 +194,11 @@ void bind_delegate(py::module_& module) {
            "Seconds per inference with many in flight, without transfers.")
       .def("launch_times", &launch_times, py::arg("rounds"),
            "Node, operation, candidate, kernel and seconds of each launch of an inference.")
+      .def("profile", &profile, py::arg("peaks") = true,
+           "What was recorded of the last inferences, with the rates of the device.")
+      .def(
+          "reset_profile", [](NativeDelegate& self) { self.state().reset_profile(); },
+          "Forgets what was recorded.")
       .def("tune", &tune, py::arg("budget"), py::arg("again"), py::arg("progress"),
            "Measures the candidates of the layers of the model last prepared.");
   module.def("option_table", &option_table,

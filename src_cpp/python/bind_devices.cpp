@@ -64,19 +64,11 @@ py::list devices() {
   return list;
 }
 
-std::map<std::string, double> measure_peaks(const std::string& device, double seconds) {
-  const py::gil_scoped_release release;
-  const runtime::Peaks peaks =
-      runtime::measure_peaks(*cl::Context::of(cl::find_device(device)), seconds);
-  return {{"fma_flops", peaks.fma_flops},
-          {"mma_f16_flops", peaks.mma_f16_flops},
-          {"mma_tf32_flops", peaks.mma_tf32_flops},
-          {"copy_bytes", peaks.copy_bytes},
-          {"launch_seconds", peaks.launch_seconds},
-          {"round_trip_seconds", peaks.round_trip_seconds},
-          {"upload_bytes", peaks.upload_bytes},
-          {"download_bytes", peaks.download_bytes},
-          {"transfer_seconds", peaks.transfer_seconds}};
+py::dict measure_peaks(const std::string& device, double seconds) {
+  return to_dict([&] {
+    const py::gil_scoped_release release;
+    return runtime::measure_peaks(*cl::Context::of(cl::find_device(device)), seconds);
+  }());
 }
 
 std::map<std::string, double> measure_host_peaks() {

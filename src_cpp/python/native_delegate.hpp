@@ -32,6 +32,9 @@ class NativeDelegate {
 /// Data of clgpu_delegate.Explanation.
 pybind11::dict explain(const NativeDelegate& self);
 
+/// Data of clgpu_delegate.Profile. `with_peaks`: rates of the device, measured at their first use.
+pybind11::dict profile(NativeDelegate& self, bool with_peaks);
+
 // bind_placement.cpp
 pybind11::dict to_dict(const delegate::PlacementReport& placement);
 /// What this thread's next interpreter does with placement="measured": a verdict or None, and why.

@@ -43,14 +43,15 @@ std::string describe(const plan::Step& step) {
 }  // namespace
 
 Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
-                   plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool)
+                   plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool, bool record)
     : context_(std::move(context)),
       store_(std::move(store)),
       plan_(std::move(plan)),
-      queue_(context_->create_queue()),
+      queue_(context_->create_queue(record)),
       transfers_(*context_, queue_, plan_, [this](int buffer) { return memory(buffer); }) {
   if (!plan_.moves.empty())
-    mover_ = std::make_unique<Mover>(*context_, plan_, [this](int b) { return memory(b); });
+    mover_ = std::make_unique<Mover>(*context_, plan_, record, [this](int b) { return memory(b); });
+  if (record) recorder_ = std::make_shared<Recorder>(context_->api(), plan_);
   run_load_steps();
   allocate_rest();
   arena_ = std::make_unique<Lease>(
@@ -66,6 +67,7 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
 Executor::~Executor() {
   if (arena_ != nullptr) arena_->settle();
   finish_all();  // buffers must outlive what the queue still does with them
+  if (recorder_ != nullptr) recorder_->settle();
 }
 
 void Executor::allocate_rest() {
@@ -206,13 +208,18 @@ void Executor::launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl
   ++cl::counters().launches;
 }
 
-void Executor::launch_all() {
+void Executor::launch_all(Recording* recording) {
   for (std::size_t i = 0; i < launches_.size(); ++i) {
-    if (mover_ != nullptr) mover_->before(static_cast<int>(i), queue_, mover_->queue());
-    launch(launches_[i]);
+    if (mover_ != nullptr) mover_->before(static_cast<int>(i), queue_, mover_->queue(), recording);
+    if (recording == nullptr) {
+      launch(launches_[i]);
+    } else {
+      launch(launches_[i], queue_, recording->begin_launch(i));
+      recording->end(context_->api());
+    }
   }
   if (mover_ != nullptr)
-    mover_->before(static_cast<int>(launches_.size()), queue_, mover_->queue());
+    mover_->before(static_cast<int>(launches_.size()), queue_, mover_->queue(), recording);
 }
 
 void Executor::finish(const char* where) {
@@ -260,14 +267,17 @@ void Executor::warm_up_kernels() {
 void Executor::run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
   const std::lock_guard<std::mutex> lock(busy_);
   const auto turn = take_turn();
+  Recording* const recording = recorder_ == nullptr ? nullptr : recorder_->begin();
   if (transfers_.attach(inputs, outputs)) set_all_buffers();
   try {
-    transfers_.up(inputs);
-    launch_all();
-    transfers_.down(outputs);
-    if (mover_ != nullptr) mover_->release_events();
+    transfers_.up(inputs, recording);
+    launch_all(recording);
+    transfers_.down(outputs, recording);
+    if (mover_ != nullptr) mover_->release_events(recording);
+    if (recording != nullptr) recorder_->keep();
   } catch (const cl::OpenCLError&) {
     finish_all();  // what was enqueued still reads and writes the caller's memory
+    if (recording != nullptr) recorder_->drop();
     throw;
   }
 }

@@ -12,6 +12,7 @@
 #include "plan/plan.hpp"
 #include "runtime/mover.hpp"
 #include "runtime/pool.hpp"
+#include "runtime/recorder.hpp"
 #include "runtime/transfers.hpp"
 
 namespace clgpu::runtime {
@@ -34,8 +35,10 @@ class Executor {
   /// load-time launches. With `warm_up`, each distinct kernel runs once, so that a driver's late
   /// compilation and its failures happen here. Throws CandidateFailure and cl::OpenCLError (out of
   /// memory). The arena is one of `pool`'s, where executors take turns; null: its own.
+  /// With `record`, inferences are recorded.
   Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
-           plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool = nullptr);
+           plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool = nullptr,
+           bool record = false);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -44,6 +47,9 @@ class Executor {
   void save_programs() { context_->save_programs(programs_, *store_); }
 
   const plan::Plan& plan() const { return plan_; }
+
+  /// Null unless inferences are recorded.
+  const std::shared_ptr<Recorder>& recorder() const { return recorder_; }
 
   /// Roads of the inputs, then of the outputs. Thread-safe, also against run().
   std::vector<RoadTaken> roads() const { return transfers_.roads(); }
@@ -91,7 +97,7 @@ class Executor {
   BoundLaunch bind(const plan::Step& step);
   void launch(const BoundLaunch& bound);
   void launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl::cl_event* event);
-  void launch_all();
+  void launch_all(Recording* recording = nullptr);
   void run_load_steps();
   void warm_up_kernels();
   void stand_in();
@@ -112,6 +118,7 @@ class Executor {
   std::vector<BoundLaunch> launches_;           // one per plan_.run step
   std::unique_ptr<Mover> mover_;                // null where nothing moves
   Transfers transfers_;
+  std::shared_ptr<Recorder> recorder_;
 };
 
 }  // namespace clgpu::runtime

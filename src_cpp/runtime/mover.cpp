@@ -12,11 +12,11 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-Mover::Mover(cl::Context& context, const plan::Plan& plan, MemoryOf memory)
+Mover::Mover(cl::Context& context, const plan::Plan& plan, bool record, MemoryOf memory)
     : context_(context),
       plan_(plan),
       memory_(std::move(memory)),
-      queue_(context.create_queue()),
+      queue_(context.create_queue(record)),
       needed_(plan.run.size() + 1) {
   for (const plan::HostSlot& planned : plan.slots) make_slot(planned);
   for (std::size_t i = 0; i < plan.moves.size(); ++i)
@@ -83,7 +83,8 @@ void Mover::keep(int buffer, const cl::QueueHandle& launches) {
   }
 }
 
-void Mover::before(int step, const cl::QueueHandle& launches, const cl::QueueHandle& moves) {
+void Mover::before(int step, const cl::QueueHandle& launches, const cl::QueueHandle& moves,
+                   Recording* recording) {
   const cl::Api& api = context_.api();
   if (step == 0) {
     release_events();
@@ -97,7 +98,7 @@ void Mover::before(int step, const cl::QueueHandle& launches, const cl::QueueHan
     // What another queue waits for has to be flushed.
     cl::check(api.clFlush(launches.get()), "clFlush", "the queue of launches");
     for (; next_ < plan_.moves.size() && plan_.moves[next_].start == step; ++next_)
-      enqueue(next_, moves, done);
+      enqueue(next_, moves, done, recording);
     cl::check(api.clFlush(moves.get()), "clFlush", "the queue of moves");
   }
   if (needed_[at(step)].empty()) return;
@@ -108,13 +109,15 @@ void Mover::before(int step, const cl::QueueHandle& launches, const cl::QueueHan
             "clEnqueueMarkerWithWaitList", "the queue of launches");
 }
 
-void Mover::enqueue(std::size_t index, const cl::QueueHandle& moves, cl::cl_event after) {
+void Mover::enqueue(std::size_t index, const cl::QueueHandle& moves, cl::cl_event after,
+                    Recording* recording) {
   const cl::Api& api = context_.api();
   const plan::Move& move = plan_.moves[index];
   const Slot& slot = slots_[at(move.slot)];
   const auto bytes = static_cast<std::size_t>(move.bytes);
   const std::string& name = plan_.buffers[at(move.buffer)].name;
   cl::cl_event event = nullptr;
+  if (recording != nullptr) recording->begin_move(index);
   if (move.kind == plan::Move::Kind::kOut) {
     cl::check(api.clEnqueueReadBuffer(moves.get(), memory_(move.buffer), cl::CL_FALSE, 0, bytes,
                                       slot.writable, 1, &after, &event),
@@ -127,9 +130,13 @@ void Mover::enqueue(std::size_t index, const cl::QueueHandle& moves, cl::cl_even
     cl::counters().bytes_up += bytes;
   }
   events_.emplace_back(api, event);
+  if (recording != nullptr) recording->end(api);
 }
 
-void Mover::release_events() { events_.clear(); }
+void Mover::release_events(Recording* recording) {
+  if (recording != nullptr) recording->adopt(events_);
+  events_.clear();
+}
 
 void Mover::finish() noexcept {
   context_.api().clFlush(queue_.get());

@@ -7,6 +7,7 @@
 
 #include "cl/context.hpp"
 #include "plan/plan.hpp"
+#include "runtime/recorder.hpp"
 
 namespace clgpu::runtime {
 
@@ -18,8 +19,9 @@ class Mover {
   using MemoryOf = std::function<cl::cl_mem(int buffer)>;
 
   /// Allocates the host slots and fills those of constants. Pinned memory where there is some, so
-  /// that copies overlap launches. The plan must outlive it. Throws cl::OpenCLError.
-  Mover(cl::Context& context, const plan::Plan& plan, MemoryOf memory);
+  /// that copies overlap launches. The plan must outlive it. `record`: moves may be recorded.
+  /// Throws cl::OpenCLError.
+  Mover(cl::Context& context, const plan::Plan& plan, bool record, MemoryOf memory);
   ~Mover();
   Mover(const Mover&) = delete;
   Mover& operator=(const Mover&) = delete;
@@ -31,11 +33,13 @@ class Mover {
 
   /// Before a step is enqueued in `launches`, from 0 to the number of steps: enqueues the moves
   /// that may begin now in `moves`, and has `launches` wait for those that this step needs.
-  void before(int step, const cl::QueueHandle& launches, const cl::QueueHandle& moves);
+  void before(int step, const cl::QueueHandle& launches, const cl::QueueHandle& moves,
+              Recording* recording = nullptr);
 
   /// Events of the moves of the last pass over the steps, by move.
   const std::vector<cl::EventHandle>& events() const { return events_; }
-  void release_events();
+  /// To the recording, if there is one.
+  void release_events(Recording* recording = nullptr);
 
   /// Waits for all moves, whatever has become of them.
   void finish() noexcept;
@@ -50,7 +54,8 @@ class Mover {
 
   void make_slot(const plan::HostSlot& planned);
   void allocate(Slot& slot, std::size_t bytes);
-  void enqueue(std::size_t index, const cl::QueueHandle& moves, cl::cl_event after);
+  void enqueue(std::size_t index, const cl::QueueHandle& moves, cl::cl_event after,
+               Recording* recording);
 
   cl::Context& context_;
   const plan::Plan& plan_;

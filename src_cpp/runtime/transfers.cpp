@@ -194,21 +194,27 @@ void Transfers::unmap(const Way& way, const void* pointer) {
             "clEnqueueUnmapMemObject", plan_.buffers[size(way.planned->buffer)].name);
 }
 
-void Transfers::write(Way& way, const void* data) {
+void Transfers::write(std::size_t index, const void* data, Recording* recording) {
+  const Transfer& t = *ways_[index].planned;
+  cl::check(context_.api().clEnqueueWriteBuffer(
+                queue_.get(), memory_(t.buffer), cl::CL_FALSE, 0, size(t.bytes), data, 0, nullptr,
+                recording == nullptr ? nullptr : recording->begin_upload(index)),
+            "clEnqueueWriteBuffer", plan_.buffers[size(t.buffer)].name);
+  if (recording != nullptr) recording->end(context_.api());
+}
+
+void Transfers::read(std::size_t index, void* data, bool blocking, Recording* recording) {
+  const Transfer& t = *ways_[index].planned;
+  const std::size_t output = index - plan_.uploads.size();
   cl::check(
-      context_.api().clEnqueueWriteBuffer(queue_.get(), memory_(way.planned->buffer), cl::CL_FALSE,
-                                          0, size(way.planned->bytes), data, 0, nullptr, nullptr),
-      "clEnqueueWriteBuffer", plan_.buffers[size(way.planned->buffer)].name);
+      context_.api().clEnqueueReadBuffer(
+          queue_.get(), memory_(t.buffer), blocking ? cl::CL_TRUE : cl::CL_FALSE, 0, size(t.bytes),
+          data, 0, nullptr, recording == nullptr ? nullptr : recording->begin_download(output)),
+      "clEnqueueReadBuffer", plan_.buffers[size(t.buffer)].name);
+  if (recording != nullptr) recording->end(context_.api());
 }
 
-void Transfers::read(Way& way, void* data, bool blocking) {
-  cl::check(context_.api().clEnqueueReadBuffer(queue_.get(), memory_(way.planned->buffer),
-                                               blocking ? cl::CL_TRUE : cl::CL_FALSE, 0,
-                                               size(way.planned->bytes), data, 0, nullptr, nullptr),
-            "clEnqueueReadBuffer", plan_.buffers[size(way.planned->buffer)].name);
-}
-
-void Transfers::up(const std::vector<const void*>& inputs) {
+void Transfers::up(const std::vector<const void*>& inputs, Recording* recording) {
   for (std::size_t i = 0; i < ways_.size(); ++i) {
     Way& way = ways_[i];
     if (way.road == Road::kHostPointer) {
@@ -221,11 +227,13 @@ void Transfers::up(const std::vector<const void*>& inputs) {
     cl::counters().bytes_up += static_cast<std::uint64_t>(t.bytes);
     if (way.road == Road::kMapped) {
       if (void* mapped = map(way, cl::CL_MAP_WRITE_INVALIDATE_REGION, true); mapped != nullptr) {
+        if (recording != nullptr) recording->begin_upload(i);
         if (converts(*way.planned)) {
           to_device_form(t, inputs[i], mapped);
         } else {
           std::memcpy(mapped, inputs[i], size(t.bytes));
         }
+        if (recording != nullptr) recording->end_on_host();
         unmap(way, mapped);
         continue;
       }
@@ -233,14 +241,14 @@ void Transfers::up(const std::vector<const void*>& inputs) {
     if (converts(*way.planned)) {
       way.staged.resize(halves(t));
       to_device_form(t, inputs[i], way.staged.data());
-      write(way, way.staged.data());
+      write(i, way.staged.data(), recording);
     } else {
-      write(way, inputs[i]);
+      write(i, inputs[i], recording);
     }
   }
 }
 
-void Transfers::down(const std::vector<void*>& outputs) {
+void Transfers::down(const std::vector<void*>& outputs, Recording* recording) {
   const std::size_t first = ways_.size() - outputs.size();
   for (std::size_t i = 0; i < ways_.size(); ++i) {
     Way& way = ways_[i];
@@ -251,7 +259,7 @@ void Transfers::down(const std::vector<void*>& outputs) {
       if (way.is_mapped) continue;
       // The next run makes an object of another kind. What this one holds may be read into its own
       // memory.
-      if (!way.is_input) read(way, outputs[i - first], last);
+      if (!way.is_input) read(i, outputs[i - first], last, recording);
       way.pointer = nullptr;
     } else if (!way.is_input) {
       const Transfer& t = *way.planned;
@@ -259,7 +267,7 @@ void Transfers::down(const std::vector<void*>& outputs) {
       way.mapped = way.road == Road::kMapped ? map(way, cl::CL_MAP_READ, last) : nullptr;
       if (way.mapped != nullptr) continue;
       if (converts(*way.planned)) way.staged.resize(halves(t));
-      read(way, converts(*way.planned) ? way.staged.data() : outputs[i - first], last);
+      read(i, converts(*way.planned) ? way.staged.data() : outputs[i - first], last, recording);
     }
   }
   if (outputs.empty()) cl::check(context_.api().clFinish(queue_.get()), "clFinish", "run");
@@ -267,11 +275,14 @@ void Transfers::down(const std::vector<void*>& outputs) {
     Way& way = ways_[i];
     if (way.road == Road::kHostPointer) continue;
     const void* source = way.mapped != nullptr ? way.mapped : way.staged.data();
+    Recording* const copying = way.mapped != nullptr ? recording : nullptr;
+    if (copying != nullptr) copying->begin_download(i - first);
     if (converts(*way.planned)) {
       to_host_form(*way.planned, source, outputs[i - first]);
     } else if (way.mapped != nullptr) {
       std::memcpy(outputs[i - first], source, size(way.planned->bytes));
     }
+    if (copying != nullptr) copying->end_on_host();
     if (way.mapped != nullptr) unmap(way, way.mapped);
     way.mapped = nullptr;
   }

@@ -10,6 +10,7 @@
 
 #include "cl/context.hpp"
 #include "plan/plan.hpp"
+#include "runtime/recorder.hpp"
 
 namespace clgpu::runtime {
 
@@ -57,9 +58,9 @@ class Transfers {
   void forget() noexcept;
 
   /// Between attach() and the launches.
-  void up(const std::vector<const void*>& inputs);
+  void up(const std::vector<const void*>& inputs, Recording* recording = nullptr);
   /// After the launches; returns when they are done and the outputs are written.
-  void down(const std::vector<void*>& outputs);
+  void down(const std::vector<void*>& outputs, Recording* recording = nullptr);
 
   /// Inputs first. Before the first run, the roads of the plan. Thread-safe.
   std::vector<RoadTaken> roads() const;
@@ -93,8 +94,8 @@ class Transfers {
   void take(Way& way, plan::Road road, const std::string& reason);
   void* map(Way& way, cl::cl_bitfield flags, bool blocking);
   void unmap(const Way& way, const void* pointer);
-  void write(Way& way, const void* data);
-  void read(Way& way, void* data, bool blocking);
+  void write(std::size_t index, const void* data, Recording* recording);
+  void read(std::size_t index, void* data, bool blocking, Recording* recording);
 
   cl::Context& context_;
   const cl::QueueHandle& queue_;

@@ -16,6 +16,7 @@ static int skip, times;
 static uint64_t device_types[8]; /* told instead of the real ones, by order of asking */
 static void* devices[8];
 static char device_name[64]; /* told instead of each real one */
+static int events;           /* asked for with launches and copies */
 
 /* From now on `call` fails with `error`, `count` times, but not at once: after `after` more calls.
  */
@@ -32,6 +33,8 @@ void pretend(int index, uint64_t type) { device_types[index] = type; }
 /* What clGetDeviceInfo says of the name of any device. */
 void rename_devices(const char* name) { strncpy(device_name, name, sizeof device_name - 1); }
 
+int events_asked_for(void) { return events; }
+
 static int fails(const char* call) {
   if (strcmp(armed, call) != 0 || times == 0 || skip-- > 0) return 0;
   skip = 0;
@@ -47,13 +50,16 @@ static void* real(const char* call) { return dlsym(dlopen(REAL, RTLD_NOW), call)
 
 cl_int clEnqueueNDRangeKernel(void* queue, void* kernel, cl_uint dim, const size_t* offset,
                               const size_t* global, const size_t* local, cl_uint n,
-                              const void* wait, void* event){
-    CALL((void*, void*, cl_uint, const size_t*, const size_t*, const size_t*, cl_uint, const void*,
-          void*),
-         (queue, kernel, dim, offset, global, local, n, wait, event))}
+                              const void* wait, void* event) {
+  events += event != NULL;
+  CALL((void*, void*, cl_uint, const size_t*, const size_t*, const size_t*, cl_uint, const void*,
+        void*),
+       (queue, kernel, dim, offset, global, local, n, wait, event))
+}
 
 cl_int clEnqueueReadBuffer(void* queue, void* buffer, cl_uint blocking, size_t offset, size_t bytes,
                            void* target, cl_uint n, const void* wait, void* event) {
+  events += event != NULL;
   CALL((void*, void*, cl_uint, size_t, size_t, void*, cl_uint, const void*, void*),
        (queue, buffer, blocking, offset, bytes, target, n, wait, event))
 }
@@ -61,9 +67,13 @@ cl_int clEnqueueReadBuffer(void* queue, void* buffer, cl_uint blocking, size_t o
 cl_int clEnqueueWriteBuffer(void* queue, void* buffer, cl_uint blocking, size_t offset,
                             size_t bytes, const void* source, cl_uint n, const void* wait,
                             void* event) {
+  events += event != NULL;
   CALL((void*, void*, cl_uint, size_t, size_t, const void*, cl_uint, const void*, void*),
        (queue, buffer, blocking, offset, bytes, source, n, wait, event))
 }
+
+cl_int clGetEventProfilingInfo(void* event, cl_uint what, size_t size, void* value, size_t* needed){
+    CALL((void*, cl_uint, size_t, void*, size_t*), (event, what, size, value, needed))}
 
 cl_int clEnqueueMarkerWithWaitList(void* queue, cl_uint n, const void* wait, void* event) {
   CALL((void*, cl_uint, const void*, void*), (queue, n, wait, event))
@@ -91,7 +101,7 @@ void* clCreateBuffer(void* context, uint64_t flags, size_t bytes, void* host, cl
 }
 
 cl_int clGetDeviceInfo(void* device, cl_uint what, size_t size, void* value, size_t* needed) {
-  const cl_int result = ((cl_int(*)(void*, cl_uint, size_t, void*, size_t*))real(__func__))(
+  const cl_int result = ((cl_int (*)(void*, cl_uint, size_t, void*, size_t*))real(__func__))(
       device, what, size, value, needed);
   const cl_uint type = 0x1000, name = 0x102B;
   if (what == name && device_name[0] != 0) {

@@ -299,3 +299,45 @@ delegate = clgpu_delegate.load()
 assert delegate.explain().device == delegate.device.name == "Fast\\ufffd GPU"
 """
     assert_succeeds(run_python(script, CLGPU_OPENCL_LIBRARY=library))
+
+
+def test_recording_asks_for_events_and_nothing_else_does(library, runtime):
+    script = """
+for profile in (False, True):
+    delegate, interpreter = load(profile=profile, zero_copy="off")
+    check(interpreter)
+    before = library.events_asked_for()
+    run_interpreter(interpreter, [x])
+    assert library.events_asked_for() - before == (4 if profile else 0)
+"""
+    run(library, script, runtime)
+
+
+def test_driver_without_times_of_commands_is_noted(library, runtime):
+    script = """
+delegate, interpreter = load(profile=True)
+check(interpreter)
+fault("clGetEventProfilingInfo", -7)
+data = delegate._native.profile(peaks=False)
+assert [row["kind"] for row in data["launches"]].count("launch") == 2, data
+assert all(row["start"] is None and row["host_end"] for row in data["launches"]), data
+assert "CL_PROFILING_INFO_NOT_AVAILABLE" in data["notes"][0], data
+check(interpreter)
+"""
+    run(library, script, runtime)
+
+
+def test_failed_inference_is_not_recorded(library, runtime):
+    script = """
+delegate, interpreter = load(profile=True)
+check(interpreter)
+fault("clEnqueueNDRangeKernel", OUT_OF_RESOURCES, after=1, count=1)
+try:
+    run_interpreter(interpreter, [x])
+except RuntimeError:
+    pass
+check(interpreter)
+numbers = [span["inference"] for span in delegate._native.profile(peaks=False)["host"]]
+assert numbers == [1, 3], numbers
+"""
+    run(library, script, runtime)

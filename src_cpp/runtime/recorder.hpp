@@ -1,0 +1,125 @@
+// What an executor's last inferences did, command by command, with the times that the device tells.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cl/handle.hpp"
+#include "plan/plan.hpp"
+
+namespace clgpu::runtime {
+
+/// What every inference of a plan does at one place: starts a kernel, or copies a tensor.
+struct Command {
+  enum class Kind { kUpload, kLaunch, kSwapOut, kSwapIn, kDownload };
+  Kind kind = Kind::kLaunch;
+  int node = -1;  ///< of the model; of a swap, that which waits for it; -1: none
+  std::string op, family, candidate, kernel;  ///< of a launch
+  std::string tensor;                         ///< that is copied
+  std::int64_t bytes = 0;                     ///< that are copied
+  std::array<std::size_t, 3> global{}, local{};
+};
+const char* name_of(Command::Kind kind);
+
+/// Nanoseconds of the host's steady clock.
+struct Span {
+  std::int64_t start = 0, end = 0;
+};
+
+struct CommandTimes {
+  int command = 0;        ///< index into Recorder::commands()
+  Span host;              ///< of the call that enqueued it, or of the host's own copy
+  bool is_known = false;  ///< the device has told the rest
+  /// Nanoseconds, the device's clock mapped onto the host's steady clock.
+  std::int64_t queued = 0, submitted = 0, start = 0, end = 0;
+};
+
+struct InferenceTimes {
+  std::uint64_t number = 0;
+  Span host;  ///< from the first command to the last result
+  std::vector<CommandTimes> commands;
+};
+
+/// One inference. Between begin and end, one command is enqueued, with the event that begin gives.
+class Recording {
+ public:
+  explicit Recording(const plan::Plan& plan);
+
+  cl::cl_event* begin_upload(std::size_t i) { return begin(i); }
+  cl::cl_event* begin_launch(std::size_t i) { return begin(uploads_ + i); }
+  cl::cl_event* begin_move(std::size_t i) { return begin(uploads_ + launches_ + i); }
+  cl::cl_event* begin_download(std::size_t i) { return begin(uploads_ + launches_ + moves_ + i); }
+  void end(const cl::Api& api);
+  /// The command was no command: the host has copied by itself.
+  void end_on_host();
+  /// Of the moves, in their order.
+  void adopt(std::vector<cl::EventHandle>& events);
+
+ private:
+  friend class Recorder;
+  struct Entry {
+    CommandTimes times;
+    cl::EventHandle event;
+  };
+
+  cl::cl_event* begin(std::size_t command);
+  void resolve(const cl::Api& api, std::string& problem);
+  void map_clock();
+
+  std::size_t uploads_, launches_, moves_;
+  std::uint64_t number_ = 0;
+  Span host_;
+  std::vector<Entry> entries_;
+  cl::cl_event event_ = nullptr;  // of the command being enqueued
+};
+
+/// Keeps inferences of one executor, and may outlive it: the first ones, then every eighth, which
+/// takes the place of the oldest. So many in a row tell all there is to tell, and a long run is
+/// hardly slower for being recorded: an event takes a microsecond, some kernels take not much more.
+/// Events are read when somebody asks: an inference only creates them, and releases those of the
+/// one that it replaces.
+class Recorder {
+ public:
+  static constexpr std::size_t kInferences = 32, kMostCommands = 1 << 15;
+  static constexpr std::uint64_t kEvery = 8;
+
+  /// The plan is read here, and by recordings until settle().
+  Recorder(const cl::Api& api, const plan::Plan& plan);
+
+  const std::vector<Command>& commands() const { return commands_; }
+
+  // By the thread that runs the executor.
+  /// What the inference to come is called; multiples of kEvery are recorded in any case.
+  void set_number(std::uint64_t number) { number_ = number; }
+  /// Begins an inference; null: it is not recorded. One that was not kept is forgotten.
+  Recording* begin();
+  void keep();
+  void drop() { current_->entries_.clear(); }
+
+  // Thread-safe.
+  /// The inferences that are kept, oldest first, without the one under way.
+  std::vector<InferenceTimes> times();
+  /// Why times are unknown; empty where the driver has told all.
+  std::string problem() const;
+  void clear();
+  /// Reads all events: to be called before their queues go.
+  void settle();
+
+ private:
+  const cl::Api& api_;
+  const std::vector<Command> commands_;
+  const std::size_t capacity_;
+  std::uint64_t number_ = 0;
+  std::unique_ptr<Recording> current_;
+  std::atomic<bool> is_full_{false};
+  mutable std::mutex mutex_;  // of what follows
+  std::vector<std::unique_ptr<Recording>> kept_, spare_;
+  std::string problem_;
+};
+
+}  // namespace clgpu::runtime

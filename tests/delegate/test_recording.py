@@ -1,0 +1,167 @@
+"""What is recorded of inferences, and what that costs."""
+
+from __future__ import annotations
+
+import collections
+import threading
+
+import numpy as np
+import pytest
+
+import clgpu_delegate
+from tests.ops.harness import op_runtime
+from tests.python import models
+from tests.runtimes import make_interpreter, run_interpreter
+
+SHAPE = (1, 7, 6, 3)
+MOMENTS = ("queued", "submitted", "start", "end")
+
+
+def prepared(model, **options):
+    delegate = clgpu_delegate.load(**options)
+    return delegate, make_interpreter(op_runtime(), model, [delegate])
+
+
+def record(delegate):
+    return delegate._native.profile(peaks=False)
+
+
+def check_times(data):
+    spans = {(span["inference"], span["partition"]): span for span in data["host"]}
+    assert len(spans) == len(data["host"])
+    assert data["inferences"] == len({number for number, _ in spans})
+    for row in data["launches"]:
+        assert row["queued"] <= row["submitted"] <= row["start"] <= row["end"], row
+        assert row["host_start"] <= row["host_end"], row
+        # On the host's clock no effect precedes its cause.
+        span = spans[row["inference"], row["partition"]]
+        assert span["start"] <= row["host_start"] <= row["start"] + 1, row
+        assert row["end"] <= span["end"] + 1, row
+    ends = [span["end"] for span in data["host"]]
+    starts = [span["start"] for span in data["host"]]
+    assert all(end <= start for end, start in zip(ends, starts[1:])), "one after the other"
+
+
+@pytest.mark.parametrize("zero_copy", ["auto", "off"])
+def test_every_command_is_recorded(device, precision, zero_copy, rng):
+    delegate, interpreter = prepared(
+        models.image(SHAPE), device=device, precision=precision, zero_copy=zero_copy,
+        profile=True, exclude="MAX_POOL_2D",
+    )  # fmt: skip
+    for _ in range(3):
+        run_interpreter(interpreter, [models.normal(rng, *SHAPE)])
+    plan, data = delegate.explain(), record(delegate)
+    assert (data["enabled"], data["inferences"], data["notes"]) == (True, 3, [])
+    check_times(data)
+    kinds = collections.Counter((row["partition"], row["kind"]) for row in data["launches"])
+    roads = [(row["partition"], row["direction"]) for row in delegate.stats()["tensors"]
+             if row["road"] != "host_pointer"]  # fmt: skip
+    for index, partition in enumerate(plan.partitions):
+        assert kinds[index, "launch"] == 3 * partition.launches
+        assert kinds[index, "upload"] == 3 * roads.count((index, "input"))
+        assert kinds[index, "download"] == 3 * roads.count((index, "output"))
+    if zero_copy == "off":
+        x, y = [row for row in data["launches"] if row["partition"] == 0 and row["tensor"]][:2]
+        assert (x["kind"], x["op"], x["bytes"]) == ("upload", "UPLOAD", 4 * 7 * 6 * 3)
+        assert (y["kind"], y["op"], y["bytes"]) == ("download", "DOWNLOAD", 4 * 7 * 6 * 4)
+    nodes = {node["node"]: node for node in data["nodes"]}
+    assert set(nodes) == {0, 2}
+    for number, node in nodes.items():
+        mine = [row for row in data["launches"] if row["node"] == number]
+        assert {(row["op"], row["family"], row["candidate"]) for row in mine} == {
+            (node["op"], node["family"], node["candidate"])
+        }
+        assert all(row["kernel"] and len(row["global"]) == len(row["local"]) == 3 for row in mine)
+        assert sum(row["flops"] for row in mine) == pytest.approx(3 * node["flops"])
+        touched = node["bytes_read"] + node["bytes_written"]
+        assert sum(row["bytes"] for row in mine) == pytest.approx(3 * touched, abs=len(mine))
+
+
+def test_last_inferences_are_kept_and_outlive_the_interpreter(device):
+    delegate, interpreter = prepared(models.chain(), device=device, profile=True)
+    x = np.ones((2, 5), np.float32)
+    for _ in range(32):
+        run_interpreter(interpreter, [x])
+    numbers = [span["inference"] for span in record(delegate)["host"]]
+    assert numbers == list(range(1, 33)), "the first ones, all of them"
+    for _ in range(18):
+        run_interpreter(interpreter, [x])
+    later = [span["inference"] for span in record(delegate)["host"]]
+    assert later == [*numbers[2:], 40, 48], "then every eighth takes the place of the oldest"
+    del interpreter
+    data = record(delegate)
+    assert data["inferences"] == 32
+    check_times(data)
+    delegate._native.reset_profile()
+    assert record(delegate)["inferences"] == 0
+
+
+def test_recording_creates_no_objects_and_off_means_nothing(device):
+    costs = {}
+    x = np.ones((2, 5), np.float32)
+    for profile in (False, True):
+        delegate, interpreter = prepared(models.chain(), device=device, profile=profile)
+        for _ in range(3):
+            (y,) = run_interpreter(interpreter, [x])
+        costs[profile] = (delegate.stats()["load"], delegate.stats()["last_invoke"], y.tolist())
+    assert costs[False] == costs[True]
+    interpreter.resize_tensor_input(0, [3, 5])
+    run_interpreter(interpreter, [np.ones((3, 5), np.float32)])
+    assert record(delegate)["inferences"] == 1, "the plan is another one"
+    off = clgpu_delegate.load(device=device)._native.profile()
+    assert not off["enabled"]
+    assert (off["inferences"], off["peaks"]) == (0, None)
+    assert off["nodes"] == off["launches"] == off["host"] == []
+
+
+def test_moves_between_device_and_host_are_recorded(device, rng):
+    model, x = models.detour(), models.normal(rng, 1, 64, 64, 4)
+    delegate, interpreter = prepared(model, device=device)
+    interpreter.allocate_tensors()
+    full = delegate.explain()
+    budget = (full.arena_bytes + full.partitions[0].weights_bytes) * 17 // 20
+    delegate, interpreter = prepared(model, device=device, profile=True, memory_budget=budget)
+    run_interpreter(interpreter, [x])
+    data = record(delegate)
+    check_times(data)
+    (partition,) = delegate.explain().to_dict()["partitions"]
+    swaps = [row for row in data["launches"] if row["kind"].startswith("swap")]
+    assert [(row["kind"], row["op"], row["tensor"], row["bytes"]) for row in swaps] == [
+        (f"swap_{move['kind']}", f"SWAP_{move['kind'].upper()}", move["tensor"], move["bytes"])
+        for move in partition["moves"]
+    ]
+    assert {row["kind"] for row in swaps} == {"swap_in", "swap_out"}
+
+
+def test_bands_share_the_work_of_their_node(device, rng):
+    delegate, interpreter = prepared(
+        models.image((1, 64, 6, 3)), device=device, profile=True, row_band=8
+    )
+    run_interpreter(interpreter, [models.normal(rng, 1, 64, 6, 3)])
+    data = record(delegate)
+    check_times(data)
+    assert len(data["launches"]) > 8
+    for node in data["nodes"]:
+        mine = [row for row in data["launches"] if row["node"] == node["node"]]
+        assert sum(row["flops"] for row in mine) == pytest.approx(node["flops"])
+
+
+def test_profile_may_be_taken_while_others_run(device):
+    model = models.image(SHAPE)
+    delegate = clgpu_delegate.load(device=device, profile=True, exclude="MAX_POOL_2D")
+    interpreters = [make_interpreter(op_runtime(), model, [delegate]) for _ in range(2)]
+    for interpreter in interpreters:
+        interpreter.allocate_tensors()
+
+    def work(interpreter):
+        for _ in range(60):
+            run_interpreter(interpreter, [np.ones(SHAPE, np.float32)])
+
+    threads = [threading.Thread(target=work, args=[one]) for one in interpreters]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        data = record(delegate)
+        check_times(data)
+        assert len(data["host"]) == 2 * data["inferences"], "of both partitions, or none"
+    assert record(delegate)["inferences"] == 32, "of the interpreter that was prepared last"
