@@ -29,11 +29,16 @@ class Pending(Protocol):
 class Engine(Protocol):
     """Runs a model; thread-safe. Arrays are checked."""
 
-    mode: str
-    reason: str
-    depth: int
-    inputs: tuple[TensorSpec, ...]
-    outputs: tuple[TensorSpec, ...]
+    @property
+    def mode(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def depth(self) -> int: ...
+    @property
+    def inputs(self) -> tuple[TensorSpec, ...]: ...
+    @property
+    def outputs(self) -> tuple[TensorSpec, ...]: ...
 
     def empty(self, tensor: TensorSpec) -> Array:
         """Memory from and to which the least is copied."""
@@ -228,11 +233,15 @@ def _submit(
 
 
 def open_stream(
-    delegate: Any, depth: int, inputs: tuple[TensorSpec, ...], outputs: tuple[TensorSpec, ...]
+    delegate: Any,
+    depth: int,
+    verified: bool,
+    inputs: tuple[TensorSpec, ...],
+    outputs: tuple[TensorSpec, ...],
 ) -> Streaming | str:
     """A stream of the model that the delegate was last given, or why there is none."""
     try:
-        native = _core.make_stream(delegate, depth)
+        native = _core.make_stream(delegate, depth, verified)
     except ClgpuError as error:
         return str(error)
     if not {t.index for t in outputs} <= set(native.outputs):

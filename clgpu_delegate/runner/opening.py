@@ -9,7 +9,8 @@ from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError, ModelError
 from clgpu_delegate.files import Source, read_content
 from clgpu_delegate.runner.engines import Engine, Interpreters, open_stream
-from clgpu_delegate.runner.tensors import tensor
+from clgpu_delegate.runner.tensors import TensorSpec, tensor
+from clgpu_delegate.runner.verified import Verified
 from clgpu_delegate.runtimes import find_runtime
 
 
@@ -29,17 +30,35 @@ class Model:
 
     def open(self, depth: int) -> Engine:
         """The engine for the shapes of the moment, with so many inferences under way at most."""
-        inputs = tuple(map(tensor, self._interpreter.get_input_details()))
-        outputs = tuple(map(tensor, self._interpreter.get_output_details()))
-        found = open_stream(self._delegate._native, depth, inputs, outputs)
+        if self._delegate.options.verify != "first" or not any(self._placement()):
+            return self._open(depth, verified=False)
+        inputs, outputs = self._tensors()
+        reason = "the option 'verify' looks at the first inference"
+        first = Interpreters([self._interpreter], inputs, outputs, reason)
+        return Verified(first, lambda: self._open(depth, verified=True))
+
+    def _open(self, depth: int, *, verified: bool) -> Engine:
+        inputs, outputs = self._tensors()
+        found = open_stream(self._delegate._native, depth, verified, inputs, outputs)
         if not isinstance(found, str):
             return found
         interpreters, reason = self._interpreters(depth, [t.shape for t in inputs], found)
         return Interpreters(interpreters, inputs, outputs, reason)
 
+    def _tensors(self) -> tuple[tuple[TensorSpec, ...], tuple[TensorSpec, ...]]:
+        inputs = tuple(map(tensor, self._interpreter.get_input_details()))
+        return inputs, tuple(map(tensor, self._interpreter.get_output_details()))
+
     def resize(self, shapes: Sequence[Sequence[int]]) -> None:
-        """Give the inputs these shapes; errors are the runtime's. No engine may be open."""
-        _resize(self._interpreter, shapes)
+        """Give the inputs these shapes, or raise the runtime's error. No engine may be open."""
+        before = [tuple(d["shape"]) for d in self._interpreter.get_input_details()]
+        try:
+            _resize(self._interpreter, shapes)
+        except (RuntimeError, ValueError):
+            # Runtimes may have taken back what delegates had claimed.
+            self._interpreter = self._make()
+            _resize(self._interpreter, before)
+            raise
 
     def _interpreters(
         self, depth: int, shapes: list[tuple[int, ...]], reason: str

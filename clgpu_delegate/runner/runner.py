@@ -166,9 +166,10 @@ class Runner:
             Of what `run` returns.
         """
         engine = self._use()
-        return engine.start_future(
-            *self._bound(engine, x, out), lambda r: like(r, x, engine.outputs)
-        )
+        inputs, outs = self._bound(engine, x, out)
+        # The form of `x` is all that is kept of it: its arrays may go.
+        question: Any = {} if isinstance(x, Mapping) else None
+        return engine.start_future(inputs, outs, lambda r: like(r, question, engine.outputs))
 
     def run_many(self, items: Iterable[Arrays], *, progress: Option = False) -> Iterator[Any]:
         """Run a sequence of inputs; results come in its order.
@@ -257,7 +258,6 @@ class Runner:
             try:
                 model.resize(shapes)
             except (RuntimeError, ValueError) as error:
-                model.resize([t.shape for t in engine.inputs])
                 why = " ".join(str(error).split())
                 raise InputError(f"shapes {shapes} do not fit the model: {why}") from None
             finally:

@@ -134,8 +134,9 @@ class State {
   void count_load(const cl::Counters& cost);
 
   /// Of the one partition of the report, with at most `lanes` inferences in flight, and fewer where
-  /// the memory budget asks for it. Throws Error where that cannot be, with the reason.
-  Streamed stream(int lanes) const;
+  /// the memory budget asks for it. `verified`: its first inference was looked at, as the option
+  /// wants it. Throws Error where that cannot be, with the reason.
+  Streamed stream(int lanes, bool verified) const;
 
   /// Executor::device_time, summed over the partitions of the report. Like launch_times it throws
   /// Error when none of them exists any more.

@@ -6,7 +6,7 @@
 
 namespace clgpu::delegate {
 
-Streamed State::stream(int lanes) const {
+Streamed State::stream(int lanes, bool verified) const {
   std::shared_ptr<runtime::Executor> executor;
   std::shared_ptr<const ir::Graph> graph;
   {
@@ -22,7 +22,8 @@ Streamed State::stream(int lanes) const {
   if (executor == nullptr || graph == nullptr)
     throw Error("the runtime has taken back what the delegate had claimed");
   // What the interpreter's own inferences do beside computing.
-  if (options.verify != kVerifyOff) throw Error("the option 'verify' looks at single inferences");
+  if (options.verify != kVerifyOff && !(options.verify == kVerifyFirst && verified))
+    throw Error("the option 'verify' looks at single inferences");
   if (options.profile) throw Error("the option 'profile' records single inferences");
   const plan::Plan& plan = executor->plan();
   if (const std::int64_t budget = options.plan.memory_budget;

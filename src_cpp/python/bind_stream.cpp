@@ -16,8 +16,8 @@ using runtime::Stream;
 
 class NativeStream {
  public:
-  NativeStream(std::shared_ptr<delegate::State> state, int lanes)
-      : state_(std::move(state)), streamed_(state_->stream(lanes)) {}
+  NativeStream(std::shared_ptr<delegate::State> state, int lanes, bool verified)
+      : state_(std::move(state)), streamed_(state_->stream(lanes, verified)) {}
 
   Stream& stream() const { return *streamed_.stream; }
   const delegate::Streamed& streamed() const { return streamed_; }
@@ -36,10 +36,10 @@ class NativeStream {
   const delegate::Streamed streamed_;
 };
 
-std::shared_ptr<NativeStream> make(const NativeDelegate& self, int lanes) {
+std::shared_ptr<NativeStream> make(const NativeDelegate& self, int lanes, bool verified) {
   if (lanes < 1) throw OptionError("depth is " + std::to_string(lanes) + "; allowed: 1 and more");
   const py::gil_scoped_release release;
-  return std::make_shared<NativeStream>(self.shared_state(), lanes);
+  return std::make_shared<NativeStream>(self.shared_state(), lanes, verified);
 }
 
 // A contiguous buffer of exactly so many bytes.
@@ -120,7 +120,7 @@ void bind_stream(py::module_& module) {
           py::arg("data"), "Whether this is a block().")
       .def("start", &start, py::arg("inputs"), py::arg("outputs"),
            "Begins an inference; waits while all lanes are taken.");
-  module.def("make_stream", &make, py::arg("delegate"), py::arg("lanes"),
+  module.def("make_stream", &make, py::arg("delegate"), py::arg("lanes"), py::arg("verified"),
              "A stream of the model last prepared; an error with the reason where there is none.");
 }
 
