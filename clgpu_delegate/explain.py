@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import io
 from collections.abc import Mapping
 from typing import Any
 
 from rich import box
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from clgpu_delegate.placed import Placed
+from clgpu_delegate.rendering import as_text
 from clgpu_delegate.trust import Verification
-
-_WIDTH = 100  # columns of str()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -214,10 +212,7 @@ class Explanation:
         return Group(Text(self.summary()), *([table] if self.nodes else []), *lines, *notes)
 
     def __str__(self) -> str:
-        console = Console(file=io.StringIO(), width=_WIDTH, color_system=None)
-        with console.capture() as capture:
-            console.print(self)
-        return "\n".join(line.rstrip() for line in capture.get().strip().splitlines())
+        return as_text(self)
 
     def __repr__(self) -> str:
         return f"<Explanation: {self.summary()}>"

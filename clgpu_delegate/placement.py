@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import os
 from typing import TYPE_CHECKING, Any
 
 from rich import box
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from clgpu_delegate import files, trials, verdicts
 from clgpu_delegate.errors import OptionError
 from clgpu_delegate.options import Options, Settings
+from clgpu_delegate.rendering import as_text
 from clgpu_delegate.runtimes import find_runtime
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-_WIDTH = 100  # columns of str()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,10 +97,7 @@ class Placement:
         return Group(table, Text(line))
 
     def __str__(self) -> str:
-        console = Console(file=io.StringIO(), width=_WIDTH, color_system=None)
-        with console.capture() as capture:
-            console.print(self)
-        return "\n".join(line.rstrip() for line in capture.get().strip().splitlines())
+        return as_text(self)
 
 
 def measure_placement(

@@ -10,7 +10,7 @@ from typing import Union
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-Report = Callable[[str, int, "int | None"], None]  # stage, steps done, of how many
+Report = Callable[[str, int, "int | None"], object]  # stage, steps done, of how many
 Option = Union[bool, Report, None]
 
 
@@ -27,32 +27,39 @@ class Bar:
     def __init__(self, option: Option) -> None:
         self._report = option if callable(option) else None
         shown = sys.stderr.isatty() if option is None else option is True
-        self._progress = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-            TimeElapsedColumn(), console=Console(stderr=True), transient=True, disable=not shown,
-        )  # fmt: skip
-        self._task = self._progress.add_task("reading the model", total=None)
+        self._progress: Progress | None = None
         self._stage, self._done = "", 0
         self._total: int | None = None
+        if shown:
+            self._progress = Progress(
+                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+                TimeElapsedColumn(), console=Console(stderr=True), transient=True,
+            )  # fmt: skip
+            self._progress.add_task("reading the model", total=None)
 
     def stage(self, name: str, total: int | None) -> None:
         """Begin a stage of ``total`` steps, None if nobody knows how many they are."""
         self._stage, self._done, self._total = name, 0, total
-        self._progress.reset(self._task, description=name, total=total)
+        if self._progress is not None:
+            self._progress.reset(self._progress.task_ids[0], description=name, total=total)
 
     def show(self, name: str, done: int, total: int | None = None) -> None:
         """Say what is being done, after how many steps; no function is called."""
-        self._progress.update(self._task, description=name, completed=done, total=total)
+        if self._progress is not None:
+            task = self._progress.task_ids[0]
+            self._progress.update(task, description=name, completed=done, total=total)
 
     def step(self) -> None:
         """One more step is done."""
         self._done += 1
-        self._progress.update(self._task, completed=self._done)
+        if self._progress is not None:
+            self._progress.update(self._progress.task_ids[0], completed=self._done)
         if self._report is not None:
             self._report(self._stage, self._done, self._total)
 
     def __enter__(self) -> Bar:
-        self._progress.start()
+        if self._progress is not None:
+            self._progress.start()
         return self
 
     def __exit__(
@@ -61,4 +68,5 @@ class Bar:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._progress.stop()
+        if self._progress is not None:
+            self._progress.stop()

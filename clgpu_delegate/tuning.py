@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import os
 import statistics
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable, Union
 
 from rich import box
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -19,12 +18,12 @@ from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError, OptionError
 from clgpu_delegate.options import Options, Settings
 from clgpu_delegate.progress import Bar
+from clgpu_delegate.rendering import as_text
 from clgpu_delegate.runtimes import find_runtime
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-_WIDTH = 100  # columns of str()
 _SLOT_SECONDS = 0.3  # of each of the turns that the whole model takes, before and after
 _TURNS = 3
 
@@ -152,10 +151,7 @@ class Tuning:
         return Group(table, *map(Text, lines))
 
     def __str__(self) -> str:
-        console = Console(file=io.StringIO(), width=_WIDTH, color_system=None)
-        with console.capture() as capture:
-            console.print(self)
-        return "\n".join(line.rstrip() for line in capture.get().strip().splitlines())
+        return as_text(self)
 
 
 Progress = Union[Callable[[int, int, str, str], None], bool, None]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import math
 from typing import Any
 
 from rich import box
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
+
+from clgpu_delegate.rendering import as_text
 
 _WIDTH = 120  # columns of str()
 _SHOWN = 10  # layers in the table
@@ -111,10 +112,7 @@ class Quantization:
         return Group(Text(head), Text(f"outputs: {ends}"), table)
 
     def __str__(self) -> str:
-        console = Console(file=io.StringIO(), width=_WIDTH, color_system=None)
-        with console.capture() as capture:
-            console.print(self)
-        return "\n".join(line.rstrip() for line in capture.get().strip().splitlines())
+        return as_text(self)
 
 
 def worst_first(layers: list[QuantizedLayer]) -> tuple[QuantizedLayer, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from operator import length_hint
 from types import TracebackType
@@ -15,9 +15,9 @@ from clgpu_delegate.errors import ClgpuError, InputError, OptionError
 from clgpu_delegate.explain import Explanation
 from clgpu_delegate.files import Source
 from clgpu_delegate.options import Settings
+from clgpu_delegate.progress import Bar
 from clgpu_delegate.runner.engines import Engine, Pending
 from clgpu_delegate.runner.opening import Model
-from clgpu_delegate.runner.progress import Bar, Option
 from clgpu_delegate.runner.tensors import Array, Arrays, TensorSpec, arrange, bind, like
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 Shape = Sequence[int]
 Shapes = Union[Shape, Sequence[Shape], Mapping[str, Shape]]
+
+
+Progress = Union[bool, Callable[[int, "int | None"], object]]  # results so far, and of all
 
 
 class Runner:
@@ -171,7 +174,7 @@ class Runner:
         question: Any = {} if isinstance(x, Mapping) else None
         return engine.start_future(inputs, outs, lambda r: like(r, question, engine.outputs))
 
-    def run_many(self, items: Iterable[Arrays], *, progress: Option = False) -> Iterator[Any]:
+    def run_many(self, items: Iterable[Arrays], *, progress: Progress = False) -> Iterator[Any]:
         """Run a sequence of inputs; results come in its order.
 
         Items are taken from the iterable, in the caller's thread, up to `depth` + 1 ahead. If
@@ -193,11 +196,12 @@ class Runner:
         self._use()
         return self._many(iter(items), length_hint(items, -1), progress)
 
-    def _many(self, items: Iterator[Arrays], count: int, progress: Option) -> Iterator[Any]:
+    def _many(self, items: Iterator[Arrays], count: int, progress: Progress) -> Iterator[Any]:
         under_way: deque[tuple[Pending, Arrays, Engine]] = deque()
         failure: Exception | None = None
         more = True
-        with Bar(progress, None if count < 0 else count) as bar:
+        with _bar(progress) as bar:
+            bar.stage("inferences", None if count < 0 else count)
             while True:
                 while more and len(under_way) <= self._use().depth:
                     try:
@@ -295,3 +299,10 @@ class Runner:
         if out is None:
             return inputs, [None] * len(engine.outputs)
         return inputs, bind(out, engine.outputs, "output", write=True)
+
+
+def _bar(progress: Progress) -> Bar:
+    if not callable(progress):
+        return Bar(None if progress else False)
+    report = progress
+    return Bar(lambda _, done, total: report(done, total))
