@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from clgpu_delegate import _core
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError
 from clgpu_delegate.explain import Explanation
@@ -44,6 +45,19 @@ class Trial:
     ms: float | None
     claimed: int
     problem: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Loaded:
+    """An interpreter that has run once, and what its delegate did, if it has one."""
+
+    interpreter: Any
+    explanation: Explanation | None = None
+    undone: bool = False
+    """Whether the runtime took the claimed nodes back."""
+
+    worth: frozenset[bool] = frozenset()
+    """Which partitions the cost model would claim: all, none, or some of them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +105,7 @@ def measure(
     ``make(delegates)`` gives an interpreter whose tensors are not allocated. Raises ClgpuError if
     neither the CPU alone nor the device can run the model, and what ``progress`` raises.
     """
-    contest = _Contest(make, options)
+    contest = _Contest(make, options, threads)
     start = time.perf_counter()
     for done, name in enumerate(_WORDS):
         if progress is not None:
@@ -122,12 +136,13 @@ class _Contest:
     Threads that spin would spoil the time of the next one, and weights take memory.
     """
 
-    def __init__(self, make: Make, options: Options) -> None:
-        self._make = make
+    def __init__(self, make: Make, options: Options, threads: int) -> None:
+        self._make, self._threads = make, threads
         self._options = dataclasses.replace(options, placement="all", verify="off", profile=False)
         self.trials: dict[str, Trial] = {}
         self.claims: dict[str, frozenset[int]] = {CPU: frozenset()}
         self.all_nodes: Explanation | None = None
+        self._worth: frozenset[bool] = frozenset()
 
     def enter(self, name: str) -> None:
         """Measure a candidate, unless it claims what another one does."""
@@ -135,17 +150,18 @@ class _Contest:
         if name != CPU and options is None:
             return
         try:
-            with self._loaded(options) as (interpreter, explanation, undone):
-                if explanation is not None:
+            with self._loaded(options) as loaded:
+                if loaded.explanation is not None:
                     if name == "all":
-                        self.all_nodes = explanation
-                    if undone:
+                        self.all_nodes, self._worth = loaded.explanation, loaded.worth
+                    if loaded.undone:
                         raise ClgpuError("the runtime undid the delegation")
-                    claimed = _claimed(explanation)
+                    claimed = _claimed(loaded.explanation)
                     if claimed in self.claims.values():
                         return
                     self.claims[name] = claimed
-                ms = self._time(interpreter)
+                ms = self._time(loaded.interpreter)
+                del loaded
         except (RuntimeError, ValueError) as error:  # the runtimes' and ours
             self.trials[name] = Trial(name, None, 0, " ".join(str(error).split()))
         else:
@@ -162,8 +178,8 @@ class _Contest:
 
     def _measure_anew(self, name: str) -> None:
         trial = self.trials[name]
-        with self._loaded(self._options_of(name)) as (interpreter, _, _):
-            ms = self._time(interpreter)
+        with self._loaded(self._options_of(name)) as loaded:
+            ms = self._time(loaded.interpreter)
         self.trials[name] = dataclasses.replace(trial, ms=min(ms, trial.ms or ms))
 
     def winner(self) -> str:
@@ -181,26 +197,28 @@ class _Contest:
 
     def _options_of(self, name: str) -> Options | None:
         """None: without the delegate, or not to be tried."""
+        if name == "all":
+            return self._options
+        changes = self._changes_of(name)
+        return dataclasses.replace(self._options, **changes) if changes else None
+
+    def _changes_of(self, name: str) -> dict[str, Any]:
+        """Empty where the candidate cannot differ from another one."""
         plan = self.all_nodes
-        if name == CPU or (name != "all" and (plan is None or not plan.claimed)):
-            return None
-        if name == "auto":
-            return dataclasses.replace(self._options, placement="auto")
-        if name == "core":
-            return dataclasses.replace(self._options, ops="core")
-        if name == "largest":
-            if plan is None or len(plan.partitions) < 2:
-                return None
-            sizes = [len(partition.nodes) for partition in plan.partitions]
-            kept = plan.partitions[sizes.index(max(sizes))].nodes
-            left = [str(node.index) for node in plan.nodes if node.index not in kept]
-            exclude = ",".join([*filter(None, [str(self._options.exclude)]), *left])
-            return dataclasses.replace(self._options, exclude=exclude)
-        return self._options
+        if plan is None or not plan.claimed:
+            return {}
+        if name == "auto" and len(self._worth) > 1:
+            return {"placement": "auto"}
+        if name == "core" and not {n.op for n in plan.nodes if n.claimed} <= _core_operations():
+            return {"ops": "core"}
+        if name == "largest" and len(plan.partitions) > 1:
+            largest = max(plan.partitions, key=lambda partition: len(partition.nodes))
+            left = [str(node.index) for node in plan.nodes if node.index not in largest.nodes]
+            return {"exclude": ",".join([*filter(None, [str(self._options.exclude)]), *left])}
+        return {}
 
     @contextlib.contextmanager
-    def _loaded(self, options: Options | None) -> Iterator[tuple[Any, Explanation | None, bool]]:
-        """An interpreter that has run once, what its delegate did, and whether that was undone."""
+    def _loaded(self, options: Options | None) -> Iterator[_Loaded]:
         delegate = None if options is None else Delegate(options)
         interpreter = self._make([] if delegate is None else [delegate])
         interpreter.allocate_tensors()
@@ -208,11 +226,17 @@ class _Contest:
         for detail, value in zip(interpreter.get_input_details(), inputs):
             interpreter.set_tensor(detail["index"], value)
         interpreter.invoke()
-        explanation, undone = None, False
-        if delegate is not None:
-            explanation = delegate.explain()
-            undone = bool(explanation.partitions) and delegate.stats()["invokes"] == 0
-        yield interpreter, explanation, undone
+        if delegate is None:
+            yield _Loaded(interpreter)
+            return
+        explanation = delegate.explain()
+        costs = delegate._native.estimates(self._threads)
+        yield _Loaded(
+            interpreter,
+            explanation,
+            undone=bool(explanation.partitions) and delegate.stats()["invokes"] == 0,
+            worth=frozenset(cost["device_seconds"] < cost["cpu_seconds"] for cost in costs),
+        )
 
     def _time(self, interpreter: Any) -> float:
         """Median milliseconds."""
@@ -234,3 +258,7 @@ class _Contest:
 
 def _claimed(explanation: Explanation) -> frozenset[int]:
     return frozenset(node.index for node in explanation.nodes if node.claimed)
+
+
+def _core_operations() -> set[str]:
+    return {op for family in _core.families() if family["core"] for op in family["ops"]}

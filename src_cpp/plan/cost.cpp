@@ -30,7 +30,7 @@ constexpr Efficiency kGpuEfficiency{0.35, 0.1, 0.05};
 constexpr double kWaiting = 0.5;
 
 // Integer products of the CPU's kernels over float ones.
-constexpr double kCpuInt8 = 2;
+constexpr double kCpuInt8 = 2, kCpuInt16 = 0.01;
 // Seconds that the runtime spends on a node, whatever it does; with threads, it wakes them.
 constexpr double kCpuNode = 1e-6, kCpuThreads = 2e-6;
 // Power of the number of threads that they are worth.
@@ -97,19 +97,24 @@ Load load_of(const ir::Graph& graph, const Plan& plan, const DeviceInfo& device,
     node.kind = kind_of(choice.family);
     node.flops = choice.work.flops;
     node.device_bytes = static_cast<double>(choice.work.bytes_read + choice.work.bytes_written);
-    bool int8 = false, half = false;
+    bool int8 = false, int16 = false, half = false;
     for (const auto* ids : {&source.inputs, &source.outputs}) {
       for (const int id : *ids) {
         if (id < 0) continue;
         const ir::Tensor& tensor = graph.tensor(id);
         node.cpu_bytes += host_bytes(tensor);
         int8 = int8 || is_int8(tensor.dtype);
+        int16 = int16 || tensor.dtype == DType::kI16;
         half = half || (tensor.storage == DType::kF16 && !tensor.is_constant());
       }
     }
     const bool first_int8 = !source.inputs.empty() && source.inputs[0] >= 0 &&
                             is_int8(graph.tensor(source.inputs[0]).storage);
-    if (int8) node.cpu_arithmetic = Arithmetic::kInt8;
+    if (int16) {
+      node.cpu_arithmetic = Arithmetic::kInt16;
+    } else if (int8) {
+      node.cpu_arithmetic = Arithmetic::kInt8;
+    }
     if (first_int8) {
       node.device_arithmetic = Arithmetic::kInt8;
     } else if (half && device.mma_f16) {
@@ -160,8 +165,11 @@ Cost cost_of(const Load& load, const DeviceRates& device, const CpuRates& cpu) {
     one.device_seconds =
         node.launches * launch +
         std::max(seconds(node.flops, flops), seconds(node.device_bytes, device_bytes));
-    const double cpu_flops = cpu.flops * cores * kCpuEfficiency.of(node.kind) *
-                             (product && node.cpu_arithmetic == Arithmetic::kInt8 ? kCpuInt8 : 1);
+    const double integers = node.cpu_arithmetic == Arithmetic::kInt8    ? kCpuInt8
+                            : node.cpu_arithmetic == Arithmetic::kInt16 ? kCpuInt16
+                                                                        : 1;
+    const double cpu_flops =
+        cpu.flops * cores * kCpuEfficiency.of(node.kind) * (product ? integers : 1);
     one.cpu_seconds = std::max(seconds(node.flops, cpu_flops),
                                seconds(node.cpu_bytes, host_rate(node.cpu_bytes, cores)));
     cost.device_seconds += one.device_seconds;

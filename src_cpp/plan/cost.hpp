@@ -17,9 +17,9 @@ enum class Kind : int {
   kOther,    ///< once
 };
 
-/// Factors of products.
-enum class Arithmetic : int { kFloat, kTf32, kHalf, kInt8 };
-constexpr std::size_t kArithmetics = 4;
+/// Factors of products. kInt16 (with int8 weights) is the CPU's: plain loops in the runtimes.
+enum class Arithmetic : int { kFloat, kTf32, kHalf, kInt8, kInt16 };
+constexpr std::size_t kArithmetics = 5;
 
 /// What an inference asks of one node.
 struct NodeLoad {

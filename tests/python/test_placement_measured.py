@@ -245,7 +245,7 @@ def test_nothing_of_the_measurement_is_left_when_the_interpreter_is_made(runtime
 
 
 def test_ties_go_to_the_cpu():
-    contest = trials._Contest(lambda _: None, clgpu_delegate.Options())
+    contest = trials._Contest(lambda _: None, clgpu_delegate.Options(), 1)
     for ms, winner in ((1.02, "cpu"), (1.04, "all")):
         contest.trials = {"cpu": trials.Trial("cpu", ms, 0), "all": trials.Trial("all", 1.0, 9)}
         assert contest.winner() == winner
