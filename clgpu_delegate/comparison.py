@@ -121,6 +121,8 @@ class Comparison:
             rows["warning"] = "the runtime undid the delegation; these numbers are of the CPU alone"
         for key, value in rows.items():
             table.add_row(Text(key), Text(value))
+        if plan.placement is not None:
+            table.add_row("placement", Text(str(plan.placement)))
         for verdict in plan.verification.partitions if plan.verification else ():
             table.add_row("verification", Text(str(verdict)))
         table.caption = f"times are medians of {self.runs} runs"
