@@ -36,6 +36,8 @@ from clgpu_delegate.memory import Block, MemoryMap, MemoryObject, PartitionMemor
 from clgpu_delegate.options import Options
 from clgpu_delegate.placed import ExpectedPartition, Placed
 from clgpu_delegate.placement import Placement, PlacementCandidate, measure_placement
+from clgpu_delegate.profiling import Invoke, Launch, NodeProfile, Profile, Totals
+from clgpu_delegate.profiling.run import profile_model
 from clgpu_delegate.quantization import (
     Observer,
     Quantization,
@@ -71,12 +73,15 @@ __all__ = [
     "Finding",
     "InputError",
     "InternalError",
+    "Invoke",
+    "Launch",
     "LaunchTime",
     "Measurement",
     "MemoryMap",
     "MemoryObject",
     "ModelError",
     "Node",
+    "NodeProfile",
     "Observer",
     "OpenCLError",
     "OptionError",
@@ -86,6 +91,7 @@ __all__ = [
     "Placed",
     "Placement",
     "PlacementCandidate",
+    "Profile",
     "Quantization",
     "QuantizationError",
     "QuantizedLayer",
@@ -95,6 +101,7 @@ __all__ = [
     "ShapeError",
     "Tensor",
     "TensorSpec",
+    "Totals",
     "TunedLayer",
     "Tuning",
     "__version__",
@@ -107,6 +114,7 @@ __all__ = [
     "load",
     "measure_placement",
     "plugin_path",
+    "profile_model",
     "pseudo_quantize",
     "quantize",
     "replay",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
@@ -11,6 +12,7 @@ from clgpu_delegate.devices import Device, devices
 from clgpu_delegate.explain import Explanation
 from clgpu_delegate.memory import MemoryMap
 from clgpu_delegate.options import Options, Settings
+from clgpu_delegate.profiling import Profile
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -157,6 +159,25 @@ class Delegate:
     def memory_map(self) -> MemoryMap:
         """Where in device memory the tensors of the model it was last given lie, and when."""
         return MemoryMap({"partitions": self._native.memory_map()})
+
+    def profile(self) -> Profile:
+        """Where the time of the last inferences went, of the model it was last given.
+
+        Up to 32 are kept. The delegate must be made with ``profile=True``, and its interpreter have
+        run.
+
+        Raises
+        ------
+        ClgpuError
+            If nothing is recorded; the message says what to do.
+        """
+        return self._profile("", ())
+
+    def _profile(self, model: str, spans: Sequence[tuple[int, int]]) -> Profile:
+        """`profile` of a model by name, and of the inferences within the spans: nanoseconds."""
+        return Profile(
+            self._native.profile(), self.explain(), self.memory_map(), model=model, invokes=spans
+        )
 
     def _tune(
         self, budget: float, again: bool, progress: Callable[[int, int, Any, str], None]

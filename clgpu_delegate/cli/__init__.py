@@ -13,6 +13,7 @@ from clgpu_delegate.cli import (
     devices,
     doctor,
     explain,
+    profile,
     quantize,
     replay,
     run,
@@ -57,6 +58,11 @@ _add(
     "clgpu run model.tflite --input x.npy --output y.npz",
 )
 _add(bench.bench, "clgpu bench lenet.tflite mobilenet.tflite --precision fp16", "clgpu bench")
+_add(
+    profile.profile,
+    "clgpu profile model.tflite --html report.html",
+    "clgpu profile model.tflite --trace t.json --csv nodes.csv",
+)
 _add(tune.tune, "clgpu tune model.tflite --budget 2m")
 _add(quantize.quantize, "clgpu quantize model.tflite int8.tflite --calibration images.npy")
 _add(capture.capture, "clgpu capture model.tflite", "clgpu capture model.tflite --input in.npz")

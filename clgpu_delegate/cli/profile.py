@@ -1,0 +1,54 @@
+"""The command ``clgpu profile``."""
+
+# Typer reads the annotations at run time, so they keep to what Python 3.9 can evaluate.
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from clgpu_delegate.cli import completion
+from clgpu_delegate.cli.printing import print_json, print_rich
+from clgpu_delegate.cli.settings import Json, Model, with_options
+from clgpu_delegate.profiling.run import profile_model
+
+
+def _file(help_: str, *suffixes: str) -> Any:
+    # What cannot be done with a path is the function's to tell.
+    complete = completion.files(*suffixes)
+    return typer.Option(help=help_, metavar="FILE", readable=False, autocompletion=complete)
+
+
+@with_options()
+def profile(
+    model: Model,
+    as_json: Json = False,
+    runs: Annotated[int, typer.Option(help="Inferences; the last 32 at most are kept.")] = 20,
+    threads: Annotated[int, typer.Option(help="For the nodes that are left on the CPU.")] = 1,
+    html: Annotated[
+        Optional[Path], _file("Write a page for a browser: graph, timeline, memory.", ".html")
+    ] = None,
+    trace: Annotated[
+        Optional[Path], _file("Write a trace for https://ui.perfetto.dev.", ".json")
+    ] = None,
+    csv: Annotated[Optional[Path], _file("Write a line per node.", ".csv")] = None,
+    plot: Annotated[
+        Optional[Path], _file("Write a picture, such as .png or .svg.", ".png", ".svg", ".pdf")
+    ] = None,
+    **settings: Any,
+) -> None:
+    """Tell where the time of a model's inferences goes, node by node."""
+    result = profile_model(
+        model,
+        runs=runs,
+        threads=threads,
+        html=html,
+        trace=trace,
+        csv=csv,
+        plot=plot,
+        progress=False if as_json else None,
+        **settings,
+    )
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        print_rich(result)

@@ -1,0 +1,113 @@
+"""A profile as text: a table of nodes, and a bar of what an inference consists of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from clgpu_delegate.errors import ClgpuError
+
+if TYPE_CHECKING:
+    from clgpu_delegate.profiling.profile import Profile
+    from clgpu_delegate.profiling.records import NodeProfile, Totals
+
+ROWS = 20  # of print()
+_BAR = 10  # cells of a node's share
+_LINE = 60  # cells of an inference's parts
+PARTS = (
+    ("kernels", "kernel_seconds", "green"),
+    ("transfers", "transfer_seconds", "blue"),
+    ("gaps", "gap_seconds", "bright_black"),
+    ("CPU", "cpu_seconds", "yellow"),
+)
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def summary(profile: Profile) -> Group:
+    """What print() shows."""
+    totals = profile.totals
+    left = len(profile.nodes) - ROWS
+    head = (
+        f"{profile.device}, {profile.precision}: {milliseconds(totals.wall_seconds)} per inference "
+        f"(median of {profile.inferences}), {totals.launches} kernel launches"
+    )
+    more = [Text(f"and {left} nodes more; profile.table() has them all")] if left > 0 else []
+    notes = [Text(f"note: {note}") for note in profile.notes]
+    return Group(Text(head), node_table(profile, "time", ROWS), *more, _parts(totals), *notes)
+
+
+def node_table(profile: Profile, order: str, rows: int | None) -> Table:
+    """See `Profile.table`."""
+    if order not in ("time", "model"):
+        raise ClgpuError(f"order is {order!r}; allowed: time, model")
+    nodes = list(profile.nodes)
+    if order == "time":
+        nodes.sort(key=lambda node: -node.device_seconds)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    table.add_column("node", justify="right", no_wrap=True)
+    table.add_column("op", no_wrap=True)
+    table.add_column("engine", overflow="fold")
+    table.add_column("device us", justify="right", no_wrap=True)
+    table.add_column("share", no_wrap=True)
+    for heading in ("host us", "GFLOP/s", "GB/s", "of peak"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for node in nodes[:rows]:
+        table.add_row(*map(Text, _cells(node)))
+    return table
+
+
+def milliseconds(seconds: float) -> str:
+    """Three digits."""
+    value = seconds * 1e3
+    return f"{value:.0f} ms" if value >= 100 else f"{value:.3g} ms"
+
+
+def percent(share: float | None) -> str:
+    """Whole ones; a dash for None."""
+    return "-" if share is None else f"{share * 100:.0f} %"
+
+
+def _cells(node: NodeProfile) -> tuple[str, ...]:
+    return (
+        str(node.node),
+        node.op,
+        node.candidate,
+        f"{node.device_seconds * 1e6:.1f}",
+        f"{node.share * 100:4.1f} % {_bar(node.share)}",
+        f"{node.host_seconds * 1e6:.1f}",
+        f"{node.flops_per_second / 1e9:.3g}",
+        f"{node.bytes_per_second / 1e9:.3g}",
+        percent(node.peak_share),
+    )
+
+
+def _bar(share: float) -> str:
+    eighths = round(share * _BAR * 8)
+    return "█" * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")
+
+
+def _parts(totals: Totals) -> Text:
+    """A line of coloured cells, and what they mean."""
+    bar, legend = Text(), Text()
+    seconds = [getattr(totals, field) for _, field, _ in PARTS]
+    whole = sum(seconds) or 1.0
+    for (name, _, style), value in zip(PARTS, seconds):
+        bar.append("█" * round(_LINE * value / whole), style)
+        legend.append("█ ", style)
+        legend.append(f"{name} {milliseconds(value)}")
+        if name == "transfers":
+            legend.append(f" ({_size(totals.bytes_up)} up, {_size(totals.bytes_down)} down)")
+        legend.append("\n" if name == "transfers" else "   ")
+    return Text("\n").join([bar, legend])
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"
