@@ -17,6 +17,7 @@ struct Difference {
   double steps = 0;        ///< largest error of an integer
   double differing = 0;    ///< share of elements that differ
   double odd = 0;          ///< share of elements where only one of both is finite
+  bool nan = false;        ///< an element is NaN in one of both only
 };
 
 /// Bounds of what counts as right; docs/trust.md gives the reasons.
@@ -25,6 +26,7 @@ struct Tolerance {
   double peak;
   double floor;      ///< max_abs that is no error, however small what is right
   double differing;  ///< of integers that are no quantised numbers
+  double odd;        ///< a number near the largest half may round to infinity
   double steps;      ///< of quantised ones
 };
 

@@ -59,9 +59,7 @@ class Partition {
   /// The graph after the passes of a level.
   ir::Graph pass(ir::Graph graph, Level level) const;
 
-  // Verification, in partition_verify.cpp: trust_ is not null.
-  struct Finding;
-  struct Suspects;
+  // Verification, in partition_verify.cpp and partition_compare.cpp: trust_ is not null.
   bool due() const;
   void recall();
   void keep() const;
@@ -74,8 +72,8 @@ class Partition {
   Finding compare(const TfLiteContext& context) const;
   bool is_tie(int tensor, const void* got, double slack) const;
   Suspects find_suspects() const;
-  std::optional<std::string> problem_alone(std::size_t position,
-                                           const std::string& candidate) const;
+  std::optional<Suspects::Engine> judge_alone(std::size_t position,
+                                              const std::string& candidate) const;
   std::string signature() const;
   /// Bytes that the memory budget leaves for this partition; 0: there is no budget.
   std::int64_t allowance() const;

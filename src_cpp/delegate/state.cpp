@@ -43,6 +43,11 @@ plan::PlanOptions State::plan_options(std::int64_t budget, Level level) const {
   plan::PlanOptions plan_options = options.plan;
   plan_options.memory_budget = budget;
   plan_options.exact_sums = level >= Level::kExactSums;
+  if (options.verify != kVerifyOff) {
+    plan_options.distrusted = [this](const std::string& family, const kernel::Candidate& c) {
+      return distrusted(family, c);
+    };
+  }
   // With exact sums some winners are left out, which does not mean that they work no more.
   if (options.tuning != Tuning::kOff && level != Level::kExactSums) {
     plan_options.tuned = [this](const std::string& signature) { return record(signature).winner; };
@@ -68,7 +73,7 @@ Built State::plan_and_build(const ir::Graph& graph, std::int64_t budget,
   plan::PlanOptions wanted = plan_options(budget, level);
   std::string failures;  // of allocations
   while (true) {
-    const plan::Broken known = broken(level);
+    const plan::Broken known = broken();
     plan::Fitted fitted;
     try {
       fitted = plan::fit(graph, device(), wanted, known);
@@ -106,15 +111,9 @@ Built State::plan_and_build(const ir::Graph& graph, std::int64_t budget,
   }
 }
 
-plan::Broken State::broken(Level level) const {
+plan::Broken State::broken() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  plan::Broken all = broken_;
-  for (const auto& [at, wrong] : wrong_) {
-    // What adds halves wrongly is not tried again with exact sums: storage is the same.
-    if (at == level || (at == Level::kAsAsked && level == Level::kExactSums))
-      all.insert(wrong.begin(), wrong.end());
-  }
-  return all;
+  return broken_;
 }
 
 Report State::report() const {
@@ -128,11 +127,9 @@ Report State::report() const {
     report.notes.push_back("kernel " + key.first + "/" + key.second +
                            " does not work on this device: " + why);
   }
-  for (const auto& [level, wrong] : wrong_) {
-    for (const auto& [key, why] : wrong) {
-      report.notes.push_back("kernel " + key.first + "/" + key.second + " is left out (" +
-                             name_of(level) + "): " + why);
-    }
+  for (const auto& [engine, wrong] : engines_) {
+    if (!wrong.why.empty())
+      report.notes.push_back("kernel " + wrong.name + " is left out: it " + wrong.why);
   }
   for (const std::string& note : store->notes()) report.notes.push_back(note);
   report.notes.insert(report.notes.end(), notes_.begin(), notes_.end());

@@ -81,15 +81,16 @@ class State {
   /// there is); candidates that fail on this device are remembered and left out. Where the device
   /// has less memory than it says, plans for less. Throws plan::NoCandidate when a family has no
   /// candidate left, and plan::BudgetError.
-  /// Engines that compute wrong numbers at this level are left out, too.
+  /// Engines that are distrusted are left out, too.
   Built build(const ir::Graph& graph, std::int64_t budget,
               const std::shared_ptr<runtime::Pool>& pool, Level level = Level::kAsAsked);
 
-  /// From now on build() leaves this engine out at this level, and for kAsAsked with kExactSums.
-  void distrust(Level level, const std::string& family, const std::string& candidate,
-                const std::string& why);
-  /// runtime::run_alone as build() would compute the node.
-  std::vector<runtime::AloneResult> run_alone(
+  /// From now on build() leaves this engine out, here and, by the store, in other processes.
+  /// `engine` is plan::engine_signature, `name` is for people.
+  /// Whether it was trusted so far.
+  bool distrust(const std::string& engine, const std::string& name, const std::string& why);
+  /// runtime::run_alone as build() would compute the node, by engines that are distrusted, too.
+  runtime::Alone run_alone(
       const ir::Graph& graph, std::size_t position, const std::string& candidate, Level level,
       const std::function<const void*(const ir::Tensor&, std::int64_t bytes)>& input) const;
   /// Verdicts of verification, kept for this device.
@@ -175,7 +176,9 @@ class State {
   Built plan_and_build(const ir::Graph& graph, std::int64_t budget,
                        const std::shared_ptr<runtime::Pool>& pool, Level level);
   plan::PlanOptions plan_options(std::int64_t budget, Level level = Level::kAsAsked) const;
-  plan::Broken broken(Level level = Level::kAsAsked) const;
+  plan::Broken broken() const;
+  /// Why, from the store as well; empty where it is trusted.
+  std::string distrusted(const std::string& family, const kernel::Candidate& candidate) const;
   /// What was measured for a signature, in this process or, through the store, in another.
   runtime::Contest record(const std::string& signature) const;
   std::string key(const std::string& signature) const;
@@ -191,8 +194,11 @@ class State {
   std::vector<Live> live_;  // one per partition of the report
   Stats stats_;
   plan::Broken broken_;
-  std::map<Level, plan::Broken> wrong_;         // engines that compute wrong numbers
-  std::map<std::string, std::string> records_;  // of contests held here, by signature
+  struct Wrong {
+    std::string name, why;  // no reason where an engine is trusted
+  };
+  mutable std::map<std::string, Wrong> engines_;  // verdicts by plan::engine_signature
+  std::map<std::string, std::string> records_;    // of contests held here, by signature
   std::set<std::string> notes_;
 };
 

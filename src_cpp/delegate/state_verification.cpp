@@ -1,19 +1,40 @@
 // What verification needs of a state: engines left out, nodes alone, verdicts in the store.
 #include "delegate/state.hpp"
+#include "plan/signature.hpp"
 
 namespace clgpu::delegate {
 
-void State::distrust(Level level, const std::string& family, const std::string& candidate,
-                     const std::string& why) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  wrong_[level].emplace(std::pair(family, candidate), why);
+bool State::distrust(const std::string& engine, const std::string& name, const std::string& why) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Wrong& known = engines_[engine];
+    if (!known.why.empty()) return false;
+    known = {name, why};
+  }
+  store->put(store::kVerification, key("engine " + engine), why, name);
+  return true;
 }
 
-std::vector<runtime::AloneResult> State::run_alone(
+std::string State::distrusted(const std::string& family, const kernel::Candidate& candidate) const {
+  if (!candidate.refusal.empty()) return {};
+  const std::string engine = plan::engine_signature(family, candidate);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const auto known = engines_.find(engine); known != engines_.end()) return known->second.why;
+  }
+  const auto kept = store->get(store::kVerification, key("engine " + engine));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return engines_.try_emplace(engine, Wrong{family + "/" + candidate.name, kept.value_or("")})
+      .first->second.why;
+}
+
+runtime::Alone State::run_alone(
     const ir::Graph& graph, std::size_t position, const std::string& candidate, Level level,
     const std::function<const void*(const ir::Tensor&, std::int64_t bytes)>& input) const {
-  return runtime::run_alone(context, store, device(), graph, position, candidate,
-                            plan_options(0, level), broken(level), input);
+  plan::PlanOptions all = plan_options(0, level);
+  all.distrusted = [](const std::string&, const kernel::Candidate&) { return std::string(); };
+  return runtime::run_alone(context, store, device(), graph, position, candidate, all, broken(),
+                            input);
 }
 
 std::optional<std::string> State::kept_verdict(const std::string& signature) const {

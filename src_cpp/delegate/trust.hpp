@@ -6,11 +6,28 @@
 #include <string>
 #include <vector>
 
+#include "delegate/difference.hpp"
 #include "delegate/judgement.hpp"
 #include "delegate/shadow.hpp"
 #include "ir/graph.hpp"
 
 namespace clgpu::delegate {
+
+/// What comparing the outputs of a partition has shown.
+struct Finding {
+  Difference worst;
+  std::string problem;   ///< empty: none
+  bool lenient = false;  ///< stock kernels may be as far apart
+};
+
+/// What running each node alone has shown.
+struct Suspects {
+  struct Engine {
+    std::string engine, name, why;  ///< as State::distrust
+  };
+  std::vector<Engine> engines;  ///< wrong where another one of the same node is right
+  std::string hopeless;         ///< a node without an engine that is right
+};
 
 struct Trust {
   ir::Graph original;              ///< before any pass: levels differ in these

@@ -30,10 +30,14 @@ std::string limit_exceeded(const kernel::Launch& launch, const DeviceInfo& devic
 
 // Why a candidate cannot be used; empty when it can.
 std::string problem_of(const Candidate& candidate, const std::string& family,
-                       const DeviceInfo& device, bool exact_sums, const Broken& broken) {
+                       const DeviceInfo& device, const PlanOptions& options, const Broken& broken) {
   if (!candidate.refusal.empty()) return candidate.refusal;
-  if (exact_sums && candidate.name.find("_half_") != std::string::npos)
+  if (options.exact_sums && candidate.name.find("_half_") != std::string::npos)
     return "adds halves, and verification asks for exact sums";
+  if (options.distrusted) {
+    std::string why = options.distrusted(family, candidate);
+    if (!why.empty()) return why;
+  }
   if (const auto found = broken.find({family, candidate.name}); found != broken.end())
     return found->second;
   for (const kernel::Launch& launch : candidate.launches) {
@@ -98,7 +102,7 @@ Chosen choose(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& de
   choice.node = node.tflite_index;
   choice.family = family.name;
   for (const Candidate& candidate : candidates) {
-    std::string problem = problem_of(candidate, family.name, device, options.exact_sums, broken);
+    std::string problem = problem_of(candidate, family.name, device, options, broken);
     if (problem.empty()) {
       choice.candidates.push_back(candidate.name);
     } else {
@@ -107,6 +111,7 @@ Chosen choose(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& de
   }
   const auto done = [&](const Candidate& candidate, Choice::Origin origin) {
     choice.candidate = candidate.name;
+    if (options.distrusted) choice.engine = engine_signature(family.name, candidate);
     choice.origin = origin;
     return Chosen{candidate, std::move(choice)};
   };

@@ -96,8 +96,9 @@ struct Choice {
   int position = -1;  ///< ... and in the graph that was planned
   std::string family, candidate;
   Origin origin = Origin::kDefault;
-  std::string signature;                ///< as plan::signature; empty without PlanOptions::tuned
-  std::string dropped;                  ///< a tuned candidate that does not work any more
+  std::string engine;     ///< as plan::engine_signature; empty without PlanOptions::distrusted
+  std::string signature;  ///< as plan::signature; empty without PlanOptions::tuned
+  std::string dropped;    ///< a tuned candidate that does not work any more
   std::vector<std::string> candidates;  ///< those that work, best guess first
   std::vector<Refused> refused;
   ops::Work work;  ///< of one inference
@@ -129,6 +130,10 @@ using Engines = std::map<std::string, std::string>;
 /// (family, candidate) -> why it does not work on this device.
 using Broken = std::map<std::pair<std::string, std::string>, std::string>;
 
+/// Why a candidate of a family is left out for wrong numbers; empty where it is trusted.
+using Distrusted =
+    std::function<std::string(const std::string& family, const kernel::Candidate& candidate)>;
+
 /// The candidate measured as the fastest for a signature; empty when there is none.
 using Tuned = std::function<std::string(const std::string& signature)>;
 
@@ -138,9 +143,10 @@ struct PlanOptions {
   /// Off: every tensor has its own buffer, filled with NaN, so that a kernel that reads what nobody
   /// wrote, or beyond a tensor's end under a tool that watches memory, shows.
   bool share_memory = true;
+  Distrusted distrusted;    ///< null: all are trusted
   bool exact_sums = false;  ///< candidates that add halves are left out
-  bool in_place = true;    ///< results may be written over what they are computed of
-  bool zero_copy = false;  ///< where device and host share memory, Road::kHostPointer and kMapped
+  bool in_place = true;     ///< results may be written over what they are computed of
+  bool zero_copy = false;   ///< where device and host share memory, Road::kHostPointer and kMapped
   /// Bytes of device memory that a plan may hold, and of the largest object; 0: what the device
   /// allows.
   std::int64_t memory_budget = 0, max_object = 0;

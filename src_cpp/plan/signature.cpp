@@ -35,9 +35,13 @@ class Digest {
     }
     return *this;
   }
-  Digest& add(const kernel::Launch& launch) {
+  Digest& add_program(const kernel::Launch& launch) {
     add(launch.entry).add(kernel::source_digest(launch.file)).add(launch.build_flags);
     for (const auto& [name, value] : launch.macros) add(name).add(value);
+    return *this;
+  }
+  Digest& add(const kernel::Launch& launch) {
+    add_program(launch);
     for (const kernel::Arg& arg : launch.args) add(arg);
     for (const auto* range : {&launch.global, &launch.local}) {
       for (const std::size_t n : *range) add(static_cast<std::int64_t>(n));
@@ -62,6 +66,13 @@ std::string signature(const std::string& family, const std::vector<kernel::Candi
     for (const kernel::Launch& launch : candidate.launches) digest.add(launch);
     for (const kernel::Scratch& scratch : candidate.scratch) digest.add(scratch.bytes);
   }
+  return digest.hex();
+}
+
+std::string engine_signature(const std::string& family, const kernel::Candidate& candidate) {
+  Digest digest;
+  digest.add(family).add(candidate.name);
+  for (const kernel::Launch& launch : candidate.launches) digest.add_program(launch);
   return digest.hex();
 }
 

@@ -15,4 +15,8 @@ namespace clgpu::plan {
 std::string signature(const std::string& family, const std::vector<kernel::Candidate>& candidates,
                       const std::vector<bool>& static_inputs);
 
+/// SHA-256, hexadecimal, over what a candidate is, whatever it computes: family, name, and of each
+/// launch the kernel's text, entry and macros.
+std::string engine_signature(const std::string& family, const kernel::Candidate& candidate);
+
 }  // namespace clgpu::plan

@@ -13,19 +13,23 @@
 
 namespace clgpu::runtime {
 
-/// An output of the node, as the host sees it.
-struct AloneResult {
-  int tflite_id;  ///< -1 of our own tensors
-  std::vector<std::uint8_t> bytes;
+struct Alone {
+  /// An output of the node, as the host sees it.
+  struct Result {
+    int tflite_id;  ///< -1 of our own tensors
+    std::vector<std::uint8_t> bytes;
+  };
+  std::vector<Result> results;
+  std::string engine;  ///< as plan::Choice::engine
 };
 
 /// Runs the node at `position` of a graph with inferred shapes by one candidate of its family.
 /// `input` yields the host's bytes of a tensor that the node reads. Throws Error where the
 /// candidate cannot compute the node, and what building and running throw.
-std::vector<AloneResult> run_alone(
-    const std::shared_ptr<cl::Context>& context, const std::shared_ptr<store::Store>& store,
-    const DeviceInfo& device, const ir::Graph& graph, std::size_t position,
-    const std::string& candidate, plan::PlanOptions options, const plan::Broken& broken,
-    const std::function<const void*(const ir::Tensor&, std::int64_t bytes)>& input);
+Alone run_alone(const std::shared_ptr<cl::Context>& context,
+                const std::shared_ptr<store::Store>& store, const DeviceInfo& device,
+                const ir::Graph& graph, std::size_t position, const std::string& candidate,
+                plan::PlanOptions options, const plan::Broken& broken,
+                const std::function<const void*(const ir::Tensor&, std::int64_t bytes)>& input);
 
 }  // namespace clgpu::runtime

@@ -103,7 +103,7 @@ def test_another_engine_takes_over(add, broken, x, device, runtime, tmp_path):
     verdict = verdict_of(delegate.explain())
     assert (verdict.source, verdict.checked) == ("kept", 1)
 
-    assert clgpu_delegate.cache.clear(tmp_path / "c", "verification") == 1
+    assert clgpu_delegate.cache.clear(tmp_path / "c", "verification") >= 2
     assert run(dense(), [x], runtime, **options)[1].verification.partitions[0].source != "kept"
 
 
