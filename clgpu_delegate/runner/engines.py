@@ -36,6 +36,8 @@ class Engine(Protocol):
     @property
     def depth(self) -> int: ...
     @property
+    def ahead(self) -> int: ...  # inferences that are worth starting before the first is wanted
+    @property
     def inputs(self) -> tuple[TensorSpec, ...]: ...
     @property
     def outputs(self) -> tuple[TensorSpec, ...]: ...
@@ -94,7 +96,8 @@ class Streaming:
     ) -> None:
         self.inputs, self.outputs = inputs, outputs
         self.mode = "direct" if native.is_direct else "stream"
-        self.depth = depth if native.is_direct else native.lanes
+        self.depth = 1 if native.is_direct else native.lanes
+        self.ahead = 1 if native.is_direct else native.lanes + 1
         by_index = {t.index: i for i, t in enumerate(inputs)}
         self._order = [by_index[index] for index in native.inputs]
         self.positions = [native.outputs.index(t.index) for t in outputs]
@@ -106,7 +109,7 @@ class Streaming:
         return _array(self._native.block(tensor.nbytes), tensor)
 
     def run(self, inputs: Sequence[Array], outs: Sequence[Out]) -> list[Array]:
-        return self._launch(inputs, outs).result()
+        return self._launch(inputs, outs, now=True).result()
 
     def start(self, inputs: Sequence[Array], outs: Sequence[Out]) -> Pending:
         return self._launch(inputs, outs)
@@ -121,12 +124,14 @@ class Streaming:
     def close(self) -> None:
         self._waiter.shutdown(wait=True)
 
-    def _launch(self, inputs: Sequence[Array], outs: Sequence[Out]) -> _Flight:
+    def _launch(
+        self, inputs: Sequence[Array], outs: Sequence[Out], *, now: bool = False
+    ) -> _Flight:
         sources = [self._plain(self.inputs[i], inputs[i]) for i in self._order]
         targets: list[Out] = [None] * len(self._native.outputs)
         for position, out in zip(self.positions, outs):
             targets[position] = out
-        return _Flight(self, self._native.start(sources, targets), outs)
+        return _Flight(self, self._native.start(sources, targets, now), outs)
 
     def _plain(self, tensor: TensorSpec, x: Array) -> Array:
         return x if x.flags.c_contiguous else self._keep(tensor, x)
@@ -151,6 +156,7 @@ class Interpreters:
     ) -> None:
         self.inputs, self.outputs, self.reason = inputs, outputs, reason
         self.depth = len(interpreters)
+        self.ahead = self.depth + 1
         self.mode = "interpreters" if self.depth > 1 else "invoke"
         self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()
         for interpreter in interpreters:

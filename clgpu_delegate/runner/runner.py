@@ -203,7 +203,7 @@ class Runner:
         with _bar(progress) as bar:
             bar.stage("inferences", None if count < 0 else count)
             while True:
-                while more and len(under_way) <= self._use().depth:
+                while more and len(under_way) < self._use().ahead:
                     try:
                         x = next(items)
                         engine = self._use()

@@ -40,6 +40,10 @@ class Verified:
         return self._now.depth
 
     @property
+    def ahead(self) -> int:
+        return self._now.ahead
+
+    @property
     def inputs(self) -> tuple[TensorSpec, ...]:
         return self._now.inputs
 

@@ -23,9 +23,9 @@ class NativeStream {
   const delegate::Streamed& streamed() const { return streamed_; }
 
   std::shared_ptr<Flight> start(const std::vector<const void*>& inputs,
-                                const std::vector<void*>& outputs) {
+                                const std::vector<void*>& outputs, bool now) {
     const cl::Counters before = cl::counters();
-    auto flight = streamed_.stream->start(inputs, outputs);
+    auto flight = streamed_.stream->start(inputs, outputs, now);
     delegate::Session inference;
     state_->count_invoke(inference, true, cl::counters() - before);
     return flight;
@@ -59,7 +59,7 @@ py::buffer_info view(const py::buffer& buffer, std::int64_t bytes, bool writable
 }
 
 std::shared_ptr<Flight> start(NativeStream& self, const std::vector<py::buffer>& inputs,
-                              const std::vector<std::optional<py::buffer>>& outputs) {
+                              const std::vector<std::optional<py::buffer>>& outputs, bool now) {
   const plan::Plan& plan = self.stream().plan();
   if (inputs.size() != plan.uploads.size() || outputs.size() != plan.downloads.size())
     throw InternalError("a wrong number of buffers");
@@ -77,7 +77,7 @@ std::shared_ptr<Flight> start(NativeStream& self, const std::vector<py::buffer>&
     targets.back() = views.back().ptr;
   }
   const py::gil_scoped_release release;
-  return self.start(sources, targets);
+  return self.start(sources, targets, now);
 }
 
 void read(const Flight& self, std::size_t output, const py::buffer& to) {
@@ -118,7 +118,7 @@ void bind_stream(py::module_& module) {
             return s.stream().has(info.ptr, static_cast<std::size_t>(info.size * info.itemsize));
           },
           py::arg("data"), "Whether this is a block().")
-      .def("start", &start, py::arg("inputs"), py::arg("outputs"),
+      .def("start", &start, py::arg("inputs"), py::arg("outputs"), py::arg("now"),
            "Begins an inference; waits while all lanes are taken.");
   module.def("make_stream", &make, py::arg("delegate"), py::arg("lanes"), py::arg("verified"),
              "A stream of the model last prepared; an error with the reason where there is none.");

@@ -14,16 +14,28 @@ std::size_t size(std::int64_t bytes) { return static_cast<std::size_t>(bytes); }
 
 }  // namespace
 
+Flight::Flight(std::shared_ptr<Stream> stream) : stream_(std::move(stream)) {
+  ++stream_->under_way_;
+}
+
 Flight::~Flight() {
-  if (done_ == nullptr) return;
-  const cl::cl_event event = done_->get();
-  stream_->context_->api().clWaitForEvents(1, &event);  // before its blocks are used again
+  if (done_ != nullptr) {
+    const cl::cl_event event = done_->get();
+    stream_->context_->api().clWaitForEvents(1, &event);  // before its blocks are used again
+  }
+  land();
+}
+
+void Flight::land() {
+  if (under_way_) --stream_->under_way_;
+  under_way_ = false;
 }
 
 void Flight::wait() {
   if (done_ != nullptr) stream_->wait(done_);
   done_.reset();
   inputs_.clear();
+  land();
 }
 
 std::shared_ptr<HostBlock> Flight::block(std::size_t output) const {
@@ -88,6 +100,8 @@ Stream::Stream(std::shared_ptr<cl::Context> context, std::shared_ptr<Executor> e
   }
   most_lent_ = size(set) * static_cast<std::size_t>(3 * lanes + 4);
   if (is_direct(plan())) return;
+  may_do_without_ = std::none_of(plan().uploads.begin(), plan().uploads.end(), converts) &&
+                    std::none_of(plan().downloads.begin(), plan().downloads.end(), converts);
   lanes_.resize(static_cast<std::size_t>(lanes));
   const auto make = [&](const Transfer& t) {
     return context_->create_buffer(size(t.bytes),
@@ -105,10 +119,10 @@ Stream::~Stream() {
 }
 
 std::shared_ptr<Flight> Stream::start(const std::vector<const void*>& inputs,
-                                      const std::vector<void*>& outputs) {
+                                      const std::vector<void*>& outputs, bool now) {
   const std::shared_ptr<Flight> flight(new Flight(shared_from_this()));
   stage(*flight, inputs, outputs);
-  if (is_direct()) {
+  if (is_direct() || (now && may_do_without_ && under_way_ == 1)) {
     run(*flight, inputs);
   } else {
     launch(*flight);

@@ -2,6 +2,7 @@
 // the last one's outputs come down.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -37,12 +38,14 @@ class Flight {
     std::shared_ptr<HostBlock> block;
     void* in_place = nullptr;  // the caller's memory
   };
-  explicit Flight(std::shared_ptr<Stream> stream) : stream_(std::move(stream)) {}
+  explicit Flight(std::shared_ptr<Stream> stream);
+  void land();
 
   const std::shared_ptr<Stream> stream_;
   std::vector<std::shared_ptr<HostBlock>> inputs_;
   std::vector<Result> outputs_;
   std::shared_ptr<const cl::EventHandle> done_;  // null when there is nothing to wait for
+  bool under_way_ = true;
 };
 
 /// Inputs and outputs cross the bus on queues of their own, between pinned memory and buffers of
@@ -78,9 +81,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
   /// Begins an inference; inferences run in the order of calls. `inputs[i]` holds the host's bytes
   /// of plan().uploads[i]; unless it is a block, it may change once this returns. `outputs[i]`,
   /// which may be null, is where plan().downloads[i] will be wanted. Waits while all lanes are
-  /// taken. Throws cl::OpenCLError.
+  /// taken. `now`: the caller is going to wait, so that an inference that is alone takes the
+  /// shorter way, without a lane. Throws cl::OpenCLError.
   std::shared_ptr<Flight> start(const std::vector<const void*>& inputs,
-                                const std::vector<void*>& outputs);
+                                const std::vector<void*>& outputs, bool now = false);
 
  private:
   struct Lane {
@@ -102,9 +106,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   const std::shared_ptr<HostPool> host_;
   const cl::QueueHandle up_, down_;
   std::mutex order_;
-  std::vector<Lane> lanes_;  // none where device and host share memory
+  std::vector<Lane> lanes_;      // none where device and host share memory
+  bool may_do_without_ = false;  // the executor moves the bytes as we do
   std::size_t next_ = 0;
-  std::size_t most_lent_ = 0;  // bytes of blocks in use, above which none is given away
+  std::atomic<int> under_way_{0};  // flights
+  std::size_t most_lent_ = 0;      // bytes of blocks in use, above which none is given away
 };
 
 }  // namespace clgpu::runtime
