@@ -46,6 +46,7 @@ class Shrinking:
         self._tolerance, self._progress = tolerance, progress
         self._known: dict[tuple[int, ...], bool] = {}
         self.best: Cut | None = None
+        self.trial: Trial | None = None  # of the best
 
     def search(self) -> bool:
         """Run; False where it was stopped before the end. ``best`` is None where cutting heals."""
@@ -74,7 +75,7 @@ class Shrinking:
         trial = self._run(cut, f"{len(cut.nodes)} node{'s' * (len(cut.nodes) != 1)}")
         fails = self._wanted.is_like(trial.outcome)
         if fails and (self.best is None or len(cut.nodes) <= len(self.best.nodes)):
-            self.best = cut
+            self.best, self.trial = cut, trial
         return fails
 
     def _run(self, cut: Cut, what: str) -> Trial:

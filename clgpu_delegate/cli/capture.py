@@ -22,7 +22,7 @@ def capture(
     out: Annotated[
         Optional[Path],
         typer.Argument(
-            help="The file to write; else MODEL.clgpu.zip here.", metavar="[OUT]", readable=False
+            help="The file to write; else MODEL.clgpu.zip here.", metavar="OUT", readable=False
         ),
     ] = None,
     inputs: Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import zipfile
 from pathlib import Path
@@ -19,6 +20,8 @@ from clgpu_delegate import (
     cli,
 )
 from clgpu_delegate.capsule import capture, facts, replay
+from clgpu_delegate.capsule.outcome import Outcome
+from clgpu_delegate.capsule.trials import Bench
 from clgpu_delegate.cli import exits
 from clgpu_delegate.doctor import Diagnosis
 from clgpu_delegate.quantization import schema
@@ -235,3 +238,17 @@ def test_commands_end_with_their_codes(wrong, tmp_path, monkeypatch, capsys):
     replayed = json.loads(capsys.readouterr().out)
     assert replayed["verdict"] == "reproduced"
     assert "**reproduced**" in replayed["summary"]
+
+
+def test_what_fails_once_is_kept(tmp_path, monkeypatch):
+    run = Bench.run
+
+    def heals(self, *arguments, **how):
+        trial = run(self, *arguments, **how)
+        return dataclasses.replace(trial, outcome=Outcome("agrees")) if how else trial
+
+    monkeypatch.setattr(Bench, "run", heals)
+    with cases.wrong_softmax():
+        result = capture(models.chain(ops=("SOFTMAX",)), tmp_path / "once.clgpu.zip")
+    assert result.outcome.kind == "wrong"
+    assert result.remark == "it does not fail every time"
