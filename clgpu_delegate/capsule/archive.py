@@ -8,6 +8,7 @@ import io
 import json
 import math
 import os
+import re
 import struct
 import zipfile
 from collections.abc import Mapping
@@ -39,6 +40,8 @@ _KERNEL_LIMIT = 4 << 20
 _MOST_MEMBERS = 1000
 _MOST_BYTES = 4 << 30
 _NPY = b"\x93NUMPY"
+# Not the newline.
+_CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -88,7 +91,7 @@ def _unpack(file: io.BytesIO) -> tuple[dict[str, Any], dict[str, bytes]]:
             raise ModelError("is not a capsule: it has no manifest")
         if len(infos) > _MOST_MEMBERS or len(set(names)) < len(names):
             raise ModelError("is not a capsule: too many members, or some twice")
-        manifest = from_json(_member(archive, archive.getinfo(MANIFEST)))
+        manifest = without_controls(from_json(_member(archive, archive.getinfo(MANIFEST))))
         if not isinstance(manifest, dict) or not isinstance(manifest.get("format"), int):
             raise ModelError("is not a capsule: its manifest has no format")
         if manifest["format"] > FORMAT:
@@ -137,6 +140,15 @@ def to_json(data: Any) -> bytes:
 def from_json(content: bytes) -> Any:
     """The inverse; ValueError if it is none."""
     return json.loads(content.decode("utf-8"))
+
+
+def without_controls(data: Any) -> Any:
+    """Plain data without characters that would tell a terminal to do something."""
+    if isinstance(data, str):
+        return _CONTROLS.sub(" ", data)
+    if isinstance(data, dict):
+        return {without_controls(key): without_controls(value) for key, value in data.items()}
+    return [without_controls(item) for item in data] if isinstance(data, list) else data
 
 
 def to_npz(arrays: Mapping[str, Array]) -> bytes:

@@ -30,7 +30,9 @@ class Record:
         self.reference = bool(manifest["reference_kernels"])
         self.nodes = tuple((int(n["original"]), str(n["op"])) for n in manifest["nodes"])
         self.inputs = self._arrays("inputs.npz")
-        self.options: dict[str, Any] = dict(self._json("options.json")["used"])
+        used = dict(self._json("options.json")["used"])
+        # A stranger does not say which of our files to write.
+        self.options = {str(k): v for k, v in used.items() if k not in facts.LOCAL}
         facts_of_device = self._json("device.json").get("device") or {}
         self.device = str(facts_of_device.get("name", "")), str(facts_of_device.get("platform", ""))
         nodes = (self._json("explain.json") or {}).get("nodes", [])
@@ -96,7 +98,7 @@ class Record:
 
     def _json(self, name: str) -> Any:
         try:
-            return archive.from_json(self._members[name])
+            return archive.without_controls(archive.from_json(self._members[name]))
         except KeyError:
             raise ModelError(f"is damaged: it lacks {name!r}") from None
 

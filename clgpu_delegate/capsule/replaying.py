@@ -60,20 +60,18 @@ class Replay:
     def summary(self) -> str:
         """What to write into a report, in Markdown."""
         names = ", ".join(name for _, name in self.nodes[:8]) or "unknown"
-        rows = [
-            f"**{self.verdict}**: {self.outcome}",
-            "",
-            "| | |",
-            "| --- | --- |",
-            f"| recorded | {self.recorded} |",
-            f"| here | {self.outcome} |",
-            f"| nodes | {len(self.nodes)}: {names} |",
-            f"| device | {self.device} |",
-            f"| runtime | {self.runtime} |",
-            f"| kernels | {self.kernels} |",
-            *(f"| differs | {warning} |" for warning in self.warnings),
-        ]
-        return "\n".join(rows)
+        rows = {
+            "recorded": str(self.recorded),
+            "here": str(self.outcome),
+            "nodes": f"{len(self.nodes)}: {names}",
+            "device": self.device,
+            "runtime": self.runtime,
+            "kernels": self.kernels,
+        }
+        lines = [*rows.items(), *(("differs", warning) for warning in self.warnings)]
+        table = [f"| {key} | {_cell(value)} |" for key, value in lines]
+        head = f"**{self.verdict}**: {_cell(str(self.outcome))}"
+        return "\n".join([head, "", "| | |", "| --- | --- |", *table])
 
     def __str__(self) -> str:
         lines = [f"{self.verdict}", f"recorded: {self.recorded}", f"here: {self.outcome}"]
@@ -156,6 +154,11 @@ def replay(
         nodes=record.nodes,
         warnings=tuple(warnings),
     )
+
+
+def _cell(text: str) -> str:
+    """A text in a cell of a table in Markdown."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
 def _verdict(then: Outcome, now: Outcome) -> str:

@@ -140,3 +140,14 @@ def test_texts_lose_what_is_personal():
     )
     assert scrub("at 0x7f00deadbeef") == "at 0x..."
     assert scrub(r"C:\Users\ada\x.cl") == "x.cl"
+
+
+def test_terminals_tables_and_files_are_safe_from_what_is_recorded(tmp_path, good):
+    nodes = [{"original": 0, "op": "\x1b]0;gotcha\x07ADD|<b>\u202e"}]
+    path = tmp_path / "loud.clgpu.zip"
+    used = json.dumps({"used": {"cache": str(tmp_path / "evil"), "device": "none"}}).encode()
+    path.write_bytes(rewritten(good, nodes=nodes, options__json=used))
+    replayed = replay(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["loud.clgpu.zip"]
+    assert replayed.nodes == ((0, " ]0;gotcha ADD|<b> "),)
+    assert "ADD\\|&lt;b>" in replayed.summary()
