@@ -6,9 +6,10 @@ const middle = (at) => [at[0] * UNIT + 10, at[1] * LAYER + HIGH / 2 + 12];
 const short = (name, most) => name.length > most ? `${name.slice(0, most - 1)}…` : name;
 const heat = (node) => node.profile ? Math.sqrt(node.profile.device_seconds / longest) : 0;
 
+const hasTime = (node) => node.profile !== null && node.profile.launches > 0;
 const status = (node) => {
   if (!node.claimed) return "CPU";
-  if (node.profile) return time(node.profile.device_seconds);
+  if (hasTime(node)) return time(node.profile.device_seconds);
   return node.reason.startsWith("fused") ? node.reason : node.reason.startsWith("a view") ? "view" : "no kernel";
 };
 const summary = (node) => [`${node.index} ${node.op}`,
@@ -38,7 +39,7 @@ const edges = data.edges.map((edge) => {
 
 const drawNode = (node) => {
   const [x, y] = middle(node.at);
-  const kind = !node.claimed ? "cpu-node" : node.profile ? (heat(node) > 0.55 ? "warm" : "") : "idle";
+  const kind = !node.claimed ? "cpu-node" : hasTime(node) ? (heat(node) > 0.55 ? "warm" : "") : "idle";
   const group = make("g", { class: `node ${kind}`, transform: `translate(${x - WIDE / 2} ${y - HIGH / 2})`, "data-node": node.index },
     make("rect", { width: WIDE, height: HIGH, rx: 7 }),
     make("text", { x: 9, y: 17 }, short(node.op, 19)),
@@ -99,8 +100,8 @@ const drawMap = () => {
   pen.scale(dots, dots);
   for (const node of data.nodes) {
     const [x, y] = middle(node.at);
-    pen.fillStyle = colours.getPropertyValue(!node.claimed ? "--cpu-line" : node.profile ? "--hot" : "--edge");
-    pen.globalAlpha = node.claimed && node.profile ? 0.25 + 0.75 * heat(node) : 0.8;
+    pen.fillStyle = colours.getPropertyValue(!node.claimed ? "--cpu-line" : hasTime(node) ? "--hot" : "--edge");
+    pen.globalAlpha = node.claimed && hasTime(node) ? 0.25 + 0.75 * heat(node) : 0.8;
     const wide = Math.max(2, WIDE * mapScale), high = Math.max(1.2, HIGH * mapScale);
     pen.fillRect(x * mapScale - wide / 2, y * mapScale - high / 2, wide, high);
   }

@@ -113,6 +113,14 @@ const parts = [
     size(p.arena_bytes), size(p.weights_bytes), size(p.peak_bytes)]));
   const body = byId("more-body");
   body.append(make("table", {}, make("thead", {}, row("th", heads)), make("tbody", {}, ...rows)));
+  const border = (tensor, arrow, end) => make("li", {}, `${arrow} ${tensor.tensor}, ${shape(tensor.shape)}, ${size(tensor.bytes)} (${end})`);
+  data.partitions.forEach((p, i) => {
+    const [ins, outs] = [p.inputs ?? [], p.outputs ?? []];
+    if (!ins.length && !outs.length) return;
+    const bytes = [...ins, ...outs].reduce((sum, tensor) => sum + tensor.bytes, 0);
+    body.append(make("details", {}, make("summary", {}, `Borders of partition ${i}: ${size(bytes)}`),
+      make("ul", {}, ...ins.map((t) => border(t, "→", `from ${t.from}`)), ...outs.map((t) => border(t, "←", `to ${t.to}`)))));
+  });
   if (data.peaks) {
     const peaks = [["Multiply-adds", rate(data.peaks.fma_flops, "FLOP/s")], ["Memory", rate(data.peaks.copy_bytes, "B/s")],
       ["Upload", rate(data.peaks.upload_bytes, "B/s")], ["Download", rate(data.peaks.download_bytes, "B/s")],

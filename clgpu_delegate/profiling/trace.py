@@ -18,9 +18,10 @@ _HOST, _DEVICE = 1, 2
 # Tracks of the host.
 _INVOKES, _ENQUEUES = 1, 2
 _CALL = {"pid": _HOST, "tid": _ENQUEUES, "cat": "enqueue"}
-# Tracks of the device begin here by kind; copies that overlap take further ones.
-_TRACKS = {"launch": ("kernels", 0), "upload": ("uploads", 100), "swap_in": ("uploads", 100),
-           "download": ("downloads", 200), "swap_out": ("downloads", 200)}  # fmt: skip
+# Tracks of the device begin here by kind; copies that overlap take further ones. To readers, 0 is
+# a thread of the kernel's.
+_TRACKS = {"launch": ("kernels", 1), "upload": ("uploads", 101), "swap_in": ("uploads", 101),
+           "download": ("downloads", 201), "swap_out": ("downloads", 201)}  # fmt: skip
 
 
 def text(profile: Profile) -> str:
@@ -142,22 +143,22 @@ def memory_steps(profile: Profile, launches: Iterable[Launch]) -> Iterator[tuple
 
 def _memory(profile: Profile) -> Iterator[_Event]:
     for moment, count in memory_steps(profile, profile.launches):
-        yield {"name": "arena in use", "ph": "C", "pid": _DEVICE, "tid": 0, "ts": moment,
+        yield {"name": "arena in use", "ph": "C", "pid": _DEVICE, "ts": moment,
                "args": {"bytes": count}}  # fmt: skip
 
 
 def _names(profile: Profile, spans: Iterable[Mapping[str, Any]]) -> Iterator[_Event]:
-    yield _meta("process_name", _HOST, 0, name="host")
-    yield _meta("process_name", _DEVICE, 0, name=f"device: {profile.device}")
-    yield _meta("process_sort_index", _HOST, 0, sort_index=2)
-    yield _meta("process_sort_index", _DEVICE, 0, sort_index=1)
+    yield _meta("process_name", _HOST, 1, name="host")
+    yield _meta("process_name", _DEVICE, 1, name=f"device: {profile.device}")
+    yield _meta("process_sort_index", _HOST, 1, sort_index=2)
+    yield _meta("process_sort_index", _DEVICE, 1, sort_index=1)
     yield _meta("thread_name", _HOST, _INVOKES, name="inferences and partitions")
     yield _meta("thread_name", _HOST, _ENQUEUES, name="enqueue calls")
     titles = {first: title for title, first in _TRACKS.values()}
     tracks = {s["tid"] for s in spans if s["pid"] == _DEVICE and s["ph"] == "X"}
     for track in sorted(tracks):
-        first, lane = track // 100 * 100, track % 100
-        title = titles[first] + (f" {lane + 1}" if lane else "")
+        lane = (track - 1) % 100
+        title = titles[track - lane] + (f" {lane + 1}" if lane else "")
         yield _meta("thread_name", _DEVICE, track, name=title)
         yield _meta("thread_sort_index", _DEVICE, track, sort_index=track)
 

@@ -120,6 +120,10 @@ def test_memory_map_has_the_blocks_of_a_partition(report):
 
 
 def test_names_of_a_model_stay_text(report):
+    report.find_element("css selector", "#more summary").click()
+    borders = find(report, "#more-body details")
+    assert len(borders) == 2
+    assert borders[1].text == "Borders of partition 1: 400 B"
     report.find_element("css selector", '[data-node="0"] rect').click()
     assert made_profile.HOSTILE.split("{{")[0] in text_of(report, "#facts")
     assert find(report, "img") == []
