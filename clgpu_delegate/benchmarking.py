@@ -60,6 +60,9 @@ class Measurement:
     relative_l2_error: float | None = None
     """Norm of the difference over the norm of the stock output; of the worst output."""
 
+    choice: str | None = None
+    """What the option `placement` came to, such as ``"cpu"``."""
+
     claimed: int | None = None
     """Nodes on the device, of ``total``, in ``partitions``."""
 
@@ -111,9 +114,10 @@ class Benchmark:
                 _number(m.relative_l2_error, ".1g"),
             )
             name = "" if m.model == last else Path(m.model).name
+            variant = m.variant if m.choice in (None, "all") else f"{m.variant}: {m.choice}"
             last = m.model
             style = "yellow" if m.problem else "green" if (m.speedup or 0) > 1 else ""
-            table.add_row(*map(Text, (name, m.variant, *cells)), style=style)
+            table.add_row(*map(Text, (name, variant, *cells)), style=style)
         lines.append(
             f"{self.device}; {self.runtime}, {self.threads} threads; medians of {self.runs} runs, "
             "each variant in a process of its own; error: relative L2 to the stock CPU"

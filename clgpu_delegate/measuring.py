@@ -107,6 +107,7 @@ def _measured(job: Job) -> tuple[dict[str, Any], list[inference.Array]]:
         explanation, stats = delegate.explain(), delegate.stats()
         result |= {
             "device_bytes": stats["peak_device_bytes"],
+            "choice": explanation.to_dict()["placement"]["choice"],
             "claimed": explanation.claimed,
             "total": explanation.total,
             "partitions": len(explanation.partitions),

@@ -45,6 +45,15 @@ def test_variant_that_fails_is_a_row_and_all_that_fail_are_an_error(model):
     assert failed.problem in " ".join(str(found).split())
 
 
+def test_what_a_placement_came_to_is_told(tmp_path):
+    path = tmp_path / "chain.tflite"
+    path.write_bytes(models.chain())
+    found = clgpu_delegate.benchmark(path, precisions=["fp32"], placements=["auto"], runs=1)
+    assert found.measurements[1].choice == "cpu"
+    assert found.measurements[1].claimed == 0
+    assert "fp32, auto: cpu" in str(found)
+
+
 def test_process_that_crashes_is_an_error(model, monkeypatch):
     crash = "import os, sys; print('bad driver', file=sys.stderr, flush=True); os.abort()"
     monkeypatch.setattr("clgpu_delegate.measuring._MAIN", crash)
