@@ -204,7 +204,7 @@ def placement(
     device: _Device = "",
     runtime: _Runtime = "auto",
     threads: Annotated[int, typer.Option(min=1, help="Of the CPU kernels.")] = 1,
-    visits: Annotated[int, typer.Option(min=1, help="Times that each way is loaded.")] = 2,
+    visits: Annotated[int, typer.Option(min=1, help="Times that each way is loaded.")] = 3,
     budget: Annotated[float, typer.Option(help="Seconds of timing per visit.")] = 0.3,
 ) -> None:
     """Measure models on the CPU, on the device, and as placement="auto" and "measured" do."""

@@ -215,7 +215,11 @@ def run(
         )
     device = clgpu_delegate.load(**options).device
     console.print(make_table(rows, f"{device.name}, {threads} threads"))
-    lost = [row.model for row in rows if not row.ratio <= 1.05]
+    lost = [
+        row.model + (" (no node on the device: the CPU against itself)" * (row.choice == "cpu"))
+        for row in rows
+        if not row.ratio <= 1.05
+    ]
     console.print(f"more than 5 % slower than the CPU: {', '.join(lost) or 'none'}")
     if csv_path is not None:
         with csv_path.open("w", newline="") as file:
