@@ -2,13 +2,14 @@
 #   make demo [MODEL=path.tflite]   a model through stock TensorFlow Lite and through the delegate
 #   make test [ARGS="-k softmax"]   the tests
 #   make bench [ARGS="nets"]        the measurements
+#   make docs                      the documentation as a site, build/site/index.html
 #   make lint                       format, lint and type checks
 #   make clean                      remove what the above made
 PYTHON ?= python3
 BIN := .venv/bin
 MODEL ?= build/mobilenet_v1.tflite
 
-.PHONY: demo test bench lint clean
+.PHONY: demo test bench docs lint clean
 .SILENT:
 
 demo:
@@ -27,6 +28,11 @@ bench: ARGS ?= nets
 bench:
 	$(PYTHON) tools/setup_env.py bench
 	$(BIN)/python -m bench $(ARGS)
+
+docs:
+	$(PYTHON) tools/setup_env.py docs
+	$(BIN)/mkdocs build
+	echo "docs: build/site/index.html"
 
 lint:
 	$(PYTHON) tools/setup_env.py lint

@@ -1,6 +1,6 @@
 """Make the virtual environment .venv of this checkout and install the project into it.
 
-Run by make with the system's Python: ``python3 tools/setup_env.py demo|test|bench|lint``. Does
+Run by make with the system's Python: ``python3 tools/setup_env.py demo|test|bench|docs|lint``. Does
 nothing when nothing has changed since the last time.
 """
 
@@ -67,6 +67,9 @@ def extras(purpose):
     names.append("bench")  # it builds the networks that the demo runs
     if purpose == "test":
         names += ["test", "examples"]
+    # mkdocstrings needs Python 3.10.
+    if purpose in ("test", "docs") and version >= (3, 10):
+        names.append("docs")
     if purpose == "lint":
         names += ["test", "examples", "dev"]
     return names

@@ -15,6 +15,7 @@ from clgpu_delegate.errors import ClgpuError, InputError, OptionError
 from clgpu_delegate.explain import Explanation
 from clgpu_delegate.files import Source
 from clgpu_delegate.options import Settings
+from clgpu_delegate.profiling import Profile
 from clgpu_delegate.progress import Bar
 from clgpu_delegate.runner.engines import Engine, Pending
 from clgpu_delegate.runner.opening import Model
@@ -138,6 +139,10 @@ class Runner:
     def stats(self) -> dict[str, Any]:
         """See `Delegate.stats`."""
         return self._delegate.stats()
+
+    def profile(self) -> Profile:
+        """See `Delegate.profile`; with the option `profile` inferences do not overlap."""
+        return self._delegate.profile()
 
     def run(self, x: Arrays, out: Arrays | None = None) -> Any:
         """One inference.

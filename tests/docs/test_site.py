@@ -1,0 +1,90 @@
+"""The site builds without a warning, lists the whole API, and docstrings fit the code."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import clgpu_delegate
+
+ROOT = Path(__file__).resolve().parents[2]
+NOT_IN_THE_API = {"__version__", "errors"}
+PUBLIC = sorted(set(clgpu_delegate.__all__) - NOT_IN_THE_API)
+
+
+def needs(*modules: str) -> None:
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} is not installed; the extra 'docs' has it")
+
+
+def documented_parameters(text: str) -> set[str]:
+    """Names in the section Parameters of a numpy docstring."""
+    section = re.search(r"Parameters\n-+\n(.*?)(?=\n\w[\w ]*\n-+\n|\Z)", text, re.DOTALL)
+    if section is None:
+        return set()
+    lines = re.findall(r"^(\S[^:\n]*)(?: :.*)?$", section[1], re.MULTILINE)
+    return {name.strip().lstrip("*") for line in lines for name in line.split(",")}
+
+
+def taken_parameters(function: object) -> set[str]:
+    return set(inspect.signature(function).parameters) - {"self", "cls"}
+
+
+def public_methods(cls: type) -> list[tuple[str, object]]:
+    return [
+        (f"{cls.__name__}.{name}", getattr(cls, name))
+        for name, value in vars(cls).items()
+        if not name.startswith("_") and callable(getattr(value, "__func__", value))
+    ]
+
+
+def test_site_builds_without_a_warning(tmp_path):
+    needs("mkdocs", "material", "mkdocstrings_handlers.python", "mkdocs_jupyter")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(tmp_path)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "DISABLE_MKDOCS_2_WARNING": "true"}
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert not re.search(r'(src|href)="https?://fonts\.', page), "nothing is fetched"
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_name_has_a_docstring_and_a_place_in_the_reference(name):
+    thing = getattr(clgpu_delegate, name)
+    assert inspect.getdoc(thing)
+    pages = "".join(p.read_text() for p in (ROOT / "docs").rglob("*.md"))
+    if isinstance(thing, type) and issubclass(thing, BaseException):
+        assert "::: clgpu_delegate.errors" in pages
+    else:
+        assert re.search(rf"^::: clgpu_delegate\.{name}$", pages, re.MULTILINE), "docs/api"
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_docstrings_describe_the_parameters_there_are(name):
+    thing = getattr(clgpu_delegate, name)
+    functions = public_methods(thing) if isinstance(thing, type) else [(name, thing)]
+    for label, function in functions:
+        text = inspect.getdoc(function) or ""
+        assert text, label
+        taken, documented = taken_parameters(function), documented_parameters(text)
+        # One line may do for few parameters, if it names them.
+        if documented or len(taken) > 2:
+            assert documented == taken, label
+
+
+def test_every_page_is_in_the_navigation():
+    listed = set(
+        re.findall(r":\s+([\w/]+\.(?:md|ipynb))$", (ROOT / "mkdocs.yml").read_text(), re.M)
+    )
+    pages = {str(p.relative_to(ROOT / "docs")) for p in (ROOT / "docs").rglob("*.*")}
+    assert {p for p in pages if p.endswith((".md", ".ipynb"))} == listed
