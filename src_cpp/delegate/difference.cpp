@@ -12,8 +12,8 @@
 namespace clgpu::delegate {
 namespace {
 
-// Of quantised results: roundings of one or several steps, where a step may be large.
-constexpr double kIntegerL2 = 2e-2, kIntegerPeak = 0.1;
+// Of quantised results: a rounding of a step, where steps are coarse or a steep function follows.
+constexpr double kIntegerL2 = 5e-2, kIntegerPeak = 0.3;
 
 template <class T>
 double number(const void* data, std::size_t i) {
