@@ -24,6 +24,7 @@ _SETTLE_SECONDS = 0.05  # until the threads of the one before have stopped spinn
 _TIMING_SECONDS = 0.5  # of a candidate
 _TOTAL_SECONDS = 8.0  # after which no further candidate is tried, but the first two
 _MOST_RUNS, _LEAST_RUNS = 200, 3
+_LONG_SECONDS = 1.0  # a run that needs no second one
 
 _WORDS = {
     CPU: "CPU alone",
@@ -52,6 +53,9 @@ class _Loaded:
     """An interpreter that has run once, and what its delegate did, if it has one."""
 
     interpreter: Any
+    first_ms: float
+    """Of the run that it has had."""
+
     explanation: Explanation | None = None
     undone: bool = False
     """Whether the runtime took the claimed nodes back."""
@@ -114,7 +118,8 @@ def measure(
             contest.trials[name] = Trial(name, None, 0, "not tried: the time was up")
         else:
             contest.enter(name)
-    contest.look_again()
+    if time.perf_counter() - start < 2 * _TOTAL_SECONDS:
+        contest.look_again()
     choice = contest.winner()
     plan = contest.all_nodes
     claimed = contest.claims.get(choice, frozenset())
@@ -160,7 +165,7 @@ class _Contest:
                     if claimed in self.claims.values():
                         return
                     self.claims[name] = claimed
-                ms = self._time(loaded.interpreter)
+                ms = self._time(loaded)
                 del loaded
         except (RuntimeError, ValueError) as error:  # the runtimes' and ours
             self.trials[name] = Trial(name, None, 0, " ".join(str(error).split()))
@@ -179,7 +184,7 @@ class _Contest:
     def _measure_anew(self, name: str) -> None:
         trial = self.trials[name]
         with self._loaded(self._options_of(name)) as loaded:
-            ms = self._time(loaded.interpreter)
+            ms = self._time(loaded)
         self.trials[name] = dataclasses.replace(trial, ms=min(ms, trial.ms or ms))
 
     def winner(self) -> str:
@@ -225,33 +230,36 @@ class _Contest:
         inputs = random_inputs(interpreter)
         for detail, value in zip(interpreter.get_input_details(), inputs):
             interpreter.set_tensor(detail["index"], value)
+        start = time.perf_counter()
         interpreter.invoke()
+        first_ms = (time.perf_counter() - start) * 1e3
         if delegate is None:
-            yield _Loaded(interpreter)
+            yield _Loaded(interpreter, first_ms)
             return
         explanation = delegate.explain()
         costs = delegate._native.estimates(self._threads)
         yield _Loaded(
             interpreter,
+            first_ms,
             explanation,
             undone=bool(explanation.partitions) and delegate.stats()["invokes"] == 0,
             worth=frozenset(cost["device_seconds"] < cost["cpu_seconds"] for cost in costs),
         )
 
-    def _time(self, interpreter: Any) -> float:
+    def _time(self, loaded: _Loaded) -> float:
         """Median milliseconds."""
+        if loaded.first_ms > _LONG_SECONDS * 1e3:
+            return loaded.first_ms
         time.sleep(_SETTLE_SECONDS)
         best = min((t.ms for t in self.trials.values() if t.ms is not None), default=None)
         times: list[float] = []
-        begin = time.perf_counter()
-        interpreter.invoke()
-        while len(times) < _MOST_RUNS:
+        loaded.interpreter.invoke()
+        end = time.perf_counter() + _TIMING_SECONDS
+        while len(times) < _LEAST_RUNS or (len(times) < _MOST_RUNS and time.perf_counter() < end):
             start = time.perf_counter()
-            interpreter.invoke()
+            loaded.interpreter.invoke()
             times.append((time.perf_counter() - start) * 1e3)
             if best is not None and min(times) > _HOPELESS * best:
-                break
-            if len(times) >= _LEAST_RUNS and time.perf_counter() - begin > _TIMING_SECONDS:
                 break
         return statistics.median(times)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import hashlib
 import inspect
 import json
 import threading
@@ -61,7 +62,7 @@ class Subject:
         kernels = _core.kernel_sources()
         facts = {
             "format": _FORMAT,
-            "model": _core.sha256(self.content),
+            "model": hashlib.sha256(self.content).hexdigest(),
             "device": [device.name, device.platform, device.vendor, device.driver_version],
             "options": {k: v for k, v in options.items() if k not in (*_NEUTRAL, "device")},
             "runtime": self.runtime,

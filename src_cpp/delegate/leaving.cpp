@@ -22,7 +22,10 @@ bool fits(const Verdict& verdict, const Model& model) {
   for (std::size_t i = 0; i < verdict.ops.size(); ++i) {
     if (verdict.ops[i] != model.nodes[i].op) return false;
   }
-  return true;
+  return std::all_of(verdict.left.begin(), verdict.left.end(), [&](int index) {
+    return std::any_of(model.nodes.begin(), model.nodes.end(),
+                       [&](const ModelNode& node) { return node.index == index; });
+  });
 }
 
 void follow(const Verdict& verdict, Session& session, Model& model, bool is_main) {

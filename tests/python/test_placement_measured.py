@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time
 
 import pytest
 
@@ -35,7 +36,7 @@ def measured(monkeypatch):
             choice=measure.winner,
             left=tuple(n.index for n in nodes if n.index not in claimed),
             ops=tuple(n.op for n in nodes),
-            trials=tuple(trials.Trial(name, time, 1) for name, time in ms.items()),
+            trials=tuple(trials.Trial(name, value, 1) for name, value in ms.items()),
             device="a device",
             precision="fp32",
             runtime=runtime,
@@ -159,6 +160,15 @@ def test_other_callers_get_the_cost_model_and_a_note(measured, store, runtime):
     assert not measured.calls
 
 
+def test_a_host_without_python_gets_the_cost_model(runtime, rng):
+    options = {"placement": "measured", "cache": "off"}
+    delegate = interpreter_module(runtime).load_delegate(clgpu_delegate.plugin_path(), options)
+    interpreter = make_interpreter(runtime, models.image(), [delegate])
+    operations = {op["op_name"] for op in interpreter._get_ops_details()}
+    assert operations == {"CONV_2D", "MAX_POOL_2D", "MEAN"}  # too small to gain
+    run_interpreter(interpreter, [models.normal(rng, 1, 7, 6, 3)])
+
+
 def test_a_measurement_that_fails_leaves_it_to_the_cost_model(monkeypatch, store, runtime, rng):
     def fail(*_):
         raise RuntimeError("no luck\ntoday")
@@ -242,6 +252,23 @@ def test_nothing_of_the_measurement_is_left_when_the_interpreter_is_made(runtime
     held = sum(partition.peak_bytes for partition in explanation.partitions)
     assert delegate.stats()["device_bytes"] <= before + held
     del interpreter
+
+
+def test_long_runs_and_hopeless_ones_are_not_repeated():
+    class Interpreter:
+        calls = 0
+
+        def invoke(self):
+            self.calls += 1
+            time.sleep(2e-3)
+
+    contest = trials._Contest(lambda _: None, clgpu_delegate.Options(), 1)
+    slow = Interpreter()
+    assert contest._time(trials._Loaded(slow, 1500.0)) == 1500.0
+    assert slow.calls == 0
+    contest.trials = {"cpu": trials.Trial("cpu", 0.1, 0)}
+    assert contest._time(trials._Loaded(slow, 2.0)) >= 2
+    assert slow.calls == 2
 
 
 def test_ties_go_to_the_cpu():
