@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from clgpu_delegate.errors import ClgpuError, QuantizationError
-from clgpu_delegate.quantization.graph import Array
+from clgpu_delegate.quantization.graph import ABSENT, Array
+from clgpu_delegate.quantization.reader import parse
+from clgpu_delegate.quantization.writer import serialize
 from clgpu_delegate.runtimes import Runtime
 
 
@@ -18,6 +20,7 @@ class Run:
 
     def __init__(self, content: bytes, runtime: Runtime) -> None:
         """Load a model; a QuantizationError if the runtime rejects it."""
+        content = _exposed(content)
         types = getattr(runtime.module, "OpResolverType", None)
         if types is None:  # tensorflow.lite
             types = runtime.module.experimental.OpResolverType
@@ -80,3 +83,24 @@ class Run:
     def _failure(self, what: str, error: Exception) -> QuantizationError:
         reason = " ".join(str(error).split())
         return QuantizationError(f"{self._runtime} cannot {what} the model: {reason}")
+
+
+def _exposed(content: bytes) -> bytes:
+    """The model with all that its main graph computes as outputs; tensors keep their indices.
+
+    Runtimes compute some operations in place (ADD over its input), even where all tensors are to
+    be preserved (2.14), but never in the place of an output.
+    """
+    model = parse(content)
+    graph = model.main
+    if any(t.is_sparse for t in graph.tensors):
+        return content  # which cannot be written anew
+    computed = [
+        t
+        for op in graph.operators
+        for t in op.outputs
+        if t != ABSENT and graph.tensors[t].dtype not in ("resource", "variant")
+    ]
+    graph.outputs = list(dict.fromkeys([*graph.outputs, *computed]))
+    model.signatures = []
+    return serialize(model)

@@ -7,6 +7,8 @@ import pytest
 
 import clgpu_delegate
 from clgpu_delegate.quantization import observers, parameters
+from clgpu_delegate.quantization.runs import Run
+from clgpu_delegate.runtimes import find_runtime
 from tests.model_maker import ModelMaker
 from tests.python.test_quantize_graphs import dense, samples
 
@@ -86,3 +88,18 @@ def test_observers_of_one_s_own(tmp_path):
     report = clgpu_delegate.quantize(m.build(), samples(), tmp_path / "o.tflite", observer=Fixed)
     assert report.layers[0].scale == pytest.approx(0.1)
     assert report.observer == "Fixed"
+
+
+def test_tensors_are_read_as_they_were_computed(runtime, rng):
+    # Runtime 2.14 adds in the place of an input, even where all tensors are to be preserved.
+    m = ModelMaker()
+    shape = (1, 8, 8, 4)
+    x = m.input("x", shape)
+    tanh = m.op("TANH", [x], shape)
+    y = m.op("ADD", [tanh, x], shape)
+    m.output(m.op("SOFTMAX", [y], shape, beta=1.0))
+    value = rng.standard_normal(shape).astype(np.float32)
+    run = Run(m.build(), find_runtime(runtime))
+    run.invoke([value])
+    np.testing.assert_allclose(run.value(tanh), np.tanh(value), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(run.value(y), np.tanh(value) + value, rtol=1e-5, atol=1e-6)
