@@ -32,7 +32,7 @@ bench:
 docs:
 	$(PYTHON) tools/setup_env.py docs
 	$(BIN)/mkdocs build
-	echo "docs: build/site/index.html"
+	echo "docs: build/site/index.html; with search: $(BIN)/mkdocs serve"
 
 lint:
 	$(PYTHON) tools/setup_env.py lint
