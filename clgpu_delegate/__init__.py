@@ -13,6 +13,7 @@ from clgpu_delegate import errors  # first: it takes care of an extension that i
 from clgpu_delegate.benchmarking import Benchmark, Measurement, benchmark
 from clgpu_delegate.capsule import Capture, Replay, capture, replay
 from clgpu_delegate.ceilings import Ceiling, Ceilings, ceilings
+from clgpu_delegate.comparison import Comparison, compare
 from clgpu_delegate.delegate import Delegate, LaunchTime, load, plugin_path
 from clgpu_delegate.devices import Abilities, Device, devices
 from clgpu_delegate.doctor import Diagnosis, Finding, doctor
@@ -32,6 +33,7 @@ from clgpu_delegate.errors import (
     ShapeError,
 )
 from clgpu_delegate.explain import Explanation, Node, Partition, Tensor
+from clgpu_delegate.inspection import explain_model, map_memory
 from clgpu_delegate.memory import Block, MemoryMap, MemoryObject, PartitionMemory
 from clgpu_delegate.options import Options
 from clgpu_delegate.placed import ExpectedPartition, Placed
@@ -62,6 +64,7 @@ __all__ = [
     "Ceiling",
     "Ceilings",
     "ClgpuError",
+    "Comparison",
     "Delegate",
     "DependencyError",
     "Device",
@@ -108,10 +111,13 @@ __all__ = [
     "benchmark",
     "capture",
     "ceilings",
+    "compare",
     "devices",
     "doctor",
     "errors",
+    "explain_model",
     "load",
+    "map_memory",
     "measure_placement",
     "plugin_path",
     "profile_model",

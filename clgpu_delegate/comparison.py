@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import statistics
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from clgpu_delegate.delegate import Delegate, load
+from clgpu_delegate.delegate import load
 from clgpu_delegate.devices import Device
 from clgpu_delegate.errors import ModelError, OptionError
 from clgpu_delegate.explain import Explanation
@@ -29,7 +28,6 @@ from clgpu_delegate.inference import (
     usable_cores,
     worst_errors,
 )
-from clgpu_delegate.memory import MemoryMap
 from clgpu_delegate.options import Settings
 from clgpu_delegate.rendering import as_text
 from clgpu_delegate.runner.tensors import Arrays, bind, tensor
@@ -221,32 +219,3 @@ def compare(
         undone=bool(explanation.partitions) and delegate.stats()["invokes"] == 0,
         outputs=dict(zip(names, got)),
     )
-
-
-def explain_model(
-    model: str | os.PathLike[str], *, runtime: str | None = None, **settings: Unpack[Settings]
-) -> Explanation:
-    """Load a model into a delegate and tell what it claims; parameters as in `compare`."""
-    delegate, _interpreter = _loaded(model, runtime, settings)
-    return delegate.explain()
-
-
-def map_memory(
-    model: str | os.PathLike[str], *, runtime: str | None = None, **settings: Unpack[Settings]
-) -> MemoryMap:
-    """Load a model into a delegate and tell where its tensors lie; parameters as in `compare`."""
-    delegate, _interpreter = _loaded(model, runtime, settings)
-    return delegate.memory_map()
-
-
-def _loaded(
-    model: str | os.PathLike[str], runtime: str | None, settings: Settings
-) -> tuple[Delegate, Any]:
-    content = read_model(model)
-    found = find_runtime(runtime)
-    delegate = load(**settings)
-    interpreter = make_interpreter(found, content, 1, delegate)
-    # The plan may change once the runtime has settled the shapes.
-    with contextlib.suppress(RuntimeError):
-        interpreter.allocate_tensors()
-    return delegate, interpreter

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from clgpu_delegate import comparison
+from clgpu_delegate import inspection
 from clgpu_delegate.cli.printing import print_json, print_rich
 from clgpu_delegate.cli.settings import Json, Model, with_options
 
@@ -22,13 +22,13 @@ def explain(
 ) -> None:
     """Tell which nodes of a model the delegate claims, and why it leaves the others."""
     if memory:
-        memory_map = comparison.map_memory(model, **settings)
+        memory_map = inspection.map_memory(model, **settings)
         if as_json:
             print_json(memory_map.to_dict())
         else:
             print_rich(Text(str(memory_map)))
         return
-    explanation = comparison.explain_model(model, **settings)
+    explanation = inspection.explain_model(model, **settings)
     if as_json:
         print_json(explanation.to_dict())
     else:

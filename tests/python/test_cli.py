@@ -138,7 +138,7 @@ def test_each_field_of_the_options_is_an_option_or_is_left_out_for_a_reason():
 def test_options_reach_the_delegate_with_the_defaults_of_options(monkeypatch):
     got = []
     monkeypatch.setattr(
-        "clgpu_delegate.comparison.explain_model", lambda _, **kw: got.append(kw) or _Nothing()
+        "clgpu_delegate.inspection.explain_model", lambda _, **kw: got.append(kw) or _Nothing()
     )
     ours = {"runtime": None}
     clgpu("explain", "m.tflite", "--json")
@@ -156,7 +156,7 @@ class _Nothing:
 
 
 def test_json_has_finite_numbers_only(monkeypatch):
-    monkeypatch.setattr("clgpu_delegate.comparison.explain_model", lambda *_, **__: _Nothing())
+    monkeypatch.setattr("clgpu_delegate.inspection.explain_model", lambda *_, **__: _Nothing())
     assert json.loads(clgpu("explain", "m.tflite", "--json")) == {"finite": 1.0, "infinite": None}
 
 

@@ -1,0 +1,84 @@
+"""What a delegate would do with a model, without running it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING, Any
+
+from clgpu_delegate.delegate import Delegate, load
+from clgpu_delegate.explain import Explanation
+from clgpu_delegate.files import read_model
+from clgpu_delegate.inference import make_interpreter
+from clgpu_delegate.memory import MemoryMap
+from clgpu_delegate.options import Settings
+from clgpu_delegate.runtimes import find_runtime
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+def explain_model(
+    model: str | os.PathLike[str], *, runtime: str | None = None, **settings: Unpack[Settings]
+) -> Explanation:
+    """Load a model into a delegate and tell what it claims.
+
+    Parameters
+    ----------
+    model
+        Path of a .tflite file.
+    runtime
+        As in `clgpu_delegate.runtimes.find_runtime`.
+    **settings
+        The fields of `Options`.
+
+    Raises
+    ------
+    FileError, ModelError
+        If the model cannot be read, or the runtime rejects it.
+    ClgpuError
+        If an option is wrong, or there is no device or runtime.
+
+    Examples
+    --------
+    >>> for node in clgpu_delegate.explain_model("model.tflite").nodes:  # doctest: +SKIP
+    ...     print(node.op, node.claimed or node.reason)
+    """
+    delegate, _interpreter = _loaded(model, runtime, settings)
+    return delegate.explain()
+
+
+def map_memory(
+    model: str | os.PathLike[str], *, runtime: str | None = None, **settings: Unpack[Settings]
+) -> MemoryMap:
+    """Load a model into a delegate and tell where in device memory its tensors lie.
+
+    Parameters
+    ----------
+    model
+        Path of a .tflite file.
+    runtime
+        As in `clgpu_delegate.runtimes.find_runtime`.
+    **settings
+        The fields of `Options`.
+
+    Raises
+    ------
+    ClgpuError
+        As `explain_model`.
+    """
+    delegate, _interpreter = _loaded(model, runtime, settings)
+    return delegate.memory_map()
+
+
+def _loaded(
+    model: str | os.PathLike[str], runtime: str | None, settings: Settings
+) -> tuple[Delegate, Any]:
+    content = read_model(model)
+    found = find_runtime(runtime)
+    delegate = load(**settings)
+    interpreter = make_interpreter(found, content, 1, delegate)
+    # The plan may change once the runtime has settled the shapes.
+    with contextlib.suppress(RuntimeError):
+        interpreter.allocate_tensors()
+    return delegate, interpreter
