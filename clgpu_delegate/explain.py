@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import dataclasses
 from collections.abc import Mapping
@@ -12,6 +13,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from clgpu_delegate import borders, hints
+from clgpu_delegate.borders import Border
 from clgpu_delegate.placed import Placed
 from clgpu_delegate.rendering import as_text
 from clgpu_delegate.trust import Verification
@@ -67,6 +70,10 @@ class Node:
     bytes_written: int = 0
     """Of its outputs."""
 
+    hint: str = ""
+    """How the model could be rewritten so that the device takes a node that is on the CPU; empty
+    where no way is known."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
@@ -112,12 +119,24 @@ class Partition:
     layout: str
     """The strategy that has placed the tensors in the arena."""
 
+    moved_bytes: int = 0
+    """Copied between device and host in the middle of an inference, so that it fits into memory."""
+
+    inputs: tuple[Border, ...] = ()
+    """What is uploaded, or taken where it lies."""
+
+    outputs: tuple[Border, ...] = ()
+    """What is downloaded, or left where it is."""
+
 
 class Explanation:
     """What a delegate did with the model it was last given; ``str()`` makes a table of it."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self._data = copy.deepcopy(dict(data))
+        borders.complete(self._data)
+        for entry in self._data["nodes"]:
+            entry["hint"] = hints.hint(entry)
         self.device: str = self._data["device"]
         """Name of the device."""
 
@@ -140,6 +159,9 @@ class Explanation:
                 entry["bound_bytes"],
                 entry["peak_bytes"],
                 entry["layout"],
+                sum(move["bytes"] for move in entry["moves"]),
+                Border.of(entry["inputs"], "from"),
+                Border.of(entry["outputs"], "to"),
             )
             for entry in self._data["partitions"]
         )
@@ -202,14 +224,17 @@ class Explanation:
             if node.claimed:
                 where = "device" if node.partition is None else f"device ({node.partition})"
             kernel = node.candidate + (" (tuned)" if node.chosen == "tuned" else "")
-            cells = (str(node.index), node.op, where, kernel, node.reason)
+            reason = f"{node.reason}\nhint: {node.hint}" if node.hint else node.reason
+            cells = (str(node.index), node.op, where, kernel, reason)
             table.add_row(*map(Text, cells), style="" if node.claimed else "yellow")
+        crossings = [Text(f"partition {i}: {_crossing(p)}") for i, p in enumerate(self.partitions)]
         notes = [Text(f"note: {note}") for note in self.notes]
         verdicts = self.verification.partitions if self.verification else ()
         lines = [Text(f"verification: {verdict}") for verdict in verdicts]
         if self.placement is not None:
             lines.insert(0, Text(f"placement: {self.placement}"))
-        return Group(Text(self.summary()), *([table] if self.nodes else []), *lines, *notes)
+        body = [table] if self.nodes else []
+        return Group(Text(self.summary()), *body, *crossings, *lines, *notes)
 
     def __str__(self) -> str:
         return as_text(self)
@@ -237,7 +262,31 @@ def _node(entry: Mapping[str, Any]) -> Node:
         flops=entry["flops"],
         bytes_read=entry["bytes_read"],
         bytes_written=entry["bytes_written"],
+        hint=entry["hint"],
     )
+
+
+def _crossing(partition: Partition) -> str:
+    """One line: what an inference copies in and out, and moves out of the way and back."""
+    sides = []
+    for verb, side, preposition in (
+        ("takes", partition.inputs, "from"),
+        ("gives", partition.outputs, "to"),
+    ):
+        parts = collections.Counter[tuple[str, bool]]()
+        for border in side:
+            parts[border.other, border.road == "host_pointer"] += border.bytes
+        sides += [
+            f"{verb} {_size(size)} {preposition} {_name(other)}{' in place' if in_place else ''}"
+            for (other, in_place), size in parts.items()
+        ]
+    if partition.moved_bytes:
+        sides.append(f"moves {_size(partition.moved_bytes)} to the host and back")
+    return ", ".join(sides)
+
+
+def _name(other: str) -> str:
+    return other if other.startswith("partition") else f"the {other}"
 
 
 def _size(count: int) -> str:

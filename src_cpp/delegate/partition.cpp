@@ -1,9 +1,11 @@
 #include "delegate/partition.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 
 #include "passes/pass.hpp"
+#include "plan/roads.hpp"
 
 namespace clgpu::delegate {
 namespace {
@@ -129,13 +131,17 @@ void Partition::publish() {
   report.peak_bytes = plan.peak_bytes;
   report.layout = plan.layout;
   report.objects = plan.objects;
-  const auto add = [](const std::vector<plan::Transfer>& transfers, std::int64_t& bytes) {
+  const auto add = [&](const std::vector<plan::Transfer>& transfers, std::int64_t& bytes,
+                       std::vector<PartitionReport::Border>& borders) {
     for (const plan::Transfer& t : transfers) {
+      const ir::Tensor& tensor = published_->tensor(t.tensor);
       if (t.road != plan::Road::kHostPointer) bytes += t.bytes;
+      borders.push_back(
+          {tensor.tflite_id, tensor.name, t.bytes, tensor.shape.dims(), plan::name_of(t.road)});
     }
   };
-  add(plan.uploads, report.bytes_up);
-  add(plan.downloads, report.bytes_down);
+  add(plan.uploads, report.bytes_up, report.inputs);
+  add(plan.downloads, report.bytes_down, report.outputs);
   for (const plan::Move& move : plan.moves) {
     report.moves.push_back({move.kind == plan::Move::Kind::kOut,
                             plan.buffers[static_cast<std::size_t>(move.buffer)].name, move.bytes,
@@ -176,7 +182,7 @@ void Partition::prepare(TfLiteContext& context) {
 
 void Partition::invoke(TfLiteContext& context) {
   const cl::Counters before = cl::counters();
-  if (index_ == 0) ++session_->inferences;
+  if (index_ == 0 && state_->options.profile) begin_recording();
   if (trust_ != nullptr && trust_->on_cpu()) {
     compute_on_cpu(context);
   } else {
@@ -186,6 +192,11 @@ void Partition::invoke(TfLiteContext& context) {
   }
   if (trust_ != nullptr) ++trust_->inferences;
   state_->count_invoke(*session_, index_ == 0, cl::counters() - before);
+}
+
+void Partition::begin_recording() {
+  if (executor_ != nullptr) session_->pace.ask(executor_->recorder()->take_asked());
+  session_->pace.next();
 }
 
 void Partition::run(TfLiteContext& context) {
@@ -204,8 +215,14 @@ void Partition::run(TfLiteContext& context) {
   for (const plan::Transfer& t : plan.uploads) inputs.push_back(data_of(t));
   for (const plan::Transfer& t : plan.downloads) outputs.push_back(data_of(t));
   const auto run = [&] {
-    if (executor_->recorder() != nullptr) executor_->recorder()->set_number(session_->inferences);
+    runtime::Recorder* const recorder = executor_->recorder().get();
+    if (recorder == nullptr) return executor_->run(inputs, outputs);
+    runtime::Pace& pace = session_->pace;
+    recorder->set_next(pace.number(), pace.is_recorded());
+    const auto start = std::chrono::steady_clock::now();
     executor_->run(inputs, outputs);
+    const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - start;
+    pace.add(taken.count(), recorder->commands().size());
   };
   try {
     run();

@@ -54,6 +54,7 @@ class Partition {
   void invoke(TfLiteContext& context);
 
  private:
+  void begin_recording();
   void rebuild(std::int64_t budget);
   void run(TfLiteContext& context);
   /// The graph after the passes of a level.

@@ -52,7 +52,15 @@ struct PartitionReport {
     std::int64_t bytes = 0;
     int start = 0, finish = 0;  ///< launches: may begin behind those before it; that which waits
   };
-  std::vector<Move> moves;                ///< per inference
+  std::vector<Move> moves;  ///< per inference
+  struct Border {
+    int id = -1;  ///< of the tensor, as TFLite counts
+    std::string tensor;
+    std::int64_t bytes = 0;  ///< on the device
+    std::vector<int> shape;
+    const char* road = "";  ///< as plan::name_of has it; "host_pointer": nothing is copied
+  };
+  std::vector<Border> inputs, outputs;
   std::optional<Judgement> verification;  ///< none with verify="off"
 };
 

@@ -39,7 +39,7 @@ struct Stats {
 struct Session {
   std::uint64_t report = 0;             ///< number of its report
   cl::Counters invoke;                  ///< of the inference under way
-  std::uint64_t inferences = 0;         ///< begun so far
+  runtime::Pace pace;                   ///< with Options::profile
   std::shared_ptr<runtime::Pool> pool;  ///< of their arenas: they never run at the same time
   // By partition, in bytes of device memory.
   std::map<int, std::int64_t> held;   ///< peaks of those that are built
@@ -147,8 +147,8 @@ class State {
   /// What was recorded of the partitions of the report, by partition; nothing without
   /// Options::profile. Outlives their interpreter.
   Profile profile() const;
-  /// Forgets that.
-  void reset_profile();
+  /// Forgets that, and has so many inferences in a row recorded.
+  void reset_profile(int in_a_row);
   /// Where the tensors of the partitions of the report lie; none of those that are gone.
   std::vector<PartitionMemory> memory_map() const;
   /// The programs of the partitions of the report; none of those that are gone.

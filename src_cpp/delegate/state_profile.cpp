@@ -85,10 +85,12 @@ Profile State::profile() const {
   return profile;
 }
 
-void State::reset_profile() {
+void State::reset_profile(int in_a_row) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const Live& partition : live_) {
-    if (partition.recorder != nullptr) partition.recorder->clear();
+    if (partition.recorder == nullptr) continue;
+    partition.recorder->clear();
+    partition.recorder->ask(in_a_row);
   }
 }
 

@@ -197,8 +197,10 @@ void bind_delegate(py::module_& module) {
       .def("profile", &profile, py::arg("peaks") = true,
            "What was recorded of the last inferences, with the rates of the device.")
       .def(
-          "reset_profile", [](NativeDelegate& self) { self.state().reset_profile(); },
-          "Forgets what was recorded.")
+          "reset_profile",
+          [](NativeDelegate& self, int in_a_row) { self.state().reset_profile(in_a_row); },
+          py::arg("in_a_row") = runtime::Pace::kFirst,
+          "Forgets what was recorded; records so many inferences in a row.")
       .def("tune", &tune, py::arg("budget"), py::arg("again"), py::arg("progress"),
            "Measures the candidates of the layers of the model last prepared.");
   module.def("option_table", &option_table,

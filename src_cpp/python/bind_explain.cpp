@@ -70,6 +70,20 @@ py::object verification_of(const delegate::Report& report) {
   return result;
 }
 
+py::list to_list(const std::vector<delegate::PartitionReport::Border>& borders) {
+  py::list rows;
+  for (const delegate::PartitionReport::Border& border : borders) {
+    py::dict row;
+    row["id"] = border.id;
+    row["tensor"] = text(border.tensor);
+    row["bytes"] = border.bytes;
+    row["shape"] = border.shape;
+    row["road"] = border.road;
+    rows.append(row);
+  }
+  return rows;
+}
+
 py::dict to_dict(const delegate::PartitionReport& partition) {
   py::dict entry;
   entry["nodes"] = partition.nodes;
@@ -95,6 +109,8 @@ py::dict to_dict(const delegate::PartitionReport& partition) {
     moves.append(row);
   }
   entry["moves"] = moves;
+  entry["inputs"] = to_list(partition.inputs);
+  entry["outputs"] = to_list(partition.outputs);
   return entry;
 }
 

@@ -40,6 +40,24 @@ std::string describe(const plan::Step& step) {
   throw CandidateFailure(step.family, step.candidate, error.what());
 }
 
+// Queues with profiling are slower, even without events.
+class QueueOf {
+ public:
+  QueueOf(const Recording* recording, cl::QueueHandle& usual, cl::QueueHandle& profiling)
+      : swaps_(recording != nullptr), usual_(usual), profiling_(profiling) {
+    if (swaps_) std::swap(usual_, profiling_);
+  }
+  ~QueueOf() {
+    if (swaps_) std::swap(usual_, profiling_);
+  }
+  QueueOf(const QueueOf&) = delete;
+  QueueOf& operator=(const QueueOf&) = delete;
+
+ private:
+  const bool swaps_;
+  cl::QueueHandle &usual_, &profiling_;
+};
+
 }  // namespace
 
 Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
@@ -47,11 +65,14 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
     : context_(std::move(context)),
       store_(std::move(store)),
       plan_(std::move(plan)),
-      queue_(context_->create_queue(record)),
+      queue_(context_->create_queue()),
       transfers_(*context_, queue_, plan_, [this](int buffer) { return memory(buffer); }) {
   if (!plan_.moves.empty())
     mover_ = std::make_unique<Mover>(*context_, plan_, record, [this](int b) { return memory(b); });
-  if (record) recorder_ = std::make_shared<Recorder>(context_->api(), plan_);
+  if (record) {
+    recorder_ = std::make_shared<Recorder>(context_->api(), plan_);
+    recording_queue_ = context_->create_queue(/*profiling=*/true);
+  }
   run_load_steps();
   allocate_rest();
   arena_ = std::make_unique<Lease>(
@@ -210,7 +231,8 @@ void Executor::launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl
 
 void Executor::launch_all(Recording* recording) {
   for (std::size_t i = 0; i < launches_.size(); ++i) {
-    if (mover_ != nullptr) mover_->before(static_cast<int>(i), queue_, mover_->queue(), recording);
+    if (mover_ != nullptr)
+      mover_->before(static_cast<int>(i), queue_, mover_->queue(recording), recording);
     if (recording == nullptr) {
       launch(launches_[i]);
     } else {
@@ -219,7 +241,7 @@ void Executor::launch_all(Recording* recording) {
     }
   }
   if (mover_ != nullptr)
-    mover_->before(static_cast<int>(launches_.size()), queue_, mover_->queue(), recording);
+    mover_->before(static_cast<int>(launches_.size()), queue_, mover_->queue(recording), recording);
 }
 
 void Executor::finish(const char* where) {
@@ -268,6 +290,7 @@ void Executor::run(const std::vector<const void*>& inputs, const std::vector<voi
   const std::lock_guard<std::mutex> lock(busy_);
   const auto turn = take_turn();
   Recording* const recording = recorder_ == nullptr ? nullptr : recorder_->begin();
+  const QueueOf queue(recording, queue_, recording_queue_);
   if (transfers_.attach(inputs, outputs)) set_all_buffers();
   try {
     transfers_.up(inputs, recording);

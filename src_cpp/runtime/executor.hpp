@@ -111,6 +111,7 @@ class Executor {
   std::shared_ptr<store::Store> store_;
   plan::Plan plan_;
   cl::QueueHandle queue_;
+  cl::QueueHandle recording_queue_;             // takes its place while an inference is recorded
   std::set<std::string> programs_;              // as Context::create_kernel names them
   std::map<std::string, std::string> sources_;  // assembled, by file, while loading
   std::unique_ptr<Lease> arena_;                // empty while loading

@@ -16,7 +16,8 @@ Mover::Mover(cl::Context& context, const plan::Plan& plan, bool record, MemoryOf
     : context_(context),
       plan_(plan),
       memory_(std::move(memory)),
-      queue_(context.create_queue(record)),
+      queue_(context.create_queue()),
+      recording_queue_(record ? context.create_queue(/*profiling=*/true) : cl::QueueHandle{}),
       needed_(plan.run.size() + 1) {
   for (const plan::HostSlot& planned : plan.slots) make_slot(planned);
   for (std::size_t i = 0; i < plan.moves.size(); ++i)
@@ -139,8 +140,11 @@ void Mover::release_events(Recording* recording) {
 }
 
 void Mover::finish() noexcept {
-  context_.api().clFlush(queue_.get());
-  context_.api().clFinish(queue_.get());
+  for (const cl::QueueHandle* queue : {&queue_, &recording_queue_}) {
+    if (!*queue) continue;
+    context_.api().clFlush(queue->get());
+    context_.api().clFinish(queue->get());
+  }
 }
 
 }  // namespace clgpu::runtime

@@ -26,7 +26,10 @@ class Mover {
   Mover(const Mover&) = delete;
   Mover& operator=(const Mover&) = delete;
 
-  const cl::QueueHandle& queue() const { return queue_; }
+  /// That of moves that are recorded, or the usual one.
+  const cl::QueueHandle& queue(const Recording* recording = nullptr) const {
+    return recording == nullptr ? queue_ : recording_queue_;
+  }
 
   /// Reads what a load-time launch has left in a buffer into its slot, where it has one.
   void keep(int buffer, const cl::QueueHandle& launches);
@@ -60,7 +63,7 @@ class Mover {
   cl::Context& context_;
   const plan::Plan& plan_;
   const MemoryOf memory_;
-  cl::QueueHandle queue_;
+  cl::QueueHandle queue_, recording_queue_;
   std::vector<Slot> slots_;
   std::vector<std::vector<std::size_t>> needed_;  // moves that each step waits for
   std::size_t next_ = 0;                          // first move that is not enqueued

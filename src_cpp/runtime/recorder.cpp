@@ -147,6 +147,24 @@ void Recording::map_clock() {
   }
 }
 
+void Pace::next() {
+  constexpr double kShare = 0.025, kCommand = 10e3;  // of all time; nanoseconds
+  // An inference that was not recorded tells how long one takes.
+  const double earned = kShare * static_cast<double>(taken_) * static_cast<double>(number_ - last_);
+  is_recorded_ =
+      ahead_ > 0 || (!is_recorded_ && earned >= kCommand * static_cast<double>(commands_));
+  ahead_ -= ahead_ > 0 ? 1 : 0;
+  ++number_;
+  if (is_recorded_) last_ = number_;
+  taken_ = 0;
+  commands_ = 0;
+}
+
+void Pace::add(std::int64_t nanoseconds, std::size_t commands) {
+  taken_ += nanoseconds;
+  commands_ += commands;
+}
+
 Recorder::Recorder(const cl::Api& api, const plan::Plan& plan)
     : api_(api),
       commands_(commands_of(plan)),
@@ -157,7 +175,7 @@ Recorder::Recorder(const cl::Api& api, const plan::Plan& plan)
 }
 
 Recording* Recorder::begin() {
-  if (is_full_.load(std::memory_order_relaxed) && number_ % kEvery != 0) return nullptr;
+  if (!is_due_) return nullptr;
   if (current_ == nullptr) {
     const std::lock_guard<std::mutex> lock(mutex_);
     current_ = std::move(spare_.back());
@@ -173,7 +191,6 @@ void Recorder::keep() {
   current_->host_.end = now();
   const std::lock_guard<std::mutex> lock(mutex_);
   kept_.push_back(std::move(current_));
-  is_full_ = kept_.size() >= capacity_;
   if (kept_.size() <= capacity_) return;
   kept_.front()->entries_.clear();
   spare_.push_back(std::move(kept_.front()));
@@ -203,7 +220,6 @@ void Recorder::clear() {
   for (const auto& recording : kept_) recording->entries_.clear();
   std::move(kept_.begin(), kept_.end(), std::back_inserter(spare_));
   kept_.clear();
-  is_full_ = false;
 }
 
 void Recorder::settle() {

@@ -1,6 +1,7 @@
 // What an executor's last inferences did, command by command, with the times that the device tells.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -78,15 +79,36 @@ class Recording {
   cl::cl_event event_ = nullptr;  // of the command being enqueued
 };
 
-/// Keeps inferences of one executor, and may outlive it: the first ones, then every eighth, which
-/// takes the place of the oldest. So many in a row tell all there is to tell, and a long run is
-/// hardly slower for being recorded: an event takes a microsecond, some kernels take not much more.
-/// Events are read when somebody asks: an inference only creates them, and releases those of the
-/// one that it replaces.
+/// Which inferences of a graph are recorded: the first ones after loading, or as many as somebody
+/// asks for, and of the others so many that all are hardly slower. A command with an event takes up
+/// to 10 us more than one without on an H200, where kernels take 5 us; on CPUs some 0.5 us.
+class Pace {
+ public:
+  static constexpr int kFirst = 8;
+
+  /// Begins an inference.
+  void next();
+  /// So many inferences in a row, from the next one on.
+  void ask(int in_a_row) { ahead_ = std::max(ahead_, in_a_row); }
+  /// What a partition has taken, and what its events cost if it is recorded.
+  void add(std::int64_t nanoseconds, std::size_t commands);
+
+  std::uint64_t number() const { return number_; }
+  bool is_recorded() const { return is_recorded_; }
+
+ private:
+  std::uint64_t number_ = 0, last_ = 0;  // counted from 1; the last one that is recorded
+  int ahead_ = kFirst;
+  bool is_recorded_ = false;
+  std::int64_t taken_ = 0;  // by the inference under way
+  std::size_t commands_ = 0;
+};
+
+/// Keeps the last inferences of one executor that are recorded, and may outlive it. Events are read
+/// when somebody asks: an inference creates them, and releases those of the one that it replaces.
 class Recorder {
  public:
   static constexpr std::size_t kInferences = 32, kMostCommands = 1 << 15;
-  static constexpr std::uint64_t kEvery = 8;
 
   /// The plan is read here, and by recordings until settle().
   Recorder(const cl::Api& api, const plan::Plan& plan);
@@ -94,8 +116,11 @@ class Recorder {
   const std::vector<Command>& commands() const { return commands_; }
 
   // By the thread that runs the executor.
-  /// What the inference to come is called; multiples of kEvery are recorded in any case.
-  void set_number(std::uint64_t number) { number_ = number; }
+  /// What the inference to come is called, and whether it is recorded.
+  void set_next(std::uint64_t number, bool record) {
+    number_ = number;
+    is_due_ = record;
+  }
   /// Begins an inference; null: it is not recorded. One that was not kept is forgotten.
   Recording* begin();
   void keep();
@@ -107,6 +132,9 @@ class Recorder {
   /// Why times are unknown; empty where the driver has told all.
   std::string problem() const;
   void clear();
+  /// Asks for so many inferences in a row; whoever paces them takes that, once.
+  void ask(int in_a_row) { asked_ = in_a_row; }
+  int take_asked() { return asked_.exchange(0); }
   /// Reads all events: to be called before their queues go.
   void settle();
 
@@ -115,8 +143,9 @@ class Recorder {
   const std::vector<Command> commands_;
   const std::size_t capacity_;
   std::uint64_t number_ = 0;
+  bool is_due_ = true;
   std::unique_ptr<Recording> current_;
-  std::atomic<bool> is_full_{false};
+  std::atomic<int> asked_{0};
   mutable std::mutex mutex_;  // of what follows
   std::vector<std::unique_ptr<Recording>> kept_, spare_;
   std::string problem_;

@@ -77,23 +77,30 @@ def test_every_command_is_recorded(device, precision, zero_copy, rng):
         assert sum(row["bytes"] for row in mine) == pytest.approx(3 * touched, abs=len(mine))
 
 
-def test_last_inferences_are_kept_and_outlive_the_interpreter(device):
+def test_inferences_are_recorded_in_a_row_then_some(device):
     delegate, interpreter = prepared(models.chain(), device=device, profile=True)
     x = np.ones((2, 5), np.float32)
-    for _ in range(32):
-        run_interpreter(interpreter, [x])
-    numbers = [span["inference"] for span in record(delegate)["host"]]
-    assert numbers == list(range(1, 33)), "the first ones, all of them"
-    for _ in range(18):
-        run_interpreter(interpreter, [x])
-    later = [span["inference"] for span in record(delegate)["host"]]
-    assert later == [*numbers[2:], 40, 48], "then every eighth takes the place of the oldest"
+
+    def numbers(runs):
+        for _ in range(runs):
+            run_interpreter(interpreter, [x])
+        return [span["inference"] for span in record(delegate)["host"]]
+
+    assert numbers(8) == list(range(1, 9)), "the first ones, all of them"
+    later = numbers(100)[8:]
+    assert all(b - a > 1 for a, b in zip([8, *later], later)), "as the time allows"
+    delegate._native.reset_profile(in_a_row=40)
+    assert record(delegate)["inferences"] == 0
+    assert numbers(40) == list(range(117, 149)), "the last 32 of those asked for"
+
+
+def test_profile_outlives_the_interpreter(device):
+    delegate, interpreter = prepared(models.chain(), device=device, profile=True)
+    run_interpreter(interpreter, [np.ones((2, 5), np.float32)])
     del interpreter
     data = record(delegate)
-    assert data["inferences"] == 32
+    assert data["inferences"] == 1
     check_times(data)
-    delegate._native.reset_profile()
-    assert record(delegate)["inferences"] == 0
 
 
 def test_recording_creates_no_objects_and_off_means_nothing(device):
@@ -103,8 +110,9 @@ def test_recording_creates_no_objects_and_off_means_nothing(device):
         delegate, interpreter = prepared(models.chain(), device=device, profile=profile)
         for _ in range(3):
             (y,) = run_interpreter(interpreter, [x])
-        costs[profile] = (delegate.stats()["load"], delegate.stats()["last_invoke"], y.tolist())
+        costs[profile] = (delegate.stats()["last_invoke"], y.tolist())
     assert costs[False] == costs[True]
+    assert costs[True][0]["objects_created"] == 0
     interpreter.resize_tensor_input(0, [3, 5])
     run_interpreter(interpreter, [np.ones((3, 5), np.float32)])
     assert record(delegate)["inferences"] == 1, "the plan is another one"
@@ -164,4 +172,4 @@ def test_profile_may_be_taken_while_others_run(device):
         data = record(delegate)
         check_times(data)
         assert len(data["host"]) == 2 * data["inferences"], "of both partitions, or none"
-    assert record(delegate)["inferences"] == 32, "of the interpreter that was prepared last"
+    assert 8 <= record(delegate)["inferences"] <= 32, "of the interpreter that was prepared last"

@@ -100,3 +100,21 @@ def test_delegate_without_a_model_says_so():
     plan = clgpu_delegate.load().explain()
     assert plan.total == 0
     assert "no model has been given" in str(plan)
+
+
+def test_borders_tell_who_is_on_the_other_side_and_what_is_copied(device, precision, runtime):
+    plan = explain(
+        models.image(), runtime, device=device, precision=precision, exclude="MAX_POOL_2D",
+        zero_copy="off",
+    )  # fmt: skip
+    first, last = plan.partitions
+    (x,), (y,) = first.inputs, first.outputs
+    assert (x.tensor, x.shape, x.bytes, x.other) == ("x", (1, 7, 6, 3), 4 * 7 * 6 * 3, "model")
+    assert (y.shape, y.bytes, y.other) == ((1, 7, 6, 4), 4 * 7 * 6 * 4, "CPU")
+    (x,), (y,) = last.inputs, last.outputs
+    assert (x.shape, x.other) == ((1, 4, 3, 4), "CPU")
+    assert (y.shape, y.bytes, y.other) == ((1, 4), 16, "model")
+    assert {b.road for p in plan.partitions for b in (*p.inputs, *p.outputs)} == {"copy"}
+    data = plan.to_dict()["partitions"][1]
+    assert (data["inputs"][0]["from"], data["outputs"][0]["to"]) == ("CPU", "model")
+    assert "partition 1: takes 192 B from the CPU, gives 16 B to the model" in str(plan)
