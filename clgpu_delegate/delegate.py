@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from clgpu_delegate import _core, cache, embedded
 from clgpu_delegate.devices import Device, devices
+from clgpu_delegate.errors import OptionError
 from clgpu_delegate.explain import Explanation
 from clgpu_delegate.memory import MemoryMap
 from clgpu_delegate.options import Options, Settings
@@ -163,8 +164,10 @@ class Delegate:
     def profile(self) -> Profile:
         """Where the time of the last inferences went, of the model it was last given.
 
-        Up to 32 are kept. The delegate must be made with ``profile=True``, and its interpreter have
-        run.
+        The delegate must be made with ``profile=True``, and its interpreter have run. The first 8
+        inferences are recorded, or those that `reset_profile` asks for, and of the others as many
+        as hardly slow the rest down; the last 32 of them are kept, also when the interpreter is
+        gone. Those of a `Runner` that has several in flight are not recorded.
 
         Raises
         ------
@@ -172,6 +175,18 @@ class Delegate:
             If nothing is recorded; the message says what to do.
         """
         return self._profile("", ())
+
+    def reset_profile(self, inferences: int = 8) -> None:
+        """Forget what `profile` would tell, and record the next inferences.
+
+        Parameters
+        ----------
+        inferences
+            So many in a row, 1 and more; the last 32 are kept.
+        """
+        if inferences < 1:
+            raise OptionError(f"inferences is {inferences}; allowed: 1 and more")
+        self._native.reset_profile(inferences)
 
     def _profile(self, model: str, spans: Sequence[tuple[int, int]]) -> Profile:
         """`profile` of a model by name, and of the inferences within the spans: nanoseconds."""

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from clgpu_delegate import files, inference
-from clgpu_delegate.delegate import load
+from clgpu_delegate.delegate import Delegate, load
 from clgpu_delegate.errors import ClgpuError, OptionError
 from clgpu_delegate.options import Settings
 from clgpu_delegate.profiling import plotting
@@ -84,7 +84,7 @@ def profile_model(
         interpreter.allocate_tensors()
         inputs = inference.random_inputs(interpreter, seed)
         with Bar(progress) as bar:
-            spans = _run(interpreter, inputs, runs, bar)
+            spans = _run(delegate, interpreter, inputs, runs, bar)
     if not delegate.explain().partitions:
         raise ClgpuError(
             "no node of the model runs on the device, so there is nothing to profile; "
@@ -102,13 +102,17 @@ def profile_model(
     return result
 
 
-def _run(interpreter: Any, inputs: list[Any], runs: int, bar: Bar) -> list[tuple[int, int]]:
+def _run(
+    delegate: Delegate, interpreter: Any, inputs: list[Any], runs: int, bar: Bar
+) -> list[tuple[int, int]]:
     """Nanoseconds of the monotonic clock in which each inference began and ended."""
     for detail, value in zip(interpreter.get_input_details(), inputs):
         interpreter.set_tensor(detail["index"], value)
     spans = []
     bar.stage("running", _WARM_UP + runs)
-    for _ in range(_WARM_UP + runs):
+    for number in range(_WARM_UP + runs):
+        if number == _WARM_UP:
+            delegate.reset_profile(runs)
         start = time.monotonic_ns()
         interpreter.invoke()
         spans.append((start, time.monotonic_ns()))
