@@ -24,6 +24,7 @@ Streamed State::stream(int lanes, bool verified) const {
   // What the interpreter's own inferences do beside computing.
   if (options.verify != kVerifyOff && !(options.verify == kVerifyFirst && verified))
     throw Error("the option 'verify' looks at single inferences");
+  if (executor->plan().uploads.empty()) throw Error("the model takes nothing to the device");
   if (options.profile) throw Error("the option 'profile' records single inferences");
   const plan::Plan& plan = executor->plan();
   if (const std::int64_t budget = options.plan.memory_budget;

@@ -68,6 +68,9 @@ class Executor {
   /// form that they have on the device. For plans without Road::kHostPointer.
   cl::EventHandle enqueue(const std::vector<cl::cl_mem>& inputs,
                           const std::vector<cl::cl_mem>& outputs, cl::cl_event ready);
+  /// The same from and to memory of the host, which has to stay until then.
+  cl::EventHandle enqueue(const std::vector<const void*>& inputs,
+                          const std::vector<void*>& outputs);
 
   /// Seconds per inference with many in flight: the launches of `runs` inferences are enqueued back
   /// to back, without transfers, and waited for once. They compute on what the arena holds. Of one
@@ -105,6 +108,8 @@ class Executor {
   void write(int buffer, const void* data, std::size_t bytes, bool blocking);
   void finish(const char* where);
   void finish_all() noexcept;
+  template <class Up, class Down>
+  cl::EventHandle enqueue_all(Up up, Down down);
 
   std::mutex busy_;  // timing may come from another thread than inference
   std::shared_ptr<cl::Context> context_;

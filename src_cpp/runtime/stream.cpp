@@ -10,6 +10,9 @@ namespace {
 using plan::Road;
 using plan::Transfer;
 
+// Bytes that a bus moves while a command is enqueued.
+constexpr std::int64_t kLittle = 1 << 18;
+
 std::size_t size(std::int64_t bytes) { return static_cast<std::size_t>(bytes); }
 
 }  // namespace
@@ -70,7 +73,7 @@ std::int64_t Stream::lane_bytes(const plan::Plan& plan) {
   std::int64_t bytes = 0;
   for (const Transfer& t : plan.uploads) bytes += t.bytes;
   for (const Transfer& t : plan.downloads) bytes += t.bytes;
-  return bytes;
+  return bytes < kLittle ? 0 : bytes;
 }
 
 std::shared_ptr<Stream> Stream::make(std::shared_ptr<cl::Context> context,
@@ -100,6 +103,7 @@ Stream::Stream(std::shared_ptr<cl::Context> context, std::shared_ptr<Executor> e
   }
   most_lent_ = size(set) * static_cast<std::size_t>(3 * lanes + 4);
   if (is_direct(plan())) return;
+  CLGPU_CHECK(!plan().uploads.empty() && !plan().downloads.empty());
   may_do_without_ = std::none_of(plan().uploads.begin(), plan().uploads.end(), converts) &&
                     std::none_of(plan().downloads.begin(), plan().downloads.end(), converts);
   lanes_.resize(static_cast<std::size_t>(lanes));
@@ -107,6 +111,7 @@ Stream::Stream(std::shared_ptr<cl::Context> context, std::shared_ptr<Executor> e
     return context_->create_buffer(size(t.bytes),
                                    "'" + plan().buffers[size(t.buffer)].name + "' in flight");
   };
+  if (lane_bytes(plan()) == 0) return;
   for (Lane& lane : lanes_) {
     for (const Transfer& t : plan().uploads) lane.inputs.push_back(make(t));
     for (const Transfer& t : plan().downloads) lane.outputs.push_back(make(t));
@@ -184,7 +189,11 @@ void Stream::launch(Flight& flight) {
     lane.done.reset();
   }
   try {
-    fly(flight, lane);
+    if (lane.outputs.empty()) {
+      hop(flight, lane);
+    } else {
+      fly(flight, lane);
+    }
   } catch (...) {
     // What was enqueued still uses the blocks.
     const cl::Api& api = context_->api();
@@ -197,40 +206,46 @@ void Stream::launch(Flight& flight) {
   next_ = (next_ + 1) % lanes_.size();
 }
 
+// Queues are in order: the last command's event tells of those before it.
 void Stream::fly(Flight& flight, Lane& lane) {
   const cl::Api& api = context_->api();
   std::vector<cl::cl_mem> inputs, outputs;
-  for (std::size_t i = 0; i < lane.inputs.size(); ++i) {
+  cl::cl_event up = nullptr, down = nullptr;
+  const std::size_t last_input = lane.inputs.size() - 1, last_output = lane.outputs.size() - 1;
+  for (std::size_t i = 0; i <= last_input; ++i) {
     const Transfer& t = plan().uploads[i];
     inputs.push_back(lane.inputs[i].get());
     cl::check(api.clEnqueueWriteBuffer(up_.get(), inputs.back(), cl::CL_FALSE, 0, size(t.bytes),
-                                       flight.inputs_[i]->data(), 0, nullptr, nullptr),
+                                       flight.inputs_[i]->data(), 0, nullptr,
+                                       i == last_input ? &up : nullptr),
               "clEnqueueWriteBuffer", plan().buffers[size(t.buffer)].name);
     cl::counters().bytes_up += size(t.bytes);
   }
-  for (const cl::Memory& output : lane.outputs) outputs.push_back(output.get());
-  cl::cl_event up = nullptr;
-  cl::check(api.clEnqueueMarkerWithWaitList(up_.get(), 0, nullptr, &up),
-            "clEnqueueMarkerWithWaitList", "the queue of uploads");
   const cl::EventHandle uploaded(api, up);
+  for (const cl::Memory& output : lane.outputs) outputs.push_back(output.get());
   cl::check(api.clFlush(up_.get()), "clFlush", "the queue of uploads");
   const cl::EventHandle computed = executor_->enqueue(inputs, outputs, up);
   const cl::cl_event ready = computed.get();
-  cl::check(api.clEnqueueMarkerWithWaitList(down_.get(), 1, &ready, nullptr),
-            "clEnqueueMarkerWithWaitList", "the queue of downloads");
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
+  for (std::size_t i = 0; i <= last_output; ++i) {
     const Transfer& t = plan().downloads[i];
-    cl::check(api.clEnqueueReadBuffer(down_.get(), outputs[i], cl::CL_FALSE, 0, size(t.bytes),
-                                      flight.outputs_[i].block->data(), 0, nullptr, nullptr),
-              "clEnqueueReadBuffer", plan().buffers[size(t.buffer)].name);
+    cl::check(
+        api.clEnqueueReadBuffer(down_.get(), outputs[i], cl::CL_FALSE, 0, size(t.bytes),
+                                flight.outputs_[i].block->data(), i == 0 ? 1 : 0,
+                                i == 0 ? &ready : nullptr, i == last_output ? &down : nullptr),
+        "clEnqueueReadBuffer", plan().buffers[size(t.buffer)].name);
     cl::counters().bytes_down += size(t.bytes);
   }
-  cl::cl_event down = nullptr;
-  cl::check(api.clEnqueueMarkerWithWaitList(down_.get(), 0, nullptr, &down),
-            "clEnqueueMarkerWithWaitList", "the queue of downloads");
-  flight.done_ = std::make_shared<const cl::EventHandle>(api, down);
-  lane.done = flight.done_;
+  lane.done = flight.done_ = std::make_shared<const cl::EventHandle>(api, down);
   cl::check(api.clFlush(down_.get()), "clFlush", "the queue of downloads");
+}
+
+void Stream::hop(Flight& flight, Lane& lane) {
+  std::vector<const void*> sources;
+  std::vector<void*> targets;
+  for (const auto& block : flight.inputs_) sources.push_back(block->data());
+  for (const Flight::Result& result : flight.outputs_) targets.push_back(result.block->data());
+  lane.done = flight.done_ =
+      std::make_shared<const cl::EventHandle>(executor_->enqueue(sources, targets));
 }
 
 void Stream::wait(const std::shared_ptr<const cl::EventHandle>& event) const {

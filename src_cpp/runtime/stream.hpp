@@ -51,7 +51,8 @@ class Flight {
 /// Inputs and outputs cross the bus on queues of their own, between pinned memory and buffers of
 /// the device, a set of them for each inference in flight (a lane): the plan's own have lent their
 /// memory to other tensors by then. Where device and host share memory there is nothing to overlap:
-/// the executor runs within start(), on blocks that it reaches without a copy. Thread-safe.
+/// the executor runs within start(), on blocks that it reaches without a copy. Where there is
+/// little to move, more queues cost more than they hide, and lanes are without memory. Thread-safe.
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
   /// Runs zeros through each lane, so that what a driver allocates late fails here. Throws
@@ -64,7 +65,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   /// Whether device and host share memory as far as this plan is concerned.
   static bool is_direct(const plan::Plan& plan);
-  /// Device memory of one lane.
+  /// Device memory of one lane; 0 where all goes through the executor's queue.
   static std::int64_t lane_bytes(const plan::Plan& plan);
 
   const plan::Plan& plan() const { return executor_->plan(); }
@@ -98,6 +99,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void run(Flight& flight, const std::vector<const void*>& inputs);
   void launch(Flight& flight);
   void fly(Flight& flight, Lane& lane);
+  void hop(Flight& flight, Lane& lane);
   void wait(const std::shared_ptr<const cl::EventHandle>& event) const;
 
   friend class Flight;

@@ -72,11 +72,13 @@ def test_every_way_gives_what_invoke_gives_in_order(device, runtime, rng, way):
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
 @pytest.mark.parametrize("zero_copy", ["off", "auto"])
-def test_any_number_in_flight_is_right(device, rng, depth, zero_copy):
-    inputs = images(rng, 9)
+@pytest.mark.parametrize("size", [7, 200])  # little and much to move
+def test_any_number_in_flight_is_right(device, rng, depth, zero_copy, size):
+    shape = (1, size, size, 3)
+    inputs, model = images(rng, 9, shape), models.chain(shape, ("TANH", "EXP"))
     options = {"device": device, "zero_copy": zero_copy}
-    want = by_invoke("auto", models.image(), inputs, **options)
-    with Runner(models.image(), depth=depth, **options) as runner:
+    want = by_invoke("auto", model, inputs, **options)
+    with Runner(model, depth=depth, **options) as runner:
         assert runner.depth == (1 if runner.mode == "direct" else depth)
         assert_same(list(runner.run_many(inputs)), want)
 
