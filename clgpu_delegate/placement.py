@@ -16,6 +16,7 @@ from clgpu_delegate.errors import OptionError
 from clgpu_delegate.options import Options, Settings
 from clgpu_delegate.rendering import as_text
 from clgpu_delegate.runtimes import find_runtime
+from clgpu_delegate.verdict import Verdict
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -155,7 +156,7 @@ def measure_placement(
     return _placement(verdict, path)
 
 
-def _placement(verdict: trials.Verdict, path: str) -> Placement:
+def _placement(verdict: Verdict, path: str) -> Placement:
     return Placement(
         model=path,
         device=verdict.device,

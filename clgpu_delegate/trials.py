@@ -15,8 +15,8 @@ from clgpu_delegate.errors import ClgpuError
 from clgpu_delegate.explain import Explanation
 from clgpu_delegate.inference import random_inputs
 from clgpu_delegate.options import Options
+from clgpu_delegate.verdict import CANDIDATES, CPU, Trial, Verdict
 
-CPU = "cpu"
 _TIE = 1.03  # the CPU wins where it takes up to so much longer
 _CLEAR = 1.25  # a lead that needs no second look
 _HOPELESS = 3.0  # times the best so far: one run tells enough
@@ -26,26 +26,8 @@ _TOTAL_SECONDS = 8.0  # after which no further candidate is tried, but the first
 _MOST_RUNS, _LEAST_RUNS = 200, 3
 _LONG_SECONDS = 1.0  # a run that needs no second one
 
-_WORDS = {
-    CPU: "CPU alone",
-    "all": "all on the device",
-    "auto": "the cost model's choice",
-    "core": "the core operations on the device",
-    "largest": "the largest partition on the device",
-}
-
 Progress = Callable[[int, int, str], None]
 Make = Callable[[Sequence[Delegate]], Any]
-
-
-@dataclasses.dataclass(frozen=True)
-class Trial:
-    """A candidate and its time in milliseconds, or what kept it from having one."""
-
-    name: str
-    ms: float | None
-    claimed: int
-    problem: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,43 +46,6 @@ class _Loaded:
     """Which partitions the cost model would claim: all, none, or some of them."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Verdict:
-    """The fastest placement of a model; fields as those of `clgpu_delegate.Placement`."""
-
-    choice: str
-    left: tuple[int, ...]
-    ops: tuple[str, ...]
-    trials: tuple[Trial, ...]
-    device: str
-    precision: str
-    runtime: str
-    threads: int
-    source: str = "measured now"
-
-    @property
-    def reason(self) -> str:
-        """Why nodes that the device could compute stay on the CPU."""
-        times = {trial.name: trial.ms for trial in self.trials if trial.ms is not None}
-        order = dict.fromkeys([self.choice, CPU, "all"])
-        shown = [f"{_WORDS[name]} {times[name]:.3g} ms" for name in order if name in times]
-        return "measured: " + ", ".join(shown)
-
-    def as_native(self) -> dict[str, Any]:
-        """What the delegate's core takes."""
-        return {
-            "ops": list(self.ops),
-            "left": list(self.left),
-            "cpu": self.choice == CPU,
-            "choice": self.choice,
-            "reason": self.reason,
-            "source": self.source,
-            "runtime": self.runtime,
-            "threads": self.threads,
-            "candidates": [(trial.name, trial.ms) for trial in self.trials if trial.ms is not None],
-        }
-
-
 def measure(
     make: Make, options: Options, runtime: str, threads: int, progress: Progress | None = None
 ) -> Verdict:
@@ -111,9 +56,9 @@ def measure(
     """
     contest = _Contest(make, options, threads)
     start = time.perf_counter()
-    for done, name in enumerate(_WORDS):
+    for done, name in enumerate(CANDIDATES):
         if progress is not None:
-            progress(done, len(_WORDS), name)
+            progress(done, len(CANDIDATES), name)
         if done > 1 and time.perf_counter() - start > _TOTAL_SECONDS:
             contest.trials[name] = Trial(name, None, 0, "not tried: the time was up")
         else:

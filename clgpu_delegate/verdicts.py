@@ -16,6 +16,7 @@ from clgpu_delegate import _core, cache, trials
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.files import read_model
 from clgpu_delegate.options import Options
+from clgpu_delegate.verdict import Trial, Verdict
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -27,7 +28,7 @@ _FORMAT = 1
 _NEUTRAL = ("placement", "cache", "verify", "profile", "warm_up")
 
 _here = threading.Lock()  # one measurement at a time
-_unkept: dict[str, trials.Verdict] = {}  # where there is no store
+_unkept: dict[str, Verdict] = {}  # where there is no store
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Subject:
 
 def settle(
     subject: Subject, *, again: bool = False, progress: trials.Progress | None = None
-) -> trials.Verdict:
+) -> Verdict:
     """The verdict that is kept, or a new one; errors as `clgpu_delegate.trials.measure`."""
     key = subject.key()
     store = _store(subject.options)
@@ -180,25 +181,25 @@ def _store(options: Options) -> _core.Store | None:
     return store if store is not None and store.is_on else None
 
 
-def _find(store: _core.Store | None, key: str) -> trials.Verdict | None:
+def _find(store: _core.Store | None, key: str) -> Verdict | None:
     if store is None:
         return _unkept.get(key)
     value = store.get(KIND, key)
     return None if value is None else _read(value)
 
 
-def _write(verdict: trials.Verdict) -> bytes:
+def _write(verdict: Verdict) -> bytes:
     return json.dumps(dataclasses.asdict(verdict)).encode()
 
 
-def _read(value: bytes) -> trials.Verdict | None:
+def _read(value: bytes) -> Verdict | None:
     """None where the row is not what `_write` writes."""
     try:
         data = json.loads(value)
-        data["trials"] = tuple(trials.Trial(**row) for row in data["trials"])
+        data["trials"] = tuple(Trial(**row) for row in data["trials"])
         data["left"], data["ops"] = tuple(map(int, data["left"])), tuple(map(str, data["ops"]))
         data["source"] = "kept"
-        verdict = trials.Verdict(**data)
+        verdict = Verdict(**data)
         if verdict.choice not in {name for name, _ in verdict.as_native()["candidates"]}:
             return None
     except (ValueError, TypeError, KeyError, AttributeError):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
-import time
 
 import pytest
 
 import clgpu_delegate
 from clgpu_delegate import _core, cache, trials
+from clgpu_delegate.verdict import Trial, Verdict
 from tests.python import models
 from tests.runtimes import available_runtimes, interpreter_module, make_interpreter, run_interpreter
 
@@ -32,11 +31,11 @@ def measured(monkeypatch):
         calls.append((runtime.split(" ", maxsplit=1)[0], threads))
         claimed = {"cpu": [], "all": [n.index for n in nodes], "core": [0]}[measure.winner]
         ms = {"cpu": 2.0, "all": 3.0, "core": 4.0, measure.winner: 1.0}
-        return trials.Verdict(
+        return Verdict(
             choice=measure.winner,
             left=tuple(n.index for n in nodes if n.index not in claimed),
             ops=tuple(n.op for n in nodes),
-            trials=tuple(trials.Trial(name, value, 1) for name, value in ms.items()),
+            trials=tuple(Trial(name, value, 1) for name, value in ms.items()),
             device="a device",
             precision="fp32",
             runtime=runtime,
@@ -223,77 +222,3 @@ def test_a_verdict_of_another_model_is_not_followed(store, runtime):
 
     make_interpreter(runtime, models.chain(), [Handle()])
     assert delegate.explain().to_dict()["placement"]["source"] == "cost model"
-
-
-def test_measuring_for_real_keeps_the_fastest_of_what_differs(device, runtime, store, monkeypatch):
-    monkeypatch.setattr(trials, "_TIMING_SECONDS", 0.01)
-    steps = []
-    placement = clgpu_delegate.measure_placement(
-        models.image(),
-        runtime=runtime,
-        cache=store,
-        device=device,
-        progress=lambda done, count, name: steps.append((done, count, name)),
-    )
-    names = [candidate.name for candidate in placement.candidates]
-    assert names[:2] == ["cpu", "all"]
-    assert all(c.ms is not None and c.ms > 0 for c in placement.candidates)
-    fastest = min(c.ms for c in placement.candidates)
-    chosen = next(c for c in placement.candidates if c.name == placement.choice)
-    assert chosen.ms <= fastest * 1.03
-    assert steps[0] == (0, 5, "cpu")
-    assert placement.nodes == 3
-
-
-def test_nothing_of_the_measurement_is_left_when_the_interpreter_is_made(runtime, store):
-    before = clgpu_delegate.load().stats()["device_bytes"]
-    interpreter, explanation = _placed(runtime, models.image((1, 9, 9, 3)), store)
-    delegate = clgpu_delegate.load()
-    held = sum(partition.peak_bytes for partition in explanation.partitions)
-    assert delegate.stats()["device_bytes"] <= before + held
-    del interpreter
-
-
-def test_long_runs_and_hopeless_ones_are_not_repeated():
-    class Interpreter:
-        calls = 0
-
-        def invoke(self):
-            self.calls += 1
-            time.sleep(2e-3)
-
-    contest = trials._Contest(lambda _: None, clgpu_delegate.Options(), 1)
-    slow = Interpreter()
-    assert contest._time(trials._Loaded(slow, 1500.0)) == 1500.0
-    assert slow.calls == 0
-    contest.trials = {"cpu": trials.Trial("cpu", 0.1, 0)}
-    assert contest._time(trials._Loaded(slow, 2.0)) >= 2
-    assert slow.calls == 2
-
-
-def test_ties_go_to_the_cpu():
-    contest = trials._Contest(lambda _: None, clgpu_delegate.Options(), 1)
-    for ms, winner in ((1.02, "cpu"), (1.04, "all")):
-        contest.trials = {"cpu": trials.Trial("cpu", ms, 0), "all": trials.Trial("all", 1.0, 9)}
-        assert contest.winner() == winner
-    contest.trials["cpu"] = dataclasses.replace(contest.trials["cpu"], ms=None, problem="none")
-    assert contest.winner() == "all"
-
-
-def test_what_progress_raises_ends_the_measurement_and_keeps_nothing(store):
-    def stop(_done, _count, name):
-        if name == "all":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        clgpu_delegate.measure_placement(models.image(), cache=store, progress=stop)
-    assert not [entry for entry in cache.entries(store) if entry.kind == "placement"]
-
-
-def test_bad_input_is_an_error_of_ours(tmp_path):
-    with pytest.raises(clgpu_delegate.FileError):
-        clgpu_delegate.measure_placement(tmp_path / "none.tflite")
-    with pytest.raises(clgpu_delegate.OptionError, match="threads"):
-        clgpu_delegate.measure_placement(models.image(), threads=0)
-    with pytest.raises(clgpu_delegate.OptionError, match="precision"):
-        clgpu_delegate.measure_placement(models.image(), precision="fp64")

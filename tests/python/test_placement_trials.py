@@ -1,0 +1,93 @@
+"""Candidates of placement="measured" are measured one by one, and the fastest is kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+import pytest
+
+import clgpu_delegate
+from clgpu_delegate import cache, trials
+from clgpu_delegate.verdict import Trial
+from tests.python import models
+from tests.runtimes import make_interpreter
+
+
+@pytest.fixture
+def store(tmp_path):
+    return str(tmp_path / "cache.sqlite")
+
+
+def test_measuring_for_real_keeps_the_fastest_of_what_differs(device, runtime, store, monkeypatch):
+    monkeypatch.setattr(trials, "_TIMING_SECONDS", 0.01)
+    steps = []
+    placement = clgpu_delegate.measure_placement(
+        models.image(),
+        runtime=runtime,
+        cache=store,
+        device=device,
+        progress=lambda done, count, name: steps.append((done, count, name)),
+    )
+    names = [candidate.name for candidate in placement.candidates]
+    assert names[:2] == ["cpu", "all"]
+    assert all(c.ms is not None and c.ms > 0 for c in placement.candidates)
+    fastest = min(c.ms for c in placement.candidates)
+    chosen = next(c for c in placement.candidates if c.name == placement.choice)
+    assert chosen.ms <= fastest * 1.03
+    assert steps[0] == (0, 5, "cpu")
+    assert placement.nodes == 3
+
+
+def test_nothing_of_the_measurement_is_left_when_the_interpreter_is_made(runtime, store):
+    before = clgpu_delegate.load().stats()["device_bytes"]
+    delegate = clgpu_delegate.load(placement="measured", cache=store)
+    interpreter = make_interpreter(runtime, models.image((1, 9, 9, 3)), [delegate])
+    held = sum(partition.peak_bytes for partition in delegate.explain().partitions)
+    assert delegate.stats()["device_bytes"] <= before + held
+    del interpreter
+
+
+def test_long_runs_and_hopeless_ones_are_not_repeated():
+    class Interpreter:
+        calls = 0
+
+        def invoke(self):
+            self.calls += 1
+            time.sleep(2e-3)
+
+    contest = trials._Contest(lambda _: None, clgpu_delegate.Options(), 1)
+    slow = Interpreter()
+    assert contest._time(trials._Loaded(slow, 1500.0)) == 1500.0
+    assert slow.calls == 0
+    contest.trials = {"cpu": Trial("cpu", 0.1, 0)}
+    assert contest._time(trials._Loaded(slow, 2.0)) >= 2
+    assert slow.calls == 2
+
+
+def test_ties_go_to_the_cpu():
+    contest = trials._Contest(lambda _: None, clgpu_delegate.Options(), 1)
+    for ms, winner in ((1.02, "cpu"), (1.04, "all")):
+        contest.trials = {"cpu": Trial("cpu", ms, 0), "all": Trial("all", 1.0, 9)}
+        assert contest.winner() == winner
+    contest.trials["cpu"] = dataclasses.replace(contest.trials["cpu"], ms=None, problem="none")
+    assert contest.winner() == "all"
+
+
+def test_what_progress_raises_ends_the_measurement_and_keeps_nothing(store):
+    def stop(_done, _count, name):
+        if name == "all":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        clgpu_delegate.measure_placement(models.image(), cache=store, progress=stop)
+    assert not [entry for entry in cache.entries(store) if entry.kind == "placement"]
+
+
+def test_bad_input_is_an_error_of_ours(tmp_path):
+    with pytest.raises(clgpu_delegate.FileError):
+        clgpu_delegate.measure_placement(tmp_path / "none.tflite")
+    with pytest.raises(clgpu_delegate.OptionError, match="threads"):
+        clgpu_delegate.measure_placement(models.image(), threads=0)
+    with pytest.raises(clgpu_delegate.OptionError, match="precision"):
+        clgpu_delegate.measure_placement(models.image(), precision="fp64")
