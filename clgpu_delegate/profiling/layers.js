@@ -64,4 +64,6 @@ if (data.memory.length) showMemory(0);
 zoomGraph(0);
 if (scale < 0.85) zoomGraph(0.85 / scale, scroll.clientWidth / 2, 0);
 scroll.scrollTop = 0;
+const first = data.ends[0] ?? data.nodes[0];
+if (first) scroll.scrollLeft = middle(first.at)[0] * scale - scroll.clientWidth / 2;
 showFacts(null);
