@@ -13,6 +13,7 @@ from bench import conv as conv_bench
 from bench import nets as nets_bench
 from bench import placement as placement_bench
 from bench import pynet as pynet_bench
+from bench import recording as recording_bench
 from bench import stream as stream_bench
 from clgpu_delegate import ClgpuError
 
@@ -159,6 +160,21 @@ def pynet(
             budget_s=budget,
             stock=stock,
             use_torch=torch,
+        )
+
+
+@app.command()
+def recording(
+    names: _Names = None,
+    device: _Device = "",
+    runtime: _Runtime = "auto",
+    rounds: Annotated[int, typer.Option(min=1, help="Timed batches of each, at most.")] = 20,
+    budget: Annotated[float, typer.Option(help="Seconds of timing per network.")] = 10.0,
+) -> None:
+    """Measure what the option profile costs."""
+    with _mistakes():
+        recording_bench.run(
+            names or (), device=device, runtime=runtime, rounds=rounds, budget_s=budget
         )
 
 
