@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 
 from clgpu_delegate.delegate import Delegate
-from clgpu_delegate.errors import ClgpuError, ModelError
+from clgpu_delegate.errors import ClgpuError, ModelError, OptionError
 from clgpu_delegate.runtimes import Runtime
+
+# What runtimes put behind the delegate's own words, without a blank.
+_RESTORED = "Restored original execution plan after delegate application failure."
 
 Array = np.ndarray[Any, Any]
 
@@ -24,11 +27,15 @@ def make_interpreter(
 
     Raises
     ------
+    OptionError
+        If ``threads`` is below 1.
     ModelError
         If the runtime rejects the model, delegate or not.
     ClgpuError
         If it does so because of the delegate.
     """
+    if threads < 1:
+        raise OptionError(f"threads is {threads}; allowed: 1 and more")
 
     def make(delegates: list[Delegate]) -> Any:
         return runtime.module.Interpreter(
@@ -55,7 +62,8 @@ def as_our_error(what: str, kind: type[ClgpuError] = ClgpuError) -> Iterator[Non
     except (RuntimeError, ValueError) as error:
         if isinstance(error, ClgpuError):
             raise
-        raise kind(f"{what}: {' '.join(str(error).split())}") from None
+        text = str(error).replace(_RESTORED, " ")
+        raise kind(f"{what}: {' '.join(text.split())}") from None
 
 
 def random_inputs(interpreter: Any, seed: int = 0) -> list[Array]:
