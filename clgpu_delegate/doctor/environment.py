@@ -50,6 +50,13 @@ def _pip_libraries() -> list[Path]:
     return embedded.libraries()
 
 
+def _requires(distribution: str) -> list[str]:
+    try:
+        return importlib.metadata.requires(distribution) or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
+
+
 def _externally_managed() -> bool:
     mark = Path(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")
     return sys.prefix == sys.base_prefix and mark.exists()
@@ -67,6 +74,12 @@ class Environment:
     access: Callable[[Path, int], bool] = os.access
     version: Callable[[str], str | None] = _version
     """Version of an installed distribution, or None."""
+
+    requires: Callable[[str], list[str]] = _requires
+    """Lines of what a distribution needs."""
+
+    requirements: tuple[str, ...] = ("numpy", "platformdirs", "rich", "typer")
+    """Distributions that this package needs; what they need is found out."""
 
     machine: str = dataclasses.field(default_factory=platform.machine)
     libc: str = " ".join(platform.libc_ver()).strip()

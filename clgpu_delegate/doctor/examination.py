@@ -26,6 +26,7 @@ from clgpu_delegate.doctor.survey import Check, Survey
 CHECKS: tuple[tuple[str, Check], ...] = (
     ("system", system.machine),
     ("package", system.package),
+    ("package", system.dependencies),
     ("device files", nodes.check),
     ("vendor files", vendors.check),
     ("pip's OpenCL", vendors.pip_runtimes),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import sysconfig
 from collections.abc import Iterator
 
@@ -80,4 +81,28 @@ def package(survey: Survey) -> Iterator[Finding]:
         yield Finding(
             "package", "problem", "the compiled extension cannot be loaded", outcome.failure,
             advice.pip(env, "--force-reinstall --no-binary clgpu_delegate clgpu_delegate"),
+        )  # fmt: skip
+
+
+def dependencies(survey: Survey) -> Iterator[Finding]:
+    """Look whether all that the package needs is installed; ``pip --no-deps`` leaves it out."""
+    env = survey.env
+    seen: set[str] = set()
+    waiting, missing = list(env.requirements), []
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        if env.version(name) is None:
+            missing.append(name)
+            continue
+        # Conditions are for extras, other systems and old Pythons.
+        needed = [line for line in env.requires(name) if ";" not in line]
+        waiting += [found[0] for line in needed if (found := re.match(r"[\w.-]+", line))]
+    if missing:
+        names = " ".join(sorted(missing))
+        yield Finding(
+            "package", "problem", f"not installed, but needed: {names}",
+            "commands or functions fail where they use it", advice.pip(env, names),
         )  # fmt: skip

@@ -43,6 +43,7 @@ class Machine:
             "groups": frozenset({"somebody"}),
             "version": {"numpy": "1.26.4", "pip": "24.0"}.get,
             "externally_managed": False,
+            "requirements": (),
             "machine": "x86_64",
             "pip_libraries": list,
             "timeout": 20.0,

@@ -46,6 +46,13 @@ def test_runtime_of_pip_that_is_broken(machine):
     assert "without its libraries" in machine.find(vendors.pip_runtimes, "problem")[0].what
 
 
+def test_dependency_of_a_dependency_that_is_missing(machine):
+    machine.env.requirements = ("numpy",)
+    machine.env.requires = lambda _: ["pip>=1", "deep-er[x]>=2", 'other; extra == "x"']
+    (found,) = machine.find(system.dependencies)
+    assert (found.status, found.fix) == ("problem", "pip install deep-er")
+
+
 def test_commands_are_those_of_the_environment(machine):
     machine.env.externally_managed = True
     assert "pip install --break-system-packages 'clgpu" in machine.find(stock.check)[0].fix

@@ -1,0 +1,18 @@
+"""``python -m clgpu_delegate.doctor``: for set-ups so broken that ``clgpu doctor`` does not run."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from rich.console import Console
+
+from clgpu_delegate.doctor import doctor
+
+if __name__ == "__main__":
+    found = doctor()
+    if "--json" in sys.argv[1:]:
+        print(json.dumps(found.to_dict(), indent=2))
+    else:
+        found.print_to(Console())
+    sys.exit(0 if found.healthy else 5)
