@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from operator import length_hint
 from types import TracebackType
@@ -16,19 +15,16 @@ from clgpu_delegate.explain import Explanation
 from clgpu_delegate.files import Source
 from clgpu_delegate.options import Settings
 from clgpu_delegate.profiling import Profile
-from clgpu_delegate.progress import Bar
-from clgpu_delegate.runner.engines import Engine, Pending
+from clgpu_delegate.runner.engines import Engine
 from clgpu_delegate.runner.opening import Model
-from clgpu_delegate.runner.tensors import Array, Arrays, TensorSpec, arrange, bind, like
+from clgpu_delegate.runner.sequence import Progress, bound, in_order
+from clgpu_delegate.runner.tensors import Arrays, TensorSpec, arrange, like
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Shape = Sequence[int]
 Shapes = Union[Shape, Sequence[Shape], Mapping[str, Shape]]
-
-
-Progress = Union[bool, Callable[[int, "int | None"], object]]  # results so far, and of all
 
 
 class Runner:
@@ -160,7 +156,7 @@ class Runner:
             If an array has another shape or dtype than its tensor.
         """
         engine = self._use()
-        return like(engine.run(*self._bound(engine, x, out)), x, engine.outputs)
+        return like(engine.run(*bound(engine, x, out)), x, engine.outputs)
 
     def run_async(self, x: Arrays, out: Arrays | None = None) -> Future[Any]:
         """Begin an inference; parameters and errors as in `run`.
@@ -174,7 +170,7 @@ class Runner:
             Of what `run` returns.
         """
         engine = self._use()
-        inputs, outs = self._bound(engine, x, out)
+        inputs, outs = bound(engine, x, out)
         # The form of `x` is all that is kept of it: its arrays may go.
         question: Any = {} if isinstance(x, Mapping) else None
         return engine.start_future(inputs, outs, lambda r: like(r, question, engine.outputs))
@@ -199,34 +195,7 @@ class Runner:
             As `run`.
         """
         self._use()
-        return self._many(iter(items), length_hint(items, -1), progress)
-
-    def _many(self, items: Iterator[Arrays], count: int, progress: Progress) -> Iterator[Any]:
-        under_way: deque[tuple[Pending, Arrays, Engine]] = deque()
-        failure: Exception | None = None
-        more = True
-        with _bar(progress) as bar:
-            bar.stage("inferences", None if count < 0 else count)
-            while True:
-                while more and len(under_way) < self._use().ahead:
-                    try:
-                        x = next(items)
-                        engine = self._use()
-                        under_way.append((engine.start(*self._bound(engine, x, None)), x, engine))
-                    except StopIteration:
-                        more = False
-                    except Exception as error:
-                        more, failure = False, error
-                if not under_way:
-                    break
-                pending, x, engine = under_way.popleft()
-                result = like(pending.result(), x, engine.outputs)
-                del pending, x  # their memory may be used again
-                yield result
-                del result
-                bar.step()
-        if failure is not None:
-            raise failure
+        return in_order(self._use, iter(items), length_hint(items, -1), progress)
 
     def input_arrays(self) -> Any:
         """New arrays for the inputs, in memory from which the device takes them without a copy.
@@ -295,19 +264,3 @@ class Runner:
         if self._engine is None:
             raise ClgpuError("the runner is closed")
         return self._engine
-
-    @staticmethod
-    def _bound(
-        engine: Engine, x: Arrays, out: Arrays | None
-    ) -> tuple[list[Array], Sequence[Array | None]]:
-        inputs = bind(x, engine.inputs, "input")
-        if out is None:
-            return inputs, [None] * len(engine.outputs)
-        return inputs, bind(out, engine.outputs, "output", write=True)
-
-
-def _bar(progress: Progress) -> Bar:
-    if not callable(progress):
-        return Bar(None if progress else False)
-    report = progress
-    return Bar(lambda _, done, total: report(done, total))

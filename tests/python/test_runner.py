@@ -136,6 +136,13 @@ def test_mistakes_in_arrays_name_the_tensor_and_what_it_takes(rng):
         np.testing.assert_array_equal(runner.run(strided), y)
 
 
+def test_a_profile_is_of_single_inferences(device, rng):
+    with Runner(models.image(), device=device, profile=True) as runner:
+        assert (runner.mode, "profile" in runner.reason) == ("invoke", True)
+        list(runner.run_many(images(rng, 3)))
+        assert runner.profile().to_dict()["inferences"] == 3
+
+
 def test_mistakes_in_models_and_settings(tmp_path):
     (tmp_path / "none.tflite").write_bytes(b"nothing")
     whole = models.image()

@@ -1,0 +1,69 @@
+"""Inferences of a sequence of inputs, several of them under way."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Union
+
+from clgpu_delegate.progress import Bar
+from clgpu_delegate.runner.engines import Engine, Pending
+from clgpu_delegate.runner.tensors import Array, Arrays, bind, like
+
+Progress = Union[bool, Callable[[int, "int | None"], object]]  # results so far, and of all
+
+
+def bound(
+    engine: Engine, x: Arrays, out: Arrays | None
+) -> tuple[list[Array], Sequence[Array | None]]:
+    """Arrays for an engine's inputs and outputs, checked; see `bind`."""
+    inputs = bind(x, engine.inputs, "input")
+    if out is None:
+        return inputs, [None] * len(engine.outputs)
+    return inputs, bind(out, engine.outputs, "output", write=True)
+
+
+def in_order(
+    engine_of: Callable[[], Engine], items: Iterator[Arrays], count: int, progress: Progress
+) -> Iterator[Any]:
+    """Results for items; see `Runner.run_many`.
+
+    Parameters
+    ----------
+    engine_of
+        The engine of the moment, or an error.
+    count
+        Of the items; negative where nobody knows.
+    """
+    under_way: deque[tuple[Pending, Arrays, Engine]] = deque()
+    failure: Exception | None = None
+    more = True
+    with _bar(progress) as bar:
+        bar.stage("inferences", None if count < 0 else count)
+        while True:
+            while more and len(under_way) < engine_of().ahead:
+                try:
+                    x = next(items)
+                    engine = engine_of()
+                    under_way.append((engine.start(*bound(engine, x, None)), x, engine))
+                except StopIteration:
+                    more = False
+                except Exception as error:
+                    more, failure = False, error
+            if not under_way:
+                break
+            pending, x, engine = under_way.popleft()
+            result = like(pending.result(), x, engine.outputs)
+            del pending, x  # their memory may be used again
+            yield result
+            del result
+            bar.step()
+    if failure is not None:
+        raise failure
+
+
+def _bar(progress: Progress) -> Bar:
+    if not callable(progress):
+        return Bar(None if progress else False)
+    report = progress
+    return Bar(lambda _, done, total: report(done, total))
