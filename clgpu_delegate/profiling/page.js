@@ -113,7 +113,7 @@ const parts = [
     size(p.arena_bytes), size(p.weights_bytes), size(p.peak_bytes)]));
   const body = byId("more-body");
   body.append(make("table", {}, make("thead", {}, row("th", heads)), make("tbody", {}, ...rows)));
-  const border = (tensor, arrow, end) => make("li", {}, `${arrow} ${tensor.tensor}, ${shape(tensor.shape)}, ${size(tensor.bytes)} (${end})`);
+  const border = (tensor, arrow, end) => make("li", {}, `${arrow} ${tensor.tensor}, ${shape(tensor.shape)}, ${size(tensor.bytes)} ${end}, by ${tensor.road.replace("_", " ")}`);
   data.partitions.forEach((p, i) => {
     const [ins, outs] = [p.inputs ?? [], p.outputs ?? []];
     if (!ins.length && !outs.length) return;

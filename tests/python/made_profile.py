@@ -102,7 +102,9 @@ def explanation() -> Explanation:
         "launches": 1, "load_launches": 0, "arena_bytes": 3000, "naive_bytes": 3000,
         "weights_bytes": 16, "bound_bytes": 3000, "load_peak_bytes": 3016, "peak_bytes": 3016,
         "layout": "offsets", "bytes_up": 400, "bytes_down": 400, "moves": [], "objects": [3000],
-        "inputs": [{"tensor": HOSTILE, "bytes": 400, "shape": [1, 100], "from": "CPU"}],
+        "inputs": [
+            {"id": 2, "tensor": HOSTILE, "bytes": 400, "shape": [1, 100], "road": "copy"}
+        ],
         "outputs": [],
     }  # fmt: skip
     return Explanation({

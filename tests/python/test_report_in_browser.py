@@ -124,6 +124,8 @@ def test_names_of_a_model_stay_text(report):
     borders = find(report, "#more-body details")
     assert len(borders) == 2
     assert borders[1].text == "Borders of partition 1: 400 B"
+    borders[1].click()
+    assert "400 B from CPU, by copy" in borders[1].text
     report.find_element("css selector", '[data-node="0"] rect').click()
     assert made_profile.HOSTILE.split("{{")[0] in text_of(report, "#facts")
     assert find(report, "img") == []
