@@ -29,7 +29,7 @@ plan::DeviceRates device_rates(cl::Context& context, const DeviceInfo& info, sto
   const double int8 = peaks.mma_f16_flops > 0    ? 2 * peaks.mma_f16_flops
                       : info.dot8 != Dot8::kNone ? 4 * peaks.fma_flops
                                                  : peaks.fma_flops;
-  rates.flops = {peaks.fma_flops, peaks.mma_tf32_flops, peaks.mma_f16_flops, int8, peaks.fma_flops};
+  rates.flops = {peaks.fma_flops, peaks.mma_tf32_flops, peaks.mma_f16_flops, int8};
   rates.bytes = peaks.copy_bytes;
   rates.up_bytes = peaks.upload_bytes;
   rates.down_bytes = peaks.download_bytes;

@@ -29,8 +29,10 @@ constexpr Efficiency kGpuEfficiency{0.35, 0.1, 0.05};
 // What of that is left with tensor cores and other instructions that wait for their factors.
 constexpr double kWaiting = 0.5;
 
-// Integer products of the CPU's kernels over float ones.
-constexpr double kCpuInt8 = 2, kCpuInt16 = 0.01;
+// Products of the CPU's kernels over those of floats, by Arithmetic.
+constexpr std::array<double, kArithmetics> kCpuProducts{1, 1, 1, 2, 0.01, 0.06};
+// What a fused instance normalization reads and writes where it is several nodes.
+constexpr double kCpuInstanceNorm = 6;
 // Seconds that the runtime spends on a node, whatever it does; with threads, it wakes them.
 constexpr double kCpuNode = 1e-6, kCpuThreads = 2e-6;
 // Power of the number of threads that they are worth.
@@ -60,6 +62,13 @@ bool is_int8(DType type) { return type == DType::kI8 || type == DType::kU8; }
 double host_bytes(const ir::Tensor& tensor) {
   const DType type = tensor.dtype == DType::kF16 ? DType::kF32 : tensor.dtype;
   return static_cast<double>(tensor.shape.elements()) * static_cast<double>(size_of(type));
+}
+
+bool is_grouped(const ir::Graph& graph, const ir::Node& node) {
+  if (node.op != "CONV_2D" || node.inputs.size() < 2) return false;
+  const ir::Shape& image = graph.tensor(node.inputs[0]).shape;
+  const ir::Shape& weights = graph.tensor(node.inputs[1]).shape;
+  return image.rank() == 4 && weights.rank() == 4 && image[3] != weights[3];
 }
 
 double seconds(double amount, double rate) { return rate > 0 ? amount / rate : 0; }
@@ -112,9 +121,12 @@ Load load_of(const ir::Graph& graph, const Plan& plan, const DeviceInfo& device,
                             is_int8(graph.tensor(source.inputs[0]).storage);
     if (int16) {
       node.cpu_arithmetic = Arithmetic::kInt16;
+    } else if (is_grouped(graph, source)) {
+      node.cpu_arithmetic = Arithmetic::kGroups;
     } else if (int8) {
       node.cpu_arithmetic = Arithmetic::kInt8;
     }
+    if (choice.family == "instance_norm") node.cpu_bytes *= kCpuInstanceNorm;
     if (first_int8) {
       node.device_arithmetic = Arithmetic::kInt8;
     } else if (half && device.mma_f16) {
@@ -165,11 +177,9 @@ Cost cost_of(const Load& load, const DeviceRates& device, const CpuRates& cpu) {
     one.device_seconds =
         node.launches * launch +
         std::max(seconds(node.flops, flops), seconds(node.device_bytes, device_bytes));
-    const double integers = node.cpu_arithmetic == Arithmetic::kInt8    ? kCpuInt8
-                            : node.cpu_arithmetic == Arithmetic::kInt16 ? kCpuInt16
-                                                                        : 1;
+    const double products = kCpuProducts[static_cast<std::size_t>(node.cpu_arithmetic)];
     const double cpu_flops =
-        cpu.flops * cores * kCpuEfficiency.of(node.kind) * (product ? integers : 1);
+        cpu.flops * cores * kCpuEfficiency.of(node.kind) * (product ? products : 1);
     one.cpu_seconds = std::max(seconds(node.flops, cpu_flops),
                                seconds(node.cpu_bytes, host_rate(node.cpu_bytes, cores)));
     cost.device_seconds += one.device_seconds;

@@ -17,9 +17,10 @@ enum class Kind : int {
   kOther,    ///< once
 };
 
-/// Factors of products. kInt16 (with int8 weights) is the CPU's: plain loops in the runtimes.
-enum class Arithmetic : int { kFloat, kTf32, kHalf, kInt8, kInt16 };
-constexpr std::size_t kArithmetics = 5;
+/// Factors of products. The last two are the CPU's: the runtimes have plain loops for int16, and
+/// for convolutions in groups.
+enum class Arithmetic : int { kFloat, kTf32, kHalf, kInt8, kInt16, kGroups };
+constexpr std::size_t kArithmetics = 6;
 
 /// What an inference asks of one node.
 struct NodeLoad {

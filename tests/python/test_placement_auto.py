@@ -11,7 +11,7 @@ from tests.runtimes import make_interpreter, run_interpreter, run_reference
 
 GPU = {
     "units": 100,
-    "flops": [1e13, 2e14, 4e14, 8e14, 1e13],
+    "flops": [1e13, 2e14, 4e14, 8e14, 0, 0],
     "bytes": 1e12,
     "up_bytes": 1e10,
     "down_bytes": 1e10,
@@ -65,9 +65,9 @@ def test_tensor_cores_count_for_products_only():
     )
 
 
-def test_the_cpu_is_fast_with_int8_and_slow_with_int16():
-    cost = {t: _cost([{"flops": 1e9, "cpu_arithmetic": t}])[1] for t in (0, 3, 4)}
-    assert cost[3] < cost[0] < cost[4] / 10
+def test_the_cpu_is_fast_with_int8_and_slow_with_int16_and_groups():
+    cost = {t: _cost([{"flops": 1e9, "cpu_arithmetic": t}])[1] for t in (0, 3, 4, 5)}
+    assert cost[3] < cost[0] < cost[5] / 10 < cost[4] / 10
 
 
 def test_a_tiny_model_stays_on_the_cpu_with_both_figures_in_the_reason(device, runtime, rng):
