@@ -84,7 +84,7 @@ Tolerance tolerance_of(passes::Precision precision, bool half_weights, Level lev
     const double l2 = of_node ? 1e-2 : 3e-2;
     return {l2, 4 * l2, 1e-5, 1e-2, 1e-3, 2};
   }
-  return {1e-4, 1e-3, 1e-7, 1e-3, 0, 2};
+  return {5e-4, 2e-3, 1e-7, 1e-3, 0, 2};
 }
 
 Difference difference_of(const TfLiteTensor& want, const void* got) {

@@ -39,6 +39,16 @@ void append(std::string& list, const std::string& item, const std::string& separ
   list += (list.empty() ? "" : separator) + item;
 }
 
+// Stock kernels compute fused activations that are a range, and silently leave out others.
+void check_activations(const ir::Graph& graph) {
+  for (const ir::Node& node : graph.nodes) {
+    const ir::Activation fused = node.epilogue.activation;
+    if ((fused == ir::Activation::kTanh || fused == ir::Activation::kSignBit) && node.op != "TANH")
+      throw ShadowError("stock kernels leave out the activation of node " +
+                        std::to_string(node.tflite_index) + " (" + node.op + ")");
+  }
+}
+
 bool contains(const std::string& list, const std::string& item) {
   return (", " + list + ", ").find(", " + item + ", ") != std::string::npos;
 }
@@ -158,6 +168,7 @@ bool Partition::run_shadow(TfLiteContext& context, bool all) {
   for (const int id : graph_.outputs) wanted.insert(graph_.tensor(id).tflite_id);
   try {
     if (trust.shadow == nullptr) {
+      check_activations(trust.original);
       trust.shadow = std::make_unique<Shadow>(
           context, trust.nodes, state_->options.dynamic_range == passes::DynamicRange::kDequantize);
     }

@@ -99,6 +99,7 @@ struct Shadow::Impl {
       }
     }
     if (dequantize) widen_weights();
+    add_biases();
     for (Instance& instance : instances) init(instance);
   }
 
@@ -132,6 +133,33 @@ struct Shadow::Impl {
       tensor.bytes = weights.back().size() * sizeof(float);
       tensor.params = {};
       tensor.quantization = {};
+    }
+  }
+
+  // Stock convolutions need a bias: without one, some do not prepare and others crash.
+  void add_biases() {
+    for (std::size_t i = 0; i < instances.size(); ++i) {
+      std::vector<int>& inputs = instances[i].recipe.inputs;
+      const bool depthwise = instances[i].recipe.op == "DEPTHWISE_CONV_2D";
+      if (!depthwise && instances[i].recipe.op != "CONV_2D") continue;
+      if (inputs.size() < 2 || (inputs.size() > 2 && inputs[2] >= 0)) continue;
+      if (sandbox.at(inputs[1]).type != kTfLiteFloat32)
+        fail(instances[i], "has no bias, without which it may crash");
+      const TfLiteIntArray* dims = sandbox.at(inputs[1]).dims;
+      const int channels = dims->data[depthwise ? dims->size - 1 : 0];
+      weights.emplace_back(static_cast<std::size_t>(channels), 0.0F);
+      sandbox.make_room();
+      int id = -1;
+      if (sandbox.AddTensors(&sandbox, 1, &id) != kTfLiteOk) fail(instances[i], "gets no bias");
+      TfLiteTensor& bias = sandbox.at(id);
+      bias.type = kTfLiteFloat32;
+      bias.allocation_type = kTfLiteMmapRo;
+      bias.dims = new_array({channels});
+      bias.data = weights.back().data();
+      bias.bytes = weights.back().size() * sizeof(float);
+      inputs.resize(2);
+      inputs.push_back(id);
+      until[id] = i;
     }
   }
 

@@ -271,6 +271,19 @@ def test_what_the_cpu_computes_is_what_the_runtime_does(model, runtime):
         np.testing.assert_array_equal(result, want)
 
 
+def test_convolutions_without_a_bias_crash_no_stock_kernel(device, rng):
+    m = ModelMaker()
+    stride = {"padding": "SAME", "stride_w": 1, "stride_h": 1}
+    x, shape = m.input("x", (1, 5, 5, 8)), (1, 5, 5, 8)
+    weights = m.constant(models.normal(rng, 1, 3, 3, 8))
+    x = m.op("DEPTHWISE_CONV_2D", [x, weights], shape, depth_multiplier=1, **stride)
+    m.output(m.op("CONV_2D", [x, m.constant(models.normal(rng, 8, 1, 1, 8))], shape, **stride))
+    inputs = [models.normal(rng, *shape)]
+    verdict = verdict_of(run(m.build(), inputs, op_runtime(), device=device)[1])
+    assert (verdict.level, verdict.checked, verdict.reason) == ("as asked", 1, "")
+    assert verdict.relative_l2 < 1e-5
+
+
 def test_what_the_runtime_cannot_compute_is_not_verified(device, runtime):
     m = ModelMaker()
     pool = np.array([1, 2, 2, 2, 2, 0], np.int32).tobytes()
