@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import clgpu_delegate
 from clgpu_delegate import (
     DependencyError,
     DeviceError,
@@ -108,6 +109,8 @@ def test_kernel_that_does_not_build_is_found_with_its_log(tmp_path):
 
 
 def test_crash_is_found_and_survived(tmp_path):
+    if clgpu_delegate.devices()[0].type != "cpu":
+        pytest.skip("a wild write on the first device ends its queue, not the process")
     path = tmp_path / "crash.clgpu.zip"
     crash = "((volatile __global int *)(size_t)64)[0] = 1;\n  float largest"
     with cases.broken(cases.SOFTMAX, "float largest", crash):
