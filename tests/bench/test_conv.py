@@ -19,6 +19,7 @@ from tests.runtimes import run_reference
 PEAKS = Peaks(
     fma_flops=1e12, mma_f16_flops=8e12, mma_tf32_flops=0.0, copy_bytes=1e11,
     launch_seconds=1e-6, round_trip_seconds=1e-5, upload_bytes=1e9, download_bytes=1e9,
+    transfer_seconds=1e-5,
 )  # fmt: skip
 LAYER = Layer(1, 4, 10, 12, 3, 8)
 OTHER = Layer(2, 8, 10, 12, 3, 8)

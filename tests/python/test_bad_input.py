@@ -156,6 +156,15 @@ def test_output_that_cannot_be_written_is_told_before_the_work(
     assert str(path) in fails(capfd, exits.FILE, [*words, *given])
 
 
+@pytest.fixture
+def _interruptible():
+    """Python's own handler, also where the tests were started with interrupts ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 @pytest.mark.parametrize(("command", "words"), WITH_MODEL)
 def test_interrupt(command, words, model, tmp_path, capfd, monkeypatch):
     def interrupted(*_, **__):
