@@ -28,6 +28,7 @@ enum class Table : std::uint8_t {
   Ints,
   TwoInts,
   TwoStrings,
+  Blocks,
 };
 
 enum class Kind : std::uint8_t {
@@ -36,7 +37,7 @@ enum class Kind : std::uint8_t {
   OneTable,
   Tables,
   Options,   // a union whose type is in the slot before: builtin options,
-  Custom,    // details of quantisation,
+  Details,   // of quantisation,
   Indices,   // or the integers of a sparse dimension
   External,  // an offset and a size, in two slots: bytes behind the flatbuffer
 };
@@ -80,7 +81,7 @@ constexpr Field kFields[] = {
     {Table::Quantization, 1, Kind::Scalars, 4},
     {Table::Quantization, 2, Kind::Scalars, 4},
     {Table::Quantization, 3, Kind::Scalars, 8},
-    {Table::Quantization, 5, Kind::Custom},
+    {Table::Quantization, 5, Kind::Details},
     {Table::Sparsity, 0, Kind::Scalars, 4},
     {Table::Sparsity, 1, Kind::Scalars, 4},
     {Table::Sparsity, 2, Kind::Tables, 0, Table::Dimension},
@@ -101,6 +102,7 @@ constexpr Field kFields[] = {
     {Table::TwoInts, 2, Kind::Scalars, 4},
     {Table::TwoStrings, 0, Kind::String},
     {Table::TwoStrings, 1, Kind::String},
+    {Table::Blocks, 3, Kind::Scalars, 4},
 };
 
 Table options_table(unsigned type) {
@@ -113,6 +115,18 @@ Table options_table(unsigned type) {
       return Table::Ints;
     case 111:  // VarHandleOptions
       return Table::TwoStrings;
+    default:
+      return Table::Other;
+  }
+}
+
+Table details_table(unsigned type) {
+  switch (type) {
+    case 1:  // CustomQuantization
+      return Table::Bytes;
+    case 2:  // BlockwiseQuantization
+    case 3:  // MultiAxisQuantization
+      return Table::Blocks;
     default:
       return Table::Other;
   }
@@ -210,14 +224,14 @@ class Walk {
         break;
       }
       case Kind::Options:
-      case Kind::Custom:
+      case Kind::Details:
       case Kind::Indices: {
         const auto type_at = field(view, entry.slot - 1U, 1);
         const unsigned type = type_at ? read<std::uint8_t>(*type_at) : 0U;
         if (type == 0) break;
-        table(follow(*at), entry.kind == Kind::Options  ? options_table(type)
-                           : entry.kind == Kind::Custom ? Table::Bytes
-                                                        : indices_table(type));
+        table(follow(*at), entry.kind == Kind::Options   ? options_table(type)
+                           : entry.kind == Kind::Details ? details_table(type)
+                                                         : indices_table(type));
         break;
       }
       case Kind::External:

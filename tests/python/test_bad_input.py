@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 
+import flatbuffers
 import numpy as np
 import pytest
 
@@ -267,3 +268,40 @@ def test_no_part_of_a_model_is_taken_for_a_model():
         for size in range(8, len(content) - 4):
             with pytest.raises(ModelError):
                 files.check_model(content[:size], "part")
+
+
+@pytest.mark.parametrize("kind", [2, 3])  # BlockwiseQuantization, MultiAxisQuantization
+def test_details_of_quantisation_are_read_by_their_kind(kind):
+    b = flatbuffers.Builder(0)
+
+    def vector(*tables):
+        b.StartVector(4, len(tables), 4)
+        for table in reversed(tables):
+            b.PrependUOffsetTRelative(table)
+        return b.EndVector()
+
+    def table(slots, scalars=(), offsets=()):
+        b.StartObject(slots)
+        for slot, value in scalars:
+            b.PrependInt32Slot(slot, value, 0)
+        for slot, value in offsets:
+            b.PrependUOffsetTRelativeSlot(slot, value, 0)
+        return b.EndObject()
+
+    b.StartVector(4, 2, 4)
+    for size in (32, 1):
+        b.PrependInt32(size)
+    blocks = b.EndVector()
+    details = table(4, [(0, 5), (1, 6), (2, 32)], [(3, blocks)])  # the numbers of two tensors first
+    b.StartObject(7)
+    b.PrependUint8Slot(4, kind, 0)
+    b.PrependUOffsetTRelativeSlot(5, details, 0)
+    tensors = vector(table(10, (), [(4, b.EndObject())]))
+    b.Finish(table(8, [(0, 3)], [(2, vector(table(5, (), [(0, tensors)])))]), b"TFL3")
+    content = bytes(b.Output())
+    assert files.check_model(content, "whole") == content
+    broken = bytearray(content)
+    at = content.index(bytes([2, 0, 0, 0, 1, 0, 0, 0, 32, 0, 0, 0]))
+    broken[at : at + 4] = (1 << 30).to_bytes(4, "little")
+    with pytest.raises(ModelError, match="beyond its end"):
+        files.check_model(bytes(broken), "broken")
