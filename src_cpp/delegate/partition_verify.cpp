@@ -1,6 +1,7 @@
 // How a partition's results are compared with those of the CPU's kernels, and what follows.
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <sstream>
 
 #include "base/sha256.hpp"
@@ -208,6 +209,7 @@ void Partition::verify(TfLiteContext& context) {
   if (!run_shadow(context, false)) return publish();
   ++verdict.checked;
   bool lowered = false, has_all = false;
+  std::set<std::string> left_out;  // known to others, maybe, but not when this was built
   while (true) {
     Finding finding = compare(context);
     if (!finding.problem.empty() && !has_all) {
@@ -227,7 +229,8 @@ void Partition::verify(TfLiteContext& context) {
     lowered = true;
     bool any_new = false;
     for (const Suspects::Engine& engine : suspects.engines) {
-      any_new = state_->distrust(engine.engine, engine.name, engine.why) || any_new;
+      state_->distrust(engine.engine, engine.name, engine.why);
+      any_new = left_out.insert(engine.engine).second || any_new;
       if (contains(verdict.engine, engine.name)) continue;
       append(verdict.engine, engine.name, ", ");
       append(verdict.reason, engine.name + " " + engine.why, "; ");

@@ -87,8 +87,7 @@ class State {
 
   /// From now on build() leaves this engine out, here and, by the store, in other processes.
   /// `engine` is plan::engine_signature, `name` is for people.
-  /// Whether it was trusted so far.
-  bool distrust(const std::string& engine, const std::string& name, const std::string& why);
+  void distrust(const std::string& engine, const std::string& name, const std::string& why);
   /// runtime::run_alone as build() would compute the node, by engines that are distrusted, too.
   runtime::Alone run_alone(
       const ir::Graph& graph, std::size_t position, const std::string& candidate, Level level,

@@ -4,15 +4,14 @@
 
 namespace clgpu::delegate {
 
-bool State::distrust(const std::string& engine, const std::string& name, const std::string& why) {
+void State::distrust(const std::string& engine, const std::string& name, const std::string& why) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     Wrong& known = engines_[engine];
-    if (!known.why.empty()) return false;
+    if (!known.why.empty()) return;
     known = {name, why};
   }
   store->put(store::kVerification, key("engine " + engine), why, name);
-  return true;
 }
 
 std::string State::distrusted(const std::string& family, const kernel::Candidate& candidate) const {

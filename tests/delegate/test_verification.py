@@ -221,6 +221,19 @@ def test_partitions_are_judged_one_by_one(broken, x, device):
     assert all(cpu or not wrong for cpu, wrong in levels), levels
 
 
+def test_each_partition_leaves_out_the_engine_that_all_were_built_with(broken, x, device):
+    runtime, model = op_runtime(), dense(tanh=True)
+    broken(NAIVE, "FINISH_SUM(sum,", "FINISH_SUM(sum * 2,")
+    got, explanation = run(
+        model, [x], runtime, device=device, exclude=["TANH"],
+        engines={"fully_connected": "naive|auto"},
+    )  # fmt: skip
+    is_right(got, model, [x], runtime)
+    for i in range(2):
+        verdict = verdict_of(explanation, i)
+        assert (verdict.level, verdict.engine) == ("as asked", "fully_connected/naive"), verdict
+
+
 def test_integers(broken, device, runtime):
     m = ModelMaker()
     x = m.input("x", (3, 40), np.int8, quantization=(0.05, 3))
