@@ -242,12 +242,13 @@ def open_stream(
     delegate: Any,
     depth: int,
     verified: bool,
+    report: int,
     inputs: tuple[TensorSpec, ...],
     outputs: tuple[TensorSpec, ...],
 ) -> Streaming | str:
-    """A stream of the model that the delegate was last given, or why there is none."""
+    """A stream of the model that the delegate has given this number, or why there is none."""
     try:
-        native = _core.make_stream(delegate, depth, verified)
+        native = _core.make_stream(delegate, depth, verified, report)
     except ClgpuError as error:
         return str(error)
     if not {t.index for t in outputs} <= set(native.outputs):

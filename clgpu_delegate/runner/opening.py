@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from clgpu_delegate import _core
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError, ModelError
 from clgpu_delegate.files import Source, read_content
@@ -27,6 +28,7 @@ class Model:
         self._runtime = find_runtime(runtime)
         self._threads, self._delegate = threads, delegate
         self._interpreter = self._make()
+        self._report = _core.last_report()  # others may get the delegate, too
 
     def open(self, depth: int) -> Engine:
         """The engine for the shapes of the moment, with so many inferences under way at most."""
@@ -39,7 +41,8 @@ class Model:
 
     def _open(self, depth: int, *, verified: bool) -> Engine:
         inputs, outputs = self._tensors()
-        found = open_stream(self._delegate._native, depth, verified, inputs, outputs)
+        native = self._delegate._native
+        found = open_stream(native, depth, verified, self._report, inputs, outputs)
         if not isinstance(found, str):
             return found
         interpreters, reason = self._interpreters(depth, [t.shape for t in inputs], found)
@@ -57,6 +60,7 @@ class Model:
         except (RuntimeError, ValueError):
             # Runtimes may have taken back what delegates had claimed.
             self._interpreter = self._make()
+            self._report = _core.last_report()
             _resize(self._interpreter, before)
             raise
 

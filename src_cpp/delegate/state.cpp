@@ -8,6 +8,8 @@
 namespace clgpu::delegate {
 namespace {
 
+thread_local std::uint64_t last_report_here = 0;
+
 const char* name_of(plan::Choice::Origin origin) {
   switch (origin) {
     case plan::Choice::Origin::kForced:
@@ -140,8 +142,10 @@ std::uint64_t State::set_report(Report report) {
   const std::lock_guard<std::mutex> lock(mutex_);
   report_ = std::move(report);
   live_.assign(report_.partitions.size(), {});
-  return ++report_number_;
+  return last_report_here = ++report_number_;
 }
+
+std::uint64_t State::last_report() { return last_report_here; }
 
 void State::set_partition(std::uint64_t number, int partition,
                           const PartitionReport& partition_report,

@@ -120,6 +120,8 @@ class State {
   Report report() const;
   /// Makes this the report to show, and numbers it.
   std::uint64_t set_report(Report report);
+  /// The number of the report that the calling thread has made last, of whichever state; 0: none.
+  static std::uint64_t last_report();
   /// Completes the report of this number; without effect once another graph's report has replaced
   /// it.
   void set_partition(std::uint64_t number, int partition, const PartitionReport& report,
@@ -135,8 +137,9 @@ class State {
 
   /// Of the one partition of the report, with at most `lanes` inferences in flight, and fewer where
   /// the memory budget asks for it. `verified`: its first inference was looked at, as the option
-  /// wants it. Throws Error where that cannot be, with the reason.
-  Streamed stream(int lanes, bool verified) const;
+  /// wants it. `number`, if it is given, is that of the report that the caller means. Throws Error
+  /// where that cannot be, with the reason.
+  Streamed stream(int lanes, bool verified, std::optional<std::uint64_t> number) const;
 
   /// Executor::device_time, summed over the partitions of the report. Like launch_times it throws
   /// Error when none of them exists any more.

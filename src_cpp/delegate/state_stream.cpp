@@ -6,11 +6,13 @@
 
 namespace clgpu::delegate {
 
-Streamed State::stream(int lanes, bool verified) const {
+Streamed State::stream(int lanes, bool verified, std::optional<std::uint64_t> number) const {
   std::shared_ptr<runtime::Executor> executor;
   std::shared_ptr<const ir::Graph> graph;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (number && *number != report_number_)
+      throw Error("the delegate has been given to another interpreter since");
     if (live_.size() != 1) {
       throw Error(live_.empty() ? "nothing of the model is on the device"
                                 : "the model has " + std::to_string(live_.size()) +

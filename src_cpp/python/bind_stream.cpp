@@ -16,8 +16,9 @@ using runtime::Stream;
 
 class NativeStream {
  public:
-  NativeStream(std::shared_ptr<delegate::State> state, int lanes, bool verified)
-      : state_(std::move(state)), streamed_(state_->stream(lanes, verified)) {}
+  NativeStream(std::shared_ptr<delegate::State> state, int lanes, bool verified,
+               std::optional<std::uint64_t> report)
+      : state_(std::move(state)), streamed_(state_->stream(lanes, verified, report)) {}
 
   Stream& stream() const { return *streamed_.stream; }
   const delegate::Streamed& streamed() const { return streamed_; }
@@ -36,10 +37,11 @@ class NativeStream {
   const delegate::Streamed streamed_;
 };
 
-std::shared_ptr<NativeStream> make(const NativeDelegate& self, int lanes, bool verified) {
+std::shared_ptr<NativeStream> make(const NativeDelegate& self, int lanes, bool verified,
+                                   std::optional<std::uint64_t> report) {
   if (lanes < 1) throw OptionError("depth is " + std::to_string(lanes) + "; allowed: 1 and more");
   const py::gil_scoped_release release;
-  return std::make_shared<NativeStream>(self.shared_state(), lanes, verified);
+  return std::make_shared<NativeStream>(self.shared_state(), lanes, verified, report);
 }
 
 // A contiguous buffer of exactly so many bytes.
@@ -120,8 +122,13 @@ void bind_stream(py::module_& module) {
           py::arg("data"), "Whether this is a block().")
       .def("start", &start, py::arg("inputs"), py::arg("outputs"), py::arg("now"),
            "Begins an inference; waits while all lanes are taken.");
-  module.def("make_stream", &make, py::arg("delegate"), py::arg("lanes"), py::arg("verified"),
-             "A stream of the model last prepared; an error with the reason where there is none.");
+  module.def(
+      "make_stream", &make, py::arg("delegate"), py::arg("lanes"), py::arg("verified"),
+      py::arg("report") = py::none(),
+      "A stream of the model last prepared; an error with the reason where there is none, or "
+      "where that model has another number than `report`.");
+  module.def("last_report", &delegate::State::last_report,
+             "The number of the model that this thread has prepared last, of its delegate's.");
 }
 
 }  // namespace clgpu::python

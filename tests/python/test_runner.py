@@ -257,6 +257,22 @@ def test_resize(device, runtime, rng, way):
         assert_same([runner.run(inputs[0])], want[:1])
 
 
+def test_runners_that_share_a_delegate_run_their_own_models(device, rng):
+    def add(value: float) -> bytes:
+        m = ModelMaker()
+        addend = m.constant(np.full((2, 3), value, np.float32))
+        m.output(m.op("ADD", [m.input("x", (2, 3)), addend], (2, 3)))
+        return m.build()
+
+    x = models.normal(rng, 2, 3)
+    delegate = clgpu_delegate.load(device=device, verify="first")  # streams come after that one
+    with Runner(add(1), delegate=delegate) as one, Runner(add(2), delegate=delegate) as two:
+        for _ in range(3):
+            assert_same([one.run(x), two.run(x)], [x + np.float32(1), x + np.float32(2)])
+        assert "another interpreter" in one.reason
+        assert two.mode in ("direct", "stream")
+
+
 def test_a_closed_runner_says_so():
     runner = Runner(models.image())
     runner.close()
