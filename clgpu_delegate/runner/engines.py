@@ -137,7 +137,7 @@ class Streaming:
         return x if x.flags.c_contiguous else self._keep(tensor, x)
 
     def _keep(self, tensor: TensorSpec, x: Array) -> Array:
-        if self._native.has(x):
+        if x.flags.c_contiguous and self._native.has(x):  # its transpose begins there, too
             return x
         kept = self.empty(tensor)
         np.copyto(kept, x)

@@ -136,6 +136,17 @@ def test_mistakes_in_arrays_name_the_tensor_and_what_it_takes(rng):
         np.testing.assert_array_equal(runner.run(strided), y)
 
 
+@pytest.mark.parametrize("zero_copy", ["auto", "off"])
+def test_views_of_input_arrays_are_inputs_like_any(device, rng, zero_copy):
+    m = ModelMaker()
+    m.output(m.op("NEG", [m.input("x", (5, 5))], (5, 5)))
+    with Runner(m.build(), device=device, zero_copy=zero_copy) as runner:
+        x = runner.input_arrays()
+        x[...] = models.normal(rng, 5, 5)
+        for view in (x.T, x[::-1]):  # the first begins where `x` does
+            assert_same([runner.run(view), runner.run_async(view).result()], [-view, -view])
+
+
 def test_a_profile_is_of_single_inferences(device, rng):
     with Runner(models.image(), device=device, profile=True) as runner:
         assert (runner.mode, "profile" in runner.reason) == ("invoke", True)
