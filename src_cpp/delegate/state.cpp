@@ -141,6 +141,8 @@ Report State::report() const {
 std::uint64_t State::set_report(Report report) {
   const std::lock_guard<std::mutex> lock(mutex_);
   report_ = std::move(report);
+  reasons_.clear();
+  for (const NodeReport& node : report_.nodes) reasons_.push_back(node.reason);
   live_.assign(report_.partitions.size(), {});
   return last_report_here = ++report_number_;
 }
@@ -178,8 +180,14 @@ void State::set_partition(std::uint64_t number, int partition,
   for (const ir::Node& node : graph->nodes) {
     if (node.kind->is_view) views.insert(node.tflite_index);
   }
-  for (NodeReport& node : report_.nodes) {
+  for (std::size_t i = 0; i < report_.nodes.size(); ++i) {
+    NodeReport& node = report_.nodes[i];
     if (node.partition != partition) continue;
+    // Other shapes or types may have led to something else.
+    node.reason = reasons_[i];
+    node.family = node.candidate = node.chosen = "";
+    node.candidates.clear();
+    node.refused.clear();
     node.work = work[node.index];
     if (const auto choice = choices.find(node.index); choice != choices.end()) {
       node.family = choice->second->family;

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cl/context.hpp"
 #include "delegate/options.hpp"
@@ -193,7 +194,8 @@ class State {
   mutable std::mutex mutex_;
   Report report_;
   std::uint64_t report_number_ = 0;
-  std::vector<Live> live_;  // one per partition of the report
+  std::vector<std::string> reasons_;  // of the report's nodes, before anything is built
+  std::vector<Live> live_;            // one per partition of the report
   Stats stats_;
   plan::Broken broken_;
   struct Wrong {

@@ -284,6 +284,21 @@ def test_what_the_cpu_computes_is_what_the_runtime_does(model, runtime):
         np.testing.assert_array_equal(result, want)
 
 
+def test_what_is_told_of_nodes_is_of_the_shapes_of_the_moment(device, runtime):
+    delegate = clgpu_delegate.load(device=device, warm_up=False, verify="first")
+    interpreter = make_interpreter(runtime, models.image(), [delegate])
+    for shape, fails in (((1, 7, 6, 3), True), ((1, 9, 8, 3), False)):
+        _core.fail_verification(fails)
+        try:
+            run_interpreter(interpreter, [np.ones(shape, np.float32)], {0: shape})
+        finally:
+            _core.fail_verification(False)
+        explanation = delegate.explain()
+        assert verdict_of(explanation).level == ("cpu" if fails else "as asked")
+        for node in explanation.nodes:
+            assert ("verification has failed" in node.reason) == fails, node
+
+
 def test_convolutions_without_a_bias_crash_no_stock_kernel(device, rng):
     m = ModelMaker()
     stride = {"padding": "SAME", "stride_w": 1, "stride_h": 1}
