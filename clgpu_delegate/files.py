@@ -81,6 +81,10 @@ def check_writable(out: str | os.PathLike[str]) -> Path:
     path = Path(out)
     if path.is_dir():
         raise FileError(f"cannot write {path}: it is a folder")
+    if _is_special(path):
+        if not os.access(path, os.W_OK):
+            raise FileError(f"cannot write {path}: no right to write to it")
+        return path
     if not path.parent.is_dir():
         raise FileError(f"cannot write {path}: there is no folder {path.parent}")
     if not os.access(path.parent, os.W_OK):
@@ -89,9 +93,15 @@ def check_writable(out: str | os.PathLike[str]) -> Path:
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file as a whole or not at all; an old one stays until then. Raises FileError."""
+    """Write a file as a whole or not at all; an old one stays until then. Raises FileError.
+
+    A pipe or a device, such as /dev/stdout, is written to, not replaced.
+    """
     path, temporary = Path(path), None
     try:
+        if _is_special(path):
+            path.write_bytes(content)
+            return
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -105,6 +115,11 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
         if temporary is not None:
             with contextlib.suppress(FileNotFoundError):
                 Path(temporary).unlink()
+
+
+def _is_special(path: Path) -> bool:
+    """Whether there is something that is neither a file nor a folder."""
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _umask() -> int:

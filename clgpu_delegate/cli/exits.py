@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -49,6 +50,8 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (ModelError, FILE),
 )
 
+_OUTPUT_FAILS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of standard output
+
 # Typer has a click of its own or depends on click, as its version goes; this is in both.
 _ClickException = typer.BadParameter.__mro__[2]
 
@@ -65,7 +68,8 @@ def answer(app: typer.Typer, arguments: Sequence[str] | None = None) -> int:
             code = app(words, prog_name="clgpu", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        return _stop_writing()
+        _stop_writing()
+        return READER_GONE
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except Exception as error:
@@ -87,6 +91,9 @@ def _report(error: Exception, as_json: bool) -> int:
         return _say(str(error), kind, code, as_json)
     if isinstance(error, OSError) and error.filename is not None:
         return _say(f"{error.filename}: {error.strerror}", kind, FILE, as_json)
+    if isinstance(error, OSError) and error.errno in _OUTPUT_FAILS:
+        _stop_writing()
+        return _say(f"cannot write the output: {error.strerror}", kind, FILE, as_json)
     if os.environ.get("CLGPU_TRACEBACK"):
         raise error
     hint = "a mistake in clgpu_delegate, please report it; CLGPU_TRACEBACK=1 shows where"
@@ -103,11 +110,10 @@ def _say(message: str, kind: str, code: int, as_json: bool) -> int:
     return code
 
 
-def _stop_writing() -> int:
+def _stop_writing() -> None:
     # Python flushes standard output once more as it ends, and would complain.
     with Path(os.devnull).open("w") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
-    return READER_GONE
 
 
 @contextlib.contextmanager

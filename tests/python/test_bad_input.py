@@ -6,7 +6,9 @@ import dataclasses
 import inspect
 import os
 import signal
+import stat
 import subprocess
+from pathlib import Path
 
 import flatbuffers
 import numpy as np
@@ -194,6 +196,35 @@ def test_reader_that_goes_away_is_no_error(words):
         os.close(writer)
     assert result.returncode == exits.READER_GONE
     assert "Error" not in result.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("words", [["devices"], ["devices", "--json"]], ids=" ".join)
+def test_full_disk_behind_the_output_is_told(words):
+    script = "import sys; from clgpu_delegate.cli import main; sys.argv[0] = 'clgpu'; main()"
+    with Path("/dev/full").open("w") as full:
+        result = run_python(script, *words, stdout=full, PYTHONUNBUFFERED="")
+    assert result.returncode == exits.FILE
+    assert "cannot write the output: No space left on device" in result.stderr
+    assert "mistake" not in result.stderr
+    assert "Exception" not in result.stderr
+
+
+def test_pipes_and_devices_are_written_to_and_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    link = tmp_path / "link"
+    link.symlink_to(pipe)
+    for path in (pipe, link):
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            files.write_atomically(files.check_writable(path), b"content")
+            assert os.read(reader, 100) == b"content"
+        finally:
+            os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert link.is_symlink()
+    assert sorted(tmp_path.iterdir()) == [link, pipe]
 
 
 @pytest.mark.parametrize("words", ["list", "clear", "export {out}", "import {ours}"])
