@@ -17,6 +17,7 @@ from clgpu_delegate.runner.tensors import Array, TensorSpec
 _SMALL = 1 << 16  # bytes that are copied rather than lent
 Out = Optional[Array]
 Form = Callable[["list[Array]"], Any]
+_CLOSED = "the runner was closed or resized before this inference could begin"
 
 
 class Pending(Protocol):
@@ -117,7 +118,7 @@ class Streaming:
     def start_future(self, inputs: Sequence[Array], outs: Sequence[Out], form: Form) -> Future[Any]:
         if self.mode == "stream":
             flight = self._launch(inputs, outs)
-            return self._waiter.submit(lambda: form(flight.result()))
+            return _hand_over(self._waiter, lambda: form(flight.result()))
         kept = [self._keep(t, x) for t, x in zip(self.inputs, inputs)]
         return _submit(self._waiter, self._room, lambda: form(self.run(kept, outs)))
 
@@ -158,7 +159,7 @@ class Interpreters:
         self.depth = len(interpreters)
         self.ahead = self.depth + 1
         self.mode = "interpreters" if self.depth > 1 else "invoke"
-        self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()  # None: closed
         for interpreter in interpreters:
             self._free.put(interpreter)
         self._pool = ThreadPoolExecutor(self.depth, thread_name_prefix="clgpu-runner")
@@ -167,7 +168,7 @@ class Interpreters:
         return np.empty(tensor.shape, tensor.dtype)
 
     def run(self, inputs: Sequence[Array], outs: Sequence[Out]) -> list[Array]:
-        interpreter = self._free.get()
+        interpreter = self._take()
         try:
             self._set(interpreter, inputs)
             return self._invoke(interpreter, outs)
@@ -178,7 +179,7 @@ class Interpreters:
         return self.start_future(inputs, outs, list)
 
     def start_future(self, inputs: Sequence[Array], outs: Sequence[Out], form: Form) -> Future[Any]:
-        interpreter = self._free.get()
+        interpreter = self._take()
 
         def work() -> Any:
             try:
@@ -188,17 +189,25 @@ class Interpreters:
 
         try:
             self._set(interpreter, inputs)
-            return self._pool.submit(work)
+            return _hand_over(self._pool, work)
         except BaseException:
             self._free.put(interpreter)
             raise
 
     def close(self) -> None:
         self._pool.shutdown(wait=True)
-        # None of them is used any more: the runtime may resize them.
-        taken = [self._free.get() for _ in range(self.depth)]
-        for interpreter in taken:
-            self._free.put(interpreter)
+        # None of them is used any more, also not by who comes late: the runtime may resize them.
+        for _ in range(self.depth):
+            if self._free.get() is None:  # closed before
+                break
+        self._free.put(None)
+
+    def _take(self) -> Any:
+        interpreter = self._free.get()
+        if interpreter is None:
+            self._free.put(None)  # for the next one
+            raise ClgpuError(_CLOSED)
+        return interpreter
 
     def _set(self, interpreter: Any, inputs: Sequence[Array]) -> None:
         for tensor, x in zip(self.inputs, inputs):
@@ -225,12 +234,19 @@ def _array(block: Any, tensor: TensorSpec) -> Array:
     return np.frombuffer(block, tensor.dtype).reshape(tensor.shape)
 
 
+def _hand_over(pool: ThreadPoolExecutor, work: Callable[[], Any]) -> Future[Any]:
+    try:
+        return pool.submit(work)
+    except RuntimeError:  # it was shut down
+        raise ClgpuError(_CLOSED) from None
+
+
 def _submit(
     pool: ThreadPoolExecutor, room: threading.BoundedSemaphore, work: Callable[[], Any]
 ) -> Future[Any]:
     room.acquire()
     try:
-        future = pool.submit(work)
+        future = _hand_over(pool, work)
     except BaseException:
         room.release()
         raise

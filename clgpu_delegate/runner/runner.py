@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from operator import length_hint
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from clgpu_delegate.delegate import Delegate, load
 from clgpu_delegate.errors import ClgpuError, InputError, OptionError
@@ -18,13 +18,10 @@ from clgpu_delegate.profiling import Profile
 from clgpu_delegate.runner.engines import Engine
 from clgpu_delegate.runner.opening import Model
 from clgpu_delegate.runner.sequence import Progress, bound, in_order
-from clgpu_delegate.runner.tensors import Arrays, TensorSpec, arrange, like
+from clgpu_delegate.runner.tensors import Arrays, Shapes, TensorSpec, arrange_shapes, like
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-Shape = Sequence[int]
-Shapes = Union[Shape, Sequence[Shape], Mapping[str, Shape]]
 
 
 class Runner:
@@ -228,8 +225,7 @@ class Runner:
         """
         with self._lock:
             engine = self._use()
-            one = not isinstance(shape, Mapping) and all(isinstance(n, int) for n in shape)
-            shapes = arrange([shape] if one else shape, engine.inputs, "input")
+            shapes = arrange_shapes(shape, engine.inputs)
             model = self._model
             assert model is not None  # it goes with the engine
             engine.close()

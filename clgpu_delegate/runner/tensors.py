@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
@@ -12,6 +14,8 @@ from clgpu_delegate.errors import InputError
 
 Array = np.ndarray[Any, Any]
 Arrays = Union[Array, Sequence[Array], Mapping[str, Array]]
+Shape = Sequence[int]
+Shapes = Union[Shape, Sequence[Shape], Mapping[str, Shape]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,6 +106,21 @@ def arrange(given: Any, tensors: Sequence[TensorSpec], kind: str) -> list[Any]:
     if len(names) != 1:
         raise InputError(f"one array; {kind}s are {len(names)}: {_list(names)}")
     return [given]
+
+
+def arrange_shapes(given: Shapes, tensors: Sequence[TensorSpec]) -> list[tuple[int, ...]]:
+    """The shape for each input; an InputError where one is no shape."""
+    one = isinstance(given, Sequence) and all(isinstance(n, numbers.Integral) for n in given)
+    shapes = []
+    for wanted, shape in zip(tensors, arrange([given] if one else given, tensors, "input")):
+        try:
+            extents = tuple(map(operator.index, shape))
+        except TypeError:
+            extents = (-1,)
+        if min(extents, default=0) < 0:
+            raise InputError(f"{shape!r} is no shape for input {wanted.name!r}")
+        shapes.append(extents)
+    return shapes
 
 
 def like(results: Sequence[Array], given: Any, tensors: Sequence[TensorSpec]) -> Any:

@@ -264,6 +264,11 @@ def test_resize(device, runtime, rng, way):
             assert_same(list(runner.run_many(inputs)), want)
         with pytest.raises(InputError, match="do not fit the model"):
             runner.resize({"x": (1, 7, 6, 5)})
+        runner.resize(np.array(SHAPE))
+        runner.resize(tuple(np.int64(n) for n in SHAPE))
+        for bad in ("abc", 5, [(1, 2.5, 6, 3)], (1, -7, 6, 3), None):
+            with pytest.raises(InputError, match="is no shape for input 'x'"):
+                runner.resize(bad)
         assert (runner.mode, runner.inputs[0].shape) == (mode, SHAPE)
         assert_same([runner.run(inputs[0])], want[:1])
 
@@ -299,6 +304,19 @@ def test_a_closed_runner_says_so():
     ):
         with pytest.raises(ClgpuError, match="the runner is closed"):
             use()
+
+
+@pytest.mark.parametrize("way", ["interpreters", "invoke"])
+def test_who_comes_late_does_not_use_an_interpreter_that_is_resized(way):
+    # A thread that had the engine in hand when another one closed it.
+    with Runner(models.image(), **WAYS[way]) as runner:
+        late = runner._use()
+        runner.resize((2, 9, 5, 3))
+        late.close()
+        x = np.zeros(SHAPE, np.float32)
+        for use in (late.run, late.start, lambda *rest: late.start_future(*rest, list)):
+            with pytest.raises(ClgpuError, match="closed or resized"):
+                use([x], [None])
 
 
 def test_any_order_of_deletion_is_safe(runtime):
