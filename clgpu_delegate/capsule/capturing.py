@@ -96,8 +96,9 @@ def capture(
     out
         Path of the file to write, ``*.clgpu.zip`` by custom. It appears when all is done.
     inputs
-        Arrays by the inputs' names, or one per input in the model's order, or the path of a .npz
-        file; of the inputs' types and shapes. None: random numbers.
+        An array, if the model has one input, arrays by the inputs' names, or one per input in the
+        model's order, or the path of a .npy or .npz file of these; of the inputs' types and shapes.
+        None: random numbers.
     runtime
         As in `clgpu_delegate.runtimes.find_runtime`.
     seed
@@ -122,7 +123,7 @@ def capture(
     FileError, ModelError
         If the model or the inputs cannot be read, the CPU cannot run them, or the file cannot be
         written.
-    ShapeError
+    InputError
         If the inputs do not fit the model.
     OptionError, DeviceError, RuntimeNotFoundError
         If an option is wrong, or there is no device or runtime.

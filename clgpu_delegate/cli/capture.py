@@ -29,9 +29,9 @@ def capture(
         Optional[Path],
         typer.Option(
             "--input",
-            help="A .npz file with an array per input; else random numbers.",
+            help="A .npy file, or a .npz file with an array per input; else random numbers.",
             readable=False,
-            autocompletion=files(".npz"),
+            autocompletion=files(".npy", ".npz"),
         ),
     ] = None,
     shrink: Annotated[

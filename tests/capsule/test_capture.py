@@ -15,9 +15,9 @@ from clgpu_delegate import (
     DependencyError,
     DeviceError,
     FileError,
+    InputError,
     ModelError,
     OptionError,
-    ShapeError,
     cli,
 )
 from clgpu_delegate.capsule import capture, facts, replay
@@ -199,11 +199,12 @@ def test_bad_input_is_one_line_and_leaves_no_file(tmp_path):
         (ModelError, (b"no model at all",), {}),
         (ModelError, (chain[: len(chain) // 2],), {}),
         (FileError, (chain,), {"inputs": tmp_path / "none.npz"}),
-        (ModelError, (chain,), {"inputs": tmp_path / "text.npz"}),
-        (ShapeError, (chain,), {"inputs": [x[:, :3]]}),
-        (ShapeError, (chain,), {"inputs": [x, x]}),
-        (ShapeError, (chain,), {"inputs": {"a": x, "b": x}}),
-        (ShapeError, (chain,), {"inputs": [x.astype(np.int32)]}),
+        (FileError, (chain,), {"inputs": tmp_path / "text.npz"}),
+        (InputError, (chain,), {"inputs": [x[:, :3]]}),
+        (InputError, (chain,), {"inputs": [x, x]}),
+        (InputError, (chain,), {"inputs": x[:, :3]}),
+        (InputError, (chain,), {"inputs": {"a": x, "b": x}}),
+        (InputError, (chain,), {"inputs": [x.astype(np.int32)]}),
         (OptionError, (chain,), {"precision": "fp8"}),
         (OptionError, (chain,), {"timeout": 0}),
         (DeviceError, (chain,), {"device": "no such device"}),
@@ -215,6 +216,11 @@ def test_bad_input_is_one_line_and_leaves_no_file(tmp_path):
         assert [p.name for p in tmp_path.iterdir()] == ["text.npz"]
     with pytest.raises(FileError):
         capture(chain, tmp_path / "no folder" / "out.clgpu.zip")
+
+
+def test_time_limit_may_be_endless(tmp_path, capfd):
+    capture(models.chain(), tmp_path / "out.clgpu.zip", timeout=float("inf"))
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_interrupted_capture_leaves_no_file(tmp_path):
