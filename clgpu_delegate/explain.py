@@ -16,7 +16,7 @@ from rich.text import Text
 from clgpu_delegate import borders, hints
 from clgpu_delegate.borders import Border
 from clgpu_delegate.placed import Placed
-from clgpu_delegate.rendering import as_text
+from clgpu_delegate.rendering import as_text, extents, size
 from clgpu_delegate.trust import Verification
 
 
@@ -208,16 +208,17 @@ class Explanation:
         return (
             f"{self.device}, {self.precision}: {self.claimed} of {self.total} nodes claimed, "
             f"{count} {'partition' if count == 1 else 'partitions'}, {launches} kernel launches, "
-            f"arena {_size(self.arena_bytes)}, weights {_size(weights)}, "
-            f"peak {_size(self.peak_bytes)}"
+            f"arena {size(self.arena_bytes)}, weights {size(weights)}, "
+            f"peak {size(self.peak_bytes)}"
         )
 
     def __rich__(self) -> Group:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
         table.add_column("node", justify="right", no_wrap=True)
         table.add_column("op", no_wrap=True)
+        table.add_column("output", no_wrap=True)
         table.add_column("runs on", no_wrap=True)
-        table.add_column("kernel", no_wrap=True)
+        table.add_column("kernel", overflow="fold")
         table.add_column("reason", overflow="fold")
         for node in self.nodes:
             where = "CPU"
@@ -225,7 +226,7 @@ class Explanation:
                 where = "device" if node.partition is None else f"device ({node.partition})"
             kernel = node.candidate + (" (tuned)" if node.chosen == "tuned" else "")
             reason = f"{node.reason}\nhint: {node.hint}" if node.hint else node.reason
-            cells = (str(node.index), node.op, where, kernel, reason)
+            cells = (str(node.index), node.op, _shapes(node.outputs), where, kernel, reason)
             table.add_row(*map(Text, cells), style="" if node.claimed else "yellow")
         crossings = [Text(f"partition {i}: {_crossing(p)}") for i, p in enumerate(self.partitions)]
         notes = [Text(f"note: {note}") for note in self.notes]
@@ -266,6 +267,12 @@ def _node(entry: Mapping[str, Any]) -> Node:
     )
 
 
+def _shapes(outputs: tuple[tuple[int, ...], ...]) -> str:
+    """The first, and how many more there are."""
+    more = f" and {len(outputs) - 1}" if len(outputs) > 1 else ""
+    return extents(outputs[0]) + more if outputs else ""
+
+
 def _crossing(partition: Partition) -> str:
     """One line: what an inference copies in and out, and moves out of the way and back."""
     sides = []
@@ -277,22 +284,13 @@ def _crossing(partition: Partition) -> str:
         for border in side:
             parts[border.other, border.road == "host_pointer"] += border.bytes
         sides += [
-            f"{verb} {_size(size)} {preposition} {_name(other)}{' in place' if in_place else ''}"
-            for (other, in_place), size in parts.items()
+            f"{verb} {size(count)} {preposition} {_name(other)}{' in place' if in_place else ''}"
+            for (other, in_place), count in parts.items()
         ]
     if partition.moved_bytes:
-        sides.append(f"moves {_size(partition.moved_bytes)} to the host and back")
+        sides.append(f"moves {size(partition.moved_bytes)} to the host and back")
     return ", ".join(sides)
 
 
 def _name(other: str) -> str:
     return other if other.startswith("partition") else f"the {other}"
-
-
-def _size(count: int) -> str:
-    value = float(count)
-    for unit in ("B", "KiB", "MiB"):
-        if value < 1024:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:.1f} GiB"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
@@ -16,3 +17,17 @@ def as_text(what: Any, width: int = WIDTH) -> str:
     with console.capture() as capture:
         console.print(what)
     return "\n".join(line.rstrip() for line in capture.get().strip().splitlines())
+
+
+def size(count: float) -> str:
+    """Bytes in a unit that people can read."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"
+
+
+def extents(shape: Sequence[int]) -> str:
+    """A shape, as ``1x28x28x6``."""
+    return "x".join(map(str, shape)) or "scalar"

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clgpu_delegate.errors import ClgpuError
+from clgpu_delegate.rendering import size
 
 if TYPE_CHECKING:
     from clgpu_delegate.profiling.profile import Profile
@@ -100,14 +101,6 @@ def _parts(totals: Totals) -> Text:
         legend.append("█ ", style)
         legend.append(f"{name} {milliseconds(value)}")
         if name == "transfers":
-            legend.append(f" ({_size(totals.bytes_up)} up, {_size(totals.bytes_down)} down)")
+            legend.append(f" ({size(totals.bytes_up)} up, {size(totals.bytes_down)} down)")
         legend.append("\n" if name == "transfers" else "   ")
     return Text("\n").join([bar, legend])
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} GiB"

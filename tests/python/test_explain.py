@@ -61,7 +61,7 @@ def test_table_has_a_line_per_node_and_the_counts(runtime):
     text = str(explain(models.chain(), runtime, exclude="SOFTMAX"))
     assert "1 of 2 nodes claimed, 1 partition, 1 kernel launches" in text.replace("\n", " ")
     (line,) = [line for line in text.splitlines() if "SOFTMAX" in line]
-    assert line.split()[:3] == ["1", "SOFTMAX", "CPU"]
+    assert line.split()[:4] == ["1", "SOFTMAX", "2x5", "CPU"]
     assert max(map(len, text.splitlines())) <= 100
 
 
