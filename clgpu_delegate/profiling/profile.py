@@ -10,19 +10,18 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, Group
+from rich.console import Group
 
 from clgpu_delegate import files
 from clgpu_delegate.errors import ClgpuError
 from clgpu_delegate.explain import Explanation
 from clgpu_delegate.memory import MemoryMap
 from clgpu_delegate.profiling import page, plotting, sums, table, trace
-from clgpu_delegate.profiling.records import Invoke, Launch, NodeProfile, Totals, launch_of
+from clgpu_delegate.profiling.records import Invoke, Launch, NodeProfile, Totals
+from clgpu_delegate.rendering import as_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-_WIDTH = 100  # columns of str()
 
 
 class Profile:
@@ -67,7 +66,7 @@ class Profile:
 
         self.explanation: Explanation = explanation
         self.memory: MemoryMap = memory
-        self.launches: tuple[Launch, ...] = tuple(map(launch_of, data["launches"]))
+        self.launches: tuple[Launch, ...] = tuple(sums.launches(data))
         """Of all recorded inferences, in the order in which they were enqueued."""
 
         self.partitions: tuple[Invoke, ...] = tuple(Invoke(**row) for row in data["host"])
@@ -114,6 +113,10 @@ class Profile:
         data = copy.deepcopy(self._data)
         return {
             **data,
+            "launches": [
+                {**row, "peak_share": launch.peak_share}
+                for row, launch in zip(data["launches"], self.launches)
+            ],
             "model": self.model,
             "totals": dataclasses.asdict(self.totals),
             "nodes": [node.to_dict() for node in self.nodes],
@@ -187,10 +190,7 @@ class Profile:
         return table.summary(self)
 
     def __str__(self) -> str:
-        console = Console(file=io.StringIO(), width=_WIDTH, color_system=None)
-        with console.capture() as capture:
-            console.print(self)
-        return "\n".join(line.rstrip() for line in capture.get().strip().splitlines())
+        return as_text(self)
 
     def __repr__(self) -> str:
         return (

@@ -53,6 +53,9 @@ class Launch:
     host_end: int
     """Of the call that enqueued it, or of the host's own copy."""
 
+    peak_share: float | None = None
+    """As of `NodeProfile`, for its part of the node; None of a copy, too."""
+
     @property
     def span(self) -> tuple[int, int] | None:
         """Start and end on the device, where they are known."""

@@ -16,8 +16,20 @@ from clgpu_delegate.profiling.records import (
     NodeProfile,
     Totals,
     known,
+    launch_of,
     length,
 )
+
+
+def launches(data: Mapping[str, Any]) -> Iterator[Launch]:
+    """In the order in which they were recorded, with their shares of the device's peak."""
+    for launch in map(launch_of, data["launches"]):
+        seconds, work = launch.seconds, (launch.candidate, launch.flops, launch.bytes)
+        _, least = _least_seconds(*work, data["precision"], data["peaks"])
+        if launch.kind == "launch" and seconds and least is not None:
+            yield dataclasses.replace(launch, peak_share=least / seconds)
+        else:
+            yield launch
 
 
 def node_profiles(data: Mapping[str, Any], launches: Iterable[Launch]) -> Iterator[NodeProfile]:
@@ -31,7 +43,8 @@ def node_profiles(data: Mapping[str, Any], launches: Iterable[Launch]) -> Iterat
     for entry in sorted(data["nodes"], key=lambda entry: int(entry["node"])):
         key = (entry["partition"], entry["node"])
         seconds, runs = device.get(key, 0.0), spent.get(key, {})
-        bound, least = _least_seconds(entry, data["precision"], data["peaks"])
+        work = entry["candidate"], entry["flops"], entry["bytes_read"] + entry["bytes_written"]
+        bound, least = _least_seconds(*work, data["precision"], data["peaks"])
         yield NodeProfile(
             **entry,
             launches=max(map(len, runs.values()), default=0),
@@ -87,17 +100,16 @@ def of_these(data: Mapping[str, Any], spans: Iterable[tuple[int, int]]) -> Mappi
 
 
 def _least_seconds(
-    entry: Mapping[str, Any], precision: str, peaks: Mapping[str, float] | None
+    candidate: str, flops: float, moved: float, precision: str, peaks: Mapping[str, float] | None
 ) -> tuple[str, float | None]:
-    """What bounds a node from below on this device, and the time it takes at least."""
+    """What bounds work from below on this device, and the time it takes at least."""
     if not peaks:
         return "", None
     rate = peaks["fma_flops"]
-    if "tensor" in entry["candidate"]:
+    if "tensor" in candidate:
         cores = {"fp16": "mma_f16_flops", "tf32": "mma_tf32_flops"}.get(precision, "")
         rate = peaks.get(cores, 0) or rate
-    moved = entry["bytes_read"] + entry["bytes_written"]
-    arithmetic = entry["flops"] / rate if rate else 0.0
+    arithmetic = flops / rate if rate else 0.0
     memory = moved / peaks["copy_bytes"] if peaks["copy_bytes"] else 0.0
     return ("arithmetic", arithmetic) if arithmetic > memory else ("memory", memory)
 

@@ -43,6 +43,17 @@ def test_peak_share_is_that_of_the_tighter_bound(made):
     assert softmax.peak_share == pytest.approx(15e-6 / 30e-6)
 
 
+def test_launches_have_a_peak_share_of_their_own():
+    data = made_profile.recorded()
+    data["launches"][1]["flops"] = 15_000.0
+    profile = Profile(data, made_profile.explanation(), made_profile.memory())
+    assert profile.launches[1].peak_share == pytest.approx(15e-6 / 30e-6)
+    assert profile.launches[0].peak_share is None  # an upload
+    assert profile.to_dict()["launches"][1]["peak_share"] == profile.launches[1].peak_share
+    unknown = Profile({**data, "peaks": None}, made_profile.explanation(), made_profile.memory())
+    assert unknown.launches[1].peak_share is None
+
+
 def test_parts_of_an_inference_add_up_to_it(made):
     totals = made.totals
     assert totals.wall_seconds == pytest.approx(315e-6)
