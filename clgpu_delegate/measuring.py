@@ -26,7 +26,10 @@ from clgpu_delegate.options import Options
 from clgpu_delegate.runtimes import find_runtime
 
 # Without the current folder, which may have a package of our name that was not built.
-_MAIN = "import sys; sys.path.pop(0); from clgpu_delegate.measuring import main; main()"
+_MAIN = (
+    "import sys; sys.path[:] = filter(None, sys.path); "
+    "from clgpu_delegate.measuring import main; main()"
+)
 
 
 @dataclasses.dataclass(frozen=True)

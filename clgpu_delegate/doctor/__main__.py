@@ -10,7 +10,11 @@ from rich.console import Console
 from clgpu_delegate.doctor import doctor
 
 if __name__ == "__main__":
-    found = doctor()
+    try:
+        found = doctor()
+    except KeyboardInterrupt:
+        print("clgpu: interrupted", file=sys.stderr)
+        sys.exit(130)
     if "--json" in sys.argv[1:]:
         print(json.dumps(found.to_dict(), indent=2))
     else:
