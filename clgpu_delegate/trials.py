@@ -124,7 +124,8 @@ class _Contest:
         if name == CPU or cpu is None or best is None or cpu > best * _CLEAR:
             return
         for again in (CPU, name):
-            self._measure_anew(again)
+            with contextlib.suppress(RuntimeError, ValueError):  # it has a time already
+                self._measure_anew(again)
 
     def _measure_anew(self, name: str) -> None:
         trial = self.trials[name]

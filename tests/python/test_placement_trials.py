@@ -74,6 +74,17 @@ def test_ties_go_to_the_cpu():
     assert contest.winner() == "all"
 
 
+def test_second_look_that_fails_leaves_the_first():
+    def fails(_):
+        raise RuntimeError("out of memory")
+
+    contest = trials._Contest(fails, clgpu_delegate.Options(), 1)
+    contest.trials = {"cpu": Trial("cpu", 1.1, 0), "all": Trial("all", 1.0, 9)}
+    before = dict(contest.trials)
+    contest.look_again()
+    assert contest.trials == before
+
+
 def test_what_progress_raises_ends_the_measurement_and_keeps_nothing(store):
     def stop(_done, _count, name):
         if name == "all":
