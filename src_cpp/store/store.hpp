@@ -18,10 +18,10 @@
 namespace clgpu::store {
 
 // Kinds of rows.
-constexpr const char* kProgram = "program";  ///< binaries of programs
-constexpr const char* kTuning = "tuning";    ///< measured choices and parameters
-constexpr const char* kProbe = "probe";      ///< what a device can do
-constexpr const char* kPeaks = "peaks";      ///< ... and at most
+constexpr const char* kProgram = "program";            ///< binaries of programs
+constexpr const char* kTuning = "tuning";              ///< measured choices and parameters
+constexpr const char* kProbe = "probe";                ///< what a device can do
+constexpr const char* kPeaks = "peaks";                ///< ... and at most
 constexpr const char* kVerification = "verification";  ///< partitions found wrong, and what helped
 
 /// clgpu_delegate/cache.sqlite in the user's cache folder ($XDG_CACHE_HOME or ~/.cache; on macOS
