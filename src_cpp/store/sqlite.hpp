@@ -12,8 +12,8 @@ using sqlite3 = struct sqlite3;
 using sqlite3_stmt = struct sqlite3_stmt;
 
 constexpr int SQLITE_OK = 0, SQLITE_ERROR = 1, SQLITE_BUSY = 5, SQLITE_LOCKED = 6,
-              SQLITE_READONLY = 8, SQLITE_CORRUPT = 11, SQLITE_PROTOCOL = 15, SQLITE_NOTADB = 26,
-              SQLITE_ROW = 100, SQLITE_DONE = 101;
+              SQLITE_READONLY = 8, SQLITE_IOERR = 10, SQLITE_CORRUPT = 11, SQLITE_PROTOCOL = 15,
+              SQLITE_NOTADB = 26, SQLITE_ROW = 100, SQLITE_DONE = 101;
 constexpr int SQLITE_OPEN_READWRITE = 0x2, SQLITE_OPEN_CREATE = 0x4, SQLITE_OPEN_NOMUTEX = 0x8000;
 
 // X(result, name, parameters)

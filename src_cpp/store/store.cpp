@@ -1,5 +1,7 @@
 #include "store/store.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,10 +50,27 @@ std::string checksum(const std::string& kind, const std::string& key, std::strin
 
 // Device and inode; zeros where there is no file.
 std::pair<std::uint64_t, std::uint64_t> identity(const std::string& path) {
-  struct stat status{};
+  struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return {};
   return {static_cast<std::uint64_t>(status.st_dev), static_cast<std::uint64_t>(status.st_ino)};
 }
+
+// One process at a time puts files of a folder aside, where the file system knows locks.
+class FolderLock {
+ public:
+  explicit FolderLock(const fs::path& folder)
+      : descriptor_(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (descriptor_ >= 0) ::flock(descriptor_, LOCK_EX);
+  }
+  ~FolderLock() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int descriptor_;
+};
 
 }  // namespace
 
@@ -210,6 +229,11 @@ std::int64_t Store::number(const char* sql) {
   return statement.step() ? statement.integer_at(0) : 0;
 }
 
+// Whether an error comes of a file that another process has put aside and begun anew.
+bool Store::was_replaced(int code) const {
+  return code == SQLITE_IOERR && identity(path_) != identity_;
+}
+
 // Runs `body` with a connection, and turns whatever happens into a note.
 template <class Body>
 void Store::attempt(Use use, const char* what, Body body) {
@@ -220,7 +244,14 @@ void Store::attempt(Use use, const char* what, Body body) {
     if (process_ != ::getpid()) db_ = nullptr;
     if (db_ == nullptr) connect();
     try {
-      body();
+      try {
+        body();
+      } catch (const Failure& failure) {
+        if (!was_replaced(failure.code)) throw;
+        close();
+        connect();
+        body();
+      }
     } catch (const Failure& failure) {
       if (failure.code == SQLITE_CORRUPT || failure.code == SQLITE_NOTADB) {
         rebuild("is damaged (" + failure.message + ")", ".damaged", false);
@@ -260,7 +291,7 @@ void Store::connect() {
       }
       // Switching to WAL does not wait by itself.
       const bool busy = failure.code == SQLITE_BUSY || failure.code == SQLITE_LOCKED ||
-                        failure.code == SQLITE_PROTOCOL;
+                        failure.code == SQLITE_PROTOCOL || was_replaced(failure.code);
       if (!busy || waited >= kPatienceMs) throw;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -268,12 +299,16 @@ void Store::connect() {
 }
 
 void Store::connect_once() {
+  const auto before = identity(path_);
   const int code = api_->sqlite3_open_v2(
       path_.c_str(), &db_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
       nullptr);
   if (code != SQLITE_OK)
     throw Failure{code & 0xFF, db_ == nullptr ? "out of memory" : api_->sqlite3_errmsg(db_)};
   identity_ = identity(path_);
+  // What was opened may be the file of before, which another process has put aside meanwhile.
+  if (before != identity_ && before != decltype(before){})
+    throw Failure{SQLITE_BUSY, "another process is replacing it"};
   api_->sqlite3_busy_timeout(db_, kPatienceMs);
   try {
     const bool empty = number("SELECT count(*) FROM sqlite_master") == 0;
@@ -320,7 +355,7 @@ void Store::rebuild(const std::string& why, const std::string& suffix, bool keep
   close();
   if (++rebuilds_ > 3) throw Failure{SQLITE_CORRUPT, "it " + why + " again and again"};
   // Unless another process was first.
-  if (identity(path_) == identity_) {
+  if (const FolderLock lock(fs::path(path_).parent_path()); identity(path_) == identity_) {
     std::string target = path_ + suffix;
     for (int i = 2; keep_earlier && fs::exists(target); ++i)
       target = path_ + suffix + "-" + std::to_string(i);

@@ -71,6 +71,7 @@ class Store {
   void attempt(Use use, const char* what, Body body);
   void connect();
   void connect_once();
+  bool was_replaced(int code) const;
   void close();
   void rebuild(const std::string& why, const std::string& suffix, bool keep_earlier);
   void evict();
