@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -188,11 +189,15 @@ def test_doctor_runs_in_a_package_without_extension(tmp_path):
     shutil.copytree(
         package, tmp_path / "clgpu_delegate", ignore=shutil.ignore_patterns("*.so", "__pycache__")
     )
+    # Without site: a development install would find the extension elsewhere, by a hook there.
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    python.chmod(0o755)
     script = f"""
 import sys
 sys.path.insert(0, {str(tmp_path)!r})
-# Of a development install: it would find the extension elsewhere.
 sys.meta_path[:] = [f for f in sys.meta_path if "editable" not in type(f).__module__]
+sys.executable = {str(python)!r}  # of other processes
 import clgpu_delegate
 from clgpu_delegate.cli import app, exits
 from clgpu_delegate.doctor import examination
