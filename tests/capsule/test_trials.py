@@ -21,7 +21,9 @@ def run(tmp_path):
     (tmp_path / "answer").write_bytes(message.getvalue())
 
     def run(script: str, timeout: float = 60):
-        command = ["sh", "-c", f"answer='{tmp_path / 'answer'}'; {script}"]
+        # As a worker does, it waits for the request before it does anything.
+        wait = "head -c 1 >/dev/null"
+        command = ["sh", "-c", f"{wait}; answer='{tmp_path / 'answer'}'; {script}"]
         with Bench(
             "any", reference=False, tolerance=0.1, timeout=timeout, command=command
         ) as bench:
