@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ import numpy as np
 from clgpu_delegate import _core
 from clgpu_delegate.capsule.outcome import Outcome, judge, kernels_that_fail
 from clgpu_delegate.capsule.protocol import in_order, numbered, receive, send
+from clgpu_delegate.endings import ending
 from clgpu_delegate.errors import DeviceError, FileError, RuntimeNotFoundError
 from clgpu_delegate.quantization.graph import Array
 
@@ -182,7 +182,7 @@ class Bench:
         code = process.wait()
         log = self._printed()
         self._stop()
-        how = _ending(code)
+        how = ending(code)
         if not on_device:
             if hung:
                 text = f"the CPU alone does not end within {self.timeout:g} s"
@@ -229,11 +229,3 @@ class Bench:
         if self._log is not None:
             self._log.close()
             self._log = None
-
-
-def _ending(code: int) -> str:
-    if code >= 0:
-        return f"exit code {code}"
-    with contextlib.suppress(ValueError):
-        return signal.Signals(-code).name
-    return f"signal {-code}"

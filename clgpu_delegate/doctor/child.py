@@ -13,6 +13,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from clgpu_delegate.endings import ending
+
 # The last line of output with this mark is the answer; drivers print what they like.
 MARK = "clgpu-doctor-answer:"
 
@@ -108,10 +110,8 @@ def run(command: Sequence[str], *, environ: Mapping[str, str], timeout: float) -
 
 def _failure(code: int) -> str:
     if code < 0:
-        with contextlib.suppress(ValueError):
-            return f"crashed ({signal.Signals(-code).name})"
-        return f"crashed (signal {-code})"
-    return f"exit code {code}" if code else ""
+        return f"crashed ({ending(code)})"
+    return ending(code) if code else ""
 
 
 def _outcome(failure: str, out: str, err: str) -> Outcome:
