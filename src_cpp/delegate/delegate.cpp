@@ -107,22 +107,19 @@ bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
       return false;
     }
   }
+  const auto make = [&](const PartitionIds& ids, std::size_t index) {
+    return std::make_unique<Partition>(state, session, model.graph(ids.nodes, ids.outputs),
+                                       ids.nodes, static_cast<int>(index));
+  };
   std::vector<std::unique_ptr<Partition>> plans;
   if (session->placement.source == kCostModel) {
-    for (const PartitionIds& ids : partitions) {
-      plans.push_back(std::make_unique<Partition>(state, session,
-                                                  model.graph(ids.nodes, ids.outputs), ids.nodes,
-                                                  static_cast<int>(plans.size())));
-    }
+    for (const PartitionIds& ids : partitions) plans.push_back(make(ids, plans.size()));
     if (leave_losers(*session, model, plans)) return false;
   }
   for (const PartitionIds& ids : partitions) {
     std::unique_ptr<Partition> partition;
     try {
-      partition = plans.empty() ? std::make_unique<Partition>(
-                                      state, session, model.graph(ids.nodes, ids.outputs),
-                                      ids.nodes, static_cast<int>(built.size()))
-                                : std::move(plans[built.size()]);
+      partition = plans.empty() ? make(ids, built.size()) : std::move(plans[built.size()]);
       partition->verify_by(model.cpu_nodes(ids.nodes));
       partition->build();
     } catch (const plan::NoCandidate& failure) {
