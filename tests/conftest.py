@@ -10,6 +10,8 @@ import hypothesis
 import numpy as np
 import pytest
 
+from tests.limits.build import LayerError, environment
+from tests.limits.profiles import PROFILES
 from tests.runtimes import available_runtimes
 
 if TYPE_CHECKING:
@@ -31,10 +33,40 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("clgpu")
 
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of this suite."""
+    parser.addoption(
+        "--limits",
+        choices=sorted(PROFILES),
+        help="run on one device, an OpenCL CPU with the limits of a mobile one (docs/devices.md)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Set the emulated limits before anyone lists devices; processes that tests start inherit them.
+
+    So do workers of pytest-xdist.
+    """
+    profile = config.getoption("--limits")
+    if profile is None or os.environ.get("CLGPU_LIMITS") == profile:
+        return
+    import clgpu_delegate  # noqa: PLC0415
+
+    try:
+        os.environ.update(environment(profile, config.rootpath / "build" / "limits"))
+        clgpu_delegate.devices()
+    except (LayerError, clgpu_delegate.DeviceError) as error:
+        message = f"--limits {profile}: {error}"
+        raise pytest.UsageError(message) from None
+
+
 _SHORT_NAMES = {"portable computing": "pocl", "intel": "intel", "oclgrind": "oclgrind"}
 
 
 def _short_name(device: clgpu_delegate.Device) -> str:
+    if "CLGPU_LIMITS" in os.environ:
+        return os.environ["CLGPU_LIMITS"]
     for part, name in _SHORT_NAMES.items():
         if part in device.platform.lower():
             return name

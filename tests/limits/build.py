@@ -1,0 +1,62 @@
+"""Builds the layer, once per version of its sources, and finds the library behind it."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tests.limits.profiles import PROFILES
+
+FOLDER = Path(__file__).parent
+SYSTEM_LOADER = "libOpenCL.so.1"
+
+
+class LayerError(Exception):
+    """The layer cannot be built here, in words."""
+
+
+def layer(folder: Path) -> Path:
+    """Return the path of the layer, compiled into ``folder`` unless that has it already.
+
+    Processes may call this at the same time.
+    """
+    sources = sorted([*FOLDER.glob("*.c"), *FOLDER.glob("*.h")])
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+    path = folder / f"liblimits_{digest[:16]}.so"
+    if path.exists():
+        return path
+    compiler = shutil.which("cc")
+    if compiler is None:
+        message = "limits of devices are emulated by a C library, and there is no compiler (cc)"
+        raise LayerError(message)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        made = Path(scratch) / path.name
+        done = subprocess.run(
+            [
+                compiler, "-std=c11", "-D_GNU_SOURCE", "-O1", "-shared", "-fPIC", "-o", made,
+                *(source for source in sources if source.suffix == ".c"), "-ldl", "-lpthread",
+            ],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode != 0:
+            message = f"the library that emulates limits does not compile: {done.stderr}"
+            raise LayerError(message)
+        made.replace(path)
+    return path
+
+
+def environment(profile: str, folder: Path) -> dict[str, str]:
+    """Return the variables with which a process sees one device, with the limits of a profile."""
+    from clgpu_delegate.embedded import libraries  # noqa: PLC0415  # conftest imports this file
+
+    real = next((str(path) for path in libraries()), SYSTEM_LOADER)
+    return {
+        "CLGPU_OPENCL_LIBRARY": str(layer(folder)),
+        "CLGPU_LIMITS": profile,
+        "LIMITS_LIBRARY": real,
+        **PROFILES[profile].environment(),
+    }

@@ -1,0 +1,125 @@
+/* Programs and launches: without what the profile's compiler lacks, and within its limits. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl.h"
+
+static const char* const kDoubles[] = {"double",  "double2", "double3",
+                                       "double4", "double8", "double16"};
+static const char* const kImages[] = {
+    "image1d_t",       "image1d_buffer_t", "image1d_array_t", "image2d_t",
+    "image2d_array_t", "image3d_t",        "sampler_t",
+};
+
+/* What stands in front of each source: macros of extensions that the profile lacks are gone, and
+ * words that need them mean nothing. The caller frees it. */
+static char* prologue(void) {
+  const size_t room = 32768;
+  char *text = calloc(1, room), *end = text, *rest = NULL;
+  char real_ones[8192] = "", listed[4096] = " ";
+  REAL(cl_int, clGetDeviceInfo, (void*, cl_uint, size_t, void*, size_t*))(
+      cpu_device(), CL_DEVICE_EXTENSIONS, sizeof real_ones, real_ones, NULL);
+  snprintf(listed, sizeof listed, " %s ", fact("EXTENSIONS") != NULL ? fact("EXTENSIONS") : "");
+#define ADD(...) end += snprintf(end, room - (size_t)(end - text), __VA_ARGS__)
+  for (char* name = strtok_r(real_ones, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
+    char word[256];
+    snprintf(word, sizeof word, " %s ", name);
+    if (strstr(listed, word) == NULL) ADD("#undef %s\n", name);
+  }
+  ADD("#undef __opencl_c_fp64\n");
+  for (size_t i = 0; i < sizeof kDoubles / sizeof *kDoubles; ++i) {
+    if (strstr(listed, " cl_khr_fp64 ") == NULL)
+      ADD("#define %s this device has no double\n", kDoubles[i]);
+  }
+  if (limit("IMAGES", 1) == 0) {
+    ADD("#undef __IMAGE_SUPPORT__\n#undef __opencl_c_images\n");
+    for (size_t i = 0; i < sizeof kImages / sizeof *kImages; ++i)
+      ADD("#define %s this device has no images\n", kImages[i]);
+  }
+  if (strstr(listed, " cl_khr_fp16 ") == NULL)
+    ADD("#pragma OPENCL EXTENSION cl_khr_fp16 : disable\n"); /* some have it enabled */
+  ADD("#line 1\n");
+#undef ADD
+  return text;
+}
+
+/* An extension that the profile lacks cannot be enabled: half would be there without its macro. */
+static void disable_half(char* source) {
+  static const char kEnable[] = "#pragma OPENCL EXTENSION cl_khr_fp16 : enable";
+  const char* listed = fact("EXTENSIONS");
+  if (listed != NULL && strstr(listed, "cl_khr_fp16") != NULL) return;
+  for (char* at = source; (at = strstr(at, kEnable)) != NULL; ++at)
+    memset(at, ' ', sizeof kEnable - 1);
+}
+
+void* clCreateProgramWithSource(void* context, cl_uint count, const char** texts,
+                                const size_t* lengths, cl_int* error) {
+  char* first = prologue();
+  size_t bytes = strlen(first) + 1;
+  for (cl_uint i = 0; i < count; ++i)
+    bytes += lengths != NULL && lengths[i] != 0 ? lengths[i] : strlen(texts[i]);
+  char* source = realloc(first, bytes);
+  for (cl_uint i = 0; i < count; ++i)
+    strncat(source, texts[i], lengths != NULL && lengths[i] != 0 ? lengths[i] : strlen(texts[i]));
+  disable_half(source);
+  const char* whole = source;
+  void* program =
+      REAL(void*, clCreateProgramWithSource,
+           (void*, cl_uint, const char**, const size_t*, cl_int*))(context, 1, &whole, NULL, error);
+  free(source);
+  return program;
+}
+
+/* The largest work-group that this kernel can have. Compilers of mobile GPUs allow less than the
+ * device does where a kernel needs many registers; which kernels these are is up to the hash of
+ * their names, so that it is the same everywhere. KERNEL_WORK_GROUPS lists the sizes to draw. */
+static size_t largest_group(void* kernel) {
+  char name[256] = "", list[256];
+  size_t sizes[16], count = 0;
+  char* rest = NULL;
+  if (fact("KERNEL_WORK_GROUPS") == NULL) return (size_t)limit("WORK_GROUP", UINT32_MAX);
+  snprintf(list, sizeof list, "%s", fact("KERNEL_WORK_GROUPS"));
+  for (char* word = strtok_r(list, " ", &rest); word && count < 16;
+       word = strtok_r(NULL, " ", &rest))
+    sizes[count++] = strtoull(word, NULL, 10);
+  REAL(cl_int, clGetKernelInfo, (void*, cl_uint, size_t, void*, size_t*))(
+      kernel, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL);
+  uint32_t hash = 2166136261U; /* FNV-1a */
+  for (const char* c = name; *c != 0; ++c) hash = (hash ^ (unsigned char)*c) * 16777619U;
+  return sizes[(hash >> 8) % count];
+}
+
+typedef cl_int (*KernelInfo)(void*, void*, cl_uint, size_t, void*, size_t*);
+
+cl_int clGetKernelWorkGroupInfo(void* kernel, void* device, cl_uint what, size_t size, void* value,
+                                size_t* needed) {
+  const cl_int result =
+      ((KernelInfo)real("clGetKernelWorkGroupInfo"))(kernel, device, what, size, value, needed);
+  if (result != 0 || value == NULL) return result;
+  size_t* number = value;
+  if (what == CL_KERNEL_WORK_GROUP_SIZE && *number > largest_group(kernel))
+    *number = largest_group(kernel);
+  if (what == CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE) *number = limit("LANES", *number);
+  return result;
+}
+
+cl_int clEnqueueNDRangeKernel(void* queue, void* kernel, cl_uint dimensions, const size_t* offset,
+                              const size_t* global, const size_t* local, cl_uint n,
+                              const void* wait, void* event) {
+  cl_ulong bytes = 0;
+  ((KernelInfo)real("clGetKernelWorkGroupInfo"))(kernel, cpu_device(), CL_KERNEL_LOCAL_MEM_SIZE,
+                                                 sizeof bytes, &bytes, NULL);
+  if (bytes > limit("LOCAL", UINT64_MAX)) return CL_OUT_OF_RESOURCES;
+  size_t items = 1;
+  for (cl_uint i = 0; local != NULL && global != NULL && i < dimensions && i < 3; ++i) {
+    if (local[i] > limit("WORK_ITEMS", UINT64_MAX)) return CL_INVALID_WORK_ITEM_SIZE;
+    if (local[i] == 0 || global[i] % local[i] != 0) return CL_INVALID_WORK_GROUP_SIZE;
+    items *= local[i];
+  }
+  if (items > largest_group(kernel)) return CL_INVALID_WORK_GROUP_SIZE;
+  return REAL(cl_int, clEnqueueNDRangeKernel,
+              (void*, void*, cl_uint, const size_t*, const size_t*, const size_t*, cl_uint,
+               const void*, void*))(queue, kernel, dimensions, offset, global, local, n, wait,
+                                    event);
+}

@@ -1,0 +1,64 @@
+/* The part of the OpenCL C API that the layer forwards or answers, and the real library behind it.
+ * Declared here: no package of headers is needed. Values follow the OpenCL specification. */
+#ifndef OPENCL_H
+#define OPENCL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int32_t cl_int;
+typedef uint32_t cl_uint;
+typedef uint64_t cl_ulong;
+
+enum {
+  CL_MEM_OBJECT_ALLOCATION_FAILURE = -4,
+  CL_OUT_OF_RESOURCES = -5,
+  CL_MISALIGNED_SUB_BUFFER_OFFSET = -13,
+  CL_INVALID_VALUE = -30,
+  CL_INVALID_IMAGE_SIZE = -40,
+  CL_INVALID_WORK_GROUP_SIZE = -54,
+  CL_INVALID_WORK_ITEM_SIZE = -55,
+  CL_INVALID_OPERATION = -59,
+  CL_INVALID_BUFFER_SIZE = -61,
+};
+
+enum {
+  CL_DEVICE_TYPE = 0x1000,
+  CL_DEVICE_IMAGE_SUPPORT = 0x1016,
+  CL_DEVICE_EXTENSIONS = 0x1030,
+  CL_MEM_SIZE = 0x1102,
+  CL_MEM_OBJECT_IMAGE1D_BUFFER = 0x10F6,
+  CL_KERNEL_FUNCTION_NAME = 0x1190,
+  CL_KERNEL_WORK_GROUP_SIZE = 0x11B0,
+  CL_KERNEL_LOCAL_MEM_SIZE = 0x11B2,
+  CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE = 0x11B3,
+};
+#define CL_DEVICE_TYPE_CPU ((cl_ulong)1 << 1)
+#define CL_DEVICE_TYPE_GPU ((cl_ulong)1 << 2)
+#define CL_MEM_USE_HOST_PTR ((cl_ulong)1 << 3)
+
+typedef struct {
+  cl_uint type;
+  size_t width, height, depth, array_size, row_pitch, slice_pitch;
+  cl_uint levels, samples;
+  void* object; /* a buffer that holds the image */
+} cl_image_desc;
+
+typedef struct {
+  size_t origin, size;
+} cl_buffer_region;
+
+/* Function of the real library. */
+void* real(const char* name);
+#define REAL(result, name, parameters) ((result(*) parameters)real(#name))
+
+/* A number of the profile, which the environment holds as LIMITS_`key`; `otherwise` where the
+ * profile leaves it to the real device. */
+cl_ulong limit(const char* key, cl_ulong otherwise);
+/* A text of the profile; NULL where it leaves it to the real device. */
+const char* fact(const char* key);
+
+/* The device that poses as the profile's. */
+void* cpu_device(void);
+
+#endif
