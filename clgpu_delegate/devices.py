@@ -47,6 +47,13 @@ class Device:
 
     driver_version: str
     opencl_version: str
+    gpu: str
+    """The family of GPUs, which defaults depend on: ``"nvidia"``, ``"amd"``, ``"intel"``,
+    ``"adreno"``, ``"mali"``, ``"powervr"``, ``"videocore"`` or ``"other"``."""
+
+    gpu_generation: int
+    """6 of an Adreno 660; Mali: 1 Midgard, 2 Bifrost, 3 Valhall, 4 the fifth; else 0."""
+
     compute_units: int
     lanes: int
     """Work-items that run in lockstep (a warp, a wavefront), or the multiple that the driver
@@ -61,6 +68,9 @@ class Device:
 
     local_bytes: int
     """Size of the memory that one work-group shares."""
+
+    image_buffer_texels: int
+    """Size of the largest image over a buffer, in texels of four elements; 0 without images."""
 
     has_half: bool
     """Whether it computes in half (the extension cl_khr_fp16); fp16 works without, too."""

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/gpu_family.hpp"
+
 namespace clgpu {
 
 /// Instruction for a sum of four products of 8-bit integers; the number is the macro DOT8 of
@@ -22,14 +24,16 @@ struct DeviceInfo {
   std::size_t max_work_item_sizes[3] = {1, 1, 1};
   int lanes = 1;         ///< work-items in lockstep (warp, wavefront): groups are multiples of it
   int vector_width = 1;  ///< floats of the vectors it computes with; 1 where work-items are scalar
-  std::size_t local_bytes = 0;         ///< local memory of one work-group
-  std::uint64_t global_bytes = 0;      ///< global memory of the device
-  std::uint64_t max_object_bytes = 0;  ///< largest single buffer
-  std::size_t base_align_bytes = 128;  ///< alignment of sub-buffers' offsets
-  bool sub_buffers = true;             ///< its driver handles them
-  std::uint64_t sub_buffers_save = 0;  ///< bytes that they must save to be worth slower launches
-  bool unified_memory = false;         ///< device and host share memory
-  bool has_half = false;               ///< it lists cl_khr_fp16
+  std::size_t local_bytes = 0;            ///< local memory of one work-group
+  std::uint64_t global_bytes = 0;         ///< global memory of the device
+  std::uint64_t max_object_bytes = 0;     ///< largest single buffer
+  std::size_t base_align_bytes = 128;     ///< alignment of sub-buffers' offsets
+  bool sub_buffers = true;                ///< its driver handles them
+  std::uint64_t sub_buffers_save = 0;     ///< bytes that they must save to be worth slower launches
+  bool unified_memory = false;            ///< device and host share memory
+  bool has_half = false;                  ///< it lists cl_khr_fp16
+  Gpu gpu;                                ///< none for CPUs
+  std::uint64_t image_buffer_texels = 0;  ///< largest image over a buffer; 0 without images
   // What only a probe can tell (runtime/probe.cpp); false in a device's own description.
   bool half_arithmetic = false;  ///< kernels compute in half once they enable cl_khr_fp16
   bool mma_f16 = false;          ///< kernels/common/mma.cl works with half operands
@@ -38,6 +42,15 @@ struct DeviceInfo {
   Dot8 dot8 = Dot8::kNone;
 
   bool is_cpu() const { return type == DeviceType::kCpu; }
+  bool is(GpuFamily family) const { return gpu.family == family; }
+  bool is_mobile() const {
+    return is(GpuFamily::kAdreno) || is(GpuFamily::kMali) || is(GpuFamily::kPowerVr) ||
+           is(GpuFamily::kVideoCore);
+  }
+  /// Reads through its texture units, which have a cache of their own, beat those of buffers.
+  bool prefers_images() const {
+    return image_buffer_texels > 0 && (is(GpuFamily::kAdreno) || is(GpuFamily::kPowerVr));
+  }
 };
 
 }  // namespace clgpu

@@ -36,8 +36,8 @@ constexpr cl_int CL_MEM_OBJECT_ALLOCATION_FAILURE = -4, CL_OUT_OF_HOST_MEMORY = 
 constexpr cl_bool CL_TRUE = 1, CL_FALSE = 0;
 constexpr cl_bitfield CL_DEVICE_TYPE_CPU = 1U << 1, CL_DEVICE_TYPE_GPU = 1U << 2,
                       CL_DEVICE_TYPE_ACCELERATOR = 1U << 3, CL_DEVICE_TYPE_ALL = 0xFFFFFFFFU;
-constexpr cl_bitfield CL_MEM_READ_WRITE = 1U << 0, CL_MEM_USE_HOST_PTR = 1U << 3,
-                      CL_MEM_ALLOC_HOST_PTR = 1U << 4;
+constexpr cl_bitfield CL_MEM_READ_WRITE = 1U << 0, CL_MEM_READ_ONLY = 1U << 2,
+                      CL_MEM_USE_HOST_PTR = 1U << 3, CL_MEM_ALLOC_HOST_PTR = 1U << 4;
 constexpr cl_bitfield CL_MAP_READ = 1U << 0, CL_MAP_WRITE = 1U << 1,
                       CL_MAP_WRITE_INVALIDATE_REGION = 1U << 2;
 constexpr cl_uint CL_BUFFER_CREATE_TYPE_REGION = 0x1220;
@@ -45,13 +45,14 @@ constexpr cl_bitfield CL_QUEUE_PROFILING_ENABLE = 1U << 1;
 constexpr cl_uint CL_PLATFORM_VERSION = 0x0901, CL_PLATFORM_NAME = 0x0902;
 constexpr cl_uint CL_DEVICE_TYPE = 0x1000, CL_DEVICE_MAX_COMPUTE_UNITS = 0x1002,
                   CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004, CL_DEVICE_MAX_WORK_ITEM_SIZES = 0x1005,
-                  CL_DEVICE_MAX_MEM_ALLOC_SIZE = 0x1010, CL_DEVICE_MEM_BASE_ADDR_ALIGN = 0x1019,
-                  CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F, CL_DEVICE_LOCAL_MEM_SIZE = 0x1023,
-                  CL_DEVICE_AVAILABLE = 0x1027, CL_DEVICE_COMPILER_AVAILABLE = 0x1028,
-                  CL_DEVICE_NAME = 0x102B, CL_DEVICE_VENDOR = 0x102C, CL_DRIVER_VERSION = 0x102D,
-                  CL_DEVICE_VERSION = 0x102F, CL_DEVICE_EXTENSIONS = 0x1030,
-                  CL_DEVICE_HOST_UNIFIED_MEMORY = 0x1035,
+                  CL_DEVICE_MAX_MEM_ALLOC_SIZE = 0x1010, CL_DEVICE_IMAGE_SUPPORT = 0x1016,
+                  CL_DEVICE_MEM_BASE_ADDR_ALIGN = 0x1019, CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F,
+                  CL_DEVICE_LOCAL_MEM_SIZE = 0x1023, CL_DEVICE_AVAILABLE = 0x1027,
+                  CL_DEVICE_COMPILER_AVAILABLE = 0x1028, CL_DEVICE_NAME = 0x102B,
+                  CL_DEVICE_VENDOR = 0x102C, CL_DRIVER_VERSION = 0x102D, CL_DEVICE_VERSION = 0x102F,
+                  CL_DEVICE_EXTENSIONS = 0x1030, CL_DEVICE_HOST_UNIFIED_MEMORY = 0x1035,
                   CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT = 0x103A,
+                  CL_DEVICE_IMAGE_MAX_BUFFER_SIZE = 0x1040,
                   CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE = 0x1067,
                   CL_DEVICE_WARP_SIZE_NV = 0x4003, CL_DEVICE_WAVEFRONT_WIDTH_AMD = 0x4043;
 constexpr cl_uint CL_PROGRAM_BINARY_SIZES = 0x1165, CL_PROGRAM_BINARIES = 0x1166,
@@ -63,6 +64,20 @@ constexpr cl_uint CL_PROFILING_COMMAND_START = 0x1282, CL_PROFILING_COMMAND_END 
 /// Part of a buffer, for CL_BUFFER_CREATE_TYPE_REGION.
 struct cl_buffer_region {
   std::size_t origin, size;
+};
+
+constexpr cl_uint CL_RGBA = 0x10B5, CL_HALF_FLOAT = 0x10DD, CL_FLOAT = 0x10DE,
+                  CL_MEM_OBJECT_IMAGE1D_BUFFER = 0x10F6;
+
+struct cl_image_format {
+  cl_uint order, type;
+};
+
+struct cl_image_desc {
+  cl_uint type;
+  std::size_t width, height, depth, array_size, row_pitch, slice_pitch;
+  cl_uint mip_levels, samples;
+  cl_mem object;  ///< the buffer of an image over one
 };
 
 using ContextNotify = void(CLGPU_CL_CALL*)(const char*, const void*, std::size_t, void*);
@@ -81,6 +96,8 @@ using ProgramNotify = void(CLGPU_CL_CALL*)(cl_program, void*);
   X(cl_int, clReleaseCommandQueue, (cl_command_queue))                                             \
   X(cl_mem, clCreateBuffer, (cl_context, cl_bitfield, std::size_t, void*, cl_int*))                \
   X(cl_mem, clCreateSubBuffer, (cl_mem, cl_bitfield, cl_uint, const void*, cl_int*))               \
+  X(cl_mem, clCreateImage,                                                                         \
+    (cl_context, cl_bitfield, const cl_image_format*, const cl_image_desc*, void*, cl_int*))       \
   X(cl_int, clReleaseMemObject, (cl_mem))                                                          \
   X(cl_program, clCreateProgramWithSource,                                                         \
     (cl_context, cl_uint, const char**, const std::size_t*, cl_int*))                              \

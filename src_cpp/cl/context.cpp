@@ -80,6 +80,22 @@ MemHandle Context::create_sub_buffer(const Memory& buffer, std::size_t offset, s
   return {api(), part};
 }
 
+MemHandle Context::create_image(cl_mem buffer, DType storage, std::int64_t texels,
+                                const std::string& what) {
+  CLGPU_CHECK(storage == DType::kF32 || storage == DType::kF16);
+  const cl_image_format format{CL_RGBA, storage == DType::kF16 ? CL_HALF_FLOAT : CL_FLOAT};
+  cl_image_desc desc{};
+  desc.type = CL_MEM_OBJECT_IMAGE1D_BUFFER;
+  desc.width = static_cast<std::size_t>(texels);
+  desc.object = buffer;
+  cl_int code = CL_SUCCESS;
+  const cl_mem image =
+      api().clCreateImage(context_.get(), CL_MEM_READ_ONLY, &format, &desc, nullptr, &code);
+  check(code, "clCreateImage", what + " of " + std::to_string(texels) + " texels");
+  ++counters().objects_created;
+  return {api(), image};
+}
+
 MemHandle Context::create_pinned(std::size_t bytes) {
   cl_int code = CL_SUCCESS;
   const cl_mem buffer = api().clCreateBuffer(

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "base/dtype.hpp"
 #include "cl/device.hpp"
 #include "cl/error.hpp"
 #include "cl/handle.hpp"
@@ -68,6 +69,10 @@ class Context {
   /// the buffer, and after the parts that were created later.
   MemHandle create_sub_buffer(const Memory& buffer, std::size_t offset, std::size_t bytes,
                               const std::string& what);
+  /// The first `texels` groups of four elements of a buffer, float or half, to be read as an
+  /// image1d_buffer_t. It must go before the buffer. No device memory.
+  MemHandle create_image(cl_mem buffer, DType storage, std::int64_t texels,
+                         const std::string& what);
   /// Memory of the host that the device copies from and to without detours, for clEnqueueMapBuffer;
   /// empty where there is none to be had. It is not memory of the device.
   MemHandle create_pinned(std::size_t bytes);

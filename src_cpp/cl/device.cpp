@@ -141,6 +141,9 @@ DeviceInfo describe(const Api& api, cl_device_id id, cl_platform_id platform,
               : (type & CL_DEVICE_TYPE_GPU) != 0         ? DeviceType::kGpu
               : (type & CL_DEVICE_TYPE_ACCELERATOR) != 0 ? DeviceType::kAccelerator
                                                          : DeviceType::kOther;
+  if (!info.is_cpu()) info.gpu = classify_gpu(info.vendor, info.name, info.opencl_version);
+  if (number<cl_bool>(api, id, CL_DEVICE_IMAGE_SUPPORT) != 0)
+    info.image_buffer_texels = number<std::size_t>(api, id, CL_DEVICE_IMAGE_MAX_BUFFER_SIZE);
   info.compute_units = static_cast<int>(number<cl_uint>(api, id, CL_DEVICE_MAX_COMPUTE_UNITS));
   info.max_work_group_size = number<std::size_t>(api, id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
   api.clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof info.max_work_item_sizes,
@@ -155,8 +158,7 @@ DeviceInfo describe(const Api& api, cl_device_id id, cl_platform_id platform,
       std::max<std::size_t>(1, number<cl_uint>(api, id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8);
   // NVIDIA's driver (580) tracks what sub-buffers of one object share at every launch: with the 100
   // tensors of InceptionV3 in one object, inferences took seven times as long on an H200.
-  const bool nvidia = info.vendor.find("NVIDIA") != std::string::npos;
-  info.sub_buffers_save = nvidia && !info.is_cpu() ? std::uint64_t{64} << 20 : 0;
+  info.sub_buffers_save = info.is(GpuFamily::kNvidia) ? std::uint64_t{64} << 20 : 0;
   info.unified_memory = number<cl_bool>(api, id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
   info.has_half = info.extensions.find("cl_khr_fp16") != std::string::npos;
   return info;

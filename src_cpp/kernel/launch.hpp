@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -21,7 +22,12 @@ struct Operand {
   int index;    ///< into the node's inputs, its outputs, or the candidate's scratch list
   bool writes;  ///< the kernel writes it (a kernel never reads what it writes unless `reads` too)
   bool reads;
+  /// The kernel reads it as an image over the buffer: texel i is elements 4i to 4i+3 of this type,
+  /// float or half. Its size in bytes is a multiple of a texel's.
+  std::optional<DType> image{};
 };
+/// Bytes of a texel of four elements.
+inline std::int64_t texel_bytes(DType type) { return 4 * static_cast<std::int64_t>(size_of(type)); }
 struct LocalMemory {
   std::size_t bytes;
 };
@@ -59,6 +65,13 @@ struct Launch {
   Launch& scratch_in(int i) { return arg(Operand{Operand::Kind::kScratch, i, false, true}); }
   Launch& scratch_out(int i) { return arg(Operand{Operand::Kind::kScratch, i, true, false}); }
   Launch& scratch_inout(int i) { return arg(Operand{Operand::Kind::kScratch, i, true, true}); }
+  /// Read as images, see Operand::image; the kernel's parameter is an image1d_buffer_t.
+  Launch& src_image(int input, DType type) {
+    return arg(Operand{Operand::Kind::kInput, input, false, true, type});
+  }
+  Launch& scratch_image(int i, DType type) {
+    return arg(Operand{Operand::Kind::kScratch, i, false, true, type});
+  }
   Launch& i32(std::int64_t value) {
     CLGPU_CHECK(value >= INT32_MIN && value <= INT32_MAX);  // kernels count in 32 bits
     return arg(static_cast<std::int32_t>(value));

@@ -61,7 +61,7 @@ std::vector<kernel::Candidate> gpu_candidates(const Convolution& conv) {
   const auto tiles = image_tiles(conv);
   const auto plain = direct(conv, "direct", 4, 1, 4);
   // Mali has no local memory of its own.
-  if (conv.device.vendor.find("ARM") != std::string::npos) {
+  if (conv.device.is(GpuFamily::kMali)) {
     std::vector<kernel::Candidate> result{plain};
     append(result, gemms);
     append(result, tiles);
@@ -103,7 +103,7 @@ std::vector<kernel::Candidate> quantized_candidates(const Convolution& conv) {
   const auto plain =
       conv.is_int8() ? direct(conv, "direct", 4, 1, 4) : direct(conv, "direct", 1, 4, 4);
   // Mali has no local memory of its own.
-  const bool plain_first = conv.device.vendor.find("ARM") != std::string::npos;
+  const bool plain_first = conv.device.is(GpuFamily::kMali);
   result.insert(plain_first ? result.begin() : result.end(), plain);
   const auto tensor = tensor_gemm(conv), halo = tensor_halo(conv);
   result.insert(result.begin(), halo.begin(), halo.end());

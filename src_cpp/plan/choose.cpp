@@ -10,8 +10,19 @@ namespace {
 
 using kernel::Candidate;
 
-// Whether a launch fits the limits that a device states.
-std::string limit_exceeded(const kernel::Launch& launch, const DeviceInfo& device) {
+// Texels of the image that a launch reads an operand as.
+std::int64_t texels(const kernel::Operand& operand, const Candidate& candidate,
+                    const ops::NodeContext& node) {
+  const std::int64_t bytes =
+      operand.kind == kernel::Operand::Kind::kScratch
+          ? candidate.scratch.at(static_cast<std::size_t>(operand.index)).bytes
+          : node.input(operand.index).storage_bytes();
+  return bytes / kernel::texel_bytes(*operand.image);
+}
+
+// Whether a launch of a candidate fits the limits that a device states.
+std::string limit_exceeded(const kernel::Launch& launch, const Candidate& candidate,
+                           const ops::NodeContext& node, const DeviceInfo& device) {
   const std::size_t items = launch.local[0] * launch.local[1] * launch.local[2];
   if (items > device.max_work_group_size) {
     return "needs work-groups of " + std::to_string(items) + " work-items; the device allows " +
@@ -20,6 +31,14 @@ std::string limit_exceeded(const kernel::Launch& launch, const DeviceInfo& devic
   std::size_t local_bytes = 0;
   for (const kernel::Arg& arg : launch.args) {
     if (const auto* local = std::get_if<kernel::LocalMemory>(&arg)) local_bytes += local->bytes;
+    const auto* operand = std::get_if<kernel::Operand>(&arg);
+    if (operand == nullptr || !operand->image) continue;
+    if (device.image_buffer_texels == 0) return "needs images; the device has none";
+    const auto size = static_cast<std::uint64_t>(texels(*operand, candidate, node));
+    if (size > device.image_buffer_texels) {
+      return "needs an image of " + std::to_string(size) + " texels; the device allows " +
+             std::to_string(device.image_buffer_texels);
+    }
   }
   if (local_bytes > device.local_bytes) {
     return "needs " + std::to_string(local_bytes) + " bytes of local memory; the device has " +
@@ -30,7 +49,8 @@ std::string limit_exceeded(const kernel::Launch& launch, const DeviceInfo& devic
 
 // Why a candidate cannot be used; empty when it can.
 std::string problem_of(const Candidate& candidate, const std::string& family,
-                       const DeviceInfo& device, const PlanOptions& options, const Broken& broken) {
+                       const ops::NodeContext& node, const DeviceInfo& device,
+                       const PlanOptions& options, const Broken& broken) {
   if (!candidate.refusal.empty()) return candidate.refusal;
   if (options.exact_sums && candidate.name.find("_half_") != std::string::npos)
     return "adds halves, and verification asks for exact sums";
@@ -41,7 +61,7 @@ std::string problem_of(const Candidate& candidate, const std::string& family,
   if (const auto found = broken.find({family, candidate.name}); found != broken.end())
     return found->second;
   for (const kernel::Launch& launch : candidate.launches) {
-    std::string problem = limit_exceeded(launch, device);
+    std::string problem = limit_exceeded(launch, candidate, node, device);
     if (!problem.empty()) return problem;
   }
   return {};
@@ -96,13 +116,13 @@ Chosen choose(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& de
               const PlanOptions& options, const Broken& broken,
               const std::vector<bool>& static_inputs) {
   const ops::Family& family = ops::family_of(node);
-  const std::vector<Candidate> candidates =
-      family.candidates(ops::NodeContext(graph, node), device);
+  const ops::NodeContext context(graph, node);
+  const std::vector<Candidate> candidates = family.candidates(context, device);
   Choice choice;
   choice.node = node.tflite_index;
   choice.family = family.name;
   for (const Candidate& candidate : candidates) {
-    std::string problem = problem_of(candidate, family.name, device, options, broken);
+    std::string problem = problem_of(candidate, family.name, context, device, options, broken);
     if (problem.empty()) {
       choice.candidates.push_back(candidate.name);
     } else {

@@ -26,6 +26,7 @@ class Digest {
     add(static_cast<std::int64_t>(arg.index()));
     if (const auto* operand = std::get_if<kernel::Operand>(&arg)) {
       add(static_cast<std::int64_t>(operand->kind)).add(std::int64_t{operand->index});
+      if (operand->image) add(std::int64_t{-1});
     } else if (const auto* number = std::get_if<std::int32_t>(&arg)) {
       add(std::int64_t{*number});
     } else if (const auto* real = std::get_if<float>(&arg)) {

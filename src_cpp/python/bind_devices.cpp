@@ -56,6 +56,9 @@ py::list devices() {
     entry["global_bytes"] = info.global_bytes;
     entry["max_object_bytes"] = info.max_object_bytes;
     entry["local_bytes"] = info.local_bytes;
+    entry["gpu"] = name_of(info.gpu.family);
+    entry["gpu_generation"] = info.gpu.generation;
+    entry["image_buffer_texels"] = info.image_buffer_texels;
     entry["has_half"] = info.has_half;
     entry["unified_memory"] = info.unified_memory;
     entry["library"] = info.library;

@@ -44,6 +44,14 @@ void bind_testing(py::module_& module) {
       },
       py::arg("is_cpu"), py::arg("base_align"), py::arg("address"), py::arg("bytes"),
       "Why a device cannot work on host memory in place; empty when it can.");
+  module.def(
+      "classify_gpu",
+      [](const std::string& vendor, const std::string& name, const std::string& version) {
+        const Gpu gpu = classify_gpu(vendor, name, version);
+        return std::make_pair(name_of(gpu.family), gpu.generation);
+      },
+      py::arg("vendor"), py::arg("name"), py::arg("version"),
+      "Family and generation of a GPU, by what its driver says.");
   module.def("float_to_half", &float_to_half, py::arg("value"), "Bits of the nearest half.");
   module.def("half_to_float", &half_to_float, py::arg("bits"),
              "Value of a half given by its bits.");

@@ -66,6 +66,7 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
       store_(std::move(store)),
       plan_(std::move(plan)),
       queue_(context_->create_queue()),
+      images_(*context_),
       transfers_(*context_, queue_, plan_, [this](int buffer) { return memory(buffer); }) {
   if (!plan_.moves.empty())
     mover_ = std::make_unique<Mover>(*context_, plan_, record, [this](int b) { return memory(b); });
@@ -187,10 +188,13 @@ void Executor::set_buffers(const BoundLaunch& bound) {
   const kernel::Launch& launch = bound.step->launch;
   std::size_t next = 0;
   for (std::size_t i = 0; i < launch.args.size(); ++i) {
-    if (!std::holds_alternative<kernel::Operand>(launch.args[i])) continue;
+    const auto* operand = std::get_if<kernel::Operand>(&launch.args[i]);
+    if (operand == nullptr) continue;
     const int buffer = bound.step->buffers[next++];
-    const cl::cl_mem object = memory(buffer);
+    cl::cl_mem object = memory(buffer);
     if (object == nullptr) continue;  // the runtime's memory, which is not known yet
+    if (operand->image)
+      object = images_.over(object, buffer, plan_.buffers[at(buffer)], *operand->image);
     cl::check(context_->api().clSetKernelArg(bound.kernel.get(), static_cast<cl::cl_uint>(i),
                                              sizeof object, &object),
               "clSetKernelArg", "'" + plan_.buffers[at(buffer)].name + "' of " + launch.entry);

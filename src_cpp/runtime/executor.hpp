@@ -10,6 +10,7 @@
 
 #include "cl/context.hpp"
 #include "plan/plan.hpp"
+#include "runtime/images.hpp"
 #include "runtime/mover.hpp"
 #include "runtime/pool.hpp"
 #include "runtime/recorder.hpp"
@@ -121,6 +122,7 @@ class Executor {
   std::map<std::string, std::string> sources_;  // assembled, by file, while loading
   std::unique_ptr<Lease> arena_;                // empty while loading
   std::vector<cl::Memory> buffers_;             // one per plan buffer; empty for those of the arena
+  Images images_;                               // of what arena_, buffers_ and transfers_ hold
   std::vector<BoundLaunch> launches_;           // one per plan_.run step
   std::unique_ptr<Mover> mover_;                // null where nothing moves
   Transfers transfers_;

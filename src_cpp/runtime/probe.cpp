@@ -167,9 +167,8 @@ Dot8 find_dot8(cl::Context& context, store::Store& store, std::vector<std::strin
     bool possible;  // other compilers may end the process over another machine's instructions
     const char* name;
   };
-  const bool nvidia = info.vendor.find("NVIDIA") != std::string::npos && !info.is_cpu();
   for (const Form& form :
-       {Form{Dot8::kNvidia, nvidia, "the instruction dp4a"},
+       {Form{Dot8::kNvidia, info.is(GpuFamily::kNvidia), "the instruction dp4a"},
         Form{Dot8::kKhronos, lists("cl_khr_integer_dot_product"), "cl_khr_integer_dot_product"},
         Form{Dot8::kArm, lists("cl_arm_integer_dot_product_accumulate_int8"),
              "cl_arm_integer_dot_product_accumulate_int8"}}) {
@@ -197,7 +196,7 @@ ProbedDevice probe_now(cl::Context& context, store::Store& store) {
         works("half arithmetic", result.notes, [&] { return right_half(context, store); });
   }
   // Other compilers may end the process over another machine's instructions.
-  if (info.vendor.find("NVIDIA") != std::string::npos && !info.is_cpu()) {
+  if (info.is(GpuFamily::kNvidia)) {
     info.mma_f16 = works("the tensor cores' product of halves", result.notes,
                          [&] { return right_mma(context, store, Mma::kHalf); });
     info.mma_tf32 = works("the tensor cores' product of TF32 numbers", result.notes,

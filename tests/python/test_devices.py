@@ -7,7 +7,7 @@ import json
 import pytest
 
 import clgpu_delegate
-from clgpu_delegate import embedded
+from clgpu_delegate import _core, embedded
 from tests.python.subprocesses import assert_succeeds, run_python
 
 RANK = ["gpu", "accelerator", "cpu", "other"]
@@ -81,3 +81,29 @@ print(json.dumps([d.to_dict() for d in clgpu_delegate.devices()]))
     assert_succeeds(result)
     found = json.loads(result.stdout)
     assert {device["library"] for device in found} == set(map(str, embedded.libraries()))
+
+
+@pytest.mark.parametrize(
+    ("vendor", "name", "version", "family", "generation"),
+    [
+        ("QUALCOMM", "QUALCOMM Adreno(TM)", "OpenCL 2.0 Adreno(TM) 660", "adreno", 6),
+        ("QUALCOMM", "QUALCOMM Adreno(TM) 740", "OpenCL 3.0 QUALCOMM build", "adreno", 7),
+        ("QUALCOMM", "QUALCOMM Adreno(TM)", "OpenCL 2.0", "adreno", 0),
+        ("ARM", "Mali-T880", "OpenCL 1.2 v1.r12p0", "mali", 1),
+        ("ARM", "Mali-G52 r1p0", "OpenCL 2.1", "mali", 2),
+        ("ARM", "Mali-G78 r0p1", "OpenCL 2.1", "mali", 3),
+        ("ARM", "Mali-G610 r0p0", "OpenCL 3.0", "mali", 3),
+        ("ARM", "Immortalis-G720", "OpenCL 3.0", "mali", 4),
+        ("ARM", "Mali-LODX r0p0", "OpenCL 3.0", "mali", 0),
+        ("Collabora", "Mali-G610 (Panfrost)", "OpenCL 3.0", "mali", 3),
+        ("Imagination Technologies", "PowerVR Rogue GE8320", "OpenCL 1.2", "powervr", 0),
+        ("Broadcom", "VideoCore IV GPU", "OpenCL 1.2 VC4CL", "videocore", 0),
+        ("NVIDIA Corporation", "NVIDIA H200", "OpenCL 3.0 CUDA", "nvidia", 0),
+        ("Advanced Micro Devices, Inc.", "gfx1030", "OpenCL 2.0", "amd", 0),
+        ("Samsung Electronics", "Samsung Xclipse 920", "OpenCL 2.0", "amd", 0),
+        ("Intel(R) Corporation", "Intel(R) UHD Graphics", "OpenCL 3.0", "intel", 0),
+        ("Mesa/X.org", "llvmpipe", "OpenCL 3.0", "other", 0),
+    ],
+)
+def test_family_of_gpus_is_told_by_their_drivers_words(vendor, name, version, family, generation):
+    assert _core.classify_gpu(vendor, name, version) == (family, generation)

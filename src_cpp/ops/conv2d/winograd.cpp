@@ -44,7 +44,7 @@ class Winograd {
   Winograd(const Convolution& conv, const Transform& transform, bool tiled)
       : conv_(conv), transform_(transform), tiled_(tiled) {
     // NVIDIA's caches serve the overlap of tiles faster than its local memory does.
-    staged_ = tiled && conv.device.vendor.find("NVIDIA") == std::string::npos;
+    staged_ = tiled && !conv.device.is(GpuFamily::kNvidia);
     const int taps = transform.taps();
     blocks_w_ = static_cast<int>(ceil_div(conv.filter_w, taps));
     blocks_ = static_cast<int>(ceil_div(conv.filter_h, taps)) * blocks_w_;
