@@ -23,7 +23,7 @@ OLDEST = (3, 9)
 
 # What takes part in a build, besides pyproject.toml.
 SOURCES = ("CMakeLists.txt", "src_cpp", "kernels")
-BUILD_TOOLS = ("scikit-build-core>=0.10", "pybind11>=2.12", "cmake>=3.20", "ninja")
+BUILD_TOOLS = ("scikit-build-core>=0.11", "pybind11>=3.0.1", "cmake>=3.20", "ninja")
 
 # What is missing: (the part, the package in Debian and Ubuntu, the package in Fedora).
 VENV_MODULE = ("Python's venv module", "python3-venv", "python3")
@@ -66,7 +66,7 @@ def extras(purpose):
         names.append("tflite")
     names.append("bench")  # it builds the networks that the demo runs
     if purpose == "test":
-        names += ["test", "examples"]
+        names += ["test", "examples", "cross"]
     # mkdocstrings needs Python 3.10.
     if purpose in ("test", "docs") and version >= (3, 10):
         names.append("docs")

@@ -54,4 +54,22 @@ elseif(toolchain STREQUAL "linux-aarch64.cmake")
     message(FATAL_ERROR "The cross compiler aarch64-linux-gnu-g++ is not on the PATH: install it "
       "(Debian and Ubuntu: g++-aarch64-linux-gnu) or set CLGPU_AARCH64_CXX to its path.")
   endif()
+elseif(toolchain STREQUAL "linux-zig.cmake")
+  if(DEFINED CLGPU_ARCH AND NOT CLGPU_ARCH MATCHES "^(x86_64|aarch64)$")
+    message(FATAL_ERROR "CLGPU_ARCH is '${CLGPU_ARCH}': set it to x86_64 or aarch64.")
+  endif()
+  if(DEFINED CLGPU_GLIBC AND NOT CLGPU_GLIBC MATCHES "^2\\.[0-9]+$")
+    message(FATAL_ERROR "CLGPU_GLIBC is '${CLGPU_GLIBC}': set it to a version such as 2.27.")
+  endif()
+  if(NOT CLGPU_ZIG)
+    find_program(clgpu_python NAMES python3 python)
+    execute_process(
+      COMMAND ${clgpu_python} -c "import os, ziglang; print(os.path.dirname(ziglang.__file__))"
+      OUTPUT_VARIABLE zig_folder OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    find_program(CLGPU_ZIG NAMES zig HINTS "${zig_folder}")
+  endif()
+  if(NOT CLGPU_ZIG)
+    message(FATAL_ERROR "zig is neither in a Python package nor on the PATH: install it with "
+      "pip install ziglang==0.15.2, or set CLGPU_ZIG to its path.")
+  endif()
 endif()

@@ -1,0 +1,188 @@
+"""Build a wheel that runs with old glibc, on any Linux: ``python tools/build_wheel.py``.
+
+zig compiles and links (src_cpp/cmake/linux-zig.cmake), auditwheel names the oldest platform that
+the wheel is for, and tools/check_library.py reads the extension inside. ``--arch`` builds for
+another architecture with the headers of this one's Python; ``--python`` names the Python that the
+wheel is for. Needs the extra `cross`. The last line on standard output is the path of the wheel.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ARCHITECTURES = ("x86_64", "aarch64")
+# Libraries that every system with glibc has, of those that PEP 600 lets a wheel need.
+NEEDED = ("libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0")
+LOADERS = {"x86_64": "ld-linux-x86-64.so.2", "aarch64": "ld-linux-aarch64.so.1"}
+
+# Run by the Python that the wheel is for.
+FACTS = """
+import json, struct, sys, sysconfig
+v = sysconfig.get_config_vars()
+print(json.dumps({
+    "implementation": sys.implementation.name,
+    "version": sys.version_info[:2],
+    "bits": 8 * struct.calcsize("P"),
+    "soabi": v["SOABI"],
+    "pyconfig": sysconfig.get_config_h_filename(),
+}))
+"""
+BUILD = """
+import json, sys
+from scikit_build_core.build import build_wheel
+build_wheel(*json.load(sys.stdin))
+"""
+
+
+def main() -> None:
+    arguments = parse()
+    work = ROOT / "build" / "wheel"
+    work.mkdir(parents=True, exist_ok=True)
+    python = prepare(arguments.python, work) if arguments.python else sys.executable
+    facts = json.loads(run([python, "-c", FACTS]))
+    if facts["implementation"] != "cpython" or facts["bits"] != 64:
+        fail(f"{python} is not a 64-bit CPython, and there are wheels for no other.")
+    with tempfile.TemporaryDirectory(dir=work) as folder:
+        raw = build(python, facts, arguments, Path(folder))
+        if arguments.arch != platform.machine():
+            check_sizes(facts["pyconfig"], arguments, Path(folder))
+        wheel = repair(raw, arguments.out)
+    check(wheel, arguments)
+    with zipfile.ZipFile(wheel) as archive:
+        unpacked = sum(entry.file_size for entry in archive.infolist())
+    print(f"{wheel.stat().st_size / 1e6:.2f} MB, unpacked {unpacked / 1e6:.2f} MB")
+    print(wheel)
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--arch", choices=ARCHITECTURES, default=platform.machine())
+    parser.add_argument("--python", help="the Python that the wheel is for; the one that runs this")
+    parser.add_argument("--glibc", default="2.17", help="oldest glibc to run with; 2.17")
+    parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder; dist")
+    arguments = parser.parse_args()
+    if arguments.arch not in ARCHITECTURES:
+        fail(f"{arguments.arch} is an architecture without wheels: use --arch.")
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    return arguments
+
+
+def prepare(python, work):
+    """An environment of another Python with what a build needs; its Python."""
+    name = run([python, "-c", "import sys; print('env-%d.%d' % sys.version_info[:2])"]).strip()
+    if not (work / name / "ready").exists():
+        run([python, "-m", "venv", "--clear", work / name])
+        tools = ["scikit-build-core>=0.11", "pybind11>=3.0.1", "cmake>=3.20", "ninja"]
+        run([work / name / "bin" / "pip", "install", "-q", *tools])
+        (work / name / "ready").touch()
+    return str(work / name / "bin" / "python")
+
+
+def build(python, facts, arguments, folder):
+    """Path of a wheel for any Linux of the architecture."""
+    soabi = re.sub(r"-(x86_64|aarch64)-", f"-{arguments.arch}-", facts["soabi"])
+    defines = {
+        "CMAKE_TOOLCHAIN_FILE": ROOT / "src_cpp/cmake/linux-zig.cmake",
+        "CLGPU_ZIG": zig(),
+        "CLGPU_ARCH": arguments.arch,
+        "CLGPU_GLIBC": arguments.glibc,
+        "PYBIND11_USE_CROSSCOMPILING": "ON",
+    }
+    settings = {f"cmake.define.{name}": str(value) for name, value in defines.items()}
+    settings["build-dir"] = str(ROOT / f"build/wheel/{soabi}-glibc{arguments.glibc}")
+    environment = {
+        "PATH": f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}",  # its cmake and ninja
+        "_PYTHON_HOST_PLATFORM": f"linux-{arguments.arch}",
+        "SETUPTOOLS_EXT_SUFFIX": f".{soabi}.so",
+    }
+    run([python, "-c", BUILD], environment, text=json.dumps([str(folder), settings]), show=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def check_sizes(pyconfig, arguments, folder):
+    """Stop unless the types of the architecture have the sizes in the headers of this Python.
+
+    Those are all that its public headers take from pyconfig.h and that may differ between systems
+    of the same C library.
+    """
+    text = Path(pyconfig).read_text(encoding="utf-8")
+    names = {"size_t": "size_t", "void_p": "void*", "wchar_t": "wchar_t", "pid_t": "pid_t"}
+    names.update({"off_t": "off_t", "time_t": "time_t", "uintptr_t": "uintptr_t", "short": "short"})
+    names.update({n.replace(" ", "_"): n for n in ("int", "long", "long long", "float", "double")})
+    names.update({"long_double": "long double", "_Bool": "bool"})
+    lines = ["#include <cstdint>", "#include <ctime>", "#include <sys/types.h>"]
+    for what, name, value in re.findall(r"#define (SIZEOF|ALIGNOF)_(\w+) (\d+)", text):
+        kind = names.get(name if name in names else name.lower())
+        if kind:
+            lines.append(f'static_assert({what.lower()}({kind}) == {value}, "{kind}");')
+    source = folder / "sizes.cpp"
+    source.write_text("\n".join(lines) + "\n")
+    target = f"{arguments.arch}-linux-gnu.{arguments.glibc}"
+    run([zig(), "c++", "-target", target, "-std=c++17", "-c", source, "-o", folder / "sizes.o"])
+
+
+def repair(raw, out):
+    """Name the oldest platform that the wheel is for; the path of the result."""
+    environment = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    fixed = raw.parent / "repaired"
+    # Nothing is grafted: the wheel needs no library that a system may lack.
+    run([sys.executable, "-m", "auditwheel", "repair", "-w", fixed, raw], environment)
+    (wheel,) = fixed.glob("*.whl")
+    return wheel.replace(out / wheel.name)
+
+
+def check(wheel, arguments):
+    """Stop unless the extension is what the wheel's name says."""
+    with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
+        libraries = [name for name in archive.namelist() if ".so" in Path(name).suffixes]
+        if len(libraries) != 1:
+            fail(f"{wheel} has other libraries than the extension: {', '.join(libraries)}.")
+        path = archive.extract(libraries[0], folder)
+        needed = ",".join((*NEEDED, LOADERS[arguments.arch]))
+        gates = ["--machine", arguments.arch, "--needed", needed, "--glibc", arguments.glibc]
+        gates += ["--exports", ROOT / "src_cpp/cmake/exports_python.map"]
+        run([sys.executable, ROOT / "tools/check_library.py", path, *gates])
+
+
+def zig():
+    try:
+        import ziglang  # noqa: PLC0415
+    except ImportError:
+        fail("zig is not installed: pip install ziglang==0.15.2, or the extra `cross`.")
+    return str(Path(ziglang.__file__).parent / "zig")
+
+
+def run(command, environment=None, text=None, show=False):
+    """Run a command and return its output; what it told is shown where it fails."""
+    result = subprocess.run(
+        [str(part) for part in command],
+        cwd=ROOT,
+        env={**os.environ, **(environment or {})},
+        input=text,
+        stdout=None if show else subprocess.PIPE,
+        stderr=None if show else subprocess.STDOUT,
+        encoding="utf-8",
+        check=False,
+    )
+    if result.returncode != 0:
+        fail(f"{result.stdout or ''}This command failed: {' '.join(map(str, command))}")
+    return result.stdout or ""
+
+
+def fail(message):
+    raise SystemExit(message)
+
+
+if __name__ == "__main__":
+    main()
