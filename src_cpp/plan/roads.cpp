@@ -1,15 +1,18 @@
 #include "plan/roads.hpp"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <variant>
+
+#include "base/page.hpp"
 
 namespace clgpu::plan {
 namespace {
 
 // CPUs share caches with us, so only the kernels' vectors (float16) ask for alignment. Elsewhere
 // drivers give a device whole pages, and write back whole cache lines.
-constexpr std::uintptr_t kVectorBytes = 64, kPageBytes = 4096;
+constexpr std::uintptr_t kVectorBytes = 64;
 constexpr std::int64_t kLineBytes = 64;
 
 // Empty when the runtime's tensor may be the buffer.
@@ -96,10 +99,9 @@ void settle_roads(Plan& plan, const DeviceInfo& device) {
 
 std::string host_pointer_problem(const DeviceInfo& device, const void* data, std::int64_t bytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(data);
-  const auto demanded = static_cast<std::uintptr_t>(device.base_align_bytes);
-  const std::uintptr_t alignment = device.is_cpu()         ? kVectorBytes
-                                   : demanded > kPageBytes ? demanded
-                                                           : kPageBytes;
+  const std::uintptr_t alignment =
+      device.is_cpu() ? kVectorBytes
+                      : std::max<std::uintptr_t>(device.base_align_bytes, page_bytes());
   if (address % alignment != 0) {
     return "the runtime's memory is not aligned to " + std::to_string(alignment) + " bytes";
   }

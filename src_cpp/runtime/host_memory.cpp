@@ -2,14 +2,13 @@
 
 #include <new>
 
+#include "base/page.hpp"
+
 namespace clgpu::runtime {
-namespace {
 
-constexpr std::align_val_t kPage{4096};
-
-}  // namespace
-
-void HostBlock::AlignedDelete::operator()(void* memory) const { ::operator delete(memory, kPage); }
+void HostBlock::AlignedDelete::operator()(void* memory) const {
+  ::operator delete(memory, std::align_val_t{page_bytes()});
+}
 
 HostPool::HostPool(std::shared_ptr<cl::Context> context, bool pinned)
     : context_(std::move(context)), pinned_(pinned), queue_(context_->create_queue()) {}
@@ -78,7 +77,7 @@ std::unique_ptr<HostBlock> HostPool::make(std::size_t bytes) {
     if (code == cl::CL_SUCCESS) return block;
     block->object_ = {};
   }
-  block->own_.reset(::operator new(size, kPage));
+  block->own_.reset(::operator new(size, std::align_val_t{page_bytes()}));
   block->data_ = block->own_.get();
   return block;
 }

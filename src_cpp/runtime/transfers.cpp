@@ -4,6 +4,7 @@
 #include <new>
 
 #include "base/half.hpp"
+#include "base/page.hpp"
 #include "plan/roads.hpp"
 #include "runtime/host_copy.hpp"
 
@@ -14,7 +15,6 @@ using plan::Buffer;
 using plan::Road;
 using plan::Transfer;
 
-constexpr std::align_val_t kPage{4096};
 constexpr std::size_t kGrain = 1 << 17;  // numbers that a thread converts while another starts
 
 std::size_t size(std::int64_t bytes) { return static_cast<std::size_t>(bytes); }
@@ -39,7 +39,9 @@ void to_host_form(const Transfer& t, const void* from, void* to) {
   });
 }
 
-void Transfers::AlignedDelete::operator()(void* memory) const { ::operator delete(memory, kPage); }
+void Transfers::AlignedDelete::operator()(void* memory) const {
+  ::operator delete(memory, std::align_val_t{page_bytes()});
+}
 
 Transfers::Transfers(cl::Context& context, const cl::QueueHandle& queue, const plan::Plan& plan,
                      Memory memory)
@@ -148,7 +150,7 @@ bool Transfers::stand_in() {
 void Transfers::make_stand_in(Way& way, const Buffer& buffer) {
   const std::size_t bytes = size(buffer.bytes);
   try {
-    way.block.reset(::operator new(bytes, kPage));
+    way.block.reset(::operator new(bytes, std::align_val_t{page_bytes()}));
     std::memset(way.block.get(), 0, bytes);  // its pages exist before anything is timed
     way.stand_in = context_.wrap_memory(way.block.get(), bytes, buffer.name);
   } catch (const cl::OpenCLError& error) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from mmap import PAGESIZE
 from typing import Any
 
 import numpy as np
@@ -227,11 +228,11 @@ def test_rows_end_with_the_interpreter(device, runtime):
         (True, 128, 4096, 12, ""),
         (True, 128, 32, 64, "not aligned to 64 bytes"),
         (True, 1, 4097, 64, "not aligned to 64 bytes"),
-        (False, 128, 8192, 128, ""),
-        (False, 128, 64, 128, "not aligned to 4096 bytes"),
-        (False, 16384, 8192, 128, "not aligned to 16384 bytes"),
-        (False, 16384, 16384, 128, ""),
-        (False, 128, 4096, 100, "its 100 bytes are no whole cache lines of 64"),
+        (False, 128, 2 * PAGESIZE, 128, ""),
+        (False, 128, PAGESIZE // 2, 128, f"not aligned to {PAGESIZE} bytes"),
+        (False, 4 * PAGESIZE, 2 * PAGESIZE, 128, f"not aligned to {4 * PAGESIZE} bytes"),
+        (False, 4 * PAGESIZE, 4 * PAGESIZE, 128, ""),
+        (False, 128, PAGESIZE, 100, "its 100 bytes are no whole cache lines of 64"),
     ],
 )
 def test_alignment_that_a_host_pointer_needs(is_cpu, base_align, address, size, problem):
