@@ -1,6 +1,7 @@
 # One command each; every target first sets up .venv, and does nothing there if nothing changed.
 #   make demo [MODEL=path.tflite]   a model through stock TensorFlow Lite and through the delegate
 #   make test [ARGS="-k softmax"]   the tests
+#   make arm64                      the build for 64-bit ARM Linux, tested under emulation
 #   make bench [ARGS="nets"]        the measurements
 #   make docs                      the documentation as a site, build/site/index.html
 #   make lint                       format, lint and type checks
@@ -9,7 +10,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 MODEL ?= build/mobilenet_v1.tflite
 
-.PHONY: demo test bench docs lint clean
+.PHONY: demo test arm64 bench docs lint clean
 .SILENT:
 
 demo:
@@ -23,6 +24,10 @@ test: ARGS ?= -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 test:
 	$(PYTHON) tools/setup_env.py test
 	$(BIN)/python -m pytest $(ARGS)
+
+arm64:
+	$(PYTHON) tools/setup_env.py test
+	$(BIN)/python -m pytest tests/arm64 $(ARGS)
 
 bench: ARGS ?= nets
 bench:

@@ -1,0 +1,1 @@
+"""The ARM64 build, run under emulation."""
