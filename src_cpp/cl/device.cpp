@@ -1,7 +1,5 @@
 #include "cl/device.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -11,27 +9,10 @@
 #include <set>
 
 #include "cl/error.hpp"
+#include "cl/libraries.hpp"
 
 namespace clgpu::cl {
 namespace {
-
-// Names under which systems install the loader or, on Android, the vendor's driver itself.
-const char* const kSystemLibraries[] = {
-#if defined(__ANDROID__)
-    "libOpenCL.so",
-    "libOpenCL-pixel.so",
-    "libOpenCL-car.so",
-    "/vendor/lib64/libOpenCL.so",
-    "/system/vendor/lib64/libOpenCL.so",
-    "/system/vendor/lib64/egl/libGLES_mali.so",
-    "/system/vendor/lib64/libPVROCL.so",
-#elif defined(__APPLE__)
-    "/System/Library/Frameworks/OpenCL.framework/OpenCL",
-#else
-    "libOpenCL.so.1",
-    "libOpenCL.so",
-#endif
-};
 
 struct Registry {
   std::mutex mutex;
@@ -50,39 +31,8 @@ Registry& registry() {
 const Api* load(Registry& reg, const std::string& path, std::string& why) {
   if (const auto found = reg.loaded.find(path); found != reg.loaded.end())
     return found->second.get();
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* message = dlerror();
-    why = message != nullptr ? message : "cannot load " + path;
-    return nullptr;
-  }
-#if defined(__ANDROID__)
-  // Pixel phones hide the driver behind these two functions.
-  using Enable = void (*)();
-  using Find = void* (*)(const char*);
-  const auto enable = reinterpret_cast<Enable>(dlsym(library, "enableOpenCL"));
-  const auto find = reinterpret_cast<Find>(dlsym(library, "loadOpenCLPointer"));
-  if (enable != nullptr) enable();
-#endif
-  auto api = std::make_unique<Api>();
-  const char* missing = nullptr;
-  const auto symbol = [&](const char* name) {
-    void* address = nullptr;
-#if defined(__ANDROID__)
-    if (find != nullptr) address = find(name);
-#endif
-    if (address == nullptr) address = dlsym(library, name);
-    if (address == nullptr) missing = name;
-    return address;
-  };
-#define CLGPU_CL_LOAD(result, name, parameters) \
-  api->name = reinterpret_cast<decltype(api->name)>(symbol(#name));
-  CLGPU_CL_FUNCTIONS(CLGPU_CL_LOAD)
-#undef CLGPU_CL_LOAD
-  if (missing != nullptr) {
-    why = path + " lacks the function " + missing;
-    return nullptr;
-  }
+  std::unique_ptr<Api> api = load_library(path, this_system(), why);
+  if (api == nullptr) return nullptr;
   return (reg.loaded[path] = std::move(api)).get();
 }
 
@@ -193,11 +143,8 @@ int collect(const Api& api, const std::string& library, std::set<std::string>& s
   return static_cast<int>(count);
 }
 
-constexpr const char* kAdvice =
-    "install your GPU vendor's OpenCL driver (with its .icd file in /etc/OpenCL/vendors), or a CPU "
-    "runtime with: pip install 'clgpu_delegate[cpu]'; `clgpu doctor` tells what is wrong";
-
 void search(Registry& reg) {
+  const System& system = this_system();
   std::vector<std::string> candidates;
   if (const char* only = std::getenv("CLGPU_OPENCL_LIBRARY"); only != nullptr && *only != '\0') {
     candidates.push_back(only);
@@ -207,7 +154,7 @@ void search(Registry& reg) {
                         why + "); correct or unset the variable");
     }
   } else {
-    candidates.assign(std::begin(kSystemLibraries), std::end(kSystemLibraries));
+    candidates = system.libraries;
     candidates.insert(candidates.end(), reg.added.begin(), reg.added.end());
   }
   std::set<std::string> seen;
@@ -225,16 +172,15 @@ void search(Registry& reg) {
     if (!visited.insert(api).second) continue;
     libraries += (libraries.empty() ? "" : ", ") + path;
     platforms += collect(*api, path, seen, found);
+    if (system.one_driver && !found.empty()) break;
   }
   if (libraries.empty()) {
-    throw DeviceError("no OpenCL library was found (" + failures +
-                      "); install the loader (Debian and Ubuntu: ocl-icd-libopencl1) and then " +
-                      kAdvice);
+    throw DeviceError("no OpenCL library was found (" + failures + "); " + system.no_library);
   }
   if (found.empty()) {
     throw DeviceError("the OpenCL library " + libraries + " offers " + std::to_string(platforms) +
                       (platforms == 1 ? " platform" : " platforms") + " and no usable device; " +
-                      kAdvice);
+                      system.no_device);
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const Device& a, const Device& b) { return a.info.type < b.info.type; });

@@ -3,6 +3,7 @@
 
 #include "base/half.hpp"
 #include "cl/context.hpp"
+#include "cl/libraries.hpp"
 #include "delegate/trust.hpp"
 #include "plan/memory.hpp"
 #include "plan/roads.hpp"
@@ -14,6 +15,13 @@ namespace py = pybind11;
 void bind_testing(py::module_& module) {
   module.def("kernel_names", cl::kernel_names,
              "Names of the kernel functions that this process has made kernels of.");
+  module.def(
+      "pretend_android",
+      [] {
+        cl::pretend_android();
+        return cl::android().libraries;
+      },
+      "Makes devices() search as on Android; returns the names it tries.");
   module.def("fail_verification", &delegate::always_fail, py::arg("fail"),
              "Makes every comparison of verification fail until called with False.");
   module.def(

@@ -64,7 +64,9 @@ const Sqlite* sqlite(std::string& why) {
     if ((reg.loaded = load(path, why)) != nullptr) return reg.loaded.get();
   }
   if ((reg.loaded = load(RTLD_DEFAULT)) != nullptr) return reg.loaded.get();
-  for (const char* name : {"libsqlite3.so.0", "libsqlite3.so", "libsqlite3.dylib"}) {
+  // The last is Android's own, for programs started by adb; apps bring libsqlite3.so.
+  for (const char* name :
+       {"libsqlite3.so.0", "libsqlite3.so", "libsqlite3.dylib", "libsqlite.so"}) {
     std::string failure;
     if ((reg.loaded = load(name, failure)) != nullptr) return reg.loaded.get();
     if (why.empty()) why = failure;

@@ -1,0 +1,101 @@
+#include "cl/libraries.hpp"
+
+#include <dlfcn.h>
+
+#include <atomic>
+
+namespace clgpu::cl {
+namespace {
+
+constexpr int kFlags = RTLD_NOW | RTLD_LOCAL;
+
+std::atomic<bool> pretending{false};
+
+void* open(const std::string& path, const System& system, std::string& why) {
+  if (void* library = dlopen(path.c_str(), kFlags); library != nullptr) return library;
+  const char* message = dlerror();
+  why = message != nullptr ? message : "cannot load " + path;
+  if (!system.vendor_namespace) return nullptr;
+  void* support = dlopen("libvndksupport.so", kFlags);
+  if (support == nullptr) return nullptr;
+  using Load = void* (*)(const char*, int);
+  const auto load = reinterpret_cast<Load>(dlsym(support, "android_load_sphal_library"));
+  return load != nullptr ? load(path.c_str(), kFlags) : nullptr;
+}
+
+}  // namespace
+
+// The order of LiteRT's GPU delegate, then names under which drivers have no loader in front of
+// them. From API level 26 on all vendors' files are in /vendor.
+const System& android() {
+  static const System system{
+      {
+          "libOpenCL.so",                       // Adreno, Mali, PowerVR: the vendor's
+          "libOpenCL-pixel.so",                 // Pixel phones
+          "libOpenCL-car.so",                   // Android Automotive
+          "/vendor/lib64/libOpenCL.so",         // Adreno, and what others link to
+          "/system/lib64/libOpenCL.so",         // older systems
+          "/vendor/lib64/egl/libGLES_mali.so",  // Mali: OpenCL is a part of the OpenGL driver
+          "/vendor/lib64/libmali.so",           // Mali, of boards
+          "/vendor/lib64/libPVROCL.so",         // PowerVR
+      },
+      true,
+      true,
+      "the app's manifest needs, inside <application>, <uses-native-library "
+      "android:name=\"libOpenCL.so\" android:required=\"false\"/> and the same for "
+      "libOpenCL-pixel.so, libOpenCL-car.so and libvndksupport.so; if it has them, the device "
+      "offers "
+      "no OpenCL to apps",
+      "the driver of this system offers none to apps"};
+  return system;
+}
+
+const System& this_system() {
+#if defined(__ANDROID__)
+  return android();
+#else
+  static const std::string driver =
+      "install your GPU vendor's OpenCL driver (with its .icd file in /etc/OpenCL/vendors), or a "
+      "CPU runtime with: pip install 'clgpu_delegate[cpu]'; `clgpu doctor` tells what is wrong";
+  static const System system {
+#if defined(__APPLE__)
+    {"/System/Library/Frameworks/OpenCL.framework/OpenCL"},
+#else
+    {"libOpenCL.so.1", "libOpenCL.so"},
+#endif
+        false, false,
+        "install the loader (Debian and Ubuntu: ocl-icd-libopencl1) and then " + driver, driver
+  };
+  return pretending ? android() : system;
+#endif
+}
+
+void pretend_android() { pretending = true; }
+
+std::unique_ptr<Api> load_library(const std::string& path, const System& system, std::string& why) {
+  void* library = open(path, system, why);
+  if (library == nullptr) return nullptr;
+  // Pixel phones and cars hide the driver behind these two functions.
+  using Enable = void (*)();
+  using Find = void* (*)(const char*);
+  const auto enable = reinterpret_cast<Enable>(dlsym(library, "enableOpenCL"));
+  const auto find = reinterpret_cast<Find>(dlsym(library, "loadOpenCLPointer"));
+  if (enable != nullptr) enable();
+  auto api = std::make_unique<Api>();
+  const char* missing = nullptr;
+  const auto symbol = [&](const char* name) {
+    void* address = find != nullptr ? find(name) : nullptr;
+    if (address == nullptr) address = dlsym(library, name);
+    if (address == nullptr) missing = name;
+    return address;
+  };
+#define CLGPU_CL_LOAD(result, name, parameters) \
+  api->name = reinterpret_cast<decltype(api->name)>(symbol(#name));
+  CLGPU_CL_FUNCTIONS(CLGPU_CL_LOAD)
+#undef CLGPU_CL_LOAD
+  if (missing == nullptr) return api;
+  why = path + " lacks the function " + missing;
+  return nullptr;
+}
+
+}  // namespace clgpu::cl
