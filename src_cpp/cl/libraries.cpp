@@ -44,8 +44,7 @@ const System& android() {
       "the app's manifest needs, inside <application>, <uses-native-library "
       "android:name=\"libOpenCL.so\" android:required=\"false\"/> and the same for "
       "libOpenCL-pixel.so, libOpenCL-car.so and libvndksupport.so; if it has them, the device "
-      "offers "
-      "no OpenCL to apps",
+      "offers no OpenCL to apps",
       "the driver of this system offers none to apps"};
   return system;
 }
@@ -57,15 +56,14 @@ const System& this_system() {
   static const std::string driver =
       "install your GPU vendor's OpenCL driver (with its .icd file in /etc/OpenCL/vendors), or a "
       "CPU runtime with: pip install 'clgpu_delegate[cpu]'; `clgpu doctor` tells what is wrong";
-  static const System system {
 #if defined(__APPLE__)
-    {"/System/Library/Frameworks/OpenCL.framework/OpenCL"},
+  static const std::vector<std::string> names{"/System/Library/Frameworks/OpenCL.framework/OpenCL"};
 #else
-    {"libOpenCL.so.1", "libOpenCL.so"},
+  static const std::vector<std::string> names{"libOpenCL.so.1", "libOpenCL.so"};
 #endif
-        false, false,
-        "install the loader (Debian and Ubuntu: ocl-icd-libopencl1) and then " + driver, driver
-  };
+  static const System system{
+      names, false, false,
+      "install the loader (Debian and Ubuntu: ocl-icd-libopencl1) and then " + driver, driver};
   return pretending ? android() : system;
 #endif
 }
