@@ -25,14 +25,14 @@ __kernel void gather_nd_rows(__global const SRC_T *src, __global const INDEX_T *
                              int m2, int m3, int m4, int m5) {
   const int i = get_global_id(0);
   if (i >= n) return;
-  const int sizes[6] = {m0, m1, m2, m3, m4, m5};
   indices += i / inner * depth;
   int row = 0;
   bool inside = true;
   for (int k = 0; k < depth; ++k) {
     const ARITH(INDEX_T) index = LOAD(INDEX_T, indices, k);
-    inside = inside && index >= 0 && index < sizes[k];
-    row = row * sizes[k] + (inside ? (int)index : 0);
+    const int size = k == 0 ? m0 : k == 1 ? m1 : k == 2 ? m2 : k == 3 ? m3 : k == 4 ? m4 : m5;
+    inside = inside && index >= 0 && index < size;
+    row = row * size + (inside ? (int)index : 0);
   }
   if (inside) {
     STORE(DST_T, dst, i, LOAD(SRC_T, src, row * inner + i % inner));

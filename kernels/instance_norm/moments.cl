@@ -37,6 +37,7 @@
 #endif
 // Loads of a work-item that are on their way at a time.
 #define UNROLLED 4
+#define DEVIATION(i) (LOAD_VALUES(src, at + (i) * ROWS * channels) - first)
 
 __kernel __attribute__((reqd_work_group_size(LANES * ROWS, 1, 1))) void instance_norm_moments(
     __global const SRC_T *src, __global float *moments, int pixels, int channels, int chunk) {
@@ -57,14 +58,15 @@ __kernel __attribute__((reqd_work_group_size(LANES * ROWS, 1, 1))) void instance
     int pixel = begin + row;
     for (; pixel + (UNROLLED - 1) * ROWS < end;
          pixel += UNROLLED * ROWS, at += UNROLLED * ROWS * channels) {
-      VALUES deviations[UNROLLED];
-      for (int i = 0; i < UNROLLED; ++i) {
-        deviations[i] = LOAD_VALUES(src, at + i * ROWS * channels) - first;
-      }
-      for (int i = 0; i < UNROLLED; ++i) {
-        sum += deviations[i];
-        square += deviations[i] * deviations[i];
-      }
+      const VALUES d0 = DEVIATION(0), d1 = DEVIATION(1), d2 = DEVIATION(2), d3 = DEVIATION(3);
+      sum += d0;
+      square += d0 * d0;
+      sum += d1;
+      square += d1 * d1;
+      sum += d2;
+      square += d2 * d2;
+      sum += d3;
+      square += d3 * d3;
       count += (float)UNROLLED;
     }
     for (; pixel < end; pixel += ROWS, at += ROWS * channels) {

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "ops/matmul.hpp"
+#include "ops/mobile.hpp"
 #include "ops/quantize_rows.hpp"
 #include "ops/tensor_gemm.hpp"
 
@@ -191,6 +192,12 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     list.push_back(naive);
     return list;
   }
+  const auto add_quads = [&] {
+    auto& launch = add("quads", "batch_matmul/quads.cl", "batch_matmul_quads");
+    launch.macro("ADJ_X", attrs.adj_x ? 1 : 0).macro("ADJ_Y", attrs.adj_y ? 1 : 0);
+    set_mobile_range(launch, ceil_div(size.cols, 4), ceil_div(size.rows, 4), size.count, device);
+  };
+  if (device.is_mobile()) add_quads();
   // Tiles of a few rows or columns are mostly empty.
   const bool naive_first = !list.empty() || size.rows < 8 || size.cols < 8;
   if (naive_first) list.push_back(naive);
@@ -210,6 +217,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
       launch.macro("B_SUMS", sums && node.input(kX).zero_point() != 0 ? 1 : 0);
     }
   }
+  if (!device.is_mobile()) add_quads();
   if (!naive_first) list.push_back(naive);
   if (int8 || has_int8_weights(node)) return list;
   const auto tensor = tensor_candidates(node, device, size);

@@ -8,6 +8,10 @@ std::int64_t items_to_fill(const DeviceInfo& device) {
   return std::int64_t{512} * device.compute_units;
 }
 
+bool has_local_memory(const DeviceInfo& device) {
+  return !device.is_cpu() && !device.is(GpuFamily::kMali) && !device.is(GpuFamily::kVideoCore);
+}
+
 std::int64_t group_within(const DeviceInfo& device, std::int64_t wanted) {
   const auto most = static_cast<std::int64_t>(
       std::min(device.max_work_group_size, device.max_work_item_sizes[0]));

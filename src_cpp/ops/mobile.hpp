@@ -8,6 +8,10 @@ namespace clgpu::ops {
 /// Work-items that keep such a device busy: some wavefronts on each of its compute units.
 std::int64_t items_to_fill(const DeviceInfo& device);
 
+/// Local memory of work-groups is a memory of its own, not a part of the caches or of global
+/// memory, as on CPUs, Mali and VideoCore.
+bool has_local_memory(const DeviceInfo& device);
+
 /// The largest power of two up to `wanted` that is a size of work-groups on the device.
 std::int64_t group_within(const DeviceInfo& device, std::int64_t wanted);
 

@@ -135,7 +135,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const int elements = std::min(attrs.filter_h, src[1]) * std::min(attrs.filter_w, src[2]);
   if (elements >= kLargeWindow && device.max_work_group_size >= 256) {
     // Few pixels do not fill a GPU. A CPU has few cores, and barriers only cost there.
-    const bool first = !device.is_cpu() && dst.elements() / 4 < 64 * 32 * device.compute_units;
+    const std::int64_t least = device.is_mobile() ? 64 : 64 * 32;
+    const bool first = !device.is_cpu() && dst.elements() / 4 < least * device.compute_units;
     found.insert(first ? found.begin() : found.end(), tree(node));
   }
   return found;

@@ -244,6 +244,9 @@ std::optional<ir::Node> separable(const ir::Graph& graph, const ir::Node& depthw
 }
 
 bool separable_pays(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& device) {
+  // What one launch saves is a pass over memory, which here costs arrays and local memory; mobile
+  // GPUs have slow ones of both or none.
+  if (device.is_mobile()) return false;
   // Measured on an H200: with more channels between, each group of output channels filters too many
   // of them again; with fewer pixels the two launches share the sums among more work-items. Tensor
   // cores, which the fused kernel does not use, are better alone unless there is little to

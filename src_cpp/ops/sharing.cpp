@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "ops/mobile.hpp"
+
 namespace clgpu::ops {
 
 std::vector<Sharing> sharings(std::int64_t outputs, std::int64_t count, bool adjacent,
@@ -31,6 +33,9 @@ std::vector<Sharing> sharings(std::int64_t outputs, std::int64_t count, bool adj
   } else if (!adjacent) {
     tree_first = tree_first && outputs < 1024LL * device.compute_units;
   }
+  // What items share goes through memory there: only where few items would work without.
+  if (device.is_mobile() && !has_local_memory(device))
+    tree_first = tree_first && outputs < items_to_fill(device) / 8;
   if (tree_first) return {tree, naive};
   return {naive, tree};
 }

@@ -1,5 +1,6 @@
 // Room of TRANSPOSE: any permutation of up to six axes.
 #include "ops/common.hpp"
+#include "ops/mobile.hpp"
 #include "ops/movement.hpp"
 #include "ops/quantized.hpp"
 #include "ops/work.hpp"
@@ -81,8 +82,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   tiled.macro("TILE", kTile).macro("TILE_ROWS", kTileRows);
   tiled.src(0).dst(0).i32(m->rows).i32(m->cols);
   tiled.range({uz(m->batches * tiles * kTile), kTileRows}, {kTile, kTileRows});
-  // A CPU's caches do what the tile does, and barriers cost it more.
-  const bool worth = !device.is_cpu() && std::min(m->rows, m->cols) >= kWorthATile;
+  // Where local memory is a part of the caches these do what the tile does, and barriers cost.
+  const bool worth = has_local_memory(device) && std::min(m->rows, m->cols) >= kWorthATile;
   result.insert(worth ? result.begin() : result.end(), {"tiled", {tiled}, {}});
   return result;
 }

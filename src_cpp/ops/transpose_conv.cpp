@@ -1,23 +1,18 @@
-// Room of TRANSPOSE_CONV and of MediaPipe's custom operation Convolution2DTransposeBias.
+// Room of TRANSPOSE_CONV and of MediaPipe's custom operation Convolution2DTransposeBias. More of it
+// is in transpose_conv/.
 #include <algorithm>
 #include <cstring>
 
 #include "ops/quantize_rows.hpp"
 #include "ops/row_rules.hpp"
+#include "ops/transpose_conv/transpose_conv.hpp"
 
 namespace clgpu::ops {
 namespace {
 
-constexpr int kTransposeConv = 67;
-constexpr int kWeights = 1;  // input of both operations
+using namespace transpose_conv;
 
-struct TransposeConvAttrs : ir::Attrs {
-  ConvGeometry geometry;    ///< of the convolution that this one reverses
-  int image = 2, bias = 3;  ///< inputs
-  /// Output height and width that the model states; 0: by the rule of the custom operation.
-  int out_h = 0, out_w = 0;
-  std::optional<Window> rows;  ///< of a band: in place of what these and the padding say
-};
+constexpr int kTransposeConv = 67;
 
 OrRefusal<Imported> import_builtin(const tfl::NodeView& node) {
   const auto* params = node.params<tfl::TransposeConvParams>();
@@ -89,58 +84,6 @@ ir::Shapes infer(const NodeContext& node) {
   if (attrs.rows) dst[1] = attrs.rows->out;
   check_residual_shape(node, dst);
   return {dst};
-}
-
-// What lies outside is decided by the convolution that would lead back from the result to the
-// image.
-ConvWindows windows_of(const NodeContext& node) {
-  const auto& attrs = node.attrs<TransposeConvAttrs>();
-  const ir::Shape& dst = node.output(0).shape;
-  const ir::Shape& weights = node.input(kWeights).shape;
-  ConvWindows at = windows(attrs.geometry, dst[1], dst[2], weights[1], weights[2]);
-  if (attrs.rows) at.h = *attrs.rows;
-  return at;
-}
-
-void push_geometry(kernel::Launch& launch, const NodeContext& node) {
-  const auto& attrs = node.attrs<TransposeConvAttrs>();
-  const ConvWindows at = windows_of(node);
-  push_conv_sizes(launch, node, attrs.image, kWeights, attrs.geometry);
-  launch.i32(at.h.before).i32(at.w.before);
-}
-
-bool quantized(const NodeContext& node) { return node.output(0).is_quantized() || is_hybrid(node); }
-
-kernel::Launch make_launch(const NodeContext& node, const char* file, const char* entry) {
-  const auto& attrs = node.attrs<TransposeConvAttrs>();
-  kernel::Launch launch(file, entry);
-  set_conv_types(launch, node, attrs.image, attrs.bias);
-  return launch.src(attrs.image);
-}
-
-/// push_result; of quantised nodes with what they do at load time.
-void add_result(kernel::Candidate& candidate, kernel::Launch& launch, const NodeContext& node) {
-  const auto& attrs = node.attrs<TransposeConvAttrs>();
-  if (!quantized(node)) {
-    push_result(launch, node, attrs.bias);
-    return;
-  }
-  // Each phase of the pixels has taps of its own, so there is no sum over the weights of a channel.
-  const ChannelTable table = channel_table(node, {attrs.image, kWeights, attrs.bias, 0},
-                                           {node.output(0).shape[3], /*depth=*/0, 0, 0},
-                                           static_cast<int>(candidate.scratch.size()));
-  candidate.launches.push_back(table.launch);
-  candidate.scratch.push_back(table.scales);
-  candidate.scratch.push_back(table.result);
-  push_channels(launch, node, table);
-  push_result(launch, result_layout(node));
-}
-
-/// Appends what stands for zero in the image and among the weights.
-void push_zeros(kernel::Launch& launch, const NodeContext& node) {
-  const int image = node.attrs<TransposeConvAttrs>().image;
-  launch.i32(quantized(node) ? node.input(image).zero_point() : 0);
-  launch.i32(node.output(0).is_quantized() ? node.input(kWeights).zero_point() : 0);
 }
 
 kernel::Candidate naive(const NodeContext& node) {
@@ -219,6 +162,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     result.insert(tiles_first ? result.begin() : result.end(), gemm(node, large ? 64 : 128, 64));
     result.insert(tiles_first ? result.begin() : result.end(), gemm(node, large ? 128 : 64, 64));
   }
+  result.insert(device.is_mobile() ? result.begin() : result.end(), quads(node, device));
   result.push_back(naive(node));
   return result;
 }

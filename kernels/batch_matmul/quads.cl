@@ -1,0 +1,136 @@
+// quads.cl - dst[b, m, n] = act(sum over k of x(b, m, k) * y(b, k, n)), for GPUs of phones: a work-item keeps
+//            4 rows x 4 columns in vectors with names, as their compilers put arrays into slow memory
+//
+// Shapes    x: [..., rows, depth], or [..., depth, rows] where ADJ_X; y: [..., depth, cols], or
+//           [..., cols, depth] where ADJ_Y; dst: [b0, b1, b2, b3, rows, cols]
+//           batch_matmul/batches.cl says how the batches of x and y are found
+// Launch    axis 0: blocks of 4 columns; axis 1: of 4 rows; axis 2: batches; axes 0 and 1 rounded up.
+//           local: any of one item along axis 2
+// Macros    X_T, Y_T, DST_T  float|half, or char and DST_T char|int with QUANTIZED  element types
+//           ADJ_X  0|1         x is transposed
+//           ADJ_Y  0|1         y is transposed
+//           ZEROS  0|1         zero points, the last arguments, are subtracted from x and y
+//           and those of common/epilogue.cl: neither bias nor residual
+// Numerics  one accumulator each, SUM_T, in the order of k; of floats four products at a time where only y is
+//           transposed
+#include "batch_matmul/batches.cl"
+#include "batch_matmul/zeros.cl"
+#include "common/epilogue.cl"
+#include "common/types.cl"
+#ifndef X_T
+#error "X_T is required (float, half or char)"
+#endif
+#ifndef Y_T
+#error "Y_T is required (float, half or char)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (float, half, char or int)"
+#endif
+#ifndef ADJ_X
+#error "ADJ_X is required (0 or 1)"
+#endif
+#ifndef ADJ_Y
+#error "ADJ_Y is required (0 or 1)"
+#endif
+
+#define EACH(DO) DO(0) DO(1) DO(2) DO(3)
+#if QUANTIZED
+#define ADD_PRODUCT(a, b, sum) ((a) * (b) + (sum))
+#define DOT(a, b) ((a).s0 * (b).s0 + (a).s1 * (b).s1 + (a).s2 * (b).s2 + (a).s3 * (b).s3)
+#else
+#define ADD_PRODUCT(a, b, sum) mad(a, b, sum)
+#define DOT(a, b) dot(a, b)
+#endif
+
+// Places of the work-item's rows and columns; those past the end are read where the last one lies.
+#define PLACE(i)                           \
+  const int row##i = min(m + i, rows - 1); \
+  const int col##i = min(n + i, cols - 1); \
+  SUM4_T sum##i = (SUM4_T)(0);
+
+// Four elements of a row of a matrix from the place of the first on: as one where they are all there.
+#define LOAD_SIDE(T, p, at, whole, i0, i1, i2, i3)                                               \
+  ((whole) ? LOAD4(T, p, (at) + (i0))                                                            \
+           : (SUM4_T)(LOAD(T, p, (at) + (i0)), LOAD(T, p, (at) + (i1)), LOAD(T, p, (at) + (i2)), \
+                      LOAD(T, p, (at) + (i3))))
+#if ADJ_X
+#define ROWS_AT(k) LOAD_SIDE(X_T, x, (k) * rows, all_rows, row0, row1, row2, row3)
+#else
+#define X_AT(r, k) LOAD(X_T, x, row##r *depth + (k))
+#define ROWS_AT(k) (SUM4_T)(X_AT(0, k), X_AT(1, k), X_AT(2, k), X_AT(3, k))
+#endif
+#if ADJ_Y
+#define Y_AT(c, k) LOAD(Y_T, y, col##c *depth + (k))
+#define COLUMNS_AT(k) (SUM4_T)(Y_AT(0, k), Y_AT(1, k), Y_AT(2, k), Y_AT(3, k))
+#else
+#define COLUMNS_AT(k) LOAD_SIDE(Y_T, y, (k) * cols, all_cols, col0, col1, col2, col3)
+#endif
+
+// All products of a step of depth.
+#define ADD_OUTER(r, lane) sum##r = ADD_PRODUCT((SUM4_T)(a.lane), b, sum##r);
+#define ADD_STEP(k)                          \
+  {                                          \
+    const SUM4_T a = X_VALUE(ROWS_AT(k));    \
+    const SUM4_T b = Y_VALUE(COLUMNS_AT(k)); \
+    ADD_OUTER(0, s0)                         \
+    ADD_OUTER(1, s1)                         \
+    ADD_OUTER(2, s2)                         \
+    ADD_OUTER(3, s3)                         \
+  }
+// Four steps: of rows of x by rows of y, and by columns.
+#define LOAD_ROW(r) const SUM4_T a##r = X_VALUE(LOAD4(X_T, x, row##r * depth + k));
+#define LOAD_COLUMN(c) const SUM4_T b##c = Y_VALUE(LOAD4(Y_T, y, col##c * depth + k));
+#define ADD_DOTS(r) sum##r += (SUM4_T)(DOT(a##r, b0), DOT(a##r, b1), DOT(a##r, b2), DOT(a##r, b3));
+#define ADD_LANE(r, lane) sum##r = ADD_PRODUCT((SUM4_T)(a##r.lane), b, sum##r);
+#define ADD_LANES(j, lane)                       \
+  {                                              \
+    const SUM4_T b = Y_VALUE(COLUMNS_AT(k + j)); \
+    ADD_LANE(0, lane)                            \
+    ADD_LANE(1, lane)                            \
+    ADD_LANE(2, lane)                            \
+    ADD_LANE(3, lane)                            \
+  }
+
+#define STORE_LANE(v, j) \
+  if (n + j < cols) STORE(DST_T, dst, at + j, FINISH_SUM(v, CHANNEL_AT(n + j), at + j));
+#define STORE_ROW(r)                                                   \
+  if (m + r < rows) {                                                  \
+    const int at = (m + r) * cols + n;                                 \
+    if (all_cols) {                                                    \
+      STORE4(DST_T, dst, at, FINISH_SUM4(sum##r, CHANNEL4_AT(n), at)); \
+    } else {                                                           \
+      STORE_LANE(sum##r.s0, 0)                                         \
+      STORE_LANE(sum##r.s1, 1)                                         \
+      STORE_LANE(sum##r.s2, 2)                                         \
+    }                                                                  \
+  }
+
+__kernel void batch_matmul_quads(__global const X_T *x, __global const Y_T *y,
+                                 BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows, int cols,
+                                 int depth, BATCH_PARAMETERS ZERO_PARAMETERS) {
+  const int n = get_global_id(0) * 4, m = get_global_id(1) * 4, batch = get_global_id(2);
+  if (n >= cols || m >= rows) return;
+  x += BATCH_OFFSET_X(batch) * rows * depth;
+  y += BATCH_OFFSET_Y(batch) * depth * cols;
+  dst += batch * rows * cols;
+  const bool all_rows = m + 4 <= rows, all_cols = n + 4 <= cols;
+
+  EACH(PLACE)
+  int k = 0;
+#if !ADJ_X
+  for (; k + 4 <= depth; k += 4) {
+    EACH(LOAD_ROW)
+#if ADJ_Y
+    EACH(LOAD_COLUMN)
+    EACH(ADD_DOTS)
+#else
+    ADD_LANES(0, s0)
+    ADD_LANES(1, s1)
+    ADD_LANES(2, s2)
+    ADD_LANES(3, s3)
+#endif
+  }
+#endif
+  for (; k < depth; ++k) ADD_STEP(k)
+  EACH(STORE_ROW)
+}

@@ -1,0 +1,147 @@
+// quads.cl - transposed convolution as in naive.cl, for GPUs of phones; a work-item keeps PX pixels of one row x 4
+//            channels in vectors with names, as their compilers put arrays into slow memory. The pixels are
+//            stride_w apart: they use the same filter columns
+//
+// Shapes    src: [n, in_h, in_w, in_c]; bias: [out_c]; dst: [n, out_h, out_w, out_c]
+//           packed: [panels, filter_h * filter_w * in_c, PANEL] as conv2d/pack_weights.cl writes it
+// Launch    axis 0: blocks of 4 channels; axis 1: blocks of PX pixels, counted phase (x % stride_w) first;
+//           axis 2: the n * out_h rows; axes 0 and 1 rounded up. local: any
+// Macros    PX        1|2|4         pixels of a work-item
+//           PANEL     multiple of 4 output channels that lie side by side in packed
+//           KV        1|4           4: in_c is a multiple of 4
+//           ALIGNED   0|1           1: out_c and the places of pixels in dst are multiples of 4
+//           SRC_KIND, PACKED_KIND   buffer|image  see common/quads.cl; an image only of floats, src with KV 4
+//           SRC_T, PACKED_T, DST_T  float|half, or char|uchar with QUANTIZED  element types
+//           and those of common/epilogue.cl
+// Numerics  products and sum in SUM_T, in the order of the filter taps, then input channels; the bias
+//           is added last. Integers: zero points are subtracted one by one, as each phase has taps of
+//           its own
+#include "common/epilogue.cl"
+#include "common/quads.cl"
+#ifndef PX
+#error "PX is required (1, 2 or 4)"
+#endif
+#ifndef PANEL
+#error "PANEL is required (multiple of 4)"
+#endif
+#ifndef KV
+#error "KV is required (1 or 4)"
+#endif
+#ifndef ALIGNED
+#error "ALIGNED is required (0 or 1)"
+#endif
+#ifndef SRC_KIND
+#error "SRC_KIND is required (buffer or image)"
+#endif
+#ifndef PACKED_KIND
+#error "PACKED_KIND is required (buffer or image)"
+#endif
+#ifndef SRC_T
+#error "SRC_T is required (float, half, char or uchar)"
+#endif
+#ifndef PACKED_T
+#error "PACKED_T is required (float, half, char or uchar)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (float, half, char or uchar)"
+#endif
+
+#if PX == 1
+#define EACH(DO) DO(0)
+#elif PX == 2
+#define EACH(DO) DO(0) DO(1)
+#else
+#define EACH(DO) DO(0) DO(1) DO(2) DO(3)
+#endif
+
+#if QUANTIZED
+#define ADD_PRODUCT(a, b, sum) ((a) * (b) + (sum))
+#define PIXEL_VALUE(v) ((v) - src_zero)
+#define WEIGHTS_VALUE(v) ((v) - weights_zero)
+#else
+#define ADD_PRODUCT(a, b, sum) mad(a, b, sum)
+#define PIXEL_VALUE(v) (v)
+#define WEIGHTS_VALUE(v) (v)
+#endif
+
+#define DECLARE(p) SUM4_T sum##p = (SUM4_T)(0);
+// A pixel outside of src is read at the nearest place inside, and not added.
+#define PLACE(p)                                        \
+  const bool inside##p = (uint)(in_x + p) < (uint)in_w; \
+  const int at##p = (row + min(max(in_x + p, 0), in_w - 1)) * in_c;
+#define LOAD_TAP(k) WEIGHTS_VALUE(QUAD(PACKED_KIND, PACKED_T, packed, (w + (i + (k)) * PANEL) >> 2))
+#if KV == 4
+#define READ(p)                                                                \
+  SUM4_T pixel##p = PIXEL_VALUE(QUAD(SRC_KIND, SRC_T, src, (at##p + i) >> 2)); \
+  if (!inside##p) pixel##p = (SUM4_T)(0);
+#define ADD_LANE(p, lane) sum##p = ADD_PRODUCT((SUM4_T)(pixel##p.lane), tap, sum##p);
+#define ADD0(p) ADD_LANE(p, s0)
+#define ADD1(p) ADD_LANE(p, s1)
+#define ADD2(p) ADD_LANE(p, s2)
+#define ADD3(p) ADD_LANE(p, s3)
+#define ADD_TAP(k)                  \
+  {                                 \
+    const SUM4_T tap = LOAD_TAP(k); \
+    EACH(ADD##k)                    \
+  }
+#else
+#define READ(p)                                              \
+  SUM_T pixel##p = PIXEL_VALUE(LOAD(SRC_T, src, at##p + i)); \
+  if (!inside##p) pixel##p = 0;
+#define ADD(p) sum##p = ADD_PRODUCT((SUM4_T)(pixel##p), tap, sum##p);
+#endif
+
+#if ALIGNED
+#define STORE_SUM(v) STORE4_ALIGNED(DST_T, dst, at, FINISH_SUM4_ALIGNED(v, CHANNEL4_AT(c), at))
+#else
+#define STORE_LANE(v, j) \
+  if (c + j < out_c) STORE(DST_T, dst, at + j, FINISH_SUM(v, CHANNEL_AT(c + j), at + j));
+#define STORE_SUM(v)  \
+  STORE_LANE(v.s0, 0) \
+  STORE_LANE(v.s1, 1) \
+  STORE_LANE(v.s2, 2) \
+  STORE_LANE(v.s3, 3)
+#endif
+#define FINISH_PIXEL(p)                                      \
+  if (phase + (first + p) * stride_w < out_w) {              \
+    const int x = phase + (first + p) * stride_w;            \
+    const int at = RESULT_AT(out_row * out_w + x, c, out_c); \
+    STORE_SUM(sum##p);                                       \
+  }
+
+__kernel void transpose_conv_quads(QUADS(SRC_KIND, SRC_T) src, QUADS(PACKED_KIND, PACKED_T) packed,
+                                   BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int blocks, int in_h,
+                                   int in_w, int in_c, int out_h, int out_w, int out_c,
+                                   int filter_h, int filter_w, int stride_h, int stride_w, int top,
+                                   int left, int src_zero, int weights_zero) {
+  const int c = get_global_id(0) * 4, block = get_global_id(1), out_row = get_global_id(2);
+  if (c >= out_c || block >= blocks) return;
+  const int y = out_row % out_h, first_row = out_row / out_h * in_h;
+  const int phase = block % stride_w, first = block / stride_w * PX;  // in units of stride_w
+  const int first_w = c / PANEL * PANEL * filter_h * filter_w * in_c + c % PANEL;
+
+  EACH(DECLARE)
+  for (int u = (y + top) % stride_h; u < filter_h; u += stride_h) {
+    const int in_y = (y + top - u) / stride_h;
+    if (in_y < 0 || in_y >= in_h) continue;
+    const int row = (first_row + in_y) * in_w;
+    for (int v = (phase + left) % stride_w; v < filter_w; v += stride_w) {
+      const int in_x = (phase + left - v) / stride_w + first;
+      EACH(PLACE)
+      const int w = first_w + (u * filter_w + v) * in_c * PANEL;
+      for (int i = 0; i < in_c; i += KV) {
+        EACH(READ)
+#if KV == 4
+        ADD_TAP(0)
+        ADD_TAP(1)
+        ADD_TAP(2)
+        ADD_TAP(3)
+#else
+        const SUM4_T tap = LOAD_TAP(0);
+        EACH(ADD)
+#endif
+      }
+    }
+  }
+  EACH(FINISH_PIXEL)
+}
