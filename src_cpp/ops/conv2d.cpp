@@ -144,6 +144,9 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const auto rest = fast.begin() + (winograd_pays(conv) ? 1 : 0);
   result.insert(result.end(), rest, fast.end());
   result.insert(result.begin(), fast.begin(), rest);
+  const auto named = winograd_quads(conv);
+  const bool named_first = device.is_mobile() && winograd_quads_pays(conv);
+  result.insert(named_first ? result.begin() : result.end(), named.begin(), named.end());
   // Few channels leave most of a tensor core's block empty, few products most of the device.
   const bool fills_blocks = conv.group_out >= 8 && conv.depth >= 16 && !few_products(conv);
   const auto tensor = tensor_gemm(conv);

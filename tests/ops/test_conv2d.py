@@ -82,6 +82,7 @@ CASES = {
     # Winograd's tiles of 2, 3 and 4 pixels, filters of one block and of several, channels that do
     # not fill a vector, two images.
     "winograd_3x3": Case((2, 9, 6, 18), (7, 3, 3, 18), activation="RELU6"),
+    "winograd_3x3_of_quads": Case((2, 9, 6, 8), (12, 3, 3, 8), bias=False),
     "winograd_5x5": Case((2, 5, 11, 9), (9, 5, 5, 9), padding="VALID"),
     "winograd_7x7": Case((1, 9, 10, 10), (6, 7, 7, 10), bias=False),
     "winograd_9x8": Case((1, 10, 10, 8), (4, 9, 8, 8), padding="VALID"),

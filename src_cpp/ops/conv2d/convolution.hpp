@@ -101,4 +101,11 @@ std::vector<kernel::Candidate> winograd(const Convolution& conv);
 /// The first of winograd() is likely to take less time than the products of direct convolution.
 bool winograd_pays(const Convolution& conv);
 
+/// Transforms for filters of 3x3 in vectors by name, best guess first: for mobile GPUs, one for
+/// others; none where channels are no multiples of four.
+std::vector<kernel::Candidate> winograd_quads(const Convolution& conv);
+
+/// On a mobile GPU the first of them is likely to take less time than direct convolution.
+bool winograd_quads_pays(const Convolution& conv);
+
 }  // namespace clgpu::ops::conv2d

@@ -1,0 +1,81 @@
+// winograd_output_quads.cl - dst[n, y, x, o] = act((A^T m A)[y, x] of the tile + bias[o] + residual[n, y, x, o]),
+//                            for GPUs of phones; see winograd_tile.cl
+//
+// Shapes    src: [tiles, ALPHA^2, out_c], out_c a multiple of 4, the tiles those of rows first_row and on of
+//           the n * tiles_h rows; bias: [out_c]; dst, residual: [n, out_h, out_w, out_c]
+// Launch    axis 0: out_c / 4; axis 1: tiles; axis 2: the TILE rows of a tile, so that a work-item keeps one;
+//           axes 0 and 1 rounded up. local = (any, any, 1): the items of a group take the same way
+// Macros    SRC_KIND  buffer|image  see common/quads.cl
+//           ALIGNED   0|1           1: every pixel of dst begins at a multiple of 4
+//           SRC_T     float|half    element type of src
+//           DST_T     float|half    element type of dst
+//           and those of common/epilogue.cl
+//           ALPHA, TILE             see conv2d/winograd_tile.cl; ALPHA 4 or 6
+// Numerics  in float; columns first, then rows; then bias, residual
+#include "common/epilogue.cl"
+#include "common/quads.cl"
+#include "conv2d/winograd_tile.cl"
+#ifndef SRC_KIND
+#error "SRC_KIND is required (buffer or image)"
+#endif
+#ifndef ALIGNED
+#error "ALIGNED is required (0 or 1)"
+#endif
+#ifndef SRC_T
+#error "SRC_T is required (float or half)"
+#endif
+#ifndef DST_T
+#error "DST_T is required (float or half)"
+#endif
+
+// DO(j) for each column of the products, and for each of the results.
+#if ALPHA == 4
+#define EACH(DO) DO(0) DO(1) DO(2) DO(3)
+#else
+#define EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5)
+#endif
+#if TILE == 2
+#define EACH_RESULT(DO) DO(0) DO(1)
+#else
+#define EACH_RESULT(DO) DO(0) DO(1) DO(2) DO(3)
+#endif
+
+#define DECLARE(j) float4 sum##j = (float4)(0.0f);
+#define ADD(j) \
+  sum##j = mad((float4)(factor), QUAD(SRC_KIND, SRC_T, src, (row + j) * quads + quad), sum##j);
+#define ADD_POWER(j) v = mad((float4)(winograd_powers[j][x]), sum##j, v);
+#if ALIGNED
+#define STORE_RESULT(at, v) STORE4_ALIGNED(DST_T, dst, at, FINISH4_ALIGNED(v, at))
+#else
+#define STORE_RESULT(at, v) STORE4(DST_T, dst, at, FINISH4(v, at))
+#endif
+#define FINISH_RESULT(k)                                  \
+  if (x0 + k < out_w) {                                   \
+    const int x = k, at = RESULT_AT(first + k, o, out_c); \
+    float4 v = bias_of_o;                                 \
+    EACH(ADD_POWER)                                       \
+    STORE_RESULT(at, v);                                  \
+  }
+
+__kernel void conv2d_winograd_output_quads(QUADS(SRC_KIND, SRC_T) src,
+                                           BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int quads,
+                                           int tiles_h, int tiles_w, int first_row, int tiles,
+                                           int out_h, int out_w, int out_c) {
+  const int quad = get_global_id(0), tile = get_global_id(1), k = get_global_id(2);
+  if (quad >= quads || tile >= tiles) return;
+  const int row_of_tiles = first_row + tile / tiles_w;
+  const int y = row_of_tiles % tiles_h * TILE + k, x0 = tile % tiles_w * TILE;
+  if (y >= out_h) return;
+
+  EACH(DECLARE)
+  for (int i = 0; i < ALPHA; ++i) {
+    const float factor = winograd_powers[i][k];
+    if (factor == 0.0f) continue;
+    const int row = (tile * ALPHA + i) * ALPHA;
+    EACH(ADD)
+  }
+
+  const int o = quad * 4, first = (row_of_tiles / tiles_h * out_h + y) * out_w + x0;
+  const float4 bias_of_o = BIAS4_AT(o);
+  EACH_RESULT(FINISH_RESULT)
+}
