@@ -25,17 +25,14 @@ static inline int word_of(__global const char *p, int step, int count, uint flip
   if (count > 3) w |= (uint)(uchar)(p[3 * step] ^ (char)flip) << 24;
   return as_int(w);
 }
+#define WORD_BYTES(j) \
+  (j < count ? as_char4(*(__global const uint *)(p + j * step) ^ flip) : (char4)(0))
 static inline int4 word4_across(__global const char *p, int step, int count, uint flip) {
-  char4 k[4];
-#pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    k[j] = (char4)(0);
-    if (j < count) k[j] = as_char4(*(__global const uint *)(p + j * step) ^ flip);
-  }
-  return (int4)(as_int((char4)(k[0].s0, k[1].s0, k[2].s0, k[3].s0)),
-                as_int((char4)(k[0].s1, k[1].s1, k[2].s1, k[3].s1)),
-                as_int((char4)(k[0].s2, k[1].s2, k[2].s2, k[3].s2)),
-                as_int((char4)(k[0].s3, k[1].s3, k[2].s3, k[3].s3)));
+  const char4 k0 = WORD_BYTES(0), k1 = WORD_BYTES(1), k2 = WORD_BYTES(2), k3 = WORD_BYTES(3);
+  return (int4)(as_int((char4)(k0.s0, k1.s0, k2.s0, k3.s0)),
+                as_int((char4)(k0.s1, k1.s1, k2.s1, k3.s1)),
+                as_int((char4)(k0.s2, k1.s2, k2.s2, k3.s2)),
+                as_int((char4)(k0.s3, k1.s3, k2.s3, k3.s3)));
 }
 #define WORD(T, p, i, step, count) \
   word_of((__global const char *)((p) + (i)), step, count, WORD_FLIP(T))

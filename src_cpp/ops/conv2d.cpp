@@ -53,6 +53,15 @@ std::vector<kernel::Candidate> cpu_candidates(const Convolution& conv) {
   append(result, implicit_gemms(conv, 2));
   append(result, image_tiles(conv), 1);
   if (few_products(conv)) result.push_back(dot(conv, 32, dot_tile(conv)));
+  append(result, quads(conv));
+  return result;
+}
+
+/// No private arrays in front, nor local memory, which Mali has none of; see docs/devices.md.
+std::vector<kernel::Candidate> mobile_candidates(const Convolution& conv) {
+  std::vector<kernel::Candidate> result = quads(conv);
+  result.push_back(direct(conv, "direct", 4, 1, 4));
+  append(result, implicit_gemms(conv, 2));
   return result;
 }
 
@@ -60,13 +69,6 @@ std::vector<kernel::Candidate> gpu_candidates(const Convolution& conv) {
   const auto gemms = implicit_gemms(conv, 6);
   const auto tiles = image_tiles(conv);
   const auto plain = direct(conv, "direct", 4, 1, 4);
-  // Mali has no local memory of its own.
-  if (conv.device.is(GpuFamily::kMali)) {
-    std::vector<kernel::Candidate> result{plain};
-    append(result, gemms);
-    append(result, tiles);
-    return result;
-  }
   // An image tile reads least, but there are few of them and they share no depth; a product pads
   // channels to 16 at least.
   constexpr int kPieceArea = 128, kNarrow = 32;
@@ -82,6 +84,7 @@ std::vector<kernel::Candidate> gpu_candidates(const Convolution& conv) {
     result.insert(conv.depth < 64 ? result.begin() + 1 : result.begin(),
                   dot(conv, 32, dot_tile(conv)));
   }
+  append(result, quads(conv));
   return result;
 }
 
@@ -96,15 +99,19 @@ bool fills(const DeviceInfo& device, const std::vector<kernel::Candidate>& list)
 
 /// Of integers; int16 has but plain forms.
 std::vector<kernel::Candidate> quantized_candidates(const Convolution& conv) {
-  const bool cpu = conv.device.is_cpu();
+  const bool cpu = conv.device.is_cpu(), mobile = conv.device.is_mobile();
   std::vector<kernel::Candidate> result;
   if (cpu) append(result, pairs(conv));
-  append(result, int8_gemms(conv, cpu ? 1 : 6));
+  if (mobile) append(result, quads(conv));
+  const auto gemms = int8_gemms(conv, cpu ? 1 : mobile ? 2 : 6);
   const auto plain =
       conv.is_int8() ? direct(conv, "direct", 4, 1, 4) : direct(conv, "direct", 1, 4, 4);
-  // Mali has no local memory of its own.
-  const bool plain_first = conv.device.is(GpuFamily::kMali);
-  result.insert(plain_first ? result.begin() : result.end(), plain);
+  if (mobile) result.push_back(plain);
+  append(result, gemms);
+  if (!mobile) {
+    result.push_back(plain);
+    append(result, quads(conv));
+  }
   const auto tensor = tensor_gemm(conv), halo = tensor_halo(conv);
   result.insert(result.begin(), halo.begin(), halo.end());
   result.insert(result.begin(), tensor.begin(), tensor.end());
@@ -128,6 +135,9 @@ std::vector<kernel::Candidate> int8_weights_candidates(const Convolution& conv) 
   const auto gemms = implicit_gemms(conv, cpu ? 1 : 4);
   const bool gemms_first = !cpu && !few_products(conv);
   result.insert(gemms_first ? result.begin() : result.end(), gemms.begin(), gemms.end());
+  const auto vectors = quads(conv);
+  const bool vectors_first = conv.device.is_mobile();
+  result.insert(vectors_first ? result.begin() : result.end(), vectors.begin(), vectors.end());
   result.push_back(naive(conv));
   return result;
 }
@@ -137,11 +147,13 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   if (conv.hybrid()) return {naive(conv)};
   if (conv.quantized()) return quantized_candidates(conv);
   if (has_int8_weights(node)) return int8_weights_candidates(conv);
-  std::vector<kernel::Candidate> result =
-      device.is_cpu() ? cpu_candidates(conv) : gpu_candidates(conv);
+  std::vector<kernel::Candidate> result = device.is_cpu()      ? cpu_candidates(conv)
+                                          : device.is_mobile() ? mobile_candidates(conv)
+                                                               : gpu_candidates(conv);
   std::vector<kernel::Candidate> fast = winograd(conv);
-  // The best transform goes in front where it pays, the others stay alternatives.
-  const auto rest = fast.begin() + (winograd_pays(conv) ? 1 : 0);
+  // The best transform goes in front where it pays, the others stay alternatives. Mobile GPUs have
+  // less bandwidth for its tiles than the rule knows.
+  const auto rest = fast.begin() + (winograd_pays(conv) && !device.is_mobile() ? 1 : 0);
   result.insert(result.end(), rest, fast.end());
   result.insert(result.begin(), fast.begin(), rest);
   const auto named = winograd_quads(conv);

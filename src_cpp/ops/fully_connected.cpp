@@ -1,22 +1,17 @@
 // Room of FULLY_CONNECTED: rows of the flattened input times a weights matrix [cols, depth].
+#include "ops/fully_connected.hpp"
+
 #include <utility>
 
-#include "ops/matmul.hpp"
-#include "ops/pairs.hpp"
 #include "ops/quantize_rows.hpp"
 #include "ops/tensor_gemm.hpp"
 
 namespace clgpu::ops {
 namespace {
 
+using namespace fully_connected;
+
 constexpr int kFullyConnected = 9;
-constexpr int kSrc = 0, kWeights = 1, kBias = 2;
-constexpr ProductInputs kProduct{kSrc,
-                                 kWeights,
-                                 kBias,
-                                 /*channel_axis=*/0,
-                                 /*any_zero=*/true,
-                                 /*narrow_bias=*/true};
 
 struct FullyConnectedAttrs : DynamicRangeAttrs {
   bool keep_num_dims = false;
@@ -162,36 +157,6 @@ kernel::Candidate gemm(const NodeContext& node, const Products& size, const Gemm
   return candidate;
 }
 
-/// A convolution with rows for pixels.
-std::vector<kernel::Candidate> pairs(const NodeContext& node, const Products& size,
-                                     const DeviceInfo& device) {
-  const ir::Tensor& weights = node.input(kWeights);
-  std::vector<kernel::Candidate> result;
-  // Packing is work for the time of loading.
-  if (!quantized(node) || node.output(0).dtype == DType::kI16 || !weights.is_constant())
-    return result;
-  const PairProducts products{kSrc, kWeights, size.rows, 1, size.cols, size.depth};
-  for (const PairTile& tile : pair_tiles(products)) {
-    kernel::Scratch packed{0};
-    const kernel::Launch pack = pack_pairs(node, products, tile, packed);
-    const ChannelTable channels = channel_table(
-        node, kProduct, {size.cols, size.depth, size.depth, 1}, 1, Requantization::kReal);
-    kernel::Launch launch("conv2d/pairs.cl", "conv2d_pairs");
-    launch.type("SRC_T", node.input(kSrc).storage).macro("REFLECT", 0).macro("POINTWISE", 1);
-    set_result_types(launch, node, kBias, Requantization::kReal);
-    push_pairs(launch, node, device, products, tile, channels);
-    for (const std::int64_t extent :
-         {std::int64_t{1}, size.rows, size.depth, std::int64_t{1}, size.rows, size.cols})
-      launch.i32(extent);
-    launch.i32(1).i32(1).i32(1).i32(1).i32(1).i32(1).i32(0).i32(
-        0);  // filter, stride, dilation, border
-    launch.i32(node.input(kSrc).zero_point());
-    result.push_back(
-        {tile.name(), {pack, channels.launch, launch}, {packed, channels.scales, channels.result}});
-  }
-  return result;
-}
-
 TensorGemm tensor_product(const Products& size) {
   TensorGemm product = TensorGemm::matmul(size);
   product.src = kSrc, product.weights = kWeights, product.bias = kBias;
@@ -209,6 +174,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
       tiled.push_back(gemm(node, size, tile, device));
     }
   }
+  const std::vector<kernel::Candidate> vectors = quads(node, size, device);
   std::vector<kernel::Candidate> list;
   if (device.is_cpu()) {
     list = {dot(node, size, 4, 4), dot(node, size, 1, 4), naive(node, size),
@@ -217,6 +183,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     const auto fast = pairs(node, size, device);
     list.insert(list.begin(), fast.begin(), fast.end());
     list.insert(list.end(), tiled.begin(), tiled.end());
+    list.insert(list.end(), vectors.begin(), vectors.end());
     return list;
   }
   constexpr int kGemvRows = 8;    // more rows re-read the weights too often
@@ -228,6 +195,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     tiled.insert(tiled.begin(), tensor.begin(), tensor.end());
   }
   list.insert(size.rows > kGemvRows ? list.begin() : list.end(), tiled.begin(), tiled.end());
+  list.insert(device.is_mobile() ? list.begin() : list.end(), vectors.begin(), vectors.end());
   return list;
 }
 

@@ -73,6 +73,10 @@ std::vector<kernel::Candidate> pairs(const Convolution& conv);
 /// `lanes` work-items share each of `tile` sums at a time: for few outputs, launched in a moment.
 kernel::Candidate dot(const Convolution& conv, int lanes, int tile);
 
+/// Sums in variables of their own, image and weights read by quads through buffers or images: for
+/// mobile GPUs, best guess first; none for int16.
+std::vector<kernel::Candidate> quads(const Convolution& conv);
+
 /// Tiles of pixels x channels: the best `count` variants, best guess first.
 std::vector<kernel::Candidate> implicit_gemms(const Convolution& conv, std::size_t count);
 
