@@ -1,5 +1,7 @@
 #include "delegate/sandbox.hpp"
 
+#include <stdlib.h>
+
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -20,8 +22,8 @@ constexpr std::size_t kSlack = 64;      // bytes: XNNPACK's kernels read beyond 
 // What free() takes and a kernel may realloc().
 void* new_memory(std::size_t bytes) {
   const std::size_t whole = (bytes + kSlack + kAlignment - 1) / kAlignment * kAlignment;
-  void* memory = std::aligned_alloc(kAlignment, whole);
-  if (memory == nullptr) throw Error("out of host memory");
+  void* memory = nullptr;  // Android has aligned_alloc() from API level 28 on only
+  if (posix_memalign(&memory, kAlignment, whole) != 0) throw Error("out of host memory");
   std::memset(memory, 0, whole);
   return memory;
 }
