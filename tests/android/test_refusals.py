@@ -17,6 +17,7 @@ CMAKE = shutil.which("cmake", path=TOOLS)
 
 # Instead of the NDK's: tells what it was given and builds for this machine.
 TOOLCHAIN = """
+set(ANDROID TRUE)
 message(STATUS "given: ${ANDROID_ABI} ${ANDROID_PLATFORM} ${ANDROID_STL} \
 ${ANDROID_SUPPORT_FLEXIBLE_PAGE_SIZES}")
 """
@@ -132,6 +133,18 @@ def test_good_ndk_gets_the_settings_of_the_preset_and_is_remembered(tmp_path, re
     other = make_ndk(tmp_path / "other")
     text = preset(build, other)
     assert f"was made with the NDK {ndk}: remove the folder" in text
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="no compiler")
+def test_app_needs_no_setting_but_those_of_the_ndk(tmp_path):
+    file = make_ndk(tmp_path / "ndk") / "build" / "cmake" / "android.toolchain.cmake"
+    given = ("-DANDROID_ABI=arm64-v8a", "-DANDROID_PLATFORM=android-30", "-DCMAKE_CXX_COMPILER=c++")
+    build = tmp_path / "build"
+    code, _, errors = configure(build, f"-DCMAKE_TOOLCHAIN_FILE={file}", *given)
+    assert code == 0, errors
+    cache = (build / "CMakeCache.txt").read_text()
+    assert "CLGPU_BUILD_PYTHON:BOOL=OFF" in cache
+    assert "CLGPU_BUILD_LIBRARY:BOOL=ON" in cache
 
 
 def test_cross_compiler_has_to_be_there(tmp_path):
