@@ -2,8 +2,9 @@
 #include "ops/common.hpp"
 
 #include <algorithm>
-#include <cstdio>
+#include <locale>
 #include <numeric>
+#include <sstream>
 
 namespace clgpu::ops {
 
@@ -43,9 +44,11 @@ OrRefusal<ir::Epilogue> fused_activation(std::int32_t code) {
 }
 
 void set_epilogue(kernel::Launch& launch, const ir::Epilogue& epilogue) {
-  char alpha[48];
-  std::snprintf(alpha, sizeof alpha, "%.9ef", static_cast<double>(epilogue.alpha));
-  launch.macro("ACT", static_cast<int>(epilogue.activation)).macro("ACT_ALPHA", alpha);
+  std::ostringstream alpha;
+  alpha.imbue(std::locale::classic());  // where the process's locale writes 0,5
+  alpha.precision(9);
+  alpha << std::scientific << epilogue.alpha << 'f';
+  launch.macro("ACT", static_cast<int>(epilogue.activation)).macro("ACT_ALPHA", alpha.str());
 }
 
 ResultLayout result_layout(const NodeContext& node) {
