@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <thread>
 
+#include "base/log.hpp"
 #include "base/sha256.hpp"
 
 namespace clgpu::store {
@@ -50,7 +50,7 @@ std::string checksum(const std::string& kind, const std::string& key, std::strin
 
 // Device and inode; zeros where there is no file.
 std::pair<std::uint64_t, std::uint64_t> identity(const std::string& path) {
-  struct stat status {};
+  struct stat status{};
   if (::stat(path.c_str(), &status) != 0) return {};
   return {static_cast<std::uint64_t>(status.st_dev), static_cast<std::uint64_t>(status.st_ino)};
 }
@@ -208,7 +208,7 @@ void Store::warn(const std::string& sentence) {
 }
 
 void Store::note(const std::string& sentence) {
-  std::fprintf(stderr, "clgpu_delegate: %s\n", sentence.c_str());
+  log(LogLevel::kWarning, sentence);
   notes_.push_back(sentence);
 }
 

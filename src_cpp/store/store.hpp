@@ -59,7 +59,7 @@ class Store {
 
   /// What went wrong so far, a sentence each.
   std::vector<std::string> notes() const;
-  /// Adds a sentence to notes() and writes it to standard error.
+  /// Adds a sentence to notes() and logs it.
   void warn(const std::string& sentence);
 
  private:
