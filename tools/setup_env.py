@@ -22,7 +22,7 @@ STATE = VENV / "clgpu_setup.json"
 OLDEST = (3, 9)
 
 # What takes part in a build, besides pyproject.toml.
-SOURCES = ("CMakeLists.txt", "src_cpp", "kernels")
+SOURCES = ("CMakeLists.txt", "include", "src_cpp", "kernels")
 BUILD_TOOLS = ("scikit-build-core>=0.11", "pybind11>=3.0.1", "cmake>=3.20", "ninja")
 
 # What is missing: (the part, the package in Debian and Ubuntu, the package in Fedora).
@@ -155,7 +155,8 @@ def install_project():
     with step("compiling clgpu_delegate (minutes the first time)"):
         command = [str(python()), "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps"]
         folder = ["-C", "build-dir=build/{wheel_tag}"]  # kept, so that only changes are compiled
-        run([*command, *folder, "-e", str(ROOT)])
+        library = ["-C", "cmake.define.CLGPU_BUILD_LIBRARY=ON"]  # linked only: tests use it
+        run([*command, *folder, *library, "-e", str(ROOT)])
 
 
 def fingerprint(paths):

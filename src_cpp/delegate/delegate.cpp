@@ -256,18 +256,13 @@ Delegate::Delegate(const std::map<std::string, std::string>& options)
   // Shapes are inferred by us, in the kernel's prepare; so the CPU kernels of claimed nodes need
   // not be able to prepare them.
   tflite_.flags = kTfLiteDelegateFlagsAllowDynamicTensors;
+  enlist();
 }
 
-void Delegate::release(Delegate* delegate) {
-  if (delegate == nullptr) return;
-  bool seen = false;
-  {
-    const std::lock_guard<std::mutex> lock(delegate->mutex_);
-    seen = delegate->seen_;
-    delegate->pending_.clear();
-    delegate->state_.reset();
-  }
-  if (!seen) delete delegate;
+Delegate::Delegate(Problem problem) : problem_(std::move(problem.sentence)) {
+  tflite_.data_ = this;
+  tflite_.Prepare = prepare_callback;
+  enlist();
 }
 
 void Delegate::prepare(TfLiteContext& context) {
@@ -277,6 +272,7 @@ void Delegate::prepare(TfLiteContext& context) {
     seen_ = true;
     state = state_;
   }
+  if (!problem_.empty()) throw Error(problem_);
   if (state == nullptr)
     throw Error("the delegate has been deleted; keep it alive as long as its interpreter");
   Model model(context, state->options);

@@ -22,11 +22,21 @@ class Delegate {
   /// Throws OptionError and DeviceError.
   explicit Delegate(const std::map<std::string, std::string>& options);
 
+  /// One that only tells runtimes, when they prepare a graph, why there is none.
+  struct Problem {
+    std::string sentence;
+  };
+  explicit Delegate(Problem problem);
+
   TfLiteDelegate* tflite() { return &tflite_; }
   std::shared_ptr<State> state() const { return state_; }
 
-  /// Ends the owner's use; frees the object unless a runtime has seen it.
-  static void release(Delegate* delegate);
+  /// Ends the owner's use; frees the object unless a runtime has seen it. False, and nothing done,
+  /// where this is no delegate of this library, or released before: any address may be given.
+  static bool release(const TfLiteDelegate* tflite);
+
+  /// Null where release() would be false.
+  static std::shared_ptr<State> state_of(const TfLiteDelegate* tflite);
 
   static Delegate& of(TfLiteDelegate* tflite) { return *static_cast<Delegate*>(tflite->data_); }
 
@@ -37,15 +47,20 @@ class Delegate {
   std::unique_ptr<Partition> take(TfLiteContext& context, const std::vector<int>& nodes);
 
  private:
+  void enlist();
   Delegate(const Delegate&) = delete;
   Delegate& operator=(const Delegate&) = delete;
 
   TfLiteDelegate tflite_{};
   std::shared_ptr<State> state_;
+  const std::string problem_;
   std::mutex mutex_;
   bool seen_ = false;
   std::map<TfLiteContext*, std::vector<std::unique_ptr<Partition>>> pending_;
 };
+
+/// Delegate::release for C callers: null is accepted, what it would not release is logged.
+void destroy(const TfLiteDelegate* tflite) noexcept;
 
 /// Registration of the kernel that runs a partition.
 TfLiteRegistration kernel_registration();

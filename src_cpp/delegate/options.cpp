@@ -266,6 +266,13 @@ const std::vector<OptionInfo>& option_table() {
   return table;
 }
 
+void add_option(std::map<std::string, std::string>& options, const char* key, const char* value) {
+  if (key == nullptr) throw OptionError("the key of an option is null");
+  if (value == nullptr) throw OptionError(std::string("option '") + key + "' is null");
+  if (!options.emplace(key, value).second)
+    throw OptionError(std::string("option '") + key + "' is given twice");
+}
+
 Options parse_options(const std::map<std::string, std::string>& values) {
   Options options;
   options.plan.zero_copy = true;
@@ -278,6 +285,11 @@ Options parse_options(const std::map<std::string, std::string>& values) {
       std::string keys;
       for (const OptionInfo& o : table) keys += (keys.empty() ? "" : ", ") + std::string(o.key);
       throw OptionError("unknown option '" + key + "'; options are: " + keys);
+    }
+    if (entry.second.find_first_of(":;") != std::string::npos) {
+      // TFLite's command line tools split "key:value;key:value" at these.
+      throw OptionError("option '" + key + "' is '" + entry.second +
+                        "'; ':' and ';' are not allowed");
     }
     info->parse(options, entry.second);
   }

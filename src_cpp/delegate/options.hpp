@@ -56,6 +56,9 @@ struct OptionInfo {
 /// All options there are.
 const std::vector<OptionInfo>& option_table();
 
+/// Adds a pair that a C caller gives. Throws OptionError for null, and for a key given twice.
+void add_option(std::map<std::string, std::string>& options, const char* key, const char* value);
+
 /// Parses key-value pairs; an empty `device` is taken from the environment variable CLGPU_DEVICE.
 /// Throws OptionError naming the key, the value and what is allowed.
 Options parse_options(const std::map<std::string, std::string>& values);

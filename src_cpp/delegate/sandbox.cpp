@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <numeric>
 
 #include "base/error.hpp"
+#include "delegate/guard.hpp"
 #include "tfl/node_view.hpp"
 
 namespace clgpu::delegate {
@@ -156,36 +156,34 @@ TfLiteStatus Sandbox::resize(TfLiteTensor* tensor, TfLiteIntArray* dims) {
 // Kernels may have been compiled without exceptions.
 TfLiteStatus Sandbox::resize_tensor(TfLiteContext* context, TfLiteTensor* tensor,
                                     TfLiteIntArray* dims) {
-  try {
-    return of(context).resize(tensor, dims);
-  } catch (const std::exception&) {
-    return kTfLiteError;
-  }
+  return guarded(
+      kTfLiteError, [](const char*) {}, [&] { return of(context).resize(tensor, dims); });
 }
 
 TfLiteStatus Sandbox::resize_explicit(TfLiteContext* context, TfLiteTensor* tensor, int rank,
                                       const int* shape) {
-  try {
-    return of(context).resize(tensor, new_array({shape, shape + rank}));
-  } catch (const std::exception&) {
-    return kTfLiteError;
-  }
+  return guarded(
+      kTfLiteError, [](const char*) {},
+      [&] { return of(context).resize(tensor, new_array({shape, shape + rank})); });
 }
 
 TfLiteStatus Sandbox::add_tensors(TfLiteContext* context, int count, int* first) {
-  Sandbox& self = of(context);
-  if (self.copies_.capacity() - self.copies_.size() < static_cast<std::size_t>(count)) {
-    self.error = "it adds more tensors than there is room for";
+  return guarded(kTfLiteError, [](const char*) {}, [&] { return of(context).add(count, first); });
+}
+
+TfLiteStatus Sandbox::add(int count, int* first) {
+  if (copies_.capacity() - copies_.size() < static_cast<std::size_t>(count)) {
+    error = "it adds more tensors than there is room for";
     return kTfLiteError;
   }
-  if (first != nullptr) *first = static_cast<int>(self.copies_.size());
+  if (first != nullptr) *first = static_cast<int>(copies_.size());
   for (int i = 0; i < count; ++i) {
     TfLiteTensor tensor{};
     tensor.buffer_handle = -1;
-    self.copies_.push_back(tensor);
-    self.owned_.push_back(false);
+    copies_.push_back(tensor);
+    owned_.push_back(false);
   }
-  self.publish();
+  publish();
   return kTfLiteOk;
 }
 
@@ -195,7 +193,12 @@ void Sandbox::report_error(TfLiteContext* context, const char* format, ...) {
   va_start(arguments, format);
   std::vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  of(context).error += text;
+  guarded(
+      0, [](const char*) {},
+      [&] {
+        of(context).error += text;
+        return 0;
+      });
 }
 
 }  // namespace clgpu::delegate

@@ -48,6 +48,7 @@ class Sandbox : public TfLiteContext {
   static TfLiteStatus add_tensors(TfLiteContext* context, int count, int* first);
   static void report_error(TfLiteContext* context, const char* format, ...);
   TfLiteStatus resize(TfLiteTensor* tensor, TfLiteIntArray* dims);
+  TfLiteStatus add(int count, int* first);
   void publish();
 
   std::vector<TfLiteTensor> copies_;

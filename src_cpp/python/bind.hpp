@@ -5,10 +5,6 @@
 
 #include <string>
 
-namespace clgpu::runtime {
-struct Peaks;
-}
-
 namespace clgpu::python {
 
 /// A string that may hold what a driver wrote, a build log say: they do not promise UTF-8.
@@ -18,9 +14,6 @@ inline pybind11::str text(const std::string& bytes) {
       PyUnicode_DecodeUTF8(bytes.data(), size, "replace"));
 }
 
-/// Of clgpu_delegate's data.
-pybind11::dict to_dict(const runtime::Peaks& peaks);
-
 void bind_errors(pybind11::module_& module);
 void bind_devices(pybind11::module_& module);
 void bind_delegate(pybind11::module_& module);
@@ -28,6 +21,7 @@ void bind_stream(pybind11::module_& module);
 void bind_programs(pybind11::module_& module);
 void bind_store(pybind11::module_& module);
 void bind_testing(pybind11::module_& module);
+void bind_json(pybind11::module_& module);
 void bind_placement(pybind11::module_& module);
 
 }  // namespace clgpu::python

@@ -1,11 +1,13 @@
-// The delegate object and its counters; bind_explain.cpp has its report.
+// The delegate object, its reports and its counters.
 #include <pybind11/stl.h>
 
 #include <optional>
 
+#include "delegate/telling.hpp"
 #include "ops/family.hpp"
 #include "plan/roads.hpp"
 #include "python/native_delegate.hpp"
+#include "python/to_python.hpp"
 
 namespace clgpu::python {
 namespace py = pybind11;
@@ -47,6 +49,17 @@ py::dict stats(const NativeDelegate& self) {
   }
   result["tensors"] = tensors;
   return result;
+}
+
+py::object explain(const NativeDelegate& self) {
+  return to_python(delegate::explain(self.state()));
+}
+
+py::object profile(NativeDelegate& self, bool with_peaks) {
+  return to_python([&] {
+    const py::gil_scoped_release release;
+    return delegate::recorded_profile(self.state(), with_peaks);
+  }());
 }
 
 py::list memory_map(const NativeDelegate& self) {

@@ -2,7 +2,7 @@
 #include <pybind11/stl.h>
 
 #include "cl/device.hpp"
-#include "python/bind.hpp"
+#include "python/to_python.hpp"
 #include "runtime/host_peaks.hpp"
 #include "runtime/peaks.hpp"
 #include "runtime/probe.hpp"
@@ -67,8 +67,8 @@ py::list devices() {
   return list;
 }
 
-py::dict measure_peaks(const std::string& device, double seconds) {
-  return to_dict([&] {
+py::object measure_peaks(const std::string& device, double seconds) {
+  return to_python([&] {
     const py::gil_scoped_release release;
     return runtime::measure_peaks(*cl::Context::of(cl::find_device(device)), seconds);
   }());

@@ -75,33 +75,6 @@ std::pair<double, double> cost_of(const py::dict& load, const py::dict& device,
 
 }  // namespace
 
-py::dict to_dict(const delegate::PlacementReport& placement) {
-  py::dict result;
-  result["mode"] = placement.mode;
-  result["choice"] = text(placement.choice);
-  result["threads"] = placement.threads;
-  result["runtime"] = text(placement.runtime);
-  result["source"] = placement.source;
-  py::list candidates, partitions;
-  for (const auto& [name, ms] : placement.candidates) {
-    py::dict entry;
-    entry["name"] = text(name);
-    entry["ms"] = ms;
-    candidates.append(entry);
-  }
-  for (const auto& judged : placement.judged) {
-    py::dict entry;
-    entry["nodes"] = judged.nodes;
-    entry["device_ms"] = judged.device_seconds * 1e3;
-    entry["cpu_ms"] = judged.cpu_seconds * 1e3;
-    entry["claimed"] = judged.claimed;
-    partitions.append(entry);
-  }
-  result["candidates"] = candidates;
-  result["expected"] = partitions;
-  return result;
-}
-
 void set_verdict(NativeDelegate& self, const py::object& verdict, const std::string& note) {
   if (verdict.is_none()) {
     self.state().verdicts.set(std::nullopt, note);

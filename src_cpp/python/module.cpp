@@ -12,5 +12,6 @@ PYBIND11_MODULE(_core, module) {
   clgpu::python::bind_programs(module);
   clgpu::python::bind_store(module);
   clgpu::python::bind_testing(module);
+  clgpu::python::bind_json(module);
   clgpu::python::bind_placement(module);
 }

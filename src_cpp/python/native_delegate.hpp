@@ -15,7 +15,7 @@ class NativeDelegate {
  public:
   explicit NativeDelegate(const std::map<std::string, std::string>& options)
       : delegate_(new delegate::Delegate(options)), state_(delegate_->state()) {}
-  ~NativeDelegate() { delegate::Delegate::release(delegate_); }
+  ~NativeDelegate() { delegate::Delegate::release(delegate_->tflite()); }
   NativeDelegate(const NativeDelegate&) = delete;
   NativeDelegate& operator=(const NativeDelegate&) = delete;
 
@@ -29,14 +29,7 @@ class NativeDelegate {
   std::shared_ptr<delegate::State> state_;
 };
 
-/// Data of clgpu_delegate.Explanation.
-pybind11::dict explain(const NativeDelegate& self);
-
-/// Data of clgpu_delegate.Profile. `with_peaks`: rates of the device, measured at their first use.
-pybind11::dict profile(NativeDelegate& self, bool with_peaks);
-
 // bind_placement.cpp
-pybind11::dict to_dict(const delegate::PlacementReport& placement);
 /// What this thread's next interpreter does with placement="measured": a verdict or None, and why.
 void set_verdict(NativeDelegate& self, const pybind11::object& verdict, const std::string& note);
 /// What the cost model expects of each partition that exists.

@@ -211,6 +211,20 @@ bool read_numbers(const std::string& text, const std::vector<double*>& numbers) 
   return !(words >> more);
 }
 
+void write(Writer& to, const Peaks& peaks) {
+  write_object(to, [&] {
+    field(to, "fma_flops", peaks.fma_flops);
+    field(to, "mma_f16_flops", peaks.mma_f16_flops);
+    field(to, "mma_tf32_flops", peaks.mma_tf32_flops);
+    field(to, "copy_bytes", peaks.copy_bytes);
+    field(to, "launch_seconds", peaks.launch_seconds);
+    field(to, "round_trip_seconds", peaks.round_trip_seconds);
+    field(to, "upload_bytes", peaks.upload_bytes);
+    field(to, "download_bytes", peaks.download_bytes);
+    field(to, "transfer_seconds", peaks.transfer_seconds);
+  });
+}
+
 Peaks peaks_of(cl::Context& context, store::Store& store) {
   static auto* mutex = new std::mutex;
   static auto* done = new std::map<std::string, Peaks>;

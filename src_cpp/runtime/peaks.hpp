@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/writer.hpp"
 #include "cl/context.hpp"
 #include "store/store.hpp"
 
@@ -20,6 +21,8 @@ struct Peaks {
   double download_bytes = 0;      ///< bytes per second to pageable host memory
   double transfer_seconds = 0;    ///< of a copy of hardly any bytes that is waited for
 };
+
+void write(Writer& writer, const Peaks& peaks);
 
 /// Best of what is seen in about `seconds`. Throws cl::OpenCLError and cl::BuildError.
 Peaks measure_peaks(cl::Context& context, double seconds);

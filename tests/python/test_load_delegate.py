@@ -82,13 +82,29 @@ def test_c_callers_may_pass_nothing_at_all():
     destroy(None)
 
 
-def test_c_callers_without_a_reporter_get_null_for_a_bad_option():
+class OnlyPointer:
+    """What an interpreter takes for a delegate."""
+
+    def __init__(self, pointer: int) -> None:
+        self._pointer = pointer
+
+    def _get_native_delegate_pointer(self) -> int:
+        return self._pointer
+
+
+def test_c_callers_without_a_reporter_are_told_of_a_bad_option_by_the_runtime(runtime, capfd):
     library = ctypes.PyDLL(clgpu_delegate.plugin_path())
     create = library.tflite_plugin_create_delegate
     create.restype = ctypes.c_void_p
     create.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+    library.tflite_plugin_destroy_delegate.argtypes = [ctypes.c_void_p]
     keys, values = (ctypes.c_char_p * 1)(b"speed"), (ctypes.c_char_p * 1)(b"high")
-    assert create(keys, values, 1, None) is None
+    # TfLiteExternalDelegateCreate() has no reporter and uses whatever it gets, null included.
+    useless = create(keys, values, 1, None)
+    with pytest.raises(RuntimeError, match="unknown option 'speed'; options are: device"):
+        make_interpreter(runtime, models.chain(), [OnlyPointer(useless)])
+    library.tflite_plugin_destroy_delegate(useless)
+    assert "clgpu_delegate: unknown option 'speed'" in capfd.readouterr().err
 
 
 @pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="no TensorFlow")

@@ -100,6 +100,28 @@ def test_value_of_the_wrong_type_is_refused(settings):
 def test_values_have_no_colon():
     with pytest.raises(OptionError, match="'device' is 'a:b'; ':' and ';' are not allowed"):
         Options(device="a:b")
+    with pytest.raises(OptionError, match="'engines' is 'tile:a'; ':' and ';' are not allowed"):
+        _core.NativeDelegate({"engines": "tile:a"})
+
+
+def test_no_value_needs_what_benchmark_model_splits_at():
+    """Its syntax is key:value;key:value; an option with a second colon it drops silently."""
+    set_options = {
+        "device": "0", "precision": "tf32", "ops": "core", "warm_up": False, "tuning": "exhaustive",
+        "engines": {"conv2d": "winograd|auto", "softmax": "auto"}, "exclude": ["TILE", 3],
+        "min_nodes": 999_999, "cache": "/data/local/tmp/a cache.sqlite", "half_io": True,
+        "memory_budget": "1.5 GiB", "max_object": 1 << 20, "row_band": 16, "half_weights": True,
+        "dynamic_range": "hybrid", "zero_copy": "off", "share_memory": False,
+        "memory_pool": "process", "profile": True, "placement": "measured", "verify": "first",
+    }  # fmt: skip
+    assert set(set_options) == {field.name for field in dataclasses.fields(Options)}
+    texts = Options(**set_options).as_delegate_dict()
+    assert set(texts) == set(set_options), "each example is no default"
+    line = ";".join(f"{key}:{value}" for key, value in texts.items())
+    words = [option.split(":") for option in line.split(";")]
+    assert dict(word for word in words if len(word) == 2) == texts
+    texts["cache"] = "off"  # the tests' own machine has no such folder
+    assert _core.NativeDelegate(texts)
 
 
 def test_unknown_option_is_answered_with_the_known_ones():

@@ -1,0 +1,114 @@
+/*
+ * clgpu_delegate: an OpenCL delegate for TensorFlow Lite, as a library for C and C++.
+ *
+ *   const clgpu_delegate_option options[] = {{"precision", "fp16"}, {"profile", "on"}};
+ *   char* error = NULL;
+ *   struct TfLiteDelegate* delegate = clgpu_delegate_create(options, 2, &error);
+ *   if (delegate == NULL) {
+ *     fprintf(stderr, "%s\n", error != NULL ? error : "out of memory");
+ *     clgpu_delegate_free(error);
+ *   }
+ *
+ * Give the delegate to TfLiteInterpreterOptionsAddDelegate() (C; cast it where that header declares
+ * another type), or to Interpreter::ModifyGraphWithDelegate() or InterpreterBuilder::AddDelegate()
+ * (C++). It must live as long as the interpreters that use it; any number of them may share one.
+ *
+ * The library exports tflite_plugin_create_delegate() and tflite_plugin_destroy_delegate(), too, so
+ * it is also what TfLiteExternalDelegateCreate(), benchmark_model's --external_delegate_path and
+ * Python's load_delegate() take. The delegate of TfLiteExternalDelegateCreate() is TensorFlow
+ * Lite's own, which only wraps one of ours: the functions below do not know it.
+ *
+ * Texts are UTF-8 and end with NUL. No function throws, ends the process or keeps a pointer that it
+ * is given. All may be called from any thread; the caller sees to it that nobody uses a delegate
+ * that is being destroyed.
+ */
+#ifndef CLGPU_DELEGATE_H_
+#define CLGPU_DELEGATE_H_
+
+#include <stddef.h>
+
+#if defined(_WIN32)
+#define CLGPU_DELEGATE_API
+#else
+#define CLGPU_DELEGATE_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct TfLiteDelegate;
+
+/* One option, such as {"precision", "fp16"}. */
+typedef struct clgpu_delegate_option {
+  const char* key;
+  const char* value;
+} clgpu_delegate_option;
+
+/*
+ * The version of the library, as "0.1.0". Not to be freed.
+ */
+CLGPU_DELEGATE_API const char* clgpu_delegate_version(void);
+
+/*
+ * Creates a delegate from `count` options; what is not named has its default. `options` may be NULL
+ * where `count` is 0. Keys and values are those of Python's clgpu_delegate.Options as texts, with
+ * "on" and "off" for True and False; a value has neither ':' nor ';'. The error of an unknown key
+ * lists all keys, that of a bad value the allowed ones. The environment variables CLGPU_DEVICE and
+ * CLGPU_CACHE stand in for the options "device" and "cache" where these are not given.
+ *
+ * Tuned choices and compiled programs are kept in the file that the option "cache" names. By
+ * default that is clgpu_delegate/cache.sqlite in the user's cache folder; Android has no such
+ * default: without "cache", a file in the app's own cache folder say, nothing is kept there and
+ * every start compiles anew. No other file is written.
+ *
+ * Returns NULL when an option is bad or there is no device that fits. Then `*error` is a sentence,
+ * which the caller frees; after success it is NULL. `error` may be NULL.
+ */
+CLGPU_DELEGATE_API struct TfLiteDelegate* clgpu_delegate_create(
+    const clgpu_delegate_option* options, size_t count, char** error);
+
+/*
+ * Destroys a delegate of this library, after the interpreters that use it. NULL is accepted. What
+ * is no delegate of this library, or has been destroyed before, is left alone, with a line in the
+ * log (Android's, else standard error); a second call is told from the first only as long as no new
+ * delegate has the address.
+ */
+CLGPU_DELEGATE_API void clgpu_delegate_destroy(struct TfLiteDelegate* delegate);
+
+/*
+ * What became of each node of the model that the delegate was given last, as a JSON object: its
+ * "nodes" tell "op", "claimed" and "reason" (why a node is on the CPU), the kernel chosen and the
+ * others that were possible; further keys are "device", "partitions", memory in bytes and "notes".
+ * It is the data of clgpu_delegate.explain() in Python.
+ *
+ * Returns a text that the caller frees, or NULL: then `*error`, as above, is a sentence, be it that
+ * `delegate` is NULL, destroyed or not of this library.
+ */
+CLGPU_DELEGATE_API char* clgpu_delegate_explain_json(struct TfLiteDelegate* delegate, char** error);
+
+/*
+ * When each kernel launch and each transfer of the last recorded inferences was queued, submitted,
+ * started and ended, as a JSON object: "launches", a row each, in nanoseconds of the host's steady
+ * clock (null where the driver did not tell), "host", the span of each inference, "nodes" and what
+ * they compute, "peaks", the rates of the device. It is the data of Delegate.profile() in Python.
+ *
+ * Only a delegate created with the option "profile" = "on" records: the first inferences, and later
+ * ones now and then. The first call for a device measures its rates, which takes some tenths of a second;
+ * they are kept in the cache.
+ *
+ * Returns and reports as clgpu_delegate_explain_json(); a delegate that does not record is an
+ * error, one without an inference so far is not.
+ */
+CLGPU_DELEGATE_API char* clgpu_delegate_profile_json(struct TfLiteDelegate* delegate, char** error);
+
+/*
+ * Frees a text that a function of this library has returned or put into `*error`; NULL is accepted.
+ */
+CLGPU_DELEGATE_API void clgpu_delegate_free(char* text);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

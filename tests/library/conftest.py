@@ -1,0 +1,61 @@
+"""The library without Python, installed from a build tree that has it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOLS = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+
+
+def tool(*names: str) -> str:
+    """Path of the first of these programs that there is; skips the test without any."""
+    for name in names:
+        if found := shutil.which(name, path=TOOLS):
+            return found
+    return pytest.skip(f"no {names[0]}")
+
+
+def run(*command: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a program and show what it said, should the test fail."""
+    result = subprocess.run(
+        [str(part) for part in command],
+        env={**os.environ, "PATH": TOOLS, **environment},
+        cwd="/",
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    print(result.stdout, result.stderr, sep="\n", file=sys.stderr)
+    return result
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder that ``cmake --install`` has put the library into."""
+    built = [
+        path for path in (ROOT / "build").glob("**/libclgpu_delegate.so")
+        if list(path.parent.glob("_core*.so"))  # for this machine, and not by another toolchain
+    ]  # fmt: skip
+    if not built:
+        pytest.skip("no build with CLGPU_BUILD_LIBRARY=ON below build/")
+    newest = max(built, key=lambda path: path.stat().st_mtime)
+    prefix = tmp_path_factory.mktemp("installed")
+    command = [tool("cmake"), "--install", newest.parent, "--prefix", prefix]
+    result = run(*command, "--component", "library", "--strip")
+    assert result.returncode == 0
+    return prefix
+
+
+@pytest.fixture(scope="session")
+def library(installed: Path) -> Path:
+    """The installed library."""
+    (path,) = installed.glob("lib*/**/libclgpu_delegate.so")
+    return path
