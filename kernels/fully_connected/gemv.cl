@@ -28,6 +28,20 @@
 #error "DST_T is required (float, half, char, uchar or short)"
 #endif
 
+// Each row has variables of its own: some compilers keep private arrays in memory.
+#if ROWS == 1
+#define EACH_ROW(M) M(0)
+#elif ROWS == 2
+#define EACH_ROW(M) M(0) M(1)
+#else
+#define EACH_ROW(M) M(0) M(1) M(2) M(3)
+#endif
+#define BEGIN_ROW(r)                                                                   \
+  const int start##r = min(m0 + r, rows - 1) * depth; /* past the end: the last row */ \
+  SUM_T sum##r = 0;
+#define ADD_TO_ROW(r) sum##r += w * LOAD(SRC_T, src, start##r + k);
+#define STAGE_ROW(r) partial[r * WG + item] = sum##r;
+
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void fully_connected_gemv(
     __global const SRC_T *src, __global const WEIGHTS_T *weights,
     BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows, int cols, int depth WEIGHTS_ZERO_PARAM) {
@@ -36,20 +50,12 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void fully_connected_ge
   const int n = get_group_id(0);
   const int m0 = get_group_id(1) * ROWS;
   weights += (size_t)n * depth;
-  int start[ROWS];
-  SUM_T sum[ROWS];
-#pragma unroll
-  for (int r = 0; r < ROWS; ++r) {
-    start[r] = min(m0 + r, rows - 1) * depth;  // rows past the end repeat the last one
-    sum[r] = 0;
-  }
+  EACH_ROW(BEGIN_ROW)
   for (int k = item; k < depth; k += WG) {
     const SUM_T w = WEIGHT(LOAD(WEIGHTS_T, weights, k));
-#pragma unroll
-    for (int r = 0; r < ROWS; ++r) sum[r] += w * LOAD(SRC_T, src, start[r] + k);
+    EACH_ROW(ADD_TO_ROW)
   }
-#pragma unroll
-  for (int r = 0; r < ROWS; ++r) partial[r * WG + item] = sum[r];
+  EACH_ROW(STAGE_ROW)
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int step = WG / 2; step > 0; step /= 2) {
     if (item < step) {

@@ -106,6 +106,7 @@ std::vector<kernel::Candidate> quantized_candidates(const Convolution& conv) {
   const auto gemms = int8_gemms(conv, cpu ? 1 : mobile ? 2 : 6);
   const auto plain =
       conv.is_int8() ? direct(conv, "direct", 4, 1, 4) : direct(conv, "direct", 1, 4, 4);
+  if (mobile && !conv.is_int8()) return {naive(conv), plain};  // the latter's sums are an array
   if (mobile) result.push_back(plain);
   append(result, gemms);
   if (!mobile) {
