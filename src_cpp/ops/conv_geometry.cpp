@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/processor.hpp"
+
 namespace clgpu::ops {
 
 namespace {
@@ -148,13 +150,7 @@ PackedWeights pack_words(const NodeContext& node, int image, int weights, int gr
   return {launch, {bytes}, DType::kI32, static_cast<int>(panels), elements};
 }
 
-bool host_has_512_bit_registers() {
-#if defined(__x86_64__) && defined(__GNUC__)
-  return __builtin_cpu_supports("avx512f") != 0;
-#else
-  return false;
-#endif
-}
+bool host_has_512_bit_registers() { return has_avx512(); }
 
 int cpu_vector(int channels) { return channels <= 4 ? 4 : channels <= 8 ? 8 : 16; }
 

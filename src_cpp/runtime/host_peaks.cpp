@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/processor.hpp"
 #include "base/sha256.hpp"
 #include "runtime/peaks.hpp"
 
@@ -78,11 +79,9 @@ __attribute__((target("avx512f"))) float with_avx512(float f, float a) {
   return sum_products<16>(f, a);
 }
 std::vector<Loop> loops() {
-  __builtin_cpu_init();
   std::vector<Loop> all{{with_128_bits, 4}};
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    all.push_back({with_avx2, 8});
-  if (__builtin_cpu_supports("avx512f")) all.push_back({with_avx512, 16});
+  if (has_avx2_and_fma()) all.push_back({with_avx2, 8});
+  if (has_avx512()) all.push_back({with_avx512, 16});
   return all;
 }
 #else
