@@ -4,13 +4,14 @@
 #   make arm64                      the build for 64-bit ARM Linux, tested under emulation
 #   make bench [ARGS="nets"]        the measurements
 #   make docs                      the documentation as a site, build/site/index.html
+#   make wheel                     a wheel for this Python and systems with glibc 2.17 or newer
 #   make lint                       format, lint and type checks
 #   make clean                      remove what the above made
 PYTHON ?= python3
 BIN := .venv/bin
 MODEL ?= build/mobilenet_v1.tflite
 
-.PHONY: demo test arm64 bench docs lint clean
+.PHONY: demo test arm64 bench docs wheel lint clean
 .SILENT:
 
 demo:
@@ -38,6 +39,10 @@ docs:
 	$(PYTHON) tools/setup_env.py docs
 	$(BIN)/mkdocs build
 	echo "docs: build/site/index.html; with search: $(BIN)/mkdocs serve"
+
+wheel:
+	$(PYTHON) tools/setup_env.py wheel
+	$(BIN)/python tools/build_wheel.py $(ARGS)
 
 lint:
 	$(PYTHON) tools/setup_env.py lint

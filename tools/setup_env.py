@@ -1,7 +1,8 @@
 """Make the virtual environment .venv of this checkout and install the project into it.
 
-Run by make with the system's Python: ``python3 tools/setup_env.py demo|test|bench|docs|lint``. Does
-nothing when nothing has changed since the last time.
+Run by make with the system's Python: ``python3 tools/setup_env.py demo|test|bench|docs|lint|wheel``
+(that last one installs only what building wheels takes). Does nothing when nothing has changed
+since the last time.
 """
 
 import hashlib
@@ -47,6 +48,8 @@ def main():
         install_requirements(wanted)
         state = {"project": project, "extras": wanted}
         write_state(state)
+    if purpose == "wheel":
+        return  # it compiles all for another system
     sources = fingerprint(["pyproject.toml", *SOURCES])
     if state.get("sources") != sources:
         install_project()
@@ -55,6 +58,8 @@ def main():
 
 def extras(purpose):
     """Names of the extras, and of the dependency group "dev", that a purpose takes."""
+    if purpose == "wheel":
+        return ["cross"]
     version = sys.version_info[:2]
     names = []
     if platform.system() == "Linux" and platform.machine() == "x86_64":
