@@ -38,14 +38,17 @@ std::int64_t wanted_items(const DeviceInfo& device) {
   return device.compute_units * (device.is(GpuFamily::kAdreno) ? 1024 : 256);
 }
 
+bool enough_items(const QuadProduct& product, const DeviceInfo& device, int pixels, int vectors) {
+  return ceil_div(product.pixels, pixels) * vectors_of(product, vectors) * product.groups >=
+         wanted_items(device);
+}
+
 /// Index of the largest tile that leaves work-items enough.
 std::size_t guess(const QuadProduct& product, const DeviceInfo& device) {
   for (std::size_t i = 0; i < kTiles.size(); ++i) {
     const auto [pixels, vectors] = kTiles[i];
     if (pixels > product.pixels || 4 * vectors > round_up(product.group_out, 4)) continue;
-    const std::int64_t items =
-        ceil_div(product.pixels, pixels) * vectors_of(product, vectors) * product.groups;
-    if (items >= wanted_items(device)) return i;
+    if (enough_items(product, device, pixels, vectors)) return i;
   }
   return kTiles.size() - 1;
 }
@@ -98,8 +101,8 @@ std::vector<QuadTile> quad_tiles(const NodeContext& node, const QuadProduct& pro
   const std::size_t best = guess(product, device);
   // Too few work-items for any tile, and sums long enough to be shared.
   constexpr std::int64_t kParts = 4, kLeastDepth = 128;
-  const bool parts =
-      best + 1 == kTiles.size() && product.depth >= kLeastDepth && product.group_in >= 4 * kParts;
+  const bool parts = !enough_items(product, device, 1, 1) && product.depth >= kLeastDepth &&
+                     product.group_in >= 4 * kParts;
   QuadTile shared = tile(best, images && device.prefers_images());
   shared.parts = kParts;
 
@@ -123,10 +126,10 @@ std::vector<QuadTile> quad_tiles(const NodeContext& node, const QuadProduct& pro
   }
   for (const std::size_t i : order) result.push_back(tile(i, false));
   if (images && !device.prefers_images()) result.push_back(tile(best, true));
-  // A kernel may allow fewer work-items than its device.
+  // Smaller groups, which some kernels like better.
   QuadTile small = tile(best, images && device.prefers_images());
-  small.items = device.max_work_group_size < 64 ? 1 : 16;
-  result.push_back(small);
+  small.items = 32;
+  if (device.max_work_group_size >= 64) result.push_back(small);
   return result;
 }
 
