@@ -94,8 +94,8 @@ CLGPU_DELEGATE_API char* clgpu_delegate_explain_json(struct TfLiteDelegate* dele
  * they compute, "peaks", the rates of the device. It is the data of Delegate.profile() in Python.
  *
  * Only a delegate created with the option "profile" = "on" records: the first inferences, and later
- * ones now and then. The first call for a device measures its rates, which takes some tenths of a second;
- * they are kept in the cache.
+ * ones now and then. The first call for a device measures its rates, which takes some tenths of a
+ * second; they are kept in the cache.
  *
  * Returns and reports as clgpu_delegate_explain_json(); a delegate that does not record is an
  * error, one without an inference so far is not.

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from clgpu_delegate import _core
-from tests.library.conftest import ROOT, run, tool
+from tests.library.conftest import ROOT, run, skip_without_opencl, tool
 from tests.python import models
 from tests.runtimes import run_reference
 
@@ -47,11 +47,6 @@ for name in ("explain", "profile"):
 """
 
 
-def skip_without_opencl(code: int) -> None:
-    if code == 77:
-        pytest.skip("only the Python package finds the OpenCL runtime that pip installed")
-
-
 def test_c99_program(installed, library, tmp_path):
     program = tmp_path / "use"
     strict = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
@@ -61,15 +56,6 @@ def test_c99_program(installed, library, tmp_path):
     skip_without_opencl(result.returncode)
     assert (result.returncode, result.stdout) == (0, f"{_core.__version__}\n")
     assert result.stderr.count("a delegate is to be destroyed that is none") == 2
-
-
-def test_cpp_program_finds_the_package(installed, tmp_path):
-    build = tmp_path / "build"
-    generator = ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}"]
-    command = [tool("cmake"), "-S", HERE / "package", "-B", build, *generator]
-    assert run(*command, f"-DCMAKE_PREFIX_PATH={installed}").returncode == 0
-    assert run(tool("cmake"), "--build", build).returncode == 0
-    assert run(build / "user").stdout == f"{_core.__version__}\n"
 
 
 def test_only_the_plugin_and_the_header_are_exported(library):
