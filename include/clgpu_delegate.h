@@ -80,7 +80,7 @@ CLGPU_DELEGATE_API void clgpu_delegate_destroy(struct TfLiteDelegate* delegate);
  * What became of each node of the model that the delegate was given last, as a JSON object: its
  * "nodes" tell "op", "claimed" and "reason" (why a node is on the CPU), the kernel chosen and the
  * others that were possible; further keys are "device", "partitions", memory in bytes and "notes".
- * It is the data of clgpu_delegate.explain() in Python.
+ * It is the data of Delegate.explain() in Python.
  *
  * Returns a text that the caller frees, or NULL: then `*error`, as above, is a sentence, be it that
  * `delegate` is NULL, destroyed or not of this library.
