@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -89,3 +90,11 @@ def test_phone_without_opencl_is_told_what_the_manifest_needs(phone):
     text = phone.devices()  # each name that was tried is in it, which LIST asserts
     assert '<uses-native-library android:name="libOpenCL.so" android:required="false"/>' in text
     assert "libvndksupport.so" in text
+
+
+def test_page_about_android_lists_what_is_tried_in_its_order():
+    result = run_python("from clgpu_delegate import _core; print(*_core.pretend_android())")
+    assert_succeeds(result)
+    page = (Path(__file__).parents[2] / "docs" / "android.md").read_text(encoding="utf-8")
+    table = page[page.index("| name | who has it |") :]
+    assert re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE) == result.stdout.split()
