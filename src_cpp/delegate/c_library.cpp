@@ -6,6 +6,7 @@
 #include <new>
 
 #include "base/json.hpp"
+#include "base/utf8.hpp"
 #include "delegate/delegate.hpp"
 #include "delegate/guard.hpp"
 #include "delegate/telling.hpp"
@@ -16,11 +17,9 @@ using clgpu::delegate::guarded;
 namespace {
 
 // Null when out of memory.
-char* copy_of(const char* text, std::size_t size) noexcept {
-  auto* copy = static_cast<char*>(std::malloc(size + 1));
-  if (copy == nullptr) return nullptr;
-  std::memcpy(copy, text, size);
-  copy[size] = '\0';
+char* copy_of(const std::string& text) noexcept {
+  auto* copy = static_cast<char*>(std::malloc(text.size() + 1));
+  if (copy != nullptr) std::memcpy(copy, text.c_str(), text.size() + 1);
   return copy;
 }
 
@@ -31,7 +30,7 @@ Result* told(char** error, Body body) noexcept {
   return guarded(
       static_cast<Result*>(nullptr),
       [&](const char* what) {
-        if (error != nullptr) *error = copy_of(what, std::strlen(what));
+        if (error != nullptr) *error = copy_of(clgpu::valid_utf8(what));
       },
       body);
 }
@@ -45,8 +44,7 @@ char* json_of(const TfLiteDelegate* tflite, char** error, Tell tell) noexcept {
       throw clgpu::Error(tflite == nullptr ? "the delegate is null"
                                            : "this is no working delegate of this library");
     }
-    const std::string json = clgpu::to_json(tell(*state));
-    char* copy = copy_of(json.data(), json.size());
+    char* copy = copy_of(clgpu::to_json(tell(*state)));
     if (copy == nullptr) throw std::bad_alloc();
     return copy;
   });
