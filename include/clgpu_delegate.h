@@ -55,12 +55,14 @@ CLGPU_DELEGATE_API const char* clgpu_delegate_version(void);
  * where `count` is 0. Keys and values are those of Python's clgpu_delegate.Options as texts, with
  * "on" and "off" for True and False; a value has neither ':' nor ';'. The error of an unknown key
  * lists all keys, that of a bad value the allowed ones. The environment variables CLGPU_DEVICE and
- * CLGPU_CACHE stand in for the options "device" and "cache" where these are not given.
+ * CLGPU_CACHE stand in for the options "device" and "cache" where these are not given;
+ * CLGPU_OPENCL_LIBRARY and CLGPU_SQLITE_LIBRARY name the library to load instead of the usual ones.
  *
  * Tuned choices and compiled programs are kept in the file that the option "cache" names. By
  * default that is clgpu_delegate/cache.sqlite in the user's cache folder; Android has no such
  * default: without "cache", a file in the app's own cache folder say, nothing is kept there and
- * every start compiles anew. No other file is written.
+ * every start compiles anew. The cache needs SQLite, which is loaded; what keeps it from working is
+ * among the "notes" of clgpu_delegate_explain_json(). No other file is written.
  *
  * Returns NULL when an option is bad or there is no device that fits. Then `*error` is a sentence,
  * which the caller frees; after success it is NULL. `error` may be NULL.

@@ -15,7 +15,10 @@ import org.tensorflow.lite.Delegate
  */
 class ClgpuDelegate(options: Map<String, String> = emptyMap()) : Delegate {
 
-  /** Keeps compiled kernels in the app's cache folder, unless [options] have a "cache". */
+  /**
+   * Keeps compiled kernels in the app's cache folder, unless [options] have a "cache". That takes a
+   * libsqlite3.so among the app's libraries.
+   */
   constructor(
       context: Context,
       options: Map<String, String> = emptyMap(),

@@ -47,14 +47,14 @@ def test_native_methods_are_those_of_the_kotlin_class():
     assert wanted == set(re.findall(r"Java_\w+", (ANDROID / "clgpu_jni.cpp").read_text()))
 
 
-def test_jni_wrapper_runs_in_java(library, tmp_path):
+def test_jni_wrapper_runs_in_java(installed, library, tmp_path):
     javac = Path(tool("javac"))
     include = javac.resolve().parents[1] / "include"
     if not (include / "jni.h").is_file():
         pytest.skip("no jni.h beside javac")
     wrapper = tmp_path / "libclgpu_jni.so"
     flags = ["-std=c++17", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-shared", "-fPIC"]
-    includes = [include, include / "linux", library.parents[1] / "include"]
+    includes = [include, include / "linux", installed / "include"]
     command = [tool("c++", "g++", "clang++"), *flags, *(f"-I{path}" for path in includes)]
     linked = [library, f"-Wl,-rpath,{library.parent}", "-Wl,--no-undefined"]
     assert run(*command, ANDROID / "clgpu_jni.cpp", *linked, "-o", wrapper).returncode == 0
