@@ -5,7 +5,8 @@
 namespace clgpu::ops {
 
 std::int64_t items_to_fill(const DeviceInfo& device) {
-  return std::int64_t{512} * device.compute_units;
+  // A compute unit of Adreno is as large as several of others.
+  return std::int64_t{device.is(GpuFamily::kAdreno) ? 1024 : 256} * device.compute_units;
 }
 
 bool has_local_memory(const DeviceInfo& device) {

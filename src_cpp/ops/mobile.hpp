@@ -5,7 +5,7 @@
 
 namespace clgpu::ops {
 
-/// Work-items that keep such a device busy: some wavefronts on each of its compute units.
+/// Work-items that keep such a device busy while others of them wait for memory.
 std::int64_t items_to_fill(const DeviceInfo& device);
 
 /// Local memory of work-groups is a memory of its own, not a part of the caches or of global

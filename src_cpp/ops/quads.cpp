@@ -5,6 +5,7 @@
 #include <array>
 
 #include "ops/matmul.hpp"
+#include "ops/mobile.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -24,23 +25,13 @@ int read_at_once(const QuadProduct& product) {
   return product.group_in % 16 == 0 ? 4 : quads ? 1 : 0;
 }
 
-/// Local memory that is none of the caches: only then may work-items share sums through it.
-bool has_local_memory(const DeviceInfo& device) {
-  return !device.is_cpu() && !device.is(GpuFamily::kMali) && !device.is(GpuFamily::kVideoCore);
-}
-
 std::int64_t vectors_of(const QuadProduct& product, int vectors) {
   return ceil_div(product.group_out, 4 * vectors);
 }
 
-/// Work-items that keep one compute unit busy while others of them wait for memory.
-std::int64_t wanted_items(const DeviceInfo& device) {
-  return device.compute_units * (device.is(GpuFamily::kAdreno) ? 1024 : 256);
-}
-
 bool enough_items(const QuadProduct& product, const DeviceInfo& device, int pixels, int vectors) {
   return ceil_div(product.pixels, pixels) * vectors_of(product, vectors) * product.groups >=
-         wanted_items(device);
+         items_to_fill(device);
 }
 
 /// Index of the largest tile that leaves work-items enough.

@@ -35,7 +35,7 @@ std::vector<Sharing> sharings(std::int64_t outputs, std::int64_t count, bool adj
   }
   // What items share goes through memory there: only where few items would work without.
   if (device.is_mobile() && !has_local_memory(device))
-    tree_first = tree_first && outputs < items_to_fill(device) / 8;
+    tree_first = tree_first && outputs < items_to_fill(device) / 2;
   if (tree_first) return {tree, naive};
   return {naive, tree};
 }
