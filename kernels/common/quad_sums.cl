@@ -14,7 +14,7 @@
 //
 // Macros    PX     1|2|4  pixels of a work-item
 //           OV     1|2    vectors of a work-item
-//           PARTS  1..8   work-items, along axis 2 of a work-group, that share sums
+//           PARTS  1..16  work-items, along axis 2 of a work-group, that share sums
 //           VEC_N  0|1    1: group_out and the places of results are multiples of 4
 //           WG_C, WG_P    size of a work-group along axes 0 and 1
 #include "common/epilogue.cl"
@@ -26,7 +26,7 @@
 #error "OV is required (1 or 2)"
 #endif
 #ifndef PARTS
-#error "PARTS is required (1..8)"
+#error "PARTS is required (1..16)"
 #endif
 #ifndef VEC_N
 #error "VEC_N is required (0 or 1)"

@@ -29,9 +29,18 @@ std::int64_t vectors_of(const QuadProduct& product, int vectors) {
   return ceil_div(product.group_out, 4 * vectors);
 }
 
-bool enough_items(const QuadProduct& product, const DeviceInfo& device, int pixels, int vectors) {
-  return ceil_div(product.pixels, pixels) * vectors_of(product, vectors) * product.groups >=
-         items_to_fill(device);
+std::int64_t items_of(const QuadProduct& product, int pixels, int vectors) {
+  return ceil_div(product.pixels, pixels) * vectors_of(product, vectors) * product.groups;
+}
+
+/// Work-items that share a sum: more than one where too few would be busy, each having some steps.
+int parts_of(const QuadProduct& product, const DeviceInfo& device) {
+  constexpr int kMost = 16, kSteps = 4;
+  int parts = 1;
+  while (parts < kMost && items_of(product, 1, 1) * parts < items_to_fill(device) &&
+         product.group_in >= 2 * parts * 4 && product.depth >= 2 * parts * kSteps * 4)
+    parts *= 2;
+  return parts;
 }
 
 /// Index of the largest tile that leaves work-items enough.
@@ -39,7 +48,7 @@ std::size_t guess(const QuadProduct& product, const DeviceInfo& device) {
   for (std::size_t i = 0; i < kTiles.size(); ++i) {
     const auto [pixels, vectors] = kTiles[i];
     if (pixels > product.pixels || 4 * vectors > round_up(product.group_out, 4)) continue;
-    if (enough_items(product, device, pixels, vectors)) return i;
+    if (items_of(product, pixels, vectors) >= items_to_fill(device)) return i;
   }
   return kTiles.size() - 1;
 }
@@ -64,7 +73,7 @@ Shape group_shape(const QuadProduct& product, const DeviceInfo& device, const Qu
   const auto wastes = [&](std::int64_t c) { return 5 * round_up(vectors, c) > 6 * vectors; };
   Shape shape{1, 1};
   for (const std::int64_t c : {2, 4, 8}) {
-    if (c * c <= items && !wastes(c)) shape.c = c;
+    if (c * c <= items && c * tile.parts <= items && !wastes(c)) shape.c = c;
   }
   shape.p = std::max<std::int64_t>(1, items / (tile.parts * shape.c));
   while (shape.p > 1 && shape.p / 2 >= rows) shape.p /= 2;
@@ -90,21 +99,17 @@ std::vector<QuadTile> quad_tiles(const NodeContext& node, const QuadProduct& pro
     return QuadTile{pixels, vectors, 1, image, group_items(device, pixels * vectors == 8)};
   };
   const std::size_t best = guess(product, device);
-  // Too few work-items for any tile, and sums long enough to be shared.
-  constexpr std::int64_t kParts = 4, kLeastDepth = 128;
-  const bool parts = !enough_items(product, device, 1, 1) && product.depth >= kLeastDepth &&
-                     product.group_in >= 4 * kParts;
   QuadTile shared = tile(best, images && device.prefers_images());
-  shared.parts = kParts;
+  shared.parts = parts_of(product, device);
 
   std::vector<QuadTile> result;
   if (!device.is_mobile()) {
     result = {tile(0, false)};
     if (images) result.push_back(tile(2, true));
-    if (parts) result.push_back(shared);
+    if (shared.parts > 1) result.push_back(shared);
     return result;
   }
-  if (parts && has_local_memory(device)) result.push_back(shared);
+  if (shared.parts > 1 && has_local_memory(device)) result.push_back(shared);
   const std::size_t first = best > 0 ? best - 1 : 0;
   const std::size_t last = std::min(best + 1, kTiles.size() - 1);
   // The best guess, more work-items, fewer.

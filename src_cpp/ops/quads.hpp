@@ -29,7 +29,7 @@ struct QuadTile {
   bool image = false;  ///< src and weights are read as images
   int items = 64;      ///< of a work-group, at most
 
-  /// "quads_image_4x2", "quads_1x1_parts4", "quads_2x1_items32".
+  /// "quads_image_4x2", "quads_1x1_parts8", "quads_2x1_items32".
   std::string name() const;
 };
 
