@@ -102,10 +102,12 @@ def test_all_sources_compile_and_link(library):
     ],
 )
 def test_function_that_android_lacks_does_not_link(zig, tmp_path, call, links):
+    compiler, part = zig["CLGPU_ZIG"], tmp_path / "call.o"
     (tmp_path / "call.c").write_text(f"void {call}(void);\nvoid door(void) {{ {call}(); }}\n")
-    result = run(
-        zig["CLGPU_ZIG"], "cc", "-target", zig["CLGPU_ZIG_TARGET"], "-fno-builtin", "-shared",
-        "-fPIC", "-Wl,--no-undefined", tmp_path / "call.c", "-o", tmp_path / "libcall.so", **zig,
-    )  # fmt: skip
+    options = ("-target", zig["CLGPU_ZIG_TARGET"], "-fno-builtin", "-fPIC")
+    succeed(compiler, "cc", *options, "-c", tmp_path / "call.c", "-o", part, **zig)
+    libc = Path(zig["ZIG_LIBC"]).with_name("lib") / "libc.so"
+    library = tmp_path / "libcall.so"
+    result = run(compiler, "ld.lld", "-shared", "--no-undefined", part, libc, "-o", library)
     assert (result.returncode == 0) == links, result.stderr
     assert links or f"undefined symbol: {call}" in result.stderr
