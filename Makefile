@@ -2,6 +2,7 @@
 #   make demo [MODEL=path.tflite]   a model through stock TensorFlow Lite and through the delegate
 #   make test [ARGS="-k softmax"]   the tests
 #   make arm64                      the build for 64-bit ARM Linux, tested under emulation
+#   make test-limits [ARGS="tests/ops"]   the tests on emulated mobile devices, see docs/devices.md
 #   make bench [ARGS="nets"]        the measurements
 #   make docs                      the documentation as a site, build/site/index.html
 #   make wheel                     a wheel for this Python and systems with glibc 2.17 or newer
@@ -11,7 +12,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 MODEL ?= build/mobilenet_v1.tflite
 
-.PHONY: demo test arm64 bench docs wheel lint clean
+.PHONY: demo test test-limits test-limits-sample arm64 bench docs wheel lint clean
 .SILENT:
 
 demo:
@@ -29,6 +30,17 @@ test:
 arm64:
 	$(PYTHON) tools/setup_env.py test
 	$(BIN)/python -m pytest tests/arm64 $(ARGS)
+
+LIMITS := adreno_660 mali_g78 videocore
+PYTEST_LIMITS = $(BIN)/python -m pytest -n auto --maxprocesses 2 --dist loadfile --no-loadscope-reorder
+
+test-limits:
+	$(PYTHON) tools/setup_env.py test
+	for limits in $(LIMITS); do echo "limits: $$limits"; $(PYTEST_LIMITS) --limits $$limits $(ARGS) || exit; done
+
+# For CI: three minutes instead of three times the whole.
+test-limits-sample:
+	$(MAKE) test-limits ARGS="-q --sample 1/24 tests/limits tests/ops tests/quantized tests/plan tests/delegate"
 
 bench: ARGS ?= nets
 bench:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+import re
 import zlib
 from typing import TYPE_CHECKING
 
@@ -41,6 +43,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=sorted(PROFILES),
         help="run on one device, an OpenCL CPU with the limits of a mobile one (docs/devices.md)",
     )
+    parser.addoption(
+        "--sample",
+        type=_fraction,
+        metavar="1/N",
+        help="run one test in N, always the same ones: those that a hash of their names draws",
+    )
+
+
+def _fraction(text: str) -> int:
+    match = re.fullmatch(r"1/([1-9]\d*)", text)
+    if match is None:
+        message = f"{text!r} is not a fraction like 1/8"
+        raise argparse.ArgumentTypeError(message)
+    return int(match[1])
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -124,11 +140,15 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out hypothesis tests where devices are interpreted: their shapes are not small."""
-    if not os.environ.get("CLGPU_TEST_SMALL"):
-        return
-    drawn = [
-        item for item in items if getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
-    ]
-    config.hook.pytest_deselected(items=drawn)
-    items[:] = [item for item in items if item not in drawn]
+    """Leave out what is not asked for.
+
+    Where devices are interpreted, hypothesis tests: their shapes are not small.
+    """
+    left_out: list[pytest.Item] = []
+    if os.environ.get("CLGPU_TEST_SMALL"):
+        left_out += [i for i in items if getattr(getattr(i, "obj", None), "is_hypothesis_test", 0)]
+    if n := config.getoption("--sample"):
+        left_out += [item for item in items if zlib.crc32(item.nodeid.encode()) % n]
+    config.hook.pytest_deselected(items=left_out)
+    gone = set(left_out)
+    items[:] = [item for item in items if item not in gone]

@@ -4,9 +4,10 @@
 // Shapes    src: [rows, in_h, in_w, channels]; ranges: [rows, PARTS, 2], least and greatest of a part;
 //           dst: [rows, out_h, out_w, channels], src from (top, left) on, the zero point around it;
 //           factors: [rows, 2], the bits of the scale and the zero point
-// Launch    quantize_rows_ranges: a work-group of 64 for each part: global = (64 * PARTS, rows);
-//           quantize_rows: the same
+// Launch    quantize_rows_ranges: a work-group for each part: global = (ITEMS * PARTS, rows),
+//           local = (ITEMS, 1); quantize_rows: the same
 // Macros    SRC_T       float|half  element type of src
+//           ITEMS       1..64       work-items of a part
 //           PARTS       1..64       parts of a row
 //           ASYMMETRIC  0|1         see factors.cl
 // Numerics  round(zero + x * (1 / scale)) in float, halves away from zero, as TFLite's hybrid kernels
@@ -15,19 +16,20 @@
 #ifndef SRC_T
 #error "SRC_T is required (float or half)"
 #endif
+#ifndef ITEMS
+#error "ITEMS is required (1..64)"
+#endif
 #ifndef PARTS
 #error "PARTS is required (1..64)"
 #endif
 
-#define ROW_ITEMS 64
-
-__kernel __attribute__((reqd_work_group_size(ROW_ITEMS, 1, 1))) void quantize_rows_ranges(
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void quantize_rows_ranges(
     __global const SRC_T *src, __global float *ranges, int elements) {
-  __local float least[ROW_ITEMS], greatest[ROW_ITEMS];
+  __local float least[ITEMS], greatest[ITEMS];
   const int item = get_local_id(0), row = get_global_id(1);
   src += row * elements;
   float low = INFINITY, high = -INFINITY;
-  for (int i = get_global_id(0); i < elements; i += ROW_ITEMS * PARTS) {
+  for (int i = get_global_id(0); i < elements; i += ITEMS * PARTS) {
     const float x = LOAD(SRC_T, src, i);
     low = min(low, x);
     high = max(high, x);
@@ -36,7 +38,7 @@ __kernel __attribute__((reqd_work_group_size(ROW_ITEMS, 1, 1))) void quantize_ro
   greatest[item] = high;
   barrier(CLK_LOCAL_MEM_FENCE);
   if (item == 0) {
-    for (int i = 1; i < ROW_ITEMS; ++i) {
+    for (int i = 1; i < ITEMS; ++i) {
       low = min(low, least[i]);
       high = max(high, greatest[i]);
     }
@@ -46,7 +48,7 @@ __kernel __attribute__((reqd_work_group_size(ROW_ITEMS, 1, 1))) void quantize_ro
   }
 }
 
-__kernel __attribute__((reqd_work_group_size(ROW_ITEMS, 1, 1))) void quantize_rows(
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void quantize_rows(
     __global const SRC_T *src, __global const float *ranges, __global char *dst,
     __global int *factors, int in_h, int in_w, int channels, int out_h, int out_w, int top,
     int left) {
@@ -65,7 +67,7 @@ __kernel __attribute__((reqd_work_group_size(ROW_ITEMS, 1, 1))) void quantize_ro
   }
   src += row * in_h * in_w * channels;
   dst += row * out_h * out_w * channels;
-  for (int i = get_global_id(0); i < out_h * out_w * channels; i += ROW_ITEMS * PARTS) {
+  for (int i = get_global_id(0); i < out_h * out_w * channels; i += ITEMS * PARTS) {
     const int x = i / channels % out_w - left, y = i / channels / out_w - top;
     const bool inside = x >= 0 && x < in_w && y >= 0 && y < in_h;
     int q = f.zero;

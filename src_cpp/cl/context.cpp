@@ -245,6 +245,13 @@ std::string Context::binary(cl_program program) const {
   return bytes;
 }
 
+std::uint64_t Context::local_bytes(const KernelHandle& kernel) const {
+  cl_ulong bytes = 0;
+  const cl_int code = api().clGetKernelWorkGroupInfo(
+      kernel.get(), device_.id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof bytes, &bytes, nullptr);
+  return code == CL_SUCCESS ? bytes : 0;
+}
+
 std::size_t Context::max_work_group_size(const KernelHandle& kernel) const {
   std::size_t size = 0;
   check(api().clGetKernelWorkGroupInfo(kernel.get(), device_.id, CL_KERNEL_WORK_GROUP_SIZE,

@@ -92,6 +92,8 @@ class Context {
   void save_programs(const std::set<std::string>& used, store::Store& store);
   /// Largest work-group this kernel can be launched with.
   std::size_t max_work_group_size(const KernelHandle& kernel) const;
+  /// Bytes of local memory that a kernel needs with the arguments it has; 0 where none can tell.
+  std::uint64_t local_bytes(const KernelHandle& kernel) const;
 
  private:
   struct Program {

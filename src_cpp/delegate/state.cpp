@@ -102,13 +102,13 @@ Built State::plan_and_build(const ir::Graph& graph, std::int64_t budget,
                   " failed: " + error.what();
       wanted.memory_budget = std::max<std::int64_t>(peak / 10 * 7, 1);
     } catch (const runtime::CandidateFailure& failure) {
-      const std::pair key(failure.family(), failure.candidate());
-      if (known.count(key) != 0) {
+      plan::Broken seen = known;
+      if (!failure.learn(seen)) {
         throw InternalError("a candidate that was left out was planned again: " +
                             std::string(failure.what()));
       }
       const std::lock_guard<std::mutex> lock(mutex_);
-      broken_.emplace(key, failure.what());  // another thread may have been first
+      failure.learn(broken_);  // another thread may have been first
     }
   }
 }
@@ -125,9 +125,11 @@ Report State::report() const {
   if (options.precision == passes::Precision::kTf32 && !device().mma_tf32) {
     report.notes.push_back("precision tf32 is fp32 here: the device has no TF32 products");
   }
-  for (const auto& [key, why] : broken_) {
+  for (const auto& [key, fault] : broken_) {
     report.notes.push_back("kernel " + key.first + "/" + key.second +
-                           " does not work on this device: " + why);
+                           (fault.group == 0 ? " does not work on this device: "
+                                             : " is made for smaller work-groups or left out: ") +
+                           fault.why);
   }
   for (const auto& [engine, wrong] : engines_) {
     if (!wrong.why.empty())

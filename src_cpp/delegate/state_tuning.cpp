@@ -127,7 +127,7 @@ void State::measure(std::vector<Tunable>& tunables, double budget, const OnProgr
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       for (const runtime::Trial& trial : contest.trials) {
-        if (trial.broken) broken_.emplace(std::pair(layer.family, trial.candidate), trial.problem);
+        if (trial.broken) plan::learn(broken_, layer.family, trial.candidate, {trial.problem});
       }
       if (contest.winner.empty()) continue;  // out of time, or nothing works
       records_[layer.signature] = to_record(contest);

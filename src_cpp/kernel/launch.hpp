@@ -1,6 +1,7 @@
 // One kernel launch as data: source file, entry, macros, arguments, sizes. No OpenCL types.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -93,6 +94,26 @@ struct Launch {
     return *this;
   }
 };
+
+/// Work-items of a work-group.
+inline std::size_t group_items(const Launch& launch) {
+  return launch.local[0] * launch.local[1] * launch.local[2];
+}
+
+/// Divides the work-groups of a launch until they have at most `items` work-items, and `along[i]`
+/// along each axis. The work-items in all stay the same: kernels need not expect more of them.
+inline void divide_groups(Launch& launch, std::size_t items, const std::size_t (&along)[3]) {
+  const auto divide = [](std::size_t& size) {
+    std::size_t factor = 2;
+    while (size % factor != 0) ++factor;
+    size /= factor;
+  };
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    while (launch.local[axis] > std::max<std::size_t>(1, along[axis])) divide(launch.local[axis]);
+  }
+  while (group_items(launch) > std::max<std::size_t>(1, items))
+    divide(*std::max_element(launch.local.begin(), launch.local.end()));
+}
 
 /// Memory private to a candidate: written by one of its launches, read by a later one. When all
 /// that flows into it is constant (transposed weights, say) the planner runs the writing launch

@@ -34,6 +34,11 @@ std::map<std::string, std::string>& digests() {
   return by_file;
 }
 
+std::map<std::pair<std::string, std::string>, bool>& free_groups() {
+  static std::map<std::pair<std::string, std::string>, bool> by_entry;
+  return by_entry;
+}
+
 void expand(const std::string& file, std::set<std::string>& included, std::ostringstream& out) {
   if (!included.insert(file).second) return;
   std::istringstream lines(source_text(file));
@@ -89,9 +94,27 @@ std::string source_digest(const std::string& file) {
   return digests()[file] = std::move(digest);
 }
 
+bool any_work_group(const std::string& file, const std::string& entry) {
+  const std::pair key(file, entry);
+  {
+    const std::lock_guard<std::mutex> lock(override_mutex());
+    if (const auto found = free_groups().find(key); found != free_groups().end())
+      return found->second;
+  }
+  const std::string text = assemble(file);
+  const std::size_t name = text.find("void " + entry + "(");
+  const std::size_t begin = name == text.npos ? name : text.rfind("__kernel", name);
+  const bool any =
+      begin != text.npos &&
+      text.substr(begin, name - begin).find("reqd_work_group_size") == std::string::npos;
+  const std::lock_guard<std::mutex> lock(override_mutex());
+  return free_groups()[key] = any;
+}
+
 void override_source(const std::string& file, const std::string& text) {
   const std::lock_guard<std::mutex> lock(override_mutex());
   digests().clear();
+  free_groups().clear();
   if (text.empty()) {
     overrides().erase(file);
   } else {

@@ -21,6 +21,10 @@ std::string assemble(const std::string& file);
 /// SHA-256, hexadecimal, of assemble(file).
 std::string source_digest(const std::string& file);
 
+/// Whether a kernel computes the same with any work-group size: those that ask about their
+/// work-group demand its size (reqd_work_group_size). False where the file has no such kernel.
+bool any_work_group(const std::string& file, const std::string& entry);
+
 /// Replaces the text of a file until called with an empty text: for tests, which break kernels on
 /// purpose, and for the replay of a bug with the kernels of its time.
 void override_source(const std::string& file, const std::string& text);

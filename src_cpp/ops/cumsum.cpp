@@ -1,5 +1,6 @@
 // Room of CUMSUM: running sums along one axis.
 #include "ops/common.hpp"
+#include "ops/sharing.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -38,7 +39,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const int length = src.shape[axis];
   const std::int64_t inner = src.shape.elements(axis + 1, rank);
   const std::int64_t lines = src.shape.elements() / length;
-  const std::size_t group = device.is_cpu() || device.max_work_group_size < 256 ? 64 : 256;
+  const std::size_t group = group_of(device.is_cpu() ? 64 : 256, device);
 
   const auto make = [&](const char* name, const char* entry, std::size_t items) {
     kernel::Launch launch("cumsum/cumsum.cl", entry);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ops/quantize_rows.hpp"
+#include "ops/sharing.hpp"
 #include "ops/tensor_gemm.hpp"
 
 namespace clgpu::ops {
@@ -125,7 +126,7 @@ kernel::Candidate gemv(const NodeContext& node, const Products& size, const Devi
   auto& launch =
       add_launch(candidate, node, size, "fully_connected/gemv.cl", "fully_connected_gemv");
   const std::int64_t rows = size.rows >= 3 ? 4 : size.rows;
-  const std::size_t group = size.depth > 512 && device.max_work_group_size >= 128 ? 128 : 32;
+  const std::size_t group = group_of(size.depth > 512 ? 128 : 32, device);
   launch.macro("WG", static_cast<std::int64_t>(group)).macro("ROWS", rows);
   launch.range({uz(size.cols) * group, uz(ceil_div(size.rows, rows))}, {group, 1});
   return candidate;

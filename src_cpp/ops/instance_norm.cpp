@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ops/common.hpp"
+#include "ops/sharing.hpp"
 
 namespace clgpu::ops {
 
@@ -44,10 +45,10 @@ struct Tiling {
 
   Tiling(int channels_each, std::int64_t channels, const DeviceInfo& device)
       : width(channels_each) {
-    constexpr std::int64_t kGroup = 256, kMostLanes = 32;
-    lanes = std::min(kMostLanes, power_of_two(ceil_div(channels, width)));
-    const auto most = static_cast<std::int64_t>(device.max_work_group_size);
-    rows = std::max<std::int64_t>(1, std::min(kGroup, most) / lanes);
+    constexpr std::int64_t kMostLanes = 32;
+    const auto most = static_cast<std::int64_t>(group_of(256, device));
+    lanes = std::min({kMostLanes, most, power_of_two(ceil_div(channels, width))});
+    rows = most / lanes;
     tiles = ceil_div(channels, lanes * width);
   }
   void set(kernel::Launch& launch, std::int64_t groups, std::int64_t images) const {
@@ -69,9 +70,12 @@ kernel::Candidate in_vectors_of(int width, const NodeContext& node, const Device
   // the time nor so long that they lose digits.
   const std::int64_t wanted = 4 * std::int64_t{device.compute_units};
   const std::int64_t each = ceil_div(pixels * reading.tiles * images, reading.rows * wanted);
-  const std::int64_t chunk = reading.rows * std::clamp<std::int64_t>(each, 4, 256);
+  const std::int64_t longest = reading.rows < 8 ? 32 : 256;
+  const std::int64_t chunk = reading.rows * std::clamp<std::int64_t>(each, 4, longest);
   const std::int64_t chunks = ceil_div(pixels, chunk);
-  constexpr std::int64_t kShared = 32, kChannels = 8;  // of a group that merges chunks
+  // Of a group that merges chunks.
+  const auto group = static_cast<std::int64_t>(group_of(256, device));
+  const std::int64_t merged = std::min<std::int64_t>(8, group), shared = group / merged;
   const bool has_scale = node.has_input(kScale);
 
   kernel::Launch moments("instance_norm/moments.cl", "instance_norm_moments");
@@ -80,13 +84,13 @@ kernel::Candidate in_vectors_of(int width, const NodeContext& node, const Device
   reading.set(moments, chunks, images);
 
   kernel::Launch factors("instance_norm/factors.cl", "instance_norm_factors");
-  factors.macro("WX", kChannels).macro("WY", kShared).macro("SCALE", has_scale ? 1 : 0);
+  factors.macro("WX", merged).macro("WY", shared).macro("SCALE", has_scale ? 1 : 0);
   factors.type("SCALE_T", has_scale ? node.input(kScale).storage : DType::kF32);
   factors.scratch_in(kMoments);
   if (has_scale) factors.src(kScale);
   factors.scratch_out(kFactors).i32(pixels).i32(channels).i32(chunk).i32(chunks);
   factors.f32(node.attrs<InstanceNormAttrs>().epsilon);
-  factors.range({uz(round_up(channels, kChannels) * kShared), uz(images)}, {kChannels * kShared});
+  factors.range({uz(round_up(channels, merged) * shared), uz(images)}, {uz(group)});
 
   kernel::Launch normalize("instance_norm/normalize.cl", "instance_norm_normalize");
   normalize.type("SRC_T", src.storage).macro("REPEAT", kRepeat);

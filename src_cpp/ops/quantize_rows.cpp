@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "ops/sharing.hpp"
+
 namespace clgpu::ops {
 namespace {
 
@@ -47,20 +49,21 @@ ir::Shapes infer(const NodeContext& node) {
 }
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
-  constexpr std::size_t kItems = 64;
+  const std::size_t items = group_of(64, device);
   const auto& attrs = node.attrs<QuantizeRowsAttrs>();
   const ir::Shape &src = node.input(kSrc).shape, &dst = node.output(0).shape;
   const std::int64_t rows = rows_of(node), elements = src.elements() / rows;
   // As many parts as keep the device busy, each of some elements an item.
   const std::int64_t wanted = ceil_div(4 * device.compute_units, rows);
   const std::int64_t parts = std::clamp<std::int64_t>(
-      std::min(wanted, elements / (8 * static_cast<std::int64_t>(kItems))), 1, 64);
+      std::min(wanted, elements / (8 * static_cast<std::int64_t>(items))), 1, 64);
 
   const auto make = [&](const char* entry) {
     kernel::Launch launch("quantize_rows/quantize_rows.cl", entry);
     launch.type("SRC_T", node.input(kSrc).storage).macro("PARTS", parts);
+    launch.macro("ITEMS", static_cast<std::int64_t>(items));
     launch.macro("ASYMMETRIC", attrs.asymmetric ? 1 : 0);
-    return launch.range({kItems * uz(parts), uz(rows)}, {kItems, 1});
+    return launch.range({items * uz(parts), uz(rows)}, {items, 1});
   };
   kernel::Launch ranges = make("quantize_rows_ranges"), apply = make("quantize_rows");
   ranges.src(kSrc).scratch_out(0).i32(elements);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "kernel/sources.hpp"
 #include "ops/conv_rows.hpp"
 
 namespace clgpu::ops {
@@ -70,9 +71,15 @@ kernel::Candidate separate(const NodeContext& node, const DeviceInfo& device, bo
   const Parts parts = parts_of(node);
   for (const ir::Node& part : {parts.depthwise, parts.pointwise}) {
     const auto list = family_of(part).candidates(NodeContext(node.graph(), part), device);
-    const auto works = [](const kernel::Candidate& c) { return c.refusal.empty(); };
+    const auto fits = [&](const kernel::Launch& launch) {
+      return kernel::group_items(launch) <= device.max_work_group_size ||
+             kernel::any_work_group(launch.file, launch.entry);
+    };
+    const auto works = [&](const kernel::Candidate& c) {
+      return c.refusal.empty() && std::all_of(c.launches.begin(), c.launches.end(), fits);
+    };
     const auto chosen = plain ? list.end() - 1 : std::find_if(list.begin(), list.end(), works);
-    CLGPU_CHECK(chosen != list.end());
+    if (chosen == list.end()) return {result.name, {}, {}, "no kernel of a part fits the device"};
     const int scratch = static_cast<int>(result.scratch.size());
     for (const kernel::Launch& launch : chosen->launches) {
       result.launches.push_back(translated(launch, part, node.node(), scratch));

@@ -7,9 +7,17 @@
 
 namespace clgpu::ops {
 
+std::size_t group_of(std::size_t most, const DeviceInfo& device) {
+  const std::size_t limit =
+      std::min({most, device.max_work_group_size, device.max_work_item_sizes[0]});
+  std::size_t group = 1;
+  while (group * 2 <= limit) group *= 2;
+  return group;
+}
+
 std::vector<Sharing> sharings(std::int64_t outputs, std::int64_t count, bool adjacent,
                               const DeviceInfo& device) {
-  const Sharing naive{"naive", kElementwiseGroup, 1};
+  const Sharing naive{"naive", group_of(kElementwiseGroup, device), 1};
   // Few distinct sizes: each is a program of its own.
   Sharing tree{"tree", 1, 64};
   if (device.is_cpu()) {
@@ -22,8 +30,9 @@ std::vector<Sharing> sharings(std::int64_t outputs, std::int64_t count, bool adj
   } else if (count > 4096 || (count > 256 && outputs < device.compute_units)) {
     tree = {"tree", 1, 256};  // fewer groups than the device has room for: short ones end sooner
   }
-  const std::size_t limit = std::min(device.max_work_group_size, device.max_work_item_sizes[0]);
+  const std::size_t limit = group_of(tree.group(), device);
   while (tree.group() > limit && tree.items > 1) tree.items /= 2;
+  while (tree.group() > limit) tree.outputs /= 2;
 
   // So many outputs keep the device busy with one item each. A CPU reads adjacent elements well in
   // any order; a GPU does not.

@@ -16,6 +16,10 @@ struct Sharing {
   }
 };
 
+/// The largest power of two of work-items that a work-group of this device can have side by side,
+/// up to `most`.
+std::size_t group_of(std::size_t most, const DeviceInfo& device);
+
 /// Ways to share, best guess first. `count` elements make one output; `adjacent` says that they lie
 /// side by side in memory, else neighbouring elements belong to neighbouring outputs.
 std::vector<Sharing> sharings(std::int64_t outputs, std::int64_t count, bool adjacent,

@@ -1,6 +1,7 @@
 // Room of TOPK_V2: the largest elements of the last axis and where they are.
 #include "ops/common.hpp"
 #include "ops/quantized.hpp"
+#include "ops/sharing.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -41,7 +42,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const ir::Tensor& src = node.input(0);
   const std::int64_t cols = src.shape.back(0);
   const std::int64_t rows = src.shape.elements() / cols;
-  const std::size_t group = device.is_cpu() || device.max_work_group_size < 256 ? 64 : 256;
+  const std::size_t group = group_of(device.is_cpu() ? 64 : 256, device);
 
   const auto make = [&](const char* name, const char* entry, std::size_t items) {
     kernel::Launch launch("topk/topk.cl", entry);

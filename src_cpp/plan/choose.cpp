@@ -4,6 +4,7 @@
 
 #include "ops/family.hpp"
 #include "plan/signature.hpp"
+#include "plan/work_groups.hpp"
 
 namespace clgpu::plan {
 namespace {
@@ -23,11 +24,7 @@ std::int64_t texels(const kernel::Operand& operand, const Candidate& candidate,
 // Whether a launch of a candidate fits the limits that a device states.
 std::string limit_exceeded(const kernel::Launch& launch, const Candidate& candidate,
                            const ops::NodeContext& node, const DeviceInfo& device) {
-  const std::size_t items = launch.local[0] * launch.local[1] * launch.local[2];
-  if (items > device.max_work_group_size) {
-    return "needs work-groups of " + std::to_string(items) + " work-items; the device allows " +
-           std::to_string(device.max_work_group_size);
-  }
+  if (std::string problem = group_exceeded(launch, device); !problem.empty()) return problem;
   std::size_t local_bytes = 0;
   for (const kernel::Arg& arg : launch.args) {
     if (const auto* local = std::get_if<kernel::LocalMemory>(&arg)) local_bytes += local->bytes;
@@ -58,8 +55,9 @@ std::string problem_of(const Candidate& candidate, const std::string& family,
     std::string why = options.distrusted(family, candidate);
     if (!why.empty()) return why;
   }
-  if (const auto found = broken.find({family, candidate.name}); found != broken.end())
-    return found->second;
+  if (const auto found = broken.find({family, candidate.name});
+      found != broken.end() && demanded_items(candidate) > found->second.group)
+    return found->second.why;
   for (const kernel::Launch& launch : candidate.launches) {
     std::string problem = limit_exceeded(launch, candidate, node, device);
     if (!problem.empty()) return problem;
@@ -117,7 +115,7 @@ Chosen choose(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& de
               const std::vector<bool>& static_inputs) {
   const ops::Family& family = ops::family_of(node);
   const ops::NodeContext context(graph, node);
-  const std::vector<Candidate> candidates = family.candidates(context, device);
+  const std::vector<Candidate> candidates = offered(family, context, device, broken);
   Choice choice;
   choice.node = node.tflite_index;
   choice.family = family.name;

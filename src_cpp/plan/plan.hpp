@@ -127,8 +127,17 @@ struct Plan {
 /// alternatives are separated by `|`, and the last may be "auto", the choice of the plan.
 using Engines = std::map<std::string, std::string>;
 
-/// (family, candidate) -> why it does not work on this device.
-using Broken = std::map<std::pair<std::string, std::string>, std::string>;
+/// What has gone wrong with a candidate on this device.
+struct Fault {
+  std::string why;
+  std::size_t group = 0;  ///< work-items of the work-groups that its kernels allow; 0: it fails
+};
+
+/// By family and candidate.
+using Broken = std::map<std::pair<std::string, std::string>, Fault>;
+
+/// Adds a fault; false when no plan changes by it.
+bool learn(Broken& broken, const std::string& family, const std::string& candidate, Fault fault);
 
 /// Why a candidate of a family is left out for wrong numbers; empty where it is trusted.
 using Distrusted =

@@ -37,7 +37,22 @@ std::string describe(const plan::Step& step) {
 // allocate late say so at the first use.
 [[noreturn]] void fail(const plan::Step& step, const cl::OpenCLError& error) {
   if (error.out_of_memory()) throw error;
-  throw CandidateFailure(step.family, step.candidate, error.what());
+  throw CandidateFailure(step.family, step.candidate, {error.what()});
+}
+
+// Makes the work-groups as small as this kernel demands, where it does not care what they are.
+void fit_group(plan::Step& step, std::size_t limit) {
+  kernel::Launch& launch = step.launch;
+  const std::size_t items = kernel::group_items(launch);
+  if (items <= limit) return;
+  if (!kernel::any_work_group(launch.file, launch.entry)) {
+    throw CandidateFailure(
+        step.family, step.candidate,
+        {launch.file + ":" + launch.entry + " needs work-groups of " + std::to_string(items) +
+             " work-items; this kernel allows " + std::to_string(limit),
+         limit});
+  }
+  kernel::divide_groups(launch, limit, {SIZE_MAX, SIZE_MAX, SIZE_MAX});
 }
 
 // Queues with profiling are slower, even without events.
@@ -70,10 +85,6 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
       transfers_(*context_, queue_, plan_, [this](int buffer) { return memory(buffer); }) {
   if (!plan_.moves.empty())
     mover_ = std::make_unique<Mover>(*context_, plan_, record, [this](int b) { return memory(b); });
-  if (record) {
-    recorder_ = std::make_shared<Recorder>(context_->api(), plan_);
-    recording_queue_ = context_->create_queue(/*profiling=*/true);
-  }
   run_load_steps();
   allocate_rest();
   arena_ = std::make_unique<Lease>(
@@ -81,7 +92,11 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
   const auto turn = take_turn();
   if (plan_.poison) poison_arena();
   launches_.reserve(plan_.run.size());
-  for (const plan::Step& step : plan_.run) launches_.push_back(bind(step));
+  for (plan::Step& step : plan_.run) launches_.push_back(bind(step));
+  if (record) {
+    recorder_ = std::make_shared<Recorder>(context_->api(), plan_);
+    recording_queue_ = context_->create_queue(/*profiling=*/true);
+  }
   if (warm_up) warm_up_kernels();
   sources_.clear();
 }
@@ -145,7 +160,7 @@ void Executor::upload_constant(int index) {
   buffer.upload = nullptr;  // a decoded constant (DENSIFY) is freed on the host
 }
 
-Executor::BoundLaunch Executor::bind(const plan::Step& step) {
+Executor::BoundLaunch Executor::bind(plan::Step& step) {
   const cl::Api& api = context_->api();
   const kernel::Launch& launch = step.launch;
   try {
@@ -154,11 +169,7 @@ Executor::BoundLaunch Executor::bind(const plan::Step& step) {
     BoundLaunch bound{context_->create_kernel({launch.file, source, build_options(launch)},
                                               launch.entry, variant(launch), *store_, &programs_),
                       &step};
-    const std::size_t items = launch.local[0] * launch.local[1] * launch.local[2];
-    if (const std::size_t limit = context_->max_work_group_size(bound.kernel); items > limit) {
-      throw Error("work-groups of " + std::to_string(items) + " work-items; this kernel allows " +
-                  std::to_string(limit));
-    }
+    fit_group(step, context_->max_work_group_size(bound.kernel));
     set_buffers(bound);
     for (std::size_t i = 0; i < launch.args.size(); ++i) {
       const auto set = [&](std::size_t size, const void* value) {
@@ -174,13 +185,21 @@ Executor::BoundLaunch Executor::bind(const plan::Step& step) {
         set(local->bytes, nullptr);
       }
     }
+    if (const auto bytes = context_->local_bytes(bound.kernel);
+        bytes > context_->device().info.local_bytes) {
+      throw Error(launch.file + ":" + launch.entry + " needs " + std::to_string(bytes) +
+                  " bytes of local memory; the device has " +
+                  std::to_string(context_->device().info.local_bytes));
+    }
     return bound;
   } catch (const InternalError&) {
+    throw;
+  } catch (const CandidateFailure&) {
     throw;
   } catch (const cl::OpenCLError& error) {
     fail(step, error);
   } catch (const Error& error) {
-    throw CandidateFailure(step.family, step.candidate, error.what());
+    throw CandidateFailure(step.family, step.candidate, {error.what()});
   }
 }
 
@@ -259,7 +278,7 @@ void Executor::run_load_steps() {
   const std::vector<plan::LoadStep> schedule = plan::load_schedule(plan_);
   for (std::size_t i = 0; i < plan_.load.size(); ++i) {
     for (const int buffer : schedule[i].allocate) allocate(buffer);
-    const plan::Step& step = plan_.load[i];
+    plan::Step& step = plan_.load[i];
     const BoundLaunch bound = bind(step);
     try {
       launch(bound);

@@ -18,16 +18,28 @@
 
 namespace clgpu::runtime {
 
-/// A candidate cannot be built or launched on this device; the caller plans again without it.
+/// A candidate cannot be built or launched on this device; the caller plans again, without it or
+/// with work-groups that its kernels allow.
 class CandidateFailure : public Error {
  public:
-  CandidateFailure(std::string family, std::string candidate, const std::string& why)
-      : Error(why), family_(std::move(family)), candidate_(std::move(candidate)) {}
+  CandidateFailure(std::string family, std::string candidate, plan::Fault fault)
+      : Error(fault.why),
+        family_(std::move(family)),
+        candidate_(std::move(candidate)),
+        fault_(std::move(fault)) {}
   const std::string& family() const { return family_; }
   const std::string& candidate() const { return candidate_; }
 
+  bool allows_smaller_groups() const { return fault_.group > 0; }
+
+  /// Adds it to what is known; false when it was.
+  bool learn(plan::Broken& broken) const {
+    return plan::learn(broken, family_, candidate_, fault_);
+  }
+
  private:
   std::string family_, candidate_;
+  plan::Fault fault_;
 };
 
 class Executor {
@@ -98,7 +110,7 @@ class Executor {
   void upload_constant(int buffer);
   cl::cl_mem memory(int buffer) const;
   void poison_arena();
-  BoundLaunch bind(const plan::Step& step);
+  BoundLaunch bind(plan::Step& step);
   void launch(const BoundLaunch& bound);
   void launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl::cl_event* event);
   void launch_all(Recording* recording = nullptr);

@@ -166,8 +166,8 @@ class Arena {
   // Builds a candidate, runs it once and judges its result; null when it does not count.
   std::unique_ptr<Executor> enter(Trial& trial) {
     if (const auto found = broken_.find({choice_.family, trial.candidate});
-        found != broken_.end()) {
-      trial.problem = found->second;
+        found != broken_.end() && found->second.group == 0) {
+      trial.problem = found->second.why;
       return nullptr;
     }
     try {
@@ -185,6 +185,7 @@ class Arena {
       if (!trial.problem.empty()) return nullptr;
       return executor;
     } catch (const CandidateFailure& failure) {
+      if (failure.allows_smaller_groups() && failure.learn(broken_)) return enter(trial);
       trial.problem = failure.what();
       trial.broken = failure.family() == choice_.family && failure.candidate() == trial.candidate;
     } catch (const cl::OpenCLError& error) {
@@ -237,7 +238,7 @@ class Arena {
   const DeviceInfo& device_;
   ir::Graph part_;
   const plan::Choice& choice_;
-  const plan::Broken& broken_;
+  plan::Broken broken_;
   double tolerance_;
   std::vector<Bytes> inputs_, reference_;
   std::string reference_name_;

@@ -14,6 +14,7 @@ from bench.conv_layers import LAYERS, Case, Layer, select
 from bench.conv_measure import Row, roots_of, wanted
 from bench.peaks import Peaks
 from clgpu_delegate import _core
+from tests.limits import needs
 from tests.runtimes import run_reference
 
 PEAKS = Peaks(
@@ -142,6 +143,7 @@ def test_better_of_two_measurements_counts():
 
 
 def test_every_engine_of_a_device_is_measured(device, tmp_path):
+    needs.work_groups_of(64, "conv2d_direct")
     measured = conv.run(
         scale=0.01, precisions=["fp32", "fp16"], layers="1,12", device=device, rounds=1,
         budget_s=0.01, use_torch=False, csv=tmp_path / "conv.csv",
@@ -156,6 +158,7 @@ def test_every_engine_of_a_device_is_measured(device, tmp_path):
 
 
 def test_engine_that_fails_is_shown_with_the_reason(device):
+    needs.work_groups_of(64, "conv2d_direct")
     _core.override_kernel_source("conv2d/naive.cl", "#error not today\n")
     try:
         measured = conv.run(

@@ -10,6 +10,7 @@ import pytest
 
 import clgpu_delegate
 from clgpu_delegate import _core
+from tests.limits import needs
 from tests.model_maker import ModelMaker
 from tests.python import models
 from tests.runtimes import make_interpreter, run_interpreter, run_reference
@@ -219,6 +220,7 @@ def test_loop_runs_and_the_model_s_own_graph_is_explained(runtime):
 
 def two_transposes() -> bytes:
     """Nodes 0 and 2; the second keeps the last axis, so that no tiles of it can be transposed."""
+    needs.work_groups_of(256, "transpose_tiled")
     m = ModelMaker()
     x = m.input("x", (16, 24))
     y = m.op("TRANSPOSE", [x, m.constant(np.array([1, 0], np.int32))], (24, 16))

@@ -193,9 +193,8 @@ def _skip_without_unified_memory() -> None:
 def test_buffer_that_cannot_be_mapped_is_copied(library, runtime, kind, after):
     _skip_without_unified_memory()
     script = f"""
-if "{kind}" == "gpu":
-    for index in range(8):
-        library.pretend(index, ctypes.c_uint64(4))
+for index in range(8):
+    library.pretend(index, ctypes.c_uint64(4 if "{kind}" == "gpu" else 2))
 delegate, interpreter = load()
 fault("clEnqueueMapBuffer", OUT_OF_RESOURCES, after={after}, count=1)
 for _ in range(4):
@@ -216,6 +215,8 @@ assert delegate.stats()["last_invoke"]["objects_created"] == 0
 def test_memory_that_the_driver_does_not_take_is_copied(library, runtime, after):
     _skip_without_unified_memory()
     script = f"""
+for index in range(8):
+    library.pretend(index, ctypes.c_uint64(2))  # a CPU
 fault("CL_MEM_USE_HOST_PTR", -37, after={after})  # CL_INVALID_HOST_PTR
 delegate, interpreter = load()
 for _ in range(3):

@@ -199,7 +199,7 @@ def test_kernel_on_a_broken_device(machine, tmp_path, code, words):
     # What it lacks is found in the real library.
     broken = library(tmp_path, code, "libbroken.so", "-Wl,--no-as-needed", real)
     machine.real = ("list_platforms", "run_kernel")
-    machine.set(**os.environ, CLGPU_OPENCL_LIBRARY=str(broken))
+    machine.set(**{**os.environ, "CLGPU_OPENCL_LIBRARY": str(broken)})
     machine.env.device = "0"
     (found,) = machine.find(devices.kernels, "problem")
     assert words in found.what

@@ -164,5 +164,17 @@ def test_nothing_returns_above_a_barrier(name):
         assert "return;" not in body[: max(last, 0)], "items that return early miss the barrier"
 
 
+# What depends on the work-group; macros of common/tile.cl and its like do so, too.
+GROUP = re.compile(r"get_local_|get_group_id|get_num_groups|barrier\(|__local\b|\bTILE_|sub_group")
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_kernels_that_ask_about_their_work_group_demand_its_size(name):
+    # Others are launched with smaller work-groups where a device demands that.
+    for body in CODE[name].split("__kernel")[1:]:
+        if "reqd_work_group_size" not in body.split(")) void")[0]:
+            assert not GROUP.search(body), body.splitlines()[0]
+
+
 def test_embedded_files_are_those_of_the_folder():
     assert _core.kernel_sources() == FILES

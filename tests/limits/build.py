@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 import tempfile
@@ -50,10 +51,13 @@ def layer(folder: Path) -> Path:
 
 
 def environment(profile: str, folder: Path) -> dict[str, str]:
-    """Return the variables with which a process sees one device, with the limits of a profile."""
+    """Return the variables with which a process sees one device, with the limits of a profile.
+
+    It is a CPU, unless the variable LIMITS_ANY_DEVICE is set; LIMITS_LIBRARY may name its library.
+    """
     from clgpu_delegate.embedded import libraries  # noqa: PLC0415  # conftest imports this file
 
-    real = next((str(path) for path in libraries()), SYSTEM_LOADER)
+    real = os.environ.get("LIMITS_LIBRARY") or str(next(iter(libraries()), SYSTEM_LOADER))
     return {
         "CLGPU_OPENCL_LIBRARY": str(layer(folder)),
         "CLGPU_LIMITS": profile,

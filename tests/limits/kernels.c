@@ -19,7 +19,7 @@ static char* prologue(void) {
   char *text = calloc(1, room), *end = text, *rest = NULL;
   char real_ones[8192] = "", listed[4096] = " ";
   REAL(cl_int, clGetDeviceInfo, (void*, cl_uint, size_t, void*, size_t*))(
-      cpu_device(), CL_DEVICE_EXTENSIONS, sizeof real_ones, real_ones, NULL);
+      real_device(), CL_DEVICE_EXTENSIONS, sizeof real_ones, real_ones, NULL);
   snprintf(listed, sizeof listed, " %s ", fact("EXTENSIONS") != NULL ? fact("EXTENSIONS") : "");
 #define ADD(...) end += snprintf(end, room - (size_t)(end - text), __VA_ARGS__)
   for (char* name = strtok_r(real_ones, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
@@ -108,7 +108,7 @@ cl_int clEnqueueNDRangeKernel(void* queue, void* kernel, cl_uint dimensions, con
                               const size_t* global, const size_t* local, cl_uint n,
                               const void* wait, void* event) {
   cl_ulong bytes = 0;
-  ((KernelInfo)real("clGetKernelWorkGroupInfo"))(kernel, cpu_device(), CL_KERNEL_LOCAL_MEM_SIZE,
+  ((KernelInfo)real("clGetKernelWorkGroupInfo"))(kernel, real_device(), CL_KERNEL_LOCAL_MEM_SIZE,
                                                  sizeof bytes, &bytes, NULL);
   if (bytes > limit("LOCAL", UINT64_MAX)) return CL_OUT_OF_RESOURCES;
   size_t items = 1;

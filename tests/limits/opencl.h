@@ -35,6 +35,7 @@ enum {
 };
 #define CL_DEVICE_TYPE_CPU ((cl_ulong)1 << 1)
 #define CL_DEVICE_TYPE_GPU ((cl_ulong)1 << 2)
+#define CL_DEVICE_TYPE_ALL ((cl_ulong)0xFFFFFFFF)
 #define CL_MEM_USE_HOST_PTR ((cl_ulong)1 << 3)
 
 typedef struct {
@@ -59,6 +60,6 @@ cl_ulong limit(const char* key, cl_ulong otherwise);
 const char* fact(const char* key);
 
 /* The device that poses as the profile's. */
-void* cpu_device(void);
+void* real_device(void);
 
 #endif

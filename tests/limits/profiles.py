@@ -43,6 +43,14 @@ class Profile:
     image_texels: int = 0  # of an image over a buffer
     unified_memory: int = 1
 
+    def work_group_of(self, kernel: str) -> int:
+        """Return the most work-items that a work-group of a kernel can have, by its name."""
+        digest = 2166136261  # FNV-1a
+        for byte in kernel.encode():
+            digest = (digest ^ byte) * 16777619 % 2**32
+        sizes = self.kernel_work_groups.split()
+        return int(sizes[(digest >> 8) % len(sizes)])
+
     def environment(self) -> dict[str, str]:
         """Return the variables that the layer reads."""
         return {

@@ -1,5 +1,6 @@
 /* What the layer leaves to the real library (LIMITS_LIBRARY, a path or a name), of which it shows
- * one platform with one CPU device. It is opened, not linked: calls inside of it stay inside. */
+ * one platform with one device, a CPU unless LIMITS_ANY_DEVICE is set. It is opened, not linked:
+ * calls inside of it stay inside. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -21,7 +22,8 @@ static void choose(void) {
   for (cl_uint i = 0; i < count && i < 16 && device == NULL; ++i) {
     platform = platforms[i];
     if (REAL(cl_int, clGetDeviceIDs, (void*, cl_ulong, cl_uint, void**, cl_uint*))(
-            platform, CL_DEVICE_TYPE_CPU, 1, &device, NULL) != 0)
+            platform, getenv("LIMITS_ANY_DEVICE") != NULL ? CL_DEVICE_TYPE_ALL : CL_DEVICE_TYPE_CPU,
+            1, &device, NULL) != 0)
       device = NULL;
   }
 }
@@ -32,7 +34,7 @@ void* real(const char* name) {
   return dlsym(library, name);
 }
 
-void* cpu_device(void) {
+void* real_device(void) {
   pthread_once(&once, choose);
   return device;
 }
@@ -50,7 +52,7 @@ cl_ulong limit(const char* key, cl_ulong otherwise) {
 
 cl_int clGetPlatformIDs(cl_uint count, void** platforms, cl_uint* found) {
   const cl_int not_found = -1001;
-  if (cpu_device() == NULL) return not_found;
+  if (real_device() == NULL) return not_found;
   if (found != NULL) *found = 1;
   if (platforms != NULL && count > 0) platforms[0] = platform;
   return 0;
@@ -60,7 +62,7 @@ cl_int clGetDeviceIDs(void* of, cl_ulong type, cl_uint count, void** devices, cl
   const cl_int not_found = -1;
   const cl_ulong by_default = 1;
   (void)of;
-  if ((type & (CL_DEVICE_TYPE_GPU | by_default)) == 0 || cpu_device() == NULL) return not_found;
+  if ((type & (CL_DEVICE_TYPE_GPU | by_default)) == 0 || real_device() == NULL) return not_found;
   if (found != NULL) *found = 1;
   if (devices != NULL && count > 0) devices[0] = device;
   return 0;

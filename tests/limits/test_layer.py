@@ -139,6 +139,7 @@ def test_some_kernels_have_smaller_limits_of_their_own(device_with, name):
         device.set(kernel, 0, 8, device.buffer(4))
         most = device.kernel_work_group(kernel)
         limits.add(most)
+        assert most == PROFILES[name].work_group_of(f"kernel_{i}")
         device.launch(kernel, [most], [most])
         if most < PROFILES[name].work_group:
             fails(INVALID_WORK_GROUP_SIZE, device.launch, kernel, [most + 1], [most + 1])
