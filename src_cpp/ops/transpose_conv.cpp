@@ -162,7 +162,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     result.insert(tiles_first ? result.begin() : result.end(), gemm(node, large ? 64 : 128, 64));
     result.insert(tiles_first ? result.begin() : result.end(), gemm(node, large ? 128 : 64, 64));
   }
-  result.insert(device.is_mobile() ? result.begin() : result.end(), quads(node, device));
+  const auto named = quads(node, device);
+  result.insert(device.is_mobile() ? result.begin() : result.end(), named.begin(), named.end());
   result.push_back(naive(node));
   return result;
 }

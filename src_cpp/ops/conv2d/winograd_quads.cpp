@@ -30,8 +30,9 @@ std::int64_t tiles(const Convolution& conv, int tile) {
 
 class WinogradQuads {
  public:
-  WinogradQuads(const Convolution& conv, const Transform& transform)
-      : conv_(conv), transform_(transform) {
+  /// `images`: what may be is read as images.
+  WinogradQuads(const Convolution& conv, const Transform& transform, bool images)
+      : conv_(conv), transform_(transform), images_(images) {
     planes_ = std::int64_t{transform.alpha} * transform.alpha;
     tiles_h_ = ceil_div(conv.out_h, transform.tile);
     tiles_w_ = ceil_div(conv.out_w, transform.tile);
@@ -43,15 +44,17 @@ class WinogradQuads {
     const std::uint64_t most = std::min(
         {conv.device.max_object_bytes, conv.device.global_bytes / 16, std::uint64_t{INT32_MAX}});
     rows_ = std::min(tile_rows_, static_cast<std::int64_t>(most) / row_bytes);
-    u_image_ = reads_as_image(planes_ * panels_ * panel_ * conv.in_c, DType::kF32, conv.device);
-    v_image_ = reads_as_image(scratch_elements(conv.in_c), DType::kF32, conv.device);
-    m_image_ = reads_as_image(scratch_elements(conv.out_c), DType::kF32, conv.device);
+    u_image_ =
+        images && reads_as_image(planes_ * panels_ * panel_ * conv.in_c, DType::kF32, conv.device);
+    v_image_ = images && reads_as_image(scratch_elements(conv.in_c), DType::kF32, conv.device);
+    m_image_ = images && reads_as_image(scratch_elements(conv.out_c), DType::kF32, conv.device);
   }
 
   /// None where a row of tiles is too large.
   std::optional<kernel::Candidate> candidate() const {
     if (rows_ == 0) return {};
-    kernel::Candidate result{transform_.name, {filters()}, {}};
+    const std::string name = std::string(transform_.name) + (images_ ? "_image" : "");
+    kernel::Candidate result{name, {filters()}, {}};
     result.scratch = {{planes_ * panels_ * panel_ * conv_.in_c * kFloat},
                       {scratch_elements(conv_.in_c) * kFloat},
                       {scratch_elements(conv_.out_c) * kFloat}};
@@ -89,7 +92,7 @@ class WinogradQuads {
   kernel::Launch image(std::int64_t row, std::int64_t tiles) const {
     kernel::Launch launch = make("conv2d/winograd_input_quads.cl", "conv2d_winograd_input_quads");
     const ir::Tensor& src = conv_.node.input(kImage);
-    const bool as_image = reads_as_image(src, conv_.device);
+    const bool as_image = images_ && reads_as_image(src, conv_.device);
     launch.type("SRC_T", src.storage).type("DST_T", DType::kF32);
     launch.macro("SRC_KIND", kind_of(as_image));
     set_border(launch, conv_.geometry);
@@ -135,6 +138,7 @@ class WinogradQuads {
 
   const Convolution& conv_;
   const Transform transform_;
+  const bool images_;
   std::int64_t planes_, tiles_h_, tiles_w_, tile_rows_;
   std::int64_t panel_, panels_;
   std::int64_t rows_;  ///< of tiles at a time
@@ -150,7 +154,12 @@ std::vector<kernel::Candidate> winograd_quads(const Convolution& conv) {
   const bool small = std::min(conv.out_h, conv.out_w) < kSmall;
   std::vector<kernel::Candidate> result;
   for (const Transform& transform : {small ? kF2 : kF4, small ? kF4 : kF2}) {
-    if (auto found = WinogradQuads(conv, transform).candidate()) result.push_back(*found);
+    for (const bool images : {true, false}) {
+      if (images && !conv.device.prefers_images()) continue;
+      if (auto found = WinogradQuads(conv, transform, images).candidate()) {
+        result.push_back(*found);
+      }
+    }
     if (!conv.device.is_mobile()) break;
   }
   return result;

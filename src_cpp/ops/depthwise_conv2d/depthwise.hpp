@@ -25,6 +25,7 @@ std::int32_t weights_zero(const NodeContext& node);
 /// Inputs that a kernel reads as images.
 struct Images {
   bool image = false, weights = false;
+  bool any() const { return image || weights; }
 };
 
 /// A candidate of one launch, after what quantised nodes do at load time. `vectors`: the kernel has

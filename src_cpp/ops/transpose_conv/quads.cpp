@@ -6,7 +6,9 @@
 
 namespace clgpu::ops::transpose_conv {
 
-kernel::Candidate quads(const NodeContext& node, const DeviceInfo& device) {
+namespace {
+
+kernel::Candidate quads_of(const NodeContext& node, const DeviceInfo& device, bool as_image) {
   constexpr int kPanel = 16;  // channels of work-items side by side, which read one line of weights
   const auto& attrs = node.attrs<TransposeConvAttrs>();
   const ir::Tensor& src = node.input(attrs.image);
@@ -26,12 +28,13 @@ kernel::Candidate quads(const NodeContext& node, const DeviceInfo& device) {
   const bool four = src.shape[3] % 4 == 0;
   const bool aligned = dst[3] % 4 == 0 && result_layout(node).aligned(4);
   const auto packed = pack_weights(node, kWeights, 1, panel, DType::kF32);
-  const bool image = four && reads_as_image(src, device);
+  const bool image = as_image && four && reads_as_image(src, device);
   const std::int64_t weights =
       packed.scratch.bytes / static_cast<std::int64_t>(size_of(packed.storage));
   const bool packed_image =
-      !has_int8_weights(node) && reads_as_image(weights, packed.storage, device);
-  kernel::Candidate candidate{"quads", {packed.launch}, {packed.scratch}};
+      as_image && !has_int8_weights(node) && reads_as_image(weights, packed.storage, device);
+  kernel::Candidate candidate{
+      as_image ? "quads_image" : "quads", {packed.launch}, {packed.scratch}};
 
   kernel::Launch launch =
       make_launch(node, "transpose_conv/quads.cl", "transpose_conv_quads", image);
@@ -47,6 +50,16 @@ kernel::Candidate quads(const NodeContext& node, const DeviceInfo& device) {
   set_mobile_range(launch, vectors, blocks(pixels), rows, device);
   candidate.launches.push_back(launch);
   return candidate;
+}
+
+}  // namespace
+
+std::vector<kernel::Candidate> quads(const NodeContext& node, const DeviceInfo& device) {
+  std::vector<kernel::Candidate> result{quads_of(node, device, false)};
+  // Not every driver makes images of every buffer.
+  const ir::Tensor& src = node.input(node.attrs<TransposeConvAttrs>().image);
+  if (reads_as_image(src, device)) result.insert(result.begin(), quads_of(node, device, true));
+  return result;
 }
 
 }  // namespace clgpu::ops::transpose_conv

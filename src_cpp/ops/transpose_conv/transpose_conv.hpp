@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "ops/conv_geometry.hpp"
 
@@ -36,7 +37,7 @@ void push_geometry(kernel::Launch& launch, const NodeContext& node);
 /// Appends what stands for zero in the image and among the weights.
 void push_zeros(kernel::Launch& launch, const NodeContext& node);
 
-/// For mobile GPUs: a work-item keeps pixels x 4 channels in vectors by name.
-kernel::Candidate quads(const NodeContext& node, const DeviceInfo& device);
+/// For mobile GPUs: a work-item keeps pixels x 4 channels in vectors by name; best guess first.
+std::vector<kernel::Candidate> quads(const NodeContext& node, const DeviceInfo& device);
 
 }  // namespace clgpu::ops::transpose_conv
