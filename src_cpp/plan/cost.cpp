@@ -23,7 +23,7 @@ struct Efficiency {
 // NVIDIA H200. With them most times are met within a third.
 
 // Shares of the peak of float multiply-adds.
-constexpr Efficiency kCpuEfficiency{0.55, 0.15, 0.05};
+constexpr Efficiency kCpuEfficiency{0.82, 0.22, 0.075};
 constexpr Efficiency kCpuDeviceEfficiency{0.45, 0.12, 0.05};
 constexpr Efficiency kGpuEfficiency{0.35, 0.1, 0.05};
 // What of that is left with tensor cores and other instructions that wait for their factors.
