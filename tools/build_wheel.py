@@ -96,10 +96,12 @@ def build(python, facts, arguments, folder):
         "CLGPU_ZIG": zig(),
         "CLGPU_ARCH": arguments.arch,
         "CLGPU_GLIBC": arguments.glibc,
+        "CLGPU_PRECOMPILE": "ON",
         "PYBIND11_USE_CROSSCOMPILING": "ON",
     }
     settings = {f"cmake.define.{name}": str(value) for name, value in defines.items()}
-    settings["build-dir"] = str(ROOT / f"build/wheel/{soabi}-glibc{arguments.glibc}")
+    # One folder for all Pythons: most objects know nothing of Python.
+    settings["build-dir"] = str(ROOT / f"build/wheel/{arguments.arch}-glibc{arguments.glibc}")
     environment = {
         "PATH": f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}",  # its cmake and ninja
         "_PYTHON_HOST_PLATFORM": f"linux-{arguments.arch}",

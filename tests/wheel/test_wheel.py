@@ -1,0 +1,124 @@
+"""A wheel for old systems: made by tools/build_wheel.py, read, and used in a clean environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+PYTHON = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+# Parts of the repository that neither a wheel nor a source distribution takes to its users.
+OURS = {".ci", ".github", "bench", "docs", "examples", "tests", "tools"}
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"),
+    reason="wheels are for Linux on x86-64 and ARM64",
+)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel for this Python and machine, from the objects that earlier builds left."""
+    for tool in ("ziglang", "auditwheel", "elftools", "scikit_build_core"):
+        pytest.importorskip(tool)
+    out = tmp_path_factory.mktemp("dist")
+    told = run(sys.executable, ROOT / "tools/build_wheel.py", "--out", out)
+    (path,) = out.glob("*.whl")
+    assert told.splitlines()[-1] == str(path)
+    return path
+
+
+def test_it_is_for_systems_with_glibc_2_27_and_older(wheel):
+    name, _, python, abi, platforms = wheel.stem.split("-")
+    assert (name, python, abi) == ("clgpu_delegate", PYTHON, PYTHON)
+    tags = [re.fullmatch(r"manylinux_2_(\d+)_(.*)", tag) for tag in platforms.split(".")]
+    named = [(int(tag[1]), tag[2]) for tag in tags if tag]
+    assert named
+    for minor, machine in named:
+        assert (minor <= 27, machine) == (True, platform.machine())
+    shown = run(sys.executable, "-m", "auditwheel", "show", wheel)
+    floor = re.search(r'platform\s+tag:\s+"manylinux_2_(\d+)_', shown)
+    assert floor, shown
+    assert int(floor[1]) <= 27
+
+
+def test_it_holds_the_package_and_nothing_else(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if not name.endswith("/")}
+    info = next(name.split("/")[0] for name in names if ".dist-info/" in name)
+    assert {name.split("/")[0] for name in names} == {"clgpu_delegate", info}
+    assert f"{info}/licenses/LICENSE" in names
+    package = {name for name in names if name.startswith("clgpu_delegate/")}
+    (extension,) = (name for name in package if name.endswith(".so"))
+    assert re.fullmatch(r"clgpu_delegate/_core\.cpython-\d+-\w+-linux-gnu\.so", extension)
+    assert "clgpu_delegate/py.typed" in package
+    if (ROOT / ".git").exists():
+        assert package == {*run("git", "ls-files", "clgpu_delegate").split(), extension}
+
+
+def test_it_works_in_a_clean_environment(wheel, tmp_path):
+    pytest.importorskip("tflite")
+    model = tmp_path / "model.tflite"
+    run(sys.executable, HERE / "model.py", model)
+    python = tmp_path / "env/bin/python"
+    run(sys.executable, "-m", "venv", tmp_path / "env")
+    extras = "cpu,litert" if sys.version_info >= (3, 10) else "cpu,tflite"
+    wanted = f"clgpu_delegate[{extras}] @ {wheel.as_uri()}"
+    run(python, "-I", "-m", "pip", "install", "-q", wanted)
+    nothing = {"PATH": os.defpath, "HOME": str(tmp_path)}
+    told = run(python, "-I", HERE / "smoke.py", model, env=nothing, cwd=tmp_path)
+    assert "right by load() and by load_delegate()" in told
+
+
+@pytest.mark.usefixtures("wheel")
+def test_the_source_distribution_holds_all_that_a_build_takes(tmp_path):
+    script = "import sys, scikit_build_core.build as b; print(b.build_sdist(sys.argv[1]))"
+    run(sys.executable, "-c", script, tmp_path)
+    (path,) = tmp_path.glob("*.tar.gz")
+    run("tar", "-xf", path, "-C", tmp_path)
+    source = tmp_path / path.name.removesuffix(".tar.gz")
+    assert not OURS & {entry.name for entry in source.iterdir()}
+    assert {"LICENSE", "README.md", "PKG-INFO"} <= {entry.name for entry in source.iterdir()}
+    # The same sources are compiled, with the same macros, as in the wheel's build.
+    configure = ["cmake", "-S", source, "-B", tmp_path / "build", "-G", "Ninja"]
+    tools = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    run(*configure, f"-DPython_EXECUTABLE={sys.executable}", env={**os.environ, **tools})
+    assert compiled(tmp_path / "build", source) == compiled(ROOT / "build/wheel", ROOT)
+
+
+def compiled(build: Path, source: Path) -> dict[str, list[str]]:
+    """Macros by source file of a build folder, or of the newest one inside."""
+    found = build.rglob("compile_commands.json")
+    commands = json.loads(max(found, key=lambda path: path.stat().st_mtime).read_text())
+    return {
+        Path(command["file"]).relative_to(source).as_posix()
+        if Path(command["file"]).is_relative_to(source / "src_cpp")
+        else Path(command["file"]).name: sorted(re.findall(r"-D\S+", command["command"]))
+        for command in commands
+    }
+
+
+def run(*command: object, env: dict[str, str] | None = None, cwd: Path = ROOT) -> str:
+    """Output of a command that succeeds."""
+    result = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if re.search(r"NewConnectionError|name resolution", result.stdout):
+        pytest.skip("needs packages from an index, and none is reached")
+    assert result.returncode == 0, result.stdout
+    return result.stdout
