@@ -13,6 +13,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -141,7 +142,7 @@ def repair(raw, out):
     # Nothing is grafted: the wheel needs no library that a system may lack.
     run([sys.executable, "-m", "auditwheel", "repair", "-w", fixed, raw], environment)
     (wheel,) = fixed.glob("*.whl")
-    return wheel.replace(out / wheel.name)
+    return Path(shutil.move(wheel, out / wheel.name))  # onto another disk, too
 
 
 def check(wheel, arguments):

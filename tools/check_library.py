@@ -54,6 +54,9 @@ def parse():
 
 def check(elf, arguments):
     """Yield each finding as the end of a sentence that begins with the library's path."""
+    if elf["e_type"] != "ET_DYN":
+        yield "is no shared library."
+        return
     if arguments.machine and elf["e_machine"] != MACHINES[arguments.machine]:
         yield f"is for {elf.get_machine_arch()}, not for {arguments.machine}."
     if arguments.needed is not None:

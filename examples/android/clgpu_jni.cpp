@@ -35,7 +35,8 @@ std::string from_java(JNIEnv* env, jobjectArray texts, jsize i) {
 }
 
 void set_error(JNIEnv* env, jobjectArray error, const Text& text) {
-  if (text != nullptr) env->SetObjectArrayElement(error, 0, to_java(env, text.get()));
+  jbyteArray bytes = text == nullptr ? nullptr : to_java(env, text.get());
+  if (bytes != nullptr) env->SetObjectArrayElement(error, 0, bytes);
 }
 
 using Tell = char* (*)(TfLiteDelegate*, char**);

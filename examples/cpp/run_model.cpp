@@ -22,7 +22,8 @@ Delegate create(const std::vector<std::pair<std::string, std::string>>& settings
 
 void print(const char* what, char* json, char* error) {
   const Text owned_json(json), owned_error(error);
-  std::printf("%s: %s\n", what, json != nullptr ? json : error);
+  const char* text = json != nullptr ? json : error;
+  std::printf("%s: %s\n", what, text != nullptr ? text : "out of memory");
 }
 
 }  // namespace

@@ -7,6 +7,11 @@ get_filename_component(toolchain "${CMAKE_TOOLCHAIN_FILE}" NAME)
 set(set_ndk "set it to the folder of an Android NDK r${oldest_ndk} or newer, for example \
 $HOME/Android/Sdk/ndk/27.2.12479018")
 
+if(DEFINED Python_EXECUTABLE AND NOT EXISTS "${Python_EXECUTABLE}")  # presets name that of .venv
+  message(FATAL_ERROR "There is no Python ${Python_EXECUTABLE}: run make test, which makes the one "
+    "in .venv, or set Python_EXECUTABLE to another.")
+endif()
+
 if(toolchain STREQUAL "android.cmake")
   if(DEFINED CACHE{CLGPU_NDK})
     set(ndk "${CLGPU_NDK}")  # of an earlier run: the compiler of a build folder stays

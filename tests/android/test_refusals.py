@@ -147,6 +147,11 @@ def test_app_needs_no_setting_but_those_of_the_ndk(tmp_path):
     assert "CLGPU_BUILD_LIBRARY:BOOL=ON" in cache
 
 
+def test_python_has_to_be_there(tmp_path):
+    text = refusal(tmp_path / "build", "--preset", "default", "-DPython_EXECUTABLE=/no/python")
+    assert "There is no Python /no/python: run make test" in text
+
+
 def test_cross_compiler_has_to_be_there(tmp_path):
     text = refusal(tmp_path / "build", "--preset", "linux-aarch64", PATH=str(tmp_path))
     assert "aarch64-linux-gnu-g++ is not on the PATH: install it" in text

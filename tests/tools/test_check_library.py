@@ -98,6 +98,11 @@ def test_what_is_no_library_is_said(tmp_path, content):
     assert finding.startswith("cannot be read as a shared library: ")
 
 
+def test_object_file_is_no_library(library):
+    path = library("-c")  # -shared is then ignored
+    assert findings(path, "--needed", "libc.so.6", "--glibc", "2.27") == ["is no shared library."]
+
+
 def test_a_missing_library_is_said(tmp_path):
     (finding,) = findings(tmp_path / "missing.so")
     assert "No such file" in finding

@@ -59,8 +59,11 @@ def make_system() -> Path:
     with made_once(root, recipe, f"unpacking Debian {SUITE} for arm64") as part:
         if part is not None:
             mmdebstrap = require("mmdebstrap", "mmdebstrap")
+            # Others want root or its namespaces; nothing in the packages is run in any mode.
+            mode = "auto" if os.geteuid() == 0 else "chrootless"
             command = [
-                mmdebstrap, "--quiet", "--variant=extract", "--architectures=arm64",
+                mmdebstrap, "--quiet", f"--mode={mode}",
+                "--variant=extract", "--architectures=arm64",
                 f"--include={','.join(PACKAGES)}", "--aptopt=Apt::Install-Recommends false",
                 SUITE, str(part), mirror(),
             ]  # fmt: skip
