@@ -118,10 +118,17 @@
 #else
 #define STORE_RESULT(at, v) STORE_VEC(DST_T, dst, at, v)
 #endif
-#define FINISH_PIXEL(p)                                          \
-  if (x + p < out_w) {                                           \
-    const int at = RESULT_AT(out_row * out_w + x + p, c, out_c); \
-    STORE_RESULT(at, FINISH_SUM_VEC(sum##p, channel, at));       \
+// What a channel has of its own is loaded once; of integers anew for each pixel, in a form that Oclgrind
+// 21.10 knows all functions of.
+#if QUANTIZED
+#define CHANNEL_OF_SUM CHANNEL_VEC_AT(c)
+#else
+#define CHANNEL_OF_SUM channel
+#endif
+#define FINISH_PIXEL(p)                                           \
+  if (x + p < out_w) {                                            \
+    const int at = RESULT_AT(out_row * out_w + x + p, c, out_c);  \
+    STORE_RESULT(at, FINISH_SUM_VEC(sum##p, CHANNEL_OF_SUM, at)); \
   }
 
 __kernel void depthwise_conv2d_quads(QUADS(SRC_KIND, SRC_T) src,
@@ -163,6 +170,8 @@ __kernel void depthwise_conv2d_quads(QUADS(SRC_KIND, SRC_T) src,
     }
   }
 
+#if !QUANTIZED
   const CHANNEL_VEC_T channel = CHANNEL_VEC_AT(c);
+#endif
   EACH(FINISH_PIXEL)
 }
