@@ -82,7 +82,9 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
       plan_(std::move(plan)),
       queue_(context_->create_queue()),
       images_(*context_),
-      transfers_(*context_, queue_, plan_, [this](int buffer) { return memory(buffer); }) {
+      transfers_(
+          *context_, queue_, plan_, [this](int buffer) { return memory(buffer); },
+          [this](cl::cl_mem object) { images_.forget(object); }) {
   if (!plan_.moves.empty())
     mover_ = std::make_unique<Mover>(*context_, plan_, record, [this](int b) { return memory(b); });
   run_load_steps();
@@ -126,6 +128,13 @@ cl::cl_mem Executor::memory(int buffer) const {
   const Buffer& planned = plan_.buffers[at(buffer)];
   return planned.place == Buffer::Place::kArena ? arena_->memory(buffer)
                                                 : buffers_[at(buffer)].get();
+}
+
+cl::cl_mem Executor::image(int buffer, DType texel) {
+  const Buffer& planned = plan_.buffers[at(buffer)];
+  const bool in_arena = planned.place == Buffer::Place::kArena;
+  if (in_arena && transfers_.object(buffer) == nullptr) return arena_->image(buffer, texel);
+  return images_.over(memory(buffer), planned, texel);
 }
 
 void Executor::write(int buffer, const void* data, std::size_t bytes, bool blocking) {
@@ -212,8 +221,7 @@ void Executor::set_buffers(const BoundLaunch& bound) {
     const int buffer = bound.step->buffers[next++];
     cl::cl_mem object = memory(buffer);
     if (object == nullptr) continue;  // the runtime's memory, which is not known yet
-    if (operand->image)
-      object = images_.over(object, buffer, plan_.buffers[at(buffer)], *operand->image);
+    if (operand->image) object = image(buffer, *operand->image);
     cl::check(context_->api().clSetKernelArg(bound.kernel.get(), static_cast<cl::cl_uint>(i),
                                              sizeof object, &object),
               "clSetKernelArg", "'" + plan_.buffers[at(buffer)].name + "' of " + launch.entry);
@@ -288,6 +296,7 @@ void Executor::run_load_steps() {
     }
     for (const int buffer : schedule[i].free) {
       if (mover_ != nullptr) mover_->keep(buffer, queue_);
+      images_.forget(buffers_[at(buffer)].get());
       buffers_[at(buffer)] = {};
     }
   }

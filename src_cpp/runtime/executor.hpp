@@ -109,6 +109,7 @@ class Executor {
   void set_buffers(const BoundLaunch& bound);
   void upload_constant(int buffer);
   cl::cl_mem memory(int buffer) const;
+  cl::cl_mem image(int buffer, DType texel);
   void poison_arena();
   BoundLaunch bind(plan::Step& step);
   void launch(const BoundLaunch& bound);
@@ -134,7 +135,7 @@ class Executor {
   std::map<std::string, std::string> sources_;  // assembled, by file, while loading
   std::unique_ptr<Lease> arena_;                // empty while loading
   std::vector<cl::Memory> buffers_;             // one per plan buffer; empty for those of the arena
-  Images images_;                               // of what arena_, buffers_ and transfers_ hold
+  Images images_;                               // over what buffers_ and transfers_ hold
   std::vector<BoundLaunch> launches_;           // one per plan_.run step
   std::unique_ptr<Mover> mover_;                // null where nothing moves
   Transfers transfers_;

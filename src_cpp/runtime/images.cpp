@@ -2,15 +2,13 @@
 
 namespace clgpu::runtime {
 
-cl::cl_mem Images::over(cl::cl_mem object, int index, const plan::Buffer& buffer, DType texel) {
-  Image& image = images_[{index, texel}];
-  if (image.object != object) {
-    image.object = nullptr;  // should the next line throw
-    image.handle = context_.create_image(object, texel, buffer.bytes / kernel::texel_bytes(texel),
-                                         "an image over '" + buffer.name + "'");
-    image.object = object;
+cl::cl_mem Images::over(cl::cl_mem object, const plan::Buffer& buffer, DType texel) {
+  const std::int64_t texels = buffer.bytes / kernel::texel_bytes(texel);
+  cl::MemHandle& image = images_[object][{texels, texel}];
+  if (!image) {
+    image = context_.create_image(object, texel, texels, "an image over '" + buffer.name + "'");
   }
-  return image.handle.get();
+  return image.get();
 }
 
 }  // namespace clgpu::runtime

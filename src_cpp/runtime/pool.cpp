@@ -86,6 +86,7 @@ cl::cl_mem Pool::part(std::size_t slot, std::int64_t offset, std::int64_t bytes,
 // which they were created. Hence those of all arenas live and go together.
 void Pool::drop_parts() {
   settle();
+  images_.clear();
   part_at_.clear();
   while (!parts_.empty()) parts_.pop_back();
 }

@@ -11,6 +11,7 @@
 
 #include "cl/context.hpp"
 #include "plan/plan.hpp"
+#include "runtime/images.hpp"
 
 namespace clgpu::runtime {
 
@@ -20,7 +21,8 @@ class Lease;
 /// second largest in the second, and so on; a slot is as large as the largest that it has to hold.
 class Pool {
  public:
-  explicit Pool(std::shared_ptr<cl::Context> context) : context_(std::move(context)) {}
+  explicit Pool(std::shared_ptr<cl::Context> context)
+      : context_(std::move(context)), images_(*context_) {}
   ~Pool() { drop_parts(); }
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
@@ -51,6 +53,7 @@ class Pool {
   std::vector<Slot> slots_;
   std::vector<cl::MemHandle> parts_;  // sub-buffers, in the order of their creation
   std::map<std::tuple<std::size_t, std::int64_t, std::int64_t>, cl::cl_mem> part_at_;
+  Images images_;  // over parts and whole objects
   std::map<const Lease*, Needs> needs_;
   std::uint64_t generation_ = 1;  // counts the times that objects went while arenas may know them
   const Lease* in_flight_ = nullptr;  // whose commands may still use the memory
@@ -81,6 +84,11 @@ class Lease {
 
   /// What a kernel is given for a buffer of the plan that lies in the arena, after refresh().
   cl::cl_mem memory(int buffer) const { return of_buffer_[static_cast<std::size_t>(buffer)]; }
+  /// The image over it. In our turn; throws cl::OpenCLError.
+  cl::cl_mem image(int buffer, DType texel) const {
+    return pool_->images_.over(memory(buffer), plan_.buffers[static_cast<std::size_t>(buffer)],
+                               texel);
+  }
   /// Whole object by its index in the plan.
   cl::cl_mem object(std::size_t index) const { return pool_->slots_[slot_of_[index]].object.get(); }
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/half.hpp"
 #include "base/page.hpp"
@@ -44,10 +45,28 @@ void Transfers::AlignedDelete::operator()(void* memory) const {
 }
 
 Transfers::Transfers(cl::Context& context, const cl::QueueHandle& queue, const plan::Plan& plan,
-                     Memory memory)
-    : context_(context), queue_(queue), plan_(plan), memory_(std::move(memory)) {
+                     Memory memory, Parting parting)
+    : context_(context),
+      queue_(queue),
+      plan_(plan),
+      memory_(std::move(memory)),
+      parting_(std::move(parting)) {
   for (const Transfer& t : plan.uploads) ways_.push_back({&t, true, t.road, t.reason});
   for (const Transfer& t : plan.downloads) ways_.push_back({&t, false, t.road, t.reason});
+}
+
+Transfers::~Transfers() {
+  forget();
+  for (Way& way : ways_) drop(way.fallback);
+}
+
+template <class Object>
+void Transfers::drop(Object& object) noexcept {
+  if (object) {
+    parting_(object.get());
+    dropped_ = true;
+  }
+  object = {};
 }
 
 const Transfers::Way* Transfers::find(int buffer) const {
@@ -70,12 +89,12 @@ bool Transfers::attach(const std::vector<const void*>& inputs, const std::vector
     const void* pointer = i < inputs.size() ? inputs[i] : outputs[i - inputs.size()];
     if (ways_[i].planned->road == Road::kHostPointer) changed |= attach(ways_[i], pointer);
   }
-  return changed;
+  return std::exchange(dropped_, false) || changed;
 }
 
 bool Transfers::attach(Way& way, const void* pointer) {
   const bool was_standing = static_cast<bool>(way.stand_in);
-  way.stand_in = {};
+  drop(way.stand_in);
   way.block.reset();
   if (way.pointer == pointer) return was_standing;
   release(way);
@@ -100,7 +119,7 @@ bool Transfers::wrap(Way& way, const void* pointer) {
       // The device writes to outputs only, whose memory is not constant.
       way.wrapped = context_.wrap_memory(const_cast<void*>(pointer), size(way.planned->bytes),
                                          plan_.buffers[size(way.planned->buffer)].name);
-      way.fallback = {};
+      drop(way.fallback);
       take(way, Road::kHostPointer, "");
       return true;
     } catch (const cl::OpenCLError& error) {
@@ -119,14 +138,14 @@ void Transfers::release(Way& way) noexcept {
     api.clFinish(queue_.get());
     way.is_mapped = false;
   }
-  way.wrapped = {};
+  drop(way.wrapped);
   way.pointer = nullptr;
 }
 
 void Transfers::forget() noexcept {
   for (Way& way : ways_) {
     release(way);
-    way.stand_in = {};
+    drop(way.stand_in);
     way.block.reset();
   }
 }
@@ -144,7 +163,7 @@ bool Transfers::stand_in() {
       changed = true;
     }
   }
-  return changed;
+  return std::exchange(dropped_, false) || changed;
 }
 
 void Transfers::make_stand_in(Way& way, const Buffer& buffer) {

@@ -35,11 +35,13 @@ class Transfers {
  public:
   /// The memory of a buffer; must give object(buffer) where that is not null.
   using Memory = std::function<cl::cl_mem(int buffer)>;
+  /// Told of each object of its own that is about to go.
+  using Parting = std::function<void(cl::cl_mem object)>;
 
   /// `plan` and `queue` must outlive it.
   Transfers(cl::Context& context, const cl::QueueHandle& queue, const plan::Plan& plan,
-            Memory memory);
-  ~Transfers() { forget(); }
+            Memory memory, Parting parting);
+  ~Transfers();
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
 
@@ -91,6 +93,8 @@ class Transfers {
   bool wrap(Way& way, const void* pointer);
   void make_stand_in(Way& way, const plan::Buffer& buffer);
   void release(Way& way) noexcept;
+  template <class Object>
+  void drop(Object& object) noexcept;
   void take(Way& way, plan::Road road, const std::string& reason);
   void* map(Way& way, cl::cl_bitfield flags, bool blocking);
   void unmap(const Way& way, const void* pointer);
@@ -101,7 +105,9 @@ class Transfers {
   const cl::QueueHandle& queue_;
   const plan::Plan& plan_;
   Memory memory_;
+  Parting parting_;
   std::vector<Way> ways_;  // inputs, then outputs
+  bool dropped_ = false;   // objects that kernels may still have as arguments
   mutable std::mutex roads_mutex_;
 };
 

@@ -8,8 +8,9 @@
 struct Object {
   void* object;
   struct Object* whole;
-  size_t bytes; /* of its own */
-  int references;
+  size_t bytes;   /* of its own */
+  int held;       /* references of the program */
+  int references; /* these and parts */
   struct Object* next;
 };
 
@@ -48,7 +49,7 @@ static void* keep(void* object, size_t bytes, void* whole) {
   pthread_mutex_lock(&mutex);
   kept->object = object;
   kept->bytes = bytes;
-  kept->references = 1;
+  kept->held = kept->references = 1;
   kept->whole = whole != NULL ? *find(whole) : NULL;
   if (kept->whole != NULL) ++kept->whole->references;
   kept->next = objects;
@@ -119,14 +120,27 @@ void* clCreateImage(void* context, cl_ulong flags, const void* format, const cl_
 cl_int clRetainMemObject(void* object) {
   pthread_mutex_lock(&mutex);
   struct Object* kept = *find(object);
-  if (kept != NULL) ++kept->references;
+  if (kept != NULL) ++kept->held, ++kept->references;
   pthread_mutex_unlock(&mutex);
   return REAL(cl_int, clRetainMemObject, (void*))(object);
 }
 
 cl_int clReleaseMemObject(void* object) {
   pthread_mutex_lock(&mutex);
-  drop(*find(object));
+  struct Object* kept = *find(object);
+  if (kept != NULL) --kept->held;
+  drop(kept);
   pthread_mutex_unlock(&mutex);
   return REAL(cl_int, clReleaseMemObject, (void*))(object);
+}
+
+/* Objects that the program has released, but not all parts of them and images over them: their
+ * memory is still in use. For tests. */
+cl_uint limits_kept_by_parts(void) {
+  cl_uint count = 0;
+  pthread_mutex_lock(&mutex);
+  for (const struct Object* object = objects; object != NULL; object = object->next)
+    count += object->held == 0;
+  pthread_mutex_unlock(&mutex);
+  return count;
 }
