@@ -46,11 +46,13 @@ def skip_without_opencl(code: int) -> None:
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder that ``cmake --install`` has put the library into."""
-    # With the extension beside it: for this machine, and not by another toolchain.
+    # With the extension beside it: for this machine, and not by another toolchain. Sanitizers are
+    # for programs that are linked with them, too.
     trees = [ROOT / "build", *(ROOT / "build").glob("*/")]
     built = [
         tree / "libclgpu_delegate.so" for tree in trees
         if (tree / "libclgpu_delegate.so").exists() and list(tree.glob("_core*.so"))
+        and "CLGPU_SANITIZE:BOOL=ON" not in (tree / "CMakeCache.txt").read_text()
     ]  # fmt: skip
     if not built:
         pytest.skip("no build with CLGPU_BUILD_LIBRARY=ON below build/")
