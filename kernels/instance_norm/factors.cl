@@ -42,11 +42,13 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void instance_norm
   const int channel = get_group_id(0) * WX + item % WX;
   const int image = get_group_id(1);
   float count = 0.0f, mean = 0.0f, square = 0.0f;
+  float first = 0.0f;  // means are added as distances from it: they may be large and alike
   if (channel < channels) {
+    first = LOAD(float, moments, image * chunks * 2 * channels + channel);
     for (int i = row; i < chunks; i += WY) {
       const int at = (image * chunks + i) * 2 * channels + channel;
       const float size = (float)min(chunk, pixels - i * chunk);
-      MERGE(float, count, mean, square, size, LOAD(float, moments, at),
+      MERGE(float, count, mean, square, size, LOAD(float, moments, at) - first,
             LOAD(float, moments, at + channels));
     }
   }
@@ -64,7 +66,7 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void instance_norm
   }
   if (row == 0 && channel < channels) {
     const int at = image * 2 * channels + channel;
-    STORE(float, factors, at, means[item]);
+    STORE(float, factors, at, first + means[item]);
     STORE(float, factors, at + channels,
           SCALE_AT(channel) / sqrt(squares[item] / counts[item] + epsilon));
   }

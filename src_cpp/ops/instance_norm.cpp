@@ -70,6 +70,7 @@ kernel::Candidate in_vectors_of(int width, const NodeContext& node, const Device
   // the time nor so long that they lose digits.
   const std::int64_t wanted = 4 * std::int64_t{device.compute_units};
   const std::int64_t each = ceil_div(pixels * reading.tiles * images, reading.rows * wanted);
+  // Alone, an item adds the distances of all its pixels from its first one, which may lie far off.
   const std::int64_t longest = reading.rows < 8 ? 32 : 256;
   const std::int64_t chunk = reading.rows * std::clamp<std::int64_t>(each, 4, longest);
   const std::int64_t chunks = ceil_div(pixels, chunk);

@@ -321,7 +321,9 @@ check(interpreter)
 fault("clGetEventProfilingInfo", -7)
 data = delegate._native.profile(peaks=False)
 assert [row["kind"] for row in data["launches"]].count("launch") == 2, data
-assert all(row["start"] is None and row["host_end"] for row in data["launches"]), data
+assert all(row["host_end"] for row in data["launches"]), data
+launches = [row for row in data["launches"] if row["kind"] == "launch"]
+assert all(row["start"] is None for row in launches), data  # the host copies of a GPU have times
 assert "CL_PROFILING_INFO_NOT_AVAILABLE" in data["notes"][0], data
 check(interpreter)
 """

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import clgpu_delegate
+from tests.limits import needs
 from tests.model_maker import ModelMaker
 from tests.ops.harness import check, half_exact, op_runtime
 from tests.runtimes import make_interpreter, run_interpreter, run_reference
@@ -124,6 +125,8 @@ LAYERS: dict[str, Layer] = {
 SEPARABLE = [
     {"separable_conv2d": engine} for engine in ("naive", "separate", "fused_32x32", "fused_16x32")
 ]
+if not needs.allows(128, "separable_conv2d_fused"):
+    del SEPARABLE[2:]
 
 
 def shape_of(layer: Layer) -> tuple[int, ...]:
