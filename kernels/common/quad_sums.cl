@@ -32,10 +32,10 @@
 #error "VEC_N is required (0 or 1)"
 #endif
 #ifndef WG_C
-#error "WG_C is required (1..64)"
+#error "WG_C is required (1..128)"
 #endif
 #ifndef WG_P
-#error "WG_P is required (1..64)"
+#error "WG_P is required (1..128)"
 #endif
 
 #if PX == 1

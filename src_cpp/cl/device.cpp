@@ -1,6 +1,7 @@
 #include "cl/device.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdlib>
 #include <map>
@@ -96,8 +97,11 @@ DeviceInfo describe(const Api& api, cl_device_id id, cl_platform_id platform,
     info.image_buffer_texels = number<std::size_t>(api, id, CL_DEVICE_IMAGE_MAX_BUFFER_SIZE);
   info.compute_units = static_cast<int>(number<cl_uint>(api, id, CL_DEVICE_MAX_COMPUTE_UNITS));
   info.max_work_group_size = number<std::size_t>(api, id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
-  api.clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof info.max_work_item_sizes,
-                      info.max_work_item_sizes, nullptr);
+  // Drivers answer nothing where there is no room for all their axes, which may be more than three.
+  std::array<std::size_t, 16> along{};
+  api.clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof along, along.data(), nullptr);
+  for (std::size_t axis = 0; axis < 3; ++axis)
+    info.max_work_item_sizes[axis] = std::max<std::size_t>(1, along[axis]);
   info.lanes = lanes(api, id);
   info.vector_width =
       std::max(1, static_cast<int>(number<cl_uint>(api, id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT)));

@@ -1,6 +1,7 @@
 // How a partition's results are compared with those of the CPU's kernels, and what follows.
 #include <algorithm>
 #include <cstring>
+#include <locale>
 #include <set>
 #include <sstream>
 
@@ -16,6 +17,7 @@ constexpr std::size_t kHashed = 4096;  // bytes of a constant, from its start an
 // A row of the store: level and numbers, reason, and engines, one a line.
 std::string to_record(const Judgement& verdict) {
   std::ostringstream text;
+  text.imbue(std::locale::classic());  // a store is read under other locales, too
   text.precision(9);
   text << static_cast<int>(verdict.level) << ' ' << verdict.relative_l2 << ' ' << verdict.max_abs
        << '\n'
@@ -26,6 +28,7 @@ std::string to_record(const Judgement& verdict) {
 
 bool from_record(const std::string& record, Judgement& verdict) {
   std::istringstream text(record);
+  text.imbue(std::locale::classic());
   int level = 0;
   if (!(text >> level >> verdict.relative_l2 >> verdict.max_abs)) return false;
   if (level < 0 || level > static_cast<int>(Level::kCpu)) return false;
