@@ -47,7 +47,7 @@ def run_on_arm(site: Path, *arguments: str | Path) -> Any:
     done = subprocess.run(
         [*emulation.python_command(), *map(str, arguments)],
         env=emulation.environment(system.make_system(), [site]),
-        capture_output=True, text=True, check=False, timeout=300,
+        capture_output=True, text=True, check=False, timeout=900,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout.splitlines()[-1])
