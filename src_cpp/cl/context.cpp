@@ -114,15 +114,35 @@ MemHandle Context::wrap_memory(void* data, std::size_t bytes, const std::string&
   return {api(), buffer};
 }
 
-Context::Program& Context::program(const std::string& key, const ProgramSource& source,
-                                   store::Store& store) {
-  Program& program = programs_[key];
-  if (!program.handle) {
-    program.label = source.file + " on " + device_.info.name + " (" + device_.info.platform + ")";
-    load(program, key, source.options, store);
-  }
-  if (!program.handle) compile(program, source);
+std::shared_ptr<Context::Program> Context::program(const std::string& key,
+                                                  const ProgramSource& source,
+                                                  store::Store& store) {
+  std::shared_ptr<Program>& known = programs_[key];
+  if (known == nullptr) known = std::make_shared<Program>();
+  const std::shared_ptr<Program> program = known;
+  program->last_use = ++uses_;
+  if (program->handle) return program;
+  program->label = source.file + " on " + device_.info.name + " (" + device_.info.platform + ")";
+  load(*program, key, source.options, store);
+  if (!program->handle) compile(*program, source);
+  drop_idle();
   return program;
+}
+
+// A process that tries many kernels, or opens model after model, would otherwise keep them all:
+// some drivers take a megabyte for each.
+void Context::drop_idle() {
+  constexpr std::size_t kKept = 128;  // more than the largest networks have
+  while (programs_.size() > kKept) {
+    auto oldest = programs_.end();
+    for (auto it = programs_.begin(); it != programs_.end(); ++it) {
+      const bool is_idle = it->second.use_count() == 1;
+      if (is_idle && (oldest == programs_.end() || it->second->last_use < oldest->second->last_use))
+        oldest = it;
+    }
+    if (oldest == programs_.end()) return;
+    programs_.erase(oldest);
+  }
 }
 
 // Makes the program of the store's binary. Leaves it empty where there is none, or the driver
@@ -192,42 +212,42 @@ std::set<std::string> kernel_names() {
 
 KernelHandle Context::create_kernel(const ProgramSource& source, const std::string& entry,
                                     const std::string& variant, store::Store& store,
-                                    std::set<std::string>* used) {
+                                    Programs* used) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::string key =
       hex(Sha256().update(identity_).update(source.options + "\n").update(source.text).digest());
   cl_int code = CL_SUCCESS;
-  cl_kernel kernel =
-      api().clCreateKernel(program(key, source, store).handle.get(), entry.c_str(), &code);
-  if (code != CL_SUCCESS && programs_[key].is_loaded) {
+  std::shared_ptr<Program> made = program(key, source, store);
+  cl_kernel kernel = api().clCreateKernel(made->handle.get(), entry.c_str(), &code);
+  if (code != CL_SUCCESS && made->is_loaded) {
     reject(key, error_name(code), store);
     programs_.erase(key);
-    kernel = api().clCreateKernel(program(key, source, store).handle.get(), entry.c_str(), &code);
+    made = program(key, source, store);
+    kernel = api().clCreateKernel(made->handle.get(), entry.c_str(), &code);
   }
   check(code, "clCreateKernel", source.file + ":" + entry);
   ++counters().objects_created;
-  programs_[key].variants.insert(entry + " " + variant);
-  if (used != nullptr) used->insert(key);
+  made->variants.insert(entry + " " + variant);
+  if (used != nullptr) used->insert_or_assign(key, made);
   const std::lock_guard<std::mutex> names_lock(names_mutex);
   names().insert(entry);
   return {api(), kernel};
 }
 
-void Context::save_programs(const std::set<std::string>& used, store::Store& store) {
+void Context::save_programs(const Programs& used, store::Store& store) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!store.is_on()) return;
-  for (const std::string& key : used) {
-    Program& program = programs_[key];
-    std::set<std::string>& stored = program.stored[store.path()];
-    if (std::includes(stored.begin(), stored.end(), program.variants.begin(),
-                      program.variants.end()))
+  for (const auto& [key, program] : used) {
+    std::set<std::string>& stored = program->stored[store.path()];
+    if (std::includes(stored.begin(), stored.end(), program->variants.begin(),
+                      program->variants.end()))
       continue;
-    stored.insert(program.variants.begin(), program.variants.end());
-    const std::string bytes = binary(program.handle.get());
+    stored.insert(program->variants.begin(), program->variants.end());
+    const std::string bytes = binary(program->handle.get());
     if (bytes.empty()) continue;
     std::string row;
     for (const std::string& variant : stored) row += variant + "\n";
-    store.put(store::kProgram, key, row + '\0' + bytes, program.label);
+    store.put(store::kProgram, key, row + '\0' + bytes, program->label);
   }
 }
 

@@ -48,9 +48,14 @@ struct ProgramSource {
   std::string file, text, options;
 };
 
-/// Thread-safe. Lives as long as the process: programs stay built when the last delegate goes.
+/// Thread-safe. Lives as long as the process: programs stay built when the last delegate goes, the
+/// last 256 of them.
 class Context {
  public:
+  struct Program;
+  /// By the SHA-256 of identity, options and assembled source. Who holds one keeps it built.
+  using Programs = std::map<std::string, std::shared_ptr<Program>>;
+
   /// The context of a device, created at its first use.
   static std::shared_ptr<Context> of(const Device& device);
 
@@ -86,26 +91,19 @@ class Context {
   /// `used`. Throws BuildError.
   KernelHandle create_kernel(const ProgramSource& source, const std::string& entry,
                              const std::string& variant, store::Store& store,
-                             std::set<std::string>* used = nullptr);
+                             Programs* used = nullptr);
   /// Keeps the binaries of these programs where the store lacks them. Best called when their
   /// kernels have run: some drivers compile that late.
-  void save_programs(const std::set<std::string>& used, store::Store& store);
+  void save_programs(const Programs& used, store::Store& store);
   /// Largest work-group this kernel can be launched with.
   std::size_t max_work_group_size(const KernelHandle& kernel) const;
   /// Bytes of local memory that a kernel needs with the arguments it has; 0 where none can tell.
   std::uint64_t local_bytes(const KernelHandle& kernel) const;
 
  private:
-  struct Program {
-    ProgramHandle handle;
-    std::string label;               // tells people what it is
-    bool is_loaded = false;          // made of a binary
-    std::set<std::string> variants;  // the kernels it was used for
-    // By path of a store: the variants that the binary there has.
-    std::map<std::string, std::set<std::string>> stored;
-  };
-
-  Program& program(const std::string& key, const ProgramSource& source, store::Store& store);
+  std::shared_ptr<Program> program(const std::string& key, const ProgramSource& source,
+                                   store::Store& store);
+  void drop_idle();
   void load(Program& program, const std::string& key, const std::string& options,
             store::Store& store);
   void reject(const std::string& key, const std::string& why, store::Store& store);
@@ -117,7 +115,18 @@ class Context {
   std::mutex mutex_;
   std::string identity_;
   Usage usage_;
-  std::map<std::string, Program> programs_;  // by SHA-256 of identity, options, assembled source
+  Programs programs_;
+  std::uint64_t uses_ = 0;
+};
+
+struct Context::Program {
+  ProgramHandle handle;
+  std::string label;               // tells people what it is
+  bool is_loaded = false;          // made of a binary
+  std::set<std::string> variants;  // the kernels it was used for
+  // By path of a store: the variants that the binary there has.
+  std::map<std::string, std::set<std::string>> stored;
+  std::uint64_t last_use = 0;  // counts calls of create_kernel
 };
 
 /// Names of the kernel functions that this process has made kernels of.

@@ -131,7 +131,7 @@ class Executor {
   plan::Plan plan_;
   cl::QueueHandle queue_;
   cl::QueueHandle recording_queue_;             // takes its place while an inference is recorded
-  std::set<std::string> programs_;              // as Context::create_kernel names them
+  cl::Context::Programs programs_;              // what the launches were made of
   std::map<std::string, std::string> sources_;  // assembled, by file, while loading
   std::unique_ptr<Lease> arena_;                // empty while loading
   std::vector<cl::Memory> buffers_;             // one per plan buffer; empty for those of the arena
