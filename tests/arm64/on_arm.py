@@ -1,9 +1,11 @@
 """Runs on the ARM system, without this package's tests: RUNTIME LIBRARY FOLDER.
 
-Every model of the folder runs in the stock runtime alone and with the delegate of the library; the
-folder gets the outputs of both. What is printed last is JSON: who runs the nodes of each model.
+Every model of the folder runs in the stock runtime alone and with the delegate of the library,
+or of the package ("package"); the folder gets the outputs of both. What is printed is JSON: the
+operations that are then in the interpreter, and what the delegate says of them.
 """
 
+import ctypes
 import importlib
 import json
 import platform
@@ -24,16 +26,38 @@ def run(module, model, inputs, delegates=()):
     return outputs, interpreter._get_ops_details()
 
 
+def make_delegate(module, library):
+    if library != "package":
+        return module.load_delegate(library, {"cache": "off"})
+    import clgpu_delegate  # noqa: PLC0415
+
+    return clgpu_delegate.load(cache="off")
+
+
+def explain(delegate, library):
+    """What the delegate says of the nodes: by the package, or by the functions of the C header."""
+    if library == "package":
+        return [[node.op, node.claimed] for node in delegate.explain().nodes]
+    functions = ctypes.CDLL(library)
+    functions.clgpu_delegate_explain_json.restype = ctypes.c_void_p
+    pointer = ctypes.c_void_p(delegate._get_native_delegate_pointer())
+    text = functions.clgpu_delegate_explain_json(pointer, None)
+    answer = json.loads(ctypes.string_at(text))
+    functions.clgpu_delegate_free(ctypes.c_void_p(text))
+    return [[node["op"], node["claimed"]] for node in answer["nodes"]]
+
+
 def main():
     runtime, library, folder = sys.argv[1:]
     module = importlib.import_module(f"{runtime}.interpreter")
-    facts = {"machine": platform.machine(), "operations": {}}
+    facts = {"machine": platform.machine(), "operations": {}, "explained": {}}
     for model in sorted(Path(folder).glob("*.tflite")):
         with np.load(model.with_suffix(".npz")) as file:
             inputs = list(file.values())
         want, _ = run(module, str(model), inputs)
-        delegate = module.load_delegate(library, {"cache": "off"})
+        delegate = make_delegate(module, library)
         got, operations = run(module, str(model), inputs, [delegate])
+        facts["explained"][model.stem] = explain(delegate, library)
         np.savez(model.with_suffix(f".{runtime}.npz"), want=want[0], got=got[0])
         facts["operations"][model.stem] = [
             [op["op_name"], [int(i) for i in op["inputs"]], [int(i) for i in op["outputs"]]]

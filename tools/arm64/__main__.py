@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from tools.arm64.build import build_library
+from tools.arm64.build import build_library, build_wheel
 from tools.arm64.common import Failed, Missing
 from tools.arm64.emulation import environment, python_command
 from tools.arm64.sites import RUNTIMES, make_site
@@ -20,7 +20,8 @@ def main() -> None:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("system", help="unpack the ARM system into build/arm64/root")
-    commands.add_parser("build", help="build libclgpu_delegate.so for it")
+    commands.add_parser("build", help="build libclgpu_delegate.so for it, for tests")
+    commands.add_parser("wheel", help="build a wheel for its Python")
     python = commands.add_parser(
         "python", help="run the ARM system's Python, which takes the other arguments"
     )
@@ -33,6 +34,8 @@ def main() -> None:
             print(make_system())
         elif options.command == "build":
             print(build_library())
+        elif options.command == "wheel":
+            print(build_wheel())
         else:
             site = make_site(options.runtime, RUNTIMES[options.runtime])
             command = [*python_command(), *rest]

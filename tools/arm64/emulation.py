@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools.arm64.common import FOLDER, require, run
-from tools.arm64.system import LIBRARIES, PROCESSOR, make_system
-
-PYTHON = "usr/bin/python3.11"
+from tools.arm64.system import LIBRARIES, PROCESSOR, PYTHON_NAME, make_system
 
 
 def _tool(path: Path, text: str) -> None:
@@ -52,4 +50,9 @@ def environment(root: Path, sites: Sequence[Path] = ()) -> dict[str, str]:
 def python_command() -> list[str]:
     """Start of the command line of the ARM system's Python."""
     root = make_system()
-    return [require("qemu-aarch64", "qemu-user"), "-L", str(root), str(root / PYTHON)]
+    return [
+        require("qemu-aarch64", "qemu-user"),
+        "-L",
+        str(root),
+        str(root / "usr/bin" / PYTHON_NAME),
+    ]

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from tools.arm64.common import FOLDER, Failed, Missing, made_once, run
+from tools.arm64.system import PYTHON
 
 # The runtimes, by the names of their modules.
 RUNTIMES = {
@@ -28,7 +29,7 @@ def make_site(name: str, requirements: tuple[str, ...]) -> Path:
             command = [
                 sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check",
                 "--target", str(part), "--only-binary=:all:", "--implementation", "cp",
-                "--python-version", "3.11",
+                "--python-version", "{}.{}".format(*PYTHON),
                 *(word for platform in _PLATFORMS for word in ("--platform", platform)),
                 *requirements,
             ]  # fmt: skip

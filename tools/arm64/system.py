@@ -8,12 +8,14 @@ from pathlib import Path
 
 from tools.arm64.common import FOLDER, Failed, Missing, made_once, require, run
 
-SUITE = "bookworm"  # Python 3.11: the newest that there is a wheel of tflite-runtime for
+SUITE = "bookworm"
+PYTHON = (3, 11)  # that of the suite, and the newest that there is a wheel of tflite-runtime for
+PYTHON_NAME = "python{}.{}".format(*PYTHON)
 PACKAGES = (
     "ocl-icd-libopencl1",
     "pocl-opencl-icd",
     "python3-minimal",
-    "libpython3.11-stdlib",
+    f"lib{PYTHON_NAME}-stdlib",
 )
 MIRROR_VARIABLE = "CLGPU_DEBIAN_MIRROR"
 LIBRARIES = Path("usr/lib/aarch64-linux-gnu")
