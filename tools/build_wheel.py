@@ -101,8 +101,8 @@ def build(python, facts, arguments, folder):
         "PYBIND11_USE_CROSSCOMPILING": "ON",
     }
     settings = {f"cmake.define.{name}": str(value) for name, value in defines.items()}
-    # One folder for all Pythons: most objects know nothing of Python.
-    settings["build-dir"] = str(ROOT / f"build/wheel/{arguments.arch}-glibc{arguments.glibc}")
+    # One folder for each Python: scikit-build-core empties a folder that another one's used.
+    settings["build-dir"] = str(ROOT / f"build/wheel/{soabi}-glibc{arguments.glibc}")
     environment = {
         "PATH": f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}",  # its cmake and ninja
         "_PYTHON_HOST_PLATFORM": f"linux-{arguments.arch}",
