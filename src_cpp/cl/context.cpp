@@ -115,8 +115,8 @@ MemHandle Context::wrap_memory(void* data, std::size_t bytes, const std::string&
 }
 
 std::shared_ptr<Context::Program> Context::program(const std::string& key,
-                                                  const ProgramSource& source,
-                                                  store::Store& store) {
+                                                   const ProgramSource& source,
+                                                   store::Store& store) {
   std::shared_ptr<Program>& known = programs_[key];
   if (known == nullptr) known = std::make_shared<Program>();
   const std::shared_ptr<Program> program = known;

@@ -49,7 +49,7 @@ struct ProgramSource {
 };
 
 /// Thread-safe. Lives as long as the process: programs stay built when the last delegate goes, the
-/// last 256 of them.
+/// last 128 of them.
 class Context {
  public:
   struct Program;
