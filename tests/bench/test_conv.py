@@ -158,7 +158,7 @@ def test_every_engine_of_a_device_is_measured(device, tmp_path):
 
 
 def test_engine_that_fails_is_shown_with_the_reason(device):
-    needs.work_groups_of(64, "conv2d_direct")
+    needs.work_groups_of(128, "conv2d_direct")
     _core.override_kernel_source("conv2d/naive.cl", "#error not today\n")
     try:
         measured = conv.run(

@@ -46,7 +46,7 @@ def test_network_is_claimed_whole_and_right(name, device, precision):
 @pytest.mark.parametrize("name", ["mobilenet_v2", "unet"])
 def test_float16_weights_stay_half_on_the_device(name, device):
     model, inputs, want = _case(name, float16_weights=True)
-    engines = {"conv2d": "direct|auto"}  # Winograd's transformed filters are float
+    engines = {"conv2d": "direct|quads|auto"}  # Winograd's transformed filters are float
     got, report = run_delegated("auto", model, inputs, device=device, engines=engines)
     assert all(node["claimed"] for node in report["nodes"])
     assert_close(got, want, LIMITS["fp32"])

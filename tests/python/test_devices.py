@@ -76,7 +76,11 @@ def test_runtime_installed_by_pip_needs_no_loader_and_no_icd_file(tmp_path):
 import json, clgpu_delegate
 print(json.dumps([d.to_dict() for d in clgpu_delegate.devices()]))
 """
-    environment = {"OCL_ICD_VENDORS": str(tmp_path), "LD_LIBRARY_PATH": ""}
+    environment = {
+        "OCL_ICD_VENDORS": str(tmp_path),
+        "LD_LIBRARY_PATH": "",
+        "CLGPU_OPENCL_LIBRARY": "",  # that of emulated limits
+    }
     result = run_python(script, **environment)
     assert_succeeds(result)
     found = json.loads(result.stdout)
