@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -16,13 +15,9 @@ PRESET = "linux-aarch64"
 
 def build_wheel() -> Path:
     """Build a wheel for the ARM system's Python; return its path."""
-    python = shutil.which(PYTHON_NAME)
-    if sys.version_info[:2] == PYTHON:
-        chosen = []
-    elif python is None:
-        raise Missing(f"the ARM system has {PYTHON_NAME}, and a wheel for it needs it here, too")
-    else:
-        chosen = ["--python", python]
+    chosen = []
+    if sys.version_info[:2] != PYTHON:
+        chosen = ["--python", require(PYTHON_NAME, f"{PYTHON_NAME}-venv")]
     for module in ("ziglang", "auditwheel"):
         if importlib.util.find_spec(module) is None:
             raise Missing(f"{module} is not installed: the extra 'cross' has it")
@@ -39,19 +34,10 @@ def build_library() -> Path:
     require("aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu")
     # CMake and ninja are those of the environment that this Python is in, where it has them.
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    cmake = shutil.which("cmake", path=path)
-    if cmake is None:
-        raise Missing("cmake is not on the PATH (pip install cmake ninja)")
+    cmake = require("cmake", "cmake", path)
     folder = FOLDER / "library"
     environment = {**os.environ, "PATH": path}
-    configure: list[str | Path] = [
-        cmake,
-        "--preset",
-        PRESET,
-        "-B",
-        folder,
-        "-DCMAKE_CXX_FLAGS_RELEASE=-O1",
-    ]
-    run(configure, cwd=REPOSITORY, env=environment)
+    fast = "-DCMAKE_CXX_FLAGS_RELEASE=-O1"
+    run([cmake, "--preset", PRESET, "-B", folder, fast], cwd=REPOSITORY, env=environment)
     run([cmake, "--build", folder], env=environment)
     return folder / "libclgpu_delegate.so"

@@ -22,12 +22,12 @@ class Failed(Exception):
     """A command failed; the message ends with what it printed."""
 
 
-def require(tool: str, package: str) -> str:
-    """Path of a program, which a package of Debian and Ubuntu has."""
-    path = shutil.which(tool)
-    if path is None:
+def require(tool: str, package: str, path: str | None = None) -> str:
+    """Find a program, which a package of Debian and Ubuntu has, on the PATH or another one."""
+    found = shutil.which(tool, path=path)
+    if found is None:
         raise Missing(f"{tool} is not on the PATH (Debian and Ubuntu: apt-get install {package})")
-    return path
+    return found
 
 
 def run(command: Sequence[str | Path], **how: object) -> str:
