@@ -15,6 +15,8 @@ from bench import placement as placement_bench
 from bench import pynet as pynet_bench
 from bench import recording as recording_bench
 from bench import stream as stream_bench
+from bench.plans import facts as facts_bench
+from bench.record import VARIABLE, Sheet
 from clgpu_delegate import ClgpuError
 
 app = typer.Typer(add_completion=False, help=__doc__, no_args_is_help=True)
@@ -32,6 +34,12 @@ _Threads = Annotated[int, typer.Option(min=0, help="Of the stock CPU kernels; 0:
 _Precision = Annotated[str, typer.Option(help="Those of the delegate, separated by commas.")]
 _Torch = Annotated[bool, typer.Option(help="Compare with PyTorch where it finds a GPU.")]
 _Csv = Annotated[Optional[Path], typer.Option(help="File to write.")]
+_Json = Annotated[
+    Optional[Path], typer.Option(help="File to write, with commit, device and driver in it.")
+]
+_Commit = Annotated[
+    str, typer.Option(envvar=VARIABLE, help="For the JSON file, where git does not tell it.")
+]
 _Rows = Annotated[
     Optional[list[str]], typer.Argument(help="Fronts of the rows' names; all when none is given.")
 ]
@@ -44,6 +52,7 @@ _Plot = Annotated[Optional[Path], typer.Option(help="PNG file to write.")]
 
 @app.command()
 def nets(
+    context: typer.Context,
     names: _Names = None,
     batch: Annotated[str, typer.Option(help="Sizes: 1,16")] = "1,16",
     precision: Annotated[
@@ -57,6 +66,8 @@ def nets(
     rounds: Annotated[int, typer.Option(min=1, help="Timed runs of each, at most.")] = 20,
     budget: Annotated[float, typer.Option(help="Seconds of timing per network.")] = 3.0,
     torch: _Torch = True,
+    json: _Json = None,
+    commit: _Commit = "",
 ) -> None:
     """Measure networks on the delegate, the stock CPU and, where there is a GPU, PyTorch."""
     with _mistakes():
@@ -72,11 +83,13 @@ def nets(
             rounds=rounds,
             budget_s=budget,
             use_torch=torch,
+            json=Sheet.of(context, json, commit),
         )
 
 
 @app.command()
 def conv(
+    context: typer.Context,
     scale: Annotated[float, typer.Option(help="Of height and width; 0.25 for slow devices.")] = 1.0,
     precision: _Precision = "fp32,tf32,fp16",
     engines: Annotated[
@@ -90,6 +103,8 @@ def conv(
     rounds: Annotated[int, typer.Option(min=1, help="Timings of each, at most.")] = 7,
     budget: Annotated[float, typer.Option(help="Seconds of timing per layer and engine.")] = 0.15,
     torch: _Torch = True,
+    json: _Json = None,
+    commit: _Commit = "",
 ) -> None:
     """Measure the 35 convolution layers of PyNET by every engine that the device offers."""
     with _mistakes():
@@ -105,11 +120,13 @@ def conv(
             use_torch=torch,
             csv=csv,
             plot=plot,
+            json=Sheet.of(context, json, commit),
         )
 
 
 @app.command()
 def pynet(
+    context: typer.Context,
     rows: _Rows = None,
     size: Annotated[
         str,
@@ -133,6 +150,8 @@ def pynet(
     budget: Annotated[float, typer.Option(help="Seconds of timing per row.")] = 3.0,
     stock: Annotated[bool, typer.Option(help="Compare with the stock CPU where it can.")] = True,
     torch: _Torch = True,
+    json: _Json = None,
+    commit: _Commit = "",
 ) -> None:
     """Measure PyNET inside budgets of device memory, or write its file."""
     with _mistakes():
@@ -160,26 +179,36 @@ def pynet(
             budget_s=budget,
             stock=stock,
             use_torch=torch,
+            json=Sheet.of(context, json, commit),
         )
 
 
 @app.command()
 def recording(
+    context: typer.Context,
     names: _Names = None,
     device: _Device = "",
     runtime: _Runtime = "auto",
     rounds: Annotated[int, typer.Option(min=1, help="Timed batches of each, at most.")] = 20,
     budget: Annotated[float, typer.Option(help="Seconds of timing per network.")] = 10.0,
+    json: _Json = None,
+    commit: _Commit = "",
 ) -> None:
     """Measure what the option profile costs."""
     with _mistakes():
         recording_bench.run(
-            names or (), device=device, runtime=runtime, rounds=rounds, budget_s=budget
+            names or (),
+            device=device,
+            runtime=runtime,
+            rounds=rounds,
+            budget_s=budget,
+            json=Sheet.of(context, json, commit),
         )
 
 
 @app.command()
 def stream(
+    context: typer.Context,
     names: _Names = None,
     precision: _Precision = "fp32",
     scale: Annotated[
@@ -193,6 +222,8 @@ def stream(
     runtime: _Runtime = "auto",
     rounds: Annotated[int, typer.Option(min=1, help="Timed sequences of each, at most.")] = 5,
     budget: Annotated[float, typer.Option(help="Seconds of timing per network.")] = 3.0,
+    json: _Json = None,
+    commit: _Commit = "",
 ) -> None:
     """Measure sequences of images through a Runner, and by invoke() in a loop."""
     with _mistakes():
@@ -208,11 +239,13 @@ def stream(
             rounds=rounds,
             budget_s=budget,
             csv_path=csv,
+            json=Sheet.of(context, json, commit),
         )
 
 
 @app.command()
 def placement(
+    context: typer.Context,
     names: _Names = None,
     folder: _Folder = None,
     precision: Annotated[str, typer.Option(help="Of the delegate.")] = "fp32",
@@ -222,6 +255,8 @@ def placement(
     threads: Annotated[int, typer.Option(min=1, help="Of the CPU kernels.")] = 1,
     visits: Annotated[int, typer.Option(min=1, help="Times that each way is loaded.")] = 3,
     budget: Annotated[float, typer.Option(help="Seconds of timing per visit.")] = 0.3,
+    json: _Json = None,
+    commit: _Commit = "",
 ) -> None:
     """Measure models on the CPU, on the device, and as placement="auto" and "measured" do."""
     with _mistakes():
@@ -235,7 +270,20 @@ def placement(
             budget_s=budget,
             device=device,
             precision=precision,
+            json=Sheet.of(context, json, commit),
         )
+
+
+@app.command()
+def facts(
+    file: Annotated[Path, typer.Argument(help="To write, bench/plans/profiles/NAME.json.")],
+    names: _Names = None,
+    device: _Device = "",
+    workers: Annotated[int, typer.Option(min=0, help="Processes; 0: one per core, to 8.")] = 0,
+) -> None:
+    """Record what a device and its driver answer, for the snapshots of plans."""
+    with _mistakes():
+        facts_bench.record(file, names=names or (), device=device, workers=workers)
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ import clgpu_delegate
 from bench import conv_report, peaks, peers_torch
 from bench.conv_layers import Case, Layer, select
 from bench.conv_measure import PRECISIONS, Bench, Row, wanted
+from bench.record import Sheet
 
 
 def run(
@@ -34,6 +35,7 @@ def run(
     use_torch: bool = True,
     csv: Path | None = None,
     plot: Path | None = None,
+    json: Sheet | None = None,
 ) -> list[Row]:
     """Measure, print tables and totals, write files; parameters as on the command line.
 
@@ -62,6 +64,8 @@ def run(
                     rows.append(_peer(torch, layer, precision, rounds, budget_s))
         _check_engines(engines, bench.seen)
         ceilings = ceilings.or_better(peaks.measure(device))  # its clock may have changed
+        if json is not None:
+            json.write(rows, device=found, torch=torch, peaks=ceilings)
         console.print(conv_report.make_table(rows, precision, ceilings))
     console.print(f"{title}: {ceilings}", highlight=False)
     for line in conv_report.notes(rows):

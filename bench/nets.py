@@ -19,6 +19,7 @@ from rich.table import Table
 import clgpu_delegate
 from bench import networks, peers_torch
 from bench.measure import device_median_s, medians
+from bench.record import Sheet
 from tests.runtimes import make_interpreter, run_reference
 
 PRECISIONS = ("fp32", "tf32", "fp16")
@@ -252,8 +253,9 @@ def run(
     budget_s: float = 3.0,
     use_torch: bool = True,
     csv: Path | None = None,
+    json: Sheet | None = None,
 ) -> list[Row]:
-    """Measure, print a table, write a file; parameters as on the command line.
+    """Measure, print a table, write files; parameters as on the command line.
 
     Raises
     ------
@@ -291,6 +293,15 @@ def run(
                     )
                 )
             rows.extend(new)
+            if json is not None:
+                json.write(
+                    rows,
+                    device=found,
+                    runtime=runtime,
+                    threads=threads,
+                    torch=torch,
+                    networks=[row.network for row in rows],
+                )
             if not console.is_terminal:
                 times = ", ".join(f"{row.precision} {row.device_ms:.3f} ms" for row in new)
                 console.print(f"{name}, batch {batch}: {times}", highlight=False)

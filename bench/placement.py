@@ -16,6 +16,7 @@ from rich.table import Table
 
 import clgpu_delegate
 from bench import networks
+from bench.record import Sheet
 from tests.runtimes import make_interpreter
 
 _SETTLE_S = 0.05  # until the threads of the run before have stopped spinning
@@ -189,11 +190,13 @@ def run(
     threads: int,
     visits: int,
     budget_s: float,
+    json: Sheet | None = None,
     **options: Any,
 ) -> list[Row]:
     """Measure and print all models."""
     rows = []
     console = Console(width=140)
+    device = clgpu_delegate.load(**options).device
     for name, model in models(names, folder):
         try:
             row = measure(
@@ -209,11 +212,13 @@ def run(
             console.print(f"{name}: left out: {str(error)[:100]}")
             continue
         rows.append(row)
+        if json is not None:
+            known = [row.model for row in rows if row.model in networks.NETWORKS]
+            json.write(rows, device=device, runtime=runtime, threads=threads, networks=known)
         console.print(
             f"{name}: CPU {row.stock_ms:.3f}, measured {_number(row.measured_ms)} ms, {row.choice}"
             f"{row.problem}"
         )
-    device = clgpu_delegate.load(**options).device
     console.print(make_table(rows, f"{device.name}, {threads} threads"))
     lost = [
         row.model + (" (no node on the device: the CPU against itself)" * (row.choice == "cpu"))

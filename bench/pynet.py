@@ -21,6 +21,7 @@ from bench.networks import NETWORKS
 from bench.networks.layers import Net
 from bench.networks.samples import Input, sample
 from bench.pynet_report import Row, make_table, psnr, write_csv
+from bench.record import Sheet
 from tests.runtimes import make_interpreter
 
 FULL_SIZE = (1488, 1984)  # of the raw image of a photograph of 3968 x 2976
@@ -159,6 +160,7 @@ class _Bench:
             dataclasses.replace(
                 row, host_ms=host * 1e3, device_ms=on_device * 1e3, predicted=predicted,
                 counted=counted, largest=largest,
+                launches=sum(partition.launches for partition in plan.partitions),
             ),
         )  # fmt: skip
 
@@ -238,9 +240,9 @@ def run(
     ways: Sequence[Way] = (), *, size: tuple[int, int] | None = None, width: float = 1.0,
     names: Sequence[str] = (), device: str = "", runtime: str = "auto", tuning: str = "auto",
     threads: int | None = None, rounds: int = 5, budget_s: float = 3.0, stock: bool = True,
-    use_torch: bool = True, csv: Path | None = None,
+    use_torch: bool = True, csv: Path | None = None, json: Sheet | None = None,
 ) -> list[Row]:  # fmt: skip
-    """Measure, print a table, write a file; parameters as on the command line.
+    """Measure, print a table, write files; parameters as on the command line.
 
     Without ``ways`` those of `published` are taken, or those whose names begin with one of
     ``names``.
@@ -260,13 +262,19 @@ def run(
             raise ValueError(f"no row begins with {' or '.join(names)}; there are {known}")
     console = Console(width=None if Console().is_terminal else 150)
     title = f"PyNET, raw {size[0]} x {size[1]}, width {width:g}: {found.name} ({found.platform})"
+    threads = threads or os.cpu_count() or 1
+    torch = peers_torch.find() if use_torch else None
     rows: list[Row] = []
     for row in measure(
         ways, size=size, width=width, device=device, runtime=runtime, tuning=tuning,
-        threads=threads or os.cpu_count() or 1, rounds=rounds, budget_s=budget_s, stock=stock,
-        torch=peers_torch.find() if use_torch else None,
+        threads=threads, rounds=rounds, budget_s=budget_s, stock=stock, torch=torch,
     ):  # fmt: skip
         rows.append(row)
+        if json is not None:
+            json.write(
+                rows, device=found, runtime=runtime, threads=threads, torch=torch,
+                networks=["pynet"],
+            )  # fmt: skip
         if not console.is_terminal:
             ms = row.device_ms or row.host_ms
             done = row.note or f"{ms or 0:.1f} ms"

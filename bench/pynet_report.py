@@ -32,6 +32,8 @@ class Row:
         Bytes: predicted and counted peak of device memory, and the largest object.
     error, psnr
         Relative L2 error and decibels (of 1) of the image against our own in fp32 without a budget.
+    launches
+        Kernel launches per inference.
     note
         Why it was not measured.
     """
@@ -46,6 +48,7 @@ class Row:
     largest: int | None = None
     error: float | None = None
     psnr: float | None = None
+    launches: int | None = None
     note: str = ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
 from rich import box
@@ -11,6 +12,7 @@ from rich.table import Table
 import clgpu_delegate
 from bench import networks
 from bench.measure import medians
+from bench.record import Sheet
 from tests.runtimes import make_interpreter
 
 DEFAULT = ("lenet5", "mobilenet_v1", "resnet50")
@@ -18,9 +20,33 @@ BATCH = 128  # inferences that are timed as one, so that those that are recorded
 ROW = 32  # inferences in a row that are all recorded
 
 
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One network; times of an inference are medians in microseconds.
+
+    Attributes
+    ----------
+    off_us, on_us
+        Without and with the option.
+    all_us
+        With every inference recorded.
+    """
+
+    network: str
+    off_us: float
+    on_us: float
+    all_us: float
+
+
 def run(
-    names: Sequence[str], *, device: str, runtime: str, rounds: int, budget_s: float
-) -> list[tuple[str, float, float, float]]:
+    names: Sequence[str],
+    *,
+    device: str,
+    runtime: str,
+    rounds: int,
+    budget_s: float,
+    json: Sheet | None = None,
+) -> list[Row]:
     """Time inferences without recording, as it is, and with all of them recorded, in turns.
 
     Parameters
@@ -31,21 +57,22 @@ def run(
         As in `clgpu_delegate.load` and `tests.runtimes.make_interpreter`.
     rounds, budget_s
         Of each, see `bench.measure.medians`.
-
-    Returns
-    -------
-    list
-        Of each network its name and the three times of an inference, in seconds.
+    json
+        The file to write.
     """
+    found = clgpu_delegate.load(device=device).device
     table = Table(box=box.SIMPLE_HEAD)
     for title in ("network", "off us", "on us", "", "all recorded us", ""):
         table.add_column(title, justify="left" if title == "network" else "right")
     rows = []
     for name in names or DEFAULT:
-        off, on, every = _measure(name, device, runtime, rounds, budget_s)
-        rows.append((name, off, on, every))
-        cells = (f"{off * 1e6:.1f}", *_beside(on, off), *_beside(every, off))
-        table.add_row(name, *cells)
+        row = Row(name, *(1e6 * t for t in _measure(name, device, runtime, rounds, budget_s)))
+        rows.append(row)
+        if json is not None:
+            known = [row.network for row in rows]
+            json.write(rows, device=found, runtime=runtime, networks=known)
+        cells = (f"{row.off_us:.1f}", *_beside(row.on_us, row.off_us))
+        table.add_row(name, *cells, *_beside(row.all_us, row.off_us))
     Console().print(table)
     return rows
 
@@ -84,5 +111,5 @@ def _measure(
     return times["off"] / BATCH, times["on"] / BATCH, times["row"] / ROW
 
 
-def _beside(seconds: float, off: float) -> tuple[str, str]:
-    return f"{seconds * 1e6:.1f}", f"{100 * (seconds / off - 1):+.1f} %"
+def _beside(us: float, off_us: float) -> tuple[str, str]:
+    return f"{us:.1f}", f"{100 * (us / off_us - 1):+.1f} %"

@@ -18,6 +18,7 @@ import clgpu_delegate
 from bench import networks
 from bench.measure import device_median_s, medians
 from bench.networks.layers import Net
+from bench.record import Sheet
 from tests.runtimes import make_interpreter, resolve_runtime
 
 FULL_HD = (1, 1080, 1920, 3)
@@ -180,8 +181,9 @@ def run(
     rounds: int = 5,
     budget_s: float = 3.0,
     csv_path: Path | None = None,
+    json: Sheet | None = None,
 ) -> list[Row]:
-    """Measure, print a table, write a file; parameters as on the command line.
+    """Measure, print a table, write files; parameters as on the command line.
 
     Raises
     ------
@@ -211,6 +213,9 @@ def run(
                     zero_copy=zero_copy,
                 )
             )
+            if json is not None:
+                known = [row.network for row in rows if row.network in networks.NETWORKS]
+                json.write(rows, device=found, runtime=runtime, networks=known)
             if not console.is_terminal:
                 seconds = time.perf_counter() - start
                 console.print(f"{name}, {precision}: {seconds:.1f} s", highlight=False)
