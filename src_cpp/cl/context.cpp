@@ -203,7 +203,36 @@ std::set<std::string>& names() {
   static auto* all = new std::set<std::string>;  // contexts outlive static objects
   return *all;
 }
+
+struct Recorded {
+  bool is_on = false;
+  std::map<std::pair<std::string, std::string>, KernelFacts> facts;
+};
+Recorded& recorded() {
+  static auto* all = new Recorded;
+  return *all;
+}
+
+bool is_recording() {
+  const std::lock_guard<std::mutex> lock(names_mutex);
+  return recorded().is_on;
+}
+
+void record(const std::string& entry, const std::string& options, const KernelFacts& facts) {
+  const std::lock_guard<std::mutex> lock(names_mutex);
+  recorded().facts[{entry, options}] = facts;
+}
 }  // namespace
+
+void record_kernels() {
+  const std::lock_guard<std::mutex> lock(names_mutex);
+  recorded().is_on = true;
+}
+
+std::map<std::pair<std::string, std::string>, KernelFacts> kernel_facts() {
+  const std::lock_guard<std::mutex> lock(names_mutex);
+  return recorded().facts;
+}
 
 std::set<std::string> kernel_names() {
   const std::lock_guard<std::mutex> lock(names_mutex);
@@ -217,7 +246,13 @@ KernelHandle Context::create_kernel(const ProgramSource& source, const std::stri
   const std::string key =
       hex(Sha256().update(identity_).update(source.options + "\n").update(source.text).digest());
   cl_int code = CL_SUCCESS;
-  std::shared_ptr<Program> made = program(key, source, store);
+  std::shared_ptr<Program> made;
+  try {
+    made = program(key, source, store);
+  } catch (const BuildError&) {
+    if (is_recording()) record(entry, source.options, {});
+    throw;
+  }
   cl_kernel kernel = api().clCreateKernel(made->handle.get(), entry.c_str(), &code);
   if (code != CL_SUCCESS && made->is_loaded) {
     reject(key, error_name(code), store);
@@ -229,9 +264,12 @@ KernelHandle Context::create_kernel(const ProgramSource& source, const std::stri
   ++counters().objects_created;
   made->variants.insert(entry + " " + variant);
   if (used != nullptr) used->insert_or_assign(key, made);
+  KernelHandle handle(api(), kernel);
+  if (is_recording())
+    record(entry, source.options, {true, max_work_group_size(handle), local_bytes(handle)});
   const std::lock_guard<std::mutex> names_lock(names_mutex);
   names().insert(entry);
-  return {api(), kernel};
+  return handle;
 }
 
 void Context::save_programs(const Programs& used, store::Store& store) {

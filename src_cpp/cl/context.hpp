@@ -132,4 +132,15 @@ struct Context::Program {
 /// Names of the kernel functions that this process has made kernels of.
 std::set<std::string> kernel_names();
 
+/// What a driver answers about a kernel before it has arguments.
+struct KernelFacts {
+  bool builds = false;            ///< else the numbers below are 0
+  std::size_t work_group = 0;     ///< CL_KERNEL_WORK_GROUP_SIZE
+  std::uint64_t local_bytes = 0;  ///< CL_KERNEL_LOCAL_MEM_SIZE
+};
+/// From now on `kernel_facts` tells of every kernel that this process makes or fails to build.
+void record_kernels();
+/// By the name of the function and the build options.
+std::map<std::pair<std::string, std::string>, KernelFacts> kernel_facts();
+
 }  // namespace clgpu::cl

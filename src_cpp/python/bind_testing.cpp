@@ -1,5 +1,7 @@
-// Doors for tests: the memory layout, half conversion.
+// Doors for tests: the memory layout, half conversion, what drivers answer.
 #include <pybind11/stl.h>
+
+#include <optional>
 
 #include "base/half.hpp"
 #include "cl/context.hpp"
@@ -8,13 +10,80 @@
 #include "plan/memory.hpp"
 #include "plan/roads.hpp"
 #include "python/bind.hpp"
+#include "runtime/probe.hpp"
 
 namespace clgpu::python {
 namespace py = pybind11;
+namespace {
+
+// What a driver answers, byte for byte; nothing where it refuses to.
+template <class Ask>
+std::vector<std::optional<py::bytes>> answers(const std::vector<cl::cl_uint>& questions, Ask ask) {
+  std::vector<std::optional<py::bytes>> list;
+  for (const cl::cl_uint what : questions) {
+    std::size_t size = 0;
+    std::string value;
+    bool is_told = ask(what, 0, nullptr, &size) == cl::CL_SUCCESS;
+    if (is_told && size > 0) {
+      value.resize(size);
+      is_told = ask(what, size, value.data(), nullptr) == cl::CL_SUCCESS;
+    }
+    list.push_back(is_told ? std::optional<py::bytes>(py::bytes(value)) : std::nullopt);
+  }
+  return list;
+}
+
+std::vector<std::optional<py::bytes>> device_answers(const std::string& device,
+                                                     const std::vector<cl::cl_uint>& questions,
+                                                     bool of_platform) {
+  const cl::Device& found = cl::find_device(device);
+  if (of_platform) {
+    return answers(questions, [&](auto... rest) {
+      return found.api->clGetPlatformInfo(found.platform, rest...);
+    });
+  }
+  return answers(questions,
+                 [&](auto... rest) { return found.api->clGetDeviceInfo(found.id, rest...); });
+}
+
+py::list kernel_facts() {
+  py::list list;
+  for (const auto& [kernel, facts] : cl::kernel_facts()) {
+    list.append(py::make_tuple(kernel.first, kernel.second, facts.builds, facts.work_group,
+                               facts.local_bytes));
+  }
+  return list;
+}
+
+void pretend_probe(const std::string& device, bool half_arithmetic, bool mma_f16, bool mma_tf32,
+                   bool mma_s8, int dot8) {
+  const cl::Device& found = cl::find_device(device);
+  runtime::ProbedDevice facts{found.info, {}};
+  facts.info.half_arithmetic = half_arithmetic;
+  facts.info.mma_f16 = mma_f16;
+  facts.info.mma_tf32 = mma_tf32;
+  facts.info.mma_s8 = mma_s8;
+  facts.info.dot8 = static_cast<Dot8>(dot8);
+  runtime::pretend_probe(found, facts);
+}
+
+}  // namespace
 
 void bind_testing(py::module_& module) {
   module.def("kernel_names", cl::kernel_names,
              "Names of the kernel functions that this process has made kernels of.");
+  module.def("record_kernels", cl::record_kernels,
+             "From now on kernel_facts() tells of every kernel that this process makes.");
+  module.def("kernel_facts", &kernel_facts,
+             "Name, build options, whether it builds, largest work-group and bytes of local memory "
+             "of each kernel that was recorded.");
+  module.def("device_answers", &device_answers, py::arg("device"), py::arg("questions"),
+             py::arg("of_platform") = false,
+             "What a driver answers to clGetDeviceInfo or clGetPlatformInfo, as bytes; None where "
+             "it refuses to.");
+  module.def("pretend_probe", &pretend_probe, py::arg("device"), py::kw_only(),
+             py::arg("half_arithmetic"), py::arg("mma_f16"), py::arg("mma_tf32"), py::arg("mma_s8"),
+             py::arg("dot8"), "What probes say of a device from now on.");
   module.def(
       "pretend_android",
       [] {

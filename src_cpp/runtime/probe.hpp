@@ -20,4 +20,8 @@ struct ProbedDevice {
 /// device and a kernel's text; `store` keeps what was found in another process.
 ProbedDevice probe(cl::Context& context, store::Store& store);
 
+/// What `probe` says of a device from now on, without running anything; for tests, and for devices
+/// that compute nothing.
+void pretend_probe(const cl::Device& device, const ProbedDevice& facts);
+
 }  // namespace clgpu::runtime

@@ -1,0 +1,108 @@
+"""``python -m bench facts``: what a real device and its driver answer, as a profile."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import multiprocessing
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+from rich.console import Console
+
+import clgpu_delegate
+from bench.plans import models
+from bench.plans.making import Planner
+from bench.plans.profile import KernelFacts, Kernels, Profile, ProfileError, ask, save
+from clgpu_delegate import _core
+from clgpu_delegate.explain import Explanation
+from clgpu_delegate.files import check_writable
+
+_MOST_WORKERS = 8  # each has a context on the device
+_Task = tuple[str, int]  # a network and a batch size
+
+
+def record(path: Path, *, names: Sequence[str] = (), device: str = "", workers: int = 0) -> Profile:
+    """Load all networks on a device in all ways, and write what its driver answered.
+
+    Parameters
+    ----------
+    path
+        Of the profile; a file there is replaced when all is done.
+    names
+        Networks; by default all, and PyNET at full size on GPUs.
+    device
+        Index, or a part of its name.
+    workers
+        Processes at a time; 0: as many as there are cores, at most 8.
+    """
+    check_writable(path)
+    found = clgpu_delegate.load(device=device).device
+    if not names:
+        names = [n for n in models.NAMES if n != models.PYNET_12MP or found.type == "gpu"]
+    tasks = _tasks(names)
+    count = min(workers or os.cpu_count() or 1, _MOST_WORKERS, len(tasks))
+    platform, answers = ask(str(found.index))
+    probe = _core.probe_device(str(found.index))
+    del probe["notes"]
+    profile = Profile(path.stem, platform, answers, probe)
+    console = Console(width=None if Console().is_terminal else 150)
+    with tempfile.TemporaryDirectory() as folder:
+        cache = str(Path(folder) / "programs.sqlite")
+        with concurrent.futures.ProcessPoolExecutor(
+            count, multiprocessing.get_context("spawn")
+        ) as pool:
+            futures = {pool.submit(_facts_of, t, str(found.index), cache): t for t in tasks}
+            for done in concurrent.futures.as_completed(futures):
+                name, batch = futures[done]
+                try:
+                    kernels, problems = done.result()
+                except BrokenProcessPool:
+                    message = f"a process ended before its time, perhaps that of {name}"
+                    raise ProfileError(message) from None
+                new = len(kernels.keys() - profile.kernels.keys())
+                profile.kernels.update(kernels)
+                console.print(f"{name}, batch {batch}: {new} more kernels", highlight=False)
+                for problem in problems:
+                    console.print(f"  {problem}", highlight=False)
+    save(profile, path)
+    console.print(
+        f"{path}: {len(profile.kernels)} kernels, {path.stat().st_size // 1000} KB", highlight=False
+    )
+    return profile
+
+
+def _tasks(names: Sequence[str]) -> list[_Task]:
+    """What is done in one go; what takes longest comes first."""
+    long_ones = [models.PYNET_12MP, "pynet", "inception_v3", "alexnet"]
+    order = sorted(names, key=lambda n: long_ones.index(n) if n in long_ones else len(long_ones))
+    return [(n, b) for n in order for b in dict.fromkeys(w.batch for w in models.ways(n))]
+
+
+def _facts_of(task: _Task, device: str, cache: str) -> tuple[Kernels, list[str]]:
+    """In a process of its own: facts of the kernels that a network needs, and what went wrong."""
+    _core.record_kernels()
+    name, batch = task
+    planner = Planner(models.Models(name), device, cache=cache)
+    problems: dict[str, None] = {}
+    for way in models.ways(name):
+        if way.batch == batch:
+            made = planner.plan(way)
+            notes = made.notes if isinstance(made, Explanation) else [made]
+            problems.update(dict.fromkeys(f"{way.title}: {note}" for note in notes))
+    local = _core.devices()[int(device)]["local_bytes"]
+    refused = {match[1] for note in problems for match in _REFUSED.finditer(note)}
+    kernels = {
+        (entry, options): KernelFacts(
+            group if builds else 0, bytes_, bytes_ > local and entry in refused
+        )
+        for entry, options, builds, group, bytes_ in _core.kernel_facts()
+    }
+    return kernels, list(problems)
+
+
+# A launch that failed, in a note of the delegate's.
+_REFUSED = re.compile(r"clEnqueueNDRangeKernel: .* in [\w/]+\.cl:(\w+) ")

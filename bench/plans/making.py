@@ -1,0 +1,64 @@
+"""Plans of networks: the delegate is given a model, and tells what it would do."""
+
+from __future__ import annotations
+
+from typing import Any, Union
+
+import clgpu_delegate
+from bench.plans.models import Models, Way
+from bench.pynet import smallest_budget
+from clgpu_delegate.explain import Explanation
+from tests.runtimes import make_interpreter
+
+Made = Union[Explanation, str]  # a sentence where there is no plan
+
+
+class Planner:
+    """Makes the plans of one network for one device.
+
+    Parameters
+    ----------
+    models
+        Of the network.
+    device
+        Index, or a part of its name.
+    **options
+        Of the delegate, for all ways.
+    """
+
+    def __init__(self, models: Models, device: str, **options: Any) -> None:
+        self._models = models
+        self._options = {"device": device, "tuning": "off", **options}
+        self._peaks: dict[str, int] = {}  # by precision, without a budget
+
+    def plan(self, way: Way) -> Made:
+        """What the delegate does with the model of a way; ways come in the order of `ways`."""
+        options = dict(way.options)
+        precision = options.get("precision", "fp32")
+        if way.share is not None:
+            if precision not in self._peaks:
+                return "there is no plan without a budget, of which this one is a share"
+            options["memory_budget"] = round(way.share * self._peaks[precision])
+        elif way.smallest:
+            failure = self._load(way, {**options, "memory_budget": 1})
+            budget = smallest_budget(failure) if isinstance(failure, str) else None
+            if budget is None:
+                return "a budget of one byte leads to no error that names the smallest one"
+            options["memory_budget"] = budget
+        made = self._load(way, options)
+        if isinstance(made, Explanation) and options == {"precision": precision}:
+            self._peaks[precision] = made.peak_bytes
+        return made
+
+    def _load(self, way: Way, options: dict[str, Any]) -> Made:
+        delegate = clgpu_delegate.load(**self._options, **options)
+        # XNNPACK would pack the weights of nodes that are left on the CPU.
+        interpreter = make_interpreter(
+            "auto", self._models.model(way), [delegate], resolver="no_delegate"
+        )
+        try:
+            interpreter.allocate_tensors()
+        except (RuntimeError, ValueError) as error:
+            lines = [line for line in str(error).splitlines() if line.strip()]
+            return lines[0].removeprefix("clgpu_delegate: ") if lines else type(error).__name__
+        return delegate.explain()
