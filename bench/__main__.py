@@ -16,7 +16,6 @@ from bench import pynet as pynet_bench
 from bench import recording as recording_bench
 from bench import stream as stream_bench
 from bench.plans import facts as facts_bench
-from bench.plans import facts as facts_bench
 from bench.record import VARIABLE, Sheet
 from clgpu_delegate import ClgpuError
 
@@ -273,18 +272,6 @@ def placement(
             precision=precision,
             json=Sheet.of(context, json, commit),
         )
-
-
-@app.command()
-def facts(
-    file: Annotated[Path, typer.Argument(help="To write, bench/plans/profiles/NAME.json.")],
-    names: _Names = None,
-    device: _Device = "",
-    workers: Annotated[int, typer.Option(min=0, help="Processes; 0: one per core, to 8.")] = 0,
-) -> None:
-    """Record what a device and its driver answer, for the snapshots of plans."""
-    with _mistakes():
-        facts_bench.record(file, names=names or (), device=device, workers=workers)
 
 
 @app.command()
