@@ -99,7 +99,7 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
     recorder_ = std::make_shared<Recorder>(context_->api(), plan_);
     recording_queue_ = context_->create_queue(/*profiling=*/true);
   }
-  if (warm_up) warm_up_kernels();
+  warm_up_kernels(warm_up);
   sources_.clear();
 }
 
@@ -194,12 +194,7 @@ Executor::BoundLaunch Executor::bind(plan::Step& step) {
         set(local->bytes, nullptr);
       }
     }
-    if (const auto bytes = context_->local_bytes(bound.kernel);
-        bytes > context_->device().info.local_bytes) {
-      throw Error(launch.file + ":" + launch.entry + " needs " + std::to_string(bytes) +
-                  " bytes of local memory; the device has " +
-                  std::to_string(context_->device().info.local_bytes));
-    }
+    bound.must_try = context_->local_bytes(bound.kernel) > context_->device().info.local_bytes;
     return bound;
   } catch (const InternalError&) {
     throw;
@@ -302,10 +297,13 @@ void Executor::run_load_steps() {
   }
 }
 
-void Executor::warm_up_kernels() {
+void Executor::warm_up_kernels(bool all) {
+  const auto due = [&](const BoundLaunch& bound) { return all || bound.must_try; };
+  if (std::none_of(launches_.begin(), launches_.end(), due)) return;
   stand_in();
   std::set<std::tuple<std::string, std::string, std::string>> seen;
   for (const BoundLaunch& bound : launches_) {
+    if (!due(bound)) continue;
     const kernel::Launch& l = bound.step->launch;
     if (!seen.emplace(l.file + ":" + l.entry, build_options(l), variant(l)).second) continue;
     try {

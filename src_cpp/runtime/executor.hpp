@@ -46,7 +46,8 @@ class Executor {
  public:
   /// Builds programs or takes them from the store, allocates buffers, uploads constants, runs the
   /// load-time launches. With `warm_up`, each distinct kernel runs once, so that a driver's late
-  /// compilation and its failures happen here. Throws CandidateFailure and cl::OpenCLError (out of
+  /// compilation and its failures happen here; without, those alone that may need too much local
+  /// memory. Throws CandidateFailure and cl::OpenCLError (out of
   /// memory). The arena is one of `pool`'s, where executors take turns; null: its own.
   /// With `record`, inferences are recorded.
   Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
@@ -101,6 +102,9 @@ class Executor {
   struct BoundLaunch {
     cl::KernelHandle kernel;
     const plan::Step* step;
+    /// By its driver's answer the kernel needs more local memory than the device has. NVIDIA's adds
+    /// 128 bytes of its own to what fits, so only a launch can tell.
+    bool must_try = false;
   };
 
   void allocate(int buffer);
@@ -116,7 +120,8 @@ class Executor {
   void launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl::cl_event* event);
   void launch_all(Recording* recording = nullptr);
   void run_load_steps();
-  void warm_up_kernels();
+  /// Launches each distinct kernel once: all, or those that must be tried.
+  void warm_up_kernels(bool all);
   void stand_in();
   void set_all_buffers();
   void write(int buffer, const void* data, std::size_t bytes, bool blocking);
