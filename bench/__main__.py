@@ -10,11 +10,13 @@ from typing import Annotated, Optional
 import typer
 
 from bench import conv as conv_bench
+from bench import guard as guard_bench
 from bench import nets as nets_bench
 from bench import placement as placement_bench
 from bench import pynet as pynet_bench
 from bench import recording as recording_bench
 from bench import stream as stream_bench
+from bench.figures import command as figures_command
 from bench.plans import facts as facts_bench
 from bench.record import VARIABLE, Sheet
 from clgpu_delegate import ClgpuError
@@ -47,6 +49,12 @@ _Write = Annotated[
     Optional[Path], typer.Option(help="Write the .tflite file, and measure nothing.")
 ]
 _Folder = Annotated[Optional[Path], typer.Option(help="Of further .tflite files.")]
+_Against = Annotated[
+    Optional[list[str]],
+    typer.Option(help="A commit that is built and measured in turns; several may be given."),
+]
+_Baseline = Annotated[Optional[Path], typer.Option(help="File, instead of that of the device.")]
+_Markdown = Annotated[Optional[Path], typer.Option(help="File to write, for a note.")]
 _Plot = Annotated[Optional[Path], typer.Option(help="PNG file to write.")]
 
 
@@ -284,6 +292,63 @@ def facts(
     """Record what a device and its driver answer, for the snapshots of plans."""
     with _mistakes():
         facts_bench.record(file, names=names or (), device=device, workers=workers)
+
+
+@app.command()
+def guard(
+    device: _Device = "",
+    against: _Against = None,
+    write: Annotated[bool, typer.Option("--write", help="Keep this run as the baseline.")] = False,
+    baseline: _Baseline = None,
+    only: Annotated[
+        str, typer.Option(help="Items: words of their names, as in 'resnet50 fp16,layer-8'.")
+    ] = "",
+    quick: Annotated[bool, typer.Option("--quick", help="A few items of each kind.")] = False,
+    scale: Annotated[
+        float, typer.Option(help="Of the layers' height and width; 0: 1 on GPUs, else 0.125.")
+    ] = 0.0,
+    time_limit: Annotated[float, typer.Option(help="Seconds until no more is begun.")] = 230.0,
+    rounds: Annotated[int, typer.Option(min=1, help="Timings of each item, at most.")] = 9,
+    processes: Annotated[
+        int, typer.Option(min=0, help="That compile; 0: half the cores, to 8.")
+    ] = 0,
+    everything: Annotated[bool, typer.Option("--all", help="Show what is the same, too.")] = False,
+    markdown: _Markdown = None,
+    json: _Json = None,
+    commit: _Commit = "",
+) -> None:
+    """Tell what a change of the C++ or the kernels made worse on this device; exits 1 then."""
+    with _mistakes():
+        outcome = guard_bench.run(
+            guard_bench.Request(
+                device=device,
+                against=tuple(against or ()),
+                write=write,
+                baseline=baseline,
+                only=tuple(_split(only)),
+                quick=quick,
+                scale=scale,
+                time_limit=time_limit,
+                rounds=rounds,
+                processes=processes,
+                commit=commit,
+            ),
+            everything=everything,
+            markdown=markdown,
+            json=json,
+        )
+    if outcome.failures:
+        raise typer.Exit(1)
+
+
+@app.command()
+def figures(
+    write: Annotated[
+        bool, typer.Option("--write", help="Write what differs, instead of showing it.")
+    ] = False,
+) -> None:
+    """Compare the tables and charts of README.md and docs with the files of bench/figures."""
+    raise typer.Exit(figures_command.run(write=write))
 
 
 @contextlib.contextmanager

@@ -1,0 +1,358 @@
+"""``python -m bench guard``: what is slower than a device's baseline, or than another commit."""
+
+from __future__ import annotations
+
+import dataclasses
+import json as json_format
+import shlex
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+
+import clgpu_delegate
+from bench import guard_baseline, guard_builds, guard_report
+from bench.guard_baseline import Baseline
+from bench.guard_items import Item, all_items, chosen
+from bench.guard_report import Change, Row, Sheet
+from bench.guard_session import (
+    ROOT,
+    TOO_LATE,
+    Build,
+    Measured,
+    Session,
+    WorkerError,
+    WorkerLostError,
+)
+from bench.record import commit_of
+from clgpu_delegate import Device
+
+THIS = "this"
+_BASELINE = "baseline"
+_WIDTH = 150
+
+Say = Callable[[str], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What is asked for, as on the command line.
+
+    Attributes
+    ----------
+    device
+        As in `clgpu_delegate.load`.
+    against
+        Commits to compare with.
+    write
+        Whether to keep the run as the baseline.
+    baseline
+        A file instead of the device's own.
+    only, quick
+        See `bench.guard_items.chosen`.
+    scale
+        Of the layers; 0: what suits the device.
+    time_limit, rounds, processes
+        See `bench.guard_session.Session`; 0 processes: as many as suit.
+    commit
+        That is measured; empty: what git tells.
+    root, folder, builds
+        The repository of the commits, the folder of the baselines, and that of the builds; None:
+        within the repository.
+    """
+
+    device: str = ""
+    against: tuple[str, ...] = ()
+    write: bool = False
+    baseline: Path | None = None
+    only: tuple[str, ...] = ()
+    quick: bool = False
+    scale: float = 0.0
+    time_limit: float = 230.0
+    rounds: int = 9
+    processes: int = 0
+    commit: str = ""
+    root: Path = ROOT
+    folder: Path = guard_baseline.FOLDER
+    builds: Path | None = None
+
+    @property
+    def command(self) -> str:
+        """How to make the same baseline again."""
+        words = ["python", "-m", "bench", "guard", "--write"]
+        words += ["--only", ",".join(self.only)] if self.only else []
+        words += ["--quick"] if self.quick else []
+        words += ["--scale", f"{self.scale:g}"] if self.scale else []
+        return shlex.join(words)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What a run found.
+
+    Attributes
+    ----------
+    device, commit
+        That were measured.
+    rows
+        Of this build.
+    changes
+        By what they are compared with: the baseline and other commits.
+    measured
+        All samples.
+    lines
+        Sentences on the run.
+    """
+
+    device: Device
+    commit: str
+    rows: list[Row]
+    changes: dict[str, list[Change]]
+    measured: Measured
+    lines: tuple[str, ...]
+
+    @property
+    def failures(self) -> list[Change]:
+        """What is worse than it was."""
+        return [c for changes in self.changes.values() for c in changes if c.problems]
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        failed = {change.item for change in self.failures}
+        if failed:
+            return f"FAILED: {len(failed)} of {len(self.rows)} items"
+        changes = self.changes.get(_BASELINE, [])
+        faster = sum(change.is_faster for change in changes)
+        advice = f"; {faster} are faster: renew the baseline with --write" if faster else ""
+        return f"passed: none of {len(self.rows)} items is worse{advice}"
+
+    def sheets(self, *, everything: bool = False) -> list[Sheet]:
+        """Tables of what moved, failures first, and of all groups, for each comparison."""
+        sheets = []
+        for other, changes in self.changes.items():
+            shown = changes if everything else [c for c in changes if c.verdict]
+            if shown:
+                what = "all items" if everything else "what moved"
+                shown = sorted(shown, key=lambda change: not change.problems)
+                sheets.append(guard_report.details(shown, other, f"{what}, beside the {other}"))
+            title = f"times as multiples of those of the {other}, geometric means"
+            sheets.append(guard_report.groups(changes, title))
+        return sheets
+
+    def markdown(self, sheets: list[Sheet]) -> str:
+        """For the note of a change."""
+        lines = [self.lines[0], "", *(f"- {line}" for line in [*self.lines[1:], self.verdict]), ""]
+        return "\n".join(["\n".join(lines), *(sheet.markdown() for sheet in sheets)])
+
+    def json(self) -> str:
+        """As data, every sample included."""
+        data = {
+            "device": self.device.to_dict(),
+            "commit": self.commit,
+            "lines": self.lines,
+            "verdict": self.verdict,
+            "calibration": self.measured.calibration,
+            "seconds": self.measured.seconds,
+            "rows": [dataclasses.asdict(row) for row in self.rows],
+            "changes": {
+                other: [{**dataclasses.asdict(c), "verdict": c.verdict} for c in changes]
+                for other, changes in self.changes.items()
+            },
+            "samples": {
+                build: {item: result.samples for item, result in results.items()}
+                for build, results in self.measured.results.items()
+            },
+        }
+        return json_format.dumps(data, indent=1) + "\n"
+
+
+def run(
+    request: Request,
+    *,
+    everything: bool = False,
+    markdown: Path | None = None,
+    json: Path | None = None,
+) -> Outcome:
+    """Measure, compare and print, and write files.
+
+    Parameters
+    ----------
+    request
+        What to do.
+    everything
+        Whether tables have the items that are the same, too.
+    markdown, json
+        Files for the tables and for the data.
+
+    Raises
+    ------
+    ValueError
+        If there is no such baseline, item, commit or folder, a commit does not build, or the device
+        cannot be used; nothing has been written then.
+    """
+    console = Console(width=None if Console().is_terminal else _WIDTH)
+
+    def say(text: str) -> None:
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    for path in (markdown, json):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise ValueError(f"there is no folder for {path}")
+    outcome = _guard(request, say)
+    sheets = outcome.sheets(everything=everything)
+    for sheet in sheets:
+        console.print(sheet.rich())
+    if markdown is not None:
+        markdown.write_text(outcome.markdown(sheets), encoding="utf-8")
+    if json is not None:
+        json.write_text(outcome.json(), encoding="utf-8")
+    say(outcome.lines[-1])
+    say(outcome.verdict)
+    return outcome
+
+
+def _guard(request: Request, say: Say) -> Outcome:
+    device = clgpu_delegate.load(device=request.device, cache="off").device
+    items = _items(request, device)
+    target, before = _files(request, device, say)
+    builds = _others(request, say)
+    commit = _commit(request, must=target is not None)
+    head = f"{device.name} ({device.platform}, {device.driver_version})"
+    lines = [f"`bench guard` on {head}{f', commit {commit}' if commit else ''}"]
+    if device.type != "gpu":
+        lines.append("this is no GPU: the guard is meant for GPUs, and times scatter here")
+    if before is not None:
+        lines.append(_age(before, device))
+    for line in lines:
+        say(line)
+    measured = _measure(request, items, [Build(THIS), *builds], device, before, say)
+    clock, seconds = measured.calibration, measured.seconds
+    lines.append(
+        f"calibration kernel {clock['seconds'] * 1e3:.3f} ms, empty launch "
+        f"{clock['launch_seconds'] * 1e6:.1f} us; {len(items)} items loaded in "
+        f"{seconds['loading']:.0f} s, {measured.rounds} rounds, {seconds['all']:.0f} s in all"
+    )
+
+    def rows_of(build: str) -> list[Row]:
+        results = measured.results[build]
+        return [Row.of(i.name, results[i.name], clock["launch_seconds"]) for i in items]
+
+    rows = rows_of(THIS)
+    changes: dict[str, list[Change]] = {}
+    if before is not None:
+        changes[_BASELINE] = guard_report.compare_all(rows, _wanted(request, before, items))
+    for build in builds:
+        mine, theirs = measured.results[THIS], measured.results[build.name]
+        changes[build.name] = [
+            guard_report.compare(now, then, guard_report.in_turns(mine[now.item], theirs[now.item]))
+            for now, then in zip(rows, rows_of(build.name))
+        ]
+    if target is not None:
+        failed = [guard_report.compare(row, None) for row in rows if row.error]
+        changes.update({"run itself": failed} if failed else {})
+        _write(request, target, device, commit, rows, measured, say)
+    return Outcome(device, commit, rows, changes, measured, tuple(lines))
+
+
+def _items(request: Request, device: Device) -> list[Item]:
+    gpu = device.type == "gpu"
+    items = all_items(gpu=gpu, tensor_cores=device.gpu == "nvidia", scale=request.scale or None)
+    names = set(chosen([i.name for i in items], request.only, quick=request.quick))
+    return [item for item in items if item.name in names]
+
+
+def _files(request: Request, device: Device, say: Say) -> tuple[Path | None, Baseline | None]:
+    """The baseline to be written, and the one to compare with."""
+    if request.write:
+        if (request.only or request.quick) and request.baseline is None:
+            raise ValueError(
+                "a baseline has all items: leave out --only and --quick, or name a file of your "
+                "own with --baseline"
+            )
+        return guard_baseline.target(device, request.baseline, request.folder), None
+    try:
+        return None, guard_baseline.find(device, request.baseline, request.folder)
+    except guard_baseline.MissingError as missing:
+        if not request.against:
+            raise
+        say(f"{missing}; this run compares with commits only")
+        return None, None
+
+
+def _others(request: Request, say: Say) -> list[Build]:
+    """Builds of the commits to compare with; all are looked up before the first is built."""
+    hashes = [guard_builds.resolve(commit, request.root) for commit in request.against]
+    return [
+        Build(sha[:10], str(guard_builds.build(sha, request.root, request.builds, say)))
+        for sha in dict.fromkeys(hashes)
+    ]
+
+
+def _commit(request: Request, *, must: bool) -> str:
+    try:
+        return request.commit or commit_of(request.root)
+    except ValueError:
+        if must:
+            raise
+        return ""
+
+
+def _age(before: Baseline, device: Device) -> str:
+    text = f"baseline of {before.date}, commit {before.commit}"
+    if before.device["driver"] == device.driver_version:
+        return text
+    return (
+        f"{text}, of driver {before.device['driver']}: if times moved with it, renew the baseline"
+    )
+
+
+def _measure(
+    request: Request, items: list[Item], builds: list[Build], device: Device,
+    before: Baseline | None, say: Say,
+) -> Measured:  # fmt: skip
+    alike = [
+        each.index
+        for each in clgpu_delegate.devices()
+        if (each.name, each.platform) == (device.name, device.platform)
+    ]
+    clock = {
+        "library": device.library, "platform": device.platform, "device": device.name,
+        "position": alike.index(device.index), "work": list(before.work) if before else None,
+    }  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="clgpu-guard-") as folder:
+        session = Session(
+            items, builds, device=str(device.index), clock=clock, folder=Path(folder),
+            limit_s=request.time_limit, rounds=request.rounds,
+            processes=request.processes or None, say=say,
+        )  # fmt: skip
+        try:
+            return session.run()
+        except (WorkerError, WorkerLostError) as failure:
+            raise ValueError(f"{device.name} cannot be measured: {failure}") from None
+
+
+def _wanted(request: Request, before: Baseline, items: list[Item]) -> list[Row]:
+    """The baseline's rows of what is asked for, which this run should have measured."""
+    try:
+        names = set(chosen([r.item for r in before.rows], request.only, quick=request.quick))
+    except ValueError:  # something that the baseline does not have yet
+        names = set()
+    names |= {item.name for item in items}
+    return [row for row in before.rows if row.item in names]
+
+
+def _write(
+    request: Request, target: Path, device: Device, commit: str, rows: list[Row],
+    measured: Measured, say: Say,
+) -> None:  # fmt: skip
+    kept = [row for row in rows if not row.error.endswith(TOO_LATE)]
+    options = {"rounds": measured.rounds, **({"scale": request.scale} if request.scale else {})}
+    work = measured.calibration["work"]
+    guard_baseline.write(
+        target, device, kept, work=work, command=request.command, commit=commit, options=options
+    )
+    say(f"wrote {target}: {len(kept)} of {len(rows)} items")
+    for note in dict.fromkeys(note for row in kept for note in row.notes):
+        say(f"from now on this note is no failure: {note}")

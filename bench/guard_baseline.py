@@ -1,0 +1,146 @@
+"""The committed runs that ``python -m bench guard`` compares with: ``bench/baselines/*.json``.
+
+They are files of `bench.record`. A baseline belongs to the device whose name and platform it holds,
+whatever it is called.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench import record
+from bench.guard_report import Row
+from clgpu_delegate import Device
+
+FOLDER = Path(__file__).resolve().parent / "baselines"
+_WHAT = "guard"
+
+
+class MissingError(ValueError):
+    """There is no baseline for a device."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Baseline:
+    """A run that was kept; `path` is its file, the others are as in `bench.record.Record`.
+
+    Attributes
+    ----------
+    work
+        Of the calibration kernel: work-items and steps.
+    """
+
+    path: Path
+    device: dict[str, Any]
+    commit: str
+    date: str
+    work: tuple[int, int]
+    rows: list[Row]
+
+    def is_of(self, device: Device) -> bool:
+        """Whether it was measured on such a device."""
+        return (self.device["name"], self.device["platform"]) == (device.name, device.platform)
+
+
+def read(path: Path) -> Baseline:
+    """Read a file.
+
+    Raises
+    ------
+    ValueError
+        If it is missing or no baseline: a sentence.
+    """
+    data = record.read(path)
+    try:
+        if data.what != _WHAT:
+            raise ValueError(f"it is a file of {data.what}")
+        items, steps = data.options["work"]
+        rows = [Row.read(row) for row in data.rows]
+        names = {key: str(data.device[key]) for key in ("name", "platform", "driver")}
+        return Baseline(path, names, data.commit, data.date, (int(items), int(steps)), rows)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is no baseline of bench guard: {error}") from None
+
+
+def find(device: Device, path: Path | None = None, folder: Path = FOLDER) -> Baseline:
+    """Find the baseline of a device.
+
+    Raises
+    ------
+    MissingError
+        If there is none.
+    ValueError
+        If ``path`` is no baseline, or another device's.
+    """
+    if path is not None:
+        baseline = read(path)
+        if not baseline.is_of(device):
+            raise ValueError(_other(baseline, device))
+        return baseline
+    for file in sorted(folder.glob("*.json")):
+        baseline = read(file)
+        if baseline.is_of(device):
+            return baseline
+    raise MissingError(
+        f"there is no baseline for {device.name} ({device.platform}): make one at a commit whose "
+        "times are good with: python -m bench guard --write"
+    )
+
+
+def target(device: Device, path: Path | None = None, folder: Path = FOLDER) -> Path:
+    """Where a baseline of a device is to be written.
+
+    Raises
+    ------
+    ValueError
+        If what lies there is another device's, or there is no folder.
+    """
+    if path is None:
+        for file in sorted(folder.glob("*.json")):
+            if read(file).is_of(device):
+                return file
+        path = folder / f"{slug(device)}.json"
+    elif not path.absolute().parent.is_dir():
+        raise ValueError(f"there is no folder for {path}")
+    if path.exists() and not (there := read(path)).is_of(device):
+        raise ValueError(f"{_other(there, device)}; nothing is written")
+    return path
+
+
+def slug(device: Device) -> str:
+    """A name for the file of a device."""
+    text = re.sub(r"\((r|tm)\)", " ", f"{device.name} {device.platform}".lower())
+    words = re.sub(r"[^a-z0-9]+", " ", text).split()
+    return "-".join(dict.fromkeys(words))[:60].rstrip("-")
+
+
+def write(
+    path: Path, device: Device, rows: Sequence[Row], *, work: Sequence[int], command: str,
+    commit: str, options: Mapping[str, Any],
+) -> None:  # fmt: skip
+    """Write a baseline; the file is replaced as a whole."""
+    path.parent.mkdir(exist_ok=True)
+    facts = {
+        "name": device.name, "platform": device.platform, "driver": device.driver_version,
+        "type": device.type, "cores": os.cpu_count(),
+    }  # fmt: skip
+    data = record.Record(
+        what=_WHAT, command=command, commit=commit,
+        date=datetime.datetime.now(datetime.timezone.utc).date().isoformat(), device=facts,
+        peers={}, options={**options, "work": list(work)}, plans={},
+        rows=[dataclasses.asdict(row) for row in rows],
+    )  # fmt: skip
+    part = path.with_name(path.name + ".part")
+    part.write_text(data.text(), encoding="utf-8")
+    part.replace(path)
+
+
+def _other(baseline: Baseline, device: Device) -> str:
+    name = "{name} ({platform})".format(**baseline.device)
+    return f"{baseline.path} is the baseline of {name}, not of {device.name} ({device.platform})"

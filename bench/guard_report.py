@@ -1,0 +1,314 @@
+"""What has changed between two runs of ``python -m bench guard``, and whether that is a failure.
+
+Times are compared as ratios to the calibration kernel. The *noise* of a row is half the range
+between the quartiles of its rounds, relative to their median (half the range of all where there are
+fewer than five); the noise of a comparison is the root of the sum of the squares of both, and at
+least `FLOOR`. A time has *moved* when it differs by more than `LIMIT` times that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from rich import box
+from rich.table import Table
+
+from bench.guard_session import TOO_LATE, Result
+
+FLOOR = 0.015
+HOST_FLOOR = 0.05
+"""The floor of rows whose launches alone take half of their time: the host's processor counts."""
+
+LIMIT = 3.0
+_ONE_ROUND = 0.05  # noise of what was timed once
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One item of one run, as baselines keep it.
+
+    Attributes
+    ----------
+    ratio
+        Of its time to that of the calibration kernel: the median of the rounds.
+    noise
+        Of the ratio, relative; see above.
+    ms
+        Of an inference, or of the layer: the median.
+    rounds
+        That were timed.
+    launches, claimed, nodes
+        Kernel launches per inference, nodes on the device, and nodes of the model.
+    host_bound
+        Whether its launches alone take half of its time.
+    notes
+        Remarks of `explain()`, such as on kernels that do not work.
+    error
+        Why it could not be measured.
+    """
+
+    item: str
+    ratio: float = 0.0
+    noise: float = 0.0
+    ms: float = 0.0
+    rounds: int = 0
+    launches: int = 0
+    claimed: int = 0
+    nodes: int = 0
+    host_bound: bool = False
+    notes: tuple[str, ...] = ()
+    error: str = ""
+
+    @classmethod
+    def of(cls, item: str, result: Result, launch_seconds: float) -> Row:
+        """Condense what was measured."""
+        if result.error or not result.samples:
+            return cls(item, error=result.error or f"not measured {TOO_LATE}")
+        facts = result.facts
+        seconds = statistics.median(s for s, _ in result.samples.values())
+        ratios = [s / c for s, c in result.samples.values() if c]
+        return cls(
+            item,
+            ratio=statistics.median(ratios) if ratios else 0.0,
+            noise=spread(ratios) if ratios else 0.0,
+            ms=seconds * 1e3,
+            rounds=len(result.samples),
+            launches=facts["launches"],
+            claimed=facts["claimed"],
+            nodes=facts["nodes"],
+            host_bound=facts["launches"] * launch_seconds > seconds / 2,
+            notes=tuple(facts["notes"]),
+        )
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Row:
+        """Read a row of a baseline.
+
+        Raises
+        ------
+        ValueError
+            If it lacks a field.
+        """
+        names = {field.name for field in dataclasses.fields(cls)}
+        if set(data) != names or not isinstance(data["notes"], list):
+            raise ValueError("its rows have other fields")
+        return cls(**{**data, "notes": tuple(data["notes"])})
+
+
+def spread(values: Sequence[float]) -> float:
+    """Half the range between the quartiles, relative to the median; few values: half the range."""
+    if len(values) < 2:
+        return _ONE_ROUND
+    middle = statistics.median(values)
+    if len(values) < 5:
+        return (max(values) - min(values)) / 2 / middle
+    low, high = np.percentile(values, [25, 75])
+    return float(high - low) / 2 / middle
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """An item now and then.
+
+    Attributes
+    ----------
+    ratio, noise
+        Of the time now to that of then, and what it may be off; None where there is no time.
+    problems
+        What is worse: each a failure.
+    remarks
+        What else is different.
+    """
+
+    item: str
+    now: Row | None
+    then: Row | None
+    ratio: float | None = None
+    noise: float = 0.0
+    problems: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def is_faster(self) -> bool:
+        """Whether it takes less time, beyond the noise."""
+        return self.ratio is not None and self.ratio < 1 / (1 + LIMIT * self.noise)
+
+    @property
+    def verdict(self) -> str:
+        """In words; empty where nothing is different."""
+        return "; ".join([*self.problems, *self.remarks])
+
+
+def compare(now: Row | None, then: Row | None, times: Sequence[float] | None = None) -> Change:
+    """Compare two rows of an item; one of them may be missing.
+
+    Parameters
+    ----------
+    now, then
+        The rows; ``then`` is that of the baseline, or of the other commit.
+    times
+        By round, the time now as a multiple of the other, where both were measured in turns. None:
+        the rows' ratios to the calibration are compared.
+    """
+    item = (now or then or Row("")).item
+    if now is None or then is None or now.error or then.error:
+        problem, remark = _missing(now, then)
+        return Change(item, now, then, problems=problem, remarks=remark)
+    if times:
+        ratio, noise = statistics.median(times), spread(times)
+    else:
+        ratio, noise = now.ratio / then.ratio, math.hypot(now.noise, then.noise)
+    noise = max(noise, HOST_FLOOR if now.host_bound or then.host_bound else FLOOR)
+    problems, remarks = _facts(now, then)
+    if ratio > 1 + LIMIT * noise:
+        problems.insert(0, f"slower: {ratio:.2f} times")
+    change = Change(item, now, then, ratio, noise, tuple(problems), tuple(remarks))
+    if change.is_faster:
+        return dataclasses.replace(change, remarks=(f"faster: {ratio:.2f} times", *remarks))
+    return change
+
+
+def _missing(now: Row | None, then: Row | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Problems and remarks where one of two rows is missing or failed."""
+    if now is None:
+        return ("not measured",), ()
+    if now.error and (then is None or not then.error):
+        return (f"fails: {now.error}",), ()
+    if now.error:
+        return (), (f"fails, as it did: {now.error}",)
+    if then is None:
+        return (), ("new: renew the baseline to have it guarded",)
+    return (), (f"works now; it failed: {then.error}",)
+
+
+def _facts(now: Row, then: Row) -> tuple[list[str], list[str]]:
+    """Problems and remarks on launches, nodes and notes."""
+    problems: list[str] = []
+    remarks: list[str] = []
+    if now.launches != then.launches:
+        more = now.launches > then.launches
+        text = f"{'more' if more else 'fewer'} launches: {then.launches} -> {now.launches}"
+        (problems if more else remarks).append(text)
+    if now.nodes - now.claimed > then.nodes - then.claimed:
+        left = f"nodes on the CPU: {then.nodes - then.claimed} -> {now.nodes - now.claimed}"
+        problems.append(left)
+    elif (now.claimed, now.nodes) != (then.claimed, then.nodes):
+        remarks.append(f"nodes: {then.claimed}/{then.nodes} -> {now.claimed}/{now.nodes}")
+    before, after = {_front(note) for note in then.notes}, {_front(note) for note in now.notes}
+    problems += [f"new note: {note}" for note in now.notes if _front(note) not in before]
+    remarks += [f"gone: {front}" for front in sorted(before - after)]
+    return problems, remarks
+
+
+def _front(note: str) -> str:
+    """A note without the reason behind it, which may hold a compiler's log."""
+    return note.split(": ", maxsplit=1)[0].split("\n", maxsplit=1)[0]
+
+
+def in_turns(now: Result, then: Result) -> list[float]:
+    """By round, how many times as long it takes now."""
+    rounds = sorted(now.samples.keys() & then.samples.keys())
+    return [now.samples[n][0] / then.samples[n][0] for n in rounds]
+
+
+def compare_all(now: Iterable[Row], then: Iterable[Row]) -> list[Change]:
+    """Compare the rows of a run with those of a baseline."""
+    rows, before = {row.item: row for row in now}, {row.item: row for row in then}
+    return [compare(rows.get(item), before.get(item)) for item in {**rows, **before}]
+
+
+# ---------------------------------------------------------------------- tables
+
+
+@dataclasses.dataclass(frozen=True)
+class Sheet:
+    """A table as texts, for the terminal and for files."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+    def rich(self) -> Table:
+        """For a terminal."""
+        table = Table(
+            title=self.title, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True,
+            title_justify="left", title_style="bold",
+        )  # fmt: skip
+        for number, head in enumerate(self.heads):
+            words = number in (0, len(self.heads) - 1) and head != "launches"
+            table.add_column(
+                head, justify="left" if words else "right", no_wrap=not words, overflow="fold"
+            )
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+    def markdown(self) -> str:
+        """For a note."""
+        lines = [self.title, "", _line(self.heads), _line(["---"] * len(self.heads))]
+        return "\n".join([*lines, *map(_line, self.rows)]) + "\n"
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def details(changes: Sequence[Change], other: str, title: str) -> Sheet:
+    """One line for each item; the baseline's milliseconds are those of its own run."""
+    rows: list[tuple[str, ...]] = []
+    for change in changes:
+        now, then = change.now, change.then
+        launches = [str(row.launches) for row in (then, now) if row is not None and not row.error]
+        rows.append(
+            (
+                change.item,
+                _ms(now),
+                _ms(then),
+                "" if change.ratio is None else f"{change.ratio:.3f}",
+                "" if change.ratio is None else f"{100 * change.noise:.1f} %",
+                " -> ".join(dict.fromkeys(launches)),
+                _short(change.verdict) or "same",
+            )
+        )
+    heads = ("item", "ms", f"{other} ms", "ratio", "noise", "launches", "verdict")
+    return Sheet(title, heads, rows)
+
+
+def groups(changes: Sequence[Change], title: str) -> Sheet:
+    """For each network and the layers, and each precision, the geometric mean of the ratios."""
+    precisions = list(dict.fromkeys(change.item.split()[-1] for change in changes))
+    named: dict[str, list[Change]] = {}
+    for change in changes:
+        front = change.item.split()[0]
+        named.setdefault("layers" if front.startswith("layer-") else front, []).append(change)
+    rows = []
+    for name, members in sorted(named.items()):
+        cells = []
+        for precision in precisions:
+            logs = [
+                math.log(c.ratio) for c in members if c.ratio and c.item.split()[-1] == precision
+            ]
+            cells.append(f"{math.exp(statistics.fmean(logs)):.3f}" if logs else "")
+        known = [c for c in members if c.ratio is not None]
+        sums = [
+            str(sum(row.launches for row in side if row is not None))
+            for side in ([c.then for c in known], [c.now for c in known])
+        ]
+        rows.append((name, *cells, str(len(members)), " -> ".join(dict.fromkeys(sums))))
+    return Sheet(title, ("group", *precisions, "items", "launches"), rows)
+
+
+def _ms(row: Row | None) -> str:
+    if row is None or row.error:
+        return ""
+    return f"{row.ms:.3f}" if row.ms < 100 else f"{row.ms:.0f}"
+
+
+def _short(text: str, length: int = 300) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= length else f"{line[: length - 3]}..."

@@ -1,0 +1,446 @@
+"""The processes of ``python -m bench guard``: who loads what, and who is timed when."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import heapq
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.guard_items import Item, needed_first
+
+ROOT = Path(__file__).resolve().parents[1]
+
+_START = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from bench.guard_worker import main; main(*sys.argv[2:])"
+)
+_SLOW_S = 0.25  # inferences above that are timed in three rounds only
+_SLOW_ROUNDS = 3
+_PREPARING, _LOADING = 0.7, 0.8  # shares of the time after which nothing more is begun
+_LEAST_WAIT_S = 30.0  # for an answer, however late it is
+_MEMORY = 0.6  # share of the device's memory that loaded items may take
+
+TOO_LATE = "within the time limit"
+"""The end of what is said of an item that no time was left for."""
+
+Say = Callable[[str], None]
+
+
+class WorkerError(RuntimeError):
+    """A request failed; the process is well."""
+
+
+class WorkerLostError(RuntimeError):
+    """The process ended, or had to be ended."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Build:
+    """A build of the package.
+
+    Attributes
+    ----------
+    name
+        How it is called: ``"this"``, or a commit.
+    package
+        The folder that holds `clgpu_delegate`; empty for the one that is installed.
+    """
+
+    name: str
+    package: str = ""
+
+
+class Worker:
+    """A process that answers requests, one after the other; see `bench.guard_worker`."""
+
+    def __init__(self, build: Build, device: str, folder: Path) -> None:
+        path = [entry or str(Path.cwd()) for entry in sys.path]
+        path += [] if str(ROOT) in path else [str(ROOT)]
+        cache = folder / f"cache-{build.name}.sqlite"
+        words = [json.dumps(path), build.package, device, str(cache), str(folder)]
+        self._log = folder / f"log-{build.name}-{time.monotonic_ns()}.txt"
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _START, *words], stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=log, cwd=folder, encoding="utf-8",
+            )  # fmt: skip
+        self._answers: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=self._listen, daemon=True).start()
+        self.held: set[str] = set()
+        """Names of the items that it keeps loaded."""
+
+    def ask(self, do: str, timeout: float, **request: Any) -> dict[str, Any]:
+        """Send a request and wait for the answer.
+
+        Raises
+        ------
+        WorkerError
+            If what was asked for failed.
+        WorkerLostError
+            If the process ended, or did not answer in time and was ended.
+        """
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps({"do": do, **request}) + "\n")
+            self._process.stdin.flush()
+            answer = self._answers.get(timeout=timeout)
+        except queue.Empty:
+            self.close()
+            raise WorkerLostError(f"no answer within {timeout:.0f} s") from None
+        except OSError:
+            answer = ""
+        if not answer:
+            code = self._process.wait()
+            self.close()
+            how = f"signal {-code}" if code < 0 else f"code {code}"
+            raise WorkerLostError(f"the process ended with {how}{self._last_line()}")
+        data: dict[str, Any] = json.loads(answer)
+        if "error" in data:
+            raise WorkerError(data["error"])
+        return data
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # it was gone before it had read all
+            self._process.stdin.close()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as lines:
+            for line in lines:
+                self._answers.put(line)
+        self._answers.put("")
+
+    def _last_line(self) -> str:
+        lines = [line for line in self._log.read_text(errors="replace").splitlines() if line]
+        return f": {lines[-1]}" if lines else ""
+
+
+@dataclasses.dataclass
+class Result:
+    """What one build made of one item.
+
+    Attributes
+    ----------
+    samples
+        By round: seconds of an inference, and of the calibration kernel (0 without one).
+    facts
+        See ``_Held.facts`` of `bench.guard_worker`.
+    error
+        Why it failed; empty if it did not.
+    """
+
+    samples: dict[int, tuple[float, float]] = dataclasses.field(default_factory=dict)
+    facts: dict[str, Any] = dataclasses.field(default_factory=dict)
+    error: str = ""
+
+
+@dataclasses.dataclass
+class Measured:
+    """What a session found: results by build and item, and the calibration."""
+
+    results: dict[str, dict[str, Result]]
+    calibration: dict[str, Any]
+    device: dict[str, Any]
+    rounds: int = 0
+    seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+    """Of the phases."""
+
+
+class Session:
+    """Loads items side by side in several processes, then times them one at a time.
+
+    Parameters
+    ----------
+    items, builds
+        What to measure; the first build is this one, whose processes write the models.
+    device
+        As in `clgpu_delegate.load`; the same for all builds.
+    clock
+        Arguments of ``Server.clock`` of `bench.guard_worker`.
+    folder
+        For models, caches and logs.
+    limit_s
+        Seconds after which no further round starts.
+    rounds
+        At most.
+    processes
+        That load items side by side; None: half the processors, at most 8.
+    say
+        Gets a line about what is going on.
+    """
+
+    def __init__(
+        self, items: Sequence[Item], builds: Sequence[Build], *, device: str,
+        clock: dict[str, Any], folder: Path, limit_s: float, rounds: int,
+        processes: int | None = None, say: Say = lambda _: None,
+    ) -> None:  # fmt: skip
+        self._items, self._builds = list(items), list(builds)
+        self._device, self._clock, self._folder = device, clock, folder
+        self._rounds, self._say = rounds, say
+        self._limit_s = limit_s
+        self._start = time.monotonic()
+        self._processes = processes or max(1, min(8, (os.cpu_count() or 1) // 2))
+        self._timed: dict[str, Worker] = {}
+        self._brief: set[str] = set()  # items that are loaded for each timing
+        self._results = {b.name: {i.name: Result() for i in items} for b in builds}
+        self._memory = float("inf")
+
+    def run(self) -> Measured:
+        """Load and time everything.
+
+        Raises
+        ------
+        WorkerError, WorkerLostError
+            If the device cannot be used at all.
+        """
+        try:
+            device = {b.name: self._open(b)["device"] for b in self._builds}
+            ours = device[self._builds[0].name]
+            self._memory = _MEMORY * ours["global_bytes"] / len(self._builds)
+            calibration = self._timed[self._builds[0].name].ask("clock", 120, **self._clock)
+            self._clock["work"] = calibration["work"]
+            measured = Measured(self._results, calibration, ours)
+            self._load()
+            measured.seconds["loading"] = self._elapsed()
+            measured.rounds = self._measure()
+            measured.seconds["all"] = self._elapsed()
+            return measured
+        finally:
+            for worker in self._timed.values():
+                worker.close()
+
+    # ------------------------------------------------------------------ loading
+
+    def _load(self) -> None:
+        """Run the threads that prepare items, and one for each build that then loads them."""
+        ready: dict[str, queue.Queue[Item | None]] = {b.name: queue.Queue() for b in self._builds}
+        tasks = _Tasks(self._items, self._builds)
+        threads = [
+            threading.Thread(target=self._prepare, args=(tasks, ready), daemon=True)
+            for _ in range(min(self._processes, len(self._items) * len(self._builds)))
+        ]
+        holders = [
+            threading.Thread(target=self._hold_all, args=(b, ready[b.name]), daemon=True)
+            for b in self._builds
+        ]
+        for thread in [*threads, *holders]:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self._say(f"{self._elapsed():.0f} s: all programs are compiled")
+        for waiting in ready.values():
+            waiting.put(None)
+        for thread in holders:
+            thread.join()
+        self._say(f"{self._elapsed():.0f} s: all items are loaded")
+
+    def _prepare(self, tasks: _Tasks, ready: dict[str, queue.Queue[Item | None]]) -> None:
+        workers: dict[str, Worker] = {}
+        while (task := tasks.take()) is not None:
+            name = task.build.name
+            try:
+                self._do(task, workers)
+            except WorkerError as failure:
+                if task.item is None:  # else loading will tell
+                    self._fail_task(task, str(failure))
+            except Exception as failure:  # other items go on
+                if name in workers:
+                    workers.pop(name).close()
+                self._fail_task(task, str(failure))
+            finally:
+                if task.item is not None:
+                    ready[name].put(task.item)
+                tasks.done(task)
+        for worker in workers.values():
+            worker.close()
+
+    def _do(self, task: _Task, workers: dict[str, Worker]) -> None:
+        name = task.build.name
+        if task.item is not None and self._results[name][task.item.name].error:
+            return  # it has no model
+        if self._elapsed() > _PREPARING * self._limit_s:
+            raise WorkerLostError(f"not loaded {TOO_LATE}")
+        if name not in workers:
+            workers[name] = Worker(task.build, self._device, self._folder)
+        if task.item is None:
+            workers[name].ask("build", self._patience(), model=task.model)
+        else:
+            workers[name].ask("prepare", self._patience(), item=dataclasses.asdict(task.item))
+
+    def _hold_all(self, build: Build, ready: queue.Queue[Item | None]) -> None:
+        while (item := ready.get()) is not None:
+            if self._results[build.name][item.name].error:
+                continue
+            if self._elapsed() > _LOADING * self._limit_s:
+                self._fail(build.name, item, f"not loaded {TOO_LATE}")
+                continue
+            self._guarded(build, item, self._hold)
+
+    def _hold(self, build: Build, item: Item) -> None:
+        """Load an item into the process that is timed; with too little memory for one timing."""
+        worker = self._open_again(build)
+        facts = worker.ask("hold", self._patience(), item=dataclasses.asdict(item))
+        self._results[build.name][item.name].facts = facts
+        worker.held.add(item.name)
+        if facts["device_bytes"] > self._memory:
+            self._brief.add(item.name)
+            self._drop(worker, item)
+
+    def _drop(self, worker: Worker, item: Item) -> None:
+        worker.held.discard(item.name)
+        worker.ask("drop", self._patience(), name=item.name)
+
+    # ------------------------------------------------------------------ timing
+
+    def _measure(self) -> int:
+        done = 0
+        for number in range(self._rounds):
+            began = time.monotonic()
+            for item in self._items:
+                if number and self._elapsed() > self._limit_s:
+                    return done
+                builds = self._builds if number % 2 == 0 else self._builds[::-1]
+                for build in builds:
+                    result = self._results[build.name][item.name]
+                    slow = any(seconds > _SLOW_S for seconds, _ in result.samples.values())
+                    if result.error or (slow and len(result.samples) >= _SLOW_ROUNDS):
+                        continue
+                    self._guarded(build, item, self._time(number))
+            done += 1
+            took = time.monotonic() - began
+            self._say(f"{self._elapsed():.0f} s: round {done} took {took:.1f} s")
+            if self._elapsed() + took > self._limit_s:
+                break
+        return done
+
+    def _time(self, number: int) -> Callable[[Build, Item], None]:
+        def time_it(build: Build, item: Item) -> None:
+            worker = self._open_again(build)
+            if item.name not in worker.held:
+                worker.ask("hold", self._patience(), item=dataclasses.asdict(item))
+                worker.held.add(item.name)
+            answer = worker.ask("time", self._patience(), name=item.name)
+            sample = (answer["seconds"], answer["calibration"])
+            self._results[build.name][item.name].samples[number] = sample
+            if item.name in self._brief:
+                self._drop(worker, item)
+
+        return time_it
+
+    # ------------------------------------------------------------------ processes
+
+    def _guarded(self, build: Build, item: Item, what: Callable[[Build, Item], None]) -> None:
+        """Do something; a failure is the item's, and a process that is lost is started again."""
+        try:
+            what(build, item)
+        except WorkerError as failure:
+            self._fail(build.name, item, str(failure))
+        except Exception as failure:  # other items go on
+            self._fail(build.name, item, str(failure))
+            if build.name in self._timed:
+                self._timed.pop(build.name).close()
+
+    def _open(self, build: Build) -> dict[str, Any]:
+        worker = self._timed[build.name] = Worker(build, self._device, self._folder)
+        found = worker.ask("where", 120)
+        if build.package and not Path(found["package"]).is_relative_to(build.package):
+            raise WorkerError(f"{build.name}: the package was taken from {found['package']}")
+        return found
+
+    def _open_again(self, build: Build) -> Worker:
+        if build.name not in self._timed:
+            self._open(build)
+            if build is self._builds[0]:
+                self._timed[build.name].ask("clock", 120, **self._clock)
+        return self._timed[build.name]
+
+    def _fail(self, build: str, item: Item, why: str) -> None:
+        self._results[build][item.name].error = why
+        self._say(f"{item.name}{'' if build == self._builds[0].name else f' ({build})'}: {why}")
+
+    def _fail_task(self, task: _Task, why: str) -> None:
+        """Let an item fail, or all those of a model that could not be made."""
+        if task.item is not None:
+            self._fail(task.build.name, task.item, why)
+            return
+        for item in self._items:
+            if item.model == task.model:
+                for build in self._builds:
+                    self._fail(build.name, item, why)
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._start
+
+    def _patience(self) -> float:
+        return max(_LEAST_WAIT_S, self._limit_s - self._elapsed())
+
+
+@dataclasses.dataclass(frozen=True)
+class _Task:
+    """To build a model (without an item), or to prepare an item."""
+
+    build: Build
+    model: str
+    item: Item | None = None
+
+
+class _Tasks:
+    """What is to be done, in the order of the items; an item waits for its model."""
+
+    def __init__(self, items: Sequence[Item], builds: Sequence[Build]) -> None:
+        self._condition = threading.Condition()
+        self._ready: list[tuple[int, int, _Task]] = []
+        self._waiting: dict[str, list[tuple[int, _Task]]] = {}  # by the model that is missing
+        self._running = 0
+        self._count = 0
+        models: dict[str, int] = {}
+        for position, item in enumerate(items):
+            for model in filter(None, (needed_first(item.model), item.model)):
+                models.setdefault(model, position)
+            waiting = self._waiting.setdefault(item.model, [])
+            waiting += [(position, _Task(build, item.model, item)) for build in builds]
+        for model, position in models.items():
+            task = _Task(builds[0], model)
+            first = needed_first(model)
+            if first is None:
+                self._push(position, task)
+            else:
+                self._waiting.setdefault(first, []).append((position, task))
+
+    def take(self) -> _Task | None:
+        """Wait for something to do; None if nothing is left."""
+        with self._condition:
+            while not self._ready and self._running:
+                self._condition.wait()
+            if not self._ready:
+                return None
+            self._running += 1
+            return heapq.heappop(self._ready)[2]
+
+    def done(self, task: _Task) -> None:
+        """Tell that a task has ended, well or not."""
+        with self._condition:
+            self._running -= 1
+            if task.item is None:
+                for position, waiting in self._waiting.pop(task.model, []):
+                    self._push(position, waiting)
+            self._condition.notify_all()
+
+    def _push(self, position: int, task: _Task) -> None:
+        self._count += 1
+        heapq.heappush(self._ready, (position, self._count, task))

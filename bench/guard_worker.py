@@ -1,0 +1,215 @@
+"""A process of ``python -m bench guard`` that loads and times items with one build of the package.
+
+It reads requests from its standard input and writes answers, each a line of JSON. Only
+`build_model` needs the present package: the rest uses nothing that older commits lack.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib.abc
+import importlib.machinery
+import json
+import math
+import os
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bench.guard_clock import Clock, Work
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+PACKAGE = "clgpu_delegate"
+
+_BATCH_S = 5e-3  # of inferences in flight per timing
+_SHORT_S = 20e-3  # inferences below that are timed three times in a round
+
+
+class _OtherPackage(importlib.abc.MetaPathFinder):
+    """Takes the package from one folder, ahead of the hooks of an editable installation."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find the package and its modules; others are left to the usual finders."""
+        if name == PACKAGE:
+            return PathFinder.find_spec(name, [self._folder], target)
+        if name.startswith(f"{PACKAGE}."):
+            return PathFinder.find_spec(name, path, target)
+        return None
+
+
+def file_of(folder: Path, model: str) -> Path:
+    """Where a model lies; its inputs lie beside it, with the suffix ``.npz``."""
+    return folder / f"{model.replace(' ', '-')}.tflite"
+
+
+def sentence_of(failure: BaseException) -> str:
+    """What an exception says, in one line."""
+    lines = [line for line in str(failure).splitlines() if line.strip()]
+    return lines[0].removeprefix(f"{PACKAGE}: ") if lines else type(failure).__name__
+
+
+class _Held:
+    """An item that is loaded and has run once."""
+
+    def __init__(self, item: dict[str, Any], options: dict[str, Any], folder: Path) -> None:
+        self.delegate, self._interpreter = _load(item, options, folder)
+        with np.load(file_of(folder, item["model"]).with_suffix(".npz")) as arrays:
+            inputs = [arrays[name] for name in arrays.files]
+        for detail, value in zip(self._interpreter.get_input_details(), inputs):
+            self._interpreter.set_tensor(detail["index"], value)
+        self._interpreter.invoke()
+        for detail in self._interpreter.get_output_details():
+            value = self._interpreter.get_tensor(detail["index"])
+            if value.dtype.kind == "f" and not np.isfinite(value).all():
+                raise RuntimeError("an output has numbers that are not finite")
+        self._node = item["node"]
+        self._runs = 0
+
+    def seconds(self) -> float:
+        """Time an inference, many in flight; the first call also finds out how many."""
+        if not self._runs:
+            once = self._time(1)
+            self._runs = max(1, min(1000, math.ceil(_BATCH_S / max(once, 1e-9))))
+        first = self._time(self._runs)
+        if first > _SHORT_S:
+            return first
+        return statistics.median(self._time(self._runs) for _ in range(3))
+
+    def _time(self, runs: int) -> float:
+        return float(self.delegate.device_time(runs, self._node))
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is compared besides the time."""
+        plan = self.delegate.explain()
+        return {
+            "launches": sum(partition.launches for partition in plan.partitions),
+            "claimed": plan.claimed,
+            "nodes": plan.total,
+            "left": sorted({f"{n.op}: {n.reason}" for n in plan.nodes if not n.claimed}),
+            "notes": list(plan.notes),
+            "device_bytes": self.delegate.stats()["device_bytes"],
+        }
+
+
+class Server:
+    """What answers the requests; each method whose name is that of a request does one.
+
+    Parameters
+    ----------
+    device, cache, folder
+        As in `clgpu_delegate.load`, and where the models lie.
+    """
+
+    def __init__(self, device: str, cache: str, folder: str) -> None:
+        self._folder = Path(folder)
+        self._options: dict[str, Any] = {"device": device, "cache": cache, "tuning": "off"}
+        self._held: dict[str, _Held] = {}
+        self._clock: Clock | None = None
+
+    def where(self) -> dict[str, Any]:
+        """Tell which package and device are used."""
+        import clgpu_delegate  # noqa: PLC0415  # main() has said from where
+
+        device = clgpu_delegate.load(**self._options).device
+        names = ("name", "platform", "driver_version", "type", "global_bytes")
+        facts = {name: getattr(device, name) for name in names}
+        return {"package": str(Path(clgpu_delegate.__file__).parent), "device": facts}
+
+    def build(self, model: str) -> dict[str, Any]:
+        """Make a model and write it down."""
+        from bench import guard_items  # noqa: PLC0415  # of the present package
+
+        guard_items.save_model(model, self._folder)
+        return {}
+
+    def clock(
+        self, library: str, platform: str, device: str, position: int, work: list[int] | None
+    ) -> dict[str, Any]:
+        """Prepare the calibration kernel."""
+        wanted = Work(*work) if work else None
+        self._clock = Clock(library, platform, device, position, wanted)
+        self._clock.seconds(8)  # brings clocks up
+        return {
+            "work": [self._clock.work.items, self._clock.work.steps],
+            "seconds": statistics.median(self._clock.seconds() for _ in range(5)),
+            "launch_seconds": self._clock.launch_seconds(),
+        }
+
+    def prepare(self, item: dict[str, Any]) -> dict[str, Any]:
+        """Load an item and let it go, so that its programs are in the cache."""
+        _load(item, self._options, self._folder)
+        gc.collect()
+        return {}
+
+    def hold(self, item: dict[str, Any]) -> dict[str, Any]:
+        """Load an item and keep it."""
+        start = time.perf_counter()
+        self._held[item["name"]] = held = _Held(item, self._options, self._folder)
+        return {**held.facts(), "load_s": time.perf_counter() - start}
+
+    def drop(self, name: str) -> dict[str, Any]:
+        """Let an item go."""
+        self._held.pop(name, None)
+        gc.collect()
+        return {}
+
+    def time(self, name: str) -> dict[str, Any]:
+        """Time an item that is held, between two calibrations where there is a clock."""
+        before = self._clock.seconds() if self._clock else 0.0
+        seconds = self._held[name].seconds()
+        after = self._clock.seconds() if self._clock else 0.0
+        return {"seconds": seconds, "calibration": (before + after) / 2}
+
+
+def _load(item: dict[str, Any], options: dict[str, Any], folder: Path) -> tuple[Any, Any]:
+    import clgpu_delegate  # noqa: PLC0415
+    from tests.runtimes import make_interpreter  # noqa: PLC0415
+
+    delegate = clgpu_delegate.load(**options, **item["options"])
+    model = file_of(folder, item["model"]).read_bytes()
+    interpreter = make_interpreter("auto", model, [delegate])
+    interpreter.allocate_tensors()
+    return delegate, interpreter
+
+
+def main(package: str, device: str, cache: str, folder: str) -> None:
+    """Serve until the input ends.
+
+    Parameters
+    ----------
+    package
+        The folder to take `clgpu_delegate` from; empty: the one that is installed.
+    device, cache, folder
+        See `Server`.
+    """
+    if package:
+        sys.meta_path.insert(0, _OtherPackage(package))
+    # What libraries print goes where errors go.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    server = Server(device, cache, folder)
+    with contextlib.suppress(KeyboardInterrupt):
+        for line in sys.stdin:
+            request = json.loads(line)
+            name = request.pop("do")
+            try:
+                answer = getattr(server, name)(**request)
+            except Exception as failure:  # whatever it is, it is that item's
+                answer = {"error": sentence_of(failure)}
+                gc.collect()
+            answers.write(json.dumps(answer) + "\n")
+            answers.flush()
