@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bench.record import Record
 
 
 def profile_of(device: Mapping[str, Any]) -> str | None:
@@ -25,3 +28,9 @@ def digests(device: Mapping[str, Any], networks: Iterable[str]) -> dict[str, str
     """
     profile = profile_of(device)
     return {} if profile is None else {name: digest for name in networks if (digest := "")}
+
+
+def changed(record: Record) -> list[str]:
+    """Networks whose plans are no longer those that a file was measured with."""
+    now = digests(record.device, record.plans)
+    return [name for name, digest in record.plans.items() if now.get(name) != digest]

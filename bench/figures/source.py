@@ -1,0 +1,130 @@
+"""A committed file of measurements, as renderers see it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from bench.record import DIRTY, ROOT, Record, RecordError, read
+
+FOLDER = Path("bench/figures")
+_Row = TypeVar("_Row")
+
+
+class Source:
+    """A file of `FOLDER`.
+
+    Parameters
+    ----------
+    name
+        ``nvidia_h200/nets.json``.
+    root
+        Of the repository.
+    """
+
+    def __init__(self, name: str, root: Path = ROOT) -> None:
+        self.path = FOLDER / name
+        self.record: Record = read(root / self.path, root)
+        self.digest = hashlib.sha256((root / self.path).read_bytes()).hexdigest()[:16]
+
+    def rows(self, kind: type[_Row], **wanted: Any) -> list[_Row]:
+        """The rows as dataclasses, those alone whose fields have the wanted values.
+
+        Raises
+        ------
+        RecordError
+            If there is none, or another version of the command has written them.
+        """
+        try:
+            every = self.record.typed(kind)
+        except RecordError as error:
+            raise RecordError(f"{self.path}: {error}") from None
+        found = [row for row in every if all(getattr(row, k) == v for k, v in wanted.items())]
+        if not found:
+            what = ", ".join(f"{key} {value}" for key, value in wanted.items())
+            raise RecordError(f"{self.path} has no row of {what}; measure again: {self.command}")
+        return found
+
+    def row(self, kind: type[_Row], **wanted: Any) -> _Row:
+        """The first of such rows."""
+        return self.rows(kind, **wanted)[0]
+
+    @property
+    def command(self) -> str:
+        """How to measure it again."""
+        return f"{self.record.command} --json {self.path}"
+
+    @property
+    def device(self) -> str:
+        """The device in a few words."""
+        return device_words(self.record.device)
+
+    @property
+    def peers(self) -> str:
+        """What took part beside the delegate; empty where nothing did."""
+        peers = self.record.peers
+        parts = []
+        if "torch" in peers:
+            parts.append(f"PyTorch {peers['torch']}")
+        if "threads" in peers:
+            count = peers["threads"]
+            threads = "1 thread" if count == 1 else f"{count} threads"
+            host = (
+                "" if self.record.device["type"] == "cpu" else f" of {self.record.device['host']}"
+            )
+            parts.append(f"{peers['runtime']} with {threads}{host}")
+        return "; ".join(parts)
+
+    @property
+    def when(self) -> str:
+        """Commit and date."""
+        commit = self.record.commit
+        if commit.endswith(DIRTY):
+            commit = f"{commit[: -len(DIRTY)]} with changes"
+        return f"commit {commit}, {self.record.date}"
+
+    @property
+    def facts(self) -> str:
+        """Device, commit and peers."""
+        words = [f"{self.device}, driver {self.record.device['driver']}", self.when, self.peers]
+        return "; ".join(filter(None, words))
+
+    def remark(self) -> str:
+        """The same inside a sentence."""
+        return f"({self.device}, {self.when})"
+
+
+class Sources(Mapping[str, Source]):
+    """All files, each read when it is first asked for."""
+
+    def __init__(self, root: Path = ROOT) -> None:
+        self._root = root
+        self._read: dict[str, Source] = {}
+
+    def __getitem__(self, name: str) -> Source:
+        if name not in self._read:
+            self._read[name] = Source(name, self._root)
+        return self._read[name]
+
+    def __iter__(self) -> Any:
+        return iter(self._read)
+
+    def __len__(self) -> int:
+        return len(self._read)
+
+
+def caption(*sources: Source) -> str:
+    """The line below a table: what its files have in common is said once."""
+    files: dict[str, list[str]] = {}
+    for source in sources:
+        files.setdefault(source.facts, []).append(f"`{source.path.as_posix()}`")
+    return "\n\n".join(f"*{facts}: {', '.join(paths)}*" for facts, paths in files.items())
+
+
+def device_words(device: Mapping[str, Any]) -> str:
+    """A device by its name, a CPU by its OpenCL as well."""
+    if device["type"] != "cpu":
+        return str(device["name"])
+    return f"{device['platform']} on {device['cores']} cores of {device['host']}"

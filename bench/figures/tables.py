@@ -1,0 +1,460 @@
+"""What is written into the pages: a function for each place, and the files it takes."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+
+from bench.conv_layers import Layer
+from bench.conv_measure import PRECISIONS, Row
+from bench.conv_report import LayerTimes, bound_ms, by_layer, totals
+from bench.figures.source import Source, Sources, caption
+from bench.nets import Row as NetRow
+from bench.peaks import Peaks
+from bench.placement import Row as PlacementRow
+from bench.pynet_report import Row as PynetRow
+from bench.recording import Row as RecordingRow
+from bench.stream import Row as StreamRow
+
+GPU = "nvidia_h200"
+CPU = "cpu_intel"
+NAMES = {
+    "alexnet": "AlexNet", "espcn": "ESPCN", "inception_v1": "InceptionV1",
+    "inception_v3": "InceptionV3", "lenet5": "LeNet-5", "mobilenet_v1": "MobileNetV1",
+    "mobilenet_v2": "MobileNetV2", "pynet": "PyNET, 64 x 64", "resnet50": "ResNet50",
+    "transformer": "Transformer", "unet": "U-Net",
+    "colours": "1x1 convolution, 1080p", "edges": "3x3 convolution, 1080p",
+}  # fmt: skip
+NETWORKS = (
+    "lenet5", "alexnet", "mobilenet_v1", "mobilenet_v2", "inception_v1", "inception_v3", "resnet50",
+)  # fmt: skip
+BY_BATCH = ("mobilenet_v1", "inception_v3", "resnet50")
+_WIDTH = 118
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """A place in the pages.
+
+    Attributes
+    ----------
+    render
+        Takes a `Source` for each of the files and returns Markdown.
+    files
+        Names as of `Source`.
+    """
+
+    render: Callable[..., str]
+    files: tuple[str, ...]
+
+    def text(self, sources: Sources) -> str:
+        """The Markdown."""
+        return self.render(*(sources[name] for name in self.files))
+
+
+FIGURES: dict[str, Figure] = {}
+_Render = Callable[..., str]
+
+
+def figure(name: str, *files: str) -> Callable[[_Render], _Render]:
+    """Register a renderer under the name of its place."""
+
+    def register(render: _Render) -> _Render:
+        FIGURES[name] = Figure(render, files)
+        return render
+
+    return register
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A number with so many digits that count, or nothing."""
+    if value is None or not math.isfinite(value):
+        return ""
+    if value == 0:
+        return "0"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(float(f"{value:.{digits - 1}e}")))))
+    return f"{value:.{decimals}f}"
+
+
+def numbers(values: Iterable[float | None]) -> str:
+    """Numbers in one cell; nothing where all are missing."""
+    cells = [number(value) or "-" for value in values]
+    return " / ".join(cells) if any(cell != "-" for cell in cells) else ""
+
+
+def power(value: float) -> str:
+    """An error: 4e-6."""
+    front, _, back = f"{value:.0e}".partition("e")
+    return f"{front}e{int(back)}" if value else "0"
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; all columns but the first are numbers."""
+    rule = ["---", *(["---:"] * (len(headings) - 1))]
+    lines = [headings, rule, *rows]
+    padded = [[f" {cell} " if cell else " " for cell in cells] for cells in lines]
+    return "\n".join(f"|{'|'.join(cells)}|" for cells in padded)
+
+
+def sentence(text: str) -> str:
+    """A paragraph with lines of the usual length."""
+    return textwrap.fill(" ".join(text.split()), _WIDTH, break_long_words=False,
+                         break_on_hyphens=False)  # fmt: skip
+
+
+def listing(parts: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
+
+
+def _by_precision(
+    source: Source, network: str, batch: int, precisions: Sequence[str] = PRECISIONS
+) -> list[NetRow]:
+    return [source.row(NetRow, network=network, batch=batch, precision=p) for p in precisions]
+
+
+def _net_cells(source: Source, network: str, batch: int) -> list[str]:
+    rows = _by_precision(source, network, batch)
+    single, half = rows[0], rows[-1]
+    return [
+        numbers(row.device_ms for row in rows),
+        numbers(row.torch_ms for row in rows),
+        numbers([single.host_ms, half.host_ms]),
+        number(single.cpu_ms),
+        f"{power(single.error)} / {power(half.error)}",
+    ]
+
+
+_NET_HEADINGS = (
+    "device ms, fp32 / tf32 / fp16", "PyTorch ms", "host ms, fp32 / fp16", "CPU ms",
+    "error, fp32 / fp16",
+)  # fmt: skip
+
+
+@figure("networks", f"{GPU}/nets.json")
+def networks(source: Source) -> str:
+    """Networks at batch 1, and in a sentence some of them at 16."""
+    rows = [[NAMES[name], *_net_cells(source, name, 1)] for name in NETWORKS]
+    parts = []
+    for name in BY_BATCH:
+        large = _by_precision(source, name, 16)
+        own = numbers(row.device_ms for row in large)
+        parts.append(f"{NAMES[name]} {own} ({numbers(row.torch_ms for row in large)})")
+    text = f"At batch 16, device ms (PyTorch): {listing(parts)}."
+    return "\n\n".join([table(["network", *_NET_HEADINGS], rows), sentence(text), caption(source)])
+
+
+@figure("networks-all", f"{GPU}/nets.json")
+def networks_all(source: Source) -> str:
+    """All networks and batch sizes of the file."""
+    keys = dict.fromkeys((row.network, row.batch) for row in source.rows(NetRow))
+    rows = [
+        [NAMES[name], str(batch), *_net_cells(source, name, batch)]
+        for name, batch in sorted(keys, key=lambda key: (key[1], _rank(key[0])))
+    ]
+    return "\n\n".join([table(["network", "batch", *_NET_HEADINGS], rows), caption(source)])
+
+
+@figure("batches", f"{GPU}/nets.json", f"{GPU}/batches.json")
+def batches(one: Source, more: Source) -> str:
+    """Time per image by batch."""
+    sizes = sorted({row.batch for s in (one, more) for row in s.rows(NetRow, network=BY_BATCH[0])})
+    rows = []
+    for name in BY_BATCH:
+        for precision in PRECISIONS:
+            times = batch_times(one, more, name, precision)
+            cells = []
+            for size in sizes:
+                row = times[size]
+                cells.append(numbers([row.device_ms / size, row.torch_ms and row.torch_ms / size]))
+            rows.append([f"{NAMES[name]}, {precision}", *cells])
+    return "\n\n".join([table(["", *map(str, sizes)], rows), caption(one, more)])
+
+
+def batch_times(one: Source, more: Source, name: str, precision: str) -> dict[int, NetRow]:
+    """Rows by batch size, of two files."""
+    rows = [r for s in (one, more) for r in s.rows(NetRow, network=name, precision=precision)]
+    return {row.batch: row for row in sorted(rows, key=lambda row: row.batch)}
+
+
+@figure("conv-totals", f"{GPU}/conv.json")
+def conv_totals(source: Source) -> str:
+    """Sums over the layers."""
+    rows = conv_rows(source)
+    parts = []
+    for precision in PRECISIONS:
+        sums = totals(rows, precision)
+        if sums is not None:
+            peer = f" (cuDNN {number(sums.peer_ms)})" if sums.peer_layers else ""
+            parts.append(f"{number(sums.default_ms)} ms in {precision}{peer}")
+    count = len({row.layer for row in rows})
+    return sentence(f"The {count} layers take {listing(parts)} {source.remark()}.")
+
+
+@figure("conv-layers", f"{GPU}/conv.json")
+def conv_layers(source: Source) -> str:
+    """Groups of layers beside cuDNN and the bound."""
+    rows, peaks = conv_rows(source), conv_peaks(source)
+    every = {p: by_layer(rows, p) for p in PRECISIONS}
+    lines = []
+    for name, belongs in CONV_GROUPS.items():
+        groups = [[t for t in every[p] if belongs(t.layer)] for p in PRECISIONS]
+        lines.append([f"{name} ({len(groups[0])})", *(
+            f"{_conv_sums(group)}, {_share_of_bound(group, p, peaks)}"
+            for p, group in zip(PRECISIONS, groups)
+        )])  # fmt: skip
+    sums = (f"**{_conv_sums(every[p])}**" for p in PRECISIONS)
+    lines.append([f"**all {len(every['fp32'])}**", *sums])
+    headings = ["layers", *(f"{p} ms (cuDNN), of bound" for p in PRECISIONS)]
+    ceilings = sentence(
+        f"Peaks, measured in the same run: {number(peaks.fma_flops / 1e12)} TFLOP/s of float "
+        f"multiply-adds, {number(peaks.mma_tf32_flops / 1e12)} TF32 and "
+        f"{number(peaks.mma_f16_flops / 1e12)} fp16 on tensor cores, copies at "
+        f"{number(peaks.copy_bytes / 1e12)} TB/s (read and written)."
+    )
+    return "\n\n".join([table(headings, lines), ceilings, caption(source)])
+
+
+CONV_GROUPS: dict[str, Callable[[Layer], bool]] = {
+    "3x3, 128 and more outputs": lambda x: x.filter == 3 and x.filters >= 128,
+    "3x3, 32 and 64 outputs": lambda x: _is_wide(x) and x.filter == 3 and x.filters < 128,
+    "5x5": lambda x: x.filter == 5,
+    "7x7": lambda x: x.filter == 7,
+    "9x9": lambda x: x.filter == 9,
+    "3 outputs": lambda x: x.filters == 3,
+    "4 and 16 inputs": lambda x: x.channels <= 16 and x.filters > 3,
+}
+
+
+def _is_wide(layer: Layer) -> bool:
+    return layer.channels > 16 and layer.filters > 3
+
+
+def conv_rows(source: Source) -> list[Row]:
+    """The rows, with layers as such."""
+    return [dataclasses.replace(r, layer=Layer(*r.layer)) for r in source.rows(Row)]
+
+
+def conv_peaks(source: Source) -> Peaks:
+    """The device's, as measured with the rows."""
+    return Peaks(**(source.record.peaks or {}))
+
+
+def _conv_sums(group: Sequence[LayerTimes]) -> str:
+    own = sum(t.default.ms or 0 for t in group if t.default)
+    peers = [t.peer.ms or 0 for t in group if t.peer]
+    return f"{number(own)} ({number(sum(peers))})" if peers else number(own)
+
+
+def _share_of_bound(group: Sequence[LayerTimes], precision: str, peaks: Peaks) -> str:
+    bound = sum(bound_ms(t.layer, precision, peaks) for t in group)
+    own = sum(t.default.ms or 0 for t in group if t.default)
+    return f"{100 * bound / own:.0f} %"
+
+
+def _pynet_free(source: Source, precision: str) -> PynetRow:
+    return source.row(PynetRow, way="unconstrained", precision=precision)
+
+
+@figure("pynet", f"{GPU}/pynet.json")
+def pynet(source: Source) -> str:
+    """PyNET inside budgets."""
+    rows = []
+    for row in source.rows(PynetRow):
+        sizes = [number(size and size / 1e9) for size in (row.budget, row.counted, row.largest)]
+        psnr = "" if row.psnr is None else f"{row.psnr:.1f}"
+        rows.append([f"{row.way}, {row.precision}", *sizes, number(row.device_ms), psnr])
+    headings = ["", "budget GB", "device memory GB", "largest object GB", "device ms", "PSNR dB"]
+    return "\n\n".join([table(headings, rows), caption(source)])
+
+
+@figure("pynet-short", f"{GPU}/pynet.json")
+def pynet_short(source: Source) -> str:
+    """PyNET without a budget, in a quarter of that, and in PyTorch."""
+    free = _pynet_free(source, "fp16")
+    quarter = source.row(PynetRow, way="1/4 of the peak", precision="fp16")
+    peer = source.row(PynetRow, way="PyTorch", precision="fp16")
+
+    def words(row: PynetRow) -> str:
+        return f"{number(row.device_ms)} ms in {number((row.counted or 0) / 1e9)} GB"
+
+    return sentence(
+        f"In fp16 it takes {words(free)} of device memory, {words(quarter)}, and in PyTorch "
+        f"{words(peer)} {source.remark()}."
+    )
+
+
+@figure("int8", f"{GPU}/int8.json")
+def int8(source: Source) -> str:
+    """int8 beside fp16 and fp32 on tensor cores."""
+    rows = []
+    for name in dict.fromkeys(row.network for row in source.rows(NetRow)):
+        single, half, small = _by_precision(source, name, 1, ("fp32", "fp16", "int8"))
+        rows.append([
+            NAMES[name], *(number(row.device_ms) for row in (single, half, small)),
+            number(half.device_ms / small.device_ms),
+            f"{number(small.peak_bytes / 1e6)} of {number(single.peak_bytes / 1e6)}",
+            "yes" if small.exact else "no",
+        ])  # fmt: skip
+    headings = ["batch 1", "fp32 ms", "fp16 ms", "int8 ms", "fp16 / int8", "MB, int8 of fp32"]
+    return "\n\n".join([table([*headings, "equals the reference"], rows), caption(source)])
+
+
+@figure("int8-short", f"{GPU}/int8.json")
+def int8_short(source: Source) -> str:
+    """How much faster int8 is than fp16."""
+    parts = []
+    for name in ("mobilenet_v1", "resnet50"):
+        single, half, small = _by_precision(source, name, 1, ("fp32", "fp16", "int8"))
+        parts.append(
+            f"{NAMES[name]} in {number(small.device_ms)} ms (fp16 {number(half.device_ms)}) and "
+            f"{number(small.peak_bytes / single.peak_bytes, 2)} of the memory of fp32"
+        )
+    return sentence(f"int8 at batch 1 runs {', '.join(parts)} {source.remark()}.")
+
+
+@figure("int8-cpu", f"{CPU}/nets.json")
+def int8_cpu(source: Source) -> str:
+    """int8 beside fp32 on a CPU."""
+    rows = []
+    for name in dict.fromkeys(row.network for row in source.rows(NetRow)):
+        single, small = _by_precision(source, name, 1, ("fp32", "int8"))
+        rows.append([
+            NAMES[name], number(single.device_ms), number(small.device_ms),
+            number(single.device_ms / small.device_ms),
+            f"{number(small.peak_bytes / 1e6)} of {number(single.peak_bytes / 1e6)}",
+        ])  # fmt: skip
+    headings = ["batch 1", "fp32 ms", "int8 ms", "fp32 / int8", "MB, int8 of fp32"]
+    return "\n\n".join([table(headings, rows), caption(source)])
+
+
+@figure("cpu", f"{CPU}/nets.json")
+def cpu(source: Source) -> str:
+    """A CPU as the device, beside the stock kernels on it."""
+    parts = [
+        f"{NAMES[row.network]} {number(row.host_ms)} ({number(row.cpu_ms)})"
+        for row in source.rows(NetRow, batch=1, precision="fp32")
+    ]
+    return sentence(
+        f"A CPU as the OpenCL device, host ms in fp32 (stock TensorFlow Lite on the same cores): "
+        f"{listing(parts)} ({source.device}, {source.peers}, {source.when})."
+    )
+
+
+@figure("stream", f"{GPU}/stream.json")
+def stream(source: Source) -> str:
+    """Sequences of images."""
+    rows = []
+    for row in source.rows(StreamRow):
+        rates = [row.device, row.invoke, row.run, row.many, row.bound]
+        rows.append([
+            NAMES[row.network], str(row.batch), f"{row.mb_in:.1f}", f"{row.mb_out:.1f}",
+            *(f"{rate:.0f}" for rate in rates), f"{row.many / row.invoke:.1f}",
+        ])  # fmt: skip
+    headings = ["network", "batch", "MB in", "MB out", "device alone", "`invoke`", "`run`"]
+    headings += ["`run_many`", "bound", "`run_many` / `invoke`"]
+    return "\n\n".join([table(headings, rows), caption(source)])
+
+
+@figure("stream-short", f"{GPU}/stream.json")
+def stream_short(source: Source) -> str:
+    """The range of what overlapping gains."""
+    gains = sorted(row.many / row.invoke for row in source.rows(StreamRow))
+    return sentence(
+        f"Where copies are a visible share, it does {gains[0]:.1f} to {gains[-1]:.1f} times the "
+        f"images per second of `invoke()` in a loop {source.remark()}."
+    )
+
+
+@figure("recording", f"{GPU}/recording.json")
+def recording(source: Source) -> str:
+    """What profiles cost."""
+    parts = [
+        f"{NAMES[row.network]} {number(row.off_us)}, {number(row.on_us)} and {number(row.all_us)}"
+        for row in source.rows(RecordingRow)
+    ]
+    return sentence(
+        "Microseconds of an inference without `profile`, with it, and if every inference were "
+        f"recorded: {'; '.join(parts)} {source.remark()}."
+    )
+
+
+@figure("placement-cpu", f"{CPU}/placement.json")
+def placement_cpu(source: Source) -> str:
+    """Placements where the CPU is device and host."""
+    return _placements(source)
+
+
+def _placements(source: Source) -> str:
+    rows = [
+        [
+            NAMES[row.model], f"{number(row.stock_ms)} ({number(row.expected_cpu_ms)})",
+            f"{number(row.all_ms)} ({number(row.expected_device_ms)})",
+            _chosen(row.auto), _chosen(row.choice), number(row.measured_ms),
+            number(row.ratio),
+        ]
+        for row in source.rows(PlacementRow)
+    ]  # fmt: skip
+    headings = ["network", "CPU ms (expected)", "all ms (expected)", "`auto` takes"]
+    headings += ["`measured` takes", "ms", "of the CPU's time"]
+    return "\n\n".join([table(headings, rows), caption(source)])
+
+
+def _chosen(choice: str) -> str:
+    return {"cpu": "the CPU", "": "-"}.get(choice, choice)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Loss:
+    what: str
+    own_ms: float
+    peer: str
+    peer_ms: float
+
+    @property
+    def ratio(self) -> float:
+        return self.own_ms / self.peer_ms
+
+
+def losses_of(nets: Iterable[NetRow], convolutions: Iterable[Row]) -> list[_Loss]:
+    """All that another one does faster, the worst first.
+
+    Compared are the device's time with that of PyTorch, the time from host array to host array
+    with that of the stock CPU, and the layers' default engines with cuDNN, those layers together
+    that it does faster.
+    """
+    found = []
+    for row in nets:
+        what = f"{NAMES[row.network]}, batch {row.batch}, {row.precision}"
+        if row.torch_ms is not None:
+            found.append(_Loss(what, row.device_ms, "PyTorch", row.torch_ms))
+        found.append(_Loss(what, row.host_ms, "stock CPU", row.cpu_ms))
+    rows = list(convolutions)
+    for precision in PRECISIONS:
+        both = [t for t in by_layer(rows, precision) if t.default and t.peer]
+        sums = [(t.default.ms or 0, t.peer.ms or 0) for t in both if t.default and t.peer]
+        lost = [(own, peer) for own, peer in sums if own > peer]
+        if lost:
+            what = f"{len(lost)} of {len(sums)} convolution layers, {precision}"
+            own, peer = (sum(times) for times in zip(*lost))
+            found.append(_Loss(what, own, "cuDNN", peer))
+    return sorted((x for x in found if x.ratio > 1), key=lambda x: -x.ratio)
+
+
+@figure("losses", f"{GPU}/nets.json", f"{GPU}/batches.json", f"{GPU}/conv.json")
+def losses(nets: Source, more: Source, conv: Source) -> str:
+    """What others do faster."""
+    rows = [*nets.rows(NetRow), *more.rows(NetRow)]
+    convolutions = conv_rows(conv)
+    found = losses_of(rows, convolutions)
+    lines = [[x.what, number(x.own_ms), x.peer, number(x.peer_ms), f"{x.ratio:.2f}"] for x in found]
+    if not lines:
+        return "None.\n\n" + caption(nets)
+    headings = ["", "ms", "faster is", "ms", "ours / theirs"]
+    return "\n\n".join([table(headings, lines), caption(nets, more, conv)])
+
+
+def _rank(name: str) -> tuple[int, str]:
+    return (NETWORKS.index(name) if name in NETWORKS else len(NETWORKS), name)
