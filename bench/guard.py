@@ -122,7 +122,8 @@ class Outcome:
         """One sentence."""
         failed = {change.item for change in self.failures}
         if failed:
-            return f"FAILED: {len(failed)} of {len(self.rows)} items"
+            names = {change.item for changes in self.changes.values() for change in changes}
+            return f"FAILED: {len(failed)} of {len(names | {r.item for r in self.rows})} items"
         changes = self.changes.get(_BASELINE, [])
         faster = sum(change.is_faster for change in changes)
         advice = f"; {faster} are faster: renew the baseline with --write" if faster else ""
