@@ -1,4 +1,7 @@
-"""Builds the layer, once per version of its sources, and finds the library behind it."""
+"""Builds the layer, once per version of its sources, and finds the library behind it.
+
+Other libraries of C that stand in for OpenCL are built in the same way.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.limits.profiles import PROFILES
@@ -20,18 +24,23 @@ class LayerError(Exception):
 
 
 def layer(folder: Path) -> Path:
-    """Return the path of the layer, compiled into ``folder`` unless that has it already.
-
-    Processes may call this at the same time.
-    """
+    """Return the path of the layer, compiled into ``folder`` unless that has it already."""
     sources = sorted([*FOLDER.glob("*.c"), *FOLDER.glob("*.h")])
+    return shared_library("limits", sources, folder, "limits of devices are emulated by")
+
+
+def shared_library(name: str, sources: Sequence[Path], folder: Path, what: str) -> Path:
+    """Return the path of a library of C sources and headers, compiled unless it is there already.
+
+    Processes may call this at the same time. ``what`` begins the sentence of an error.
+    """
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
-    path = folder / f"liblimits_{digest[:16]}.so"
+    path = folder / f"lib{name}_{digest[:16]}.so"
     if path.exists():
         return path
     compiler = shutil.which("cc")
     if compiler is None:
-        message = "limits of devices are emulated by a C library, and there is no compiler (cc)"
+        message = f"{what} a C library, and there is no compiler (cc)"
         raise LayerError(message)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
@@ -44,7 +53,7 @@ def layer(folder: Path) -> Path:
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         if done.returncode != 0:
-            message = f"the library that emulates limits does not compile: {done.stderr}"
+            message = f"{what} a C library, which does not compile: {done.stderr}"
             raise LayerError(message)
         made.replace(path)
     return path

@@ -1,0 +1,99 @@
+"""Planning for devices that are not here: an OpenCL library that answers from profiles."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.plans.profile import DEVICE_QUESTIONS, PLATFORM_QUESTIONS, Profile, encoded
+from clgpu_delegate.errors import ClgpuError
+from tests.limits.build import shared_library
+
+ROOT = Path(__file__).resolve().parents[2]
+_DRIVER = Path(__file__).parent / "paper_driver.c"
+_SCRIPT = "from bench.plans.worker import main; main()"
+
+
+class Plans(NamedTuple):
+    """The plans of a network for a profile."""
+
+    blocks: dict[str, list[str]]
+    """Lines by title."""
+
+    unknown: list[str]
+    """Kernels that the profile does not know: the name, a tab, build options."""
+
+
+class PaperError(ClgpuError):
+    """The process that makes plans has failed."""
+
+
+def driver() -> Path:
+    """The library, compiled if need be; raises `tests.limits.build.LayerError` where that fails."""
+    return shared_library("paper", [_DRIVER], ROOT / "build" / "plans", "plans are made with")
+
+
+def make(networks: Sequence[str], profiles: Sequence[Profile]) -> dict[str, list[Plans]]:
+    """Make the plans of networks; by network, in the order of the profiles.
+
+    A process of its own makes them, whose only OpenCL library is the driver.
+    """
+    task = {
+        "networks": list(networks),
+        "profiles": [
+            {
+                "name": p.device["CL_DEVICE_NAME"],
+                "platform": p.platform["CL_PLATFORM_NAME"],
+                "probe": p.probe,
+            }
+            for p in profiles
+        ],
+    }
+    path = os.pathsep.join([*(p for p in sys.path if p), str(ROOT)])
+    with tempfile.TemporaryDirectory() as folder:
+        facts = Path(folder) / "facts"
+        facts.write_text("".join(map(facts_text, profiles)))
+        variables = {
+            "CLGPU_OPENCL_LIBRARY": str(driver()),
+            "CLGPU_PAPER": str(facts),
+            "CLGPU_CACHE": "off",
+            "PYTHONPATH": path,
+        }
+        done = subprocess.run(
+            [sys.executable, "-X", "faulthandler", "-c", _SCRIPT],
+            input=json.dumps(task), env={**os.environ, **variables},
+            cwd="/",  # the current folder leads the path, and ours has a package without extension
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    if done.returncode != 0:
+        message = f"the process that makes plans has failed ({done.returncode}):\n{done.stderr}"
+        raise PaperError(message)
+    made = json.loads(done.stdout[done.stdout.index("{") :])
+    return {
+        network: [Plans(entry["blocks"], entry["unknown"]) for entry in entries]
+        for network, entries in made.items()
+    }
+
+
+def facts_text(profile: Profile) -> str:
+    """A profile as the driver reads it."""
+    lines = ["profile"]
+    for head, answers, questions in (
+        ("platform", profile.platform, PLATFORM_QUESTIONS),
+        ("device", profile.device, DEVICE_QUESTIONS),
+    ):
+        for name, answer in answers.items():
+            code, kind = questions[name]
+            lines.append(f"{head}\t{code:x}\t{encoded(answer, kind).hex()}")
+    for (name, options), facts in profile.kernels.items():
+        lines.append(
+            f"kernel\t{name}\t{options}\t{facts.work_group}\t{facts.local_bytes}\t"
+            f"{int(facts.is_refused)}"
+        )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,57 @@
+"""In a process whose OpenCL devices are on paper: the plans of networks, as text."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import sys
+from typing import Any
+
+from bench.plans.making import Planner
+from bench.plans.models import Models, ways
+from bench.plans.profile import DOT8
+from bench.plans.text import plan_text
+from clgpu_delegate import _core
+
+
+def main() -> None:
+    """Read the task from standard input, write plans to standard output, both as JSON.
+
+    The task lists networks, and the probe's facts of each device in the driver's order.
+    """
+    task = json.load(sys.stdin)
+    driver = ctypes.CDLL(os.environ["CLGPU_OPENCL_LIBRARY"])
+    driver.paper_unknown_kernels.restype = ctypes.c_char_p
+    indices = _indices(task["profiles"])
+    made: dict[str, Any] = {}
+    for network in task["networks"]:
+        models = Models(network)
+        planners = [Planner(models, str(index)) for index in indices]
+        blocks: list[dict[str, list[str]]] = [{} for _ in indices]
+        for way in ways(network):
+            for planner, plans in zip(planners, blocks):
+                plans[way.title] = plan_text(planner.plan(way))
+        made[network] = [
+            {
+                "blocks": plans,
+                "unknown": driver.paper_unknown_kernels(position).decode().splitlines(),
+            }
+            for position, plans in enumerate(blocks)
+        ]
+    json.dump(made, sys.stdout)
+
+
+def _indices(profiles: list[dict[str, Any]]) -> list[int]:
+    """The delegate's index of each device of the driver; it lists GPUs first."""
+    names = {(d["name"], d["platform"]): d["index"] for d in _core.devices()}
+    indices = [names[profile["name"], profile["platform"]] for profile in profiles]
+    for index, profile in zip(indices, profiles):
+        probe = dict(profile["probe"])
+        probe["dot8"] = DOT8.index(probe["dot8"])
+        _core.pretend_probe(str(index), **probe)
+    return indices
+
+
+if __name__ == "__main__":
+    main()
