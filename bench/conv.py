@@ -19,6 +19,7 @@ import clgpu_delegate
 from bench import conv_report, peaks, peers_torch
 from bench.conv_layers import Case, Layer, select
 from bench.conv_measure import PRECISIONS, Bench, Row, wanted
+from bench.plan_digests import PYNET_12MP
 from bench.record import Sheet
 
 
@@ -65,7 +66,8 @@ def run(
         _check_engines(engines, bench.seen)
         ceilings = ceilings.or_better(peaks.measure(device))  # its clock may have changed
         if json is not None:
-            json.write(rows, device=found, torch=torch, peaks=ceilings)
+            layers_of = [PYNET_12MP] if scale == 1 else []
+            json.write(rows, device=found, torch=torch, peaks=ceilings, networks=layers_of)
         console.print(conv_report.make_table(rows, precision, ceilings))
     console.print(f"{title}: {ceilings}", highlight=False)
     for line in conv_report.notes(rows):

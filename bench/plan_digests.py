@@ -1,12 +1,26 @@
-"""Which plans a measurement is of: digests of the snapshots that `bench.plans` keeps."""
+"""Which plans a measurement is of: digests of the snapshots that `bench.plans` keeps.
+
+A file of `bench.record` holds the digest of each of its networks, as the snapshots stood in the
+tree when it was measured; a test of the snapshots says that they are those of the code. A file that
+was measured before its device had snapshots holds none: then the launches of its rows, which were
+counted by the device's run, are compared with those of the snapshots.
+"""
 
 from __future__ import annotations
 
+import importlib
+import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bench.record import Record
+
+SNAPSHOTS = Path(__file__).parent / "plans" / "snapshots"
+PYNET_12MP = "pynet_12mp"  # the network of `bench pynet` and of the layers of `bench conv`
+
+_COUNTS = re.compile(r"nodes (\d+) of (\d+), partitions \d+, launches (\d+)")
 
 
 def profile_of(device: Mapping[str, Any]) -> str | None:
@@ -26,11 +40,57 @@ def digests(device: Mapping[str, Any], networks: Iterable[str]) -> dict[str, str
 
     Empty where no profile describes the device.
     """
-    profile = profile_of(device)
-    return {} if profile is None else {name: digest for name in networks if (digest := "")}
+    found = {}
+    for name in networks:
+        snapshot = _snapshot(device, name)
+        if snapshot is not None:
+            found[name] = str(_text().digest_of(snapshot))
+    return found
 
 
 def changed(record: Record) -> list[str]:
     """Networks whose plans are no longer those that a file was measured with."""
     now = digests(record.device, record.plans)
-    return [name for name, digest in record.plans.items() if now.get(name) != digest]
+    old = [name for name, digest in record.plans.items() if now.get(name) != digest]
+    counted: dict[str, None] = {}
+    for row in record.rows:
+        name = row.get("network") or (PYNET_12MP if "way" in row else "")
+        if name and name not in record.plans and row.get("launches") is not None:
+            wanted = _counts(record.device, name).get(_title(row))
+            if wanted is not None and wanted != _counts_of(row):
+                counted[str(name)] = None
+    return [*old, *counted]
+
+
+def _title(row: Mapping[str, Any]) -> str:
+    """The plan of a row in its network's snapshot."""
+    if "way" in row:
+        return f"{row['way']}, {row['precision']}"
+    return f"{row['precision']}, batch {row['batch']}"
+
+
+def _counts_of(row: Mapping[str, Any]) -> tuple[int, ...]:
+    # Rows of PyNET tell the launches alone: there are none where a node is left on the CPU.
+    return tuple(row[key] for key in ("claimed", "nodes", "launches") if key in row)
+
+
+def _counts(device: Mapping[str, Any], network: str) -> dict[str, tuple[int, ...]]:
+    """Title -> nodes claimed, nodes and launches, or of PyNET at full size launches alone."""
+    snapshot = _snapshot(device, network)
+    found = {}
+    for title, lines in (_text().blocks_of(snapshot) if snapshot else {}).items():
+        match = _COUNTS.search(lines[0]) if lines else None
+        if match is not None:
+            counts = tuple(int(number) for number in match.groups())
+            found[title] = counts[2:] if network == PYNET_12MP else counts
+    return found
+
+
+def _snapshot(device: Mapping[str, Any], network: str) -> str | None:
+    profile = profile_of(device)
+    path = SNAPSHOTS / str(profile) / f"{network}.txt"
+    return path.read_text(encoding="utf-8") if profile and path.is_file() else None
+
+
+def _text() -> Any:
+    return importlib.import_module("bench.plans.text")  # which imports what imports this module

@@ -20,6 +20,7 @@ from bench.measure import device_median_s, medians
 from bench.networks import NETWORKS
 from bench.networks.layers import Net
 from bench.networks.samples import Input, sample
+from bench.plan_digests import PYNET_12MP
 from bench.pynet_report import Row, make_table, psnr, write_csv
 from bench.record import Sheet
 from tests.runtimes import make_interpreter
@@ -273,7 +274,7 @@ def run(
         if json is not None:
             json.write(
                 rows, device=found, runtime=runtime, threads=threads, torch=torch,
-                networks=["pynet"],
+                networks=[PYNET_12MP] if size == FULL_SIZE and width == 1 else [],
             )  # fmt: skip
         if not console.is_terminal:
             ms = row.device_ms or row.host_ms

@@ -15,6 +15,7 @@ from bench.conv_report import by_layer
 from bench.figures.source import Source, Sources
 from bench.figures.tables import (
     BY_BATCH,
+    CHART_TITLES,
     GPU,
     NAMES,
     NETWORKS,
@@ -43,9 +44,7 @@ class Chart:
     Attributes
     ----------
     name
-        Of the file in `FOLDER`.
-    title
-        What it shows.
+        Of the file in `FOLDER`, without its end, and a key of `CHART_TITLES`.
     draw
         Takes pyplot and a `Source` for each of the files and returns a figure.
     files
@@ -53,14 +52,13 @@ class Chart:
     """
 
     name: str
-    title: str
     draw: Callable[..., Any]
     files: tuple[str, ...]
 
     @property
     def path(self) -> Path:
         """Of the SVG file, from the top of the repository."""
-        return FOLDER / self.name
+        return FOLDER / f"{self.name}.svg"
 
     def stamp(self, sources: Sources) -> str:
         """What the SVG file says of the files that it was made of."""
@@ -77,7 +75,7 @@ class Chart:
         with mpl.rc_context(_STYLE):
             figure = self.draw(pyplot, *(sources[name] for name in self.files))
             text = io.StringIO()
-            about = {"Date": None, "Creator": None, "Title": self.title}
+            about = {"Date": None, "Creator": None, "Title": CHART_TITLES[self.name]}
             figure.savefig(
                 text, format="svg", bbox_inches="tight",
                 metadata={**about, "Source": self.stamp(sources)},
@@ -208,10 +206,7 @@ def _plain_ticks(axis: Any, span: Sequence[float]) -> None:
 
 
 CHARTS = (
-    Chart("networks.svg", "Networks against stock CPU and PyTorch", draw_networks,
-          (f"{GPU}/nets.json",)),
-    Chart("roofline.svg", "Roofline of 35 convolution layers", draw_roofline,
-          (f"{GPU}/conv.json",)),
-    Chart("batches.svg", "Time per image by batch", draw_batches,
-          (f"{GPU}/nets.json", f"{GPU}/batches.json")),
-)  # fmt: skip
+    Chart("networks", draw_networks, (f"{GPU}/nets.json",)),
+    Chart("roofline", draw_roofline, (f"{GPU}/conv.json",)),
+    Chart("batches", draw_batches, (f"{GPU}/nets.json", f"{GPU}/batches.json")),
+)

@@ -115,11 +115,12 @@ class Sources(Mapping[str, Source]):
         return len(self._read)
 
 
-def caption(*sources: Source) -> str:
+def caption(*sources: Source, peers: bool = True) -> str:
     """The line below a table: what its files have in common is said once."""
     files: dict[str, list[str]] = {}
     for source in sources:
-        files.setdefault(source.facts, []).append(f"`{source.path.as_posix()}`")
+        facts = source.facts if peers else f"{source.device}; {source.when}"
+        files.setdefault(facts, []).append(f"`{source.path.as_posix()}`")
     return "\n\n".join(f"*{facts}: {', '.join(paths)}*" for facts, paths in files.items())
 
 

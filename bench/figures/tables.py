@@ -30,6 +30,11 @@ NAMES = {
 NETWORKS = (
     "lenet5", "alexnet", "mobilenet_v1", "mobilenet_v2", "inception_v1", "inception_v3", "resnet50",
 )  # fmt: skip
+CHART_TITLES = {
+    "networks": "How many times as fast as the stock CPU and as PyTorch: bars by network",
+    "roofline": "Operations per second over operations per byte, below the device's roofs",
+    "batches": "Time per image by batch, ours and that of PyTorch",
+}
 BY_BATCH = ("mobilenet_v1", "inception_v3", "resnet50")
 _WIDTH = 118
 
@@ -104,6 +109,11 @@ def sentence(text: str) -> str:
                          break_on_hyphens=False)  # fmt: skip
 
 
+def image(chart: str, front: str = "") -> str:
+    """A chart of `bench.figures.charts`, for a page that is so far from docs."""
+    return f"![{CHART_TITLES[chart]}]({front}images/{chart}.svg)"
+
+
 def listing(parts: Sequence[str]) -> str:
     """``a, b and c``."""
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
@@ -143,7 +153,8 @@ def networks(source: Source) -> str:
         own = numbers(row.device_ms for row in large)
         parts.append(f"{NAMES[name]} {own} ({numbers(row.torch_ms for row in large)})")
     text = f"At batch 16, device ms (PyTorch): {listing(parts)}."
-    return "\n\n".join([table(["network", *_NET_HEADINGS], rows), sentence(text), caption(source)])
+    parts = [image("networks", "docs/"), table(["network", *_NET_HEADINGS], rows)]
+    return "\n\n".join([*parts, sentence(text), caption(source)])
 
 
 @figure("networks-all", f"{GPU}/nets.json")
@@ -154,7 +165,8 @@ def networks_all(source: Source) -> str:
         [NAMES[name], str(batch), *_net_cells(source, name, batch)]
         for name, batch in sorted(keys, key=lambda key: (key[1], _rank(key[0])))
     ]
-    return "\n\n".join([table(["network", "batch", *_NET_HEADINGS], rows), caption(source)])
+    headings = ["network", "batch", *_NET_HEADINGS]
+    return "\n\n".join([image("networks"), table(headings, rows), caption(source)])
 
 
 @figure("batches", f"{GPU}/nets.json", f"{GPU}/batches.json")
@@ -170,7 +182,9 @@ def batches(one: Source, more: Source) -> str:
                 row = times[size]
                 cells.append(numbers([row.device_ms / size, row.torch_ms and row.torch_ms / size]))
             rows.append([f"{NAMES[name]}, {precision}", *cells])
-    return "\n\n".join([table(["", *map(str, sizes)], rows), caption(one, more)])
+    text = "Milliseconds of device time per image, ours / PyTorch, by batch:"
+    lines = table(["", *map(str, sizes)], rows)
+    return "\n\n".join([image("batches"), text, lines, caption(one, more)])
 
 
 def batch_times(one: Source, more: Source, name: str, precision: str) -> dict[int, NetRow]:
@@ -179,7 +193,12 @@ def batch_times(one: Source, more: Source, name: str, precision: str) -> dict[in
     return {row.batch: row for row in sorted(rows, key=lambda row: row.batch)}
 
 
-@figure("conv-totals", f"{GPU}/conv.json")
+@figure("roofline", f"{GPU}/conv.json")
+def roofline(source: Source) -> str:
+    """The chart of the layers, and their sums."""
+    return "\n\n".join([image("roofline"), sentence(conv_totals(source)), caption(source)])
+
+
 def conv_totals(source: Source) -> str:
     """Sums over the layers."""
     rows = conv_rows(source)
@@ -190,7 +209,7 @@ def conv_totals(source: Source) -> str:
             peer = f" (cuDNN {number(sums.peer_ms)})" if sums.peer_layers else ""
             parts.append(f"{number(sums.default_ms)} ms in {precision}{peer}")
     count = len({row.layer for row in rows})
-    return sentence(f"The {count} layers take {listing(parts)} {source.remark()}.")
+    return f"The {count} convolution layers of PyNET take {listing(parts)}."
 
 
 @figure("conv-layers", f"{GPU}/conv.json")
@@ -270,7 +289,6 @@ def pynet(source: Source) -> str:
     return "\n\n".join([table(headings, rows), caption(source)])
 
 
-@figure("pynet-short", f"{GPU}/pynet.json")
 def pynet_short(source: Source) -> str:
     """PyNET without a budget, in a quarter of that, and in PyTorch."""
     free = _pynet_free(source, "fp16")
@@ -280,9 +298,9 @@ def pynet_short(source: Source) -> str:
     def words(row: PynetRow) -> str:
         return f"{number(row.device_ms)} ms in {number((row.counted or 0) / 1e9)} GB"
 
-    return sentence(
-        f"In fp16 it takes {words(free)} of device memory, {words(quarter)}, and in PyTorch "
-        f"{words(peer)} {source.remark()}."
+    return (
+        f"PyNET for 12 megapixels takes {words(free)} of device memory in fp16, {words(quarter)}, "
+        f"and in PyTorch {words(peer)}."
     )
 
 
@@ -302,17 +320,16 @@ def int8(source: Source) -> str:
     return "\n\n".join([table([*headings, "equals the reference"], rows), caption(source)])
 
 
-@figure("int8-short", f"{GPU}/int8.json")
 def int8_short(source: Source) -> str:
     """How much faster int8 is than fp16."""
     parts = []
     for name in ("mobilenet_v1", "resnet50"):
         single, half, small = _by_precision(source, name, 1, ("fp32", "fp16", "int8"))
         parts.append(
-            f"{NAMES[name]} in {number(small.device_ms)} ms (fp16 {number(half.device_ms)}) and "
+            f"{NAMES[name]} {number(small.device_ms)} ms (fp16 {number(half.device_ms)}), "
             f"{number(small.peak_bytes / single.peak_bytes, 2)} of the memory of fp32"
         )
-    return sentence(f"int8 at batch 1 runs {', '.join(parts)} {source.remark()}.")
+    return f"int8 at batch 1: {listing(parts)}."
 
 
 @figure("int8-cpu", f"{CPU}/nets.json")
@@ -330,16 +347,15 @@ def int8_cpu(source: Source) -> str:
     return "\n\n".join([table(headings, rows), caption(source)])
 
 
-@figure("cpu", f"{CPU}/nets.json")
 def cpu(source: Source) -> str:
     """A CPU as the device, beside the stock kernels on it."""
     parts = [
         f"{NAMES[row.network]} {number(row.host_ms)} ({number(row.cpu_ms)})"
         for row in source.rows(NetRow, batch=1, precision="fp32")
     ]
-    return sentence(
+    return (
         f"A CPU as the OpenCL device, host ms in fp32 (stock TensorFlow Lite on the same cores): "
-        f"{listing(parts)} ({source.device}, {source.peers}, {source.when})."
+        f"{listing(parts)}."
     )
 
 
@@ -358,13 +374,12 @@ def stream(source: Source) -> str:
     return "\n\n".join([table(headings, rows), caption(source)])
 
 
-@figure("stream-short", f"{GPU}/stream.json")
 def stream_short(source: Source) -> str:
     """The range of what overlapping gains."""
     gains = sorted(row.many / row.invoke for row in source.rows(StreamRow))
-    return sentence(
-        f"Where copies are a visible share, it does {gains[0]:.1f} to {gains[-1]:.1f} times the "
-        f"images per second of `invoke()` in a loop {source.remark()}."
+    return (
+        f"Sequences of images, where copies are a visible share: `Runner.run_many` does "
+        f"{gains[0]:.1f} to {gains[-1]:.1f} times the images per second of `invoke()` in a loop."
     )
 
 
@@ -379,6 +394,12 @@ def recording(source: Source) -> str:
         "Microseconds of an inference without `profile`, with it, and if every inference were "
         f"recorded: {'; '.join(parts)} {source.remark()}."
     )
+
+
+@figure("placement-gpu", f"{GPU}/placement.json")
+def placement_gpu(source: Source) -> str:
+    """Placements beside a GPU."""
+    return _placements(source)
 
 
 @figure("placement-cpu", f"{CPU}/placement.json")
@@ -458,3 +479,17 @@ def losses(nets: Source, more: Source, conv: Source) -> str:
 
 def _rank(name: str) -> tuple[int, str]:
     return (NETWORKS.index(name) if name in NETWORKS else len(NETWORKS), name)
+
+
+@figure(
+    "highlights", f"{GPU}/stream.json", f"{GPU}/int8.json", f"{GPU}/pynet.json",
+    f"{GPU}/conv.json", f"{CPU}/nets.json",
+)  # fmt: skip
+def highlights(*sources: Source) -> str:
+    """A line for each of the other tables."""
+    sentences = (stream_short, int8_short, pynet_short, conv_totals, cpu)
+    lines = [
+        textwrap.indent(sentence(render(source)), "  ").replace("  ", "- ", 1)
+        for render, source in zip(sentences, sources)
+    ]
+    return "\n\n".join(["\n".join(lines), caption(*sources, peers=False)])
