@@ -100,20 +100,23 @@ class Record:
         return "{\n" + "".join(lines) + '  "rows": [\n' + body + "\n  ]\n}\n"
 
     def typed(self, kind: type[_Row]) -> list[_Row]:
-        """The rows as dataclasses.
+        """The rows as dataclasses; fields that came later have their defaults.
 
         Raises
         ------
         RecordError
-            If they have other fields: another version of the command has written them.
+            If other fields are missing or too many: another version of the command has written
+            them.
         """
-        wanted = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+        fields = dataclasses.fields(kind)  # type: ignore[arg-type]
+        known = {field.name for field in fields}
+        needed = {f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING}
         for row in self.rows:
-            if set(row) != wanted:
-                names = ", ".join(sorted(wanted ^ set(row)))
+            wrong = (needed - set(row)) | (set(row) - known)
+            if wrong:
                 raise RecordError(
-                    f"rows of {self.what} of {self.date} differ from those of today in {names}; "
-                    f"measure again: {self.command}"
+                    f"rows of {self.what} of {self.date} differ from those of today in "
+                    f"{', '.join(sorted(wrong))}; measure again: {self.command}"
                 )
         return [kind(**row) for row in self.rows]
 

@@ -123,7 +123,8 @@ class Book:
 
     def files(self) -> list[str]:
         """All files that figures or charts are made of."""
-        used = [item.files for item in (*self.figures.values(), *self.charts)]
+        used = [figure.files for figure in self.figures.values()]
+        used += [chart.files for chart in self.charts]
         return sorted({name for files in used for name in files})
 
     def _render_pages(self) -> dict[Path, str]:

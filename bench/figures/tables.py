@@ -7,7 +7,7 @@ import math
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 
-from bench.conv_layers import Layer
+from bench.conv_layers import LAYERS, Layer
 from bench.conv_measure import PRECISIONS, Row
 from bench.conv_report import LayerTimes, bound_ms, by_layer, totals
 from bench.figures.source import Source, Sources, caption
@@ -15,6 +15,7 @@ from bench.nets import Row as NetRow
 from bench.peaks import Peaks
 from bench.placement import Row as PlacementRow
 from bench.pynet_report import Row as PynetRow
+from bench.record import RecordError
 from bench.recording import Row as RecordingRow
 from bench.stream import Row as StreamRow
 
@@ -73,6 +74,11 @@ def figure(name: str, *files: str) -> Callable[[_Render], _Render]:
     return register
 
 
+def name_of(network: str) -> str:
+    """A network as people call it."""
+    return NAMES.get(network, network)
+
+
 def number(value: float | None, digits: int = 3) -> str:
     """A number with so many digits that count, or nothing."""
     if value is None or not math.isfinite(value):
@@ -89,8 +95,10 @@ def numbers(values: Iterable[float | None]) -> str:
     return " / ".join(cells) if any(cell != "-" for cell in cells) else ""
 
 
-def power(value: float) -> str:
+def power(value: float | None) -> str:
     """An error: 4e-6."""
+    if value is None:
+        return ""
     front, _, back = f"{value:.0e}".partition("e")
     return f"{front}e{int(back)}" if value else "0"
 
@@ -172,14 +180,14 @@ def networks_all(source: Source) -> str:
 @figure("batches", f"{GPU}/nets.json", f"{GPU}/batches.json")
 def batches(one: Source, more: Source) -> str:
     """Time per image by batch."""
-    sizes = sorted({row.batch for s in (one, more) for row in s.rows(NetRow, network=BY_BATCH[0])})
+    where = {row.batch: s for s in (one, more) for row in s.rows(NetRow, network=BY_BATCH[0])}
+    sizes = sorted(where)
     rows = []
     for name in BY_BATCH:
         for precision in PRECISIONS:
-            times = batch_times(one, more, name, precision)
             cells = []
             for size in sizes:
-                row = times[size]
+                row = where[size].row(NetRow, network=name, batch=size, precision=precision)
                 cells.append(numbers([row.device_ms / size, row.torch_ms and row.torch_ms / size]))
             rows.append([f"{NAMES[name]}, {precision}", *cells])
     text = "Milliseconds of device time per image, ours / PyTorch, by batch:"
@@ -252,8 +260,22 @@ def _is_wide(layer: Layer) -> bool:
 
 
 def conv_rows(source: Source) -> list[Row]:
-    """The rows, with layers as such."""
-    return [dataclasses.replace(r, layer=Layer(*r.layer)) for r in source.rows(Row)]
+    """The rows, with layers as such.
+
+    Raises
+    ------
+    RecordError
+        If one of the 35 layers is missing in a precision.
+    """
+    rows = [dataclasses.replace(r, layer=Layer(*r.layer)) for r in source.rows(Row)]
+    for precision in PRECISIONS:
+        missing = len(LAYERS) - sum(t.default is not None for t in by_layer(rows, precision))
+        if missing:
+            raise RecordError(
+                f"{source.path} lacks {missing} of {len(LAYERS)} layers in {precision}; measure "
+                f"again: {source.command}"
+            )
+    return rows
 
 
 def conv_peaks(source: Source) -> Peaks:
@@ -284,7 +306,8 @@ def pynet(source: Source) -> str:
     for row in source.rows(PynetRow):
         sizes = [number(size and size / 1e9) for size in (row.budget, row.counted, row.largest)]
         psnr = "" if row.psnr is None else f"{row.psnr:.1f}"
-        rows.append([f"{row.way}, {row.precision}", *sizes, number(row.device_ms), psnr])
+        time = number(row.device_ms) or row.note or f"{number(row.host_ms)} (host)"
+        rows.append([f"{row.way}, {row.precision}", *sizes, time, psnr])
     headings = ["", "budget GB", "device memory GB", "largest object GB", "device ms", "PSNR dB"]
     return "\n\n".join([table(headings, rows), caption(source)])
 
@@ -298,9 +321,10 @@ def pynet_short(source: Source) -> str:
     def words(row: PynetRow) -> str:
         return f"{number(row.device_ms)} ms in {number((row.counted or 0) / 1e9)} GB"
 
+    beside = peer.note if peer.device_ms is None else words(peer)
     return (
-        f"PyNET for 12 megapixels takes {words(free)} of device memory in fp16, {words(quarter)}, "
-        f"and in PyTorch {words(peer)}."
+        f"PyNET for 12 megapixels in fp16: {words(free)} of device memory, {words(quarter)}; "
+        f"PyTorch: {beside}."
     )
 
 
@@ -350,7 +374,7 @@ def int8_cpu(source: Source) -> str:
 def cpu(source: Source) -> str:
     """A CPU as the device, beside the stock kernels on it."""
     parts = [
-        f"{NAMES[row.network]} {number(row.host_ms)} ({number(row.cpu_ms)})"
+        f"{name_of(row.network)} {number(row.host_ms)} ({number(row.cpu_ms)})"
         for row in source.rows(NetRow, batch=1, precision="fp32")
     ]
     return (
@@ -366,7 +390,7 @@ def stream(source: Source) -> str:
     for row in source.rows(StreamRow):
         rates = [row.device, row.invoke, row.run, row.many, row.bound]
         rows.append([
-            NAMES[row.network], str(row.batch), f"{row.mb_in:.1f}", f"{row.mb_out:.1f}",
+            name_of(row.network), str(row.batch), f"{row.mb_in:.1f}", f"{row.mb_out:.1f}",
             *(f"{rate:.0f}" for rate in rates), f"{row.many / row.invoke:.1f}",
         ])  # fmt: skip
     headings = ["network", "batch", "MB in", "MB out", "device alone", "`invoke`", "`run`"]
@@ -387,7 +411,7 @@ def stream_short(source: Source) -> str:
 def recording(source: Source) -> str:
     """What profiles cost."""
     parts = [
-        f"{NAMES[row.network]} {number(row.off_us)}, {number(row.on_us)} and {number(row.all_us)}"
+        f"{name_of(row.network)} {number(row.off_us)}, {number(row.on_us)} and {number(row.all_us)}"
         for row in source.rows(RecordingRow)
     ]
     return sentence(
@@ -411,7 +435,7 @@ def placement_cpu(source: Source) -> str:
 def _placements(source: Source) -> str:
     rows = [
         [
-            NAMES[row.model], f"{number(row.stock_ms)} ({number(row.expected_cpu_ms)})",
+            name_of(row.model), f"{number(row.stock_ms)} ({number(row.expected_cpu_ms)})",
             f"{number(row.all_ms)} ({number(row.expected_device_ms)})",
             _chosen(row.auto), _chosen(row.choice), number(row.measured_ms),
             number(row.ratio),
@@ -448,7 +472,7 @@ def losses_of(nets: Iterable[NetRow], convolutions: Iterable[Row]) -> list[_Loss
     """
     found = []
     for row in nets:
-        what = f"{NAMES[row.network]}, batch {row.batch}, {row.precision}"
+        what = f"{name_of(row.network)}, batch {row.batch}, {row.precision}"
         if row.torch_ms is not None:
             found.append(_Loss(what, row.device_ms, "PyTorch", row.torch_ms))
         found.append(_Loss(what, row.host_ms, "stock CPU", row.cpu_ms))

@@ -160,6 +160,12 @@ def test_file_of_another_version_is_a_sentence(tmp_path):
     row = {k: v for k, v in record.rows[0].items() if k != "on_us"}
     with pytest.raises(RecordError, match="differ from those of today in on_us; measure again: py"):
         dataclasses.replace(record, rows=[row]).typed(recording.Row)
+    row = {**record.rows[0], "more": 1}
+    with pytest.raises(RecordError, match="in more; measure again"):
+        dataclasses.replace(record, rows=[row]).typed(recording.Row)
+    budget = made_up()[f"{GPU}/pynet.json"]
+    row = {k: v for k, v in budget.rows[0].items() if k != "launches"}
+    assert dataclasses.replace(budget, rows=[row]).typed(pynet_report.Row)[0].launches is None
     path = tmp_path / "x.json"
     for text, words in (
         (None, "there is no .*x.json; docs/benchmarks.md says"),
@@ -275,6 +281,16 @@ def test_row_that_is_missing_is_a_sentence(root):
     words = "nets.json has no row of network vgg, batch 1; measure again: python -m bench nets --js"
     with pytest.raises(RecordError, match=words):
         source.row(nets.Row, network="vgg", batch=1)
+
+
+def test_file_that_was_not_finished_is_a_sentence(root):
+    path = root / "bench" / "figures" / GPU / "conv.json"
+    record = read(path)
+    path.write_text(dataclasses.replace(record, rows=record.rows[:-4]).text())
+    with pytest.raises(
+        RecordError, match=r"conv\.json lacks 2 of 35 layers in fp16; measure again"
+    ):
+        FIGURES["conv-layers"].text(Sources(root))
 
 
 # Charts.
