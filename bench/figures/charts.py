@@ -93,11 +93,11 @@ def stamp_of(svg: str) -> str:
 def draw_networks(pyplot: Any, source: Source) -> Any:
     """How many times faster than the stock CPU and PyTorch: bars from 1 to the right, or left."""
     panels = [
-        ("stock CPU, batch 1, host to host", 1, lambda row: (row.cpu_ms, row.host_ms)),
-        ("PyTorch, batch 1, on the device", 1, lambda row: (row.torch_ms, row.device_ms)),
-        ("PyTorch, batch 16, on the device", 16, lambda row: (row.torch_ms, row.device_ms)),
+        ("stock CPU, host to host", 1, lambda row: (row.cpu_ms, row.host_ms)),
+        ("PyTorch, batch 1", 1, lambda row: (row.torch_ms, row.device_ms)),
+        ("PyTorch, batch 16", 16, lambda row: (row.torch_ms, row.device_ms)),
     ]
-    figure, axes = pyplot.subplots(1, 3, figsize=(9.5, 4.4), sharey=True, layout="constrained")
+    figure, axes = pyplot.subplots(1, 3, figsize=(7.6, 5.0), sharey=True, layout="constrained")
     thick = 0.8 / len(PRECISIONS)
     for axis, (title, batch, times) in zip(axes, panels):
         for i, precision in enumerate(PRECISIONS):
@@ -113,7 +113,7 @@ def draw_networks(pyplot: Any, source: Source) -> Any:
                 axis.annotate(
                     f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}", (ratio, y),
                     xytext=(2 if ahead else -2, 0), textcoords="offset points", va="center",
-                    ha="left" if ahead else "right", fontsize=6.5,
+                    ha="left" if ahead else "right", fontsize=7,
                     color="black" if ahead else _LOSS, weight="normal" if ahead else "bold",
                 )  # fmt: skip
         axis.set(xscale="log", title=title)
@@ -134,7 +134,7 @@ def draw_networks(pyplot: Any, source: Source) -> Any:
 def draw_roofline(pyplot: Any, source: Source) -> Any:
     """Rates of the layers over operations per byte, below roofs that were measured."""
     rows, peaks = conv_rows(source), conv_peaks(source)
-    figure, axes = pyplot.subplots(1, 3, figsize=(9.5, 3.4), sharey=True, layout="constrained")
+    figure, axes = pyplot.subplots(1, 3, figsize=(7.6, 3.0), sharey=True, layout="constrained")
     for axis, precision in zip(axes, PRECISIONS):
         size = 2 if precision == "fp16" else 4
         own: list[tuple[float, float]] = []
@@ -169,7 +169,7 @@ def draw_roofline(pyplot: Any, source: Source) -> Any:
 
 def draw_batches(pyplot: Any, one: Source, more: Source) -> Any:
     """Time per image by batch."""
-    figure, axes = pyplot.subplots(1, len(BY_BATCH), figsize=(9.5, 3.4), layout="constrained")
+    figure, axes = pyplot.subplots(1, len(BY_BATCH), figsize=(7.6, 3.0), layout="constrained")
     for axis, name in zip(axes, BY_BATCH):
         for precision in PRECISIONS:
             rows = batch_times(one, more, name, precision)
@@ -189,7 +189,7 @@ def draw_batches(pyplot: Any, one: Source, more: Source) -> Any:
         axis.grid(visible=True)
     axes[0].set_ylabel("device ms per image")
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    figure.legend(handles, labels, loc="outside lower center", ncols=3)
     figure.suptitle(f"{one.device}, {more.when}", fontsize=9)
     return figure
 

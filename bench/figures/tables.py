@@ -167,32 +167,38 @@ def networks(source: Source) -> str:
 
 @figure("networks-all", f"{GPU}/nets.json")
 def networks_all(source: Source) -> str:
-    """All networks and batch sizes of the file."""
-    keys = dict.fromkeys((row.network, row.batch) for row in source.rows(NetRow))
+    """All rows of the file."""
+    headings = ["network", "batch", "", "device ms", "PyTorch ms", "host ms", "CPU ms", "error"]
+    every = sorted(source.rows(NetRow), key=lambda row: (row.batch, _rank(row.network)))
     rows = [
-        [NAMES[name], str(batch), *_net_cells(source, name, batch)]
-        for name, batch in sorted(keys, key=lambda key: (key[1], _rank(key[0])))
-    ]
-    headings = ["network", "batch", *_NET_HEADINGS]
-    return "\n\n".join([image("networks"), table(headings, rows), caption(source)])
+        [
+            name_of(row.network), str(row.batch), row.precision, number(row.device_ms),
+            number(row.torch_ms), number(row.host_ms), number(row.cpu_ms), power(row.error),
+            number(row.peak_bytes / 1e6),
+        ]
+        for row in every
+    ]  # fmt: skip
+    lines = table([*headings, "device MB"], rows)
+    return "\n\n".join([image("networks"), lines, caption(source)])
 
 
 @figure("batches", f"{GPU}/nets.json", f"{GPU}/batches.json")
 def batches(one: Source, more: Source) -> str:
     """Time per image by batch."""
     where = {row.batch: s for s in (one, more) for row in s.rows(NetRow, network=BY_BATCH[0])}
-    sizes = sorted(where)
-    rows = []
+    lines = []
     for name in BY_BATCH:
         for precision in PRECISIONS:
-            cells = []
-            for size in sizes:
-                row = where[size].row(NetRow, network=name, batch=size, precision=precision)
-                cells.append(numbers([row.device_ms / size, row.torch_ms and row.torch_ms / size]))
-            rows.append([f"{NAMES[name]}, {precision}", *cells])
-    text = "Milliseconds of device time per image, ours / PyTorch, by batch:"
-    lines = table(["", *map(str, sizes)], rows)
-    return "\n\n".join([image("batches"), text, lines, caption(one, more)])
+            rows = [
+                where[size].row(NetRow, network=name, batch=size, precision=precision)
+                for size in sorted(where)
+            ]
+            own = [number(row.device_ms / row.batch) for row in rows]
+            peer = [number(row.torch_ms and row.torch_ms / row.batch) for row in rows]
+            lines += [[f"{NAMES[name]}, {precision}", *own], ["PyTorch", *peer]]
+    text = "Milliseconds of device time per image by batch:"
+    cells = table(["", *map(str, sorted(where))], lines)
+    return "\n\n".join([image("batches"), text, cells, caption(one, more)])
 
 
 def batch_times(one: Source, more: Source, name: str, precision: str) -> dict[int, NetRow]:
