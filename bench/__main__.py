@@ -18,6 +18,7 @@ from bench import recording as recording_bench
 from bench import stream as stream_bench
 from bench.figures import command as figures_command
 from bench.plans import facts as facts_bench
+from bench.plans import snapshots as snapshots_bench
 from bench.record import VARIABLE, Sheet
 from clgpu_delegate import ClgpuError
 
@@ -292,6 +293,20 @@ def facts(
     """Record what a device and its driver answer, for the snapshots of plans."""
     with _mistakes():
         facts_bench.record(file, names=names or (), device=device, workers=workers)
+
+
+@app.command()
+def plans(
+    names: _Names = None,
+    profile: Annotated[
+        Optional[list[str]], typer.Option(help="Device profiles; all when none is given.")
+    ] = None,
+    write: Annotated[bool, typer.Option(help="Keep the plans of today.")] = False,
+) -> None:
+    """Compare plans for devices that need not be there with those that are kept."""
+    with _mistakes():
+        if not snapshots_bench.run(names or (), profiles=profile or (), write=write):
+            raise typer.Exit(1)
 
 
 @app.command()

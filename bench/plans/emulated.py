@@ -9,7 +9,7 @@ from clgpu_delegate import _core
 from tests.limits import profiles
 
 NAMES = tuple(sorted(profiles.PROFILES))
-_GPU = 4  # CL_DEVICE_TYPE_GPU
+GPU = 4  # CL_DEVICE_TYPEGPU
 _NAME = re.compile(r"__kernel\b[^;{]*?\bvoid\s+(\w+)\s*\(")
 
 
@@ -17,7 +17,7 @@ def profile(name: str) -> Profile:
     """One of `NAMES`. What local memory a kernel takes is not known, and answered with 0."""
     limits = profiles.PROFILES[name]
     device: dict[str, Answer] = {
-        "CL_DEVICE_TYPE": _GPU,
+        "CL_DEVICE_TYPE": GPU,
         "CL_DEVICE_MAX_COMPUTE_UNITS": limits.compute_units,
         "CL_DEVICE_MAX_WORK_GROUP_SIZE": limits.work_group,
         "CL_DEVICE_MAX_WORK_ITEM_SIZES": [limits.work_items] * 3,

@@ -52,11 +52,10 @@ class Planner:
 
     def _load(self, way: Way, options: dict[str, Any]) -> Made:
         delegate = clgpu_delegate.load(**self._options, **options)
-        # XNNPACK would pack the weights of nodes that are left on the CPU.
-        interpreter = make_interpreter(
-            "auto", self._models.model(way), [delegate], resolver="no_delegate"
-        )
+        model = self._models.model(way)
         try:
+            # XNNPACK would pack the weights of nodes that are left on the CPU.
+            interpreter = make_interpreter("auto", model, [delegate], resolver="no_delegate")
             interpreter.allocate_tensors()
         except (RuntimeError, ValueError) as error:
             lines = [line for line in str(error).splitlines() if line.strip()]

@@ -141,6 +141,41 @@ def encoded(value: Answer, kind: str) -> bytes:
     return struct.pack(f"={len(numbers)}{_FORMATS[kind]}", *numbers)
 
 
+def differences(profile: Profile, device: str) -> list[str]:
+    """Facts that plans depend on and that a real device answers in another way; empty: it fits.
+
+    Versions of drivers may differ, and a little of the memory, which drivers keep some of.
+    """
+    platform, answers = ask(device)
+    probe = _core.probe_device(device)
+    names = [n for n in DEVICE_QUESTIONS if n not in ("CL_DRIVER_VERSION", "CL_DEVICE_VERSION")]
+    pairs = [(name, profile.device.get(name), answers.get(name)) for name in names]
+    pairs += [(name, expected, probe[name]) for name, expected in profile.probe.items()]
+    name = "CL_PLATFORM_NAME"
+    pairs.append((name, profile.platform.get(name), platform.get(name)))
+    return [
+        f"{name} is {told}, and {expected} in the profile"
+        for name, expected, told in pairs
+        if not _alike(name, expected, told)
+    ]
+
+
+def _alike(name: str, expected: Any, told: Any) -> bool:
+    if name == "CL_DEVICE_EXTENSIONS":
+        expected, told = ([e for e in _ABILITIES if e in (text or "")] for text in (expected, told))
+    if name in ("CL_DEVICE_GLOBAL_MEM_SIZE", "CL_DEVICE_MAX_MEM_ALLOC_SIZE"):
+        return told is not None and bool(abs(expected - told) <= expected / 50)
+    return bool(expected == told)
+
+
+# The extensions that src_cpp looks for.
+_ABILITIES = (
+    "cl_khr_fp16",
+    "cl_khr_integer_dot_product",
+    "cl_arm_integer_dot_product_accumulate_int8",
+)
+
+
 def load(path: Path) -> Profile:
     """Read a profile.
 

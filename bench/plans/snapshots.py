@@ -1,0 +1,198 @@
+"""``python -m bench plans``: the kept plans of all profiles, compared with those of today."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from bench.plans import emulated, models, paper, profile, text
+from bench.plans.making import Made
+from bench.plans.profile import Profile, ProfileError
+from clgpu_delegate.files import write_atomically
+
+FOLDER = Path(__file__).parent / "snapshots"
+_LARGE = 8 * 2**30  # bytes of a device that PyNET at full size is planned for
+
+
+def profile_names() -> list[str]:
+    """All profiles: recorded ones and emulated ones."""
+    return sorted({*(path.stem for path in profile.FOLDER.glob("*.json")), *emulated.NAMES})
+
+
+def find(name: str) -> Profile:
+    """The profile of a name; a `ProfileError` where there is none."""
+    if name in emulated.NAMES:
+        return emulated.profile(name)
+    path = profile.FOLDER / f"{name}.json"
+    if name not in profile_names():
+        known = ", ".join(profile_names())
+        raise ProfileError(f"there is no device profile {name!r}; there are {known}")
+    return profile.load(path)
+
+
+def find_for(device: str) -> str | None:
+    """The name of the profile that describes a real device, by its facts; None where none does.
+
+    Parameters
+    ----------
+    device
+        Index, or a part of its name, as in the option of `clgpu_delegate.load`.
+    """
+    for name in profile_names():
+        if not profile.differences(find(name), device):
+            return name
+    return None
+
+
+def networks_of(device: Profile) -> list[str]:
+    """The networks whose plans are kept for a profile."""
+    memory = device.device["CL_DEVICE_GLOBAL_MEM_SIZE"]
+    assert isinstance(memory, int)
+    large = device.device["CL_DEVICE_TYPE"] == emulated.GPU and memory >= _LARGE
+    return [name for name in models.NAMES if large or name != models.PYNET_12MP]
+
+
+def path_of(name: str, network: str) -> Path:
+    """Of a snapshot, by the names of the profile and of the network."""
+    return FOLDER / name / f"{network}.txt"
+
+
+def stored(name: str, network: str) -> str | None:
+    """The text of a snapshot; None where there is none."""
+    path = path_of(name, network)
+    return path.read_text() if path.is_file() else None
+
+
+def digest(name: str, network: str) -> str | None:
+    """What stands for the plans of a network for a profile; None where there is no snapshot.
+
+    It changes when a plan does, and with nothing else.
+    """
+    snapshot = stored(name, network)
+    return None if snapshot is None else text.digest_of(snapshot)
+
+
+def differences_to(name: str, network: str, title: str, made: Made) -> list[str]:
+    """Lines that tell what a plan has, and what its snapshot has instead; empty where they agree.
+
+    Parameters
+    ----------
+    name, network
+        Of the profile and the network.
+    title
+        Of the plan: ``"fp16, batch 1"``.
+    made
+        What `Delegate.explain` returned, on a real device, say.
+    """
+    snapshot = stored(name, network)
+    if snapshot is None:
+        return [f"there is no snapshot of {network} for {name}"]
+    return _changes(text.blocks_of(snapshot).get(title, []), text.plan_text(made))
+
+
+def make(network: str, profiles: Sequence[Profile]) -> list[str]:
+    """The snapshots of a network as they are today, in the order of the profiles."""
+    return [
+        _snapshot(network, device, plans)
+        for device, plans in zip(profiles, paper.make([network], profiles)[network])
+    ]
+
+
+def _snapshot(network: str, device: Profile, plans: paper.Plans) -> str:
+    head = [
+        f"{network} on {device.name}: {device.title}",
+        f"kernels that the profile does not know: {len(plans.unknown)}",
+    ]
+    return text.snapshot_text(head, plans.blocks)
+
+
+def differences(network: str, device: Profile, made: str) -> list[str]:
+    """What `make` gave against the kept snapshot, for people; empty where they are equal."""
+    old = stored(device.name, network)
+    if old == made:
+        return []
+    if old is None:
+        return [f"there is no snapshot {path_of(device.name, network).name}"]
+    lines = _changes(_head(old), _head(made))
+    before, now = text.blocks_of(old), text.blocks_of(made)
+    for title in dict.fromkeys([*before, *now]):
+        if changes := _changes(before.get(title, []), now.get(title, [])):
+            lines += [title, *changes]
+    return lines or ["the order or the form of the text"]
+
+
+def _head(snapshot: str) -> list[str]:
+    return snapshot.split("\n\n", maxsplit=1)[0].splitlines()
+
+
+def _changes(old: Sequence[str], new: Sequence[str]) -> list[str]:
+    """Lines that are gone, marked with ``-``, and new ones, marked with ``+``."""
+    compared = difflib.unified_diff(old, new, n=0, lineterm="")
+    return [line for line in itertools.islice(compared, 2, None) if not line.startswith("@@")]
+
+
+def run(names: Sequence[str] = (), *, profiles: Sequence[str] = (), write: bool = False) -> bool:
+    """Compare, print what has changed, and write it if asked to; whether all was as kept.
+
+    Nothing is written unless all plans could be made.
+
+    Raises
+    ------
+    ValueError
+        If there is no such network.
+    ClgpuError
+        If there is no such profile, or plans cannot be made.
+    """
+    for name in names:
+        if name not in models.NAMES:
+            raise ValueError(f"{name!r} is no network; there are {', '.join(models.NAMES)}")
+    devices = [find(name) for name in profiles or profile_names()]
+    console = Console(width=None if Console().is_terminal else 200, highlight=False, markup=False)
+    changed: dict[Path, str] = {}
+    for network, device, made in _made(names or models.NAMES, devices):
+        lines = differences(network, device, made)
+        if lines:
+            changed[path_of(device.name, network)] = made
+            console.print(f"{device.name}, {network}:")
+            console.print("\n".join(f"  {line}" for line in lines), soft_wrap=True)
+    lost = [] if profiles else _lost()
+    for path in lost:
+        console.print(f"{path.relative_to(FOLDER)}: its profile or network is gone")
+    if write:
+        for path, made in changed.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, made.encode())
+        for path in lost:
+            path.unlink()
+        console.print(f"{len(changed)} snapshots written, {len(lost)} removed")
+        return True
+    if changed or lost:
+        console.print(
+            f"{len(changed) + len(lost)} snapshots differ. If that is wanted, write them with "
+            "python -m bench plans --write, and put the reason into the commit's message."
+        )
+    else:
+        console.print("all plans are as kept")
+    return not changed and not lost
+
+
+def _made(
+    names: Sequence[str], devices: Sequence[Profile]
+) -> Iterator[tuple[str, Profile, str]]:  # fmt: skip
+    for network in names:
+        wanted = [device for device in devices if network in networks_of(device)]
+        if wanted:
+            for device, made in zip(wanted, make(network, wanted)):
+                yield network, device, made
+
+
+def _lost() -> list[Path]:
+    """Snapshots of no profile or no network."""
+    known = {
+        path_of(name, network) for name in profile_names() for network in networks_of(find(name))
+    }
+    return sorted(path for path in FOLDER.glob("*/*.txt") if path not in known)
