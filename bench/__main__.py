@@ -56,6 +56,9 @@ _Against = Annotated[
 ]
 _Baseline = Annotated[Optional[Path], typer.Option(help="File, instead of that of the device.")]
 _Markdown = Annotated[Optional[Path], typer.Option(help="File to write, for a note.")]
+_Profiles = Annotated[
+    Optional[list[str]], typer.Option(help="Device profiles; all when none is given.")
+]
 _Plot = Annotated[Optional[Path], typer.Option(help="PNG file to write.")]
 
 
@@ -298,9 +301,7 @@ def facts(
 @app.command()
 def plans(
     names: _Names = None,
-    profile: Annotated[
-        Optional[list[str]], typer.Option(help="Device profiles; all when none is given.")
-    ] = None,
+    profile: _Profiles = None,
     write: Annotated[bool, typer.Option(help="Keep the plans of today.")] = False,
 ) -> None:
     """Compare plans for devices that need not be there with those that are kept."""
