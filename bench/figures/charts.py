@@ -134,7 +134,7 @@ def draw_networks(pyplot: Any, source: Source) -> Any:
 def draw_roofline(pyplot: Any, source: Source) -> Any:
     """Rates of the layers over operations per byte, below roofs that were measured."""
     rows, peaks = conv_rows(source), conv_peaks(source)
-    figure, axes = pyplot.subplots(1, 3, figsize=(7.6, 3.0), sharey=True, layout="constrained")
+    figure, axes = pyplot.subplots(1, 3, figsize=(7.6, 3.3), sharey=True, layout="constrained")
     for axis, precision in zip(axes, PRECISIONS):
         size = 2 if precision == "fp16" else 4
         own: list[tuple[float, float]] = []
@@ -158,11 +158,12 @@ def draw_roofline(pyplot: Any, source: Source) -> Any:
         axis.plot(*zip(*own), "o", color=_COLOURS[precision], markersize=4, label="clgpu_delegate")
         axis.set(xscale="log", yscale="log", xlabel="FLOP per byte", title=precision)
         axis.grid(visible=True)
-        axis.legend(loc="lower right", fontsize=7)
     axes[0].set_ylabel("TFLOP/s")
     for axis in axes:
         _plain_ticks(axis.xaxis, axis.get_xlim())
     _plain_ticks(axes[0].yaxis, axes[0].get_ylim())
+    handles, labels = axes[-1].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     figure.suptitle(f"35 convolution layers of PyNET: {source.device}, {source.when}", fontsize=9)
     return figure
 
