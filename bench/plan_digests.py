@@ -11,14 +11,15 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bench.record import Record
 
-SNAPSHOTS = Path(__file__).parent / "plans" / "snapshots"
 PYNET_12MP = "pynet_12mp"  # the network of `bench pynet` and of the layers of `bench conv`
+
+# They import what imports this module.
+_SNAPSHOTS, _TEXT = "bench.plans.snapshots", "bench.plans.text"
 
 _COUNTS = re.compile(r"nodes (\d+) of (\d+), partitions \d+, launches (\d+)")
 
@@ -40,12 +41,10 @@ def digests(device: Mapping[str, Any], networks: Iterable[str]) -> dict[str, str
 
     Empty where no profile describes the device.
     """
-    found = {}
-    for name in networks:
-        snapshot = _snapshot(device, name)
-        if snapshot is not None:
-            found[name] = str(_text().digest_of(snapshot))
-    return found
+    profile = profile_of(device)
+    snapshots = importlib.import_module(_SNAPSHOTS)
+    found = {name: profile and snapshots.digest(profile, name) for name in networks}
+    return {name: digest for name, digest in found.items() if digest}
 
 
 def changed(record: Record) -> list[str]:
@@ -76,21 +75,14 @@ def _counts_of(row: Mapping[str, Any]) -> tuple[int, ...]:
 
 def _counts(device: Mapping[str, Any], network: str) -> dict[str, tuple[int, ...]]:
     """Title -> nodes claimed, nodes and launches, or of PyNET at full size launches alone."""
-    snapshot = _snapshot(device, network)
+    profile = profile_of(device)
+    snapshot = profile and importlib.import_module(_SNAPSHOTS).stored(profile, network)
     found = {}
-    for title, lines in (_text().blocks_of(snapshot) if snapshot else {}).items():
+    for title, lines in (
+        importlib.import_module(_TEXT).blocks_of(snapshot) if snapshot else {}
+    ).items():
         match = _COUNTS.search(lines[0]) if lines else None
         if match is not None:
             counts = tuple(int(number) for number in match.groups())
             found[title] = counts[2:] if network == PYNET_12MP else counts
     return found
-
-
-def _snapshot(device: Mapping[str, Any], network: str) -> str | None:
-    profile = profile_of(device)
-    path = SNAPSHOTS / str(profile) / f"{network}.txt"
-    return path.read_text(encoding="utf-8") if profile and path.is_file() else None
-
-
-def _text() -> Any:
-    return importlib.import_module("bench.plans.text")  # which imports what imports this module

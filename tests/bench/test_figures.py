@@ -22,6 +22,7 @@ from bench.figures.command import Book, run
 from bench.figures.source import Source, Sources
 from bench.figures.tables import BY_BATCH, CPU, FIGURES, GPU, NETWORKS
 from bench.peaks import Peaks
+from bench.plans import snapshots
 from bench.record import ROOT, Record, RecordError, Sheet, commit_of, read
 
 ON_GPU = {
@@ -380,7 +381,7 @@ def snapshot(*plans: str) -> str:
 
 
 def test_digests_are_those_of_the_snapshots(tmp_path, monkeypatch):
-    monkeypatch.setattr(plan_digests, "SNAPSHOTS", tmp_path)
+    monkeypatch.setattr(snapshots, "FOLDER", tmp_path)
     device = {"name": "NVIDIA H200", "platform": "NVIDIA CUDA", "type": "gpu"}
     assert plan_digests.digests(device, ["resnet50"]) == {}
     path = tmp_path / "nvidia_h200" / "resnet50.txt"
@@ -404,7 +405,7 @@ def test_digests_are_those_of_the_snapshots(tmp_path, monkeypatch):
 
 
 def test_launches_of_pynet_are_compared_where_there_are_no_digests(tmp_path, monkeypatch):
-    monkeypatch.setattr(plan_digests, "SNAPSHOTS", tmp_path)
+    monkeypatch.setattr(snapshots, "FOLDER", tmp_path)
     device = {"name": "NVIDIA H200", "platform": "NVIDIA CUDA", "type": "gpu"}
     row = pynet_report.Row("unconstrained", "fp16", launches=470)
     record = record_of("pynet", [row], device=device, peers={})
