@@ -469,7 +469,9 @@ class _Loss:
         return self.own_ms / self.peer_ms
 
 
-def losses_of(nets: Iterable[NetRow], convolutions: Iterable[Row]) -> list[_Loss]:
+def losses_of(
+    nets: Iterable[NetRow], convolutions: Iterable[Row], budgets: Sequence[PynetRow]
+) -> list[_Loss]:
     """All that another one does faster, the worst first.
 
     Compared are the device's time with that of PyTorch, the time from host array to host array
@@ -477,11 +479,16 @@ def losses_of(nets: Iterable[NetRow], convolutions: Iterable[Row]) -> list[_Loss
     that it does faster.
     """
     found = []
-    for row in nets:
-        what = f"{name_of(row.network)}, batch {row.batch}, {row.precision}"
-        if row.torch_ms is not None:
-            found.append(_Loss(what, row.device_ms, "PyTorch", row.torch_ms))
-        found.append(_Loss(what, row.host_ms, "stock CPU", row.cpu_ms))
+    for row in budgets:
+        for peer in budgets:
+            if peer.way == "PyTorch" != row.way and peer.precision == row.precision:
+                what = f"PyNET, {row.way}, {row.precision}"
+                found.append(_Loss(what, row.device_ms or 0, "PyTorch", peer.device_ms or math.inf))
+    for net in nets:
+        what = f"{name_of(net.network)}, batch {net.batch}, {net.precision}"
+        if net.torch_ms is not None:
+            found.append(_Loss(what, net.device_ms, "PyTorch", net.torch_ms))
+        found.append(_Loss(what, net.host_ms, "stock CPU", net.cpu_ms))
     rows = list(convolutions)
     for precision in PRECISIONS:
         both = [t for t in by_layer(rows, precision) if t.default and t.peer]
@@ -489,22 +496,23 @@ def losses_of(nets: Iterable[NetRow], convolutions: Iterable[Row]) -> list[_Loss
         lost = [(own, peer) for own, peer in sums if own > peer]
         if lost:
             what = f"{len(lost)} of {len(sums)} convolution layers, {precision}"
-            own, peer = (sum(times) for times in zip(*lost))
-            found.append(_Loss(what, own, "cuDNN", peer))
+            own_ms, peer_ms = (sum(times) for times in zip(*lost))
+            found.append(_Loss(what, own_ms, "cuDNN", peer_ms))
     return sorted((x for x in found if x.ratio > 1), key=lambda x: -x.ratio)
 
 
-@figure("losses", f"{GPU}/nets.json", f"{GPU}/batches.json", f"{GPU}/conv.json")
-def losses(nets: Source, more: Source, conv: Source) -> str:
+@figure(
+    "losses", f"{GPU}/nets.json", f"{GPU}/batches.json", f"{GPU}/pynet.json", f"{GPU}/conv.json"
+)
+def losses(nets: Source, more: Source, budgets: Source, conv: Source) -> str:
     """What others do faster."""
     rows = [*nets.rows(NetRow), *more.rows(NetRow)]
-    convolutions = conv_rows(conv)
-    found = losses_of(rows, convolutions)
+    found = losses_of(rows, conv_rows(conv), budgets.rows(PynetRow))
     lines = [[x.what, number(x.own_ms), x.peer, number(x.peer_ms), f"{x.ratio:.2f}"] for x in found]
     if not lines:
-        return "None.\n\n" + caption(nets)
+        return f"None.\n\n{caption(nets, more, budgets, conv)}"
     headings = ["", "ms", "faster is", "ms", "ours / theirs"]
-    return "\n\n".join([table(headings, lines), caption(nets, more, conv)])
+    return "\n\n".join([table(headings, lines), caption(nets, more, budgets, conv)])
 
 
 def _rank(name: str) -> tuple[int, str]:
