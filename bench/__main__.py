@@ -323,6 +323,7 @@ def guard(
     scale: Annotated[
         float, typer.Option(help="Of the layers' height and width; 0: 1 on GPUs, else 0.125.")
     ] = 0.0,
+    plans: Annotated[bool, typer.Option(help="Compare plans with the kept ones.")] = True,
     time_limit: Annotated[float, typer.Option(help="Seconds until no more is begun.")] = 230.0,
     rounds: Annotated[int, typer.Option(min=1, help="Timings of each item, at most.")] = 9,
     processes: Annotated[
@@ -344,6 +345,7 @@ def guard(
                 only=tuple(_split(only)),
                 quick=quick,
                 scale=scale,
+                plans=plans,
                 time_limit=time_limit,
                 rounds=rounds,
                 processes=processes,

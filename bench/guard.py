@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 import clgpu_delegate
-from bench import guard_baseline, guard_builds, guard_report
+from bench import guard_baseline, guard_builds, guard_plans, guard_report
 from bench.guard_baseline import Baseline
 from bench.guard_items import Item, all_items, chosen
 from bench.guard_report import Change, Row, Sheet
@@ -30,6 +30,8 @@ from clgpu_delegate import Device
 
 THIS = "this"
 _BASELINE = "baseline"
+_PLANS = "kept plans"
+_ITSELF = "run itself"
 _WIDTH = 150
 
 Say = Callable[[str], None]
@@ -53,6 +55,8 @@ class Request:
         See `bench.guard_items.chosen`.
     scale
         Of the layers; 0: what suits the device.
+    plans
+        Whether to compare the plans with the kept ones.
     time_limit, rounds, processes
         See `bench.guard_session.Session`; 0 processes: as many as suit.
     commit
@@ -69,6 +73,7 @@ class Request:
     only: tuple[str, ...] = ()
     quick: bool = False
     scale: float = 0.0
+    plans: bool = True
     time_limit: float = 230.0
     rounds: int = 9
     processes: int = 0
@@ -101,8 +106,8 @@ class Outcome:
         By what they are compared with: the baseline and other commits.
     measured
         All samples.
-    lines
-        Sentences on the run.
+    lines, told
+        Sentences on the run, and how many of them were printed before it.
     """
 
     device: Device
@@ -111,6 +116,7 @@ class Outcome:
     changes: dict[str, list[Change]]
     measured: Measured
     lines: tuple[str, ...]
+    told: int
 
     @property
     def failures(self) -> list[Change]:
@@ -132,14 +138,17 @@ class Outcome:
     def sheets(self, *, everything: bool = False) -> list[Sheet]:
         """Tables of what moved, failures first, and of all groups, for each comparison."""
         sheets = []
-        for other, changes in self.changes.items():
-            shown = changes if everything else [c for c in changes if c.verdict]
+        for name, changes in self.changes.items():
+            other = name if name in (_BASELINE, _PLANS, _ITSELF) else f"commit {name}"
+            shown = [c for c in changes if c.verdict or everything]
+            shown = [c for c in shown if everything or not c.is_late]
             if shown:
                 what = "all items" if everything else "what moved"
                 shown = sorted(shown, key=lambda change: not change.problems)
-                sheets.append(guard_report.details(shown, other, f"{what}, beside the {other}"))
-            title = f"times as multiples of those of the {other}, geometric means"
-            sheets.append(guard_report.groups(changes, title))
+                sheets.append(guard_report.details(shown, name, f"{what}, against the {other}"))
+            if any(change.ratio for change in changes):
+                title = f"times as multiples of those of the {other}, geometric means"
+                sheets.append(guard_report.groups(changes, title))
         return sheets
 
     def markdown(self, sheets: list[Sheet]) -> str:
@@ -209,7 +218,8 @@ def run(
         markdown.write_text(outcome.markdown(sheets), encoding="utf-8")
     if json is not None:
         json.write_text(outcome.json(), encoding="utf-8")
-    say(outcome.lines[-1])
+    for line in outcome.lines[outcome.told :]:
+        say(line)
     say(outcome.verdict)
     return outcome
 
@@ -226,9 +236,15 @@ def _guard(request: Request, say: Say) -> Outcome:
         lines.append("this is no GPU: the guard is meant for GPUs, and times scatter here")
     if before is not None:
         lines.append(_age(before, device))
+    profile = None
+    if request.plans:
+        profile, line = guard_plans.profile_of(device)
+        lines.append(line)
     for line in lines:
         say(line)
-    measured = _measure(request, items, [Build(THIS), *builds], device, before, say)
+    told = len(lines)
+    everything = [Build(THIS), *builds]
+    measured = _measure(request, items, everything, device, before, profile is not None, say)
     clock, seconds = measured.calibration, measured.seconds
     lines.append(
         f"calibration kernel {clock['seconds'] * 1e3:.3f} ms, empty launch "
@@ -241,6 +257,11 @@ def _guard(request: Request, say: Say) -> Outcome:
         return [Row.of(i.name, results[i.name], clock["launch_seconds"]) for i in items]
 
     rows = rows_of(THIS)
+    if late := [row.item for row in rows if row.error.endswith(TOO_LATE)]:
+        lines.append(
+            f"{len(late)} items were not measured within {request.time_limit:g} s; --time-limit "
+            f"gives more: {', '.join(late[:5])}{', ...' if len(late) > 5 else ''}"
+        )
     changes: dict[str, list[Change]] = {}
     if before is not None:
         changes[_BASELINE] = guard_report.compare_all(rows, _wanted(request, before, items))
@@ -250,11 +271,14 @@ def _guard(request: Request, say: Say) -> Outcome:
             guard_report.compare(now, then, guard_report.in_turns(mine[now.item], theirs[now.item]))
             for now, then in zip(rows, rows_of(build.name))
         ]
+    if profile is not None:
+        odd = guard_plans.compare(profile, items, measured.results[THIS])
+        changes.update({_PLANS: odd} if odd else {})
     if target is not None:
         failed = [guard_report.compare(row, None) for row in rows if row.error]
-        changes.update({"run itself": failed} if failed else {})
+        changes.update({_ITSELF: failed} if failed else {})
         _write(request, target, device, commit, rows, measured, say)
-    return Outcome(device, commit, rows, changes, measured, tuple(lines))
+    return Outcome(device, commit, rows, changes, measured, tuple(lines), told)
 
 
 def _items(request: Request, device: Device) -> list[Item]:
@@ -311,7 +335,7 @@ def _age(before: Baseline, device: Device) -> str:
 
 def _measure(
     request: Request, items: list[Item], builds: list[Build], device: Device,
-    before: Baseline | None, say: Say,
+    before: Baseline | None, plans: bool, say: Say,
 ) -> Measured:  # fmt: skip
     alike = [
         each.index
@@ -326,7 +350,7 @@ def _measure(
         session = Session(
             items, builds, device=str(device.index), clock=clock, folder=Path(folder),
             limit_s=request.time_limit, rounds=request.rounds,
-            processes=request.processes or None, say=say,
+            processes=request.processes or None, plans=plans, say=say,
         )  # fmt: skip
         try:
             return session.run()
@@ -349,6 +373,9 @@ def _write(
     measured: Measured, say: Say,
 ) -> None:  # fmt: skip
     kept = [row for row in rows if not row.error.endswith(TOO_LATE)]
+    if not kept:
+        say(f"nothing was measured {TOO_LATE}, and nothing is written")
+        return
     options = {"rounds": measured.rounds, **({"scale": request.scale} if request.scale else {})}
     work = measured.calibration["work"]
     guard_baseline.write(

@@ -97,13 +97,14 @@ class Clock:
         return statistics.median(self._time(nothing, _EMPTY) for _ in range(rounds))
 
     def _choose(self, items: int) -> Work:
+        def least(steps: int) -> float:
+            return min(self._time(Work(items, steps), 1) for _ in range(4))
+
         steps = 64
-        self._time(Work(items, steps), 1)
-        while steps < 1 << 20 and self._time(Work(items, steps), 1) < _WANTED_S / 2:
+        while (seconds := least(steps)) < _WANTED_S / 2 and steps < 1 << 20:
             steps *= 2
-        self._time(Work(items, steps), 4)  # brings clocks up
-        factor = _WANTED_S / min(self._time(Work(items, steps), 2) for _ in range(3))
-        return Work(items, max(16, round(steps * factor)))
+        seconds = min(seconds, least(steps))  # clocks are up now
+        return Work(items, max(16, round(steps * _WANTED_S / seconds)))
 
     def _time(self, work: Work, runs: int) -> float:
         self._set(1, ctypes.c_int(work.steps))

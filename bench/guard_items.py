@@ -53,12 +53,6 @@ class Item:
     options: dict[str, Any]
     node: int | None = None
 
-    @property
-    def group(self) -> str:
-        """The network, or ``"layers"``."""
-        front = self.name.split()[0]
-        return "layers" if front.startswith("layer-") else front
-
 
 def all_items(*, gpu: bool, tensor_cores: bool, scale: float | None = None) -> list[Item]:
     """List the items of a device, those that take the longest to load first.

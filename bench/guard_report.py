@@ -139,6 +139,11 @@ class Change:
         return self.ratio is not None and self.ratio < 1 / (1 + LIMIT * self.noise)
 
     @property
+    def is_late(self) -> bool:
+        """Whether there was no time for it."""
+        return self.now is not None and self.now.error.endswith(TOO_LATE)
+
+    @property
     def verdict(self) -> str:
         """In words; empty where nothing is different."""
         return "; ".join([*self.problems, *self.remarks])

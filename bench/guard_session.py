@@ -180,6 +180,8 @@ class Session:
         At most.
     processes
         That load items side by side; None: half the processors, at most 8.
+    plans
+        Whether the facts of this build's items have their plans.
     say
         Gets a line about what is going on.
     """
@@ -187,11 +189,11 @@ class Session:
     def __init__(
         self, items: Sequence[Item], builds: Sequence[Build], *, device: str,
         clock: dict[str, Any], folder: Path, limit_s: float, rounds: int,
-        processes: int | None = None, say: Say = lambda _: None,
+        processes: int | None = None, plans: bool = False, say: Say = lambda _: None,
     ) -> None:  # fmt: skip
         self._items, self._builds = list(items), list(builds)
         self._device, self._clock, self._folder = device, clock, folder
-        self._rounds, self._say = rounds, say
+        self._rounds, self._plans, self._say = rounds, plans, say
         self._limit_s = limit_s
         self._start = time.monotonic()
         self._processes = processes or max(1, min(8, (os.cpu_count() or 1) // 2))
@@ -297,6 +299,8 @@ class Session:
         facts = worker.ask("hold", self._patience(), item=dataclasses.asdict(item))
         self._results[build.name][item.name].facts = facts
         worker.held.add(item.name)
+        if self._plans and build is self._builds[0]:
+            facts |= worker.ask("plan", self._patience(), name=item.name)
         if facts["device_bytes"] > self._memory:
             self._brief.add(item.name)
             self._drop(worker, item)
@@ -371,7 +375,8 @@ class Session:
 
     def _fail(self, build: str, item: Item, why: str) -> None:
         self._results[build][item.name].error = why
-        self._say(f"{item.name}{'' if build == self._builds[0].name else f' ({build})'}: {why}")
+        if not why.endswith(TOO_LATE):  # there may be many, which are told of together
+            self._say(f"{item.name}{'' if build == self._builds[0].name else f' ({build})'}: {why}")
 
     def _fail_task(self, task: _Task, why: str) -> None:
         """Let an item fail, or all those of a model that could not be made."""

@@ -161,6 +161,10 @@ class Server:
         self._held[item["name"]] = held = _Held(item, self._options, self._folder)
         return {**held.facts(), "load_s": time.perf_counter() - start}
 
+    def plan(self, name: str) -> dict[str, Any]:
+        """Return the plan of an item that is held; of the present package."""
+        return {"plan": self._held[name].delegate._native.explain()}
+
     def drop(self, name: str) -> dict[str, Any]:
         """Let an item go."""
         self._held.pop(name, None)

@@ -15,17 +15,19 @@ import pytest
 from typer.testing import CliRunner
 
 import clgpu_delegate
-from bench import guard, guard_baseline, guard_builds, guard_session
+from bench import guard, guard_baseline, guard_builds, guard_plans, guard_session, networks
 from bench.__main__ import app
 from bench.guard_clock import Clock, Work
-from bench.guard_items import Item
+from bench.guard_items import Item, all_items
 from bench.guard_report import Row
-from bench.guard_session import Build, Session, Worker
+from bench.guard_session import Build, Result, Session, Worker
+from bench.plans import models, snapshots, text
 from clgpu_delegate import _core
+from tests.runtimes import make_interpreter
 
 ONLY = ("lenet5 b1 fp32",)
 ROWS = [Row("lenet5 b1 fp32", 0.5, 0.01, 0.03, 9, 8, 13, 13, notes=("a kernel",))]
-FEW = ["--rounds", "2", "--processes", "1"]
+FEW = ["--rounds", "2", "--processes", "1", "--no-plans"]
 
 
 @pytest.fixture
@@ -146,8 +148,8 @@ def repository(root: Path, files: dict[str, str]) -> str:
     """Make a repository of one commit, and return its hash."""
     root.mkdir()
     git(root, "init", "-q")
-    for name, text in files.items():
-        (root / name).write_text(text)
+    for name, content in files.items():
+        (root / name).write_text(content)
     git(root, "add", ".")
     git(root, "commit", "-q", "-m", "Begin")
     return git(root, "rev-parse", "HEAD")
@@ -268,7 +270,7 @@ def test_commits_are_measured_in_turns(first, tmp_path):
     copied_package(kept / f"{commit[:12]}-{sys.implementation.cache_tag}")
     request = guard.Request(
         device=str(first.index), against=("HEAD", commit), only=ONLY, root=root, builds=kept,
-        folder=tmp_path, rounds=2, processes=1,
+        folder=tmp_path, rounds=2, processes=1, plans=False,
     )  # fmt: skip
     outcome = guard.run(request)
     (change,) = outcome.changes.pop(commit[:10])
@@ -332,3 +334,38 @@ def test_time_limit_ends_a_run_early(first, tmp_path):
     item = Item("good", "network lenet5 1", {"precision": "fp32"})
     late = session(tmp_path, first, [item], limit_s=0).run().results["this"]["good"]
     assert late.error == "not loaded within the time limit"
+
+
+# ---------------------------------------------------------------------- plans
+
+
+def test_plans_are_compared_with_the_kept_ones(first, tmp_path, monkeypatch):
+    monkeypatch.setattr(snapshots, "FOLDER", tmp_path)
+    item = Item("lenet5 b1 fp32", "network lenet5 1", {"precision": "fp32"})
+    delegate = clgpu_delegate.load(device=first.index, cache="off", tuning="off")
+    interpreter = make_interpreter("auto", networks.build("lenet5"), [delegate])
+    interpreter.allocate_tensors()
+    results = {item.name: Result(facts={"plan": delegate._native.explain()})}
+    assert guard_plans.compare("mine", [item], results) == []  # none is kept
+
+    lines = text.plan_text(delegate.explain())
+    path = snapshots.path_of("mine", "lenet5")
+    path.parent.mkdir()
+    path.write_text(text.snapshot_text(["head"], {"fp32, batch 1": lines}))
+    assert guard_plans.compare("mine", [item], results) == []
+    assert guard_plans.compare("mine", [item], {item.name: Result(error="no")}) == []
+
+    path.write_text(path.read_text().replace("nodes 13 of 13", "nodes 12 of 13"))
+    (change,) = guard_plans.compare("mine", [item], results)
+    assert change.problems[0].startswith("another plan: - nodes 12 of 13")
+    assert "+ nodes 13 of 13" in change.problems[0]
+
+
+def test_every_network_has_its_kept_plan():
+    items = all_items(gpu=True, tensor_cores=True)
+    found = {i.name: guard_plans.snapshot_of(i) for i in items}
+    assert {name for name, where in found.items() if where is None} == {
+        i.name for i in items if i.model.startswith("layer")
+    }
+    for where in filter(None, found.values()):
+        assert where[1] in [way.title for way in models.ways(where[0])]
