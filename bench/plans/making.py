@@ -57,7 +57,7 @@ class Planner:
             # XNNPACK would pack the weights of nodes that are left on the CPU.
             interpreter = make_interpreter("auto", model, [delegate], resolver="no_delegate")
             interpreter.allocate_tensors()
-        except (RuntimeError, ValueError) as error:
+        except (RuntimeError, ValueError, MemoryError) as error:
             lines = [line for line in str(error).splitlines() if line.strip()]
             return lines[0].removeprefix("clgpu_delegate: ") if lines else type(error).__name__
         return delegate.explain()

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bench import pynet as pynet_bench
-from bench.nets import INT8
+from bench.nets import INT8, quantized
 from bench.networks import NETWORKS
 from bench.networks.layers import Net
 from clgpu_delegate.errors import QuantizationError
@@ -89,10 +89,20 @@ def _published(way: pynet_bench.Way) -> Way:
 
 
 class Models:
-    """The models of one network, each made when it is first asked for."""
+    """The models of one network, each made when it is first asked for.
 
-    def __init__(self, name: str) -> None:
+    Parameters
+    ----------
+    name
+        One of `NAMES`.
+    real
+        Draw all weights, and run the network to find the ranges of int8 tensors, as measurements
+        do; not of PyNET at full size.
+    """
+
+    def __init__(self, name: str, *, real: bool = False) -> None:
         self._name = name
+        self._real = real
         self._made: dict[tuple[int, bool], bytes] = {}
 
     def model(self, way: Way) -> bytes:
@@ -101,19 +111,19 @@ class Models:
         if key not in self._made:
             if way.is_int8:
                 floats = self.model(dataclasses.replace(way, is_int8=False))
-                self._made[key] = quantised(floats)
+                self._made[key] = quantized(floats) if self._real else _quantised(floats)
             else:
                 self._made[key] = self._build(way.batch)
         return self._made[key]
 
     def _build(self, batch: int) -> bytes:
-        with _repeated_weights():
+        with contextlib.nullcontext() if self._real else _repeated_weights():
             if self._name == PYNET_12MP:
                 return pynet_bench.make_net(pynet_bench.FULL_SIZE).build()
             return NETWORKS[self._name].build(batch)
 
 
-def quantised(model: bytes) -> bytes:
+def _quantised(model: bytes) -> bytes:
     """The model with int8 weights, activations, inputs and outputs, without running it."""
     parsed = parse(model)
     fold(parsed, _Transposes(parsed))

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from bench.plans.profile import DEVICE_QUESTIONS, PLATFORM_QUESTIONS, Profile, encoded
 from clgpu_delegate.errors import ClgpuError
 from tests.limits.build import shared_library
+from tests.runtimes import ENVIRONMENT_VARIABLE, RUNTIMES, available_runtimes
 
 ROOT = Path(__file__).resolve().parents[2]
 _DRIVER = Path(__file__).parent / "paper_driver.c"
@@ -39,12 +40,16 @@ def driver() -> Path:
     return shared_library("paper", [_DRIVER], ROOT / "build" / "plans", "plans are made with")
 
 
-def make(networks: Sequence[str], profiles: Sequence[Profile]) -> dict[str, list[Plans]]:
+def make(
+    networks: Sequence[str], profiles: Sequence[Profile], *, real: bool = False
+) -> dict[str, list[Plans]]:
     """Make the plans of networks; by network, in the order of the profiles.
 
-    A process of its own makes them, whose only OpenCL library is the driver.
+    A process of its own makes them, whose only OpenCL library is the driver. Weights and ranges are
+    short cuts (`bench.plans.models`) unless ``real``.
     """
     task = {
+        "real": real,
         "networks": list(networks),
         "profiles": [
             {
@@ -63,6 +68,7 @@ def make(networks: Sequence[str], profiles: Sequence[Profile]) -> dict[str, list
             "CLGPU_OPENCL_LIBRARY": str(driver()),
             "CLGPU_PAPER": str(facts),
             "CLGPU_CACHE": "off",
+            **_runtime(),
             "PYTHONPATH": path,
         }
         done = subprocess.run(
@@ -79,6 +85,16 @@ def make(networks: Sequence[str], profiles: Sequence[Profile]) -> dict[str, list
         network: [Plans(entry["blocks"], entry["unknown"]) for entry in entries]
         for network, entries in made.items()
     }
+
+
+def _runtime() -> dict[str, str]:
+    """The newer runtime where there is one.
+
+    tflite_runtime allocates the whole network on the host after a delegate has refused it, and
+    PyNET at full size is too much for that.
+    """
+    newer = RUNTIMES[-1]
+    return {ENVIRONMENT_VARIABLE: newer} if newer in available_runtimes() else {}
 
 
 def facts_text(profile: Profile) -> str:

@@ -51,6 +51,11 @@ DEVICE_QUESTIONS = {
     "CL_DEVICE_WARP_SIZE_NV": (0x4003, "u"),
     "CL_DEVICE_WAVEFRONT_WIDTH_AMD": (0x4043, "u"),
 }
+_OPTIONAL = (  # to these some drivers have no answer
+    "CL_DEVICE_IMAGE_MAX_BUFFER_SIZE", "CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE",
+    "CL_DEVICE_WARP_SIZE_NV", "CL_DEVICE_WAVEFRONT_WIDTH_AMD",
+)  # fmt: skip
+_PROBED = ("half_arithmetic", "mma_f16", "mma_tf32", "mma_s8", "dot8")
 DOT8 = ("none", "khronos", "arm", "nvidia")  # by the number of src_cpp/base/device_info.hpp
 _STANDARD = "-cl-std=CL1.2"
 
@@ -192,12 +197,21 @@ def load(path: Path) -> Profile:
             for answer, options in answers.items()
             for short in options
         }
+        for answers, questions in (
+            (data["platform"], PLATFORM_QUESTIONS),
+            (data["device"], DEVICE_QUESTIONS),
+            (data["probe"], _PROBED),
+        ):
+            if lacking := [n for n in questions if n not in answers and n not in _OPTIONAL]:
+                raise ValueError(f"it lacks {lacking[0]}")
+            if strange := [name for name in answers if name not in questions]:
+                raise ValueError(f"nothing asks for {strange[0]}")
         return Profile(path.stem, data["platform"], data["device"], data["probe"], kernels)
     except OSError as error:
         message = f"cannot read the device profile {path.name}: {error.strerror}"
         raise ProfileError(message) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        message = f"{path.name} is no device profile: {type(error).__name__} {error}"
+        message = f"{path.name} is no device profile: {error or type(error).__name__}"
         raise ProfileError(message) from None
 
 

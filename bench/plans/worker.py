@@ -18,7 +18,8 @@ from clgpu_delegate import _core
 def main() -> None:
     """Read the task from standard input, write plans to standard output, both as JSON.
 
-    The task lists networks, and the probe's facts of each device in the driver's order.
+    The task lists networks, and the probe's facts of each device in the driver's order; it tells
+    whether weights and ranges are to be real ones.
     """
     task = json.load(sys.stdin)
     driver = ctypes.CDLL(os.environ["CLGPU_OPENCL_LIBRARY"])
@@ -26,7 +27,7 @@ def main() -> None:
     indices = _indices(task["profiles"])
     made: dict[str, Any] = {}
     for network in task["networks"]:
-        models = Models(network)
+        models = Models(network, real=task["real"])
         planners = [Planner(models, str(index)) for index in indices]
         blocks: list[dict[str, list[str]]] = [{} for _ in indices]
         for way in ways(network):
