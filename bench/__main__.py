@@ -324,7 +324,9 @@ def guard(
         float, typer.Option(help="Of the layers' height and width; 0: 1 on GPUs, else 0.125.")
     ] = 0.0,
     plans: Annotated[bool, typer.Option(help="Compare plans with the kept ones.")] = True,
-    time_limit: Annotated[float, typer.Option(help="Seconds until no more is begun.")] = 230.0,
+    time_limit: Annotated[
+        float, typer.Option(help="Seconds until no round is begun; 0: 230 for each build.")
+    ] = 0.0,
     rounds: Annotated[int, typer.Option(min=1, help="Timings of each item, at most.")] = 9,
     processes: Annotated[
         int, typer.Option(min=0, help="That compile; 0: half the cores, to 8.")

@@ -33,6 +33,7 @@ _BASELINE = "baseline"
 _PLANS = "kept plans"
 _ITSELF = "run itself"
 _WIDTH = 150
+_LIMIT_S = 230.0
 
 Say = Callable[[str], None]
 
@@ -58,7 +59,8 @@ class Request:
     plans
         Whether to compare the plans with the kept ones.
     time_limit, rounds, processes
-        See `bench.guard_session.Session`; 0 processes: as many as suit.
+        See `bench.guard_session.Session`; 0 seconds: 230 for each build; 0 processes: as many as
+        suit.
     commit
         That is measured; empty: what git tells.
     root, folder, builds
@@ -74,13 +76,18 @@ class Request:
     quick: bool = False
     scale: float = 0.0
     plans: bool = True
-    time_limit: float = 230.0
+    time_limit: float = 0.0
     rounds: int = 9
     processes: int = 0
     commit: str = ""
     root: Path = ROOT
     folder: Path = guard_baseline.FOLDER
     builds: Path | None = None
+
+    @property
+    def limit_s(self) -> float:
+        """Seconds of a session."""
+        return self.time_limit or _LIMIT_S * (1 + len(set(self.against)))
 
     @property
     def command(self) -> str:
@@ -132,7 +139,7 @@ class Outcome:
             return f"FAILED: {len(failed)} of {len(names | {r.item for r in self.rows})} items"
         changes = self.changes.get(_BASELINE, [])
         faster = sum(change.is_faster for change in changes)
-        advice = f"; {faster} are faster: renew the baseline with --write" if faster else ""
+        advice = f"; faster are {faster}: renew the baseline with --write" if faster else ""
         return f"passed: none of {len(self.rows)} items is worse{advice}"
 
     def sheets(self, *, everything: bool = False) -> list[Sheet]:
@@ -259,7 +266,7 @@ def _guard(request: Request, say: Say) -> Outcome:
     rows = rows_of(THIS)
     if late := [row.item for row in rows if row.error.endswith(TOO_LATE)]:
         lines.append(
-            f"{len(late)} items were not measured within {request.time_limit:g} s; --time-limit "
+            f"{len(late)} items were not measured within {request.limit_s:g} s; --time-limit "
             f"gives more: {', '.join(late[:5])}{', ...' if len(late) > 5 else ''}"
         )
     changes: dict[str, list[Change]] = {}
@@ -349,7 +356,7 @@ def _measure(
     with tempfile.TemporaryDirectory(prefix="clgpu-guard-") as folder:
         session = Session(
             items, builds, device=str(device.index), clock=clock, folder=Path(folder),
-            limit_s=request.time_limit, rounds=request.rounds,
+            limit_s=request.limit_s, rounds=request.rounds,
             processes=request.processes or None, plans=plans, say=say,
         )  # fmt: skip
         try:

@@ -25,6 +25,7 @@ HOST_FLOOR = 0.05
 """The floor of rows whose launches alone take half of their time: the host's processor counts."""
 
 LIMIT = 3.0
+_OF_THE_CACHE = ("the cache ", "there is no cache")  # notes that tell nothing of a device
 _ONE_ROUND = 0.05  # noise of what was timed once
 
 
@@ -82,7 +83,7 @@ class Row:
             claimed=facts["claimed"],
             nodes=facts["nodes"],
             host_bound=facts["launches"] * launch_seconds > seconds / 2,
-            notes=tuple(facts["notes"]),
+            notes=tuple(n for n in facts["notes"] if not n.startswith(_OF_THE_CACHE)),
         )
 
     @classmethod

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import clgpu_delegate
-from bench import guard, guard_baseline, guard_builds, guard_plans, guard_session, networks
+from bench import guard, guard_baseline, guard_builds, guard_plans, guard_session
 from bench.__main__ import app
 from bench.guard_clock import Clock, Work
 from bench.guard_items import Item, all_items
@@ -23,7 +23,7 @@ from bench.guard_report import Row
 from bench.guard_session import Build, Result, Session, Worker
 from bench.plans import models, snapshots, text
 from clgpu_delegate import _core
-from tests.runtimes import make_interpreter
+from clgpu_delegate.explain import Explanation
 
 ONLY = ("lenet5 b1 fp32",)
 ROWS = [Row("lenet5 b1 fp32", 0.5, 0.01, 0.03, 9, 8, 13, 13, notes=("a kernel",))]
@@ -281,12 +281,13 @@ def test_commits_are_measured_in_turns(first, tmp_path):
 
 
 def session(
-    tmp_path: Path, device: clgpu_delegate.Device, items: list[Item], limit_s: float = 60
+    tmp_path: Path, device: clgpu_delegate.Device, items: list[Item], **options: Any
 ) -> Session:
     clock = {**clock_of(device), "position": 0, "work": [1024, 16]}
+    usual = {"limit_s": 60, "rounds": 1, "processes": 1}
     return Session(
         items, [Build("this")], device=str(device.index), clock=clock, folder=tmp_path,
-        limit_s=limit_s, rounds=1, processes=1,
+        **{**usual, **options},
     )  # fmt: skip
 
 
@@ -342,13 +343,10 @@ def test_time_limit_ends_a_run_early(first, tmp_path):
 def test_plans_are_compared_with_the_kept_ones(first, tmp_path, monkeypatch):
     monkeypatch.setattr(snapshots, "FOLDER", tmp_path)
     item = Item("lenet5 b1 fp32", "network lenet5 1", {"precision": "fp32"})
-    delegate = clgpu_delegate.load(device=first.index, cache="off", tuning="off")
-    interpreter = make_interpreter("auto", networks.build("lenet5"), [delegate])
-    interpreter.allocate_tensors()
-    results = {item.name: Result(facts={"plan": delegate._native.explain()})}
+    results = session(tmp_path, first, [item], plans=True).run().results["this"]
     assert guard_plans.compare("mine", [item], results) == []  # none is kept
 
-    lines = text.plan_text(delegate.explain())
+    lines = text.plan_text(Explanation(results[item.name].facts["plan"]))
     path = snapshots.path_of("mine", "lenet5")
     path.parent.mkdir()
     path.write_text(text.snapshot_text(["head"], {"fp32, batch 1": lines}))
