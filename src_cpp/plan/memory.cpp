@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <climits>
+#include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "base/error.hpp"
@@ -61,12 +63,14 @@ struct Placed {
 };
 
 struct Object {
-  std::vector<Placed> placed;  // in the order of `begin`
+  std::vector<Placed> placed;                         // in the order of `begin`
+  std::map<std::int64_t, std::set<std::int64_t>> at;  // size of a block -> offsets
   std::int64_t bytes = 0;
 };
 
 struct Spot {
   std::int64_t growth = INT64_MAX;  // of the object
+  bool is_new = true;               // no block of this size lies there at another time
   std::int64_t gap = INT64_MAX;     // bytes of it that are free there
   std::size_t object = 0;
   std::int64_t offset = 0;
@@ -102,9 +106,19 @@ class Packer {
       const auto consider = [&](std::int64_t offset, std::int64_t gap) {
         const std::int64_t growth =
             std::max(std::int64_t{0}, offset + block.bytes - objects_[k].bytes);
-        const Spot spot{growth, best_fit_ ? gap : 0, k, offset};
-        if (std::tie(spot.growth, spot.gap) < std::tie(best.growth, best.gap)) best = spot;
+        const bool is_new = limits_.size_classes > 0 && !lies_at(objects_[k], block, offset);
+        const Spot spot{growth, is_new, best_fit_ ? gap : 0, k, offset};
+        if (std::tie(spot.growth, spot.is_new, spot.gap) <
+            std::tie(best.growth, best.is_new, best.gap))
+          best = spot;
       };
+      if (limits_.size_classes > 0) {
+        if (const auto same = objects_[k].at.find(block.bytes); same != objects_[k].at.end()) {
+          for (const std::int64_t offset : same->second) {
+            if (is_free(objects_[k], block, offset)) consider(offset, 0);
+          }
+        }
+      }
       std::int64_t top = 0;
       for (const Placed& other : objects_[k].placed) {
         if (other.last < block.first || block.last < other.first) continue;
@@ -116,8 +130,23 @@ class Packer {
         consider(aligned(top), std::max(block.bytes, objects_[k].bytes - aligned(top)));
     }
     // A gap that is aligned may make the object grow by more than the block.
-    if (best.growth > block.bytes + limits_.alignment) best = {block.bytes, 0, objects_.size(), 0};
+    if (best.growth > block.bytes + limits_.alignment)
+      best = {block.bytes, true, 0, objects_.size(), 0};
     return best;
+  }
+
+  static bool lies_at(const Object& object, const Block& block, std::int64_t offset) {
+    const auto same = object.at.find(block.bytes);
+    return same != object.at.end() && same->second.count(offset) != 0;
+  }
+
+  static bool is_free(const Object& object, const Block& block, std::int64_t offset) {
+    for (const Placed& other : object.placed) {
+      if (other.begin >= offset + block.bytes) break;
+      if (other.end > offset && other.first <= block.last && block.first <= other.last)
+        return false;
+    }
+    return true;
   }
 
   void put(const Block& block, const Spot& spot) {
@@ -128,6 +157,7 @@ class Packer {
     object.placed.insert(
         std::upper_bound(object.placed.begin(), object.placed.end(), placed, after), placed);
     object.bytes = std::max(object.bytes, placed.end);
+    object.at[block.bytes].insert(spot.offset);
   }
 
   const std::vector<Block>& blocks_;
@@ -155,6 +185,23 @@ int first_step(const std::vector<Block>& blocks) {
   return begin;
 }
 
+// The blocks with their sizes rounded up: of `classes` for each power of two.
+std::vector<Block> rounded(std::vector<Block> blocks, const ObjectLimits& limits) {
+  for (Block& block : blocks) {
+    std::int64_t power = 1;
+    while (power <= block.bytes / 2) power *= 2;
+    const std::int64_t step = std::max(limits.alignment, power / limits.size_classes);
+    block.bytes = std::min((block.bytes + step - 1) / step * step, limits.max_bytes);
+  }
+  return blocks;
+}
+
+std::vector<std::int64_t> sizes(const std::vector<Block>& blocks) {
+  std::vector<std::int64_t> bytes;
+  for (const Block& block : blocks) bytes.push_back(block.bytes);
+  return bytes;
+}
+
 // Positions of the blocks by descending keys; equals keep their order.
 template <class F>
 Order sorted(const std::vector<Block>& blocks, F key) {
@@ -176,6 +223,7 @@ std::int64_t Layout::total() const {
 Layout apart(const std::vector<Block>& blocks) {
   Layout layout;
   layout.strategy = "no sharing";
+  layout.spans = sizes(blocks);
   layout.offsets.resize(blocks.size());
   for (const Block& block : blocks) {
     layout.objects.push_back(static_cast<int>(layout.bytes.size()));
@@ -189,10 +237,12 @@ std::int64_t lower_bound(const std::vector<Block>& blocks) {
   return *std::max_element(bytes.begin(), bytes.end());
 }
 
-Layout lay_out(const std::vector<Block>& blocks, const ObjectLimits& limits) {
-  for (const Block& block : blocks) CLGPU_CHECK(block.bytes <= limits.max_bytes);
+Layout lay_out(const std::vector<Block>& exact, const ObjectLimits& limits) {
+  for (const Block& block : exact) CLGPU_CHECK(block.bytes <= limits.max_bytes);
+  const std::vector<Block> blocks = limits.size_classes > 0 ? rounded(exact, limits) : exact;
   const Order by_size = sorted(blocks, [](const Block& b) { return b.bytes; });
   Layout best = whole_objects(blocks, by_size);
+  best.spans = sizes(blocks);
   best.strategy = "whole objects by size";
   if (!limits.offsets) return best;
 
@@ -200,6 +250,7 @@ Layout lay_out(const std::vector<Block>& blocks, const ObjectLimits& limits) {
   const auto attempt = [&](const char* strategy, const Order& order, bool best_fit) {
     if (best.total() == least) return;
     Layout layout = Packer(blocks, limits, best_fit).pack(order);
+    layout.spans = sizes(blocks);
     layout.strategy = strategy;
     const auto rank = [](const Layout& l) { return std::pair(l.total(), l.bytes.size()); };
     const bool whole = best.strategy.rfind("whole", 0) == 0;

@@ -277,6 +277,7 @@ class Planner {
       Buffer& buffer = plan_.buffers[members[k]];
       buffer.object = layout.objects[k];
       buffer.offset = layout.offsets[k];
+      buffer.span = layout.spans[k];
       buffer.first = blocks[k].first;
       buffer.last = blocks[k].last;
     }
@@ -286,23 +287,29 @@ class Planner {
     plan_.objects = std::move(layout.bytes);
   }
 
-  // Where memory is no concern, what sub-buffers save has to be worth what they cost.
+  // Where a driver tracks sub-buffers that overlap, they slow every launch. Whole objects need
+  // none, blocks of few sizes need few: both may take somewhat more memory, if the budget allows
+  // it.
   Layout shared(const std::vector<Block>& blocks) const {
     Layout smallest = lay_out(blocks, limits());
     if (device_.sub_buffers_save == 0) return smallest;
+    std::int64_t most = smallest.total() + static_cast<std::int64_t>(device_.sub_buffers_save) - 1;
+    if (options_.memory_budget > 0)
+      most = std::min(most, options_.memory_budget - plan_.weights_bytes);
     ObjectLimits undivided = limits();
     undivided.offsets = false;
-    Layout whole = lay_out(blocks, undivided);
-    const auto saved = static_cast<std::uint64_t>(whole.total() - smallest.total());
-    const std::int64_t budget = options_.memory_budget;
-    const bool fits = budget == 0 || plan_.weights_bytes + whole.total() <= budget;
-    return fits && saved < device_.sub_buffers_save ? whole : smallest;
+    if (Layout whole = lay_out(blocks, undivided); whole.total() <= most) return whole;
+    constexpr int kClasses = 16;
+    ObjectLimits in_classes = limits();
+    in_classes.size_classes = kClasses;
+    Layout few = lay_out(blocks, in_classes);
+    return few.total() <= std::max(most, smallest.total()) ? few : smallest;
   }
 
   ObjectLimits limits() const {
     const auto max_bytes = std::min(device_.max_object_bytes, std::uint64_t{INT64_MAX});
     return {static_cast<std::int64_t>(max_bytes),
-            static_cast<std::int64_t>(device_.base_align_bytes), device_.sub_buffers};
+            static_cast<std::int64_t>(device_.base_align_bytes), device_.sub_buffers, 0};
   }
 
   std::int64_t peak() const {

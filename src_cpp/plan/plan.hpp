@@ -31,6 +31,7 @@ struct Buffer {
   std::int64_t bytes = 0;
   int object = 0;            ///< arena only: index into Plan::objects
   std::int64_t offset = 0;   ///< arena only: bytes from the object's start
+  std::int64_t span = 0;     ///< arena only: bytes kept for it there, `bytes` or more
   int first = 0, last = -1;  ///< arena only: run steps that need it; uploads are -1
   bool scratch = false;      ///< a candidate's own memory
   std::shared_ptr<const ir::Constant>

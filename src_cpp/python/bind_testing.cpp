@@ -96,20 +96,22 @@ void bind_testing(py::module_& module) {
   module.def(
       "lay_out",
       [](const std::vector<std::tuple<std::int64_t, int, int>>& blocks, std::int64_t max_bytes,
-         std::int64_t alignment, bool offsets) {
+         std::int64_t alignment, bool offsets, int size_classes) {
         std::vector<plan::Block> list;
         for (const auto& [bytes, first, last] : blocks) list.push_back({bytes, first, last});
-        const plan::Layout layout = plan::lay_out(list, {max_bytes, alignment, offsets});
+        const plan::Layout layout =
+            plan::lay_out(list, {max_bytes, alignment, offsets, size_classes});
         py::dict result;
         result["objects"] = layout.objects;
         result["offsets"] = layout.offsets;
+        result["spans"] = layout.spans;
         result["bytes"] = layout.bytes;
         result["strategy"] = layout.strategy;
         result["bound"] = plan::lower_bound(list);
         return result;
       },
       py::arg("blocks"), py::arg("max_bytes") = INT64_MAX, py::arg("alignment") = 1,
-      py::arg("offsets") = true,
+      py::arg("offsets") = true, py::arg("size_classes") = 0,
       "Object and offset of each block (bytes, first, last), and the bytes of each object.");
   module.def(
       "host_pointer_problem",

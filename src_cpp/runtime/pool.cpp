@@ -150,7 +150,7 @@ bool Lease::refresh() {
     if (buffer.place != Buffer::Place::kArena) continue;
     const std::size_t slot = slot_of_[at(buffer.object)];
     of_buffer_[i] = divided[at(buffer.object)]
-                        ? pool_->part(slot, buffer.offset, buffer.bytes, "'" + buffer.name + "'")
+                        ? pool_->part(slot, buffer.offset, buffer.span, "'" + buffer.name + "'")
                         : pool_->slots_[slot].object.get();
   }
   generation_ = pool_->generation_;

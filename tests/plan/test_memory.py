@@ -21,6 +21,7 @@ _LIMITS = st.fixed_dictionaries(
         "alignment": st.sampled_from([1, 128, 512, 4096]),
         "max_bytes": st.sampled_from([10**6, 2 * 10**6, 2**62]),
         "offsets": st.booleans(),
+        "size_classes": st.sampled_from([0, 1, 16]),
     }
 )
 
@@ -28,18 +29,20 @@ _LIMITS = st.fixed_dictionaries(
 @given(_BLOCKS, _LIMITS)
 def test_blocks_alive_together_never_overlap(blocks, limits):
     layout = _core.lay_out(blocks, **limits)
-    places = zip(layout["objects"], layout["offsets"], blocks)
-    for (object_a, at_a, a), (object_b, at_b, b) in itertools.combinations(places, 2):
+    places = zip(layout["objects"], layout["offsets"], layout["spans"], blocks)
+    for (object_a, at_a, size_a, a), (object_b, at_b, size_b, b) in itertools.combinations(
+        places, 2
+    ):
         if object_a == object_b and a[1] <= b[2] and b[1] <= a[2]:
-            assert at_a + a[0] <= at_b or at_b + b[0] <= at_a
+            assert at_a + size_a <= at_b or at_b + size_b <= at_a
 
 
 @given(_BLOCKS, _LIMITS)
 def test_objects_hold_their_blocks_and_keep_the_limits(blocks, limits):
     layout = _core.lay_out(blocks, **limits)
     tops = [0] * len(layout["bytes"])
-    for number, offset, (size, *_) in zip(layout["objects"], layout["offsets"], blocks):
-        tops[number] = max(tops[number], offset + size)
+    for number, offset, span in zip(layout["objects"], layout["offsets"], layout["spans"]):
+        tops[number] = max(tops[number], offset + span)
         assert offset % limits["alignment"] == 0
         assert limits["offsets"] or offset == 0
     assert tops == layout["bytes"]
@@ -49,9 +52,38 @@ def test_objects_hold_their_blocks_and_keep_the_limits(blocks, limits):
 @given(_BLOCKS, _LIMITS)
 def test_total_lies_between_the_bound_and_no_sharing(blocks, limits):
     layout = _core.lay_out(blocks, **limits)
-    assert layout["bound"] <= sum(layout["bytes"]) <= sum(size for size, *_ in blocks)
+    assert layout["bound"] <= sum(layout["bytes"]) <= sum(layout["spans"])
     whole = _core.lay_out(blocks, **{**limits, "offsets": False})
     assert sum(layout["bytes"]) <= sum(whole["bytes"])
+
+
+@given(_BLOCKS, _LIMITS)
+def test_spans_are_sizes_or_those_of_their_class(blocks, limits):
+    spans = _core.lay_out(blocks, **limits)["spans"]
+    for (size, *_), span in zip(blocks, spans):
+        if limits["size_classes"] == 0:
+            assert span == size
+        else:
+            step = max(limits["alignment"], 2 ** (size.bit_length() - 1) // limits["size_classes"])
+            assert span == min(-(-size // step) * step, limits["max_bytes"])
+
+
+def test_blocks_of_one_size_class_take_turns_at_one_place():
+    # In turns a large block, and two small ones of almost the same sizes.
+    blocks = []
+    for step in range(0, 40, 2):
+        blocks += [(10**6, step, step), (300_000 + step, step + 1, step + 1)]
+        blocks += [(300_001 + step, step + 1, step + 1)]
+
+    def parts(size_classes):
+        layout = _core.lay_out(blocks, alignment=512, size_classes=size_classes)
+        places = set(zip(layout["objects"], layout["offsets"], layout["spans"]))
+        return len(places), sum(layout["bytes"])
+
+    exact, rounded = parts(0), parts(16)
+    assert rounded[0] == 3
+    assert rounded[0] < exact[0]
+    assert rounded[1] <= exact[1] * 1.1
 
 
 @given(_BLOCKS)
