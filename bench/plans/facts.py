@@ -86,7 +86,9 @@ def _facts_of(task: _Task, device: str, cache: str) -> tuple[Kernels, list[str]]
     """In a process of its own: facts of the kernels that a network needs, and what went wrong."""
     _core.record_kernels()
     name, batch = task
-    planner = Planner(models.Models(name), device, cache=cache)
+    # On CPUs launches take long, and tell nothing: work-groups and memory have no hard limits.
+    is_gpu = _core.devices()[int(device)]["type"] == "gpu"
+    planner = Planner(models.Models(name), device, cache=cache, warm_up=is_gpu)
     problems: dict[str, None] = {}
     for way in models.ways(name):
         if way.batch == batch:
