@@ -16,7 +16,15 @@ from rich.console import Console
 import clgpu_delegate
 from bench.plans import models
 from bench.plans.making import Planner
-from bench.plans.profile import KernelFacts, Kernels, Profile, ProfileError, ask, save
+from bench.plans.profile import (
+    KernelFacts,
+    Kernels,
+    Profile,
+    ProfileError,
+    ask,
+    save,
+    source_digests,
+)
 from clgpu_delegate import _core
 from clgpu_delegate.explain import Explanation
 from clgpu_delegate.files import check_writable
@@ -48,7 +56,7 @@ def record(path: Path, *, names: Sequence[str] = (), device: str = "", workers: 
     platform, answers = ask(str(found.index))
     probe = _core.probe_device(str(found.index))
     del probe["notes"]
-    profile = Profile(path.stem, platform, answers, probe)
+    profile = Profile(path.stem, platform, answers, probe, sources=source_digests())
     console = Console(width=None if Console().is_terminal else 150)
     with tempfile.TemporaryDirectory() as folder:
         cache = str(Path(folder) / "programs.sqlite")
@@ -102,6 +110,7 @@ def _facts_of(task: _Task, device: str, cache: str) -> tuple[Kernels, list[str]]
             group if builds else 0, bytes_, bytes_ > local and entry in refused
         )
         for entry, options, builds, group, bytes_ in _core.kernel_facts()
+        if not entry.startswith("device_")  # of probes
     }
     return kernels, list(problems)
 

@@ -8,7 +8,9 @@ local memory. ``python -m bench facts`` writes one.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
+import re
 import struct
 from pathlib import Path
 from typing import Any, NamedTuple, Union
@@ -94,6 +96,8 @@ class Profile:
         ``half_arithmetic``, ``mma_f16``, ``mma_tf32``, ``mma_s8`` and ``dot8``.
     kernels
         Facts by name and build options.
+    sources
+        Digests of the kernels' texts when the facts were recorded, by file.
     """
 
     name: str
@@ -101,6 +105,7 @@ class Profile:
     device: dict[str, Answer]
     probe: dict[str, Any]
     kernels: Kernels = dataclasses.field(default_factory=dict)
+    sources: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -109,6 +114,16 @@ class Profile:
             f"{self.device['CL_DEVICE_NAME']}, {self.platform['CL_PLATFORM_VERSION']}, "
             f"driver {self.device['CL_DRIVER_VERSION']}"
         )
+
+
+def source_digests() -> dict[str, str]:
+    """What stands for the text of each kernel file and of what it includes, without comments."""
+    digests = {}
+    for path, text in _core.kernel_sources().items():
+        if "__kernel" in text:
+            code = re.sub(r"//[^\n]*|/\*.*?\*/", "", _core.assembled_source(path), flags=re.DOTALL)
+            digests[path] = hashlib.sha256(" ".join(code.split()).encode()).hexdigest()[:12]
+    return dict(sorted(digests.items()))
 
 
 def ask(device: str) -> tuple[dict[str, Answer], dict[str, Answer]]:
@@ -206,7 +221,9 @@ def load(path: Path) -> Profile:
                 raise ValueError(f"it lacks {lacking[0]}")
             if strange := [name for name in answers if name not in questions]:
                 raise ValueError(f"nothing asks for {strange[0]}")
-        return Profile(path.stem, data["platform"], data["device"], data["probe"], kernels)
+        return Profile(
+            path.stem, data["platform"], data["device"], data["probe"], kernels, data["sources"]
+        )
     except OSError as error:
         message = f"cannot read the device profile {path.name}: {error.strerror}"
         raise ProfileError(message) from None
@@ -224,6 +241,7 @@ def save(profile: Profile, path: Path) -> None:
         "platform": profile.platform,
         "device": profile.device,
         "probe": profile.probe,
+        "sources": profile.sources,
         "kernels": kernels,
     }
     text = json.dumps(data, indent=0, ensure_ascii=False)

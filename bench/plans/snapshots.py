@@ -56,6 +56,12 @@ def networks_of(device: Profile) -> list[str]:
     return [name for name in models.NAMES if large or name != models.PYNET_12MP]
 
 
+def stale_sources(device: Profile) -> list[str]:
+    """Kernel files whose code is not what it was when the facts of a profile were recorded."""
+    now = profile.source_digests()
+    return [path for path, digest in device.sources.items() if now.get(path) != digest]
+
+
 def path_of(name: str, network: str) -> Path:
     """Of a snapshot, by the names of the profile and of the network."""
     return FOLDER / name / f"{network}.txt"
@@ -159,6 +165,12 @@ def run(names: Sequence[str] = (), *, profiles: Sequence[str] = (), write: bool 
             changed[path_of(device.name, network)] = made
             console.print(f"{device.name}, {network}:")
             console.print("\n".join(f"  {line}" for line in lines), soft_wrap=True)
+    for device in devices:
+        if stale := stale_sources(device):
+            console.print(
+                f"{device.name}: since its facts were recorded, kernels have changed in "
+                f"{', '.join(stale)}"
+            )
     lost = [] if profiles else _lost()
     for path in lost:
         console.print(f"{path.relative_to(FOLDER)}: its profile or network is gone")

@@ -137,6 +137,14 @@ def test_profile_is_written_as_it_was_read(tmp_path):
         assert path.stat().st_size < 300_000
 
 
+def test_changed_kernels_are_told():
+    device = emulated.profile("mali_g78")
+    device.sources = profile.source_digests()
+    assert snapshots.stale_sources(device) == []
+    device.sources = {**device.sources, "softmax/softmax.cl": "another", "gone.cl": "x"}
+    assert snapshots.stale_sources(device) == ["softmax/softmax.cl", "gone.cl"]
+
+
 def test_profiles_answer_all_that_is_asked():
     api = (ROOT / "src_cpp" / "cl" / "api.hpp").read_text()
     asked = (ROOT / "src_cpp" / "cl" / "device.cpp").read_text()
