@@ -11,8 +11,8 @@
 
 #if REFLECT
 // Without conditions: |i| turns those in front round, the rest does so at the other end.
-int border(int i, int n) { return n - 1 - (int)abs(n - 1 - (int)abs(i)); }
-#define BORDER(i, n) border(i, n)
+int mirrored(int i, int n) { return n - 1 - (int)abs(n - 1 - (int)abs(i)); }
+#define BORDER(i, n) mirrored(i, n)
 #else
 #define BORDER(i, n) (i)
 #endif

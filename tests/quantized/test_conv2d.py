@@ -82,6 +82,24 @@ def test_addition_behind_channels_that_fill_no_vector(device, rng):
     )
 
 
+@pytest.mark.parametrize("channels", [4, 16])
+def test_images_are_mirrored_by_every_engine(channels, device, rng):
+    """The mirrored padding moves into the convolution, as in PyNET."""
+    case = Case((1, 9, 8, channels), (8, 3, 3, channels), padding="VALID")
+    src, dst = (random_quantization(rng, np.int8) for _ in range(2))
+    weights = weights_quantization(rng, np.int8, 8, 0, per_channel=True)
+    m = ModelMaker()
+    x = m.input("x", (1, 7, 6, channels), np.int8, quantization=src)
+    paddings = m.constant(np.array([[0, 0], [1, 1], [1, 1], [0, 0]], np.int32))
+    x = m.op("MIRROR_PAD", [x, paddings], case.image, mode="REFLECT", quantization=src)
+    w = m.constant(
+        np.maximum(random_integers(rng, case.weights, np.int8), -127), quantization=weights
+    )
+    bias = add_bias(m, rng, np.int8, src, weights, 8)
+    m.output(m.op("CONV_2D", [x, w, bias], case.output, quantization=dst, **case.options))
+    check_exact(m.build(), [random_integers(rng, (1, 7, 6, channels), np.int8)], device=device)
+
+
 @hypothesis.given(draw=st.data())
 @hypothesis.settings(max_examples=EXAMPLES)
 def test_convolution_of_any_geometry(draw, device, rng):
