@@ -26,7 +26,7 @@ from bench.guard_session import (
     WorkerLostError,
 )
 from bench.record import commit_of
-from clgpu_delegate import Device
+from clgpu_delegate import Device, _core
 
 THIS = "this"
 _BASELINE = "baseline"
@@ -241,6 +241,8 @@ def _guard(request: Request, say: Say) -> Outcome:
     lines = [f"`bench guard` on {head}{f', commit {commit}' if commit else ''}"]
     if device.type != "gpu":
         lines.append("this is no GPU: the guard is meant for GPUs, and times scatter here")
+    if newer := _newer_source():
+        lines.append(f"the compiled package is older than {newer}: is it of these sources?")
     if before is not None:
         lines.append(_age(before, device))
     profile = None
@@ -329,6 +331,16 @@ def _commit(request: Request, *, must: bool) -> str:
         if must:
             raise
         return ""
+
+
+def _newer_source() -> str:
+    """A source that was changed after the package was compiled; empty if there is none."""
+    compiled = Path(_core.__file__).stat().st_mtime
+    files = [f for top in ("src_cpp", "kernels") for f in (ROOT / top).rglob("*") if f.is_file()]
+    newest = max(files, key=lambda file: file.stat().st_mtime, default=None)
+    if newest is None or newest.stat().st_mtime <= compiled:
+        return ""
+    return str(newest.relative_to(ROOT))
 
 
 def _age(before: Baseline, device: Device) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from bench.guard_session import TOO_LATE, Result
 
@@ -251,7 +252,7 @@ class Sheet:
                 head, justify="left" if words else "right", no_wrap=not words, overflow="fold"
             )
         for row in self.rows:
-            table.add_row(*row)
+            table.add_row(*map(Text, row))  # brackets are no markup
         return table
 
     def markdown(self) -> str:

@@ -100,8 +100,10 @@ class Worker:
         except OSError:
             answer = ""
         if not answer:
-            code = self._process.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout=10)
             self.close()
+            code = self._process.returncode or 0
             how = f"signal {-code}" if code < 0 else f"code {code}"
             raise WorkerLostError(f"the process ended with {how}{self._last_line()}")
         data: dict[str, Any] = json.loads(answer)
@@ -113,7 +115,8 @@ class Worker:
         """End the process."""
         if self._process.poll() is None:
             self._process.kill()
-        self._process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # a driver may hold it
+            self._process.wait(timeout=10)
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):  # it was gone before it had read all
             self._process.stdin.close()
@@ -216,6 +219,8 @@ class Session:
             self._memory = _MEMORY * ours["global_bytes"] / len(self._builds)
             calibration = self._timed[self._builds[0].name].ask("clock", 120, **self._clock)
             self._clock["work"] = calibration["work"]
+            for build in self._builds[1:]:  # what runs before a timing is to be the same
+                self._timed[build.name].ask("clock", 120, **self._clock)
             measured = Measured(self._results, calibration, ours)
             self._load()
             measured.seconds["loading"] = self._elapsed()
@@ -369,8 +374,7 @@ class Session:
     def _open_again(self, build: Build) -> Worker:
         if build.name not in self._timed:
             self._open(build)
-            if build is self._builds[0]:
-                self._timed[build.name].ask("clock", 120, **self._clock)
+            self._timed[build.name].ask("clock", 120, **self._clock)
         return self._timed[build.name]
 
     def _fail(self, build: str, item: Item, why: str) -> None:

@@ -126,11 +126,12 @@ class Server:
     def where(self) -> dict[str, Any]:
         """Tell which package and device are used."""
         import clgpu_delegate  # noqa: PLC0415  # main() has said from where
+        from clgpu_delegate import _core  # noqa: PLC0415
 
         device = clgpu_delegate.load(**self._options).device
         names = ("name", "platform", "driver_version", "type", "global_bytes")
         facts = {name: getattr(device, name) for name in names}
-        return {"package": str(Path(clgpu_delegate.__file__).parent), "device": facts}
+        return {"package": str(Path(_core.__file__).parent), "device": facts}
 
     def build(self, model: str) -> dict[str, Any]:
         """Make a model and write it down."""
