@@ -34,6 +34,7 @@ _PLANS = "kept plans"
 _ITSELF = "run itself"
 _WIDTH = 150
 _LIMIT_S = 230.0
+_NOISY = 0.05
 
 Say = Callable[[str], None]
 
@@ -243,7 +244,7 @@ def _guard(request: Request, say: Say) -> Outcome:
         lines.append("this is no GPU: the guard is meant for GPUs, and times scatter here")
     if newer := _newer_source():
         lines.append(f"the compiled package is older than {newer}: is it of these sources?")
-    if before is not None:
+    if before is not None and target is None:
         lines.append(_age(before, device))
     profile = None
     if request.plans:
@@ -272,7 +273,7 @@ def _guard(request: Request, say: Say) -> Outcome:
             f"gives more: {', '.join(late[:5])}{', ...' if len(late) > 5 else ''}"
         )
     changes: dict[str, list[Change]] = {}
-    if before is not None:
+    if before is not None and target is None:
         changes[_BASELINE] = guard_report.compare_all(rows, _wanted(request, before, items))
     for build in builds:
         mine, theirs = measured.results[THIS], measured.results[build.name]
@@ -286,7 +287,7 @@ def _guard(request: Request, say: Say) -> Outcome:
     if target is not None:
         failed = [guard_report.compare(row, None) for row in rows if row.error]
         changes.update({_ITSELF: failed} if failed else {})
-        _write(request, target, device, commit, rows, measured, say)
+        _write(request, target, before, device, commit, rows, measured, say)
     return Outcome(device, commit, rows, changes, measured, tuple(lines), told)
 
 
@@ -298,14 +299,15 @@ def _items(request: Request, device: Device) -> list[Item]:
 
 
 def _files(request: Request, device: Device, say: Say) -> tuple[Path | None, Baseline | None]:
-    """The baseline to be written, and the one to compare with."""
+    """The baseline to be written, and the one that there is."""
     if request.write:
         if (request.only or request.quick) and request.baseline is None:
             raise ValueError(
                 "a baseline has all items: leave out --only and --quick, or name a file of your "
                 "own with --baseline"
             )
-        return guard_baseline.target(device, request.baseline, request.folder), None
+        target = guard_baseline.target(device, request.baseline, request.folder)
+        return target, guard_baseline.read(target) if target.exists() else None
     try:
         return None, guard_baseline.find(device, request.baseline, request.folder)
     except guard_baseline.MissingError as missing:
@@ -388,18 +390,25 @@ def _wanted(request: Request, before: Baseline, items: list[Item]) -> list[Row]:
 
 
 def _write(
-    request: Request, target: Path, device: Device, commit: str, rows: list[Row],
-    measured: Measured, say: Say,
+    request: Request, target: Path, before: Baseline | None, device: Device, commit: str,
+    rows: list[Row], measured: Measured, say: Say,
 ) -> None:  # fmt: skip
     kept = [row for row in rows if not row.error.endswith(TOO_LATE)]
     if not kept:
         say(f"nothing was measured {TOO_LATE}, and nothing is written")
         return
+    if before is not None and before.is_same(device, commit):
+        kept = guard_baseline.joined(kept, before.rows)
+        say(f"{target} is of this commit: the means of both runs, and the noise between them")
     options = {"rounds": measured.rounds, **({"scale": request.scale} if request.scale else {})}
     work = measured.calibration["work"]
     guard_baseline.write(
         target, device, kept, work=work, command=request.command, commit=commit, options=options
     )
     say(f"wrote {target}: {len(kept)} of {len(rows)} items")
+    noisy = sorted((row for row in kept if row.noise > _NOISY), key=lambda row: -row.noise)
+    if noisy:
+        worst = ", ".join(f"{row.item} {100 * row.noise:.0f} %" for row in noisy[:5])
+        say(f"{len(noisy)} rows are noisy and guard little: {worst}{', ...' * (len(noisy) > 5)}")
     for note in dict.fromkeys(note for row in kept for note in row.notes):
         say(f"from now on this note is no failure: {note}")

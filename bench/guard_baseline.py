@@ -47,6 +47,11 @@ class Baseline:
         """Whether it was measured on such a device."""
         return (self.device["name"], self.device["platform"]) == (device.name, device.platform)
 
+    def is_same(self, device: Device, commit: str) -> bool:
+        """Whether another run of a commit, without other changes, would measure the same."""
+        driver = self.device["driver"] == device.driver_version
+        return driver and self.commit == commit and not commit.endswith(record.DIRTY)
+
 
 def read(path: Path) -> Baseline:
     """Read a file.
@@ -111,6 +116,24 @@ def target(device: Device, path: Path | None = None, folder: Path = FOLDER) -> P
     if path.exists() and not (there := read(path)).is_of(device):
         raise ValueError(f"{_other(there, device)}; nothing is written")
     return path
+
+
+def joined(rows: Sequence[Row], earlier: Sequence[Row]) -> list[Row]:
+    """The rows of two runs of one build: means, and the noise between the runs, too."""
+    before = {row.item: row for row in earlier}
+    return [_join(row, before.get(row.item)) for row in rows]
+
+
+def _join(row: Row, other: Row | None) -> Row:
+    facts = ("launches", "claimed", "nodes", "notes", "error")
+    if other is None or row.error or any(getattr(row, f) != getattr(other, f) for f in facts):
+        return row
+    between = abs(row.ratio - other.ratio) / (row.ratio + other.ratio)
+    return dataclasses.replace(
+        row, ratio=(row.ratio + other.ratio) / 2, ms=(row.ms + other.ms) / 2,
+        noise=max(row.noise, other.noise, between), rounds=row.rounds + other.rounds,
+        host_bound=row.host_bound or other.host_bound,
+    )  # fmt: skip
 
 
 def slug(device: Device) -> str:

@@ -68,6 +68,26 @@ def test_baseline_is_found_by_its_device(tmp_path, first, other):
     assert guard_baseline.target(first, folder=tmp_path) == found.path
 
 
+def test_second_run_of_a_commit_tells_the_noise_between_runs(tmp_path, first):
+    path = tmp_path / "a.json"
+    write(path, first)
+    baseline = guard_baseline.read(path)
+    assert baseline.is_same(first, "abc")
+    assert not baseline.is_same(first, "abd")
+    assert not baseline.is_same(dataclasses.replace(first, driver_version="2"), "abc")
+    slower = dataclasses.replace(ROWS[0], ratio=0.7, ms=0.05)
+    (row,) = guard_baseline.joined([slower], baseline.rows)
+    assert (row.ratio, row.ms) == pytest.approx((0.6, 0.04))
+    assert row.noise == pytest.approx(1 / 6)
+    assert row.rounds == 18
+    for other in (
+        dataclasses.replace(slower, launches=9),
+        dataclasses.replace(slower, error="no"),
+        dataclasses.replace(slower, item="another"),
+    ):
+        assert guard_baseline.joined([other], baseline.rows) == [other]
+
+
 def test_missing_baseline_is_a_sentence(tmp_path, first):
     with pytest.raises(guard_baseline.MissingError, match=r"make one .* --write"):
         guard_baseline.find(first, folder=tmp_path)
