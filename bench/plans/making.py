@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Union
 
 import clgpu_delegate
 from bench.plans.models import Models, Way
-from bench.pynet import smallest_budget
 from clgpu_delegate.explain import Explanation
 from tests.runtimes import make_interpreter
 
@@ -39,12 +39,6 @@ class Planner:
             if precision not in self._peaks:
                 return "there is no plan without a budget, of which this one is a share"
             options["memory_budget"] = round(way.share * self._peaks[precision])
-        elif way.smallest:
-            failure = self._load(way, {**options, "memory_budget": 1})
-            budget = smallest_budget(failure) if isinstance(failure, str) else None
-            if budget is None:
-                return "a budget of one byte leads to no error that names the smallest one"
-            options["memory_budget"] = budget
         made = self._load(way, options)
         if isinstance(made, Explanation) and options == {"precision": precision}:
             self._peaks[precision] = made.peak_bytes
@@ -58,6 +52,13 @@ class Planner:
             interpreter = make_interpreter("auto", model, [delegate], resolver="no_delegate")
             interpreter.allocate_tensors()
         except (RuntimeError, ValueError, MemoryError) as error:
-            lines = [line for line in str(error).splitlines() if line.strip()]
-            return lines[0].removeprefix("clgpu_delegate: ") if lines else type(error).__name__
+            return _sentence(error)
         return delegate.explain()
+
+
+def _sentence(error: Exception) -> str:
+    """What the delegate says of a failure, without what the runtime adds, in the same line even."""
+    lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    sentence = lines[0].removeprefix("clgpu_delegate: ")
+    budget = re.match(r".*smallest feasible budget is .*?\(\d+ bytes\)", sentence)
+    return budget[0] if budget else sentence

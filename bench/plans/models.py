@@ -50,8 +50,6 @@ class Way:
         Of the delegate.
     share
         Memory budget as a share of the peak of the way before that had none.
-    smallest
-        Whether the budget is the smallest that any plan meets.
     """
 
     title: str
@@ -59,7 +57,6 @@ class Way:
     is_int8: bool = False
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
     share: float | None = None
-    smallest: bool = False
 
 
 def ways(name: str) -> list[Way]:
@@ -77,15 +74,14 @@ def ways(name: str) -> list[Way]:
 
 
 def _published(way: pynet_bench.Way) -> Way:
+    # An impossible budget's error names the smallest one; a plan with that takes as long again.
+    budget = 1 if way.budget == 0 else way.budget
     options = {
-        "precision": way.precision, "engines": way.engines, "memory_budget": way.budget or None,
+        "precision": way.precision, "engines": way.engines, "memory_budget": budget,
         "max_object": way.max_object,
     }  # fmt: skip
     options = {key: value for key, value in options.items() if value}
-    return Way(
-        f"{way.name}, {way.precision}", options=options, share=way.share,
-        smallest=way.budget == 0,
-    )  # fmt: skip
+    return Way(f"{way.name}, {way.precision}", options=options, share=way.share)
 
 
 class Models:

@@ -45,6 +45,7 @@ enum {
   CL_DEVICE_IMAGE_SUPPORT = 0x1016,
   CL_DEVICE_MEM_BASE_ADDR_ALIGN = 0x1019,
   CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F,
+  CL_DEVICE_HOST_UNIFIED_MEMORY = 0x1035,
   CL_DEVICE_IMAGE_MAX_BUFFER_SIZE = 0x1040,
   CL_PROGRAM_BINARY_SIZES = 0x1165,
   CL_PROGRAM_BUILD_LOG = 0x1183,
@@ -52,6 +53,7 @@ enum {
   CL_KERNEL_LOCAL_MEM_SIZE = 0x11B2,
 };
 #define CL_MEM_USE_HOST_PTR ((cl_ulong)1 << 3)
+#define CL_MEM_ALLOC_HOST_PTR ((cl_ulong)1 << 4)
 
 /* ------------------------------------------------------------------ the profiles */
 
@@ -298,17 +300,24 @@ static void* keep(Device* device, Memory* whole, size_t bytes, size_t offset, si
   return given(memory, error);
 }
 
+/* What the host has given has its memory there; so has what the device shall reach in the host's
+ * memory, where that is not the device's own. */
+static size_t counted(const Device* device, cl_ulong flags, size_t bytes) {
+  const int is_pinned = (flags & CL_MEM_ALLOC_HOST_PTR) != 0 &&
+                        limit(device, CL_DEVICE_HOST_UNIFIED_MEMORY, 0, 0) == 0;
+  return (flags & CL_MEM_USE_HOST_PTR) != 0 || is_pinned ? 0 : bytes;
+}
+
 void* clCreateBuffer(void* context, cl_ulong flags, size_t bytes, void* host, cl_int* error) {
   Device* device = context;
-  const int is_hosts = (flags & CL_MEM_USE_HOST_PTR) != 0;
   if (bytes == 0 || bytes > limit(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 0, UINT64_MAX))
     return refused(CL_INVALID_BUFFER_SIZE, error);
+  const size_t own = counted(device, flags, bytes);
   pthread_mutex_lock(&mutex);
-  const int fits =
-      is_hosts || device->in_use + bytes <= limit(device, CL_DEVICE_GLOBAL_MEM_SIZE, 0, UINT64_MAX);
+  const int fits = device->in_use + own <= limit(device, CL_DEVICE_GLOBAL_MEM_SIZE, 0, UINT64_MAX);
   pthread_mutex_unlock(&mutex);
   if (!fits) return refused(CL_MEM_OBJECT_ALLOCATION_FAILURE, error);
-  return keep(device, NULL, bytes, 0, is_hosts ? 0 : bytes, is_hosts ? host : NULL, error);
+  return keep(device, NULL, bytes, 0, own, (flags & CL_MEM_USE_HOST_PTR) != 0 ? host : NULL, error);
 }
 
 void* clCreateSubBuffer(void* buffer, cl_ulong flags, cl_uint type, const size_t* region,
@@ -574,4 +583,12 @@ const char* paper_unknown_kernels(cl_uint device) {
   if (device < device_count) devices[device].unknown = NULL;
   pthread_mutex_unlock(&mutex);
   return told != NULL ? told : "";
+}
+
+/* Bytes of the buffers of a device that live. */
+cl_ulong paper_bytes_in_use(cl_uint device) {
+  pthread_mutex_lock(&mutex);
+  const cl_ulong bytes = device < device_count ? devices[device].in_use : 0;
+  pthread_mutex_unlock(&mutex);
+  return bytes;
 }

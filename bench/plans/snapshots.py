@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import difflib
 import itertools
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -167,9 +169,10 @@ def run(names: Sequence[str] = (), *, profiles: Sequence[str] = (), write: bool 
             console.print("\n".join(f"  {line}" for line in lines), soft_wrap=True)
     for device in devices:
         if stale := stale_sources(device):
+            more = f" and {len(stale) - 3} more files" if len(stale) > 3 else ""
             console.print(
                 f"{device.name}: since its facts were recorded, kernels have changed in "
-                f"{', '.join(stale)}"
+                f"{', '.join(stale[:3])}{more}"
             )
     lost = [] if profiles else _lost()
     for path in lost:
@@ -192,13 +195,16 @@ def run(names: Sequence[str] = (), *, profiles: Sequence[str] = (), write: bool 
     return not changed and not lost
 
 
-def _made(
-    names: Sequence[str], devices: Sequence[Profile]
-) -> Iterator[tuple[str, Profile, str]]:  # fmt: skip
-    for network in names:
-        wanted = [device for device in devices if network in networks_of(device)]
-        if wanted:
-            for device, made in zip(wanted, make(network, wanted)):
+def _made(names: Sequence[str], devices: Sequence[Profile]) -> Iterator[tuple[str, Profile, str]]:
+    """Networks, profiles and snapshots; a process for each network, as many at a time as cores."""
+    wanted = {
+        network: [device for device in devices if network in networks_of(device)]
+        for network in names
+    }
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        futures = {n: pool.submit(make, n, found) for n, found in wanted.items() if found}
+        for network, future in futures.items():
+            for device, made in zip(wanted[network], future.result()):
                 yield network, device, made
 
 

@@ -37,26 +37,27 @@ def plan_text(made: Made) -> list[str]:
 def _engines(nodes: Iterable[Node]) -> list[str]:
     """A line for each way to compute nodes, in the order in which the model needs them."""
     found: dict[str, list[int]] = {}
-    fused: list[str] = []
+    fused: dict[int, list[int]] = {}
     for node in nodes:
         if node.candidate:
             found.setdefault(f"{node.family}/{node.candidate}", []).append(node.index)
         elif node.claimed and node.reason.startswith(_FUSED):
-            fused.append(f"{node.index}>{node.reason.removeprefix(_FUSED)}")
+            fused.setdefault(int(node.reason.removeprefix(_FUSED)), []).append(node.index)
         elif node.claimed:
             found.setdefault(node.reason or "nothing to do", []).append(node.index)
         else:
             found.setdefault(f"CPU: {node.reason}", []).append(node.index)
     lines = [f"{name:<{_COLUMN}} {_ranges(indices)}" for name, indices in sorted(found.items())]
     if fused:
-        lines.append(f"{'fused':<{_COLUMN}} {' '.join(fused)}")
+        parts = [f"{_ranges(indices, ',')}>{into}" for into, indices in sorted(fused.items())]
+        lines.append(f"{'fused':<{_COLUMN}} {' '.join(parts)}")
     return lines
 
 
 _FUSED = "fused into node "
 
 
-def _ranges(numbers: Sequence[int]) -> str:
+def _ranges(numbers: Sequence[int], separator: str = " ") -> str:
     """Ascending numbers as ``0 2 5-7``."""
     parts: list[list[int]] = []
     for number in numbers:
@@ -64,7 +65,7 @@ def _ranges(numbers: Sequence[int]) -> str:
             parts[-1] = [parts[-1][0], number]
         else:
             parts.append([number])
-    return " ".join("-".join(map(str, part)) for part in parts)
+    return separator.join("-".join(map(str, part)) for part in parts)
 
 
 def snapshot_text(head: Sequence[str], blocks: Mapping[str, Sequence[str]]) -> str:
