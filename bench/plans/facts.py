@@ -94,20 +94,19 @@ def _facts_of(task: _Task, device: str, cache: str) -> tuple[Kernels, list[str]]
     """In a process of its own: facts of the kernels that a network needs, and what went wrong."""
     _core.record_kernels()
     name, batch = task
+    found = clgpu_delegate.devices()[int(device)]
     # On CPUs launches take long, and tell nothing: work-groups and memory have no hard limits.
-    is_gpu = _core.devices()[int(device)]["type"] == "gpu"
-    planner = Planner(models.Models(name), device, cache=cache, warm_up=is_gpu)
+    planner = Planner(models.Models(name), device, cache=cache, warm_up=found.type == "gpu")
     problems: dict[str, None] = {}
     for way in models.ways(name):
         if way.batch == batch:
             made = planner.plan(way)
             notes = made.notes if isinstance(made, Explanation) else [made]
             problems.update(dict.fromkeys(f"{way.title}: {note}" for note in notes))
-    local = _core.devices()[int(device)]["local_bytes"]
     refused = {match[1] for note in problems for match in _REFUSED.finditer(note)}
     kernels = {
         (entry, options): KernelFacts(
-            group if builds else 0, bytes_, bytes_ > local and entry in refused
+            group if builds else 0, bytes_, bytes_ > found.local_bytes and entry in refused
         )
         for entry, options, builds, group, bytes_ in _core.kernel_facts()
         if not entry.startswith("device_")  # of probes
