@@ -16,7 +16,6 @@ from bench.peaks import Peaks
 from bench.placement import Row as PlacementRow
 from bench.pynet_report import Row as PynetRow
 from bench.record import RecordError
-from bench.recording import Row as RecordingRow
 from bench.stream import Row as StreamRow
 
 GPU = "nvidia_h200"
@@ -413,32 +412,9 @@ def stream_short(source: Source) -> str:
     )
 
 
-@figure("recording", f"{GPU}/recording.json")
-def recording(source: Source) -> str:
-    """What profiles cost."""
-    parts = [
-        f"{name_of(row.network)} {number(row.off_us)}, {number(row.on_us)} and {number(row.all_us)}"
-        for row in source.rows(RecordingRow)
-    ]
-    return sentence(
-        "Microseconds of an inference without `profile`, with it, and if every inference were "
-        f"recorded: {'; '.join(parts)} {source.remark()}."
-    )
-
-
-@figure("placement-gpu", f"{GPU}/placement.json")
-def placement_gpu(source: Source) -> str:
-    """Placements beside a GPU."""
-    return _placements(source)
-
-
 @figure("placement-cpu", f"{CPU}/placement.json")
 def placement_cpu(source: Source) -> str:
     """Placements where the CPU is device and host."""
-    return _placements(source)
-
-
-def _placements(source: Source) -> str:
     rows = [
         [
             name_of(row.model), f"{number(row.stock_ms)} ({number(row.expected_cpu_ms)})",
