@@ -18,7 +18,7 @@ MODEL ?= build/mobilenet_v1.tflite
 demo:
 	$(PYTHON) tools/setup_env.py demo
 	$(if $(filter build/mobilenet_v1.tflite,$(MODEL)),$(BIN)/python tools/build_network.py mobilenet_v1 "$(MODEL)")
-	$(BIN)/clgpu run "$(MODEL)" $(ARGS)
+	$(BIN)/clgpu run "$(MODEL)" --every-device $(ARGS)
 
 # Much of the time goes into compilers that use one core each; a file's tests share what they compile.
 # In the order of the folders: the longest test, alone in its file, is not the last one.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import statistics
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from clgpu_delegate.delegate import load
-from clgpu_delegate.devices import Device
-from clgpu_delegate.errors import ModelError, OptionError
+from clgpu_delegate import turns
+from clgpu_delegate.delegate import Delegate, load
+from clgpu_delegate.devices import Device, devices
+from clgpu_delegate.errors import ClgpuError, ModelError, OptionError
 from clgpu_delegate.explain import Explanation
 from clgpu_delegate.files import check_writable, read_arrays, read_model, write_arrays
 from clgpu_delegate.inference import (
@@ -24,7 +24,6 @@ from clgpu_delegate.inference import (
     output_names,
     random_inputs,
     run_once,
-    times_ms,
     usable_cores,
     worst_errors,
 )
@@ -35,6 +34,18 @@ from clgpu_delegate.runtimes import find_runtime
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+
+@dataclasses.dataclass(frozen=True)
+class Beside:
+    """The delegate on another device, with the same options."""
+
+    device: Device
+    delegate_ms: float | None
+    """Median time of one inference; None where it fails."""
+
+    problem: str = ""
+    """Why it fails."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +85,12 @@ class Comparison:
     outputs: Mapping[str, Array]
     """What the delegate computed first, by the outputs' names."""
 
+    beside: tuple[Beside, ...] = ()
+    """The first device of each other type, where that was asked for."""
+
+    busy: float | None = None
+    """Share of all cores that other work used before anything was timed; None: not known."""
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         data = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
@@ -83,6 +100,10 @@ class Comparison:
         return {
             **data,
             "device": self.device.to_dict(),
+            "beside": [
+                {**dataclasses.asdict(other), "device": other.device.to_dict()}
+                for other in self.beside
+            ],
             "precision": explanation.precision,
             "claimed": explanation.claimed,
             "total": explanation.total,
@@ -104,7 +125,7 @@ class Comparison:
         device = self.device
         rows = {
             "model": self.model,
-            "device": f"{device.name} ({device.platform})",
+            "device": _named(device),
             "precision": plan.precision,
             "nodes": f"{plan.claimed} of {plan.total} on the device, in {partitions} "
             f"{'partition' if partitions == 1 else 'partitions'}",
@@ -119,13 +140,30 @@ class Comparison:
             rows["warning"] = "the runtime undid the delegation; these numbers are of the CPU alone"
         for key, value in rows.items():
             table.add_row(Text(key), Text(value))
+        for other in self.beside:
+            what = other.problem or f"{other.delegate_ms:.2f} ms"
+            table.add_row("beside", Text(f"{what} on {_named(other.device)}"))
         if plan.placement is not None:
             table.add_row("placement", Text(str(plan.placement)))
         for verdict in plan.verification.partitions if plan.verification else ():
             table.add_row("verification", Text(str(verdict)))
-        table.caption = f"times are medians of {self.runs} runs"
+        table.caption = "\n".join(self._remarks())
         table.caption_justify = "left"
         return table
+
+    def _remarks(self) -> list[str]:
+        """What one has to know about the times."""
+        remarks = [f"times are medians of {self.runs} runs, in turns"]
+        if self.device.type == "cpu":
+            remarks.append(
+                "the CPU plays the GPU here, on the same cores: this shows that the model runs, "
+                "not what a GPU gains"
+            )
+        if self.busy is not None and self.busy > turns.BUSY:
+            remarks.append(
+                f"other work used {self.busy:.0%} of the cores: the times say little, run it again"
+            )
+        return remarks
 
     def __str__(self) -> str:
         return as_text(self)
@@ -140,6 +178,7 @@ def compare(
     seed: int = 0,
     inputs: Arrays | str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] | None = None,
+    every_device: bool = False,
     **settings: Unpack[Settings],
 ) -> Comparison:
     """Run a model through the stock runtime and through the delegate, on the same inputs.
@@ -151,7 +190,8 @@ def compare(
     runtime
         As in `clgpu_delegate.runtimes.find_runtime`.
     runs
-        Number of timed inferences of each; the first is not among them.
+        Number of timed inferences of each. They take turns, once other work leaves the cores
+        alone, but at the latest after ten seconds.
     threads
         Of the stock run; all cores this process may use if None.
     seed
@@ -162,6 +202,8 @@ def compare(
         types are those of the model.
     out
         A .npz file to write with the delegate's outputs, by their names.
+    every_device
+        Time the delegate on the first device of each other type, too.
     **settings
         The fields of `Options`.
 
@@ -188,15 +230,28 @@ def compare(
     values = random_inputs(stock, seed) if given is None else bind(given, specs, "input")
     with as_our_error(f"{found} without the delegate cannot run the model", ModelError):
         expected = run_once(stock, values)
-    stock_ms = statistics.median(times_ms(stock, runs))
-    del stock
-
     start = time.perf_counter()
     delegated = make_interpreter(found, content, threads, delegate)
     with as_our_error(f"{found} with the delegate cannot run the model"):
         got = run_once(delegated, values)
     first_ms = (time.perf_counter() - start) * 1e3
-    delegate_ms = statistics.median(times_ms(delegated, runs))
+    ways = {"stock": stock.invoke, "delegate": delegated.invoke}
+    others: dict[str, Beside] = {}
+    for device in _others(delegate) if every_device else ():
+        key = f"device {device.index}"
+        try:
+            other = make_interpreter(
+                found, content, threads, load(**{**settings, "device": str(device.index)})
+            )
+            with as_our_error(f"{found} with the delegate cannot run the model"):
+                run_once(other, values)
+        except ClgpuError as error:
+            others[key] = Beside(device, None, str(error).splitlines()[0])
+        else:
+            others[key] = Beside(device, None)
+            ways[key] = other.invoke
+    busy = turns.wait_until_quiet()
+    medians = turns.medians_ms(ways, runs)
 
     names = output_names(delegated)
     if path is not None:
@@ -211,11 +266,28 @@ def compare(
         explanation=explanation,
         max_abs_error=max_abs_error,
         relative_l2_error=relative_l2_error,
-        stock_ms=stock_ms,
-        delegate_ms=delegate_ms,
+        stock_ms=medians["stock"],
+        delegate_ms=medians["delegate"],
         first_ms=first_ms,
         programs_built=delegate.stats()["load"]["programs_built"],
         runs=runs,
         undone=bool(explanation.partitions) and delegate.stats()["invokes"] == 0,
         outputs=dict(zip(names, got)),
+        beside=tuple(
+            dataclasses.replace(other, delegate_ms=medians.get(key))
+            for key, other in others.items()
+        ),
+        busy=busy,
     )
+
+
+def _named(device: Device) -> str:
+    return f"{device.name} ({device.platform})"
+
+
+def _others(delegate: Delegate) -> list[Device]:
+    """The first device of each type but that of the delegate's."""
+    firsts: dict[str, Device] = {}
+    for device in devices():
+        firsts.setdefault(device.type, device)
+    return [device for kind, device in firsts.items() if kind != delegate.device.type]

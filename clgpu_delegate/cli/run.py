@@ -32,6 +32,9 @@ def run(
         Optional[Path],
         typer.Option(help="Write the delegate's outputs to this .npz file.", readable=False),
     ] = None,
+    every_device: Annotated[
+        bool, typer.Option("--every-device", help="Also on the first device of each other type.")
+    ] = False,
     **settings: Any,
 ) -> None:
     """Run a model through stock TensorFlow Lite and through the delegate, side by side.
@@ -39,7 +42,13 @@ def run(
     With --verify the exit code is 5 where verification has found wrong numbers.
     """
     result = comparison.compare(
-        model, runs=runs, threads=threads or None, inputs=inputs, out=output, **settings
+        model,
+        runs=runs,
+        threads=threads or None,
+        inputs=inputs,
+        out=output,
+        every_device=every_device,
+        **settings,
     )
     if as_json:
         print_json(result.to_dict())

@@ -1,0 +1,93 @@
+"""Times of several ways to do the same, side by side, on a machine that should be quiet."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+BUSY = 0.2
+"""Share of the cores that others may use where times are to mean anything."""
+
+_STATISTICS = Path("/proc/stat")
+_SAMPLE_S = 0.25
+_BLOCKS = 4
+
+
+def wait_until_quiet(limit_s: float = 10.0) -> float | None:
+    """Wait until other work leaves the cores alone, such as a compiler that has just ended.
+
+    Parameters
+    ----------
+    limit_s
+        Seconds after which it is not waited any longer.
+
+    Returns
+    -------
+    float or None
+        Share of all cores that were busy when the wait ended, `BUSY` or less where they became
+        quiet; None where the system does not tell.
+    """
+    deadline = time.monotonic() + limit_s
+    while True:
+        before = _core_times()
+        if before is None:
+            return None
+        time.sleep(_SAMPLE_S)
+        after = _core_times()
+        if after is None:
+            return None
+        total = after[1] - before[1]
+        busy = (after[0] - before[0]) / total if total > 0 else 0.0
+        if busy <= BUSY or time.monotonic() >= deadline:
+            return busy
+
+
+def medians_ms(
+    ways: Mapping[str, Callable[[], object]], runs: int, *, pause_s: float = 0.05
+) -> dict[str, float]:
+    """Time functions in turns, so that a machine whose speed drifts slows all of them alike.
+
+    Each turn is a block of calls, the first of which is not timed, behind a pause: threads that
+    spin for a while after the last call of another function would slow these.
+
+    Parameters
+    ----------
+    ways
+        Functions by name.
+    runs
+        Timed calls of each; 1 or more.
+    pause_s
+        Seconds before a block.
+
+    Returns
+    -------
+    dict
+        The median of each function's times, in milliseconds.
+    """
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    blocks = min(_BLOCKS, runs)
+    for block in range(blocks):
+        calls = runs // blocks + (block < runs % blocks)
+        for name, way in ways.items():
+            time.sleep(pause_s)
+            way()
+            for _ in range(calls):
+                start = time.perf_counter()
+                way()
+                times[name].append((time.perf_counter() - start) * 1e3)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def _core_times() -> tuple[int, int] | None:
+    """Time that all cores were busy, and in all, in ticks since the system has started."""
+    try:
+        words = _STATISTICS.read_text(encoding="ascii").split("\n", 1)[0].split()
+        ticks = [int(word) for word in words[1:9]]  # what follows is part of the first two
+    except (OSError, ValueError):
+        return None
+    if words[:1] != ["cpu"] or len(ticks) < 5:
+        return None
+    idle = ticks[3] + ticks[4]  # and waiting for a disk
+    return sum(ticks) - idle, sum(ticks)
