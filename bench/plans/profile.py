@@ -15,6 +15,7 @@ import struct
 from pathlib import Path
 from typing import Any, NamedTuple, Union
 
+import clgpu_delegate
 from clgpu_delegate import _core
 from clgpu_delegate.errors import ClgpuError
 from clgpu_delegate.files import write_atomically
@@ -128,6 +129,7 @@ def source_digests() -> dict[str, str]:
 
 def ask(device: str) -> tuple[dict[str, Answer], dict[str, Answer]]:
     """Answers of a real device: those of its platform, and its own."""
+    clgpu_delegate.devices()  # finds runtimes of pip, too
     told = []
     for questions, of_platform in ((PLATFORM_QUESTIONS, True), (DEVICE_QUESTIONS, False)):
         codes = [code for code, _ in questions.values()]
@@ -164,11 +166,15 @@ def encoded(value: Answer, kind: str) -> bytes:
 def differences(profile: Profile, device: str) -> list[str]:
     """Facts that plans depend on and that a real device answers in another way; empty: it fits.
 
-    Versions of drivers may differ, and a little of the memory, which drivers keep some of.
+    Versions of drivers may differ; so may the memory of CPUs, some of which answer with what is
+    free, and a little of the memory of other devices, of which drivers keep some.
     """
     platform, answers = ask(device)
     probe = _core.probe_device(device)
-    names = [n for n in DEVICE_QUESTIONS if n not in ("CL_DRIVER_VERSION", "CL_DEVICE_VERSION")]
+    left_out = ["CL_DRIVER_VERSION", "CL_DEVICE_VERSION"]
+    if profile.device["CL_DEVICE_TYPE"] == answers.get("CL_DEVICE_TYPE") == _CPU:
+        left_out += _MEMORY
+    names = [name for name in DEVICE_QUESTIONS if name not in left_out]
     pairs = [(name, profile.device.get(name), answers.get(name)) for name in names]
     pairs += [(name, expected, probe[name]) for name, expected in profile.probe.items()]
     name = "CL_PLATFORM_NAME"
@@ -183,11 +189,13 @@ def differences(profile: Profile, device: str) -> list[str]:
 def _alike(name: str, expected: Any, told: Any) -> bool:
     if name == "CL_DEVICE_EXTENSIONS":
         expected, told = ([e for e in _ABILITIES if e in (text or "")] for text in (expected, told))
-    if name in ("CL_DEVICE_GLOBAL_MEM_SIZE", "CL_DEVICE_MAX_MEM_ALLOC_SIZE"):
+    if name in _MEMORY:
         return told is not None and bool(abs(expected - told) <= expected / 50)
     return bool(expected == told)
 
 
+_CPU = 2  # CL_DEVICE_TYPE_CPU
+_MEMORY = ("CL_DEVICE_GLOBAL_MEM_SIZE", "CL_DEVICE_MAX_MEM_ALLOC_SIZE")
 # The extensions that src_cpp looks for.
 _ABILITIES = (
     "cl_khr_fp16",
