@@ -167,7 +167,7 @@ def _repeated_weights() -> Iterator[None]:
         return np.resize(few * np.float32(std), shape)
 
     drawn = Net._normal
-    Net._normal = normal  # type: ignore[method-assign]
+    Net._normal = normal  # type: ignore[assignment, method-assign]
     try:
         yield
     finally:
