@@ -275,6 +275,8 @@ KernelHandle Context::create_kernel(const ProgramSource& source, const std::stri
 void Context::save_programs(const Programs& used, store::Store& store) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!store.is_on()) return;
+  // PoCL compiles at launches, for a binary all over again, and has a cache of its own.
+  if (store.is_for_programs() && device_.info.platform == "Portable Computing Language") return;
   for (const auto& [key, program] : used) {
     std::set<std::string>& stored = program->stored[store.path()];
     if (std::includes(stored.begin(), stored.end(), program->variants.begin(),

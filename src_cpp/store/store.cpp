@@ -24,6 +24,7 @@ constexpr std::int64_t kApplicationId = 0x434C4750;  // "CLGP"
 constexpr std::int64_t kFormat = 1;
 
 constexpr int kPatienceMs = 5000;  // for another process's lock
+constexpr std::int64_t kProgramsLimit = std::int64_t{2} << 30;
 constexpr std::int64_t kDay = 24 * 60 * 60;
 
 struct Failure {
@@ -146,10 +147,10 @@ std::string default_path() {
 }
 
 std::shared_ptr<Store> Store::of_option(const std::string& option) {
-  if (option == "off") return off();
+  if (option == "off") return programs();
   if (option != "auto") return open(option);
   if (const char* named = std::getenv("CLGPU_CACHE"); named != nullptr && *named != '\0')
-    return std::string(named) == "off" ? off() : open(named);
+    return std::string(named) == "off" ? programs() : open(named);
   const std::string path = default_path();
   return path.empty() ? off("there is no cache: the option 'cache' must name a file here")
                       : open(path);
@@ -162,7 +163,17 @@ std::shared_ptr<Store> Store::off(const std::string& why) {
   return store;
 }
 
+std::shared_ptr<Store> Store::programs() {
+  const char* named = std::getenv("CLGPU_PROGRAMS");
+  return named == nullptr ? off() : open_for(kProgram, named, kProgramsLimit);
+}
+
 std::shared_ptr<Store> Store::open(const std::string& path, std::int64_t limit) {
+  return open_for({}, path, limit);
+}
+
+std::shared_ptr<Store> Store::open_for(const std::string& only, const std::string& path,
+                                       std::int64_t limit) {
   // Leaked on purpose: stores may outlive static objects.
   static auto* mutex = new std::mutex;
   static auto* stores = new std::map<std::string, std::weak_ptr<Store>>;
@@ -174,10 +185,11 @@ std::shared_ptr<Store> Store::open(const std::string& path, std::int64_t limit) 
   const fs::path full = fs::weakly_canonical(fs::absolute(path, error), error);
   const std::string name = error ? path : full.string();
   const std::lock_guard<std::mutex> lock(*mutex);
-  std::weak_ptr<Store>& known = (*stores)[name];
+  std::weak_ptr<Store>& known = (*stores)[only + '\0' + name];
   if (std::shared_ptr<Store> store = known.lock()) return store;
   std::shared_ptr<Store> store(new Store(name, limit));
   store->api_ = api;
+  store->only_ = only;
   store->attempt(Use::kRead, "opened", [] {});
   known = store;
   return store;
@@ -373,6 +385,7 @@ void Store::rebuild(const std::string& why, const std::string& suffix, bool keep
 
 std::optional<std::string> Store::get(const std::string& kind, const std::string& key) {
   std::optional<std::string> value;
+  if (!has(kind)) return value;
   attempt(Use::kRead, "read", [&] {
     bool damaged = false;
     std::int64_t used = 0;
@@ -408,7 +421,8 @@ std::optional<std::string> Store::get(const std::string& kind, const std::string
 
 void Store::put(const std::string& kind, const std::string& key, const std::string& value,
                 const std::string& label) {
-  if (static_cast<std::int64_t>(value.size()) > limit_) return;
+  const auto bytes = static_cast<std::int64_t>(value.size());
+  if (!has(kind) || bytes > limit_) return;
   attempt(Use::kWrite, "written", [&] {
     const std::string sum = checksum(kind, key, value);
     Statement(*this,
@@ -417,17 +431,23 @@ void Store::put(const std::string& kind, const std::string& key, const std::stri
         .text(kind)
         .text(key)
         .text(label)
-        .integer(static_cast<std::int64_t>(value.size()))
+        .integer(bytes)
         .integer(now())
         .integer(now())
         .blob(sum)
         .blob(value)
         .step();
+    unchecked_ += bytes;
     evict();
   });
 }
 
+// Adding up all rows takes longer than writing one: a process looks at the limit at first, and then
+// each time that it has written a hundredth of it.
 void Store::evict() {
+  if (is_checked_ && unchecked_ < limit_ / 100) return;
+  is_checked_ = true;
+  unchecked_ = 0;
   while (number("SELECT total(bytes) FROM rows") > limit_) {
     execute("DELETE FROM rows WHERE rowid=(SELECT rowid FROM rows ORDER BY used, rowid LIMIT 1)");
     if (api_->sqlite3_changes(db_) == 0) return;

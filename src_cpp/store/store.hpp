@@ -37,7 +37,9 @@ class Store {
   /// `limit` bounds the bytes of all values: the longest unused go first. Never null.
   static std::shared_ptr<Store> open(const std::string& path, std::int64_t limit = kDefaultLimit);
   /// The store that the option 'cache' asks for: "off", the path of a file, or "auto", which is
-  /// what the environment variable CLGPU_CACHE says, else default_path().
+  /// what the environment variable CLGPU_CACHE says, else default_path(). Where that is "off", the
+  /// variable CLGPU_PROGRAMS may name a file for compiled programs: nothing that was measured or
+  /// found wrong is kept there, so that whatever uses it behaves as without a cache.
   static std::shared_ptr<Store> of_option(const std::string& option);
   /// A store that is off; `why` is a note, or empty where that was asked for.
   static std::shared_ptr<Store> off(const std::string& why = {});
@@ -47,6 +49,8 @@ class Store {
   Store& operator=(const Store&) = delete;
 
   bool is_on() const;
+  /// Whether it is the one that CLGPU_PROGRAMS names.
+  bool is_for_programs() const { return !only_.empty(); }
   const std::string& path() const { return path_; }
 
   /// The value of a key; none where it is absent or damaged.
@@ -67,6 +71,10 @@ class Store {
   enum class Use { kRead, kWrite };
 
   Store(std::string path, std::int64_t limit) : path_(std::move(path)), limit_(limit) {}
+  static std::shared_ptr<Store> open_for(const std::string& only, const std::string& path,
+                                         std::int64_t limit);
+  static std::shared_ptr<Store> programs();
+  bool has(const std::string& kind) const { return only_.empty() || kind == only_; }
   template <class Body>
   void attempt(Use use, const char* what, Body body);
   void connect();
@@ -82,12 +90,15 @@ class Store {
 
   const std::string path_;
   const std::int64_t limit_;
+  std::string only_;  // the kind of rows that are read and written; empty: all
   mutable std::mutex mutex_;
   const Sqlite* api_ = nullptr;
   sqlite3* db_ = nullptr;
   std::int64_t process_ = 0;                          // the one that connected
   std::pair<std::uint64_t, std::uint64_t> identity_;  // of the file when it was opened
   int rebuilds_ = 0;
+  bool is_checked_ = false;
+  std::int64_t unchecked_ = 0;  // bytes written since the limit was looked at
   bool on_ = true, writable_ = true;
   std::vector<std::string> notes_;
 };

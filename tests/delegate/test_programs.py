@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import clgpu_delegate
 from tests.model_maker import ModelMaker
 from tests.runtimes import make_interpreter
@@ -27,7 +29,9 @@ def load(model: bytes, device: str) -> tuple[int, Any]:
     return delegate.stats()["load"]["programs_built"], interpreter
 
 
-def test_programs_that_nothing_uses_are_dropped_at_last(device):
+@pytest.mark.slow
+def test_programs_that_nothing_uses_are_dropped_at_last(device, monkeypatch):
+    monkeypatch.delenv("CLGPU_PROGRAMS")  # those that the tests share
     used, closed = slopes(0, 2), slopes(2, 2)
     assert load(closed, device)[0] == 2
     assert load(closed, device)[0] == 0, "kept for a while"

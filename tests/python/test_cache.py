@@ -40,7 +40,10 @@ print(json.dumps({
 
 
 def start(environment: dict[str, str] | None = None, **settings: object) -> dict:
-    result = run_python(START, json.dumps(settings), **(environment or {}))
+    # Without the programs that the tests share.
+    result = run_python(
+        START, json.dumps(settings), **{"CLGPU_PROGRAMS": "", **(environment or {})}
+    )
     assert_succeeds(result)
     return dict(json.loads(result.stdout))
 
@@ -374,6 +377,22 @@ def test_cache_that_is_off_keeps_nothing(device, tmp_path):
         assert run["built"] > 0
     assert not (tmp_path / "x").exists()
     assert not list(tmp_path.rglob("*.sqlite"))
+
+
+@pytest.mark.parametrize("off", [{"cache": "off"}, {}])
+def test_programs_alone_may_be_kept_where_the_cache_is_off(device, path, off):
+    environment = {"CLGPU_CACHE": "off", "CLGPU_PROGRAMS": str(path)}
+    first, second = (
+        start(environment, device=device, verify="first", **off) for _ in range(2)
+    )  # fmt: skip
+    assert first["built"] > 0
+    assert (second["y"], second["notes"]) == (first["y"], first["notes"])
+    # PoCL keeps them itself.
+    is_pocl = "Portable" in clgpu_delegate.devices()[int(device)].platform
+    assert (second["built"] == 0) == (not is_pocl)
+    assert {entry.kind for entry in cache.entries(path)} == (set() if is_pocl else {"program"})
+    own = path.with_name("own.sqlite")
+    assert start(environment, device=device, cache=str(own))["loaded"] == 0
 
 
 def test_variable_names_the_cache_and_may_turn_it_off(path, tmp_path):
