@@ -37,7 +37,7 @@ def build_library() -> Path:
     cmake = require("cmake", "cmake", path)
     folder = FOLDER / "library"
     environment = {**os.environ, "PATH": path}
-    fast = "-DCMAKE_CXX_FLAGS_RELEASE=-O1"
-    run([cmake, "--preset", PRESET, "-B", folder, fast], cwd=REPOSITORY, env=environment)
+    fast = ["-DCMAKE_CXX_FLAGS_RELEASE=-O1", "-DCLGPU_PRECOMPILE=ON"]
+    run([cmake, "--preset", PRESET, "-B", folder, *fast], cwd=REPOSITORY, env=environment)
     run([cmake, "--build", folder], env=environment)
     return folder / "libclgpu_delegate.so"
