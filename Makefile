@@ -1,6 +1,7 @@
 # One command each; every target first sets up .venv, and does nothing there if nothing changed.
 #   make demo [MODEL=path.tflite]   a model through stock TensorFlow Lite and through the delegate
-#   make test [ARGS="-k softmax"]   the tests
+#   make test [ARGS="-k softmax"]   a sample of the tests, in minutes, or the part that is named
+#   make test-all                   all tests
 #   make arm64                      the build for 64-bit ARM Linux, tested under emulation
 #   make test-limits [ARGS="tests/ops"]   the tests on emulated mobile devices, see docs/devices.md
 #   make bench [ARGS="nets"]        the measurements
@@ -12,7 +13,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 MODEL ?= build/mobilenet_v1.tflite
 
-.PHONY: demo test test-limits test-limits-sample arm64 bench docs wheel lint clean
+.PHONY: demo test test-all test-limits test-limits-sample arm64 bench docs wheel lint clean
 .SILENT:
 
 demo:
@@ -21,11 +22,16 @@ demo:
 	$(BIN)/clgpu run "$(MODEL)" --every-device $(ARGS)
 
 # Much of the time goes into compilers that use one core each; a file's tests share what they compile.
-# In the order of the folders: the longest test, alone in its file, is not the last one.
-test: ARGS ?= -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
-test:
+# In the order that tests/conftest.py gives: the longest files are not the last ones.
+PARALLEL := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+
+# tests/quick.py is the rule of what --quick runs.
+test: ARGS ?= --quick $(PARALLEL)
+test test-all:
 	$(PYTHON) tools/setup_env.py test
 	$(BIN)/python -m pytest $(ARGS)
+
+test-all: ARGS ?= $(PARALLEL)
 
 arm64:
 	$(PYTHON) tools/setup_env.py test

@@ -6,12 +6,14 @@ import argparse
 import os
 import re
 import zlib
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import numpy as np
 import pytest
 
+from tests import quick
 from tests.limits.build import LayerError, environment
 from tests.limits.profiles import PROFILES
 from tests.runtimes import available_runtimes
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 
 # The user's own cache is none of the tests' business; those of the cache name a file.
 os.environ["CLGPU_CACHE"] = "off"
+# Compiled programs alone are kept, for the next process and for the next run: compilers of kernels
+# take most of the time. Tests of what is compiled set this variable to nothing.
+PROGRAMS = "CLGPU_PROGRAMS"
 
 hypothesis.settings.register_profile(
     "clgpu",
@@ -49,6 +54,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="1/N",
         help="run one test in N, always the same ones: those that a hash of their names draws",
     )
+    parser.addoption(
+        "--quick",
+        action="store_true",
+        help="run what tests/quick.py draws: one device, one case of each test function on it",
+    )
 
 
 def _fraction(text: str) -> int:
@@ -60,10 +70,13 @@ def _fraction(text: str) -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Set the emulated limits before anyone lists devices; processes that tests start inherit them.
+    """Set variables before anyone lists devices; processes that tests start inherit them.
 
     So do workers of pytest-xdist.
     """
+    os.environ.setdefault(PROGRAMS, str(config.rootpath / "build" / "programs" / "devices.sqlite"))
+    if config.getoption("--quick"):
+        os.environ[quick.VARIABLE] = "1"
     profile = config.getoption("--limits")
     if profile is None or os.environ.get("CLGPU_LIMITS") == profile:
         return
@@ -71,6 +84,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
     try:
         os.environ.update(environment(profile, config.rootpath / "build" / "limits"))
+        layer = Path(os.environ["CLGPU_OPENCL_LIBRARY"]).stem  # it changes what is compiled
+        programs = config.rootpath / "build" / "programs" / f"{layer}.sqlite"
+        os.environ[PROGRAMS] = str(programs)
         clgpu_delegate.devices()
     except (LayerError, clgpu_delegate.DeviceError) as error:
         message = f"--limits {profile}: {error}"
@@ -139,6 +155,10 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     return np.random.default_rng(zlib.crc32(request.node.name.encode()))
 
 
+LEFT_OUT = pytest.StashKey[int]()
+
+
+@pytest.hookimpl(trylast=True)  # after -k and -m, whose tests the rule then draws from
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is not asked for.
 
@@ -149,6 +169,39 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out += [i for i in items if getattr(getattr(i, "obj", None), "is_hypothesis_test", 0)]
     if n := config.getoption("--sample"):
         left_out += [item for item in items if zlib.crc32(item.nodeid.encode()) % n]
-    config.hook.pytest_deselected(items=left_out)
+    if config.getoption("--quick"):
+        names = _devices() if any(map(quick.on_devices, items)) else {}
+        device = quick.device_of(names)
+        stay = set(quick.kept(items, names.get(device) if device else None))
+        left_out += [item for item in items if item not in stay]
     gone = set(left_out)
+    config.stash[LEFT_OUT] = len(gone)
+    config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in gone]
+    # What takes longest is begun first: at the end no core is to wait for another.
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tell pytest-xdist how many tests this worker has left out."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["left_out"] = session.config.stash.get(LEFT_OUT, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ARG001
+    """Hear it from a worker; each has left out the same."""
+    output = getattr(node, "workeroutput", {})
+    node.config.stash[LEFT_OUT] = output.get("left_out", 0)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say what was left out, and how to run it."""
+    if config.getoption("--quick"):
+        terminalreporter.write_line(
+            f"quick: {config.stash.get(LEFT_OUT, 0)} tests were left out: other OpenCL devices, "
+            "further cases of tests that run on one, and what is slow (whole-tree builds, "
+            "emulators, browsers, notebooks). Run all: make test-all"
+        )

@@ -24,6 +24,9 @@ BIN = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", 
 NDK = os.environ.get("ANDROID_NDK_HOME")
 
 
+pytestmark = pytest.mark.slow
+
+
 def run(*command: object, **environment: str) -> subprocess.CompletedProcess[str]:
     words = [str(word) for word in command]
     env = {**os.environ, "PATH": BIN, **environment}

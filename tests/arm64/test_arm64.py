@@ -22,6 +22,9 @@ INSIDE = Path(__file__).with_name("on_arm.py")
 MODELS = {"network": 5, "integers": 3}  # and how many operations they have
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def library() -> Path:
     """libclgpu_delegate.so for ARM64."""

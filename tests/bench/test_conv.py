@@ -142,6 +142,7 @@ def test_better_of_two_measurements_counts():
     assert PEAKS.flops("tf32") == PEAKS.flops("fp32") == 1e12
 
 
+@pytest.mark.slow
 def test_every_engine_of_a_device_is_measured(device, tmp_path):
     needs.work_groups_of(64, "conv2d_direct")
     measured = conv.run(

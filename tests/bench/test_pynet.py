@@ -17,6 +17,7 @@ from bench.networks.samples import inputs_of
 SMALL = {"size": (32, 48), "width": 0.125, "rounds": 1, "budget_s": 0.01, "threads": 1}
 
 
+@pytest.mark.slow
 def test_rows_are_measured_and_compared(device, runtime, tmp_path):
     path = tmp_path / "pynet.csv"
     rows = pynet.run(

@@ -17,6 +17,7 @@ def test_notebook_is_stored_without_outputs():
         assert cell.get("execution_count") is None
 
 
+@pytest.mark.slow
 def test_notebook_runs(tmp_path, monkeypatch):
     nbclient = pytest.importorskip("nbclient", reason="the extra 'docs' is not installed")
     nbformat = pytest.importorskip("nbformat", reason="the extra 'docs' is not installed")

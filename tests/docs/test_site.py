@@ -46,6 +46,7 @@ def public_methods(cls: type) -> list[tuple[str, object]]:
     ]
 
 
+@pytest.mark.slow
 def test_site_builds_without_a_warning(tmp_path):
     needs("mkdocs", "material", "mkdocstrings_handlers.python", "mkdocs_jupyter")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(tmp_path)]

@@ -97,6 +97,7 @@ def test_arrays_are_found():
     assert private_arrays(CODE["conv2d/direct.cl"]) != []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", ["adreno_660", "mali_g78", "videocore"])
 def test_default_kernels_have_no_private_arrays(profile, tmp_path):
     runtimes = available_runtimes()

@@ -81,6 +81,7 @@ def test_no_object_is_larger_than_allowed(name, device):
     assert_close(got, want, LIMIT)
 
 
+@pytest.mark.slow
 def test_smallest_budget_is_far_below_what_is_taken_without_one(device):
     _, without, _ = run("alexnet", device)
     assert smallest("alexnet", device) < without.peak_bytes / 4

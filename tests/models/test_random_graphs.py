@@ -20,12 +20,14 @@ import numpy as np
 from hypothesis import strategies as st
 
 import clgpu_delegate
+from tests import quick
 from tests.model_maker import ModelMaker
 from tests.ops.harness import op_runtime
 from tests.runtimes import make_interpreter, run_interpreter
 from tests.tolerance import MODEL_L2
 
-EXAMPLES = 10  # of each device and precision; most of their time goes into compiling kernels
+# Of each device and precision; most of their time goes into compiling kernels.
+EXAMPLES = 2 if quick.is_on() else 10
 
 MOST_ELEMENTS = 12_000  # of a tensor; fp16 keeps those of up to 4096 in float, so both occur
 # Not TANH: the stock kernels ignore it where it is fused.

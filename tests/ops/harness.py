@@ -1,11 +1,13 @@
 """Runs a small model through the delegate in every way it can, and compares.
 
-`check` is the whole of it: each kernel candidate of each node is run, not only the one chosen.
+`check` is the whole of it: each kernel candidate of each node is run, not only the one chosen
+(with ``--quick`` that one and another).
 """
 
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 
 import clgpu_delegate
+from tests import quick
 from tests.runtimes import (
     ENVIRONMENT_VARIABLE,
     available_runtimes,
@@ -29,7 +32,8 @@ LIMITED = bool(os.environ.get("CLGPU_LIMITS"))
 TRACKED = bool(os.environ.get("OCLGRIND_UNINITIALIZED"))
 _SMALL_WORK = 200_000  # multiply-adds, or elements touched
 
-EXAMPLES = 5  # of each hypothesis test; a new combination of macros costs a compilation
+# Of each hypothesis test; a new combination of macros costs a compilation.
+EXAMPLES = 1 if quick.is_on() else 5
 
 Array = Any
 
@@ -179,7 +183,11 @@ def _alternatives(explanation: clgpu_delegate.Explanation) -> list[tuple[str, st
         for name in node.candidates:
             pair = node.family, name
             pairs[pair] = pairs.get(pair, True) and node.candidate == name
-    return [pair for pair, done in pairs.items() if not done]
+    left = [pair for pair, done in pairs.items() if not done]
+    if quick.is_on() and left:  # one of them, another one in another test
+        test = os.environ["PYTEST_CURRENT_TEST"]
+        return [left[zlib.crc32(test.encode()) % len(left)]]
+    return left
 
 
 def _skip_if_large(

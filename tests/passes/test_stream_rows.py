@@ -11,6 +11,7 @@ import pytest
 from hypothesis import strategies as st
 
 import clgpu_delegate
+from tests import quick
 from tests.model_maker import ModelMaker
 from tests.models.comparison import relative_l2
 from tests.ops.harness import op_runtime
@@ -397,7 +398,7 @@ def random_chain(seed: int) -> Rows:
     return m
 
 
-@hypothesis.settings(max_examples=12)
+@hypothesis.settings(max_examples=3 if quick.is_on() else 12)
 @hypothesis.given(seed=st.integers(0, 2**31), band=st.sampled_from([1, 2, 5, 9, 16]))
 def test_random_chains(seed, band, device):
     m = random_chain(seed)

@@ -13,6 +13,8 @@ import pytest
 from clgpu_delegate.profiling import page
 from tests.python import made_profile
 
+pytestmark = pytest.mark.slow
+
 _QUIET = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",

@@ -20,10 +20,13 @@ PYTHON = f"cp{sys.version_info[0]}{sys.version_info[1]}"
 # Parts of the repository that neither a wheel nor a source distribution takes to its users.
 OURS = {".ci", ".github", "bench", "docs", "examples", "tests", "tools"}
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"),
-    reason="wheels are for Linux on x86-64 and ARM64",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"),
+        reason="wheels are for Linux on x86-64 and ARM64",
+    ),
+]
 
 
 @pytest.fixture(scope="module")
