@@ -68,6 +68,7 @@ def make(
             "CLGPU_OPENCL_LIBRARY": str(driver()),
             "CLGPU_PAPER": str(facts),
             "CLGPU_CACHE": "off",
+            "CLGPU_PROGRAMS": "",
             **_runtime(),
             "PYTHONPATH": path,
         }
