@@ -19,6 +19,10 @@ from tests.python.subprocesses import ROOT, assert_succeeds, run_python
 
 H200 = "nvidia_h200"
 LONG_FIRST = sorted(models.NAMES, key=lambda name: "pynet alexnet".find(name.split("_12")[0]) < 0)
+QUICK = ("espcn", "lenet5", "mobilenet_v1", "mobilenet_v2", "transformer", "unet")
+NETWORKS = [
+    pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in LONG_FIRST
+]
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +33,7 @@ def _driver():
         pytest.skip(str(error))
 
 
-@pytest.mark.parametrize("network", LONG_FIRST)
+@pytest.mark.parametrize("network", NETWORKS)
 def test_plans_are_those_that_are_kept(network):
     if network == models.PYNET_12MP and importlib.util.find_spec("ai_edge_litert") is None:
         pytest.skip("tflite_runtime runs out of memory once a delegate has refused PyNET")
@@ -55,6 +59,7 @@ def test_every_snapshot_has_a_profile_and_a_network():
 # ------------------------------------------------------------------ they are those of real devices
 
 
+@pytest.mark.slow
 def test_device_on_paper_plans_as_the_real_one(device, tmp_path, monkeypatch):
     monkeypatch.setattr(profile, "FOLDER", tmp_path)
     emulated_one = os.environ.get("CLGPU_LIMITS")
@@ -78,7 +83,9 @@ def test_device_on_paper_plans_as_the_real_one(device, tmp_path, monkeypatch):
     assert not planned.unknown
 
 
-@pytest.mark.parametrize("network", ["lenet5", "mobilenet_v1", "transformer"])
+@pytest.mark.parametrize(
+    "network", ["lenet5", pytest.param("mobilenet_v1", marks=pytest.mark.slow), "transformer"]
+)
 def test_plans_do_not_depend_on_values_of_weights_and_ranges(network):
     found = [snapshots.find(H200), snapshots.find("mali_g78")]
     real = paper.make([network], found, real=True)[network]
