@@ -15,6 +15,7 @@ import sys
 import sysconfig
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -44,13 +45,18 @@ def main():
     state = read_state()
     project = fingerprint(["pyproject.toml"])
     wanted = sorted({*extras(purpose), *state.get("extras", ())})
-    if state.get("project") != project or state.get("extras") != wanted:
+    sources = fingerprint(["pyproject.toml", *SOURCES])
+    ready = {"project": project, "extras": wanted}
+    if not state.get("project") and purpose != "wheel":
+        install_all(wanted)
+        write_state({**ready, "sources": sources})
+        return
+    if any(state.get(key) != value for key, value in ready.items()):
         install_requirements(wanted)
-        state = {"project": project, "extras": wanted}
+        state = ready
         write_state(state)
     if purpose == "wheel":
         return  # it compiles all for another system
-    sources = fingerprint(["pyproject.toml", *SOURCES])
     if state.get("sources") != sources:
         install_project()
         write_state({**state, "sources": sources})
@@ -132,13 +138,28 @@ def make_venv():
     write_state({})
 
 
+def install_all(names):
+    """Fill a new environment: downloads do not need the cores that the compiler needs."""
+    with step("installing what the compiler needs"):
+        run([str(python()), "-m", "pip", "install", "-q", *BUILD_TOOLS])
+    optional = ",".join(name for name in names if name != "dev")
+    what = f"compiling clgpu_delegate and installing what clgpu_delegate[{optional}] needs"
+    with step(f"{what} (minutes the first time)"), ThreadPoolExecutor() as pool:
+        for task in [pool.submit(pip_install, names), pool.submit(pip_install_project)]:
+            task.result()
+
+
 def install_requirements(names):
     """Everything but the project itself, so that a change of its source installs nothing else."""
+    optional = ",".join(name for name in names if name != "dev")
+    with step(f"installing what clgpu_delegate[{optional}] needs"):
+        pip_install(names)
+
+
+def pip_install(names):
     group = ["--group", "dev"] if "dev" in names else []
-    optional = [name for name in names if name != "dev"]
-    with step(f"installing what clgpu_delegate[{','.join(optional)}] needs"):
-        requirements = project_requirements(optional)
-        run([str(python()), "-m", "pip", "install", "-q", *BUILD_TOOLS, *requirements, *group])
+    requirements = project_requirements([name for name in names if name != "dev"])
+    run([str(python()), "-m", "pip", "install", "-q", *BUILD_TOOLS, *requirements, *group])
 
 
 def project_requirements(optional):
@@ -158,12 +179,16 @@ print(json.dumps(project["dependencies"] + [r for name in sys.argv[1:] for r in 
 
 def install_project():
     with step("compiling clgpu_delegate (minutes the first time)"):
-        command = [str(python()), "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps"]
-        folder = ["-C", "build-dir=build/{wheel_tag}"]  # kept, so that only changes are compiled
-        library = ["-C", "cmake.define.CLGPU_BUILD_LIBRARY=ON"]  # linked only: tests use it
-        # A forgotten #include is found by tests/android, whose build reads fewer headers once.
-        headers = ["-C", "cmake.define.CLGPU_PRECOMPILE=ON"]
-        run([*command, *folder, *library, *headers, "-e", str(ROOT)])
+        pip_install_project()
+
+
+def pip_install_project():
+    command = [str(python()), "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps"]
+    folder = ["-C", "build-dir=build/{wheel_tag}"]  # kept, so that only changes are compiled
+    library = ["-C", "cmake.define.CLGPU_BUILD_LIBRARY=ON"]  # linked only: tests use it
+    # A forgotten #include is found by tests/android, whose build reads fewer headers once.
+    headers = ["-C", "cmake.define.CLGPU_PRECOMPILE=ON"]
+    run([*command, *folder, *library, *headers, "-e", str(ROOT)])
 
 
 def fingerprint(paths):

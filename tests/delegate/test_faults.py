@@ -75,9 +75,7 @@ def _resolve(name: str) -> Path:
 
 def run(library: str, script: str, runtime: str) -> str:
     # Every program is compiled: calls that build it may be those that fail.
-    result = run_python(
-        PRELUDE + script, runtime, CLGPU_OPENCL_LIBRARY=library, CLGPU_PROGRAMS=""
-    )
+    result = run_python(PRELUDE + script, runtime, CLGPU_OPENCL_LIBRARY=library, CLGPU_PROGRAMS="")
     assert_succeeds(result)
     return result.stdout
 
