@@ -57,7 +57,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--quick",
         action="store_true",
-        help="run what tests/quick.py draws: one device, one case of each test function on it",
+        help="run what tests/quick.py draws: one device, one case of a test function on it",
     )
 
 
@@ -170,7 +170,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if n := config.getoption("--sample"):
         left_out += [item for item in items if zlib.crc32(item.nodeid.encode()) % n]
     if config.getoption("--quick"):
-        names = _devices() if any(map(quick.on_devices, items)) else {}
+        names = _devices() if any(map(quick.is_sampled, items)) else {}
         device = quick.device_of(names)
         stay = set(quick.kept(items, names.get(device) if device else None))
         left_out += [item for item in items if item not in stay]
@@ -202,6 +202,6 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if config.getoption("--quick"):
         terminalreporter.write_line(
             f"quick: {config.stash.get(LEFT_OUT, 0)} tests were left out: other OpenCL devices, "
-            "further cases of tests that run on one, and what is slow (whole-tree builds, "
-            "emulators, browsers, notebooks). Run all: make test-all"
+            "further cases of tests on devices and in runtimes, and what is slow (whole-tree "
+            "builds, emulators, browsers, notebooks). Run all: make test-all"
         )

@@ -29,25 +29,25 @@ def device_of(names: Mapping[str, object]) -> str | None:
 def kept(items: Iterable[pytest.Item], device: str | None) -> list[pytest.Item]:
     """Return the tests that the rule keeps, in the same order.
 
-    Tests that are marked ``slow`` are left out. Of a test function that runs on OpenCL devices one
-    case stays for each TensorFlow Lite runtime it runs in: on one device, the case that a hash of
-    the names draws. Every other test stays with all of its cases.
+    Tests that are marked ``slow`` are left out. Of a test function with cases for each OpenCL
+    device or for each TensorFlow Lite runtime one case stays, or one for each runtime: on one
+    device, the case that a hash of the names draws. Every other test stays with all of its cases.
     """
     items = [item for item in items if item.get_closest_marker("slow") is None]
     drawn: dict[tuple[str, object], pytest.Item] = {}
     for item in items:
-        if not on_devices(item):
+        if not is_sampled(item):
             continue
         group = function_of(item), parameters(item).get("runtime")
         if group not in drawn or rank(item, device) < rank(drawn[group], device):
             drawn[group] = item
     chosen = set(drawn.values())
-    return [item for item in items if not on_devices(item) or item in chosen]
+    return [item for item in items if not is_sampled(item) or item in chosen]
 
 
-def on_devices(item: pytest.Item) -> bool:
-    """Whether there is a case of the test for each OpenCL device."""
-    return "device" in parameters(item)
+def is_sampled(item: pytest.Item) -> bool:
+    """Whether there is a case of the test for each OpenCL device or for each runtime."""
+    return not {"device", "runtime"}.isdisjoint(parameters(item))
 
 
 def parameters(item: pytest.Item) -> Mapping[str, object]:
@@ -63,5 +63,5 @@ def function_of(item: pytest.Item) -> str:
 
 def rank(item: pytest.Item, device: str | None) -> tuple[bool, int, str]:
     """Return what orders the cases of a function: the one that is kept is the first."""
-    elsewhere = device is not None and parameters(item)["device"] != device
+    elsewhere = device is not None and parameters(item).get("device", device) != device
     return elsewhere, zlib.crc32(item.nodeid.encode()), item.nodeid

@@ -58,11 +58,16 @@ def test_a_case_stays_for_each_runtime():
     assert sorted(name[8:11] for name in names(quick.kept(items, "a"))) == ["a-x", "a-y"]
 
 
+def test_a_case_without_a_device_stays_for_each_runtime():
+    items = [Case(f"f.py::f[{r}-{n}]", runtime=r) for r in "xy" for n in range(5)]
+    assert sorted(name[8:9] for name in names(quick.kept(items, "a"))) == ["x", "y"]
+
+
 def test_function_that_runs_elsewhere_only_keeps_a_case():
     assert names(quick.kept([Case("f.py::f[b]", device="b")], "a")) == ["f.py::f[b]"]
 
 
-def test_tests_without_a_device_stay_unless_they_are_slow():
+def test_other_tests_stay_unless_they_are_slow():
     items = [Case("f.py::f[1]"), Case("f.py::f[2]"), Case("f.py::g", "slow")]
     assert names(quick.kept(items, "a")) == ["f.py::f[1]", "f.py::f[2]"]
 
