@@ -59,7 +59,7 @@ def test_delegate_has_the_profile_of_its_own_inferences(runtime):
     profile = delegate.profile()
     assert profile.inferences == 2
     assert profile.invokes == ()
-    assert "2 kernel launches" in str(profile)
+    assert "2 kernel launches" in " ".join(str(profile).split())  # a device's name may fill a line
 
 
 def test_command_writes_what_it_is_told(model, tmp_path, capsys):
