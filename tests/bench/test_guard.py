@@ -253,6 +253,7 @@ def test_calibration_kernel_runs_on_every_device(device):
         Clock(**{**clock_of(found), "device": "none"})
 
 
+@pytest.mark.slow
 def test_guard_writes_a_baseline_and_fails_on_a_doctored_one(device, tmp_path):
     path, note, data = (tmp_path / name for name in ("own.json", "note.md", "data.json"))
     common = ["--device", device, "--only", ONLY[0], "--baseline", path, *FEW]
@@ -285,6 +286,7 @@ def copied_package(folder: Path) -> None:
     shutil.copy(_core.__file__, folder / "clgpu_delegate")
 
 
+@pytest.mark.slow
 def test_commits_are_measured_in_turns(first, tmp_path):
     root, kept = tmp_path / "repository", tmp_path / "builds"
     commit = repository(root, {"README": "Hello."})

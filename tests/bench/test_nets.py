@@ -12,6 +12,7 @@ from bench import nets, networks, peers_torch
 from bench.__main__ import app
 
 
+@pytest.mark.slow
 def test_network_is_measured_in_each_precision_and_batch(device, runtime, tmp_path):
     path = tmp_path / "nets.csv"
     rows = nets.run(

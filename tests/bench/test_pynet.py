@@ -39,6 +39,7 @@ def test_rows_are_measured_and_compared(device, runtime, tmp_path):
     assert list(read[0]) == ["device", *(f.name for f in dataclasses.fields(pynet_report.Row))]
 
 
+@pytest.mark.slow
 def test_what_fails_is_a_note(device, runtime):
     (row,) = pynet.run(
         [pynet.Way("none", "fp32", "conv2d=no_such_engine")], device=device, runtime=runtime,
