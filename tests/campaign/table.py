@@ -1,0 +1,67 @@
+"""Rows of the table of docs/reliability.md, and how they are kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+RESULTS = Path(__file__).with_name("results")
+
+
+@dataclasses.dataclass
+class Row:
+    """What became of so many attempts of one kind. All columns after `told` should be zero."""
+
+    what: str
+    tried: int = 0
+    right: int = 0  #: the result was right, or the same as without the delegate
+    told: int = 0  #: one sentence, and the next inference was right
+    wrong: int = 0  #: a wrong result, at once or later
+    stuck: int = 0  #: an error without a reason, or one that lasted when its cause was gone
+    died: int = 0  #: the process ended by a signal, where it does not without the delegate
+    hung: int = 0  #: no end within a minute
+    leaked: int = 0  #: OpenCL objects or host memory that stayed
+    dead: int = 0  #: uses of OpenCL objects that had been released
+
+    def count(self, outcome: str) -> None:
+        """Count one attempt by the name of its column."""
+        self.tried += 1
+        setattr(self, outcome, getattr(self, outcome) + 1)
+
+    def is_clean(self) -> bool:
+        """Whether each attempt ended well."""
+        return self.tried == self.right + self.told and not (self.leaked or self.dead)
+
+
+COLUMNS = tuple(field.name for field in dataclasses.fields(Row) if field.name != "what")
+
+
+def markdown(rows: Iterable[Row]) -> str:
+    """Return the table."""
+    lines = [
+        "| what | " + " | ".join(COLUMNS) + " |",
+        "| --- |" + " ---: |" * len(COLUMNS),
+    ]
+    for row in rows:
+        cells = [f"{getattr(row, name):,}" for name in COLUMNS]
+        lines.append(f"| {row.what} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def keep(part: str, rows: Sequence[Row], facts: dict[str, object]) -> Path:
+    """Write the rows of a part of the campaign where docs/reliability.md is made from."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{part}.json"
+    kept = {**facts, "rows": [dataclasses.asdict(row) for row in rows]}
+    path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def kept(part: str) -> list[Row]:
+    """Return the rows that `keep` wrote; none where it has not."""
+    path = RESULTS / f"{part}.json"
+    if not path.exists():
+        return []
+    return [Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))["rows"]]
