@@ -56,7 +56,7 @@ class Engine(Protocol):
         """As `start`, with a thread that waits and forms the result."""
 
     def close(self) -> None:
-        """Wait for what is under way; let go of the device."""
+        """Wait for what is under way; let go of the device. May be called again."""
 
 
 class _Flight:
@@ -102,12 +102,12 @@ class Streaming:
         by_index = {t.index: i for i, t in enumerate(inputs)}
         self._order = [by_index[index] for index in native.inputs]
         self.positions = [native.outputs.index(t.index) for t in outputs]
-        self._native = native
+        self._native: Any = native  # None: closed
         self._waiter = ThreadPoolExecutor(1, thread_name_prefix="clgpu-runner")
         self._room = threading.BoundedSemaphore(depth)  # of work handed to the waiter, if direct
 
     def empty(self, tensor: TensorSpec) -> Array:
-        return _array(self._native.block(tensor.nbytes), tensor)
+        return _array(self._use().block(tensor.nbytes), tensor)
 
     def run(self, inputs: Sequence[Array], outs: Sequence[Out]) -> list[Array]:
         return self._launch(inputs, outs, now=True).result()
@@ -124,21 +124,30 @@ class Streaming:
 
     def close(self) -> None:
         self._waiter.shutdown(wait=True)
+        # Flights and the memory that is lent keep what they need: the rest makes room on the device.
+        self._native = None
+
+    def _use(self) -> Any:
+        native = self._native
+        if native is None:
+            raise ClgpuError(_CLOSED)
+        return native
 
     def _launch(
         self, inputs: Sequence[Array], outs: Sequence[Out], *, now: bool = False
     ) -> _Flight:
+        native = self._use()
         sources = [self._plain(self.inputs[i], inputs[i]) for i in self._order]
-        targets: list[Out] = [None] * len(self._native.outputs)
+        targets: list[Out] = [None] * len(native.outputs)
         for position, out in zip(self.positions, outs):
             targets[position] = out
-        return _Flight(self, self._native.start(sources, targets, now), outs)
+        return _Flight(self, native.start(sources, targets, now), outs)
 
     def _plain(self, tensor: TensorSpec, x: Array) -> Array:
         return x if x.flags.c_contiguous else self._keep(tensor, x)
 
     def _keep(self, tensor: TensorSpec, x: Array) -> Array:
-        if x.flags.c_contiguous and self._native.has(x):  # its transpose begins there, too
+        if x.flags.c_contiguous and self._use().has(x):  # its transpose begins there, too
             return x
         kept = self.empty(tensor)
         np.copyto(kept, x)

@@ -84,6 +84,7 @@ class Runner:
         if delegate is not None and settings:
             raise OptionError(f"option {next(iter(settings))!r}: the delegate given has its own")
         self._lock = threading.Lock()  # of what follows, while it changes
+        # None: closed, or, where there is a model, not opened again since an error.
         self._engine: Engine | None = None
         self._depth = depth
         self._delegate = load(**settings) if delegate is None else delegate
@@ -224,11 +225,12 @@ class Runner:
             If the model does not work with these shapes; those of before are kept.
         """
         with self._lock:
-            engine = self._use()
+            engine = self._open()
             shapes = arrange_shapes(shape, engine.inputs)
             model = self._model
             assert model is not None  # it goes with the engine
             engine.close()
+            self._engine = None
             try:
                 model.resize(shapes)
             except (RuntimeError, ValueError) as error:
@@ -257,6 +259,15 @@ class Runner:
         self.close()
 
     def _use(self) -> Engine:
+        engine = self._engine
+        if engine is None:
+            with self._lock:  # waits while another thread resizes
+                engine = self._open()
+        return engine
+
+    def _open(self) -> Engine:
         if self._engine is None:
-            raise ClgpuError("the runner is closed")
+            if self._model is None:
+                raise ClgpuError("the runner is closed")
+            self._engine = self._model.open(self._depth)
         return self._engine

@@ -81,7 +81,8 @@ class Verified:
             if self._following is None:
                 return None
             results = self._now.run(inputs, outs)
-            self._now.close()
-            self._now = self._following()
-            self._following = None
+            # Should it fail, the first engine is still there, and the next inference tries again.
+            following = self._following()
+            first, self._now, self._following = self._now, following, None
+            first.close()
             return results

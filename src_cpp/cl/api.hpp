@@ -32,6 +32,7 @@ using cl_kernel = struct _cl_kernel*;
 using cl_event = struct _cl_event*;
 
 constexpr cl_int CL_SUCCESS = 0;
+constexpr cl_int CL_DEVICE_NOT_AVAILABLE = -2, CL_OUT_OF_RESOURCES = -5;
 constexpr cl_int CL_MEM_OBJECT_ALLOCATION_FAILURE = -4, CL_OUT_OF_HOST_MEMORY = -6;
 constexpr cl_bool CL_TRUE = 1, CL_FALSE = 0;
 constexpr cl_bitfield CL_DEVICE_TYPE_CPU = 1U << 1, CL_DEVICE_TYPE_GPU = 1U << 2,

@@ -39,10 +39,8 @@ Context::Context(const Device& device) : device_(device) {
   const std::intptr_t properties[] = {kContextPlatform,
                                       reinterpret_cast<std::intptr_t>(device.platform), 0};
   cl_int code = CL_SUCCESS;
-  const cl_context context =
-      api().clCreateContext(properties, 1, &device.id, nullptr, nullptr, &code);
+  context_ = {api(), api().clCreateContext(properties, 1, &device.id, nullptr, nullptr, &code)};
   check(code, "clCreateContext", device.info.name);
-  context_ = ContextHandle(api(), context);
   // The number is of our own format of what is kept.
   const DeviceInfo& info = device.info;
   for (const std::string& fact : {std::string("1"), info.name, info.vendor, info.driver_version,
@@ -52,32 +50,33 @@ Context::Context(const Device& device) : device_(device) {
 
 QueueHandle Context::create_queue(bool profiling) {
   cl_int code = CL_SUCCESS;
-  const cl_command_queue queue = api().clCreateCommandQueue(
-      context_.get(), device_.id, profiling ? CL_QUEUE_PROFILING_ENABLE : 0, &code);
+  QueueHandle queue(api(),
+                    api().clCreateCommandQueue(context_.get(), device_.id,
+                                               profiling ? CL_QUEUE_PROFILING_ENABLE : 0, &code));
   check(code, "clCreateCommandQueue", device_.info.name);
   ++counters().objects_created;
-  return {api(), queue};
+  return queue;
 }
 
 Memory Context::create_buffer(std::size_t bytes, const std::string& what, bool host_visible) {
   const cl_bitfield flags = CL_MEM_READ_WRITE | (host_visible ? CL_MEM_ALLOC_HOST_PTR : 0);
   cl_int code = CL_SUCCESS;
-  const cl_mem buffer = api().clCreateBuffer(context_.get(), flags, bytes, nullptr, &code);
+  MemHandle buffer(api(), api().clCreateBuffer(context_.get(), flags, bytes, nullptr, &code));
   if (code != CL_SUCCESS)
     throw OpenCLError("clCreateBuffer", code, what + " of " + std::to_string(bytes) + " bytes");
   ++counters().objects_created;
-  return {MemHandle(api(), buffer), usage_, bytes};
+  return {std::move(buffer), usage_, bytes};
 }
 
 MemHandle Context::create_sub_buffer(const Memory& buffer, std::size_t offset, std::size_t bytes,
                                      const std::string& what) {
   const cl_buffer_region region{offset, bytes};
   cl_int code = CL_SUCCESS;
-  const cl_mem part = api().clCreateSubBuffer(buffer.get(), CL_MEM_READ_WRITE,
-                                              CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+  MemHandle part(api(), api().clCreateSubBuffer(buffer.get(), CL_MEM_READ_WRITE,
+                                                CL_BUFFER_CREATE_TYPE_REGION, &region, &code));
   check(code, "clCreateSubBuffer", what);
   ++counters().objects_created;
-  return {api(), part};
+  return part;
 }
 
 MemHandle Context::create_image(cl_mem buffer, DType storage, std::int64_t texels,
@@ -89,11 +88,12 @@ MemHandle Context::create_image(cl_mem buffer, DType storage, std::int64_t texel
   desc.width = static_cast<std::size_t>(texels);
   desc.object = buffer;
   cl_int code = CL_SUCCESS;
-  const cl_mem image =
-      api().clCreateImage(context_.get(), CL_MEM_READ_ONLY, &format, &desc, nullptr, &code);
-  check(code, "clCreateImage", what + " of " + std::to_string(texels) + " texels");
+  MemHandle image(
+      api(), api().clCreateImage(context_.get(), CL_MEM_READ_ONLY, &format, &desc, nullptr, &code));
+  if (code != CL_SUCCESS)
+    throw OpenCLError("clCreateImage", code, what + " of " + std::to_string(texels) + " texels");
   ++counters().objects_created;
-  return {api(), image};
+  return image;
 }
 
 MemHandle Context::create_pinned(std::size_t bytes) {
@@ -107,11 +107,12 @@ MemHandle Context::create_pinned(std::size_t bytes) {
 
 MemHandle Context::wrap_memory(void* data, std::size_t bytes, const std::string& what) {
   cl_int code = CL_SUCCESS;
-  const cl_mem buffer = api().clCreateBuffer(
-      context_.get(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, data, &code);
+  MemHandle buffer(
+      api(), api().clCreateBuffer(context_.get(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes,
+                                  data, &code));
   check(code, "clCreateBuffer", what);
   ++counters().objects_created;
-  return {api(), buffer};
+  return buffer;
 }
 
 std::shared_ptr<Context::Program> Context::program(const std::string& key,
@@ -145,8 +146,8 @@ void Context::drop_idle() {
   }
 }
 
-// Makes the program of the store's binary. Leaves it empty where there is none, or the driver
-// rejects it.
+// Makes the program of the store's binary. Leaves it empty where there is none, or the driver does
+// not take it: for good, or because the machine is short of something at the moment.
 void Context::load(Program& program, const std::string& key, const std::string& options,
                    store::Store& store) {
   const std::optional<std::string> row = store.get(store::kProgram, key);
@@ -161,16 +162,17 @@ void Context::load(Program& program, const std::string& key, const std::string& 
   if (code == CL_SUCCESS)
     code = api().clBuildProgram(made.get(), 1, &device_.id, options.c_str(), nullptr, nullptr);
   if (code != CL_SUCCESS) {
-    reject(key, error_name(code), store);
+    if (!may_pass(code)) reject(key, error_name(code), store);
     return;
   }
   ++counters().objects_created;
   ++counters().programs_loaded;
+  std::set<std::string> stored;
+  std::istringstream variants(row->substr(0, end));
+  for (std::string variant; std::getline(variants, variant);) stored.insert(variant);
+  program.stored[store.path()].swap(stored);
   program.handle = std::move(made);
   program.is_loaded = true;
-  std::istringstream variants(row->substr(0, end));
-  for (std::string variant; std::getline(variants, variant);)
-    program.stored[store.path()].insert(variant);
 }
 
 void Context::reject(const std::string& key, const std::string& why, store::Store& store) {
@@ -187,10 +189,13 @@ void Context::compile(Program& program, const ProgramSource& source) {
   ProgramHandle made(api(),
                      api().clCreateProgramWithSource(context_.get(), 1, &text, &length, &code));
   check(code, "clCreateProgramWithSource", source.file);
-  code = api().clBuildProgram(made.get(), 1, &device_.id, options, nullptr, nullptr);
+  const auto build = [&] {
+    return api().clBuildProgram(made.get(), 1, &device_.id, options, nullptr, nullptr);
+  };
+  code = build();
+  if (may_pass(code)) code = build();
   if (code != CL_SUCCESS) {
-    throw BuildError(source.file, source.options,
-                     error_name(code) + "\n" + build_log(api(), made.get(), device_.id));
+    throw BuildError(source.file, source.options, code, build_log(api(), made.get(), device_.id));
   }
   ++counters().objects_created;
   ++counters().programs_built;
@@ -253,18 +258,20 @@ KernelHandle Context::create_kernel(const ProgramSource& source, const std::stri
     if (is_recording()) record(entry, source.options, {});
     throw;
   }
-  cl_kernel kernel = api().clCreateKernel(made->handle.get(), entry.c_str(), &code);
-  if (code != CL_SUCCESS && made->is_loaded) {
+  const auto create = [&] {
+    return KernelHandle(api(), api().clCreateKernel(made->handle.get(), entry.c_str(), &code));
+  };
+  KernelHandle handle = create();
+  if (code != CL_SUCCESS && made->is_loaded && !may_pass(code)) {
     reject(key, error_name(code), store);
     programs_.erase(key);
     made = program(key, source, store);
-    kernel = api().clCreateKernel(made->handle.get(), entry.c_str(), &code);
+    handle = create();
   }
-  check(code, "clCreateKernel", source.file + ":" + entry);
+  if (code != CL_SUCCESS) throw OpenCLError("clCreateKernel", code, source.file + ":" + entry);
   ++counters().objects_created;
   made->variants.insert(entry + " " + variant);
   if (used != nullptr) used->insert_or_assign(key, made);
-  KernelHandle handle(api(), kernel);
   if (is_recording())
     record(entry, source.options, {true, max_work_group_size(handle), local_bytes(handle)});
   const std::lock_guard<std::mutex> names_lock(names_mutex);
@@ -282,12 +289,15 @@ void Context::save_programs(const Programs& used, store::Store& store) {
     if (std::includes(stored.begin(), stored.end(), program->variants.begin(),
                       program->variants.end()))
       continue;
-    stored.insert(program->variants.begin(), program->variants.end());
+    std::set<std::string> all = stored;
+    all.insert(program->variants.begin(), program->variants.end());
     const std::string bytes = binary(program->handle.get());
-    if (bytes.empty()) continue;
-    std::string row;
-    for (const std::string& variant : stored) row += variant + "\n";
-    store.put(store::kProgram, key, row + '\0' + bytes, program->label);
+    if (!bytes.empty()) {
+      std::string row;
+      for (const std::string& variant : all) row += variant + "\n";
+      store.put(store::kProgram, key, row + '\0' + bytes, program->label);
+    }
+    stored.swap(all);
   }
 }
 

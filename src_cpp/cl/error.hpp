@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "cl/api.hpp"
@@ -11,35 +12,56 @@ namespace clgpu::cl {
 /// "CL_OUT_OF_RESOURCES (-5)".
 std::string error_name(cl_int code);
 
+/// Memory is short on the device or on the host: some other kernel would fare no better.
+inline bool is_out_of_memory(cl_int code) {
+  return code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY;
+}
+
+/// The state of the machine may be the cause, not what was asked for: the same call may succeed
+/// later.
+inline bool may_pass(cl_int code) {
+  return is_out_of_memory(code) || code == CL_OUT_OF_RESOURCES || code == CL_DEVICE_NOT_AVAILABLE;
+}
+
 /// A call failed. The message says which call, the code, and on what.
 class OpenCLError : public clgpu::Error {
  public:
-  OpenCLError(const std::string& call, cl_int code, const std::string& where)
-      : Error(call + ": " + error_name(code) + (where.empty() ? "" : " in " + where)),
-        code_(code) {}
+  OpenCLError(std::string_view call, cl_int code, std::string_view where)
+      : Error(message(call, code, where)), code_(code) {}
   cl_int code() const { return code_; }
-  /// Memory is short on the device or on the host: some other kernel would fare no better.
-  bool out_of_memory() const {
-    return code_ == CL_MEM_OBJECT_ALLOCATION_FAILURE || code_ == CL_OUT_OF_HOST_MEMORY;
-  }
+  bool out_of_memory() const { return is_out_of_memory(code_); }
+  bool may_pass() const { return cl::may_pass(code_); }
 
  private:
+  static std::string message(std::string_view call, cl_int code, std::string_view where) {
+    std::string text(call);
+    text += ": " + error_name(code);
+    if (!where.empty()) text.append(" in ").append(where);
+    return text;
+  }
+
   cl_int code_;
 };
 
 /// A program does not build; carries the compiler's log.
 class BuildError : public clgpu::Error {
  public:
-  BuildError(const std::string& file, const std::string& options, std::string log)
-      : Error("kernel file " + file + " does not build with " + options + ": " + log),
-        log_(std::move(log)) {}
+  BuildError(const std::string& file, const std::string& options, cl_int code,
+             const std::string& log)
+      : Error("kernel file " + file + " does not build with " + options + ": " + error_name(code) +
+              "\n" + log),
+        code_(code),
+        log_(error_name(code) + "\n" + log) {}
+  cl_int code() const { return code_; }
   const std::string& log() const { return log_; }
 
  private:
+  cl_int code_;
   std::string log_;
 };
 
-inline void check(cl_int code, const char* call, const std::string& where = {}) {
+/// Allocates nothing where the call has succeeded.
+inline void check(cl_int code, const char* call, std::string_view where = {}) {
   if (code != CL_SUCCESS) throw OpenCLError(call, code, where);
 }
 

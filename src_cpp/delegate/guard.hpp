@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <new>
 
 namespace clgpu::delegate {
 
@@ -10,6 +11,11 @@ template <class Result, class Report, class Body>
 Result guarded(Result on_error, Report report, Body body) noexcept {
   try {
     return body();
+  } catch (const std::bad_alloc&) {
+    try {
+      report("out of host memory");
+    } catch (...) {
+    }
   } catch (const std::exception& error) {
     try {
       report(error.what());

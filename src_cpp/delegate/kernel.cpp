@@ -43,7 +43,8 @@ void free(TfLiteContext* /*context*/, void* kernel) {
 Partition& partition_of(const TfLiteNode* node) {
   auto* kernel = static_cast<Kernel*>(node->user_data);
   if (kernel == nullptr) throw Error("out of host memory");
-  if (kernel->partition == nullptr) throw Error(kernel->error);
+  if (kernel->partition == nullptr)
+    throw Error(kernel->error.empty() ? "out of host memory" : kernel->error);
   return *kernel->partition;
 }
 

@@ -85,11 +85,18 @@ void Partition::build() {
 
 void Partition::rebuild(std::int64_t budget) {
   executor_.reset();
+  std::int64_t& held = session_->held[index_];
+  held = 0;
   const Level level = trust_ == nullptr ? Level::kAsAsked : trust_->verdict.level;
   Built built = state_->build(graph_, budget, session_->pool, level);
   published_ = std::move(built.graph);
   executor_ = std::move(built.executor);
-  session_->held[index_] = executor_->plan().peak_bytes;
+  held = executor_->plan().peak_bytes;
+}
+
+void Partition::build_again() {
+  build();
+  publish();
 }
 
 std::int64_t Partition::allowance() const {
@@ -97,7 +104,9 @@ std::int64_t Partition::allowance() const {
   if (left == 0) return 0;
   if (const auto share = session_->share.find(index_); share != session_->share.end())
     return share->second;
-  for (const auto& [partition, bytes] : session_->held) left -= bytes;
+  for (const auto& [partition, bytes] : session_->held) {
+    if (partition != index_) left -= bytes;  // ours makes room
+  }
   return std::max<std::int64_t>(left, 1);
 }
 
@@ -160,6 +169,7 @@ void Partition::prepare(TfLiteContext& context) {
     tensor.shape = now;
   }
   if (changed) {
+    problem_.clear();
     try {
       build();
     } catch (const ShapeError& error) {
@@ -186,7 +196,8 @@ void Partition::invoke(TfLiteContext& context) {
   if (trust_ != nullptr && trust_->on_cpu()) {
     compute_on_cpu(context);
   } else {
-    if (executor_ == nullptr) throw ShapeError(problem_);
+    if (!problem_.empty()) throw ShapeError(problem_);
+    if (executor_ == nullptr) build_again();
     run(context);
     if (trust_ != nullptr && due()) verify(context);
   }

@@ -55,6 +55,8 @@ class Partition {
 
  private:
   void begin_recording();
+  /// Builds for the shapes of the moment what an error has left unbuilt.
+  void build_again();
   void rebuild(std::int64_t budget);
   void run(TfLiteContext& context);
   /// The graph after the passes of a level.
@@ -87,7 +89,9 @@ class Partition {
   std::shared_ptr<const ir::Graph> published_;   ///< as the executor has it, for who tunes it
   std::shared_ptr<runtime::Executor> executor_;  ///< shared with who times it
   std::unique_ptr<Trust> trust_;                 ///< null where nothing is verified
-  std::string problem_;  ///< why there is no executor for the shapes of the moment
+  /// Why a dynamic model has no executor for the shapes of the moment. Where it is empty and there
+  /// is none, an error has come between, and the next inference builds again.
+  std::string problem_;
 };
 
 }  // namespace clgpu::delegate

@@ -120,6 +120,7 @@ void Partition::recall() {
   trust.shadow.reset();
   trust.inferences = 0;
   trust.possible = true;
+  trust.is_lasting = true;
   const std::int64_t checked = trust.verdict.checked;
   trust.verdict = {};
   trust.verdict.checked = checked;
@@ -140,7 +141,7 @@ void Partition::recall() {
 
 void Partition::keep() const {
   const Trust& trust = *trust_;
-  if (trust.signature.empty()) return;
+  if (trust.signature.empty() || !trust.is_lasting) return;
   if (trust.verdict.level == Level::kAsAsked && trust.verdict.engine.empty()) return;
   state_->keep_verdict(trust.signature, to_record(trust.verdict),
                        state_->device().name + ": " + name_of(trust.verdict.level) +
@@ -158,6 +159,8 @@ void Partition::settle(Level level) {
     } catch (const InternalError&) {
       throw;
     } catch (const Error& error) {
+      // A device that lacks memory, say, has it tomorrow.
+      trust_->is_lasting = false;
       append(trust_->verdict.reason, error.what(), "; ");
     }
   }

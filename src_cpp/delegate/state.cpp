@@ -74,8 +74,11 @@ Built State::plan_and_build(const ir::Graph& graph, std::int64_t budget,
                             const std::shared_ptr<runtime::Pool>& pool, Level level) {
   plan::PlanOptions wanted = plan_options(budget, level);
   std::string failures;  // of allocations
+  plan::Broken known = broken();
+  // Kept when something has been built without these: where nothing can be built, all may work
+  // later.
+  plan::Broken learned;
   while (true) {
-    const plan::Broken known = broken();
     plan::Fitted fitted;
     try {
       fitted = plan::fit(graph, device(), wanted, known);
@@ -83,16 +86,19 @@ Built State::plan_and_build(const ir::Graph& graph, std::int64_t budget,
       if (failures.empty()) throw;
       throw DeviceError(failures + "; no plan needs less than " + byte_size(error.smallest()));
     }
-    drop_records(fitted.plan);
     const std::int64_t peak = fitted.plan.peak_bytes;
     if (!failures.empty() && peak > wanted.memory_budget) throw DeviceError(failures);
     try {
       Built built{std::make_shared<const ir::Graph>(std::move(fitted.graph)),
                   std::make_shared<runtime::Executor>(context, store, std::move(fitted.plan),
                                                       options.warm_up, pool, options.profile)};
-      if (!failures.empty()) {
-        const std::lock_guard<std::mutex> lock(mutex_);
+      drop_records(built.executor->plan());
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (!failures.empty())
         notes_.insert("the device did not have the memory that it promised: " + failures);
+      for (const auto& [engine, fault] : learned) {
+        // Another thread may have been first.
+        plan::learn(broken_, engine.first, engine.second, fault);
       }
       return built;
     } catch (const cl::OpenCLError& error) {
@@ -102,13 +108,11 @@ Built State::plan_and_build(const ir::Graph& graph, std::int64_t budget,
                   " failed: " + error.what();
       wanted.memory_budget = std::max<std::int64_t>(peak / 10 * 7, 1);
     } catch (const runtime::CandidateFailure& failure) {
-      plan::Broken seen = known;
-      if (!failure.learn(seen)) {
+      if (!failure.learn(known)) {
         throw InternalError("a candidate that was left out was planned again: " +
                             std::string(failure.what()));
       }
-      const std::lock_guard<std::mutex> lock(mutex_);
-      failure.learn(broken_);  // another thread may have been first
+      failure.learn(learned);
     }
   }
 }

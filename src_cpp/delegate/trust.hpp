@@ -37,6 +37,7 @@ struct Trust {
   std::string signature;        ///< as asked, with the shapes of the moment: what a verdict is of
   std::int64_t inferences = 0;  ///< with these shapes
   bool possible = true;         ///< the CPU's kernels can compute the partition
+  bool is_lasting = true;       ///< the verdict is of numbers alone, of nothing that may pass
 
   bool on_cpu() const { return verdict.level == Level::kCpu; }
 };

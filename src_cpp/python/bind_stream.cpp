@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "python/held.hpp"
 #include "python/native_delegate.hpp"
 #include "runtime/stream.hpp"
 
@@ -12,7 +13,6 @@ namespace {
 
 using runtime::Flight;
 using runtime::HostBlock;
-using runtime::Stream;
 
 class NativeStream {
  public:
@@ -20,7 +20,7 @@ class NativeStream {
                std::optional<std::uint64_t> report)
       : state_(std::move(state)), streamed_(state_->stream(lanes, verified, report)) {}
 
-  Stream& stream() const { return *streamed_.stream; }
+  runtime::Stream& stream() const { return *streamed_.stream; }
   const delegate::Streamed& streamed() const { return streamed_; }
 
   std::shared_ptr<Flight> start(const std::vector<const void*>& inputs,
@@ -37,11 +37,11 @@ class NativeStream {
   const delegate::Streamed streamed_;
 };
 
-std::shared_ptr<NativeStream> make(const NativeDelegate& self, int lanes, bool verified,
-                                   std::optional<std::uint64_t> report) {
+py::object make(const NativeDelegate& self, int lanes, bool verified,
+                std::optional<std::uint64_t> report) {
   if (lanes < 1) throw OptionError("depth is " + std::to_string(lanes) + "; allowed: 1 and more");
-  const py::gil_scoped_release release;
-  return std::make_shared<NativeStream>(self.shared_state(), lanes, verified, report);
+  return hold<NativeStream>(
+      [&] { return std::make_shared<NativeStream>(self.shared_state(), lanes, verified, report); });
 }
 
 // A contiguous buffer of exactly so many bytes.
@@ -60,9 +60,10 @@ py::buffer_info view(const py::buffer& buffer, std::int64_t bytes, bool writable
   return info;
 }
 
-std::shared_ptr<Flight> start(NativeStream& self, const std::vector<py::buffer>& inputs,
-                              const std::vector<std::optional<py::buffer>>& outputs, bool now) {
-  const plan::Plan& plan = self.stream().plan();
+py::object start(const Held<NativeStream>& self, const std::vector<py::buffer>& inputs,
+                 const std::vector<std::optional<py::buffer>>& outputs, bool now) {
+  NativeStream& stream = *self.object;
+  const plan::Plan& plan = stream.stream().plan();
   if (inputs.size() != plan.uploads.size() || outputs.size() != plan.downloads.size())
     throw InternalError("a wrong number of buffers");
   std::vector<py::buffer_info> views;
@@ -78,48 +79,57 @@ std::shared_ptr<Flight> start(NativeStream& self, const std::vector<py::buffer>&
     views.push_back(view(*outputs[i], plan.downloads[i].host_bytes, true));
     targets.back() = views.back().ptr;
   }
-  const py::gil_scoped_release release;
-  return self.start(sources, targets, now);
+  return hold<Flight>([&] { return stream.start(sources, targets, now); });
 }
 
-void read(const Flight& self, std::size_t output, const py::buffer& to) {
-  const py::buffer_info info = view(to, self.host_bytes(output), true);
+py::object block(const Held<Flight>& self, std::size_t output) {
+  std::shared_ptr<HostBlock> found = self.object->block(output);
+  if (found == nullptr) return py::none();
+  return hold<HostBlock>([&] { return std::move(found); });
+}
+
+void read(const Held<Flight>& self, std::size_t output, const py::buffer& to) {
+  const py::buffer_info info = view(to, self.object->host_bytes(output), true);
   const py::gil_scoped_release release;
-  self.read(output, info.ptr);
+  self.object->read(output, info.ptr);
+}
+
+bool has(const Held<NativeStream>& self, const py::buffer& data) {
+  const py::buffer_info info = data.request();
+  return self.object->stream().has(info.ptr, static_cast<std::size_t>(info.size * info.itemsize));
 }
 
 }  // namespace
 
 void bind_stream(py::module_& module) {
-  py::class_<HostBlock, std::shared_ptr<HostBlock>>(module, "HostBlock", py::buffer_protocol(),
-                                                    "Host memory that a stream reaches directly.")
-      .def_buffer([](HostBlock& self) {
-        return py::buffer_info(static_cast<std::uint8_t*>(self.data()),
-                               static_cast<py::ssize_t>(self.bytes()));
+  using Stream = Held<NativeStream>;
+  py::class_<Held<HostBlock>>(module, "HostBlock", py::buffer_protocol(),
+                              "Host memory that a stream reaches directly.")
+      .def_buffer([](const Held<HostBlock>& self) {
+        return py::buffer_info(static_cast<std::uint8_t*>(self.object->data()),
+                               static_cast<py::ssize_t>(self.object->bytes()));
       });
-  py::class_<Flight, std::shared_ptr<Flight>>(module, "Flight", "One inference of a stream.")
-      .def("wait", &Flight::wait, py::call_guard<py::gil_scoped_release>(),
-           "Until its outputs are on the host.")
-      .def("block", &Flight::block, py::arg("output"),
+  py::class_<Held<Flight>>(module, "Flight", "One inference of a stream.")
+      .def(
+          "wait", [](const Held<Flight>& self) { self.object->wait(); },
+          py::call_guard<py::gil_scoped_release>(), "Until its outputs are on the host.")
+      .def("block", &block, py::arg("output"),
            "The block that holds an output; None where it has to be read.")
       .def("read", &read, py::arg("output"), py::arg("to"), "Copies an output to a buffer.");
-  py::class_<NativeStream, std::shared_ptr<NativeStream>>(module, "NativeStream",
-                                                          "Several inferences in flight.")
+  py::class_<Stream>(module, "NativeStream", "Several inferences in flight.")
       .def_property_readonly("is_direct",
-                             [](const NativeStream& s) { return s.stream().is_direct(); })
-      .def_property_readonly("lanes", [](const NativeStream& s) { return s.stream().lanes(); })
-      .def_property_readonly("inputs", [](const NativeStream& s) { return s.streamed().inputs; })
-      .def_property_readonly("outputs", [](const NativeStream& s) { return s.streamed().outputs; })
+                             [](const Stream& s) { return s.object->stream().is_direct(); })
+      .def_property_readonly("lanes", [](const Stream& s) { return s.object->stream().lanes(); })
+      .def_property_readonly("inputs", [](const Stream& s) { return s.object->streamed().inputs; })
+      .def_property_readonly("outputs",
+                             [](const Stream& s) { return s.object->streamed().outputs; })
       .def(
-          "block", [](const NativeStream& s, std::size_t bytes) { return s.stream().block(bytes); },
-          py::arg("bytes"), "Memory that start() takes without a copy.")
-      .def(
-          "has",
-          [](const NativeStream& s, const py::buffer& data) {
-            const py::buffer_info info = data.request();
-            return s.stream().has(info.ptr, static_cast<std::size_t>(info.size * info.itemsize));
+          "block",
+          [](const Stream& s, std::size_t bytes) {
+            return hold<HostBlock>([&] { return s.object->stream().block(bytes); });
           },
-          py::arg("data"), "Whether this is a block().")
+          py::arg("bytes"), "Memory that start() takes without a copy.")
+      .def("has", &has, py::arg("data"), "Whether this is a block().")
       .def("start", &start, py::arg("inputs"), py::arg("outputs"), py::arg("now"),
            "Begins an inference; waits while all lanes are taken.");
   module.def(

@@ -40,6 +40,17 @@ std::string describe(const plan::Step& step) {
   throw CandidateFailure(step.family, step.candidate, {error.what()});
 }
 
+// Calls `attempt` once more where the cause of its failure may have passed.
+template <class Attempt>
+auto twice(Attempt attempt) {
+  try {
+    return attempt();
+  } catch (const cl::OpenCLError& error) {
+    if (error.out_of_memory() || !error.may_pass()) throw;
+  }
+  return attempt();
+}
+
 // Makes the work-groups as small as this kernel demands, where it does not care what they are.
 void fit_group(plan::Step& step, std::size_t limit) {
   kernel::Launch& launch = step.launch;
@@ -84,7 +95,16 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
       images_(*context_),
       transfers_(
           *context_, queue_, plan_, [this](int buffer) { return memory(buffer); },
-          [this](cl::cl_mem object) { images_.forget(object); }) {
+          [this](cl::cl_mem object) { images_.forget(object); }, stale_) {
+  try {
+    make_all(warm_up, std::move(pool), record);
+  } catch (...) {
+    abandon_run();  // nobody calls the destructor
+    throw;
+  }
+}
+
+void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record) {
   if (!plan_.moves.empty())
     mover_ = std::make_unique<Mover>(*context_, plan_, record, [this](int b) { return memory(b); });
   run_load_steps();
@@ -92,6 +112,7 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
   arena_ = std::make_unique<Lease>(
       pool != nullptr && !plan_.poison ? std::move(pool) : std::make_shared<Pool>(context_), plan_);
   const auto turn = take_turn();
+  stale_ = false;  // bind() gives each kernel its objects
   if (plan_.poison) poison_arena();
   launches_.reserve(plan_.run.size());
   for (plan::Step& step : plan_.run) launches_.push_back(bind(step));
@@ -170,32 +191,8 @@ void Executor::upload_constant(int index) {
 }
 
 Executor::BoundLaunch Executor::bind(plan::Step& step) {
-  const cl::Api& api = context_->api();
-  const kernel::Launch& launch = step.launch;
   try {
-    std::string& source = sources_[launch.file];
-    if (source.empty()) source = kernel::assemble(launch.file);
-    BoundLaunch bound{context_->create_kernel({launch.file, source, build_options(launch)},
-                                              launch.entry, variant(launch), *store_, &programs_),
-                      &step};
-    fit_group(step, context_->max_work_group_size(bound.kernel));
-    set_buffers(bound);
-    for (std::size_t i = 0; i < launch.args.size(); ++i) {
-      const auto set = [&](std::size_t size, const void* value) {
-        cl::check(api.clSetKernelArg(bound.kernel.get(), static_cast<cl::cl_uint>(i), size, value),
-                  "clSetKernelArg", "argument " + std::to_string(i) + " of " + launch.entry);
-      };
-      const kernel::Arg& arg = launch.args[i];
-      if (const auto* number = std::get_if<std::int32_t>(&arg)) {
-        set(sizeof *number, number);
-      } else if (const auto* real = std::get_if<float>(&arg)) {
-        set(sizeof *real, real);
-      } else if (const auto* local = std::get_if<kernel::LocalMemory>(&arg)) {
-        set(local->bytes, nullptr);
-      }
-    }
-    bound.must_try = context_->local_bytes(bound.kernel) > context_->device().info.local_bytes;
-    return bound;
+    return twice([&] { return try_bind(step); });
   } catch (const InternalError&) {
     throw;
   } catch (const CandidateFailure&) {
@@ -205,6 +202,34 @@ Executor::BoundLaunch Executor::bind(plan::Step& step) {
   } catch (const Error& error) {
     throw CandidateFailure(step.family, step.candidate, {error.what()});
   }
+}
+
+Executor::BoundLaunch Executor::try_bind(plan::Step& step) {
+  const cl::Api& api = context_->api();
+  const kernel::Launch& launch = step.launch;
+  std::string& source = sources_[launch.file];
+  if (source.empty()) source = kernel::assemble(launch.file);
+  BoundLaunch bound{context_->create_kernel({launch.file, source, build_options(launch)},
+                                            launch.entry, variant(launch), *store_, &programs_),
+                    &step};
+  fit_group(step, context_->max_work_group_size(bound.kernel));
+  set_buffers(bound);
+  for (std::size_t i = 0; i < launch.args.size(); ++i) {
+    const auto set = [&](std::size_t size, const void* value) {
+      cl::check(api.clSetKernelArg(bound.kernel.get(), static_cast<cl::cl_uint>(i), size, value),
+                "clSetKernelArg", "argument " + std::to_string(i) + " of " + launch.entry);
+    };
+    const kernel::Arg& arg = launch.args[i];
+    if (const auto* number = std::get_if<std::int32_t>(&arg)) {
+      set(sizeof *number, number);
+    } else if (const auto* real = std::get_if<float>(&arg)) {
+      set(sizeof *real, real);
+    } else if (const auto* local = std::get_if<kernel::LocalMemory>(&arg)) {
+      set(local->bytes, nullptr);
+    }
+  }
+  bound.must_try = context_->local_bytes(bound.kernel) > context_->device().info.local_bytes;
+  return bound;
 }
 
 void Executor::set_buffers(const BoundLaunch& bound) {
@@ -223,19 +248,17 @@ void Executor::set_buffers(const BoundLaunch& bound) {
   }
 }
 
-// Where others have had larger objects made meanwhile, the kernels have to know.
+// Others may have had larger objects made meanwhile.
 std::unique_lock<std::mutex> Executor::take_turn() {
   std::unique_lock<std::mutex> turn = arena_->take_turn();
-  if (arena_->refresh()) set_all_buffers();
+  arena_->refresh(stale_);
   return turn;
 }
 
-void Executor::set_all_buffers() {
+void Executor::give_buffers() {
+  if (!stale_) return;
   for (const BoundLaunch& bound : launches_) set_buffers(bound);
-}
-
-void Executor::stand_in() {
-  if (transfers_.stand_in()) set_all_buffers();
+  stale_ = false;
 }
 
 void Executor::forget_tensors() {
@@ -283,12 +306,7 @@ void Executor::run_load_steps() {
     for (const int buffer : schedule[i].allocate) allocate(buffer);
     plan::Step& step = plan_.load[i];
     const BoundLaunch bound = bind(step);
-    try {
-      launch(bound);
-      finish("load");
-    } catch (const cl::OpenCLError& error) {
-      fail(step, error);
-    }
+    try_launch(bound, "load");
     for (const int buffer : schedule[i].free) {
       if (mover_ != nullptr) mover_->keep(buffer, queue_);
       images_.forget(buffers_[at(buffer)].get());
@@ -297,21 +315,30 @@ void Executor::run_load_steps() {
   }
 }
 
+// Its results do not depend on how often it runs: no load-time or warm-up launch reads what it
+// writes.
+void Executor::try_launch(const BoundLaunch& bound, const char* where) {
+  try {
+    twice([&] {
+      launch(bound);
+      finish(where);
+    });
+  } catch (const cl::OpenCLError& error) {
+    fail(*bound.step, error);
+  }
+}
+
 void Executor::warm_up_kernels(bool all) {
   const auto due = [&](const BoundLaunch& bound) { return all || bound.must_try; };
   if (std::none_of(launches_.begin(), launches_.end(), due)) return;
-  stand_in();
+  transfers_.stand_in();
+  give_buffers();
   std::set<std::tuple<std::string, std::string, std::string>> seen;
   for (const BoundLaunch& bound : launches_) {
     if (!due(bound)) continue;
     const kernel::Launch& l = bound.step->launch;
     if (!seen.emplace(l.file + ":" + l.entry, build_options(l), variant(l)).second) continue;
-    try {
-      launch(bound);
-      finish("warm-up");
-    } catch (const cl::OpenCLError& error) {
-      fail(*bound.step, error);
-    }
+    try_launch(bound, "warm-up");
   }
   transfers_.forget();
 }
@@ -321,18 +348,26 @@ void Executor::run(const std::vector<const void*>& inputs, const std::vector<voi
   const auto turn = take_turn();
   Recording* const recording = recorder_ == nullptr ? nullptr : recorder_->begin();
   const QueueOf queue(recording, queue_, recording_queue_);
-  if (transfers_.attach(inputs, outputs)) set_all_buffers();
   try {
+    transfers_.attach(inputs, outputs);
+    give_buffers();
     transfers_.up(inputs, recording);
     launch_all(recording);
     transfers_.down(outputs, recording);
     if (mover_ != nullptr) mover_->release_events(recording);
     if (recording != nullptr) recorder_->keep();
-  } catch (const cl::OpenCLError&) {
-    finish_all();  // what was enqueued still reads and writes the caller's memory
+  } catch (...) {
+    abandon_run();
     if (recording != nullptr) recorder_->drop();
     throw;
   }
+}
+
+// What was enqueued still reads and writes the caller's memory. The next run looks at that anew,
+// wherever this one has stopped.
+void Executor::abandon_run() noexcept {
+  finish_all();
+  transfers_.forget();
 }
 
 }  // namespace clgpu::runtime

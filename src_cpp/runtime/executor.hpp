@@ -45,7 +45,8 @@ class CandidateFailure : public Error {
 class Executor {
  public:
   /// Builds programs or takes them from the store, allocates buffers, uploads constants, runs the
-  /// load-time launches. With `warm_up`, each distinct kernel runs once, so that a driver's late
+  /// load-time launches. A call that may succeed later is made once more before a candidate is
+  /// blamed for it. With `warm_up`, each distinct kernel runs once, so that a driver's late
   /// compilation and its failures happen here; without, those alone that may need too much local
   /// memory. Throws CandidateFailure and cl::OpenCLError (out of
   /// memory). The arena is one of `pool`'s, where executors take turns; null: its own.
@@ -85,6 +86,8 @@ class Executor {
   /// The same from and to memory of the host, which has to stay until then.
   cl::EventHandle enqueue(const std::vector<const void*>& inputs,
                           const std::vector<void*>& outputs);
+  /// Waits for all that was enqueued.
+  void settle() noexcept;
 
   /// Seconds per inference with many in flight: the launches of `runs` inferences are enqueued back
   /// to back, without transfers, and waited for once. They compute on what the arena holds. Of one
@@ -109,24 +112,30 @@ class Executor {
 
   void allocate(int buffer);
   void allocate_rest();
+  /// The turn of the arena, whose memory is there.
   std::unique_lock<std::mutex> take_turn();
   void set_buffers(const BoundLaunch& bound);
   void upload_constant(int buffer);
   cl::cl_mem memory(int buffer) const;
   cl::cl_mem image(int buffer, DType texel);
   void poison_arena();
+  void make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record);
   BoundLaunch bind(plan::Step& step);
+  BoundLaunch try_bind(plan::Step& step);
+  void try_launch(const BoundLaunch& bound, const char* where);
   void launch(const BoundLaunch& bound);
   void launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl::cl_event* event);
   void launch_all(Recording* recording = nullptr);
   void run_load_steps();
   /// Launches each distinct kernel once: all, or those that must be tried.
   void warm_up_kernels(bool all);
-  void stand_in();
-  void set_all_buffers();
+  /// To be called before launches, when all objects are there: gives the kernels those that they do
+  /// not have yet.
+  void give_buffers();
   void write(int buffer, const void* data, std::size_t bytes, bool blocking);
   void finish(const char* where);
   void finish_all() noexcept;
+  void abandon_run() noexcept;
   template <class Up, class Down>
   cl::EventHandle enqueue_all(Up up, Down down);
 
@@ -142,7 +151,10 @@ class Executor {
   std::vector<cl::Memory> buffers_;             // one per plan buffer; empty for those of the arena
   Images images_;                               // over what buffers_ and transfers_ hold
   std::vector<BoundLaunch> launches_;           // one per plan_.run step
-  std::unique_ptr<Mover> mover_;                // null where nothing moves
+  // Set before an object that a kernel has as an argument comes or goes, and cleared when all
+  // kernels have theirs: whatever fails in between, no launch uses an object that is gone.
+  bool stale_ = false;
+  std::unique_ptr<Mover> mover_;  // null where nothing moves
   Transfers transfers_;
   std::shared_ptr<Recorder> recorder_;
 };

@@ -13,8 +13,10 @@ template <class Up, class Down>
 cl::EventHandle Executor::enqueue_all(Up up, Down down) {
   const std::lock_guard<std::mutex> lock(busy_);
   const auto turn = take_turn();
+  give_buffers();
   const cl::Api& api = context_->api();
   cl::cl_event done = nullptr;
+  arena_->leave_in_flight([this] { finish_all(); });
   try {
     for (std::size_t i = 0; i < plan_.uploads.size(); ++i) up(plan_.uploads[i], i);
     launch_all();
@@ -30,7 +32,6 @@ cl::EventHandle Executor::enqueue_all(Up up, Down down) {
     if (done != nullptr) api.clReleaseEvent(done);
     throw;
   }
-  arena_->leave_in_flight([this] { finish_all(); });
   return {api, done};
 }
 
@@ -67,6 +68,11 @@ cl::EventHandle Executor::enqueue(const std::vector<const void*>& inputs,
                   "clEnqueueReadBuffer", plan_.buffers[static_cast<std::size_t>(t.buffer)].name);
         cl::counters().bytes_down += bytes_of(t);
       });
+}
+
+void Executor::settle() noexcept {
+  const std::lock_guard<std::mutex> lock(busy_);
+  finish_all();
 }
 
 void Executor::finish_all() noexcept {

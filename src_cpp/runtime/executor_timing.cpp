@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/finally.hpp"
 #include "runtime/executor.hpp"
 
 namespace clgpu::runtime {
@@ -14,7 +15,9 @@ double Executor::device_time(int runs, int node) {
   }
   if (timed.empty()) return 0;
   const auto turn = take_turn();
-  stand_in();
+  const Finally drain([this] { finish_all(); });
+  transfers_.stand_in();
+  give_buffers();
   finish("device_time");
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < runs; ++i) {
@@ -32,12 +35,18 @@ double Executor::device_time(int runs, int node) {
 Executor::Times Executor::launch_times(int rounds) {
   const std::lock_guard<std::mutex> lock(busy_);
   const auto turn = take_turn();
-  stand_in();
+  transfers_.stand_in();
+  give_buffers();
   finish("launch_times");
   const cl::Api& api = context_->api();
   const cl::QueueHandle queue = context_->create_queue(true);
   const cl::QueueHandle moves =
       mover_ != nullptr ? context_->create_queue(true) : cl::QueueHandle{};
+  const Finally drain([&] {
+    for (const cl::QueueHandle* each : {&moves, &queue}) {
+      if (*each) api.clFinish(each->get());
+    }
+  });
   std::vector<std::vector<double>> seconds(launches_.size()), moving(plan_.moves.size());
   const auto duration = [&](const cl::EventHandle& event, const std::string& what) {
     const auto moment = [&](cl::cl_uint which) {

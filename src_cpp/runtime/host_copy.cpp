@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <system_error>
+#include <exception>
 #include <thread>
 #include <vector>
 
@@ -29,9 +29,9 @@ void in_parts(std::size_t items, std::size_t grain,
   std::size_t first = 0;
   for (std::size_t i = 1; i < count; ++i, first += part) {
     try {
-      threads.emplace_back(work, first, first + part);
-    } catch (const std::system_error&) {
-      break;  // no more threads to be had: the rest is done here
+      threads.emplace_back(std::cref(work), first, first + part);
+    } catch (const std::exception&) {
+      break;  // no thread or no memory for one to be had: the rest is done here
     }
   }
   work(first, items);

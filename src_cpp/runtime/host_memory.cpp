@@ -1,6 +1,7 @@
 #include "runtime/host_memory.hpp"
 
 #include <new>
+#include <utility>
 
 #include "base/page.hpp"
 
@@ -15,40 +16,48 @@ HostPool::HostPool(std::shared_ptr<cl::Context> context, bool pinned)
 
 HostPool::~HostPool() {
   const cl::Api& api = context_->api();
-  for (const auto& [bytes, blocks] : free_) {
-    for (const auto& block : blocks) {
+  for (const auto& [bytes, first] : free_) {
+    for (const HostBlock* block = first; block != nullptr; block = block->next_) {
       if (block->object_)
         api.clEnqueueUnmapMemObject(queue_.get(), block->object_.get(), block->data_, 0, nullptr,
                                     nullptr);
     }
   }
   api.clFinish(queue_.get());
+  for (const auto& [bytes, first] : free_) {
+    for (HostBlock* next = first; next != nullptr;) delete std::exchange(next, next->next_);
+  }
 }
 
 std::shared_ptr<HostBlock> HostPool::take(std::size_t bytes) {
   std::unique_ptr<HostBlock> block;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    auto& free = free_[bytes];
-    if (!free.empty()) {
-      block = std::move(free.back());
-      free.pop_back();
-    }
+    HostBlock*& free = free_[bytes];
+    if (free != nullptr) block.reset(std::exchange(free, free->next_));
   }
   if (block == nullptr) block = make(bytes);
-  // The pool lives until its last block is back.
-  const std::shared_ptr<HostBlock> shared(block.release(),
-                                          [pool = shared_from_this()](HostBlock* returned) {
-                                            std::unique_ptr<HostBlock> owned(returned);
-                                            const std::lock_guard<std::mutex> lock(pool->mutex_);
-                                            pool->used_.erase(owned->data_);
-                                            pool->in_use_ -= owned->bytes_;
-                                            pool->free_[owned->bytes_].push_back(std::move(owned));
-                                          });
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    in_use_ += bytes;  // put_back() takes them off
+  }
+  // The pool lives until its last block is back. Where there is no memory for the shared pointer,
+  // its constructor gives the block back.
+  const std::shared_ptr<HostBlock> shared(
+      block.release(),
+      [pool = shared_from_this()](HostBlock* returned) { pool->put_back(returned); });
   const std::lock_guard<std::mutex> lock(mutex_);
   used_[shared->data()] = shared;
-  in_use_ += bytes;
   return shared;
+}
+
+void HostPool::put_back(HostBlock* block) noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  used_.erase(block->data_);
+  in_use_ -= block->bytes_;
+  const auto list = free_.find(block->bytes_);  // take() has made it
+  block->next_ = list->second;
+  list->second = block;
 }
 
 std::size_t HostPool::in_use() const {

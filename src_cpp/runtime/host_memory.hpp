@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "cl/context.hpp"
 
@@ -24,6 +23,7 @@ class HostBlock {
   struct AlignedDelete {
     void operator()(void* memory) const;
   };
+  HostBlock* next_ = nullptr;                 // of those that are free
   cl::MemHandle object_;                      // pinned memory, mapped
   std::unique_ptr<void, AlignedDelete> own_;  // where there is none
   void* data_ = nullptr;
@@ -50,12 +50,15 @@ class HostPool : public std::enable_shared_from_this<HostPool> {
 
  private:
   std::unique_ptr<HostBlock> make(std::size_t bytes);
+  void put_back(HostBlock* block) noexcept;
 
   const std::shared_ptr<cl::Context> context_;
   const bool pinned_;
   const cl::QueueHandle queue_;  // maps and unmaps
   mutable std::mutex mutex_;
-  std::map<std::size_t, std::vector<std::unique_ptr<HostBlock>>> free_;  // by bytes
+  // By bytes, a list of those that are free: the last owner of a block gives it back, which may not
+  // fail, so nothing is allocated for that.
+  std::map<std::size_t, HostBlock*> free_;
   std::map<const void*, std::weak_ptr<HostBlock>> used_;
   std::size_t in_use_ = 0;
 };

@@ -19,14 +19,22 @@ Mover::Mover(cl::Context& context, const plan::Plan& plan, bool record, MemoryOf
       queue_(context.create_queue()),
       recording_queue_(record ? context.create_queue(/*profiling=*/true) : cl::QueueHandle{}),
       needed_(plan.run.size() + 1) {
-  for (const plan::HostSlot& planned : plan.slots) make_slot(planned);
   for (std::size_t i = 0; i < plan.moves.size(); ++i)
     needed_[at(plan.moves[i].finish)].push_back(i);
   events_.reserve(plan.moves.size());
   waits_.reserve(plan.moves.size());
+  slots_.reserve(plan.slots.size());
+  try {
+    for (const plan::HostSlot& planned : plan.slots) make_slot(planned);
+  } catch (...) {
+    drop_slots();  // nobody calls the destructor
+    throw;
+  }
 }
 
-Mover::~Mover() {
+Mover::~Mover() { drop_slots(); }
+
+void Mover::drop_slots() noexcept {
   finish();
   for (const Slot& slot : slots_) {
     if (slot.object)

@@ -56,6 +56,7 @@ class Mover {
   };
 
   void make_slot(const plan::HostSlot& planned);
+  void drop_slots() noexcept;
   void allocate(Slot& slot, std::size_t bytes);
   void enqueue(std::size_t index, const cl::QueueHandle& moves, cl::cl_event after,
                Recording* recording);

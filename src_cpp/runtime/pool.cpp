@@ -29,9 +29,9 @@ std::int64_t Pool::needed(std::size_t slot) const {
 }
 
 void Pool::join(const Lease* arena, Needs needs) {
-  needs_[arena] = needs;
+  const Needs& needed = needs_.emplace(arena, std::move(needs)).first->second;
   try {
-    provide(needs);
+    provide(needed);
   } catch (...) {
     leave(arena);
     throw;
@@ -39,7 +39,7 @@ void Pool::join(const Lease* arena, Needs needs) {
 }
 
 // What nobody else needs is freed now; what others need less of when they next take their turn.
-void Pool::leave(const Lease* arena) {
+void Pool::leave(const Lease* arena) noexcept {
   needs_.erase(arena);
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     if (slots_[i].bytes <= needed(i)) continue;
@@ -84,14 +84,14 @@ cl::cl_mem Pool::part(std::size_t slot, std::int64_t offset, std::int64_t bytes,
 
 // NVIDIA's driver 580 crashes when sub-buffers that kernels have used are released in the order in
 // which they were created. Hence those of all arenas live and go together.
-void Pool::drop_parts() {
+void Pool::drop_parts() noexcept {
   settle();
   images_.clear();
   part_at_.clear();
   while (!parts_.empty()) parts_.pop_back();
 }
 
-void Pool::settle() {
+void Pool::settle() noexcept {
   if (in_flight_ != nullptr) wait_();
   in_flight_ = nullptr;
   wait_ = nullptr;
@@ -135,10 +135,12 @@ void Lease::leave_in_flight(std::function<void()> wait) {
 
 // Where an object is divided, all its tensors are sub-buffers: a kernel must not have an object and
 // a part of it as arguments if it writes one of them.
-bool Lease::refresh() {
+void Lease::refresh(bool& stale) {
   using plan::Buffer;
   pool_->provide(needs_);
-  if (generation_ == pool_->generation_) return false;
+  if (generation_ == pool_->generation_) return;
+  stale = true;
+  generation_ = 0;
   of_buffer_.assign(plan_.buffers.size(), nullptr);
   std::vector<bool> divided(plan_.objects.size());
   for (const Buffer& buffer : plan_.buffers) {
@@ -154,7 +156,6 @@ bool Lease::refresh() {
                         : pool_->slots_[slot].object.get();
   }
   generation_ = pool_->generation_;
-  return true;
 }
 
 }  // namespace clgpu::runtime

@@ -40,13 +40,13 @@ class Pool {
 
   // The following need the turn.
   void join(const Lease* arena, Needs needs);
-  void leave(const Lease* arena);
+  void leave(const Lease* arena) noexcept;
   void provide(const Needs& needs);
   cl::cl_mem part(std::size_t slot, std::int64_t offset, std::int64_t bytes,
                   const std::string& what);
-  void drop_parts();
+  void drop_parts() noexcept;
   std::int64_t needed(std::size_t slot) const;
-  void settle();
+  void settle() noexcept;
 
   std::mutex turn_;  // held while an inference uses the memory
   const std::shared_ptr<cl::Context> context_;
@@ -73,14 +73,15 @@ class Lease {
   /// what it held before is lost.
   std::unique_lock<std::mutex> take_turn() const;
 
-  /// In our turn: commands that use the memory outlast it. Others call `wait`, which must not
-  /// throw, before they touch the memory; what we enqueue ourselves is in order.
+  /// In our turn, before commands that use the memory and outlast the turn. Others call `wait`,
+  /// which must not throw, before they touch the memory; what we enqueue ourselves is in order.
   void leave_in_flight(std::function<void()> wait);
   /// Waits for these commands; from now on nobody calls `wait`.
   void settle();
 
-  /// In our turn: provides for the memory; true when memory() has changed since the last call.
-  bool refresh();
+  /// In our turn: provides for the memory. Sets `stale` where memory() changes. Throws
+  /// cl::OpenCLError (out of memory); memory() must not be used then before a call that succeeds.
+  void refresh(bool& stale);
 
   /// What a kernel is given for a buffer of the plan that lies in the arena, after refresh().
   cl::cl_mem memory(int buffer) const { return of_buffer_[static_cast<std::size_t>(buffer)]; }
@@ -98,7 +99,7 @@ class Lease {
   std::vector<std::size_t> slot_of_;  // by object of the plan
   Pool::Needs needs_;
   std::vector<cl::cl_mem> of_buffer_;
-  std::uint64_t generation_ = 0;
+  std::uint64_t generation_ = 0;  // of the pool that memory() is of; 0: of none
 };
 
 }  // namespace clgpu::runtime

@@ -74,14 +74,22 @@ Bytes run(cl::Context& context, store::Store& store, const char* file, const cha
 
 /// Runs `compute`, which returns whether the numbers are right. Notes those that are wrong.
 template <class F>
-bool works(const std::string& what, std::vector<std::string>& notes, F compute) {
+bool works(const std::string& what, ProbedDevice& result, F compute) {
+  const auto note_failure = [&](const Error& error) {
+    result.notes.push_back(what + " fails in a probe: not used: " + error.what());
+  };
   try {
     if (compute()) return true;
-    notes.push_back(what + " gives wrong numbers in a probe: not used");
-  } catch (const cl::BuildError&) {
-    // The device does not have it.
+    result.notes.push_back(what + " gives wrong numbers in a probe: not used");
+  } catch (const cl::BuildError& error) {
+    if (!cl::may_pass(error.code())) return false;  // the device does not have it
+    note_failure(error);
+    result.is_final = false;
+  } catch (const cl::OpenCLError& error) {
+    note_failure(error);
+    if (error.may_pass()) result.is_final = false;
   } catch (const Error& error) {
-    notes.push_back(what + " fails in a probe: not used: " + error.what());
+    note_failure(error);
   }
   return false;
 }
@@ -157,7 +165,7 @@ bool right_dot8(cl::Context& context, store::Store& store, Dot8 dot8) {
                      1);
 }
 
-Dot8 find_dot8(cl::Context& context, store::Store& store, std::vector<std::string>& notes) {
+Dot8 find_dot8(cl::Context& context, store::Store& store, ProbedDevice& result) {
   const DeviceInfo& info = context.device().info;
   const auto lists = [&](const char* name) {
     return info.extensions.find(name) != info.extensions.npos;
@@ -173,7 +181,7 @@ Dot8 find_dot8(cl::Context& context, store::Store& store, std::vector<std::strin
         Form{Dot8::kArm, lists("cl_arm_integer_dot_product_accumulate_int8"),
              "cl_arm_integer_dot_product_accumulate_int8"}}) {
     if (form.possible &&
-        works(form.name, notes, [&] { return right_dot8(context, store, form.number); }))
+        works(form.name, result, [&] { return right_dot8(context, store, form.number); }))
       return form.number;
   }
   return Dot8::kNone;
@@ -186,25 +194,25 @@ std::array<bool*, 4> facts(ProbedDevice& device) {
 }
 
 ProbedDevice probe_now(cl::Context& context, store::Store& store) {
-  ProbedDevice result{context.device().info, {}};
+  ProbedDevice result{context.device().info, {}, true};
   DeviceInfo& info = result.info;
   // NVIDIA's compiler takes half arithmetic without listing the extension. Of CPUs only those that
   // list it compute in half instead of converting to float for every operation.
   info.half_arithmetic = info.has_half;
   if (!info.has_half && !info.is_cpu()) {
     info.half_arithmetic =
-        works("half arithmetic", result.notes, [&] { return right_half(context, store); });
+        works("half arithmetic", result, [&] { return right_half(context, store); });
   }
   // Other compilers may end the process over another machine's instructions.
   if (info.is(GpuFamily::kNvidia)) {
-    info.mma_f16 = works("the tensor cores' product of halves", result.notes,
+    info.mma_f16 = works("the tensor cores' product of halves", result,
                          [&] { return right_mma(context, store, Mma::kHalf); });
-    info.mma_tf32 = works("the tensor cores' product of TF32 numbers", result.notes,
+    info.mma_tf32 = works("the tensor cores' product of TF32 numbers", result,
                           [&] { return right_mma(context, store, Mma::kTf32); });
-    info.mma_s8 = works("the tensor cores' product of int8", result.notes,
+    info.mma_s8 = works("the tensor cores' product of int8", result,
                         [&] { return right_mma(context, store, Mma::kInt8); });
   }
-  info.dot8 = find_dot8(context, store, result.notes);
+  info.dot8 = find_dot8(context, store, result);
   return result;
 }
 
@@ -235,7 +243,7 @@ ProbedDevice probe(cl::Context& context, store::Store& store) {
   auto& done = known().done;
   const std::pair memory(&context.device(), text);
   if (const auto found = done.find(memory); found != done.end()) return found->second;
-  ProbedDevice result{context.device().info, {}};
+  ProbedDevice result{context.device().info, {}, true};
   const std::string key = sha256_hex(context.identity() + text);
   if (const auto kept = store.get(store::kProbe, key);
       kept && kept->size() == facts(result).size() + 1) {
@@ -251,6 +259,7 @@ ProbedDevice probe(cl::Context& context, store::Store& store) {
     if (result.notes.empty())
       store.put(store::kProbe, key, value, "abilities of " + result.info.name);
   }
+  if (!result.is_final) return result;
   return done.emplace(memory, std::move(result)).first->second;
 }
 

@@ -172,6 +172,7 @@ Recorder::Recorder(const cl::Api& api, const plan::Plan& plan)
                                         1, kInferences)) {
   // One is under way while the others are kept.
   for (std::size_t i = 0; i <= capacity_; ++i) spare_.push_back(std::make_unique<Recording>(plan));
+  kept_.reserve(capacity_ + 1);  // keep() allocates nothing: what it keeps has succeeded
 }
 
 Recording* Recorder::begin() {

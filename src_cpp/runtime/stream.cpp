@@ -195,7 +195,8 @@ void Stream::launch(Flight& flight) {
       fly(flight, lane);
     }
   } catch (...) {
-    // What was enqueued still uses the blocks.
+    // What was enqueued still uses the blocks and the lane.
+    executor_->settle();
     const cl::Api& api = context_->api();
     for (const cl::QueueHandle* queue : {&up_, &down_}) {
       api.clFlush(queue->get());
@@ -209,20 +210,22 @@ void Stream::launch(Flight& flight) {
 // Queues are in order: the last command's event tells of those before it.
 void Stream::fly(Flight& flight, Lane& lane) {
   const cl::Api& api = context_->api();
+  // Made before anything is enqueued, so that nothing in flight is without an owner.
+  const auto landed = std::make_shared<cl::EventHandle>();
   std::vector<cl::cl_mem> inputs, outputs;
+  for (const cl::Memory& input : lane.inputs) inputs.push_back(input.get());
+  for (const cl::Memory& output : lane.outputs) outputs.push_back(output.get());
   cl::cl_event up = nullptr, down = nullptr;
   const std::size_t last_input = lane.inputs.size() - 1, last_output = lane.outputs.size() - 1;
   for (std::size_t i = 0; i <= last_input; ++i) {
     const Transfer& t = plan().uploads[i];
-    inputs.push_back(lane.inputs[i].get());
-    cl::check(api.clEnqueueWriteBuffer(up_.get(), inputs.back(), cl::CL_FALSE, 0, size(t.bytes),
+    cl::check(api.clEnqueueWriteBuffer(up_.get(), inputs[i], cl::CL_FALSE, 0, size(t.bytes),
                                        flight.inputs_[i]->data(), 0, nullptr,
                                        i == last_input ? &up : nullptr),
               "clEnqueueWriteBuffer", plan().buffers[size(t.buffer)].name);
     cl::counters().bytes_up += size(t.bytes);
   }
   const cl::EventHandle uploaded(api, up);
-  for (const cl::Memory& output : lane.outputs) outputs.push_back(output.get());
   cl::check(api.clFlush(up_.get()), "clFlush", "the queue of uploads");
   const cl::EventHandle computed = executor_->enqueue(inputs, outputs, up);
   const cl::cl_event ready = computed.get();
@@ -235,17 +238,19 @@ void Stream::fly(Flight& flight, Lane& lane) {
         "clEnqueueReadBuffer", plan().buffers[size(t.buffer)].name);
     cl::counters().bytes_down += size(t.bytes);
   }
-  lane.done = flight.done_ = std::make_shared<const cl::EventHandle>(api, down);
+  *landed = cl::EventHandle(api, down);
   cl::check(api.clFlush(down_.get()), "clFlush", "the queue of downloads");
+  lane.done = flight.done_ = landed;
 }
 
 void Stream::hop(Flight& flight, Lane& lane) {
+  const auto landed = std::make_shared<cl::EventHandle>();
   std::vector<const void*> sources;
   std::vector<void*> targets;
   for (const auto& block : flight.inputs_) sources.push_back(block->data());
   for (const Flight::Result& result : flight.outputs_) targets.push_back(result.block->data());
-  lane.done = flight.done_ =
-      std::make_shared<const cl::EventHandle>(executor_->enqueue(sources, targets));
+  *landed = executor_->enqueue(sources, targets);
+  lane.done = flight.done_ = landed;
 }
 
 void Stream::wait(const std::shared_ptr<const cl::EventHandle>& event) const {

@@ -45,12 +45,13 @@ void Transfers::AlignedDelete::operator()(void* memory) const {
 }
 
 Transfers::Transfers(cl::Context& context, const cl::QueueHandle& queue, const plan::Plan& plan,
-                     Memory memory, Parting parting)
+                     Memory memory, Parting parting, bool& stale)
     : context_(context),
       queue_(queue),
       plan_(plan),
       memory_(std::move(memory)),
-      parting_(std::move(parting)) {
+      parting_(std::move(parting)),
+      stale_(stale) {
   for (const Transfer& t : plan.uploads) ways_.push_back({&t, true, t.road, t.reason});
   for (const Transfer& t : plan.downloads) ways_.push_back({&t, false, t.road, t.reason});
 }
@@ -63,8 +64,8 @@ Transfers::~Transfers() {
 template <class Object>
 void Transfers::drop(Object& object) noexcept {
   if (object) {
+    stale_ = true;
     parting_(object.get());
-    dropped_ = true;
   }
   object = {};
 }
@@ -83,21 +84,19 @@ cl::cl_mem Transfers::object(int buffer) const {
   return way->wrapped ? way->wrapped.get() : way->fallback.get();
 }
 
-bool Transfers::attach(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
-  bool changed = false;
+void Transfers::attach(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
   for (std::size_t i = 0; i < ways_.size(); ++i) {
     const void* pointer = i < inputs.size() ? inputs[i] : outputs[i - inputs.size()];
-    if (ways_[i].planned->road == Road::kHostPointer) changed |= attach(ways_[i], pointer);
+    if (ways_[i].planned->road == Road::kHostPointer) attach(ways_[i], pointer);
   }
-  return std::exchange(dropped_, false) || changed;
 }
 
-bool Transfers::attach(Way& way, const void* pointer) {
-  const bool was_standing = static_cast<bool>(way.stand_in);
+void Transfers::attach(Way& way, const void* pointer) {
   drop(way.stand_in);
   way.block.reset();
-  if (way.pointer == pointer) return was_standing;
+  if (way.pointer == pointer) return;
   release(way);
+  stale_ = true;
   if (!wrap(way, pointer)) {
     const Buffer& buffer = plan_.buffers[size(way.planned->buffer)];
     if (buffer.place == Buffer::Place::kHost && !way.fallback) {
@@ -106,7 +105,6 @@ bool Transfers::attach(Way& way, const void* pointer) {
     }
   }
   way.pointer = pointer;
-  return true;
 }
 
 // The road kHostPointer; where it cannot be taken, false, and the next best road.
@@ -144,26 +142,29 @@ void Transfers::release(Way& way) noexcept {
 
 void Transfers::forget() noexcept {
   for (Way& way : ways_) {
+    if (way.mapped != nullptr) {
+      context_.api().clEnqueueUnmapMemObject(queue_.get(), memory_(way.planned->buffer), way.mapped,
+                                             0, nullptr, nullptr);
+      context_.api().clFinish(queue_.get());
+      way.mapped = nullptr;
+    }
     release(way);
     drop(way.stand_in);
     way.block.reset();
   }
 }
 
-bool Transfers::stand_in() {
-  bool changed = false;
+void Transfers::stand_in() {
   for (Way& way : ways_) {
     const Buffer& buffer = plan_.buffers[size(way.planned->buffer)];
     if (way.planned->road != Road::kHostPointer || way.stand_in) continue;
     if (buffer.place != Buffer::Place::kHost) {
-      changed |= static_cast<bool>(way.wrapped);
       release(way);
     } else if (!way.fallback) {
+      stale_ = true;
       make_stand_in(way, buffer);
-      changed = true;
     }
   }
-  return std::exchange(dropped_, false) || changed;
 }
 
 void Transfers::make_stand_in(Way& way, const Buffer& buffer) {
@@ -183,8 +184,8 @@ void Transfers::make_stand_in(Way& way, const Buffer& buffer) {
 
 void Transfers::take(Way& way, Road road, const std::string& reason) {
   const std::lock_guard<std::mutex> lock(roads_mutex_);
-  way.road = road;
   way.reason = reason;
+  way.road = road;
 }
 
 std::vector<RoadTaken> Transfers::roads() const {
@@ -208,6 +209,9 @@ void* Transfers::map(Way& way, cl::cl_bitfield flags, bool blocking) {
   take(way, Road::kCopy, way.failure);
   return nullptr;
 }
+
+// What is mapped is forgotten first: nobody unmaps it twice.
+void Transfers::unmap_own(Way& way) { unmap(way, std::exchange(way.mapped, nullptr)); }
 
 void Transfers::unmap(const Way& way, const void* pointer) {
   cl::check(context_.api().clEnqueueUnmapMemObject(queue_.get(), memory_(way.planned->buffer),
@@ -239,23 +243,23 @@ void Transfers::up(const std::vector<const void*>& inputs, Recording* recording)
   for (std::size_t i = 0; i < ways_.size(); ++i) {
     Way& way = ways_[i];
     if (way.road == Road::kHostPointer) {
-      if (way.is_mapped) unmap(way, way.pointer);
-      way.is_mapped = false;
+      if (std::exchange(way.is_mapped, false)) unmap(way, way.pointer);
       continue;
     }
     if (!way.is_input) continue;
     const Transfer& t = *way.planned;
     cl::counters().bytes_up += static_cast<std::uint64_t>(t.bytes);
     if (way.road == Road::kMapped) {
-      if (void* mapped = map(way, cl::CL_MAP_WRITE_INVALIDATE_REGION, true); mapped != nullptr) {
+      way.mapped = map(way, cl::CL_MAP_WRITE_INVALIDATE_REGION, true);
+      if (way.mapped != nullptr) {
         if (recording != nullptr) recording->begin_upload(i);
         if (converts(*way.planned)) {
-          to_device_form(t, inputs[i], mapped);
+          to_device_form(t, inputs[i], way.mapped);
         } else {
-          std::memcpy(mapped, inputs[i], size(t.bytes));
+          std::memcpy(way.mapped, inputs[i], size(t.bytes));
         }
         if (recording != nullptr) recording->end_on_host();
-        unmap(way, mapped);
+        unmap_own(way);
         continue;
       }
     }
@@ -304,8 +308,7 @@ void Transfers::down(const std::vector<void*>& outputs, Recording* recording) {
       std::memcpy(outputs[i - first], source, size(way.planned->bytes));
     }
     if (copying != nullptr) copying->end_on_host();
-    if (way.mapped != nullptr) unmap(way, way.mapped);
-    way.mapped = nullptr;
+    if (way.mapped != nullptr) unmap_own(way);
   }
 }
 

@@ -38,9 +38,10 @@ class Transfers {
   /// Told of each object of its own that is about to go.
   using Parting = std::function<void(cl::cl_mem object)>;
 
-  /// `plan` and `queue` must outlive it.
+  /// `plan` and `queue` must outlive it. `stale` is set before object() changes for any buffer:
+  /// kernels have to be given their objects anew then.
   Transfers(cl::Context& context, const cl::QueueHandle& queue, const plan::Plan& plan,
-            Memory memory, Parting parting);
+            Memory memory, Parting parting, bool& stale);
   ~Transfers();
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
@@ -50,13 +51,14 @@ class Transfers {
   /// The object in place of the plan's; null where there is none at the moment.
   cl::cl_mem object(int buffer) const;
 
-  /// Makes the objects for the runtime's tensors, unless they are the same as before. True when
-  /// object() has changed.
-  bool attach(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
-  /// Puts memory of our own in place of the runtime's, which is not ours between runs. True when
-  /// object() has changed.
-  bool stand_in();
-  /// Lets go of the runtime's memory.
+  /// Makes the objects for the runtime's tensors, unless they are the same as before. Throws
+  /// cl::OpenCLError.
+  void attach(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
+  /// Puts memory of our own in place of the runtime's, which is not ours between runs. Throws
+  /// cl::OpenCLError.
+  void stand_in();
+  /// Lets go of the runtime's memory, and of what up() and down() have mapped, wherever they have
+  /// stopped. The queue must be done with it.
   void forget() noexcept;
 
   /// Between attach() and the launches.
@@ -85,11 +87,11 @@ class Transfers {
     std::unique_ptr<void, AlignedDelete> block{};
     cl::MemHandle stand_in{};
     std::vector<std::uint16_t> staged{};  // halves, where the driver copies them
-    void* mapped = nullptr;               // of the road kMapped, during down()
+    void* mapped = nullptr;               // of the road kMapped, during up() and down()
   };
 
   const Way* find(int buffer) const;
-  bool attach(Way& way, const void* pointer);
+  void attach(Way& way, const void* pointer);
   bool wrap(Way& way, const void* pointer);
   void make_stand_in(Way& way, const plan::Buffer& buffer);
   void release(Way& way) noexcept;
@@ -98,6 +100,7 @@ class Transfers {
   void take(Way& way, plan::Road road, const std::string& reason);
   void* map(Way& way, cl::cl_bitfield flags, bool blocking);
   void unmap(const Way& way, const void* pointer);
+  void unmap_own(Way& way);
   void write(std::size_t index, const void* data, Recording* recording);
   void read(std::size_t index, void* data, bool blocking, Recording* recording);
 
@@ -106,8 +109,8 @@ class Transfers {
   const plan::Plan& plan_;
   Memory memory_;
   Parting parting_;
+  bool& stale_;
   std::vector<Way> ways_;  // inputs, then outputs
-  bool dropped_ = false;   // objects that kernels may still have as arguments
   mutable std::mutex roads_mutex_;
 };
 

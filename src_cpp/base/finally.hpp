@@ -1,0 +1,21 @@
+// What has to be done however a scope is left.
+#pragma once
+
+#include <utility>
+
+namespace clgpu {
+
+/// Calls a function, which must not throw, when it goes.
+template <class Function>
+class Finally {
+ public:
+  explicit Finally(Function function) : function_(std::move(function)) {}
+  ~Finally() { function_(); }
+  Finally(const Finally&) = delete;
+  Finally& operator=(const Finally&) = delete;
+
+ private:
+  Function function_;
+};
+
+}  // namespace clgpu
