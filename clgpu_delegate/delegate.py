@@ -53,7 +53,7 @@ class Delegate:
         settings = options.as_delegate_dict()
         settings.setdefault("cache", cache.default_path())
         with embedded.registered():
-            self._native = _core.NativeDelegate(settings)
+            self._native = _core.make_delegate(settings)
         self._options = options
 
     def _get_native_delegate_pointer(self) -> int:

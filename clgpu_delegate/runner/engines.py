@@ -124,7 +124,7 @@ class Streaming:
 
     def close(self) -> None:
         self._waiter.shutdown(wait=True)
-        # Flights and the memory that is lent keep what they need: the rest makes room on the device.
+        # Flights and memory that is lent keep what they need: the rest makes room on the device.
         self._native = None
 
     def _use(self) -> Any:

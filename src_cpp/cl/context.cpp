@@ -301,6 +301,11 @@ void Context::save_programs(const Programs& used, store::Store& store) {
   }
 }
 
+void Context::forget_programs() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  programs_.clear();  // who uses one keeps it
+}
+
 // Empty where the driver keeps its binaries to itself.
 std::string Context::binary(cl_program program) const {
   std::size_t size = 0;

@@ -95,6 +95,8 @@ class Context {
   /// Keeps the binaries of these programs where the store lacks them. Best called when their
   /// kernels have run: some drivers compile that late.
   void save_programs(const Programs& used, store::Store& store);
+  /// For tests: lets go of all programs that nobody uses, as a new process would have none.
+  void forget_programs();
   /// Largest work-group this kernel can be launched with.
   std::size_t max_work_group_size(const KernelHandle& kernel) const;
   /// Bytes of local memory that a kernel needs with the arguments it has; 0 where none can tell.

@@ -73,7 +73,8 @@ std::shared_ptr<runtime::Pool> State::pool() const {
 Built State::plan_and_build(const ir::Graph& graph, std::int64_t budget,
                             const std::shared_ptr<runtime::Pool>& pool, Level level) {
   plan::PlanOptions wanted = plan_options(budget, level);
-  std::string failures;  // of allocations
+  std::string failures;     // of allocations
+  std::int64_t failed = 0;  // peak bytes of the last plan that failed so
   plan::Broken known = broken();
   // Kept when something has been built without these: where nothing can be built, all may work
   // later.
@@ -87,7 +88,10 @@ Built State::plan_and_build(const ir::Graph& graph, std::int64_t budget,
       throw DeviceError(failures + "; no plan needs less than " + byte_size(error.smallest()));
     }
     const std::int64_t peak = fitted.plan.peak_bytes;
-    if (!failures.empty() && peak > wanted.memory_budget) throw DeviceError(failures);
+    // No smaller one is to be had, if there is device memory in the plan at all.
+    if (!failures.empty() && (peak > wanted.memory_budget || peak >= failed)) {
+      throw DeviceError(failures);
+    }
     try {
       Built built{std::make_shared<const ir::Graph>(std::move(fitted.graph)),
                   std::make_shared<runtime::Executor>(context, store, std::move(fitted.plan),
@@ -107,6 +111,7 @@ Built State::plan_and_build(const ir::Graph& graph, std::int64_t budget,
       failures += (failures.empty() ? "" : "; ") + std::string("a plan of ") + byte_size(peak) +
                   " failed: " + error.what();
       wanted.memory_budget = std::max<std::int64_t>(peak / 10 * 7, 1);
+      failed = peak;
     } catch (const runtime::CandidateFailure& failure) {
       if (!failure.learn(known)) {
         throw InternalError("a candidate that was left out was planned again: " +

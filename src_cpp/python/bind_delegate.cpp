@@ -187,8 +187,15 @@ py::list families() {
 }  // namespace
 
 void bind_delegate(py::module_& module) {
-  py::class_<NativeDelegate>(module, "NativeDelegate", "A TFLite delegate; options are strings.")
-      .def(py::init<const std::map<std::string, std::string>&>(), py::arg("options"))
+  module.def(
+      "make_delegate",
+      [](const std::map<std::string, std::string>& options) {
+        py::object made = py::cast(NativeDelegate());
+        made.cast<NativeDelegate&>().open(options);
+        return made;
+      },
+      py::arg("options"), "A TFLite delegate; options are strings.");
+  py::class_<NativeDelegate>(module, "NativeDelegate", "A TFLite delegate, from make_delegate().")
       .def_property_readonly("pointer", &NativeDelegate::pointer, "Address of the TfLiteDelegate.")
       .def("explain", &explain, "What became of each node of the model last prepared.")
       .def("set_verdict", &set_verdict, py::arg("verdict"), py::arg("note"),

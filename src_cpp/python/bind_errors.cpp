@@ -39,6 +39,8 @@ void bind_errors(py::module_& module) {
       throw;
     } catch (const Error& error) {
       PyErr_SetString(base.ptr(), error.what());
+    } catch (const std::bad_alloc&) {
+      PyErr_SetString(PyExc_MemoryError, "out of host memory");
     }
   });
 }

@@ -1,6 +1,7 @@
 // Inferences in flight: runtime::Stream for Python.
 #include <pybind11/stl.h>
 
+#include <deque>
 #include <optional>
 
 #include "python/held.hpp"
@@ -44,21 +45,30 @@ py::object make(const NativeDelegate& self, int lanes, bool verified,
       [&] { return std::make_shared<NativeStream>(self.shared_state(), lanes, verified, report); });
 }
 
-// A contiguous buffer of exactly so many bytes.
-py::buffer_info view(const py::buffer& buffer, std::int64_t bytes, bool writable) {
-  py::buffer_info info = buffer.request(writable);
-  py::ssize_t stride = info.itemsize;
-  for (py::ssize_t i = info.ndim - 1; i >= 0; --i) {
-    const auto axis = static_cast<std::size_t>(i);
-    if (info.shape[axis] > 1 && info.strides[axis] != stride)
-      throw InternalError("a buffer is not contiguous");
-    stride *= info.shape[axis];
+// The memory of a contiguous buffer. pybind11's own view keeps it for good when it finds no memory
+// for itself.
+class View {
+ public:
+  explicit View(const py::buffer& buffer, bool writable = false) {
+    const int wanted = PyBUF_C_CONTIGUOUS | (writable ? PyBUF_WRITABLE : 0);
+    if (PyObject_GetBuffer(buffer.ptr(), &view_, wanted) != 0) throw py::error_already_set();
   }
-  if (info.size * info.itemsize != bytes)
-    throw InternalError("a buffer of " + std::to_string(info.size * info.itemsize) +
-                        " bytes instead of " + std::to_string(bytes));
-  return info;
-}
+  // Of exactly so many bytes.
+  View(const py::buffer& buffer, std::int64_t bytes, bool writable) : View(buffer, writable) {
+    if (view_.len != bytes)
+      throw InternalError("a buffer of " + std::to_string(view_.len) + " bytes instead of " +
+                          std::to_string(bytes));
+  }
+  ~View() { PyBuffer_Release(&view_); }
+  View(const View&) = delete;
+  View& operator=(const View&) = delete;
+
+  void* data() const { return view_.buf; }
+  std::size_t bytes() const { return static_cast<std::size_t>(view_.len); }
+
+ private:
+  Py_buffer view_{};
+};
 
 py::object start(const Held<NativeStream>& self, const std::vector<py::buffer>& inputs,
                  const std::vector<std::optional<py::buffer>>& outputs, bool now) {
@@ -66,18 +76,18 @@ py::object start(const Held<NativeStream>& self, const std::vector<py::buffer>& 
   const plan::Plan& plan = stream.stream().plan();
   if (inputs.size() != plan.uploads.size() || outputs.size() != plan.downloads.size())
     throw InternalError("a wrong number of buffers");
-  std::vector<py::buffer_info> views;
+  std::deque<View> views;
   std::vector<const void*> sources;
   std::vector<void*> targets;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    views.push_back(view(inputs[i], plan.uploads[i].host_bytes, false));
-    sources.push_back(views.back().ptr);
+    views.emplace_back(inputs[i], plan.uploads[i].host_bytes, false);
+    sources.push_back(views.back().data());
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     targets.push_back(nullptr);
     if (!outputs[i]) continue;
-    views.push_back(view(*outputs[i], plan.downloads[i].host_bytes, true));
-    targets.back() = views.back().ptr;
+    views.emplace_back(*outputs[i], plan.downloads[i].host_bytes, true);
+    targets.back() = views.back().data();
   }
   return hold<Flight>([&] { return stream.start(sources, targets, now); });
 }
@@ -89,14 +99,14 @@ py::object block(const Held<Flight>& self, std::size_t output) {
 }
 
 void read(const Held<Flight>& self, std::size_t output, const py::buffer& to) {
-  const py::buffer_info info = view(to, self.object->host_bytes(output), true);
+  const View view(to, self.object->host_bytes(output), true);
   const py::gil_scoped_release release;
-  self.object->read(output, info.ptr);
+  self.object->read(output, view.data());
 }
 
 bool has(const Held<NativeStream>& self, const py::buffer& data) {
-  const py::buffer_info info = data.request();
-  return self.object->stream().has(info.ptr, static_cast<std::size_t>(info.size * info.itemsize));
+  const View view(data);
+  return self.object->stream().has(view.data(), view.bytes());
 }
 
 }  // namespace

@@ -91,6 +91,12 @@ void bind_testing(py::module_& module) {
         return cl::android().libraries;
       },
       "Makes devices() search as on Android; returns the names it tries.");
+  module.def(
+      "forget_programs",
+      [](const std::string& device) {
+        cl::Context::of(cl::find_device(device))->forget_programs();
+      },
+      py::arg("device"), "Forgets the compiled programs of a device that nobody uses.");
   module.def("fail_verification", &delegate::always_fail, py::arg("fail"),
              "Makes every comparison of verification fail until called with False.");
   module.def(

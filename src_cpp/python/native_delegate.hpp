@@ -4,20 +4,31 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "delegate/delegate.hpp"
 #include "python/bind.hpp"
 
 namespace clgpu::python {
 
-/// Owns one delegate for Python; see Delegate for what outlives it.
+/// Owns one delegate for Python; see Delegate for what outlives it. Python's side is made of an
+/// empty one, and only then the delegate: as for `hold`.
 class NativeDelegate {
  public:
-  explicit NativeDelegate(const std::map<std::string, std::string>& options)
-      : delegate_(new delegate::Delegate(options)), state_(delegate_->state()) {}
-  ~NativeDelegate() { delegate::Delegate::release(delegate_->tflite()); }
+  NativeDelegate() = default;
+  ~NativeDelegate() {
+    if (delegate_ != nullptr) delegate::Delegate::release(delegate_->tflite());
+  }
+  NativeDelegate(NativeDelegate&& other) noexcept
+      : delegate_(std::exchange(other.delegate_, nullptr)), state_(std::move(other.state_)) {}
   NativeDelegate(const NativeDelegate&) = delete;
   NativeDelegate& operator=(const NativeDelegate&) = delete;
+
+  /// To be called once, before all else. Throws OptionError and DeviceError.
+  void open(const std::map<std::string, std::string>& options) {
+    delegate_ = new delegate::Delegate(options);
+    state_ = delegate_->state();
+  }
 
   std::uintptr_t pointer() const { return reinterpret_cast<std::uintptr_t>(delegate_->tflite()); }
   const delegate::State& state() const { return *state_; }
@@ -25,7 +36,7 @@ class NativeDelegate {
   std::shared_ptr<delegate::State> shared_state() const { return state_; }
 
  private:
-  delegate::Delegate* delegate_;
+  delegate::Delegate* delegate_ = nullptr;
   std::shared_ptr<delegate::State> state_;
 };
 

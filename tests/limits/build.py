@@ -29,31 +29,38 @@ def layer(folder: Path) -> Path:
     return shared_library("limits", sources, folder, "limits of devices are emulated by")
 
 
-def shared_library(name: str, sources: Sequence[Path], folder: Path, what: str) -> Path:
-    """Return the path of a library of C sources and headers, compiled unless it is there already.
+def shared_library(
+    name: str, sources: Sequence[Path], folder: Path, what: str, include: Path | None = None
+) -> Path:
+    """Return the path of a library of sources and headers, compiled unless it is there already.
 
-    Processes may call this at the same time. ``what`` begins the sentence of an error.
+    Sources are all in C or all in C++. Processes may call this at the same time. ``what`` begins
+    the sentence of an error.
     """
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
     path = folder / f"lib{name}_{digest[:16]}.so"
     if path.exists():
         return path
-    compiler = shutil.which("cc")
-    if compiler is None:
-        message = f"{what} a C library, and there is no compiler (cc)"
+    is_cpp = any(source.suffix == ".cpp" for source in sources)
+    language, command = ("C++", ["c++", "-std=c++17"]) if is_cpp else ("C", ["cc", "-std=c11"])
+    if shutil.which(command[0]) is None:
+        message = f"{what} a {language} library, and there is no compiler ({command[0]})"
         raise LayerError(message)
+    if include is not None:
+        command.append(f"-I{include}")
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         made = Path(scratch) / path.name
         done = subprocess.run(
             [
-                compiler, "-std=c11", "-D_GNU_SOURCE", "-O1", "-shared", "-fPIC", "-o", made,
-                *(source for source in sources if source.suffix == ".c"), "-ldl", "-lpthread",
+                *command, "-D_GNU_SOURCE", "-O1", "-shared", "-fPIC", "-o", made,
+                *(source for source in sources if source.suffix in (".c", ".cpp")),
+                "-ldl", "-lpthread",
             ],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         if done.returncode != 0:
-            message = f"{what} a C library, which does not compile: {done.stderr}"
+            message = f"{what} a {language} library, which does not compile: {done.stderr}"
             raise LayerError(message)
         made.replace(path)
     return path

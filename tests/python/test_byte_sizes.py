@@ -33,7 +33,7 @@ BAD += ["1,5 GB", " 5", [], b"5"]
 def test_size_is_taken(option, value):
     options = clgpu_delegate.Options(**{option: value})
     assert options.as_delegate_dict() == {option: str(value)}
-    _core.NativeDelegate(options.as_delegate_dict())
+    _core.make_delegate(options.as_delegate_dict())
 
 
 @pytest.mark.parametrize("option", ["memory_budget", "max_object"])
@@ -43,7 +43,7 @@ def test_other_value_is_an_error_that_says_what_is_allowed(option, value):
         clgpu_delegate.Options(**{option: value})
     if isinstance(value, str):
         with pytest.raises(clgpu_delegate.OptionError, match=f"'{option}' is .*allowed: .*bytes"):
-            _core.NativeDelegate({option: value})
+            _core.make_delegate({option: value})
 
 
 @pytest.mark.parametrize("option", ["memory_budget", "max_object"])

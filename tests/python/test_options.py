@@ -76,7 +76,7 @@ def test_value_that_is_not_allowed_is_answered_with_those_that_are(name):
     with pytest.raises(OptionError, match=f"'{name}' is .*{value}.*; allowed: {allowed}"):
         Options(**{name: value})
     with pytest.raises(OptionError, match=f"'{name}' is '{value}'; allowed: {allowed}"):
-        _core.NativeDelegate({name: str(value)})
+        _core.make_delegate({name: str(value)})
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_values_have_no_colon():
     with pytest.raises(OptionError, match="'device' is 'a:b'; ':' and ';' are not allowed"):
         Options(device="a:b")
     with pytest.raises(OptionError, match="'engines' is 'tile:a'; ':' and ';' are not allowed"):
-        _core.NativeDelegate({"engines": "tile:a"})
+        _core.make_delegate({"engines": "tile:a"})
 
 
 def test_no_value_needs_what_benchmark_model_splits_at():
@@ -121,14 +121,14 @@ def test_no_value_needs_what_benchmark_model_splits_at():
     words = [option.split(":") for option in line.split(";")]
     assert dict(word for word in words if len(word) == 2) == texts
     texts["cache"] = "off"  # the tests' own machine has no such folder
-    assert _core.NativeDelegate(texts)
+    assert _core.make_delegate(texts)
 
 
 def test_unknown_option_is_answered_with_the_known_ones():
     with pytest.raises(OptionError, match=r"'precison' \(did you mean 'precision'\?\).*device, "):
         clgpu_delegate.load(precison="fp16")
     with pytest.raises(OptionError, match="unknown option 'precison'; options are: device, "):
-        _core.NativeDelegate({"precison": "fp16"})
+        _core.make_delegate({"precison": "fp16"})
 
 
 def test_unknown_family_is_answered_with_the_known_ones():

@@ -1,0 +1,125 @@
+"""Calls of OpenCL and of the memory allocator that fail, one after the other.
+
+Each configuration of tests/faults/configurations.py has a process of its own, and another one
+behind every experiment that ends its process or hangs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from tests.campaign.table import Row
+from tests.faults.configurations import CONFIGURATIONS
+from tests.faults.control import can_preload, environment
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build" / "faults"
+SECONDS = 60  # without a line: it hangs
+
+CALLS, ALLOCATIONS = "failing calls of OpenCL", "failing allocations of host memory"
+# Of each phase of a configuration: all calls, of some thousand allocations these.
+MOST = {CALLS: 10**9, ALLOCATIONS: 200}
+
+
+def run(share: int, seed: int) -> list[Row]:
+    """Run one experiment in `share` of all, drawn by the seed."""
+    rows = []
+    for kind, most in MOST.items():
+        if kind == ALLOCATIONS and not can_preload(BUILD):
+            print("no library can be preloaded here: no allocation fails", file=sys.stderr)
+            continue
+        row = Row(kind)
+        for name in CONFIGURATIONS:
+            count(row, name, kind, share=share, most=most, seed=seed)
+        rows.append(row)
+    return rows
+
+
+def count(row: Row, name: str, kind: str, *, share: int, most: int, seed: int) -> None:
+    """Add the experiments of one configuration; prints those that do not end well."""
+    for seen in experiments(name, kind, share=share, most=most, seed=seed):
+        row.count(seen["outcome"])
+        row.leaked += "leaked" in seen
+        row.dead += "dead" in seen
+        if seen["outcome"] not in ("right", "told") or "leaked" in seen or "dead" in seen:
+            print(f"{kind}, {name}: {json.dumps(seen)}", flush=True)
+
+
+def experiments(
+    name: str, kind: str, *, share: int = 1, most: int = 10**9, seed: int = 0
+) -> Iterator[dict[str, Any]]:
+    """What became of each experiment of a configuration."""
+    variables = environment(BUILD, fail_allocations=kind == ALLOCATIONS)
+    if CONFIGURATIONS[name].cold:
+        variables["CLGPU_PROGRAMS"] = ""  # what is compiled is kept nowhere else
+    variables.update(CONFIGURATIONS[name].device)
+    path = os.pathsep.join([*(p for p in sys.path if p), str(ROOT)])
+    variables.update(PYTHONPATH=path, CLGPU_CACHE="off")
+    command = [sys.executable, "-X", "faulthandler", "-m", "tests.faults.experiment", name]
+    command += [f"--share={share}", f"--most={most}", f"--seed={seed}"]
+    first, done = 0, False
+    while not done:
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
+            child = subprocess.Popen(
+                [*command, f"--first={first}"],
+                env={**os.environ, **variables},
+                cwd="/",
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+            begun: dict[str, Any] | None = None
+            ended = "died"
+            for line in _lines(child):
+                if line is None:
+                    ended = "hung"
+                    child.kill()
+                    break
+                said = json.loads(line)
+                begun = said.get("begin", begun)
+                done = done or "done" in said
+                if "outcome" in said:
+                    yield {**(begun or {}), **said}
+                    begun = None
+            child.wait()
+            errors.seek(0)
+            trace = errors.read()[-2000:]
+        if done:
+            return
+        if begun is None:
+            message = f"the process of {name} ended with {child.returncode}\n{trace}"
+            raise RuntimeError(message)
+        yield {**begun, "outcome": ended, "trace": trace}
+        first = begun["i"] + 1
+
+
+def _lines(child: subprocess.Popen[str]) -> Iterator[str | None]:
+    """Yield lines of JSON that a process writes; None where none comes for too long."""
+    lines: queue.Queue[str | None] = queue.Queue()
+    assert child.stdout is not None
+    threading.Thread(target=_read, args=(child.stdout, lines), daemon=True).start()
+    while True:
+        try:
+            line = lines.get(timeout=SECONDS)
+        except queue.Empty:
+            yield None
+            return
+        if line is None:
+            return
+        if line.startswith("{"):  # runtimes write there, too
+            yield line
+
+
+def _read(source: IO[str], lines: queue.Queue[str | None]) -> None:
+    for line in source:
+        lines.put(line)
+    lines.put(None)
