@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import random
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,7 @@ BUILD = ROOT / "build" / "faults"
 SECONDS = 60  # without a line: it hangs
 
 CALLS, ALLOCATIONS = "failing calls of OpenCL", "failing allocations of host memory"
+START = "failing calls at the start of a process"
 # Of each phase of a configuration: all calls, of some thousand allocations these.
 MOST = {CALLS: 10**9, ALLOCATIONS: 200}
 
@@ -41,7 +43,53 @@ def run(share: int, seed: int) -> list[Row]:
         for name in CONFIGURATIONS:
             count(row, name, kind, share=share, most=most, seed=seed)
         rows.append(row)
+    rows.append(start_of_process(share, seed))
     return rows
+
+
+def start_of_process(share: int, seed: int) -> Row:
+    """Run one experiment in `share` of tests/faults/start.py, each in a process of its own."""
+    variables = {**environment(BUILD), **_surroundings()}
+
+    def run_one(*arguments: object) -> dict[str, Any]:
+        command = [sys.executable, "-m", "tests.faults.start", *map(str, arguments)]
+        try:
+            done = subprocess.run(
+                command,
+                env={**os.environ, **variables},
+                cwd="/",
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return {"outcome": "hung"}
+        lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+        if not lines:
+            return {"outcome": "died", "status": done.returncode, "trace": done.stderr[-2000:]}
+        return json.loads(lines[-1])
+
+    every = [
+        (call, skip, times, code)
+        for call, number in run_one()["calls"].items()
+        for skip in range(number)
+        for times, code in ((1, -6), (1, -5), (-1, -2))
+    ]
+    row = Row(START)
+    for attempt in random.Random(seed).sample(every, -(-len(every) // share)):
+        seen = run_one(*attempt)
+        row.count(seen["outcome"])
+        row.dead += "dead" in seen
+        if seen["outcome"] not in ("right", "told") or "dead" in seen:
+            print(f"{START}: {' '.join(map(str, attempt))}: {json.dumps(seen)}", flush=True)
+    return row
+
+
+def _surroundings() -> dict[str, str]:
+    """Variables with which a child imports what this process can."""
+    path = os.pathsep.join([*(p for p in sys.path if p), str(ROOT)])
+    return {"PYTHONPATH": path, "CLGPU_CACHE": "off"}
 
 
 def count(row: Row, name: str, kind: str, *, share: int, most: int, seed: int) -> None:
@@ -62,8 +110,7 @@ def experiments(
     if CONFIGURATIONS[name].cold:
         variables["CLGPU_PROGRAMS"] = ""  # what is compiled is kept nowhere else
     variables.update(CONFIGURATIONS[name].device)
-    path = os.pathsep.join([*(p for p in sys.path if p), str(ROOT)])
-    variables.update(PYTHONPATH=path, CLGPU_CACHE="off")
+    variables.update(_surroundings())
     command = [sys.executable, "-X", "faulthandler", "-m", "tests.faults.experiment", name]
     command += [f"--share={share}", f"--most={most}", f"--seed={seed}"]
     first, done = 0, False

@@ -25,8 +25,7 @@ MOST_COLD = 3
 # `make test` runs these alone.
 QUICK = ("float", "resize", "swap", "runner, lanes")
 NAMES = [
-    name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
-    for name in CONFIGURATIONS
+    name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CONFIGURATIONS
 ]
 
 
