@@ -57,7 +57,9 @@ def environment(folder: Path, *, fail_allocations: bool = False) -> dict[str, st
     variables = {"CLGPU_OPENCL_LIBRARY": str(layer(folder)), "FAULTS_LIBRARY": real_library()}
     if fail_allocations:
         path = str(allocations(folder))
-        variables.update({"LD_PRELOAD": path, ALLOCATIONS: path, "FAULTS_CALLER": "_core."})
+        variables.update(
+            {"LD_PRELOAD": path, ALLOCATIONS: path, "FAULTS_CALLER": "clgpu_delegate/_core."}
+        )
     return variables
 
 
