@@ -37,8 +37,12 @@ struct PartitionIds {
 std::vector<PartitionIds> preview(TfLiteContext& context, const std::vector<int>& nodes) {
   TfLiteDelegateParams* params = nullptr;
   int count = 0;
-  CLGPU_CHECK(context.PreviewDelegatePartitioning(&context, IntArray(nodes).get(), &params,
-                                                  &count) == kTfLiteOk);
+  if (context.PreviewDelegatePartitioning(&context, IntArray(nodes).get(), &params, &count) !=
+      kTfLiteOk) {
+    throw Error(
+        "the runtime does not tell how it would divide the model (PreviewDelegatePartitioning "
+        "failed); its own message says why, else load the model without the delegate");
+  }
   std::vector<PartitionIds> partitions;
   for (int i = 0; i < count; ++i) {
     partitions.push_back(

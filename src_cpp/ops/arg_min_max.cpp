@@ -72,7 +72,7 @@ double flops(const NodeContext& node) {
 
 extern const Family kArgMinMaxFamily;
 const Family kArgMinMaxFamily{{"arg_min_max", /*has_epilogue=*/false, /*is_view=*/false},
-                              {{kArgMax, "ARG_MAX"}, {kArgMin, "ARG_MIN"}},
+                              {{kArgMax, "ARG_MAX", 2}, {kArgMin, "ARG_MIN", 2}},
                               {},
                               /*core=*/false,
                               import,

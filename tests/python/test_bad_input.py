@@ -18,6 +18,7 @@ import clgpu_delegate
 from clgpu_delegate import FileError, ModelError, _core, cli, files
 from clgpu_delegate.cli import exits
 from clgpu_delegate.runtimes import find_runtime
+from tests.model_maker import ModelMaker
 from tests.python import models
 from tests.python.subprocesses import run_python
 from tests.python.test_cli import ALL
@@ -336,3 +337,17 @@ def test_details_of_quantisation_are_read_by_their_kind(kind):
     broken[at : at + 4] = (1 << 30).to_bytes(4, "little")
     with pytest.raises(ModelError, match="beyond its end"):
         files.check_model(bytes(broken), "broken")
+
+
+@pytest.mark.parametrize("words", ["run", "profile", "tune", "bench", "explain"])
+def test_input_beyond_all_memory_is_one_sentence_and_no_mistake_of_ours(words, tmp_path, capfd):
+    m = ModelMaker()
+    shape = (2**20, 2**20, 5)  # 20 TiB
+    m.output(m.op("ABS", [m.input("x", shape)], shape))
+    path = tmp_path / "huge.tflite"
+    path.write_bytes(m.build())
+    exits.answer(cli.app, [words, str(path)])
+    output = " ".join("".join(capfd.readouterr()).split())
+    assert "mistake" not in output
+    reasons = ("GiB cannot be allocated", "it gives no reason", "supported: 1 to 2147483647")
+    assert any(reason in output for reason in reasons), output
