@@ -38,18 +38,18 @@ OTHERS = {
     "MaxUnpooling2D": (2, 0, 1),
     "MaxPoolingWithArgmax2D": (1, 0, 2),
 }
-OF_ONE = set(
-    "ABS AVERAGE_POOL_2D CAST CEIL COS DENSIFY DEPTH_TO_SPACE DEQUANTIZE ELU EXP FLOOR GELU "
-    "HARD_SWISH L2_NORMALIZATION L2_POOL_2D LEAKY_RELU LOCAL_RESPONSE_NORMALIZATION LOG "
-    "LOGICAL_NOT LOGISTIC LOG_SOFTMAX MAX_POOL_2D NEG QUANTIZE RELU RELU6 RELU_0_TO_1 "
-    "RELU_N1_TO_1 ROUND RSQRT SIGN SIN SOFTMAX SPACE_TO_DEPTH SQRT SQUARE SQUEEZE TANH".split()
-)
+OF_ONE = """
+    ABS AVERAGE_POOL_2D CAST CEIL COS DENSIFY DEPTH_TO_SPACE DEQUANTIZE ELU EXP FLOOR GELU
+    HARD_SWISH L2_NORMALIZATION L2_POOL_2D LEAKY_RELU LOCAL_RESPONSE_NORMALIZATION LOG
+    LOGICAL_NOT LOGISTIC LOG_SOFTMAX MAX_POOL_2D NEG QUANTIZE RELU RELU6 RELU_0_TO_1
+    RELU_N1_TO_1 ROUND RSQRT SIGN SIN SOFTMAX SPACE_TO_DEPTH SQRT SQUARE SQUEEZE TANH
+"""
 OPERATIONS = sorted({name for family in _core.families() for name in family["ops"]})
 REQUIRED = "is absent, which the operation needs"
 
 
 def operands(name: str) -> tuple[int, int, int]:
-    return OTHERS.get(name, (1 if name in OF_ONE else 2, 0, 1))
+    return OTHERS.get(name, (1 if name in OF_ONE.split() else 2, 0, 1))
 
 
 def reasons(nodes: list[tuple[str, list[int | None], int]]) -> list[str]:
