@@ -359,7 +359,8 @@ def top_k(g: Drawing) -> None:
     x = g.with_rank(1, 2, 3)
     shape = (*g.shape(x)[:-1], g.size(1, min(3, g.shape(x)[-1])))
     # The places of equal numbers may rightly differ: nobody reads them.
-    g.op("TOPK_V2", [x, g.ints(shape[-1])], [shape, shape], dtype=[np.float32, np.int32])
+    types = {"dtype": [g.dtype(), np.int32], "quantization": None}
+    g.op("TOPK_V2", [x, g.ints(shape[-1])], [shape, shape], **types)
 
 
 def reshape(g: Drawing) -> None:
@@ -489,6 +490,8 @@ def reverse(g: Drawing) -> None:
 
 
 def space_to_depth(g: Drawing) -> None:
+    if g.dtype() is np.int16:
+        return  # the stock kernels know no such integers
     x = g.with_rank(4)
     n, h, w, c = g.shape(x)
     if h % 2 == 0 and w % 2 == 0:
@@ -552,7 +555,8 @@ def arithmetic(g: Drawing) -> None:
     shape = broadcast(g.shape(x), g.shape(y))
     if len(shape) > 4:
         return
-    name = g.pick(["ADD", "SUB", "MAXIMUM", "MINIMUM", "FLOOR_DIV", "FLOOR_MOD"])
+    names = ["ADD", "SUB", "MAXIMUM", "MINIMUM", "FLOOR_MOD"]
+    name = g.pick([*names, "FLOOR_DIV"] if g.kind is np.int32 else names)
     if name.startswith("FLOOR"):  # not by zero
         y = g.maker.constant(np.array(g.pick([-3, 2, 5]), g.dtype()))
         shape = g.shape(x)
@@ -824,12 +828,17 @@ def is_input(g: Drawing, tensor: int) -> bool:
     return tensor in g.input_tensors
 
 
+def resolver(graph: RandomGraph) -> str:
+    """The reference kernels; they lack ELU."""
+    return "no_delegate" if any(node.startswith("ELU") for node in graph.nodes) else "ref"
+
+
 class Stock:
     """The runtime's reference kernels."""
 
     def __init__(self, graph: RandomGraph) -> None:
         self.interpreter = make_interpreter(
-            op_runtime(), graph.model, resolver="ref", preserve_all_tensors=True
+            op_runtime(), graph.model, resolver=resolver(graph), preserve_all_tensors=True
         )
         self.floats, self.tensors = graph.floats, graph.tensors
 
@@ -862,7 +871,7 @@ def run_shaped(interpreter: Any, inputs: list[Array]) -> list[Array]:
 def make(graph: RandomGraph, device: str, **options: Any) -> tuple[Any, Any]:
     """The delegate and an interpreter with it."""
     delegate = clgpu_delegate.load(device=device, warm_up=False, **{**graph.options, **options})
-    return delegate, make_interpreter(op_runtime(), graph.model, [delegate], resolver="ref")
+    return delegate, make_interpreter(op_runtime(), graph.model, [delegate], resolver(graph))
 
 
 def with_options(graph: RandomGraph, device: str, **options: Any) -> tuple[Any, Any]:
