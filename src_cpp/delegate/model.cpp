@@ -49,6 +49,7 @@ Model::Model(TfLiteContext& context, const Options& options) : core_only_(option
     throw Error("the runtime does not list the nodes of the model (GetExecutionPlan failed)");
   // The runtime overwrites the array at the next call.
   const std::vector<int> order(plan->data, plan->data + plan->size);
+  find_writers(context, order);
   for (const int index : order) {
     TfLiteNode* node = nullptr;
     TfLiteRegistration* registration = nullptr;
@@ -98,6 +99,36 @@ Model::Model(TfLiteContext& context, const Options& options) : core_only_(option
   }
 }
 
+void Model::find_writers(TfLiteContext& context, const std::vector<int>& order) {
+  for (std::size_t position = 0; position < order.size(); ++position) {
+    TfLiteNode* node = nullptr;
+    TfLiteRegistration* registration = nullptr;
+    if (context.GetNodeAndRegistration(&context, order[position], &node, &registration) !=
+        kTfLiteOk)
+      continue;  // the constructor says so
+    for (int i = 0; i < node->outputs->size; ++i)
+      writers_[node->outputs->data[i]].push_back(position);
+  }
+}
+
+std::string Model::order_problem(const tfl::NodeView& view) const {
+  const std::size_t here = nodes.size();
+  for (int i = 0; i < view.input_count(); ++i) {
+    if (!view.has_input(i)) continue;
+    const auto writers = writers_.find(view.input(i).id());
+    if (writers == writers_.end()) continue;
+    const std::string what = "input " + std::to_string(i);
+    if (writers->second.size() > 1) return what + " is written more than once";
+    if (writers->second.front() >= here) return what + " is written by a later node";
+  }
+  for (int i = 0; i < view.output_count(); ++i) {
+    const std::string what = "output " + std::to_string(i);
+    if (writers_.at(view.output(i).id()).size() > 1) return what + " is written more than once";
+    if (view.output(i).raw().allocation_type == kTfLiteMmapRo) return what + " is a constant";
+  }
+  return {};
+}
+
 void Model::import(ModelNode& node, const tfl::NodeView& view, const Options& options) {
   const ops::Handler handler = ops::find_handler(view.builtin(), view.custom_name());
   node.family = handler.family;
@@ -112,6 +143,7 @@ void Model::import(ModelNode& node, const tfl::NodeView& view, const Options& op
   } else if (const auto refusal = ops::check_operands(view, *handler.operation)) {
     node.reason = refusal->reason;
   }
+  if (node.reason.empty()) node.reason = order_problem(view);
   if (!node.reason.empty()) return;
   for (int i = 0; i < view.input_count() && node.reason.empty(); ++i) {
     if (!view.has_input(i)) continue;

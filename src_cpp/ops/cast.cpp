@@ -34,7 +34,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 extern const Family kCastFamily;
 const Family kCastFamily{{"cast", /*has_epilogue=*/false, /*is_view=*/false},
-                         {{53, "CAST"}},
+                         {{53, "CAST", 1, 0, 1, -1}},
                          {},
                          /*core=*/false,
                          import,

@@ -75,6 +75,9 @@ struct Operation {
   /// of which none is left out.
   int optional = 0;
   int outputs = 1;  ///< or kAnyNumber: at least one
+  /// Input whose type output 0 has (where there may be any number of them, each one), unless it is
+  /// quantised, which families look at; -1: it has another one.
+  int type_of = 0;
 };
 
 /// A family is one static object of this type per room, listed in families.def.
@@ -119,6 +122,9 @@ Handler find_handler(int builtin_code, const char* custom_name);
 /// Why a node has not the operands that its operation needs; nothing when it has. Nobody has
 /// checked the file before.
 std::optional<Refusal> check_operands(const tfl::NodeView& node, const Operation& operation);
+
+/// Whether a node of a builtin operation may leave out its input i; true of what no family handles.
+bool may_lack(int builtin_code, int input);
 
 /// All families, in the order of families.def.
 const std::vector<const Family*>& all_families();

@@ -31,11 +31,20 @@ Handler find_handler(int builtin_code, const char* custom_name) {
 
 namespace {
 
+bool may_lack(const Operation& operation, int input) {
+  return operation.optional != kAnyNumber && input >= operation.inputs;
+}
+
 std::string count(int n, const char* what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
 
 }  // namespace
+
+bool may_lack(int builtin_code, int input) {
+  const Operation* operation = find_handler(builtin_code, nullptr).operation;
+  return operation == nullptr || may_lack(*operation, input);
+}
 
 std::optional<Refusal> check_operands(const tfl::NodeView& node, const Operation& operation) {
   const int inputs = node.input_count(), outputs = node.output_count();
@@ -48,8 +57,7 @@ std::optional<Refusal> check_operands(const tfl::NodeView& node, const Operation
                         : "")};
   }
   for (int i = 0; i < inputs; ++i) {
-    const bool required = any || i < operation.inputs;
-    if (required && !node.has_input(i))
+    if (!may_lack(operation, i) && !node.has_input(i))
       return Refusal{"input " + std::to_string(i) + " is absent, which the operation needs"};
   }
   if (operation.outputs == kAnyNumber ? outputs < 1 : outputs != operation.outputs) {
@@ -59,6 +67,14 @@ std::optional<Refusal> check_operands(const tfl::NodeView& node, const Operation
   }
   for (int i = 0; i < outputs; ++i) {
     if (!node.has_output(i)) return Refusal{"output " + std::to_string(i) + " is absent"};
+  }
+  const int typed = operation.outputs == kAnyNumber ? outputs : 1;
+  for (int i = 0; i < typed && operation.type_of >= 0; ++i) {
+    const tfl::TensorView from = node.input(operation.type_of), to = node.output(i);
+    if (from.is_quantized() || from.tflite_type() == to.tflite_type()) continue;
+    return Refusal{"output " + std::to_string(i) + " is " + tfl::type_name(to.tflite_type()) +
+                   " and input " + std::to_string(operation.type_of) + " " +
+                   tfl::type_name(from.tflite_type()) + "; the operation does not convert"};
   }
   return std::nullopt;
 }

@@ -206,7 +206,7 @@ extern const Family kTransposeConvFamily;
 const Family kTransposeConvFamily{
     {"transpose_conv", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/4,
      /*writes_slices=*/true},
-    {{kTransposeConv, "TRANSPOSE_CONV", 3, 1}},
+    {{kTransposeConv, "TRANSPOSE_CONV", 3, 1, 1, 2}},
     {{kTfLiteBuiltinCustom, "Convolution2DTransposeBias", 3}},
     /*core=*/true,
     import,

@@ -118,3 +118,66 @@ def test_results_that_are_too_large_are_a_refusal(size):
     assert not node.claimed
     assert "elements; supported: 1 to 2147483647" in node.reason
     del interpreter
+
+
+def left(model: ModelMaker) -> list[str]:
+    """Why nodes of a model that is not run stay on the CPU; empty for those that do not."""
+    delegate = clgpu_delegate.load()
+    interpreter = make_interpreter(op_runtime(), model.build(), [delegate])
+    found = ["" if node.claimed else node.reason for node in delegate.explain().nodes]
+    del interpreter
+    return found
+
+
+def test_node_that_reads_what_a_later_one_writes_stays_on_the_cpu():
+    m = ModelMaker()
+    x = m.input("x", (1, 8))
+    y = m.op("ABS", [x], (1, 8))
+    z = m.op("NEG", [x], (1, 8))
+    m._ops[0].inputs[0] = z
+    m.output(y, z)
+    assert left(m) == ["input 0 is written by a later node", ""]
+
+
+def test_tensor_with_two_writers_stays_on_the_cpu():
+    m = ModelMaker()
+    x = m.input("x", (1, 8))
+    y = m.op("ABS", [x], (1, 8))
+    m.op("NEG", [x], (1, 8))
+    m._ops[1].outputs[0] = y
+    m.output(m.op("EXP", [y], (1, 8)), m.op("SIN", [x], (1, 8)))
+    of_output, of_input = (f"{what} is written more than once" for what in ("output 0", "input 0"))
+    assert left(m) == [of_output, of_output, of_input, ""]
+
+
+def test_node_that_writes_a_constant_stays_on_the_cpu():
+    m = ModelMaker()
+    x = m.input("x", (1, 8))
+    m.op("ABS", [x], (1, 8))
+    m._ops[0].outputs[0] = m.constant(np.zeros((1, 8), np.float32))
+    m.output(m.op("SIN", [x], (1, 8)))
+    assert left(m) == ["output 0 is a constant", ""]
+
+
+def test_model_that_the_runtime_cannot_divide_stays_on_the_cpu():
+    m = ModelMaker()
+    x = m.input("x", (1, 8))
+    y = m.op("ABS", [x], (1, 8))
+    z = m.op("MAXIMUM", [x, x], (1, 8))
+    m._ops[1].inputs[1] = z
+    m.output(y, z)
+    reason, own = left(m)
+    assert reason.startswith("the runtime cannot divide the model into partitions"), reason
+    assert own == "input 1 is written by a later node"
+
+
+@pytest.mark.parametrize("name", ["REDUCE_MIN", "ABS", "ADD", "SPLIT", "SOFTMAX", "RESHAPE"])
+def test_result_of_another_type_than_the_input_stays_on_the_cpu(name):
+    m = ModelMaker()
+    x = m.input("x", (1, 8))
+    axis = m.constant(np.array([1], np.int32))
+    inputs = {"REDUCE_MIN": [x, axis], "ADD": [x, x], "SPLIT": [axis, x]}.get(name, [x])
+    m.output(m.op(name, inputs, (1, 8), dtype=np.int32))
+    slot = 1 if name == "SPLIT" else 0
+    wanted = f"output 0 is int32 and input {slot} float32; the operation does not convert"
+    assert left(m) == [wanted]
