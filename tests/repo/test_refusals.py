@@ -165,7 +165,7 @@ def test_each_refusal_is_expected_by_a_test(texts):
         stem = Path(site.path).stem
         own = texts.get(f"test_{stem}") if site.path.startswith("ops/") else None
         candidates = own if own is not None else [t for of in texts.values() for t in of]
-        # tests/ops/test_refusals.py has those of all families, named.
+        # tests/delegate/test_refusals.py has those of all families, named.
         candidates = candidates + [t for t in texts["test_refusals"] if t.startswith(f"{stem}: ")]
         unseeable = any(part in str(site) for part in UNSEEN)
         if not unseeable and not any(is_part(text, site) for text in candidates):
