@@ -50,6 +50,9 @@ def check_model(content: bytes, name: str) -> bytes:
     problem = _core.model_file_problem(content)
     if problem:
         raise ModelError(f"{name} is not a whole .tflite model: {problem}")
+    problem = _core.model_operands_problem(content)
+    if problem:
+        raise ModelError(f"{name} is damaged: {problem}")
     return content
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -62,17 +63,29 @@ def as_our_error(what: str, kind: type[ClgpuError] = ClgpuError) -> Iterator[Non
     except (RuntimeError, ValueError) as error:
         if isinstance(error, ClgpuError):
             raise
-        text = str(error).replace(_RESTORED, " ")
-        raise kind(f"{what}: {' '.join(text.split())}") from None
+        text = " ".join(str(error).replace(_RESTORED, " ").split())
+        # Where memory is lacking runtimes give none.
+        raise kind(f"{what}: {text or 'it gives no reason'}") from None
+    except MemoryError:
+        raise kind(f"{what}: there is not enough memory") from None
 
 
 def random_inputs(interpreter: Any, seed: int = 0) -> list[Array]:
-    """Inputs that any model accepts: normal reals, codes of quantized tensors, else 0 and 1."""
+    """Inputs that any model accepts: normal reals, codes of quantized tensors, else 0 and 1.
+
+    Raises
+    ------
+    ModelError
+        If they are larger than the machine's memory.
+    """
     rng = np.random.default_rng(seed)
-    inputs = []
-    for detail in interpreter.get_input_details():
-        shape, dtype = tuple(detail["shape"]), np.dtype(detail["dtype"])
-        value: Array
+    return [_random_input(rng, detail) for detail in interpreter.get_input_details()]
+
+
+def _random_input(rng: np.random.Generator, detail: dict[str, Any]) -> Array:
+    shape, dtype = tuple(int(size) for size in detail["shape"]), np.dtype(detail["dtype"])
+    value: Array
+    try:
         if dtype.kind == "f":
             value = rng.standard_normal(shape)
         elif dtype.kind in "iu" and detail["quantization"][0] != 0:
@@ -81,8 +94,13 @@ def random_inputs(interpreter: Any, seed: int = 0) -> list[Array]:
         else:
             # Token ids, masks: small numbers are in range.
             value = rng.integers(0, 1, shape, endpoint=True)
-        inputs.append(value.astype(dtype))
-    return inputs
+        return value.astype(dtype)
+    except (MemoryError, ValueError):  # numpy has a largest array
+        gib = math.prod(shape) * dtype.itemsize / 2**30
+        raise ModelError(
+            f"the input {detail['name']} of {dtype} has the shape {list(shape)}: its {gib:,.1f} "
+            "GiB cannot be allocated"
+        ) from None
 
 
 def run_once(interpreter: Any, inputs: Sequence[Array]) -> list[Array]:

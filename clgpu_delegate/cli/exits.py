@@ -94,6 +94,8 @@ def _report(error: Exception, as_json: bool) -> int:
     if isinstance(error, OSError) and error.errno in _OUTPUT_FAILS:
         _stop_writing()
         return _say(f"cannot write the output: {error.strerror}", kind, FILE, as_json)
+    if isinstance(error, MemoryError):
+        return _say(f"there is not enough memory: {error}".rstrip(": "), kind, FAILED, as_json)
     if os.environ.get("CLGPU_TRACEBACK"):
         raise error
     hint = "a mistake in clgpu_delegate, please report it; CLGPU_TRACEBACK=1 shows where"

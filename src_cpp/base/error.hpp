@@ -34,13 +34,17 @@ class DeviceError : public Error {
   using Error::Error;
 };
 
-/// A broken invariant of this library; carries file and line.
+/// A broken invariant of this library; carries file (below src_cpp) and line.
 class InternalError : public Error {
   using Error::Error;
 };
 
 [[noreturn]] inline void throw_internal(const char* file, int line, const std::string& what) {
-  throw InternalError(std::string(file) + ":" + std::to_string(line) + ": " + what);
+  // Where the builder keeps the sources is nobody's business.
+  std::string path(file);
+  const std::size_t root = path.rfind("src_cpp/");
+  if (root != std::string::npos) path.erase(0, root);
+  throw InternalError(path + ":" + std::to_string(line) + ": " + what);
 }
 
 }  // namespace clgpu

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <climits>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -11,6 +12,7 @@
 
 #include "cl/error.hpp"
 #include "cl/libraries.hpp"
+#include "cl/plausible.hpp"
 
 namespace clgpu::cl {
 namespace {
@@ -37,9 +39,14 @@ const Api* load(Registry& reg, const std::string& path, std::string& why) {
   return (reg.loaded[path] = std::move(api)).get();
 }
 
+// More than any driver offers: what it counts or how long its texts are may be nonsense.
+constexpr cl_uint kMostObjects = 1024;
+constexpr std::size_t kMostText = std::size_t{1} << 20;
+
 std::string text(const Api& api, cl_platform_id platform, cl_uint what) {
   std::size_t size = 0;
-  if (api.clGetPlatformInfo(platform, what, 0, nullptr, &size) != CL_SUCCESS || size == 0)
+  if (api.clGetPlatformInfo(platform, what, 0, nullptr, &size) != CL_SUCCESS || size == 0 ||
+      size > kMostText)
     return {};
   std::string value(size, '\0');
   api.clGetPlatformInfo(platform, what, size, value.data(), nullptr);
@@ -49,22 +56,24 @@ std::string text(const Api& api, cl_platform_id platform, cl_uint what) {
 
 std::string text(const Api& api, cl_device_id device, cl_uint what) {
   std::size_t size = 0;
-  if (api.clGetDeviceInfo(device, what, 0, nullptr, &size) != CL_SUCCESS || size == 0) return {};
+  if (api.clGetDeviceInfo(device, what, 0, nullptr, &size) != CL_SUCCESS || size == 0 ||
+      size > kMostText)
+    return {};
   std::string value(size, '\0');
   api.clGetDeviceInfo(device, what, size, value.data(), nullptr);
   value.resize(std::char_traits<char>::length(value.c_str()));
   return value;
 }
 
+/// 0 where the driver does not answer.
 template <class T>
 T number(const Api& api, cl_device_id device, cl_uint what) {
   T value{};
-  api.clGetDeviceInfo(device, what, sizeof value, &value, nullptr);
-  return value;
+  return api.clGetDeviceInfo(device, what, sizeof value, &value, nullptr) == CL_SUCCESS ? value
+                                                                                        : T{};
 }
 
-// Vendors' names for it, then OpenCL 3.0's multiple that work-groups should have. A driver that
-// does not know a question leaves the answer at 0.
+// Vendors' names for it, then OpenCL 3.0's multiple that work-groups should have.
 int lanes(const Api& api, cl_device_id device) {
   for (const cl_uint what : {CL_DEVICE_WARP_SIZE_NV, CL_DEVICE_WAVEFRONT_WIDTH_AMD}) {
     if (const auto width = number<cl_uint>(api, device, what); width > 0)
@@ -72,7 +81,7 @@ int lanes(const Api& api, cl_device_id device) {
   }
   const auto multiple =
       number<std::size_t>(api, device, CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE);
-  return std::max(1, static_cast<int>(multiple));
+  return static_cast<int>(std::min<std::size_t>(multiple, INT_MAX));
 }
 
 DeviceInfo describe(const Api& api, cl_device_id id, cl_platform_id platform,
@@ -100,30 +109,45 @@ DeviceInfo describe(const Api& api, cl_device_id id, cl_platform_id platform,
   // Drivers answer nothing where there is no room for all their axes, which may be more than three.
   std::array<std::size_t, 16> along{};
   api.clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof along, along.data(), nullptr);
-  for (std::size_t axis = 0; axis < 3; ++axis)
-    info.max_work_item_sizes[axis] = std::max<std::size_t>(1, along[axis]);
+  for (std::size_t axis = 0; axis < 3; ++axis) info.max_work_item_sizes[axis] = along[axis];
   info.lanes = lanes(api, id);
   info.vector_width =
-      std::max(1, static_cast<int>(number<cl_uint>(api, id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT)));
+      static_cast<int>(number<cl_uint>(api, id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT));
   info.local_bytes = static_cast<std::size_t>(number<cl_ulong>(api, id, CL_DEVICE_LOCAL_MEM_SIZE));
   info.global_bytes = number<cl_ulong>(api, id, CL_DEVICE_GLOBAL_MEM_SIZE);
   info.max_object_bytes = number<cl_ulong>(api, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-  info.base_align_bytes =
-      std::max<std::size_t>(1, number<cl_uint>(api, id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8);
+  info.base_align_bytes = number<cl_uint>(api, id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
   // NVIDIA's driver (580) tracks what sub-buffers of one object share at every launch: with the 100
   // tensors of InceptionV3 in one object, inferences took seven times as long on an H200.
   info.sub_buffers_save = info.is(GpuFamily::kNvidia) ? std::uint64_t{64} << 20 : 0;
   info.unified_memory = number<cl_bool>(api, id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
   info.has_half = info.extensions.find("cl_khr_fp16") != std::string::npos;
+  make_plausible(info);
   return info;
 }
 
-// Appends the devices of one library, without the platforms that an earlier one has offered;
-// returns the number of its platforms.
+/// Why a device cannot be used; empty when it can.
+std::string device_problem(const Api& api, cl_device_id id) {
+  for (const auto& [what, problem] :
+       {std::pair(CL_DEVICE_AVAILABLE, "it is not available"),
+        std::pair(CL_DEVICE_COMPILER_AVAILABLE, "it has no compiler")}) {
+    cl_bool answer = 0;
+    const cl_int code = api.clGetDeviceInfo(id, what, sizeof answer, &answer, nullptr);
+    if (code != CL_SUCCESS)
+      return "its driver does not tell whether it can be used (clGetDeviceInfo: " +
+             error_name(code) + ")";
+    if (answer == 0) return std::string("its driver says that ") + problem;
+  }
+  return {};
+}
+
+// Appends the devices of one library, without the platforms that an earlier one has offered, and to
+// `unusable` those that cannot be used, with the reasons; returns the number of its platforms.
 int collect(const Api& api, const std::string& library, std::set<std::string>& seen,
-            std::vector<Device>& found) {
+            std::vector<Device>& found, std::string& unusable) {
   cl_uint count = 0;
-  if (api.clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS || count == 0) return 0;
+  if (api.clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS || count == 0 || count > kMostObjects)
+    return 0;
   std::vector<cl_platform_id> platforms(count);
   if (api.clGetPlatformIDs(count, platforms.data(), nullptr) != CL_SUCCESS) return 0;
   const std::set<std::string> earlier = seen;  // one library may well have two of one name
@@ -133,14 +157,17 @@ int collect(const Api& api, const std::string& library, std::set<std::string>& s
     seen.insert(identity);
     if (earlier.count(identity) != 0) continue;
     cl_uint n = 0;
-    if (api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &n) != CL_SUCCESS || n == 0)
+    if (api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &n) != CL_SUCCESS || n == 0 ||
+        n > kMostObjects)
       continue;
     std::vector<cl_device_id> ids(n);
     if (api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, n, ids.data(), nullptr) != CL_SUCCESS)
       continue;
     for (const cl_device_id id : ids) {
-      if (number<cl_bool>(api, id, CL_DEVICE_AVAILABLE) == 0) continue;
-      if (number<cl_bool>(api, id, CL_DEVICE_COMPILER_AVAILABLE) == 0) continue;
+      if (const std::string problem = device_problem(api, id); !problem.empty()) {
+        unusable += (unusable.empty() ? "" : "; ") + text(api, id, CL_DEVICE_NAME) + ": " + problem;
+        continue;
+      }
       found.push_back({&api, platform, id, describe(api, id, platform, library)});
     }
   }
@@ -164,7 +191,7 @@ void search(Registry& reg) {
   std::set<std::string> seen;
   std::set<const Api*> visited;
   std::vector<Device> found;
-  std::string libraries, failures;
+  std::string libraries, failures, unusable;
   int platforms = 0;
   for (const std::string& path : candidates) {
     std::string why;
@@ -175,7 +202,7 @@ void search(Registry& reg) {
     }
     if (!visited.insert(api).second) continue;
     libraries += (libraries.empty() ? "" : ", ") + path;
-    platforms += collect(*api, path, seen, found);
+    platforms += collect(*api, path, seen, found, unusable);
     if (system.one_driver && !found.empty()) break;
   }
   if (libraries.empty()) {
@@ -183,8 +210,8 @@ void search(Registry& reg) {
   }
   if (found.empty()) {
     throw DeviceError("the OpenCL library " + libraries + " offers " + std::to_string(platforms) +
-                      (platforms == 1 ? " platform" : " platforms") + " and no usable device; " +
-                      system.no_device);
+                      (platforms == 1 ? " platform" : " platforms") + " and no usable device" +
+                      (unusable.empty() ? "" : " (" + unusable + ")") + "; " + system.no_device);
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const Device& a, const Device& b) { return a.info.type < b.info.type; });

@@ -1,6 +1,7 @@
 #include "delegate/delegate.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/byte_size.hpp"
 #include "delegate/guard.hpp"
@@ -34,11 +35,19 @@ struct PartitionIds {
   std::vector<int> nodes, outputs;
 };
 
-std::vector<PartitionIds> preview(TfLiteContext& context, const std::vector<int>& nodes) {
+// Why a model that the runtime cannot divide stays on the CPU as a whole.
+constexpr const char* kNotDivided =
+    "the runtime cannot divide the model into partitions (PreviewDelegatePartitioning fails), as "
+    "where a node reads what only a later one writes";
+
+// Nothing where the runtime cannot do it.
+std::optional<std::vector<PartitionIds>> preview(TfLiteContext& context,
+                                                 const std::vector<int>& nodes) {
   TfLiteDelegateParams* params = nullptr;
   int count = 0;
-  CLGPU_CHECK(context.PreviewDelegatePartitioning(&context, IntArray(nodes).get(), &params,
-                                                  &count) == kTfLiteOk);
+  if (context.PreviewDelegatePartitioning(&context, IntArray(nodes).get(), &params, &count) !=
+      kTfLiteOk)
+    return std::nullopt;
   std::vector<PartitionIds> partitions;
   for (int i = 0; i < count; ++i) {
     partitions.push_back(
@@ -47,11 +56,19 @@ std::vector<PartitionIds> preview(TfLiteContext& context, const std::vector<int>
   return partitions;
 }
 
+void refuse_all(Model& model) {
+  for (const ModelNode& node : model.nodes) {
+    if (node.claimed) model.refuse(node.index, kNotDivided);
+  }
+}
+
 // With every node in one partition, what leaves it are the outputs of the model.
 void find_outputs(TfLiteContext& context, Model& model) {
   std::vector<int> all;
   for (const ModelNode& node : model.nodes) all.push_back(node.index);
-  for (const PartitionIds& ids : preview(context, all))
+  const auto partitions = preview(context, all);
+  if (!partitions) return refuse_all(model);
+  for (const PartitionIds& ids : *partitions)
     model.model_outputs.insert(ids.outputs.begin(), ids.outputs.end());
 }
 
@@ -94,7 +111,12 @@ bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
   session->held.clear();
   const std::vector<int> claimed = model.claimed();
   if (claimed.empty()) return true;
-  const std::vector<PartitionIds> partitions = preview(context, claimed);
+  const auto divided = preview(context, claimed);
+  if (!divided) {
+    refuse_all(model);
+    return false;
+  }
+  const std::vector<PartitionIds>& partitions = *divided;
   if (session->share.size() != partitions.size()) session->share.clear();
   for (const PartitionIds& ids : partitions) {
     const auto count = std::count_if(ids.nodes.begin(), ids.nodes.end(), [&](int index) {

@@ -45,13 +45,18 @@ std::shared_ptr<const ir::Constant> constant_of(const tfl::TensorView& view) {
 
 Model::Model(TfLiteContext& context, const Options& options) : core_only_(options.core_only) {
   TfLiteIntArray* plan = nullptr;
-  CLGPU_CHECK(context.GetExecutionPlan(&context, &plan) == kTfLiteOk && plan != nullptr);
+  if (context.GetExecutionPlan(&context, &plan) != kTfLiteOk || plan == nullptr)
+    throw Error("the runtime does not list the nodes of the model (GetExecutionPlan failed)");
   // The runtime overwrites the array at the next call.
   const std::vector<int> order(plan->data, plan->data + plan->size);
+  find_writers(context, order);
   for (const int index : order) {
     TfLiteNode* node = nullptr;
     TfLiteRegistration* registration = nullptr;
-    CLGPU_CHECK(context.GetNodeAndRegistration(&context, index, &node, &registration) == kTfLiteOk);
+    if (context.GetNodeAndRegistration(&context, index, &node, &registration) != kTfLiteOk) {
+      throw Error("the runtime does not show node " + std::to_string(index) +
+                  " (GetNodeAndRegistration failed)");
+    }
     const tfl::NodeView view(context, *node, *registration, index);
     position_[index] = nodes.size();
     ModelNode entry;
@@ -61,7 +66,7 @@ Model::Model(TfLiteContext& context, const Options& options) : core_only_(option
     entry.outputs.assign(node->outputs->data, node->outputs->data + node->outputs->size);
     for (const auto* ids : {&entry.inputs, &entry.outputs}) {
       for (const int id : *ids) {
-        if (id < 0 || tensors_.count(id) != 0) continue;
+        if (!view.is_tensor(id) || tensors_.count(id) != 0) continue;
         const tfl::TensorView t = view.tensor(id);
         ir::Tensor tensor;
         tensor.name = t.raw().name != nullptr ? t.raw().name : "";
@@ -86,14 +91,47 @@ Model::Model(TfLiteContext& context, const Options& options) : core_only_(option
     for (const int id : entry.inputs) {
       if (id >= 0) readers_[id].push_back(nodes.size());
     }
-    for (const int id : entry.outputs) writer_[id] = nodes.size();
+    for (const int id : entry.outputs) {
+      if (id >= 0) writer_[id] = nodes.size();
+    }
     if (computes_constant(entry)) constants_.insert(entry.outputs.begin(), entry.outputs.end());
     nodes.push_back(std::move(entry));
   }
 }
 
+void Model::find_writers(TfLiteContext& context, const std::vector<int>& order) {
+  for (std::size_t position = 0; position < order.size(); ++position) {
+    TfLiteNode* node = nullptr;
+    TfLiteRegistration* registration = nullptr;
+    if (context.GetNodeAndRegistration(&context, order[position], &node, &registration) !=
+        kTfLiteOk)
+      continue;  // the constructor says so
+    for (int i = 0; i < node->outputs->size; ++i)
+      writers_[node->outputs->data[i]].push_back(position);
+  }
+}
+
+std::string Model::order_problem(const tfl::NodeView& view) const {
+  const std::size_t here = nodes.size();
+  for (int i = 0; i < view.input_count(); ++i) {
+    if (!view.has_input(i)) continue;
+    const auto writers = writers_.find(view.input(i).id());
+    if (writers == writers_.end()) continue;
+    const std::string what = "input " + std::to_string(i);
+    if (writers->second.size() > 1) return what + " is written more than once";
+    if (writers->second.front() >= here) return what + " is written by a later node";
+  }
+  for (int i = 0; i < view.output_count(); ++i) {
+    const std::string what = "output " + std::to_string(i);
+    if (writers_.at(view.output(i).id()).size() > 1) return what + " is written more than once";
+    if (view.output(i).raw().allocation_type == kTfLiteMmapRo) return what + " is a constant";
+  }
+  return {};
+}
+
 void Model::import(ModelNode& node, const tfl::NodeView& view, const Options& options) {
-  node.family = ops::find_family(view.builtin(), view.custom_name());
+  const ops::Handler handler = ops::find_handler(view.builtin(), view.custom_name());
+  node.family = handler.family;
   if (view.builtin() == kTfLiteBuiltinDelegate) {
     node.reason = "another delegate has already claimed it";
   } else if (node.family == nullptr) {
@@ -102,7 +140,10 @@ void Model::import(ModelNode& node, const tfl::NodeView& view, const Options& op
   } else if (options.exclude.count(node.op) != 0 ||
              options.exclude.count(std::to_string(node.index)) != 0) {
     node.reason = "left on the CPU by the option 'exclude'";
+  } else if (const auto refusal = ops::check_operands(view, *handler.operation)) {
+    node.reason = refusal->reason;
   }
+  if (node.reason.empty()) node.reason = order_problem(view);
   if (!node.reason.empty()) return;
   for (int i = 0; i < view.input_count() && node.reason.empty(); ++i) {
     if (!view.has_input(i)) continue;

@@ -29,7 +29,7 @@ struct ModelNode {
 
 class Model {
  public:
-  /// Reads the execution plan of a subgraph; throws InternalError when the runtime refuses to tell.
+  /// Reads the execution plan of a subgraph; throws Error when the runtime refuses to tell.
   Model(TfLiteContext& context, const Options& options);
 
   std::vector<ModelNode> nodes;  ///< in execution order
@@ -60,6 +60,10 @@ class Model {
   ir::Graph graph(const std::vector<int>& node_indices, const std::vector<int>& outputs) const;
 
  private:
+  void find_writers(TfLiteContext& context, const std::vector<int>& order);
+  /// Why the next node's operands cannot be told apart by who writes them; empty when they can.
+  /// Runtimes run such nodes all the same, one after the other, on what memory holds.
+  std::string order_problem(const tfl::NodeView& view) const;
   void import(ModelNode& node, const tfl::NodeView& view, const Options& options);
   /// Positions of a partition's nodes and of those that compute its constants.
   std::set<std::size_t> members(const std::vector<int>& node_indices) const;
@@ -68,8 +72,8 @@ class Model {
   std::map<int, std::size_t> position_;  // node index -> position in nodes
   std::map<int, ir::Tensor> tensors_;    // by TFLite id
   std::map<int, std::size_t> writer_;    // tensor -> position of the node that writes it
-  std::map<int, std::vector<std::size_t>> readers_;
-  std::vector<CpuNode> cpu_nodes_;  // one per node
+  std::map<int, std::vector<std::size_t>> readers_, writers_;  // positions, by tensor
+  std::vector<CpuNode> cpu_nodes_;                             // one per node
   bool core_only_;
   std::set<int> stored_;     // constants of the model
   std::set<int> constants_;  // these, and what nodes that work derive from them

@@ -8,6 +8,10 @@
 
 namespace clgpu::ir {
 
+/// Sizes of a file may be anything: the bytes of so many elements of any type still fit into 64
+/// bits.
+constexpr std::int64_t kMostElements = INT64_MAX / 64;
+
 class Shape {
  public:
   Shape() = default;  ///< a scalar: rank 0, one element
@@ -24,10 +28,13 @@ class Shape {
   const std::vector<int>& dims() const { return dims_; }
 
   std::int64_t elements() const { return elements(0, rank()); }
-  /// Product of the dimensions begin <= axis < end.
+  /// Product of the dimensions begin <= axis < end; kMostElements where it is more.
   std::int64_t elements(int begin, int end) const {
     std::int64_t product = 1;
-    for (int i = begin; i < end; ++i) product *= dims_[static_cast<std::size_t>(i)];
+    for (int i = begin; i < end; ++i) {
+      const int dim = dims_[static_cast<std::size_t>(i)];
+      product = dim > 0 && product > kMostElements / dim ? kMostElements : product * dim;
+    }
     return product;
   }
   /// Strides in elements, one per dimension.

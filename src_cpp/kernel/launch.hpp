@@ -74,7 +74,10 @@ struct Launch {
     return arg(Operand{Operand::Kind::kScratch, i, false, true, type});
   }
   Launch& i32(std::int64_t value) {
-    CLGPU_CHECK(value >= INT32_MIN && value <= INT32_MAX);  // kernels count in 32 bits
+    if (value < INT32_MIN || value > INT32_MAX) {
+      throw Error("a kernel of " + file + " would have to count to " + std::to_string(value) +
+                  "; kernels count in 32 bits, to 2147483647");
+    }
     return arg(static_cast<std::int32_t>(value));
   }
   Launch& f32(float value) { return arg(value); }

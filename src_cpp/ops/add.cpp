@@ -7,7 +7,7 @@ namespace clgpu::ops {
 extern const Family kAddFamily;
 const Family kAddFamily{{"add", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/-1,
                          /*writes_slices=*/true},
-                        {{0, "ADD"}},
+                        {{0, "ADD", 2}},
                         {},
                         /*core=*/true,
                         import_binary,

@@ -71,16 +71,17 @@ double flops(const NodeContext& node) {
 }  // namespace
 
 extern const Family kArgMinMaxFamily;
-const Family kArgMinMaxFamily{{"arg_min_max", /*has_epilogue=*/false, /*is_view=*/false},
-                              {{kArgMax, "ARG_MAX"}, {kArgMin, "ARG_MIN"}},
-                              {},
-                              /*core=*/false,
-                              import,
-                              infer,
-                              candidates,
-                              /*fold=*/nullptr,
-                              /*allows_quantized=*/true,
-                              /*rows=*/nullptr,
-                              flops};
+const Family kArgMinMaxFamily{
+    {"arg_min_max", /*has_epilogue=*/false, /*is_view=*/false},
+    {{kArgMax, "ARG_MAX", 2, 0, 1, -1}, {kArgMin, "ARG_MIN", 2, 0, 1, -1}},
+    {},
+    /*core=*/false,
+    import,
+    infer,
+    candidates,
+    /*fold=*/nullptr,
+    /*allows_quantized=*/true,
+    /*rows=*/nullptr,
+    flops};
 
 }  // namespace clgpu::ops

@@ -234,7 +234,7 @@ double flops(const NodeContext& node) {
 
 extern const Family kBatchMatmulFamily;
 const Family kBatchMatmulFamily{{"batch_matmul", /*has_epilogue=*/true, /*is_view=*/false},
-                                {{kBatchMatmul, "BATCH_MATMUL"}},
+                                {{kBatchMatmul, "BATCH_MATMUL", 2}},
                                 {},
                                 /*core=*/true,
                                 import,

@@ -95,7 +95,6 @@ kernel::Launch pairwise(BinaryOp op, const Value& a, const Value& b, const Value
 
 OrRefusal<Imported> import_binary(const tfl::NodeView& node) {
   const Row& row = row_of(node.builtin());
-  CLGPU_REFUSE_IF(node.input_count() < 2, "it has fewer than two inputs");
   for (int i = 0; i < node.input_count(); ++i) {
     const std::string what = "input " + std::to_string(i);
     if (auto refusal = check_types(row, node.input(i), what)) return *refusal;
@@ -163,17 +162,17 @@ std::vector<kernel::Candidate> binary_candidates(const NodeContext& node, const 
 extern const Family kBinaryFamily;
 const Family kBinaryFamily{{"binary", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/-1,
                             /*writes_slices=*/true},
-                           {{41, "SUB"},
-                            {18, "MUL"},
-                            {42, "DIV"},
-                            {55, "MAXIMUM"},
-                            {57, "MINIMUM"},
-                            {78, "POW"},
-                            {99, "SQUARED_DIFFERENCE"},
-                            {90, "FLOOR_DIV"},
-                            {95, "FLOOR_MOD"},
-                            {54, "PRELU"},
-                            {kAddN, "ADD_N"}},
+                           {{41, "SUB", 2},
+                            {18, "MUL", 2},
+                            {42, "DIV", 2},
+                            {55, "MAXIMUM", 2},
+                            {57, "MINIMUM", 2},
+                            {78, "POW", 2},
+                            {99, "SQUARED_DIFFERENCE", 2},
+                            {90, "FLOOR_DIV", 2},
+                            {95, "FLOOR_MOD", 2},
+                            {54, "PRELU", 2},
+                            {kAddN, "ADD_N", 2, kAnyNumber}},
                            {},
                            /*core=*/false,
                            import_binary,

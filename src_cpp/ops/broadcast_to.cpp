@@ -52,7 +52,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 extern const Family kBroadcastToFamily;
 const Family kBroadcastToFamily{{"broadcast_to", /*has_epilogue=*/false, /*is_view=*/false},
-                                {{kBroadcastTo, "BROADCAST_TO"}},
+                                {{kBroadcastTo, "BROADCAST_TO", 2}},
                                 {},
                                 /*core=*/false,
                                 import,

@@ -9,8 +9,6 @@ struct CastAttrs : ir::Attrs {};
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   // The tensors' types decide; the parameters only repeat them.
-  CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32, DType::kF16, DType::kI32, DType::kI64,
-                    DType::kBool, DType::kI16, DType::kI8, DType::kU8);
   CLGPU_REFUSE_TYPE(node.output(0), "output", DType::kF32, DType::kI32, DType::kI64, DType::kBool,
                     DType::kI16, DType::kI8, DType::kU8);
   return Imported{share(CastAttrs{}), {}};
@@ -34,7 +32,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 extern const Family kCastFamily;
 const Family kCastFamily{{"cast", /*has_epilogue=*/false, /*is_view=*/false},
-                         {{53, "CAST"}},
+                         {{53, "CAST", 1, 0, 1, -1}},
                          {},
                          /*core=*/false,
                          import,

@@ -75,12 +75,12 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 extern const Family kCompareFamily;
 const Family kCompareFamily{{"compare", /*has_epilogue=*/false, /*is_view=*/false},
-                            {{kCodes[0], "EQUAL"},
-                             {kCodes[1], "NOT_EQUAL"},
-                             {kCodes[2], "GREATER"},
-                             {kCodes[3], "GREATER_EQUAL"},
-                             {kCodes[4], "LESS"},
-                             {kCodes[5], "LESS_EQUAL"}},
+                            {{kCodes[0], "EQUAL", 2, 0, 1, -1},
+                             {kCodes[1], "NOT_EQUAL", 2, 0, 1, -1},
+                             {kCodes[2], "GREATER", 2, 0, 1, -1},
+                             {kCodes[3], "GREATER_EQUAL", 2, 0, 1, -1},
+                             {kCodes[4], "LESS", 2, 0, 1, -1},
+                             {kCodes[5], "LESS_EQUAL", 2, 0, 1, -1}},
                             {},
                             /*core=*/false,
                             import,

@@ -164,7 +164,7 @@ extern const Family kConcatenationFamily;
 const Family kConcatenationFamily{
     {"concatenation", /*has_epilogue=*/false, /*is_view=*/false, /*residual=*/-1,
      /*writes_slices=*/true},
-    {{kConcatenation, "CONCATENATION"}, {kPack, "PACK"}},
+    {{kConcatenation, "CONCATENATION", 1, kAnyNumber}, {kPack, "PACK", 1, kAnyNumber}},
     {},
     /*core=*/false,
     import,

@@ -182,7 +182,7 @@ extern const Family kConv2dFamily;
 const Family kConv2dFamily{
     {"conv2d", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/kResidual,
      /*writes_slices=*/true},
-    {{kConv2d, "CONV_2D"}},
+    {{kConv2d, "CONV_2D", 2, 1}},
     {},
     /*core=*/true,
     import_convolution<tfl::ConvParams, /*channel_axis=*/0>,

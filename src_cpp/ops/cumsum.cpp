@@ -62,7 +62,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 extern const Family kCumsumFamily;
 const Family kCumsumFamily{{"cumsum", /*has_epilogue=*/false, /*is_view=*/false},
-                           {{kCumsum, "CUMSUM"}},
+                           {{kCumsum, "CUMSUM", 2}},
                            {},
                            /*core=*/false,
                            import,

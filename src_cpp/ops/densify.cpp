@@ -44,6 +44,8 @@ class SparseReader {
   /// Fills levels_; returns what is wrong.
   std::string describe() {
     const int rank = static_cast<int>(dims_.size());
+    const std::int64_t elements = ir::Shape(dims_).elements();
+    if (elements < 0 || elements > INT32_MAX) return "its elements are too many";
     const TfLiteIntArray* order = sparsity_.traversal_order;
     const int blocks = sparsity_.block_map == nullptr ? 0 : sparsity_.block_map->size;
     if (order == nullptr || order->size != rank + blocks ||
@@ -162,7 +164,7 @@ std::shared_ptr<const ir::Constant> fold(const tfl::NodeView& node) {
 
 extern const Family kDensifyFamily;
 const Family kDensifyFamily{{"densify", /*has_epilogue=*/false, /*is_view=*/false},
-                            {{124, "DENSIFY"}},
+                            {{124, "DENSIFY", 1, 0, 1, -1}},
                             {},
                             /*core=*/false,
                             import,

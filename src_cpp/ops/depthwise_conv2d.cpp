@@ -85,7 +85,7 @@ extern const Family kDepthwiseConv2dFamily;
 const Family kDepthwiseConv2dFamily{
     {"depthwise_conv2d", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/3,
      /*writes_slices=*/true},
-    {{kDepthwiseConv2d, "DEPTHWISE_CONV_2D"}},
+    {{kDepthwiseConv2d, "DEPTHWISE_CONV_2D", 2, 1}},
     {},
     /*core=*/true,
     import_convolution<tfl::DepthwiseConvParams, /*channel_axis=*/3>,

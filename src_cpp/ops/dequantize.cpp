@@ -34,7 +34,7 @@ const RowRules kRows{axis_scales_unit, kRowwise.need, kRowwise.attrs};
 
 extern const Family kDequantizeFamily;
 const Family kDequantizeFamily{{"dequantize", /*has_epilogue=*/false, /*is_view=*/false},
-                               {{6, "DEQUANTIZE"}},
+                               {{6, "DEQUANTIZE", 1, 0, 1, -1}},
                                {},
                                /*core=*/false,
                                import,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,16 +63,28 @@ class NodeContext {
 
 struct RowRules;
 
+constexpr int kAnyNumber = -1;
+
+/// An operation of TFLite and the operands of its nodes. What is declared here is there when a
+/// family is asked (`check_operands`).
+struct Operation {
+  int code;          ///< TFLite's builtin code
+  const char* name;  ///< for messages; of a custom operation its identity
+  int inputs = 1;    ///< that each node has
+  /// Further ones, which a node may lack or leave out (index -1). kAnyNumber: as many as it likes,
+  /// of which none is left out.
+  int optional = 0;
+  int outputs = 1;  ///< or kAnyNumber: at least one
+  /// Input whose type output 0 has (where there may be any number of them, each one), unless it is
+  /// quantised, which families look at; -1: it has another one.
+  int type_of = 0;
+};
+
 /// A family is one static object of this type per room, listed in families.def.
 struct Family : ir::OpKind {
-  /// Operations it handles: TFLite builtin codes with the names used in messages.
-  struct Builtin {
-    int code;
-    const char* name;
-  };
-  std::vector<Builtin> builtins;
-  std::vector<const char*> customs;  ///< names of custom operations
-  bool core;                         ///< claimed by ops="core" too
+  std::vector<Operation> builtins;  ///< that it handles
+  std::vector<Operation> customs;
+  bool core;  ///< claimed by ops="core" too
 
   /// Check and import in one: attributes, or why the node stays on the CPU. Shapes of the node's
   /// tensors may change later (resize), so only ranks and constants may be relied on.
@@ -97,8 +110,21 @@ struct Family : ir::OpKind {
   double (*flops)(const NodeContext&) = nullptr;
 };
 
-/// The family that handles an operation; null when there is none. `custom_name` may be null.
-const Family* find_family(int builtin_code, const char* custom_name);
+/// Who handles an operation; nulls when nobody does.
+struct Handler {
+  const Family* family = nullptr;
+  const Operation* operation = nullptr;
+};
+
+/// `custom_name`: null for a builtin.
+Handler find_handler(int builtin_code, const char* custom_name);
+
+/// Why a node has not the operands that its operation needs; nothing when it has. Nobody has
+/// checked the file before.
+std::optional<Refusal> check_operands(const tfl::NodeView& node, const Operation& operation);
+
+/// Whether a node of a builtin operation may leave out its input i; true of what no family handles.
+bool may_lack(int builtin_code, int input);
 
 /// All families, in the order of families.def.
 const std::vector<const Family*>& all_families();

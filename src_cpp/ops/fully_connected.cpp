@@ -210,7 +210,7 @@ extern const Family kFullyConnectedFamily;
 const Family kFullyConnectedFamily{
     {"fully_connected", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/3,
      /*writes_slices=*/true},
-    {{kFullyConnected, "FULLY_CONNECTED"}},
+    {{kFullyConnected, "FULLY_CONNECTED", 2, 1}},
     {},
     /*core=*/true,
     import,

@@ -76,7 +76,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 extern const Family kGatherFamily;
 const Family kGatherFamily{{"gather", /*has_epilogue=*/false, /*is_view=*/false},
-                           {{kGather, "GATHER"}},
+                           {{kGather, "GATHER", 2}},
                            {},
                            /*core=*/false,
                            import,

@@ -55,7 +55,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 extern const Family kGatherNdFamily;
 const Family kGatherNdFamily{{"gather_nd", /*has_epilogue=*/false, /*is_view=*/false},
-                             {{kGatherNd, "GATHER_ND"}},
+                             {{kGatherNd, "GATHER_ND", 2}},
                              {},
                              /*core=*/false,
                              import,

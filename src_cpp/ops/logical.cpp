@@ -46,7 +46,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 extern const Family kLogicalFamily;
 const Family kLogicalFamily{
     {"logical", /*has_epilogue=*/false, /*is_view=*/false},
-    {{kCodes[0], "LOGICAL_AND"}, {kCodes[1], "LOGICAL_OR"}, {kCodes[2], "LOGICAL_NOT"}},
+    {{kCodes[0], "LOGICAL_AND", 2}, {kCodes[1], "LOGICAL_OR", 2}, {kCodes[2], "LOGICAL_NOT"}},
     {},
     /*core=*/false,
     import,

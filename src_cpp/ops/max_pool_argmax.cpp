@@ -5,8 +5,6 @@ namespace clgpu::ops {
 namespace {
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
-  CLGPU_REFUSE_IF(node.input_count() != 1 || node.output_count() != 2,
-                  "it does not have one input and two outputs");
   CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32);
   CLGPU_REFUSE_TYPE(node.output(1), "the output of indices", DType::kF32);
   CLGPU_REFUSE_IF(node.input(0).rank() != 4, "the input is not of rank 4");
@@ -53,7 +51,7 @@ extern const Family kMaxPoolArgmaxFamily;
 // No epilogue from other nodes: a following activation would have to spare the indices.
 const Family kMaxPoolArgmaxFamily{{"max_pool_argmax", /*has_epilogue=*/false, /*is_view=*/false},
                                   {},
-                                  {"MaxPoolingWithArgmax2D"},
+                                  {{kTfLiteBuiltinCustom, "MaxPoolingWithArgmax2D", 1, 0, 2}},
                                   /*core=*/false,
                                   import,
                                   infer,

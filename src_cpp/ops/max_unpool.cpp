@@ -7,7 +7,6 @@ namespace clgpu::ops {
 namespace {
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
-  CLGPU_REFUSE_IF(node.input_count() != 2, "it does not have two inputs");
   CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32);
   CLGPU_REFUSE_TYPE(node.input(1), "the input of indices", DType::kF32);
   CLGPU_REFUSE_IF(node.input(0).rank() != 4 || node.input(1).rank() != 4,
@@ -55,7 +54,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 extern const Family kMaxUnpoolFamily;
 const Family kMaxUnpoolFamily{{"max_unpool", /*has_epilogue=*/false, /*is_view=*/false},
                               {},
-                              {"MaxUnpooling2D"},
+                              {{kTfLiteBuiltinCustom, "MaxUnpooling2D", 2}},
                               /*core=*/false,
                               import,
                               infer,

@@ -69,7 +69,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 extern const Family kOneHotFamily;
 const Family kOneHotFamily{{"one_hot", /*has_epilogue=*/false, /*is_view=*/false},
-                           {{kOneHot, "ONE_HOT"}},
+                           {{kOneHot, "ONE_HOT", 4, 0, 1, 2}},
                            {},
                            /*core=*/false,
                            import,

@@ -167,7 +167,7 @@ const RowRules kRows{unit, need, band_attrs};
 extern const Family kPadFamily;
 const Family kPadFamily{{"pad", /*has_epilogue=*/false, /*is_view=*/false, /*residual=*/-1,
                          /*writes_slices=*/true},
-                        {{kPad, "PAD"}, {kPadV2, "PADV2"}, {kMirrorPad, "MIRROR_PAD"}},
+                        {{kPad, "PAD", 2}, {kPadV2, "PADV2", 3}, {kMirrorPad, "MIRROR_PAD", 2}},
                         {},
                         /*core=*/false,
                         import,

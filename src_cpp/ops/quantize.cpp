@@ -82,7 +82,7 @@ const RowRules kRows{axis_scales_unit, kRowwise.need, kRowwise.attrs};
 extern const Family kQuantizeFamily;
 const Family kQuantizeFamily{{"quantize", /*has_epilogue=*/false, /*is_view=*/false,
                               /*residual=*/-1, /*writes_slices=*/true},
-                             {{114, "QUANTIZE"}},
+                             {{114, "QUANTIZE", 1, 0, 1, -1}},
                              {},
                              /*core=*/false,
                              import,

@@ -1,4 +1,4 @@
-// The list of families and the look-up by operation.
+// The list of families, the look-up by operation and the check of a node's operands.
 #include <cstring>
 
 #include "ops/family.hpp"
@@ -18,19 +18,65 @@ const std::vector<const Family*>& all_families() {
   return families;
 }
 
-const Family* find_family(int builtin_code, const char* custom_name) {
+Handler find_handler(int builtin_code, const char* custom_name) {
   for (const Family* family : all_families()) {
-    if (custom_name != nullptr) {
-      for (const char* name : family->customs) {
-        if (std::strcmp(name, custom_name) == 0) return family;
-      }
-      continue;
-    }
-    for (const Family::Builtin& builtin : family->builtins) {
-      if (builtin.code == builtin_code) return family;
+    for (const Operation& operation : custom_name != nullptr ? family->customs : family->builtins) {
+      if (custom_name != nullptr ? std::strcmp(operation.name, custom_name) == 0
+                                 : operation.code == builtin_code)
+        return {family, &operation};
     }
   }
-  return nullptr;
+  return {};
+}
+
+namespace {
+
+bool may_lack(const Operation& operation, int input) {
+  return operation.optional != kAnyNumber && input >= operation.inputs;
+}
+
+std::string count(int n, const char* what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
+
+}  // namespace
+
+bool may_lack(int builtin_code, int input) {
+  const Operation* operation = find_handler(builtin_code, nullptr).operation;
+  return operation == nullptr || may_lack(*operation, input);
+}
+
+std::optional<Refusal> check_operands(const tfl::NodeView& node, const Operation& operation) {
+  const int inputs = node.input_count(), outputs = node.output_count();
+  const bool any = operation.optional == kAnyNumber;
+  if (inputs < operation.inputs || (!any && inputs > operation.inputs + operation.optional)) {
+    return Refusal{"it has " + count(inputs, "input") + "; the operation takes " +
+                   (any ? "at least " : "") + count(operation.inputs, "input") +
+                   (operation.optional > 0
+                        ? " and at most " + std::to_string(operation.optional) + " more"
+                        : "")};
+  }
+  for (int i = 0; i < inputs; ++i) {
+    if (!may_lack(operation, i) && !node.has_input(i))
+      return Refusal{"input " + std::to_string(i) + " is absent, which the operation needs"};
+  }
+  if (operation.outputs == kAnyNumber ? outputs < 1 : outputs != operation.outputs) {
+    return Refusal{
+        "it has " + count(outputs, "output") + "; the operation has " +
+        (operation.outputs == kAnyNumber ? "at least one" : std::to_string(operation.outputs))};
+  }
+  for (int i = 0; i < outputs; ++i) {
+    if (!node.has_output(i)) return Refusal{"output " + std::to_string(i) + " is absent"};
+  }
+  const int typed = operation.outputs == kAnyNumber ? outputs : 1;
+  for (int i = 0; i < typed && operation.type_of >= 0; ++i) {
+    const tfl::TensorView from = node.input(operation.type_of), to = node.output(i);
+    if (from.is_quantized() || from.tflite_type() == to.tflite_type()) continue;
+    return Refusal{"output " + std::to_string(i) + " is " + tfl::type_name(to.tflite_type()) +
+                   " and input " + std::to_string(operation.type_of) + " " +
+                   tfl::type_name(from.tflite_type()) + "; the operation does not convert"};
+  }
+  return std::nullopt;
 }
 
 }  // namespace clgpu::ops

@@ -124,7 +124,7 @@ ir::Shapes infer(const NodeContext& node) {
 extern const Family kReshapeFamily;
 const Family kReshapeFamily{
     {"reshape", /*has_epilogue=*/false, /*is_view=*/true},
-    {{kReshape, "RESHAPE"}, {kSqueeze, "SQUEEZE"}, {kExpandDims, "EXPAND_DIMS"}},
+    {{kReshape, "RESHAPE", 1, 1}, {kSqueeze, "SQUEEZE"}, {kExpandDims, "EXPAND_DIMS", 2}},
     {},
     /*core=*/false,
     import,

@@ -171,7 +171,7 @@ extern const Family kResizeFamily;
 const Family kResizeFamily{
     {"resize", /*has_epilogue=*/false, /*is_view=*/false, /*residual=*/-1,
      /*writes_slices=*/true},
-    {{kResizeBilinear, "RESIZE_BILINEAR"}, {kResizeNearest, "RESIZE_NEAREST_NEIGHBOR"}},
+    {{kResizeBilinear, "RESIZE_BILINEAR", 2}, {kResizeNearest, "RESIZE_NEAREST_NEIGHBOR", 2}},
     {},
     /*core=*/false,
     import,

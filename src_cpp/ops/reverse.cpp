@@ -50,7 +50,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 extern const Family kReverseFamily;
 const Family kReverseFamily{{"reverse", /*has_epilogue=*/false, /*is_view=*/false},
-                            {{kReverseV2, "REVERSE_V2"}},
+                            {{kReverseV2, "REVERSE_V2", 2}},
                             {},
                             /*core=*/false,
                             import,

@@ -71,7 +71,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 extern const Family kSelectFamily;
 const Family kSelectFamily{{"select", /*has_epilogue=*/false, /*is_view=*/false},
-                           {{kSelect, "SELECT"}, {kSelectV2, "SELECT_V2"}},
+                           {{kSelect, "SELECT", 3, 0, 1, 1}, {kSelectV2, "SELECT_V2", 3, 0, 1, 1}},
                            {},
                            /*core=*/false,
                            import,

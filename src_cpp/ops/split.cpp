@@ -156,7 +156,9 @@ const RowRules kRows{unit, need, kRowwise.attrs};
 
 extern const Family kSplitFamily;
 const Family kSplitFamily{{"split", /*has_epilogue=*/false, /*is_view=*/false},
-                          {{kSplit, "SPLIT"}, {kSplitV, "SPLIT_V"}, {kUnpack, "UNPACK"}},
+                          {{kSplit, "SPLIT", 2, 0, kAnyNumber, 1},
+                           {kSplitV, "SPLIT_V", 3, 0, kAnyNumber},
+                           {kUnpack, "UNPACK", 1, 0, kAnyNumber}},
                           {},
                           /*core=*/false,
                           import,

@@ -195,7 +195,7 @@ std::vector<Margin> margins(const SliceAttrs& attrs) {
 
 extern const Family kStridedSliceFamily;
 const Family kStridedSliceFamily{{"strided_slice", /*has_epilogue=*/false, /*is_view=*/false},
-                                 {{kStridedSlice, "STRIDED_SLICE"}, {kSlice, "SLICE"}},
+                                 {{kStridedSlice, "STRIDED_SLICE", 4}, {kSlice, "SLICE", 3}},
                                  {},
                                  /*core=*/false,
                                  import,

@@ -72,7 +72,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 extern const Family kTileFamily;
 const Family kTileFamily{{"tile", /*has_epilogue=*/false, /*is_view=*/false},
-                         {{kTile, "TILE"}},
+                         {{kTile, "TILE", 2}},
                          {},
                          /*core=*/false,
                          import,

@@ -63,7 +63,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 extern const Family kTopkFamily;
 const Family kTopkFamily{{"topk", /*has_epilogue=*/false, /*is_view=*/false},
-                         {{kTopkV2, "TOPK_V2"}},
+                         {{kTopkV2, "TOPK_V2", 2, 0, 2}},
                          {},
                          /*core=*/false,
                          import,

@@ -92,7 +92,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 extern const Family kTransposeFamily;
 const Family kTransposeFamily{{"transpose", /*has_epilogue=*/false, /*is_view=*/false},
-                              {{kTranspose, "TRANSPOSE"}},
+                              {{kTranspose, "TRANSPOSE", 2}},
                               {},
                               /*core=*/true,
                               import,

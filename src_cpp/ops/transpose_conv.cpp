@@ -44,7 +44,6 @@ OrRefusal<Imported> import_custom(const tfl::NodeView& node) {
   CLGPU_REFUSE_IF(node.custom_data() == nullptr || node.custom_bytes() < sizeof fields,
                   "the custom options are shorter than 12 bytes");
   std::memcpy(fields, node.custom_data(), sizeof fields);
-  CLGPU_REFUSE_IF(node.input_count() != 3, "it does not have 3 inputs");
   CLGPU_REFUSE_TYPE(node.output(0), "output", DType::kF32);
   TransposeConvAttrs attrs;
   attrs.image = 0;
@@ -207,8 +206,8 @@ extern const Family kTransposeConvFamily;
 const Family kTransposeConvFamily{
     {"transpose_conv", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/4,
      /*writes_slices=*/true},
-    {{kTransposeConv, "TRANSPOSE_CONV"}},
-    {"Convolution2DTransposeBias"},
+    {{kTransposeConv, "TRANSPOSE_CONV", 3, 1, 1, 2}},
+    {{kTfLiteBuiltinCustom, "Convolution2DTransposeBias", 3}},
     /*core=*/true,
     import,
     infer,

@@ -174,8 +174,8 @@ py::list families() {
   for (const ops::Family* family : ops::all_families()) {
     py::dict entry;
     py::list names;
-    for (const ops::Family::Builtin& builtin : family->builtins) names.append(builtin.name);
-    for (const char* custom : family->customs) names.append(custom);
+    for (const auto* operations : {&family->builtins, &family->customs})
+      for (const ops::Operation& operation : *operations) names.append(operation.name);
     entry["name"] = family->name;
     entry["ops"] = names;
     entry["core"] = family->core;

@@ -4,9 +4,11 @@
 #include <string_view>
 
 #include "base/sha256.hpp"
+#include "ops/family.hpp"
 #include "python/bind.hpp"
 #include "store/store.hpp"
 #include "tfl/model_file.hpp"
+#include "tfl/model_operands.hpp"
 
 namespace clgpu::python {
 namespace py = pybind11;
@@ -58,6 +60,15 @@ void bind_store(py::module_& module) {
                                        view.size());
       },
       py::arg("bytes"), "What of a .tflite file lies beyond its end, or nothing.");
+  module.def(
+      "model_operands_problem",
+      [](const py::bytes& bytes) {
+        const std::string_view view = bytes;
+        const py::gil_scoped_release release;
+        return tfl::model_operands_problem(reinterpret_cast<const std::uint8_t*>(view.data()),
+                                           ops::may_lack);
+      },
+      py::arg("bytes"), "Which node of a whole .tflite file lacks an operand, or nothing.");
 }
 
 }  // namespace clgpu::python

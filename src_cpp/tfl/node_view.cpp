@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/half.hpp"
+#include "ir/shape.hpp"
 
 namespace clgpu::tfl {
 
@@ -44,11 +45,7 @@ std::vector<int> TensorView::dims() const {
   return dims;
 }
 
-std::int64_t TensorView::elements() const {
-  std::int64_t product = 1;
-  for (int i = 0; i < rank(); ++i) product *= dim(i);
-  return product;
-}
+std::int64_t TensorView::elements() const { return ir::Shape(dims()).elements(); }
 
 bool TensorView::has_data() const {
   return tensor_->allocation_type == kTfLiteMmapRo && tensor_->data != nullptr;

@@ -34,6 +34,7 @@ class TensorView {
   int rank() const { return tensor_->dims == nullptr ? 0 : tensor_->dims->size; }
   int dim(int axis) const { return tensor_->dims->data[axis]; }
   std::vector<int> dims() const;
+  /// As ir::Shape counts them.
   std::int64_t elements() const;
   /// Constant of the model with its bytes at hand.
   bool has_data() const;
@@ -70,16 +71,20 @@ class NodeView {
 
   int input_count() const { return node_.inputs->size; }
   int output_count() const { return node_.outputs->size; }
-  /// False when there are fewer inputs or the optional one is absent.
-  bool has_input(int i) const { return i < input_count() && node_.inputs->data[i] >= 0; }
+  /// False when there are fewer inputs, or the file leaves this one out, or names no tensor.
+  bool has_input(int i) const { return i < input_count() && is_tensor(node_.inputs->data[i]); }
+  bool has_output(int i) const { return i < output_count() && is_tensor(node_.outputs->data[i]); }
   /// Both throw Error where there is no such tensor: nothing has checked the model before us.
   TensorView input(int i) const {
     if (!has_input(i)) throw Error("it has no input " + std::to_string(i));
     return tensor(node_.inputs->data[i]);
   }
   TensorView output(int i) const {
-    if (i >= output_count()) throw Error("it has no output " + std::to_string(i));
+    if (!has_output(i)) throw Error("it has no output " + std::to_string(i));
     return tensor(node_.outputs->data[i]);
+  }
+  bool is_tensor(int id) const {
+    return id >= 0 && static_cast<std::size_t>(id) < context_.tensors_size;
   }
   TensorView tensor(int id) const { return {&context_.tensors[id], id}; }
 

@@ -345,3 +345,73 @@ numbers = [span["inference"] for span in delegate._native.profile(peaks=False)["
 assert numbers == [1, 3], numbers
 """
     run(library, script, runtime)
+
+
+NUMBERS = {
+    "MAX_COMPUTE_UNITS": 0x1002,
+    "MAX_WORK_GROUP_SIZE": 0x1004,
+    "MAX_WORK_ITEM_SIZES": 0x1005,
+    "MAX_MEM_ALLOC_SIZE": 0x1010,
+    "IMAGE_SUPPORT": 0x1016,
+    "MEM_BASE_ADDR_ALIGN": 0x1019,
+    "GLOBAL_MEM_SIZE": 0x101F,
+    "LOCAL_MEM_SIZE": 0x1023,
+    "NATIVE_VECTOR_WIDTH_FLOAT": 0x103A,
+    "IMAGE_MAX_BUFFER_SIZE": 0x1040,
+    "PREFERRED_WORK_GROUP_SIZE_MULTIPLE": 0x1067,
+}
+
+
+@pytest.mark.parametrize("bits", [0, 1, 2**64 - 1], ids=["zero", "one", "all"])
+def test_nonsense_about_a_device_is_not_believed(library, runtime, bits):
+    # In each place where one was divided by, or multiplied with, the process died.
+    script = f"""
+for what in {list(NUMBERS.values())}:
+    library.tell(what, ctypes.c_uint64({bits}))
+delegate, interpreter = load()
+check(interpreter)
+device = clgpu_delegate.devices()[0]
+assert device.compute_units == 1, device
+assert 0 < device.max_object_bytes <= device.global_bytes < 2**50, device
+"""
+    run(library, script, runtime)
+
+
+def test_device_whose_driver_tells_nothing_is_left_out_with_a_reason(library, runtime):
+    script = """
+fault("clGetDeviceInfo", OUT_OF_RESOURCES)
+try:
+    load()
+except clgpu_delegate.DeviceError as error:
+    assert "no usable device (" in str(error), error
+    assert "does not tell whether it can be used" in str(error), error
+    assert "CL_OUT_OF_RESOURCES (-5)" in str(error), error
+else:
+    raise AssertionError("a delegate was made")
+fault("", 0)
+check(load()[1])
+"""
+    run(library, script, runtime)
+
+
+def test_device_without_a_compiler_is_left_out_with_a_reason(library, runtime):
+    script = """
+library.tell(0x1028, ctypes.c_uint64(0))
+try:
+    load()
+except clgpu_delegate.DeviceError as error:
+    assert "its driver says that it has no compiler" in str(error), error
+else:
+    raise AssertionError("a delegate was made")
+"""
+    run(library, script, runtime)
+
+
+@pytest.mark.parametrize("after", range(2, 26, 3))
+@pytest.mark.slow
+def test_question_that_fails_once_leads_to_a_right_result(library, runtime, after):
+    script = f"""
+fault("clGetDeviceInfo", OUT_OF_RESOURCES, after={after}, count=1)
+check(load()[1])
+"""
+    run(library, script, runtime)

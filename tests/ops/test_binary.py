@@ -214,7 +214,7 @@ def test_prelu_of_integers_is_refused():
 def test_add_n_of_one_input_is_refused():
     m = ModelMaker()
     m.output(m.op("ADD_N", [m.input("x", (4,))], (4,)))
-    check_refused(m.build(), "it has fewer than two inputs")
+    check_refused(m.build(), "it has 1 input; the operation takes at least 2 inputs")
 
 
 def test_only_add_is_a_core_operation():

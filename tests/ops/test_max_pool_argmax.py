@@ -118,7 +118,7 @@ def test_missing_output_is_refused():
     m = ModelMaker()
     x = m.input("x", (1, 4, 6, 3))
     m.output(m.custom("MaxPoolingWithArgmax2D", [x], (1, 2, 3, 3), options(CASES[0])))
-    check_refused(m.build(), "it does not have one input and two outputs")
+    check_refused(m.build(), "it has 1 output; the operation has 2")
 
 
 def test_huge_window_is_refused():

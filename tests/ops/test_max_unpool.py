@@ -106,7 +106,7 @@ def test_missing_indices_are_refused():
     m = ModelMaker()
     x = m.input("x", (1, 2, 2, 1))
     m.output(m.custom("MaxUnpooling2D", [x], (1, 4, 4, 1), options(CASES[0])))
-    check_refused(m.build(), "it does not have two inputs")
+    check_refused(m.build(), "it has 1 input; the operation takes 2 inputs")
 
 
 def test_integer_indices_are_refused():

@@ -18,6 +18,7 @@ import clgpu_delegate
 from clgpu_delegate import FileError, ModelError, _core, cli, files
 from clgpu_delegate.cli import exits
 from clgpu_delegate.runtimes import find_runtime
+from tests.model_maker import ModelMaker
 from tests.python import models
 from tests.python.subprocesses import run_python
 from tests.python.test_cli import ALL
@@ -336,3 +337,51 @@ def test_details_of_quantisation_are_read_by_their_kind(kind):
     broken[at : at + 4] = (1 << 30).to_bytes(4, "little")
     with pytest.raises(ModelError, match="beyond its end"):
         files.check_model(bytes(broken), "broken")
+
+
+@pytest.mark.parametrize("words", ["run", "profile", "tune", "bench", "explain"])
+def test_input_beyond_all_memory_is_one_sentence_and_no_mistake_of_ours(words, tmp_path, capfd):
+    m = ModelMaker()
+    shape = (2**20, 2**20, 5)  # 20 TiB
+    m.output(m.op("ABS", [m.input("x", shape)], shape))
+    path = tmp_path / "huge.tflite"
+    path.write_bytes(m.build())
+    exits.answer(cli.app, [words, str(path)])
+    output = " ".join("".join(capfd.readouterr()).split())
+    assert "mistake" not in output
+    reasons = ("GiB cannot be allocated", "it gives no reason", "supported: 1 to 2147483647")
+    assert any(reason in output for reason in reasons), output
+
+
+@pytest.mark.parametrize(
+    ("operand", "reason"),
+    [
+        (-1, "node 0 of subgraph 0, MAXIMUM, lacks its input 1"),
+        (7, "node 0 of subgraph 0, MAXIMUM, names tensor 7 as its input 1; there are 2"),
+        (-2, "node 0 of subgraph 0, MAXIMUM, names tensor -2 as its input 1; there are 2"),
+    ],
+)
+def test_node_without_an_operand_is_told_before_a_runtime_dies_of_it(operand, reason):
+    m = ModelMaker()
+    x = m.input("x", (4,))
+    m.output(m.op("MAXIMUM", [x, x], (4,)))
+    files.check_model(m.build(), "the model")
+    m._ops[0].inputs[1] = operand
+    with pytest.raises(ModelError, match=f"the model is damaged: {reason}"):
+        files.check_model(m.build(), "the model")
+
+
+def test_operation_that_is_not_in_the_file_is_told():
+    m = ModelMaker()
+    m.output(m.op("ABS", [m.input("x", (4,))], (4,)))
+    m._ops[0].code = 5
+    reason = "node 0 of subgraph 0 names the operator code 5; there are 1"
+    with pytest.raises(ModelError, match=reason):
+        files.check_model(m.build(), "the model")
+
+
+def test_optional_operand_may_be_absent():
+    m = ModelMaker()
+    x, weights = m.input("x", (1, 4)), m.constant(np.ones((3, 4), np.float32))
+    m.output(m.op("FULLY_CONNECTED", [x, weights, None], (1, 3)))
+    files.check_model(m.build(), "the model")

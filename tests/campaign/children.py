@@ -1,0 +1,102 @@
+"""Attempts in other processes: one for many attempts, and a new one behind a death."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+from clgpu_delegate.endings import ending
+
+ROOT = Path(__file__).resolve().parents[2]
+MARK = "ROW "  # begins the child's answers; drivers and runtimes print, too
+
+
+def answers(
+    module: str, items: Sequence[str], limit_s: float = 60, **environment: str
+) -> Iterator[tuple[str, str, str]]:
+    """Hand items to a module that calls `serve`; yield each with its outcome and a sentence.
+
+    Parameters
+    ----------
+    module
+        Its name, for ``python -m``.
+    items
+        One line each.
+    limit_s
+        Longest time for one item, with the start of the process.
+
+    Yields
+    ------
+    item, outcome, text
+        The outcome is what the module said, or ``"died"`` or ``"hung"``.
+    """
+    child: _Child | None = None
+    try:
+        for item in items:
+            if child is None:
+                child = _Child(module, environment)
+            outcome, text = child.ask(item, limit_s)
+            if outcome in {"died", "hung"}:
+                child.end()
+                child = None
+            yield item, outcome, text
+    finally:
+        if child is not None:
+            child.end()
+
+
+def serve(attempt: object) -> None:
+    """In the child: answer each line of standard input by ``attempt(line) -> (outcome, text)``."""
+    for line in sys.stdin:
+        outcome, text = attempt(line.strip())  # type: ignore[operator]
+        print("\n" + MARK + json.dumps([outcome, text]), flush=True)
+
+
+class _Child:
+    def __init__(self, module: str, environment: dict[str, str]) -> None:
+        path = os.pathsep.join([*(p for p in sys.path if p), str(ROOT)])
+        self._process = subprocess.Popen(
+            [sys.executable, "-X", "faulthandler", "-m", module, "serve"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": path, **environment},
+        )
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        assert self._process.stdout is not None
+        reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
+        reader.start()
+
+    def ask(self, item: str, limit_s: float) -> tuple[str, str]:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(item + "\n")
+            self._process.stdin.flush()
+            answer = self._lines.get(timeout=limit_s)
+        except queue.Empty:
+            return "hung", f"no end within {limit_s:.0f} s"
+        except BrokenPipeError:
+            answer = None
+        if answer is None:
+            return "died", ending(self._process.wait())
+        outcome, text = json.loads(answer)
+        return outcome, text
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def _read(self, stream: IO[str]) -> None:
+        for line in stream:
+            if line.startswith(MARK):
+                self._lines.put(line[len(MARK) :])
+        self._lines.put(None)

@@ -1,0 +1,343 @@
+"""Damaged and hostile model files: what the delegate makes of them, and what stock does.
+
+``python -m tests.campaign.files NUMBER`` writes one file to the present folder and tries it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import resource
+import struct
+import sys
+import tempfile
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import tflite
+
+import clgpu_delegate
+from clgpu_delegate import ClgpuError, files
+from tests.campaign import children, graphs
+from tests.campaign.table import Row
+from tests.models.random_graphs import random_graph
+from tests.ops.harness import op_runtime
+from tests.runtimes import make_interpreter
+from tests.tolerance import MODEL_L2
+
+FILES = 20_000  # of a whole campaign
+WHAT = "damaged or hostile model files"
+WHAT_ENDS_STOCK = "of these, files that end stock TensorFlow Lite: refused before it sees them"
+MORE = Path(__file__).resolve().parents[2].parent / "shared" / "models"
+LARGEST = 60_000  # bytes of a file of those
+MEMORY = 4 << 30  # bytes that a child may have: shapes are anything
+LIMIT_S = 30
+
+BOUNDARIES = [0, 1, 2, 3, 4, 7, 16, 127, 128, 255, 256, 1000, 32767, 32768, 65535, 65536]
+BOUNDARIES += [2**31 - 1, 2**31, 2**32 - 1, 2**32 - 2, 2**32 - 128]
+REALS = [0.0, -0.0, -1.0, float("inf"), float("nan"), 1e-45, 1e-38, 1e-20, 1e20, 3e38, 0.5, 1.0]
+REALS += [1 / 256, 1 / 32768]
+
+Spot = tuple[str, int, int]  # what lies there, where, how many bytes
+
+
+class Places:
+    """Where in a model's bytes the fields are that decide something."""
+
+    def __init__(self, content: bytearray) -> None:
+        self.content = content
+        self.spots: dict[str, list[Spot]] = {}
+        model = tflite.Model.GetRootAs(content, 0)
+        for i in range(model.OperatorCodesLength()):
+            self.table("code", model.OperatorCodes(i))
+        for i in range(model.BuffersLength()):
+            self.vector("data", model.Buffers(i), 0, 1)
+        for i in range(model.SubgraphsLength()):
+            graph = model.Subgraphs(i)
+            self.vector("ends", graph, 1, 4)
+            self.vector("ends", graph, 2, 4)
+            for k in range(graph.TensorsLength()):
+                tensor = graph.Tensors(k)
+                self.table("tensor", tensor, but={0, 3, 4, 6, 7, 9})
+                self.vector("shape", tensor, 0, 4)
+                scale = tensor.Quantization()
+                if scale is not None:
+                    self.vector("scale", scale, 2, 4)
+                    self.vector("zero point", scale, 3, 8)
+                    self.table("axis", scale, but={0, 1, 2, 3, 5})
+            for k in range(graph.OperatorsLength()):
+                node = graph.Operators(k)
+                self.table("node", node, but={1, 2, 4, 5, 7, 8, 12})
+                self.vector("operand", node, 1, 4)
+                self.vector("operand", node, 2, 4)
+                self.vector("custom", node, 5, 1)
+                options = node.BuiltinOptions()
+                if options is not None:
+                    self.fields("option", options.Pos)
+
+    def add(self, what: str, at: int, width: int) -> None:
+        if at >= 0 and at + width <= len(self.content):
+            self.spots.setdefault(what, []).append((what, at, width))
+
+    def table(self, what: str, table: Any, but: set[int] | None = None) -> None:
+        self.fields(what, table._tab.Pos, but or set())
+
+    def fields(self, what: str, at: int, but: set[int] | None = None) -> None:
+        (back,) = struct.unpack_from("<i", self.content, at)
+        length, size = struct.unpack_from("<HH", self.content, at - back)
+        offsets = [
+            struct.unpack_from("<H", self.content, at - back + i)[0] for i in range(4, length, 2)
+        ]
+        ends = sorted({*offsets, size} - {0})
+        for slot, offset in enumerate(offsets):
+            if offset == 0 or slot in (but or set()):
+                continue
+            room = min((end for end in ends if end > offset), default=size) - offset
+            self.add(what, at + offset, max(w for w in (1, 2, 4, 8) if w <= max(room, 1)))
+
+    def vector(self, what: str, table: Any, slot: int, width: int) -> None:
+        offset = table._tab.Offset(4 + 2 * slot)
+        if offset == 0:
+            return
+        start, count = table._tab.Vector(offset), table._tab.VectorLen(offset)
+        self.add("length", start - 4, 4)
+        for i in range(min(count, 64)):
+            self.add(what, start + i * width, width)
+
+
+def change(content: bytes, random: Random) -> bytes:
+    """The file with one to three changes."""
+    changed = bytearray(content)
+    for _ in range(random.choice([1, 1, 1, 2, 3])):
+        try:
+            places = Places(changed)
+        except Exception:  # an earlier change has broken the tables
+            places = None
+        how = random.choice(["bits", "cut", *["field"] * 8, *["operand"] * 4])
+        if how == "bits" or places is None or not places.spots:
+            for _ in range(random.randint(1, 4)):
+                changed[random.randrange(len(changed))] ^= 1 << random.randrange(8)
+        elif how == "cut":
+            del changed[random.randrange(8, len(changed)) :]
+        elif how == "operand" and "operand" in places.spots:
+            _swap(changed, places.spots["operand"], random)
+        else:
+            _set(changed, places, random)
+        if len(changed) < 16:
+            break
+    return bytes(changed)
+
+
+def _swap(changed: bytearray, spots: list[Spot], random: Random) -> None:
+    _, at, _ = random.choice(spots)
+    _, other, _ = random.choice(spots)
+    mine, its = changed[at : at + 4], changed[other : other + 4]
+    how = random.choice(["absent", "other", "swapped", "beyond"])
+    if how in {"other", "swapped"}:
+        changed[at : at + 4] = its
+    if how == "swapped":
+        changed[other : other + 4] = mine
+    if how in {"absent", "beyond"}:
+        struct.pack_into("<i", changed, at, -1 if how == "absent" else random.choice([1000, -2]))
+
+
+def _set(changed: bytearray, places: Places, random: Random) -> None:
+    _, at, width = random.choice(places.spots[random.choice(sorted(places.spots))])
+    if places.spots.get("scale") and random.randrange(4) == 0:
+        _, at, width = random.choice(places.spots["scale"])
+        struct.pack_into("<f", changed, at, random.choice(REALS))
+        return
+    value = random.choice([*BOUNDARIES, random.randrange(20), random.randrange(20)])
+    if width == 8 and random.randrange(2):
+        value |= value << 32
+    changed[at : at + width] = (value % 2 ** (8 * width)).to_bytes(width, "little")
+
+
+@functools.lru_cache(maxsize=1)
+def models() -> list[Path]:
+    """Small models of others, where they are there."""
+    found = sorted(MORE.rglob("*.tflite"))
+    return [path for path in found if path.stat().st_size <= LARGEST]
+
+
+def made(item: str) -> bytes:
+    """The file of a number."""
+    random = Random(int(item))
+    others = models() if random.randrange(3) == 0 else []
+    seed = random.getrandbits(20)
+    content = random.choice(others).read_bytes() if others else random_graph(Random(seed)).model
+    return change(content, random)
+
+
+def run(share: int, seed: int) -> list[Row]:
+    """One in ``share`` of all files; failures are printed as they are found."""
+    rows, _ = attempt(FILES // share, seed)
+    return rows
+
+
+def attempt(count: int, seed: int) -> tuple[list[Row], list[str]]:
+    """Try so many files; the rows, and for each failure how to repeat it and what it says."""
+    row, ends_stock, failures = Row(WHAT), Row(WHAT_ENDS_STOCK), []
+    items = [str(seed * 1_000_000 + i) for i in range(count)]
+    with tempfile.TemporaryDirectory() as folder:
+        stock = children.answers(__name__, items, LIMIT_S, CLGPU_CAMPAIGN_STOCK=folder)
+        ours = children.answers(__name__, items, LIMIT_S, CLGPU_CAMPAIGN_OURS=folder)
+        for item, outcome, _ in stock:
+            if outcome in {"died", "hung"}:
+                (Path(folder) / item).unlink(missing_ok=True)
+            _, outcome_of_ours, text = next(ours)
+            (Path(folder) / item).unlink(missing_ok=True)
+            if outcome in {"died", "hung"}:
+                # Without our check stock would die in the same way: that is no death of ours.
+                seen = outcome_of_ours == "refused"
+                ends_stock.count("told" if seen else "right")
+                row.count("told" if seen else "right")
+                continue
+            if outcome_of_ours == "refused":  # and stock, too, has one sentence, or runs it
+                outcome_of_ours = "told" if outcome == "error" else "stuck"
+                text = f"stock runs it, the check of files: {text}"
+            row.count(outcome_of_ours)
+            if outcome_of_ours not in {"right", "told"}:
+                failures.append(f"{outcome_of_ours}: python -m {__name__} {item}: {text}")
+                print(failures[-1], file=sys.stderr, flush=True)
+    return [row, ends_stock], failures
+
+
+def stock_one(item: str, folder: str) -> tuple[str, str]:
+    """Run a file without the delegate and keep what it yields."""
+    content = made(item)
+    path = Path(folder) / item
+    try:
+        interpreter = make_interpreter(
+            op_runtime(), content, resolver="ref", preserve_all_tensors=True
+        )
+        outputs = _outputs(interpreter, item)
+        with path.open("wb") as file:
+            np.savez(file, _scale(interpreter), *outputs)
+    except Exception as error:
+        path.write_bytes(b"")
+        return "error", str(error)
+    return "ran", ""
+
+
+def our_one(item: str, folder: str | None) -> tuple[str, str]:
+    """Run a file with the delegate and compare."""
+    content = made(item)
+    kept = Path(folder) / item if folder else None
+    wanted = kept is not None and kept.exists() and kept.stat().st_size > 0
+    try:
+        files.check_model(content, "the file")
+    except ClgpuError as error:
+        return "refused", str(error)
+    if kept is not None and not kept.exists():
+        return "right", "stock dies of it"
+    try:
+        delegate = clgpu_delegate.load(device=graphs.device(), warm_up=False)
+        interpreter = make_interpreter(op_runtime(), content, [delegate], resolver="ref")
+        outputs = _outputs(interpreter, item)
+    except Exception as error:
+        if "src_cpp/" in str(error):
+            return "stuck", f"an internal check: {error}"
+        return ("stuck", f"stock runs it, we say: {error}") if wanted else ("right", str(error))
+    problem = _compared(content, outputs, kept) if wanted else ""
+    return ("wrong", problem) if problem else ("right", "")
+
+
+def _compared(content: bytes, outputs: list[Any], kept: Path) -> str:
+    """In what the outputs differ from stock's; nothing where stock's own are not defined."""
+    if not _is_ordered(content):
+        return ""
+    with np.load(kept) as arrays:
+        wanted = [arrays[f"arr_{i + 1}"] for i in range(len(outputs))]
+        return _difference(wanted, outputs, float(arrays["arr_0"]))
+
+
+def _is_ordered(content: bytes) -> bool:
+    """Whether each node reads what is given, constant, or written before, and once."""
+    model = tflite.Model.GetRootAs(content, 0)
+    graph = model.Subgraphs(0)
+    known = set(graph.InputsAsNumpy().tolist()) if graph.InputsLength() else set()
+    for i in range(graph.TensorsLength()):
+        tensor = graph.Tensors(i)
+        if model.Buffers(tensor.Buffer()).DataLength() or tensor.IsVariable():
+            known.add(i)
+    for k in range(graph.OperatorsLength()):
+        node = graph.Operators(k)
+        inputs = node.InputsAsNumpy().tolist() if node.InputsLength() else []
+        outputs = node.OutputsAsNumpy().tolist() if node.OutputsLength() else []
+        if not known.issuperset(i for i in inputs if i >= 0) or not known.isdisjoint(outputs):
+            return False
+        known.update(outputs)
+    return known.issuperset(graph.OutputsAsNumpy().tolist())
+
+
+def _outputs(interpreter: Any, item: str) -> list[Any]:
+    interpreter.allocate_tensors()
+    rng = np.random.default_rng(int(item))
+    for detail in interpreter.get_input_details():
+        shape, dtype = tuple(detail["shape"]), np.dtype(detail["dtype"])
+        if int(np.prod([int(d) for d in shape], dtype=object)) > 1_000_000:
+            message = "the input is too large for this campaign"
+            raise MemoryError(message)
+        values = rng.standard_normal(shape) if dtype.kind == "f" else rng.integers(0, 4, shape)
+        interpreter.set_tensor(detail["index"], values.astype(dtype))
+    interpreter.invoke()
+    return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+
+
+def _scale(interpreter: Any) -> float:
+    """The largest root mean square of a tensor of real numbers; infinite where one is no number."""
+    scale = 1.0
+    for detail in interpreter.get_tensor_details():
+        if np.dtype(detail["dtype"]).kind != "f":
+            continue
+        try:
+            values = interpreter.get_tensor(detail["index"]).astype(np.float64)
+        except ValueError:  # it has no memory
+            continue
+        if values.size:
+            scale = max(scale, float(np.sqrt(np.mean(values**2))))
+    return scale
+
+
+def _difference(wanted: list[Any], got: list[Any], scale: float) -> str:
+    for i, (w, g) in enumerate(zip(wanted, got)):
+        if w.shape != g.shape or w.dtype != g.dtype:
+            return f"output {i} is {g.dtype} {g.shape}, stock's is {w.dtype} {w.shape}"
+        if w.dtype.kind != "f":
+            if w.dtype.kind in "iub" and (w != g).any():
+                return f"output {i}: {int((w != g).sum())} of {w.size} integers differ"
+            continue
+        if not np.isfinite(scale) or scale > 1e18:
+            continue  # sums of such numbers depend on their order
+        with np.errstate(all="ignore"):
+            same = (w == g) | (np.isnan(w) & np.isnan(g))
+            error = np.where(same, 0, np.abs(w.astype(np.float64) - g))
+        largest = float(np.sqrt(np.mean(error**2))) / scale if error.size else 0.0
+        if not largest <= MODEL_L2["fp32"]:
+            return f"output {i}: error {largest:.2e} of {scale:.2g}"
+    return ""
+
+
+def main() -> int:
+    """Serve numbers, or try the file of one."""
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    if sys.argv[1:] == ["serve"]:
+        if folder := os.environ.get("CLGPU_CAMPAIGN_STOCK"):
+            children.serve(lambda item: stock_one(item, folder))
+        else:
+            folder = os.environ["CLGPU_CAMPAIGN_OURS"]
+            children.serve(lambda item: our_one(item, folder))
+        return 0
+    (item,) = sys.argv[1:]
+    Path(f"{item}.tflite").write_bytes(made(item))
+    with tempfile.TemporaryDirectory() as folder:
+        print("stock:", *stock_one(item, folder), flush=True)
+        print("with the delegate:", *our_one(item, folder))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,183 @@
+"""Operands that a file leaves out, or has too many of, for each operation that families handle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import clgpu_delegate
+from clgpu_delegate import _core
+from tests.model_maker import ModelMaker
+from tests.ops.harness import op_runtime
+from tests.runtimes import make_interpreter
+
+# By the schema: inputs that each node has, inputs that it may have, outputs. All others have one
+# input, or two.
+OTHERS = {
+    "ADD_N": (2, 99, 1),
+    "CONCATENATION": (1, 99, 1),
+    "PACK": (1, 99, 1),
+    "CONV_2D": (2, 1, 1),
+    "DEPTHWISE_CONV_2D": (2, 1, 1),
+    "FULLY_CONNECTED": (2, 1, 1),
+    "TRANSPOSE_CONV": (3, 1, 1),
+    "RESHAPE": (1, 1, 1),
+    "PADV2": (3, 0, 1),
+    "SELECT": (3, 0, 1),
+    "SELECT_V2": (3, 0, 1),
+    "SLICE": (3, 0, 1),
+    "SPACE_TO_BATCH_ND": (3, 0, 1),
+    "BATCH_TO_SPACE_ND": (3, 0, 1),
+    "SPLIT_V": (3, 0, 2),
+    "SPLIT": (2, 0, 2),
+    "UNPACK": (1, 0, 2),
+    "TOPK_V2": (2, 0, 2),
+    "ONE_HOT": (4, 0, 1),
+    "STRIDED_SLICE": (4, 0, 1),
+    "Convolution2DTransposeBias": (3, 0, 1),
+    "MaxUnpooling2D": (2, 0, 1),
+    "MaxPoolingWithArgmax2D": (1, 0, 2),
+}
+OF_ONE = """
+    ABS AVERAGE_POOL_2D CAST CEIL COS DENSIFY DEPTH_TO_SPACE DEQUANTIZE ELU EXP FLOOR GELU
+    HARD_SWISH L2_NORMALIZATION L2_POOL_2D LEAKY_RELU LOCAL_RESPONSE_NORMALIZATION LOG
+    LOGICAL_NOT LOGISTIC LOG_SOFTMAX MAX_POOL_2D NEG QUANTIZE RELU RELU6 RELU_0_TO_1
+    RELU_N1_TO_1 ROUND RSQRT SIGN SIN SOFTMAX SPACE_TO_DEPTH SQRT SQUARE SQUEEZE TANH
+"""
+OPERATIONS = sorted({name for family in _core.families() for name in family["ops"]})
+REQUIRED = "is absent, which the operation needs"
+
+
+def operands(name: str) -> tuple[int, int, int]:
+    return OTHERS.get(name, (1 if name in OF_ONE.split() else 2, 0, 1))
+
+
+def reasons(nodes: list[tuple[str, list[int | None], int]]) -> list[str]:
+    """Why each node stays on the CPU; the files are not run, for which runtimes die."""
+    m = ModelMaker()
+    x = m.input("x", (1, 2, 2, 1))
+    for name, inputs, outputs in nodes:
+        add = m.custom if name[1].islower() else m.op
+        given = [None if i is None else x for i in inputs]
+        version = 2 if name == "BROADCAST_TO" else 1
+        shapes = [(1, 2, 2, 1)] * outputs
+        m.output(*add(name, given, shapes, dtype=np.float32, version=version))
+    delegate = clgpu_delegate.load()
+    interpreter = make_interpreter(op_runtime(), m.build(), [delegate])
+    found = [node.reason for node in delegate.explain().nodes]
+    del interpreter
+    return found
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operands_that_are_not_there_are_a_refusal(name):
+    required, optional, outputs = operands(name)
+    nodes, wanted = [], []
+    for i in range(required):
+        inputs = [None if i == j else 0 for j in range(required)]
+        nodes.append((name, inputs, outputs))
+        wanted.append(f"input {i} {REQUIRED}")
+    nodes.append((name, [0] * (required - 1), outputs))
+    count = "1 input" if required == 2 else f"{required - 1} inputs"
+    wanted.append(f"it has {count}; the operation takes ")
+    if optional == 99:
+        nodes.append((name, [0] * required + [None], outputs))
+        wanted.append(f"input {required} {REQUIRED}")
+    else:
+        nodes.append((name, [0] * (required + optional + 1), outputs))
+        wanted.append(f"it has {required + optional + 1} inputs; the operation takes ")
+    nodes.append((name, [0] * required, 0))
+    wanted.append("it has 0 outputs; the operation has ")
+    if name not in {"SPLIT", "SPLIT_V", "UNPACK"}:
+        nodes.append((name, [0] * required, outputs + 1))
+        wanted.append(f"it has {outputs + 1} outputs; the operation has {outputs}")
+    found = reasons(nodes)
+    assert [text[: len(want)] for text, want in zip(found, wanted)] == wanted
+
+
+def test_optional_operands_may_be_absent(runtime):
+    m = ModelMaker()
+    weights = m.constant(np.ones((3, 4), np.float32))
+    m.output(m.op("FULLY_CONNECTED", [m.input("x", (2, 4)), weights, None], (2, 3)))
+    delegate = clgpu_delegate.load()
+    interpreter = make_interpreter(runtime, m.build(), [delegate])
+    assert [node.claimed for node in delegate.explain().nodes] == [True]
+    del interpreter
+
+
+@pytest.mark.parametrize("size", [2**22, 2**31 - 1])
+def test_results_that_are_too_large_are_a_refusal(size):
+    # 2**44 elements, or more than 64 bits count.
+    m = ModelMaker()
+    x = m.input("x", (1, 1, 1, 16))
+    to = m.constant(np.array([size, size], np.int32))
+    m.output(m.op("RESIZE_NEAREST_NEIGHBOR", [x, to], (1, 1, 1, 16)))
+    delegate = clgpu_delegate.load()
+    interpreter = make_interpreter(op_runtime(), m.build(), [delegate])
+    (node,) = delegate.explain().nodes
+    assert not node.claimed
+    assert "elements; supported: 1 to 2147483647" in node.reason
+    del interpreter
+
+
+def left(model: ModelMaker) -> list[str]:
+    """Why nodes of a model that is not run stay on the CPU; empty for those that do not."""
+    delegate = clgpu_delegate.load()
+    interpreter = make_interpreter(op_runtime(), model.build(), [delegate])
+    found = ["" if node.claimed else node.reason for node in delegate.explain().nodes]
+    del interpreter
+    return found
+
+
+def test_node_that_reads_what_a_later_one_writes_stays_on_the_cpu():
+    m = ModelMaker()
+    x = m.input("x", (1, 8))
+    y = m.op("ABS", [x], (1, 8))
+    z = m.op("NEG", [x], (1, 8))
+    m._ops[0].inputs[0] = z
+    m.output(y, z)
+    assert left(m) == ["input 0 is written by a later node", ""]
+
+
+def test_tensor_with_two_writers_stays_on_the_cpu():
+    m = ModelMaker()
+    x = m.input("x", (1, 8))
+    y = m.op("ABS", [x], (1, 8))
+    m.op("NEG", [x], (1, 8))
+    m._ops[1].outputs[0] = y
+    m.output(m.op("EXP", [y], (1, 8)), m.op("SIN", [x], (1, 8)))
+    of_output, of_input = (f"{what} is written more than once" for what in ("output 0", "input 0"))
+    assert left(m) == [of_output, of_output, of_input, ""]
+
+
+def test_node_that_writes_a_constant_stays_on_the_cpu():
+    m = ModelMaker()
+    x = m.input("x", (1, 8))
+    m.op("ABS", [x], (1, 8))
+    m._ops[0].outputs[0] = m.constant(np.zeros((1, 8), np.float32))
+    m.output(m.op("SIN", [x], (1, 8)))
+    assert left(m) == ["output 0 is a constant", ""]
+
+
+def test_model_that_the_runtime_cannot_divide_stays_on_the_cpu():
+    m = ModelMaker()
+    x = m.input("x", (1, 8))
+    y = m.op("ABS", [x], (1, 8))
+    z = m.op("MAXIMUM", [x, x], (1, 8))
+    m._ops[1].inputs[1] = z
+    m.output(y, z)
+    reason, own = left(m)
+    assert reason.startswith("the runtime cannot divide the model into partitions"), reason
+    assert own == "input 1 is written by a later node"
+
+
+@pytest.mark.parametrize("name", ["REDUCE_MIN", "ABS", "ADD", "SPLIT", "SOFTMAX", "RESHAPE"])
+def test_result_of_another_type_than_the_input_stays_on_the_cpu(name):
+    m = ModelMaker()
+    x = m.input("x", (1, 8))
+    axis = m.constant(np.array([1], np.int32))
+    inputs = {"REDUCE_MIN": [x, axis], "ADD": [x, x], "SPLIT": [axis, x]}.get(name, [x])
+    m.output(m.op(name, inputs, (1, 8), dtype=np.int32))
+    slot = 1 if name == "SPLIT" else 0
+    wanted = f"output 0 is int32 and input {slot} float32; the operation does not convert"
+    assert left(m) == [wanted]
