@@ -10,16 +10,16 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-import importlib.util
 import os
 import tempfile
 from collections.abc import Iterator
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import platformdirs
 
-from clgpu_delegate import _core
+from clgpu_delegate import _core, children
 from clgpu_delegate.errors import ClgpuError, FileError, OptionError
 from clgpu_delegate.files import check_writable
 
@@ -239,7 +239,8 @@ def _is_intact(row: tuple[Any, ...]) -> bool:
 
 def _tell_core_of_sqlite() -> None:
     """Register the SQLite that Python uses, which need not be the system's."""
-    module = importlib.util.find_spec("_sqlite3")
+    # Not `importlib.util.find_spec`, which would find a library in the current folder.
+    module = PathFinder.find_spec("_sqlite3", children.import_path())
     if module is not None and module.origin is not None and Path(module.origin).is_file():
         with contextlib.suppress(ImportError):  # of the extension, which `clgpu doctor` tells of
             _core.add_sqlite_library(module.origin)
