@@ -336,3 +336,16 @@ def test_details_of_quantisation_are_read_by_their_kind(kind):
     broken[at : at + 4] = (1 << 30).to_bytes(4, "little")
     with pytest.raises(ModelError, match="beyond its end"):
         files.check_model(bytes(broken), "broken")
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_umask_counts_for_a_written_file_and_is_never_changed(mask, tmp_path, monkeypatch):
+    before, change = os.umask(mask), os.umask
+    try:
+        # Files that other threads make in the meantime would get the rights of another umask.
+        monkeypatch.setattr(os, "umask", lambda _: pytest.fail("the umask was changed"))
+        files.write_atomically(tmp_path / "x", b"content")
+    finally:
+        change(before)
+    assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == 0o666 & ~mask
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
