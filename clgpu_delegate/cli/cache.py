@@ -82,15 +82,20 @@ def export(
 @app.command("import", epilog=paragraphs("For example:", "clgpu cache import tuned.sqlite"))
 def import_(
     file: Annotated[Path, typer.Argument(help="A file that was exported.", readable=False)],
+    programs: Annotated[
+        bool,
+        typer.Option("--programs", help="Compiled programs, too: machine code; trust its origin."),
+    ] = False,
     as_json: Json = False,
     path: _CacheFile = None,
 ) -> None:
-    """Add what another cache has exported. It contains machine code: trust its origin."""
-    merged = cache.import_file(file, path)
+    """Add what another cache has exported: what was measured, and programs if asked for."""
+    merged = cache.import_file(file, path, programs=programs)
     if as_json:
         print_json(dataclasses.asdict(merged))
         return
     print(
         f"{cache.resolve(path)}: {count(merged.added, 'row')} added, {merged.kept} there already, "
         f"{merged.damaged} damaged"
+        + (f", {count(merged.programs, 'program')} left out (--programs)" * bool(merged.programs))
     )

@@ -6,6 +6,7 @@
 #include "base/sha256.hpp"
 #include "python/bind.hpp"
 #include "store/store.hpp"
+#include "store/trust.hpp"
 #include "tfl/model_file.hpp"
 
 namespace clgpu::python {
@@ -44,6 +45,9 @@ void bind_store(py::module_& module) {
         for (const std::string& note : self.notes()) notes.append(text(note));
         return notes;
       });
+  module.def("why_untrusted", &store::why_untrusted, py::arg("path"),
+             "Why a file is not to be used as a cache, or nothing.");
+  module.attr("STORE_TABLE") = std::string(store::kTable);
   module.def("add_sqlite_library", &store::add_sqlite_library, py::arg("path"),
              "Registers a library that has SQLite in it, or depends on it.");
   module.def(

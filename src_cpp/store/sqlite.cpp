@@ -29,6 +29,10 @@ std::unique_ptr<Sqlite> load(void* library) {
   complete = complete && api->name != nullptr;
   CLGPU_SQLITE_FUNCTIONS(CLGPU_SQLITE_LOAD)
 #undef CLGPU_SQLITE_LOAD
+#define CLGPU_SQLITE_TRY(result, name, parameters) \
+  api->name = reinterpret_cast<decltype(api->name)>(dlsym(library, #name));
+  CLGPU_SQLITE_OPTIONAL(CLGPU_SQLITE_TRY)
+#undef CLGPU_SQLITE_TRY
   if (!complete || api->sqlite3_threadsafe() == 0) return nullptr;
   return api;
 }
