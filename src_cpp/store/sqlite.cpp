@@ -7,6 +7,8 @@
 #include <mutex>
 #include <vector>
 
+#include "base/library.hpp"
+
 namespace clgpu::store {
 namespace {
 
@@ -38,12 +40,8 @@ std::unique_ptr<Sqlite> load(void* library) {
 }
 
 std::unique_ptr<Sqlite> load(const std::string& path, std::string& why) {
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* message = dlerror();
-    why = message != nullptr ? message : "cannot load " + path;
-    return nullptr;
-  }
+  void* library = open_library(path, why);
+  if (library == nullptr) return nullptr;
   std::unique_ptr<Sqlite> api = load(library);
   if (api == nullptr) why = path + " is not a complete, thread-safe SQLite";
   return api;

@@ -28,6 +28,7 @@ from tests.python.subprocesses import run_python
         ("OPENCL_VENDOR_PATH", "/nowhere", "which does not exist"),
         ("OCL_ICD_VENDORS", "{folder}", "which has no .icd file"),
         ("CLGPU_OPENCL_LIBRARY", "/nowhere/lib.so", "which cannot be used"),
+        ("CLGPU_OPENCL_LIBRARY", "./lib.so", "which cannot be used"),
     ],
 )
 def test_variable_that_leads_to_nowhere(machine, tmp_path, name, value, words):

@@ -423,7 +423,7 @@ print(cache.default_path())
     assert start(environment)["built"] == 0
 
 
-@pytest.mark.parametrize("library", ["/nowhere/libsqlite3.so", _core.__file__])
+@pytest.mark.parametrize("library", ["/nowhere/libsqlite3.so", _core.__file__, "./libsqlite3.so"])
 def test_without_sqlite_all_works_but_the_cache(path, library):
     run = start({"CLGPU_SQLITE_LIBRARY": library}, cache=str(path))
     assert run["built"] > 0
