@@ -24,6 +24,7 @@ from clgpu_delegate.errors import (
     OptionError,
     RuntimeNotFoundError,
 )
+from clgpu_delegate.rendering import printable
 
 DONE, FAILED, USAGE, NO_DEVICE, FILE, FINDING = range(6)
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
@@ -101,7 +102,7 @@ def _report(error: Exception, as_json: bool) -> int:
 
 
 def _say(message: str, kind: str, code: int, as_json: bool) -> int:
-    message = " ".join(message.split())
+    message = printable(" ".join(message.split()))
     if as_json:
         line = json.dumps({"error": message, "kind": kind, "exit_code": code})
     else:
