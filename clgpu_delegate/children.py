@@ -55,7 +55,8 @@ def import_path() -> list[str]:
     named = [Path(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     is_named = any(entry.is_absolute() and entry.resolve() == here for entry in named)
     path = [
-        str(Path(entry).absolute())
+        # Editable installs of setuptools have entries that are names of import hooks, not paths.
+        entry if entry.endswith(".__path_hook__") else str(Path(entry).absolute())
         for entry in sys.path
         if is_named or Path(entry).resolve() != here
     ]

@@ -12,6 +12,7 @@ import numpy as np
 
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError, ModelError, OptionError
+from clgpu_delegate.rendering import one_line
 from clgpu_delegate.runtimes import Runtime
 
 # What runtimes put behind the delegate's own words, without a blank.
@@ -63,7 +64,7 @@ def as_our_error(what: str, kind: type[ClgpuError] = ClgpuError) -> Iterator[Non
         if isinstance(error, ClgpuError):
             raise
         text = str(error).replace(_RESTORED, " ")
-        raise kind(f"{what}: {' '.join(text.split())}") from None
+        raise kind(f"{what}: {one_line(text)}") from None
 
 
 def random_inputs(interpreter: Any, seed: int = 0) -> list[Array]:

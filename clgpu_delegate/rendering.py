@@ -51,6 +51,11 @@ def printable(text: str, keep: str = "") -> str:
     return text if text.isprintable() else "".join(_escaped(c, keep) for c in text)
 
 
+def one_line(text: object) -> str:
+    """What someone says, an exception of a runtime say, as one line that is safe to print."""
+    return printable(" ".join(str(text).split()))
+
+
 def _escaped(character: str, keep: str) -> str:
     if character in keep or unicodedata.category(character) not in _UNPRINTABLE:
         return character

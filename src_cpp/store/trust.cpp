@@ -21,6 +21,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Android runs each app as a user of its own; the folders above the app's are the system's.
+#if defined(__ANDROID__)
+constexpr bool kAppIsUser = true;
+#else
+constexpr bool kAppIsUser = false;
+#endif
 constexpr int kMostLinks = 40;  // as Linux follows at most
 constexpr const char* kElsewhere =
     "name a file in a folder of your own (option 'cache', variable CLGPU_CACHE)";
@@ -53,10 +59,8 @@ bool is_private_group(gid_t group) {
 
 bool others_can_write(const struct stat& status) {
   if ((status.st_mode & S_IWOTH) != 0) return true;
-#if defined(__ANDROID__)
   // An app's cache folder has a group by which the system counts its bytes; no app is a member.
-  if (S_ISDIR(status.st_mode)) return false;
-#endif
+  if (kAppIsUser && S_ISDIR(status.st_mode)) return false;
   return (status.st_mode & S_IWGRP) != 0 && !is_private_group(status.st_gid);
 }
 
@@ -154,12 +158,7 @@ std::string why_untrusted(const std::string& path) {
     }
     const bool is_last = parts.empty();
     struct stat status{};
-#if defined(__ANDROID__)
-    const bool counts = is_last;  // those above are the system's, and of another user
-#else
-    const bool counts = !is_above(folder, own);
-#endif
-    if (counts) {
+    if (kAppIsUser ? is_last : !is_above(folder, own)) {
       if (::stat(folder.c_str(), &status) != 0) return cannot_examine(folder);
       if (std::string why = why_folder(folder, status, is_last); !why.empty()) return why;
     }
@@ -172,7 +171,8 @@ std::string why_untrusted(const std::string& path) {
       if (!is_own(status))
         return "the link " + next.string() + " " + owner(status) + "; " + kElsewhere;
       const fs::path target = fs::read_symlink(next, error);
-      if (error || ++links > kMostLinks) return cannot_examine(next);
+      if (++links > kMostLinks) errno = ELOOP;
+      if (error || links > kMostLinks) return cannot_examine(next);
       if (target.is_absolute()) folder = "/";
       push(parts, target);
     } else if (is_last) {

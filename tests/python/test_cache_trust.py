@@ -302,7 +302,7 @@ def test_rows_that_lie_are_not_imported(path, tmp_path):
 def test_tree_that_names_pages_twice_is_not_imported(path, tmp_path):
     """Twenty pages that each name the next one many times would be rows without end."""
     exported = tmp_path / "exported"
-    for i in range(300):
+    for i in range(50):
         _core.Store(str(path)).put("tuning", f"key {i}", bytes(900))
     cache.export_file(exported, path)
     content = bytearray(exported.read_bytes())
