@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import hashlib
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator
@@ -169,9 +170,14 @@ def import_file(
     file, source = resolve(path), Path(source)
     if not source.is_file():
         raise FileError(f"there is no file {source}")
-    with _reporting(source):
-        uri = source.resolve().as_uri() + "?mode=ro"
-        with contextlib.closing(_sqlite().connect(uri, uri=True)) as database:
+    with _reporting(source), tempfile.TemporaryDirectory(prefix="clgpu-") as folder:
+        # What is checked is a copy, which nobody changes between the checks and the reading.
+        copy = Path(folder, "copy")
+        for suffix in ("", "-wal"):  # of a cache that is in use
+            part = source.with_name(source.name + suffix)
+            if part.is_file():
+                shutil.copyfile(part, copy.with_name(copy.name + suffix))
+        with contextlib.closing(_sqlite().connect(copy, isolation_level=None)) as database:
             _check_source(database, source)
             rows = database.execute(f"SELECT {_COLUMNS} FROM rows").fetchall()
     intact = [row for row in rows if _is_intact(row) and _is_plausible(row)]

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -62,7 +63,13 @@ class FolderLock {
  public:
   explicit FolderLock(const fs::path& folder)
       : descriptor_(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (descriptor_ >= 0) ::flock(descriptor_, LOCK_EX);
+    // Not for ever: whoever may read the folder can lock it. Without the lock, two processes may
+    // both put a file aside, and lose no more than a cache.
+    for (int waited = 0; descriptor_ >= 0 && waited < kPatienceMs; waited += 20) {
+      if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) break;
+      if (errno != EWOULDBLOCK && errno != EINTR) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
   }
   ~FolderLock() {
     if (descriptor_ >= 0) ::close(descriptor_);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import sqlite3
@@ -275,12 +276,39 @@ def test_schema_of_a_stranger_is_damage(hostile):
     assert time.monotonic() - start < 5
 
 
+@pytest.mark.slow
+def test_lock_that_someone_else_holds_for_ever_is_not_waited_for(path):
+    path.write_bytes(path.read_bytes()[:1000])
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        result = run_python(
+            "import sys; from clgpu_delegate import _core; print(_core.Store(sys.argv[1]).is_on)",
+            str(path), timeout=60,
+        )  # fmt: skip
+    finally:
+        os.close(folder)
+    assert_succeeds(result)
+    assert result.stdout.strip() == "True"
+
+
 def test_schema_of_a_stranger_is_not_imported(hostile, path):
     start = time.monotonic()
     with pytest.raises(ClgpuError, match="it is not read"):
         cache.import_file(hostile, path)
     assert time.monotonic() - start < 5
     assert is_used(path)
+
+
+def test_cache_in_use_is_imported_and_nothing_is_left_beside_it(path, tmp_path):
+    folder = tmp_path / "theirs"
+    theirs = _core.Store(str(folder / "cache.sqlite"))
+    theirs.put("tuning", "new", b"in the log of writes")
+    before = sorted(p.name for p in folder.iterdir())
+    assert "cache.sqlite-wal" in before
+    assert cache.import_file(folder / "cache.sqlite", path).added == 1
+    assert _core.Store(str(path)).get("tuning", "new") == b"in the log of writes"
+    assert sorted(p.name for p in folder.iterdir()) == before
 
 
 def test_rows_that_lie_are_not_imported(path, tmp_path):
