@@ -96,9 +96,11 @@ std::string why_folder(const fs::path& path, const struct stat& status, bool is_
            kElsewhere;
   const bool is_sticky = (status.st_mode & S_ISVTX) != 0;
   if (!others_can_write(status) || (is_sticky && !is_last)) return {};
+  // A sticky folder such as /tmp is for all, and must stay so.
+  const bool is_mine = status.st_uid == ::geteuid() && !is_sticky;
   return "other users can write to the folder " + path.string() + " (mode " +
-         octal(status.st_mode) + ") and could replace it; chmod go-w '" + path.string() + "', or " +
-         kElsewhere;
+         octal(status.st_mode) + ") and could replace it; " +
+         (is_mine ? "chmod go-w '" + path.string() + "', or " : "") + kElsewhere;
 }
 
 // Whether `folder` lies above `inner`; both are canonical.
