@@ -10,16 +10,18 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-import importlib.util
 import os
+import shutil
 import tempfile
+import time
 from collections.abc import Iterator
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import platformdirs
 
-from clgpu_delegate import _core
+from clgpu_delegate import _core, children
 from clgpu_delegate.errors import ClgpuError, FileError, OptionError
 from clgpu_delegate.files import check_writable
 
@@ -31,6 +33,8 @@ APPLICATION_ID = 0x434C4750
 FORMAT = 1
 
 KINDS = ("program", "tuning", "probe", "peaks", "placement", "verification")
+
+_DAY = 24 * 60 * 60  # by which clocks of machines may differ
 
 _COLUMNS = "kind, key, label, bytes, created, used, checksum, value"
 
@@ -66,7 +70,10 @@ class Merged:
     """Rows that the cache has, as new or newer."""
 
     damaged: int
-    """Rows left out, since their checksums are wrong."""
+    """Rows left out, since their checksums are wrong, or they are not as this package writes."""
+
+    programs: int = 0
+    """Rows left out, since they are programs and ``programs=True`` was not given."""
 
 
 def default_path() -> str:
@@ -142,21 +149,39 @@ def export_file(target: str | os.PathLike[str], path: str | os.PathLike[str] | N
 
 
 def import_file(
-    source: str | os.PathLike[str], path: str | os.PathLike[str] | None = None
+    source: str | os.PathLike[str],
+    path: str | os.PathLike[str] | None = None,
+    *,
+    programs: bool = False,
 ) -> Merged:
     """Add the rows of an exported file, of which newer ones replace those of the same key.
 
-    Programs are machine code: import only what comes from someone you trust.
+    Parameters
+    ----------
+    source
+        The file. Nothing in it is executed, whoever has made it.
+    path
+        The cache.
+    programs
+        Whether to take compiled programs, too. They are machine code, which the driver runs in the
+        processes that use the cache: take them from someone you trust only. Without them all that
+        was measured and verified is taken, and programs are compiled when they are first needed.
     """
     file, source = resolve(path), Path(source)
     if not source.is_file():
         raise FileError(f"there is no file {source}")
-    with _reporting(source):
-        uri = source.resolve().as_uri() + "?mode=ro"
-        with contextlib.closing(_sqlite().connect(uri, uri=True)) as database:
-            _check_format(database, source)
+    with _reporting(source), tempfile.TemporaryDirectory(prefix="clgpu-") as folder:
+        # What is checked is a copy, which nobody changes between the checks and the reading.
+        copy = Path(folder, "copy")
+        for suffix in ("", "-wal"):  # of a cache that is in use
+            part = source.with_name(source.name + suffix)
+            if part.is_file():
+                shutil.copyfile(part, copy.with_name(copy.name + suffix))
+        with contextlib.closing(_sqlite().connect(copy, isolation_level=None)) as database:
+            _check_source(database, source)
             rows = database.execute(f"SELECT {_COLUMNS} FROM rows").fetchall()
-    intact = [row for row in rows if _is_intact(row)]
+    intact = [row for row in rows if _is_intact(row) and _is_plausible(row)]
+    wanted = [row for row in intact if programs or row[0] != "program"]
     with _open(file) as database:
         database.execute("BEGIN IMMEDIATE")
         before = database.total_changes
@@ -165,11 +190,12 @@ def import_file(
             "ON CONFLICT (kind, key) DO UPDATE SET label=excluded.label, bytes=excluded.bytes, "
             "created=excluded.created, used=excluded.used, checksum=excluded.checksum, "
             "value=excluded.value WHERE excluded.created > rows.created",
-            intact,
+            wanted,
         )
         added = database.total_changes - before
         database.execute("COMMIT")
-    return Merged(added, len(intact) - added, len(rows) - len(intact))
+    kept, damaged = len(wanted) - added, len(rows) - len(intact)
+    return Merged(added, kept, damaged, len(intact) - len(wanted))
 
 
 def _sqlite() -> Any:
@@ -192,6 +218,9 @@ def _reporting(file: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _open(file: Path) -> Iterator[sqlite3.Connection]:
+    why = _core.why_untrusted(os.fspath(file))
+    if why:
+        raise FileError(f"the cache {file} is not used: {why}")
     _check_header(file)
     # The core makes the file where missing, and puts aside one of another format, or damaged.
     store = _core.Store(str(file))
@@ -220,6 +249,27 @@ def _check_header(file: Path) -> None:
         raise FileError(f"{file} is no cache of clgpu_delegate")
 
 
+def _check_source(database: sqlite3.Connection, file: Path) -> None:
+    """Look whether a file that anyone may have made can be read; a FileError if not.
+
+    A schema is code that SQLite runs, and may be a view without end; so it must be that of an
+    exported file. That pages are used once each is for `quick_check` to tell, in a time that the
+    size of the file bounds: else a small file may have rows and values without end.
+    """
+    database.execute("PRAGMA trusted_schema=OFF")
+    database.execute("PRAGMA cell_size_check=ON")
+    _check_format(database, file)
+    for kind, name, text in database.execute("SELECT type, name, sql FROM sqlite_master"):
+        if (kind, name, text) not in (
+            ("table", "rows", _core.STORE_TABLE),
+            ("index", "sqlite_autoindex_rows_1", None),
+        ):
+            raise FileError(f"{file} has other tables than a cache; it is not read")
+    (verdict,) = database.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise FileError(f"{file} is damaged: {verdict}")
+
+
 def _check_format(database: sqlite3.Connection, file: Path) -> None:
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (version,) = database.execute("PRAGMA user_version").fetchone()
@@ -237,9 +287,17 @@ def _is_intact(row: tuple[Any, ...]) -> bool:
     return bool(checksum == hashlib.sha256(text + value).digest())
 
 
+def _is_plausible(row: tuple[Any, ...]) -> bool:
+    """Whether the columns that no checksum covers are as this package writes them."""
+    kind, _, label, size, created, used, _, value = row
+    times = all(isinstance(at, int) and 0 <= at <= time.time() + _DAY for at in (created, used))
+    return times and kind in KINDS and isinstance(label, str) and size == len(value)
+
+
 def _tell_core_of_sqlite() -> None:
     """Register the SQLite that Python uses, which need not be the system's."""
-    module = importlib.util.find_spec("_sqlite3")
+    # Not `importlib.util.find_spec`, which would find a library in the current folder.
+    module = PathFinder.find_spec("_sqlite3", children.import_path())
     if module is not None and module.origin is not None and Path(module.origin).is_file():
         with contextlib.suppress(ImportError):  # of the extension, which `clgpu doctor` tells of
             _core.add_sqlite_library(module.origin)

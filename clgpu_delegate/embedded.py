@@ -18,7 +18,7 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
-from clgpu_delegate import _core
+from clgpu_delegate import _core, children
 from clgpu_delegate.errors import DeviceError
 
 # Distribution on PyPI -> the file that implements OpenCL.
@@ -60,7 +60,7 @@ def _register() -> tuple[str, ...]:
                 _core.add_library(str(path))
             else:
                 problems.append(f"{path} cannot be used: {missing}")
-        elif _is_installed(distribution):
+        elif _installed(distribution):
             problems.append(
                 f"{distribution} is installed without its libraries (as `pip install --target` "
                 "leaves them out); install it into a virtual environment"
@@ -74,8 +74,8 @@ def _find() -> list[Path | None]:
 
 def _find_one(distribution: str, name: str) -> Path | None:
     candidates: list[Path] = []
-    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-        for file in importlib.metadata.distribution(distribution).files or ():
+    for installed in _installed(distribution):
+        for file in installed.files or ():
             if file.name == name:
                 candidates.append(Path(str(file.locate())))
     # Packagers other than pip may keep no list of files.
@@ -84,12 +84,10 @@ def _find_one(distribution: str, name: str) -> Path | None:
     return next((path.resolve() for path in candidates if path.is_file()), None)
 
 
-def _is_installed(distribution: str) -> bool:
-    try:
-        importlib.metadata.distribution(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
+def _installed(distribution: str) -> list[importlib.metadata.Distribution]:
+    """The installed distributions of a name, but none that lies in the current folder."""
+    found = importlib.metadata.Distribution.discover(name=distribution, path=children.import_path())
+    return list(found)
 
 
 def _open(path: Path, mode: int) -> str | None:

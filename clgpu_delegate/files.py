@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import tempfile
+import secrets
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -100,32 +100,29 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
 
     A pipe or a device, such as /dev/stdout, is written to, not replaced.
     """
-    path, temporary = Path(path), None
+    path = Path(path)
+    temporary: Path | None = None
     try:
         if _is_special(path):
             path.write_bytes(content)
             return
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as file:
+        # Not `tempfile`, whose files only their owner may read. The kernel applies the umask, which
+        # nobody can read without changing it for all threads. The mode "x" follows no link.
+        unused = path.parent / f".{path.name}.{secrets.token_hex(4)}"
+        with unused.open("xb") as file:
+            temporary = unused
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(path)
+        temporary.replace(path)
     except OSError as error:
         raise FileError(f"cannot write {path}: {error.strerror}") from None
     finally:
         if temporary is not None:
             with contextlib.suppress(FileNotFoundError):
-                Path(temporary).unlink()
+                temporary.unlink()
 
 
 def _is_special(path: Path) -> bool:
     """Whether there is something that is neither a file nor a folder."""
     return path.exists() and not path.is_file() and not path.is_dir()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -13,6 +13,7 @@ import numpy as np
 
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError, ModelError, OptionError
+from clgpu_delegate.rendering import one_line
 from clgpu_delegate.runtimes import Runtime
 
 # What runtimes put behind the delegate's own words, without a blank.
@@ -63,7 +64,7 @@ def as_our_error(what: str, kind: type[ClgpuError] = ClgpuError) -> Iterator[Non
     except (RuntimeError, ValueError) as error:
         if isinstance(error, ClgpuError):
             raise
-        text = " ".join(str(error).replace(_RESTORED, " ").split())
+        text = one_line(str(error).replace(_RESTORED, " "))
         # Where memory is lacking runtimes give none.
         raise kind(f"{what}: {text or 'it gives no reason'}") from None
     except MemoryError:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -20,16 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from clgpu_delegate import errors, files, inference
+from clgpu_delegate import children, errors, files, inference
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.options import Options
 from clgpu_delegate.runtimes import find_runtime
 
-# Without the current folder, which may have a package of our name that was not built.
-_MAIN = (
-    "import sys; sys.path[:] = filter(None, sys.path); "
-    "from clgpu_delegate.measuring import main; main()"
-)
+_MAIN = "from clgpu_delegate.measuring import main; main()"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,8 +50,7 @@ def measure(job: Job) -> tuple[dict[str, Any], list[inference.Array]]:
     with tempfile.TemporaryDirectory(prefix="clgpu-") as folder:
         # A session of its own: Ctrl-C is for this process, which then ends the other.
         with subprocess.Popen(
-            [sys.executable, "-c", _MAIN, json.dumps(dataclasses.asdict(job)), folder],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            children.command(_MAIN, json.dumps(dataclasses.asdict(job)), folder),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Union
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from clgpu_delegate.rendering import SafeConsole
 
 Report = Callable[[str, int, "int | None"], object]  # stage, steps done, of how many
 Option = Union[bool, Report, None]
@@ -32,8 +33,8 @@ class Bar:
         self._total: int | None = None
         if shown:
             self._progress = Progress(
-                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-                TimeElapsedColumn(), console=Console(stderr=True), transient=True,
+                TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
+                TimeElapsedColumn(), console=SafeConsole(stderr=True), transient=True,
             )  # fmt: skip
             self._progress.add_task("reading the model", total=None)
 

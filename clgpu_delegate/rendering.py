@@ -3,17 +3,75 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 WIDTH = 100  # columns
+
+# Unicode's categories of characters that control, that format, that are half of one, and that end
+# lines and paragraphs: terminals act upon them, or hide them, or let them turn text around.
+_UNPRINTABLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+
+
+class SafeConsole(Console):
+    """A console that shows text of strangers as it is.
+
+    Names in models and what drivers say may hold terminal commands and Rich's markup. Here markup
+    is text, and characters that `printable` escapes are escaped wherever they stand.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(markup=False, emoji=False, **settings)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """The segments of a renderable, without control characters other than line ends."""
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable() or segment.text == "\n":
+                yield segment
+            else:
+                yield Segment(printable(segment.text, keep="\n"), segment.style)
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""The text with escapes such as ``\x1b`` for what is not to be sent to a terminal.
+
+    Parameters
+    ----------
+    text
+        Of anyone.
+    keep
+        Characters to leave as they are; without ``"\n"`` the result is one line.
+    """
+    return text if text.isprintable() else "".join(_escaped(c, keep) for c in text)
+
+
+def one_line(text: object) -> str:
+    """What someone says, an exception of a runtime say, as one line that is safe to print."""
+    return printable(" ".join(str(text).split()))
+
+
+def _escaped(character: str, keep: str) -> str:
+    if character in keep or unicodedata.category(character) not in _UNPRINTABLE:
+        return character
+    code = ord(character)
+    return (
+        f"\\x{code:02x}"
+        if code < 0x100
+        else f"\\u{code:04x}"
+        if code < 0x10000
+        else f"\\U{code:08x}"
+    )
 
 
 def as_text(what: Any, width: int = WIDTH) -> str:
     """Lines without colours and without blanks at their ends."""
-    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console = SafeConsole(file=io.StringIO(), width=width, color_system=None)
     with console.capture() as capture:
         console.print(what)
     return "\n".join(line.rstrip() for line in capture.get().strip().splitlines())

@@ -15,6 +15,7 @@ from clgpu_delegate.errors import ClgpuError
 from clgpu_delegate.explain import Explanation
 from clgpu_delegate.inference import random_inputs
 from clgpu_delegate.options import Options
+from clgpu_delegate.rendering import one_line
 from clgpu_delegate.verdict import CANDIDATES, CPU, Trial, Verdict
 
 _TIE = 1.03  # the CPU wins where it takes up to so much longer
@@ -113,7 +114,7 @@ class _Contest:
                 ms = self._time(loaded)
                 del loaded
         except (RuntimeError, ValueError) as error:  # the runtimes' and ours
-            self.trials[name] = Trial(name, None, 0, " ".join(str(error).split()))
+            self.trials[name] = Trial(name, None, 0, one_line(error))
         else:
             self.trials[name] = Trial(name, ms, len(self.claims[name]))
 

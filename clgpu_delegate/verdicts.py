@@ -16,6 +16,7 @@ from clgpu_delegate import _core, cache, trials
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.files import read_model
 from clgpu_delegate.options import Options
+from clgpu_delegate.rendering import one_line
 from clgpu_delegate.verdict import Trial, Verdict
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def hand_over(native: _core.NativeDelegate, options: Options, frame: FrameType |
             problems = [trial.problem for trial in verdict.trials if trial.name == "all"]
             native.set_verdict(None, f"the device does not run it ({'; '.join(problems)})")
     except Exception as error:  # a wish that fails must not break the interpreter
-        text = " ".join(str(error).split()) or type(error).__name__
+        text = one_line(error) or type(error).__name__
         native.set_verdict(None, f"measuring failed ({text})")
 
 

@@ -74,7 +74,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
     So do workers of pytest-xdist.
     """
-    os.environ.setdefault(PROGRAMS, str(config.rootpath / "build" / "programs" / "devices.sqlite"))
+    if config.rootpath.stat().st_uid in (os.geteuid(), 0):  # else no store would use the file
+        shared = config.rootpath / "build" / "programs" / "devices.sqlite"
+        os.environ.setdefault(PROGRAMS, str(shared))
     if config.getoption("--quick"):
         os.environ[quick.VARIABLE] = "1"
     profile = config.getoption("--limits")

@@ -2,13 +2,16 @@
 
 from pathlib import Path
 
-PAGES = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+PAGES = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md", "security.md": "SECURITY.md"}
 
 
 def on_page_markdown(markdown, page, config, files):  # noqa: ARG001  # mkdocs names them
-    """The page's text; links into docs/ start from there."""
+    """The page's text; links into docs/, and to other such files, start from there."""
     source = PAGES.get(page.file.src_uri)
     if source is None:
         return markdown
     top = Path(config["config_file_path"]).parent
-    return (top / source).read_text(encoding="utf-8").replace("](docs/", "](")
+    text = (top / source).read_text(encoding="utf-8").replace("](docs/", "](")
+    for name, other in PAGES.items():
+        text = text.replace(f"]({other}", f"]({name}")
+    return text

@@ -9,11 +9,12 @@ import json
 import math
 import os
 import re
+import stat
 import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -39,6 +40,12 @@ _LIMITS = {  # bytes, unpacked
 _KERNEL_LIMIT = 4 << 20
 _MOST_MEMBERS = 1000
 _MOST_BYTES = 4 << 30
+# Few bytes of a zip may unpack to a thousand times as many. A file is read where all its members
+# together have at most so many bytes, or so many times those of the file.
+_SMALL_BYTES = 256 << 20
+_MOST_GROWTH = 32
+_CHUNK = 1 << 20
+_LONGEST_HEADER = 4096  # of an array; Python's parser takes long for hostile ones
 _NPY = b"\x93NUMPY"
 # Not the newline.
 _CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -50,13 +57,28 @@ def pack(members: Mapping[str, bytes], manifest: Mapping[str, Any]) -> bytes:
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
     head = to_json({"format": FORMAT, **manifest, "files": dict(sorted(hashes.items()))})
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in [(MANIFEST, head), *sorted(members.items())]:
+    everything = [(MANIFEST, head), *sorted(members.items())]
+    _write(out, everything, zipfile.ZIP_DEFLATED)
+    if sum(len(content) for _, content in everything) > _most_bytes(out.tell()):
+        # Nothing but zeros, say. What would pass for a bomb is not compressed.
+        out.seek(0)
+        out.truncate()
+        _write(out, everything, zipfile.ZIP_STORED)
+    return out.getvalue()
+
+
+def _write(out: io.BytesIO, members: list[tuple[str, bytes]], compression: int) -> None:
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, content in members:
             info = zipfile.ZipInfo(name, _EPOCH)
-            info.compress_type = zipfile.ZIP_DEFLATED
+            info.compress_type = compression
             info.external_attr = 0o644 << 16
             archive.writestr(info, content)
-    return out.getvalue()
+
+
+def _most_bytes(size: int) -> int:
+    """To how many bytes a file of a size may unpack."""
+    return min(_MOST_BYTES, max(_SMALL_BYTES, _MOST_GROWTH * size))
 
 
 def unpack(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -71,19 +93,22 @@ def unpack(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, byte
     """
     name = os.fspath(path)
     try:
-        size = Path(path).stat().st_size
-        content = Path(path).read_bytes() if size <= _MOST_BYTES else b""
+        status = Path(path).stat()
+        if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+            raise FileError(f"cannot read the capsule {name}: it is no regular file")
+        file = Path(path).open("rb")  # noqa: SIM115  # closed below, where other errors are told
     except OSError as error:
         raise FileError(f"cannot read the capsule {name}: {error.strerror}") from None
     try:
-        return _unpack(io.BytesIO(content))
+        with file:
+            return _unpack(file, _most_bytes(status.st_size))
     except ModelError as error:
         raise ModelError(f"{name} {error}") from None
     except Exception:  # whatever zipfile, zlib and json run into
         raise ModelError(f"{name} is not a capsule, or is damaged") from None
 
 
-def _unpack(file: io.BytesIO) -> tuple[dict[str, Any], dict[str, bytes]]:
+def _unpack(file: BinaryIO, most_bytes: int) -> tuple[dict[str, Any], dict[str, bytes]]:
     with zipfile.ZipFile(file) as archive:
         infos = archive.infolist()
         names = [info.filename for info in infos]
@@ -106,8 +131,11 @@ def _unpack(file: io.BytesIO) -> tuple[dict[str, Any], dict[str, bytes]]:
             if info.filename == MANIFEST or info.filename not in listed:
                 continue  # nobody reads what is not listed
             total += info.file_size
-            if total > _MOST_BYTES:
-                raise ModelError("unpacks to more than a capsule may have")
+            if total > most_bytes:
+                raise ModelError(
+                    f"is not read: it unpacks to more than {most_bytes >> 20} MiB, which is what "
+                    "a file of its size may have"
+                )
             content = _member(archive, info)
             if hashlib.sha256(content).hexdigest() != listed[info.filename]:
                 raise ModelError(f"is damaged: {info.filename!r} is not what was written")
@@ -124,12 +152,21 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
         limit = _KERNEL_LIMIT
     if limit is None:
         raise ModelError(f"is not a capsule: {info.filename[:80]!r} is no part of one")
-    with archive.open(info) as member:
-        # The size in the directory may lie, so what is read is counted.
-        content = member.read(limit + 1)
-    if len(content) > limit:
+    if info.file_size > limit:
         raise ModelError(f"is not a capsule: {info.filename!r} has more than {limit >> 20} MiB")
-    return content
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        # `zipfile` unpacks the others without a bound.
+        raise ModelError(f"is not a capsule: {info.filename!r} is not packed as in one")
+    # The size in the directory may lie, so what comes is counted, and no more is asked for.
+    content = bytearray()
+    with archive.open(info) as member:
+        while chunk := member.read(_CHUNK):
+            content += chunk
+            if len(content) > info.file_size:
+                break
+    if len(content) != info.file_size:
+        raise ModelError(f"is damaged: {info.filename!r} has another size than it says")
+    return bytes(content)
 
 
 def to_json(data: Any) -> bytes:
@@ -167,12 +204,15 @@ def from_npz(content: bytes) -> dict[str, Array]:
     arrays = {}
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if sum(info.file_size for info in archive.infolist()) > len(content):
+                raise ModelError("is damaged: its arrays lie over each other")
             for info in archive.infolist():
                 if info.compress_type != zipfile.ZIP_STORED or info.file_size > len(content):
                     raise ModelError("is damaged: its arrays are not as they were written")
                 arrays[info.filename.removesuffix(".npy")] = _array(archive.read(info))
     except (zipfile.BadZipFile, ValueError, EOFError, SyntaxError, TypeError, KeyError,
-            struct.error, NotImplementedError, RuntimeError, IndexError) as error:  # fmt: skip
+            struct.error, NotImplementedError, RuntimeError, IndexError,
+            MemoryError) as error:  # fmt: skip
         if isinstance(error, ModelError):
             raise
         raise ModelError("is damaged: its arrays cannot be read") from None
@@ -185,7 +225,7 @@ def _array(content: bytes) -> Array:
         raise ValueError
     width = 2 if content[6] == 1 else 4
     start = 8 + width + int.from_bytes(content[8 : 8 + width], "little")
-    if start > 65536:
+    if start > _LONGEST_HEADER:
         raise ValueError
     header = ast.literal_eval(content[8 + width : start].decode("latin1"))
     dtype = np.dtype(header["descr"])

@@ -10,6 +10,7 @@ from clgpu_delegate.quantization.graph import ABSENT, Array, Model
 from clgpu_delegate.quantization.reader import parse
 from clgpu_delegate.quantization.runs import Run
 from clgpu_delegate.quantization.writer import serialize
+from clgpu_delegate.rendering import printable
 from clgpu_delegate.runtimes import Runtime
 
 
@@ -59,7 +60,7 @@ class Cutter:
 
     def name(self, node: int) -> str:
         """The operation of a node."""
-        return self.model.main.operators[node].name
+        return printable(self.model.main.operators[node].name)
 
     def bytes_between(self) -> int:
         """Size of all tensors that nodes compute."""

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
 import numpy as np
 
-from clgpu_delegate import _core
+from clgpu_delegate import _core, children
 from clgpu_delegate.capsule.outcome import Outcome, judge, kernels_that_fail
 from clgpu_delegate.capsule.protocol import in_order, numbered, receive, send
 from clgpu_delegate.endings import ending
 from clgpu_delegate.errors import DeviceError, FileError, RuntimeNotFoundError
 from clgpu_delegate.quantization.graph import Array
 
-_START = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from clgpu_delegate.capsule.worker import main; main()"
-)
+_START = "from clgpu_delegate.capsule.worker import main; main()"
 _MOST_LOG = 20_000  # bytes of what a worker has printed
 _LONGEST = 1e6  # seconds; what timers take ends somewhere
 
@@ -199,8 +193,7 @@ class Bench:
         if self._process is not None and self._process.poll() is None:
             return self._process
         self._stop()
-        path = [entry or str(Path.cwd()) for entry in sys.path]
-        command = self._command or [sys.executable, "-c", _START, json.dumps(path)]
+        command = self._command or children.command(_START)
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # as long as the process
         try:
             self._process = subprocess.Popen(

@@ -19,6 +19,7 @@ from clgpu_delegate.errors import ClgpuError
 from clgpu_delegate.inference import usable_cores
 from clgpu_delegate.options import Options
 from clgpu_delegate.quantization.graph import Array
+from clgpu_delegate.rendering import one_line
 from clgpu_delegate.runtimes import Runtime, find_runtime
 
 _RUNS = 2  # what one inference leaves behind may spoil the next
@@ -124,7 +125,7 @@ def _equal(a: Array, b: Array) -> bool:
 
 def _told(error: Exception) -> dict[str, Any]:
     kind = type(error).__name__ if isinstance(error, ClgpuError) else ""
-    return {"text": " ".join(str(error).split()), "log": getattr(error, "log", ""), "class": kind}
+    return {"text": one_line(error), "log": getattr(error, "log", ""), "class": kind}
 
 
 def _facts(delegate: Delegate | None, details: bool) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from clgpu_delegate import cache
 from clgpu_delegate.cli.completion import words
-from clgpu_delegate.cli.printing import count, paragraphs, print_json, print_rich
+from clgpu_delegate.cli.printing import count, paragraphs, print_json, print_rich, print_text
 from clgpu_delegate.cli.settings import Json
 
 app = typer.Typer(help="Look after the file that keeps compiled programs and tuned choices.")
@@ -38,11 +38,11 @@ def list_(as_json: Json = False, path: _CacheFile = None) -> None:
     table.add_column("used")
     for entry in found:
         days = (time.strftime("%Y-%m-%d", time.localtime(t)) for t in (entry.created, entry.used))
-        table.add_row(entry.kind, Text(entry.label), f"{entry.bytes / 1024:.1f}", *days)
+        table.add_row(Text(entry.kind), Text(entry.label), f"{entry.bytes / 1024:.1f}", *days)
     if found:
         print_rich(table)
     total = sum(entry.bytes for entry in found)
-    print(f"{file}: {count(len(found), 'row')}, {total / 2**20:.1f} MiB")
+    print_text(f"{file}: {count(len(found), 'row')}, {total / 2**20:.1f} MiB")
 
 
 @app.command(epilog=paragraphs("For example:", "clgpu cache clear --kind tuning"))
@@ -62,7 +62,7 @@ def clear(
     if as_json:
         print_json({"path": str(file), "deleted": deleted})
     else:
-        print(f"{file}: {count(deleted, 'row')} deleted")
+        print_text(f"{file}: {count(deleted, 'row')} deleted")
 
 
 @app.command(epilog=paragraphs("For example:", "clgpu cache export tuned.sqlite"))
@@ -76,21 +76,26 @@ def export(
     if as_json:
         print_json({"path": str(file), "written": written})
     else:
-        print(f"{file}: {count(written, 'row')} written")
+        print_text(f"{file}: {count(written, 'row')} written")
 
 
 @app.command("import", epilog=paragraphs("For example:", "clgpu cache import tuned.sqlite"))
 def import_(
     file: Annotated[Path, typer.Argument(help="A file that was exported.", readable=False)],
+    programs: Annotated[
+        bool,
+        typer.Option("--programs", help="Compiled programs, too: machine code; trust its origin."),
+    ] = False,
     as_json: Json = False,
     path: _CacheFile = None,
 ) -> None:
-    """Add what another cache has exported. It contains machine code: trust its origin."""
-    merged = cache.import_file(file, path)
+    """Add what another cache has exported: what was measured, and programs if asked for."""
+    merged = cache.import_file(file, path, programs=programs)
     if as_json:
         print_json(dataclasses.asdict(merged))
         return
-    print(
+    print_text(
         f"{cache.resolve(path)}: {count(merged.added, 'row')} added, {merged.kept} there already, "
         f"{merged.damaged} damaged"
+        + (f", {count(merged.programs, 'program')} left out (--programs)" * bool(merged.programs))
     )

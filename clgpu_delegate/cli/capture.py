@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
-from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from clgpu_delegate import capsule
 from clgpu_delegate.capsule.capturing import default_path
 from clgpu_delegate.cli.completion import files
-from clgpu_delegate.cli.printing import count, print_json
+from clgpu_delegate.cli.printing import count, print_json, print_text
 from clgpu_delegate.cli.settings import Json, Model, with_options
+from clgpu_delegate.rendering import SafeConsole, printable
 
 
 @with_options("verify")
@@ -54,8 +54,8 @@ def capture(
 ) -> None:
     """Write one file with all that it takes to see a failure again: a bug capsule."""
     bar = Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(),
-        console=Console(stderr=True), transient=True,
+        SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn(),
+        console=SafeConsole(stderr=True), transient=True,
         disable=as_json or not sys.stderr.isatty(),
     )  # fmt: skip
     with bar:
@@ -63,7 +63,7 @@ def capture(
 
         def show(trials: int, left: int, what: str) -> None:
             of = f" of {left}" if left else ""
-            bar.update(task, description=f"trial {trials}: {what}{of}")
+            bar.update(task, description=printable(f"trial {trials}: {what}{of}"))
 
         result = capsule.capture(
             model,
@@ -80,8 +80,8 @@ def capture(
     if as_json:
         print_json(result.to_dict())
     else:
-        print(result)
-        print(
+        print_text(str(result))
+        print_text(
             f"{result.path}: {count(len(result.nodes), 'node')} written; "
             f"see it again with: clgpu replay {result.path}"
         )

@@ -5,13 +5,13 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from clgpu_delegate.cli import completion
 from clgpu_delegate.cli.exits import FINDING
 from clgpu_delegate.cli.printing import print_json, rich_console
 from clgpu_delegate.cli.settings import Json
 from clgpu_delegate.doctor import doctor as examine
+from clgpu_delegate.rendering import SafeConsole
 
 
 def doctor(
@@ -28,7 +28,7 @@ def doctor(
     ] = 60.0,
 ) -> None:
     """Tell what keeps models from running on this machine's devices, and what mends it."""
-    console = Console(stderr=True)
+    console = SafeConsole(stderr=True)
     with console.status("looking", spinner="dots") as status:
         if as_json or not sys.stderr.isatty():
             status.stop()

@@ -24,6 +24,7 @@ from clgpu_delegate.errors import (
     OptionError,
     RuntimeNotFoundError,
 )
+from clgpu_delegate.rendering import one_line
 
 DONE, FAILED, USAGE, NO_DEVICE, FILE, FINDING = range(6)
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
@@ -103,7 +104,7 @@ def _report(error: Exception, as_json: bool) -> int:
 
 
 def _say(message: str, kind: str, code: int, as_json: bool) -> int:
-    message = " ".join(message.split())
+    message = one_line(message)
     if as_json:
         line = json.dumps({"error": message, "kind": kind, "exit_code": code})
     else:

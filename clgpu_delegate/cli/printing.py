@@ -7,18 +7,19 @@ import math
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from rich.console import Console
 from rich.markup import escape
+
+from clgpu_delegate.rendering import SafeConsole, printable
 
 _PIPE_WIDTH = 120  # narrow pipes would break tables apart; terminals know their width
 
 
-class _Console(Console):
+class _Console(SafeConsole):
     def on_broken_pipe(self) -> NoReturn:  # rich would end the process
         raise BrokenPipeError
 
 
-def rich_console() -> Console:
+def rich_console() -> SafeConsole:
     """Where to print what rich can render."""
     console = _Console()
     return console if console.is_terminal else _Console(width=_PIPE_WIDTH)
@@ -27,6 +28,11 @@ def rich_console() -> Console:
 def print_rich(what: Any) -> None:
     """Print what rich can render."""
     rich_console().print(what)
+
+
+def print_text(text: str) -> None:
+    """Print lines that may contain what a model, a capsule or a driver says."""
+    print(printable(text, keep="\n"))
 
 
 def print_json(data: Any) -> None:

@@ -9,7 +9,7 @@ import typer
 from clgpu_delegate import capsule
 from clgpu_delegate.cli.completion import files, words
 from clgpu_delegate.cli.exits import FINDING
-from clgpu_delegate.cli.printing import print_json
+from clgpu_delegate.cli.printing import print_json, print_text
 from clgpu_delegate.cli.settings import OPTIONS, Json, Runtime
 
 
@@ -62,6 +62,6 @@ def replay(
     if as_json:
         print_json(result.to_dict())
     else:
-        print(result)
+        print_text(str(result))
     if result.failed:
         raise typer.Exit(FINDING)

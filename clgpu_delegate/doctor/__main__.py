@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import sys
 
-from rich.console import Console
-
 from clgpu_delegate.doctor import doctor
+from clgpu_delegate.rendering import SafeConsole
 
 if __name__ == "__main__":
     try:
@@ -18,5 +17,5 @@ if __name__ == "__main__":
     if "--json" in sys.argv[1:]:
         print(json.dumps(found.to_dict(), indent=2))
     else:
-        found.print_to(Console())
+        found.print_to(SafeConsole())
     sys.exit(0 if found.healthy else 5)

@@ -8,11 +8,11 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from clgpu_delegate import children
 from clgpu_delegate.endings import ending
 
 # The last line of output with this mark is the answer; drivers print what they like.
@@ -20,14 +20,14 @@ MARK = "clgpu-doctor-answer:"
 
 # `module` is found by its file, so that it works where the package cannot be imported.
 _SCRIPT = """
-import importlib.util, json, sys
-sys.path[:] = json.loads(sys.argv[1])
-spec = importlib.util.spec_from_file_location("clgpu_doctor_probe", sys.argv[2])
+import json, sys
+import importlib.util
+spec = importlib.util.spec_from_file_location("clgpu_doctor_probe", sys.argv[1])
 module = importlib.util.module_from_spec(spec)
 sys.modules[spec.name] = module
 spec.loader.exec_module(module)
 print()
-print(sys.argv[5] + json.dumps(getattr(module, sys.argv[3])(*json.loads(sys.argv[4]))), flush=True)
+print(sys.argv[4] + json.dumps(getattr(module, sys.argv[2])(*json.loads(sys.argv[3]))), flush=True)
 # Not even the exit handlers of a driver are waited for.
 sys.stderr.flush()
 __import__("os")._exit(0)
@@ -72,10 +72,7 @@ def call(
     timeout
         In seconds; then the process and its children are killed.
     """
-    command = [
-        sys.executable, "-c", _SCRIPT, json.dumps(sys.path), file, function, json.dumps(arguments),
-        MARK,
-    ]  # fmt: skip
+    command = children.command(_SCRIPT, file, function, json.dumps(arguments), MARK)
     return run(command, environ=environ, timeout=timeout)
 
 

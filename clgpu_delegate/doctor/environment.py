@@ -50,6 +50,16 @@ def _pip_libraries() -> list[Path]:
     return embedded.libraries()
 
 
+def _why_untrusted(path: str) -> str:
+    from clgpu_delegate import _core  # noqa: PLC0415  # as above
+    from clgpu_delegate.errors import ClgpuError  # noqa: PLC0415
+
+    try:
+        return _core.why_untrusted(path)
+    except ClgpuError:  # the extension is missing, which another check tells
+        return ""
+
+
 def _requires(distribution: str) -> list[str]:
     try:
         return importlib.metadata.requires(distribution) or []
@@ -91,6 +101,9 @@ class Environment:
     loader_names: tuple[str, ...] = ("libOpenCL.so.1", "libOpenCL.so")
     pip_libraries: Callable[[], list[Path]] = _pip_libraries
     """OpenCL runtimes that pip installed."""
+
+    why_untrusted: Callable[[str], str] = _why_untrusted
+    """Why a file is not used as a cache, or empty."""
 
     externally_managed: bool = dataclasses.field(default_factory=_externally_managed)
     """Whether the distribution forbids pip to install into this Python."""

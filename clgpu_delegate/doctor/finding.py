@@ -11,6 +11,8 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from clgpu_delegate.rendering import SafeConsole
+
 STATUSES = ("ok", "warning", "problem", "skipped")
 
 _MARKS = {
@@ -120,7 +122,7 @@ class Diagnosis:
 
     def __str__(self) -> str:
         out = io.StringIO()
-        self.print_to(Console(file=out, width=_WIDTH, color_system=None))
+        self.print_to(SafeConsole(file=out, width=_WIDTH, color_system=None))
         return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 

@@ -25,10 +25,13 @@ _TYPE, _UNITS, _MEMORY, _AVAILABLE, _COMPILER, _EXTENSIONS = (
 )  # fmt: skip
 _ALL_DEVICES = 0xFFFFFFFF
 _BUILD_LOG = 0x1183
+_RELATIVE = "{} is a relative path; allowed: an absolute path, or a name without '/'"
 
 
 def load_vendor(path: str) -> dict[str, Any]:
     """Open a vendor's library as a loader does; returns its count of platforms, or an error."""
+    if _is_relative(path):
+        return {"error": _RELATIVE.format(path)}
     system = ctypes.CDLL(None)
     system.dlopen.restype, system.dlopen.argtypes = c_void_p, [c_char_p, c_int]
     system.dlerror.restype = c_char_p
@@ -133,7 +136,14 @@ def run_kernel(path: str, platform: int, device: int) -> dict[str, Any]:
     }
 
 
+def _is_relative(path: str) -> bool:
+    """Whether it would load what lies in the current folder."""
+    return "/" in path and not path.startswith("/")
+
+
 def _open(path: str) -> ctypes.CDLL:
+    if _is_relative(path):
+        raise OSError(_RELATIVE.format(path))
     library = ctypes.CDLL(path)
     # Handles are pointers: without these they would be cut to 32 bits.
     for name in (

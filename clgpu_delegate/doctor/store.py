@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from clgpu_delegate.doctor.survey import Survey
 
 _CHECK = "cache"
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "sshfs", "fuse.sshfs", "lustre", "gpfs")
+_ELSEWHERE = 'export CLGPU_CACHE="/var/tmp/clgpu-$(id -u)/cache.sqlite"'
 _SLOW = "every process compiles its kernels again"
 
 
@@ -45,6 +48,9 @@ def check(survey: Survey) -> Iterator[Finding]:
         yield _unusable(env, file, f"{file} cannot be read and written")
     elif paths.is_folder(file):
         yield _unusable(env, file, f"{file} is a folder")
+    elif why := env.why_untrusted(str(file)):
+        what = f"the cache {file} is not used"
+        yield Finding(_CHECK, "warning", what, f"{why}; {_SLOW}", _own(file))
     else:
         yield _contents(env, file)
         yield from _network(env, folder)
@@ -53,10 +59,21 @@ def check(survey: Survey) -> Iterator[Finding]:
 def _unusable(env: Environment, file: Path, what: str) -> Finding:
     fix = "unset CLGPU_CACHE"
     if not env.environ.get("CLGPU_CACHE"):
-        fix = 'export CLGPU_CACHE="/var/tmp/clgpu-cache-$(id -u).sqlite"'
+        fix = _ELSEWHERE
         if paths.is_folder(file.parent):
             fix = f"sudo chown -R $USER {shlex.quote(str(file.parent))}"
     return Finding(_CHECK, "warning", what, f"nothing is kept: {_SLOW}", fix)
+
+
+def _own(file: Path) -> str:
+    """The command that gives a cache back to its user alone; what others may have written goes."""
+    folder = file.parent
+    with contextlib.suppress(OSError):
+        status = folder.stat()
+        if status.st_uid == os.getuid() and not status.st_mode & stat.S_ISVTX:
+            quoted = shlex.quote(str(file))
+            return f"rm -f {quoted} {quoted}-*; chmod go-w {shlex.quote(str(folder))}"
+    return _ELSEWHERE
 
 
 def _contents(env: Environment, file: Path) -> Finding:
@@ -93,5 +110,5 @@ def _network(env: Environment, folder: Path) -> Iterator[Finding]:
         yield Finding(
             _CHECK, "warning", f"{folder} is on a network file system ({kind})",
             "databases on such are slow, and may be damaged when two machines write",
-            "export CLGPU_CACHE=/var/tmp/clgpu-cache-$(id -u).sqlite",
+            _ELSEWHERE,
         )  # fmt: skip

@@ -9,6 +9,7 @@ from pathlib import Path
 
 _APPLICATION_ID = 0x434C4750  # as in src_cpp/store/store.cpp
 _FORMAT = 1
+_SCHEMA = (("table", "rows"), ("index", "sqlite_autoindex_rows_1"))
 
 
 def examine(file: str) -> dict[str, object]:
@@ -17,10 +18,14 @@ def examine(file: str) -> dict[str, object]:
     try:
         uri = Path(file).resolve().as_uri() + "?mode=ro"
         with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=10)) as database:
+            database.execute("PRAGMA trusted_schema=OFF")
             for pragma, wanted in (("application_id", _APPLICATION_ID), ("user_version", _FORMAT)):
                 (value,) = database.execute(f"PRAGMA {pragma}").fetchone()
                 if value != wanted:
                     return {"error": f"{pragma} is {value}, not {wanted}"}
+            for kind, name in database.execute("SELECT type, name FROM sqlite_master"):
+                if (kind, name) not in _SCHEMA:  # a view may never end
+                    return {"error": f"the {kind} {name!r} is not of a cache"}
             (verdict,) = database.execute("PRAGMA quick_check(1)").fetchone()
             if verdict != "ok":
                 return {"error": str(verdict)}

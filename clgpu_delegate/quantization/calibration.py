@@ -11,6 +11,7 @@ from clgpu_delegate.quantization import parameters
 from clgpu_delegate.quantization.graph import Affine, Array, Tensor
 from clgpu_delegate.quantization.observers import Observer
 from clgpu_delegate.quantization.runs import Run
+from clgpu_delegate.rendering import printable
 
 Step = Callable[[], None]  # called after each sample
 
@@ -57,7 +58,9 @@ def observe(
         step()
     missing = [t.name for index, t in tensors.items() if index not in seen]
     if missing:
-        raise QuantizationError(f"the runtime does not show the values of {', '.join(missing[:3])}")
+        raise QuantizationError(
+            f"the runtime does not show the values of {', '.join(map(printable, missing[:3]))}"
+        )
     return {index: observer.range() for index, observer in observers.items()}
 
 

@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from clgpu_delegate.rendering import as_text
+from clgpu_delegate.rendering import as_text, printable
 
 _WIDTH = 120  # columns of str()
 _SHOWN = 10  # layers in the table
@@ -101,7 +101,7 @@ class Quantization:
             right = heading in ("node", "scale", "zero point", "SQNR")
             table.add_column(heading, justify="right" if right else "left", overflow="fold")
         for layer in self.layers[:_SHOWN]:
-            table.add_row(*(Text(cell) for cell in _cells(layer)))
+            table.add_row(*(Text(printable(cell)) for cell in _cells(layer)))
         head = (
             f"{self.path}: {self.bytes / 2**20:.2f} MiB "
             f"({self.bytes / max(self.float_bytes, 1):.2f} of the float model), "

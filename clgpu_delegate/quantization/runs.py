@@ -12,6 +12,7 @@ from clgpu_delegate.errors import ClgpuError, QuantizationError
 from clgpu_delegate.quantization.graph import ABSENT, Array
 from clgpu_delegate.quantization.reader import parse
 from clgpu_delegate.quantization.writer import serialize
+from clgpu_delegate.rendering import one_line
 from clgpu_delegate.runtimes import Runtime
 
 
@@ -81,7 +82,7 @@ class Run:
         return [np.zeros(d["shape"], d["dtype"]) for d in details]
 
     def _failure(self, what: str, error: Exception) -> QuantizationError:
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         return QuantizationError(f"{self._runtime} cannot {what} the model: {reason}")
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from clgpu_delegate.errors import QuantizationError
 from clgpu_delegate.files import read_arrays
 from clgpu_delegate.quantization.graph import Array, Tensor
+from clgpu_delegate.rendering import printable
 
 
 def load_file(path: str | os.PathLike[str], inputs: Sequence[Tensor]) -> list[tuple[Any, ...]]:
@@ -41,7 +42,7 @@ def split(arrays: Mapping[str, Any], inputs: Sequence[Tensor], what: str) -> lis
     """Samples of one array per input, from an array of all samples by each input's name."""
     columns = [np.atleast_1d(column) for column in _by_name(arrays, inputs, what)]
     if len({len(column) for column in columns}) > 1:
-        counts = ", ".join(f"{t.name}: {len(c)}" for t, c in zip(inputs, columns))
+        counts = ", ".join(f"{printable(t.name)}: {len(c)}" for t, c in zip(inputs, columns))
         raise QuantizationError(f"{what} has different numbers of samples per input ({counts})")
     return list(zip(*columns))
 
@@ -117,4 +118,4 @@ def _fit(value: Any, tensor: Tensor, what: str) -> Array:
 
 
 def _names(inputs: Sequence[Tensor]) -> str:
-    return ", ".join(t.name for t in inputs)
+    return ", ".join(printable(t.name) for t in inputs)

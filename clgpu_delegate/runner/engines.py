@@ -12,6 +12,7 @@ import numpy as np
 
 from clgpu_delegate import _core
 from clgpu_delegate.errors import ClgpuError
+from clgpu_delegate.rendering import one_line
 from clgpu_delegate.runner.tensors import Array, TensorSpec
 
 _SMALL = 1 << 16  # bytes that are copied rather than lent
@@ -226,7 +227,7 @@ class Interpreters:
         try:
             interpreter.invoke()
         except (RuntimeError, ValueError) as error:
-            raise ClgpuError(f"inference failed: {' '.join(str(error).split())}") from None
+            raise ClgpuError(f"inference failed: {one_line(error)}") from None
         results = []
         for tensor, out in zip(self.outputs, outs):
             if out is None:

@@ -9,6 +9,7 @@ from clgpu_delegate import _core
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError, ModelError
 from clgpu_delegate.files import Source, read_content
+from clgpu_delegate.rendering import one_line
 from clgpu_delegate.runner.engines import Engine, Interpreters, open_stream
 from clgpu_delegate.runner.tensors import TensorSpec, tensor
 from clgpu_delegate.runner.verified import Verified
@@ -82,7 +83,7 @@ class Model:
                 another = self._make()
                 _resize(another, shapes)
             except (RuntimeError, ValueError) as error:
-                return made, f"{reason}; no further interpreter: {' '.join(str(error).split())}"
+                return made, f"{reason}; no further interpreter: {one_line(error)}"
             if self._placement() != plan:
                 return made, f"{reason}; the device has no memory for a further interpreter"
             made.append(another)
@@ -103,7 +104,7 @@ class Model:
         except (RuntimeError, ValueError) as error:
             if isinstance(error, ClgpuError):
                 raise
-            why = " ".join(str(error).split())
+            why = one_line(error)
             raise ModelError(f"{self._runtime} cannot load the model: {why}") from None
         return interpreter
 

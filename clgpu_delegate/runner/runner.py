@@ -15,6 +15,7 @@ from clgpu_delegate.explain import Explanation
 from clgpu_delegate.files import Source
 from clgpu_delegate.options import Settings
 from clgpu_delegate.profiling import Profile
+from clgpu_delegate.rendering import one_line
 from clgpu_delegate.runner.engines import Engine
 from clgpu_delegate.runner.opening import Model
 from clgpu_delegate.runner.sequence import Progress, bound, in_order
@@ -234,7 +235,7 @@ class Runner:
             try:
                 model.resize(shapes)
             except (RuntimeError, ValueError) as error:
-                why = " ".join(str(error).split())
+                why = one_line(error)
                 raise InputError(f"shapes {shapes} do not fit the model: {why}") from None
             finally:
                 self._engine = model.open(self._depth)

@@ -1,5 +1,11 @@
 #include "base/utf8.hpp"
 
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <iterator>
+#include <utility>
+
 namespace clgpu {
 namespace {
 
@@ -23,7 +29,50 @@ int sequence(std::string_view text) {
   return length;
 }
 
+std::uint32_t code_point(std::string_view sequence) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(sequence[i]); };
+  if (sequence.size() == 1) return byte(0);
+  std::uint32_t code = byte(0) & (0xFFU >> (sequence.size() + 1));
+  for (std::size_t i = 1; i < sequence.size(); ++i) code = code << 6 | (byte(i) & 0x3FU);
+  return code;
+}
+
+// Unicode's categories Cc, Cf, Zl and Zp, as far as a terminal may act upon them or hide them.
+bool is_invisible(std::uint32_t code) {
+  constexpr std::pair<std::uint32_t, std::uint32_t> kRanges[] = {
+      {0x00, 0x1F},       {0x7F, 0x9F},     {0xAD, 0xAD},       {0x600, 0x605},
+      {0x61C, 0x61C},     {0x6DD, 0x6DD},   {0x70F, 0x70F},     {0x180E, 0x180E},
+      {0x200B, 0x200F},   {0x2028, 0x202E}, {0x2060, 0x2064},   {0x2066, 0x206F},
+      {0xFEFF, 0xFEFF},   {0xFFF9, 0xFFFB}, {0x1D173, 0x1D17A}, {0xE0001, 0xE0001},
+      {0xE0020, 0xE007F},
+  };
+  return std::any_of(std::begin(kRanges), std::end(kRanges), [&](const auto& range) {
+    return code >= range.first && code <= range.second;
+  });
+}
+
+std::string escape(std::uint32_t code) {
+  char text[12];
+  const char* form = code < 0x100 ? "\\x%02x" : code < 0x10000 ? "\\u%04x" : "\\U%08x";
+  std::snprintf(text, sizeof text, form, code);
+  return text;
+}
+
 }  // namespace
+
+std::string printable(std::string_view text) {
+  const std::string valid = valid_utf8(text);
+  std::string line;
+  line.reserve(valid.size());
+  for (std::string_view left = valid; !left.empty();) {
+    const auto bytes = static_cast<std::size_t>(sequence(left));
+    const std::string_view character = left.substr(0, bytes);
+    const std::uint32_t code = code_point(character);
+    line += is_invisible(code) ? escape(code) : std::string(character);
+    left.remove_prefix(bytes);
+  }
+  return line;
+}
 
 std::string valid_utf8(std::string_view text) {
   std::string valid;

@@ -4,6 +4,8 @@
 
 #include <atomic>
 
+#include "base/library.hpp"
+
 namespace clgpu::cl {
 namespace {
 
@@ -12,10 +14,8 @@ constexpr int kFlags = RTLD_NOW | RTLD_LOCAL;
 std::atomic<bool> pretending{false};
 
 void* open(const std::string& path, const System& system, std::string& why) {
-  if (void* library = dlopen(path.c_str(), kFlags); library != nullptr) return library;
-  const char* message = dlerror();
-  why = message != nullptr ? message : "cannot load " + path;
-  if (!system.vendor_namespace) return nullptr;
+  if (void* library = open_library(path, why); library != nullptr) return library;
+  if (!system.vendor_namespace || is_relative(path)) return nullptr;
   void* support = dlopen("libvndksupport.so", kFlags);
   if (support == nullptr) return nullptr;
   using Load = void* (*)(const char*, int);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/utf8.hpp"
 #include "tfl/quantization.hpp"
 
 namespace clgpu::delegate {
@@ -69,7 +70,7 @@ Model::Model(TfLiteContext& context, const Options& options) : core_only_(option
         if (!view.is_tensor(id) || tensors_.count(id) != 0) continue;
         const tfl::TensorView t = view.tensor(id);
         ir::Tensor tensor;
-        tensor.name = t.raw().name != nullptr ? t.raw().name : "";
+        tensor.name = t.raw().name != nullptr ? printable(t.raw().name) : "";
         tensor.tflite_id = id;
         tensor.shape = ir::Shape(t.dims());
         tensor.model_rank = t.rank();

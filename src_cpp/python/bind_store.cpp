@@ -1,12 +1,15 @@
-// Files: the store, for tests; where SQLite may be found; whether a model is whole.
+// Files: the store, for tests; where SQLite may be found; whether a model is whole; how names of
+// strangers are shown.
 #include <pybind11/stl.h>
 
 #include <string_view>
 
 #include "base/sha256.hpp"
+#include "base/utf8.hpp"
 #include "ops/family.hpp"
 #include "python/bind.hpp"
 #include "store/store.hpp"
+#include "store/trust.hpp"
 #include "tfl/model_file.hpp"
 #include "tfl/model_operands.hpp"
 
@@ -46,6 +49,12 @@ void bind_store(py::module_& module) {
         for (const std::string& note : self.notes()) notes.append(text(note));
         return notes;
       });
+  module.def(
+      "printable", [](const std::string& bytes) { return text(printable(bytes)); }, py::arg("text"),
+      "The text as one line with escapes for what is not to be printed.");
+  module.def("why_untrusted", &store::why_untrusted, py::arg("path"),
+             "Why a file is not to be used as a cache, or nothing.");
+  module.attr("STORE_TABLE") = std::string(store::kTable);
   module.def("add_sqlite_library", &store::add_sqlite_library, py::arg("path"),
              "Registers a library that has SQLite in it, or depends on it.");
   module.def(

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <vector>
 
+#include "base/library.hpp"
+
 namespace clgpu::store {
 namespace {
 
@@ -29,17 +31,17 @@ std::unique_ptr<Sqlite> load(void* library) {
   complete = complete && api->name != nullptr;
   CLGPU_SQLITE_FUNCTIONS(CLGPU_SQLITE_LOAD)
 #undef CLGPU_SQLITE_LOAD
+#define CLGPU_SQLITE_TRY(result, name, parameters) \
+  api->name = reinterpret_cast<decltype(api->name)>(dlsym(library, #name));
+  CLGPU_SQLITE_OPTIONAL(CLGPU_SQLITE_TRY)
+#undef CLGPU_SQLITE_TRY
   if (!complete || api->sqlite3_threadsafe() == 0) return nullptr;
   return api;
 }
 
 std::unique_ptr<Sqlite> load(const std::string& path, std::string& why) {
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* message = dlerror();
-    why = message != nullptr ? message : "cannot load " + path;
-    return nullptr;
-  }
+  void* library = open_library(path, why);
+  if (library == nullptr) return nullptr;
   std::unique_ptr<Sqlite> api = load(library);
   if (api == nullptr) why = path + " is not a complete, thread-safe SQLite";
   return api;

@@ -11,9 +11,12 @@ namespace clgpu::store {
 using sqlite3 = struct sqlite3;
 using sqlite3_stmt = struct sqlite3_stmt;
 
-constexpr int SQLITE_OK = 0, SQLITE_ERROR = 1, SQLITE_BUSY = 5, SQLITE_LOCKED = 6,
+constexpr int SQLITE_OK = 0, SQLITE_ERROR = 1, SQLITE_PERM = 3, SQLITE_BUSY = 5, SQLITE_LOCKED = 6,
               SQLITE_READONLY = 8, SQLITE_IOERR = 10, SQLITE_CORRUPT = 11, SQLITE_PROTOCOL = 15,
               SQLITE_NOTADB = 26, SQLITE_ROW = 100, SQLITE_DONE = 101;
+// Of sqlite3_db_config: switches, each with an int and a pointer to what it was.
+constexpr int SQLITE_DBCONFIG_ENABLE_TRIGGER = 1003, SQLITE_DBCONFIG_DEFENSIVE = 1010,
+              SQLITE_DBCONFIG_ENABLE_VIEW = 1015, SQLITE_DBCONFIG_TRUSTED_SCHEMA = 1017;
 constexpr int SQLITE_OPEN_READWRITE = 0x2, SQLITE_OPEN_CREATE = 0x4, SQLITE_OPEN_NOMUTEX = 0x8000;
 
 // X(result, name, parameters)
@@ -34,10 +37,14 @@ constexpr int SQLITE_OPEN_READWRITE = 0x2, SQLITE_OPEN_CREATE = 0x4, SQLITE_OPEN
   X(int, sqlite3_column_bytes, (sqlite3_stmt*, int))                                     \
   X(std::int64_t, sqlite3_column_int64, (sqlite3_stmt*, int))
 
+// Of newer libraries, or left out by some; null where missing.
+#define CLGPU_SQLITE_OPTIONAL(X) X(int, sqlite3_db_config, (sqlite3*, int, ...))
+
 /// Function pointers of the loaded library.
 struct Sqlite {
 #define CLGPU_SQLITE_MEMBER(result, name, parameters) result(*name) parameters = nullptr;
   CLGPU_SQLITE_FUNCTIONS(CLGPU_SQLITE_MEMBER)
+  CLGPU_SQLITE_OPTIONAL(CLGPU_SQLITE_MEMBER)
 #undef CLGPU_SQLITE_MEMBER
 };
 

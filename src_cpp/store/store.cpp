@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +14,7 @@
 
 #include "base/log.hpp"
 #include "base/sha256.hpp"
+#include "store/trust.hpp"
 
 namespace clgpu::store {
 namespace {
@@ -61,7 +63,13 @@ class FolderLock {
  public:
   explicit FolderLock(const fs::path& folder)
       : descriptor_(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (descriptor_ >= 0) ::flock(descriptor_, LOCK_EX);
+    // Not for ever: whoever may read the folder can lock it. Without the lock, two processes may
+    // both put a file aside, and lose no more than a cache.
+    for (int waited = 0; descriptor_ >= 0 && waited < kPatienceMs; waited += 20) {
+      if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) break;
+      if (errno != EWOULDBLOCK && errno != EINTR) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
   }
   ~FolderLock() {
     if (descriptor_ >= 0) ::close(descriptor_);
@@ -182,12 +190,14 @@ std::shared_ptr<Store> Store::open_for(const std::string& only, const std::strin
   const Sqlite* api = sqlite(why);
   if (api == nullptr) return off("there is no cache, since SQLite cannot be loaded: " + why);
   std::error_code error;
-  const fs::path full = fs::weakly_canonical(fs::absolute(path, error), error);
+  const fs::path asked = fs::absolute(path, error);
+  const fs::path full = fs::weakly_canonical(asked, error);
   const std::string name = error ? path : full.string();
   const std::lock_guard<std::mutex> lock(*mutex);
   std::weak_ptr<Store>& known = (*stores)[only + '\0' + name];
   if (std::shared_ptr<Store> store = known.lock()) return store;
   std::shared_ptr<Store> store(new Store(name, limit));
+  store->asked_ = asked.string();
   store->api_ = api;
   store->only_ = only;
   store->attempt(Use::kRead, "opened", [] {});
@@ -286,8 +296,8 @@ void Store::attempt(Use use, const char* what, Body body) {
 // unusable. Throws Failure.
 void Store::connect() {
   process_ = ::getpid();
-  if (const fs::path folder = fs::path(path_).parent_path(); !folder.empty())
-    fs::create_directories(folder);
+  if (const std::string why = why_untrusted(asked_); !why.empty()) throw Failure{SQLITE_PERM, why};
+  make_private_folders(fs::path(path_).parent_path().string());
   for (int waited = 0;; waited += 20) {
     try {
       connect_once();
@@ -311,7 +321,10 @@ void Store::connect() {
 }
 
 void Store::connect_once() {
+  // What was named may be a link, and SQLite is given what it leads to.
+  if (const std::string why = why_untrusted(path_); !why.empty()) throw Failure{SQLITE_PERM, why};
   const auto before = identity(path_);
+  make_private_file(path_);  // SQLite would let the umask decide
   const int code = api_->sqlite3_open_v2(
       path_.c_str(), &db_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
       nullptr);
@@ -322,6 +335,7 @@ void Store::connect_once() {
   if (before != identity_ && before != decltype(before){})
     throw Failure{SQLITE_BUSY, "another process is replacing it"};
   api_->sqlite3_busy_timeout(db_, kPatienceMs);
+  harden();
   try {
     const bool empty = number("SELECT count(*) FROM sqlite_master") == 0;
     const std::int64_t application = number("PRAGMA application_id");
@@ -334,6 +348,7 @@ void Store::connect_once() {
           "has format " + std::to_string(format) + ", this version's is " + std::to_string(kFormat),
           suffix, false};
     }
+    if (!empty) check_schema();
     try {
       execute("PRAGMA journal_mode=WAL");  // an exported file has no WAL
     } catch (const Failure& failure) {
@@ -343,21 +358,42 @@ void Store::connect_once() {
       execute("BEGIN IMMEDIATE");
       execute(("PRAGMA application_id=" + std::to_string(kApplicationId)).c_str());
       execute(("PRAGMA user_version=" + std::to_string(kFormat)).c_str());
-      // The value comes last, so that the other columns are read without it.
-      execute(
-          "CREATE TABLE IF NOT EXISTS rows (kind TEXT NOT NULL, key TEXT NOT NULL, label TEXT NOT "
-          "NULL, bytes INTEGER NOT NULL, created INTEGER NOT NULL, used INTEGER NOT NULL, checksum "
-          "BLOB NOT NULL, value BLOB NOT NULL, PRIMARY KEY (kind, key))");
+      // Unless another process was first.
+      if (number("SELECT count(*) FROM sqlite_master") == 0) execute(kTable.data());
       execute("COMMIT");
     }
     // A cache may lose its last rows with the power, but must not be torn.
     execute("PRAGMA synchronous=NORMAL");
-    Statement(*this, "SELECT kind, key, label, bytes, created, used, checksum, value FROM rows");
   } catch (const Failure& failure) {
     if (failure.code == SQLITE_NOTADB) throw Foreign{"is no SQLite database", ".foreign", true};
-    if (failure.code == SQLITE_ERROR)  // a column is missing, say
+    if (failure.code == SQLITE_ERROR)  // a schema that cannot be read
       throw Failure{SQLITE_CORRUPT, failure.message};
     throw;
+  }
+}
+
+// Turns off what a schema can make SQLite do. Older libraries know some of it only, and it is all
+// needed only until the schema is checked.
+void Store::harden() {
+  if (api_->sqlite3_db_config == nullptr) return;
+  constexpr std::pair<int, int> kSwitches[] = {{SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+                                               {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
+                                               {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+                                               {SQLITE_DBCONFIG_DEFENSIVE, 1}};
+  for (const auto& [what, value] : kSwitches)
+    api_->sqlite3_db_config(db_, what, value, static_cast<int*>(nullptr));
+}
+
+// A schema is code: a view or a trigger may never end. Throws Failure where there is anything but
+// our table.
+void Store::check_schema() {
+  Statement all(*this, "SELECT type, name, sql FROM sqlite_master");
+  while (all.step()) {
+    const std::string_view type = all.bytes_at(0), name = all.bytes_at(1), sql = all.bytes_at(2);
+    const bool is_table = type == "table" && name == "rows" && sql == kTable;
+    const bool is_index = type == "index" && name == "sqlite_autoindex_rows_1" && sql.empty();
+    if (!is_table && !is_index)
+      throw Failure{SQLITE_CORRUPT, "it has a table, index, view or trigger that is not ours"};
   }
 }
 

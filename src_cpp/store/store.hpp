@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,12 @@ constexpr const char* kTuning = "tuning";              ///< measured choices and
 constexpr const char* kProbe = "probe";                ///< what a device can do
 constexpr const char* kPeaks = "peaks";                ///< ... and at most
 constexpr const char* kVerification = "verification";  ///< partitions found wrong, and what helped
+
+/// All of the schema. The value comes last, so that the other columns are read without it.
+constexpr std::string_view kTable =
+    "CREATE TABLE rows (kind TEXT NOT NULL, key TEXT NOT NULL, label TEXT NOT NULL, bytes INTEGER "
+    "NOT NULL, created INTEGER NOT NULL, used INTEGER NOT NULL, checksum BLOB NOT NULL, value BLOB "
+    "NOT NULL, PRIMARY KEY (kind, key))";
 
 /// clgpu_delegate/cache.sqlite in the user's cache folder ($XDG_CACHE_HOME or ~/.cache; on macOS
 /// ~/Library/Caches). Empty where there is none: on Android an app must name a file of its own.
@@ -82,6 +89,8 @@ class Store {
   bool was_replaced(int code) const;
   void close();
   void rebuild(const std::string& why, const std::string& suffix, bool keep_earlier);
+  void harden();
+  void check_schema();
   void evict();
   void execute(const char* sql);
   std::int64_t number(const char* sql);
@@ -90,7 +99,8 @@ class Store {
 
   const std::string path_;
   const std::int64_t limit_;
-  std::string only_;  // the kind of rows that are read and written; empty: all
+  std::string asked_;  // the path as it was given, made absolute
+  std::string only_;   // the kind of rows that are read and written; empty: all
   mutable std::mutex mutex_;
   const Sqlite* api_ = nullptr;
   sqlite3* db_ = nullptr;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/half.hpp"
+#include "base/utf8.hpp"
 #include "ir/shape.hpp"
 
 namespace clgpu::tfl {
@@ -105,7 +106,7 @@ std::optional<std::vector<float>> TensorView::floats() const {
 }
 
 std::string NodeView::op() const {
-  if (const char* name = custom_name()) return name;
+  if (const char* name = custom_name()) return printable(name);
   return builtin_name(builtin());
 }
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -105,6 +107,93 @@ def test_bombs_and_paths_are_refused(tmp_path, good):
     assert "is no part of one" in message(tmp_path, rewritten(good, **{"/evil": b"x"}))
     bomb = {"options__json": b" " * (2 << 20)}
     assert "more than 1 MiB" in message(tmp_path, rewritten(good, **bomb))
+
+
+def listed(content: bytes, compression: int = zipfile.ZIP_DEFLATED, **members: bytes) -> bytes:
+    """A capsule with further members, whose hashes are right."""
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        all_members = {name: file.read(name) for name in file.namelist()}
+    manifest = json.loads(all_members.pop("manifest.json"))
+    all_members |= {name.replace("__", "."): value for name, value in members.items()}
+    hashes = {name: hashlib.sha256(value).hexdigest() for name, value in all_members.items()}
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", compression) as file:
+        file.writestr("manifest.json", json.dumps({**manifest, "files": hashes}))
+        for name, value in all_members.items():
+            file.writestr(name, value)
+    return out.getvalue()
+
+
+def test_small_file_unpacks_to_little(tmp_path, good, monkeypatch):
+    monkeypatch.setattr(archive, "_SMALL_BYTES", 8 << 20)
+    bomb = listed(good, got__npz=bytes(9 << 20))
+    assert len(bomb) < 1 << 20
+    tracemalloc.start()
+    try:
+        assert "unpacks to more than 8 MiB" in message(tmp_path, bomb)
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+    monkeypatch.undo()  # the limits that users have
+    assert archive._most_bytes(2 << 20) == 256 << 20
+    assert archive._most_bytes(100 << 20) == 3200 << 20
+    assert archive._most_bytes(1 << 40) == 4 << 30
+
+
+def test_capsule_of_zeros_is_written_so_that_it_is_read(tmp_path, good, monkeypatch):
+    monkeypatch.setattr(archive, "_SMALL_BYTES", 1 << 20)
+    path = tmp_path / "zeros.clgpu.zip"
+    path.write_bytes(rewritten(good, got__npz=archive.to_npz({"0": np.zeros(1 << 20)})))
+    _, members = archive.unpack(path)
+    assert archive.from_npz(members["got.npz"])["0"].sum() == 0
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_packings_without_a_bound_are_refused(tmp_path, good, compression):
+    assert "is not packed as in one" in message(tmp_path, listed(good, compression))
+
+
+@pytest.mark.parametrize("size", [0, 10, 1 << 20, 1 << 31])
+def test_sizes_that_lie_are_told(tmp_path, good, size):
+    content = bytearray(good)
+    entry = content.index(b"PK\x01\x02", content.index(b"PK\x01\x02") + 4)  # after the manifest's
+    content[entry + 24 : entry + 28] = size.to_bytes(4, "little")
+    message(tmp_path, bytes(content))
+
+
+def test_arrays_that_lie_over_each_other_are_refused():
+    content = bytearray(npz(npy(np.zeros(1000))))
+    entry, end = content.index(b"PK\x01\x02"), content.index(b"PK\x05\x06")
+    record = bytes(content[entry:end])
+    count = 100
+    content[entry:end] = record * count
+    end = content.index(b"PK\x05\x06")
+    content[end + 8 : end + 12] = count.to_bytes(2, "little") * 2
+    content[end + 12 : end + 16] = (len(record) * count).to_bytes(4, "little")
+    with pytest.raises(ModelError, match="lie over each other"):
+        archive.from_npz(bytes(content))
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["(" * 30000 + ")" * 30000, "-" * 60000 + "1", "1" + "+1j" * 20000,
+     "{'descr': '|O', 'fortran_order': False, 'shape': (1,)}",
+     "{'descr': [('a', '|O')], 'fortran_order': False, 'shape': (1,)}",
+     "{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,)}",
+     "{'descr': '|S0', 'fortran_order': False, 'shape': (1000000000000,)}"],
+    ids=["nested", "minus", "sum", "object", "pickle", "huge", "empty items"],
+)  # fmt: skip
+def test_headers_of_arrays_may_hold_anything(head):
+    text = head.encode() + b"\n"
+    array = b"\x93NUMPY\x02\x00" + len(text).to_bytes(4, "little") + text
+    with pytest.raises(ModelError):
+        archive.from_npz(npz(array))
+
+
+def test_pipe_is_no_capsule(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FileError, match="is no regular file"):
+        replay(tmp_path / "pipe")
 
 
 def npz(member: bytes, compression: int = zipfile.ZIP_STORED) -> bytes:

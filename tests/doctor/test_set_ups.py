@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
+import sqlite3
+import subprocess
 import sys
 from pathlib import Path
 
@@ -25,6 +28,7 @@ from tests.python.subprocesses import run_python
         ("OPENCL_VENDOR_PATH", "/nowhere", "which does not exist"),
         ("OCL_ICD_VENDORS", "{folder}", "which has no .icd file"),
         ("CLGPU_OPENCL_LIBRARY", "/nowhere/lib.so", "which cannot be used"),
+        ("CLGPU_OPENCL_LIBRARY", "./lib.so", "which cannot be used"),
     ],
 )
 def test_variable_that_leads_to_nowhere(machine, tmp_path, name, value, words):
@@ -119,6 +123,40 @@ def test_cache_that_is_damaged(machine, tmp_path):
     file.write_bytes(b"no database, though it has a name of one" * 100)
     (found,) = machine.find(store.check, "warning")
     assert (found.what.endswith("is damaged"), found.fix) == (True, "clgpu cache clear")
+
+
+def test_cache_that_others_can_write(machine, tmp_path):
+    folder = tmp_path / "a folder"
+    folder.mkdir(mode=0o700)
+    file = folder / "cache.sqlite"
+    file.touch()
+    file.chmod(0o666)
+    machine.set(CLGPU_CACHE=str(file))
+    (found,) = machine.find(store.check, "warning")
+    assert found.what == f"the cache {file} is not used"
+    assert f"other users can write to {file}" in found.why
+    subprocess.run(["sh", "-c", found.fix], check=True)
+    (found,) = machine.find(store.check)
+    assert found.status == "ok"
+    folder.chmod(0o1777)
+    (found,) = machine.find(store.check, "warning")
+    assert found.fix.startswith("export CLGPU_CACHE=")
+
+
+def test_cache_whose_schema_is_not_ours(machine, tmp_path):
+    machine.real = ("examine",)
+    file = tmp_path / "cache.sqlite"
+    with contextlib.closing(sqlite3.connect(file)) as database:
+        database.execute(f"PRAGMA application_id={cache.APPLICATION_ID}")
+        database.execute(f"PRAGMA user_version={cache.FORMAT}")
+        database.execute(
+            "CREATE VIEW rows AS WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM r) "
+            "SELECT '' AS kind, x AS key, x'' AS checksum, x'' AS value FROM r"
+        )
+    machine.set(CLGPU_CACHE=str(file))
+    (found,) = machine.find(store.check, "warning")
+    assert found.what.endswith("is damaged")
+    assert "the view 'rows' is not of a cache" in found.why
 
 
 def test_cache_on_a_network(machine, tmp_path):

@@ -385,3 +385,16 @@ def test_optional_operand_may_be_absent():
     x, weights = m.input("x", (1, 4)), m.constant(np.ones((3, 4), np.float32))
     m.output(m.op("FULLY_CONNECTED", [x, weights, None], (1, 3)))
     files.check_model(m.build(), "the model")
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_umask_counts_for_a_written_file_and_is_never_changed(mask, tmp_path, monkeypatch):
+    before, change = os.umask(mask), os.umask
+    try:
+        # Files that other threads make in the meantime would get the rights of another umask.
+        monkeypatch.setattr(os, "umask", lambda _: pytest.fail("the umask was changed"))
+        files.write_atomically(tmp_path / "x", b"content")
+    finally:
+        change(before)
+    assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == 0o666 & ~mask
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]

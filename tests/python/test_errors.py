@@ -36,6 +36,13 @@ def test_library_that_cannot_be_loaded_is_named():
     assert "unset" in text
 
 
+@pytest.mark.parametrize("path", ["./libOpenCL.so.1", "lib/libOpenCL.so.1", "../lib/x.so"])
+def test_library_of_the_current_folder_is_refused(path):
+    text = message(CLGPU_OPENCL_LIBRARY=path)
+    assert f"{path} is a relative path; allowed: an absolute path, or a name without '/'" in text
+    assert "correct or unset the variable" in text
+
+
 def test_library_that_is_not_opencl_is_named():
     text = message(CLGPU_OPENCL_LIBRARY="libm.so.6")
     assert "libm.so.6 lacks the function cl" in text
