@@ -10,6 +10,7 @@
 #include <set>
 
 #include "cl/error.hpp"
+#include "cl/fork.hpp"
 #include "cl/libraries.hpp"
 
 namespace clgpu::cl {
@@ -200,6 +201,7 @@ std::string lower(std::string s) {
 }  // namespace
 
 void add_library(const std::string& path) {
+  if (is_forked_child()) return;  // nothing is loaded there any more
   Registry& reg = registry();
   const std::lock_guard<std::mutex> lock(reg.mutex);
   if (std::find(reg.added.begin(), reg.added.end(), path) == reg.added.end())
@@ -207,6 +209,8 @@ void add_library(const std::string& path) {
 }
 
 const std::vector<Device>& devices() {
+  refuse_forked_child();
+  watch_forks();
   Registry& reg = registry();
   const std::lock_guard<std::mutex> lock(reg.mutex);
   if (reg.devices.empty()) search(reg);
