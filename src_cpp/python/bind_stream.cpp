@@ -20,13 +20,16 @@ class NativeStream {
                std::optional<std::uint64_t> report)
       : state_(std::move(state)), streamed_(state_->stream(lanes, verified, report)) {}
 
-  Stream& stream() const { return *streamed_.stream; }
+  Stream& stream() const {
+    cl::refuse_forked_child();
+    return *streamed_.stream;
+  }
   const delegate::Streamed& streamed() const { return streamed_; }
 
   std::shared_ptr<Flight> start(const std::vector<const void*>& inputs,
                                 const std::vector<void*>& outputs, bool now) {
     const cl::Counters before = cl::counters();
-    auto flight = streamed_.stream->start(inputs, outputs, now);
+    auto flight = cl::left_to_parent(stream().start(inputs, outputs, now));
     delegate::Session inference;
     state_->count_invoke(inference, true, cl::counters() - before);
     return flight;
@@ -40,8 +43,9 @@ class NativeStream {
 std::shared_ptr<NativeStream> make(const NativeDelegate& self, int lanes, bool verified,
                                    std::optional<std::uint64_t> report) {
   if (lanes < 1) throw OptionError("depth is " + std::to_string(lanes) + "; allowed: 1 and more");
-  const py::gil_scoped_release release;
-  return std::make_shared<NativeStream>(self.shared_state(), lanes, verified, report);
+  const WithoutPython released;
+  return cl::left_to_parent(
+      std::make_shared<NativeStream>(self.shared_state(), lanes, verified, report));
 }
 
 // A contiguous buffer of exactly so many bytes.
@@ -78,13 +82,23 @@ std::shared_ptr<Flight> start(NativeStream& self, const std::vector<py::buffer>&
     views.push_back(view(*outputs[i], plan.downloads[i].host_bytes, true));
     targets.back() = views.back().ptr;
   }
-  const py::gil_scoped_release release;
+  const WithoutPython released;
   return self.start(sources, targets, now);
+}
+
+void wait(Flight& self) {
+  cl::refuse_forked_child();
+  self.wait();
+}
+
+std::shared_ptr<HostBlock> block_of(const Flight& self, std::size_t output) {
+  auto block = self.block(output);
+  return block == nullptr ? nullptr : cl::left_to_parent(std::move(block));
 }
 
 void read(const Flight& self, std::size_t output, const py::buffer& to) {
   const py::buffer_info info = view(to, self.host_bytes(output), true);
-  const py::gil_scoped_release release;
+  const WithoutPython released;
   self.read(output, info.ptr);
 }
 
@@ -98,9 +112,8 @@ void bind_stream(py::module_& module) {
                                static_cast<py::ssize_t>(self.bytes()));
       });
   py::class_<Flight, std::shared_ptr<Flight>>(module, "Flight", "One inference of a stream.")
-      .def("wait", &Flight::wait, py::call_guard<py::gil_scoped_release>(),
-           "Until its outputs are on the host.")
-      .def("block", &Flight::block, py::arg("output"),
+      .def("wait", &wait, py::call_guard<WithoutPython>(), "Until its outputs are on the host.")
+      .def("block", &block_of, py::arg("output"),
            "The block that holds an output; None where it has to be read.")
       .def("read", &read, py::arg("output"), py::arg("to"), "Copies an output to a buffer.");
   py::class_<NativeStream, std::shared_ptr<NativeStream>>(module, "NativeStream",
@@ -111,7 +124,10 @@ void bind_stream(py::module_& module) {
       .def_property_readonly("inputs", [](const NativeStream& s) { return s.streamed().inputs; })
       .def_property_readonly("outputs", [](const NativeStream& s) { return s.streamed().outputs; })
       .def(
-          "block", [](const NativeStream& s, std::size_t bytes) { return s.stream().block(bytes); },
+          "block",
+          [](const NativeStream& s, std::size_t bytes) {
+            return cl::left_to_parent(s.stream().block(bytes));
+          },
           py::arg("bytes"), "Memory that start() takes without a copy.")
       .def(
           "has",

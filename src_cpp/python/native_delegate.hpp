@@ -5,12 +5,14 @@
 #include <memory>
 #include <string>
 
+#include "cl/fork.hpp"
 #include "delegate/delegate.hpp"
 #include "python/bind.hpp"
 
 namespace clgpu::python {
 
-/// Owns one delegate for Python; see Delegate for what outlives it.
+/// Owns one delegate for Python; see Delegate for what outlives it. In a process that was forked
+/// after OpenCL was used, whoever asks for its state gets a DeviceError.
 class NativeDelegate {
  public:
   explicit NativeDelegate(const std::map<std::string, std::string>& options)
@@ -20,9 +22,12 @@ class NativeDelegate {
   NativeDelegate& operator=(const NativeDelegate&) = delete;
 
   std::uintptr_t pointer() const { return reinterpret_cast<std::uintptr_t>(delegate_->tflite()); }
-  const delegate::State& state() const { return *state_; }
-  delegate::State& state() { return *state_; }
-  std::shared_ptr<delegate::State> shared_state() const { return state_; }
+  const delegate::State& state() const { return *shared_state(); }
+  delegate::State& state() { return *shared_state(); }
+  const std::shared_ptr<delegate::State>& shared_state() const {
+    cl::refuse_forked_child();
+    return state_;
+  }
 
  private:
   delegate::Delegate* delegate_;
