@@ -218,7 +218,8 @@ def load(**settings: Unpack[Settings]) -> Delegate:
     OptionError
         If an option is unknown or its value is not allowed.
     DeviceError
-        If there is no such OpenCL device, or none at all.
+        If there is no such OpenCL device, or none at all, or this process was forked after OpenCL
+        was used: in such a child methods of the parent's delegates raise it, too.
 
     Examples
     --------

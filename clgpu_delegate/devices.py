@@ -106,7 +106,8 @@ def devices() -> list[Device]:
     Raises
     ------
     DeviceError
-        If there is none; the message says what was looked for and what to install.
+        If there is none; the message says what was looked for and what to install. Also in a
+        process that was forked after OpenCL was used.
     """
     with embedded.registered():
         found = _core.devices()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import queue
-import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Callable, Optional, Protocol
@@ -18,6 +17,7 @@ from clgpu_delegate.runner.tensors import Array, TensorSpec
 _SMALL = 1 << 16  # bytes that are copied rather than lent
 Out = Optional[Array]
 Form = Callable[["list[Array]"], Any]
+_Pool = queue.SimpleQueue["Optional[_core.Lent]"]
 _CLOSED = "the runner was closed or resized before this inference could begin"
 
 
@@ -105,7 +105,7 @@ class Streaming:
         self.positions = [native.outputs.index(t.index) for t in outputs]
         self._native: Any = native  # None: closed
         self._waiter = ThreadPoolExecutor(1, thread_name_prefix="clgpu-runner")
-        self._room = threading.BoundedSemaphore(depth)  # of work handed to the waiter, if direct
+        self._room = _pool([None] * depth)  # of work handed to the waiter, if direct
 
     def empty(self, tensor: TensorSpec) -> Array:
         return _array(self._use().block(tensor.nbytes), tensor)
@@ -169,55 +169,58 @@ class Interpreters:
         self.depth = len(interpreters)
         self.ahead = self.depth + 1
         self.mode = "interpreters" if self.depth > 1 else "invoke"
-        self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()  # None: closed
-        for interpreter in interpreters:
-            self._free.put(interpreter)
+        self._free = _pool(interpreters)  # None: closed
         self._pool = ThreadPoolExecutor(self.depth, thread_name_prefix="clgpu-runner")
 
     def empty(self, tensor: TensorSpec) -> Array:
         return np.empty(tensor.shape, tensor.dtype)
 
     def run(self, inputs: Sequence[Array], outs: Sequence[Out]) -> list[Array]:
-        interpreter = self._take()
+        lent = self._take()
         try:
-            self._set(interpreter, inputs)
-            return self._invoke(interpreter, outs)
+            self._set(lent.thing, inputs)
+            return self._invoke(lent.thing, outs)
         finally:
-            self._free.put(interpreter)
+            lent.give_back()
 
     def start(self, inputs: Sequence[Array], outs: Sequence[Out]) -> Pending:
         return self.start_future(inputs, outs, list)
 
     def start_future(self, inputs: Sequence[Array], outs: Sequence[Out], form: Form) -> Future[Any]:
-        interpreter = self._take()
+        lent = self._take()
 
         def work() -> Any:
+            mine = lent.move()
+            if mine is None:  # nobody has the future
+                raise ClgpuError("the call was interrupted before this inference could begin")
             try:
-                return form(self._invoke(interpreter, outs))
+                return form(self._invoke(mine.thing, outs))
             finally:
-                self._free.put(interpreter)
+                mine.give_back()
 
         try:
-            self._set(interpreter, inputs)
+            self._set(lent.thing, inputs)
             return _hand_over(self._pool, work)
         except BaseException:
-            self._free.put(interpreter)
+            lent.give_back()  # unless `work` runs all the same
             raise
 
     def close(self) -> None:
         self._pool.shutdown(wait=True)
         # None of them is used any more, also not by who comes late: the runtime may resize them.
         for _ in range(self.depth):
-            if self._free.get() is None:  # closed before
+            lent = self._free.get()
+            if lent is None:  # closed before
                 break
+            lent.keep()
         self._free.put(None)
 
-    def _take(self) -> Any:
-        interpreter = self._free.get()
-        if interpreter is None:
+    def _take(self) -> _core.Lent:
+        lent = self._free.get()
+        if lent is None:
             self._free.put(None)  # for the next one
             raise ClgpuError(_CLOSED)
-        return interpreter
+        return lent
 
     def _set(self, interpreter: Any, inputs: Sequence[Array]) -> None:
         for tensor, x in zip(self.inputs, inputs):
@@ -251,17 +254,30 @@ def _hand_over(pool: ThreadPoolExecutor, work: Callable[[], Any]) -> Future[Any]
         raise ClgpuError(_CLOSED) from None
 
 
-def _submit(
-    pool: ThreadPoolExecutor, room: threading.BoundedSemaphore, work: Callable[[], Any]
-) -> Future[Any]:
-    room.acquire()
+def _submit(pool: ThreadPoolExecutor, room: _Pool, work: Callable[[], Any]) -> Future[Any]:
+    lent = room.get()
+    assert lent is not None  # this pool is never closed
+
+    def then_leave() -> Any:
+        mine = lent.move()
+        try:
+            return work()
+        finally:
+            if mine is not None:
+                mine.give_back()
+
     try:
-        future = _hand_over(pool, work)
+        return _hand_over(pool, then_leave)
     except BaseException:
-        room.release()
+        lent.give_back()
         raise
-    future.add_done_callback(lambda _: room.release())
-    return future
+
+
+def _pool(things: Sequence[Any]) -> _Pool:
+    pool: _Pool = queue.SimpleQueue()
+    for thing in things:
+        pool.put(_core.Lent(pool, thing))
+    return pool
 
 
 def open_stream(

@@ -9,6 +9,7 @@ from operator import length_hint
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from clgpu_delegate import _core
 from clgpu_delegate.delegate import Delegate, load
 from clgpu_delegate.errors import ClgpuError, InputError, OptionError
 from clgpu_delegate.explain import Explanation
@@ -34,7 +35,8 @@ class Runner:
     dict. An array that comes back is the caller's: nothing writes to it later.
     Quantised inputs and outputs are integers, as the model has them: see `TensorSpec.scale`.
 
-    Methods may be called from several threads.
+    Methods may be called from several threads, but not in a process that was forked from the
+    runner's: they raise DeviceError there, and futures of the parent never end.
 
     Parameters
     ----------
@@ -225,6 +227,7 @@ class Runner:
         InputError
             If the model does not work with these shapes; those of before are kept.
         """
+        _core.refuse_forked_child()
         with self._lock:
             engine = self._open()
             shapes = arrange_shapes(shape, engine.inputs)
@@ -241,7 +244,12 @@ class Runner:
                 self._engine = model.open(self._depth)
 
     def close(self) -> None:
-        """Wait for inferences under way; let go of model and device. May be called again."""
+        """Wait for inferences under way; let go of model and device. May be called again.
+
+        In a process that was forked from the runner's, nothing is waited for: it is the parent's.
+        """
+        if _core.is_forked_child():
+            return
         with self._lock:
             engine, self._engine, self._model = self._engine, None, None
         if engine is not None:
@@ -260,6 +268,7 @@ class Runner:
         self.close()
 
     def _use(self) -> Engine:
+        _core.refuse_forked_child()  # the threads and locks below are the parent's
         engine = self._engine
         if engine is None:
             with self._lock:  # waits while another thread resizes

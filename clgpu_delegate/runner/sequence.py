@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Union
 
+from clgpu_delegate import _core
 from clgpu_delegate.progress import Bar
 from clgpu_delegate.runner.engines import Engine, Pending
 from clgpu_delegate.runner.tensors import Array, Arrays, bind, like
@@ -53,6 +54,7 @@ def in_order(
             if not under_way:
                 break
             pending, x, engine = under_way.popleft()
+            _core.refuse_forked_child()  # no thread would end it
             result = like(pending.result(), x, engine.outputs)
             del pending, x  # their memory may be used again
             yield result

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "cl/error.hpp"
+#include "cl/fork.hpp"
 #include "cl/libraries.hpp"
 #include "cl/plausible.hpp"
 
@@ -227,6 +228,7 @@ std::string lower(std::string s) {
 }  // namespace
 
 void add_library(const std::string& path) {
+  if (is_forked_child()) return;  // nothing is loaded there any more
   Registry& reg = registry();
   const std::lock_guard<std::mutex> lock(reg.mutex);
   if (std::find(reg.added.begin(), reg.added.end(), path) == reg.added.end())
@@ -234,6 +236,8 @@ void add_library(const std::string& path) {
 }
 
 const std::vector<Device>& devices() {
+  refuse_forked_child();
+  watch_forks();
   Registry& reg = registry();
   const std::lock_guard<std::mutex> lock(reg.mutex);
   if (reg.devices.empty()) search(reg);

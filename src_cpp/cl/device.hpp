@@ -23,8 +23,8 @@ void add_library(const std::string& path);
 /// Every device of every library found: GPUs, then accelerators, then CPUs, each in the order the
 /// platforms report them. A platform offered by two libraries counts once. The environment variable
 /// CLGPU_OPENCL_LIBRARY names the only library to use. Throws DeviceError, with what to install,
-/// when there is no library, no platform or no device. The search is done anew while nothing was
-/// found.
+/// when there is no library, no platform or no device, and in a process that was forked after
+/// OpenCL was used. The search is done anew while nothing was found.
 const std::vector<Device>& devices();
 
 /// The device chosen by `selector`: an index into devices(), a part of a device's or platform's

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cl/api.hpp"
+#include "cl/fork.hpp"
 
 namespace clgpu::cl {
 
@@ -23,7 +24,7 @@ class Handle {
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
   ~Handle() {
-    if (object_ != nullptr) (api_->*Release)(object_);
+    if (object_ != nullptr && !is_forked_child()) (api_->*Release)(object_);
   }
 
   T get() const { return object_; }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/byte_size.hpp"
+#include "cl/fork.hpp"
 #include "delegate/guard.hpp"
 #include "delegate/leaving.hpp"
 #include "delegate/model.hpp"
@@ -288,6 +289,7 @@ Delegate::Delegate(Problem problem) : problem_(std::move(problem.sentence)) {
 }
 
 void Delegate::prepare(TfLiteContext& context) {
+  cl::refuse_forked_child();
   std::shared_ptr<State> state;
   {
     const std::lock_guard<std::mutex> lock(mutex_);

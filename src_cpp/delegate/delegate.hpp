@@ -32,10 +32,12 @@ class Delegate {
   std::shared_ptr<State> state() const { return state_; }
 
   /// Ends the owner's use; frees the object unless a runtime has seen it. False, and nothing done,
-  /// where this is no delegate of this library, or released before: any address may be given.
+  /// where this is no delegate of this library, or released before: any address may be given. Does
+  /// nothing in a process that was forked after OpenCL was used.
   static bool release(const TfLiteDelegate* tflite);
 
-  /// Null where release() would be false.
+  /// Null where release() would be false. Throws DeviceError in a process that was forked after
+  /// OpenCL was used.
   static std::shared_ptr<State> state_of(const TfLiteDelegate* tflite);
 
   static Delegate& of(TfLiteDelegate* tflite) { return *static_cast<Delegate*>(tflite->data_); }

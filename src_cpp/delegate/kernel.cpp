@@ -1,4 +1,5 @@
 // The TfLiteRegistration of a partition: init, free, prepare, invoke.
+#include "cl/fork.hpp"
 #include "delegate/delegate.hpp"
 #include "delegate/guard.hpp"
 
@@ -32,6 +33,7 @@ void* init(TfLiteContext* context, const char* buffer, std::size_t /*length*/) {
 }
 
 void free(TfLiteContext* /*context*/, void* kernel) {
+  if (cl::is_forked_child()) return;  // the partition is left to the parent
   guarded(
       0, [](const char*) {},
       [&] {
@@ -41,6 +43,7 @@ void free(TfLiteContext* /*context*/, void* kernel) {
 }
 
 Partition& partition_of(const TfLiteNode* node) {
+  cl::refuse_forked_child();
   auto* kernel = static_cast<Kernel*>(node->user_data);
   if (kernel == nullptr) throw Error("out of host memory");
   if (kernel->partition == nullptr)

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "base/log.hpp"
+#include "cl/fork.hpp"
 #include "delegate/delegate.hpp"
 #include "delegate/guard.hpp"
 
@@ -28,6 +29,7 @@ void Delegate::enlist() {
 }
 
 bool Delegate::release(const TfLiteDelegate* tflite) {
+  if (cl::is_forked_child()) return true;  // all of it is left to the parent
   Delegate* delegate = nullptr;
   {
     const std::lock_guard<std::mutex> lock(living().mutex);
@@ -48,6 +50,7 @@ bool Delegate::release(const TfLiteDelegate* tflite) {
 }
 
 std::shared_ptr<State> Delegate::state_of(const TfLiteDelegate* tflite) {
+  cl::refuse_forked_child();
   const std::lock_guard<std::mutex> lock(living().mutex);
   const auto found = living().delegates.find(tflite);
   return found == living().delegates.end() ? nullptr : found->second->state();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pybind11/pybind11.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -14,6 +15,27 @@ inline pybind11::str text(const std::string& bytes) {
       PyUnicode_DecodeUTF8(bytes.data(), size, "replace"));
 }
 
+/// Lets other threads use Python while it lives. Where Python has ended meanwhile, CPython
+/// before 3.14 ends the thread as it asks for Python again, which unwinds the stack: nothing may be
+/// destroyed on that way, since objects of Python would be. So the thread waits for the end of the
+/// process, as CPython 3.14 has it do. (pybind11's own class ends the process there.)
+class WithoutPython {
+ public:
+  WithoutPython() : state_(PyEval_SaveThread()) {}
+  ~WithoutPython() {
+    try {
+      PyEval_RestoreThread(state_);
+    } catch (...) {
+      while (true) pause();
+    }
+  }
+  WithoutPython(const WithoutPython&) = delete;
+  WithoutPython& operator=(const WithoutPython&) = delete;
+
+ private:
+  PyThreadState* const state_;
+};
+
 void bind_errors(pybind11::module_& module);
 void bind_devices(pybind11::module_& module);
 void bind_delegate(pybind11::module_& module);
@@ -23,5 +45,6 @@ void bind_store(pybind11::module_& module);
 void bind_testing(pybind11::module_& module);
 void bind_json(pybind11::module_& module);
 void bind_placement(pybind11::module_& module);
+void bind_lending(pybind11::module_& module);
 
 }  // namespace clgpu::python

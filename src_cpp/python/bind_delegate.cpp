@@ -57,7 +57,7 @@ py::object explain(const NativeDelegate& self) {
 
 py::object profile(NativeDelegate& self, bool with_peaks) {
   return to_python([&] {
-    const py::gil_scoped_release release;
+    const WithoutPython released;
     return delegate::recorded_profile(self.state(), with_peaks);
   }());
 }
@@ -95,7 +95,7 @@ py::list memory_map(const NativeDelegate& self) {
 
 double device_time(const NativeDelegate& self, int runs, const std::optional<int>& node) {
   if (runs < 1) throw OptionError("runs is " + std::to_string(runs) + "; allowed: 1 and more");
-  const py::gil_scoped_release release;
+  const WithoutPython released;
   return self.state().device_time(runs, node.value_or(-1));
 }
 
@@ -104,7 +104,7 @@ py::list launch_times(const NativeDelegate& self, int rounds) {
     throw OptionError("rounds is " + std::to_string(rounds) + "; allowed: 1 and more");
   std::vector<delegate::LaunchTime> times;
   {
-    const py::gil_scoped_release release;
+    const WithoutPython released;
     times = self.state().launch_times(rounds);
   }
   py::list rows;
@@ -148,7 +148,7 @@ py::list tune(NativeDelegate& self, double budget, bool again, const py::object&
   };
   std::vector<delegate::TunedLayer> layers;
   {
-    const py::gil_scoped_release release;
+    const WithoutPython released;
     layers = self.state().tune(budget, again, on_progress);
   }
   py::list entries;

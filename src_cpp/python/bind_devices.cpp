@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 
 #include "cl/device.hpp"
+#include "cl/fork.hpp"
 #include "python/to_python.hpp"
 #include "runtime/host_peaks.hpp"
 #include "runtime/peaks.hpp"
@@ -69,13 +70,13 @@ py::list devices() {
 
 py::object measure_peaks(const std::string& device, double seconds) {
   return to_python([&] {
-    const py::gil_scoped_release release;
+    const WithoutPython released;
     return runtime::measure_peaks(*cl::Context::of(cl::find_device(device)), seconds);
   }());
 }
 
 std::map<std::string, double> measure_host_peaks() {
-  const py::gil_scoped_release release;
+  const WithoutPython released;
   const runtime::HostPeaks peaks = runtime::measure_host_peaks();
   return {{"fma_flops", peaks.fma_flops},
           {"cache_bytes", peaks.cache_bytes},
@@ -84,7 +85,7 @@ std::map<std::string, double> measure_host_peaks() {
 
 py::dict probe_device(const std::string& device) {
   const runtime::ProbedDevice probed = [&] {
-    const py::gil_scoped_release release;
+    const WithoutPython released;
     const auto store = store::Store::off();
     return runtime::probe(*cl::Context::of(cl::find_device(device)), *store);
   }();
@@ -104,6 +105,10 @@ void bind_devices(py::module_& module) {
   module.def("devices", &devices,
              "Every OpenCL device found, GPUs first, as dictionaries. Raises DeviceError when "
              "there is none.");
+  module.def("is_forked_child", &cl::is_forked_child,
+             "Whether this process was forked after OpenCL was used: it cannot use OpenCL.");
+  module.def("refuse_forked_child", &cl::refuse_forked_child,
+             "Raises DeviceError, with what to do instead, in such a process.");
   module.def("add_library", &cl::add_library, py::arg("path"),
              "Registers an OpenCL library to be tried after the system's loader.");
   module.def("measure_peaks", &measure_peaks, py::arg("device"), py::arg("seconds"),

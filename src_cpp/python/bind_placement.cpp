@@ -97,7 +97,7 @@ void set_verdict(NativeDelegate& self, const py::object& verdict, const std::str
 py::list estimates(const NativeDelegate& self, int threads) {
   std::vector<std::pair<plan::Load, plan::Cost>> costs;
   {
-    const py::gil_scoped_release release;
+    const WithoutPython released;
     costs = self.state().estimates(threads);
   }
   py::list result;

@@ -21,14 +21,14 @@ void bind_store(py::module_& module) {
   py::class_<Store, std::shared_ptr<Store>>(module, "Store",
                                             "Rows of bytes by kind and key in an SQLite file.")
       .def(py::init(&Store::open), py::arg("path"), py::arg("limit") = store::kDefaultLimit,
-           py::call_guard<py::gil_scoped_release>())
+           py::call_guard<WithoutPython>())
       .def_property_readonly("is_on", &Store::is_on)
       .def(
           "get",
           [](Store& self, const std::string& kind, const std::string& key) {
             std::optional<std::string> value;
             {
-              const py::gil_scoped_release release;
+              const WithoutPython released;
               value = self.get(kind, key);
             }
             return value ? py::object(py::bytes(*value)) : py::object(py::none());
@@ -39,7 +39,7 @@ void bind_store(py::module_& module) {
           [](Store& self, const std::string& kind, const std::string& key, const py::bytes& value,
              const std::string& label) {
             const std::string bytes = value;
-            const py::gil_scoped_release release;
+            const WithoutPython released;
             self.put(kind, key, bytes, label);
           },
           py::arg("kind"), py::arg("key"), py::arg("value"), py::arg("label") = "")
@@ -64,7 +64,7 @@ void bind_store(py::module_& module) {
       "model_file_problem",
       [](const py::bytes& bytes) {
         const std::string_view view = bytes;
-        const py::gil_scoped_release release;
+        const WithoutPython released;
         return tfl::model_file_problem(reinterpret_cast<const std::uint8_t*>(view.data()),
                                        view.size());
       },

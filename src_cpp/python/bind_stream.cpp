@@ -21,13 +21,16 @@ class NativeStream {
                std::optional<std::uint64_t> report)
       : state_(std::move(state)), streamed_(state_->stream(lanes, verified, report)) {}
 
-  runtime::Stream& stream() const { return *streamed_.stream; }
+  runtime::Stream& stream() const {
+    cl::refuse_forked_child();
+    return *streamed_.stream;
+  }
   const delegate::Streamed& streamed() const { return streamed_; }
 
   std::shared_ptr<Flight> start(const std::vector<const void*>& inputs,
                                 const std::vector<void*>& outputs, bool now) {
     const cl::Counters before = cl::counters();
-    auto flight = streamed_.stream->start(inputs, outputs, now);
+    auto flight = stream().start(inputs, outputs, now);
     delegate::Session inference;
     state_->count_invoke(inference, true, cl::counters() - before);
     return flight;
@@ -98,9 +101,14 @@ py::object block(const Held<Flight>& self, std::size_t output) {
   return hold<HostBlock>([&] { return std::move(found); });
 }
 
+void wait(const Held<Flight>& self) {
+  cl::refuse_forked_child();
+  self.object->wait();
+}
+
 void read(const Held<Flight>& self, std::size_t output, const py::buffer& to) {
   const View view(to, self.object->host_bytes(output), true);
-  const py::gil_scoped_release release;
+  const WithoutPython released;
   self.object->read(output, view.data());
 }
 
@@ -120,9 +128,7 @@ void bind_stream(py::module_& module) {
                                static_cast<py::ssize_t>(self.object->bytes()));
       });
   py::class_<Held<Flight>>(module, "Flight", "One inference of a stream.")
-      .def(
-          "wait", [](const Held<Flight>& self) { self.object->wait(); },
-          py::call_guard<py::gil_scoped_release>(), "Until its outputs are on the host.")
+      .def("wait", &wait, py::call_guard<WithoutPython>(), "Until its outputs are on the host.")
       .def("block", &block, py::arg("output"),
            "The block that holds an output; None where it has to be read.")
       .def("read", &read, py::arg("output"), py::arg("to"), "Copies an output to a buffer.");

@@ -14,4 +14,5 @@ PYBIND11_MODULE(_core, module) {
   clgpu::python::bind_testing(module);
   clgpu::python::bind_json(module);
   clgpu::python::bind_placement(module);
+  clgpu::python::bind_lending(module);
 }

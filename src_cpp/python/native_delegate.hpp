@@ -6,13 +6,15 @@
 #include <string>
 #include <utility>
 
+#include "cl/fork.hpp"
 #include "delegate/delegate.hpp"
 #include "python/bind.hpp"
 
 namespace clgpu::python {
 
 /// Owns one delegate for Python; see Delegate for what outlives it. Python's side is made of an
-/// empty one, and only then the delegate: as for `hold`.
+/// empty one, and only then the delegate: as for `hold`. In a process that was forked after OpenCL
+/// was used, whoever asks for its state gets a DeviceError.
 class NativeDelegate {
  public:
   NativeDelegate() = default;
@@ -31,9 +33,12 @@ class NativeDelegate {
   }
 
   std::uintptr_t pointer() const { return reinterpret_cast<std::uintptr_t>(delegate_->tflite()); }
-  const delegate::State& state() const { return *state_; }
-  delegate::State& state() { return *state_; }
-  std::shared_ptr<delegate::State> shared_state() const { return state_; }
+  const delegate::State& state() const { return *shared_state(); }
+  delegate::State& state() { return *shared_state(); }
+  const std::shared_ptr<delegate::State>& shared_state() const {
+    cl::refuse_forked_child();
+    return state_;
+  }
 
  private:
   delegate::Delegate* delegate_ = nullptr;

@@ -1,0 +1,52 @@
+#include "cl/fork.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/error.hpp"
+
+namespace clgpu::cl {
+namespace {
+
+std::atomic<bool> forked{false};
+
+// Libraries of OpenCL wait at exit for what is in flight: in a child for ever. So exit() ends with
+// what the child itself has asked for, and leaves out what the parent had.
+#if defined(__GLIBC__)
+void leave(int status, void* /*unused*/) {
+  std::fflush(nullptr);
+  _exit(status);
+}
+#endif
+
+void in_child() {
+  forked.store(true, std::memory_order_relaxed);
+#if defined(__GLIBC__)
+  on_exit(leave, nullptr);
+#endif
+}
+
+}  // namespace
+
+void watch_forks() {
+  // Without memory for it children are not told; nothing else is lost.
+  static const int code = pthread_atfork(nullptr, nullptr, in_child);
+  static_cast<void>(code);
+}
+
+bool is_forked_child() noexcept { return forked.load(std::memory_order_relaxed); }
+
+void refuse_forked_child() {
+  if (!is_forked_child()) return;
+  throw DeviceError(
+      "this process was forked after OpenCL was used, and OpenCL does not work in a forked child; "
+      "start processes by 'spawn' or 'forkserver' "
+      "(multiprocessing.get_context('spawn')), or fork them before the first use of a device, "
+      "which listing the devices is, too");
+}
+
+}  // namespace clgpu::cl

@@ -1,0 +1,309 @@
+"""One-line mistakes that tests must notice; `tests.campaign.mutants` plants them one at a time."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Fault(NamedTuple):
+    """A mistake."""
+
+    file: str
+    old: str  #: occurs once in the file
+    new: str
+    why: str  #: a test must fail
+    tests: tuple[str, ...]  #: which are meant to; arguments of pytest
+
+
+def _ops(name: str) -> tuple[str, ...]:
+    return (f"tests/ops/test_{name}.py",)
+
+
+def _quantized(name: str) -> tuple[str, ...]:
+    return (f"tests/quantized/test_{name}.py",)
+
+
+_OBSERVERS = ("tests/python/test_quantize_observers.py",)
+_OPTIONS = ("tests/python/test_options.py",)
+
+FAULTS = (
+    # Kernels.
+    Fault(
+        "kernels/softmax/softmax.cl",
+        "shared[mine] = fmax(shared[mine], shared[mine + step]);",
+        "shared[mine] = fmin(shared[mine], shared[mine + step]);",
+        "the largest element keeps exp from overflowing",
+        _ops("softmax"),
+    ),
+    Fault(
+        "kernels/softmax/softmax.cl",
+        "STORE(DST_T, dst, c, x - log(sum));",
+        "STORE(DST_T, dst, c, x);",
+        "the logarithm of softmax is normalised",
+        _ops("softmax"),
+    ),
+    Fault(
+        "kernels/conv2d/naive.cl",
+        "const int in_x = BORDER(x * stride_w - left + v * dilation_w, in_w);",
+        "const int in_x = BORDER(x * stride_w - left + v, in_w);",
+        "columns are dilated, too",
+        _ops("conv2d"),
+    ),
+    Fault(
+        "kernels/conv2d/naive.cl",
+        "const SUM_T a = inside ? LOAD(SRC_T, src, pixel + i) : (SUM_T)src_zero;",
+        "const SUM_T a = inside ? LOAD(SRC_T, src, pixel + i) : (SUM_T)0;",
+        "integers are padded with what stands for zero",
+        _quantized("conv2d"),
+    ),
+    Fault(
+        "kernels/common/pooling.cl",
+        "#define POOL_START (-FLT_MAX)",
+        "#define POOL_START 0.0f",
+        "the maximum of negative numbers is negative",
+        _ops("pool"),
+    ),
+    Fault(
+        "kernels/common/pooling.cl",
+        "#define POOL_HALF(sum, half) ((sum) > 0 ? (VALUE_T)(half) : (VALUE_T)(-(half)))",
+        "#define POOL_HALF(sum, half) ((VALUE_T)(half))",
+        "averages of negative integers are rounded away from zero",
+        _quantized("pool"),
+    ),
+    Fault(
+        "kernels/pool/window.cl",
+        "const int x0 = max(left, 0), x1 = min(left + filter_w, src_w);",
+        "const int x0 = max(left, 0), x1 = min(x0 + filter_w, src_w);",
+        "a window over the left border is narrower",
+        _ops("pool"),
+    ),
+    Fault(
+        "kernels/resize/bilinear.cl",
+        "x1 = clamp((int)ceil(x), 0, src_w - 1);",
+        "x1 = clamp((int)floor(x) + 1, 0, src_w);",
+        "beyond the last column there is nothing to read",
+        _ops("resize"),
+    ),
+    Fault(
+        "kernels/topk/topk.cl",
+        "const int bits = as_int(value == 0.0f ? 0.0f : value);",
+        "const int bits = as_int(value);",
+        "0 and -0 are equal, so the first of them comes first",
+        _ops("topk"),
+    ),
+    Fault(
+        "kernels/arg_min_max/arg_min_max.cl",
+        "(values[other] == values[mine] && indices[other] < indices[mine])) {",
+        "(values[other] == values[mine] && indices[other] > indices[mine])) {",
+        "of equal elements the first is meant",
+        _ops("arg_min_max"),
+    ),
+    Fault(
+        "kernels/gather/gather.cl",
+        "if (index >= 0 && index < size) {",
+        "if (index >= 0 && index <= size) {",
+        "an index behind the end reads other memory",
+        _ops("gather"),
+    ),
+    Fault(
+        "kernels/cumsum/cumsum.cl",
+        "const ACC_T before = item >= reach ? sums[item - reach] : 0;",
+        "const ACC_T before = item > reach ? sums[item - reach] : 0;",
+        "a sum lacks an element",
+        _ops("cumsum"),
+    ),
+    Fault(
+        "kernels/reduce/quantized_product.cl",
+        "int product = LOAD(SRC_T, src, 0) - src_zero;",
+        "int product = LOAD(SRC_T, src, 0);",
+        "the first factor has a zero point as others have",
+        _quantized("reduce"),
+    ),
+    Fault(
+        "kernels/common/activation.cl",
+        "#define activation_3(x) fmin(fmax(x, 0.0f), 6.0f)",
+        "#define activation_3(x) fmax(x, 0.0f)",
+        "RELU6 ends at 6",
+        (*_ops("unary"), *_ops("conv2d")),
+    ),
+    Fault(
+        "kernels/common/border.cl",
+        "int mirrored(int i, int n) { return n - 1 - (int)abs(n - 1 - (int)abs(i)); }",
+        "int mirrored(int i, int n) { return n - 1 - (int)abs(n - 1 - i); }",
+        "mirrored padding has a left side, too",
+        ("tests/passes/test_fuse_pad.py",),
+    ),
+    Fault(
+        "kernels/common/fixed_point.cl",
+        "(mask >> 1) + (x < 0 ? 1 : 0) ? 1 : 0);",
+        "(mask >> 1) ? 1 : 0);",
+        "halves of negative numbers are rounded away from zero",
+        (*_quantized("softmax"), *_quantized("unary")),
+    ),
+    # The Python package.
+    Fault(
+        "clgpu_delegate/quantization/observers.py",
+        "self._low = min(self._low, float(values.min()))",
+        "self._low = float(values.min())",
+        "the range is that of all samples",
+        _OBSERVERS,
+    ),
+    Fault(
+        "clgpu_delegate/quantization/observers.py",
+        'last = int(np.searchsorted(below, self._share * total, side="left"))',
+        'last = int(np.searchsorted(below, total, side="left"))',
+        "the rarest values above are left out",
+        _OBSERVERS,
+    ),
+    Fault(
+        "clgpu_delegate/quantization/parameters.py",
+        "stored = np.rint(values.astype(np.float64) / scales) + zero_points",
+        "stored = np.rint(values.astype(np.float64) / scales - 0.5) + zero_points",
+        "rounding is to the nearest",
+        ("tests/python/test_quantize_ops.py", "tests/python/test_quantize.py"),
+    ),
+    Fault(
+        "clgpu_delegate/options.py",
+        "if not 1 <= self.min_nodes <= 999_999:",
+        "if not 0 <= self.min_nodes <= 999_999:",
+        "a wrong option is an error",
+        _OPTIONS,
+    ),
+    Fault(
+        "clgpu_delegate/options.py",
+        "if match and float(match[1]) > 0:",
+        "if match:",
+        "no model fits into no memory",
+        (*_OPTIONS, "tests/python/test_byte_sizes.py"),
+    ),
+    Fault(
+        "clgpu_delegate/borders.py",
+        'if any(not node["claimed"] for node in others):',
+        'if all(not node["claimed"] for node in others):',
+        "a tensor that the CPU reads, too, is the CPU's",
+        ("tests/python/test_explain.py",),
+    ),
+    Fault(
+        "clgpu_delegate/runner/engines.py",
+        "        self._pool.shutdown(wait=True)\n        # None of them",
+        "        self._pool.shutdown(wait=False)\n        # None of them",
+        "what is under way is waited for",
+        ("tests/python/test_runner.py",),
+    ),
+    Fault(
+        "clgpu_delegate/runner/engines.py",
+        "return x if x.flags.c_contiguous else self._keep(tensor, x)",
+        "return x",
+        "arrays may be transposed",
+        ("tests/python/test_runner.py",),
+    ),
+    Fault(
+        "clgpu_delegate/runner/sequence.py",
+        "more, failure = False, error",
+        "more = False",
+        "what an iterable raises arrives",
+        ("tests/python/test_runner.py",),
+    ),
+    # Checks and candidates of operations.
+    Fault(
+        "src_cpp/ops/pool.cpp",
+        "if (std::abs(src.scale() - dst.scale()) > kSame || src.zero_point() != dst.zero_point())",
+        "if (std::abs(src.scale() - dst.scale()) > kSame)",
+        "a pool of integers cannot change the zero point",
+        _quantized("pool"),
+    ),
+    Fault(
+        "src_cpp/ops/pool.cpp",
+        'throw ShapeError("the filter is larger than the input " + src.str());',
+        "return {ir::Shape{src[0], 1, 1, src[3]}};",
+        "a filter that does not fit is told",
+        _ops("pool"),
+    ),
+    Fault(
+        "src_cpp/ops/gather.cpp",
+        "indices.rank() || batch_dims > *axis,",
+        "indices.rank() + 1 || batch_dims > *axis,",
+        "more axes of batches than indices have are refused",
+        _ops("gather"),
+    ),
+    Fault(
+        "src_cpp/ops/softmax.cpp",
+        "for (int d = 0; d < 256 && d <= reach_of(step); ++d)",
+        "for (int d = 0; d < 255 && d <= reach_of(step); ++d)",
+        "the largest difference of two bytes is 255",
+        _quantized("softmax"),
+    ),
+    Fault(
+        "src_cpp/ops/reshape.cpp",
+        "CLGPU_REFUSE_IF(unknown > 1,",
+        "CLGPU_REFUSE_IF(unknown > 2,",
+        "a new shape has one unknown size at most",
+        _ops("reshape"),
+    ),
+    # Passes.
+    Fault(
+        "src_cpp/passes/fuse_activation.cpp",
+        "if (is_output[result] || readers[result].size() != 1) continue;",
+        "if (readers[result].size() != 1) continue;",
+        "an output of the model is before its activation",
+        ("tests/passes/test_fuse_activation.py",),
+    ),
+    Fault(
+        "src_cpp/passes/fuse_residual.cpp",
+        "is_output[at(sum)] || readers[at(sum)].size() != 1) return false;",
+        "is_output[at(sum)]) return false;",
+        "somebody else reads what is added to",
+        ("tests/passes/test_fuse_residual.py",),
+    ),
+    Fault(
+        "src_cpp/passes/fuse_pad.cpp",
+        "if (fused.size() != readers[result].size()) continue;",
+        "if (fused.empty()) continue;",
+        "all readers must take the padding",
+        ("tests/passes/test_fuse_pad.py",),
+    ),
+    # Plans.
+    Fault(
+        "src_cpp/plan/memory.cpp",
+        "if (other.last < block.first || block.last < other.first) continue;",
+        "if (other.last <= block.first || block.last < other.first) continue;",
+        "a block that is read while another is written is still alive",
+        ("tests/plan/test_memory.py",),
+    ),
+    Fault(
+        "src_cpp/plan/memory.cpp",
+        "return (offset + limits_.alignment - 1) / limits_.alignment * limits_.alignment;",
+        "return offset;",
+        "sub-buffers begin at aligned addresses",
+        ("tests/plan/test_memory.py",),
+    ),
+    Fault(
+        "src_cpp/plan/in_place.cpp",
+        "if (is_static[at(input)] || is_static[at(output)]) continue;",
+        "",
+        "memory that lives longer than an inference is nobody else's",
+        ("tests/plan/test_memory.py", "tests/delegate/test_memory.py", "tests/passes"),
+    ),
+    # The store.
+    Fault(
+        "src_cpp/store/store.cpp",
+        "damaged = row.bytes_at(1) != checksum(kind, key, bytes);",
+        "damaged = false;",
+        "a damaged row is never used",
+        ("tests/python/test_cache.py",),
+    ),
+    Fault(
+        "src_cpp/store/store.cpp",
+        "if (process_ != ::getpid()) db_ = nullptr;",
+        "",
+        "a child has a connection of its own",
+        ("tests/python/test_cache.py",),
+    ),
+    Fault(
+        "src_cpp/store/store.cpp",
+        "if (!empty && format != kFormat) {",
+        "if (!empty && format > kFormat) {",
+        "a file of another format is put aside",
+        ("tests/python/test_cache.py",),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Many at once, for long, forked, interrupted and ended in any order."""

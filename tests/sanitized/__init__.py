@@ -1,0 +1,1 @@
+"""Tests on an extension with sanitizers: ``python -m tests.sanitized address|thread [ARGS]``."""

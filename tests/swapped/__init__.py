@@ -1,0 +1,1 @@
+"""Another extension, package or kernels for all processes that tests start."""
