@@ -261,7 +261,7 @@ def _check_source(database: sqlite3.Connection, file: Path) -> None:
     _check_format(database, file)
     for kind, name, text in database.execute("SELECT type, name, sql FROM sqlite_master"):
         if (kind, name, text) not in (
-            ("table", "rows", _core.STORE_TABLE),
+            ("table", "rows", _core.store_table()),
             ("index", "sqlite_autoindex_rows_1", None),
         ):
             raise FileError(f"{file} has other tables than a cache; it is not read")

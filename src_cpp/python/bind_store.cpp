@@ -54,7 +54,9 @@ void bind_store(py::module_& module) {
       "The text as one line with escapes for what is not to be printed.");
   module.def("why_untrusted", &store::why_untrusted, py::arg("path"),
              "Why a file is not to be used as a cache, or nothing.");
-  module.attr("STORE_TABLE") = std::string(store::kTable);
+  module.def(
+      "store_table", [] { return std::string(store::kTable); },
+      "The statement that makes the only table of a cache.");
   module.def("add_sqlite_library", &store::add_sqlite_library, py::arg("path"),
              "Registers a library that has SQLite in it, or depends on it.");
   module.def(

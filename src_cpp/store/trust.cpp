@@ -35,8 +35,8 @@ bool is_own(const struct stat& status) {
   return status.st_uid == ::geteuid() || status.st_uid == 0;
 }
 
-// Whether a group is that of one user: it has his name and no other member. Systems that give each
-// user such a group let its members write to new files (umask 002).
+// Whether a group is the user's own: it has the same name and no other member. Systems that give
+// each user such a group let its members write to new files (umask 002).
 bool is_private_group(gid_t group) {
 #if defined(__ANDROID__)
   static_cast<void>(group);

@@ -177,12 +177,12 @@ def test_what_belongs_to_another_user_is_refused(path, tmp_path):
 
 
 def test_rights_of_a_group_count_unless_it_is_the_user_s_own(path):
-    """Systems that give each user a group of his own let it write to what he makes (umask 002)."""
+    """Systems that give each user an own group let it write to new files (umask 002)."""
     grp, pwd = pytest.importorskip("grp"), pytest.importorskip("pwd")
     user = pwd.getpwuid(os.geteuid())
     group = grp.getgrgid(user.pw_gid)
     if group.gr_name != user.pw_name or set(group.gr_mem) - {user.pw_name}:
-        pytest.skip("this user has no group of his own")
+        pytest.skip("this user has no own group")
     for file in (path, path.parent):
         os.chown(file, -1, user.pw_gid)
         file.chmod(file.stat().st_mode | 0o060)
@@ -237,21 +237,21 @@ HOSTILE = {
     "view without end": [f"CREATE VIEW rows AS {ENDLESS} {COLUMNS}, x AS value FROM r"],
     "view that is huge": [f"CREATE VIEW rows AS SELECT {COLUMNS}, zeroblob(900000000) AS value"],
     "trigger without end": [
-        _core.STORE_TABLE,
+        _core.store_table(),
         "CREATE TRIGGER t AFTER INSERT ON rows BEGIN INSERT INTO rows SELECT 'x', "
         "hex(randomblob(8)), '', 1, 1, 1, x'00', zeroblob(100000) FROM ("
         f"{ENDLESS} x FROM r); END",
     ],
     "trigger that stops": [
-        _core.STORE_TABLE,
+        _core.store_table(),
         "CREATE TRIGGER t BEFORE INSERT ON rows BEGIN SELECT RAISE(ABORT,'no'); END",
     ],
     "other columns": ["CREATE TABLE rows (kind, key)"],
     "computed column": [
-        _core.STORE_TABLE.replace("value BLOB NOT NULL", "value BLOB AS (zeroblob(900000000))")
+        _core.store_table().replace("value BLOB NOT NULL", "value BLOB AS (zeroblob(900000000))")
     ],
-    "another table": [_core.STORE_TABLE, "CREATE TABLE more (x)"],
-    "an index": [_core.STORE_TABLE, "CREATE INDEX i ON rows (abs(bytes))"],
+    "another table": [_core.store_table(), "CREATE TABLE more (x)"],
+    "an index": [_core.store_table(), "CREATE INDEX i ON rows (abs(bytes))"],
 }
 
 
