@@ -130,7 +130,7 @@ def experiments(
                 if line is None:
                     ended = "hung"
                     child.kill()
-                    break
+                    continue
                 said = json.loads(line)
                 begun = said.get("begin", begun)
                 done = done or "done" in said
@@ -153,20 +153,23 @@ def _lines(child: subprocess.Popen[str]) -> Iterator[str | None]:
     """Yield lines of JSON that a process writes; None where none comes for too long."""
     lines: queue.Queue[str | None] = queue.Queue()
     assert child.stdout is not None
-    threading.Thread(target=_read, args=(child.stdout, lines), daemon=True).start()
+    reader = threading.Thread(target=_read, args=(child.stdout, lines), daemon=True)
+    reader.start()
     while True:
         try:
             line = lines.get(timeout=SECONDS)
         except queue.Empty:
-            yield None
-            return
+            yield None  # the process is killed then
+            break
         if line is None:
-            return
+            break
         if line.startswith("{"):  # runtimes write there, too
             yield line
+    reader.join()
 
 
 def _read(source: IO[str], lines: queue.Queue[str | None]) -> None:
-    for line in source:
-        lines.put(line)
+    with source:
+        for line in source:
+            lines.put(line)
     lines.put(None)

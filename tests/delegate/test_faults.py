@@ -100,12 +100,12 @@ assert None not in kernels(delegate)
     run(library, script, runtime)
 
 
-def test_kernel_that_does_not_launch_gives_way_to_the_next(library, runtime):
+def test_kernel_that_does_not_launch_twice_gives_way_to_the_next(library, runtime):
     script = """
 delegate, interpreter = load()
 node = delegate.explain().nodes[1]
 assert len(node.candidates) > 1, node
-fault("clEnqueueNDRangeKernel", OUT_OF_RESOURCES, after=1, count=1)
+fault("clEnqueueNDRangeKernel", OUT_OF_RESOURCES, after=1, count=2)
 delegate, interpreter = load()
 check(interpreter)
 plan = delegate.explain()
