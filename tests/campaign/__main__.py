@@ -29,9 +29,7 @@ def main() -> int:
         default=datetime.date.today().toordinal(),
         help="what draws them; that of the day by default",
     )
-    parser.add_argument(
-        "--keep", action="store_true", help="keep the rows for docs/reliability.md"
-    )
+    parser.add_argument("--keep", action="store_true", help="keep the rows for docs/reliability.md")
     parser.add_argument("--kept", action="store_true", help="run nothing, print what is kept")
     asked = parser.parse_args()
     unknown = sorted(set(asked.parts) - set(PARTS))

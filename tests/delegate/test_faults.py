@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-from pathlib import Path
-
 import pytest
 
 import clgpu_delegate
+from tests.campaign.faults import BUILD
+from tests.faults.control import environment
+from tests.limits.build import LayerError
 from tests.python.subprocesses import assert_succeeds, run_python
 
 PRELUDE = """
-import ctypes, os, sys
+import sys
 import numpy as np
 import clgpu_delegate
+from tests.faults.control import Layer
 from tests.python import models
 from tests.runtimes import make_interpreter, run_interpreter, run_reference
 
-library = ctypes.CDLL(os.environ["CLGPU_OPENCL_LIBRARY"])
+layer = Layer()
 runtime = sys.argv[1]
 model = models.chain((2, 11), ("TANH", "SOFTMAX"))
 x = models.normal(np.random.default_rng(1), 2, 11)
@@ -26,8 +26,9 @@ x = models.normal(np.random.default_rng(1), 2, 11)
 OUT_OF_MEMORY, OUT_OF_RESOURCES = -4, -5
 
 
-def fault(call, code, after=0, count=1_000_000):
-    library.fault(call.encode(), code, after, count)
+def fault(call, code, after=0, count=-1):
+    layer.clear()
+    layer.fail(call, code, after, count)
 
 
 def load(**options):
@@ -45,37 +46,17 @@ def kernels(delegate):
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """An OpenCL library whose calls fail on demand."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler")
-    path = tmp_path_factory.mktemp("faulty") / "libfaulty.so"
-    source = Path(__file__).with_name("faulty_opencl.c")
-    found = clgpu_delegate.devices()[0].library
-    real = Path(found) if "/" in found else _resolve(found)
-    subprocess.run(
-        [
-            compiler, "-shared", "-fPIC", f'-DREAL="{real}"', "-o", path, source,
-            "-Wl,--no-as-needed", real, f"-Wl,-rpath,{real.parent}", "-ldl",
-        ],
-        check=True,
-    )  # fmt: skip
-    return str(path)
+def library() -> dict[str, str]:
+    """Variables with which a process uses an OpenCL library whose calls fail on demand."""
+    try:
+        return environment(BUILD)
+    except LayerError as error:
+        pytest.skip(str(error))
 
 
-def _resolve(name: str) -> Path:
-    """Full path of a library that this process has loaded by its name."""
-    maps = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
-    for line in maps:
-        if name in line:
-            return Path(line.split(maxsplit=5)[5])
-    return pytest.skip(f"no file of {name} is known")
-
-
-def run(library: str, script: str, runtime: str) -> str:
+def run(library: dict[str, str], script: str, runtime: str) -> str:
     # Every program is compiled: calls that build it may be those that fail.
-    result = run_python(PRELUDE + script, runtime, CLGPU_OPENCL_LIBRARY=library, CLGPU_PROGRAMS="")
+    result = run_python(PRELUDE + script, runtime, **library, CLGPU_PROGRAMS="")
     assert_succeeds(result)
     return result.stdout
 
@@ -86,7 +67,7 @@ def test_partition_without_memory_stays_on_the_cpu_and_no_kernel_is_blamed(libra
     script = f"""
 fault("{call}", OUT_OF_MEMORY)
 delegate, interpreter = load()
-fault("", 0)
+layer.clear()
 check(interpreter)
 plan = delegate.explain()
 assert kernels(delegate) == [None, None], plan
@@ -121,7 +102,7 @@ def test_family_without_a_kernel_that_launches_goes_to_the_cpu(library, runtime)
     script = """
 fault("clEnqueueNDRangeKernel", OUT_OF_RESOURCES)
 delegate, interpreter = load()
-fault("", 0)
+layer.clear()
 check(interpreter)
 plan = delegate.explain()
 assert kernels(delegate) == [None, None], plan
@@ -195,7 +176,7 @@ def test_buffer_that_cannot_be_mapped_is_copied(library, runtime, kind, after):
     _skip_without_unified_memory()
     script = f"""
 for index in range(8):
-    library.pretend(index, ctypes.c_uint64(4 if "{kind}" == "gpu" else 2))
+    layer.tell_type(index, 4 if "{kind}" == "gpu" else 2)
 delegate, interpreter = load()
 fault("clEnqueueMapBuffer", OUT_OF_RESOURCES, after={after}, count=1)
 for _ in range(4):
@@ -217,8 +198,8 @@ def test_memory_that_the_driver_does_not_take_is_copied(library, runtime, after)
     _skip_without_unified_memory()
     script = f"""
 for index in range(8):
-    library.pretend(index, ctypes.c_uint64(2))  # a CPU
-fault("CL_MEM_USE_HOST_PTR", -37, after={after})  # CL_INVALID_HOST_PTR
+    layer.tell_type(index, 2)  # a CPU
+layer.refuse_host_pointers(-37, {after}, -1)  # CL_INVALID_HOST_PTR
 delegate, interpreter = load()
 for _ in range(3):
     check(interpreter)
@@ -248,7 +229,7 @@ for _ in range(2):
         assert "CL_MEM_OBJECT_ALLOCATION_FAILURE" in str(error), error
     else:
         raise AssertionError("no error")
-fault("", 0)
+layer.clear()
 y = np.concatenate([x, x[:1]])
 (got,) = run_interpreter(interpreter, [y], {0: y.shape})
 np.testing.assert_allclose(got, np.concatenate([want, want[:1]]), rtol=1e-5)
@@ -262,7 +243,7 @@ def test_launch_that_fails_while_tuning_costs_its_candidate_at_most(library, run
 delegate, interpreter = load(cache="off")
 fault("clEnqueueNDRangeKernel", OUT_OF_RESOURCES, after={after}, count=1)
 layers = delegate._tune(60.0, True, lambda *step: None)
-fault("", 0)
+layer.clear()
 problems = [why for layer in layers for why in layer["problems"].values()]
 assert len(problems) <= 1, problems
 assert all("CL_OUT_OF_RESOURCES" in why for why in problems), problems
@@ -277,30 +258,30 @@ check(interpreter)
 def test_gpu_comes_before_accelerator_before_cpu(library):
     # The device is one, if need be: what counts is the order of those that there are.
     script = """
-import ctypes, os
-library = ctypes.CDLL(os.environ["CLGPU_OPENCL_LIBRARY"])
+from tests.faults.control import Layer
+layer = Layer()
 for index, kind in enumerate([2, 8, 4]):  # CPU, accelerator, GPU
-    library.pretend(index, ctypes.c_uint64(kind))
+    layer.tell_type(index, kind)
 import clgpu_delegate
 types = [device.type for device in clgpu_delegate.devices()]
 assert types == sorted(types, key=["gpu", "accelerator", "cpu"].index), types
 assert clgpu_delegate.load().device.type == types[0]
 print(*types)
 """
-    result = run_python(script, CLGPU_OPENCL_LIBRARY=library)
+    result = run_python(script, **library)
     assert_succeeds(result)
     assert set(result.stdout.split()) <= {"gpu", "accelerator", "cpu"}
 
 
 def test_text_of_a_driver_need_not_be_utf_8(library):
     script = """
-import ctypes, os
-ctypes.CDLL(os.environ["CLGPU_OPENCL_LIBRARY"]).rename_devices(b"Fast\\xb2 GPU")
+from tests.faults.control import Layer
+Layer().tell_name(b"Fast\\xb2 GPU")
 import clgpu_delegate
 delegate = clgpu_delegate.load()
 assert delegate.explain().device == delegate.device.name == "Fast\\ufffd GPU"
 """
-    assert_succeeds(run_python(script, CLGPU_OPENCL_LIBRARY=library))
+    assert_succeeds(run_python(script, **library))
 
 
 def test_recording_asks_for_events_and_nothing_else_does(library, runtime):
@@ -308,9 +289,9 @@ def test_recording_asks_for_events_and_nothing_else_does(library, runtime):
 for profile in (False, True):
     delegate, interpreter = load(profile=profile, zero_copy="off")
     check(interpreter)
-    before = library.events_asked_for()
+    before = layer.events
     run_interpreter(interpreter, [x])
-    assert library.events_asked_for() - before == (4 if profile else 0)
+    assert layer.events - before == (4 if profile else 0)
 """
     run(library, script, runtime)
 
@@ -367,7 +348,7 @@ def test_nonsense_about_a_device_is_not_believed(library, runtime, bits):
     # In each place where one was divided by, or multiplied with, the process died.
     script = f"""
 for what in {list(NUMBERS.values())}:
-    library.tell(what, ctypes.c_uint64({bits}))
+    layer.tell_number(what, {bits})
 delegate, interpreter = load()
 check(interpreter)
 device = clgpu_delegate.devices()[0]
@@ -388,7 +369,7 @@ except clgpu_delegate.DeviceError as error:
     assert "CL_OUT_OF_RESOURCES (-5)" in str(error), error
 else:
     raise AssertionError("a delegate was made")
-fault("", 0)
+layer.clear()
 check(load()[1])
 """
     run(library, script, runtime)
@@ -396,7 +377,7 @@ check(load()[1])
 
 def test_device_without_a_compiler_is_left_out_with_a_reason(library, runtime):
     script = """
-library.tell(0x1028, ctypes.c_uint64(0))
+layer.tell_number(0x1028, 0)
 try:
     load()
 except clgpu_delegate.DeviceError as error:

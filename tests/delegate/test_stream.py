@@ -213,7 +213,7 @@ for after in range(5):
     for got in runner.run_many([x] * 9):
         np.testing.assert_allclose(got, want, rtol=1e-5)
 """
-    assert_succeeds(run_python(script, resolve_runtime(), CLGPU_OPENCL_LIBRARY=library))
+    assert_succeeds(run_python(script, resolve_runtime(), **library))
 
 
 def test_a_device_without_memory_for_lanes_is_used_without(library):  # noqa: F811
@@ -232,4 +232,4 @@ else:
     raise SystemExit("no error")
 check(interpreter)
 """
-    assert_succeeds(run_python(script, resolve_runtime(), CLGPU_OPENCL_LIBRARY=library))
+    assert_succeeds(run_python(script, resolve_runtime(), **library))

@@ -31,12 +31,15 @@ def allocations(folder: Path) -> Path:
 
 
 def real_library() -> str:
-    """Return the path of an OpenCL library: that of a package, else that of the first device.
+    """Return the path of the OpenCL library that tests use here.
 
+    That of an emulated device, where there is one (--limits), of a package, or of the first device.
     Raises LayerError where there is none that a path is known of.
     """
     import clgpu_delegate  # noqa: PLC0415  # a parent process may do without
 
+    if emulated := os.environ.get("CLGPU_OPENCL_LIBRARY"):
+        return emulated
     if (embedded := next(iter(libraries()), None)) is not None:
         return str(embedded)
     try:
@@ -68,7 +71,7 @@ class Layer:
 
     def __init__(self) -> None:
         self._library = library = ctypes.CDLL(os.environ["CLGPU_OPENCL_LIBRARY"])
-        for name in ("calls", "failed", "live", "host_commands"):
+        for name in ("calls", "failed", "live", "host_commands", "events"):
             getattr(library, f"faults_{name}").restype = ctypes.c_long
         for name in ("name", "misuse"):
             getattr(library, f"faults_{name}").restype = ctypes.c_char_p
@@ -87,6 +90,10 @@ class Layer:
     def lose_device(self, code: int, skip: int) -> None:
         """Make all calls fail for good, after `skip` others."""
         self._library.faults_lose_device(code, ctypes.c_long(skip))
+
+    def refuse_host_pointers(self, code: int, skip: int = 0, count: int = 1) -> None:
+        """Make `fail` of objects in memory of the program alone."""
+        self._library.faults_refuse_host_pointers(code, ctypes.c_long(skip), ctypes.c_long(count))
 
     def clear(self) -> None:
         """No call fails any more."""
@@ -108,6 +115,23 @@ class Layer:
     def live(self) -> dict[str, int]:
         """Return the number of objects that exist, by kind."""
         return {kind: self._library.faults_live(i) for i, kind in enumerate(KINDS)}
+
+    def tell_number(self, what: int, bits: int) -> None:
+        """Choose what any device answers to a question about a number."""
+        self._library.faults_tell_number(what, ctypes.c_uint64(bits))
+
+    def tell_name(self, name: bytes) -> None:
+        """Choose what any device says of its name."""
+        self._library.faults_tell_name(name)
+
+    def tell_type(self, index: int, bits: int) -> None:
+        """Choose what the device that is asked as the `index`-th one says of its type."""
+        self._library.faults_tell_type(ctypes.c_size_t(index), ctypes.c_uint64(bits))
+
+    @property
+    def events(self) -> int:
+        """Events that commands were asked for since the process began."""
+        return self._library.faults_events()
 
     @property
     def host_commands(self) -> int:

@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "cl/api.hpp"
 
@@ -63,10 +64,17 @@ struct World {
   std::array<long, kKinds> live{};
   std::array<long, kCalls> calls{};
   std::array<Fault, kCalls> faults;
-  Fault lost;  // of all calls but those that ask about platforms and devices
+  Fault lost;          // of all calls but those that ask about platforms and devices
+  Fault host_pointer;  // of objects in memory of the program
   long failed = 0;
   std::size_t bytes = 0, peak_bytes = 0;
   std::string misuse;  // a line for each use of what is gone
+  long events = 0;     // that commands were asked for
+  // What clGetDeviceInfo answers instead of the real driver.
+  std::map<cl_uint, cl_ulong> numbers_told;
+  std::string name_told;
+  std::vector<cl_bitfield> types_told;  // by order of asking
+  std::vector<cl_device_id> asked;
 };
 
 World& world() {
@@ -185,6 +193,7 @@ void enqueued(cl_command_queue queue, cl_uint waits, const cl_event* wait_list, 
   if (event != nullptr) born(*event, kEvent);
   World& w = world();
   const Lock lock(w.mutex);
+  w.events += event != nullptr ? 1 : 0;
   Object* const found = find(w, queue, kQueue);
   if (found == nullptr) return;
   for (cl_uint i = 0; i < waits; ++i) {
@@ -245,11 +254,44 @@ void faults_lose_device(cl_int code, long skip) {
   w.lost = {skip, -1, code};
 }
 
+// The same of objects in memory of the program.
+void faults_refuse_host_pointers(cl_int code, long skip, long count) {
+  World& w = world();
+  const Lock lock(w.mutex);
+  w.host_pointer = {skip, count, code};
+}
+
 void faults_clear() {
   World& w = world();
   const Lock lock(w.mutex);
   w.faults = {};
-  w.lost = {};
+  w.lost = w.host_pointer = {};
+}
+
+// What clGetDeviceInfo says of a number of any device.
+void faults_tell_number(cl_uint what, cl_ulong bits) {
+  World& w = world();
+  const Lock lock(w.mutex);
+  w.numbers_told[what] = bits;
+}
+// What it says of any device's name.
+void faults_tell_name(const char* name) {
+  World& w = world();
+  const Lock lock(w.mutex);
+  w.name_told = name;
+}
+// What it says of the type of the device that it is asked about as the `index`-th one.
+void faults_tell_type(std::size_t index, cl_bitfield type) {
+  World& w = world();
+  const Lock lock(w.mutex);
+  if (w.types_told.size() <= index) w.types_told.resize(index + 1);
+  w.types_told[index] = type;
+}
+
+// Events that commands were asked for since the process began.
+long faults_events() {
+  const Lock lock(world().mutex);
+  return world().events;
 }
 
 // Calls of all functions, and those that have failed on demand, since the last reset.
@@ -319,12 +361,28 @@ cl_int clGetDeviceIDs(cl_platform_id platform, cl_bitfield type, cl_uint count, 
 cl_int clGetDeviceInfo(cl_device_id device, cl_uint what, std::size_t size, void* value,
                        std::size_t* needed) {
   FAIL_OR(clGetDeviceInfo);
+  constexpr cl_uint kType = 0x1000, kName = 0x102B, kUnified = 0x1035;
+  World& w = world();
+  const Lock lock(w.mutex);
+  if (what == kName && !w.name_told.empty()) {
+    const std::size_t length = w.name_told.size() + 1;
+    if (needed != nullptr) *needed = length;
+    if (value != nullptr) std::memcpy(value, w.name_told.c_str(), std::min(size, length));
+    return CL_SUCCESS;
+  }
   const cl_int code = REAL.clGetDeviceInfo(device, what, size, value, needed);
-  constexpr cl_uint kType = 0x1000, kUnified = 0x1035;
   if (code != CL_SUCCESS || value == nullptr) return code;
-  if (what == kType) {
+  if (const auto told = w.numbers_told.find(what); told != w.numbers_told.end()) {
+    auto* bytes = static_cast<char*>(value);
+    for (std::size_t at = 0; at < size; at += sizeof told->second)  // some answers are arrays
+      std::memcpy(bytes + at, &told->second, std::min(size - at, sizeof told->second));
+  } else if (what == kType) {
+    const auto place = std::find(w.asked.begin(), w.asked.end(), device);
+    const auto index = static_cast<std::size_t>(place - w.asked.begin());
+    if (place == w.asked.end()) w.asked.push_back(device);
     auto* type = static_cast<cl_bitfield*>(value);
     *type = answer("FAULTS_DEVICE_TYPE", *type);
+    if (index < w.types_told.size() && w.types_told[index] != 0) *type = w.types_told[index];
   } else if (what == kUnified) {
     auto* unified = static_cast<cl_bool*>(value);
     *unified = static_cast<cl_bool>(answer("FAULTS_UNIFIED_MEMORY", *unified));
@@ -349,6 +407,14 @@ cl_command_queue clCreateCommandQueue(cl_context context, cl_device_id device, c
 cl_mem clCreateBuffer(cl_context context, cl_bitfield flags, std::size_t bytes, void* host,
                       cl_int* error) {
   FAIL_OR_NULL(clCreateBuffer);
+  if ((flags & CL_MEM_USE_HOST_PTR) != 0) {
+    World& w = world();
+    const Lock lock(w.mutex);
+    if (strikes(w, w.host_pointer)) {
+      *error = w.host_pointer.code;
+      return nullptr;
+    }
+  }
   constexpr cl_bitfield kOfHost = CL_MEM_USE_HOST_PTR | CL_MEM_ALLOC_HOST_PTR;
   uses(context, kContext, __func__);
   return born(REAL.clCreateBuffer(context, flags, bytes, host, error), kMemory,
