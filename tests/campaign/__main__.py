@@ -31,10 +31,17 @@ def main() -> int:
     )
     parser.add_argument("--keep", action="store_true", help="keep the rows for docs/reliability.md")
     parser.add_argument("--kept", action="store_true", help="run nothing, print what is kept")
+    parser.add_argument(
+        "--write", action="store_true", help="run nothing, write what is kept to that page"
+    )
     asked = parser.parse_args()
     unknown = sorted(set(asked.parts) - set(PARTS))
     if unknown:
         parser.error(f"no part is called {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    if asked.write:
+        rows = [row for part in PARTS for row in table.kept(part)]
+        table.PAGE.write_text(table.page_with(rows), encoding="utf-8")
+        return 0
     parts = asked.parts or PARTS
     rows = []
     print(f"seed {asked.seed}", file=sys.stderr)

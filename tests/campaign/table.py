@@ -8,6 +8,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 RESULTS = Path(__file__).with_name("results")
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
+# The table of the page stands between these lines.
+BEGIN = "<!-- campaign: made by python -m tests.campaign --write -->"
+END = "<!-- /campaign -->"
 
 
 @dataclasses.dataclass
@@ -57,6 +61,13 @@ def keep(part: str, rows: Sequence[Row], facts: dict[str, object]) -> Path:
     kept = {**facts, "rows": [dataclasses.asdict(row) for row in rows]}
     path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     return path
+
+
+def page_with(rows: Iterable[Row]) -> str:
+    """Return the text of docs/reliability.md with a table of these rows."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{markdown(rows)}{END}{after}"
 
 
 def kept(part: str) -> list[Row]:
