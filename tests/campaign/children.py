@@ -15,6 +15,7 @@ from typing import IO
 from clgpu_delegate.endings import ending
 
 ROOT = Path(__file__).resolve().parents[2]
+START_S = 600  # imports and devices, on a machine that is busy
 MARK = "ROW "  # begins the child's answers; drivers and runtimes print, too
 
 
@@ -30,7 +31,7 @@ def answers(
     items
         One line each.
     limit_s
-        Longest time for one item, with the start of the process.
+        Longest time for one item.
 
     Yields
     ------
@@ -54,6 +55,7 @@ def answers(
 
 def serve(attempt: object) -> None:
     """In the child: answer each line of standard input by ``attempt(line) -> (outcome, text)``."""
+    print("\n" + MARK, flush=True)
     for line in sys.stdin:
         outcome, text = attempt(line.strip())  # type: ignore[operator]
         print("\n" + MARK + json.dumps([outcome, text]), flush=True)
@@ -75,10 +77,13 @@ class _Child:
         assert self._process.stdout is not None
         reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
         reader.start()
+        self._started = False
 
     def ask(self, item: str, limit_s: float) -> tuple[str, str]:
         assert self._process.stdin is not None
         try:
+            if not self._started:
+                self._started = self._lines.get(timeout=START_S) is not None
             self._process.stdin.write(item + "\n")
             self._process.stdin.flush()
             answer = self._lines.get(timeout=limit_s)
