@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -75,8 +76,9 @@ class _Child:
         )
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         assert self._process.stdout is not None
-        reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
-        reader.start()
+        stream = self._process.stdout
+        self._reader = threading.Thread(target=self._read, args=(stream,), daemon=True)
+        self._reader.start()
         self._started = False
 
     def ask(self, item: str, limit_s: float) -> tuple[str, str]:
@@ -99,6 +101,11 @@ class _Child:
     def end(self) -> None:
         self._process.kill()
         self._process.wait()
+        self._reader.join()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            with contextlib.suppress(BrokenPipeError):  # of a question that nobody read
+                stream.close()
 
     def _read(self, stream: IO[str]) -> None:
         for line in stream:
