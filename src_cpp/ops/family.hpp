@@ -123,8 +123,9 @@ Handler find_handler(int builtin_code, const char* custom_name);
 /// checked the file before.
 std::optional<Refusal> check_operands(const tfl::NodeView& node, const Operation& operation);
 
-/// Whether a node of a builtin operation may leave out its input i; true of what no family handles.
-bool may_lack(int builtin_code, int input);
+/// Whether a node of a builtin operation may leave out its input or output i (index -1); true of
+/// what no family handles. The stock kernels of RESHAPE read the shape that is left out.
+bool may_lack(int builtin_code, bool is_input, int i);
 
 /// All families, in the order of families.def.
 const std::vector<const Family*>& all_families();

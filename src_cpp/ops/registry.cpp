@@ -41,9 +41,11 @@ std::string count(int n, const char* what) {
 
 }  // namespace
 
-bool may_lack(int builtin_code, int input) {
+bool may_lack(int builtin_code, bool is_input, int i) {
+  constexpr int kReshape = 22;
   const Operation* operation = find_handler(builtin_code, nullptr).operation;
-  return operation == nullptr || may_lack(*operation, input);
+  if (operation == nullptr) return true;
+  return is_input && builtin_code != kReshape && may_lack(*operation, i);
 }
 
 std::optional<Refusal> check_operands(const tfl::NodeView& node, const Operation& operation) {

@@ -207,7 +207,7 @@ const Family kTransposeConvFamily{
     {"transpose_conv", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/4,
      /*writes_slices=*/true},
     {{kTransposeConv, "TRANSPOSE_CONV", 3, 1, 1, 2}},
-    {{kTfLiteBuiltinCustom, "Convolution2DTransposeBias", 3}},
+    {{kTfLiteBuiltinCustom, "Convolution2DTransposeBias", 3, 0, 1, -1}},
     /*core=*/true,
     import,
     infer,

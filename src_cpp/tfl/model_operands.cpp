@@ -60,13 +60,13 @@ constexpr unsigned kTensors = 0, kOperators = 3;               // of a subgraph
 constexpr unsigned kCodeIndex = 0, kInputs = 1, kOutputs = 2;  // of an operator
 
 std::string operands_problem(const Table& node, int code, std::int64_t tensors,
-                             bool (*may_lack)(int code, int input)) {
+                             bool (*may_lack)(int code, bool is_input, int i)) {
   for (const unsigned slot : {kInputs, kOutputs}) {
     const std::vector<std::int32_t> ids = node.ints(slot);
     for (std::size_t i = 0; i < ids.size(); ++i) {
       const std::string what = (slot == kInputs ? "input " : "output ") + std::to_string(i);
       const bool absent = ids[i] == -1;
-      if (absent && slot == kInputs && !may_lack(code, static_cast<int>(i)))
+      if (absent && !may_lack(code, slot == kInputs, static_cast<int>(i)))
         return "lacks its " + what;
       if (!absent && (ids[i] < 0 || ids[i] >= tensors)) {
         return "names tensor " + std::to_string(ids[i]) + " as its " + what + "; there are " +
@@ -80,8 +80,9 @@ std::string operands_problem(const Table& node, int code, std::int64_t tensors,
 }  // namespace
 
 std::string model_operands_problem(const std::uint8_t* data,
-                                   bool (*may_lack)(int code, int input)) {
+                                   bool (*may_lack)(int code, bool is_input, int i)) {
   const Table model(follow(data));
+  if (model.count(kSubgraphs) == 0) return "it has no subgraph";
   for (std::uint32_t s = 0; s < model.count(kSubgraphs); ++s) {
     const Table graph = model.table(kSubgraphs, s);
     for (std::uint32_t k = 0; k < graph.count(kOperators); ++k) {

@@ -9,8 +9,9 @@
 namespace clgpu::tfl {
 
 /// Which node lacks an operand, or names one that is not in the file, in words; "" where none does.
-/// The file is whole (`model_file_problem`). `may_lack(code, i)`: a node of that builtin operation
-/// may leave out its input i.
-std::string model_operands_problem(const std::uint8_t* data, bool (*may_lack)(int code, int input));
+/// The file is whole (`model_file_problem`). `may_lack(code, is_input, i)`: a node of that builtin
+/// operation may leave out its input or output i.
+std::string model_operands_problem(const std::uint8_t* data,
+                                   bool (*may_lack)(int code, bool is_input, int i));
 
 }  // namespace clgpu::tfl

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -15,6 +16,7 @@ from typing import IO
 from clgpu_delegate.endings import ending
 
 ROOT = Path(__file__).resolve().parents[2]
+START_S = 600  # imports and devices, on a machine that is busy
 MARK = "ROW "  # begins the child's answers; drivers and runtimes print, too
 
 
@@ -30,7 +32,7 @@ def answers(
     items
         One line each.
     limit_s
-        Longest time for one item, with the start of the process.
+        Longest time for one item.
 
     Yields
     ------
@@ -54,6 +56,7 @@ def answers(
 
 def serve(attempt: object) -> None:
     """In the child: answer each line of standard input by ``attempt(line) -> (outcome, text)``."""
+    print("\n" + MARK, flush=True)
     for line in sys.stdin:
         outcome, text = attempt(line.strip())  # type: ignore[operator]
         print("\n" + MARK + json.dumps([outcome, text]), flush=True)
@@ -73,12 +76,16 @@ class _Child:
         )
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         assert self._process.stdout is not None
-        reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
-        reader.start()
+        stream = self._process.stdout
+        self._reader = threading.Thread(target=self._read, args=(stream,), daemon=True)
+        self._reader.start()
+        self._started = False
 
     def ask(self, item: str, limit_s: float) -> tuple[str, str]:
         assert self._process.stdin is not None
         try:
+            if not self._started:
+                self._started = self._lines.get(timeout=START_S) is not None
             self._process.stdin.write(item + "\n")
             self._process.stdin.flush()
             answer = self._lines.get(timeout=limit_s)
@@ -94,6 +101,11 @@ class _Child:
     def end(self) -> None:
         self._process.kill()
         self._process.wait()
+        self._reader.join()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            with contextlib.suppress(BrokenPipeError):  # of a question that nobody read
+                stream.close()
 
     def _read(self, stream: IO[str]) -> None:
         for line in stream:

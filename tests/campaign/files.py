@@ -33,7 +33,7 @@ WHAT_ENDS_STOCK = "of these, files that end stock TensorFlow Lite: refused befor
 MORE = Path(__file__).resolve().parents[2].parent / "shared" / "models"
 LARGEST = 60_000  # bytes of a file of those
 MEMORY = 4 << 30  # bytes that a child may have: shapes are anything
-LIMIT_S = 30
+LIMIT_S = 60
 
 BOUNDARIES = [0, 1, 2, 3, 4, 7, 16, 127, 128, 255, 256, 1000, 32767, 32768, 65535, 65536]
 BOUNDARIES += [2**31 - 1, 2**31, 2**32 - 1, 2**32 - 2, 2**32 - 128]
@@ -196,7 +196,9 @@ def attempt(count: int, seed: int) -> tuple[list[Row], list[str]]:
                 row.count("told" if seen else "right")
                 continue
             if outcome_of_ours == "refused":  # and stock, too, has one sentence, or runs it
-                outcome_of_ours = "told" if outcome == "error" else "stuck"
+                # Runtimes run files with further graphs that are damaged and not used.
+                unused = " of subgraph " in text and " of subgraph 0" not in text
+                outcome_of_ours = "told" if outcome == "error" or unused else "stuck"
                 text = f"stock runs it, the check of files: {text}"
             row.count(outcome_of_ours)
             if outcome_of_ours not in {"right", "told"}:
@@ -240,7 +242,9 @@ def our_one(item: str, folder: str | None) -> tuple[str, str]:
     except Exception as error:
         if "src_cpp/" in str(error):
             return "stuck", f"an internal check: {error}"
-        return ("stuck", f"stock runs it, we say: {error}") if wanted else ("right", str(error))
+        # Where a node reads what memory holds, it depends on that whether it fails.
+        differs = wanted and _is_ordered(content)
+        return ("stuck", f"stock runs it, we say: {error}") if differs else ("right", str(error))
     problem = _compared(content, outputs, kept) if wanted else ""
     return ("wrong", problem) if problem else ("right", "")
 

@@ -949,7 +949,9 @@ def compare(graph: RandomGraph, device: str, **options: Any) -> str:
         got = run_shaped(interpreter, inputs)
     except RuntimeError as error:
         # Kernels take no empty tensors, and at this point no node can go back to the CPU.
-        if wanted is None or stock.has_empty() or "feasible budget" in str(error):
+        reasons = ("feasible budget", "is outside of an axis")  # stock reads beyond the axis
+        told = any(words in str(error) for words in reasons)
+        if wanted is None or stock.has_empty() or told:
             return "told"
         message = f"stock takes another batch size, the delegate says: {error}"
         raise AssertionError(message) from error

@@ -488,5 +488,5 @@ def test_conv_2d_of_other_operands_is_refused(image, weights, reason):
     inputs = [m.input("image", image.shape, image.dtype), m.constant(weights)]
     inputs.append(m.constant(np.zeros(6, np.float32)))
     options = Case((1, 5, 5, 4), (6, 3, 3, 4)).options
-    m.output(m.op("CONV_2D", inputs, (1, 5, 5, 6), dtype=np.float32, **options))
+    m.output(m.op("CONV_2D", inputs, (1, 5, 5, 6), dtype=image.dtype, **options))
     check_refused(m.build(), reason)

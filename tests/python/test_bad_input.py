@@ -371,6 +371,27 @@ def test_node_without_an_operand_is_told_before_a_runtime_dies_of_it(operand, re
         files.check_model(m.build(), "the model")
 
 
+@pytest.mark.parametrize(
+    ("inputs", "output", "reason"),
+    [([0], -1, "RESHAPE, lacks its output 0"), ([0, -1], 1, "RESHAPE, lacks its input 1")],
+)
+def test_what_stock_kernels_read_all_the_same_may_not_be_absent(inputs, output, reason):
+    m = ModelMaker()
+    m.output(m.op("RESHAPE", [m.input("x", (4,))], (2, 2), new_shape=[2, 2]))
+    m._ops[0].inputs, m._ops[0].outputs = inputs, [output]
+    with pytest.raises(ModelError, match=reason):
+        files.check_model(m.build(), "the model")
+
+
+def test_model_without_a_graph_is_told():
+    b = flatbuffers.Builder(0)
+    b.StartObject(8)
+    b.PrependInt32Slot(0, 3, 0)
+    b.Finish(b.EndObject(), file_identifier=b"TFL3")
+    with pytest.raises(ModelError, match="the model is damaged: it has no subgraph"):
+        files.check_model(bytes(b.Output()), "the model")
+
+
 def test_operation_that_is_not_in_the_file_is_told():
     m = ModelMaker()
     m.output(m.op("ABS", [m.input("x", (4,))], (4,)))
