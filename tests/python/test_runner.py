@@ -70,6 +70,16 @@ def test_every_way_gives_what_invoke_gives_in_order(device, runtime, rng, way):
         np.testing.assert_array_equal(out, want[1])
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_close_waits_for_what_is_under_way(device, rng, way):
+    shape = (1, 300, 300, 3)  # long enough to be under way still
+    with Runner(models.image(shape), device=device, **WAYS[way]) as runner:
+        futures = [runner.run_async(x) for x in images(rng, 3, shape)]
+        runner.close()
+        assert all(future.done() for future in futures)
+    assert all(np.isfinite(future.result()).all() for future in futures)
+
+
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
 @pytest.mark.parametrize("zero_copy", ["off", "auto"])
 @pytest.mark.parametrize("size", [7, 200])  # little and much to move
