@@ -145,8 +145,9 @@ bool right_dot8(cl::Context& context, store::Store& store, Dot8 dot8) {
   for (const int x : {-128, -127, -1, 0, 1, 127}) {
     for (const int y : {-128, -127, -1, 0, 1, 127}) {
       for (const int step : {0, 37}) {
-        sums.push_back(INT32_MAX - 1 - x * 1000);
-        auto sum = static_cast<std::uint32_t>(sums.back());
+        // Sums wrap around, which only unsigned numbers may.
+        auto sum = static_cast<std::uint32_t>(INT32_MAX - 1) - static_cast<std::uint32_t>(x * 1000);
+        sums.push_back(static_cast<std::int32_t>(sum));
         for (int i = 0; i < 4; ++i) {
           a.push_back(static_cast<std::int8_t>(x + i * step));
           b.push_back(static_cast<std::int8_t>(y - i * step));
