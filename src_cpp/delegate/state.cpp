@@ -83,6 +83,10 @@ Built State::plan_and_build(const ir::Graph& graph, std::int64_t budget,
     plan::Fitted fitted;
     try {
       fitted = plan::fit(graph, device(), wanted, known);
+    } catch (const plan::NoCandidate&) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      for (const auto& [engine, fault] : learned) failed_.insert_or_assign(engine, fault);
+      throw;
     } catch (const plan::BudgetError& error) {
       if (failures.empty()) throw;
       throw DeviceError(failures + "; no plan needs less than " + byte_size(error.smallest()));
@@ -100,6 +104,10 @@ Built State::plan_and_build(const ir::Graph& graph, std::int64_t budget,
       const std::lock_guard<std::mutex> lock(mutex_);
       if (!failures.empty())
         notes_.insert("the device did not have the memory that it promised: " + failures);
+      for (const plan::Choice& choice : built.executor->plan().choices) {
+        for (const std::string& candidate : choice.candidates)
+          failed_.erase({choice.family, candidate});
+      }
       for (const auto& [engine, fault] : learned) {
         // Another thread may have been first.
         plan::learn(broken_, engine.first, engine.second, fault);
@@ -134,7 +142,9 @@ Report State::report() const {
   if (options.precision == passes::Precision::kTf32 && !device().mma_tf32) {
     report.notes.push_back("precision tf32 is fp32 here: the device has no TF32 products");
   }
-  for (const auto& [key, fault] : broken_) {
+  plan::Broken broken = failed_;
+  for (const auto& [key, fault] : broken_) broken.insert_or_assign(key, fault);
+  for (const auto& [key, fault] : broken) {
     report.notes.push_back("kernel " + key.first + "/" + key.second +
                            (fault.group == 0 ? " does not work on this device: "
                                              : " is made for smaller work-groups or left out: ") +

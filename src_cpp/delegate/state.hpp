@@ -198,6 +198,7 @@ class State {
   std::vector<Live> live_;            // one per partition of the report
   Stats stats_;
   plan::Broken broken_;
+  plan::Broken failed_;  // while nothing of their family could be built: told, and tried again
   struct Wrong {
     std::string name, why;  // no reason where an engine is trusted
   };

@@ -98,6 +98,7 @@ void Mover::before(int step, const cl::QueueHandle& launches, const cl::QueueHan
   if (step == 0) {
     release_events();
     next_ = 0;
+    for (Slot& slot : slots_) slot.filled_by = -1;
   }
   if (next_ < plan_.moves.size() && plan_.moves[next_].start == step) {
     cl::cl_event done = nullptr;
@@ -122,7 +123,7 @@ void Mover::enqueue(std::size_t index, const cl::QueueHandle& moves, cl::cl_even
                     Recording* recording) {
   const cl::Api& api = context_.api();
   const plan::Move& move = plan_.moves[index];
-  const Slot& slot = slots_[at(move.slot)];
+  Slot& slot = slots_[at(move.slot)];
   const auto bytes = static_cast<std::size_t>(move.bytes);
   const std::string& name = plan_.buffers[at(move.buffer)].name;
   cl::cl_event event = nullptr;
@@ -132,7 +133,9 @@ void Mover::enqueue(std::size_t index, const cl::QueueHandle& moves, cl::cl_even
                                       slot.writable, 1, &after, &event),
               "clEnqueueReadBuffer", name);
     cl::counters().bytes_down += bytes;
+    slot.filled_by = static_cast<int>(index);
   } else {
+    if (!slot.object && slot.filled_by >= 0) wait_for(slot.filled_by, moves);
     cl::check(api.clEnqueueWriteBuffer(moves.get(), memory_(move.buffer), cl::CL_FALSE, 0, bytes,
                                        slot.data, 1, &after, &event),
               "clEnqueueWriteBuffer", name);
@@ -140,6 +143,14 @@ void Mover::enqueue(std::size_t index, const cl::QueueHandle& moves, cl::cl_even
   }
   events_.emplace_back(api, event);
   if (recording != nullptr) recording->end(api);
+}
+
+// NVIDIA's driver reads memory that is not pinned when a command is enqueued, not when the queue
+// gets there: what a device is to put there first has to be there.
+void Mover::wait_for(int move, const cl::QueueHandle& moves) {
+  const cl::cl_event filled = events_[at(move)].get();
+  cl::check(context_.api().clFlush(moves.get()), "clFlush", "the queue of moves");
+  cl::check(context_.api().clWaitForEvents(1, &filled), "clWaitForEvents", "a move");
 }
 
 void Mover::release_events(Recording* recording) {

@@ -53,9 +53,11 @@ class Mover {
     std::vector<std::uint8_t> bytes;  // where there is none
     const void* data = nullptr;       // contents
     void* writable = nullptr;         // null for a constant's own memory
+    int filled_by = -1;               // move of the pass under way; -1: none
   };
 
   void make_slot(const plan::HostSlot& planned);
+  void wait_for(int move, const cl::QueueHandle& moves);
   void drop_slots() noexcept;
   void allocate(Slot& slot, std::size_t bytes);
   void enqueue(std::size_t index, const cl::QueueHandle& moves, cl::cl_event after,

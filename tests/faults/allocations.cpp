@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -22,8 +23,9 @@ int look(dl_phdr_info* info, std::size_t, void* name) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr) & part = info->dlpi_phdr[i];
     if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
-    first = info->dlpi_addr + part.p_vaddr;
-    last = info->dlpi_addr + part.p_vaddr + part.p_memsz;
+    const std::uintptr_t begin = info->dlpi_addr + part.p_vaddr;
+    if (first == 0 || begin < first) first = begin;
+    last = std::max<std::uintptr_t>(last, begin + part.p_memsz);
   }
   return 1;
 }
