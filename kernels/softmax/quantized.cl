@@ -11,8 +11,8 @@
 //           DST_T   char|uchar|short      element type of dst
 //           WIDE    0|1                   1: SRC_T and DST_T are short
 //           LOG     0|1                   1: the logarithm; SRC_T and DST_T are char
-// Numerics  bit for bit TFLite's reference kernels: exponentials of fixed point, of int16 tables; where
-//           a sum of exponentials is too large for those, the nearest result of 8 bits, while
+// Numerics  bit for bit TFLite's reference kernels: exponentials of fixed point, of int16 tables;
+//           where a sum of exponentials is too large for those, the nearest result of 8 bits, while
 //           one of 16 bits and a logarithm are those of the largest sum (4096 of 8-bit inputs)
 #include "common/fixed_point.cl"
 #include "common/types.cl"
