@@ -11,7 +11,9 @@
 //           DST_T   char|uchar|short      element type of dst
 //           WIDE    0|1                   1: SRC_T and DST_T are short
 //           LOG     0|1                   1: the logarithm; SRC_T and DST_T are char
-// Numerics  bit for bit TFLite's reference kernels: exponentials of fixed point, of int16 tables
+// Numerics  bit for bit TFLite's reference kernels: exponentials of fixed point, of int16 tables;
+//           where a sum of exponentials is too large for those, the nearest result of 8 bits, while
+//           one of 16 bits and a logarithm are those of the largest sum (4096 of 8-bit inputs)
 #include "common/fixed_point.cl"
 #include "common/types.cl"
 #ifndef ROWS
@@ -69,7 +71,7 @@ static inline int interpolated(__global const short *table, int x) {
 #else
 #define SHARE(x, join)
 #endif
-#define SUM(a, b) ((a) + (b))
+#define SUM(a, b) add_sat(a, b)  // 4096 times 1 is too much for Q12
 
 __kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void softmax_quantized_rows(
     __global const SRC_T *src, __global DST_T *dst, TABLES_PARAM, int rows, int cols, int low,
@@ -87,7 +89,7 @@ __kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void softmax_qua
   for (int c = item; c < end; c += WG) largest = max(largest, (int)src[c]);
   SHARE(largest, max);
   int sum = 0;
-  for (int c = item; c < end; c += WG) sum += TERM(src[c] - largest);
+  for (int c = item; c < end; c += WG) sum = SUM(sum, TERM(src[c] - largest));
   SHARE(sum, SUM);
 #if LOG
   const int log_sum = fixed_log(max(sum, 1 << 19));
@@ -108,9 +110,11 @@ __kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void softmax_qua
 #else
   int power;
   const int inverse = fixed_reciprocal(max(sum, 1), &power);
-  const int right = min(power + 12 - 8 * (int)sizeof(DST_T), 31);
+  const int right = power + 12 - 8 * (int)sizeof(DST_T);
   for (int c = item; c < end; c += WG) {
-    const int value = FIXED_SHIFT(FIXED_MUL(inverse, EXP(src[c] - largest)), right);
+    const int share = FIXED_MUL(inverse, EXP(src[c] - largest));
+    // Of a sum of 512 or more no share is above half a step; reference kernels abort there.
+    const int value = right < 32 ? FIXED_SHIFT(share, right) : 0;
     dst[c] = (DST_T)clamp(value + low, low, high);
   }
 #endif

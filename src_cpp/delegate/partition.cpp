@@ -39,14 +39,11 @@ Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> sess
                      ir::Graph graph, std::vector<int> nodes, int index)
     : state_(std::move(state)),
       session_(std::move(session)),
-      graph_(std::move(graph)),
+      original_(std::move(graph)),
       nodes_(std::move(nodes)),
       index_(index) {
-  if (state_->options.verify != kVerifyOff) {
-    trust_ = std::make_unique<Trust>();
-    trust_->original = graph_;
-  }
-  graph_ = pass(std::move(graph_), Level::kAsAsked);
+  if (state_->options.verify != kVerifyOff) trust_ = std::make_unique<Trust>();
+  graph_ = pass(original_, Level::kAsAsked);
 }
 
 ir::Graph Partition::pass(ir::Graph graph, Level level) const {
@@ -57,6 +54,38 @@ ir::Graph Partition::pass(ir::Graph graph, Level level) const {
                        separable(options.plan.engines), options.dynamic_range, state_->device());
   if (level >= Level::kExactSums) graph.allows_tf32 = false;
   return graph;
+}
+
+void Partition::take_inputs(ir::Graph& graph) const {
+  for (const int id : graph.inputs) {
+    ir::Tensor& tensor = graph.tensor(id);
+    for (const int now : graph_.inputs) {
+      if (graph_.tensor(now).tflite_id == tensor.tflite_id) tensor.shape = graph_.tensor(now).shape;
+    }
+  }
+}
+
+std::optional<ir::Graph> Partition::pass_anew(Level level) const {
+  try {
+    ir::Graph graph = original_;
+    take_inputs(graph);
+    passes::infer_shapes(graph);
+    graph = pass(std::move(graph), level);
+    passes::infer_shapes(graph);
+    return graph;
+  } catch (const ShapeError&) {
+    return std::nullopt;
+  }
+}
+
+void Partition::infer_shapes(Level level) {
+  try {
+    passes::infer_shapes(graph_);
+  } catch (const ShapeError&) {
+    std::optional<ir::Graph> graph = pass_anew(level);
+    if (!graph) throw;
+    graph_ = std::move(*graph);
+  }
 }
 
 // Who times the executor may keep it longer than the runtime keeps its tensors.
@@ -79,7 +108,7 @@ void Partition::build() {
   executor_.reset();
   session_->held.erase(index_);
   if (trust_ != nullptr) return recall();
-  passes::infer_shapes(graph_);
+  infer_shapes(Level::kAsAsked);
   rebuild(allowance());
 }
 

@@ -61,6 +61,14 @@ class Partition {
   void run(TfLiteContext& context);
   /// The graph after the passes of a level.
   ir::Graph pass(ir::Graph graph, Level level) const;
+  /// Gives the inputs of another graph of this partition the shapes of the moment.
+  void take_inputs(ir::Graph& graph) const;
+  /// What the passes make of the original graph with the shapes of the moment; none where the model
+  /// does not take these.
+  std::optional<ir::Graph> pass_anew(Level level) const;
+  /// Sets the shapes of graph_ from those of its inputs. Where a pass has relied on shapes that
+  /// have changed since, graph_ is made anew.
+  void infer_shapes(Level level);
 
   // Verification, in partition_verify.cpp and partition_compare.cpp: trust_ is not null.
   bool due() const;
@@ -83,6 +91,7 @@ class Partition {
 
   std::shared_ptr<State> state_;
   std::shared_ptr<Session> session_;
+  ir::Graph original_;  ///< before any pass
   ir::Graph graph_;
   std::vector<int> nodes_;
   int index_;

@@ -102,15 +102,10 @@ std::string Partition::signature() const {
 
 // Sets the graph of the level, with the shapes of the moment.
 void Partition::lower(Level level) {
-  ir::Graph graph = pass(trust_->original, level);
-  for (const int id : graph.inputs) {
-    ir::Tensor& tensor = graph.tensor(id);
-    for (const int old : graph_.inputs) {
-      if (graph_.tensor(old).tflite_id == tensor.tflite_id) tensor.shape = graph_.tensor(old).shape;
-    }
-  }
+  ir::Graph graph = pass(original_, level);
+  take_inputs(graph);
   graph_ = std::move(graph);
-  passes::infer_shapes(graph_);
+  infer_shapes(level);
   trust_->verdict.level = level;
 }
 
@@ -175,7 +170,7 @@ bool Partition::run_shadow(TfLiteContext& context, bool all) {
   for (const int id : graph_.outputs) wanted.insert(graph_.tensor(id).tflite_id);
   try {
     if (trust.shadow == nullptr) {
-      check_activations(trust.original);
+      check_activations(original_);
       trust.shadow = std::make_unique<Shadow>(
           context, trust.nodes, state_->options.dynamic_range == passes::DynamicRange::kDequantize);
     }

@@ -30,7 +30,6 @@ struct Suspects {
 };
 
 struct Trust {
-  ir::Graph original;              ///< before any pass: levels differ in these
   std::vector<CpuNode> nodes;      ///< those of the model that compute the partition
   std::unique_ptr<Shadow> shadow;  ///< for the shapes of the moment; null while nobody needs it
   Judgement verdict;

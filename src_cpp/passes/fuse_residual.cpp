@@ -41,7 +41,8 @@ void fuse_residual(ir::Graph& graph) {
     // bounds of what is added to.
     if (!result.is_quantized() && (result.dtype != DType::kF32 || !writer.epilogue.empty()))
       return false;
-    // The shapes of load time: constants never follow a resize.
+    // The shapes of load time: constants never follow a resize. Where another operand does not
+    // either, the delegate runs the passes again (Partition::infer_shapes).
     return !residual.is_constant() && result.shape == residual.shape && result.shape.rank() > 0;
   };
 

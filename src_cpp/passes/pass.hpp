@@ -1,5 +1,5 @@
 // The passes: each takes a graph and leaves an equivalent, better one. Run in the order of
-// pipeline.cpp, before shapes are known to be final; none relies on dimensions.
+// pipeline.cpp, before shapes are known to be final; fuse_residual alone relies on dimensions.
 #pragma once
 
 #include "base/device_info.hpp"

@@ -30,6 +30,7 @@ from tests.tolerance import MODEL_L2
 MOST_ELEMENTS = 12_000  # of a tensor; fp16 keeps those of up to 4096 in float, so both occur
 # Not TANH: the stock kernels ignore it where it is fused.
 ACTIVATIONS = ["NONE", "RELU", "RELU6", "RELU_N1_TO_1"]
+MOST_HALF = 60_000  # half storage ends at 65504; results as far off as the tolerance stay below
 
 Array = Any
 Shape = tuple[int, ...]
@@ -48,6 +49,10 @@ class RandomGraph:
     inputs: tuple[list[Array], list[Array]] = dataclasses.field(repr=False)
     floats: tuple[int, ...] = dataclasses.field(repr=False)  # all tensors of real numbers
     tensors: tuple[int, ...] = dataclasses.field(repr=False)  # all that are computed or given
+    sources: dict[int, tuple[int, ...]] = dataclasses.field(repr=False)  # what each is computed of
+    rows: dict[int, tuple[int, int]] = dataclasses.field(
+        repr=False
+    )  # those cut out: of what, which
 
 
 class Drawing:
@@ -64,6 +69,8 @@ class Drawing:
         self.scales: dict[int, Quantization] = {}  # of quantised tensors
         self.read: set[int] = set()
         self.input_tensors: set[int] = set()
+        self.sources: dict[int, tuple[int, ...]] = {}  # in the order of computation
+        self.rows: dict[int, tuple[int, int]] = {}
 
     @property
     def floats(self) -> list[int]:
@@ -142,6 +149,7 @@ class Drawing:
         self.read.update(i for i in inputs if i is not None)
         listed = outputs if isinstance(outputs, tuple) else (outputs,)
         for tensor in listed:
+            self.sources[tensor] = tuple(i for i in inputs if i is not None)
             if scale is not None:
                 self.scales[tensor] = scale
             if name != "TOPK_V2" or tensor == listed[0]:  # places of equal numbers may differ
@@ -196,6 +204,10 @@ def activation(g: Drawing) -> None:
     x = g.any_tensor()
     names = ["RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "ELU", "GELU", "HARD_SWISH"]
     name = g.pick([*names, "LEAKY_RELU", "LOGISTIC", "TANH", "ABS", "NEG", "SIN", "COS"])
+    if name == "ELU" and g.scales:
+        # With ELU stock runs its optimized kernels (`resolver`), and those of quantised MEAN,
+        # QUANTIZE and DEPTHWISE_CONV_2D differ by one from the reference kernels.
+        name = "RELU"
     options = {"alpha": 0.25} if name == "LEAKY_RELU" else {}
     g.op(name, [x], g.shape(x), **options)
 
@@ -450,7 +462,9 @@ def slice_(g: Drawing) -> None:
     index = 1 if len(shape) > 1 and g.flag() else 0  # of the first axis, a mask
     dims = [-(-size // step) for size, step in zip(sizes, steps)][index:]
     limits = [g.ints([*values]) for values in (begin, end, steps)]
-    g.op("STRIDED_SLICE", [x, *limits], tuple(dims), shrink_axis_mask=index)
+    result = g.op("STRIDED_SLICE", [x, *limits], tuple(dims), shrink_axis_mask=index)
+    if index:
+        g.rows[result] = (x, begin[0])
 
 
 def pad(g: Drawing) -> None:
@@ -737,6 +751,8 @@ def q_pool(g: Drawing) -> None:
 
 def q_softmax(g: Drawing) -> None:
     x = g.with_rank(2, 3, 4)
+    if g.shape(x)[-1] >= 512:
+        return  # the reference kernel aborts the process where the exponentials sum up to 512
     scales = {
         np.int8: Quantization(1 / 256, -128),
         np.uint8: Quantization(1 / 256),
@@ -832,6 +848,8 @@ def finished(g: Drawing) -> RandomGraph:
         (first, second),
         tuple(g.pools.get(np.float32, [])),
         tuple(all_),
+        g.sources,
+        g.rows,
     )
 
 
@@ -852,10 +870,23 @@ class Stock:
             op_runtime(), graph.model, resolver=resolver(graph), preserve_all_tensors=True
         )
         self.floats, self.tensors = graph.floats, graph.tensors
+        self.sources, self.rows = graph.sources, graph.rows
 
     def has_empty(self) -> bool:
         """Whether a tensor of the last run has no elements."""
         return any(self.interpreter.get_tensor(t).size == 0 for t in self.tensors)
+
+    def undefined(self, precision: str) -> list[bool]:
+        """For each output, whether nothing defines its values in the last run."""
+        tensor = self.interpreter.get_tensor
+        # With a smaller batch a row may be missing: stock then reads what lies behind the axis.
+        found = {t for t, (x, row) in self.rows.items() if row >= tensor(x).shape[0]}
+        if precision == "fp16":  # infinite in half storage, and then the rest follows
+            found |= {t for t in self.floats if np.abs(tensor(t)).max(initial=0) > MOST_HALF}
+        for result, inputs in self.sources.items():
+            if found.intersection(inputs):
+                found.add(result)
+        return [d["index"] in found for d in self.interpreter.get_output_details()]
 
     def run(self, inputs: list[Array]) -> tuple[list[Array], float]:
         """Outputs, and the largest root mean square of any tensor on the way."""
@@ -949,7 +980,8 @@ def compare(graph: RandomGraph, device: str, **options: Any) -> str:
         got = run_shaped(interpreter, inputs)
     except RuntimeError as error:
         # Kernels take no empty tensors, and at this point no node can go back to the CPU.
-        reasons = ("feasible budget", "is outside of an axis")  # stock reads beyond the axis
+        # Stock reads beyond the axis, and leaves out what does not fill a row of weights.
+        reasons = ("feasible budget", "is outside of an axis", "is not made of rows of")
         told = any(words in str(error) for words in reasons)
         if wanted is None or stock.has_empty() or told:
             return "told"
@@ -967,8 +999,10 @@ def check(
     """Fail where an output differs from stock's by more than the tolerance of whole networks."""
     wanted, scale = stock.run(inputs)
     precision = options.get("precision", graph.options["precision"])
-    for i, (g, w) in enumerate(zip(got, wanted)):
+    for i, (g, w, undefined) in enumerate(zip(got, wanted, stock.undefined(precision))):
         assert (g.shape, g.dtype) == (w.shape, w.dtype), f"output {i}: {g.shape} {g.dtype}"
+        if undefined:
+            continue
         if g.dtype.kind != "f":
             differ = int((g != w).sum())
             assert differ == 0, f"output {i}: {differ} of {g.size} integers differ"

@@ -7,9 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import clgpu_delegate
 from tests.model_maker import ModelMaker
 from tests.models.comparison import run_delegated
-from tests.ops.harness import check, half_exact
+from tests.ops.harness import check, half_exact, op_runtime
+from tests.runtimes import make_interpreter, run_interpreter
 
 IMAGE = (2, 5, 6, 8)
 FUSED, STAYS = "fused into node", "runs on the device"
@@ -258,3 +260,23 @@ def test_other_sizes_after_loading(device, rng):
         model, [sample(rng, *larger)], None, device=device, precision="fp32", accumulation=73,
         resize={0: larger},
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("verify", ["off", "first"])
+def test_one_operand_alone_has_another_size_after_loading(device, verify, rng):
+    """Then the addition broadcasts, as it does without the delegate; and back."""
+    m = Maker()
+    x, other = m.input("x"), m.input("other")
+    model = m.build(m.add(m.conv(x), other))
+    delegate = clgpu_delegate.load(device=device, verify=verify, warm_up=False)
+    delegated = make_interpreter(op_runtime(), model, [delegate])
+    stock = make_interpreter(op_runtime(), model, resolver="ref")
+    one = (1, *IMAGE[1:])
+    for shapes in (IMAGE, IMAGE), (IMAGE, one), (one, IMAGE), (IMAGE, IMAGE):
+        inputs = [sample(rng, *shape) for shape in shapes]
+        (got,), (wanted,) = (
+            run_interpreter(interpreter, inputs, dict(enumerate(shapes)))
+            for interpreter in (delegated, stock)
+        )
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
+        assert all(node.claimed for node in delegate.explain().nodes)

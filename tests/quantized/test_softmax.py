@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.model_maker import ModelMaker, Quantization
-from tests.ops.harness import EXAMPLES, check_refused
+from tests.ops.harness import EXAMPLES, check, check_refused
 from tests.quantized.parameters import check_exact, random_integers, random_quantization
 
 UNIT = {
@@ -40,6 +40,17 @@ def test_rows_equal_the_reference(shape, src, dst, device, rng):
     q = random_quantization(rng, src, scale)
     model = build(shape, src, dst, q)
     check_exact(model, [random_integers(rng, shape, src)], device=device)
+
+
+@pytest.mark.parametrize("cols", [511, 512, 520, 1030, 4095, 4096, 9000])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_long_rows_of_equal_inputs(cols, dtype, device):
+    """Reference kernels abort where the exponentials sum up to 512, and overflow at 4096."""
+    x = np.full((2, cols), 31, dtype)
+    share = 1 if cols < 512 else 0  # 256 / cols, and half a step counts as none
+    expected = [np.full(x.shape, UNIT[dtype].zero_points + share, dtype)]
+    model = build(x.shape, dtype, dtype, Quantization(0.01))
+    check(model, [x], expected, device=device, precision="fp32", reference=False)
 
 
 @hypothesis.given(
