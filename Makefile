@@ -2,6 +2,7 @@
 #   make demo [MODEL=path.tflite]   a model through stock TensorFlow Lite and through the delegate
 #   make test [ARGS="-k softmax"]   a sample of the tests, in minutes, or the part that is named
 #   make test-all                   all tests
+#   make sanitize                   a sample of the tests with the address sanitizer
 #   make arm64                      the build for 64-bit ARM Linux, tested under emulation
 #   make test-limits [ARGS="tests/ops"]   the tests on emulated mobile devices, see docs/devices.md
 #   make bench [ARGS="nets"]        the measurements
@@ -13,7 +14,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 MODEL ?= build/mobilenet_v1.tflite
 
-.PHONY: demo test test-all test-limits test-limits-sample arm64 bench docs wheel lint clean
+.PHONY: demo test test-all sanitize test-limits test-limits-sample arm64 bench docs wheel lint clean
 .SILENT:
 
 demo:
@@ -32,6 +33,10 @@ test test-all:
 	$(BIN)/python -m pytest $(ARGS)
 
 test-all: ARGS ?= $(PARALLEL)
+
+sanitize:
+	$(PYTHON) tools/setup_env.py test
+	$(BIN)/python -m tests.sanitized address $(ARGS)
 
 arm64:
 	$(PYTHON) tools/setup_env.py test

@@ -276,7 +276,7 @@ def _submit(pool: ThreadPoolExecutor, room: _Pool, work: Callable[[], Any]) -> F
 def _pool(things: Sequence[Any]) -> _Pool:
     pool: _Pool = queue.SimpleQueue()
     for thing in things:
-        pool.put(_core.Lent(pool, thing))
+        pool.put(_core.lend(pool, thing))
     return pool
 
 

@@ -330,12 +330,16 @@ void Delegate::prepare(TfLiteContext& context) {
     throw Error("the runtime refuses to replace nodes by the delegate's kernels");
 }
 
-std::unique_ptr<Partition> Delegate::take(TfLiteContext& context, const std::vector<int>& nodes) {
+std::unique_ptr<Partition> Delegate::take(TfLiteContext& context, const TfLiteIntArray& nodes) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (std::unique_ptr<Partition>& partition : pending_[&context]) {
-    if (partition != nullptr && partition->nodes() == nodes) return std::move(partition);
+  const auto pending = pending_.find(&context);
+  if (pending == pending_.end()) return nullptr;
+  for (std::unique_ptr<Partition>& partition : pending->second) {
+    if (partition != nullptr && std::equal(partition->nodes().begin(), partition->nodes().end(),
+                                           nodes.data, nodes.data + nodes.size))
+      return std::move(partition);
   }
-  throw InternalError("the runtime asks for a partition that it did not preview");
+  return nullptr;
 }
 
 }  // namespace clgpu::delegate

@@ -45,8 +45,9 @@ class Delegate {
   /// Called by the runtime for each subgraph: claims nodes.
   void prepare(TfLiteContext& context);
 
-  /// The partition that prepare() built for these nodes.
-  std::unique_ptr<Partition> take(TfLiteContext& context, const std::vector<int>& nodes);
+  /// The partition that prepare() built for these nodes; null where there is none. Allocates
+  /// nothing: a runtime cannot be told of a failure here.
+  std::unique_ptr<Partition> take(TfLiteContext& context, const TfLiteIntArray& nodes);
 
  private:
   void enlist();

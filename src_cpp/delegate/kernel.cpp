@@ -6,49 +6,40 @@
 namespace clgpu::delegate {
 namespace {
 
-// What init returns. Older runtimes dereference a failure marker, so init always returns one of
-// these and prepare tells what went wrong.
-struct Kernel {
-  std::unique_ptr<Partition> partition;
-  std::string error;
-};
+// What init returns is a partition. Older runtimes dereference a failure marker, so where there is
+// none it returns this, and prepare tells what went wrong.
+char no_partition;
 
 auto reporter(TfLiteContext* context) {
   return [context](const char* what) { context->ReportError(context, "clgpu_delegate: %s", what); };
 }
 
 void* init(TfLiteContext* context, const char* buffer, std::size_t /*length*/) {
-  auto* kernel = new (std::nothrow) Kernel;
-  if (kernel == nullptr) return nullptr;
-  guarded(
-      0, [&](const char* what) { kernel->error = what; },
-      [&] {
+  return guarded(
+      static_cast<void*>(&no_partition), [](const char*) {},
+      [&]() -> void* {
         const auto& params = *reinterpret_cast<const TfLiteDelegateParams*>(buffer);
-        const TfLiteIntArray& nodes = *params.nodes_to_replace;
-        kernel->partition =
-            Delegate::of(params.delegate).take(*context, {nodes.data, nodes.data + nodes.size});
-        return 0;
+        auto partition = Delegate::of(params.delegate).take(*context, *params.nodes_to_replace);
+        return partition == nullptr ? static_cast<void*>(&no_partition) : partition.release();
       });
-  return kernel;
 }
 
 void free(TfLiteContext* /*context*/, void* kernel) {
   if (cl::is_forked_child()) return;  // the partition is left to the parent
+  if (kernel == &no_partition) return;
   guarded(
       0, [](const char*) {},
       [&] {
-        delete static_cast<Kernel*>(kernel);
+        delete static_cast<Partition*>(kernel);
         return 0;
       });
 }
 
 Partition& partition_of(const TfLiteNode* node) {
   cl::refuse_forked_child();
-  auto* kernel = static_cast<Kernel*>(node->user_data);
-  if (kernel == nullptr) throw Error("out of host memory");
-  if (kernel->partition == nullptr)
-    throw Error(kernel->error.empty() ? "out of host memory" : kernel->error);
-  return *kernel->partition;
+  if (node->user_data == &no_partition)
+    throw InternalError("the runtime asks for a partition that it did not preview");
+  return *static_cast<Partition*>(node->user_data);
 }
 
 TfLiteStatus prepare(TfLiteContext* context, TfLiteNode* node) {

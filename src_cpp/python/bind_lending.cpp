@@ -1,5 +1,5 @@
 // Things of a pool that threads take turns with.
-#include <memory>
+#include <new>
 #include <utility>
 
 #include "python/bind.hpp"
@@ -10,20 +10,43 @@ namespace {
 
 // A signal's handler may raise between any two instructions of Python: what a function has just
 // taken out of a queue may be dropped before a variable, or a `finally`, knows of it. So what lies
-// in the queue is one of these, which goes back by itself.
+// in the queue is one of these, which goes back by itself: the thing in another one, made ahead, so
+// that a lack of memory loses nothing.
 class Lent {
  public:
-  Lent(const py::object& pool, py::object thing) : Lent(py::weakref(pool), std::move(thing)) {}
+  Lent() = default;
+  Lent(Lent&& other) noexcept
+      : pool_(std::move(other.pool_)),
+        thing_(std::move(other.thing_)),
+        spare_(std::move(other.spare_)) {}
   ~Lent() { give_back(); }
   Lent(const Lent&) = delete;
   Lent& operator=(const Lent&) = delete;
 
+  static py::object make(const py::object& pool, const py::object& thing) {
+    py::object made = py::cast(Lent());
+    auto& lent = made.cast<Lent&>();
+    lent.spare_ = py::cast(Lent());
+    lent.pool_ = py::weakref(pool);
+    lent.thing_ = thing;
+    return made;
+  }
+
   py::object thing() const { return thing_ ? thing_ : py::none(); }
 
-  // Null where the thing is gone already.
-  std::unique_ptr<Lent> move() {
-    if (!thing_) return nullptr;
-    return std::unique_ptr<Lent>(new Lent(pool_, std::move(thing_)));
+  // None where the thing is gone already.
+  py::object move() {
+    if (!thing_) return py::none();
+    py::object next = spare_ ? std::move(spare_) : py::cast(Lent());
+    auto& lent = next.cast<Lent&>();
+    try {
+      lent.spare_ = py::cast(Lent());
+    } catch (const std::bad_alloc&) {
+      // Made when it is wanted.
+    }
+    lent.pool_ = pool_;
+    lent.thing_ = std::move(thing_);
+    return next;
   }
 
   void keep() { thing_ = {}; }
@@ -37,13 +60,11 @@ class Lent {
         thing_ = {};
         return;
       }
-      auto next = move();
-      Lent& lent = *next;
-      const py::object item = py::cast(std::move(next));
+      const py::object item = move();
       try {
         pool.attr("put")(item);
       } catch (...) {
-        lent.thing_ = {};  // else it would try for ever
+        item.cast<Lent&>().thing_ = {};  // else it would try for ever
       }
     } catch (...) {
       thing_ = {};
@@ -51,18 +72,17 @@ class Lent {
   }
 
  private:
-  Lent(py::weakref pool, py::object thing) : pool_(std::move(pool)), thing_(std::move(thing)) {}
-
-  py::weakref pool_;  // the pool owns this
-  py::object thing_;
+  py::object pool_;   // a weak reference: the pool owns this
+  py::object thing_;  // empty where it is gone
+  py::object spare_;  // an empty one
 };
 
 }  // namespace
 
 void bind_lending(py::module_& module) {
+  module.def("lend", &Lent::make, py::arg("pool"), py::arg("thing"),
+             "A Lent, to be put into the pool, a queue.SimpleQueue.");
   py::class_<Lent>(module, "Lent", "A thing of a pool, back there when the last reference goes.")
-      .def(py::init<const py::object&, py::object>(), py::arg("pool"), py::arg("thing"),
-           "To be put into the pool, a queue.SimpleQueue.")
       .def_property_readonly("thing", &Lent::thing, "None when it is gone.")
       .def("move", &Lent::move, "The same thing for another owner; None when it is gone.")
       .def("give_back", &Lent::give_back, "Puts it back, unless it is gone.")

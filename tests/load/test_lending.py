@@ -7,13 +7,13 @@ import queue
 
 import pytest
 
-from clgpu_delegate._core import Lent
+from clgpu_delegate._core import lend
 
 
 @pytest.fixture
 def pool() -> queue.SimpleQueue:
     made: queue.SimpleQueue = queue.SimpleQueue()
-    made.put(Lent(made, "thing"))
+    made.put(lend(made, "thing"))
     return made
 
 
@@ -60,9 +60,9 @@ def test_pool_and_things_go_together():
             Thing.gone = True
 
     made: queue.SimpleQueue = queue.SimpleQueue()
-    made.put(Lent(made, Thing()))
+    made.put(lend(made, Thing()))
     outside = made.get()
-    made.put(Lent(made, None))
+    made.put(lend(made, None))
     del made
     outside.give_back()
     assert outside.thing is None
