@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
-PAGES = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md", "security.md": "SECURITY.md"}
+PAGES = {
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+    "security.md": "SECURITY.md",
+}
 
 
 def on_page_markdown(markdown, page, config, files):  # noqa: ARG001  # mkdocs names them
