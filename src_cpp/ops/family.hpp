@@ -75,8 +75,8 @@ struct Operation {
   /// of which none is left out.
   int optional = 0;
   int outputs = 1;  ///< or kAnyNumber: at least one
-  /// Input whose type output 0 has (where there may be any number of them, each one), unless it is
-  /// quantised, which families look at; -1: it has another one.
+  /// Input whose type output 0 has (where there may be any number of them, each one), unless both
+  /// are quantised, which families look at; -1: it has another one.
   int type_of = 0;
 };
 

@@ -73,7 +73,8 @@ std::optional<Refusal> check_operands(const tfl::NodeView& node, const Operation
   const int typed = operation.outputs == kAnyNumber ? outputs : 1;
   for (int i = 0; i < typed && operation.type_of >= 0; ++i) {
     const tfl::TensorView from = node.input(operation.type_of), to = node.output(i);
-    if (from.is_quantized() || from.tflite_type() == to.tflite_type()) continue;
+    if (from.tflite_type() == to.tflite_type()) continue;
+    if (from.is_quantized() && to.is_quantized()) continue;  // families look at their scales
     return Refusal{"output " + std::to_string(i) + " is " + tfl::type_name(to.tflite_type()) +
                    " and input " + std::to_string(operation.type_of) + " " +
                    tfl::type_name(from.tflite_type()) + "; the operation does not convert"};

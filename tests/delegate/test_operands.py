@@ -181,3 +181,11 @@ def test_result_of_another_type_than_the_input_stays_on_the_cpu(name):
     slot = 1 if name == "SPLIT" else 0
     wanted = f"output 0 is int32 and input {slot} float32; the operation does not convert"
     assert left(m) == [wanted]
+
+
+@pytest.mark.parametrize(("dtype", "name"), [(np.float32, "float32"), (np.int32, "int32")])
+def test_result_without_a_scale_of_a_quantised_input_stays_on_the_cpu(dtype, name):
+    m = ModelMaker()
+    x = m.input("x", (1, 8), np.int8, quantization=(0.5, 0))
+    m.output(m.op("PACK", [x, x], (2, 1, 8), dtype=dtype, axis=0, values_count=2))
+    assert left(m) == [f"output 0 is {name} and input 0 int8; the operation does not convert"]
