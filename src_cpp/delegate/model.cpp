@@ -107,24 +107,28 @@ void Model::find_writers(TfLiteContext& context, const std::vector<int>& order) 
     if (context.GetNodeAndRegistration(&context, order[position], &node, &registration) !=
         kTfLiteOk)
       continue;  // the constructor says so
-    for (int i = 0; i < node->outputs->size; ++i)
-      writers_[node->outputs->data[i]].push_back(position);
+    for (int i = 0; i < node->outputs->size; ++i) {
+      std::vector<std::size_t>& writers = writers_[node->outputs->data[i]];
+      writers.push_back(position);
+      if (writers.size() > 1) written_twice_ = true;
+    }
   }
 }
 
 std::string Model::order_problem(const tfl::NodeView& view) const {
+  // Stock kernels size such a tensor for the last of its writers, and the others write beyond it.
+  // Without the delegate an error of another node may keep them from running.
+  if (written_twice_) return "a tensor of the model is written more than once";
   const std::size_t here = nodes.size();
   for (int i = 0; i < view.input_count(); ++i) {
     if (!view.has_input(i)) continue;
     const auto writers = writers_.find(view.input(i).id());
     if (writers == writers_.end()) continue;
     const std::string what = "input " + std::to_string(i);
-    if (writers->second.size() > 1) return what + " is written more than once";
     if (writers->second.front() >= here) return what + " is written by a later node";
   }
   for (int i = 0; i < view.output_count(); ++i) {
     const std::string what = "output " + std::to_string(i);
-    if (writers_.at(view.output(i).id()).size() > 1) return what + " is written more than once";
     if (view.output(i).raw().allocation_type == kTfLiteMmapRo) return what + " is a constant";
   }
   return {};

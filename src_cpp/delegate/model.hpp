@@ -73,7 +73,8 @@ class Model {
   std::map<int, ir::Tensor> tensors_;    // by TFLite id
   std::map<int, std::size_t> writer_;    // tensor -> position of the node that writes it
   std::map<int, std::vector<std::size_t>> readers_, writers_;  // positions, by tensor
-  std::vector<CpuNode> cpu_nodes_;                             // one per node
+  bool written_twice_ = false;      ///< a tensor has more than one of them
+  std::vector<CpuNode> cpu_nodes_;  // one per node
   bool core_only_;
   std::set<int> stored_;     // constants of the model
   std::set<int> constants_;  // these, and what nodes that work derive from them
