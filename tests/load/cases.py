@@ -8,7 +8,6 @@ Each case is a function that returns how many of its attempts ended in which col
 from __future__ import annotations
 
 import collections
-import ctypes
 import faulthandler
 import gc
 import itertools
@@ -30,9 +29,8 @@ import numpy as np
 
 import clgpu_delegate
 from clgpu_delegate import ClgpuError, DeviceError, Runner
-from clgpu_delegate.embedded import libraries
 from tests.campaign.table import Row
-from tests.limits.build import SYSTEM_LOADER, shared_library
+from tests.faults.control import Layer, environment
 from tests.python import models
 from tests.python.subprocesses import ROOT
 from tests.runtimes import make_interpreter, run_interpreter, run_reference
@@ -207,12 +205,11 @@ def resident_bytes() -> int:
 
 def _counter() -> Callable[[], int]:
     """How many OpenCL objects are alive; zero where the library does not count them."""
-    path = os.environ.get("CLGPU_OPENCL_LIBRARY", "")
-    if "COUNTING_LIBRARY" not in os.environ:
+    if "FAULTS_LIBRARY" not in os.environ:
         return lambda: 0
-    function = ctypes.CDLL(path).objects_alive
-    function.restype = ctypes.c_long
-    return lambda: int(function())
+    layer = Layer()
+    # Contexts live as long as a process.
+    return lambda: sum(n for kind, n in layer.live().items() if kind != "context")
 
 
 def _child(work: Callable[[], str], patience: float = 30) -> str:
@@ -711,10 +708,7 @@ def counting(folder: Path) -> dict[str, str]:
 
     Raises `tests.limits.build.LayerError`.
     """
-    source = Path(__file__).with_name("counting_opencl.c")
-    real = str(next(iter(libraries()), SYSTEM_LOADER))
-    library = shared_library("counting", [source], folder, "OpenCL objects are counted by")
-    return {"CLGPU_OPENCL_LIBRARY": str(library), "COUNTING_LIBRARY": real}
+    return environment(folder)
 
 
 def attempt(

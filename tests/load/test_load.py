@@ -47,5 +47,5 @@ def test_a_load_that_leaves_something_behind_is_found():
         variables = cases.counting(BUILD)
     except LayerError as error:
         pytest.skip(str(error))
-    row, said = cases.attempt("loads", 40, COUNTING_KEEPS="clReleaseKernel", **variables)
+    row, said = cases.attempt("loads", 40, FAULTS_KEEPS="clReleaseKernel", **variables)
     assert row.leaked == 1, said
