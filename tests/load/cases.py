@@ -32,18 +32,11 @@ from clgpu_delegate import ClgpuError, DeviceError, Runner
 from tests.campaign.table import Row
 from tests.faults.control import Layer, environment
 from tests.python import models
+from tests.python.models import SHAPE, WAYS
 from tests.python.subprocesses import ROOT
 from tests.runtimes import make_interpreter, run_interpreter, run_reference
 
 Counts = collections.Counter[str]
-SHAPE = (1, 7, 6, 3)
-# How the modes of a Runner come about, as in tests/python/test_runner.py.
-WAYS: dict[str, dict[str, Any]] = {
-    "stream": {"zero_copy": "off"},
-    "direct": {},
-    "interpreters": {"exclude": "MAX_POOL_2D"},
-    "invoke": {"exclude": "MAX_POOL_2D", "depth": 1},
-}
 
 
 class Wrong(Exception):

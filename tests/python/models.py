@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tests.model_maker import ModelMaker
+
+SHAPE = (1, 7, 6, 3)
+# How the modes of a Runner come about with `image`.
+WAYS: dict[str, dict[str, Any]] = {
+    "stream": {"zero_copy": "off"},
+    "direct": {},
+    "interpreters": {"exclude": "MAX_POOL_2D"},
+    "invoke": {"exclude": "MAX_POOL_2D", "depth": 1},
+}
 
 
 def chain(shape: tuple[int, ...] = (2, 5), ops: tuple[str, ...] = ("TANH", "SOFTMAX")) -> bytes:
@@ -17,7 +28,7 @@ def chain(shape: tuple[int, ...] = (2, 5), ops: tuple[str, ...] = ("TANH", "SOFT
     return m.build()
 
 
-def image(shape: tuple[int, int, int, int] = (1, 7, 6, 3)) -> bytes:
+def image(shape: tuple[int, int, int, int] = SHAPE) -> bytes:
     """A convolution with weights, a pool and a global mean, for images of any size."""
     n, h, w, c = shape
     rng = np.random.default_rng(5)

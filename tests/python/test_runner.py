@@ -12,17 +12,9 @@ import clgpu_delegate
 from clgpu_delegate import ClgpuError, FileError, InputError, ModelError, OptionError, Runner
 from tests.model_maker import ModelMaker
 from tests.python import models
+from tests.python.models import SHAPE, WAYS
 from tests.python.subprocesses import assert_succeeds, run_python
 from tests.runtimes import make_interpreter, run_interpreter
-
-SHAPE = (1, 7, 6, 3)
-# How each mode comes about.
-WAYS: dict[str, dict[str, Any]] = {
-    "stream": {"zero_copy": "off"},
-    "direct": {},
-    "interpreters": {"exclude": "MAX_POOL_2D"},
-    "invoke": {"exclude": "MAX_POOL_2D", "depth": 1},
-}
 
 
 def images(rng: np.random.Generator, count: int, shape: tuple[int, ...] = SHAPE) -> list[Any]:
