@@ -54,6 +54,7 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
     CLGPU_REFUSE_IF(node.input(i).rank() < 2,
                     what + " is no matrix: its rank is " + std::to_string(node.input(i).rank()));
   }
+  if (!quantized) CLGPU_REFUSE_TYPE(node.output(0), "output", DType::kF32);
   BatchMatmulAttrs attrs;
   attrs.adj_x = params->adj_x;
   attrs.adj_y = params->adj_y;
@@ -234,7 +235,7 @@ double flops(const NodeContext& node) {
 
 extern const Family kBatchMatmulFamily;
 const Family kBatchMatmulFamily{{"batch_matmul", /*has_epilogue=*/true, /*is_view=*/false},
-                                {{kBatchMatmul, "BATCH_MATMUL", 2}},
+                                {{kBatchMatmul, "BATCH_MATMUL", 2, 0, 1, -1}},
                                 {},
                                 /*core=*/true,
                                 import,

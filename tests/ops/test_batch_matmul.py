@@ -126,6 +126,13 @@ def test_integers_are_refused():
     check_refused(m.build(), "x is int32")
 
 
+def test_a_product_of_floats_that_is_no_float_is_refused():
+    m = ModelMaker()
+    x, y = m.input("x", (2, 3)), m.input("y", (3, 2))
+    m.output(m.op("BATCH_MATMUL", [x, y], (2, 2), dtype=np.int32))
+    check_refused(m.build(), "output is int32")
+
+
 def test_a_vector_is_refused():
     m = ModelMaker()
     x, y = m.input("x", (3,)), m.input("y", (3, 2))
