@@ -128,6 +128,9 @@ class Partition:
     outputs: tuple[Border, ...] = ()
     """What is downloaded, or left where it is."""
 
+    on_cpu: str = ""
+    """Why the CPU's kernels compute it with the present shapes; empty: the device computes it."""
+
 
 class Explanation:
     """What a delegate did with the model it was last given; ``str()`` makes a table of it."""
@@ -162,6 +165,7 @@ class Explanation:
                 sum(move["bytes"] for move in entry["moves"]),
                 Border.of(entry["inputs"], "from"),
                 Border.of(entry["outputs"], "to"),
+                entry.get("on_cpu", ""),  # recorded by earlier versions, it is not there
             )
             for entry in self._data["partitions"]
         )
@@ -223,7 +227,10 @@ class Explanation:
         for node in self.nodes:
             where = "CPU"
             if node.claimed:
-                where = "device" if node.partition is None else f"device ({node.partition})"
+                where = "device"
+                if node.partition is not None:
+                    on_cpu = self.partitions[node.partition].on_cpu
+                    where = f"{'CPU' if on_cpu else 'device'} ({node.partition})"
             kernel = node.candidate + (" (tuned)" if node.chosen == "tuned" else "")
             reason = f"{node.reason}\nhint: {node.hint}" if node.hint else node.reason
             cells = (str(node.index), node.op, _shapes(node.outputs), where, kernel, reason)

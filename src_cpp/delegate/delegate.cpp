@@ -143,7 +143,7 @@ bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
     std::unique_ptr<Partition> partition;
     try {
       partition = plans.empty() ? make(ids, built.size()) : std::move(plans[built.size()]);
-      partition->verify_by(model.cpu_nodes(ids.nodes));
+      partition->stand_by(model.cpu_nodes(ids.nodes));
       partition->build();
     } catch (const plan::NoCandidate& failure) {
       for (const ModelNode& node : model.nodes) {

@@ -86,8 +86,7 @@ Model::Model(TfLiteContext& context, const Options& options) : core_only_(option
         tensors_[id] = std::move(tensor);
       }
     }
-    if (options.verify != kVerifyOff)
-      cpu_nodes_.emplace_back(index, entry.op, *node, *registration);
+    cpu_nodes_.emplace_back(index, entry.op, *node, *registration);
     import(entry, view, options);
     for (const int id : entry.inputs) {
       if (id >= 0) readers_[id].push_back(nodes.size());

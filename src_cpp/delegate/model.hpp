@@ -52,8 +52,7 @@ class Model {
   /// Indices of the claimed nodes.
   std::vector<int> claimed() const;
 
-  /// What the CPU needs to compute a partition, constants included, in execution order; with
-  /// Options::verify only.
+  /// What the CPU needs to compute a partition, constants included, in execution order.
   std::vector<CpuNode> cpu_nodes(const std::vector<int>& node_indices) const;
 
   /// The graph of a partition before any pass. `outputs` are TFLite's tensor ids.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 
 #include "passes/pass.hpp"
 #include "plan/roads.hpp"
@@ -13,17 +12,6 @@ namespace {
 ir::Shape shape_of(const TfLiteTensor& tensor) {
   if (tensor.dims == nullptr) return {};
   return ir::Shape(std::vector<int>(tensor.dims->data, tensor.dims->data + tensor.dims->size));
-}
-
-// The runtime takes ownership and frees with free().
-TfLiteIntArray* new_dims(const ir::Shape& shape) {
-  const auto rank = static_cast<std::size_t>(shape.rank());
-  auto* array =
-      static_cast<TfLiteIntArray*>(std::malloc(sizeof(TfLiteIntArray) + rank * sizeof(int)));
-  if (array == nullptr) throw Error("out of host memory");
-  array->size = shape.rank();
-  for (std::size_t i = 0; i < rank; ++i) array->data[i] = shape.dims()[i];
-  return array;
 }
 
 // An engine asked for must find its nodes.
@@ -107,6 +95,8 @@ void Partition::build() {
   // First: the old plan is wrong from here on, and its arena makes room for the new one.
   executor_.reset();
   session_->held.erase(index_);
+  cpu_.shadow.reset();
+  cpu_.reason.clear();
   if (trust_ != nullptr) return recall();
   infer_shapes(Level::kAsAsked);
   rebuild(allowance());
@@ -154,9 +144,10 @@ void Partition::publish() {
   report.nodes = nodes_;
   if (trust_ != nullptr) report.verification = trust_->verdict;
   if (executor_ == nullptr) {
-    if (report.verification && trust_->on_cpu())
-      state_->set_partition(session_->report, index_, report, nullptr, nullptr);
-    return;
+    if (!is_on_cpu()) return;
+    report.on_cpu = !cpu_.reason.empty() ? cpu_.reason
+                                         : "verification has failed: " + trust_->verdict.reason;
+    return state_->set_partition(session_->report, index_, report, nullptr, nullptr);
   }
   const plan::Plan& plan = executor_->plan();
   report.launches = static_cast<int>(plan.run.size());
@@ -190,6 +181,7 @@ void Partition::publish() {
 
 void Partition::prepare(TfLiteContext& context) {
   if (executor_ != nullptr) executor_->forget_tensors();  // the runtime allocates anew after this
+  // Shapes that are left to the CPU are tried again: what was short may be there now.
   bool changed = executor_ == nullptr && !(trust_ != nullptr && trust_->on_cpu());
   for (const int id : graph_.inputs) {
     ir::Tensor& tensor = graph_.tensor(id);
@@ -202,27 +194,25 @@ void Partition::prepare(TfLiteContext& context) {
     try {
       build();
     } catch (const ShapeError& error) {
-      if (!is_dynamic(context)) throw;
-      problem_ = error.what();
-      return;
+      if (!leave_to_cpu(context, error.what())) {
+        if (!is_dynamic(context)) throw;
+        problem_ = error.what();
+        return;
+      }
+    } catch (const plan::NoCandidate& error) {
+      if (!leave_to_cpu(context, error.what())) throw;
     }
   }
   publish();
-  for (const int id : graph_.outputs) {
-    const ir::Tensor& tensor = graph_.tensor(id);
-    TfLiteTensor* output = &context.tensors[tensor.tflite_id];
-    if (shape_of(*output) == tensor.shape) continue;
-    if (context.ResizeTensor(&context, output, new_dims(tensor.shape)) != kTfLiteOk) {
-      throw Error("the runtime refuses to resize tensor '" + tensor.name + "' to " +
-                  tensor.shape.str());
-    }
-  }
+  if (!cpu_.reason.empty()) return give_shapes_of_cpu(context);
+  for (const int id : graph_.outputs)
+    give_shape(context, graph_.tensor(id).tflite_id, graph_.tensor(id).shape.dims());
 }
 
 void Partition::invoke(TfLiteContext& context) {
   const cl::Counters before = cl::counters();
   if (index_ == 0 && state_->options.profile) begin_recording();
-  if (trust_ != nullptr && trust_->on_cpu()) {
+  if (is_on_cpu()) {
     compute_on_cpu(context);
   } else {
     if (!problem_.empty()) throw ShapeError(problem_);

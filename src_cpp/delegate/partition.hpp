@@ -3,15 +3,21 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "abi/tflite_abi.hpp"
+#include "delegate/shadow.hpp"
 #include "delegate/state.hpp"
 #include "delegate/trust.hpp"
 #include "ir/graph.hpp"
 
 namespace clgpu::delegate {
+
+/// Gives a tensor of the runtime another shape, and memory if it is dynamic. Throws Error where the
+/// runtime refuses.
+void give_shape(TfLiteContext& context, int id, const std::vector<int>& dims);
 
 class Partition {
  public:
@@ -30,9 +36,8 @@ class Partition {
   /// then no fault before resize_tensor_input has been called.
   bool is_dynamic(const TfLiteContext& context) const;
 
-  /// What the CPU needs to compute the same; without effect unless Options::verify asks for it. To
-  /// be called before build().
-  void verify_by(std::vector<CpuNode> nodes);
+  /// What the CPU needs to compute the same. To be called before build().
+  void stand_by(std::vector<CpuNode> nodes) { cpu_.nodes = std::move(nodes); }
 
   /// Infers shapes from those that the graph's inputs have now; plans and builds.
   void build();
@@ -44,7 +49,8 @@ class Partition {
   std::int64_t smallest_budget();
 
   /// Takes the inputs' shapes from the runtime, builds again when they changed, and gives the
-  /// outputs their shapes. Where they do not fit and the model is dynamic, invoke() will say so.
+  /// outputs their shapes. Shapes that no kernel of ours takes are left to the CPU's kernels, with a
+  /// note. Where these do not take them either and the model is dynamic, invoke() will say so.
   void prepare(TfLiteContext& context);
 
   /// Tells the session's report what was built, if anything was.
@@ -59,6 +65,21 @@ class Partition {
   void build_again();
   void rebuild(std::int64_t budget);
   void run(TfLiteContext& context);
+  /// Whether the CPU's kernels compute this partition with the shapes of the moment.
+  bool is_on_cpu() const {
+    return !cpu_.reason.empty() || (trust_ != nullptr && trust_->on_cpu());
+  }
+
+  // The CPU's side, in partition_cpu.cpp.
+  Shadow& shadow(const TfLiteContext& context);
+  std::set<int> output_ids() const;
+  /// Leaves the shapes of the moment to the CPU's kernels, because of `reason`; false, and nothing
+  /// is changed, where these do not take them either.
+  bool leave_to_cpu(const TfLiteContext& context, const std::string& reason);
+  void give_shapes_of_cpu(TfLiteContext& context) const;
+  void compute_on_cpu(TfLiteContext& context);
+  void take_from_shadow(TfLiteContext& context) const;
+
   /// The graph after the passes of a level.
   ir::Graph pass(ir::Graph graph, Level level) const;
   /// Gives the inputs of another graph of this partition the shapes of the moment.
@@ -78,8 +99,6 @@ class Partition {
   void settle(Level level);
   bool run_shadow(TfLiteContext& context, bool all);
   void verify(TfLiteContext& context);
-  void compute_on_cpu(TfLiteContext& context);
-  void take_from_shadow(TfLiteContext& context) const;
   Finding compare(const TfLiteContext& context) const;
   bool is_tie(int tensor, const void* got, double slack) const;
   Suspects find_suspects() const;
@@ -97,7 +116,8 @@ class Partition {
   int index_;
   std::shared_ptr<const ir::Graph> published_;   ///< as the executor has it, for who tunes it
   std::shared_ptr<runtime::Executor> executor_;  ///< shared with who times it
-  std::unique_ptr<Trust> trust_;                 ///< null where nothing is verified
+  Standby cpu_;
+  std::unique_ptr<Trust> trust_;  ///< null where nothing is verified
   /// Why a dynamic model has no executor for the shapes of the moment. Where it is empty and there
   /// is none, an error has come between, and the next inference builds again.
   std::string problem_;

@@ -25,16 +25,16 @@ void always_fail(bool fail) { always_fails = fail; }
 
 // Whether an output that holds indices names elements as large as the right ones.
 bool Partition::is_tie(int tensor, const void* got, double slack) const {
-  for (const CpuNode& node : trust_->nodes) {
+  for (const CpuNode& node : cpu_.nodes) {
     if (std::count(node.outputs.begin(), node.outputs.end(), tensor) == 0) continue;
     if (node.inputs.empty()) return false;
-    const TfLiteTensor& values = trust_->shadow->tensor(node.inputs[0]);
+    const TfLiteTensor& values = cpu_.shadow->tensor(node.inputs[0]);
     if (values.data == nullptr) return false;
-    const TfLiteTensor& want = trust_->shadow->tensor(tensor);
+    const TfLiteTensor& want = cpu_.shadow->tensor(tensor);
     if (node.op == "TOPK_V2" && node.outputs.back() == tensor)
       return are_ties(values, -1, want, got, slack);
     if (node.op != "ARG_MAX" && node.op != "ARG_MIN") return false;
-    const TfLiteTensor& axis = trust_->shadow->tensor(node.inputs.at(1));
+    const TfLiteTensor& axis = cpu_.shadow->tensor(node.inputs.at(1));
     if (axis.data == nullptr || axis.type != kTfLiteInt32) return false;
     int value = 0;
     std::memcpy(&value, axis.data, sizeof value);
@@ -51,7 +51,7 @@ Finding Partition::compare(const TfLiteContext& context) const {
   finding.lenient = has_quantized(graph_);
   for (const int id : graph_.outputs) {
     const ir::Tensor& tensor = graph_.tensor(id);
-    const TfLiteTensor& want = trust_->shadow->tensor(tensor.tflite_id);
+    const TfLiteTensor& want = cpu_.shadow->tensor(tensor.tflite_id);
     const void* got = context.tensors[tensor.tflite_id].data;
     const Difference difference = difference_of(want, got);
     std::string problem = problem_of(want, difference, allowed);
@@ -77,7 +77,7 @@ std::optional<Suspects::Engine> Partition::judge_alone(std::size_t position,
   const Tolerance allowed = tolerance_of(options.precision, options.half_weights, level, true);
   const auto input = [&](const ir::Tensor& tensor, std::int64_t bytes) {
     const TfLiteTensor* right =
-        tensor.tflite_id < 0 ? nullptr : &trust_->shadow->tensor(tensor.tflite_id);
+        tensor.tflite_id < 0 ? nullptr : &cpu_.shadow->tensor(tensor.tflite_id);
     if (right == nullptr || right->data == nullptr ||
         right->bytes != static_cast<std::size_t>(bytes))
       throw Error("an input is unknown");
@@ -90,7 +90,7 @@ std::optional<Suspects::Engine> Partition::judge_alone(std::size_t position,
     bool any = false;
     for (const runtime::Alone::Result& result : alone.results) {
       if (result.tflite_id < 0) continue;
-      const TfLiteTensor& want = trust_->shadow->tensor(result.tflite_id);
+      const TfLiteTensor& want = cpu_.shadow->tensor(result.tflite_id);
       if (want.data == nullptr || want.bytes != result.bytes.size()) continue;
       any = true;
       const void* got = result.bytes.data();

@@ -59,10 +59,6 @@ bool contains(const std::string& list, const std::string& item) {
 
 }  // namespace
 
-void Partition::verify_by(std::vector<CpuNode> nodes) {
-  if (trust_ != nullptr) trust_->nodes = std::move(nodes);
-}
-
 bool Partition::due() const {
   if (!trust_->possible) return false;
   const int every = state_->options.verify;
@@ -112,7 +108,7 @@ void Partition::lower(Level level) {
 // Builds for new shapes, at the level that was found right before.
 void Partition::recall() {
   Trust& trust = *trust_;
-  trust.shadow.reset();
+  cpu_.shadow.reset();
   trust.inferences = 0;
   trust.possible = true;
   trust.is_lasting = true;
@@ -166,17 +162,12 @@ void Partition::settle(Level level) {
 
 bool Partition::run_shadow(TfLiteContext& context, bool all) {
   Trust& trust = *trust_;
-  std::set<int> wanted;
-  for (const int id : graph_.outputs) wanted.insert(graph_.tensor(id).tflite_id);
+  const std::set<int> wanted = output_ids();
   try {
-    if (trust.shadow == nullptr) {
-      check_activations(original_);
-      trust.shadow = std::make_unique<Shadow>(
-          context, trust.nodes, state_->options.dynamic_range == passes::DynamicRange::kDequantize);
-    }
-    trust.shadow->run(context, wanted, all);
+    if (cpu_.shadow == nullptr) check_activations(original_);
+    shadow(context).run(context, wanted, all);
     for (const int id : wanted) {
-      const TfLiteTensor& tensor = trust.shadow->tensor(id);
+      const TfLiteTensor& tensor = cpu_.shadow->tensor(id);
       if (tensor.data == nullptr || tensor.bytes != context.tensors[id].bytes ||
           tensor.type != context.tensors[id].type)
         throw ShadowError("the CPU's kernels give tensor " + std::to_string(id) +
@@ -184,24 +175,11 @@ bool Partition::run_shadow(TfLiteContext& context, bool all) {
     }
     return true;
   } catch (const ShadowError& error) {
-    trust.shadow.reset();
+    cpu_.shadow.reset();
     trust.possible = false;
     trust.verdict.reason = std::string("not verified: ") + error.what();
     return false;
   }
-}
-
-void Partition::take_from_shadow(TfLiteContext& context) const {
-  for (const int id : graph_.outputs) {
-    const int tensor = graph_.tensor(id).tflite_id;
-    const TfLiteTensor& right = trust_->shadow->tensor(tensor);
-    if (right.bytes > 0) std::memcpy(context.tensors[tensor].data, right.data, right.bytes);
-  }
-}
-
-void Partition::compute_on_cpu(TfLiteContext& context) {
-  if (!run_shadow(context, false)) throw Error(trust_->verdict.reason);
-  take_from_shadow(context);
 }
 
 void Partition::verify(TfLiteContext& context) {
@@ -255,7 +233,7 @@ void Partition::verify(TfLiteContext& context) {
   verdict.source = lowered || verdict.source.empty() ? "checked now" : verdict.source;
   if (lowered) keep();
   const bool again = state_->options.verify != kVerifyFirst || trust.on_cpu();
-  if (!again) trust.shadow.reset();
+  if (!again) cpu_.shadow.reset();
   publish();
 }
 

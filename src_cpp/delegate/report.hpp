@@ -62,6 +62,7 @@ struct PartitionReport {
   };
   std::vector<Border> inputs, outputs;
   std::optional<Judgement> verification;  ///< none with verify="off"
+  std::string on_cpu;  ///< why the CPU's kernels compute it at the moment; empty: the device does
 };
 
 /// Device memory of partitions that are built one after the other.

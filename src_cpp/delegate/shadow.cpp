@@ -64,6 +64,7 @@ struct Shadow::Impl {
   std::vector<Instance> instances;
   std::set<int> boundary;            // tensors read, but written by no node here
   std::map<int, std::size_t> until;  // tensor -> last instance that uses it
+  std::set<int> open;                // tensors whose shapes wait for values
   std::vector<std::vector<float>> weights;
 
   explicit Impl(const TfLiteContext& context) : sandbox(context) {}
@@ -187,19 +188,38 @@ struct Shadow::Impl {
     fail(instance, "cannot be made");
   }
 
+  bool is_dynamic(int id) { return id >= 0 && sandbox.at(id).allocation_type == kTfLiteDynamic; }
+
+  void prepare_node(Instance& instance) {
+    const TfLiteRegistration& by = instance.recipe.registration;
+    sandbox.error.clear();
+    sandbox.make_room();
+    if (by.prepare != nullptr && by.prepare(&sandbox, &instance.node) != kTfLiteOk)
+      fail(instance, "does not take its inputs");
+    instance.prepared = true;
+  }
+
+  void prepare() {
+    open.clear();
+    for (Instance& instance : instances) {
+      const std::vector<int>& inputs = instance.recipe.inputs;
+      const bool waits = std::any_of(inputs.begin(), inputs.end(), [&](int id) {
+        return is_dynamic(id) || open.count(id) != 0;
+      });
+      if (!waits) prepare_node(instance);
+      for (const int id : instance.recipe.outputs) {
+        if (waits || is_dynamic(id)) open.insert(id);
+      }
+    }
+  }
+
   void run_node(Instance& instance) {
     const TfLiteRegistration& by = instance.recipe.registration;
     const std::vector<int>& inputs = instance.recipe.inputs;
-    const bool dynamic = std::any_of(inputs.begin(), inputs.end(), [&](int id) {
-      return id >= 0 && sandbox.at(id).allocation_type == kTfLiteDynamic;
-    });
+    const bool dynamic =
+        std::any_of(inputs.begin(), inputs.end(), [&](int id) { return is_dynamic(id); });
+    if (!instance.prepared || dynamic) prepare_node(instance);
     sandbox.error.clear();
-    if (!instance.prepared || dynamic) {
-      sandbox.make_room();
-      if (by.prepare != nullptr && by.prepare(&sandbox, &instance.node) != kTfLiteOk)
-        fail(instance, "does not take its inputs");
-      instance.prepared = true;
-    }
     for (const TfLiteIntArray* ids : {instance.node.outputs, instance.node.temporaries}) {
       for (const int id : to_vector(ids)) {
         if (id >= 0) sandbox.provide(id);
@@ -213,7 +233,7 @@ struct Shadow::Impl {
     for (const int id : boundary) {
       const TfLiteTensor& real = context.tensors[id];
       TfLiteTensor& tensor = sandbox.at(id);
-      if (real.data == nullptr || real.bytes != tensor.bytes)
+      if ((real.data == nullptr && real.bytes != 0) || real.bytes != tensor.bytes)
         throw ShadowError("an input of the partition has no memory on the host");
       tensor.data = real.data;
     }
@@ -237,6 +257,7 @@ struct Shadow::Impl {
         }
       }
     }
+    open.clear();
   }
 };
 
@@ -245,6 +266,13 @@ Shadow::Shadow(const TfLiteContext& context, std::vector<CpuNode> nodes, bool de
   impl_->load(std::move(nodes), dequantize);
 }
 Shadow::~Shadow() = default;
+
+void Shadow::prepare() { impl_->prepare(); }
+
+std::optional<std::vector<int>> Shadow::shape(int id) const {
+  if (impl_->open.count(id) != 0) return std::nullopt;
+  return to_vector(impl_->sandbox.at(id).dims);
+}
 
 void Shadow::run(const TfLiteContext& context, const std::set<int>& wanted, bool keep) {
   impl_->run(context, wanted, keep);

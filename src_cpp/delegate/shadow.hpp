@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -43,6 +44,14 @@ class Shadow {
   Shadow(const Shadow&) = delete;
   Shadow& operator=(const Shadow&) = delete;
 
+  /// Prepares the kernels as far as shapes alone decide. Throws ShadowError where one does not take
+  /// the shapes of its inputs.
+  void prepare();
+
+  /// What prepare() or run() has made of a tensor's shape; none where values decide and have not
+  /// been seen yet.
+  std::optional<std::vector<int>> shape(int id) const;
+
   /// One inference on what the interpreter's tensors hold. Afterwards tensor() has the values of
   /// `wanted`, or, with `keep`, of all tensors. Throws ShadowError.
   void run(const TfLiteContext& context, const std::set<int>& wanted, bool keep);
@@ -53,6 +62,14 @@ class Shadow {
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
+};
+
+/// The CPU's side of a partition, for who verifies it and for shapes that no kernel of ours takes.
+struct Standby {
+  std::vector<CpuNode> nodes;      ///< those of the model that compute the partition
+  std::unique_ptr<Shadow> shadow;  ///< for the shapes of the moment; null while nobody needs it
+  /// Why the CPU computes the partition with the shapes of the moment; empty: it does not.
+  std::string reason;
 };
 
 }  // namespace clgpu::delegate

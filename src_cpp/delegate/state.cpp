@@ -150,6 +150,11 @@ Report State::report() const {
                                              : " is made for smaller work-groups or left out: ") +
                            fault.why);
   }
+  for (std::size_t i = 0; i < report.partitions.size(); ++i) {
+    if (const std::string& why = report.partitions[i].on_cpu; !why.empty())
+      report.notes.push_back("partition " + std::to_string(i) +
+                             " is computed by the CPU's kernels for now: " + why);
+  }
   for (const auto& [engine, wrong] : engines_) {
     if (!wrong.why.empty())
       report.notes.push_back("kernel " + wrong.name + " is left out: it " + wrong.why);
@@ -182,8 +187,7 @@ void State::set_partition(std::uint64_t number, int partition,
   if (executor == nullptr) {
     for (NodeReport& node : report_.nodes) {
       if (node.partition != partition) continue;
-      node.reason = "computed by the CPU's kernels, for verification has failed: " +
-                    partition_report.verification->reason;
+      node.reason = "computed by the CPU's kernels: " + partition_report.on_cpu;
       node.family = node.candidate = node.chosen = "";
       node.work = {};
     }

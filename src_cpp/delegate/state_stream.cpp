@@ -18,6 +18,8 @@ Streamed State::stream(int lanes, bool verified, std::optional<std::uint64_t> nu
                                 : "the model has " + std::to_string(live_.size()) +
                                       " partitions on the device");
     }
+    if (const std::string& why = report_.partitions.front().on_cpu; !why.empty())
+      throw Error("the CPU's kernels compute the model for now: " + why);
     executor = live_.front().executor.lock();
     graph = live_.front().graph.lock();
   }

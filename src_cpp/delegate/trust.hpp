@@ -8,7 +8,6 @@
 
 #include "delegate/difference.hpp"
 #include "delegate/judgement.hpp"
-#include "delegate/shadow.hpp"
 #include "ir/graph.hpp"
 
 namespace clgpu::delegate {
@@ -30,8 +29,6 @@ struct Suspects {
 };
 
 struct Trust {
-  std::vector<CpuNode> nodes;      ///< those of the model that compute the partition
-  std::unique_ptr<Shadow> shadow;  ///< for the shapes of the moment; null while nobody needs it
   Judgement verdict;
   std::string signature;        ///< as asked, with the shapes of the moment: what a verdict is of
   std::int64_t inferences = 0;  ///< with these shapes
