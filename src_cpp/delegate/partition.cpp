@@ -5,6 +5,7 @@
 
 #include "passes/pass.hpp"
 #include "plan/roads.hpp"
+#include "tfl/node_view.hpp"
 
 namespace clgpu::delegate {
 namespace {
@@ -91,12 +92,16 @@ bool Partition::is_dynamic(const TfLiteContext& context) const {
   return false;
 }
 
-void Partition::build() {
-  // First: the old plan is wrong from here on, and its arena makes room for the new one.
+void Partition::unbuild() {
   executor_.reset();
   session_->held.erase(index_);
   cpu_.shadow.reset();
   cpu_.reason.clear();
+  problem_.clear();
+}
+
+void Partition::build() {
+  unbuild();  // first: the old plan is wrong from here on, and its arena makes room for the new one
   if (trust_ != nullptr) return recall();
   infer_shapes(Level::kAsAsked);
   rebuild(allowance());
@@ -179,6 +184,18 @@ void Partition::publish() {
   state_->set_partition(session_->report, index_, report, published_, executor_);
 }
 
+std::string Partition::find_type_problem(const TfLiteContext& context) const {
+  for (const int id : original_.inputs) {
+    const ir::Tensor& tensor = original_.tensor(id);
+    const std::int32_t type = context.tensors[tensor.tflite_id].type;
+    if (tfl::dtype_of(type) != tensor.dtype) {
+      return "its input '" + tensor.name + "' is " + tfl::type_name(type) +
+             " where the model says " + name_of(tensor.dtype);
+    }
+  }
+  return {};
+}
+
 void Partition::prepare(TfLiteContext& context) {
   if (executor_ != nullptr) executor_->forget_tensors();  // the runtime allocates anew after this
   // Shapes that are left to the CPU are tried again: what was short may be there now.
@@ -189,9 +206,13 @@ void Partition::prepare(TfLiteContext& context) {
     changed = changed || now != tensor.shape;
     tensor.shape = now;
   }
-  if (changed) {
-    problem_.clear();
+  const std::string type_problem = find_type_problem(context);
+  if (changed || !type_problem.empty()) {
     try {
+      if (!type_problem.empty()) {
+        unbuild();
+        throw ShapeError(type_problem);
+      }
       build();
     } catch (const ShapeError& error) {
       if (!leave_to_cpu(context, error.what())) {

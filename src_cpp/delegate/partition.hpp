@@ -61,6 +61,11 @@ class Partition {
 
  private:
   void begin_recording();
+  /// Why the graph is not that of the runtime's tensors; empty: it is. Kernels of the CPU may give
+  /// their results another type than the model says.
+  std::string find_type_problem(const TfLiteContext& context) const;
+  /// Lets go of all that rests on the shapes of the moment.
+  void unbuild();
   /// Builds for the shapes of the moment what an error has left unbuilt.
   void build_again();
   void rebuild(std::int64_t budget);

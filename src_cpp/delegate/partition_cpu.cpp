@@ -58,6 +58,7 @@ bool Partition::leave_to_cpu(const TfLiteContext& context, const std::string& re
 
 void Partition::give_shapes_of_cpu(TfLiteContext& context) const {
   for (const int id : output_ids()) {
+    context.tensors[id].type = cpu_.shadow->tensor(id).type;
     if (const auto dims = cpu_.shadow->shape(id)) {
       give_shape(context, id, *dims);
     } else {
@@ -70,8 +71,9 @@ void Partition::compute_on_cpu(TfLiteContext& context) {
   try {
     shadow(context).run(context, output_ids(), false);
     for (const int id : output_ids()) {
-      if (context.tensors[id].allocation_type == kTfLiteDynamic)
-        give_shape(context, id, to_vector(cpu_.shadow->tensor(id).dims));
+      if (context.tensors[id].allocation_type != kTfLiteDynamic) continue;
+      context.tensors[id].type = cpu_.shadow->tensor(id).type;
+      give_shape(context, id, to_vector(cpu_.shadow->tensor(id).dims));
     }
     take_from_shadow(context);
   } catch (const ShadowError&) {

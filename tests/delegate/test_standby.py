@@ -174,3 +174,20 @@ def test_states_of_loops_may_have_no_rows_or_grow(runtime, device, rng, rows, gr
             found.append([interpreter.get_tensor(detail["index"]) for detail in details])
         assert_equal(*found)
         assert found[0][1].shape == (rows + 3 * grows, 4)
+
+
+def test_a_type_that_the_model_does_not_say_goes_to_the_cpu(runtime, device, rng):
+    """Stock kernels set the types of their results, whatever the file says of these."""
+    m = ModelMaker()
+    rows = m.input("rows", (4,), np.int32)
+    table = m.constant(rng.standard_normal((5, 3)).astype(np.float32))
+    y = m.op("GATHER", [table, rows], (4, 3), dtype=np.int32)  # it is of floats
+    m.output(m.op("NEG", [m.op("NEG", [y], (4, 3))], (4, 3)))
+    delegate = clgpu_delegate.load(device=device)
+    ours = make_interpreter(runtime, m.build(), [delegate], resolver="ref")
+    stock = make_interpreter(runtime, m.build(), resolver="ref")
+    for count in (4, 2):
+        x = rng.integers(0, 5, count, dtype=np.int32)
+        assert_equal(answers(ours, x), answers(stock, x))
+        (partition,) = delegate.explain().partitions
+        assert "is float32 where the model says int32" in partition.on_cpu
