@@ -9,6 +9,12 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
+from clgpu_delegate.installed import folder_of_another_copy
+
+# In a clone this is the source folder. All that follows comes from the installed package then.
+if (_folder := folder_of_another_copy()) is not None:
+    __path__[:] = [_folder]
+
 from clgpu_delegate import errors  # first: it takes care of an extension that is missing
 from clgpu_delegate.benchmarking import Benchmark, Measurement, benchmark
 from clgpu_delegate.capsule import Capture, Replay, capture, replay

@@ -12,7 +12,14 @@ from tests.runtimes import make_interpreter
 
 def pool(m: ModelMaker, x: int, shape: tuple[int, ...]) -> int:
     return m.op(
-        "MAX_POOL_2D", [x], shape, padding=1, stride_h=2, stride_w=2, filter_height=2, filter_width=2
+        "MAX_POOL_2D",
+        [x],
+        shape,
+        padding=1,
+        stride_h=2,
+        stride_w=2,
+        filter_height=2,
+        filter_width=2,
     )
 
 
@@ -57,7 +64,7 @@ def test_shapes_without_elements_go_to_the_cpu_and_come_back(runtime, device, rn
         ((0, 4, 6, 2), True),
         ((3, 6, 6, 2), False),
         ((2, 0, 6, 2), True),
-                ((1, 4, 6, 2), False),
+        ((1, 4, 6, 2), False),
     ):
         x = rng.standard_normal(shape).astype(np.float32)
         assert_equal(answers(ours, x), answers(stock, x))
@@ -126,7 +133,11 @@ def test_a_shape_that_values_decide_on_is_known_after_the_inference(runtime, dev
 def looping(rows: int, grows: bool) -> bytes:
     """A WHILE of three rounds with a state of so many rows, to which each may add one."""
     m = ModelMaker()
-    i, state, x = m.constant(np.zeros(1, np.int32)), m.input("state", (rows, 4)), m.input("x", (1, 4))
+    i, state, x = (
+        m.constant(np.zeros(1, np.int32)),
+        m.input("state", (rows, 4)),
+        m.input("x", (1, 4)),
+    )
     last = rows + 3 * grows
     _, found, y = m.op(
         "WHILE", [i, state, x], [(1,), (last, 4), (1, 4)],

@@ -233,6 +233,9 @@ def test_doctor_runs_in_a_package_without_extension(tmp_path):
     python.chmod(0o755)
     script = f"""
 import sys
+from pathlib import Path
+# Nor is one to be found that is installed.
+sys.path[:] = [p for p in sys.path if not Path(p, "clgpu_delegate", "__init__.py").exists()]
 sys.path.insert(0, {str(tmp_path)!r})
 sys.meta_path[:] = [f for f in sys.meta_path if "editable" not in type(f).__module__]
 sys.executable = {str(python)!r}  # of other processes

@@ -6,12 +6,14 @@ import ast
 import doctest
 import importlib
 import pkgutil
+import shutil
 from pathlib import Path
 
 import pytest
 
 import clgpu_delegate
 from clgpu_delegate import _core
+from tests.python.subprocesses import assert_succeeds, run_python
 
 FOLDER = Path(clgpu_delegate.__file__).parent
 
@@ -42,3 +44,25 @@ def test_public_names_exist_and_are_documented():
 def test_examples_in_the_documentation_run(name):
     module = importlib.import_module(f"clgpu_delegate.{name}")
     assert doctest.testmod(module).failed == 0
+
+
+def test_in_a_clone_the_installed_package_takes_the_place_of_its_sources(tmp_path):
+    sources, installed = tmp_path / "clone" / "clgpu_delegate", tmp_path / "site" / "clgpu_delegate"
+    without = shutil.ignore_patterns("*.so", "__pycache__")
+    for folder in (sources, installed):
+        shutil.copytree(FOLDER, folder, ignore=without)
+    shutil.copy(_core.__file__, installed)
+    script = f"""
+import sys
+sys.meta_path[:] = [f for f in sys.meta_path if "editable" not in type(f).__module__]
+sys.path[:0] = [{str(sources.parent)!r}, {str(installed.parent)!r}]
+import clgpu_delegate
+from clgpu_delegate import _core, delegate
+for module in (clgpu_delegate, delegate, _core):
+    print(module.__file__)
+clgpu_delegate.devices()
+"""
+    result = run_python(script)
+    assert_succeeds(result)
+    files = [Path(line).parent for line in result.stdout.splitlines()]
+    assert files == [sources, installed, installed]
