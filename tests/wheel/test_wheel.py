@@ -20,6 +20,17 @@ PYTHON = f"cp{sys.version_info[0]}{sys.version_info[1]}"
 # Parts of the repository that neither a wheel nor a source distribution takes to its users.
 OURS = {".ci", ".github", "bench", "docs", "examples", "tests", "tools"}
 
+README_SNIPPET = """
+import sys
+import clgpu_delegate
+from ai_edge_litert.interpreter import Interpreter
+
+delegate = clgpu_delegate.load()
+interpreter = Interpreter(sys.argv[1], experimental_delegates=[delegate])
+interpreter.allocate_tensors()
+print(delegate.explain().summary())
+"""
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
@@ -81,6 +92,10 @@ def test_it_works_in_a_clean_environment(wheel, tmp_path):
     nothing = {"PATH": os.defpath, "HOME": str(tmp_path)}
     told = run(python, "-I", HERE / "smoke.py", model, env=nothing, cwd=tmp_path)
     assert "right by load() and by load_delegate()" in told
+    # In the clone, where Python finds the sources first.
+    told = run(python, "-c", README_SNIPPET, model, env=nothing, cwd=ROOT)
+    assert "claimed" in told
+    assert "cpu" in run(python, "-m", "clgpu_delegate", "devices", env=nothing, cwd=ROOT)
 
 
 @pytest.mark.usefixtures("wheel")
