@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "base/index.hpp"
 #include "passes/pass.hpp"
 #include "plan/roads.hpp"
 
@@ -181,9 +182,8 @@ void Partition::publish() {
   add(plan.uploads, report.bytes_up, report.inputs);
   add(plan.downloads, report.bytes_down, report.outputs);
   for (const plan::Move& move : plan.moves) {
-    report.moves.push_back({move.kind == plan::Move::Kind::kOut,
-                            plan.buffers[static_cast<std::size_t>(move.buffer)].name, move.bytes,
-                            move.start, move.finish});
+    report.moves.push_back({move.kind == plan::Move::Kind::kOut, plan.buffers[uz(move.buffer)].name,
+                            move.bytes, move.start, move.finish});
   }
   state_->set_partition(session_->report, index_, report, published_, executor_);
 }

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "base/index.hpp"
 #include "ops/family.hpp"
 
 namespace clgpu::ops {
 
-inline std::size_t uz(std::int64_t n) { return static_cast<std::size_t>(n); }
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 inline std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 

@@ -9,6 +9,7 @@
 
 #include "base/device_info.hpp"
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "base/refusal.hpp"
 #include "ir/graph.hpp"
 #include "kernel/launch.hpp"
@@ -32,16 +33,12 @@ class NodeContext {
   int input_count() const { return static_cast<int>(node_.inputs.size()); }
   int output_count() const { return static_cast<int>(node_.outputs.size()); }
   /// False for an optional input that is absent.
-  bool has_input(int i) const {
-    return i >= 0 && i < input_count() && node_.inputs[static_cast<std::size_t>(i)] >= 0;
-  }
+  bool has_input(int i) const { return i >= 0 && i < input_count() && node_.inputs[uz(i)] >= 0; }
   const ir::Tensor& input(int i) const {
     CLGPU_CHECK(has_input(i));
-    return graph_.tensor(node_.inputs[static_cast<std::size_t>(i)]);
+    return graph_.tensor(node_.inputs[uz(i)]);
   }
-  const ir::Tensor& output(int i) const {
-    return graph_.tensor(node_.outputs[static_cast<std::size_t>(i)]);
-  }
+  const ir::Tensor& output(int i) const { return graph_.tensor(node_.outputs[uz(i)]); }
   /// Factors of products may be rounded to TF32 (precision="tf32"; also with "fp16", where half
   /// tensors have as few bits).
   bool allows_tf32() const { return graph_.allows_tf32; }

@@ -4,13 +4,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/index.hpp"
 #include "ops/quantize_rows.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// A table of the weights' scales, one for each output channel: their bits, as no pass may store
 /// them as half, and some more at the end, as kernels read vectors.
@@ -20,7 +19,7 @@ int add_scales(ir::Graph& graph, int weights) {
   const auto& dims = graph.tensor(weights).shape.dims();
   // With one scale the number of channels is one of these.
   const std::size_t channels =
-      q.per_axis() ? q.scales.size() : at(*std::max_element(dims.begin(), dims.end()));
+      q.per_axis() ? q.scales.size() : uz(*std::max_element(dims.begin(), dims.end()));
   std::vector<float> scales(channels, q.scales.front());
   if (q.per_axis()) scales = q.scales;
   scales.resize((channels + kVector - 1) / kVector * kVector, 0.0F);
@@ -81,15 +80,15 @@ std::optional<ir::Node> quantize_input(ir::Graph& graph, ir::Node& node) {
     rows.asymmetric = true;
     source = ops::transposed_image(node);
   }
-  const std::string name = graph.tensor(node.inputs[at(source)]).name;
-  const int rank = graph.tensor(node.inputs[at(source)]).model_rank;
+  const std::string name = graph.tensor(node.inputs[uz(source)]).name;
+  const int rank = graph.tensor(node.inputs[uz(source)]).model_rank;
   const int integers = add_tensor(graph, name + " quantised", DType::kI8, rank);
   const int factors = add_tensor(graph, name + " factors", DType::kI32, 2);
   ir::Node quantize =
-      ops::quantize_rows(rows, node.inputs[at(source)], node.inputs[1], integers, factors);
+      ops::quantize_rows(rows, node.inputs[uz(source)], node.inputs[1], integers, factors);
   quantize.tflite_index = node.tflite_index;
-  node.inputs[at(source)] = integers;
-  node.inputs.resize(at(ops::kRowFactors), -1);
+  node.inputs[uz(source)] = integers;
+  node.inputs.resize(uz(ops::kRowFactors), -1);
   node.inputs.push_back(factors);
   return quantize;
 }
@@ -100,7 +99,7 @@ void dynamic_range(ir::Graph& graph, DynamicRange mode) {
   std::vector<ir::Node> nodes;
   for (ir::Node& node : graph.nodes) {
     if (ops::has_int8_weights(graph, node)) {
-      node.inputs.resize(std::max(node.inputs.size(), at(ops::kWeightScales)), -1);
+      node.inputs.resize(std::max(node.inputs.size(), uz(ops::kWeightScales)), -1);
       node.inputs.push_back(add_scales(graph, node.inputs[1]));
       if (mode == DynamicRange::kHybrid) {
         if (auto quantize = quantize_input(graph, node)) nodes.push_back(std::move(*quantize));

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/index.hpp"
 #include "ops/concatenation.hpp"
 #include "passes/pass.hpp"
 
@@ -15,16 +16,14 @@ constexpr int kSrc = 0, kWeights = 1, kBias = 2;
 
 using Constant = std::shared_ptr<const ir::Constant>;
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 bool is(const ir::Node& node, std::string_view family) { return node.kind->name == family; }
 
 // The part of a constant from output channel `first` on, of `channels` of `all`.
 Constant part_of(const ir::Constant& whole, int all, int first, int channels) {
-  const std::size_t bytes = whole.bytes / at(all);
+  const std::size_t bytes = whole.bytes / uz(all);
   ir::Constant part = whole;
-  part.data = static_cast<const std::uint8_t*>(whole.data) + bytes * at(first);
-  part.bytes = bytes * at(channels);
+  part.data = static_cast<const std::uint8_t*>(whole.data) + bytes * uz(first);
+  part.bytes = bytes * uz(channels);
   return std::make_shared<const ir::Constant>(std::move(part));
 }
 
@@ -51,8 +50,8 @@ Constant transposed(const ir::Constant& matrix, int rows, int cols) {
       for (int col = 0; col < cols; col += kBlock) {
         for (int c = col; c < std::min(col + kBlock, cols); ++c) {
           for (int r = row; r < std::min(row + kBlock, rows); ++r)
-            std::memcpy(bytes->data() + (at(c) * at(rows) + at(r)) * kSize,
-                        from + (at(r) * at(cols) + at(c)) * kSize, kSize);
+            std::memcpy(bytes->data() + (uz(c) * uz(rows) + uz(r)) * kSize,
+                        from + (uz(r) * uz(cols) + uz(c)) * kSize, kSize);
         }
       }
     }
@@ -92,7 +91,7 @@ class Splitter {
   bool is_too_large(const ir::Node& node) const {
     if (!(is(node, "fully_connected") || is(node, "conv2d")) || !node.kind->writes_slices)
       return false;
-    if (node.inputs.size() > at(ops::kWeightScales)) return false;
+    if (node.inputs.size() > uz(ops::kWeightScales)) return false;
     const ir::Tensor& weights = graph_.tensor(node.inputs[kWeights]);
     if (weights.storage_bytes() <= limit_ || weights.shape[0] < 2) return false;
     if (graph_.tensor(node.outputs[0]).placement) return false;
@@ -108,9 +107,9 @@ class Splitter {
 
   // The matrix that becomes this tensor by a TRANSPOSE; null where there is none.
   const ir::Tensor* transposed_constant(int id) const {
-    const int writer = writers_[at(id)];
-    if (writer < 0 || !is(graph_.nodes[at(writer)], "transpose")) return nullptr;
-    const ir::Node& node = graph_.nodes[at(writer)];
+    const int writer = writers_[uz(id)];
+    if (writer < 0 || !is(graph_.nodes[uz(writer)], "transpose")) return nullptr;
+    const ir::Node& node = graph_.nodes[uz(writer)];
     const ir::Tensor& source = graph_.tensor(node.inputs[0]);
     const ir::Tensor& perm = graph_.tensor(node.inputs[1]);
     constexpr std::int32_t kSwapped[] = {1, 0};

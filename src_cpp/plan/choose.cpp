@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "ops/family.hpp"
 #include "plan/signature.hpp"
 #include "plan/work_groups.hpp"
@@ -14,10 +15,9 @@ using kernel::Candidate;
 // Texels of the image that a launch reads an operand as.
 std::int64_t texels(const kernel::Operand& operand, const Candidate& candidate,
                     const ops::NodeContext& node) {
-  const std::int64_t bytes =
-      operand.kind == kernel::Operand::Kind::kScratch
-          ? candidate.scratch.at(static_cast<std::size_t>(operand.index)).bytes
-          : node.input(operand.index).storage_bytes();
+  const std::int64_t bytes = operand.kind == kernel::Operand::Kind::kScratch
+                                 ? candidate.scratch.at(uz(operand.index)).bytes
+                                 : node.input(operand.index).storage_bytes();
   return bytes / kernel::texel_bytes(*operand.image);
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <string_view>
 
+#include "base/index.hpp"
 #include "ops/family.hpp"
 
 namespace clgpu::plan {
@@ -95,7 +96,7 @@ Load load_of(const ir::Graph& graph, const Plan& plan, const DeviceInfo& device,
   for (const Choice& choice : plan.choices) {
     const auto found = launched.find(choice.node);
     if (found == launched.end()) continue;  // a constant: computed at load time
-    const ir::Node& source = graph.nodes.at(static_cast<std::size_t>(choice.position));
+    const ir::Node& source = graph.nodes.at(uz(choice.position));
     NodeLoad node;
     if (!seen[choice.node]) node = found->second;  // bands of a node share its index
     seen[choice.node] = true;

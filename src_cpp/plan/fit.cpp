@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/byte_size.hpp"
+#include "base/index.hpp"
 #include "passes/pass.hpp"
 #include "passes/split_weights.hpp"
 #include "passes/stream_rows.hpp"
@@ -133,7 +134,7 @@ class Fitter {
       for (const std::vector<int>& region : all) {
         std::int64_t rows = 0;
         for (const int node : region) {
-          const ir::Node& writer = graph_.nodes[static_cast<std::size_t>(node)];
+          const ir::Node& writer = graph_.nodes[uz(node)];
           const ir::Shape& shape = graph_.tensor(writer.outputs.at(0)).shape;
           if (shape.rank() == 4) rows = std::max<std::int64_t>(rows, shape[1]);
         }

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <limits>
 
+#include "base/index.hpp"
 #include "cl/error.hpp"
 
 namespace clgpu::runtime {
@@ -19,7 +20,7 @@ std::int64_t now() {
 Command copy(Command::Kind kind, const plan::Plan& plan, int buffer, std::int64_t bytes) {
   Command command;
   command.kind = kind;
-  command.tensor = plan.buffers[static_cast<std::size_t>(buffer)].name;
+  command.tensor = plan.buffers[uz(buffer)].name;
   command.bytes = bytes;
   return command;
 }
@@ -99,7 +100,7 @@ void Recording::adopt(std::vector<cl::EventHandle>& events) {
   for (Entry& entry : entries_) {
     const int move = entry.times.command - first;
     if (move >= 0 && move < static_cast<int>(events.size()))
-      entry.event = std::move(events[static_cast<std::size_t>(move)]);
+      entry.event = std::move(events[uz(move)]);
   }
 }
 
