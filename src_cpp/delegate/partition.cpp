@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "base/index.hpp"
+#include "ops/separable_conv2d.hpp"
 #include "passes/pass.hpp"
 #include "plan/roads.hpp"
 
@@ -29,9 +30,11 @@ TfLiteIntArray* new_dims(const ir::Shape& shape) {
 
 // An engine asked for must find its nodes.
 passes::Separable separable(const plan::Engines& engines) {
-  if (engines.count("separable_conv2d") > 0) return passes::Separable::kAlways;
-  const bool parts = engines.count("conv2d") + engines.count("depthwise_conv2d") > 0;
-  return parts ? passes::Separable::kNever : passes::Separable::kWherePays;
+  const auto asked = [&](const ops::Family* family) { return engines.count(family->name) > 0; };
+  const ops::Family& fused = ops::kSeparableConv2dFamily;
+  if (asked(&fused)) return passes::Separable::kAlways;
+  return std::any_of(fused.fuses.begin(), fused.fuses.end(), asked) ? passes::Separable::kNever
+                                                                    : passes::Separable::kWherePays;
 }
 
 }  // namespace

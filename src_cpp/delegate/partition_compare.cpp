@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/index.hpp"
 #include "delegate/difference.hpp"
 #include "delegate/partition.hpp"
 
@@ -31,10 +32,11 @@ bool Partition::is_tie(int tensor, const void* got, double slack) const {
     const TfLiteTensor& values = trust_->shadow->tensor(node.inputs[0]);
     if (values.data == nullptr) return false;
     const TfLiteTensor& want = trust_->shadow->tensor(tensor);
-    if (node.op == "TOPK_V2" && node.outputs.back() == tensor)
-      return are_ties(values, -1, want, got, slack);
-    if (node.op != "ARG_MAX" && node.op != "ARG_MIN") return false;
-    const TfLiteTensor& axis = trust_->shadow->tensor(node.inputs.at(1));
+    if (node.family == nullptr) return false;
+    const ops::Indices& indices = node.family->indices;
+    if (indices.output < 0 || node.outputs.at(uz(indices.output)) != tensor) return false;
+    if (indices.axis < 0) return are_ties(values, -1, want, got, slack);
+    const TfLiteTensor& axis = trust_->shadow->tensor(node.inputs.at(uz(indices.axis)));
     if (axis.data == nullptr || axis.type != kTfLiteInt32) return false;
     int value = 0;
     std::memcpy(&value, axis.data, sizeof value);

@@ -32,6 +32,10 @@ bool few_products(const Convolution& conv) {
   return conv.pixels * conv.out_c * conv.depth <= 2 << 20;
 }
 
+kernel::Candidate plain(const Convolution& conv, int width, int vectors, int tile) {
+  return kernel::of_form(kernel::Form::kPlain, direct(conv, "direct", width, vectors, tile));
+}
+
 /// Pixels that a work-item of dot() reads its weights for.
 int dot_tile(const Convolution& conv) { return conv.pixels < 4 ? 1 : 4; }
 
@@ -44,7 +48,7 @@ void append(std::vector<kernel::Candidate>& list, const std::vector<kernel::Cand
 std::vector<kernel::Candidate> cpu_candidates(const Convolution& conv) {
   std::vector<kernel::Candidate> result;
   const int width = cpu_vector(conv.group_out);
-  result.push_back(direct(conv, "direct", width, 1, 6));
+  result.push_back(plain(conv, width, 1, 6));
   // Twice the sums: better where they fit the registers, worse where they do not.
   if (conv.group_out > width) {
     const auto wide = direct(conv, "direct_wide", width, 2, 6);
@@ -60,7 +64,7 @@ std::vector<kernel::Candidate> cpu_candidates(const Convolution& conv) {
 /// No private arrays in front, nor local memory, which Mali has none of; see docs/devices.md.
 std::vector<kernel::Candidate> mobile_candidates(const Convolution& conv) {
   std::vector<kernel::Candidate> result = quads(conv);
-  result.push_back(direct(conv, "direct", 4, 1, 4));
+  result.push_back(plain(conv, 4, 1, 4));
   append(result, implicit_gemms(conv, 2));
   return result;
 }
@@ -68,7 +72,7 @@ std::vector<kernel::Candidate> mobile_candidates(const Convolution& conv) {
 std::vector<kernel::Candidate> gpu_candidates(const Convolution& conv) {
   const auto gemms = implicit_gemms(conv, 6);
   const auto tiles = image_tiles(conv);
-  const auto plain = direct(conv, "direct", 4, 1, 4);
+  const auto simple = plain(conv, 4, 1, 4);
   // An image tile reads least, but there are few of them and they share no depth; a product pads
   // channels to 16 at least.
   constexpr int kPieceArea = 128, kNarrow = 32;
@@ -78,7 +82,7 @@ std::vector<kernel::Candidate> gpu_candidates(const Convolution& conv) {
                            (conv.group_out <= kNarrow || conv.filter_h * conv.filter_w > 9);
   std::vector<kernel::Candidate> result = tiles_first ? tiles : gemms;
   append(result, tiles_first ? gemms : tiles);
-  result.push_back(plain);
+  result.push_back(simple);
   if (few_products(conv)) {
     if (conv.depth < 64) result.insert(result.begin(), dot(conv, 8, dot_tile(conv)));
     result.insert(conv.depth < 64 ? result.begin() + 1 : result.begin(),
@@ -104,13 +108,12 @@ std::vector<kernel::Candidate> quantized_candidates(const Convolution& conv) {
   if (cpu) append(result, pairs(conv));
   if (mobile) append(result, quads(conv));
   const auto gemms = int8_gemms(conv, cpu ? 1 : mobile ? 2 : 6);
-  const auto plain =
-      conv.is_int8() ? direct(conv, "direct", 4, 1, 4) : direct(conv, "direct", 1, 4, 4);
-  if (mobile && !conv.is_int8()) return {naive(conv), plain};  // the latter's sums are an array
-  if (mobile) result.push_back(plain);
+  const auto simple = conv.is_int8() ? plain(conv, 4, 1, 4) : plain(conv, 1, 4, 4);
+  if (mobile && !conv.is_int8()) return {naive(conv), simple};  // the latter's sums are an array
+  if (mobile) result.push_back(simple);
   append(result, gemms);
   if (!mobile) {
-    result.push_back(plain);
+    result.push_back(simple);
     append(result, quads(conv));
   }
   const auto tensor = tensor_gemm(conv), halo = tensor_halo(conv);
@@ -124,7 +127,7 @@ std::vector<kernel::Candidate> quantized_candidates(const Convolution& conv) {
 std::vector<kernel::Candidate> int8_weights_candidates(const Convolution& conv) {
   const bool cpu = conv.device.is_cpu();
   const int width = cpu ? cpu_vector(conv.group_out) : 4;
-  std::vector<kernel::Candidate> result{direct(conv, "direct", width, 1, cpu ? 6 : 4)};
+  std::vector<kernel::Candidate> result{plain(conv, width, 1, cpu ? 6 : 4)};
   if (cpu && conv.group_out > width) {
     result.insert(host_has_512_bit_registers() ? result.begin() : result.end(),
                   direct(conv, "direct_wide", width, 2, 6));
@@ -178,19 +181,28 @@ double flops(const NodeContext& node) {
 
 }  // namespace
 
-extern const Family kConv2dFamily;
-const Family kConv2dFamily{
-    {"conv2d", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/kResidual,
-     /*writes_slices=*/true},
-    {{kConv2d, "CONV_2D", 2, 1}},
-    {},
-    /*core=*/true,
-    import_convolution<tfl::ConvParams, /*channel_axis=*/0>,
-    infer,
-    candidates,
-    /*fold=*/nullptr,
-    /*allows_quantized=*/true,
-    &kConvRows,
-    flops};
+const Family kConv2dFamily = [] {
+  Family family;
+  family.name = "conv2d";
+  family.has_epilogue = true;
+  family.residual = kResidual;
+  family.writes_slices = true;
+  family.builtins = {{kConv2d, "CONV_2D", 2, 1}};
+  family.core = true;
+  family.import = import_convolution<tfl::ConvParams, /*channel_axis=*/0>;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.rows = &kConvRows;
+  family.flops = flops;
+  family.weights.slot = kWeights;
+  family.weights.bias = kBias;
+  family.weights.out_axis = 0;
+  family.weights.in_axis = 3;
+  family.weights.divisible = true;
+  family.weights.stock_needs_bias = true;
+  family.work_kind = WorkKind::kProduct;
+  return family;
+}();
 
 }  // namespace clgpu::ops

@@ -2,7 +2,6 @@
 #include <cstring>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "base/index.hpp"
 #include "ops/quantize_rows.hpp"
@@ -50,12 +49,11 @@ int add_tensor(ir::Graph& graph, const std::string& name, DType dtype, int rank)
   return static_cast<int>(graph.tensors.size()) - 1;
 }
 
-bool is(const ir::Node& node, std::string_view family) { return node.kind->name == family; }
-
 /// Makes the node's input int8; returns the node that computes it, nothing where there is no hybrid
 /// arithmetic for this one.
 std::optional<ir::Node> quantize_input(ir::Graph& graph, ir::Node& node) {
-  const ir::Tensor& weights = graph.tensor(node.inputs[1]);
+  const int slot = node.inputs[uz(node.kind->weights.slot)];
+  const ir::Tensor& weights = graph.tensor(slot);
   ops::QuantizeRowsAttrs rows;
   int source = 0;
   if (const auto* conv = dynamic_cast<const ops::ConvAttrs*>(node.attrs.get())) {
@@ -63,9 +61,8 @@ std::optional<ir::Node> quantize_input(ir::Graph& graph, ir::Node& node) {
     const auto& scales = weights.quantization->scales;
     const bool alike = std::all_of(scales.begin(), scales.end(),
                                    [&](float scale) { return scale == scales.front(); });
-    const bool groups =
-        is(node, "conv2d") && graph.tensor(node.inputs[0]).shape.back(0) != weights.shape[3];
-    rows.asymmetric = is(node, "depthwise_conv2d") || !alike || groups;
+    const bool each_channel = node.kind->weights.in_axis < 0;
+    rows.asymmetric = each_channel || !alike || ops::is_grouped(graph, node);
     rows.border = conv->geometry;
     ops::ConvAttrs plain = *conv;
     plain.geometry.padding = ops::kPaddingValid;
@@ -84,8 +81,7 @@ std::optional<ir::Node> quantize_input(ir::Graph& graph, ir::Node& node) {
   const int rank = graph.tensor(node.inputs[uz(source)]).model_rank;
   const int integers = add_tensor(graph, name + " quantised", DType::kI8, rank);
   const int factors = add_tensor(graph, name + " factors", DType::kI32, 2);
-  ir::Node quantize =
-      ops::quantize_rows(rows, node.inputs[uz(source)], node.inputs[1], integers, factors);
+  ir::Node quantize = ops::quantize_rows(rows, node.inputs[uz(source)], slot, integers, factors);
   quantize.tflite_index = node.tflite_index;
   node.inputs[uz(source)] = integers;
   node.inputs.resize(uz(ops::kRowFactors), -1);
@@ -100,7 +96,7 @@ void dynamic_range(ir::Graph& graph, DynamicRange mode) {
   for (ir::Node& node : graph.nodes) {
     if (ops::has_int8_weights(graph, node)) {
       node.inputs.resize(std::max(node.inputs.size(), uz(ops::kWeightScales)), -1);
-      node.inputs.push_back(add_scales(graph, node.inputs[1]));
+      node.inputs.push_back(add_scales(graph, node.inputs[uz(node.kind->weights.slot)]));
       if (mode == DynamicRange::kHybrid) {
         if (auto quantize = quantize_input(graph, node)) nodes.push_back(std::move(*quantize));
       }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <string>
 
 #include "base/index.hpp"
 #include "ops/conv_geometry.hpp"
@@ -13,7 +12,7 @@
 namespace clgpu::passes {
 namespace {
 
-constexpr int kImage = 0, kWeights = 1, kBias = 2;  // inputs of a convolution
+constexpr int kImage = 0;  // input of a convolution
 // As choose_storage has it: in half precision these stay float.
 constexpr std::int64_t kSmallTensor = 4096;
 
@@ -83,14 +82,14 @@ class Splitter {
   // Whether a node is a convolution of this tensor that can take the sum of others.
   bool is_linear_in(const ir::Node& node, int image) const {
     if (dynamic_cast<const ops::ConvAttrs*>(node.attrs.get()) == nullptr) return false;
-    if (std::string(node.kind->name) != "conv2d" || node.inputs[kImage] != image) return false;
+    if (node.kind->weights.in_axis < 0 || node.inputs[kImage] != image) return false;
     if (std::count(node.inputs.begin(), node.inputs.end(), image) != 1) return false;
-    const ir::Tensor& weights = graph_.tensor(node.inputs[kWeights]);
+    const ir::Tensor& weights = graph_.tensor(node.inputs[uz(node.kind->weights.slot)]);
     // Sums of integers are rounded once, behind the last of them.
     if (graph_.tensor(node.outputs[0]).is_quantized()) return false;
-    if (graph_.tensor(node.inputs[kWeights]).is_quantized()) return false;
+    if (weights.is_quantized()) return false;
     // The addend of a result that is written in place would have to be of the whole's shape.
-    return weights.is_constant() && weights.shape[3] == graph_.tensor(image).shape.back(0) &&
+    return weights.is_constant() && !ops::is_grouped(graph_, node) &&
            !node.epilogue.residual_after && in_place_.count(node.outputs[0]) == 0;
   }
 
@@ -161,10 +160,11 @@ class Splitter {
       ir::Node node = whole;
       node.inputs.resize(addend, -1);
       node.inputs[kImage] = images[i];
-      node.inputs[kWeights] = weights_of(whole.inputs[kWeights], terms[i]);
+      const std::size_t slot = uz(whole.kind->weights.slot);
+      node.inputs[slot] = weights_of(whole.inputs[slot], terms[i]);
       if (sum >= 0) node.inputs.push_back(sum);
       if (!last) {
-        node.inputs[kBias] = -1;
+        node.inputs[uz(whole.kind->weights.bias)] = -1;
         node.epilogue = {};
         node.outputs[0] = sum = partial_sum(whole);
       }

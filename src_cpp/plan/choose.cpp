@@ -49,7 +49,7 @@ std::string problem_of(const Candidate& candidate, const std::string& family,
                        const ops::NodeContext& node, const DeviceInfo& device,
                        const PlanOptions& options, const Broken& broken) {
   if (!candidate.refusal.empty()) return candidate.refusal;
-  if (options.exact_sums && candidate.name.find("_half_") != std::string::npos)
+  if (options.exact_sums && candidate.adds_halves)
     return "adds halves, and verification asks for exact sums";
   if (options.distrusted) {
     std::string why = options.distrusted(family, candidate);
@@ -119,6 +119,11 @@ Chosen choose(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& de
   Choice choice;
   choice.node = node.tflite_index;
   choice.family = family.name;
+  for (const kernel::Form form : {kernel::Form::kReference, kernel::Form::kPlain}) {
+    for (const Candidate& candidate : candidates) {
+      if (candidate.form == form) choice.plainest.push_back(candidate.name);
+    }
+  }
   for (const Candidate& candidate : candidates) {
     std::string problem = problem_of(candidate, family.name, context, device, options, broken);
     if (problem.empty()) {

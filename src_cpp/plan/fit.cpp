@@ -5,6 +5,7 @@
 
 #include "base/byte_size.hpp"
 #include "base/index.hpp"
+#include "ops/concatenation.hpp"
 #include "passes/pass.hpp"
 #include "passes/split_weights.hpp"
 #include "passes/stream_rows.hpp"
@@ -102,13 +103,13 @@ class Fitter {
     return graph;
   }
 
-  // What the user asks for: engines={"concatenation": "rows"} or "split", which no candidate is.
+  // What the user asks for by the option engines.
   passes::Concats concatenations() const {
-    const auto wish = options_.engines.find("concatenation");
+    const auto wish = options_.engines.find(ops::kConcatenationFamily.name);
     if (wish == options_.engines.end()) return passes::Concats::kCopy;
-    if (wish->second == "rows") return passes::Concats::kCopyAll;
+    if (wish->second == ops::kRowsEngine) return passes::Concats::kCopyAll;
     const auto names = alternatives(wish->second);
-    const bool split = std::find(names.begin(), names.end(), "split") != names.end();
+    const bool split = std::find(names.begin(), names.end(), ops::kSplitEngine) != names.end();
     return split ? passes::Concats::kSplit : passes::Concats::kCopy;
   }
 

@@ -102,7 +102,8 @@ struct Choice {
   std::string dropped;    ///< a tuned candidate that does not work any more
   std::vector<std::string> candidates;  ///< those that work, best guess first
   std::vector<Refused> refused;
-  ops::Work work;  ///< of one inference
+  std::vector<std::string> plainest;  ///< of both, those of a kernel::Form that is plain, in order
+  ops::Work work;                     ///< of one inference
 };
 
 struct Plan {
