@@ -53,9 +53,15 @@ Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> sess
 ir::Graph Partition::pass(ir::Graph graph, Level level) const {
   const Options& options = state_->options;
   const bool fp32 = level >= Level::kFp32;
-  passes::run_pipeline(graph, fp32 ? passes::Precision::kFp32 : options.precision,
-                       !fp32 && options.half_io, !fp32 && options.half_weights,
-                       separable(options.plan.engines), options.dynamic_range, state_->device());
+  passes::PipelineOptions wanted;
+  wanted.separable = separable(options.plan.engines);
+  wanted.dynamic_range = options.dynamic_range;
+  if (!fp32) {
+    wanted.precision = options.precision;
+    wanted.half_io = options.half_io;
+    wanted.half_weights = options.half_weights;
+  }
+  passes::run_pipeline(graph, wanted, state_->device());
   if (level >= Level::kExactSums) graph.allows_tf32 = false;
   return graph;
 }
