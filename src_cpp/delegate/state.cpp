@@ -209,10 +209,13 @@ void State::set_partition(std::uint64_t number, int partition,
     node.family = node.candidate = node.chosen = "";
     node.candidates.clear();
     node.refused.clear();
+    node.adds_halves = node.tensor_cores = false;
     node.work = work[node.index];
     if (const auto choice = choices.find(node.index); choice != choices.end()) {
       node.family = choice->second->family;
       node.candidate = choice->second->candidate;
+      node.adds_halves = choice->second->adds_halves;
+      node.tensor_cores = choice->second->tensor_cores;
       node.chosen = name_of(choice->second->origin);
       node.candidates = choice->second->candidates;
       node.refused = choice->second->refused;

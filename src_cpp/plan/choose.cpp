@@ -134,6 +134,8 @@ Chosen choose(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& de
   }
   const auto done = [&](const Candidate& candidate, Choice::Origin origin) {
     choice.candidate = candidate.name;
+    choice.adds_halves = candidate.adds_halves;
+    choice.tensor_cores = candidate.tensor_cores;
     if (options.distrusted) choice.engine = engine_signature(family.name, candidate);
     choice.origin = origin;
     return Chosen{candidate, std::move(choice)};

@@ -126,7 +126,8 @@ class Planner {
     }
     std::vector<Step> steps;
     for (const kernel::Launch& launch : candidate.launches) {
-      Step step{node.tflite_index, node.op, node.kind->name, candidate.name, launch, {}};
+      Step step{node.tflite_index,     node.op, node.kind->name, candidate.name, launch, {},
+                candidate.tensor_cores};
       for (const kernel::Arg& arg : launch.args) {
         const auto* operand = std::get_if<Operand>(&arg);
         if (operand == nullptr) continue;

@@ -33,7 +33,7 @@ std::vector<Command> commands_of(const plan::Plan& plan) {
   for (const plan::Step& step : plan.run) {
     const kernel::Launch& launch = step.launch;
     commands.push_back({Command::Kind::kLaunch, step.node, step.op, step.family, step.candidate,
-                        launch.entry, "", 0, launch.global, launch.local});
+                        launch.entry, "", 0, launch.global, launch.local, step.tensor_cores});
   }
   for (const plan::Move& move : plan.moves) {
     const bool out = move.kind == plan::Move::Kind::kOut;
