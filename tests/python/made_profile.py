@@ -81,7 +81,7 @@ def explanation() -> Explanation:
             "partition": 0 if index == 0 else 1, "family": "", "candidate": "", "chosen": "",
             "candidates": [], "refused": {}, "inputs": [[1, 4]], "outputs": [[1, 4]],
             "input_ids": [index], "output_ids": [index + 1], "flops": 0.0, "bytes_read": 0,
-            "bytes_written": 0, **facts,
+            "bytes_written": 0, "adds_halves": False, **facts,
         }  # fmt: skip
 
     nodes = [
