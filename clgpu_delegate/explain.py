@@ -61,6 +61,9 @@ class Node:
     output_ids: tuple[int, ...] = ()
     """The tensors of these shapes, as the model counts them; an absent input has none."""
 
+    adds_halves: bool = False
+    """Whether the kernel rounds its sums to half on the way."""
+
     flops: float = 0.0
     """Arithmetic operations of an inference, two for each multiply-add; 0 where no kernel runs."""
 
@@ -267,6 +270,7 @@ def _node(entry: Mapping[str, Any]) -> Node:
         outputs=tuple(map(tuple, entry["outputs"])),
         input_ids=tuple(entry["input_ids"]),
         output_ids=tuple(entry["output_ids"]),
+        adds_halves=entry["adds_halves"],
         flops=entry["flops"],
         bytes_read=entry["bytes_read"],
         bytes_written=entry["bytes_written"],

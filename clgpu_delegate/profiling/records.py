@@ -53,6 +53,9 @@ class Launch:
     host_end: int
     """Of the call that enqueued it, or of the host's own copy."""
 
+    tensor_cores: bool = False
+    """As of `NodeProfile`."""
+
     peak_share: float | None = None
     """As of `NodeProfile`, for its part of the node; None of a copy, too."""
 
@@ -103,6 +106,9 @@ class NodeProfile:
     family: str
     candidate: str
     """The engine: the family's way to compute the node."""
+
+    tensor_cores: bool
+    """Whether tensor cores multiply; their peak is another than that of other units."""
 
     partition: int
     launches: int

@@ -24,7 +24,7 @@ from clgpu_delegate.profiling.records import (
 def launches(data: Mapping[str, Any]) -> Iterator[Launch]:
     """In the order in which they were recorded, with their shares of the device's peak."""
     for launch in map(launch_of, data["launches"]):
-        seconds, work = launch.seconds, (launch.candidate, launch.flops, launch.bytes)
+        seconds, work = launch.seconds, (launch.tensor_cores, launch.flops, launch.bytes)
         _, least = _least_seconds(*work, data["precision"], data["peaks"])
         if launch.kind == "launch" and seconds and least is not None:
             yield dataclasses.replace(launch, peak_share=least / seconds)
@@ -43,7 +43,8 @@ def node_profiles(data: Mapping[str, Any], launches: Iterable[Launch]) -> Iterat
     for entry in sorted(data["nodes"], key=lambda entry: int(entry["node"])):
         key = (entry["partition"], entry["node"])
         seconds, runs = device.get(key, 0.0), spent.get(key, {})
-        work = entry["candidate"], entry["flops"], entry["bytes_read"] + entry["bytes_written"]
+        moved = entry["bytes_read"] + entry["bytes_written"]
+        work = entry["tensor_cores"], entry["flops"], moved
         bound, least = _least_seconds(*work, data["precision"], data["peaks"])
         yield NodeProfile(
             **entry,
@@ -100,13 +101,17 @@ def of_these(data: Mapping[str, Any], spans: Iterable[tuple[int, int]]) -> Mappi
 
 
 def _least_seconds(
-    candidate: str, flops: float, moved: float, precision: str, peaks: Mapping[str, float] | None
+    tensor_cores: bool,
+    flops: float,
+    moved: float,
+    precision: str,
+    peaks: Mapping[str, float] | None,
 ) -> tuple[str, float | None]:
     """What bounds work from below on this device, and the time it takes at least."""
     if not peaks:
         return "", None
     rate = peaks["fma_flops"]
-    if "tensor" in candidate:
+    if tensor_cores:
         cores = {"fp16": "mma_f16_flops", "tf32": "mma_tf32_flops"}.get(precision, "")
         rate = peaks.get(cores, 0) or rate
     arithmetic = flops / rate if rate else 0.0

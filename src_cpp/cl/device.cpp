@@ -32,10 +32,10 @@ Registry& registry() {
 }
 
 // Loads a library; null with `why` filled when that fails.
-const Api* load(Registry& reg, const std::string& path, std::string& why) {
+const Api* load(Registry& reg, const std::string& path, const System& system, std::string& why) {
   if (const auto found = reg.loaded.find(path); found != reg.loaded.end())
     return found->second.get();
-  std::unique_ptr<Api> api = load_library(path, this_system(), why);
+  std::unique_ptr<Api> api = load_library(path, system, why);
   if (api == nullptr) return nullptr;
   return (reg.loaded[path] = std::move(api)).get();
 }
@@ -175,13 +175,12 @@ int collect(const Api& api, const std::string& library, std::set<std::string>& s
   return static_cast<int>(count);
 }
 
-void search(Registry& reg) {
-  const System& system = this_system();
+std::vector<Device> search(Registry& reg, const System& system) {
   std::vector<std::string> candidates;
   if (const char* only = std::getenv("CLGPU_OPENCL_LIBRARY"); only != nullptr && *only != '\0') {
     candidates.push_back(only);
     std::string why;
-    if (load(reg, only, why) == nullptr) {
+    if (load(reg, only, system, why) == nullptr) {
       throw DeviceError("CLGPU_OPENCL_LIBRARY names an OpenCL library that cannot be loaded (" +
                         why + "); correct or unset the variable");
     }
@@ -196,7 +195,7 @@ void search(Registry& reg) {
   int platforms = 0;
   for (const std::string& path : candidates) {
     std::string why;
-    const Api* api = load(reg, path, why);
+    const Api* api = load(reg, path, system, why);
     if (api == nullptr) {
       failures += (failures.empty() ? "" : "; ") + why;
       continue;
@@ -216,7 +215,7 @@ void search(Registry& reg) {
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const Device& a, const Device& b) { return a.info.type < b.info.type; });
-  reg.devices = std::move(found);
+  return found;
 }
 
 std::string lower(std::string s) {
@@ -240,8 +239,16 @@ const std::vector<Device>& devices() {
   watch_forks();
   Registry& reg = registry();
   const std::lock_guard<std::mutex> lock(reg.mutex);
-  if (reg.devices.empty()) search(reg);
+  if (reg.devices.empty()) reg.devices = search(reg, this_system());
   return reg.devices;
+}
+
+std::vector<Device> devices_as_on(const System& system) {
+  refuse_forked_child();
+  watch_forks();
+  Registry& reg = registry();
+  const std::lock_guard<std::mutex> lock(reg.mutex);
+  return search(reg, system);
 }
 
 const Device& find_device(const std::string& selector) {

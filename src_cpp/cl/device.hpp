@@ -27,6 +27,11 @@ void add_library(const std::string& path);
 /// OpenCL was used. The search is done anew while nothing was found.
 const std::vector<Device>& devices();
 
+struct System;
+
+/// What devices() would be on another system, with the libraries of this machine.
+std::vector<Device> devices_as_on(const System& system);
+
 /// The device chosen by `selector`: an index into devices(), a part of a device's or platform's
 /// name (case-insensitive), or empty for the first. Throws DeviceError that lists what there is.
 const Device& find_device(const std::string& selector);

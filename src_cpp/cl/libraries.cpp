@@ -2,16 +2,12 @@
 
 #include <dlfcn.h>
 
-#include <atomic>
-
 #include "base/library.hpp"
 
 namespace clgpu::cl {
 namespace {
 
 constexpr int kFlags = RTLD_NOW | RTLD_LOCAL;
-
-std::atomic<bool> pretending{false};
 
 void* open(const std::string& path, const System& system, std::string& why) {
   if (void* library = open_library(path, why); library != nullptr) return library;
@@ -64,11 +60,9 @@ const System& this_system() {
   static const System system{
       names, false, false,
       "install the loader (Debian and Ubuntu: ocl-icd-libopencl1) and then " + driver, driver};
-  return pretending ? android() : system;
+  return system;
 #endif
 }
-
-void pretend_android() { pretending = true; }
 
 std::unique_ptr<Api> load_library(const std::string& path, const System& system, std::string& why) {
   void* library = open(path, system, why);

@@ -20,10 +20,8 @@ struct System {
 };
 
 const System& android();
-/// The one this is built for, or what pretend_android() says.
+/// The one this is built for.
 const System& this_system();
-/// For tests: makes this_system() Android's. To be called before devices() has found something.
-void pretend_android();
 
 /// Loads a library for good (drivers keep threads); null with `why` filled when it cannot be loaded
 /// or lacks a function.

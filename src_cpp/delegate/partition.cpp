@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/index.hpp"
+#include "ops/separable_conv2d.hpp"
 #include "passes/pass.hpp"
 #include "plan/roads.hpp"
 #include "tfl/node_view.hpp"
@@ -17,9 +19,11 @@ ir::Shape shape_of(const TfLiteTensor& tensor) {
 
 // An engine asked for must find its nodes.
 passes::Separable separable(const plan::Engines& engines) {
-  if (engines.count("separable_conv2d") > 0) return passes::Separable::kAlways;
-  const bool parts = engines.count("conv2d") + engines.count("depthwise_conv2d") > 0;
-  return parts ? passes::Separable::kNever : passes::Separable::kWherePays;
+  const auto asked = [&](const ops::Family* family) { return engines.count(family->name) > 0; };
+  const ops::Family& fused = ops::kSeparableConv2dFamily;
+  if (asked(&fused)) return passes::Separable::kAlways;
+  return std::any_of(fused.fuses.begin(), fused.fuses.end(), asked) ? passes::Separable::kNever
+                                                                    : passes::Separable::kWherePays;
 }
 
 }  // namespace
@@ -38,9 +42,15 @@ Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> sess
 ir::Graph Partition::pass(ir::Graph graph, Level level) const {
   const Options& options = state_->options;
   const bool fp32 = level >= Level::kFp32;
-  passes::run_pipeline(graph, fp32 ? passes::Precision::kFp32 : options.precision,
-                       !fp32 && options.half_io, !fp32 && options.half_weights,
-                       separable(options.plan.engines), options.dynamic_range, state_->device());
+  passes::PipelineOptions wanted;
+  wanted.separable = separable(options.plan.engines);
+  wanted.dynamic_range = options.dynamic_range;
+  if (!fp32) {
+    wanted.precision = options.precision;
+    wanted.half_io = options.half_io;
+    wanted.half_weights = options.half_weights;
+  }
+  passes::run_pipeline(graph, wanted, state_->device());
   if (level >= Level::kExactSums) graph.allows_tf32 = false;
   return graph;
 }
@@ -177,9 +187,8 @@ void Partition::publish() {
   add(plan.uploads, report.bytes_up, report.inputs);
   add(plan.downloads, report.bytes_down, report.outputs);
   for (const plan::Move& move : plan.moves) {
-    report.moves.push_back({move.kind == plan::Move::Kind::kOut,
-                            plan.buffers[static_cast<std::size_t>(move.buffer)].name, move.bytes,
-                            move.start, move.finish});
+    report.moves.push_back({move.kind == plan::Move::Kind::kOut, plan.buffers[uz(move.buffer)].name,
+                            move.bytes, move.start, move.finish});
   }
   state_->set_partition(session_->report, index_, report, published_, executor_);
 }

@@ -1,8 +1,8 @@
 // How a partition's results are compared with those of the CPU's kernels, and who is to blame.
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
+#include "base/index.hpp"
 #include "delegate/difference.hpp"
 #include "delegate/partition.hpp"
 
@@ -12,16 +12,12 @@ namespace {
 // Stock kernels of integers differ by roundings, which a network may blow up: beyond this no more.
 constexpr double kMostOfIntegers = 0.5;
 
-std::atomic<bool> always_fails{false};
-
 bool has_quantized(const ir::Graph& graph) {
   return std::any_of(graph.tensors.begin(), graph.tensors.end(),
                      [](const ir::Tensor& t) { return t.is_quantized() && !t.is_constant(); });
 }
 
 }  // namespace
-
-void always_fail(bool fail) { always_fails = fail; }
 
 // Whether an output that holds indices names elements as large as the right ones.
 bool Partition::is_tie(int tensor, const void* got, double slack) const {
@@ -31,10 +27,11 @@ bool Partition::is_tie(int tensor, const void* got, double slack) const {
     const TfLiteTensor& values = cpu_.shadow->tensor(node.inputs[0]);
     if (values.data == nullptr) return false;
     const TfLiteTensor& want = cpu_.shadow->tensor(tensor);
-    if (node.op == "TOPK_V2" && node.outputs.back() == tensor)
-      return are_ties(values, -1, want, got, slack);
-    if (node.op != "ARG_MAX" && node.op != "ARG_MIN") return false;
-    const TfLiteTensor& axis = cpu_.shadow->tensor(node.inputs.at(1));
+    if (node.family == nullptr) return false;
+    const ops::Indices& indices = node.family->indices;
+    if (indices.output < 0 || node.outputs.at(uz(indices.output)) != tensor) return false;
+    if (indices.axis < 0) return are_ties(values, -1, want, got, slack);
+    const TfLiteTensor& axis = cpu_.shadow->tensor(node.inputs.at(uz(indices.axis)));
     if (axis.data == nullptr || axis.type != kTfLiteInt32) return false;
     int value = 0;
     std::memcpy(&value, axis.data, sizeof value);
@@ -64,7 +61,6 @@ Finding Partition::compare(const TfLiteContext& context) const {
     }
     if (difference.relative_l2 >= finding.worst.relative_l2) finding.worst = difference;
   }
-  if (always_fails) finding.problem = "a test wants it to fail";
   return finding;
 }
 
@@ -108,10 +104,6 @@ std::optional<Suspects::Engine> Partition::judge_alone(std::size_t position,
 
 Suspects Partition::find_suspects() const {
   Suspects suspects;
-  if (always_fails) {
-    suspects.hopeless = "a test wants it to fail";
-    return suspects;
-  }
   std::set<std::pair<std::size_t, std::string>> seen;
   for (const plan::Choice& choice : executor_->plan().choices) {
     const auto node = std::find_if(graph_.nodes.begin(), graph_.nodes.end(), [&](const auto& n) {

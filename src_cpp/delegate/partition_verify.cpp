@@ -7,6 +7,7 @@
 
 #include "base/sha256.hpp"
 #include "delegate/partition.hpp"
+#include "ops/unary.hpp"
 #include "plan/signature.hpp"
 
 namespace clgpu::delegate {
@@ -47,7 +48,8 @@ void append(std::string& list, const std::string& item, const std::string& separ
 void check_activations(const ir::Graph& graph) {
   for (const ir::Node& node : graph.nodes) {
     const ir::Activation fused = node.epilogue.activation;
-    if ((fused == ir::Activation::kTanh || fused == ir::Activation::kSignBit) && node.op != "TANH")
+    if (fused != ir::Activation::kTanh && fused != ir::Activation::kSignBit) continue;
+    if (!ops::as_epilogue(node))  // else it is the operation itself
       throw ShadowError("stock kernels leave out the activation of node " +
                         std::to_string(node.tflite_index) + " (" + node.op + ")");
   }

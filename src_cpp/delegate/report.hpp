@@ -26,6 +26,8 @@ struct NodeReport {
   std::vector<std::vector<int>> inputs, outputs;             ///< shapes
   std::vector<int> input_ids, output_ids;                    ///< the tensors of these shapes
   ops::Work work;  ///< of one inference; none without a kernel
+  /// The kernel, as kernel::Candidate has it.
+  bool adds_halves = false, tensor_cores = false;
 };
 
 /// A tensor that nodes of the model read or write.

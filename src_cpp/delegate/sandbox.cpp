@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "delegate/guard.hpp"
 #include "tfl/node_view.hpp"
 
@@ -119,7 +120,7 @@ void Sandbox::provide(int id) {
                      tensor.allocation_type == kTfLiteArenaRwPersistent;
   if (!arena || tensor.data != nullptr) return;
   tensor.data = new_memory(tensor.bytes);
-  owned_[static_cast<std::size_t>(id)] = true;
+  owned_[uz(id)] = true;
 }
 
 void Sandbox::release(int id) {
@@ -128,7 +129,7 @@ void Sandbox::release(int id) {
     std::free(tensor.data);
     tensor.data = nullptr;
   }
-  owned_[static_cast<std::size_t>(id)] = false;
+  owned_[uz(id)] = false;
 }
 
 TfLiteStatus Sandbox::resize(TfLiteTensor* tensor, TfLiteIntArray* dims) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "abi/tflite_abi.hpp"
+#include "base/index.hpp"
 
 namespace clgpu::delegate {
 
@@ -25,14 +26,14 @@ class Sandbox : public TfLiteContext {
   Sandbox(const Sandbox&) = delete;
   Sandbox& operator=(const Sandbox&) = delete;
 
-  TfLiteTensor& at(int id) { return copies_[static_cast<std::size_t>(id)]; }
+  TfLiteTensor& at(int id) { return copies_[uz(id)]; }
 
   /// Gives a tensor memory, unless it has some or its kernel provides.
   void provide(int id);
   /// Frees what provide() or a kernel has allocated.
   void release(int id);
   /// Whether provide() has allocated its memory.
-  bool owns(int id) const { return owned_[static_cast<std::size_t>(id)]; }
+  bool owns(int id) const { return owned_[uz(id)]; }
 
   /// Before each call of a kernel, which may add tensors while it holds pointers to others.
   void make_room();

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/index.hpp"
 #include "delegate/sandbox.hpp"
 #include "tfl/node_view.hpp"
 #include "tfl/quantization.hpp"
@@ -14,10 +15,8 @@ namespace {
 
 void* const kInitFailed = reinterpret_cast<void*>(-1);  // newer runtimes' TfLiteKernelInitFailed()
 
-bool takes_weights(const std::string& op) {
-  static const char* const kOps[] = {"CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV",
-                                     "FULLY_CONNECTED", "BATCH_MATMUL"};
-  return std::any_of(std::begin(kOps), std::end(kOps), [&](const char* o) { return op == o; });
+ir::Weights weights_of(const CpuNode& node) {
+  return node.family != nullptr ? node.family->weights : ir::Weights{};
 }
 
 // What a constant of 8-bit integers stands for.
@@ -43,6 +42,7 @@ CpuNode::CpuNode(int node, std::string operation, const TfLiteNode& tflite,
                  const TfLiteRegistration& by)
     : index(node),
       op(std::move(operation)),
+      family(ops::find_handler(by.builtin_code, nullptr).family),
       inputs(to_vector(tflite.inputs)),
       outputs(to_vector(tflite.outputs)),
       intermediates(to_vector(tflite.intermediates)),
@@ -116,7 +116,7 @@ struct Shadow::Impl {
     std::set<int> found, others;
     for (const Instance& instance : instances) {
       const CpuNode& recipe = instance.recipe;
-      const bool product = takes_weights(recipe.op) && !recipe.outputs.empty() &&
+      const bool product = weights_of(recipe).slot >= 0 && !recipe.outputs.empty() &&
                            sandbox.at(recipe.outputs[0]).type == kTfLiteFloat32;
       (product ? found : others).insert(recipe.inputs.begin(), recipe.inputs.end());
     }
@@ -141,13 +141,13 @@ struct Shadow::Impl {
   void add_biases() {
     for (std::size_t i = 0; i < instances.size(); ++i) {
       std::vector<int>& inputs = instances[i].recipe.inputs;
-      const bool depthwise = instances[i].recipe.op == "DEPTHWISE_CONV_2D";
-      if (!depthwise && instances[i].recipe.op != "CONV_2D") continue;
-      if (inputs.size() < 2 || (inputs.size() > 2 && inputs[2] >= 0)) continue;
-      if (sandbox.at(inputs[1]).type != kTfLiteFloat32)
+      const ir::Weights slots = weights_of(instances[i].recipe);
+      if (!slots.stock_needs_bias) continue;
+      const std::size_t slot = uz(slots.slot), bias_slot = uz(slots.bias);
+      if (inputs.size() <= slot || (inputs.size() > bias_slot && inputs[bias_slot] >= 0)) continue;
+      if (sandbox.at(inputs[slot]).type != kTfLiteFloat32)
         fail(instances[i], "has no bias, without which it may crash");
-      const TfLiteIntArray* dims = sandbox.at(inputs[1]).dims;
-      const int channels = dims->data[depthwise ? dims->size - 1 : 0];
+      const int channels = sandbox.at(inputs[slot]).dims->data[slots.out_axis];
       weights.emplace_back(static_cast<std::size_t>(channels), 0.0F);
       sandbox.make_room();
       int id = -1;
@@ -158,7 +158,7 @@ struct Shadow::Impl {
       bias.dims = new_array({channels});
       bias.data = weights.back().data();
       bias.bytes = weights.back().size() * sizeof(float);
-      inputs.resize(2);
+      inputs.resize(bias_slot, -1);
       inputs.push_back(id);
       until[id] = i;
     }

@@ -9,6 +9,7 @@
 
 #include "abi/tflite_abi.hpp"
 #include "base/error.hpp"
+#include "ops/family.hpp"
 
 namespace clgpu::delegate {
 
@@ -19,6 +20,7 @@ struct CpuNode {
 
   int index;  ///< of the node in the model
   std::string op;
+  const ops::Family* family;  ///< of a builtin operation; else null
   TfLiteRegistration registration{};
   std::vector<int> inputs, outputs, intermediates;
   void* builtin_data;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/byte_size.hpp"
+#include "base/index.hpp"
 
 namespace clgpu::delegate {
 namespace {
@@ -181,9 +182,8 @@ void State::set_partition(std::uint64_t number, int partition,
                           const std::shared_ptr<runtime::Executor>& executor) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (number != report_number_) return;
-  report_.partitions.at(static_cast<std::size_t>(partition)) = partition_report;
-  live_.at(static_cast<std::size_t>(partition)) = {
-      executor, graph, executor == nullptr ? nullptr : executor->recorder()};
+  report_.partitions.at(uz(partition)) = partition_report;
+  live_.at(uz(partition)) = {executor, graph, executor == nullptr ? nullptr : executor->recorder()};
   if (executor == nullptr) {
     for (NodeReport& node : report_.nodes) {
       if (node.partition != partition) continue;
@@ -213,10 +213,13 @@ void State::set_partition(std::uint64_t number, int partition,
     node.family = node.candidate = node.chosen = "";
     node.candidates.clear();
     node.refused.clear();
+    node.adds_halves = node.tensor_cores = false;
     node.work = work[node.index];
     if (const auto choice = choices.find(node.index); choice != choices.end()) {
       node.family = choice->second->family;
       node.candidate = choice->second->candidate;
+      node.adds_halves = choice->second->adds_halves;
+      node.tensor_cores = choice->second->tensor_cores;
       node.chosen = name_of(choice->second->origin);
       node.candidates = choice->second->candidates;
       node.refused = choice->second->refused;
@@ -295,8 +298,7 @@ std::vector<LaunchTime> State::launch_times(int rounds) const {
         const auto finish = static_cast<std::size_t>(move.finish);
         times.push_back({finish < plan.run.size() ? plan.run[finish].node : -1,
                          move.kind == plan::Move::Kind::kOut ? "SWAP_OUT" : "SWAP_IN", "",
-                         plan.buffers[static_cast<std::size_t>(move.buffer)].name,
-                         measured.moves[next], move.bytes});
+                         plan.buffers[uz(move.buffer)].name, measured.moves[next], move.bytes});
       }
       if (i == plan.run.size()) break;
       const plan::Step& step = plan.run[i];

@@ -1,6 +1,7 @@
 // What is on the device: where tensors lie in its memory, and the programs.
 #include <set>
 
+#include "base/index.hpp"
 #include "delegate/state.hpp"
 
 namespace clgpu::delegate {
@@ -12,7 +13,7 @@ PartitionMemory memory_of(const plan::Plan& plan) {
   for (const std::int64_t bytes : plan.objects) memory.objects.push_back({"arena", bytes, {}});
   for (const Buffer& buffer : plan.buffers) {
     if (buffer.place == Buffer::Place::kArena) {
-      memory.objects.at(static_cast<std::size_t>(buffer.object))
+      memory.objects.at(uz(buffer.object))
           .blocks.push_back({buffer.name, buffer.offset, buffer.bytes, buffer.first, buffer.last,
                              buffer.scratch ? "scratch" : "arena"});
     } else if (buffer.place == Buffer::Place::kWeights) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "base/index.hpp"
 #include "delegate/state.hpp"
 
 namespace clgpu::delegate {
@@ -18,7 +19,7 @@ std::vector<ProfiledCommand> profiled(const std::vector<CommandTimes>& recorded,
   std::vector<ProfiledCommand> result;
   std::map<int, double> total, count;  // seconds and launches of each node
   for (const CommandTimes& times : recorded) {
-    const Command& command = commands.at(static_cast<std::size_t>(times.command));
+    const Command& command = commands.at(uz(times.command));
     result.push_back({&command, times, 0, command.bytes});
     if (command.kind != Command::Kind::kLaunch) continue;
     total[command.node] += static_cast<double>(times.end - times.start);

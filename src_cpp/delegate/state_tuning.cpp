@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/index.hpp"
 #include "base/sha256.hpp"
 #include "delegate/state.hpp"
 
@@ -65,7 +66,7 @@ void State::collect(const std::shared_ptr<const ir::Graph>& graph, runtime::Exec
   for (const plan::Choice& choice : plan.choices) {
     if (choice.signature.empty() || choice.candidates.size() < 2 || cost.count(choice.node) == 0)
       continue;
-    const ir::Node& node = graph->nodes.at(static_cast<std::size_t>(choice.position));
+    const ir::Node& node = graph->nodes.at(uz(choice.position));
     auto tunable = std::find_if(tunables.begin(), tunables.end(), [&](const Tunable& t) {
       return t.layer.signature == choice.signature;
     });

@@ -30,6 +30,7 @@ void write(Writer& to, const NodeReport& node) {
     field(to, "flops", node.work.flops);
     field(to, "bytes_read", node.work.bytes_read);
     field(to, "bytes_written", node.work.bytes_written);
+    field(to, "adds_halves", node.adds_halves);
   });
 }
 

@@ -15,6 +15,7 @@ void write(Writer& to, const NodeReport& node) {
     field(to, "op", node.op);
     field(to, "family", node.family);
     field(to, "candidate", node.candidate);
+    field(to, "tensor_cores", node.tensor_cores);
     field(to, "partition", node.partition);
     field(to, "flops", node.work.flops);
     field(to, "bytes_read", node.work.bytes_read);
@@ -54,6 +55,7 @@ void write_row(Writer& to, const ProfiledInference& inference, const ProfiledCom
     field(to, "op", operation(command));
     field(to, "family", command.family);
     field(to, "candidate", command.candidate);
+    field(to, "tensor_cores", command.tensor_cores);
     field(to, "kernel", command.kernel);
     field(to, "kind", runtime::name_of(command.kind));
     field(to, "tensor", command.tensor);

@@ -38,7 +38,4 @@ struct Trust {
   bool on_cpu() const { return verdict.level == Level::kCpu; }
 };
 
-/// For tests: from now on every comparison fails without an engine to blame.
-void always_fail(bool fail);
-
 }  // namespace clgpu::delegate

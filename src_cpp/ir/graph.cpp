@@ -1,17 +1,16 @@
 #include "ir/graph.hpp"
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace clgpu::ir {
-namespace {
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-}  // namespace
+namespace {}  // namespace
 
 std::vector<std::vector<int>> readers_of(const Graph& graph) {
   std::vector<std::vector<int>> readers(graph.tensors.size());
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     for (const int id : graph.nodes[n].inputs) {
-      if (id >= 0) readers[at(id)].push_back(static_cast<int>(n));
+      if (id >= 0) readers[uz(id)].push_back(static_cast<int>(n));
     }
   }
   return readers;
@@ -20,14 +19,14 @@ std::vector<std::vector<int>> readers_of(const Graph& graph) {
 std::vector<int> writers_of(const Graph& graph) {
   std::vector<int> writers(graph.tensors.size(), -1);
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    for (const int id : graph.nodes[n].outputs) writers[at(id)] = static_cast<int>(n);
+    for (const int id : graph.nodes[n].outputs) writers[uz(id)] = static_cast<int>(n);
   }
   return writers;
 }
 
 std::vector<bool> output_mask(const Graph& graph) {
   std::vector<bool> mask(graph.tensors.size(), false);
-  for (const int id : graph.outputs) mask[at(id)] = true;
+  for (const int id : graph.outputs) mask[uz(id)] = true;
   return mask;
 }
 
@@ -68,22 +67,22 @@ void verify(const Graph& graph) {
   std::vector<bool> written(graph.tensors.size(), false);
   for (std::size_t i = 0; i < graph.tensors.size(); ++i)
     written[i] = graph.tensors[i].is_constant();
-  for (const int id : graph.inputs) written[at(id)] = true;
+  for (const int id : graph.inputs) written[uz(id)] = true;
   for (const Node& node : graph.nodes) {
     for (const int id : node.inputs) {
       if (id < 0) continue;
-      if (at(id) >= graph.tensors.size()) fail(node.op + " reads an unknown tensor");
-      if (!written[at(id)])
+      if (uz(id) >= graph.tensors.size()) fail(node.op + " reads an unknown tensor");
+      if (!written[uz(id)])
         fail(node.op + " reads %" + std::to_string(id) + " before it is written");
     }
     for (const int id : node.outputs) {
-      if (id < 0 || at(id) >= graph.tensors.size()) fail(node.op + " writes an unknown tensor");
-      if (written[at(id)]) fail("%" + std::to_string(id) + " is written twice");
-      written[at(id)] = true;
+      if (id < 0 || uz(id) >= graph.tensors.size()) fail(node.op + " writes an unknown tensor");
+      if (written[uz(id)]) fail("%" + std::to_string(id) + " is written twice");
+      written[uz(id)] = true;
     }
   }
   for (const int id : graph.outputs) {
-    if (!written[at(id)]) fail("output %" + std::to_string(id) + " is never written");
+    if (!written[uz(id)]) fail("output %" + std::to_string(id) + " is never written");
   }
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/index.hpp"
 #include "ir/node.hpp"
 #include "ir/tensor.hpp"
 
@@ -18,8 +19,8 @@ struct Graph {
   bool allows_tf32 = false;  ///< factors of products may be rounded to TF32: 10 bits of mantissa
   std::map<int, int> fused;  ///< nodes of the model that passes merged: which into which
 
-  const Tensor& tensor(int id) const { return tensors[static_cast<std::size_t>(id)]; }
-  Tensor& tensor(int id) { return tensors[static_cast<std::size_t>(id)]; }
+  const Tensor& tensor(int id) const { return tensors[uz(id)]; }
+  Tensor& tensor(int id) { return tensors[uz(id)]; }
 };
 
 /// Readers of each tensor: indices into graph.nodes.

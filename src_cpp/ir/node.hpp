@@ -53,16 +53,31 @@ struct Tail {
   Activation sum_activation = Activation::kNone;
 };
 
+/// The weights among the inputs of a kind of operation.
+struct Weights {
+  int slot = -1;      ///< input slot; -1: there are none
+  int bias = -1;      ///< input slot of what is added, a number for each output channel; -1: none
+  int out_axis = -1;  ///< of the weights, along which the output channels run
+  /// Of the weights, along which the channels of the image (input 0) run: fewer than it has where
+  /// the convolution is one in groups. -1: it is no convolution, or of each channel by itself.
+  int in_axis = -1;
+  /// Several nodes, each with some of the output channels, may take the place of one: out_axis is
+  /// 0, and its kernels write slices.
+  bool divisible = false;
+  bool stock_needs_bias = false;  ///< without one, kernels of the runtimes may crash
+};
+
 /// Kind of operation: the part of ops::Family that the ir may know.
 struct OpKind {
-  const char* name;   ///< family name, also its folder in kernels/
-  bool has_epilogue;  ///< its kernels apply an Epilogue (macro ACT)
-  bool is_view;       ///< output 0 is input 0 with another shape: no launch, memory shared
+  const char* name = "";      ///< family name, also its folder in kernels/
+  bool has_epilogue = false;  ///< its kernels apply an Epilogue (macro ACT)
+  bool is_view = false;       ///< output 0 is input 0 with another shape: no launch, memory shared
   /// Input slot of a tensor that its kernels add before the activation, or behind it; -1: they
   /// cannot. It lies in memory as the output does: it has its shape, or that of the whole of which
   /// the output is a slice.
   int residual = -1;
   bool writes_slices = false;  ///< its outputs may have a Placement
+  Weights weights;
 };
 
 struct Node {

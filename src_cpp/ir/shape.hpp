@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/index.hpp"
+
 namespace clgpu::ir {
 
 /// Sizes of a file may be anything: the bytes of so many elements of any type still fit into 64
@@ -19,8 +21,8 @@ class Shape {
   explicit Shape(std::vector<int> dims) : dims_(std::move(dims)) {}
 
   int rank() const { return static_cast<int>(dims_.size()); }
-  int operator[](int axis) const { return dims_[static_cast<std::size_t>(axis)]; }
-  int& operator[](int axis) { return dims_[static_cast<std::size_t>(axis)]; }
+  int operator[](int axis) const { return dims_[uz(axis)]; }
+  int& operator[](int axis) { return dims_[uz(axis)]; }
   /// Dimension counted from the last axis: back(0) is the fastest; 1 where there is no such axis.
   int back(int from_last) const {
     return from_last < rank() ? dims_[dims_.size() - 1 - static_cast<std::size_t>(from_last)] : 1;
@@ -32,7 +34,7 @@ class Shape {
   std::int64_t elements(int begin, int end) const {
     std::int64_t product = 1;
     for (int i = begin; i < end; ++i) {
-      const int dim = dims_[static_cast<std::size_t>(i)];
+      const int dim = dims_[uz(i)];
       product = dim > 0 && product > kMostElements / dim ? kMostElements : product * dim;
     }
     return product;

@@ -139,10 +139,13 @@ Scratch table(const std::vector<T>& numbers) {
           std::make_shared<const std::vector<std::uint8_t>>(bytes, bytes + count)};
 }
 
+/// How plain a candidate is. Tuning builds the plainest one first and compares the others with it.
+enum class Form { kTuned, kPlain, kReference };
+
 /// One way to compute a node. Best guess first in the list that a family returns.
 struct Candidate {
   /// "direct", "gemm_64x64", ...: engine and, where there are several, variant; unique within the
-  /// family.
+  /// family. For people and options: what a candidate is stands in the fields below.
   std::string name;
   std::vector<Launch> launches;
   std::vector<Scratch> scratch;
@@ -150,6 +153,15 @@ struct Candidate {
   /// Inputs that output 0 may overwrite, as they have its size: each of their elements is read only
   /// by the work-item that writes the same element of the output, and before it does.
   std::vector<int> in_place{};
+  Form form = Form::kTuned;
+  bool adds_halves = false;   ///< sums are rounded to half on the way; else they are exact sums
+  bool tensor_cores = false;  ///< they multiply, whose peak is another than that of other units
 };
+
+/// The same candidate, of this form.
+inline Candidate of_form(Form form, Candidate candidate) {
+  candidate.form = form;
+  return candidate;
+}
 
 }  // namespace clgpu::kernel

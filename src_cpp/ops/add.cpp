@@ -5,16 +5,19 @@
 namespace clgpu::ops {
 
 extern const Family kAddFamily;
-const Family kAddFamily{{"add", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/-1,
-                         /*writes_slices=*/true},
-                        {{0, "ADD", 2}},
-                        {},
-                        /*core=*/true,
-                        import_binary,
-                        infer_binary,
-                        binary_candidates,
-                        /*fold=*/nullptr,
-                        /*allows_quantized=*/true,
-                        &kRowwise};
+const Family kAddFamily = [] {
+  Family family;
+  family.name = "add";
+  family.has_epilogue = true;
+  family.writes_slices = true;
+  family.builtins = {{0, "ADD", 2}};
+  family.core = true;
+  family.import = import_binary;
+  family.infer = infer_binary;
+  family.candidates = binary_candidates;
+  family.allows_quantized = true;
+  family.rows = &kRowwise;
+  return family;
+}();
 
 }  // namespace clgpu::ops

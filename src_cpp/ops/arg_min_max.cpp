@@ -59,7 +59,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
         .macro("Y_FAST", inner == 1 ? 1 : 0);
     launch.src(0).dst(0).i32(outputs).i32(length).i32(inner);
     launch.range({sharing.range(outputs)}, {sharing.group()});
-    list.push_back({sharing.name, {launch}, {}});
+    list.push_back(kernel::of_form(sharing.form, {sharing.name, {launch}, {}}));
   }
   return list;
 }
@@ -71,17 +71,18 @@ double flops(const NodeContext& node) {
 }  // namespace
 
 extern const Family kArgMinMaxFamily;
-const Family kArgMinMaxFamily{
-    {"arg_min_max", /*has_epilogue=*/false, /*is_view=*/false},
-    {{kArgMax, "ARG_MAX", 2, 0, 1, -1}, {kArgMin, "ARG_MIN", 2, 0, 1, -1}},
-    {},
-    /*core=*/false,
-    import,
-    infer,
-    candidates,
-    /*fold=*/nullptr,
-    /*allows_quantized=*/true,
-    /*rows=*/nullptr,
-    flops};
+const Family kArgMinMaxFamily = [] {
+  Family family;
+  family.name = "arg_min_max";
+  family.builtins = {{kArgMax, "ARG_MAX", 2, 0, 1, -1}, {kArgMin, "ARG_MIN", 2, 0, 1, -1}};
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.flops = flops;
+  family.indices.output = 0;
+  family.indices.axis = 1;
+  return family;
+}();
 
 }  // namespace clgpu::ops

@@ -184,6 +184,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   }
 
   auto naive = make_candidate(node, size, "naive", "batch_matmul/naive.cl", "batch_matmul_naive");
+  naive.form = kernel::Form::kReference;
   naive.launches.back()
       .macro("ADJ_X", attrs.adj_x ? 1 : 0)
       .macro("ADJ_Y", attrs.adj_y ? 1 : 0)
@@ -234,16 +235,20 @@ double flops(const NodeContext& node) {
 }  // namespace
 
 extern const Family kBatchMatmulFamily;
-const Family kBatchMatmulFamily{{"batch_matmul", /*has_epilogue=*/true, /*is_view=*/false},
-                                {{kBatchMatmul, "BATCH_MATMUL", 2, 0, 1, -1}},
-                                {},
-                                /*core=*/true,
-                                import,
-                                infer,
-                                candidates,
-                                /*fold=*/nullptr,
-                                /*allows_quantized=*/true,
-                                /*rows=*/nullptr,
-                                flops};
+const Family kBatchMatmulFamily = [] {
+  Family family;
+  family.name = "batch_matmul";
+  family.has_epilogue = true;
+  family.builtins = {{kBatchMatmul, "BATCH_MATMUL", 2, 0, 1, -1}};
+  family.core = true;
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.flops = flops;
+  family.weights.slot = kY;
+  family.work_kind = WorkKind::kProduct;
+  return family;
+}();
 
 }  // namespace clgpu::ops

@@ -160,26 +160,28 @@ std::vector<kernel::Candidate> binary_candidates(const NodeContext& node, const 
 }
 
 extern const Family kBinaryFamily;
-const Family kBinaryFamily{{"binary", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/-1,
-                            /*writes_slices=*/true},
-                           {{41, "SUB", 2},
-                            {18, "MUL", 2},
-                            {42, "DIV", 2},
-                            {55, "MAXIMUM", 2},
-                            {57, "MINIMUM", 2},
-                            {78, "POW", 2},
-                            {99, "SQUARED_DIFFERENCE", 2},
-                            {90, "FLOOR_DIV", 2},
-                            {95, "FLOOR_MOD", 2},
-                            {54, "PRELU", 2},
-                            {kAddN, "ADD_N", 2, kAnyNumber}},
-                           {},
-                           /*core=*/false,
-                           import_binary,
-                           infer_binary,
-                           binary_candidates,
-                           /*fold=*/nullptr,
-                           /*allows_quantized=*/true,
-                           &kRowwise};
+const Family kBinaryFamily = [] {
+  Family family;
+  family.name = "binary";
+  family.has_epilogue = true;
+  family.writes_slices = true;
+  family.builtins = {{41, "SUB", 2},
+                     {18, "MUL", 2},
+                     {42, "DIV", 2},
+                     {55, "MAXIMUM", 2},
+                     {57, "MINIMUM", 2},
+                     {78, "POW", 2},
+                     {99, "SQUARED_DIFFERENCE", 2},
+                     {90, "FLOOR_DIV", 2},
+                     {95, "FLOOR_MOD", 2},
+                     {54, "PRELU", 2},
+                     {kAddN, "ADD_N", 2, kAnyNumber}};
+  family.import = import_binary;
+  family.infer = infer_binary;
+  family.candidates = binary_candidates;
+  family.allows_quantized = true;
+  family.rows = &kRowwise;
+  return family;
+}();
 
 }  // namespace clgpu::ops

@@ -51,16 +51,16 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 }  // namespace
 
 extern const Family kBroadcastToFamily;
-const Family kBroadcastToFamily{{"broadcast_to", /*has_epilogue=*/false, /*is_view=*/false},
-                                {{kBroadcastTo, "BROADCAST_TO", 2}},
-                                {},
-                                /*core=*/false,
-                                import,
-                                infer,
-                                candidates,
-                                /*fold=*/nullptr,
-                                /*allows_quantized=*/true,
-                                /*rows=*/nullptr,
-                                no_flops};
+const Family kBroadcastToFamily = [] {
+  Family family;
+  family.name = "broadcast_to";
+  family.builtins = {{kBroadcastTo, "BROADCAST_TO", 2}};
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.flops = no_flops;
+  return family;
+}();
 
 }  // namespace clgpu::ops

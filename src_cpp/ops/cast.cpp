@@ -31,15 +31,16 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 }  // namespace
 
 extern const Family kCastFamily;
-const Family kCastFamily{{"cast", /*has_epilogue=*/false, /*is_view=*/false},
-                         {{53, "CAST", 1, 0, 1, -1}},
-                         {},
-                         /*core=*/false,
-                         import,
-                         infer_same_as_input,
-                         candidates,
-                         /*fold=*/nullptr,
-                         /*allows_quantized=*/true,
-                         &kRowwise};
+const Family kCastFamily = [] {
+  Family family;
+  family.name = "cast";
+  family.builtins = {{53, "CAST", 1, 0, 1, -1}};
+  family.import = import;
+  family.infer = infer_same_as_input;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.rows = &kRowwise;
+  return family;
+}();
 
 }  // namespace clgpu::ops

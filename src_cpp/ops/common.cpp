@@ -82,10 +82,18 @@ void set_no_epilogue(kernel::Launch& launch, DType sum) {
 }
 
 bool has_int8_weights(const ir::Graph& graph, const ir::Node& node) {
-  if (!node.kind->has_epilogue || node.inputs.size() < 2 || node.inputs[1] < 0) return false;
-  const ir::Tensor& weights = graph.tensor(node.inputs[1]);
+  const int slot = node.kind->weights.slot;
+  if (slot < 0 || node.inputs.size() <= uz(slot) || node.inputs[uz(slot)] < 0) return false;
+  const ir::Tensor& weights = graph.tensor(node.inputs[uz(slot)]);
   return weights.is_quantized() && weights.dtype == DType::kI8 &&
          graph.tensor(node.outputs[0]).dtype == DType::kF32;
+}
+
+bool is_grouped(const ir::Graph& graph, const ir::Node& node) {
+  const ir::Weights& weights = node.kind->weights;
+  if (weights.in_axis < 0) return false;
+  const ir::Shape& image = graph.tensor(node.inputs[0]).shape;
+  return image.back(0) != graph.tensor(node.inputs[uz(weights.slot)]).shape[weights.in_axis];
 }
 
 kernel::Launch& set_weights_type(kernel::Launch& launch, const char* macro, const NodeContext& node,

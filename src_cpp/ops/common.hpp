@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "base/index.hpp"
 #include "ops/family.hpp"
 
 namespace clgpu::ops {
 
-inline std::size_t uz(std::int64_t n) { return static_cast<std::size_t>(n); }
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 inline std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
@@ -51,7 +51,7 @@ kernel::Launch& push_result(kernel::Launch& launch, const ResultLayout& layout, 
 kernel::Launch& push_layout(kernel::Launch& launch, const ResultLayout& layout, int unit = 1);
 
 /// Input slot of the scales of int8 weights that floats are multiplied by: [16 or more] floats, one
-/// for each output channel. passes::dynamic_range adds it; the weights are input 1.
+/// for each output channel. passes::dynamic_range adds it.
 constexpr int kWeightScales = 5;
 
 /// Input slot of what the rows of input were quantised with, in hybrid arithmetic: [rows, 2], the
@@ -68,6 +68,9 @@ bool has_int8_weights(const ir::Graph& graph, const ir::Node& node);
 inline bool has_int8_weights(const NodeContext& node) {
   return has_int8_weights(node.graph(), node.node());
 }
+
+/// A convolution in groups: each output channel is computed of some of the image's channels.
+bool is_grouped(const ir::Graph& graph, const ir::Node& node);
 
 /// The macro for the type of the weights, or of a copy in another order: int8 weights of floats are
 /// read as floats.

@@ -74,20 +74,18 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 }  // namespace
 
 extern const Family kCompareFamily;
-const Family kCompareFamily{{"compare", /*has_epilogue=*/false, /*is_view=*/false},
-                            {{kCodes[0], "EQUAL", 2, 0, 1, -1},
-                             {kCodes[1], "NOT_EQUAL", 2, 0, 1, -1},
-                             {kCodes[2], "GREATER", 2, 0, 1, -1},
-                             {kCodes[3], "GREATER_EQUAL", 2, 0, 1, -1},
-                             {kCodes[4], "LESS", 2, 0, 1, -1},
-                             {kCodes[5], "LESS_EQUAL", 2, 0, 1, -1}},
-                            {},
-                            /*core=*/false,
-                            import,
-                            infer,
-                            candidates,
-                            /*fold=*/nullptr,
-                            /*allows_quantized=*/true,
-                            &kRowwise};
+const Family kCompareFamily = [] {
+  Family family;
+  family.name = "compare";
+  family.builtins = {{kCodes[0], "EQUAL", 2, 0, 1, -1},   {kCodes[1], "NOT_EQUAL", 2, 0, 1, -1},
+                     {kCodes[2], "GREATER", 2, 0, 1, -1}, {kCodes[3], "GREATER_EQUAL", 2, 0, 1, -1},
+                     {kCodes[4], "LESS", 2, 0, 1, -1},    {kCodes[5], "LESS_EQUAL", 2, 0, 1, -1}};
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.rows = &kRowwise;
+  return family;
+}();
 
 }  // namespace clgpu::ops

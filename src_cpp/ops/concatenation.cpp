@@ -130,7 +130,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   // What has been written in place needs no launch.
   const int whole = dst.placement ? dst.placement->whole : node.node().outputs[0];
   const ResultLayout layout = result_layout(node);
-  kernel::Candidate rows_each{"rows", {}, {}};
+  kernel::Candidate rows_each{kRowsEngine, {}, {}};
   const std::vector<Part> parts = parts_of(node);
   for (int i = 0; i < node.input_count(); ++i) {
     const Part& part = parts[uz(i)];
@@ -160,20 +160,20 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 }  // namespace
 
-extern const Family kConcatenationFamily;
-const Family kConcatenationFamily{
-    {"concatenation", /*has_epilogue=*/false, /*is_view=*/false, /*residual=*/-1,
-     /*writes_slices=*/true},
-    {{kConcatenation, "CONCATENATION", 1, kAnyNumber}, {kPack, "PACK", 1, kAnyNumber}},
-    {},
-    /*core=*/false,
-    import,
-    infer,
-    candidates,
-    /*fold=*/nullptr,
-    /*allows_quantized=*/true,
-    &kRows,
-    no_flops};
+const Family kConcatenationFamily = [] {
+  Family family;
+  family.name = "concatenation";
+  family.writes_slices = true;
+  family.builtins = {{kConcatenation, "CONCATENATION", 1, kAnyNumber},
+                     {kPack, "PACK", 1, kAnyNumber}};
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.rows = &kRows;
+  family.flops = no_flops;
+  return family;
+}();
 
 bool joins_rows(const ir::Node& node) {
   if (node.kind != &kConcatenationFamily) return false;

@@ -7,6 +7,12 @@
 
 namespace clgpu::ops {
 
+extern const Family kConcatenationFamily;
+
+/// Engines that one may ask for: each input is copied by a launch of its own; convolutions of the
+/// whole become sums of convolutions of the inputs, which is no candidate.
+constexpr const char *kRowsEngine = "rows", *kSplitEngine = "split";
+
 struct ConcatenationAttrs : ir::Attrs {
   int axis = 0;           ///< of the output
   bool new_axis = false;  ///< PACK: the inputs lack the axis

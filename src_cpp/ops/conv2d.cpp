@@ -1,5 +1,6 @@
 // Room of CONV_2D: 2-D convolution with strides, dilations and groups. Its engines are in conv2d/.
-#include <algorithm>
+#include <cstdint>
+#include <map>
 
 #include "ops/conv2d/convolution.hpp"
 #include "ops/conv_rows.hpp"
@@ -27,147 +28,193 @@ ir::Shapes infer(const NodeContext& node) {
   return {dst};
 }
 
+using Candidates = std::vector<kernel::Candidate>;
+
 /// So few that every work-item has but some: what counts is how long one of them takes.
 bool few_products(const Convolution& conv) {
   return conv.pixels * conv.out_c * conv.depth <= 2 << 20;
 }
 
-/// Pixels that a work-item of dot() reads its weights for.
-int dot_tile(const Convolution& conv) { return conv.pixels < 4 ? 1 : 4; }
+// Engines with the parameters that suit the device.
 
-void append(std::vector<kernel::Candidate>& list, const std::vector<kernel::Candidate>& more,
-            std::size_t most = 16) {
-  list.insert(list.end(), more.begin(),
-              more.begin() + static_cast<std::ptrdiff_t>(std::min(most, more.size())));
+Candidates plainest(const Convolution& conv) { return {naive(conv)}; }
+
+Candidates plain(const Convolution& conv) {
+  const bool cpu = conv.device.is_cpu();
+  kernel::Candidate found = !conv.quantized() && cpu
+                                ? direct(conv, "direct", cpu_vector(conv.group_out), 1, 6)
+                            : conv.quantized() && !conv.is_int8() ? direct(conv, "direct", 1, 4, 4)
+                                                                  : direct(conv, "direct", 4, 1, 4);
+  return {kernel::of_form(kernel::Form::kPlain, std::move(found))};
 }
 
-std::vector<kernel::Candidate> cpu_candidates(const Convolution& conv) {
-  std::vector<kernel::Candidate> result;
+/// Twice the sums, on CPUs: better where they fit the registers, worse where they do not.
+Candidates wide(const Convolution& conv) {
   const int width = cpu_vector(conv.group_out);
-  result.push_back(direct(conv, "direct", width, 1, 6));
-  // Twice the sums: better where they fit the registers, worse where they do not.
-  if (conv.group_out > width) {
-    const auto wide = direct(conv, "direct_wide", width, 2, 6);
-    result.insert(host_has_512_bit_registers() ? result.begin() : result.end(), wide);
+  if (conv.group_out <= width) return {};
+  return {direct(conv, "direct_wide", width, 2, 6)};
+}
+
+Candidates dots(const Convolution& conv) {
+  if (!few_products(conv)) return {};
+  const int tile = conv.pixels < 4 ? 1 : 4;  // pixels that a work-item reads its weights for
+  const bool short_sums = conv.depth < 64;
+  if (has_int8_weights(conv.node)) return {dot(conv, short_sums ? 8 : 32, tile)};
+  if (short_sums && !conv.device.is_cpu()) return {dot(conv, 8, tile), dot(conv, 32, tile)};
+  return {dot(conv, 32, tile)};
+}
+
+Candidates gemms(const Convolution& conv) {
+  const bool cpu = conv.device.is_cpu(), mobile = conv.device.is_mobile();
+  if (conv.quantized()) return int8_gemms(conv, cpu ? 1 : mobile ? 2 : 6);
+  if (has_int8_weights(conv.node)) return implicit_gemms(conv, cpu ? 1 : 4);
+  return implicit_gemms(conv, cpu || mobile ? 2 : 6);
+}
+
+/// The node, and what its engines have made of it so far.
+class Case {
+ public:
+  using Engine = Candidates (*)(const Convolution&);
+
+  explicit Case(const Convolution& convolution) : conv(convolution) {}
+
+  const Candidates& made_by(Engine engine) { return offer(engine).made; }
+
+  /// Appends the next candidates of an engine, up to `most`: each is offered once.
+  void append(Engine engine, std::size_t most, Candidates& list) {
+    Offer& found = offer(engine);
+    for (; most > 0 && found.taken < found.made.size(); --most)
+      list.push_back(found.made[found.taken++]);
   }
-  append(result, implicit_gemms(conv, 2));
-  append(result, image_tiles(conv), 1);
-  if (few_products(conv)) result.push_back(dot(conv, 32, dot_tile(conv)));
-  append(result, quads(conv));
-  return result;
-}
 
-/// No private arrays in front, nor local memory, which Mali has none of; see docs/devices.md.
-std::vector<kernel::Candidate> mobile_candidates(const Convolution& conv) {
-  std::vector<kernel::Candidate> result = quads(conv);
-  result.push_back(direct(conv, "direct", 4, 1, 4));
-  append(result, implicit_gemms(conv, 2));
-  return result;
-}
+  const Convolution& conv;
 
-std::vector<kernel::Candidate> gpu_candidates(const Convolution& conv) {
-  const auto gemms = implicit_gemms(conv, 6);
-  const auto tiles = image_tiles(conv);
-  const auto plain = direct(conv, "direct", 4, 1, 4);
-  // An image tile reads least, but there are few of them and they share no depth; a product pads
-  // channels to 16 at least.
-  constexpr int kPieceArea = 128, kNarrow = 32;
-  const std::int64_t pieces =
-      ceil_div(conv.pixels, kPieceArea) * ceil_div(conv.group_out, 64) * conv.groups;
-  const bool tiles_first = pieces >= 4 * conv.device.compute_units &&
-                           (conv.group_out <= kNarrow || conv.filter_h * conv.filter_w > 9);
-  std::vector<kernel::Candidate> result = tiles_first ? tiles : gemms;
-  append(result, tiles_first ? gemms : tiles);
-  result.push_back(plain);
-  if (few_products(conv)) {
-    if (conv.depth < 64) result.insert(result.begin(), dot(conv, 8, dot_tile(conv)));
-    result.insert(conv.depth < 64 ? result.begin() + 1 : result.begin(),
-                  dot(conv, 32, dot_tile(conv)));
+ private:
+  struct Offer {
+    Candidates made;
+    std::size_t taken = 0;
+  };
+
+  Offer& offer(Engine engine) {
+    const auto [entry, is_new] = offers_.try_emplace(engine);
+    if (is_new) entry->second.made = engine(conv);
+    return entry->second;
   }
-  append(result, quads(conv));
-  return result;
+
+  std::map<Engine, Offer> offers_;
+};
+
+// Where rows of the table apply.
+
+bool always(Case&) { return true; }
+
+bool many_products(Case& node) { return !few_products(node.conv); }
+
+/// Few channels leave most of a tensor core's block empty, few products most of the device.
+bool fills_blocks(Case& node) {
+  return node.conv.group_out >= 8 && node.conv.depth >= 16 && !few_products(node.conv);
 }
 
-/// Whether the first of these candidates has work-groups for half of the compute units at least.
-bool fills(const DeviceInfo& device, const std::vector<kernel::Candidate>& list) {
-  if (list.empty() || list.front().launches.empty()) return false;
-  const kernel::Launch& launch = list.front().launches.back();
+/// The best guess of tensor_halo has work-groups for half of the compute units at least.
+bool fills_units(Case& node) {
+  const Candidates& found = node.made_by(tensor_halo);
+  if (found.empty() || found.front().launches.empty()) return false;
+  const kernel::Launch& launch = found.front().launches.back();
   std::size_t groups = 1;
   for (std::size_t i = 0; i < 3; ++i) groups *= launch.global[i] / launch.local[i];
-  return 2 * groups >= uz(device.compute_units);
+  return 2 * groups >= uz(node.conv.device.compute_units);
 }
 
-/// Of integers; int16 has but plain forms.
-std::vector<kernel::Candidate> quantized_candidates(const Convolution& conv) {
-  const bool cpu = conv.device.is_cpu(), mobile = conv.device.is_mobile();
-  std::vector<kernel::Candidate> result;
-  if (cpu) append(result, pairs(conv));
-  if (mobile) append(result, quads(conv));
-  const auto gemms = int8_gemms(conv, cpu ? 1 : mobile ? 2 : 6);
-  const auto plain =
-      conv.is_int8() ? direct(conv, "direct", 4, 1, 4) : direct(conv, "direct", 1, 4, 4);
-  if (mobile && !conv.is_int8()) return {naive(conv), plain};  // the latter's sums are an array
-  if (mobile) result.push_back(plain);
-  append(result, gemms);
-  if (!mobile) {
-    result.push_back(plain);
-    append(result, quads(conv));
-  }
-  const auto tensor = tensor_gemm(conv), halo = tensor_halo(conv);
-  result.insert(result.begin(), halo.begin(), halo.end());
-  result.insert(result.begin(), tensor.begin(), tensor.end());
-  result.push_back(naive(conv));
-  return result;
+bool transform_pays(Case& node) { return winograd_pays(node.conv); }
+
+bool transform_by_quads_pays(Case& node) { return winograd_quads_pays(node.conv); }
+
+/// An image tile reads least, but there are few of them and they share no depth; a product pads
+/// channels to 16 at least.
+bool tiles_are_best(Case& node) {
+  constexpr int kPieceArea = 128, kNarrow = 32;
+  const Convolution& conv = node.conv;
+  const std::int64_t pieces =
+      ceil_div(conv.pixels, kPieceArea) * ceil_div(conv.group_out, 64) * conv.groups;
+  return pieces >= 4 * conv.device.compute_units &&
+         (conv.group_out <= kNarrow || conv.filter_h * conv.filter_w > 9);
 }
 
-/// Floats with int8 weights: the engines whose kernels scale sums.
-std::vector<kernel::Candidate> int8_weights_candidates(const Convolution& conv) {
-  const bool cpu = conv.device.is_cpu();
-  const int width = cpu ? cpu_vector(conv.group_out) : 4;
-  std::vector<kernel::Candidate> result{direct(conv, "direct", width, 1, cpu ? 6 : 4)};
-  if (cpu && conv.group_out > width) {
-    result.insert(host_has_512_bit_registers() ? result.begin() : result.end(),
-                  direct(conv, "direct_wide", width, 2, 6));
-  }
-  if (few_products(conv)) {
-    result.insert(cpu ? result.end() : result.begin(),
-                  dot(conv, conv.depth < 64 ? 8 : 32, dot_tile(conv)));
-  }
-  const auto gemms = implicit_gemms(conv, cpu ? 1 : 4);
-  const bool gemms_first = !cpu && !few_products(conv);
-  result.insert(gemms_first ? result.begin() : result.end(), gemms.begin(), gemms.end());
-  const auto vectors = quads(conv);
-  const bool vectors_first = conv.device.is_mobile();
-  result.insert(vectors_first ? result.begin() : result.end(), vectors.begin(), vectors.end());
-  result.push_back(naive(conv));
-  return result;
+bool wide_registers(Case&) { return host_has_512_bit_registers(); }
+
+/// What is multiplied; several of them are a sum.
+enum Numbers : unsigned {
+  O = 0,    ///< none
+  F = 1,    ///< floats
+  W = 2,    ///< floats by weights of int8, by engines whose kernels scale sums
+  I8 = 4,   ///< integers of 8 bits
+  I16 = 8,  ///< of 16 bits: but plain forms
+  H = 16,   ///< floats quantised row by row, by weights of int8
+  Q = I8 | I16,
+};
+
+unsigned numbers_of(const Convolution& conv) {
+  if (conv.hybrid()) return H;
+  if (conv.quantized()) return conv.is_int8() ? I8 : I16;
+  return has_int8_weights(conv.node) ? W : F;
 }
+
+constexpr std::size_t kAll = SIZE_MAX;
+
+struct Row {
+  Case::Engine engine;
+  unsigned cpu, mobile, gpu;  ///< Numbers that it is offered for on these devices
+  bool (*where)(Case&);
+  std::size_t most = kAll;  ///< of its candidates
+};
+
+/// Best guess first. An engine may stand in several rows: each offers what none above it has.
+/// Mobile GPUs have less bandwidth for the tiles of Winograd's transforms than their rule knows,
+/// and in front no private arrays nor local memory, which Mali has none of; see docs/devices.md.
+// clang-format off
+constexpr Row kOrder[] = {
+    // engine          CPU      mobile       GPU      where
+    {tensor_gemm,      Q,       Q,           Q,       always},
+    {tensor_halo,      F,       F,           F,       fills_units},
+    {tensor_gemm,      F,       F,           F,       fills_blocks},
+    {tensor_halo,      Q,       Q,           Q,       always},
+    {winograd_quads,   O,       F,           O,       transform_by_quads_pays},
+    {winograd,         F,       O,           F,       transform_pays, 1},
+    {pairs,            Q,       O,           O,       always},
+    {quads,            O,       F | W | I8,  O,       always},
+    {plainest,         O,       I16,         O,       always},  // the sums of `plain` are an array
+    {dots,             O,       W,           F | W,   always},
+    {image_tiles,      O,       O,           F,       tiles_are_best},
+    {gemms,            O,       O,           F,       always},
+    {gemms,            O,       W,           W,       many_products},
+    {gemms,            Q,       O,           Q,       always},
+    {image_tiles,      O,       O,           F,       always},
+    {wide,             F | W,   O,           O,       wide_registers},
+    {plain,            F|W|Q,   F|W|Q,       F|W|Q,   always},
+    {wide,             F | W,   O,           O,       always},
+    {dots,             W,       O,           O,       always},
+    {gemms,            F | W,   F|W|Q,       W,       always},
+    {image_tiles,      F,       O,           O,       always, 1},
+    {dots,             F,       O,           O,       always},
+    {quads,            F|W|Q,   O,           F|W|Q,   always},
+    {winograd,         F,       F,           F,       always},
+    {winograd_quads,   F,       F,           F,       always},
+    {tensor_gemm,      F,       F,           F,       always},
+    {tensor_halo,      F,       F,           F,       always},
+    {half_gemms,       F,       F,           F,       always},
+    {plainest,         F|W|Q|H, F|W|Q|H,     F|W|Q|H, always},
+};
+// clang-format on
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
   const Convolution conv(node, device);
-  if (conv.hybrid()) return {naive(conv)};
-  if (conv.quantized()) return quantized_candidates(conv);
-  if (has_int8_weights(node)) return int8_weights_candidates(conv);
-  std::vector<kernel::Candidate> result = device.is_cpu()      ? cpu_candidates(conv)
-                                          : device.is_mobile() ? mobile_candidates(conv)
-                                                               : gpu_candidates(conv);
-  std::vector<kernel::Candidate> fast = winograd(conv);
-  // The best transform goes in front where it pays, the others stay alternatives. Mobile GPUs have
-  // less bandwidth for its tiles than the rule knows.
-  const auto rest = fast.begin() + (winograd_pays(conv) && !device.is_mobile() ? 1 : 0);
-  result.insert(result.end(), rest, fast.end());
-  result.insert(result.begin(), fast.begin(), rest);
-  const auto named = winograd_quads(conv);
-  const bool named_first = device.is_mobile() && winograd_quads_pays(conv);
-  result.insert(named_first ? result.begin() : result.end(), named.begin(), named.end());
-  // Few channels leave most of a tensor core's block empty, few products most of the device.
-  const bool fills_blocks = conv.group_out >= 8 && conv.depth >= 16 && !few_products(conv);
-  const auto tensor = tensor_gemm(conv);
-  result.insert(fills_blocks ? result.begin() : result.end(), tensor.begin(), tensor.end());
-  const auto halo = tensor_halo(conv);
-  result.insert(fills(device, halo) ? result.begin() : result.end(), halo.begin(), halo.end());
-  append(result, half_gemms(conv));
-  result.push_back(naive(conv));
+  const unsigned numbers = numbers_of(conv);
+  Case found(conv);
+  Candidates result;
+  for (const Row& row : kOrder) {
+    const unsigned offered = device.is_cpu() ? row.cpu : device.is_mobile() ? row.mobile : row.gpu;
+    if ((offered & numbers) != 0 && row.where(found)) found.append(row.engine, row.most, result);
+  }
   return result;
 }
 
@@ -178,19 +225,28 @@ double flops(const NodeContext& node) {
 
 }  // namespace
 
-extern const Family kConv2dFamily;
-const Family kConv2dFamily{
-    {"conv2d", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/kResidual,
-     /*writes_slices=*/true},
-    {{kConv2d, "CONV_2D", 2, 1}},
-    {},
-    /*core=*/true,
-    import_convolution<tfl::ConvParams, /*channel_axis=*/0>,
-    infer,
-    candidates,
-    /*fold=*/nullptr,
-    /*allows_quantized=*/true,
-    &kConvRows,
-    flops};
+const Family kConv2dFamily = [] {
+  Family family;
+  family.name = "conv2d";
+  family.has_epilogue = true;
+  family.residual = kResidual;
+  family.writes_slices = true;
+  family.builtins = {{kConv2d, "CONV_2D", 2, 1}};
+  family.core = true;
+  family.import = import_convolution<tfl::ConvParams, /*channel_axis=*/0>;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.rows = &kConvRows;
+  family.flops = flops;
+  family.weights.slot = kWeights;
+  family.weights.bias = kBias;
+  family.weights.out_axis = 0;
+  family.weights.in_axis = 3;
+  family.weights.divisible = true;
+  family.weights.stock_needs_bias = true;
+  family.work_kind = WorkKind::kProduct;
+  return family;
+}();
 
 }  // namespace clgpu::ops

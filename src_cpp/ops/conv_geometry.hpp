@@ -8,6 +8,8 @@
 
 namespace clgpu::ops {
 
+extern const Family kConv2dFamily, kDepthwiseConv2dFamily;
+
 /// TFLite's padding modes.
 constexpr int kPaddingSame = 1, kPaddingValid = 2;
 

@@ -61,12 +61,14 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 }  // namespace
 
 extern const Family kCumsumFamily;
-const Family kCumsumFamily{{"cumsum", /*has_epilogue=*/false, /*is_view=*/false},
-                           {{kCumsum, "CUMSUM", 2}},
-                           {},
-                           /*core=*/false,
-                           import,
-                           infer_same_as_input,
-                           candidates};
+const Family kCumsumFamily = [] {
+  Family family;
+  family.name = "cumsum";
+  family.builtins = {{kCumsum, "CUMSUM", 2}};
+  family.import = import;
+  family.infer = infer_same_as_input;
+  family.candidates = candidates;
+  return family;
+}();
 
 }  // namespace clgpu::ops

@@ -163,13 +163,14 @@ std::shared_ptr<const ir::Constant> fold(const tfl::NodeView& node) {
 }  // namespace
 
 extern const Family kDensifyFamily;
-const Family kDensifyFamily{{"densify", /*has_epilogue=*/false, /*is_view=*/false},
-                            {{124, "DENSIFY", 1, 0, 1, -1}},
-                            {},
-                            /*core=*/false,
-                            import,
-                            infer_same_as_input,
-                            /*candidates=*/nullptr,
-                            fold};
+const Family kDensifyFamily = [] {
+  Family family;
+  family.name = "densify";
+  family.builtins = {{124, "DENSIFY", 1, 0, 1, -1}};
+  family.import = import;
+  family.infer = infer_same_as_input;
+  family.fold = fold;
+  return family;
+}();
 
 }  // namespace clgpu::ops

@@ -29,6 +29,7 @@ ir::Shapes infer(const NodeContext& node) {
 kernel::Candidate naive(const NodeContext& node) {
   kernel::Candidate candidate =
       make_candidate(node, "naive", "depthwise_conv2d/naive.cl", "depthwise_conv2d_naive");
+  candidate.form = kernel::Form::kReference;
   kernel::Launch& launch = candidate.launches.back();
   const std::int64_t elements = node.output(0).shape.elements();
   launch.i32(elements);
@@ -48,6 +49,7 @@ kernel::Candidate direct(const NodeContext& node, const DeviceInfo& device) {
 
   kernel::Candidate candidate =
       make_candidate(node, "direct", "depthwise_conv2d/direct.cl", "depthwise_conv2d_direct");
+  candidate.form = kernel::Form::kPlain;
   kernel::Launch& launch = candidate.launches.back();
   launch.macro("VW", width).macro("PX", kTile).macro("WG_C", group).macro("WG_X", group);
   launch.macro("WEIGHTS_SHIFTED", weights_zero(node) == 0 ? 0 : 1);
@@ -81,19 +83,26 @@ double flops(const NodeContext& node) {
 
 }  // namespace
 
-extern const Family kDepthwiseConv2dFamily;
-const Family kDepthwiseConv2dFamily{
-    {"depthwise_conv2d", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/3,
-     /*writes_slices=*/true},
-    {{kDepthwiseConv2d, "DEPTHWISE_CONV_2D", 2, 1}},
-    {},
-    /*core=*/true,
-    import_convolution<tfl::DepthwiseConvParams, /*channel_axis=*/3>,
-    infer,
-    candidates,
-    /*fold=*/nullptr,
-    /*allows_quantized=*/true,
-    &kConvRows,
-    flops};
+const Family kDepthwiseConv2dFamily = [] {
+  Family family;
+  family.name = "depthwise_conv2d";
+  family.has_epilogue = true;
+  family.residual = 3;
+  family.writes_slices = true;
+  family.builtins = {{kDepthwiseConv2d, "DEPTHWISE_CONV_2D", 2, 1}};
+  family.core = true;
+  family.import = import_convolution<tfl::DepthwiseConvParams, /*channel_axis=*/3>;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.rows = &kConvRows;
+  family.flops = flops;
+  family.weights.slot = kWeights;
+  family.weights.bias = kBias;
+  family.weights.out_axis = 3;
+  family.weights.stock_needs_bias = true;
+  family.work_kind = WorkKind::kWindow;
+  return family;
+}();
 
 }  // namespace clgpu::ops

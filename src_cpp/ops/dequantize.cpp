@@ -33,16 +33,17 @@ const RowRules kRows{axis_scales_unit, kRowwise.need, kRowwise.attrs};
 }  // namespace
 
 extern const Family kDequantizeFamily;
-const Family kDequantizeFamily{{"dequantize", /*has_epilogue=*/false, /*is_view=*/false},
-                               {{6, "DEQUANTIZE", 1, 0, 1, -1}},
-                               {},
-                               /*core=*/false,
-                               import,
-                               infer_same_as_input,
-                               candidates,
-                               /*fold=*/nullptr,
-                               /*allows_quantized=*/true,
-                               &kRows};
+const Family kDequantizeFamily = [] {
+  Family family;
+  family.name = "dequantize";
+  family.builtins = {{6, "DEQUANTIZE", 1, 0, 1, -1}};
+  family.import = import;
+  family.infer = infer_same_as_input;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.rows = &kRows;
+  return family;
+}();
 
 bool is_half_dequantize(const ir::Node& node) {
   return node.kind == &kDequantizeFamily && static_cast<const DequantizeAttrs&>(*node.attrs).half;

@@ -9,6 +9,7 @@
 
 #include "base/device_info.hpp"
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "base/refusal.hpp"
 #include "ir/graph.hpp"
 #include "kernel/launch.hpp"
@@ -32,16 +33,12 @@ class NodeContext {
   int input_count() const { return static_cast<int>(node_.inputs.size()); }
   int output_count() const { return static_cast<int>(node_.outputs.size()); }
   /// False for an optional input that is absent.
-  bool has_input(int i) const {
-    return i >= 0 && i < input_count() && node_.inputs[static_cast<std::size_t>(i)] >= 0;
-  }
+  bool has_input(int i) const { return i >= 0 && i < input_count() && node_.inputs[uz(i)] >= 0; }
   const ir::Tensor& input(int i) const {
     CLGPU_CHECK(has_input(i));
-    return graph_.tensor(node_.inputs[static_cast<std::size_t>(i)]);
+    return graph_.tensor(node_.inputs[uz(i)]);
   }
-  const ir::Tensor& output(int i) const {
-    return graph_.tensor(node_.outputs[static_cast<std::size_t>(i)]);
-  }
+  const ir::Tensor& output(int i) const { return graph_.tensor(node_.outputs[uz(i)]); }
   /// Factors of products may be rounded to TF32 (precision="tf32"; also with "fp16", where half
   /// tensors have as few bits).
   bool allows_tf32() const { return graph_.allows_tf32; }
@@ -80,21 +77,38 @@ struct Operation {
   int type_of = 0;
 };
 
-/// A family is one static object of this type per room, listed in families.def.
+/// What the time of an operation goes into.
+enum class WorkKind : int {
+  kProduct,  ///< convolutions and matrix products: each number is used many times
+  kWindow,   ///< depthwise convolutions and pools: a few times
+  kOther,    ///< once
+};
+
+/// An output that names elements of input 0 by their indices. Of equal elements, either may be
+/// named.
+struct Indices {
+  int output = -1;  ///< -1: there is none
+  int axis = -1;    ///< input slot of the axis that they count along; -1: it is the last one
+};
+
+/// A family is one static object of this type per room, listed in families.def. Others know of it
+/// what stands here and in its header, if it has one: no other file names a family, an operation
+/// or a candidate.
 struct Family : ir::OpKind {
   std::vector<Operation> builtins;  ///< that it handles
   std::vector<Operation> customs;
-  bool core;  ///< claimed by ops="core" too
+  bool core = false;  ///< claimed by ops="core" too
 
   /// Check and import in one: attributes, or why the node stays on the CPU. Shapes of the node's
-  /// tensors may change later (resize), so only ranks and constants may be relied on.
-  OrRefusal<Imported> (*import)(const tfl::NodeView&);
+  /// tensors may change later (resize), so only ranks and constants may be relied on. Null where
+  /// passes make the nodes.
+  OrRefusal<Imported> (*import)(const tfl::NodeView&) = nullptr;
 
   /// Shapes of the outputs from the shapes of the inputs; throws ShapeError when they do not fit.
-  ir::Shapes (*infer)(const NodeContext&);
+  ir::Shapes (*infer)(const NodeContext&) = nullptr;
 
   /// Ways to compute the node on this device, best guess first; null for a view.
-  std::vector<kernel::Candidate> (*candidates)(const NodeContext&, const DeviceInfo&);
+  std::vector<kernel::Candidate> (*candidates)(const NodeContext&, const DeviceInfo&) = nullptr;
 
   /// For nodes whose result is a constant the host decodes at load time (DENSIFY); else null.
   std::shared_ptr<const ir::Constant> (*fold)(const tfl::NodeView&) = nullptr;
@@ -108,6 +122,13 @@ struct Family : ir::OpKind {
   /// Arithmetic operations of a node, two for each multiply-add; null: one per output element. See
   /// ops/work.hpp.
   double (*flops)(const NodeContext&) = nullptr;
+  WorkKind work_kind = WorkKind::kOther;
+  /// How often the runtimes' kernels go through memory for it: more than once where they have
+  /// several nodes for it, which a pass makes one of.
+  double stock_passes = 1;
+
+  Indices indices;
+  std::vector<const Family*> fuses;  ///< its nodes are made of these families' nodes, by a pass
 };
 
 /// Who handles an operation; nulls when nobody does.

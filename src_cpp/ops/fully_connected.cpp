@@ -116,6 +116,7 @@ kernel::Launch& add_launch(kernel::Candidate& candidate, const NodeContext& node
 
 kernel::Candidate naive(const NodeContext& node, const Products& size) {
   kernel::Candidate candidate{"naive", {}, {}};
+  candidate.form = kernel::Form::kReference;
   add_launch(candidate, node, size, "fully_connected/naive.cl", "fully_connected_naive")
       .range({uz(size.rows) * uz(size.cols)}, {kElementwiseGroup});
   return candidate;
@@ -207,18 +208,25 @@ double flops(const NodeContext& node) {
 }  // namespace
 
 extern const Family kFullyConnectedFamily;
-const Family kFullyConnectedFamily{
-    {"fully_connected", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/3,
-     /*writes_slices=*/true},
-    {{kFullyConnected, "FULLY_CONNECTED", 2, 1}},
-    {},
-    /*core=*/true,
-    import,
-    infer,
-    candidates,
-    /*fold=*/nullptr,
-    /*allows_quantized=*/true,
-    /*rows=*/nullptr,
-    flops};
+const Family kFullyConnectedFamily = [] {
+  Family family;
+  family.name = "fully_connected";
+  family.has_epilogue = true;
+  family.residual = 3;
+  family.writes_slices = true;
+  family.builtins = {{kFullyConnected, "FULLY_CONNECTED", 2, 1}};
+  family.core = true;
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.flops = flops;
+  family.weights.slot = kWeights;
+  family.weights.bias = kBias;
+  family.weights.out_axis = 0;
+  family.weights.divisible = true;
+  family.work_kind = WorkKind::kProduct;
+  return family;
+}();
 
 }  // namespace clgpu::ops

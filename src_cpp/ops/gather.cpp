@@ -75,16 +75,16 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 }  // namespace
 
 extern const Family kGatherFamily;
-const Family kGatherFamily{{"gather", /*has_epilogue=*/false, /*is_view=*/false},
-                           {{kGather, "GATHER", 2}},
-                           {},
-                           /*core=*/false,
-                           import,
-                           infer,
-                           candidates,
-                           /*fold=*/nullptr,
-                           /*allows_quantized=*/true,
-                           /*rows=*/nullptr,
-                           no_flops};
+const Family kGatherFamily = [] {
+  Family family;
+  family.name = "gather";
+  family.builtins = {{kGather, "GATHER", 2}};
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.flops = no_flops;
+  return family;
+}();
 
 }  // namespace clgpu::ops

@@ -54,16 +54,16 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 }  // namespace
 
 extern const Family kGatherNdFamily;
-const Family kGatherNdFamily{{"gather_nd", /*has_epilogue=*/false, /*is_view=*/false},
-                             {{kGatherNd, "GATHER_ND", 2}},
-                             {},
-                             /*core=*/false,
-                             import,
-                             infer,
-                             candidates,
-                             /*fold=*/nullptr,
-                             /*allows_quantized=*/true,
-                             /*rows=*/nullptr,
-                             no_flops};
+const Family kGatherNdFamily = [] {
+  Family family;
+  family.name = "gather_nd";
+  family.builtins = {{kGatherNd, "GATHER_ND", 2}};
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.flops = no_flops;
+  return family;
+}();
 
 }  // namespace clgpu::ops

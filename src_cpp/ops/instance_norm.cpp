@@ -146,18 +146,18 @@ ir::Node instance_norm(const ir::Node& last, int x, float epsilon, int scale, in
   return node;
 }
 
-const Family kInstanceNormFamily{
-    {"instance_norm", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/kResidual,
-     /*writes_slices=*/true},
-    {},
-    {},
-    /*core=*/true,
-    nullptr,
-    infer,
-    candidates,
-    /*fold=*/nullptr,
-    /*allows_quantized=*/false,
-    /*rows=*/nullptr,
-    flops};
+const Family kInstanceNormFamily = [] {
+  Family family;
+  family.name = "instance_norm";
+  family.has_epilogue = true;
+  family.residual = kResidual;
+  family.writes_slices = true;
+  family.core = true;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.flops = flops;
+  family.stock_passes = 6;
+  return family;
+}();
 
 }  // namespace clgpu::ops

@@ -54,7 +54,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   std::vector<kernel::Candidate> list;
   for (const Sharing& sharing : sharings(rows, cols, /*adjacent=*/true, device)) {
     if (!is_float(src.dtype)) {
-      list.push_back({sharing.name, {quantized(node, sharing, rows, cols)}, {}});
+      list.push_back(kernel::of_form(sharing.form,
+                                     {sharing.name, {quantized(node, sharing, rows, cols)}, {}}));
       continue;
     }
     kernel::Launch launch("l2_normalization/l2_normalization.cl", "l2_normalization_rows");
@@ -64,7 +65,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     set_epilogue(launch, node.epilogue());
     launch.src(0).dst(0).i32(rows).i32(cols);
     launch.range({sharing.range(rows)}, {sharing.group()});
-    list.push_back({sharing.name, {launch}, {}});
+    list.push_back(kernel::of_form(sharing.form, {sharing.name, {launch}, {}}));
   }
   return list;
 }
@@ -77,16 +78,18 @@ double flops(const NodeContext& node) {
 }  // namespace
 
 extern const Family kL2NormalizationFamily;
-const Family kL2NormalizationFamily{{"l2_normalization", /*has_epilogue=*/true, /*is_view=*/false},
-                                    {{kL2Normalization, "L2_NORMALIZATION"}},
-                                    {},
-                                    /*core=*/false,
-                                    import,
-                                    infer_same_as_input,
-                                    candidates,
-                                    /*fold=*/nullptr,
-                                    /*allows_quantized=*/true,
-                                    &kRowwise,
-                                    flops};
+const Family kL2NormalizationFamily = [] {
+  Family family;
+  family.name = "l2_normalization";
+  family.has_epilogue = true;
+  family.builtins = {{kL2Normalization, "L2_NORMALIZATION"}};
+  family.import = import;
+  family.infer = infer_same_as_input;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.rows = &kRowwise;
+  family.flops = flops;
+  return family;
+}();
 
 }  // namespace clgpu::ops

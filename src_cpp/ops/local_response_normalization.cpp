@@ -38,7 +38,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   launch.src(0).dst(0).i32(src.shape.elements()).i32(src.shape.back(0)).i32(attrs.radius);
   launch.f32(attrs.bias).f32(attrs.alpha).f32(attrs.beta);
   launch.range({uz(src.shape.elements())}, {kElementwiseGroup});
-  return {{"direct", {launch}, {}}};
+  return {kernel::of_form(kernel::Form::kPlain, {"direct", {launch}, {}})};
 }
 
 // A square and a sum for each neighbour; factor, power, quotient.
@@ -50,17 +50,17 @@ double flops(const NodeContext& node) {
 }  // namespace
 
 extern const Family kLocalResponseNormalizationFamily;
-const Family kLocalResponseNormalizationFamily{
-    {"local_response_normalization", /*has_epilogue=*/true, /*is_view=*/false},
-    {{kLocalResponseNormalization, "LOCAL_RESPONSE_NORMALIZATION"}},
-    {},
-    /*core=*/false,
-    import,
-    infer_same_as_input,
-    candidates,
-    /*fold=*/nullptr,
-    /*allows_quantized=*/false,
-    &kRowwise,
-    flops};
+const Family kLocalResponseNormalizationFamily = [] {
+  Family family;
+  family.name = "local_response_normalization";
+  family.has_epilogue = true;
+  family.builtins = {{kLocalResponseNormalization, "LOCAL_RESPONSE_NORMALIZATION"}};
+  family.import = import;
+  family.infer = infer_same_as_input;
+  family.candidates = candidates;
+  family.rows = &kRowwise;
+  family.flops = flops;
+  return family;
+}();
 
 }  // namespace clgpu::ops

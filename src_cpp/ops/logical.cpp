@@ -44,16 +44,16 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 }  // namespace
 
 extern const Family kLogicalFamily;
-const Family kLogicalFamily{
-    {"logical", /*has_epilogue=*/false, /*is_view=*/false},
-    {{kCodes[0], "LOGICAL_AND", 2}, {kCodes[1], "LOGICAL_OR", 2}, {kCodes[2], "LOGICAL_NOT"}},
-    {},
-    /*core=*/false,
-    import,
-    infer,
-    candidates,
-    /*fold=*/nullptr,
-    /*allows_quantized=*/false,
-    &kRowwise};
+const Family kLogicalFamily = [] {
+  Family family;
+  family.name = "logical";
+  family.builtins = {
+      {kCodes[0], "LOGICAL_AND", 2}, {kCodes[1], "LOGICAL_OR", 2}, {kCodes[2], "LOGICAL_NOT"}};
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.rows = &kRowwise;
+  return family;
+}();
 
 }  // namespace clgpu::ops

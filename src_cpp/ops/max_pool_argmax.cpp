@@ -37,7 +37,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   launch.i32(window(attrs.padding, src[1], attrs.filter_h, attrs.stride_h, 1).before);
   launch.i32(window(attrs.padding, src[2], attrs.filter_w, attrs.stride_w, 1).before);
   launch.range({uz(dst.elements())}, {kElementwiseGroup});
-  return {{"naive", {launch}, {}}};
+  return {kernel::of_form(kernel::Form::kReference, {"naive", {launch}, {}})};
 }
 
 double flops(const NodeContext& node) {
@@ -49,16 +49,16 @@ double flops(const NodeContext& node) {
 
 extern const Family kMaxPoolArgmaxFamily;
 // No epilogue from other nodes: a following activation would have to spare the indices.
-const Family kMaxPoolArgmaxFamily{{"max_pool_argmax", /*has_epilogue=*/false, /*is_view=*/false},
-                                  {},
-                                  {{kTfLiteBuiltinCustom, "MaxPoolingWithArgmax2D", 1, 0, 2}},
-                                  /*core=*/false,
-                                  import,
-                                  infer,
-                                  candidates,
-                                  /*fold=*/nullptr,
-                                  /*allows_quantized=*/false,
-                                  /*rows=*/nullptr,
-                                  flops};
+const Family kMaxPoolArgmaxFamily = [] {
+  Family family;
+  family.name = "max_pool_argmax";
+  family.customs = {{kTfLiteBuiltinCustom, "MaxPoolingWithArgmax2D", 1, 0, 2}};
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.flops = flops;
+  family.work_kind = WorkKind::kWindow;
+  return family;
+}();
 
 }  // namespace clgpu::ops

@@ -52,12 +52,14 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 }  // namespace
 
 extern const Family kMaxUnpoolFamily;
-const Family kMaxUnpoolFamily{{"max_unpool", /*has_epilogue=*/false, /*is_view=*/false},
-                              {},
-                              {{kTfLiteBuiltinCustom, "MaxUnpooling2D", 2}},
-                              /*core=*/false,
-                              import,
-                              infer,
-                              candidates};
+const Family kMaxUnpoolFamily = [] {
+  Family family;
+  family.name = "max_unpool";
+  family.customs = {{kTfLiteBuiltinCustom, "MaxUnpooling2D", 2}};
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  return family;
+}();
 
 }  // namespace clgpu::ops

@@ -68,16 +68,16 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 }  // namespace
 
 extern const Family kOneHotFamily;
-const Family kOneHotFamily{{"one_hot", /*has_epilogue=*/false, /*is_view=*/false},
-                           {{kOneHot, "ONE_HOT", 4, 0, 1, 2}},
-                           {},
-                           /*core=*/false,
-                           import,
-                           infer,
-                           candidates,
-                           /*fold=*/nullptr,
-                           /*allows_quantized=*/true,
-                           /*rows=*/nullptr,
-                           no_flops};
+const Family kOneHotFamily = [] {
+  Family family;
+  family.name = "one_hot";
+  family.builtins = {{kOneHot, "ONE_HOT", 4, 0, 1, 2}};
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.flops = no_flops;
+  return family;
+}();
 
 }  // namespace clgpu::ops

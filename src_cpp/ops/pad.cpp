@@ -165,17 +165,18 @@ const RowRules kRows{unit, need, band_attrs};
 }  // namespace
 
 extern const Family kPadFamily;
-const Family kPadFamily{{"pad", /*has_epilogue=*/false, /*is_view=*/false, /*residual=*/-1,
-                         /*writes_slices=*/true},
-                        {{kPad, "PAD", 2}, {kPadV2, "PADV2", 3}, {kMirrorPad, "MIRROR_PAD", 2}},
-                        {},
-                        /*core=*/false,
-                        import,
-                        infer,
-                        candidates,
-                        /*fold=*/nullptr,
-                        /*allows_quantized=*/true,
-                        &kRows,
-                        no_flops};
+const Family kPadFamily = [] {
+  Family family;
+  family.name = "pad";
+  family.writes_slices = true;
+  family.builtins = {{kPad, "PAD", 2}, {kPadV2, "PADV2", 3}, {kMirrorPad, "MIRROR_PAD", 2}};
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.rows = &kRows;
+  family.flops = no_flops;
+  return family;
+}();
 
 }  // namespace clgpu::ops

@@ -106,7 +106,8 @@ kernel::Candidate per_pixel(const NodeContext& node, const char* name, int width
   describe(node, launch);
   launch.macro("WIDTH", width);
   launch.range({uz(node.output(0).shape.elements() / width)}, {kElementwiseGroup});
-  return {name, {launch}, {}};
+  const auto form = width == 1 ? kernel::Form::kReference : kernel::Form::kTuned;
+  return kernel::of_form(form, {name, {launch}, {}});
 }
 
 /// One work-group per pixel and block of channels.
@@ -172,18 +173,21 @@ double flops(const NodeContext& node) {
 }  // namespace
 
 extern const Family kPoolFamily;
-const Family kPoolFamily{
-    {"pool", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/-1,
-     /*writes_slices=*/true},
-    {{kMaxPool, "MAX_POOL_2D"}, {kAveragePool, "AVERAGE_POOL_2D"}, {kL2Pool, "L2_POOL_2D"}},
-    {},
-    /*core=*/false,
-    import,
-    infer,
-    candidates,
-    /*fold=*/nullptr,
-    /*allows_quantized=*/true,
-    &kRows,
-    flops};
+const Family kPoolFamily = [] {
+  Family family;
+  family.name = "pool";
+  family.has_epilogue = true;
+  family.writes_slices = true;
+  family.builtins = {
+      {kMaxPool, "MAX_POOL_2D"}, {kAveragePool, "AVERAGE_POOL_2D"}, {kL2Pool, "L2_POOL_2D"}};
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.rows = &kRows;
+  family.flops = flops;
+  family.work_kind = WorkKind::kWindow;
+  return family;
+}();
 
 }  // namespace clgpu::ops

@@ -80,16 +80,17 @@ const RowRules kRows{axis_scales_unit, kRowwise.need, kRowwise.attrs};
 }  // namespace
 
 extern const Family kQuantizeFamily;
-const Family kQuantizeFamily{{"quantize", /*has_epilogue=*/false, /*is_view=*/false,
-                              /*residual=*/-1, /*writes_slices=*/true},
-                             {{114, "QUANTIZE", 1, 0, 1, -1}},
-                             {},
-                             /*core=*/false,
-                             import,
-                             infer_same_as_input,
-                             candidates,
-                             /*fold=*/nullptr,
-                             /*allows_quantized=*/true,
-                             &kRows};
+const Family kQuantizeFamily = [] {
+  Family family;
+  family.name = "quantize";
+  family.writes_slices = true;
+  family.builtins = {{114, "QUANTIZE", 1, 0, 1, -1}};
+  family.import = import;
+  family.infer = infer_same_as_input;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.rows = &kRows;
+  return family;
+}();
 
 }  // namespace clgpu::ops

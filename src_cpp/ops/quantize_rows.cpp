@@ -82,15 +82,16 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 }  // namespace
 
 extern const Family kQuantizeRowsFamily;
-const Family kQuantizeRowsFamily{{"quantize_rows", /*has_epilogue=*/false, /*is_view=*/false},
-                                 {},
-                                 {},
-                                 /*core=*/true,
-                                 import,
-                                 infer,
-                                 candidates,
-                                 /*fold=*/nullptr,
-                                 /*allows_quantized=*/true};
+const Family kQuantizeRowsFamily = [] {
+  Family family;
+  family.name = "quantize_rows";
+  family.core = true;
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  return family;
+}();
 
 ir::Node quantize_rows(const QuantizeRowsAttrs& attrs, int src, int filter, int dst, int factors) {
   ir::Node node;

@@ -211,7 +211,7 @@ kernel::Candidate quantized_product(const NodeContext& node, const Split& split)
       launch, dst, quantize_multiplier(scale / std::pow(static_cast<double>(dst.scale()), root)));
   push_axes(launch, split);
   launch.range({uz(split.kept.elements())}, {kElementwiseGroup});
-  return {"naive", {launch}, {}};
+  return kernel::of_form(kernel::Form::kReference, {"naive", {launch}, {}});
 }
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
@@ -242,7 +242,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     }
     push_axes(launch, axes);
     launch.range({sharing.range(outputs)}, {sharing.group()});
-    list.push_back({sharing.name, {launch}, {}});
+    list.push_back(kernel::of_form(sharing.form, {sharing.name, {launch}, {}}));
   }
   return list;
 }
@@ -254,23 +254,21 @@ double flops(const NodeContext& node) {
 }  // namespace
 
 extern const Family kReduceFamily;
-const Family kReduceFamily{{"reduce", /*has_epilogue=*/true, /*is_view=*/false},
-                           {{kMeanCode, "MEAN", 2},
-                            {kSumCode, "SUM", 2},
-                            {kProdCode, "REDUCE_PROD", 2},
-                            {kMaxCode, "REDUCE_MAX", 2},
-                            {kMinCode, "REDUCE_MIN", 2},
-                            {kAnyCode, "REDUCE_ANY", 2},
-                            {kAllCode, "REDUCE_ALL", 2}},
-                           {},
-                           /*core=*/false,
-                           import,
-                           infer,
-                           candidates,
-                           /*fold=*/nullptr,
-                           /*allows_quantized=*/true,
-                           /*rows=*/nullptr,
-                           flops};
+const Family kReduceFamily = [] {
+  Family family;
+  family.name = "reduce";
+  family.has_epilogue = true;
+  family.builtins = {{kMeanCode, "MEAN", 2},        {kSumCode, "SUM", 2},
+                     {kProdCode, "REDUCE_PROD", 2}, {kMaxCode, "REDUCE_MAX", 2},
+                     {kMinCode, "REDUCE_MIN", 2},   {kAnyCode, "REDUCE_ANY", 2},
+                     {kAllCode, "REDUCE_ALL", 2}};
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.flops = flops;
+  return family;
+}();
 
 bool is_mean_of_pixels(const ir::Graph& graph, const ir::Node& node) {
   if (node.kind != &kReduceFamily) return false;

@@ -122,15 +122,16 @@ ir::Shapes infer(const NodeContext& node) {
 }  // namespace
 
 extern const Family kReshapeFamily;
-const Family kReshapeFamily{
-    {"reshape", /*has_epilogue=*/false, /*is_view=*/true},
-    {{kReshape, "RESHAPE", 1, 1}, {kSqueeze, "SQUEEZE"}, {kExpandDims, "EXPAND_DIMS", 2}},
-    {},
-    /*core=*/false,
-    import,
-    infer,
-    /*candidates=*/nullptr,
-    /*fold=*/nullptr,
-    /*allows_quantized=*/true};
+const Family kReshapeFamily = [] {
+  Family family;
+  family.name = "reshape";
+  family.is_view = true;
+  family.builtins = {
+      {kReshape, "RESHAPE", 1, 1}, {kSqueeze, "SQUEEZE"}, {kExpandDims, "EXPAND_DIMS", 2}};
+  family.import = import;
+  family.infer = infer;
+  family.allows_quantized = true;
+  return family;
+}();
 
 }  // namespace clgpu::ops

@@ -168,18 +168,20 @@ double flops(const NodeContext& node) {
 }  // namespace
 
 extern const Family kResizeFamily;
-const Family kResizeFamily{
-    {"resize", /*has_epilogue=*/false, /*is_view=*/false, /*residual=*/-1,
-     /*writes_slices=*/true},
-    {{kResizeBilinear, "RESIZE_BILINEAR", 2}, {kResizeNearest, "RESIZE_NEAREST_NEIGHBOR", 2}},
-    {},
-    /*core=*/false,
-    import,
-    infer,
-    candidates,
-    /*fold=*/nullptr,
-    /*allows_quantized=*/true,
-    &kRows,
-    flops};
+const Family kResizeFamily = [] {
+  Family family;
+  family.name = "resize";
+  family.writes_slices = true;
+  family.builtins = {{kResizeBilinear, "RESIZE_BILINEAR", 2},
+                     {kResizeNearest, "RESIZE_NEAREST_NEIGHBOR", 2}};
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.rows = &kRows;
+  family.flops = flops;
+  family.work_kind = WorkKind::kWindow;
+  return family;
+}();
 
 }  // namespace clgpu::ops

@@ -49,16 +49,16 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 }  // namespace
 
 extern const Family kReverseFamily;
-const Family kReverseFamily{{"reverse", /*has_epilogue=*/false, /*is_view=*/false},
-                            {{kReverseV2, "REVERSE_V2", 2}},
-                            {},
-                            /*core=*/false,
-                            import,
-                            infer_same_as_input,
-                            candidates,
-                            /*fold=*/nullptr,
-                            /*allows_quantized=*/true,
-                            /*rows=*/nullptr,
-                            no_flops};
+const Family kReverseFamily = [] {
+  Family family;
+  family.name = "reverse";
+  family.builtins = {{kReverseV2, "REVERSE_V2", 2}};
+  family.import = import;
+  family.infer = infer_same_as_input;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.flops = no_flops;
+  return family;
+}();
 
 }  // namespace clgpu::ops

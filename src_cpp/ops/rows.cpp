@@ -44,31 +44,27 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 }  // namespace
 
-const Family kRowsFamily{{"rows", /*has_epilogue=*/false, /*is_view=*/false, /*residual=*/-1,
-                          /*writes_slices=*/true},
-                         {},
-                         {},
-                         /*core=*/true,
-                         nullptr,
-                         infer,
-                         candidates,
-                         /*fold=*/nullptr,
-                         /*allows_quantized=*/false,
-                         /*rows=*/nullptr,
-                         no_flops};
+const Family kRowsFamily = [] {
+  Family family;
+  family.name = "rows";
+  family.writes_slices = true;
+  family.core = true;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.flops = no_flops;
+  return family;
+}();
 
 // The same, but for writes_slices.
-const Family kKeptRowsFamily{{"rows", /*has_epilogue=*/false, /*is_view=*/false},
-                             {},
-                             {},
-                             /*core=*/true,
-                             nullptr,
-                             infer,
-                             candidates,
-                             /*fold=*/nullptr,
-                             /*allows_quantized=*/false,
-                             /*rows=*/nullptr,
-                             no_flops};
+const Family kKeptRowsFamily = [] {
+  Family family;
+  family.name = "rows";
+  family.core = true;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.flops = no_flops;
+  return family;
+}();
 
 ir::Node rows_of(int source, RowRange rows, int result, bool kept) {
   RowsAttrs attrs;

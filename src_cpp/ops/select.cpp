@@ -70,15 +70,16 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 }  // namespace
 
 extern const Family kSelectFamily;
-const Family kSelectFamily{{"select", /*has_epilogue=*/false, /*is_view=*/false},
-                           {{kSelect, "SELECT", 3, 0, 1, 1}, {kSelectV2, "SELECT_V2", 3, 0, 1, 1}},
-                           {},
-                           /*core=*/false,
-                           import,
-                           infer,
-                           candidates,
-                           /*fold=*/nullptr,
-                           /*allows_quantized=*/true,
-                           &kRowwise};
+const Family kSelectFamily = [] {
+  Family family;
+  family.name = "select";
+  family.builtins = {{kSelect, "SELECT", 3, 0, 1, 1}, {kSelectV2, "SELECT_V2", 3, 0, 1, 1}};
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.rows = &kRowwise;
+  return family;
+}();
 
 }  // namespace clgpu::ops

@@ -3,14 +3,11 @@
 #include "ops/separable_conv2d.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 #include "kernel/sources.hpp"
 #include "ops/conv_rows.hpp"
 
 namespace clgpu::ops {
-
-extern const Family kSeparableConv2dFamily;
 
 namespace separable_conv2d {
 
@@ -61,13 +58,10 @@ using namespace separable_conv2d;
 
 constexpr int kVector = 4;  // channels that the fused kernel reads at once
 
-bool is_family(const ir::Node& node, const char* name) {
-  return std::string_view(node.kind->name) == name;
-}
-
 // The launches of both nodes one after the other: of each the best guess, or the plainest.
 kernel::Candidate separate(const NodeContext& node, const DeviceInfo& device, bool plain) {
   kernel::Candidate result{plain ? "naive" : "separate", {}, {}};
+  if (plain) result.form = kernel::Form::kReference;
   const Parts parts = parts_of(node);
   for (const ir::Node& part : {parts.depthwise, parts.pointwise}) {
     const auto list = family_of(part).candidates(NodeContext(node.graph(), part), device);
@@ -75,10 +69,11 @@ kernel::Candidate separate(const NodeContext& node, const DeviceInfo& device, bo
       return kernel::group_items(launch) <= device.max_work_group_size ||
              kernel::any_work_group(launch.file, launch.entry);
     };
-    const auto works = [&](const kernel::Candidate& c) {
+    const auto suits = [&](const kernel::Candidate& c) {
+      if (plain) return c.form == kernel::Form::kReference;
       return c.refusal.empty() && std::all_of(c.launches.begin(), c.launches.end(), fits);
     };
-    const auto chosen = plain ? list.end() - 1 : std::find_if(list.begin(), list.end(), works);
+    const auto chosen = std::find_if(list.begin(), list.end(), suits);
     if (chosen == list.end()) return {result.name, {}, {}, "no kernel of a part fits the device"};
     const int scratch = static_cast<int>(result.scratch.size());
     for (const kernel::Launch& launch : chosen->launches) {
@@ -196,7 +191,7 @@ double flops(const NodeContext& node) {
 
 std::optional<ir::Node> separable(const ir::Graph& graph, const ir::Node& depthwise,
                                   const ir::Node& pointwise) {
-  if (!is_family(depthwise, "depthwise_conv2d") || !is_family(pointwise, "conv2d")) return {};
+  if (depthwise.kind != &kDepthwiseConv2dFamily || pointwise.kind != &kConv2dFamily) return {};
   if (pointwise.inputs[0] != depthwise.outputs[0]) return {};
   const ir::Tensor& image = graph.tensor(depthwise.inputs[0]);
   const ir::Tensor& filter = graph.tensor(depthwise.inputs[1]);
@@ -272,18 +267,20 @@ bool separable_pays(const ir::Graph& graph, const ir::Node& node, const DeviceIn
          pixels >= kManyPixels;
 }
 
-const Family kSeparableConv2dFamily{
-    {"separable_conv2d", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/kResidual,
-     /*writes_slices=*/true},
-    {},
-    {},
-    /*core=*/true,
-    nullptr,
-    infer,
-    candidates,
-    /*fold=*/nullptr,
-    /*allows_quantized=*/false,
-    &kRows,
-    flops};
+const Family kSeparableConv2dFamily = [] {
+  Family family;
+  family.name = "separable_conv2d";
+  family.has_epilogue = true;
+  family.residual = kResidual;
+  family.writes_slices = true;
+  family.core = true;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.rows = &kRows;
+  family.flops = flops;
+  family.work_kind = WorkKind::kProduct;
+  family.fuses = {&kDepthwiseConv2dFamily, &kConv2dFamily};
+  return family;
+}();
 
 }  // namespace clgpu::ops

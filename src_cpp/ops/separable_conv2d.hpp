@@ -8,6 +8,8 @@
 
 namespace clgpu::ops {
 
+extern const Family kSeparableConv2dFamily;
+
 /// The nodes as they were, but for their tensors' numbers; the result of `depthwise` is output 1 of
 /// the node made of both, which nobody reads.
 struct SeparableAttrs : ir::Attrs {

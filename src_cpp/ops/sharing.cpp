@@ -17,7 +17,7 @@ std::size_t group_of(std::size_t most, const DeviceInfo& device) {
 
 std::vector<Sharing> sharings(std::int64_t outputs, std::int64_t count, bool adjacent,
                               const DeviceInfo& device) {
-  const Sharing naive{"naive", group_of(kElementwiseGroup, device), 1};
+  const Sharing naive{"naive", group_of(kElementwiseGroup, device), 1, kernel::Form::kReference};
   // Few distinct sizes: each is a program of its own.
   Sharing tree{"tree", 1, 64};
   if (device.is_cpu()) {

@@ -9,6 +9,7 @@ namespace clgpu::ops {
 struct Sharing {
   const char* name;  ///< of the candidate: "naive" (items is 1) or "tree"
   std::size_t outputs, items;
+  kernel::Form form = kernel::Form::kTuned;  ///< of the candidate
   std::size_t group() const { return outputs * items; }
   /// Work-items for so many outputs in all.
   std::size_t range(std::int64_t all_outputs) const {

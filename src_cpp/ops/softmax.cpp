@@ -109,6 +109,7 @@ kernel::Candidate quantized(const NodeContext& node, const Sharing& sharing) {
   const int cols = src.shape.back(0);
   const std::int64_t rows = src.shape.elements() / cols;
   kernel::Candidate candidate{sharing.name, {}, {}};
+  candidate.form = sharing.form;
   kernel::Launch launch("softmax/quantized.cl", "softmax_quantized_rows");
   launch.type("SRC_T", src.storage).type("DST_T", dst.storage);
   launch.macro("ROWS", static_cast<std::int64_t>(sharing.outputs));
@@ -141,7 +142,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     launch.macro("WG", static_cast<std::int64_t>(sharing.items)).macro("LOG", attrs.log ? 1 : 0);
     launch.src(0).dst(0).i32(rows).i32(cols).f32(attrs.beta);
     launch.range({sharing.range(rows)}, {sharing.group()});
-    list.push_back({sharing.name, {launch}, {}});
+    list.push_back(kernel::of_form(sharing.form, {sharing.name, {launch}, {}}));
     list.back().in_place = {0};  // an item reads and writes the same elements of a row
   }
   return list;
@@ -155,16 +156,17 @@ double flops(const NodeContext& node) {
 }  // namespace
 
 extern const Family kSoftmaxFamily;
-const Family kSoftmaxFamily{{"softmax", /*has_epilogue=*/false, /*is_view=*/false},
-                            {{kSoftmax, "SOFTMAX"}, {kLogSoftmax, "LOG_SOFTMAX"}},
-                            {},
-                            /*core=*/false,
-                            import,
-                            infer_same_as_input,
-                            candidates,
-                            /*fold=*/nullptr,
-                            /*allows_quantized=*/true,
-                            &kRowwise,
-                            flops};
+const Family kSoftmaxFamily = [] {
+  Family family;
+  family.name = "softmax";
+  family.builtins = {{kSoftmax, "SOFTMAX"}, {kLogSoftmax, "LOG_SOFTMAX"}};
+  family.import = import;
+  family.infer = infer_same_as_input;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.rows = &kRowwise;
+  family.flops = flops;
+  return family;
+}();
 
 }  // namespace clgpu::ops

@@ -172,19 +172,20 @@ const RowRules kRows{unit, need, kRowwise.attrs};
 }  // namespace
 
 extern const Family kSpaceDepthFamily;
-const Family kSpaceDepthFamily{{"space_depth", /*has_epilogue=*/false, /*is_view=*/false},
-                               {{kDepthToSpace, "DEPTH_TO_SPACE"},
-                                {kSpaceToDepth, "SPACE_TO_DEPTH"},
-                                {kBatchToSpace, "BATCH_TO_SPACE_ND", 3},
-                                {kSpaceToBatch, "SPACE_TO_BATCH_ND", 3}},
-                               {},
-                               /*core=*/false,
-                               import,
-                               infer,
-                               candidates,
-                               /*fold=*/nullptr,
-                               /*allows_quantized=*/true,
-                               &kRows,
-                               no_flops};
+const Family kSpaceDepthFamily = [] {
+  Family family;
+  family.name = "space_depth";
+  family.builtins = {{kDepthToSpace, "DEPTH_TO_SPACE"},
+                     {kSpaceToDepth, "SPACE_TO_DEPTH"},
+                     {kBatchToSpace, "BATCH_TO_SPACE_ND", 3},
+                     {kSpaceToBatch, "SPACE_TO_BATCH_ND", 3}};
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.rows = &kRows;
+  family.flops = no_flops;
+  return family;
+}();
 
 }  // namespace clgpu::ops

@@ -155,18 +155,19 @@ const RowRules kRows{unit, need, kRowwise.attrs};
 }  // namespace
 
 extern const Family kSplitFamily;
-const Family kSplitFamily{{"split", /*has_epilogue=*/false, /*is_view=*/false},
-                          {{kSplit, "SPLIT", 2, 0, kAnyNumber, 1},
-                           {kSplitV, "SPLIT_V", 3, 0, kAnyNumber},
-                           {kUnpack, "UNPACK", 1, 0, kAnyNumber}},
-                          {},
-                          /*core=*/false,
-                          import,
-                          infer,
-                          candidates,
-                          /*fold=*/nullptr,
-                          /*allows_quantized=*/true,
-                          &kRows,
-                          no_flops};
+const Family kSplitFamily = [] {
+  Family family;
+  family.name = "split";
+  family.builtins = {{kSplit, "SPLIT", 2, 0, kAnyNumber, 1},
+                     {kSplitV, "SPLIT_V", 3, 0, kAnyNumber},
+                     {kUnpack, "UNPACK", 1, 0, kAnyNumber}};
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.rows = &kRows;
+  family.flops = no_flops;
+  return family;
+}();
 
 }  // namespace clgpu::ops

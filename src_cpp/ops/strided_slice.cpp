@@ -194,16 +194,16 @@ std::vector<Margin> margins(const SliceAttrs& attrs) {
 }
 
 extern const Family kStridedSliceFamily;
-const Family kStridedSliceFamily{{"strided_slice", /*has_epilogue=*/false, /*is_view=*/false},
-                                 {{kStridedSlice, "STRIDED_SLICE", 4}, {kSlice, "SLICE", 3}},
-                                 {},
-                                 /*core=*/false,
-                                 import,
-                                 infer,
-                                 candidates,
-                                 /*fold=*/nullptr,
-                                 /*allows_quantized=*/true,
-                                 /*rows=*/nullptr,
-                                 no_flops};
+const Family kStridedSliceFamily = [] {
+  Family family;
+  family.name = "strided_slice";
+  family.builtins = {{kStridedSlice, "STRIDED_SLICE", 4}, {kSlice, "SLICE", 3}};
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.flops = no_flops;
+  return family;
+}();
 
 }  // namespace clgpu::ops

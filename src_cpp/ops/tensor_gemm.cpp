@@ -192,7 +192,9 @@ class Maker {
         {uz(ceil_div(p_.pixels(), tile.tm) * panels(tile)) * items, 1, uz(p_.groups * splits)},
         {items, 1, 1});
     launches.push_back(std::move(launch));
-    return {std::move(name), std::move(launches), std::move(scratch)};
+    kernel::Candidate candidate{std::move(name), std::move(launches), std::move(scratch)};
+    candidate.tensor_cores = true;
+    return candidate;
   }
 
  private:

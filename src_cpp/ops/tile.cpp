@@ -71,16 +71,16 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 }  // namespace
 
 extern const Family kTileFamily;
-const Family kTileFamily{{"tile", /*has_epilogue=*/false, /*is_view=*/false},
-                         {{kTile, "TILE", 2}},
-                         {},
-                         /*core=*/false,
-                         import,
-                         infer,
-                         candidates,
-                         /*fold=*/nullptr,
-                         /*allows_quantized=*/true,
-                         /*rows=*/nullptr,
-                         no_flops};
+const Family kTileFamily = [] {
+  Family family;
+  family.name = "tile";
+  family.builtins = {{kTile, "TILE", 2}};
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.flops = no_flops;
+  return family;
+}();
 
 }  // namespace clgpu::ops

@@ -62,14 +62,16 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 }  // namespace
 
 extern const Family kTopkFamily;
-const Family kTopkFamily{{"topk", /*has_epilogue=*/false, /*is_view=*/false},
-                         {{kTopkV2, "TOPK_V2", 2, 0, 2}},
-                         {},
-                         /*core=*/false,
-                         import,
-                         infer,
-                         candidates,
-                         /*fold=*/nullptr,
-                         /*allows_quantized=*/true};
+const Family kTopkFamily = [] {
+  Family family;
+  family.name = "topk";
+  family.builtins = {{kTopkV2, "TOPK_V2", 2, 0, 2}};
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.indices.output = 1;
+  return family;
+}();
 
 }  // namespace clgpu::ops

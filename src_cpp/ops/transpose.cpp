@@ -1,4 +1,6 @@
 // Room of TRANSPOSE: any permutation of up to six axes.
+#include "ops/transpose.hpp"
+
 #include "ops/common.hpp"
 #include "ops/mobile.hpp"
 #include "ops/movement.hpp"
@@ -68,10 +70,11 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     copy.strides.push_back(strides[uz(axis)]);
 
   std::vector<kernel::Candidate> result;
-  result.push_back(
+  result.push_back(kernel::of_form(
+      kernel::Form::kReference,
       {"naive",
        {strided_copy("transpose/naive.cl", "transpose_naive", copy, src.storage, dst.storage)},
-       {}});
+       {}}));
   const auto m = matrices(merged(copy));
   if (!m || device.max_work_group_size < kTile * kTileRows) return result;
 
@@ -91,16 +94,22 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 }  // namespace
 
 extern const Family kTransposeFamily;
-const Family kTransposeFamily{{"transpose", /*has_epilogue=*/false, /*is_view=*/false},
-                              {{kTranspose, "TRANSPOSE", 2}},
-                              {},
-                              /*core=*/true,
-                              import,
-                              infer,
-                              candidates,
-                              /*fold=*/nullptr,
-                              /*allows_quantized=*/true,
-                              /*rows=*/nullptr,
-                              no_flops};
+const Family kTransposeFamily = [] {
+  Family family;
+  family.name = "transpose";
+  family.builtins = {{kTranspose, "TRANSPOSE", 2}};
+  family.core = true;
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.flops = no_flops;
+  return family;
+}();
+
+bool transposes_matrix(const ir::Node& node) {
+  return node.kind == &kTransposeFamily &&
+         static_cast<const TransposeAttrs&>(*node.attrs).perm == std::vector<int>{1, 0};
+}
 
 }  // namespace clgpu::ops

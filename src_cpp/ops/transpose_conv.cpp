@@ -87,6 +87,7 @@ ir::Shapes infer(const NodeContext& node) {
 
 kernel::Candidate naive(const NodeContext& node) {
   kernel::Candidate candidate{"naive", {}, {}};
+  candidate.form = kernel::Form::kReference;
   kernel::Launch launch = make_launch(node, "transpose_conv/naive.cl", "transpose_conv_naive");
   set_weights_type(launch, "WEIGHTS_T", node, node.input(kWeights).storage).src(kWeights);
   const std::int64_t elements = node.output(0).shape.elements();
@@ -110,6 +111,7 @@ kernel::Candidate direct(const NodeContext& node, const DeviceInfo& device) {
   const std::int64_t group = cpu ? 1 : 8;
   const auto packed = pack_weights(node, kWeights, 1, width, node.input(attrs.image).storage);
   kernel::Candidate candidate{"direct", {packed.launch}, {packed.scratch}};
+  candidate.form = kernel::Form::kPlain;
 
   kernel::Launch launch = make_launch(node, "transpose_conv/direct.cl", "transpose_conv_direct");
   set_weights_type(launch, "PACKED_T", node, packed.storage).macro("VW", width).macro("PX", tile);
@@ -203,19 +205,26 @@ double flops(const NodeContext& node) {
 }  // namespace
 
 extern const Family kTransposeConvFamily;
-const Family kTransposeConvFamily{
-    {"transpose_conv", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/4,
-     /*writes_slices=*/true},
-    {{kTransposeConv, "TRANSPOSE_CONV", 3, 1, 1, 2}},
-    {{kTfLiteBuiltinCustom, "Convolution2DTransposeBias", 3, 0, 1, -1}},
-    /*core=*/true,
-    import,
-    infer,
-    candidates,
-    /*fold=*/nullptr,
-    /*allows_quantized=*/true,
-    &kRows,
-    flops};
+const Family kTransposeConvFamily = [] {
+  Family family;
+  family.name = "transpose_conv";
+  family.has_epilogue = true;
+  family.residual = 4;
+  family.writes_slices = true;
+  family.builtins = {{kTransposeConv, "TRANSPOSE_CONV", 3, 1, 1, 2}};
+  family.customs = {{kTfLiteBuiltinCustom, "Convolution2DTransposeBias", 3, 0, 1, -1}};
+  family.core = true;
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.rows = &kRows;
+  family.flops = flops;
+  family.weights.slot = kWeights;
+  family.weights.out_axis = 0;
+  family.work_kind = WorkKind::kProduct;
+  return family;
+}();
 
 int transposed_image(const ir::Node& node) {
   return static_cast<const TransposeConvAttrs&>(*node.attrs).image;

@@ -113,24 +113,26 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 }  // namespace
 
 extern const Family kUnaryFamily;
-const Family kUnaryFamily{{"unary", /*has_epilogue=*/true, /*is_view=*/false, /*residual=*/-1,
-                           /*writes_slices=*/true},
-                          {{101, "ABS"},     {59, "NEG"},          {47, "EXP"},
-                           {73, "LOG"},      {75, "SQRT"},         {76, "RSQRT"},
-                           {92, "SQUARE"},   {66, "SIN"},          {108, "COS"},
-                           {8, "FLOOR"},     {104, "CEIL"},        {116, "ROUND"},
-                           {158, "SIGN"},    {19, "RELU"},         {20, "RELU_N1_TO_1"},
-                           {21, "RELU6"},    {152, "RELU_0_TO_1"}, {kLeakyRelu, "LEAKY_RELU"},
-                           {111, "ELU"},     {kGelu, "GELU"},      {117, "HARD_SWISH"},
-                           {14, "LOGISTIC"}, {28, "TANH"}},
-                          {},
-                          /*core=*/false,
-                          import,
-                          infer_same_as_input,
-                          candidates,
-                          /*fold=*/nullptr,
-                          /*allows_quantized=*/true,
-                          &kRowwise};
+const Family kUnaryFamily = [] {
+  Family family;
+  family.name = "unary";
+  family.has_epilogue = true;
+  family.writes_slices = true;
+  family.builtins = {{101, "ABS"},     {59, "NEG"},          {47, "EXP"},
+                     {73, "LOG"},      {75, "SQRT"},         {76, "RSQRT"},
+                     {92, "SQUARE"},   {66, "SIN"},          {108, "COS"},
+                     {8, "FLOOR"},     {104, "CEIL"},        {116, "ROUND"},
+                     {158, "SIGN"},    {19, "RELU"},         {20, "RELU_N1_TO_1"},
+                     {21, "RELU6"},    {152, "RELU_0_TO_1"}, {kLeakyRelu, "LEAKY_RELU"},
+                     {111, "ELU"},     {kGelu, "GELU"},      {117, "HARD_SWISH"},
+                     {14, "LOGISTIC"}, {28, "TANH"}};
+  family.import = import;
+  family.infer = infer_same_as_input;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.rows = &kRowwise;
+  return family;
+}();
 
 std::optional<ir::Epilogue> as_epilogue(const ir::Node& node) {
   if (node.kind != &kUnaryFamily) return std::nullopt;

@@ -1,18 +1,17 @@
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "ops/binary.hpp"
 #include "passes/concatenations.hpp"
 
 namespace clgpu::passes {
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 // Whether a concatenation reads the tensor, itself or a view of it, and could have it in place.
 bool has_slot(const ir::Graph& graph, const Links& links, const Sums& sums, int id) {
-  while (links.readers[at(id)].size() == 1) {
-    const int reader = links.readers[at(id)][0];
-    const ir::Node& node = graph.nodes[at(reader)];
+  while (links.readers[uz(id)].size() == 1) {
+    const int reader = links.readers[uz(id)][0];
+    const ir::Node& node = graph.nodes[uz(reader)];
     if (concatenation_of(node) != nullptr) {
       const auto input = std::find(node.inputs.begin(), node.inputs.end(), id);
       return slot_of(graph, links, sums, reader, static_cast<int>(input - node.inputs.begin()))
@@ -28,20 +27,20 @@ bool has_slot(const ir::Graph& graph, const Links& links, const Sums& sums, int 
 std::vector<int> takers(const ir::Graph& graph, const Links& links, const Sums& sums,
                         const ir::Node& sum, int joined, int addend) {
   const ir::Tensor &whole = graph.tensor(joined), &other = graph.tensor(addend);
-  const int writer = links.writers[at(joined)];
-  if (writer < 0 || concatenation_of(graph.nodes[at(writer)]) == nullptr) return {};
-  if (links.readers[at(joined)].size() != 1 || links.is_output[at(joined)]) return {};
+  const int writer = links.writers[uz(joined)];
+  if (writer < 0 || concatenation_of(graph.nodes[uz(writer)]) == nullptr) return {};
+  if (links.readers[uz(joined)].size() != 1 || links.is_output[uz(joined)]) return {};
   if (whole.dtype != DType::kF32 || other.is_constant() || whole.shape != other.shape) return {};
   std::vector<int> nodes;
-  for (std::size_t i = 0; i < graph.nodes[at(writer)].inputs.size(); ++i) {
+  for (std::size_t i = 0; i < graph.nodes[uz(writer)].inputs.size(); ++i) {
     const auto slot = slot_of(graph, links, sums, writer, static_cast<int>(i));
     if (!slot) return {};
-    const ir::Node& part = graph.nodes[at(slot->writer)];
+    const ir::Node& part = graph.nodes[uz(slot->writer)];
     const int free = part.kind->residual;
     if (free < 0 || static_cast<int>(part.inputs.size()) > free) return {};
     // One activation before the addition, or one behind it.
     if (!part.epilogue.empty() && !sum.epilogue.empty()) return {};
-    if (links.writers[at(addend)] > slot->writer) return {};  // not there by then
+    if (links.writers[uz(addend)] > slot->writer) return {};  // not there by then
     nodes.push_back(slot->writer);
   }
   return nodes;
@@ -61,8 +60,8 @@ bool move_one(ir::Graph& graph, Sums& sums) {
       const std::vector<int> nodes = takers(graph, links, sums, sum, joined, addend);
       if (nodes.empty()) continue;
       for (const int taker : nodes) {
-        ir::Node& node = graph.nodes[at(taker)];
-        node.inputs.resize(at(node.kind->residual), -1);
+        ir::Node& node = graph.nodes[uz(taker)];
+        node.inputs.resize(uz(node.kind->residual), -1);
         node.inputs.push_back(addend);
         if (node.epilogue.empty()) {
           node.epilogue = sum.epilogue;
@@ -70,8 +69,8 @@ bool move_one(ir::Graph& graph, Sums& sums) {
           node.epilogue.residual_after = true;
         }
       }
-      graph.fused[sum.tflite_index] = graph.nodes[at(nodes.back())].tflite_index;
-      graph.nodes[at(links.writers[at(joined)])].outputs[0] = sum.outputs[0];
+      graph.fused[sum.tflite_index] = graph.nodes[uz(nodes.back())].tflite_index;
+      graph.nodes[uz(links.writers[uz(joined)])].outputs[0] = sum.outputs[0];
       graph.nodes.erase(graph.nodes.begin() + static_cast<std::ptrdiff_t>(n));
       sums.insert(sum.outputs[0]);
       return true;

@@ -1,5 +1,6 @@
 #include <numeric>
 
+#include "base/index.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {
@@ -18,16 +19,14 @@ void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool ha
   std::iota(root.begin(), root.end(), 0);
   for (const ir::Node& node : graph.nodes) {
     if (node.kind->is_view) {
-      root[static_cast<std::size_t>(node.outputs[0])] =
-          root[static_cast<std::size_t>(node.inputs[0])];
+      root[uz(node.outputs[0])] = root[uz(node.inputs[0])];
     }
   }
   std::vector<bool> outside(graph.tensors.size(),
                             false);  // uploaded or downloaded as the model's type
   for (const auto* ids : {&graph.inputs, &graph.outputs}) {
     if (half_io) break;
-    for (const int id : *ids)
-      outside[static_cast<std::size_t>(root[static_cast<std::size_t>(id)])] = true;
+    for (const int id : *ids) outside[uz(root[uz(id)])] = true;
   }
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     ir::Tensor& tensor = graph.tensors[i];
@@ -45,7 +44,7 @@ void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool ha
     }
   }
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-    graph.tensors[i].storage = graph.tensors[static_cast<std::size_t>(root[i])].storage;
+    graph.tensors[i].storage = graph.tensors[uz(root[i])].storage;
   }
 }
 

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {
-namespace {
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-}  // namespace
+namespace {}  // namespace
 
 Links::Links(const ir::Graph& graph)
     : readers(ir::readers_of(graph)),
@@ -17,9 +16,9 @@ Links::Links(const ir::Graph& graph)
   for (std::size_t i = 0; i < known.size(); ++i) known[i] = graph.tensors[i].is_constant();
   for (const ir::Node& node : graph.nodes) {
     const bool all = std::all_of(node.inputs.begin(), node.inputs.end(),
-                                 [&](int id) { return id < 0 || known[at(id)]; });
+                                 [&](int id) { return id < 0 || known[uz(id)]; });
     if (node.inputs.empty() || !all) continue;
-    for (const int id : node.outputs) known[at(id)] = true;
+    for (const int id : node.outputs) known[uz(id)] = true;
   }
 }
 
@@ -37,29 +36,29 @@ std::optional<ir::Placement> placement_in(const ir::Graph& graph, int whole, int
 
 std::optional<Slot> slot_of(const ir::Graph& graph, const Links& links, const Sums& sums, int node,
                             int input) {
-  const ir::Node& concatenation = graph.nodes[at(node)];
+  const ir::Node& concatenation = graph.nodes[uz(node)];
   const int whole = concatenation.outputs[0];
-  const ops::Part part = ops::parts_of(ops::NodeContext(graph, concatenation))[at(input)];
-  if (ops::is_requantized(graph.tensor(concatenation.inputs[at(input)]), graph.tensor(whole)))
+  const ops::Part part = ops::parts_of(ops::NodeContext(graph, concatenation))[uz(input)];
+  if (ops::is_requantized(graph.tensor(concatenation.inputs[uz(input)]), graph.tensor(whole)))
     return std::nullopt;
   Slot slot{node, input, -1, {}};
-  for (int id = concatenation.inputs[at(input)];;) {
+  for (int id = concatenation.inputs[uz(input)];;) {
     slot.tensors.push_back(id);
-    slot.writer = links.writers[at(id)];
-    if (slot.writer < 0 || links.known[at(id)] || links.is_output[at(id)]) return std::nullopt;
-    if (links.readers[at(id)].size() != 1 || !placement_in(graph, whole, id, part))
+    slot.writer = links.writers[uz(id)];
+    if (slot.writer < 0 || links.known[uz(id)] || links.is_output[uz(id)]) return std::nullopt;
+    if (links.readers[uz(id)].size() != 1 || !placement_in(graph, whole, id, part))
       return std::nullopt;
-    const ir::Node& writer = graph.nodes[at(slot.writer)];
+    const ir::Node& writer = graph.nodes[uz(slot.writer)];
     if (!writer.kind->is_view) break;
     id = writer.inputs[0];
   }
-  const ir::Node& writer = graph.nodes[at(slot.writer)];
+  const ir::Node& writer = graph.nodes[uz(slot.writer)];
   if (!writer.kind->writes_slices || writer.outputs[0] != slot.tensors.back()) return std::nullopt;
   if (sums.count(writer.outputs[0]) != 0) return std::nullopt;
   // An addend lies as the result does: it would have to be of the whole's shape.
   const int residual = writer.kind->residual;
   const bool adds = residual >= 0 && static_cast<int>(writer.inputs.size()) > residual &&
-                    writer.inputs[at(residual)] >= 0;
+                    writer.inputs[uz(residual)] >= 0;
   if (adds && sums.count(whole) == 0) return std::nullopt;
   return slot;
 }

@@ -2,15 +2,13 @@
 #include <cstring>
 #include <optional>
 #include <string>
-#include <string_view>
 
+#include "base/index.hpp"
 #include "ops/quantize_rows.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// A table of the weights' scales, one for each output channel: their bits, as no pass may store
 /// them as half, and some more at the end, as kernels read vectors.
@@ -20,7 +18,7 @@ int add_scales(ir::Graph& graph, int weights) {
   const auto& dims = graph.tensor(weights).shape.dims();
   // With one scale the number of channels is one of these.
   const std::size_t channels =
-      q.per_axis() ? q.scales.size() : at(*std::max_element(dims.begin(), dims.end()));
+      q.per_axis() ? q.scales.size() : uz(*std::max_element(dims.begin(), dims.end()));
   std::vector<float> scales(channels, q.scales.front());
   if (q.per_axis()) scales = q.scales;
   scales.resize((channels + kVector - 1) / kVector * kVector, 0.0F);
@@ -51,12 +49,11 @@ int add_tensor(ir::Graph& graph, const std::string& name, DType dtype, int rank)
   return static_cast<int>(graph.tensors.size()) - 1;
 }
 
-bool is(const ir::Node& node, std::string_view family) { return node.kind->name == family; }
-
 /// Makes the node's input int8; returns the node that computes it, nothing where there is no hybrid
 /// arithmetic for this one.
 std::optional<ir::Node> quantize_input(ir::Graph& graph, ir::Node& node) {
-  const ir::Tensor& weights = graph.tensor(node.inputs[1]);
+  const int slot = node.inputs[uz(node.kind->weights.slot)];
+  const ir::Tensor& weights = graph.tensor(slot);
   ops::QuantizeRowsAttrs rows;
   int source = 0;
   if (const auto* conv = dynamic_cast<const ops::ConvAttrs*>(node.attrs.get())) {
@@ -64,9 +61,8 @@ std::optional<ir::Node> quantize_input(ir::Graph& graph, ir::Node& node) {
     const auto& scales = weights.quantization->scales;
     const bool alike = std::all_of(scales.begin(), scales.end(),
                                    [&](float scale) { return scale == scales.front(); });
-    const bool groups =
-        is(node, "conv2d") && graph.tensor(node.inputs[0]).shape.back(0) != weights.shape[3];
-    rows.asymmetric = is(node, "depthwise_conv2d") || !alike || groups;
+    const bool each_channel = node.kind->weights.in_axis < 0;
+    rows.asymmetric = each_channel || !alike || ops::is_grouped(graph, node);
     rows.border = conv->geometry;
     ops::ConvAttrs plain = *conv;
     plain.geometry.padding = ops::kPaddingValid;
@@ -81,15 +77,14 @@ std::optional<ir::Node> quantize_input(ir::Graph& graph, ir::Node& node) {
     rows.asymmetric = true;
     source = ops::transposed_image(node);
   }
-  const std::string name = graph.tensor(node.inputs[at(source)]).name;
-  const int rank = graph.tensor(node.inputs[at(source)]).model_rank;
+  const std::string name = graph.tensor(node.inputs[uz(source)]).name;
+  const int rank = graph.tensor(node.inputs[uz(source)]).model_rank;
   const int integers = add_tensor(graph, name + " quantised", DType::kI8, rank);
   const int factors = add_tensor(graph, name + " factors", DType::kI32, 2);
-  ir::Node quantize =
-      ops::quantize_rows(rows, node.inputs[at(source)], node.inputs[1], integers, factors);
+  ir::Node quantize = ops::quantize_rows(rows, node.inputs[uz(source)], slot, integers, factors);
   quantize.tflite_index = node.tflite_index;
-  node.inputs[at(source)] = integers;
-  node.inputs.resize(at(ops::kRowFactors), -1);
+  node.inputs[uz(source)] = integers;
+  node.inputs.resize(uz(ops::kRowFactors), -1);
   node.inputs.push_back(factors);
   return quantize;
 }
@@ -100,8 +95,8 @@ void dynamic_range(ir::Graph& graph, DynamicRange mode) {
   std::vector<ir::Node> nodes;
   for (ir::Node& node : graph.nodes) {
     if (ops::has_int8_weights(graph, node)) {
-      node.inputs.resize(std::max(node.inputs.size(), at(ops::kWeightScales)), -1);
-      node.inputs.push_back(add_scales(graph, node.inputs[1]));
+      node.inputs.resize(std::max(node.inputs.size(), uz(ops::kWeightScales)), -1);
+      node.inputs.push_back(add_scales(graph, node.inputs[uz(node.kind->weights.slot)]));
       if (mode == DynamicRange::kHybrid) {
         if (auto quantize = quantize_input(graph, node)) nodes.push_back(std::move(*quantize));
       }

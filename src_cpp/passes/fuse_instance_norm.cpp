@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/half.hpp"
+#include "base/index.hpp"
 #include "ops/binary.hpp"
 #include "ops/instance_norm.hpp"
 #include "ops/reduce.hpp"
@@ -16,8 +17,6 @@ namespace {
 
 using ops::BinaryOp;
 using ops::UnaryOp;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // What a tensor holds, in terms of the image x: `s` is the scale and `b` the bias, constants of a
 // number per channel that may be absent. Converters spell the same normalisation in many ways;
@@ -208,7 +207,7 @@ void fuse_instance_norm(ir::Graph& graph) {
       if (follower.value(result).form != Form::kResult) continue;
       results[result] = i;
       for (const int input : node.inputs) results.erase(input);  // scaled or biased by this one
-      if (readers[at(result)].size() != 1 || is_output[at(result)]) follower.close(result);
+      if (readers[uz(result)].size() != 1 || is_output[uz(result)]) follower.close(result);
     }
     if (results.empty()) continue;
     int into = -1;
@@ -222,12 +221,12 @@ void fuse_instance_norm(ir::Graph& graph) {
     // What nobody reads any longer goes, so that the passes behind see the image's readers.
     for (auto i = followed.rbegin(); i != followed.rend(); ++i) {
       const int result = graph.nodes[*i].outputs[0];
-      if (results.count(result) > 0 || is_output[at(result)]) continue;
+      if (results.count(result) > 0 || is_output[uz(result)]) continue;
       bool read = false;
-      for (const int reader : readers[at(result)]) {
-        const ir::Node& node = graph.nodes[at(reader)];
+      for (const int reader : readers[uz(result)]) {
+        const ir::Node& node = graph.nodes[uz(reader)];
         const auto& inputs = node.inputs;
-        read = read || (!removed[at(reader)] &&
+        read = read || (!removed[uz(reader)] &&
                         std::find(inputs.begin(), inputs.end(), result) != inputs.end());
       }
       if (read) continue;

@@ -1,10 +1,9 @@
+#include "base/index.hpp"
 #include "ops/unary.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Whether a node of integers has room for a table: where its kernels add a residual, they look up
 // results, too.
@@ -25,8 +24,8 @@ void fuse_lookup(ir::Graph& graph) {
     ir::Node& node = graph.nodes[i];
     if (removed[i] || !takes_table(graph, node)) continue;
     const int result = node.outputs[0];
-    if (is_output[at(result)] || readers[at(result)].size() != 1) continue;
-    const auto next = at(readers[at(result)][0]);
+    if (is_output[uz(result)] || readers[uz(result)].size() != 1) continue;
+    const auto next = uz(readers[uz(result)][0]);
     const auto function = ops::table_function(graph.nodes[next]);
     if (!function || removed[next]) continue;
     const ir::Tensor& from = graph.tensor(result);

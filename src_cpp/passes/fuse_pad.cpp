@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "base/index.hpp"
 #include "ops/conv_geometry.hpp"
 #include "ops/pad.hpp"
 #include "ops/strided_slice.hpp"
@@ -61,7 +62,7 @@ void fuse_pad(ir::Graph& graph) {
     // Every reader must take it, or the padded tensor is needed all the same.
     std::vector<ir::AttrsPtr> fused;
     for (const int reader : readers[result]) {
-      const ir::Node& conv = graph.nodes[static_cast<std::size_t>(reader)];
+      const ir::Node& conv = graph.nodes[uz(reader)];
       const auto* conv_attrs = dynamic_cast<const ops::ConvAttrs*>(conv.attrs.get());
       if (conv_attrs == nullptr || conv.inputs[0] != node.outputs[0]) break;
       ir::AttrsPtr attrs = with_border(*conv_attrs, *border);
@@ -70,7 +71,7 @@ void fuse_pad(ir::Graph& graph) {
     }
     if (fused.size() != readers[result].size()) continue;
     for (std::size_t i = 0; i < fused.size(); ++i) {
-      ir::Node& conv = graph.nodes[static_cast<std::size_t>(readers[result][i])];
+      ir::Node& conv = graph.nodes[uz(readers[result][i])];
       conv.attrs = std::move(fused[i]);
       conv.inputs[0] = node.inputs[0];
       graph.fused[node.tflite_index] = conv.tflite_index;

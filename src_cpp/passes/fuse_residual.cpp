@@ -1,10 +1,9 @@
+#include "base/index.hpp"
 #include "ops/binary.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 bool is_addition_of_two(const ir::Node& node) {
   const auto* binary = dynamic_cast<const ops::BinaryAttrs*>(node.attrs.get());
@@ -33,8 +32,8 @@ void fuse_residual(ir::Graph& graph) {
   // Whether the node that writes `sum` may add `other` to it.
   const auto can_take = [&](int sum, int other) {
     const ir::Tensor &result = graph.tensor(sum), &residual = graph.tensor(other);
-    if (writers[at(sum)] < 0 || is_output[at(sum)] || readers[at(sum)].size() != 1) return false;
-    const ir::Node& writer = graph.nodes[at(writers[at(sum)])];
+    if (writers[uz(sum)] < 0 || is_output[uz(sum)] || readers[uz(sum)].size() != 1) return false;
+    const ir::Node& writer = graph.nodes[uz(writers[uz(sum)])];
     if (writer.kind->residual < 0) return false;
     if (static_cast<int>(writer.inputs.size()) > writer.kind->residual) return false;
     // The activation comes after the addition: one before it cannot stay. Of integers it can, as
@@ -53,13 +52,13 @@ void fuse_residual(ir::Graph& graph) {
     const bool from_a = can_take(a, b), from_b = can_take(b, a);
     if (!from_a && !from_b) continue;
     // Of two, the later one: the other's result is there by then anyway.
-    const bool take_b = from_b && (!from_a || writers[at(b)] > writers[at(a)]);
-    const int writer = writers[at(take_b ? b : a)];
+    const bool take_b = from_b && (!from_a || writers[uz(b)] > writers[uz(a)]);
+    const int writer = writers[uz(take_b ? b : a)];
 
     // The node moves to the addition's place, where both operands have been computed.
-    ir::Node fused = std::move(graph.nodes[at(writer)]);
-    removed[at(writer)] = true;
-    fused.inputs.resize(at(fused.kind->residual), -1);
+    ir::Node fused = std::move(graph.nodes[uz(writer)]);
+    removed[uz(writer)] = true;
+    fused.inputs.resize(uz(fused.kind->residual), -1);
     fused.inputs.push_back(take_b ? a : b);
     fused.outputs[0] = sum.outputs[0];
     if (graph.tensor(sum.outputs[0]).is_quantized()) {
@@ -69,7 +68,7 @@ void fuse_residual(ir::Graph& graph) {
     }
     graph.fused[sum.tflite_index] = fused.tflite_index;
     sum = std::move(fused);
-    writers[at(sum.outputs[0])] = static_cast<int>(i);
+    writers[uz(sum.outputs[0])] = static_cast<int>(i);
   }
   ir::remove_nodes(graph, removed);
 }

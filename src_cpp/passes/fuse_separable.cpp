@@ -1,3 +1,4 @@
+#include "base/index.hpp"
 #include "ops/separable_conv2d.hpp"
 #include "passes/pass.hpp"
 
@@ -13,7 +14,7 @@ void fuse_separable(ir::Graph& graph, Separable separable, const DeviceInfo& dev
     if (depthwise.outputs.size() != 1) continue;
     const auto between = static_cast<std::size_t>(depthwise.outputs[0]);
     if (is_output[between] || readers[between].size() != 1) continue;
-    ir::Node& pointwise = graph.nodes[static_cast<std::size_t>(readers[between][0])];
+    ir::Node& pointwise = graph.nodes[uz(readers[between][0])];
     auto node = ops::separable(graph, depthwise, pointwise);
     if (!node) continue;
     if (separable == Separable::kWherePays && !ops::separable_pays(graph, *node, device)) continue;

@@ -65,9 +65,17 @@ void remove_dead(ir::Graph& graph);
 /// outputs. With `half_weights` large constants are half with any precision.
 void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool half_weights);
 
+/// How the passes rewrite a graph; see the passes above.
+struct PipelineOptions {
+  Precision precision = Precision::kFp32;
+  bool half_io = false;
+  bool half_weights = false;
+  Separable separable = Separable::kWherePays;
+  DynamicRange dynamic_range = DynamicRange::kDequantize;
+};
+
 /// All of the above, in order.
-void run_pipeline(ir::Graph& graph, Precision precision, bool half_io, bool half_weights,
-                  Separable separable, DynamicRange mode, const DeviceInfo& device);
+void run_pipeline(ir::Graph& graph, const PipelineOptions& options, const DeviceInfo& device);
 
 /// Sets the shape of every tensor written by a node from the shapes of the graph's inputs and
 /// constants. Throws ShapeError naming the node. Run again after the inputs' shapes change.

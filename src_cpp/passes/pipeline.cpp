@@ -14,21 +14,20 @@ const char* name_of(Precision precision) {
   return "fp32";
 }
 
-void run_pipeline(ir::Graph& graph, Precision precision, bool half_io, bool half_weights,
-                  Separable separable, DynamicRange mode, const DeviceInfo& device) {
+void run_pipeline(ir::Graph& graph, const PipelineOptions& options, const DeviceInfo& device) {
   // A half has no more mantissa than a TF32 number.
-  graph.allows_tf32 = precision != Precision::kFp32;
+  graph.allows_tf32 = options.precision != Precision::kFp32;
   keep_half_constants(graph);
   fuse_instance_norm(graph);
   fuse_activation(graph);
   fuse_lookup(graph);  // before an addition,
   fuse_residual(graph);
   fuse_lookup(graph);  // and behind one
-  dynamic_range(graph, mode);
+  dynamic_range(graph, options.dynamic_range);
   fuse_pad(graph);
-  fuse_separable(graph, separable, device);
+  fuse_separable(graph, options.separable, device);
   remove_dead(graph);
-  choose_storage(graph, precision, half_io, half_weights);
+  choose_storage(graph, options.precision, options.half_io, options.half_weights);
   ir::verify(graph);
 }
 

@@ -1,12 +1,11 @@
 #include <algorithm>
 #include <map>
 
+#include "base/index.hpp"
 #include "passes/concatenations.hpp"
 
 namespace clgpu::passes {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Bytes of intermediate tensors alive while each node runs, were every tensor freed after its last
 // reader.
@@ -17,25 +16,25 @@ class LiveBytes {
     std::vector<int> last(graph.tensors.size(), -1);
     // Backwards: a view's last reader counts for its source.
     for (int n = count - 1; n >= 0; --n) {
-      const ir::Node& node = graph.nodes[at(n)];
-      for (const int id : node.outputs) last[at(id)] = std::max(last[at(id)], n);
+      const ir::Node& node = graph.nodes[uz(n)];
+      for (const int id : node.outputs) last[uz(id)] = std::max(last[uz(id)], n);
       for (const int id : node.inputs) {
         if (id < 0) continue;
-        const int until = node.kind->is_view ? last[at(node.outputs[0])] : n;
-        last[at(id)] = std::max(last[at(id)], until);
+        const int until = node.kind->is_view ? last[uz(node.outputs[0])] : n;
+        last[uz(id)] = std::max(last[uz(id)], until);
       }
     }
-    for (const int id : graph.outputs) last[at(id)] = count - 1;
+    for (const int id : graph.outputs) last[uz(id)] = count - 1;
     for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
       if (last[i] < 0 || links.known[i]) continue;
       const int writer = links.writers[i];
-      if (writer >= 0 && graph.nodes[at(writer)].kind->is_view) continue;
+      if (writer >= 0 && graph.nodes[uz(writer)].kind->is_view) continue;
       add(std::max(writer, 0), last[i] + 1, graph.tensors[i].storage_bytes());
     }
   }
 
   void add(int begin, int end, std::int64_t bytes) {
-    for (int n = begin; n < end; ++n) bytes_[at(n)] += bytes;
+    for (int n = begin; n < end; ++n) bytes_[uz(n)] += bytes;
   }
   std::int64_t most(int begin, int end) const {
     return begin < end ? *std::max_element(bytes_.begin() + begin, bytes_.begin() + end) : 0;
@@ -87,12 +86,12 @@ class Chooser {
   }
 
  private:
-  int whole_of(const Slot& slot) const { return graph_.nodes[at(slot.node)].outputs[0]; }
+  int whole_of(const Slot& slot) const { return graph_.nodes[uz(slot.node)].outputs[0]; }
 
   // Node that first writes to the memory of a tensor.
   int begin_of(int id) const {
     const auto found = begin_.find(id);
-    return found != begin_.end() ? found->second : links_.writers[at(id)];
+    return found != begin_.end() ? found->second : links_.writers[uz(id)];
   }
 
   // Takes the longest row of the latest written slots that memory allows.
@@ -144,9 +143,9 @@ void place_parts(ir::Graph& graph, const Sums& sums) {
   std::stable_sort(slots.begin(), slots.end(),
                    [](const Slot& a, const Slot& b) { return a.node > b.node; });
   for (const Slot& slot : slots) {
-    const ir::Node& node = graph.nodes[at(slot.node)];
+    const ir::Node& node = graph.nodes[uz(slot.node)];
     const int whole = node.outputs[0];
-    const ops::Part part = ops::parts_of(ops::NodeContext(graph, node))[at(slot.input)];
+    const ops::Part part = ops::parts_of(ops::NodeContext(graph, node))[uz(slot.input)];
     std::vector<ir::Placement> places;
     for (const int id : slot.tensors) {
       auto place = placement_in(graph, whole, id, part);

@@ -1,3 +1,4 @@
+#include "base/index.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {
@@ -7,10 +8,10 @@ void remove_dead(ir::Graph& graph) {
   std::vector<ir::Node> kept;
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
     bool any = false;
-    for (const int id : node->outputs) any = any || needed[static_cast<std::size_t>(id)];
+    for (const int id : node->outputs) any = any || needed[uz(id)];
     if (!any) continue;
     for (const int id : node->inputs) {
-      if (id >= 0) needed[static_cast<std::size_t>(id)] = true;
+      if (id >= 0) needed[uz(id)] = true;
     }
     kept.push_back(std::move(*node));
   }

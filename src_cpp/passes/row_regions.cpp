@@ -2,13 +2,12 @@
 #include <map>
 #include <numeric>
 
+#include "base/index.hpp"
 #include "passes/row_schedule.hpp"
 #include "passes/stream_rows.hpp"
 
 namespace clgpu::passes {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Whether a node reads rows of an input, all else being the same for all rows.
 bool reads_rows(const ir::Graph& graph, const ir::Node& node, std::size_t input) {
@@ -25,12 +24,12 @@ std::vector<int> levels_of(const ir::Graph& graph, const std::vector<bool>& rows
     const ir::Node& node = graph.nodes[n];
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const int id = node.inputs[i];
-      const int writer = id < 0 ? -1 : writers[at(id)];
+      const int writer = id < 0 ? -1 : writers[uz(id)];
       if (writer < 0) continue;
-      bool border = rows[n] && (!rows[at(writer)] || !reads_rows(graph, node, i));
+      bool border = rows[n] && (!rows[uz(writer)] || !reads_rows(graph, node, i));
       if (rows[n] && !border && cut == RowCut::kHeights)
         border = graph.tensor(id).shape[1] != graph.tensor(node.outputs[0]).shape[1];
-      levels[n] = std::max(levels[n], levels[at(writer)] + (border ? 1 : 0));
+      levels[n] = std::max(levels[n], levels[uz(writer)] + (border ? 1 : 0));
     }
   }
   return levels;
@@ -48,16 +47,16 @@ std::vector<RowRegion> row_regions(const ir::Graph& graph, RowCut cut) {
   std::vector<int> root(graph.nodes.size());
   std::iota(root.begin(), root.end(), 0);
   const auto find = [&](int n) {
-    while (root[at(n)] != n) n = root[at(n)] = root[at(root[at(n)])];
+    while (root[uz(n)] != n) n = root[uz(n)] = root[uz(root[uz(n)])];
     return n;
   };
   const auto together = [&](std::size_t n, int id) {
-    const int writer = id < 0 ? -1 : writers[at(id)];
-    return writer >= 0 && rows[n] && rows[at(writer)] && levels[n] == levels[at(writer)];
+    const int writer = id < 0 ? -1 : writers[uz(id)];
+    return writer >= 0 && rows[n] && rows[uz(writer)] && levels[n] == levels[uz(writer)];
   };
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     for (const int id : graph.nodes[n].inputs) {
-      if (together(n, id)) root[at(find(static_cast<int>(n)))] = find(writers[at(id)]);
+      if (together(n, id)) root[uz(find(static_cast<int>(n)))] = find(writers[uz(id)]);
     }
   }
 
@@ -72,16 +71,16 @@ std::vector<RowRegion> row_regions(const ir::Graph& graph, RowCut cut) {
   for (auto& [key, region] : regions) {
     // A node alone may at least read what another region leaves in bands.
     const auto reads_bands = [&](int n) {
-      for (const int id : graph.nodes[at(n)].inputs) {
-        if (id >= 0 && writers[at(id)] >= 0 && rows[at(writers[at(id)])]) return true;
+      for (const int id : graph.nodes[uz(n)].inputs) {
+        if (id >= 0 && writers[uz(id)] >= 0 && rows[uz(writers[uz(id)])]) return true;
       }
       return false;
     };
     if (region.nodes.size() == 1 && !reads_bands(region.nodes[0])) continue;
     for (const int n : region.nodes) {
-      for (const int id : graph.nodes[at(n)].outputs) {
-        bool inside = !is_output[at(id)];
-        for (const int reader : readers[at(id)]) inside = inside && together(at(reader), id);
+      for (const int id : graph.nodes[uz(n)].outputs) {
+        bool inside = !is_output[uz(id)];
+        for (const int reader : readers[uz(id)]) inside = inside && together(uz(reader), id);
         if (!inside) continue;
         const std::int64_t bytes = graph.tensor(id).storage_bytes();
         region.largest = std::max(region.largest, bytes);

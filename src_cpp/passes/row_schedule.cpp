@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
+
 namespace clgpu::passes {
 namespace {
 
 using ops::RowNeed;
 using ops::RowRange;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 int rounded_up(std::int64_t a, std::int64_t b) {
   return static_cast<int>(a >= 0 ? (a + b - 1) / b : -(-a / b));
@@ -43,7 +43,7 @@ class Progress {
 
  private:
   ops::NodeContext context(std::size_t k) const {
-    return {graph_, graph_.nodes[at(chain_.nodes[k])]};
+    return {graph_, graph_.nodes[uz(chain_.nodes[k])]};
   }
 
   int in_units(std::size_t k, int rows) const { return ops::ceil_of(rows, unit_[k]) * unit_[k]; }
@@ -55,8 +55,8 @@ class Progress {
     for (std::size_t k = height_.size(); k-- > 0;) {
       if (chain_.outside[k]) result[k] = rounded_up(rows * height_[k], tallest_);
       for (const RowReader& reader : chain_.readers[k]) {
-        const int end = result[at(reader.node)];
-        const ops::NodeContext node = context(at(reader.node));
+        const int end = result[uz(reader.node)];
+        const ops::NodeContext node = context(uz(reader.node));
         const auto need =
             ops::family_of(node.node()).rows->need(node, reader.input, {end - 1, end});
         result[k] = std::max(result[k], need.rows.end);
@@ -72,9 +72,9 @@ class Progress {
     for (std::size_t k = due.size(); k-- > 0;) {
       int rows = due[k];
       for (const RowReader& reader : chain_.readers[k]) {
-        const int end = result[at(reader.node)];
+        const int end = result[uz(reader.node)];
         if (end == 0) continue;
-        rows = std::max(rows, rows_needed(context(at(reader.node)), reader.input, {0, end}).end);
+        rows = std::max(rows, rows_needed(context(uz(reader.node)), reader.input, {0, end}).end);
       }
       result[k] = std::clamp(in_units(k, rows), 0, height_[k]);
     }

@@ -4,19 +4,17 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <string>
 
+#include "base/index.hpp"
 #include "ops/conv_geometry.hpp"
 #include "passes/concatenations.hpp"
 
 namespace clgpu::passes {
 namespace {
 
-constexpr int kImage = 0, kWeights = 1, kBias = 2;  // inputs of a convolution
+constexpr int kImage = 0;  // input of a convolution
 // As choose_storage has it: in half precision these stay float.
 constexpr std::int64_t kSmallTensor = 4096;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Channels `first` .. `first + count` of a concatenation, which tensor `id` makes.
 struct Channels {
@@ -49,59 +47,59 @@ class Splitter {
  private:
   // A concatenation of channels.
   bool joins_channels(int n) const {
-    const ir::Node& node = graph_.nodes[at(n)];
+    const ir::Node& node = graph_.nodes[uz(n)];
     const auto* attrs = concatenation_of(node);
     return attrs != nullptr && !attrs->new_axis &&
            attrs->axis == graph_.tensor(node.outputs[0]).shape.rank() - 1;
   }
 
   bool has_copies(int n) const {
-    const ir::Node& node = graph_.nodes[at(n)];
+    const ir::Node& node = graph_.nodes[uz(n)];
     return std::any_of(node.inputs.begin(), node.inputs.end(), [&](int id) {
-      return in_place_.count(id) == 0 || (is_inner(id) && has_copies(links_.writers[at(id)]));
+      return in_place_.count(id) == 0 || (is_inner(id) && has_copies(links_.writers[uz(id)]));
     });
   }
 
   // Whether a concatenation of channels writes a tensor that only another concatenation reads.
   bool is_inner(int id) const {
-    const int writer = links_.writers[at(id)];
-    return writer >= 0 && joins_channels(writer) && links_.readers[at(id)].size() == 1 &&
-           !links_.is_output[at(id)] && sums_.count(id) == 0;
+    const int writer = links_.writers[uz(id)];
+    return writer >= 0 && joins_channels(writer) && links_.readers[uz(id)].size() == 1 &&
+           !links_.is_output[uz(id)] && sums_.count(id) == 0;
   }
 
   bool can_split(int n) const {
     if (!joins_channels(n) || !has_copies(n)) return false;
-    const ir::Node& node = graph_.nodes[at(n)];
+    const ir::Node& node = graph_.nodes[uz(n)];
     const int whole = node.outputs[0];
-    if (links_.is_output[at(whole)] || links_.known[at(whole)] || sums_.count(whole) != 0)
+    if (links_.is_output[uz(whole)] || links_.known[uz(whole)] || sums_.count(whole) != 0)
       return false;
-    const auto& readers = links_.readers[at(whole)];
+    const auto& readers = links_.readers[uz(whole)];
     return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](int reader) {
-      return is_linear_in(graph_.nodes[at(reader)], whole);
+      return is_linear_in(graph_.nodes[uz(reader)], whole);
     });
   }
 
   // Whether a node is a convolution of this tensor that can take the sum of others.
   bool is_linear_in(const ir::Node& node, int image) const {
     if (dynamic_cast<const ops::ConvAttrs*>(node.attrs.get()) == nullptr) return false;
-    if (std::string(node.kind->name) != "conv2d" || node.inputs[kImage] != image) return false;
+    if (node.kind->weights.in_axis < 0 || node.inputs[kImage] != image) return false;
     if (std::count(node.inputs.begin(), node.inputs.end(), image) != 1) return false;
-    const ir::Tensor& weights = graph_.tensor(node.inputs[kWeights]);
+    const ir::Tensor& weights = graph_.tensor(node.inputs[uz(node.kind->weights.slot)]);
     // Sums of integers are rounded once, behind the last of them.
     if (graph_.tensor(node.outputs[0]).is_quantized()) return false;
-    if (graph_.tensor(node.inputs[kWeights]).is_quantized()) return false;
+    if (weights.is_quantized()) return false;
     // The addend of a result that is written in place would have to be of the whole's shape.
-    return weights.is_constant() && weights.shape[3] == graph_.tensor(image).shape.back(0) &&
+    return weights.is_constant() && !ops::is_grouped(graph_, node) &&
            !node.epilogue.residual_after && in_place_.count(node.outputs[0]) == 0;
   }
 
   void collect(int n, int first, std::vector<Channels>& channels) {
-    for (const int id : graph_.nodes[at(n)].inputs) {
+    for (const int id : graph_.nodes[uz(n)].inputs) {
       const int count = graph_.tensor(id).shape.back(0);
-      if (const int writer = links_.writers[at(id)]; is_inner(id) && has_copies(writer)) {
+      if (const int writer = links_.writers[uz(id)]; is_inner(id) && has_copies(writer)) {
         collect(writer, first, channels);
-        replaced_[at(writer)] = true;
-        graph_.fused[graph_.nodes[at(writer)].tflite_index] = graph_.nodes[at(n)].tflite_index;
+        replaced_[uz(writer)] = true;
+        graph_.fused[graph_.nodes[uz(writer)].tflite_index] = graph_.nodes[uz(n)].tflite_index;
       } else {
         channels.push_back({id, first, count, in_place_.count(id) == 0});
       }
@@ -110,7 +108,7 @@ class Splitter {
   }
 
   void split(int n) {
-    const ir::Node node = graph_.nodes[at(n)];
+    const ir::Node node = graph_.nodes[uz(n)];
     std::vector<Channels> channels;
     collect(n, 0, channels);
     // Terms of the sum: each of the copied ones, then the others together.
@@ -129,16 +127,16 @@ class Splitter {
       images.push_back(rest.size() == 1 ? rest[0].id : join(n, rest));
       terms.push_back(rest);
     }
-    replaced_[at(n)] = true;
-    for (const int reader : links_.readers[at(node.outputs[0])]) {
+    replaced_[uz(n)] = true;
+    for (const int reader : links_.readers[uz(node.outputs[0])]) {
       chain(reader, images, terms);
-      if (rest.size() < 2) graph_.fused[node.tflite_index] = graph_.nodes[at(reader)].tflite_index;
+      if (rest.size() < 2) graph_.fused[node.tflite_index] = graph_.nodes[uz(reader)].tflite_index;
     }
   }
 
   // A concatenation of those that are written in place, which needs no launch.
   int join(int n, const std::vector<Channels>& parts) {
-    ir::Node node = graph_.nodes[at(n)];
+    ir::Node node = graph_.nodes[uz(n)];
     ir::Tensor joined = graph_.tensor(node.outputs[0]);
     int& count = joined.shape[joined.shape.rank() - 1];
     count = 0;
@@ -148,30 +146,31 @@ class Splitter {
       count += part.count;
     }
     node.outputs = {add(std::move(joined))};
-    instead_[at(n)].push_back(node);
+    instead_[uz(n)].push_back(node);
     return node.outputs[0];
   }
 
   void chain(int reader, const std::vector<int>& images,
              const std::vector<std::vector<Channels>>& terms) {
-    const ir::Node whole = graph_.nodes[at(reader)];
-    const std::size_t addend = at(whole.kind->residual);
+    const ir::Node whole = graph_.nodes[uz(reader)];
+    const std::size_t addend = uz(whole.kind->residual);
     int sum = whole.inputs.size() > addend ? whole.inputs[addend] : -1;
     for (std::size_t i = 0; i < terms.size(); ++i) {
       const bool last = i + 1 == terms.size();
       ir::Node node = whole;
       node.inputs.resize(addend, -1);
       node.inputs[kImage] = images[i];
-      node.inputs[kWeights] = weights_of(whole.inputs[kWeights], terms[i]);
+      const std::size_t slot = uz(whole.kind->weights.slot);
+      node.inputs[slot] = weights_of(whole.inputs[slot], terms[i]);
       if (sum >= 0) node.inputs.push_back(sum);
       if (!last) {
-        node.inputs[kBias] = -1;
+        node.inputs[uz(whole.kind->weights.bias)] = -1;
         node.epilogue = {};
         node.outputs[0] = sum = partial_sum(whole);
       }
-      instead_[at(reader)].push_back(std::move(node));
+      instead_[uz(reader)].push_back(std::move(node));
     }
-    replaced_[at(reader)] = true;
+    replaced_[uz(reader)] = true;
   }
 
   int partial_sum(const ir::Node& whole) {
@@ -191,18 +190,18 @@ class Splitter {
     ir::Tensor weights = graph_.tensor(id);
     const ir::Constant& all = *weights.constant;
     const std::size_t size = size_of(all.dtype);
-    const std::size_t pitch = at(weights.shape[3]) * size;
+    const std::size_t pitch = uz(weights.shape[3]) * size;
     const auto rows = static_cast<std::size_t>(weights.shape.elements(0, 3));
     const auto bytes = std::make_shared<std::vector<std::uint8_t>>();
     int channels = 0;
     for (const Channels& part : term) channels += part.count;
-    bytes->resize(rows * at(channels) * size);
+    bytes->resize(rows * uz(channels) * size);
     std::uint8_t* to = bytes->data();
     for (std::size_t row = 0; row < rows; ++row) {
       const auto* from = static_cast<const std::uint8_t*>(all.data) + row * pitch;
       for (const Channels& part : term) {
-        std::memcpy(to, from + at(part.first) * size, at(part.count) * size);
-        to += at(part.count) * size;
+        std::memcpy(to, from + uz(part.first) * size, uz(part.count) * size);
+        to += uz(part.count) * size;
       }
     }
     weights.shape[3] = channels;

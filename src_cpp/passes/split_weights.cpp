@@ -2,29 +2,24 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string_view>
 #include <utility>
 
+#include "base/index.hpp"
 #include "ops/concatenation.hpp"
+#include "ops/transpose.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {
 namespace {
 
-constexpr int kSrc = 0, kWeights = 1, kBias = 2;
-
 using Constant = std::shared_ptr<const ir::Constant>;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-bool is(const ir::Node& node, std::string_view family) { return node.kind->name == family; }
 
 // The part of a constant from output channel `first` on, of `channels` of `all`.
 Constant part_of(const ir::Constant& whole, int all, int first, int channels) {
-  const std::size_t bytes = whole.bytes / at(all);
+  const std::size_t bytes = whole.bytes / uz(all);
   ir::Constant part = whole;
-  part.data = static_cast<const std::uint8_t*>(whole.data) + bytes * at(first);
-  part.bytes = bytes * at(channels);
+  part.data = static_cast<const std::uint8_t*>(whole.data) + bytes * uz(first);
+  part.bytes = bytes * uz(channels);
   return std::make_shared<const ir::Constant>(std::move(part));
 }
 
@@ -51,8 +46,8 @@ Constant transposed(const ir::Constant& matrix, int rows, int cols) {
       for (int col = 0; col < cols; col += kBlock) {
         for (int c = col; c < std::min(col + kBlock, cols); ++c) {
           for (int r = row; r < std::min(row + kBlock, rows); ++r)
-            std::memcpy(bytes->data() + (at(c) * at(rows) + at(r)) * kSize,
-                        from + (at(r) * at(cols) + at(c)) * kSize, kSize);
+            std::memcpy(bytes->data() + (uz(c) * uz(rows) + uz(r)) * kSize,
+                        from + (uz(r) * uz(cols) + uz(c)) * kSize, kSize);
         }
       }
     }
@@ -90,34 +85,28 @@ class Splitter {
 
  private:
   bool is_too_large(const ir::Node& node) const {
-    if (!(is(node, "fully_connected") || is(node, "conv2d")) || !node.kind->writes_slices)
-      return false;
-    if (node.inputs.size() > at(ops::kWeightScales)) return false;
-    const ir::Tensor& weights = graph_.tensor(node.inputs[kWeights]);
+    if (!node.kind->weights.divisible) return false;
+    if (node.inputs.size() > uz(ops::kWeightScales)) return false;
+    const ir::Tensor& weights = graph_.tensor(weights_id(node));
     if (weights.storage_bytes() <= limit_ || weights.shape[0] < 2) return false;
     if (graph_.tensor(node.outputs[0]).placement) return false;
-    if (is(node, "conv2d") && graph_.tensor(node.inputs[kSrc]).shape[3] != weights.shape[3])
-      return false;
-    if (has_bias(node) && !graph_.tensor(node.inputs[kBias]).is_constant()) return false;
-    return weights.is_constant() || transposed_constant(node.inputs[kWeights]) != nullptr;
+    if (ops::is_grouped(graph_, node)) return false;
+    if (has_bias(node) && !graph_.tensor(bias_id(node)).is_constant()) return false;
+    return weights.is_constant() || transposed_constant(weights_id(node)) != nullptr;
   }
 
+  static int weights_id(const ir::Node& node) { return node.inputs[uz(node.kind->weights.slot)]; }
+  static int bias_id(const ir::Node& node) { return node.inputs[uz(node.kind->weights.bias)]; }
   static bool has_bias(const ir::Node& node) {
-    return node.inputs.size() > kBias && node.inputs[kBias] >= 0;
+    return node.inputs.size() > uz(node.kind->weights.bias) && bias_id(node) >= 0;
   }
 
   // The matrix that becomes this tensor by a TRANSPOSE; null where there is none.
   const ir::Tensor* transposed_constant(int id) const {
-    const int writer = writers_[at(id)];
-    if (writer < 0 || !is(graph_.nodes[at(writer)], "transpose")) return nullptr;
-    const ir::Node& node = graph_.nodes[at(writer)];
-    const ir::Tensor& source = graph_.tensor(node.inputs[0]);
-    const ir::Tensor& perm = graph_.tensor(node.inputs[1]);
-    constexpr std::int32_t kSwapped[] = {1, 0};
-    const bool swapped = source.shape.rank() == 2 && perm.is_constant() &&
-                         perm.constant->bytes == sizeof kSwapped &&
-                         std::memcmp(perm.constant->data, kSwapped, sizeof kSwapped) == 0;
-    return swapped && source.is_constant() ? &source : nullptr;
+    const int writer = writers_[uz(id)];
+    if (writer < 0 || !ops::transposes_matrix(graph_.nodes[uz(writer)])) return nullptr;
+    const ir::Tensor& source = graph_.tensor(graph_.nodes[uz(writer)].inputs[0]);
+    return source.is_constant() ? &source : nullptr;
   }
 
   Constant weights_of(int id) const {
@@ -134,8 +123,8 @@ class Splitter {
   }
 
   void split(const ir::Node& node, std::vector<ir::Node>& nodes) {
-    const ir::Tensor weights = graph_.tensor(node.inputs[kWeights]);
-    const Constant bytes = weights_of(node.inputs[kWeights]);
+    const ir::Tensor weights = graph_.tensor(weights_id(node));
+    const Constant bytes = weights_of(weights_id(node));
     const int whole = node.outputs[0];
     const int all = weights.shape[0];
     // Kernels like multiples of their tiles.
@@ -158,10 +147,10 @@ class Splitter {
         return add(std::move(tensor), suffix);
       };
       ir::Node part = node;
-      part.inputs[kWeights] = slice(weights, *bytes);
+      part.inputs[uz(node.kind->weights.slot)] = slice(weights, *bytes);
       if (has_bias(node)) {
-        const ir::Tensor bias = graph_.tensor(node.inputs[kBias]);
-        part.inputs[kBias] = slice(bias, *bias.constant);
+        const ir::Tensor bias = graph_.tensor(bias_id(node));
+        part.inputs[uz(node.kind->weights.bias)] = slice(bias, *bias.constant);
       }
       ir::Tensor result = graph_.tensor(whole);
       result.shape[result.shape.rank() - 1] = count;

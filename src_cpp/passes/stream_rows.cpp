@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/index.hpp"
 #include "ops/concatenation.hpp"
 #include "ops/rows.hpp"
 #include "passes/row_schedule.hpp"
@@ -14,8 +15,6 @@ namespace {
 
 using ops::RowNeed;
 using ops::RowRange;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // A tensor that holds some rows of another.
 struct Window {
@@ -49,22 +48,22 @@ class Streamer {
     const std::vector<bool> is_output = ir::output_mask(graph_);
     std::map<int, int> position;
     for (std::size_t k = 0; k < chain_.nodes.size(); ++k) {
-      if (!has_rows(graph_, graph_.nodes[at(chain_.nodes[k])])) return false;
+      if (!has_rows(graph_, graph_.nodes[uz(chain_.nodes[k])])) return false;
       position[chain_.nodes[k]] = static_cast<int>(k);
     }
     for (const int n : chain_.nodes) {
       std::vector<RowReader> inside;
       bool outside = false;
-      for (const int id : graph_.nodes[at(n)].outputs) {
-        bool leaves = is_output[at(id)];
-        for (const int reader : readers[at(id)]) {
+      for (const int id : graph_.nodes[uz(n)].outputs) {
+        bool leaves = is_output[uz(id)];
+        for (const int reader : readers[uz(id)]) {
           const auto found = position.find(reader);
           leaves = leaves || found == position.end();
           if (found == position.end()) continue;
-          const ir::Node& node = graph_.nodes[at(reader)];
+          const ir::Node& node = graph_.nodes[uz(reader)];
           const ops::NodeContext context(graph_, node);
           for (int i = 0; i < context.input_count(); ++i) {
-            if (node.inputs[at(i)] != id) continue;
+            if (node.inputs[uz(i)] != id) continue;
             if (ops::family_of(node).rows->need(context, i, {0, 1}).kind == RowNeed::Kind::kWhole)
               return false;
             inside.push_back({found->second, i});
@@ -88,7 +87,7 @@ class Streamer {
     std::size_t next = 0;
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       const ir::Node& node = graph_.nodes[n];
-      const bool member = next < chain_.nodes.size() && at(chain_.nodes[next]) == n;
+      const bool member = next < chain_.nodes.size() && uz(chain_.nodes[next]) == n;
       next += member ? 1 : 0;
       bool behind = false;
       for (const int id : node.inputs) behind = behind || dependent.count(id) > 0;
@@ -105,7 +104,7 @@ class Streamer {
   }
 
   int height(std::size_t k) const {
-    return graph_.tensor(graph_.nodes[at(chain_.nodes[k])].outputs[0]).shape[1];
+    return graph_.tensor(graph_.nodes[uz(chain_.nodes[k])].outputs[0]).shape[1];
   }
 
   // A tensor of some rows of `whole`.
@@ -147,7 +146,7 @@ class Streamer {
   std::vector<Window> bands_of(int id) const {
     const auto writer = writer_.find(id);
     if (writer == writer_.end() || graph_.tensor(id).storage_bytes() <= max_object_) return {};
-    const ir::Node& node = graph_.nodes[at(writer->second)];
+    const ir::Node& node = graph_.nodes[uz(writer->second)];
     if (!node.is_band || !ops::joins_rows(node)) return {};
     std::vector<Window> bands;
     int first = 0;
@@ -181,7 +180,7 @@ class Streamer {
     std::map<int, std::size_t> last;  // node that touches a tensor of the region
     for (std::size_t k = 0; k < until.size(); ++k) {
       if (until[k] == done_[k]) continue;
-      const ir::Node& node = graph_.nodes[at(chain_.nodes[k])];
+      const ir::Node& node = graph_.nodes[uz(chain_.nodes[k])];
       for (const int id : node.outputs) last[id] = k;
       for (const int id : node.inputs) {
         if (own_.count(id) > 0) last[id] = k;
@@ -198,7 +197,7 @@ class Streamer {
   }
 
   void compute(std::size_t k, RowRange rows) {
-    const ir::Node source = graph_.nodes[at(chain_.nodes[k])];  // not moved by new tensors
+    const ir::Node source = graph_.nodes[uz(chain_.nodes[k])];  // not moved by new tensors
     const ops::RowRules& rules = *ops::family_of(source).rows;
     tflite_index_ = source.tflite_index;
     ir::Node node = source;
@@ -268,7 +267,7 @@ class Streamer {
   }
 
   int source_of(const RowReader& reader) const {
-    return graph_.nodes[at(chain_.nodes[at(reader.node)])].inputs[at(reader.input)];
+    return graph_.nodes[uz(chain_.nodes[uz(reader.node)])].inputs[uz(reader.input)];
   }
 
   // Keeps of a tensor what its readers have not yet done with.
@@ -280,9 +279,9 @@ class Streamer {
     int keep = window.rows.end;
     bool more = false;
     for (const RowReader& reader : chain_.readers[k]) {
-      const RowRange rest{done_[at(reader.node)], progress_.back()[at(reader.node)]};
+      const RowRange rest{done_[uz(reader.node)], progress_.back()[uz(reader.node)]};
       if (source_of(reader) != id || rest.first == rest.end) continue;
-      const ops::NodeContext context(graph_, graph_.nodes[at(chain_.nodes[at(reader.node)])]);
+      const ops::NodeContext context(graph_, graph_.nodes[uz(chain_.nodes[uz(reader.node)])]);
       keep = std::min(keep, rows_needed(context, reader.input, rest).first);
       more = true;
     }
@@ -290,7 +289,7 @@ class Streamer {
       window = {};
     } else if (keep > window.rows.first) {
       const RowRange rows{keep, window.rows.end};
-      tflite_index_ = graph_.nodes[at(writer_.at(id))].tflite_index;
+      tflite_index_ = graph_.nodes[uz(writer_.at(id))].tflite_index;
       window = {exactly(id, window, rows, true), rows};
     }
   }
@@ -299,8 +298,8 @@ class Streamer {
     std::vector<ir::Node> nodes;
     std::vector<int> new_labels;
     const auto keep = [&](int n) {
-      nodes.push_back(std::move(graph_.nodes[at(n)]));
-      new_labels.push_back(labels[at(n)]);
+      nodes.push_back(std::move(graph_.nodes[uz(n)]));
+      new_labels.push_back(labels[uz(n)]);
     };
     for (const int n : before_) keep(n);
     for (ir::Node& node : made_) nodes.push_back(std::move(node));
@@ -331,7 +330,7 @@ void remove_joins(ir::Graph& graph) {
   const std::vector<bool> is_output = ir::output_mask(graph);
   const auto dead = [&](const ir::Node& node) {
     const int id = node.outputs.at(0);
-    return node.is_band && ops::joins_rows(node) && readers[at(id)].empty() && !is_output[at(id)];
+    return node.is_band && ops::joins_rows(node) && readers[uz(id)].empty() && !is_output[uz(id)];
   };
   graph.nodes.erase(std::remove_if(graph.nodes.begin(), graph.nodes.end(), dead),
                     graph.nodes.end());
@@ -344,7 +343,7 @@ bool stream_rows(ir::Graph& graph, const std::vector<std::vector<int>>& regions,
   CLGPU_CHECK(band >= 1);
   std::vector<int> labels(graph.nodes.size(), -1);
   for (std::size_t r = 0; r < regions.size(); ++r) {
-    for (const int n : regions[r]) labels.at(at(n)) = static_cast<int>(r);
+    for (const int n : regions[r]) labels.at(uz(n)) = static_cast<int>(r);
   }
   bool changed = false;
   for (std::size_t r = 0; r < regions.size(); ++r) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "ops/family.hpp"
 #include "plan/signature.hpp"
 #include "plan/work_groups.hpp"
@@ -14,10 +15,9 @@ using kernel::Candidate;
 // Texels of the image that a launch reads an operand as.
 std::int64_t texels(const kernel::Operand& operand, const Candidate& candidate,
                     const ops::NodeContext& node) {
-  const std::int64_t bytes =
-      operand.kind == kernel::Operand::Kind::kScratch
-          ? candidate.scratch.at(static_cast<std::size_t>(operand.index)).bytes
-          : node.input(operand.index).storage_bytes();
+  const std::int64_t bytes = operand.kind == kernel::Operand::Kind::kScratch
+                                 ? candidate.scratch.at(uz(operand.index)).bytes
+                                 : node.input(operand.index).storage_bytes();
   return bytes / kernel::texel_bytes(*operand.image);
 }
 
@@ -49,7 +49,7 @@ std::string problem_of(const Candidate& candidate, const std::string& family,
                        const ops::NodeContext& node, const DeviceInfo& device,
                        const PlanOptions& options, const Broken& broken) {
   if (!candidate.refusal.empty()) return candidate.refusal;
-  if (options.exact_sums && candidate.name.find("_half_") != std::string::npos)
+  if (options.exact_sums && candidate.adds_halves)
     return "adds halves, and verification asks for exact sums";
   if (options.distrusted) {
     std::string why = options.distrusted(family, candidate);
@@ -119,6 +119,11 @@ Chosen choose(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& de
   Choice choice;
   choice.node = node.tflite_index;
   choice.family = family.name;
+  for (const kernel::Form form : {kernel::Form::kReference, kernel::Form::kPlain}) {
+    for (const Candidate& candidate : candidates) {
+      if (candidate.form == form) choice.plainest.push_back(candidate.name);
+    }
+  }
   for (const Candidate& candidate : candidates) {
     std::string problem = problem_of(candidate, family.name, context, device, options, broken);
     if (problem.empty()) {
@@ -129,6 +134,8 @@ Chosen choose(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& de
   }
   const auto done = [&](const Candidate& candidate, Choice::Origin origin) {
     choice.candidate = candidate.name;
+    choice.adds_halves = candidate.adds_halves;
+    choice.tensor_cores = candidate.tensor_cores;
     if (options.distrusted) choice.engine = engine_signature(family.name, candidate);
     choice.origin = origin;
     return Chosen{candidate, std::move(choice)};

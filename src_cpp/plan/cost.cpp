@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <string_view>
 
-#include "ops/family.hpp"
+#include "base/index.hpp"
+#include "ops/common.hpp"
 
 namespace clgpu::plan {
 namespace {
@@ -31,8 +31,6 @@ constexpr double kWaiting = 0.5;
 
 // Products of the CPU's kernels over those of floats, by Arithmetic.
 constexpr std::array<double, kArithmetics> kCpuProducts{1, 1, 1, 2, 0.01, 0.06};
-// What a fused instance normalization reads and writes where it is several nodes.
-constexpr double kCpuInstanceNorm = 6;
 // Seconds that the runtime spends on a node, whatever it does; with threads, it wakes them.
 constexpr double kCpuNode = 1e-6, kCpuThreads = 2e-6;
 // Power of the number of threads that they are worth.
@@ -46,29 +44,11 @@ constexpr double kCpuDeviceLaunch = 7e-6, kGpuLaunch = 1.3e-6;
 // Work-items that a compute unit of a GPU needs to be busy.
 constexpr double kBusyItems = 256;
 
-Kind kind_of(std::string_view family) {
-  for (const char* name :
-       {"conv2d", "fully_connected", "batch_matmul", "transpose_conv", "separable_conv2d"}) {
-    if (family == name) return Kind::kProduct;
-  }
-  for (const char* name : {"depthwise_conv2d", "pool", "max_pool_argmax", "resize"}) {
-    if (family == name) return Kind::kWindow;
-  }
-  return Kind::kOther;
-}
-
 bool is_int8(DType type) { return type == DType::kI8 || type == DType::kU8; }
 
 double host_bytes(const ir::Tensor& tensor) {
   const DType type = tensor.dtype == DType::kF16 ? DType::kF32 : tensor.dtype;
   return static_cast<double>(tensor.shape.elements()) * static_cast<double>(size_of(type));
-}
-
-bool is_grouped(const ir::Graph& graph, const ir::Node& node) {
-  if (node.op != "CONV_2D" || node.inputs.size() < 2) return false;
-  const ir::Shape& image = graph.tensor(node.inputs[0]).shape;
-  const ir::Shape& weights = graph.tensor(node.inputs[1]).shape;
-  return image.rank() == 4 && weights.rank() == 4 && image[3] != weights[3];
 }
 
 double seconds(double amount, double rate) { return rate > 0 ? amount / rate : 0; }
@@ -95,7 +75,7 @@ Load load_of(const ir::Graph& graph, const Plan& plan, const DeviceInfo& device,
   for (const Choice& choice : plan.choices) {
     const auto found = launched.find(choice.node);
     if (found == launched.end()) continue;  // a constant: computed at load time
-    const ir::Node& source = graph.nodes.at(static_cast<std::size_t>(choice.position));
+    const ir::Node& source = graph.nodes.at(uz(choice.position));
     NodeLoad node;
     if (!seen[choice.node]) node = found->second;  // bands of a node share its index
     seen[choice.node] = true;
@@ -103,7 +83,8 @@ Load load_of(const ir::Graph& graph, const Plan& plan, const DeviceInfo& device,
     node.groups = found->second.groups;
     node.node = choice.node;
     node.family = choice.family;
-    node.kind = kind_of(choice.family);
+    const ops::Family& family = ops::family_of(source);
+    node.kind = family.work_kind;
     node.flops = choice.work.flops;
     node.device_bytes = static_cast<double>(choice.work.bytes_read + choice.work.bytes_written);
     bool int8 = false, int16 = false, half = false;
@@ -121,12 +102,12 @@ Load load_of(const ir::Graph& graph, const Plan& plan, const DeviceInfo& device,
                             is_int8(graph.tensor(source.inputs[0]).storage);
     if (int16) {
       node.cpu_arithmetic = Arithmetic::kInt16;
-    } else if (is_grouped(graph, source)) {
+    } else if (ops::is_grouped(graph, source)) {
       node.cpu_arithmetic = Arithmetic::kGroups;
     } else if (int8) {
       node.cpu_arithmetic = Arithmetic::kInt8;
     }
-    if (choice.family == "instance_norm") node.cpu_bytes *= kCpuInstanceNorm;
+    node.cpu_bytes *= family.stock_passes;
     if (first_int8) {
       node.device_arithmetic = Arithmetic::kInt8;
     } else if (half && device.mma_f16) {

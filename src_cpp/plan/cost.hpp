@@ -6,16 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "ops/family.hpp"
 #include "plan/fit.hpp"
 
 namespace clgpu::plan {
 
-/// What a node's time goes into.
-enum class Kind : int {
-  kProduct,  ///< convolutions and matrix products: each number is used many times
-  kWindow,   ///< depthwise convolutions and pools: a few times
-  kOther,    ///< once
-};
+using Kind = ops::WorkKind;
 
 /// Factors of products. The last two are the CPU's: the runtimes have plain loops for int16, and
 /// for convolutions in groups.

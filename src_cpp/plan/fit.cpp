@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "base/byte_size.hpp"
+#include "base/index.hpp"
+#include "ops/concatenation.hpp"
 #include "passes/pass.hpp"
 #include "passes/split_weights.hpp"
 #include "passes/stream_rows.hpp"
@@ -18,6 +20,27 @@ struct Measures {
   bool swap = false;
   int band = 0;  ///< rows; 0: nothing is computed band by band
   bool stream_weights = false;
+
+  Measures splitting() const {
+    Measures more = *this;
+    more.split_concatenations = true;
+    return more;
+  }
+  Measures swapping() const {
+    Measures more = *this;
+    more.swap = true;
+    return more;
+  }
+  Measures streaming() const {
+    Measures more = *this;
+    more.stream_weights = true;
+    return more;
+  }
+  Measures in_bands(int rows) const {
+    Measures more = *this;
+    more.band = rows;
+    return more;
+  }
 };
 
 // Bands worth a try. Half of one needs less memory and twice the launches.
@@ -49,9 +72,8 @@ class Fitter {
   }
 
   Fitted fit() {
-    Measures none;
-    none.band = options_.row_band;
-    if (auto plan = attempt(none, budget_); plan && fits(*plan)) return std::move(*plan);
+    const Measures asked = kNone.in_bands(options_.row_band);
+    if (auto plan = attempt(asked, budget_); plan && fits(*plan)) return std::move(*plan);
     if (auto best = cheapest()) return std::move(*best);
     std::optional<Fitted> least = smallest();
     if (!least) throw *too_large_;
@@ -101,13 +123,13 @@ class Fitter {
     return graph;
   }
 
-  // What the user asks for: engines={"concatenation": "rows"} or "split", which no candidate is.
+  // What the user asks for by the option engines.
   passes::Concats concatenations() const {
-    const auto wish = options_.engines.find("concatenation");
+    const auto wish = options_.engines.find(ops::kConcatenationFamily.name);
     if (wish == options_.engines.end()) return passes::Concats::kCopy;
-    if (wish->second == "rows") return passes::Concats::kCopyAll;
+    if (wish->second == ops::kRowsEngine) return passes::Concats::kCopyAll;
     const auto names = alternatives(wish->second);
-    const bool split = std::find(names.begin(), names.end(), "split") != names.end();
+    const bool split = std::find(names.begin(), names.end(), ops::kSplitEngine) != names.end();
     return split ? passes::Concats::kSplit : passes::Concats::kCopy;
   }
 
@@ -133,7 +155,7 @@ class Fitter {
       for (const std::vector<int>& region : all) {
         std::int64_t rows = 0;
         for (const int node : region) {
-          const ir::Node& writer = graph_.nodes[static_cast<std::size_t>(node)];
+          const ir::Node& writer = graph_.nodes[uz(node)];
           const ir::Shape& shape = graph_.tensor(writer.outputs.at(0)).shape;
           if (shape.rank() == 4) rows = std::max<std::int64_t>(rows, shape[1]);
         }
@@ -163,16 +185,17 @@ class Fitter {
       if (!best || cost(fitted->plan) < cost(best->plan)) best = std::move(fitted);
       return true;
     };
-    if (consider({true, false, 0, false})) return best;
-    consider({false, true, 0, false});
-    consider({false, false, 0, true});
-    if (!best && !consider({false, true, 0, true})) consider({true, true, 0, true});
+    if (consider(kNone.splitting())) return best;
+    consider(kNone.swapping());
+    consider(kNone.streaming());
+    const Measures moving = kNone.swapping().streaming();
+    if (!best && !consider(moving)) consider(moving.splitting());
     const std::vector<int> usable = bands();
     // Without moves a smaller band costs more: the largest one that fits.
     std::size_t begin = 0, end = usable.size();
     while (begin < end) {
       const std::size_t middle = (begin + end) / 2;
-      if (consider({false, false, usable[middle], false})) {
+      if (consider(kNone.in_bands(usable[middle]))) {
         end = middle;
       } else {
         begin = middle + 1;
@@ -180,7 +203,7 @@ class Fitter {
     }
     // With them it may cost less, since it needs fewer.
     if (end == usable.size()) {
-      for (const int band : usable) consider({false, true, band, true});
+      for (const int band : usable) consider(moving.in_bands(band));
     }
     return best;
   }
@@ -198,12 +221,15 @@ class Fitter {
         best = std::move(fitted);
     };
     for (const int band : tried) {
-      consider({false, true, band, true});
-      consider({true, true, band, true});
-      consider({false, false, band, false});
+      const Measures banded = kNone.in_bands(band), moving = banded.swapping().streaming();
+      consider(moving);
+      consider(moving.splitting());
+      consider(banded);
     }
     return best;
   }
+
+  static constexpr Measures kNone{};
 
   const ir::Graph& graph_;
   DeviceInfo device_;

@@ -3,21 +3,21 @@
 #include <algorithm>
 #include <map>
 
+#include "base/index.hpp"
+
 namespace clgpu::plan {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // The run steps that touch each buffer, in order; an upload is step -1, a download the one behind
 // the last.
 std::vector<std::vector<int>> touches(const Plan& plan) {
   std::vector<std::vector<int>> steps(plan.buffers.size());
-  for (const Transfer& t : plan.uploads) steps[at(t.buffer)].push_back(-1);
+  for (const Transfer& t : plan.uploads) steps[uz(t.buffer)].push_back(-1);
   for (std::size_t i = 0; i < plan.run.size(); ++i) {
-    for (const int buffer : plan.run[i].buffers) steps[at(buffer)].push_back(static_cast<int>(i));
+    for (const int buffer : plan.run[i].buffers) steps[uz(buffer)].push_back(static_cast<int>(i));
   }
   for (const Transfer& t : plan.downloads)
-    steps[at(t.buffer)].push_back(static_cast<int>(plan.run.size()));
+    steps[uz(t.buffer)].push_back(static_cast<int>(plan.run.size()));
   return steps;
 }
 
@@ -34,16 +34,16 @@ std::int64_t write_in_place(Plan& plan, const std::vector<bool>& is_static,
   std::vector<int> stands_for(plan.buffers.size());  // buffer -> the one that it has become
   for (std::size_t i = 0; i < stands_for.size(); ++i) stands_for[i] = static_cast<int>(i);
   const auto root = [&](int buffer) {
-    while (stands_for[at(buffer)] != buffer) buffer = stands_for[at(buffer)];
+    while (stands_for[uz(buffer)] != buffer) buffer = stands_for[uz(buffer)];
     return buffer;
   };
   std::int64_t saved = 0;
   for (const InPlace& next : chances) {
     const int input = root(next.input), output = root(next.output);
-    const Buffer &from = plan.buffers[at(input)], &to = plan.buffers[at(output)];
-    std::vector<int>&before = steps[at(input)], &after = steps[at(output)];
+    const Buffer &from = plan.buffers[uz(input)], &to = plan.buffers[uz(output)];
+    std::vector<int>&before = steps[uz(input)], &after = steps[uz(output)];
     if (input == output || from.bytes != to.bytes || before.empty() || after.empty()) continue;
-    if (is_static[at(input)] || is_static[at(output)]) continue;
+    if (is_static[uz(input)] || is_static[uz(output)]) continue;
     if (from.place != Buffer::Place::kArena || to.place != Buffer::Place::kArena) continue;
     const auto& allowed = chances_of[{next.input, next.output}];
     const auto conflicts = [&](int step) {
@@ -54,9 +54,9 @@ std::int64_t write_in_place(Plan& plan, const std::vector<bool>& is_static,
     if (before.front() >= after.front() || std::any_of(before.begin(), before.end(), conflicts) ||
         std::any_of(after.begin(), after.end(), conflicts))
       continue;
-    stands_for[at(output)] = input;
+    stands_for[uz(output)] = input;
     saved += to.bytes;
-    plan.buffers[at(input)].name += ", " + to.name;
+    plan.buffers[uz(input)].name += ", " + to.name;
     before.insert(before.end(), after.begin(), after.end());
     std::sort(before.begin(), before.end());
   }

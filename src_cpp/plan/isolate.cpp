@@ -4,17 +4,19 @@
 #include <map>
 #include <set>
 
+#include "base/index.hpp"
+
 namespace clgpu::plan {
 
 ir::Graph isolate(const ir::Graph& graph, std::size_t position) {
   // Known at load time: constants and what is computed of them alone.
   std::vector<bool> known(graph.tensors.size());
-  const auto knows = [&](int id) { return id < 0 || known[static_cast<std::size_t>(id)]; };
+  const auto knows = [&](int id) { return id < 0 || known[uz(id)]; };
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) known[i] = graph.tensors[i].is_constant();
   for (const ir::Node& node : graph.nodes) {
     if (node.inputs.empty() || !std::all_of(node.inputs.begin(), node.inputs.end(), knows))
       continue;
-    for (const int id : node.outputs) known[static_cast<std::size_t>(id)] = true;
+    for (const int id : node.outputs) known[uz(id)] = true;
   }
 
   const std::vector<int> writers = ir::writers_of(graph);
@@ -24,7 +26,7 @@ ir::Graph isolate(const ir::Graph& graph, std::size_t position) {
     open.pop_back();
     for (const int id : node.inputs) {
       if (id < 0 || !knows(id) || graph.tensor(id).is_constant()) continue;
-      const auto writer = static_cast<std::size_t>(writers[static_cast<std::size_t>(id)]);
+      const auto writer = static_cast<std::size_t>(writers[uz(id)]);
       if (members.insert(writer).second) open.push_back(writer);
     }
   }

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace clgpu::plan {
 namespace {
@@ -172,7 +173,7 @@ std::vector<std::int64_t> breadths(const std::vector<Block>& blocks, int begin) 
   for (const Block& block : blocks) end = std::max(end, block.last);
   std::vector<std::int64_t> bytes(static_cast<std::size_t>(end - begin) + 2);
   for (const Block& block : blocks) {
-    bytes[static_cast<std::size_t>(block.first - begin)] += block.bytes;
+    bytes[uz(block.first - begin)] += block.bytes;
     bytes[static_cast<std::size_t>(block.last - begin) + 1] -= block.bytes;
   }
   std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());

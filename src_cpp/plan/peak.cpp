@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "base/index.hpp"
+
 namespace clgpu::plan {
 
 std::vector<LoadStep> load_schedule(const Plan& plan) {
@@ -17,7 +19,7 @@ std::vector<LoadStep> load_schedule(const Plan& plan) {
   std::vector<LoadStep> schedule(plan.load.size());
   for (const auto& [buffer, use] : uses) {
     schedule[use.first].allocate.push_back(buffer);
-    const Buffer& planned = plan.buffers[static_cast<std::size_t>(buffer)];
+    const Buffer& planned = plan.buffers[uz(buffer)];
     if (planned.place == Buffer::Place::kLoad) schedule[use.last].free.push_back(buffer);
   }
   return schedule;
@@ -26,7 +28,7 @@ std::vector<LoadStep> load_schedule(const Plan& plan) {
 std::int64_t load_peak(const Plan& plan) {
   const auto bytes = [&](const std::vector<int>& buffers) {
     std::int64_t sum = 0;
-    for (const int buffer : buffers) sum += plan.buffers[static_cast<std::size_t>(buffer)].bytes;
+    for (const int buffer : buffers) sum += plan.buffers[uz(buffer)].bytes;
     return sum;
   };
   std::int64_t now = 0, peak = 0;

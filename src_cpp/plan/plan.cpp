@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/index.hpp"
 #include "ops/family.hpp"
 #include "plan/choose.hpp"
 #include "plan/in_place.hpp"
@@ -17,8 +18,6 @@ namespace clgpu::plan {
 namespace {
 
 using kernel::Operand;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // What a scratch buffer holds from the beginning; null where launches write it.
 std::shared_ptr<const ir::Constant> initial(const kernel::Scratch& scratch) {
@@ -67,27 +66,27 @@ class Planner {
   void bind_tensors() {
     buffer_of_.assign(graph_.tensors.size(), -1);
     const auto bind = [&](int slice) {
-      if (slice < 0 || buffer_of_[at(slice)] >= 0) return;
+      if (slice < 0 || buffer_of_[uz(slice)] >= 0) return;
       const auto& placement = graph_.tensor(slice).placement;
       const int id = placement ? placement->whole : slice;
       const ir::Tensor& tensor = graph_.tensor(id);
       CLGPU_CHECK(!tensor.placement);
-      if (buffer_of_[at(id)] < 0) {
+      if (buffer_of_[uz(id)] < 0) {
         Buffer buffer;
         buffer.name = tensor.name;
         buffer.bytes = tensor.storage_bytes();
         buffer.storage = tensor.storage;
         buffer.upload = tensor.constant;
-        buffer_of_[at(id)] = add_buffer(std::move(buffer), tensor.is_constant());
+        buffer_of_[uz(id)] = add_buffer(std::move(buffer), tensor.is_constant());
       }
-      buffer_of_[at(slice)] = buffer_of_[at(id)];
-      if (placement) sliced_.insert(buffer_of_[at(id)]);
+      buffer_of_[uz(slice)] = buffer_of_[uz(id)];
+      if (placement) sliced_.insert(buffer_of_[uz(id)]);
     };
     for (const int id : graph_.inputs) bind(id);
     for (const ir::Node& node : graph_.nodes) {
       for (const int id : node.inputs) bind(id);
       if (node.kind->is_view) {
-        buffer_of_[at(node.outputs[0])] = buffer_of_[at(node.inputs[0])];
+        buffer_of_[uz(node.outputs[0])] = buffer_of_[uz(node.inputs[0])];
       } else {
         for (const int id : node.outputs) bind(id);
       }
@@ -110,7 +109,7 @@ class Planner {
   void add_node(const ir::Node& node) {
     std::vector<bool> static_inputs;
     for (const int id : node.inputs)
-      static_inputs.push_back(id < 0 || static_[at(buffer_of_[at(id)])]);
+      static_inputs.push_back(id < 0 || static_[uz(buffer_of_[uz(id)])]);
     Chosen chosen = choose(graph_, node, device_, options_, broken_, static_inputs);
     const kernel::Candidate& candidate = chosen.candidate;
     chosen.choice.position = static_cast<int>(&node - graph_.nodes.data());
@@ -127,19 +126,20 @@ class Planner {
     }
     std::vector<Step> steps;
     for (const kernel::Launch& launch : candidate.launches) {
-      Step step{node.tflite_index, node.op, node.kind->name, candidate.name, launch, {}};
+      Step step{node.tflite_index,     node.op, node.kind->name, candidate.name, launch, {},
+                candidate.tensor_cores};
       for (const kernel::Arg& arg : launch.args) {
         const auto* operand = std::get_if<Operand>(&arg);
         if (operand == nullptr) continue;
         switch (operand->kind) {
           case Operand::Kind::kInput:
-            step.buffers.push_back(buffer_of_[at(node.inputs.at(at(operand->index)))]);
+            step.buffers.push_back(buffer_of_[uz(node.inputs.at(uz(operand->index)))]);
             break;
           case Operand::Kind::kOutput:
-            step.buffers.push_back(buffer_of_[at(node.outputs.at(at(operand->index)))]);
+            step.buffers.push_back(buffer_of_[uz(node.outputs.at(uz(operand->index)))]);
             break;
           case Operand::Kind::kScratch:
-            step.buffers.push_back(scratch.at(at(operand->index)));
+            step.buffers.push_back(scratch.at(uz(operand->index)));
             break;
         }
       }
@@ -165,19 +165,19 @@ class Planner {
         if (const auto found = writes.find(buffer); found != writes.end()) ++found->second;
       });
     }
-    for (const int buffer : written) static_[at(buffer)] = sliced_.count(buffer) == 0;
+    for (const int buffer : written) static_[uz(buffer)] = sliced_.count(buffer) == 0;
     std::vector<bool> once(steps.size(), true);
     for (bool changed = true; changed;) {
       changed = false;
       for (std::size_t i = 0; i < steps.size(); ++i) {
         if (!once[i]) continue;
         for_operands(steps[i],
-                     [&](int buffer, const Operand&) { once[i] = once[i] && static_[at(buffer)]; });
+                     [&](int buffer, const Operand&) { once[i] = once[i] && static_[uz(buffer)]; });
         if (once[i]) continue;
         changed = true;
         for_operands(steps[i], [&](int buffer, const Operand& o) {
-          const bool counters = plan_.buffers[at(buffer)].upload != nullptr;
-          if (o.writes && !counters) static_[at(buffer)] = false;
+          const bool counters = plan_.buffers[uz(buffer)].upload != nullptr;
+          if (o.writes && !counters) static_[uz(buffer)] = false;
         });
       }
     }
@@ -196,18 +196,18 @@ class Planner {
     if (node.kind->residual >= 0) slots.push_back(node.kind->residual);
     const int end = static_cast<int>(plan_.run.size());
     for (const int slot : slots) {
-      const int id = slot < static_cast<int>(node.inputs.size()) ? node.inputs[at(slot)] : -1;
+      const int id = slot < static_cast<int>(node.inputs.size()) ? node.inputs[uz(slot)] : -1;
       if (id < 0 || graph_.tensor(id).storage != result.storage) continue;
-      const int input = buffer_of_[at(id)];
+      const int input = buffer_of_[uz(id)];
       bool elsewhere = false;  // the input is read in another way, too
       for (int step = begin; step < end; ++step) {
-        for_operands(plan_.run[at(step)], [&](int buffer, const Operand& o) {
+        for_operands(plan_.run[uz(step)], [&](int buffer, const Operand& o) {
           const bool meant = o.kind == Operand::Kind::kInput &&
                              std::find(slots.begin(), slots.end(), o.index) != slots.end();
           elsewhere = elsewhere || (buffer == input && !meant);
         });
       }
-      if (!elsewhere) in_place_.push_back({input, buffer_of_[at(node.outputs[0])], begin, end});
+      if (!elsewhere) in_place_.push_back({input, buffer_of_[uz(node.outputs[0])], begin, end});
     }
   }
 
@@ -215,7 +215,7 @@ class Planner {
     const ir::Tensor& tensor = graph_.tensor(id);
     const auto host_bytes =
         tensor.shape.elements() * static_cast<std::int64_t>(size_of(tensor.dtype));
-    return {id, buffer_of_[at(id)], tensor.storage_bytes(), host_bytes};
+    return {id, buffer_of_[uz(id)], tensor.storage_bytes(), host_bytes};
   }
 
   // Constants and results of load-time launches stay when an inference needs them. What only
@@ -223,12 +223,12 @@ class Planner {
   void place_static() {
     std::vector<bool> loading(plan_.buffers.size(), false), needed(plan_.buffers.size(), false);
     for (const Step& step : plan_.load) {
-      for (const int buffer : step.buffers) loading[at(buffer)] = true;
+      for (const int buffer : step.buffers) loading[uz(buffer)] = true;
     }
     for (const Step& step : plan_.run) {
-      for (const int buffer : step.buffers) needed[at(buffer)] = true;
+      for (const int buffer : step.buffers) needed[uz(buffer)] = true;
     }
-    for (const Transfer& t : plan_.downloads) needed[at(t.buffer)] = true;
+    for (const Transfer& t : plan_.downloads) needed[uz(t.buffer)] = true;
     for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
       if (!static_[i]) continue;
       plan_.buffers[i].place = needed[i]    ? Buffer::Place::kWeights
@@ -243,12 +243,12 @@ class Planner {
     const int end = static_cast<int>(plan_.run.size());
     std::vector<Block> lifetimes(plan_.buffers.size(), Block{0, end, -1});
     const auto touch = [&](int buffer, int step) {
-      Block& block = lifetimes[at(buffer)];
+      Block& block = lifetimes[uz(buffer)];
       block.first = std::min(block.first, step);
       block.last = std::max(block.last, step);
     };
     for (int step = 0; step < end; ++step) {
-      for (const int buffer : plan_.run[at(step)].buffers) touch(buffer, step);
+      for (const int buffer : plan_.run[uz(step)].buffers) touch(buffer, step);
     }
     for_moves(plan_, touch);
     for (const Transfer& t : plan_.uploads) touch(t.buffer, -1);

@@ -44,7 +44,8 @@ struct Step {
   int node = -1;  ///< index of the node in the model
   std::string op, family, candidate;
   kernel::Launch launch;
-  std::vector<int> buffers;  ///< one per Operand argument of the launch, in order
+  std::vector<int> buffers;   ///< one per Operand argument of the launch, in order
+  bool tensor_cores = false;  ///< as kernel::Candidate has it
 };
 
 /// How the bytes of an input or output travel; each has the next one as a fallback.
@@ -96,13 +97,15 @@ struct Choice {
   int node = -1;      ///< index of the node in the model
   int position = -1;  ///< ... and in the graph that was planned
   std::string family, candidate;
+  bool adds_halves = false, tensor_cores = false;  ///< the candidate, as kernel::Candidate has it
   Origin origin = Origin::kDefault;
   std::string engine;     ///< as plan::engine_signature; empty without PlanOptions::distrusted
   std::string signature;  ///< as plan::signature; empty without PlanOptions::tuned
   std::string dropped;    ///< a tuned candidate that does not work any more
   std::vector<std::string> candidates;  ///< those that work, best guess first
   std::vector<Refused> refused;
-  ops::Work work;  ///< of one inference
+  std::vector<std::string> plainest;  ///< of both, those of a kernel::Form that is plain, in order
+  ops::Work work;                     ///< of one inference
 };
 
 struct Plan {

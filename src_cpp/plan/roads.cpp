@@ -5,6 +5,7 @@
 #include <set>
 #include <variant>
 
+#include "base/index.hpp"
 #include "base/page.hpp"
 
 namespace clgpu::plan {
@@ -89,7 +90,7 @@ void settle_roads(Plan& plan, const DeviceInfo& device) {
   const auto settle = [&](Transfer& t, bool is_input) {
     if (t.road != Road::kHostPointer) return;
     if (uses[t.buffer] == 1 && !(is_input && written.count(t.buffer) > 0)) return;
-    CLGPU_CHECK(plan.buffers[static_cast<std::size_t>(t.buffer)].place == Buffer::Place::kArena);
+    CLGPU_CHECK(plan.buffers[uz(t.buffer)].place == Buffer::Place::kArena);
     t.road = second_best(device);
     t.reason = "a result is written over it";
   };

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/index.hpp"
 #include "plan/tenant.hpp"
 
 namespace clgpu::plan {
@@ -18,8 +19,6 @@ constexpr std::int64_t kOverhead = 256 * 1024;  // bytes that could be copied wh
 constexpr std::size_t kMany = 2000;             // buffers whose layout takes long: fewer are tried
 constexpr int kRounds = 8;  // of aiming lower, since a layout needs more than its worst step
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 class Swapper {
  public:
   Swapper(Plan& plan, std::vector<bool>& is_static, const PlanOptions& options,
@@ -32,7 +31,7 @@ class Swapper {
         tenants_(find_tenants(plan, is_static, options)) {
     for (const Step& step : plan.run) {
       std::int64_t& sum = traffic_.emplace_back(0);
-      for (const int buffer : step.buffers) sum += plan.buffers[at(buffer)].bytes;
+      for (const int buffer : step.buffers) sum += plan.buffers[uz(buffer)].bytes;
     }
   }
 
@@ -77,7 +76,7 @@ class Swapper {
     return best;
   }
 
-  std::int64_t& live(int step) { return live_[at(step + 1)]; }
+  std::int64_t& live(int step) { return live_[uz(step + 1)]; }
 
   void add_stays(const Tenant& tenant, int sign) {
     tenant.for_stays(end_, [&](int first, int last) {
@@ -86,7 +85,7 @@ class Swapper {
   }
 
   void find_live() {
-    live_.assign(at(end_) + 2, 0);
+    live_.assign(uz(end_) + 2, 0);
     for (const Tenant& tenant : tenants_) add_stays(tenant, 1);
   }
 
@@ -95,7 +94,7 @@ class Swapper {
     std::vector<bool> resident(plan_.buffers.size(), false);
     for (const Tenant& tenant : tenants_) {
       const bool stays = tenant.is_weight && !tenant.streams();
-      resident[at(tenant.buffer)] = stays;
+      resident[uz(tenant.buffer)] = stays;
       if (stays) continue;
       tenant.for_stays(end_, [&](int first, int last) {
         Block block{};
@@ -112,7 +111,7 @@ class Swapper {
     int steps = 0;
     for (int step = from; step >= 0 && step < end_ && steps < most_lead_; step += direction) {
       if (hidden >= kHidden * bytes) break;
-      hidden += traffic_[at(step)];
+      hidden += traffic_[uz(step)];
       ++steps;
     }
     return steps;
@@ -131,7 +130,7 @@ class Swapper {
   }
 
   void take_off(Tenant& tenant, int step) const {
-    const std::size_t i = at(tenant.gap_at(step));
+    const std::size_t i = uz(tenant.gap_at(step));
     // A weight that leaves is not there when an inference begins.
     if (tenant.is_weight && !tenant.gaps[0].cut) tenant.gaps[0] = cut_gap(tenant, 0, step);
     tenant.gaps[i] = cut_gap(tenant, i, step);
@@ -139,7 +138,7 @@ class Swapper {
 
   // What take_off() takes off the excess of all steps, by byte that it moves.
   double score(const Tenant& tenant, int step, std::int64_t goal) {
-    const std::size_t i = at(tenant.gap_at(step));
+    const std::size_t i = uz(tenant.gap_at(step));
     double relief = 0;
     std::int64_t copies = 0;
     if (tenant.is_weight && !tenant.gaps[0].cut) {
@@ -159,7 +158,7 @@ class Swapper {
 
   // The least that the worst step needs, whatever moves.
   std::int64_t floor() {
-    live_.assign(at(end_) + 2, 0);
+    live_.assign(uz(end_) + 2, 0);
     for (const Tenant& tenant : tenants_) {
       if (tenant.is_fixed) {
         add_stays(tenant, 1);

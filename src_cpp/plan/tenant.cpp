@@ -6,10 +6,10 @@
 #include <tuple>
 #include <utility>
 
+#include "base/index.hpp"
+
 namespace clgpu::plan {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class Cutter {
  public:
@@ -45,7 +45,7 @@ class Cutter {
 
  private:
   int add_slot(const Tenant& tenant) {
-    Buffer& buffer = plan_.buffers[at(tenant.buffer)];
+    Buffer& buffer = plan_.buffers[uz(tenant.buffer)];
     HostSlot slot{tenant.bytes, buffer.storage, nullptr, -1};
     if (tenant.is_weight) {
       slot.constant = buffer.upload;
@@ -59,7 +59,7 @@ class Cutter {
   }
 
   int add_copy(int original) {
-    Buffer buffer = plan_.buffers[at(original)];
+    Buffer buffer = plan_.buffers[uz(original)];
     buffer.place = Buffer::Place::kArena;
     buffer.upload = nullptr;
     plan_.buffers.push_back(std::move(buffer));
@@ -73,7 +73,7 @@ class Cutter {
         if (t.buffer == from) t.buffer = to;
       }
     } else if (step >= 0) {
-      std::vector<int>& buffers = plan_.run[at(step)].buffers;
+      std::vector<int>& buffers = plan_.run[uz(step)].buffers;
       std::replace(buffers.begin(), buffers.end(), from, to);
     }
   }
@@ -122,16 +122,16 @@ std::vector<Tenant> find_tenants(const Plan& plan, const std::vector<bool>& is_s
   std::vector<std::map<int, bool>> uses(plan.buffers.size());  // step -> it writes
   for (int step = 0; step < static_cast<int>(plan.run.size()); ++step) {
     std::size_t next = 0;
-    for (const kernel::Arg& arg : plan.run[at(step)].launch.args) {
+    for (const kernel::Arg& arg : plan.run[uz(step)].launch.args) {
       const auto* operand = std::get_if<kernel::Operand>(&arg);
       if (operand == nullptr) continue;
-      bool& writes = uses[at(plan.run[at(step)].buffers[next++])][step];
+      bool& writes = uses[uz(plan.run[uz(step)].buffers[next++])][step];
       writes = writes || operand->writes;
     }
   }
-  for (const Transfer& t : plan.uploads) uses[at(t.buffer)][-1] = true;
+  for (const Transfer& t : plan.uploads) uses[uz(t.buffer)][-1] = true;
   for (const Transfer& t : plan.downloads)
-    uses[at(t.buffer)].try_emplace(static_cast<int>(plan.run.size()), false);
+    uses[uz(t.buffer)].try_emplace(static_cast<int>(plan.run.size()), false);
 
   std::vector<Tenant> tenants;
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {

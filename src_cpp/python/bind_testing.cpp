@@ -6,7 +6,6 @@
 #include "base/half.hpp"
 #include "cl/context.hpp"
 #include "cl/libraries.hpp"
-#include "delegate/trust.hpp"
 #include "plan/memory.hpp"
 #include "plan/roads.hpp"
 #include "python/bind.hpp"
@@ -85,20 +84,23 @@ void bind_testing(py::module_& module) {
              py::arg("half_arithmetic"), py::arg("mma_f16"), py::arg("mma_tf32"), py::arg("mma_s8"),
              py::arg("dot8"), "What probes say of a device from now on.");
   module.def(
-      "pretend_android",
+      "android_libraries", [] { return cl::android().libraries; },
+      "The names under which OpenCL is looked for on Android, in order.");
+  module.def(
+      "devices_as_on_android",
       [] {
-        cl::pretend_android();
-        return cl::android().libraries;
+        std::vector<std::string> libraries;
+        for (const cl::Device& device : cl::devices_as_on(cl::android()))
+          libraries.push_back(device.info.library);
+        return libraries;
       },
-      "Makes devices() search as on Android; returns the names it tries.");
+      "The libraries of the devices that are found when they are looked for as on Android.");
   module.def(
       "forget_programs",
       [](const std::string& device) {
         cl::Context::of(cl::find_device(device))->forget_programs();
       },
       py::arg("device"), "Forgets the compiled programs of a device that nobody uses.");
-  module.def("fail_verification", &delegate::always_fail, py::arg("fail"),
-             "Makes every comparison of verification fail until called with False.");
   module.def(
       "lay_out",
       [](const std::vector<std::tuple<std::int64_t, int, int>>& blocks, std::int64_t max_bytes,

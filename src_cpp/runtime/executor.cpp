@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/half.hpp"
+#include "base/index.hpp"
 #include "kernel/sources.hpp"
 #include "plan/peak.hpp"
 #include "runtime/constant_bytes.hpp"
@@ -14,8 +15,6 @@ namespace clgpu::runtime {
 namespace {
 
 using plan::Buffer;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 std::string triple(const std::array<std::size_t, 3>& v) {
   return "(" + std::to_string(v[0]) + "," + std::to_string(v[1]) + "," + std::to_string(v[2]) + ")";
@@ -138,21 +137,21 @@ void Executor::allocate_rest() {
 }
 
 void Executor::allocate(int index) {
-  const Buffer& buffer = plan_.buffers[at(index)];
-  buffers_[at(index)] =
+  const Buffer& buffer = plan_.buffers[uz(index)];
+  buffers_[uz(index)] =
       context_->create_buffer(static_cast<std::size_t>(buffer.bytes), "'" + buffer.name + "'");
   upload_constant(index);
 }
 
 cl::cl_mem Executor::memory(int buffer) const {
   if (const cl::cl_mem object = transfers_.object(buffer); object != nullptr) return object;
-  const Buffer& planned = plan_.buffers[at(buffer)];
+  const Buffer& planned = plan_.buffers[uz(buffer)];
   return planned.place == Buffer::Place::kArena ? arena_->memory(buffer)
-                                                : buffers_[at(buffer)].get();
+                                                : buffers_[uz(buffer)].get();
 }
 
 cl::cl_mem Executor::image(int buffer, DType texel) {
-  const Buffer& planned = plan_.buffers[at(buffer)];
+  const Buffer& planned = plan_.buffers[uz(buffer)];
   const bool in_arena = planned.place == Buffer::Place::kArena;
   if (in_arena && transfers_.object(buffer) == nullptr) return arena_->image(buffer, texel);
   return images_.over(memory(buffer), planned, texel);
@@ -162,7 +161,7 @@ void Executor::write(int buffer, const void* data, std::size_t bytes, bool block
   cl::check(context_->api().clEnqueueWriteBuffer(queue_.get(), memory(buffer),
                                                  blocking ? cl::CL_TRUE : cl::CL_FALSE, 0, bytes,
                                                  data, 0, nullptr, nullptr),
-            "clEnqueueWriteBuffer", plan_.buffers[at(buffer)].name);
+            "clEnqueueWriteBuffer", plan_.buffers[uz(buffer)].name);
   cl::counters().bytes_up += bytes;
 }
 
@@ -177,7 +176,7 @@ void Executor::poison_arena() {
 }
 
 void Executor::upload_constant(int index) {
-  Buffer& buffer = plan_.buffers[at(index)];
+  Buffer& buffer = plan_.buffers[uz(index)];
   if (buffer.upload == nullptr) return;
   if (buffer.upload->dtype == buffer.storage) {
     CLGPU_CHECK(buffer.upload->bytes >= static_cast<std::size_t>(buffer.bytes));
@@ -244,7 +243,7 @@ void Executor::set_buffers(const BoundLaunch& bound) {
     if (operand->image) object = image(buffer, *operand->image);
     cl::check(context_->api().clSetKernelArg(bound.kernel.get(), static_cast<cl::cl_uint>(i),
                                              sizeof object, &object),
-              "clSetKernelArg", "'" + plan_.buffers[at(buffer)].name + "' of " + launch.entry);
+              "clSetKernelArg", "'" + plan_.buffers[uz(buffer)].name + "' of " + launch.entry);
   }
 }
 
@@ -309,8 +308,8 @@ void Executor::run_load_steps() {
     try_launch(bound, "load");
     for (const int buffer : schedule[i].free) {
       if (mover_ != nullptr) mover_->keep(buffer, queue_);
-      images_.forget(buffers_[at(buffer)].get());
-      buffers_[at(buffer)] = {};
+      images_.forget(buffers_[uz(buffer)].get());
+      buffers_[uz(buffer)] = {};
     }
   }
 }

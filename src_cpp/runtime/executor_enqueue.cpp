@@ -1,4 +1,5 @@
 // Inferences of an executor that are enqueued and not waited for.
+#include "base/index.hpp"
 #include "runtime/executor.hpp"
 
 namespace clgpu::runtime {
@@ -41,7 +42,7 @@ cl::EventHandle Executor::enqueue(const std::vector<cl::cl_mem>& inputs,
                         cl::cl_event* event) {
     cl::check(context_->api().clEnqueueCopyBuffer(queue_.get(), from, to, 0, 0, bytes_of(t), waits,
                                                   waits > 0 ? &ready : nullptr, event),
-              "clEnqueueCopyBuffer", plan_.buffers[static_cast<std::size_t>(t.buffer)].name);
+              "clEnqueueCopyBuffer", plan_.buffers[uz(t.buffer)].name);
   };
   return enqueue_all(
       [&](const plan::Transfer& t, std::size_t i) {
@@ -59,13 +60,13 @@ cl::EventHandle Executor::enqueue(const std::vector<const void*>& inputs,
       [&](const plan::Transfer& t, std::size_t i) {
         cl::check(api.clEnqueueWriteBuffer(queue_.get(), memory(t.buffer), cl::CL_FALSE, 0,
                                            bytes_of(t), inputs[i], 0, nullptr, nullptr),
-                  "clEnqueueWriteBuffer", plan_.buffers[static_cast<std::size_t>(t.buffer)].name);
+                  "clEnqueueWriteBuffer", plan_.buffers[uz(t.buffer)].name);
         cl::counters().bytes_up += bytes_of(t);
       },
       [&](const plan::Transfer& t, std::size_t i, cl::cl_event* done) {
         cl::check(api.clEnqueueReadBuffer(queue_.get(), memory(t.buffer), cl::CL_FALSE, 0,
                                           bytes_of(t), outputs[i], 0, nullptr, done),
-                  "clEnqueueReadBuffer", plan_.buffers[static_cast<std::size_t>(t.buffer)].name);
+                  "clEnqueueReadBuffer", plan_.buffers[uz(t.buffer)].name);
         cl::counters().bytes_down += bytes_of(t);
       });
 }

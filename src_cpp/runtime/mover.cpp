@@ -3,14 +3,11 @@
 #include <cstring>
 #include <utility>
 
+#include "base/index.hpp"
 #include "runtime/constant_bytes.hpp"
 
 namespace clgpu::runtime {
-namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 Mover::Mover(cl::Context& context, const plan::Plan& plan, bool record, MemoryOf memory)
     : context_(context),
@@ -20,7 +17,7 @@ Mover::Mover(cl::Context& context, const plan::Plan& plan, bool record, MemoryOf
       recording_queue_(record ? context.create_queue(/*profiling=*/true) : cl::QueueHandle{}),
       needed_(plan.run.size() + 1) {
   for (std::size_t i = 0; i < plan.moves.size(); ++i)
-    needed_[at(plan.moves[i].finish)].push_back(i);
+    needed_[uz(plan.moves[i].finish)].push_back(i);
   events_.reserve(plan.moves.size());
   waits_.reserve(plan.moves.size());
   slots_.reserve(plan.slots.size());
@@ -87,7 +84,7 @@ void Mover::keep(int buffer, const cl::QueueHandle& launches) {
     cl::check(context_.api().clEnqueueReadBuffer(launches.get(), memory_(buffer), cl::CL_TRUE, 0,
                                                  static_cast<std::size_t>(planned.bytes),
                                                  slots_[i].writable, 0, nullptr, nullptr),
-              "clEnqueueReadBuffer", plan_.buffers[at(buffer)].name);
+              "clEnqueueReadBuffer", plan_.buffers[uz(buffer)].name);
     cl::counters().bytes_down += static_cast<std::uint64_t>(planned.bytes);
   }
 }
@@ -111,9 +108,9 @@ void Mover::before(int step, const cl::QueueHandle& launches, const cl::QueueHan
       enqueue(next_, moves, done, recording);
     cl::check(api.clFlush(moves.get()), "clFlush", "the queue of moves");
   }
-  if (needed_[at(step)].empty()) return;
+  if (needed_[uz(step)].empty()) return;
   waits_.clear();
-  for (const std::size_t index : needed_[at(step)]) waits_.push_back(events_[index].get());
+  for (const std::size_t index : needed_[uz(step)]) waits_.push_back(events_[index].get());
   cl::check(api.clEnqueueMarkerWithWaitList(launches.get(), static_cast<cl::cl_uint>(waits_.size()),
                                             waits_.data(), nullptr),
             "clEnqueueMarkerWithWaitList", "the queue of launches");
@@ -123,9 +120,9 @@ void Mover::enqueue(std::size_t index, const cl::QueueHandle& moves, cl::cl_even
                     Recording* recording) {
   const cl::Api& api = context_.api();
   const plan::Move& move = plan_.moves[index];
-  Slot& slot = slots_[at(move.slot)];
+  Slot& slot = slots_[uz(move.slot)];
   const auto bytes = static_cast<std::size_t>(move.bytes);
-  const std::string& name = plan_.buffers[at(move.buffer)].name;
+  const std::string& name = plan_.buffers[uz(move.buffer)].name;
   cl::cl_event event = nullptr;
   if (recording != nullptr) recording->begin_move(index);
   if (move.kind == plan::Move::Kind::kOut) {
@@ -148,7 +145,7 @@ void Mover::enqueue(std::size_t index, const cl::QueueHandle& moves, cl::cl_even
 // NVIDIA's driver reads memory that is not pinned when a command is enqueued, not when the queue
 // gets there: what a device is to put there first has to be there.
 void Mover::wait_for(int move, const cl::QueueHandle& moves) {
-  const cl::cl_event filled = events_[at(move)].get();
+  const cl::cl_event filled = events_[uz(move)].get();
   cl::check(context_.api().clFlush(moves.get()), "clFlush", "the queue of moves");
   cl::check(context_.api().clWaitForEvents(1, &filled), "clWaitForEvents", "a move");
 }

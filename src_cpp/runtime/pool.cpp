@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/index.hpp"
+
 namespace clgpu::runtime {
-namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 std::shared_ptr<Pool> Pool::of_process(const std::shared_ptr<cl::Context>& context) {
   static auto* mutex = new std::mutex;
@@ -145,13 +143,13 @@ void Lease::refresh(bool& stale) {
   std::vector<bool> divided(plan_.objects.size());
   for (const Buffer& buffer : plan_.buffers) {
     if (buffer.place == Buffer::Place::kArena && buffer.offset > 0)
-      divided[at(buffer.object)] = true;
+      divided[uz(buffer.object)] = true;
   }
   for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
     const Buffer& buffer = plan_.buffers[i];
     if (buffer.place != Buffer::Place::kArena) continue;
-    const std::size_t slot = slot_of_[at(buffer.object)];
-    of_buffer_[i] = divided[at(buffer.object)]
+    const std::size_t slot = slot_of_[uz(buffer.object)];
+    of_buffer_[i] = divided[uz(buffer.object)]
                         ? pool_->part(slot, buffer.offset, buffer.span, "'" + buffer.name + "'")
                         : pool_->slots_[slot].object.get();
   }

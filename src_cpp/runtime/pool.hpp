@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/index.hpp"
 #include "cl/context.hpp"
 #include "plan/plan.hpp"
 #include "runtime/images.hpp"
@@ -84,11 +85,10 @@ class Lease {
   void refresh(bool& stale);
 
   /// What a kernel is given for a buffer of the plan that lies in the arena, after refresh().
-  cl::cl_mem memory(int buffer) const { return of_buffer_[static_cast<std::size_t>(buffer)]; }
+  cl::cl_mem memory(int buffer) const { return of_buffer_[uz(buffer)]; }
   /// The image over it. In our turn; throws cl::OpenCLError.
   cl::cl_mem image(int buffer, DType texel) const {
-    return pool_->images_.over(memory(buffer), plan_.buffers[static_cast<std::size_t>(buffer)],
-                               texel);
+    return pool_->images_.over(memory(buffer), plan_.buffers[uz(buffer)], texel);
   }
   /// Whole object by its index in the plan.
   cl::cl_mem object(std::size_t index) const { return pool_->slots_[slot_of_[index]].object.get(); }

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/half.hpp"
+#include "base/index.hpp"
 #include "base/sha256.hpp"
 #include "cl/error.hpp"
 #include "kernel/dot8.hpp"
@@ -113,8 +114,7 @@ bool right_mma(cl::Context& context, store::Store& store, Mma type) {
     for (int n = 0; n < kCols; ++n) {
       float sum = 0;
       for (int k = 0; k < depth && m < kRead; ++k) {
-        sum +=
-            a[static_cast<std::size_t>(m * depth + k)] * b[static_cast<std::size_t>(n * depth + k)];
+        sum += a[uz(m * depth + k)] * b[uz(n * depth + k)];
       }
       expected.push_back(sum);
     }

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <limits>
 
+#include "base/index.hpp"
 #include "cl/error.hpp"
 
 namespace clgpu::runtime {
@@ -19,7 +20,7 @@ std::int64_t now() {
 Command copy(Command::Kind kind, const plan::Plan& plan, int buffer, std::int64_t bytes) {
   Command command;
   command.kind = kind;
-  command.tensor = plan.buffers[static_cast<std::size_t>(buffer)].name;
+  command.tensor = plan.buffers[uz(buffer)].name;
   command.bytes = bytes;
   return command;
 }
@@ -32,7 +33,7 @@ std::vector<Command> commands_of(const plan::Plan& plan) {
   for (const plan::Step& step : plan.run) {
     const kernel::Launch& launch = step.launch;
     commands.push_back({Command::Kind::kLaunch, step.node, step.op, step.family, step.candidate,
-                        launch.entry, "", 0, launch.global, launch.local});
+                        launch.entry, "", 0, launch.global, launch.local, step.tensor_cores});
   }
   for (const plan::Move& move : plan.moves) {
     const bool out = move.kind == plan::Move::Kind::kOut;
@@ -99,7 +100,7 @@ void Recording::adopt(std::vector<cl::EventHandle>& events) {
   for (Entry& entry : entries_) {
     const int move = entry.times.command - first;
     if (move >= 0 && move < static_cast<int>(events.size()))
-      entry.event = std::move(events[static_cast<std::size_t>(move)]);
+      entry.event = std::move(events[uz(move)]);
   }
 }
 

@@ -24,6 +24,7 @@ struct Command {
   std::string tensor;                         ///< that is copied
   std::int64_t bytes = 0;                     ///< that are copied
   std::array<std::size_t, 3> global{}, local{};
+  bool tensor_cores = false;  ///< of a launch: as kernel::Candidate has it
 };
 const char* name_of(Command::Kind kind);
 

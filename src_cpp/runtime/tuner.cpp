@@ -246,14 +246,14 @@ class Arena {
 
 // The order to build in: first the simplest one, which the others are compared with, and then the
 // default, so that the hopeless are known early.
-std::vector<Trial*> order_of(std::vector<Trial>& trials) {
+std::vector<Trial*> order_of(std::vector<Trial>& trials, const std::vector<std::string>& plainest) {
   std::vector<Trial*> order;
   for (Trial& trial : trials) order.push_back(&trial);
-  for (const char* simple : {"direct", "naive"}) {
-    const auto found = std::find_if(order.begin(), order.end(),
-                                    [&](const Trial* t) { return t->candidate == simple; });
-    if (found != order.end()) std::rotate(order.begin(), found, found + 1);
-  }
+  const auto rank = [&](const Trial* trial) {
+    return std::find(plainest.begin(), plainest.end(), trial->candidate) - plainest.begin();
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const Trial* a, const Trial* b) { return rank(a) < rank(b); });
   return order;
 }
 
@@ -299,7 +299,7 @@ Contest Tuner::measure(const ir::Graph& graph, std::size_t position, const plan:
   const std::uint64_t room = std::min(device_.global_bytes / 4, kMostBytes);
   std::vector<Entrant> entrants;
   std::uint64_t used = 0;
-  for (Trial* trial : order_of(contest.trials)) {
+  for (Trial* trial : order_of(contest.trials, choice.plainest)) {
     if (Clock::now() >= deadline_) return contest;
     if (before_trial_) before_trial_(trial->candidate);
     std::unique_ptr<Executor> executor = arena.enter(*trial);

@@ -250,8 +250,8 @@ FAULTS = (
     ),
     Fault(
         "src_cpp/passes/fuse_residual.cpp",
-        "is_output[at(sum)] || readers[at(sum)].size() != 1) return false;",
-        "is_output[at(sum)]) return false;",
+        "is_output[uz(sum)] || readers[uz(sum)].size() != 1) return false;",
+        "is_output[uz(sum)]) return false;",
         "somebody else reads what is added to",
         ("tests/passes/test_fuse_residual.py",),
     ),
@@ -279,7 +279,7 @@ FAULTS = (
     ),
     Fault(
         "src_cpp/plan/in_place.cpp",
-        "if (is_static[at(input)] || is_static[at(output)]) continue;",
+        "if (is_static[uz(input)] || is_static[uz(output)]) continue;",
         "",
         "memory that lives longer than an inference is nobody else's",
         ("tests/plan/test_memory.py", "tests/delegate/test_memory.py", "tests/passes"),

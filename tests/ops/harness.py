@@ -128,7 +128,8 @@ def check(
         got = run_interpreter(interpreter, inputs, resize)
         explanation = delegate.explain()
         way = "".join(f" with {family}={name}" for family, name in engines.items())
-        judged = "half_sums" if any("_half_" in name for name in engines.values()) else precision
+        halves = any(node.adds_halves for node in explanation.nodes)
+        judged = "half_sums" if halves else precision
         left = [f"{n.index} {n.op}: {n.reason}" for n in explanation.nodes if not n.claimed]
         assert not left, f"left on the CPU{way}: {'; '.join(left)}"
         broken = [note for note in explanation.notes if "does not work on this device" in note]

@@ -39,7 +39,7 @@ def recorded(inferences: int = 3) -> dict[str, Any]:
                 "inference": i, "partition": partition, "node": node, "kind": kind,
                 "op": {0: "CONV_2D", 2: "SOFTMAX"}.get(node, ""),
                 "family": {0: "conv2d", 2: "softmax"}.get(node, ""),
-                "candidate": {0: "direct", 2: "rows"}.get(node, ""),
+                "candidate": {0: "direct", 2: "rows"}.get(node, ""), "tensor_cores": False,
                 "kernel": "kernel" if kind == "launch" else "",
                 "tensor": "" if kind == "launch" else HOSTILE,
                 "bytes": 0 if kind == "launch" else 400, "flops": 0.0,
@@ -55,9 +55,9 @@ def recorded(inferences: int = 3) -> dict[str, Any]:
             })  # fmt: skip
     nodes = [
         {"node": 0, "op": "CONV_2D", "family": "conv2d", "candidate": "direct", "partition": 0,
-         "flops": 60_000.0, "bytes_read": 8_000, "bytes_written": 4_000},
+         "tensor_cores": False, "flops": 60_000.0, "bytes_read": 8_000, "bytes_written": 4_000},
         {"node": 2, "op": "SOFTMAX", "family": "softmax", "candidate": "rows", "partition": 1,
-         "flops": 1_000.0, "bytes_read": 10_000, "bytes_written": 5_000},
+         "tensor_cores": False, "flops": 1_000.0, "bytes_read": 10_000, "bytes_written": 5_000},
     ]  # fmt: skip
     return {
         "device": "Device", "platform": "Platform", "precision": "fp32", "enabled": True,
@@ -81,7 +81,7 @@ def explanation() -> Explanation:
             "partition": 0 if index == 0 else 1, "family": "", "candidate": "", "chosen": "",
             "candidates": [], "refused": {}, "inputs": [[1, 4]], "outputs": [[1, 4]],
             "input_ids": [index], "output_ids": [index + 1], "flops": 0.0, "bytes_read": 0,
-            "bytes_written": 0, **facts,
+            "bytes_written": 0, "adds_halves": False, **facts,
         }  # fmt: skip
 
     nodes = [

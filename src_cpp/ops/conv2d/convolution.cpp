@@ -50,6 +50,7 @@ kernel::Candidate naive(const Convolution& conv) {
   const std::int64_t elements = conv.node.output(0).shape.elements();
   launch.src(kImage).src(kWeights);
   kernel::Candidate candidate{"naive", {}, {}};
+  candidate.form = kernel::Form::kReference;
   if (conv.quantized()) {
     const ChannelTable channels = conv.channels(0);
     candidate.launches.push_back(channels.launch);

@@ -60,6 +60,7 @@ kernel::Candidate make(const Convolution& conv, const GemmChoice& choice, TileAr
   set_weights_type(launch, "PACKED_T", conv.node, packed.storage);
   launch.src(kImage).scratch_in(0);
   kernel::Candidate candidate{name, {packed.launch}, {packed.scratch}};
+  candidate.adds_halves = arith == TileArith::kHalf;
   const std::int64_t elements = conv.node.output(0).shape.elements();
   kernel::Launch sum = sum_splits(conv);
   kernel::Launch& last = splits > 1 ? sum : launch;

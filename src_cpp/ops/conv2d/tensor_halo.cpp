@@ -162,7 +162,10 @@ class Maker {
     launch.range({uz(panels(tile)) * items, uz(tiles_x(tile)), uz(conv_.batch * tiles_y(tile))},
                  {items, 1, 1});
     launches.push_back(std::move(launch));
-    return {std::string("tensor_halo_") + tile.name, std::move(launches), std::move(scratch)};
+    kernel::Candidate candidate{std::string("tensor_halo_") + tile.name, std::move(launches),
+                                std::move(scratch)};
+    candidate.tensor_cores = true;
+    return candidate;
   }
 
  private:

@@ -1,0 +1,12 @@
+// Indices and sizes as containers take them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace clgpu {
+
+/// An index or a size, known not to be negative.
+constexpr std::size_t uz(std::int64_t n) { return static_cast<std::size_t>(n); }
+
+}  // namespace clgpu

@@ -1,0 +1,117 @@
+"""A new operation is its room, its kernels and one line: ATAN2, which the delegate does not have.
+
+The extension is linked anew, with these files added, into a folder of the test.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from clgpu_delegate import _core
+from tests.python.subprocesses import assert_succeeds, run_python
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+USE = """
+import importlib.util, os, sys
+from pathlib import Path
+spec = importlib.util.spec_from_file_location("clgpu_delegate._core", sys.argv[1])
+sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(sys.modules[spec.name])
+
+import numpy as np
+import clgpu_delegate
+from tests.model_maker import ModelMaker
+from tests.ops.harness import check
+
+os.chdir(sys.argv[2])
+device = str(clgpu_delegate.devices()[0].index)
+rng = np.random.default_rng(3)
+y, x = (rng.standard_normal((3, 5)).astype(np.float32) for _ in range(2))
+m = ModelMaker()
+m.output(m.op("ATAN2", [m.input("y", y.shape), m.input("x", x.shape)], y.shape))
+want = [np.arctan2(y.astype(np.float64), x)]
+# Claimed, planned and computed by each of its candidates.
+check(m.build(), [y, x], want, device=device, precision="fp32", verify="first")
+Path("toy.tflite").write_bytes(m.build())
+(layer,) = clgpu_delegate.tune("toy.tflite", device=device, cache="cache").layers
+print(layer.op, layer.outcome, *sorted(layer.seconds), dict(layer.problems))
+"""
+
+
+def tool(build: Path, name: str) -> str:
+    """A program that the extension was made with."""
+    found = re.search(rf"^{name}:\w+=(.+)$", (build / "CMakeCache.txt").read_text(), re.MULTILINE)
+    if found is None or shutil.which(found[1]) is None:
+        pytest.skip(f"what the extension was made with is gone: {name}")
+    return found[1]
+
+
+def compiled(commands: list[dict[str, str]], like: str, source: Path, folder: Path) -> Path:
+    """Compile a file as the project compiles the one whose name ends like this."""
+    (entry,) = (c for c in commands if c["file"].endswith(like) and "clgpu_objects" in c["command"])
+    words = shlex.split(entry["command"])
+    target = folder / f"{source.stem}.o"
+    words[words.index("-o") + 1], words[words.index("-c") + 1] = str(target), str(source)
+    # Before the project's own folders: the list of families is the one of the test.
+    words.insert(words.index("-o"), f"-I{folder}")
+    first = next(i for i, word in enumerate(words) if word.startswith("-I"))
+    words.insert(first, f"-I{folder}")
+    subprocess.run(words, cwd=entry["directory"], check=True)
+    return target
+
+
+@pytest.fixture(scope="module")
+def extension(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tag = f"cp3{sys.version_info.minor}-"
+    builds = [found.parent for found in ROOT.glob(f"build/{tag}*/build.ninja")]
+    if len(builds) != 1 or not (builds[0] / Path(_core.__file__).name).is_file():
+        pytest.skip("the extension was not compiled in this folder, by ninja")
+    (build,) = builds
+    ninja, cmake = tool(build, "CMAKE_MAKE_PROGRAM"), tool(build, "CMAKE_COMMAND")
+    folder = tmp_path_factory.mktemp("toy")
+    shutil.copytree(ROOT / "kernels", folder / "kernels")
+    (folder / "kernels" / "toy").mkdir()
+    shutil.copy(HERE / "toy.cl", folder / "kernels" / "toy")
+    (folder / "ops").mkdir()
+    listed = (ROOT / "src_cpp" / "ops" / "families.def").read_text()
+    (folder / "ops" / "families.def").write_text(f"{listed}CLGPU_FAMILY(kToyFamily)\n")
+    embedded = folder / "embedded_kernels.cpp"
+    script = ROOT / "src_cpp" / "cmake" / "EmbedKernels.cmake"
+    definitions = [f"-DKERNELS={folder / 'kernels'}", f"-DOUTPUT={embedded}"]
+    subprocess.run([cmake, *definitions, "-P", script], check=True)
+
+    commands = json.loads((build / "compile_commands.json").read_text())
+    registry = ROOT / "src_cpp" / "ops" / "registry.cpp"
+    new = {
+        "registry.cpp.o": compiled(commands, "ops/registry.cpp", registry, folder),
+        "embedded_kernels.cpp.o": compiled(commands, "embedded_kernels.cpp", embedded, folder),
+    }
+    toy = compiled(commands, "ops/registry.cpp", HERE / "toy.cpp", folder)
+    told = subprocess.run(
+        [ninja, "-C", build, "-t", "commands", "-s", Path(_core.__file__).name],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    link = next(line for line in told.stdout.splitlines() if " -shared " in line)
+    words = shlex.split(link.split("&&")[1])
+    words = [next((str(new[n]) for n in new if word.endswith(f"/{n}")), word) for word in words]
+    target = folder / Path(_core.__file__).name
+    words[words.index("-o") + 1 : words.index("-o") + 2] = [str(target), str(toy)]
+    subprocess.run(words, cwd=build, check=True)
+    return target
+
+
+@pytest.mark.slow
+def test_a_family_is_its_files_and_one_line(extension, tmp_path):
+    result = run_python(USE, str(extension), str(tmp_path))
+    assert_succeeds(result)
+    assert result.stdout.splitlines()[-1] == "ATAN2 measured plain several {}"
