@@ -61,6 +61,11 @@ try:
 except PackageNotFoundError:  # imported from a folder that was not installed
     __version__ = "0+unknown"
 
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 __all__ = [
     "Abilities",
     "Benchmark",

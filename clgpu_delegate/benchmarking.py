@@ -18,7 +18,7 @@ from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError, OptionError
 from clgpu_delegate.options import Options, Settings
 from clgpu_delegate.progress import Bar
-from clgpu_delegate.rendering import as_text
+from clgpu_delegate.rendering import Shown, as_text
 from clgpu_delegate.runtimes import find_runtime
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Measurement:
 
 
 @dataclasses.dataclass(frozen=True)
-class Benchmark:
+class Benchmark(Shown):
     """What `benchmark` found."""
 
     device: str

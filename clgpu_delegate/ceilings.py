@@ -16,7 +16,7 @@ from clgpu_delegate.devices import Device, devices
 from clgpu_delegate.errors import BuildError, OpenCLError, OptionError
 from clgpu_delegate.options import Options
 from clgpu_delegate.progress import Bar
-from clgpu_delegate.rendering import as_text
+from clgpu_delegate.rendering import Shown, as_text
 
 _ROWS = {
     "arithmetic, fp32": ("fma_flops", 1e-9, "GFLOP/s"),
@@ -64,7 +64,7 @@ class Ceiling:
 
 
 @dataclasses.dataclass(frozen=True)
-class Ceilings:
+class Ceilings(Shown):
     """What `ceilings` found."""
 
     devices: tuple[Ceiling, ...]

@@ -28,7 +28,7 @@ from clgpu_delegate.inference import (
     worst_errors,
 )
 from clgpu_delegate.options import Settings
-from clgpu_delegate.rendering import as_text
+from clgpu_delegate.rendering import Shown, as_text
 from clgpu_delegate.runner.tensors import Arrays, bind, tensor
 from clgpu_delegate.runtimes import find_runtime
 
@@ -49,7 +49,7 @@ class Beside:
 
 
 @dataclasses.dataclass(frozen=True)
-class Comparison:
+class Comparison(Shown):
     """What `compare` found."""
 
     model: str

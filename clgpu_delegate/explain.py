@@ -16,7 +16,7 @@ from rich.text import Text
 from clgpu_delegate import borders, hints
 from clgpu_delegate.borders import Border
 from clgpu_delegate.placed import Placed
-from clgpu_delegate.rendering import as_text, extents, size
+from clgpu_delegate.rendering import Shown, as_text, extents, size
 from clgpu_delegate.trust import Verification
 
 
@@ -135,7 +135,7 @@ class Partition:
     """Why the CPU's kernels compute it with the present shapes; empty: the device computes it."""
 
 
-class Explanation:
+class Explanation(Shown):
     """What a delegate did with the model it was last given; ``str()`` makes a table of it."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:

@@ -9,6 +9,8 @@ import string
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from clgpu_delegate.rendering import Shown
+
 _WIDTH = 100  # columns of str()
 _ROWS = 24  # of the largest object
 _NAMED = 26  # tensors of an object that the legend names
@@ -62,7 +64,7 @@ class PartitionMemory:
     objects: tuple[MemoryObject, ...]
 
 
-class MemoryMap:
+class MemoryMap(Shown):
     """Objects and blocks of the model a delegate was last given; ``str()`` draws them."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:

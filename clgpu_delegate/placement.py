@@ -14,7 +14,7 @@ from rich.text import Text
 from clgpu_delegate import files, trials, verdicts
 from clgpu_delegate.errors import OptionError
 from clgpu_delegate.options import Options, Settings
-from clgpu_delegate.rendering import as_text
+from clgpu_delegate.rendering import Shown, as_text
 from clgpu_delegate.runtimes import find_runtime
 from clgpu_delegate.verdict import Verdict
 
@@ -41,7 +41,7 @@ class PlacementCandidate:
 
 
 @dataclasses.dataclass(frozen=True)
-class Placement:
+class Placement(Shown):
     """What `measure_placement` found."""
 
     model: str

@@ -77,6 +77,23 @@ def as_text(what: Any, width: int = WIDTH) -> str:
     return "\n".join(line.rstrip() for line in capture.get().strip().splitlines())
 
 
+class Shown:
+    """A result that a notebook shows as ``str()`` does: tables in a fixed-width font, in colour."""
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
+
+def as_html(what: Any, width: int = WIDTH) -> str:
+    """What rich renders, or the text of anything else, as HTML that loads nothing."""
+    console = SafeConsole(file=io.StringIO(), width=width, record=True, force_jupyter=False)
+    console.print(what if hasattr(what, "__rich__") else str(what), highlight=False)
+    return console.export_html(
+        inline_styles=True,
+        code_format='<pre style="line-height: 1.2; overflow-x: auto">{code}</pre>',
+    )
+
+
 def size(count: float) -> str:
     """Bytes in a unit that people can read."""
     for unit in ("B", "KiB", "MiB"):

@@ -18,7 +18,7 @@ from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError, OptionError
 from clgpu_delegate.options import Options, Settings
 from clgpu_delegate.progress import Bar
-from clgpu_delegate.rendering import as_text
+from clgpu_delegate.rendering import Shown, as_text
 from clgpu_delegate.runtimes import find_runtime
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class TunedLayer:
 
 
 @dataclasses.dataclass(frozen=True)
-class Tuning:
+class Tuning(Shown):
     """What `tune` found."""
 
     model: str

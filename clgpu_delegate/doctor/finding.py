@@ -11,7 +11,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from clgpu_delegate.rendering import SafeConsole
+from clgpu_delegate.rendering import SafeConsole, Shown
 
 STATUSES = ("ok", "warning", "problem", "skipped")
 
@@ -53,7 +53,7 @@ class Finding:
 
 
 @dataclasses.dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(Shown):
     """All findings of `clgpu_delegate.doctor`, in the order of the checks; print it to read them.
 
     Names of users and home folders are left out, so that it can be shown to anyone.

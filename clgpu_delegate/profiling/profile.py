@@ -18,13 +18,13 @@ from clgpu_delegate.explain import Explanation
 from clgpu_delegate.memory import MemoryMap
 from clgpu_delegate.profiling import page, plotting, sums, table, trace
 from clgpu_delegate.profiling.records import Invoke, Launch, NodeProfile, Totals
-from clgpu_delegate.rendering import as_text
+from clgpu_delegate.rendering import Shown, as_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-class Profile:
+class Profile(Shown):
     """Where the time of a model's inferences goes, on the device and beside it.
 
     `Delegate.profile` and `profile_model` make it. It keeps what was recorded when it was made.

@@ -267,6 +267,10 @@ class Runner:
     ) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        state = self._engine.mode if self._engine else "closed" if self._model is None else "idle"
+        return f"<clgpu_delegate.Runner on {self._delegate.device.name}: {state}>"
+
     def _use(self) -> Engine:
         _core.refuse_forked_child()  # the threads and locks below are the parent's
         engine = self._engine

@@ -93,7 +93,7 @@ def test_another_number_of_axes_goes_to_the_cpu(runtime, device, rng):
         assert bool(delegate.explain().partitions[0].on_cpu) == on_cpu
 
 
-def test_what_the_cpu_does_not_take_either_is_an_error_and_the_next_shape_is_right(runtime, rng):
+def test_what_the_cpu_does_not_take_either_is_an_error_and_the_next_shape_is_right(runtime):
     m = ModelMaker()
     x, y = m.input("x", (2, 3)), m.input("y", (2, 3))
     m.output(m.op("NEG", [m.op("ADD", [x, y], (2, 3))], (2, 3)))

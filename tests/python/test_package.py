@@ -9,10 +9,12 @@ import pkgutil
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import clgpu_delegate
 from clgpu_delegate import _core
+from tests.model_maker import ModelMaker
 from tests.python.subprocesses import assert_succeeds, run_python
 
 FOLDER = Path(clgpu_delegate.__file__).parent
@@ -66,3 +68,36 @@ clgpu_delegate.devices()
     assert_succeeds(result)
     files = [Path(line).parent for line in result.stdout.splitlines()]
     assert files == [sources, installed, installed]
+
+
+def test_dir_shows_the_public_names():
+    assert dir(clgpu_delegate) == sorted(clgpu_delegate.__all__)
+
+
+def test_results_are_shown_in_notebooks():
+    shown = {
+        name
+        for name in clgpu_delegate.__all__
+        if hasattr(getattr(clgpu_delegate, name), "_repr_html_")
+    }
+    assert shown == {
+        "Benchmark", "Ceilings", "Comparison", "Diagnosis", "Explanation", "MemoryMap", "Placement",
+        "Profile", "Quantization", "Tuning",
+    }  # fmt: skip
+
+
+def test_what_a_notebook_shows_is_text_of_strangers_escaped():
+    m = ModelMaker()
+    m.output(m.op("TANH", [m.input("<b>x</b>\x1b[2J", (1, 4))], (1, 4)))
+    with clgpu_delegate.Runner(m.build()) as runner:
+        assert repr(runner).startswith("<clgpu_delegate.Runner on ")
+        runner.run(np.zeros((1, 4), np.float32))
+        assert not repr(runner).endswith(": idle>")
+        for result in (runner.explain(), runner.delegate.memory_map()):
+            html = result._repr_html_()
+            assert html.startswith("<pre"), html
+            assert "<b>" not in html
+            assert "\x1b" not in html
+            lines = [line.strip() for line in str(result).splitlines()]
+            assert lines[0][:30] in html
+    assert repr(runner).endswith(": closed>")
