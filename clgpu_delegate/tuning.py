@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import statistics
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable, Union
@@ -154,13 +155,16 @@ class Tuning(Shown):
         return as_text(self)
 
 
+_UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
+_TIME = re.compile(r"\s*(\d+(?:\.\d*)?)\s*(s|m|min|h|)\s*")
+
 Progress = Union[Callable[[int, int, str, str], None], bool, None]
 
 
 def tune(
     model: str | os.PathLike[str],
     *,
-    budget: float = 60.0,
+    budget: float | str = 60.0,
     again: bool = False,
     runtime: str | None = None,
     progress: Progress = None,
@@ -177,8 +181,9 @@ def tune(
     model
         Path of a .tflite file.
     budget
-        Seconds after which no further candidate is tried. The most expensive layers come first;
-        those left keep their kernels, and tuning again goes on with them.
+        Seconds, or a text such as ``"90s"`` or ``"2m"``, after which no further candidate is tried.
+        The most expensive layers come first; those left keep their kernels, and tuning again goes
+        on with them.
     again
         Measure layers that were measured before, too.
     runtime
@@ -196,8 +201,7 @@ def tune(
     ClgpuError
         If the model cannot be read, an option is wrong, or there is no device or runtime.
     """
-    if not budget > 0:
-        raise OptionError(f"budget is {budget}; allowed: a number of seconds above 0")
+    seconds = _seconds(budget)
     content = files.read_model(model)
     found = find_runtime(runtime)
     options = dataclasses.replace(Options.from_settings(**settings), tuning="auto", placement="all")
@@ -221,7 +225,7 @@ def tune(
     if not delegate.explain().claimed:
         raise ClgpuError(f"nothing to tune: the delegate claims no node of {os.fspath(model)}")
     with bar:
-        layers = delegate._tune(budget, again, report)
+        layers = delegate._tune(seconds, again, report)
     del interpreter
     standard = Delegate(dataclasses.replace(options, tuning="off"))
     interpreters = [prepared(standard), prepared(delegate)]
@@ -267,3 +271,19 @@ def _layer(entry: Mapping[str, Any]) -> TunedLayer:
 
 def _microseconds(seconds: float | None) -> str:
     return "" if seconds is None else f"{seconds * 1e6:.4g}"
+
+
+def _seconds(budget: float | str) -> float:
+    """Seconds of a budget; an OptionError where it is none above 0."""
+    found = _TIME.fullmatch(budget) if isinstance(budget, str) else None
+    if found is not None:
+        seconds = float(found[1]) * _UNITS[found[2]]
+    elif isinstance(budget, (int, float)):
+        seconds = float(budget)
+    else:
+        seconds = 0.0
+    if not seconds > 0:
+        raise OptionError(
+            f"budget is {budget!r}; allowed: a number of seconds above 0, or a text such as 90s or 2m"
+        )
+    return seconds

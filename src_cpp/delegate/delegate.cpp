@@ -203,6 +203,25 @@ std::vector<std::string> unknown_engines(
   return notes;
 }
 
+// What the option 'exclude' names and the main graph does not have: likely a slip of the pen.
+std::vector<std::string> unknown_excluded(const Options& options, const Model& model) {
+  std::set<std::string> operations, indices;
+  for (const ModelNode& node : model.nodes) {
+    operations.insert(node.op);
+    indices.insert(std::to_string(node.index));
+  }
+  std::string known;
+  for (const std::string& name : operations) known += (known.empty() ? "" : ", ") + name;
+  std::vector<std::string> notes;
+  for (const std::string& item : options.exclude) {
+    if (operations.count(item) != 0 || indices.count(item) != 0) continue;
+    notes.push_back("option 'exclude' names '" + item +
+                    "'; the model has no such node, but nodes 0 to " +
+                    std::to_string(model.nodes.size() - 1) + ", of " + known);
+  }
+  return notes;
+}
+
 // Prepare is called for each subgraph. The model's own graph is the first; the others are bodies of
 // loops and branches, or further signatures.
 bool is_main_graph(TfLiteContext& context) {
@@ -257,6 +276,8 @@ Report make_report(const State& state, const Model& model, TfLiteContext& contex
   }
   report.partitions.resize(partitions.size());
   report.notes = unknown_engines(state.options, partitions);
+  for (std::string& note : unknown_excluded(state.options, model))
+    report.notes.push_back(std::move(note));
   return report;
 }
 

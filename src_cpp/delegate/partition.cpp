@@ -160,8 +160,8 @@ void Partition::publish() {
   if (trust_ != nullptr) report.verification = trust_->verdict;
   if (executor_ == nullptr) {
     if (!is_on_cpu()) return;
-    report.on_cpu = !cpu_.reason.empty() ? cpu_.reason
-                                         : "verification has failed: " + trust_->verdict.reason;
+    report.on_cpu =
+        !cpu_.reason.empty() ? cpu_.reason : "verification has failed: " + trust_->verdict.reason;
     return state_->set_partition(session_->report, index_, report, nullptr, nullptr);
   }
   const plan::Plan& plan = executor_->plan();

@@ -49,8 +49,8 @@ class Partition {
   std::int64_t smallest_budget();
 
   /// Takes the inputs' shapes from the runtime, builds again when they changed, and gives the
-  /// outputs their shapes. Shapes that no kernel of ours takes are left to the CPU's kernels, with a
-  /// note. Where these do not take them either and the model is dynamic, invoke() will say so.
+  /// outputs their shapes. Shapes that no kernel of ours takes are left to the CPU's kernels, with
+  /// a note. Where these do not take them either and the model is dynamic, invoke() will say so.
   void prepare(TfLiteContext& context);
 
   /// Tells the session's report what was built, if anything was.
@@ -71,9 +71,7 @@ class Partition {
   void rebuild(std::int64_t budget);
   void run(TfLiteContext& context);
   /// Whether the CPU's kernels compute this partition with the shapes of the moment.
-  bool is_on_cpu() const {
-    return !cpu_.reason.empty() || (trust_ != nullptr && trust_->on_cpu());
-  }
+  bool is_on_cpu() const { return !cpu_.reason.empty() || (trust_ != nullptr && trust_->on_cpu()); }
 
   // The CPU's side, in partition_cpu.cpp.
   Shadow& shadow(const TfLiteContext& context);

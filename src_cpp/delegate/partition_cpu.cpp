@@ -86,7 +86,8 @@ void Partition::take_from_shadow(TfLiteContext& context) const {
   for (const int id : output_ids()) {
     const TfLiteTensor &from = cpu_.shadow->tensor(id), &to = context.tensors[id];
     if (from.bytes != to.bytes || from.type != to.type)
-      throw ShadowError("the CPU's kernels give " + name_of(to) + " another size than the delegate");
+      throw ShadowError("the CPU's kernels give " + name_of(to) +
+                        " another size than the delegate");
     if (from.bytes > 0) std::memcpy(to.data, from.data, from.bytes);
   }
 }

@@ -118,3 +118,16 @@ def test_borders_tell_who_is_on_the_other_side_and_what_is_copied(device, precis
     data = plan.to_dict()["partitions"][1]
     assert (data["inputs"][0]["from"], data["outputs"][0]["to"]) == ("CPU", "model")
     assert "partition 1: takes 192 B from the CPU, gives 16 B to the model" in str(plan)
+
+
+def test_what_exclude_names_and_the_model_lacks_is_noted():
+    m = ModelMaker()
+    m.output(m.op("ABS", [m.op("TANH", [m.input("x", (1, 4))], (1, 4))], (1, 4)))
+    delegate = clgpu_delegate.load(exclude=["TAHN", 1, 999])
+    make_interpreter(default_runtime(), m.build(), [delegate]).allocate_tensors()
+    plan = delegate.explain()
+    assert [node.claimed for node in plan.nodes] == [True, False]
+    assert sorted(note for note in plan.notes if "exclude" in note) == [
+        f"option 'exclude' names '{name}'; the model has no such node, but nodes 0 to 1, of ABS, TANH"
+        for name in ("999", "TAHN")
+    ]

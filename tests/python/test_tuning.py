@@ -222,8 +222,14 @@ def test_budget_that_is_spent_leaves_the_defaults_and_says_so(model, cache, runt
     assert "spent before 2 of 2 layers were measured" in " ".join(str(result).split())
     assert {node.chosen for node in explain(model, runtime, cache=cache).nodes} == {"default"}
     assert result.left == 2
-    with pytest.raises(OptionError, match="budget is 0; allowed"):
-        clgpu_delegate.tune(model, cache=cache, budget=0)
+    for wrong, said in ((0, "0"), ("0s", "'0s'"), ("soon", "'soon'"), ("5 d", "'5 d'")):
+        with pytest.raises(OptionError, match=f"budget is {said}; allowed"):
+            clgpu_delegate.tune(model, cache=cache, budget=wrong)
+
+
+def test_budget_may_be_a_text(model, cache):
+    result = clgpu_delegate.tune(model, cache=cache, budget=" 1.5 m")
+    assert result.left == 0
 
 
 def test_tuning_that_is_interrupted_keeps_what_it_has_found(model, cache):
