@@ -44,11 +44,11 @@ plan::CpuRates cpu_rates(store::Store& store, int threads) {
   return {threads, peaks.fma_flops, peaks.cache_bytes, peaks.memory_bytes};
 }
 
-std::string reason_of(const plan::Cost& cost) {
+Refusal refusal_of(const plan::Cost& cost) {
   char text[96];
   std::snprintf(text, sizeof text, "the CPU is expected to take %.3g ms, the device %.3g ms",
                 cost.cpu_seconds * 1e3, cost.device_seconds * 1e3);
-  return text;
+  return {Why::kCost, "", text};
 }
 
 int usable_threads(int recommended) {
