@@ -31,7 +31,7 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
     if (auto refusal = check_dynamic_range(node, kProduct)) return *refusal;
   } else {
     CLGPU_REFUSE_TYPE(node.input(kSrc), "input", DType::kF32);
-    CLGPU_REFUSE_TYPE(node.input(kWeights), "weights", DType::kF32);
+    CLGPU_REFUSE_TYPE(node.input(kWeights), "weights tensor", DType::kF32);
     if (node.has_input(kBias)) CLGPU_REFUSE_TYPE(node.input(kBias), "bias", DType::kF32);
   }
   if (params->keep_num_dims) CLGPU_REFUSE_RANK(node.input(kSrc), "input", 1);

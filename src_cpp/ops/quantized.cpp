@@ -17,7 +17,7 @@ Refusal wrong_scale_axis(int axis, int channel_axis) {
           "weights tensor",
           {},
           "scales along axis " + std::to_string(axis),
-          {"scales along axis " + std::to_string(channel_axis) + ", that of the output channels"}};
+          {"axis " + std::to_string(channel_axis) + ", that of the output channels"}};
 }
 
 }  // namespace
@@ -213,7 +213,7 @@ std::optional<Refusal> check_dynamic_range(const tfl::NodeView& node, const Prod
   if (node.has_input(inputs.bias)) {
     if (auto refusal = check_type(node.input(inputs.bias), "bias", {DType::kF32})) return refusal;
   }
-  if (!weights.has_data()) return Refusal{Why::kRunTime, "the tensor of int8 weights"};
+  if (!weights.has_data()) return Refusal{Why::kOperands, "the int8 weights", "are no constant"};
   const auto q = tfl::quantization_of(weights);
   if (q->per_axis() && q->axis != inputs.channel_axis) {
     return wrong_scale_axis(q->axis, inputs.channel_axis);

@@ -76,8 +76,6 @@ kernel::Launch& push_pair(kernel::Launch& launch, const PairScaling& scaling) {
 std::optional<Refusal> check_quantized_binary(const tfl::NodeView& node, BinaryOp op,
                                               bool* shifts) {
   const tfl::TensorView a = node.input(0), b = node.input(1), dst = node.output(0);
-  if (node.input_count() > 2)
-    return Refusal{Why::kIntegers, "", "integers of 8 or 16 bits are not summed by ADD_N"};
   if (auto refusal = check_type(dst, "output", {a.dtype()})) return refusal;
   if (op == BinaryOp::kMaximum || op == BinaryOp::kMinimum) return std::nullopt;
   if (auto refusal = check_per_tensor(a, "input 0")) return refusal;
