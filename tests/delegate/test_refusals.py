@@ -166,7 +166,44 @@ def of_unknown_shape(m: ModelMaker) -> Any:
     return m.op("NEG", [m.op("ABS", [m.input("x", ())], ())], ())
 
 
+def ints_as_weights(m: ModelMaker) -> Any:
+    """Weights of int8 that somebody hands over at run time."""
+    weights = m.input("weights", (3, 4), I8, quantization=Q)
+    return m.op("FULLY_CONNECTED", [m.input("x", (2, 4)), weights], (2, 3))
+
+
 CASES |= {
+    "model: input 0 is quantised (int8): the operation has no integer kernels": node(
+        "CUMSUM", ((2, 4), I8, Q), ints(0), q=Q
+    ),
+    "model: input 0 is a variable: its state lives on the CPU": lambda m: m.op(
+        "ABS", [m.tensor((2, 4), is_variable=True)], (2, 4)
+    ),
+    "compare: input 0 is float16": node("LESS", *[((2, 4), np.float16)] * 2, dtype=BOOL),
+    "select: input 1 is float16": node(
+        "SELECT", ((2, 4), BOOL), *[((2, 4), np.float16)] * 2, dtype=np.float16
+    ),
+    "max_unpool: the input of indices has rank 2; supported: 4": custom(
+        UNPOOL, pooling(1), IMAGE, MATRIX
+    ),
+    "pad: the mode is neither reflect nor symmetric": node(
+        "MIRROR_PAD", X, np.zeros((2, 2), I32), mode=5
+    ),
+    "pool: L2_POOL_2D of integers is not defined": node(
+        "L2_POOL_2D", ((1, 4, 4, 2), I8, Q), to=(1, 4, 4, 2), q=Q, **POOL
+    ),
+    "quantized: input 0 has the scale 0.100000 and the zero point 0, output 0 has the scale "
+    "0.200000 and the zero point 0; elements are moved as they are": node(
+        "TRANSPOSE", ((2, 4), I8, Q), ints(1, 0), to=(4, 2), q=Quantization(0.2, 0)
+    ),
+    "quantized: the int8 weights are no constant": ints_as_weights,
+    "quantized_binary: int16 with scales that are powers of two is not broadcast": node(
+        "ADD",
+        ((2, 4), I16, Quantization(0.5)),
+        ((4,), I16, Quantization(0.5)),
+        q=Quantization(0.5),
+        pot_scale_int16=True,
+    ),
     "model: input 0 has rank 7; supported: 0 to 6": node(
         "ABS", ((1, 1, 1, 1, 1, 1, 2), F32), to=(1, 1, 1, 1, 1, 1, 2)
     ),

@@ -223,5 +223,8 @@ def test_block_shape_and_paddings_at_run_time_are_refused(which):
     inputs = [m.constant(np.array([2, 2], np.int32)), m.constant(np.zeros((2, 2), np.int32))]
     inputs[which] = m.input("late", ((2,), (2, 2))[which], np.int32)
     m.output(m.op("SPACE_TO_BATCH_ND", [x, *inputs], (4, 1, 1, 1)))
-    reason = ("the block shape", "the tensor of paddings or crops")[which]
-    check_refused(m.build(), f"{reason} is computed at run time")
+    reasons = (
+        "the block shape is computed at run time",
+        "the tensor of paddings or crops is computed at run time",
+    )
+    check_refused(m.build(), reasons[which])

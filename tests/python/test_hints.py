@@ -53,7 +53,13 @@ def test_operations_that_hints_name_have_kernels(op):
     assert set(re.findall(r"\b[A-Z][A-Z0-9_]{2,}", node.hint)) <= known, node.hint
 
 
-# Models of one node that stays on the CPU: the code, and a part of the hint.
+def _constant_result(m: ModelMaker) -> int:
+    result = m.op("ABS", [m.input("x", (2, 4))], (2, 4))
+    m._ops[0].outputs[0] = m.constant(np.zeros((2, 4), F32))
+    return result
+
+
+# Models of one node that stays on the CPU: the code, and a part of the hint; empty: it has none.
 ON_THE_CPU = {
     "a custom operation of TensorFlow": (
         custom("FlexErf", b"", X), "unknown_custom", "write Erf in operations of TensorFlow Lite"
@@ -62,7 +68,9 @@ ON_THE_CPU = {
     "boxes": (
         custom("TFLite_Detection_PostProcess", BOXES, X), "unknown_custom", "the end of the model"
     ),
-    "text": (node("RESHAPE", ((4,), "STRING"), ints(2, 2), dtype="STRING"), "type", "keep text out"),
+    "text": (
+        node("RESHAPE", ((4,), "STRING"), ints(2, 2), dtype="STRING"), "type", "keep text out"
+    ),
     "complex numbers": (
         node("RESHAPE", ((4,), np.complex64), ints(2, 2), dtype=np.complex64), "type", "imaginary"
     ),
@@ -123,6 +131,12 @@ ON_THE_CPU = {
         node("CONCATENATION", X, X, to=(4, 4), axis=0, fused_activation_function="RELU"),
         "activation", "an operation of its own",
     ),
+    "a parameter": (node("CUMSUM", X, ints(5)), "parameter", ""),
+    "operands": (
+        node("PACK", X, ((2, 4), I32), to=(2, 2, 4), axis=0, values_count=2), "operands", ""
+    ),
+    "a result that is a constant": (_constant_result, "malformed", ""),
+    "shapes": (node("ADD", X, ((2, 3), F32)), "shape", ""),
 }  # fmt: skip
 
 
@@ -136,6 +150,7 @@ def test_what_stays_on_the_cpu_has_a_hint(name):
     assert refused.refusal is not None, refused
     assert refused.refusal.code == code, refused
     assert advice in refused.hint, refused
+    assert bool(advice) == bool(refused.hint), refused
 
 
 def _shape(m: ModelMaker, fixed: bool) -> int:
@@ -258,10 +273,27 @@ def test_a_constant_that_the_cpu_reads_points_at_its_reader():
     assert first.hint == "see the node that reads it"
 
 
-def test_every_rule_is_seen():
-    """Each code that has a hint is that of a model above, or of an option."""
-    others = {"no_kernels", "option", "cost", "measured", "reader"}
-    assert {code for _, code, _ in ON_THE_CPU.values()} | others == set(hints._RULES)
+def test_a_kernel_that_does_not_build_has_no_hint():
+    files = [file for file in _core.kernel_sources() if file.startswith("cumsum/")]
+    m = ModelMaker()
+    m.output(node("CUMSUM", X, ints(0))(m))
+    for file in files:
+        _core.override_kernel_source(file, "#error broken\n")
+    try:
+        plan = explain(m)
+    finally:
+        for file in files:
+            _core.override_kernel_source(file, None)
+    assert (plan.nodes[0].refusal.code, plan.nodes[0].hint) == ("device", "")
+    assert {(fault.kernel.split("/")[0], fault.kind) for fault in plan.faults} == {
+        ("cumsum", "fails")
+    }
+
+
+def test_every_code_is_seen():
+    """Each is that of a model above, or of a test of its own, here or in tests/delegate."""
+    others = {"no_kernels", "option", "cost", "measured", "reader", "device", "runtime"}
+    assert {code for _, code, _ in ON_THE_CPU.values()} | others == set(_core.refusal_codes())
     assert set(hints._RULES) <= set(_core.refusal_codes())
 
 

@@ -44,6 +44,7 @@ UNSEEN = {
     "ops/pool.cpp: the padding is": "runtimes read any other padding as none",
     "the number of new axes is": "runtimes refuse as many",
     "the number of axes to drop is": "runtimes refuse as many",
+    "is a constant without data": "to runtimes it is an intermediate tensor",
     "has ... zero points": "runtimes refuse such scales",
     "has ... scales along axis": "runtimes refuse such scales",
     "ops/common.cpp: the fused activation is": "runtimes read other activations as none",
@@ -150,13 +151,18 @@ def all_sites() -> list[Site]:
 
 
 def texts_of(path: Path) -> list[str]:
-    """All texts of a test, f-strings without what they insert."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return [
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ]
+    """All texts of a test, f-strings with marks for what they insert."""
+    found, left = [], [ast.parse(path.read_text(encoding="utf-8"))]
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.JoinedStr):
+            parts = [part.value if isinstance(part, ast.Constant) else MARK for part in node.values]
+            found.append("".join(parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.append(node.value)
+        else:
+            left.extend(ast.iter_child_nodes(node))
+    return found
 
 
 def is_part(text: str, site: Site) -> bool:
