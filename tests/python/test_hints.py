@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -295,6 +296,11 @@ def test_every_code_is_seen():
     others = {"no_kernels", "option", "cost", "measured", "reader", "device", "runtime"}
     assert {code for _, code, _ in ON_THE_CPU.values()} | others == set(_core.refusal_codes())
     assert set(hints._RULES) <= set(_core.refusal_codes())
+
+
+def test_the_page_lists_all_codes():
+    page = (Path(__file__).parents[2] / "docs" / "refusals.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \|", page.split("| code |")[1], re.M) == _core.refusal_codes()
 
 
 def test_nodes_on_the_device_have_no_hint():
