@@ -335,7 +335,7 @@ def _node(entry: Mapping[str, Any]) -> Node:
         bytes_read=entry["bytes_read"],
         bytes_written=entry["bytes_written"],
         hint=entry["hint"],
-        refusal=Refusal.from_data(entry["refusal"]),
+        refusal=Refusal.from_data(entry.get("refusal")),
     )
 
 

@@ -161,7 +161,7 @@ def hint(node: Mapping[str, Any]) -> str:
     node
         ``op`` and ``refusal`` are read.
     """
-    refusal = node["refusal"]
+    refusal = node.get("refusal")
     if refusal is None:
         return ""
     rule = _RULES.get(refusal["code"], "")
