@@ -8,8 +8,8 @@ namespace clgpu::delegate {
 
 struct Failure {
   const char* kind = "";  ///< as Python names the exception: "OpenCLError"
-  std::string call{},
-      code{};  ///< of an OpenCLError, "clCreateBuffer" and "CL_OUT_OF_RESOURCES (-5)"
+  std::string call{};     ///< of an OpenCLError: "clCreateBuffer"
+  std::string code{};     ///< what that gave: "CL_OUT_OF_RESOURCES (-5)"
 };
 
 Failure failure_of(const std::exception& error);

@@ -36,7 +36,7 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
     if (auto refusal = check_rescaling(input, output)) return *refusal;
   } else {
     CLGPU_REFUSE_TYPE(output, "output", DType::kI8, DType::kU8, DType::kI16);
-    CLGPU_REFUSE_IF(!output.is_quantized(), Why::kQuantization, "the output", "has no scale");
+    CLGPU_REFUSE_IF(!output.is_quantized(), Why::kQuantization, "output", "has no scale");
   }
   return Imported{std::make_shared<const ir::Attrs>(), {}};
 }
