@@ -126,7 +126,7 @@ def _rank(_op: str, refusal: Mapping[str, Any]) -> str:
 
 
 def _option(_op: str, refusal: Mapping[str, Any]) -> str:
-    return _OPTIONS[refusal["what"]]
+    return _OPTIONS.get(refusal["what"], "")
 
 
 # By the code of a refusal, as `Why` of base/refusal.hpp has them; of others no way is known.
