@@ -38,7 +38,15 @@ from clgpu_delegate.errors import (
     RuntimeNotFoundError,
     ShapeError,
 )
-from clgpu_delegate.explain import Explanation, Node, Partition, Tensor
+from clgpu_delegate.explain import (
+    EngineFault,
+    Explanation,
+    Failure,
+    Node,
+    Partition,
+    Refusal,
+    Tensor,
+)
 from clgpu_delegate.inspection import explain_model, map_memory
 from clgpu_delegate.memory import Block, MemoryMap, MemoryObject, PartitionMemory
 from clgpu_delegate.options import Options
@@ -81,8 +89,10 @@ __all__ = [
     "Device",
     "DeviceError",
     "Diagnosis",
+    "EngineFault",
     "ExpectedPartition",
     "Explanation",
+    "Failure",
     "FileError",
     "Finding",
     "InputError",
@@ -109,6 +119,7 @@ __all__ = [
     "Quantization",
     "QuantizationError",
     "QuantizedLayer",
+    "Refusal",
     "Replay",
     "Runner",
     "RuntimeNotFoundError",

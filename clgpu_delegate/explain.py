@@ -21,6 +21,32 @@ from clgpu_delegate.trust import Verification
 
 
 @dataclasses.dataclass(frozen=True)
+class Refusal:
+    """Why a node stays on the CPU, for programs; `Node.reason` has the same in words."""
+
+    code: str
+    """Such as ``"type"``, ``"rank"``, ``"run_time"``: docs/refusals.md lists them. New ones may
+    come, none changes its meaning."""
+
+    what: str
+    """What is not supported: an operand (``"input 0"``, ``"bias"``), a parameter, an operation or
+    the name of an option; empty where it is the node or the model as a whole."""
+
+    has: str
+    """What it is, such as ``"int8"``; empty where the reason does not depend on it."""
+
+    supported: tuple[str, ...]
+    """What it may be instead."""
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any] | None) -> Refusal | None:
+        """Of a node's ``"refusal"`` in `Explanation.to_dict`."""
+        if data is None:
+            return None
+        return cls(data["code"], data["what"], data["has"], tuple(data["supported"]))
+
+
+@dataclasses.dataclass(frozen=True)
 class Node:
     """A node of the original graph."""
 
@@ -76,6 +102,9 @@ class Node:
     hint: str = ""
     """How the model could be rewritten so that the device takes a node that is on the CPU; empty
     where no way is known."""
+
+    refusal: Refusal | None = None
+    """Code and fields of the reason; None for a node on the device."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,6 +163,38 @@ class Partition:
     on_cpu: str = ""
     """Why the CPU's kernels compute it with the present shapes; empty: the device computes it."""
 
+@dataclasses.dataclass(frozen=True)
+class EngineFault:
+    """A kernel that is not used as it is meant to be on this device."""
+
+    kernel: str
+    """Family and candidate, such as ``"softmax/rows"``."""
+
+    kind: str
+    """``"fails"``: it does not build or run; ``"group"``: the driver allows smaller work-groups
+    than it is made for; ``"numbers"``: verification has found wrong ones."""
+
+    why: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """An error of the delegate, of which a runtime passes on the message alone."""
+
+    kind: str
+    """The class, as `clgpu_delegate.errors` has it, such as ``"OpenCLError"``."""
+
+    call: str
+    """The OpenCL call that has failed; empty of other classes."""
+
+    code: str
+    """What that call gave, such as ``"CL_OUT_OF_RESOURCES (-5)"``."""
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Failure:
+        """Of ``"failure"`` in `Explanation.to_dict`."""
+        return cls(data["class"], data["call"], data["code"])
+
 
 class Explanation(Shown):
     """What a delegate did with the model it was last given; ``str()`` makes a table of it."""
@@ -182,6 +243,15 @@ class Explanation(Shown):
 
         self.notes: tuple[str, ...] = tuple(self._data["notes"])
         """Remarks on the whole, such as a kernel that the device failed to build."""
+
+        self.faults: tuple[EngineFault, ...] = tuple(
+            EngineFault(**fault) for fault in self._data.get("faults", ())
+        )
+        """Kernels that are not used as they are meant to be on this device."""
+
+        failure = self._data.get("failure")
+        self.failure: Failure | None = None if failure is None else Failure.from_data(failure)
+        """What the runtime was told last of this model; None where nothing has failed."""
 
         self.verification = Verification.from_data(self._data.get("verification"))
         """What comparing with the CPU's kernels has shown; None with ``verify="off"``."""
@@ -275,6 +345,7 @@ def _node(entry: Mapping[str, Any]) -> Node:
         bytes_read=entry["bytes_read"],
         bytes_written=entry["bytes_written"],
         hint=entry["hint"],
+        refusal=Refusal.from_data(entry.get("refusal")),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Callable
 
@@ -30,7 +29,6 @@ _OPERATIONS = {
     "BROADCAST_ARGS": _FIXED,
     "WHILE": _UNITE,
     "IF": _UNITE,
-    "CALL": "export the model with the called subgraph inlined",
     "CALL_ONCE": _STATE,
     "VAR_HANDLE": _STATE,
     "READ_VARIABLE": _STATE,
@@ -55,105 +53,104 @@ _OPERATIONS = {
     "WHERE": "write SELECT_V2, whose result has a fixed shape",
     "NON_MAX_SUPPRESSION_V4": _LAST,
     "NON_MAX_SUPPRESSION_V5": _LAST,
-    "TFLite_Detection_PostProcess": _LAST,
     "UNIQUE": _LAST,
 }
+_CUSTOMS = {"TFLite_Detection_PostProcess": _LAST}
 
-_Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], str]]
+# By the option that leaves a node on the CPU.
+_OPTIONS = {
+    "exclude": "take it out of the option exclude",
+    "min_nodes": "lower the option min_nodes",
+    "ops": "set the option ops to all",
+}
+
+# By the type that no kernel has.
+_PARTS = "keep real and imaginary parts in two tensors of float32"
+_TYPES = {
+    "string": "keep text out of the model: pass it the numbers that stand for words",
+    "complex64": _PARTS,
+    "complex128": _PARTS,
+}
+_OTHER_TYPES = (
+    "put a CAST to float32 or int32 where the tensor is made; the CPU casts from all other types"
+)
+
+# By what has another number of axes, and the number that is supported. Of weights, which are not
+# reshaped at run time, nothing general is known.
+_MERGE = "RESHAPE neighbouring axes into one in front of it, and back behind it"
+_IMAGE = "RESHAPE the input to [batch, height, width, channels] in front of it"
+
+_SPEED = "set the option placement to all, if the device is free"
 
 
-def _builtin(found: re.Match[str]) -> str:
-    if found[1].startswith("STABLEHLO_"):
+def _builtin(op: str, _refusal: Mapping[str, Any]) -> str:
+    if op.startswith("STABLEHLO_"):
         return "convert to operations of TensorFlow Lite instead of StableHLO"
-    return _OPERATIONS.get(found[1], "")
+    return _OPERATIONS.get(op, "")
 
 
-def _custom(found: re.Match[str]) -> str:
-    name = found[1]
-    if name.startswith("Flex"):
+def _custom(op: str, _refusal: Mapping[str, Any]) -> str:
+    if op.startswith("Flex"):
         return (
-            f"convert without SELECT_TF_OPS: write {name[4:]} in operations of TensorFlow Lite "
+            f"convert without SELECT_TF_OPS: write {op[4:]} in operations of TensorFlow Lite "
             "before the conversion"
         )
-    return _OPERATIONS.get(name, "write it in builtin operations")
+    return _CUSTOMS.get(op, "write it in builtin operations")
 
 
-def _allowed(found: re.Match[str]) -> str:
-    what, has, allowed = found[1], found[2], found[3].split(", ")
-    to = "float32" if "float32" in allowed else allowed[0]
+def _type(op: str, refusal: Mapping[str, Any]) -> str:
+    what, has, supported = refusal["what"], refusal["has"], refusal["supported"]
+    if not supported:
+        return _TYPES.get(has, _OTHER_TYPES)
+    if op == "ADD_N" and has in ("int8", "uint8", "int16"):
+        return "write a chain of ADDs"
+    to = "float32" if "float32" in supported else supported[0]
     if has == "float16" and to == "float32":
-        return f"put a DEQUANTIZE in front of {what}"
+        return f"convert {what} to float32 with a DEQUANTIZE"
     if has in ("int32", "int64", "bool", "float32") and to in ("float32", "int32", "int64"):
-        return f"put a CAST to {to} in front of {what}, or give it that type in the source"
-    return f"give {what} the type {' or '.join(allowed)}"
+        return f"convert {what} to {to} with a CAST, or give it that type in the source"
+    return f"give {what} the type {' or '.join(supported)}"
 
 
-def _no_integers(found: re.Match[str]) -> str:
+def _integers(op: str, _refusal: Mapping[str, Any]) -> str:
     return (
-        f"put DEQUANTIZE in front of {found[1]} and QUANTIZE behind it, or leave it out when the "
-        "model is quantised"
+        f"put DEQUANTIZE in front of {op} and QUANTIZE behind it, or leave it out when the model "
+        "is quantised"
     )
 
 
-def _text(text: str) -> Callable[[re.Match[str]], str]:
-    return lambda _found: text
+def _rank(_op: str, refusal: Mapping[str, Any]) -> str:
+    if refusal["supported"] == ["0 to 6"]:
+        return _MERGE
+    return _IMAGE if (refusal["what"], refusal["supported"]) == ("input", ["4"]) else ""
 
 
-# Of the reason for which a node stays on the CPU; the first that matches.
-_RULES: tuple[_Rule, ...] = tuple(
-    (re.compile(pattern), rule if callable(rule) else _text(rule))
-    for pattern, rule in (
-        (r"^custom operation (\S+) is unknown", _custom),
-        (r"^operation (\S+) has no kernels", _builtin),
-        (
-            r"is string, which has no kernels",
-            "keep text out of the model: pass it the numbers that stand for words",
-        ),
-        (
-            r"is (complex64|complex128), which has no kernels",
-            "keep real and imaginary parts in two tensors of float32",
-        ),
-        (
-            r"is (\S+), which has no kernels",
-            "put a CAST to float32 or int32 where the tensor is made; CASTs from other types stay "
-            "on the CPU",
-        ),
-        (r"is quantised \(.*\): (\S+) has no integer kernels", _no_integers),
-        (r"^(.*) is (\S+); allowed: (.*)$", _allowed),
-        (r"computed at run time", _FIXED),
-        (r"comes from the CPU without a known shape", "export the model with fixed shapes"),
-        (
-            r"has rank \d+; supported: 0 to 6",
-            "RESHAPE neighbouring axes into one in front of it, and back behind it",
-        ),
-        (
-            r"not of rank 4|does not have 4 axes",
-            "RESHAPE the input to [batch, height, width, channels] in front of it",
-        ),
-        (r"is a variable", _STATE),
-        (r"is sparse", "export the weights dense: sparse ones are not faster here"),
-        (r"the weights are shuffled", "convert without shuffled weights (the default format)"),
-        (
-            r"a fused activation is not supported here",
-            "export the activation as an operation of its own",
-        ),
-        (r"integers of 8 or 16 bits are not summed by ADD_N", "write a chain of ADDs"),
-        (
-            r"differ in scale or zero point",
-            "give input and output the same scale and zero point, or put a QUANTIZE behind it",
-        ),
-        (
-            r"the (weights|output|input)s? ha(s|ve) .*(scale|zero point)"
-            r"|has (a scale of|the zero point|\d+ scales)",
-            "quantise the model again, with clgpu quantize for instance",
-        ),
-        (r"fewer than the option 'min_nodes'", "lower the option min_nodes"),
-        (r"option 'exclude'", "take it out of the option exclude"),
-        (r"the CPU is expected to take", "set the option placement to all, if the device is free"),
-        (r"option ops=core", "set the option ops to all"),
-        (r"computes a constant that a node on the CPU reads", "see the node that reads it"),
-    )
-)
+def _option(_op: str, refusal: Mapping[str, Any]) -> str:
+    return _OPTIONS.get(refusal["what"], "")
+
+
+# By the code of a refusal, as `Why` of base/refusal.hpp has them; of others no way is known.
+_RULES: dict[str, str | Callable[[str, Mapping[str, Any]], str]] = {
+    "no_kernels": _builtin,
+    "unknown_custom": _custom,
+    "type": _type,
+    "integers": _integers,
+    "rank": _rank,
+    "quantization": "quantise the model again, with clgpu quantize for instance",
+    "rescaling": (
+        "give input and output the same scale and zero point, or put a QUANTIZE behind it"
+    ),
+    "run_time": _FIXED,
+    "unknown_shape": "export the model with fixed shapes",
+    "variable": _STATE,
+    "sparse": "export the weights dense: sparse ones are not faster here",
+    "layout": "convert without shuffled weights (the default format)",
+    "activation": "export the activation as an operation of its own",
+    "option": _option,
+    "cost": _SPEED,
+    "measured": _SPEED,
+    "reader": "see the node that reads it",
+}
 
 
 def hint(node: Mapping[str, Any]) -> str:
@@ -162,11 +159,10 @@ def hint(node: Mapping[str, Any]) -> str:
     Parameters
     ----------
     node
-        ``claimed`` and ``reason`` are read.
+        ``op`` and ``refusal`` are read.
     """
-    if node["claimed"]:
+    refusal = node.get("refusal")
+    if refusal is None:
         return ""
-    for pattern, rule in _RULES:
-        if found := pattern.search(node["reason"]):
-            return rule(found)
-    return ""
+    rule = _RULES.get(refusal["code"], "")
+    return rule if isinstance(rule, str) else rule(node["op"], refusal)

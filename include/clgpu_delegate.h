@@ -80,8 +80,11 @@ CLGPU_DELEGATE_API void clgpu_delegate_destroy(struct TfLiteDelegate* delegate);
 
 /*
  * What became of each node of the model that the delegate was given last, as a JSON object: its
- * "nodes" tell "op", "claimed" and "reason" (why a node is on the CPU), the kernel chosen and the
- * others that were possible; further keys are "device", "partitions", memory in bytes and "notes".
+ * "nodes" tell "op", "claimed", "reason" (why a node is on the CPU, in words) and "refusal" (the
+ * same as fields: "code", "what", "has" and "supported", or null; docs/refusals.md), the kernel
+ * chosen and the others that were possible; further keys are "device", "partitions", memory in
+ * bytes, "notes", "faults" (kernels that do not work on the device) and "failure" (the class of the
+ * error that the runtime was told last, and of an OpenCL error the "call" and its "code"; or null).
  * It is the data of Delegate.explain() in Python.
  *
  * Returns a text that the caller frees, or NULL: then `*error`, as above, is a sentence, be it that

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +46,11 @@ class Outcome:
 
     elements: int = 0
 
+    signs: tuple[str, ...] = ()
+    """What tells it from other failures of its kind: of ``"build"`` the kernels, of ``"error"`` the
+    class, the call and what that gave, as `clgpu_delegate.explain.Failure` has them. Empty in
+    capsules of older versions."""
+
     @property
     def failed(self) -> bool:
         """Whether the delegate is to blame for something."""
@@ -56,10 +60,12 @@ class Outcome:
         """Tell whether it is the same failure, as far as one can see from outside."""
         if self.kind != other.kind:
             return False
+        if self.kind in ("error", "build") and not (self.signs and other.signs):
+            return True  # nothing is known but the kind
         if self.kind == "error":
-            return _signature(self.text) == _signature(other.text)
+            return self.signs == other.signs
         if self.kind == "build":
-            return bool(_kernels(self.text) & _kernels(other.text))
+            return not set(self.signs).isdisjoint(other.signs)
         return self.kind != "crash" or self.text == other.text
 
     def to_dict(self) -> dict[str, Any]:
@@ -118,10 +124,19 @@ def judge_one(got: Array, expected: Array, tolerance: float, position: int = 0) 
     return _outcome(worst > steps, position, None, worst, int((error > steps).sum()), got.size)
 
 
-def kernels_that_fail(notes: Sequence[str]) -> str:
-    """The notes of an explanation that tell of kernels that do not build or launch."""
-    told = [note for note in notes if "does not work on this device" in note]
-    return "\n".join(told)[:_MOST_TEXT]
+def kernels_that_fail(faults: Sequence[Mapping[str, str]]) -> Outcome | None:
+    """What becomes of right numbers where kernels do not build or launch; None where all do.
+
+    Parameters
+    ----------
+    faults
+        ``faults`` of `Explanation.to_dict`.
+    """
+    failing = [fault for fault in faults if fault["kind"] == "fails"]
+    if not failing:
+        return None
+    text = "\n".join(f"{fault['kernel']}: {fault['why']}" for fault in failing)
+    return Outcome("build", text[:_MOST_TEXT], signs=tuple(fault["kernel"] for fault in failing))
 
 
 def _outcome(
@@ -141,12 +156,3 @@ def _badness(outcome: Outcome) -> tuple[bool, float]:
     if is_wrong and outcome.max_abs is None:
         return True, np.inf
     return is_wrong, outcome.relative_l2 or outcome.max_abs or 0.0
-
-
-def _signature(text: str) -> str:
-    """What is left of a message without what differs from graph to graph."""
-    return re.sub(r"'[^']*'|\d+", "#", text)[:200]
-
-
-def _kernels(text: str) -> set[str]:
-    return set(re.findall(r"kernel (\S+/\S+) does not work", text))

@@ -22,7 +22,8 @@ class Record:
         self._manifest, self._members = manifest, members
         told = manifest["outcome"]
         names = {f.name for f in dataclasses.fields(Outcome)}
-        self.outcome = Outcome(**{k: v for k, v in told.items() if k in names})
+        told = {k: v for k, v in told.items() if k in names}
+        self.outcome = Outcome(**{**told, "signs": tuple(map(str, told.get("signs", ())))})
         if self.outcome.kind not in KINDS or not isinstance(self.outcome.text, str):
             raise ModelError("is damaged: its outcome is unknown")
         str(self.outcome)  # numbers where numbers belong

@@ -22,6 +22,8 @@ from clgpu_delegate.quantization.graph import Array
 
 _START = "from clgpu_delegate.capsule.worker import main; main()"
 _MOST_LOG = 20_000  # bytes of what a worker has printed
+_OF_THE_ERROR = ("stage", "text", "log", "class", "signs")  # of what a worker tells
+_OF_A_DRIVER = ("OpenCLError", "BuildError", "DeviceError")
 _LONGEST = 1e6  # seconds; what timers take ends somewhere
 
 
@@ -153,7 +155,7 @@ class Bench:
         self, message: dict[str, Any], got: list[Array], expected: list[Array], plan_only: bool
     ) -> Trial:
         stage, text = message["stage"], message.get("text", "")
-        facts = {k: v for k, v in message.items() if k not in ("stage", "text", "log", "class")}
+        facts = {k: v for k, v in message.items() if k not in _OF_THE_ERROR}
         notes = list((facts.get("explain") or {}).get("notes", ()))
         log = "\n".join([*notes, message.get("log", "")]).strip()
         if stage == "unusable":
@@ -161,13 +163,13 @@ class Bench:
         if stage == "error":
             if facts["explain"] is None and message["class"] == "DeviceError":
                 raise DeviceError(text)
-            if "CL_" in text:
+            if message["signs"][0] in _OF_A_DRIVER:
                 self._stop()  # a driver's error may leave a context behind that fails ever after
-            return Trial(Outcome("error", text), expected, [], facts, log or text)
+            outcome = Outcome("error", text, signs=tuple(message["signs"]))
+            return Trial(outcome, expected, [], facts, log or text)
         outcome = Outcome("agrees") if plan_only else judge(got, expected, self.tolerance)
-        broken = kernels_that_fail(notes)
-        if broken and not outcome.failed:
-            outcome = Outcome("build", broken)
+        if not outcome.failed:
+            outcome = kernels_that_fail(facts["explain"]["faults"]) or outcome
         return Trial(outcome, expected, got, facts, log)
 
     def _died(

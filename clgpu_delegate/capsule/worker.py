@@ -60,10 +60,11 @@ def _answer(answers: BinaryIO, message: dict[str, Any], arrays: dict[str, Array]
         send(answers, {"stage": "unusable", **_told(error)}, {})
         return
     send(answers, {"stage": "expected"}, numbered(expected, "out"))
-    delegate = None
+    delegate, step = None, "load"
     try:
         delegate = Delegate(Options(**message["options"]))
         interpreter = _interpreter(runtime, content, message["reference"], delegate)
+        step = "run"
         if message["plan_only"]:
             interpreter.allocate_tensors()
             got: list[Array] = []
@@ -71,8 +72,9 @@ def _answer(answers: BinaryIO, message: dict[str, Any], arrays: dict[str, Array]
             got, first = _run(interpreter, inputs, _RUNS)
             got = _worse(got, first, expected)
     except Exception as error:
-        reply = {"stage": "error", **_told(error), **_facts(delegate, message["details"])}
-        send(answers, reply, {})
+        facts = _facts(delegate, message["details"])
+        signs = _signs(error, step, (facts["explain"] or {}).get("failure"))
+        send(answers, {"stage": "error", **_told(error), "signs": signs, **facts}, {})
         return
     send(answers, {"stage": "got", **_facts(delegate, message["details"])}, numbered(got, "out"))
 
@@ -126,6 +128,17 @@ def _equal(a: Array, b: Array) -> bool:
 def _told(error: Exception) -> dict[str, Any]:
     kind = type(error).__name__ if isinstance(error, ClgpuError) else ""
     return {"text": one_line(error), "log": getattr(error, "log", ""), "class": kind}
+
+
+def _signs(error: Exception, step: str, failure: dict[str, str] | None) -> list[str]:
+    """What an error has in common with the same one of another graph: `Outcome.signs`.
+
+    Of what the delegate throws, a runtime passes on no more than the message, which names nodes and
+    sizes; so the delegate keeps the rest. Of a runtime's own errors nothing but the step is known.
+    """
+    if failure is not None:
+        return [failure["class"], failure["call"], failure["code"]]
+    return [type(error).__name__, step, ""]
 
 
 def _facts(delegate: Delegate | None, details: bool) -> dict[str, Any]:

@@ -1,15 +1,56 @@
-// A refusal is an ordinary value: why a node stays on the CPU, in words a user can act on.
+// A refusal is an ordinary value: why a node stays on the CPU, as a code and fields. Whoever shows
+// it to a person asks sentence_of(); nobody else puts words together, and nobody takes them apart.
 #pragma once
 
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace clgpu {
 
-struct Refusal {
-  std::string reason;
+/// The code of a refusal. Programs see it as code_of() writes it: new ones may come, none changes.
+enum class Why {
+  kNoKernels,      ///< no family has the operation
+  kUnknownCustom,  ///< no family has the custom operation
+  kType,           ///< the type of a tensor; `supported` is empty where no kernel has that type
+  kIntegers,       ///< quantised integers, which the operation has no kernels for
+  kRank,           ///< the number of axes of a tensor
+  kQuantization,   ///< a scale or a zero point
+  kRescaling,      ///< input and output differ in scale or zero point, which elements do not follow
+  kRunTime,        ///< an operand that has to be a constant is computed at run time
+  kUnknownShape,   ///< a node on the CPU writes an operand whose shape the model does not tell
+  kVariable,       ///< a tensor keeps its value from one inference to the next
+  kSparse,         ///< a sparse tensor that no DENSIFY expands
+  kLayout,         ///< the order in which weights are stored
+  kActivation,     ///< a fused activation
+  kParameter,      ///< a parameter, or what a constant operand says: absent, unknown, out of range
+  kOperands,       ///< operands: how many there are, or that they do not fit each other
+  kMalformed,      ///< the model contradicts itself: no constant data, a tensor written twice
+  kShape,          ///< sizes that do not fit together, or are beyond what kernels count
+  kOption,         ///< an option, named by `what`, leaves the node on the CPU
+  kCost,           ///< the cost model expects the CPU to be faster
+  kMeasured,       ///< the CPU was measured to be faster
+  kReader,         ///< it computes a constant for a node that is on the CPU itself
+  kDevice,         ///< the device fails: no kernel works on it, or its memory does not suffice
+  kRuntime,        ///< TensorFlow Lite: another delegate has the node, or the graph is not divided
 };
+
+struct Refusal {
+  Why why;
+  /// What is not supported: an operand ("input 0", "bias"), a parameter ("the block size"), an
+  /// operation, or the name of an option; empty where it is the node or the model as a whole.
+  std::string what{};
+  std::string detail{};  ///< the words behind `what`, where the code and the fields say too little
+  std::string has{};     ///< what it is, such as "int8" or "5"
+  std::vector<std::string> supported{};  ///< what it may be instead
+};
+
+/// "run_time".
+const char* code_of(Why why);
+
+/// "input 0 is int8; supported: float32, int32".
+std::string sentence_of(const Refusal& refusal);
 
 /// Either a T or the reason why there is none.
 template <class T>
@@ -22,7 +63,7 @@ class OrRefusal {
   const T& operator*() const { return std::get<T>(state_); }
   T& operator*() { return std::get<T>(state_); }
   const T* operator->() const { return &std::get<T>(state_); }
-  const std::string& reason() const { return std::get<Refusal>(state_).reason; }
+  const Refusal& refusal() const { return std::get<Refusal>(state_); }
 
  private:
   std::variant<T, Refusal> state_;
@@ -30,8 +71,8 @@ class OrRefusal {
 
 }  // namespace clgpu
 
-/// Inside a function that returns OrRefusal<...>: leave with `reason` when `condition` holds.
-#define CLGPU_REFUSE_IF(condition, reason)          \
-  do {                                              \
-    if (condition) return ::clgpu::Refusal{reason}; \
+/// Inside a function that returns OrRefusal<...>: leave with Refusal{...} when `condition` holds.
+#define CLGPU_REFUSE_IF(condition, ...)                  \
+  do {                                                   \
+    if (condition) return ::clgpu::Refusal{__VA_ARGS__}; \
   } while (0)

@@ -27,7 +27,8 @@ inline bool may_pass(cl_int code) {
 class OpenCLError : public clgpu::Error {
  public:
   OpenCLError(std::string_view call, cl_int code, std::string_view where)
-      : Error(message(call, code, where)), code_(code) {}
+      : Error(message(call, code, where)), call_(call), code_(code) {}
+  const std::string& call() const { return call_; }
   cl_int code() const { return code_; }
   bool out_of_memory() const { return is_out_of_memory(code_); }
   bool may_pass() const { return cl::may_pass(code_); }
@@ -40,6 +41,7 @@ class OpenCLError : public clgpu::Error {
     return text;
   }
 
+  std::string call_;
   cl_int code_;
 };
 

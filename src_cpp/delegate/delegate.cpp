@@ -37,9 +37,11 @@ struct PartitionIds {
 };
 
 // Why a model that the runtime cannot divide stays on the CPU as a whole.
-constexpr const char* kNotDivided =
-    "the runtime cannot divide the model into partitions (PreviewDelegatePartitioning fails), as "
-    "where a node reads what only a later one writes";
+Refusal not_divided() {
+  return {Why::kRuntime, "the runtime",
+          "cannot divide the model into partitions (PreviewDelegatePartitioning fails), as where a "
+          "node reads what only a later one writes"};
+}
 
 // Nothing where the runtime cannot do it.
 std::optional<std::vector<PartitionIds>> preview(TfLiteContext& context,
@@ -59,7 +61,7 @@ std::optional<std::vector<PartitionIds>> preview(TfLiteContext& context,
 
 void refuse_all(Model& model) {
   for (const ModelNode& node : model.nodes) {
-    if (node.claimed) model.refuse(node.index, kNotDivided);
+    if (node.claimed) model.refuse(node.index, not_divided());
   }
 }
 
@@ -124,9 +126,14 @@ bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
       return !model.computes_constant(model.node(index));
     });
     if (count > 0 && count < state->options.min_nodes) {
+      const std::string nodes = std::to_string(count) + (count == 1 ? " node" : " nodes");
+      const std::string least = std::to_string(state->options.min_nodes);
       leave(model, ids.nodes,
-            "its partition has " + std::to_string(count) + (count == 1 ? " node" : " nodes") +
-                ", fewer than the option 'min_nodes'");
+            {Why::kOption,
+             "min_nodes",
+             "its partition has " + nodes + ", fewer than " + least,
+             nodes,
+             {least + " and more"}});
       return false;
     }
   }
@@ -148,12 +155,12 @@ bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
     } catch (const plan::NoCandidate& failure) {
       for (const ModelNode& node : model.nodes) {
         if (node.works && node.family->name == failure.family())
-          model.refuse(node.index, failure.what());
+          model.refuse(node.index, {Why::kDevice, "", failure.what()});
       }
       return false;
     } catch (const ShapeError& error) {
       if (!partition->is_dynamic(context)) {
-        model.refuse(error.node(), error.what());
+        model.refuse(error.node(), {Why::kShape, "", error.what()});
         return false;
       }
     } catch (const plan::BudgetError&) {
@@ -164,7 +171,7 @@ bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
       throw;
     } catch (const Error& error) {
       // Out of device memory, say: the partition stays on the CPU.
-      leave(model, ids.nodes, error.what());
+      leave(model, ids.nodes, {Why::kDevice, "", error.what()});
       return false;
     }
     built.push_back(std::move(partition));
@@ -247,7 +254,9 @@ Report make_report(const State& state, const Model& model, TfLiteContext& contex
     entry.index = node.index;
     entry.op = node.op;
     entry.claimed = node.claimed;
-    entry.reason = !node.reason.empty() ? node.reason : "runs on the device";
+    entry.reason =
+        node.folded_at_load ? "computes a constant: runs once, at load time" : "runs on the device";
+    if (!node.claimed) entry.refusal = node.refusal;
     const auto read = [&](const std::vector<int>& ids, std::vector<std::vector<int>>& shapes,
                           std::vector<int>& present) {
       for (const int id : ids) {
@@ -320,6 +329,11 @@ void Delegate::prepare(TfLiteContext& context) {
   if (!problem_.empty()) throw Error(problem_);
   if (state == nullptr)
     throw Error("the delegate has been deleted; keep it alive as long as its interpreter");
+  state->fail(std::nullopt);
+  recording_failure(*state, [&] { prepare(context, state); });
+}
+
+void Delegate::prepare(TfLiteContext& context, const std::shared_ptr<State>& state) {
   Model model(context, state->options);
   find_outputs(context, model);
   const auto session = std::make_shared<Session>();

@@ -51,6 +51,7 @@ class Delegate {
 
  private:
   void enlist();
+  void prepare(TfLiteContext& context, const std::shared_ptr<State>& state);
   Delegate(const Delegate&) = delete;
   Delegate& operator=(const Delegate&) = delete;
 

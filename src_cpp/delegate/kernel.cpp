@@ -1,6 +1,7 @@
 // The TfLiteRegistration of a partition: init, free, prepare, invoke.
 #include "cl/fork.hpp"
 #include "delegate/delegate.hpp"
+#include "delegate/failure.hpp"
 #include "delegate/guard.hpp"
 
 namespace clgpu::delegate {
@@ -44,14 +45,16 @@ Partition& partition_of(const TfLiteNode* node) {
 
 TfLiteStatus prepare(TfLiteContext* context, TfLiteNode* node) {
   return guarded(kTfLiteError, reporter(context), [&] {
-    partition_of(node).prepare(*context);
+    Partition& partition = partition_of(node);
+    recording_failure(partition.state(), [&] { partition.prepare(*context); });
     return kTfLiteOk;
   });
 }
 
 TfLiteStatus invoke(TfLiteContext* context, TfLiteNode* node) {
   return guarded(kTfLiteError, reporter(context), [&] {
-    partition_of(node).invoke(*context);
+    Partition& partition = partition_of(node);
+    recording_failure(partition.state(), [&] { partition.invoke(*context); });
     return kTfLiteOk;
   });
 }

@@ -38,7 +38,7 @@ void follow(const Verdict& verdict, Session& session, Model& model, bool is_main
     }
   }
   for (const int index : left) {
-    if (model.node(index).claimed) model.refuse(index, verdict.reason);
+    if (model.node(index).claimed) model.refuse(index, {Why::kMeasured, "", verdict.reason});
   }
   PlacementReport& report = session.placement;
   report.choice = verdict.choice;
@@ -50,12 +50,12 @@ void follow(const Verdict& verdict, Session& session, Model& model, bool is_main
 
 }  // namespace
 
-void leave(Model& model, const std::vector<int>& nodes, const std::string& reason) {
+void leave(Model& model, const std::vector<int>& nodes, const Refusal& refusal) {
   std::vector<int> working;
   for (const int index : nodes) {
     if (!model.computes_constant(model.node(index))) working.push_back(index);
   }
-  for (const int index : working.empty() ? nodes : working) model.refuse(index, reason);
+  for (const int index : working.empty() ? nodes : working) model.refuse(index, refusal);
 }
 
 void begin_placement(TfLiteContext& context, State& state, Session& session, Model& model,
@@ -96,7 +96,7 @@ bool leave_losers(Session& session, Model& model,
     }
     const bool loses = cost.device_seconds >= cost.cpu_seconds;
     report.judged.push_back({partition->nodes(), cost.device_seconds, cost.cpu_seconds, !loses});
-    if (loses) leave(model, partition->nodes(), reason_of(cost));
+    if (loses) leave(model, partition->nodes(), refusal_of(cost));
     any = any || loses;
   }
   return any;

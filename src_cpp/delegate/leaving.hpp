@@ -16,7 +16,7 @@ constexpr const char* kCostModel = "cost model";
 
 /// Leaves nodes of a partition on the CPU. Those that compute constants serve other partitions,
 /// too, and follow their readers (settle_constants), unless there is nothing else to blame.
-void leave(Model& model, const std::vector<int>& nodes, const std::string& reason);
+void leave(Model& model, const std::vector<int>& nodes, const Refusal& refusal);
 
 /// Begins the session's report on the option 'placement'; leaves what a verdict leaves. Where there
 /// should be a verdict and is none that fits, the cost model decides, and a note says so.

@@ -3,34 +3,31 @@
 #include <algorithm>
 
 #include "base/utf8.hpp"
+#include "ops/common.hpp"
 #include "tfl/quantization.hpp"
 
 namespace clgpu::delegate {
 namespace {
 
-constexpr int kMaxRank = 6;
-constexpr const char* kNotCore = "not one of the core operations (option ops=core)";
+Refusal not_core() {
+  return {Why::kOption, "ops", "the operation is not one of the core operations"};
+}
 
-// Why a tensor bars its node from the device, whatever the family; empty when it does not.
-std::string tensor_problem(const tfl::TensorView& tensor, const std::string& what,
-                           const ops::Family& family, const std::string& op) {
-  const auto dtype = tfl::dtype_of(tensor.tflite_type());
-  if (!dtype)
-    return what + " is " + tfl::type_name(tensor.tflite_type()) + ", which has no kernels";
-  if (const std::string problem = tfl::quantization_problem(tensor); !problem.empty())
-    return what + " " + problem;
-  if (tensor.is_quantized() && !family.allows_quantized) {
-    return what + " is quantised (" + tfl::type_name(tensor.tflite_type()) + "): " + op +
-           " has no integer kernels";
-  }
-  if (tensor.raw().is_variable) return what + " is a variable: its state lives on the CPU";
+// Why a tensor bars its node from the device, whatever the family.
+std::optional<Refusal> check_tensor(const tfl::TensorView& tensor, const std::string& what,
+                                    const ops::Family& family) {
+  const char* const type = tfl::type_name(tensor.tflite_type());
+  if (!tfl::dtype_of(tensor.tflite_type())) return Refusal{Why::kType, what, {}, type};
+  if (auto refusal = tfl::check_quantization(tensor, what)) return refusal;
+  if (tensor.is_quantized() && !family.allows_quantized)
+    return Refusal{Why::kIntegers, what, {}, type};
+  if (tensor.raw().is_variable) return Refusal{Why::kVariable, what};
   if (tensor.raw().sparsity != nullptr && family.fold == nullptr)
-    return what + " is sparse and not expanded by a DENSIFY";
-  if (tensor.rank() > kMaxRank)
-    return what + " has rank " + std::to_string(tensor.rank()) + "; supported: 0 to 6";
+    return Refusal{Why::kSparse, what};
+  if (auto refusal = ops::check_rank(tensor, what, 0)) return refusal;
   if (tensor.raw().allocation_type == kTfLiteMmapRo && tensor.raw().data == nullptr)
-    return what + " is a constant without data";
-  return {};
+    return Refusal{Why::kMalformed, what, "is a constant without data"};
+  return std::nullopt;
 }
 
 std::shared_ptr<const ir::Constant> constant_of(const tfl::TensorView& view) {
@@ -114,80 +111,83 @@ void Model::find_writers(TfLiteContext& context, const std::vector<int>& order) 
   }
 }
 
-std::string Model::order_problem(const tfl::NodeView& view) const {
+std::optional<Refusal> Model::check_order(const tfl::NodeView& view) const {
   // Stock kernels size such a tensor for the last of its writers, and the others write beyond it.
   // Without the delegate an error of another node may keep them from running.
-  if (written_twice_) return "a tensor of the model is written more than once";
+  if (written_twice_)
+    return Refusal{Why::kMalformed, "a tensor of the model", "is written more than once"};
   const std::size_t here = nodes.size();
   for (int i = 0; i < view.input_count(); ++i) {
     if (!view.has_input(i)) continue;
     const auto writers = writers_.find(view.input(i).id());
     if (writers == writers_.end()) continue;
     const std::string what = "input " + std::to_string(i);
-    if (writers->second.front() >= here) return what + " is written by a later node";
+    if (writers->second.front() >= here)
+      return Refusal{Why::kMalformed, what, "is written by a later node"};
   }
   for (int i = 0; i < view.output_count(); ++i) {
     const std::string what = "output " + std::to_string(i);
-    if (view.output(i).raw().allocation_type == kTfLiteMmapRo) return what + " is a constant";
+    if (view.output(i).raw().allocation_type == kTfLiteMmapRo)
+      return Refusal{Why::kMalformed, what, "is a constant"};
   }
-  return {};
+  return std::nullopt;
+}
+
+std::optional<Refusal> Model::check(const ModelNode& node, const ops::Operation* operation,
+                                    const tfl::NodeView& view, const Options& options) const {
+  if (view.builtin() == kTfLiteBuiltinDelegate)
+    return Refusal{Why::kRuntime, "another delegate", "has already claimed it"};
+  if (node.family == nullptr && view.custom_name() != nullptr)
+    return Refusal{Why::kUnknownCustom, "custom operation " + node.op};
+  if (node.family == nullptr) return Refusal{Why::kNoKernels, "operation " + node.op};
+  if (options.exclude.count(node.op) != 0 || options.exclude.count(std::to_string(node.index)) != 0)
+    return Refusal{Why::kOption, "exclude"};
+  if (auto refusal = ops::check_operands(view, *operation)) return refusal;
+  if (auto refusal = check_order(view)) return refusal;
+  for (int i = 0; i < view.input_count(); ++i) {
+    if (!view.has_input(i)) continue;
+    const tfl::TensorView input = view.input(i);
+    const std::string what = "input " + std::to_string(i);
+    if (auto refusal = check_tensor(input, what, *node.family)) return refusal;
+    const auto writer = writer_.find(input.id());
+    // Files write an unknown shape as that of a scalar.
+    if (input.rank() == 0 && writer != writer_.end() && !nodes[writer->second].works)
+      return Refusal{Why::kUnknownShape, what};
+  }
+  for (int i = 0; i < view.output_count(); ++i) {
+    const std::string what = "output " + std::to_string(i);
+    if (auto refusal = check_tensor(view.output(i), what, *node.family)) return refusal;
+  }
+  return std::nullopt;
 }
 
 void Model::import(ModelNode& node, const tfl::NodeView& view, const Options& options) {
   const ops::Handler handler = ops::find_handler(view.builtin(), view.custom_name());
   node.family = handler.family;
-  if (view.builtin() == kTfLiteBuiltinDelegate) {
-    node.reason = "another delegate has already claimed it";
-  } else if (node.family == nullptr) {
-    node.reason = view.custom_name() != nullptr ? "custom operation " + node.op + " is unknown"
-                                                : "operation " + node.op + " has no kernels";
-  } else if (options.exclude.count(node.op) != 0 ||
-             options.exclude.count(std::to_string(node.index)) != 0) {
-    node.reason = "left on the CPU by the option 'exclude'";
-  } else if (const auto refusal = ops::check_operands(view, *handler.operation)) {
-    node.reason = refusal->reason;
-  }
-  if (node.reason.empty()) node.reason = order_problem(view);
-  if (!node.reason.empty()) return;
-  for (int i = 0; i < view.input_count() && node.reason.empty(); ++i) {
-    if (!view.has_input(i)) continue;
-    const tfl::TensorView input = view.input(i);
-    const std::string what = "input " + std::to_string(i);
-    node.reason = tensor_problem(input, what, *node.family, node.op);
-    const auto writer = writer_.find(input.id());
-    if (node.reason.empty() && input.rank() == 0 && writer != writer_.end() &&
-        !nodes[writer->second].works) {
-      // Files write an unknown shape as that of a scalar.
-      node.reason = what + " comes from the CPU without a known shape";
-    }
-  }
-  for (int i = 0; i < view.output_count() && node.reason.empty(); ++i) {
-    node.reason =
-        tensor_problem(view.output(i), "output " + std::to_string(i), *node.family, node.op);
-  }
-  if (!node.reason.empty()) return;
+  node.refusal = check(node, handler.operation, view, options);
+  if (node.refusal) return;
   try {
     const OrRefusal<ops::Imported> imported = node.family->import(view);
     if (!imported) {
-      node.reason = imported.reason();
+      node.refusal = imported.refusal();
       return;
     }
     node.imported = *imported;
     if (node.family->fold != nullptr) node.folded = node.family->fold(view);
   } catch (const Error& malformed) {
-    node.reason = malformed.what();
+    node.refusal = Refusal{Why::kMalformed, "", malformed.what()};
     return;
   }
   node.works = true;
   // What only prepares constants for a core operation still runs at load time on the device.
   node.claimed = !core_only_ || node.family->core || computes_constant(node);
-  if (!node.claimed) node.reason = kNotCore;
+  if (!node.claimed) node.refusal = not_core();
 }
 
-void Model::refuse(int index, const std::string& reason) {
+void Model::refuse(int index, Refusal refusal) {
   ModelNode& refused = node(index);
   refused.works = refused.claimed = false;
-  refused.reason = reason;
+  refused.refusal = std::move(refusal);
 }
 
 bool Model::computes_constant(const ModelNode& node) const {
@@ -214,12 +214,12 @@ void Model::settle_constants() {
     }
     if (any_reader && !all_claimed) {
       node->claimed = false;
-      node->reason = "computes a constant that a node on the CPU reads";
+      node->refusal = Refusal{Why::kReader};
     } else if (!any_reader && core_only_ && !node->family->core) {
       node->claimed = false;
-      node->reason = kNotCore;
+      node->refusal = not_core();
     } else {
-      node->reason = "computes a constant: runs once, at load time";
+      node->folded_at_load = true;
     }
   }
 }

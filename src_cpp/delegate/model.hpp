@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,9 +23,10 @@ struct ModelNode {
   const ops::Family* family = nullptr;
   ops::Imported imported;
   std::shared_ptr<const ir::Constant> folded;  ///< decoded result of a DENSIFY
-  bool works = false;    ///< its family takes it, and nothing has failed on the device
-  bool claimed = false;  ///< works, and is not left on the CPU for another reason
-  std::string reason;
+  bool works = false;              ///< its family takes it, and nothing has failed on the device
+  bool claimed = false;            ///< works, and is not left on the CPU for another reason
+  std::optional<Refusal> refusal;  ///< why it is not claimed
+  bool folded_at_load = false;     ///< claimed, and computed once: a constant
 };
 
 class Model {
@@ -39,7 +41,7 @@ class Model {
   const ModelNode& node(int index) const { return nodes[position_.at(index)]; }
 
   /// Leaves a node on the CPU for good.
-  void refuse(int index, const std::string& reason);
+  void refuse(int index, Refusal refusal);
 
   /// Settles the nodes that only compute constants: they are claimed when all their readers are.
   /// Claimed or not, each partition folds its own copy of what works, so no constant crosses its
@@ -60,9 +62,13 @@ class Model {
 
  private:
   void find_writers(TfLiteContext& context, const std::vector<int>& order);
-  /// Why the next node's operands cannot be told apart by who writes them; empty when they can.
+  /// Why the next node's operands cannot be told apart by who writes them; nothing when they can.
   /// Runtimes run such nodes all the same, one after the other, on what memory holds.
-  std::string order_problem(const tfl::NodeView& view) const;
+  std::optional<Refusal> check_order(const tfl::NodeView& view) const;
+  /// Why a node does not work, whatever its family imports; nothing where nothing stands against
+  /// it.
+  std::optional<Refusal> check(const ModelNode& node, const ops::Operation* operation,
+                               const tfl::NodeView& view, const Options& options) const;
   void import(ModelNode& node, const tfl::NodeView& view, const Options& options);
   /// Positions of a partition's nodes and of those that compute its constants.
   std::set<std::size_t> members(const std::vector<int>& node_indices) const;

@@ -30,6 +30,7 @@ class Partition {
   Partition& operator=(const Partition&) = delete;
 
   const std::vector<int>& nodes() const { return nodes_; }
+  State& state() { return *state_; }
   /// Null before build().
   const plan::Plan* plan() const { return executor_ == nullptr ? nullptr : &executor_->plan(); }
   /// True when the model leaves a dimension of an input open: shapes that do not fit together are

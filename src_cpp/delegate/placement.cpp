@@ -44,11 +44,19 @@ plan::CpuRates cpu_rates(store::Store& store, int threads) {
   return {threads, peaks.fma_flops, peaks.cache_bytes, peaks.memory_bytes};
 }
 
-std::string reason_of(const plan::Cost& cost) {
-  char text[96];
-  std::snprintf(text, sizeof text, "the CPU is expected to take %.3g ms, the device %.3g ms",
-                cost.cpu_seconds * 1e3, cost.device_seconds * 1e3);
-  return text;
+Refusal refusal_of(const plan::Cost& cost) {
+  const auto milliseconds = [](double seconds) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3g ms", seconds * 1e3);
+    return std::string(text);
+  };
+  const std::string cpu = milliseconds(cost.cpu_seconds),
+                    device = milliseconds(cost.device_seconds);
+  return {Why::kCost,
+          "",
+          "the CPU is expected to take " + cpu + ", the device " + device,
+          device,
+          {"less than " + cpu}};
 }
 
 int usable_threads(int recommended) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/refusal.hpp"
 #include "cl/context.hpp"
 #include "plan/cost.hpp"
 #include "store/store.hpp"
@@ -45,7 +46,7 @@ plan::DeviceRates device_rates(cl::Context& context, const DeviceInfo& info, sto
 plan::CpuRates cpu_rates(store::Store& store, int threads);
 
 /// "the CPU is expected to take 0.04 ms, the device 0.21 ms".
-std::string reason_of(const plan::Cost& cost);
+Refusal refusal_of(const plan::Cost& cost);
 
 /// The runtime's number of threads as the machine can run them.
 int usable_threads(int recommended);

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/refusal.hpp"
+#include "delegate/failure.hpp"
 #include "delegate/judgement.hpp"
 #include "ops/work.hpp"
 
@@ -16,8 +18,9 @@ struct NodeReport {
   int index = 0;
   std::string op;
   bool claimed = false;
-  std::string reason;     ///< why it is claimed, or why it stays on the CPU
-  int partition = -1;     ///< index into Report::partitions
+  std::string reason;              ///< how it is done on the device, where it is
+  std::optional<Refusal> refusal;  ///< why it stays on the CPU, where it does
+  int partition = -1;              ///< index into Report::partitions
   std::string family;     ///< whose kernels compute it; empty for views, folded and fused nodes
   std::string candidate;  ///< chosen kernel; empty for views, folded and fused nodes
   std::string chosen;     ///< why that one: "default", "forced"; empty without a kernel
@@ -121,13 +124,22 @@ struct PlacementReport {
   std::vector<Judged> judged;
 };
 
+/// An engine that is not used as it is meant to be on this device.
+struct EngineFault {
+  std::string kernel;     ///< "softmax/rows": family and candidate
+  const char* kind = "";  ///< "fails", "group": needs smaller work-groups, "numbers": wrong ones
+  std::string why;
+};
+
 struct Report {
   std::string device, platform, precision;
   std::vector<NodeReport> nodes;
   std::vector<TensorReport> tensors;  ///< by id
   std::vector<PartitionReport> partitions;
   PlacementReport placement;
+  std::vector<EngineFault> faults;
   std::vector<std::string> notes;  ///< kernels that did not build, and the like
+  std::optional<Failure> failure;  ///< what the runtime was told last, of this model
 };
 
 }  // namespace clgpu::delegate

@@ -146,7 +146,9 @@ Report State::report() const {
   plan::Broken broken = failed_;
   for (const auto& [key, fault] : broken_) broken.insert_or_assign(key, fault);
   for (const auto& [key, fault] : broken) {
-    report.notes.push_back("kernel " + key.first + "/" + key.second +
+    report.faults.push_back(
+        {key.first + "/" + key.second, fault.group == 0 ? "fails" : "group", fault.why});
+    report.notes.push_back("kernel " + report.faults.back().kernel +
                            (fault.group == 0 ? " does not work on this device: "
                                              : " is made for smaller work-groups or left out: ") +
                            fault.why);
@@ -157,12 +159,19 @@ Report State::report() const {
                              " is computed by the CPU's kernels for now: " + why);
   }
   for (const auto& [engine, wrong] : engines_) {
-    if (!wrong.why.empty())
-      report.notes.push_back("kernel " + wrong.name + " is left out: it " + wrong.why);
+    if (wrong.why.empty()) continue;
+    report.faults.push_back({wrong.name, "numbers", wrong.why});
+    report.notes.push_back("kernel " + wrong.name + " is left out: it " + wrong.why);
   }
   for (const std::string& note : store->notes()) report.notes.push_back(note);
   report.notes.insert(report.notes.end(), notes_.begin(), notes_.end());
+  report.failure = failure_;
   return report;
+}
+
+void State::fail(std::optional<Failure> failure) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  failure_ = std::move(failure);
 }
 
 std::uint64_t State::set_report(Report report) {

@@ -119,6 +119,8 @@ class State {
 
   // The following are guarded by one mutex: interpreters run in any thread.
   Report report() const;
+  /// Keeps what went wrong for the report; nothing: a model is prepared from the beginning.
+  void fail(std::optional<Failure> failure);
   /// Makes this the report to show, and numbers it.
   std::uint64_t set_report(Report report);
   /// The number of the report that the calling thread has made last, of whichever state; 0: none.
@@ -194,6 +196,7 @@ class State {
   mutable std::mutex mutex_;
   Report report_;
   std::uint64_t report_number_ = 0;
+  std::optional<Failure> failure_;
   std::vector<std::string> reasons_;  // of the report's nodes, before anything is built
   std::vector<Live> live_;            // one per partition of the report
   Stats stats_;

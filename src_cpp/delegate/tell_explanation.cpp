@@ -7,12 +7,28 @@
 namespace clgpu::delegate {
 namespace {
 
+// Null where the node is not refused.
+void write(Writer& to, const std::optional<Refusal>& refusal) {
+  if (!refusal) {
+    to.null();
+    return;
+  }
+  write_object(to, [&] {
+    field(to, "code", code_of(refusal->why));
+    field(to, "what", refusal->what);
+    field(to, "has", refusal->has);
+    field(to, "supported", refusal->supported);
+  });
+}
+
 void write(Writer& to, const NodeReport& node) {
   write_object(to, [&] {
     field(to, "index", node.index);
     field(to, "op", node.op);
     field(to, "claimed", node.claimed);
-    field(to, "reason", node.reason);
+    field(to, "reason", node.refusal ? sentence_of(*node.refusal) : node.reason);
+    to.key("refusal");
+    write(to, node.refusal);
     field(to, "partition",
           node.partition < 0 ? std::optional<int>() : std::optional<int>(node.partition));
     field(to, "family", node.family);
@@ -31,6 +47,19 @@ void write(Writer& to, const NodeReport& node) {
     field(to, "bytes_read", node.work.bytes_read);
     field(to, "bytes_written", node.work.bytes_written);
     field(to, "adds_halves", node.adds_halves);
+  });
+}
+
+// Null where nothing has failed.
+void write(Writer& to, const std::optional<Failure>& failure) {
+  if (!failure) {
+    to.null();
+    return;
+  }
+  write_object(to, [&] {
+    field(to, "class", failure->kind);
+    field(to, "call", failure->call);
+    field(to, "code", failure->code);
   });
 }
 
@@ -166,7 +195,16 @@ void write(Writer& to, const Explanation& explanation) {
     field(to, "arena_bytes", explanation.totals.arena_bytes);
     field(to, "weights_bytes", explanation.totals.weights_bytes);
     field(to, "peak_bytes", explanation.totals.peak_bytes);
+    write_list(to, "faults", report.faults, [&](const EngineFault& fault) {
+      write_object(to, [&] {
+        field(to, "kernel", fault.kernel);
+        field(to, "kind", fault.kind);
+        field(to, "why", fault.why);
+      });
+    });
     field(to, "notes", report.notes);
+    to.key("failure");
+    write(to, report.failure);
     to.key("verification");
     write_verification(to, report.partitions);
   });

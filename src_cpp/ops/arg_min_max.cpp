@@ -16,11 +16,9 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   CLGPU_REFUSE_TYPE(src, "input", DType::kF32, DType::kI32, DType::kBool, DType::kI8, DType::kU8);
   CLGPU_REFUSE_TYPE(node.output(0), "output", DType::kI32, DType::kI64);
   const auto axis = node.input(1).ints();
-  CLGPU_REFUSE_IF(!axis, "the axis is computed at run time");
-  CLGPU_REFUSE_IF(axis->size() != 1, "the axis is not one number");
-  CLGPU_REFUSE_IF(!normalize_axis((*axis)[0], src.rank()), "axis " + std::to_string((*axis)[0]) +
-                                                               " is out of range for rank " +
-                                                               std::to_string(src.rank()));
+  CLGPU_REFUSE_IF(!axis, Why::kRunTime, "the axis");
+  CLGPU_REFUSE_IF(axis->size() != 1, Why::kParameter, "the axis", "is not one number");
+  if (const auto checked = checked_axis((*axis)[0], src.rank()); !checked) return checked.refusal();
   ArgMinMaxAttrs attrs;
   attrs.min = node.builtin() == kArgMin;
   attrs.axis = (*axis)[0];

@@ -33,13 +33,14 @@ std::optional<Refusal> check_quantized(const tfl::NodeView& node) {
   }
   if (auto refusal = check_per_tensor(x, "x")) return refusal;
   if (auto refusal = check_per_tensor(y, "y")) return refusal;
-  if (wide && y.zero_point() != 0) return Refusal{"y has a zero point other than 0"};
+  if (wide && y.zero_point() != 0)
+    return Refusal{Why::kQuantization, "y", "has a zero point other than 0"};
   return dst.dtype() == DType::kI32 ? std::nullopt : check_per_tensor(dst, "output");
 }
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   const auto* params = node.params<tfl::BatchMatMulParams>();
-  CLGPU_REFUSE_IF(params == nullptr, "the node has no parameters");
+  CLGPU_REFUSE_IF(params == nullptr, Why::kParameter, "", "the node has no parameters");
   const bool quantized = node.input(kX).is_quantized() || node.output(0).is_quantized();
   const bool int8_weights = !quantized && node.input(kY).is_quantized();
   if (quantized) {
@@ -51,8 +52,7 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   for (const int i : {kX, kY}) {
     const std::string what = i == kX ? "x" : "y";
     if (!quantized && !int8_weights) CLGPU_REFUSE_TYPE(node.input(i), what, DType::kF32);
-    CLGPU_REFUSE_IF(node.input(i).rank() < 2,
-                    what + " is no matrix: its rank is " + std::to_string(node.input(i).rank()));
+    CLGPU_REFUSE_RANK(node.input(i), what, 2);
   }
   if (!quantized) CLGPU_REFUSE_TYPE(node.output(0), "output", DType::kF32);
   BatchMatmulAttrs attrs;

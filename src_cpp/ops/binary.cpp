@@ -103,8 +103,8 @@ OrRefusal<Imported> import_binary(const tfl::NodeView& node) {
       CLGPU_REFUSE_TYPE(node.input(i), "slope", DType::kI8);
       continue;
     }
-    CLGPU_REFUSE_IF(node.input(i).dtype() != node.input(0).dtype(),
-                    "the inputs have different types");
+    CLGPU_REFUSE_IF(node.input(i).dtype() != node.input(0).dtype(), Why::kOperands, "the inputs",
+                    "have different types");
   }
   BinaryAttrs attrs;
   attrs.op = row.op;
@@ -112,7 +112,7 @@ OrRefusal<Imported> import_binary(const tfl::NodeView& node) {
   const auto* params = node.params<tfl::ActivationParams>();
   if (row.fused && params != nullptr) {
     auto fused = fused_activation(params->activation);
-    if (!fused) return Refusal{fused.reason()};
+    if (!fused) return fused.refusal();
     epilogue = *fused;
   }
   attrs.quantized = size_of(node.input(0).dtype()) < 4;
@@ -120,7 +120,7 @@ OrRefusal<Imported> import_binary(const tfl::NodeView& node) {
     if (auto refusal = check_quantized_binary(node, row.op, &attrs.shifts)) return *refusal;
   }
   CLGPU_REFUSE_IF(!is_float(node.input(0).dtype()) && !clamps(epilogue.activation),
-                  "the fused activation is not one of integers");
+                  Why::kActivation, "the fused activation", "is not one of integers");
   return Imported{share(attrs), epilogue};
 }
 

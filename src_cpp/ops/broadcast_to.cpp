@@ -16,12 +16,12 @@ struct BroadcastToAttrs : ir::Attrs {
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   if (auto refusal = check_moved(node, 0)) return *refusal;
   const auto dims = node.input(1).ints();
-  CLGPU_REFUSE_IF(!dims, "the new shape is computed at run time");
-  CLGPU_REFUSE_IF(static_cast<int>(dims->size()) < node.input(0).rank(),
-                  "the new shape has fewer axes than the input");
+  CLGPU_REFUSE_IF(!dims, Why::kRunTime, "the new shape");
+  CLGPU_REFUSE_IF(static_cast<int>(dims->size()) < node.input(0).rank(), Why::kParameter,
+                  "the new shape", "has fewer axes than the input");
   BroadcastToAttrs attrs;
   for (const std::int64_t size : *dims) {
-    CLGPU_REFUSE_IF(size < 0, "the new shape contains " + std::to_string(size));
+    if (size < 0) return wrong_value("a size of the new shape", size, "0 and more");
     attrs.dims.push_back(static_cast<int>(size));
   }
   return Imported{share(attrs), {}};

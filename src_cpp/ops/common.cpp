@@ -39,7 +39,8 @@ std::vector<int> broadcast_strides(const ir::Shape& from, const ir::Shape& to) {
 
 OrRefusal<ir::Epilogue> fused_activation(std::int32_t code) {
   // TfLiteFusedActivation 0..6 are the first values of ir::Activation.
-  if (code < 0 || code > 6) return Refusal{"unknown fused activation " + std::to_string(code)};
+  if (code < 0 || code > 6)
+    return Refusal{Why::kActivation, "the fused activation", {}, std::to_string(code), {"0 to 6"}};
   return ir::Epilogue{static_cast<ir::Activation>(code), 0.0F};
 }
 
@@ -149,9 +150,28 @@ std::optional<Refusal> check_type(const tfl::TensorView& tensor, const std::stri
   const auto dtype = tfl::dtype_of(tensor.tflite_type());
   if (dtype && std::find(allowed.begin(), allowed.end(), *dtype) != allowed.end())
     return std::nullopt;
-  std::string names;
-  for (const DType t : allowed) names += (names.empty() ? "" : ", ") + std::string(name_of(t));
-  return Refusal{what + " is " + tfl::type_name(tensor.tflite_type()) + "; supported: " + names};
+  std::vector<std::string> names;
+  for (const DType t : allowed) names.emplace_back(name_of(t));
+  return Refusal{Why::kType, what, {}, tfl::type_name(tensor.tflite_type()), std::move(names)};
+}
+
+std::optional<Refusal> check_rank(const tfl::TensorView& tensor, const std::string& what, int least,
+                                  int most) {
+  const int rank = tensor.rank();
+  if (rank >= least && rank <= most) return std::nullopt;
+  const std::string to = least == most ? "" : " to " + std::to_string(most);
+  return Refusal{Why::kRank, what, {}, std::to_string(rank), {std::to_string(least) + to}};
+}
+
+OrRefusal<int> checked_axis(std::int64_t axis, int rank) {
+  if (const auto positive = normalize_axis(axis, rank)) return *positive;
+  return wrong_value("the axis", axis,
+                     rank == 0 ? "none, as a scalar has no axes"
+                               : std::to_string(-rank) + " to " + std::to_string(rank - 1));
+}
+
+Refusal wrong_value(const std::string& what, std::int64_t value, const std::string& supported) {
+  return {Why::kParameter, what, {}, std::to_string(value), {supported}};
 }
 
 Window window(int padding, int in, int filter, int stride, int dilation) {

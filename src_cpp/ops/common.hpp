@@ -101,9 +101,25 @@ void set_no_epilogue(kernel::Launch& launch, DType sum = DType::kF32);
 /// the whole that the result is placed in.
 void check_residual_shape(const NodeContext& node, const ir::Shape& result);
 
-/// "input 0 is int8; allowed: float32, int32" unless the type of `tensor` is one of `allowed`.
+/// "input 0 is int8; supported: float32, int32" unless the type of `tensor` is one of `allowed`.
 std::optional<Refusal> check_type(const tfl::TensorView& tensor, const std::string& what,
                                   std::initializer_list<DType> allowed);
+
+/// Axes that a tensor on the device has at most.
+constexpr int kMaxRank = 6;
+
+/// "input 0 has rank 3; supported: 4" unless the rank of `tensor` is one of `least` to `most`.
+std::optional<Refusal> check_rank(const tfl::TensorView& tensor, const std::string& what, int least,
+                                  int most = kMaxRank);
+
+/// normalize_axis, or "the axis is 5; supported: -2 to 1".
+OrRefusal<int> checked_axis(std::int64_t axis, int rank);
+
+/// "a padding is -1; supported: 0 and more".
+Refusal wrong_value(const std::string& what, std::int64_t value, const std::string& supported);
+
+/// What TfLitePadding may be.
+constexpr const char* kPaddings = "1 (SAME), 2 (VALID)";
 
 /// Work-group size of kernels that give one work-item to one element.
 constexpr std::size_t kElementwiseGroup = 64;
@@ -132,4 +148,10 @@ ir::AttrsPtr share(T attrs) {
 #define CLGPU_REFUSE_TYPE(tensor, what, ...)                                                   \
   do {                                                                                         \
     if (auto refusal = ::clgpu::ops::check_type(tensor, what, {__VA_ARGS__})) return *refusal; \
+  } while (0)
+
+/// The same for its rank.
+#define CLGPU_REFUSE_RANK(tensor, ...)                                                 \
+  do {                                                                                 \
+    if (auto refusal = ::clgpu::ops::check_rank(tensor, __VA_ARGS__)) return *refusal; \
   } while (0)

@@ -25,7 +25,8 @@ bool is_scaled(const tfl::TensorView& tensor, int op) {
 std::optional<Refusal> check_scale(const tfl::TensorView& tensor, const std::string& what) {
   if (auto refusal = check_per_tensor(tensor, what)) return refusal;
   if (quantize_multiplier(static_cast<double>(tensor.scale())).shift <= 0) return std::nullopt;
-  return Refusal{what + " has a scale of " + std::to_string(tensor.scale()) + "; allowed: below 1"};
+  return Refusal{
+      Why::kQuantization, what, {}, "the scale " + std::to_string(tensor.scale()), {"below 1"}};
 }
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
@@ -33,8 +34,8 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
     CLGPU_REFUSE_TYPE(node.input(i), "input " + std::to_string(i), DType::kF32, DType::kI32,
                       DType::kI64, DType::kBool, DType::kI8, DType::kU8, DType::kI16);
   }
-  CLGPU_REFUSE_IF(node.input(0).dtype() != node.input(1).dtype(),
-                  "the inputs have different types");
+  CLGPU_REFUSE_IF(node.input(0).dtype() != node.input(1).dtype(), Why::kOperands, "the inputs",
+                  "have different types");
   CompareAttrs attrs;
   while (kCodes[attrs.op] != node.builtin()) ++attrs.op;
   attrs.scaled = is_scaled(node.input(0), attrs.op);

@@ -21,19 +21,19 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   std::int64_t axis = 0;
   if (attrs.new_axis) {
     const auto* params = node.params<tfl::PackParams>();
-    CLGPU_REFUSE_IF(params == nullptr, "there is no axis");
+    CLGPU_REFUSE_IF(params == nullptr, Why::kParameter, "", "the node has no parameters");
     axis = params->axis;
   } else {
     const auto* params = node.params<tfl::ConcatenationParams>();
-    CLGPU_REFUSE_IF(params == nullptr, "there is no axis");
+    CLGPU_REFUSE_IF(params == nullptr, Why::kParameter, "", "the node has no parameters");
     // The stock kernel knows none either.
-    CLGPU_REFUSE_IF(params->activation != 0, "a fused activation is not supported here");
+    CLGPU_REFUSE_IF(params->activation != 0, Why::kActivation, "a fused activation",
+                    "is not supported here");
     axis = params->axis;
   }
   const int rank = node.input(0).rank() + (attrs.new_axis ? 1 : 0);
-  const auto positive = normalize_axis(axis, rank);
-  CLGPU_REFUSE_IF(!positive, "axis " + std::to_string(axis) + " is outside of an output with " +
-                                 std::to_string(rank) + " axes");
+  const auto positive = checked_axis(axis, rank);
+  if (!positive) return positive.refusal();
   attrs.axis = *positive;
   for (int i = 0; i < node.input_count(); ++i) {
     // The reference kernel requantises uint8, and demands equal parameters of int8.
@@ -46,10 +46,10 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
     } else if (auto refusal = check_moved(node, i)) {
       return *refusal;
     }
-    CLGPU_REFUSE_IF(node.input(i).rank() != node.input(0).rank(),
-                    "the inputs differ in their number of axes");
-    CLGPU_REFUSE_IF(node.input(i).tflite_type() != node.input(0).tflite_type(),
-                    "the inputs differ in type");
+    CLGPU_REFUSE_IF(node.input(i).rank() != node.input(0).rank(), Why::kOperands, "the inputs",
+                    "differ in their number of axes");
+    CLGPU_REFUSE_IF(node.input(i).tflite_type() != node.input(0).tflite_type(), Why::kOperands,
+                    "the inputs", "differ in type");
   }
   return Imported{share(attrs), {}};
 }

@@ -63,8 +63,8 @@ ConvWindows checked_windows(const ConvGeometry& geometry, int in_h, int in_w, in
 std::optional<Refusal> check_convolution(const tfl::NodeView& node, const ProductInputs& inputs,
                                          const ConvGeometry& geometry) {
   const tfl::TensorView image = node.input(inputs.src), weights = node.input(inputs.weights);
-  if (image.rank() != 4) return Refusal{"the input is not of rank 4 (NHWC)"};
-  if (weights.rank() != 4) return Refusal{"the weights are not of rank 4"};
+  if (auto refusal = check_rank(image, "input", 4, 4)) return refusal;
+  if (auto refusal = check_rank(weights, "weights tensor", 4, 4)) return refusal;
   if (image.is_quantized() || node.output(0).is_quantized()) {
     if (auto refusal = check_quantized_product(node, inputs)) return refusal;
   } else if (weights.is_quantized()) {
@@ -77,10 +77,12 @@ std::optional<Refusal> check_convolution(const tfl::NodeView& node, const Produc
     }
   }
   if (geometry.padding != kPaddingSame && geometry.padding != kPaddingValid) {
-    return Refusal{"unknown padding " + std::to_string(geometry.padding)};
+    return wrong_value("the padding", geometry.padding, kPaddings);
   }
-  if (geometry.stride_h < 1 || geometry.stride_w < 1) return Refusal{"a stride is below 1"};
-  if (geometry.dilation_h < 1 || geometry.dilation_w < 1) return Refusal{"a dilation is below 1"};
+  if (geometry.stride_h < 1 || geometry.stride_w < 1)
+    return Refusal{Why::kParameter, "a stride", "is below 1"};
+  if (geometry.dilation_h < 1 || geometry.dilation_w < 1)
+    return Refusal{Why::kParameter, "a dilation", "is below 1"};
   return std::nullopt;
 }
 

@@ -62,7 +62,7 @@ std::optional<Refusal> check_convolution(const tfl::NodeView& node, const Produc
 template <class Params, int channel_axis>
 OrRefusal<Imported> import_convolution(const tfl::NodeView& node) {
   const auto* params = node.params<Params>();
-  CLGPU_REFUSE_IF(params == nullptr, "the node has no parameters");
+  CLGPU_REFUSE_IF(params == nullptr, Why::kParameter, "", "the node has no parameters");
   ConvAttrs attrs;
   attrs.geometry.padding = params->padding;
   attrs.geometry.stride_h = params->stride_height;
@@ -72,7 +72,7 @@ OrRefusal<Imported> import_convolution(const tfl::NodeView& node) {
   if (auto refusal = check_convolution(node, {0, 1, 2, channel_axis}, attrs.geometry))
     return *refusal;
   const auto epilogue = fused_activation(params->activation);
-  if (!epilogue) return Refusal{epilogue.reason()};
+  if (!epilogue) return epilogue.refusal();
   if (node.output(0).is_quantized()) {
     if (auto refusal = check_clamping(*epilogue)) return *refusal;
   }

@@ -16,14 +16,12 @@ struct CumsumAttrs : ir::Attrs {
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32, DType::kI32, DType::kI64);
   const auto* params = node.params<tfl::CumsumParams>();
-  CLGPU_REFUSE_IF(params == nullptr, "the node has no parameters");
+  CLGPU_REFUSE_IF(params == nullptr, Why::kParameter, "", "the node has no parameters");
   const auto axis = node.input(1).ints();
-  CLGPU_REFUSE_IF(!axis, "the axis is computed at run time");
-  CLGPU_REFUSE_IF(axis->size() != 1, "the axis is not one number");
+  CLGPU_REFUSE_IF(!axis, Why::kRunTime, "the axis");
+  CLGPU_REFUSE_IF(axis->size() != 1, Why::kParameter, "the axis", "is not one number");
   const int rank = node.input(0).rank();
-  CLGPU_REFUSE_IF(
-      !normalize_axis((*axis)[0], rank),
-      "axis " + std::to_string((*axis)[0]) + " is out of range for rank " + std::to_string(rank));
+  if (const auto checked = checked_axis((*axis)[0], rank); !checked) return checked.refusal();
   CumsumAttrs attrs;
   attrs.axis = (*axis)[0];
   attrs.exclusive = params->exclusive;

@@ -25,14 +25,15 @@ struct CustomPool {
 inline OrRefusal<CustomPool> read_custom_pool(const tfl::NodeView& node) {
   tfl::CustomPoolParams params;
   CLGPU_REFUSE_IF(node.custom_data() == nullptr || node.custom_bytes() < sizeof params,
-                  "its custom data holds no pooling parameters");
+                  Why::kParameter, "", "its custom data holds no pooling parameters");
   std::memcpy(&params, node.custom_data(), sizeof params);
-  CLGPU_REFUSE_IF(params.padding != 1 && params.padding != 2, "its padding is unknown");
+  if (params.padding != 1 && params.padding != 2)
+    return wrong_value("the padding", params.padding, kPaddings);
   CLGPU_REFUSE_IF(params.stride_height < 1 || params.stride_width < 1 || params.filter_height < 1 ||
                       params.filter_width < 1,
-                  "a stride or filter size below 1");
+                  Why::kParameter, "a stride or filter size", "is below 1");
   CLGPU_REFUSE_IF(params.filter_height > kLargestIndexedWindow / params.filter_width,
-                  "a window of more than 1024 elements");
+                  Why::kParameter, "the window", "has more than 1024 elements");
   CustomPool pool;
   pool.attrs.padding = params.padding;
   pool.attrs.stride_h = params.stride_height;
@@ -40,7 +41,7 @@ inline OrRefusal<CustomPool> read_custom_pool(const tfl::NodeView& node) {
   pool.attrs.filter_h = params.filter_height;
   pool.attrs.filter_w = params.filter_width;
   auto epilogue = fused_activation(params.activation);
-  if (!epilogue) return Refusal{epilogue.reason()};
+  if (!epilogue) return epilogue.refusal();
   pool.epilogue = *epilogue;
   return pool;
 }

@@ -141,10 +141,11 @@ class SparseReader {
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   const tfl::TensorView input = node.input(0);
   CLGPU_REFUSE_TYPE(input, "input", DType::kF32, DType::kF16, DType::kI8);
-  CLGPU_REFUSE_IF(input.raw().sparsity == nullptr || !input.has_data(),
-                  "the input is no sparse constant");
+  CLGPU_REFUSE_IF(input.raw().sparsity == nullptr || !input.has_data(), Why::kOperands, "input",
+                  "is no sparse constant");
   const SparseReader reader(input);
-  CLGPU_REFUSE_IF(!reader.error().empty(), "the sparse constant is malformed: " + reader.error());
+  CLGPU_REFUSE_IF(!reader.error().empty(), Why::kMalformed, "the sparse constant",
+                  "is malformed: " + reader.error());
   return Imported{share(ir::Attrs{}), {}};
 }
 

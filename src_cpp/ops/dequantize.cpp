@@ -12,7 +12,8 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   CLGPU_REFUSE_TYPE(node.output(0), "output", DType::kF32);
   DequantizeAttrs attrs;
   attrs.half = input.dtype() == DType::kF16;
-  CLGPU_REFUSE_IF(!attrs.half && !input.is_quantized(), "the input has no scale");
+  CLGPU_REFUSE_IF(!attrs.half && !input.is_quantized(), Why::kQuantization, "input",
+                  "has no scale");
   return Imported{share(attrs), {}};
 }
 

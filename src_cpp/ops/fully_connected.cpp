@@ -20,11 +20,10 @@ struct FullyConnectedAttrs : DynamicRangeAttrs {
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   const auto* params = node.params<tfl::FullyConnectedParams>();
-  CLGPU_REFUSE_IF(params == nullptr, "the node has no parameters");
-  CLGPU_REFUSE_IF(params->weights_format != 0, "the weights are shuffled (SHUFFLED4x16INT8)");
-  CLGPU_REFUSE_IF(
-      node.input(kWeights).rank() != 2,
-      "the weights have rank " + std::to_string(node.input(kWeights).rank()) + "; supported: 2");
+  CLGPU_REFUSE_IF(params == nullptr, Why::kParameter, "", "the node has no parameters");
+  CLGPU_REFUSE_IF(params->weights_format != 0, Why::kLayout, "the weights",
+                  "are shuffled (SHUFFLED4x16INT8)");
+  CLGPU_REFUSE_RANK(node.input(kWeights), "weights tensor", 2, 2);
   const bool quantized = node.input(kSrc).is_quantized() || node.output(0).is_quantized();
   if (quantized) {
     if (auto refusal = check_quantized_product(node, kProduct)) return *refusal;
@@ -32,13 +31,12 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
     if (auto refusal = check_dynamic_range(node, kProduct)) return *refusal;
   } else {
     CLGPU_REFUSE_TYPE(node.input(kSrc), "input", DType::kF32);
-    CLGPU_REFUSE_TYPE(node.input(kWeights), "weights", DType::kF32);
+    CLGPU_REFUSE_TYPE(node.input(kWeights), "weights tensor", DType::kF32);
     if (node.has_input(kBias)) CLGPU_REFUSE_TYPE(node.input(kBias), "bias", DType::kF32);
   }
-  CLGPU_REFUSE_IF(params->keep_num_dims && node.input(kSrc).rank() < 1,
-                  "a scalar input has no axis to keep");
+  if (params->keep_num_dims) CLGPU_REFUSE_RANK(node.input(kSrc), "input", 1);
   const auto epilogue = fused_activation(params->activation);
-  if (!epilogue) return Refusal{epilogue.reason()};
+  if (!epilogue) return epilogue.refusal();
   if (quantized) {
     if (auto refusal = check_clamping(*epilogue)) return *refusal;
   }

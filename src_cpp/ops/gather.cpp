@@ -19,13 +19,13 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   const tfl::TensorView src = node.input(0), indices = node.input(1);
   CLGPU_REFUSE_TYPE(indices, "the tensor of indices", DType::kI32, DType::kI64, DType::kI16);
   const auto* params = node.params<tfl::GatherParams>();
-  CLGPU_REFUSE_IF(params == nullptr, "there is no axis");
-  const auto axis = normalize_axis(params->axis, src.rank());
-  CLGPU_REFUSE_IF(!axis, "axis " + std::to_string(params->axis) + " is outside of an input with " +
-                             std::to_string(src.rank()) + " axes");
+  CLGPU_REFUSE_IF(params == nullptr, Why::kParameter, "", "the node has no parameters");
+  const auto axis = checked_axis(params->axis, src.rank());
+  if (!axis) return axis.refusal();
   const int batch_dims =
       params->batch_dims < 0 ? params->batch_dims + indices.rank() : params->batch_dims;
   CLGPU_REFUSE_IF(batch_dims < 0 || batch_dims > indices.rank() || batch_dims > *axis,
+                  Why::kParameter, "",
                   "there are " + std::to_string(params->batch_dims) +
                       " batch axes, more than the indices have or than lie in front of the axis");
   GatherAttrs attrs;

@@ -13,8 +13,8 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   if (auto refusal = check_moved(node, 0)) return *refusal;
   const tfl::TensorView indices = node.input(1);
   CLGPU_REFUSE_TYPE(indices, "the tensor of indices", DType::kI32, DType::kI64, DType::kI16);
-  CLGPU_REFUSE_IF(node.input(0).rank() < 1, "the input is a scalar");
-  CLGPU_REFUSE_IF(indices.rank() < 1, "the tensor of indices is a scalar");
+  CLGPU_REFUSE_RANK(node.input(0), "input", 1);
+  CLGPU_REFUSE_RANK(indices, "the tensor of indices", 1);
   return Imported{nullptr, {}};
 }
 

@@ -15,11 +15,10 @@ std::optional<Refusal> check_quantized(const tfl::NodeView& node, const ir::Epil
   if (auto refusal = check_per_tensor(dst, "output")) return refusal;
   const int zero = dst.dtype() == DType::kI8 ? 0 : 128;
   if (dst.scale() != 1.0F / 128 || dst.zero_point() != zero) {
-    return Refusal{"the output has the scale " + std::to_string(dst.scale()) +
-                   " and the zero point " + std::to_string(dst.zero_point()) +
-                   "; allowed: 1/128 and " + std::to_string(zero)};
+    return wrong_scale(dst, "output", "1/128", zero);
   }
-  if (!epilogue.empty()) return Refusal{"its fused activation is not defined on integers"};
+  if (!epilogue.empty())
+    return Refusal{Why::kActivation, "its fused activation", "is not defined on integers"};
   return std::nullopt;
 }
 
@@ -37,10 +36,10 @@ kernel::Launch quantized(const NodeContext& node, const Sharing& sharing, std::i
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32, DType::kI8, DType::kU8);
-  CLGPU_REFUSE_IF(node.input(0).rank() < 1, "a scalar has no axis to normalise over");
+  CLGPU_REFUSE_RANK(node.input(0), "input", 1);
   const auto* params = node.params<tfl::ActivationParams>();
   const auto epilogue = fused_activation(params == nullptr ? 0 : params->activation);
-  if (!epilogue) return Refusal{epilogue.reason()};
+  if (!epilogue) return epilogue.refusal();
   if (node.input(0).dtype() != DType::kF32) {
     if (auto refusal = check_quantized(node, *epilogue)) return *refusal;
   }

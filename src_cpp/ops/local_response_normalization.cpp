@@ -14,10 +14,10 @@ struct LrnAttrs : ir::Attrs {
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32);
-  CLGPU_REFUSE_IF(node.input(0).rank() < 1, "a scalar has no channels");
+  CLGPU_REFUSE_RANK(node.input(0), "input", 1);
   const auto* params = node.params<tfl::LrnParams>();
-  CLGPU_REFUSE_IF(params == nullptr, "the node has no parameters");
-  CLGPU_REFUSE_IF(params->radius < 0, "the radius is negative");
+  CLGPU_REFUSE_IF(params == nullptr, Why::kParameter, "", "the node has no parameters");
+  CLGPU_REFUSE_IF(params->radius < 0, Why::kParameter, "the radius", "is negative");
   LrnAttrs attrs;
   attrs.radius = params->radius;
   attrs.bias = params->bias;

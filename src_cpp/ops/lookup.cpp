@@ -154,8 +154,8 @@ std::optional<Refusal> check_table(const tfl::NodeView& node, const TableFunctio
   if (auto refusal = check_per_tensor(dst, "output")) return refusal;
   const bool wide = src.dtype() == DType::kI16;
   const auto wrong_scale = [&](const char* allowed) {
-    return Refusal{"the output has a scale of " + std::to_string(dst.scale()) +
-                   "; allowed: " + allowed};
+    return Refusal{
+        Why::kQuantization, "output", {}, "the scale " + std::to_string(dst.scale()), {allowed}};
   };
   switch (function.builtin) {
     case kLogistic:

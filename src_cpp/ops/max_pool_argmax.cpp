@@ -7,9 +7,9 @@ namespace {
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32);
   CLGPU_REFUSE_TYPE(node.output(1), "the output of indices", DType::kF32);
-  CLGPU_REFUSE_IF(node.input(0).rank() != 4, "the input is not of rank 4");
+  CLGPU_REFUSE_RANK(node.input(0), "input", 4, 4);
   auto pool = read_custom_pool(node);
-  if (!pool) return Refusal{pool.reason()};
+  if (!pool) return pool.refusal();
   return Imported{share(pool->attrs), pool->epilogue};
 }
 

@@ -9,11 +9,11 @@ namespace {
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32);
   CLGPU_REFUSE_TYPE(node.input(1), "the input of indices", DType::kF32);
-  CLGPU_REFUSE_IF(node.input(0).rank() != 4 || node.input(1).rank() != 4,
-                  "an input is not of rank 4");
+  CLGPU_REFUSE_RANK(node.input(0), "input", 4, 4);
+  CLGPU_REFUSE_RANK(node.input(1), "the input of indices", 4, 4);
   // MediaPipe ignores padding and activation of this operation.
   auto pool = read_custom_pool(node);
-  if (!pool) return Refusal{pool.reason()};
+  if (!pool) return pool.refusal();
   return Imported{share(pool->attrs), {}};
 }
 

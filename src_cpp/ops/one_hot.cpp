@@ -18,19 +18,19 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   const tfl::TensorView indices = node.input(0), on = node.input(2), off = node.input(3);
   CLGPU_REFUSE_TYPE(indices, "the tensor of indices", DType::kI32, DType::kI64);
   const auto depth = node.input(1).ints();
-  CLGPU_REFUSE_IF(!depth || depth->size() != 1, "the depth is computed at run time");
-  CLGPU_REFUSE_IF(depth->front() < 0, "the depth is " + std::to_string(depth->front()));
-  CLGPU_REFUSE_IF(on.tflite_type() != off.tflite_type(), "the values on and off differ in type");
+  CLGPU_REFUSE_IF(!depth || depth->size() != 1, Why::kRunTime, "the depth");
+  if (depth->front() < 0) return wrong_value("the depth", depth->front(), "0 and more");
+  CLGPU_REFUSE_IF(on.tflite_type() != off.tflite_type(), Why::kOperands, "the values on and off",
+                  "differ in type");
   CLGPU_REFUSE_IF((on.rank() > 0 && on.elements() != 1) || (off.rank() > 0 && off.elements() != 1),
-                  "the value on or off is not a scalar");
+                  Why::kParameter, "the value on or off", "is not a scalar");
   for (const int value : {2, 3}) {
     if (auto refusal = check_moved(node, value)) return *refusal;
   }
   const auto* params = node.params<tfl::OneHotParams>();
-  CLGPU_REFUSE_IF(params == nullptr, "there is no axis");
-  CLGPU_REFUSE_IF(params->axis < -1 || params->axis > indices.rank(),
-                  "axis " + std::to_string(params->axis) + " is outside of an output with " +
-                      std::to_string(indices.rank() + 1) + " axes");
+  CLGPU_REFUSE_IF(params == nullptr, Why::kParameter, "", "the node has no parameters");
+  if (params->axis < -1 || params->axis > indices.rank())
+    return wrong_value("the axis", params->axis, "-1 to " + std::to_string(indices.rank()));
   OneHotAttrs attrs;
   attrs.axis = params->axis == -1 ? indices.rank() : params->axis;
   attrs.depth = static_cast<int>(depth->front());

@@ -17,24 +17,25 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   if (auto refusal = check_moved(node, 0)) return *refusal;
   PadAttrs attrs;
   const auto paddings = node.input(1).ints();
-  CLGPU_REFUSE_IF(!paddings, "the paddings are computed at run time");
-  CLGPU_REFUSE_IF(paddings->size() != 2 * uz(node.input(0).rank()),
+  CLGPU_REFUSE_IF(!paddings, Why::kRunTime, "the tensor of paddings");
+  CLGPU_REFUSE_IF(paddings->size() != 2 * uz(node.input(0).rank()), Why::kParameter, "",
                   "there are not two paddings per axis of the input");
   for (std::size_t i = 0; i < paddings->size(); ++i) {
     const std::int64_t count = (*paddings)[i];
-    CLGPU_REFUSE_IF(count < 0, "a padding is " + std::to_string(count));
+    if (count < 0) return wrong_value("a padding", count, "0 and more");
     (i % 2 == 0 ? attrs.before : attrs.after).push_back(static_cast<int>(count));
   }
   if (node.builtin() == kMirrorPad) {
     const auto* params = node.params<tfl::MirrorPadParams>();
-    CLGPU_REFUSE_IF(params == nullptr || (params->mode != 1 && params->mode != 2),
-                    "the mode is neither reflect nor symmetric");
+    CLGPU_REFUSE_IF(params == nullptr || (params->mode != 1 && params->mode != 2), Why::kParameter,
+                    "the mode", "is neither reflect nor symmetric");
     attrs.mode = params->mode == 1 ? PadAttrs::Mode::kReflect : PadAttrs::Mode::kSymmetric;
   } else if (node.has_input(2)) {
     const tfl::TensorView value = node.input(2);
-    CLGPU_REFUSE_IF(value.tflite_type() != node.input(0).tflite_type(),
-                    "the value and the input differ in type");
-    CLGPU_REFUSE_IF(value.rank() > 0 && value.elements() != 1, "the value is not a scalar");
+    CLGPU_REFUSE_IF(value.tflite_type() != node.input(0).tflite_type(), Why::kOperands,
+                    "the value and the input", "differ in type");
+    CLGPU_REFUSE_IF(value.rank() > 0 && value.elements() != 1, Why::kParameter, "the value",
+                    "is not a scalar");
     if (auto refusal = check_moved(node, 2)) return *refusal;
   }
   return Imported{share(attrs), {}};

@@ -36,8 +36,9 @@ std::optional<Refusal> check_quantized(const tfl::NodeView& node) {
   if (auto refusal = check_per_tensor(dst, "output")) return refusal;
   constexpr float kSame = 1e-6F;  // of TFLite's own check
   if (std::abs(src.scale() - dst.scale()) > kSame || src.zero_point() != dst.zero_point())
-    return Refusal{"its input and output differ in scale or zero point"};
-  if (node.builtin() == kL2Pool) return Refusal{"L2_POOL_2D of integers is not defined"};
+    return Refusal{Why::kRescaling, "its input and output", "differ in scale or zero point"};
+  if (node.builtin() == kL2Pool)
+    return Refusal{Why::kIntegers, "", "L2_POOL_2D of integers is not defined"};
   return std::nullopt;
 }
 
@@ -48,13 +49,14 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   } else {
     CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32);
   }
-  CLGPU_REFUSE_IF(node.input(0).rank() != 4, "the input is not of rank 4");
+  CLGPU_REFUSE_RANK(node.input(0), "input", 4, 4);
   const auto* params = node.params<tfl::PoolParams>();
-  CLGPU_REFUSE_IF(params == nullptr, "it has no parameters");
-  CLGPU_REFUSE_IF(params->padding != 1 && params->padding != 2, "its padding is unknown");
+  CLGPU_REFUSE_IF(params == nullptr, Why::kParameter, "", "the node has no parameters");
+  if (params->padding != 1 && params->padding != 2)
+    return wrong_value("the padding", params->padding, kPaddings);
   CLGPU_REFUSE_IF(params->stride_height < 1 || params->stride_width < 1 ||
                       params->filter_height < 1 || params->filter_width < 1,
-                  "a stride or filter size below 1");
+                  Why::kParameter, "a stride or filter size", "is below 1");
   PoolAttrs attrs;
   attrs.kind = node.builtin() == kMaxPool ? 0 : node.builtin() == kAveragePool ? 1 : 2;
   attrs.padding = params->padding;
@@ -63,7 +65,7 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   attrs.filter_h = params->filter_height;
   attrs.filter_w = params->filter_width;
   auto epilogue = fused_activation(params->activation);
-  if (!epilogue) return Refusal{epilogue.reason()};
+  if (!epilogue) return epilogue.refusal();
   if (quantized) {
     if (auto refusal = check_clamping(*epilogue)) return *refusal;
   }

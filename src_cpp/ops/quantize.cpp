@@ -24,7 +24,8 @@ std::optional<Refusal> check_rescaling(const tfl::TensorView& src, const tfl::Te
   if (!refusal) refusal = check_per_tensor(src, "the input");
   if (!refusal) refusal = check_per_tensor(dst, "the output");
   if (!refusal && rescaling(src.scale(), dst.scale()).shift > 30)
-    refusal = Refusal{"the scale of the output is too small for that of the input"};
+    refusal = Refusal{Why::kQuantization, "the scale of the output",
+                      "is too small for that of the input"};
   return refusal;
 }
 
@@ -35,7 +36,7 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
     if (auto refusal = check_rescaling(input, output)) return *refusal;
   } else {
     CLGPU_REFUSE_TYPE(output, "output", DType::kI8, DType::kU8, DType::kI16);
-    CLGPU_REFUSE_IF(!output.is_quantized(), "the output has no scale");
+    CLGPU_REFUSE_IF(!output.is_quantized(), Why::kQuantization, "output", "has no scale");
   }
   return Imported{std::make_shared<const ir::Attrs>(), {}};
 }

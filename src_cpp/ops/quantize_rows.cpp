@@ -11,7 +11,9 @@ namespace {
 
 constexpr int kSrc = 0, kFilter = 1;  // inputs
 
-OrRefusal<Imported> import(const tfl::NodeView&) { return Refusal{"no operation is imported"}; }
+OrRefusal<Imported> import(const tfl::NodeView&) {
+  return Refusal{Why::kNoKernels, "", "no operation is imported"};
+}
 
 ConvWindows border_of(const NodeContext& node) {
   const ir::Shape& src = node.input(kSrc).shape;

@@ -12,6 +12,14 @@ namespace {
 // Rows of the inputs and of the result of kernels/requantize/channels.cl.
 constexpr int kScaleRows = 3, kTableRows = 5;
 
+Refusal wrong_scale_axis(int axis, int channel_axis) {
+  return {Why::kQuantization,
+          "weights tensor",
+          {},
+          "scales along axis " + std::to_string(axis),
+          {"axis " + std::to_string(channel_axis) + ", that of the output channels"}};
+}
+
 }  // namespace
 
 Multiplier quantize_multiplier(double real, Requantization requantization) {
@@ -40,6 +48,16 @@ double product_scale(const ir::Tensor& src, const ir::Tensor& weights, std::int6
                              ? static_cast<double>(src.scale() * scale)
                              : static_cast<double>(src.scale()) * static_cast<double>(scale);
   return product / static_cast<double>(dst.scale());
+}
+
+Refusal wrong_scale(const tfl::TensorView& tensor, const std::string& what,
+                    const std::string& scale, int zero_point) {
+  return {Why::kQuantization,
+          what,
+          {},
+          "the scale " + std::to_string(tensor.scale()) + " and the zero point " +
+              std::to_string(tensor.zero_point()),
+          {scale + " and " + std::to_string(zero_point)}};
 }
 
 IntRange range_of(DType dtype) {
@@ -88,16 +106,19 @@ std::optional<Refusal> check_clamping(const ir::Epilogue& epilogue) {
     case ir::Activation::kReluN1To1:
       return std::nullopt;
     default:
-      return Refusal{"its fused activation is not defined on integers"};
+      return Refusal{Why::kActivation, "its fused activation", "is not defined on integers"};
   }
 }
 
 std::optional<Refusal> check_per_tensor(const tfl::TensorView& tensor, const std::string& what) {
   const auto quantization = tfl::quantization_of(tensor);
-  if (quantization == nullptr) return Refusal{what + " has no scale"};
+  if (quantization == nullptr) return Refusal{Why::kQuantization, what, "has no scale"};
   if (quantization->per_axis()) {
-    return Refusal{what + " has " + std::to_string(quantization->scales.size()) +
-                   " scales; supported: one"};
+    return Refusal{Why::kQuantization,
+                   what,
+                   {},
+                   std::to_string(quantization->scales.size()) + " scales",
+                   {"one"}};
   }
   return std::nullopt;
 }
@@ -135,8 +156,12 @@ std::optional<Refusal> check_moved(const tfl::NodeView& node, int input) {
                           ? from == to
                           : from->scales == to->scales && from->zero_points == to->zero_points;
     if (same) continue;
-    return Refusal{name + " has " + described(from) + ", output " + std::to_string(i) + " has " +
-                   described(to) + "; elements are moved as they are"};
+    return Refusal{Why::kRescaling,
+                   name,
+                   "has " + described(from) + ", output " + std::to_string(i) + " has " +
+                       described(to) + "; elements are moved as they are",
+                   described(from),
+                   {described(to)}};
   }
   return std::nullopt;
 }
@@ -155,16 +180,15 @@ std::optional<Refusal> check_quantized_product(const tfl::NodeView& node,
   if (auto refusal = check_per_tensor(src, "input")) return refusal;
   if (auto refusal = check_per_tensor(dst, "output")) return refusal;
   const auto scales = tfl::quantization_of(weights);
-  if (scales == nullptr) return Refusal{"the weights have no scale"};
+  if (scales == nullptr) return Refusal{Why::kQuantization, "weights tensor", "has no scale"};
   if (scales->per_axis() && scales->axis != inputs.channel_axis) {
-    return Refusal{"the weights have scales along axis " + std::to_string(scales->axis) +
-                   "; the output channels are axis " + std::to_string(inputs.channel_axis)};
+    return wrong_scale_axis(scales->axis, inputs.channel_axis);
   }
   const bool shifted = std::any_of(scales->zero_points.begin(), scales->zero_points.end(),
                                    [](std::int32_t zero) { return zero != 0; });
   const bool may_shift = inputs.any_zero || weights.dtype() == DType::kU8;
   if (shifted && (!may_shift || scales->per_axis()))
-    return Refusal{"the weights have a zero point other than 0"};
+    return Refusal{Why::kQuantization, "the weights", "have a zero point other than 0"};
   if (node.has_input(inputs.bias)) {
     const tfl::TensorView bias = node.input(inputs.bias);
     // With a bias of int32 the reference kernels sum int16 in 32 bits, and round otherwise.
@@ -189,15 +213,14 @@ std::optional<Refusal> check_dynamic_range(const tfl::NodeView& node, const Prod
   if (node.has_input(inputs.bias)) {
     if (auto refusal = check_type(node.input(inputs.bias), "bias", {DType::kF32})) return refusal;
   }
-  if (!weights.has_data()) return Refusal{"the int8 weights are no constant"};
+  if (!weights.has_data()) return Refusal{Why::kOperands, "the int8 weights", "are no constant"};
   const auto q = tfl::quantization_of(weights);
   if (q->per_axis() && q->axis != inputs.channel_axis) {
-    return Refusal{"the weights have scales along axis " + std::to_string(q->axis) +
-                   "; the output channels are axis " + std::to_string(inputs.channel_axis)};
+    return wrong_scale_axis(q->axis, inputs.channel_axis);
   }
   const bool shifted = std::any_of(q->zero_points.begin(), q->zero_points.end(),
                                    [](std::int32_t zero) { return zero != 0; });
-  if (shifted) return Refusal{"the weights have a zero point other than 0"};
+  if (shifted) return Refusal{Why::kQuantization, "the weights", "have a zero point other than 0"};
   return std::nullopt;
 }
 

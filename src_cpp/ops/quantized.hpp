@@ -42,6 +42,10 @@ std::optional<Refusal> check_clamping(const ir::Epilogue& epilogue);
 /// Refuses unless tensor has one scale; `what` names it in the message.
 std::optional<Refusal> check_per_tensor(const tfl::TensorView& tensor, const std::string& what);
 
+/// Of a tensor that may have one scale and one zero point only.
+Refusal wrong_scale(const tfl::TensorView& tensor, const std::string& what,
+                    const std::string& scale, int zero_point);
+
 /// Four bytes of elements that stand for zero, to be stored as bits: of int8 four zero points.
 std::int32_t fill_of(const ir::Tensor& tensor);
 

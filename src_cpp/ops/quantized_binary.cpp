@@ -76,7 +76,6 @@ kernel::Launch& push_pair(kernel::Launch& launch, const PairScaling& scaling) {
 std::optional<Refusal> check_quantized_binary(const tfl::NodeView& node, BinaryOp op,
                                               bool* shifts) {
   const tfl::TensorView a = node.input(0), b = node.input(1), dst = node.output(0);
-  if (node.input_count() > 2) return Refusal{"integers of 8 or 16 bits are not summed by ADD_N"};
   if (auto refusal = check_type(dst, "output", {a.dtype()})) return refusal;
   if (op == BinaryOp::kMaximum || op == BinaryOp::kMinimum) return std::nullopt;
   if (auto refusal = check_per_tensor(a, "input 0")) return refusal;
@@ -91,15 +90,18 @@ std::optional<Refusal> check_quantized_binary(const tfl::NodeView& node, BinaryO
     if (const auto by = shifts_of(scale_a, scale_b, scale_dst)) {
       const auto [by_a, by_b] = *by;
       if (by_a < 0 || by_b < 0 || by_a > 15 || by_b > 15 || (by_a != 0 && by_b != 0))
-        return Refusal{"the inputs' scales, powers of two, are greater than the output's"};
+        return Refusal{Why::kQuantization, "",
+                       "the inputs' scales, powers of two, are greater than the output's"};
       if (op == BinaryOp::kAdd && a.dims() != b.dims())
-        return Refusal{"int16 with scales that are powers of two is not broadcast"};
+        return Refusal{Why::kQuantization, "",
+                       "int16 with scales that are powers of two is not broadcast"};
       *shifts = true;
       return std::nullopt;
     }
   }
   if (scaling.result.shift > (sums ? 0 : 30) || scaling.a.shift > 30)
-    return Refusal{"the scale of the output is too small for that of the inputs"};
+    return Refusal{Why::kQuantization, "the scale of the output",
+                   "is too small for that of the inputs"};
   return std::nullopt;
 }
 

@@ -46,17 +46,19 @@ std::optional<Refusal> check_quantized(const tfl::NodeView& node, Op op) {
   if (auto refusal = check_per_tensor(dst, "output")) return refusal;
   if (op == Op::kSum) {
     if (check_type(src, "input", {DType::kU8}))
-      return Refusal{"TFLite's reference kernel of SUM takes all quantised integers for uint8"};
+      return Refusal{Why::kIntegers, "",
+                     "TFLite's reference kernel of SUM takes all quantised integers for uint8"};
   } else if (op == Op::kProd) {
     if (auto refusal = check_type(src, "input", {DType::kI8, DType::kI16})) return refusal;
     // The reference kernel shifts by 15 bits less the exponent of this.
     if (src.scale() / std::min(dst.scale(), 1.0F) >= 8192.0F)
-      return Refusal{"the scale of its input is too large for 64-bit products"};
+      return Refusal{Why::kQuantization, "the scale of its input",
+                     "is too large for 64-bit products"};
   } else if (auto refusal = check_type(src, "input", {DType::kI8, DType::kU8, DType::kI16})) {
     return refusal;
   } else if (op != Op::kMean &&
              (std::abs(src.scale() - dst.scale()) > 0.0F || src.zero_point() != dst.zero_point())) {
-    return Refusal{"its input and output differ in scale or zero point"};
+    return Refusal{Why::kRescaling, "its input and output", "differ in scale or zero point"};
   }
   return check_type(dst, "output", {src.dtype()});
 }
@@ -71,14 +73,13 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
     CLGPU_REFUSE_TYPE(src, "input", DType::kF32, DType::kI32, DType::kI64);
   }
   const auto* params = node.params<tfl::ReducerParams>();
-  CLGPU_REFUSE_IF(params == nullptr, "the node has no parameters");
+  CLGPU_REFUSE_IF(params == nullptr, Why::kParameter, "", "the node has no parameters");
   const auto axes = node.input(1).ints();
-  CLGPU_REFUSE_IF(!axes, "the axes are computed at run time");
+  CLGPU_REFUSE_IF(!axes, Why::kRunTime, "the tensor of axes");
   // The runtime ignores the axes of a scalar.
   for (const std::int64_t axis : *axes) {
-    CLGPU_REFUSE_IF(
-        src.rank() > 0 && !normalize_axis(axis, src.rank()),
-        "axis " + std::to_string(axis) + " is out of range for rank " + std::to_string(src.rank()));
+    const auto checked = checked_axis(axis, src.rank());
+    if (src.rank() > 0 && !checked) return checked.refusal();
   }
   ReduceAttrs attrs;
   attrs.op = op_of(node.builtin());

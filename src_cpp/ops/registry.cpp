@@ -52,32 +52,41 @@ std::optional<Refusal> check_operands(const tfl::NodeView& node, const Operation
   const int inputs = node.input_count(), outputs = node.output_count();
   const bool any = operation.optional == kAnyNumber;
   if (inputs < operation.inputs || (!any && inputs > operation.inputs + operation.optional)) {
-    return Refusal{"it has " + count(inputs, "input") + "; the operation takes " +
-                   (any ? "at least " : "") + count(operation.inputs, "input") +
-                   (operation.optional > 0
-                        ? " and at most " + std::to_string(operation.optional) + " more"
-                        : "")};
+    return Refusal{
+        Why::kOperands, "",
+        "it has " + count(inputs, "input") + "; the operation takes " + (any ? "at least " : "") +
+            count(operation.inputs, "input") +
+            (operation.optional > 0 ? " and at most " + std::to_string(operation.optional) + " more"
+                                    : "")};
   }
   for (int i = 0; i < inputs; ++i) {
     if (!may_lack(operation, i) && !node.has_input(i))
-      return Refusal{"input " + std::to_string(i) + " is absent, which the operation needs"};
+      return Refusal{Why::kOperands, "input " + std::to_string(i),
+                     "is absent, which the operation needs"};
   }
   if (operation.outputs == kAnyNumber ? outputs < 1 : outputs != operation.outputs) {
     return Refusal{
+        Why::kOperands, "",
         "it has " + count(outputs, "output") + "; the operation has " +
-        (operation.outputs == kAnyNumber ? "at least one" : std::to_string(operation.outputs))};
+            (operation.outputs == kAnyNumber ? "at least one" : std::to_string(operation.outputs))};
   }
   for (int i = 0; i < outputs; ++i) {
-    if (!node.has_output(i)) return Refusal{"output " + std::to_string(i) + " is absent"};
+    if (!node.has_output(i))
+      return Refusal{Why::kOperands, "output " + std::to_string(i), "is absent"};
   }
   const int typed = operation.outputs == kAnyNumber ? outputs : 1;
   for (int i = 0; i < typed && operation.type_of >= 0; ++i) {
     const tfl::TensorView from = node.input(operation.type_of), to = node.output(i);
     if (from.tflite_type() == to.tflite_type()) continue;
     if (from.is_quantized() && to.is_quantized()) continue;  // families look at their scales
-    return Refusal{"output " + std::to_string(i) + " is " + tfl::type_name(to.tflite_type()) +
-                   " and input " + std::to_string(operation.type_of) + " " +
-                   tfl::type_name(from.tflite_type()) + "; the operation does not convert"};
+    const std::string has = tfl::type_name(to.tflite_type()),
+                      wanted = tfl::type_name(from.tflite_type());
+    return Refusal{Why::kType,
+                   "output " + std::to_string(i),
+                   "is " + has + " and input " + std::to_string(operation.type_of) + " " + wanted +
+                       "; the operation does not convert",
+                   has,
+                   {wanted}};
   }
   return std::nullopt;
 }

@@ -20,23 +20,23 @@ OrRefusal<std::vector<int>> new_shape(const tfl::NodeView& node) {
   if (node.has_input(1) && tfl::dtype_of(node.input(1).tflite_type()) == DType::kI32 &&
       node.input(1).rank() == 1) {
     const auto values = node.input(1).ints();
-    CLGPU_REFUSE_IF(!values, "the new shape is computed at run time");
+    CLGPU_REFUSE_IF(!values, Why::kRunTime, "the new shape");
     shape.assign(values->begin(), values->end());
   } else {
     const auto* params = node.params<tfl::ReshapeParams>();
-    CLGPU_REFUSE_IF(params == nullptr, "there is no new shape");
-    CLGPU_REFUSE_IF(params->num_dimensions < 0 || params->num_dimensions > 8,
-                    "the new shape has " + std::to_string(params->num_dimensions) + " axes");
+    CLGPU_REFUSE_IF(params == nullptr, Why::kParameter, "", "the node has no parameters");
+    if (params->num_dimensions < 0 || params->num_dimensions > 8)
+      return wrong_value("the number of new axes", params->num_dimensions, "0 to 8");
     shape.assign(params->shape, params->shape + params->num_dimensions);
     // Old converters wrote a scalar as the shape [0].
     if (shape == std::vector<int>{0}) shape.clear();
   }
   int unknown = 0;
   for (const int size : shape) {
-    CLGPU_REFUSE_IF(size < -1, "the new shape contains " + std::to_string(size));
+    if (size < -1) return wrong_value("a size of the new shape", size, "-1 and more");
     unknown += size == -1 ? 1 : 0;
   }
-  CLGPU_REFUSE_IF(unknown > 1, "the new shape contains -1 more than once");
+  CLGPU_REFUSE_IF(unknown > 1, Why::kParameter, "the new shape", "contains -1 more than once");
   return shape;
 }
 
@@ -47,26 +47,23 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   const int rank = node.input(0).rank();
   if (attrs.builtin == kReshape) {
     const auto shape = new_shape(node);
-    CLGPU_REFUSE_IF(!shape, shape.reason());
+    if (!shape) return shape.refusal();
     attrs.values = *shape;
   } else if (attrs.builtin == kSqueeze) {
     const auto* params = node.params<tfl::SqueezeParams>();
     const int count = params == nullptr ? 0 : params->num_squeeze_dims;
-    CLGPU_REFUSE_IF(count < 0 || count > 8, "there are " + std::to_string(count) + " axes to drop");
+    if (count < 0 || count > 8) return wrong_value("the number of axes to drop", count, "0 to 8");
     for (int i = 0; i < count; ++i) {
-      const auto axis = normalize_axis(params->squeeze_dims[i], rank);
-      CLGPU_REFUSE_IF(!axis, "axis " + std::to_string(params->squeeze_dims[i]) +
-                                 " is outside of an input with " + std::to_string(rank) + " axes");
+      const auto axis = checked_axis(params->squeeze_dims[i], rank);
+      if (!axis) return axis.refusal();
       attrs.values.push_back(*axis);
     }
   } else {
     const auto axes = node.input(1).ints();
-    CLGPU_REFUSE_IF(!axes, "the axis is computed at run time");
-    CLGPU_REFUSE_IF(axes->size() != 1, "there is more than one new axis");
-    const auto axis = normalize_axis(axes->front(), rank + 1);
-    CLGPU_REFUSE_IF(!axis, "axis " + std::to_string(axes->front()) +
-                               " is outside of an output with " + std::to_string(rank + 1) +
-                               " axes");
+    CLGPU_REFUSE_IF(!axes, Why::kRunTime, "the axis");
+    CLGPU_REFUSE_IF(axes->size() != 1, Why::kParameter, "", "there is more than one new axis");
+    const auto axis = checked_axis(axes->front(), rank + 1);
+    if (!axis) return axis.refusal();
     attrs.values.push_back(*axis);
   }
   return Imported{share(attrs), {}};

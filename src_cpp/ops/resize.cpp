@@ -33,19 +33,19 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
     CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32, DType::kF16, DType::kI8, DType::kU8,
                       DType::kI16);
   }
-  CLGPU_REFUSE_IF(node.input(0).rank() != 4, "the input does not have 4 axes");
+  CLGPU_REFUSE_RANK(node.input(0), "input", 4, 4);
   const auto size = node.input(1).ints();
-  CLGPU_REFUSE_IF(!size, "the new size is computed at run time");
-  CLGPU_REFUSE_IF(size->size() != 2 || (*size)[0] < 1 || (*size)[1] < 1,
-                  "the new size is not a positive height and width");
+  CLGPU_REFUSE_IF(!size, Why::kRunTime, "the new size");
+  CLGPU_REFUSE_IF(size->size() != 2 || (*size)[0] < 1 || (*size)[1] < 1, Why::kParameter,
+                  "the new size", "is not a positive height and width");
   const auto* params = node.params<tfl::ResizeParams>();
-  CLGPU_REFUSE_IF(params == nullptr, "there are no parameters");
+  CLGPU_REFUSE_IF(params == nullptr, Why::kParameter, "", "the node has no parameters");
   attrs.height = static_cast<int>((*size)[0]);
   attrs.width = static_cast<int>((*size)[1]);
   attrs.align_corners = params->align_corners;
   attrs.half_pixel_centers = params->half_pixel_centers;
   CLGPU_REFUSE_IF(attrs.bilinear && attrs.align_corners && attrs.half_pixel_centers,
-                  "align_corners and half_pixel_centers exclude each other");
+                  Why::kParameter, "align_corners and half_pixel_centers", "exclude each other");
   return Imported{share(attrs), {}};
 }
 

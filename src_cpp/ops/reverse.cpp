@@ -19,14 +19,13 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   if (auto refusal = check_moved(node, 0)) return *refusal;
   const int rank = node.input(0).rank();
   const auto axes = node.input(1).ints();
-  CLGPU_REFUSE_IF(!axes, "the axes are computed at run time");
+  CLGPU_REFUSE_IF(!axes, Why::kRunTime, "the tensor of axes");
   ReverseAttrs attrs;
   for (const std::int64_t a : *axes) {
-    const auto axis = normalize_axis(a, rank);
-    CLGPU_REFUSE_IF(!axis, "axis " + std::to_string(a) + " is outside of an input with " +
-                               std::to_string(rank) + " axes");
-    CLGPU_REFUSE_IF(std::count(attrs.axes.begin(), attrs.axes.end(), *axis) != 0,
-                    "axis " + std::to_string(*axis) + " is named twice");
+    const auto axis = checked_axis(a, rank);
+    if (!axis) return axis.refusal();
+    CLGPU_REFUSE_IF(std::count(attrs.axes.begin(), attrs.axes.end(), *axis) != 0, Why::kParameter,
+                    "axis " + std::to_string(*axis), "is named twice");
     attrs.axes.push_back(*axis);
   }
   return Imported{share(attrs), {}};

@@ -34,8 +34,8 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
     CLGPU_REFUSE_TYPE(node.input(i), "input " + std::to_string(i), DType::kF32, DType::kI32,
                       DType::kI64, DType::kBool, DType::kI16, DType::kI8, DType::kU8);
   }
-  CLGPU_REFUSE_IF(node.input(1).dtype() != node.input(2).dtype(),
-                  "the inputs have different types");
+  CLGPU_REFUSE_IF(node.input(1).dtype() != node.input(2).dtype(), Why::kOperands, "the inputs",
+                  "have different types");
   SelectAttrs attrs;
   attrs.broadcasts = node.builtin() == kSelectV2;
   return Imported{share(attrs), {}};

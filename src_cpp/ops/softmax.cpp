@@ -54,19 +54,17 @@ std::optional<Refusal> check_quantized(const tfl::NodeView& node, const SoftmaxA
   const float unit = 1.0F / static_cast<float>(parts);
   const float off = std::abs(dst.scale() - unit);
   if (fixed && (dst.zero_point() != zero || off > (attrs.log ? 0.0F : 0.001F * unit))) {
-    return Refusal{"the output has the scale " + std::to_string(dst.scale()) +
-                   " and the zero point " + std::to_string(dst.zero_point()) + "; allowed: 1/" +
-                   std::to_string(parts) + " and " + std::to_string(zero)};
+    return wrong_scale(dst, "output", "1/" + std::to_string(parts), zero);
   }
   const Multiplier step = step_of(attrs.beta, src.scale());
   if (!wide && (step.shift < 1 || attrs.beta <= 0.0F))
-    return Refusal{"beta times the scale of the input is 2^-26 or less"};
+    return Refusal{Why::kQuantization, "beta times the scale of the input", "is 2^-26 or less"};
   return std::nullopt;
 }
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32, DType::kI8, DType::kU8, DType::kI16);
-  CLGPU_REFUSE_IF(node.input(0).rank() < 1, "a scalar has no axis to normalise over");
+  CLGPU_REFUSE_RANK(node.input(0), "input", 1);
   SoftmaxAttrs attrs;
   attrs.log = node.builtin() == kLogSoftmax;
   if (const auto* params = node.params<tfl::SoftmaxParams>(); params != nullptr && !attrs.log) {

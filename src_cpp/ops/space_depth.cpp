@@ -18,8 +18,9 @@ struct SpaceDepthAttrs : ir::Attrs {
 
 OrRefusal<Imported> import_depth(const tfl::NodeView& node) {
   const auto* params = node.params<tfl::BlockParams>();
-  CLGPU_REFUSE_IF(node.input(0).rank() != 4, "the input does not have 4 axes");
-  CLGPU_REFUSE_IF(params == nullptr || params->block_size < 1, "the block size is not positive");
+  CLGPU_REFUSE_RANK(node.input(0), "input", 4, 4);
+  CLGPU_REFUSE_IF(params == nullptr || params->block_size < 1, Why::kParameter, "the block size",
+                  "is not positive");
   SpaceDepthAttrs attrs;
   attrs.builtin = node.builtin();
   attrs.block_h = attrs.block_w = params->block_size;
@@ -29,15 +30,16 @@ OrRefusal<Imported> import_depth(const tfl::NodeView& node) {
 OrRefusal<Imported> import_batch(const tfl::NodeView& node) {
   const int rank = node.input(0).rank();
   const auto block = node.input(1).ints(), margins = node.input(2).ints();
-  CLGPU_REFUSE_IF(rank != 3 && rank != 4,
-                  "the input has " + std::to_string(rank) + " axes; supported: 3, 4");
-  CLGPU_REFUSE_IF(!block, "the block shape is computed at run time");
-  CLGPU_REFUSE_IF(!margins, "the paddings or crops are computed at run time");
+  CLGPU_REFUSE_RANK(node.input(0), "input", 3, 4);
+  CLGPU_REFUSE_IF(!block, Why::kRunTime, "the block shape");
+  CLGPU_REFUSE_IF(!margins, Why::kRunTime, "the tensor of paddings or crops");
   const std::size_t spatial = uz(rank - 2);
-  CLGPU_REFUSE_IF(block->size() != spatial || margins->size() != 2 * spatial,
-                  "the block shape does not fit the axes of the input");
-  for (const std::int64_t b : *block) CLGPU_REFUSE_IF(b < 1, "a block size is not positive");
-  for (const std::int64_t m : *margins) CLGPU_REFUSE_IF(m < 0, "a padding or crop is negative");
+  CLGPU_REFUSE_IF(block->size() != spatial || margins->size() != 2 * spatial, Why::kParameter,
+                  "the block shape", "does not fit the axes of the input");
+  for (const std::int64_t b : *block)
+    CLGPU_REFUSE_IF(b < 1, Why::kParameter, "a block size", "is not positive");
+  for (const std::int64_t m : *margins)
+    CLGPU_REFUSE_IF(m < 0, Why::kParameter, "a padding or crop", "is negative");
   SpaceDepthAttrs attrs;
   attrs.builtin = node.builtin();
   const auto at = [](const std::vector<std::int64_t>& v, std::size_t i) {

@@ -20,11 +20,8 @@ struct SplitAttrs : ir::Attrs {
 
 OrRefusal<int> constant_axis(const tfl::NodeView& node, int input, int rank) {
   const auto axes = node.input(input).ints();
-  CLGPU_REFUSE_IF(!axes || axes->size() != 1, "the axis is computed at run time");
-  const auto axis = normalize_axis(axes->front(), rank);
-  CLGPU_REFUSE_IF(!axis, "axis " + std::to_string(axes->front()) + " is outside of an input with " +
-                             std::to_string(rank) + " axes");
-  return *axis;
+  CLGPU_REFUSE_IF(!axes || axes->size() != 1, Why::kRunTime, "the axis");
+  return checked_axis(axes->front(), rank);
 }
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
@@ -32,11 +29,10 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   if (auto refusal = check_moved(node, node.builtin() == kSplit ? 1 : 0)) return *refusal;
   if (node.builtin() == kUnpack) {
     const auto* params = node.params<tfl::UnpackParams>();
-    CLGPU_REFUSE_IF(params == nullptr, "there is no axis");
+    CLGPU_REFUSE_IF(params == nullptr, Why::kParameter, "", "the node has no parameters");
     const int rank = node.input(0).rank();
-    const auto axis = normalize_axis(params->axis, rank);
-    CLGPU_REFUSE_IF(!axis, "axis " + std::to_string(params->axis) +
-                               " is outside of an input with " + std::to_string(rank) + " axes");
+    const auto axis = checked_axis(params->axis, rank);
+    if (!axis) return axis.refusal();
     attrs.axis = *axis;
     attrs.drop_axis = true;
     return Imported{share(attrs), {}};
@@ -44,20 +40,20 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   const bool equal = node.builtin() == kSplit;
   attrs.src = equal ? 1 : 0;
   const auto axis = constant_axis(node, equal ? 0 : 2, node.input(attrs.src).rank());
-  CLGPU_REFUSE_IF(!axis, axis.reason());
+  if (!axis) return axis.refusal();
   attrs.axis = *axis;
   if (!equal) {
     const auto sizes = node.input(1).ints();
-    CLGPU_REFUSE_IF(!sizes, "the sizes are computed at run time");
-    CLGPU_REFUSE_IF(static_cast<int>(sizes->size()) != node.output_count(),
+    CLGPU_REFUSE_IF(!sizes, Why::kRunTime, "the tensor of sizes");
+    CLGPU_REFUSE_IF(static_cast<int>(sizes->size()) != node.output_count(), Why::kParameter, "",
                     "there are " + std::to_string(sizes->size()) + " sizes for " +
                         std::to_string(node.output_count()) + " outputs");
     int unknown = 0;
     for (const std::int64_t size : *sizes) {
-      CLGPU_REFUSE_IF(size < -1, "a size is " + std::to_string(size));
+      if (size < -1) return wrong_value("a size", size, "-1 and more");
       unknown += size == -1 ? 1 : 0;
     }
-    CLGPU_REFUSE_IF(unknown > 1, "more than one size is -1");
+    CLGPU_REFUSE_IF(unknown > 1, Why::kParameter, "more than one size", "is -1");
     attrs.sizes = *sizes;
   }
   return Imported{share(attrs), {}};

@@ -21,14 +21,15 @@ int to_int(std::int64_t value) {
 
 OrRefusal<Imported> import_slice(const tfl::NodeView& node) {
   const auto begin = node.input(1).ints(), size = node.input(2).ints();
-  CLGPU_REFUSE_IF(!begin || !size, "begin or size is computed at run time");
+  CLGPU_REFUSE_IF(!begin || !size, Why::kRunTime, "begin or size");
   const std::size_t rank = uz(node.input(0).rank());
-  CLGPU_REFUSE_IF(begin->size() != rank || size->size() != rank,
-                  "begin and size do not have one value per axis of the input");
+  CLGPU_REFUSE_IF(begin->size() != rank || size->size() != rank, Why::kParameter, "begin and size",
+                  "do not have one value per axis of the input");
   SliceAttrs attrs;
   attrs.strided = false;
   for (std::size_t i = 0; i < rank; ++i) {
-    CLGPU_REFUSE_IF((*begin)[i] < 0 || (*size)[i] < -1, "begin or size is negative");
+    CLGPU_REFUSE_IF((*begin)[i] < 0 || (*size)[i] < -1, Why::kParameter, "begin or size",
+                    "is negative");
     AxisRule rule;
     rule.kind = AxisRule::Kind::kRange;
     rule.begin = to_int((*begin)[i]);
@@ -41,12 +42,12 @@ OrRefusal<Imported> import_slice(const tfl::NodeView& node) {
 OrRefusal<Imported> import_strided(const tfl::NodeView& node) {
   const auto begin = node.input(1).ints(), end = node.input(2).ints(),
              stride = node.input(3).ints();
-  CLGPU_REFUSE_IF(!begin || !end || !stride, "begin, end or strides is computed at run time");
+  CLGPU_REFUSE_IF(!begin || !end || !stride, Why::kRunTime, "begin, end or strides");
   const int count = static_cast<int>(begin->size());
-  CLGPU_REFUSE_IF(end->size() != begin->size() || stride->size() != begin->size(),
-                  "begin, end and strides differ in length");
+  CLGPU_REFUSE_IF(end->size() != begin->size() || stride->size() != begin->size(), Why::kParameter,
+                  "begin, end and strides", "differ in length");
   const auto* params = node.params<tfl::StridedSliceParams>();
-  CLGPU_REFUSE_IF(params == nullptr, "there are no masks");
+  CLGPU_REFUSE_IF(params == nullptr, Why::kParameter, "", "the node has no parameters");
   const auto bit = [](std::int32_t mask, int i) { return i < 32 && ((mask >> i) & 1) != 0; };
 
   int ellipses = 0, from_input = 0;
@@ -58,10 +59,11 @@ OrRefusal<Imported> import_strided(const tfl::NodeView& node) {
     }
   }
   const int rest = node.input(0).rank() - from_input;
-  CLGPU_REFUSE_IF(rest < 0, "begin names more axes than the input has");
-  CLGPU_REFUSE_IF(ellipses > 1, "there is more than one ellipsis");
+  CLGPU_REFUSE_IF(rest < 0, Why::kParameter, "begin", "names more axes than the input has");
+  CLGPU_REFUSE_IF(ellipses > 1, Why::kParameter, "", "there is more than one ellipsis");
   // The stock kernel lets it stand for one axis then and forgets the last entry.
-  CLGPU_REFUSE_IF(ellipses == 1 && rest == 0, "the ellipsis stands for no axis");
+  CLGPU_REFUSE_IF(ellipses == 1 && rest == 0, Why::kParameter, "the ellipsis",
+                  "stands for no axis");
 
   SliceAttrs attrs;
   attrs.end_is_offset = params->offset;
@@ -74,7 +76,7 @@ OrRefusal<Imported> import_strided(const tfl::NodeView& node) {
     if (bit(params->new_axis_mask, i)) {
       rule.kind = AxisRule::Kind::kNewAxis;
     } else {
-      CLGPU_REFUSE_IF((*stride)[uz(i)] == 0, "a stride is 0");
+      CLGPU_REFUSE_IF((*stride)[uz(i)] == 0, Why::kParameter, "a stride", "is 0");
       rule.kind =
           bit(params->shrink_axis_mask, i) ? AxisRule::Kind::kIndex : AxisRule::Kind::kRange;
       rule.begin = to_int((*begin)[uz(i)]);

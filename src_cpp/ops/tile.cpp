@@ -16,12 +16,12 @@ struct TileAttrs : ir::Attrs {
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   if (auto refusal = check_moved(node, 0)) return *refusal;
   const auto multiples = node.input(1).ints();
-  CLGPU_REFUSE_IF(!multiples, "the multiples are computed at run time");
-  CLGPU_REFUSE_IF(static_cast<int>(multiples->size()) != node.input(0).rank(),
+  CLGPU_REFUSE_IF(!multiples, Why::kRunTime, "the tensor of multiples");
+  CLGPU_REFUSE_IF(static_cast<int>(multiples->size()) != node.input(0).rank(), Why::kParameter, "",
                   "there is not one multiple per axis of the input");
   TileAttrs attrs;
   for (const std::int64_t m : *multiples) {
-    CLGPU_REFUSE_IF(m < 0, "a multiple is " + std::to_string(m));
+    if (m < 0) return wrong_value("a multiple", m, "0 and more");
     attrs.multiples.push_back(static_cast<int>(m));
   }
   return Imported{share(attrs), {}};

@@ -18,10 +18,10 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   CLGPU_REFUSE_TYPE(src, "input", DType::kF32, DType::kI32, DType::kI64, DType::kI16, DType::kI8,
                     DType::kU8);
   CLGPU_REFUSE_TYPE(node.output(1), "output of indices", DType::kI32);
-  CLGPU_REFUSE_IF(src.rank() < 1, "a scalar has no axis to sort");
+  CLGPU_REFUSE_RANK(src, "input", 1);
   const auto k = node.input(1).ints();
-  CLGPU_REFUSE_IF(!k, "k is computed at run time");
-  CLGPU_REFUSE_IF(k->size() != 1 || (*k)[0] < 1, "k is not a positive number");
+  CLGPU_REFUSE_IF(!k, Why::kRunTime, "k");
+  CLGPU_REFUSE_IF(k->size() != 1 || (*k)[0] < 1, Why::kParameter, "k", "is not a positive number");
   TopkAttrs attrs;
   attrs.k = (*k)[0];
   return Imported{share(attrs), {}};

@@ -23,15 +23,16 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   if (auto refusal = check_moved(node, 0)) return *refusal;
   const int rank = node.input(0).rank();
   const auto perm = node.input(1).ints();
-  CLGPU_REFUSE_IF(!perm, "the permutation is computed at run time");
-  CLGPU_REFUSE_IF(static_cast<int>(perm->size()) != rank,
-                  "the permutation has " + std::to_string(perm->size()) + " axes, the input " +
-                      std::to_string(rank));
+  CLGPU_REFUSE_IF(!perm, Why::kRunTime, "the permutation");
+  CLGPU_REFUSE_IF(
+      static_cast<int>(perm->size()) != rank, Why::kParameter, "the permutation",
+      "has " + std::to_string(perm->size()) + " axes, the input " + std::to_string(rank));
   TransposeAttrs attrs;
   std::vector<bool> used(uz(rank));
   for (const std::int64_t p : *perm) {
     const auto axis = normalize_axis(p, rank);
-    CLGPU_REFUSE_IF(!axis || used[uz(*axis)], "the permutation does not name every axis once");
+    CLGPU_REFUSE_IF(!axis || used[uz(*axis)], Why::kParameter, "the permutation",
+                    "does not name every axis once");
     used[uz(*axis)] = true;
     attrs.perm.push_back(*axis);
   }

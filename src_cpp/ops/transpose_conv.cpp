@@ -16,23 +16,25 @@ constexpr int kTransposeConv = 67;
 
 OrRefusal<Imported> import_builtin(const tfl::NodeView& node) {
   const auto* params = node.params<tfl::TransposeConvParams>();
-  CLGPU_REFUSE_IF(params == nullptr, "the node has no parameters");
+  CLGPU_REFUSE_IF(params == nullptr, Why::kParameter, "", "the node has no parameters");
   const auto shape = node.input(0).ints();
-  CLGPU_REFUSE_IF(!shape, "the output shape is computed at run time");
-  CLGPU_REFUSE_IF(shape->size() != 4, "the output shape does not have 4 elements");
+  CLGPU_REFUSE_IF(!shape, Why::kRunTime, "the output shape");
+  CLGPU_REFUSE_IF(shape->size() != 4, Why::kParameter, "the output shape",
+                  "does not have 4 elements");
   TransposeConvAttrs attrs;
   attrs.geometry.padding = params->padding;
   attrs.geometry.stride_h = params->stride_height;
   attrs.geometry.stride_w = params->stride_width;
   attrs.out_h = static_cast<int>((*shape)[1]);
   attrs.out_w = static_cast<int>((*shape)[2]);
-  CLGPU_REFUSE_IF(attrs.out_h < 1 || attrs.out_w < 1, "the output shape has a size below 1");
+  CLGPU_REFUSE_IF(attrs.out_h < 1 || attrs.out_w < 1, Why::kParameter, "the output shape",
+                  "has a size below 1");
   if (auto refusal =
           check_convolution(node, {attrs.image, kWeights, attrs.bias, 0}, attrs.geometry)) {
     return *refusal;
   }
   const auto epilogue = fused_activation(params->activation);
-  if (!epilogue) return Refusal{epilogue.reason()};
+  if (!epilogue) return epilogue.refusal();
   if (node.output(0).is_quantized()) {
     if (auto refusal = check_clamping(*epilogue)) return *refusal;
   }
@@ -42,7 +44,7 @@ OrRefusal<Imported> import_builtin(const tfl::NodeView& node) {
 OrRefusal<Imported> import_custom(const tfl::NodeView& node) {
   std::int32_t fields[3];  // padding, stride_width, stride_height
   CLGPU_REFUSE_IF(node.custom_data() == nullptr || node.custom_bytes() < sizeof fields,
-                  "the custom options are shorter than 12 bytes");
+                  Why::kParameter, "the custom options", "are shorter than 12 bytes");
   std::memcpy(fields, node.custom_data(), sizeof fields);
   CLGPU_REFUSE_TYPE(node.output(0), "output", DType::kF32);
   TransposeConvAttrs attrs;

@@ -1,9 +1,11 @@
 // Doors for tests: the memory layout, half conversion, what drivers answer.
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "base/half.hpp"
+#include "base/refusal.hpp"
 #include "cl/context.hpp"
 #include "cl/libraries.hpp"
 #include "plan/memory.hpp"
@@ -45,6 +47,25 @@ std::vector<std::optional<py::bytes>> device_answers(const std::string& device,
                  [&](auto... rest) { return found.api->clGetDeviceInfo(found.id, rest...); });
 }
 
+// By their numbers.
+std::vector<std::string> refusal_codes() {
+  std::vector<std::string> codes;
+  while (true) {
+    const std::string code = code_of(static_cast<Why>(codes.size()));
+    if (code.empty()) return codes;
+    codes.push_back(code);
+  }
+}
+
+std::string refusal_sentence(const std::string& code, const std::string& what,
+                             const std::string& detail, const std::string& has,
+                             const std::vector<std::string>& supported) {
+  const std::vector<std::string> codes = refusal_codes();
+  const auto found = std::find(codes.begin(), codes.end(), code);
+  if (found == codes.end()) throw OptionError("no refusal has the code " + code);
+  return sentence_of({static_cast<Why>(found - codes.begin()), what, detail, has, supported});
+}
+
 py::list kernel_facts() {
   py::list list;
   for (const auto& [kernel, facts] : cl::kernel_facts()) {
@@ -73,6 +94,11 @@ void bind_testing(py::module_& module) {
              "Names of the kernel functions that this process has made kernels of.");
   module.def("record_kernels", cl::record_kernels,
              "From now on kernel_facts() tells of every kernel that this process makes.");
+  module.def("refusal_codes", &refusal_codes, "What explain() may give as the code of a refusal.");
+  module.def("refusal_sentence", &refusal_sentence, py::arg("code"), py::arg("what") = "",
+             py::arg("detail") = "", py::arg("has") = "",
+             py::arg("supported") = std::vector<std::string>{},
+             "What explain() gives as the reason for a refusal.");
   module.def("kernel_facts", &kernel_facts,
              "Name, build options, whether it builds, largest work-group and bytes of local memory "
              "of each kernel that was recorded.");

@@ -46,36 +46,52 @@ std::pair<std::int32_t, std::int32_t> zero_points_of(DType dtype) {
 
 }  // namespace
 
-std::string quantization_problem(const TensorView& tensor) {
-  if (!tensor.is_quantized()) return {};
+std::optional<Refusal> check_quantization(const TensorView& tensor, const std::string& what) {
+  if (!tensor.is_quantized()) return std::nullopt;
   const ir::Quantization q = read(tensor);
   const std::size_t count = q.scales.size();
   for (std::size_t i = 0; i < count; ++i) {
     if (q.scales[i] > 0.0F && std::isfinite(q.scales[i])) continue;
-    return "has a scale of " + std::to_string(q.scales[i]) +
-           (count > 1 ? " at index " + std::to_string(i) : "") + "; scales are positive and finite";
+    return Refusal{Why::kQuantization,
+                   what,
+                   {},
+                   "the scale " + std::to_string(q.scales[i]) +
+                       (count > 1 ? " at index " + std::to_string(i) : ""),
+                   {"positive and finite"}};
   }
   if (q.zero_points.size() != count) {
-    return "has " + std::to_string(count) + " scales, but " + std::to_string(q.zero_points.size()) +
-           " zero points";
+    return Refusal{Why::kQuantization,
+                   what,
+                   {},
+                   std::to_string(q.zero_points.size()) + " zero points",
+                   {"one for each of " + std::to_string(count) + " scales"}};
   }
   const auto [low, high] = zero_points_of(tensor.dtype());
   for (const std::int32_t zero_point : q.zero_points) {
     if (zero_point >= low && zero_point <= high) continue;
-    return "has the zero point " + std::to_string(zero_point) + "; " +
-           type_name(tensor.tflite_type()) + " allows " + std::to_string(low) + " to " +
-           std::to_string(high);
+    return Refusal{Why::kQuantization,
+                   what,
+                   {},
+                   "the zero point " + std::to_string(zero_point),
+                   {std::to_string(low) + " to " + std::to_string(high) + " of " +
+                    type_name(tensor.tflite_type())}};
   }
-  if (count == 1) return {};
+  if (count == 1) return std::nullopt;
   if (q.axis < 0 || q.axis >= tensor.rank()) {
-    return "has scales along axis " + std::to_string(q.axis) + " of " +
-           std::to_string(tensor.rank());
+    return Refusal{Why::kQuantization,
+                   what,
+                   {},
+                   "scales along axis " + std::to_string(q.axis),
+                   {"0 to " + std::to_string(tensor.rank() - 1)}};
   }
   if (static_cast<int>(count) != tensor.dim(q.axis)) {
-    return "has " + std::to_string(count) + " scales for axis " + std::to_string(q.axis) +
-           " of size " + std::to_string(tensor.dim(q.axis));
+    return Refusal{Why::kQuantization,
+                   what,
+                   {},
+                   std::to_string(count) + " scales along axis " + std::to_string(q.axis),
+                   {"one, or " + std::to_string(tensor.dim(q.axis)) + " as its size is"}};
   }
-  return {};
+  return std::nullopt;
 }
 
 std::shared_ptr<const ir::Quantization> quantization_of(const TensorView& tensor) {

@@ -2,16 +2,18 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "base/refusal.hpp"
 #include "ir/tensor.hpp"
 #include "tfl/node_view.hpp"
 
 namespace clgpu::tfl {
 
-/// What is wrong with the parameters of a quantised tensor, as the end of a sentence that begins
-/// with its name ("has a scale of 0 ..."); empty where nothing is.
-std::string quantization_problem(const TensorView& tensor);
+/// What is wrong with the parameters of a quantised tensor, which the refusal calls `what`; nothing
+/// where it is not quantised, or well.
+std::optional<Refusal> check_quantization(const TensorView& tensor, const std::string& what);
 
 /// The parameters of a tensor without a problem; null where it is not quantised.
 std::shared_ptr<const ir::Quantization> quantization_of(const TensorView& tensor);

@@ -102,6 +102,7 @@ def test_kernel_that_does_not_build_is_found_with_its_log(tmp_path):
     with cases.broken(cases.SOFTMAX, "float largest", "#error no softmax today\n"):
         result = capture(cases.network(1), path)
     assert result.outcome.kind == "build"
+    assert all(kernel.startswith("softmax/") for kernel in result.outcome.signs)
     assert result.nodes == ((5, "SOFTMAX"),)
     with zipfile.ZipFile(path) as archive:
         assert b"no softmax today" in archive.read("build_log.txt")
@@ -153,6 +154,7 @@ def test_error_is_found_with_its_message(tmp_path):
     result = capture(models.chain(), path, engines={"softmax": "none"})
     assert result.outcome.kind == "error"
     assert "SOFTMAX" in result.outcome.text
+    assert result.outcome.signs == ("OptionError", "", "")
     assert ops(path) == ["SOFTMAX"]
     with zipfile.ZipFile(path) as archive:
         assert json.loads(archive.read("device.json"))["doctor"] == {

@@ -7,7 +7,7 @@ import io
 import numpy as np
 import pytest
 
-from clgpu_delegate.capsule.outcome import Outcome, judge_one
+from clgpu_delegate.capsule.outcome import Outcome, judge_one, kernels_that_fail
 from clgpu_delegate.capsule.protocol import send
 from clgpu_delegate.capsule.shrinking import minimise
 from clgpu_delegate.capsule.trials import Bench
@@ -74,3 +74,23 @@ def test_numbers_are_judged_by_their_kind():
     assert judge_one(codes + np.int8(2), codes, 0.1).wrong == 8
     assert judge_one(index + 1, index, 0.1).failed
     assert judge_one(one[:4], one, 0.1).failed
+
+
+def test_failures_are_alike_by_what_they_are_and_not_by_their_words():
+    def error(text, *signs):
+        return Outcome("error", text, signs=signs)
+
+    launch = "OpenCLError", "clEnqueueNDRangeKernel", "CL_OUT_OF_RESOURCES (-5)"
+    read = "OpenCLError", "clEnqueueReadBuffer", "CL_OUT_OF_RESOURCES (-5)"
+    assert error("of node 3", *launch).is_like(error("of 'x'", *launch))
+    assert not error("of node 3", *launch).is_like(error("of node 3", *read))
+    assert error("of an older version").is_like(error("of node 3", *launch))
+
+    def faults(*kernels):
+        told = [{"kernel": kernel, "kind": "fails", "why": "no"} for kernel in kernels]
+        return kernels_that_fail([{"kernel": "add/a", "kind": "group", "why": "64"}, *told])
+
+    assert faults() is None
+    assert faults("softmax/rows").signs == ("softmax/rows",)
+    assert faults("softmax/rows").is_like(faults("conv2d/direct", "softmax/rows"))
+    assert not faults("softmax/rows").is_like(faults("softmax/groups"))

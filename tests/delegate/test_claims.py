@@ -87,7 +87,9 @@ def test_core_takes_other_operations_for_the_constants_of_core_operations_only(r
     m.output(m.op("FULLY_CONNECTED", [x, weights, None], (1, 4)), other)
     delegate = run(runtime, m.build(), [normal(1, 8)], ops="core")
     assert claimed(delegate) == [True, False, True]
-    assert "core" in delegate.explain().nodes[1].reason
+    assert delegate.explain().nodes[1].reason == (
+        "left on the CPU by the option 'ops': the operation is not one of the core operations"
+    )
 
 
 def test_nodes_that_compute_constants_do_not_count_for_min_nodes(runtime):
@@ -103,7 +105,10 @@ def test_nodes_that_compute_constants_do_not_count_for_min_nodes(runtime):
     assert claimed(two) == [True, False, True, True, False]
     three = run(runtime, model, [normal(1, 8)], exclude="SOFTMAX", min_nodes=3)
     assert claimed(three) == [False] * 5
-    assert "has 2 nodes, fewer" in three.explain().nodes[2].reason
+    reason = "left on the CPU by the option 'min_nodes': its partition has 2 nodes, fewer than 3"
+    left = three.explain().nodes[2]
+    assert left.reason == reason
+    assert left.refusal == clgpu_delegate.Refusal("option", "min_nodes", "2 nodes", ("3 and more",))
 
 
 def test_outputs_may_be_inputs_views_and_doubles(device, precision, runtime):

@@ -94,6 +94,9 @@ assert kernels(delegate)[1] in node.candidates[1:], plan
 (note,) = plan.notes
 assert f"softmax/{node.candidates[0]} does not work on this device" in note
 assert "CL_OUT_OF_RESOURCES (-5)" in note
+(fault,) = plan.faults
+assert (fault.kernel, fault.kind) == (f"softmax/{node.candidates[0]}", "fails"), fault
+assert note == f"kernel {fault.kernel} does not work on this device: {fault.why}"
 """
     run(library, script, runtime)
 
@@ -125,7 +128,12 @@ except RuntimeError as error:
     assert "clgpu_delegate: {call}: CL_OUT_OF_RESOURCES (-5) in " in str(error), error
 else:
     raise AssertionError("no error")
+failure = delegate.explain().failure
+assert (failure.kind, failure.call) == ("OpenCLError", "{call}"), failure
+assert failure.code == "CL_OUT_OF_RESOURCES (-5)", failure
 check(interpreter)
+delegate, interpreter = load()
+assert delegate.explain().failure is None
 """
     run(library, script, runtime)
 

@@ -149,6 +149,27 @@ def test_model_with_a_tensor_that_has_two_writers_stays_on_the_cpu():
     assert left(m) == ["a tensor of the model is written more than once"] * 4
 
 
+def test_node_with_an_absent_output_stays_on_the_cpu():
+    m = ModelMaker()
+    k = m.constant(np.array(1, np.int32))
+    m.op("TOPK_V2", [m.input("x", (1, 8)), k], [(1, 1), (1, 1)], dtype=[np.float32, np.int32])
+    m.output(m._ops[0].outputs[0])
+    m._ops[0].outputs[1] = -1
+    assert left(m) == ["output 1 is absent"]
+
+
+def test_node_of_another_delegate_is_left_to_it():
+    m = ModelMaker()
+    m.output(m.op("ABS", [m.input("x", (1, 8))], (1, 8)))
+    delegates = clgpu_delegate.load(), clgpu_delegate.load()
+    interpreter = make_interpreter(op_runtime(), m.build(), list(delegates))
+    (node,) = delegates[1].explain().nodes
+    assert node.reason == "another delegate has already claimed it"
+    assert node.refusal.code == "runtime"
+    assert not node.hint
+    del interpreter
+
+
 def test_node_that_writes_a_constant_stays_on_the_cpu():
     m = ModelMaker()
     x = m.input("x", (1, 8))
@@ -166,7 +187,10 @@ def test_model_that_the_runtime_cannot_divide_stays_on_the_cpu():
     m._ops[1].inputs[1] = z
     m.output(y, z)
     reason, own = left(m)
-    assert reason.startswith("the runtime cannot divide the model into partitions"), reason
+    assert reason == (
+        "the runtime cannot divide the model into partitions (PreviewDelegatePartitioning fails), "
+        "as where a node reads what only a later one writes"
+    )
     assert own == "input 1 is written by a later node"
 
 

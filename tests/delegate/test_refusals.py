@@ -6,7 +6,6 @@ A text is the family, a colon and a part of the sentence; `tests/repo/test_refus
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,45 +13,7 @@ import pytest
 
 from tests.model_maker import ModelMaker, Quantization
 from tests.ops.harness import check_refused
-
-I8, U8, I16, I32, I64 = np.int8, np.uint8, np.int16, np.int32, np.int64
-F32, BOOL = np.float32, np.bool_
-Q = Quantization(0.1, 0)
-Build = Callable[[ModelMaker], Any]
-
-
-def ints(*values: int) -> Any:
-    """A constant of int32."""
-    return np.array(values, I32)
-
-
-def node(
-    name: str,
-    *inputs: Any,
-    to: Any = (2, 4),
-    dtype: Any = None,
-    q: Any = None,
-    **options: Any,
-) -> Build:
-    """A model of one node.
-
-    Inputs are arrays (constants), or (shape, type) or (shape, type, quantisation) of what is given.
-    """
-
-    def build(m: ModelMaker) -> Any:
-        ids = []
-        for i, given in enumerate(inputs):
-            if isinstance(given, np.ndarray):
-                ids.append(m.constant(given))
-            elif given is None:
-                ids.append(None)
-            else:
-                shape, type_, *scale = given
-                ids.append(m.input(f"x{i}", shape, type_, quantization=scale[0] if scale else None))
-        return m.op(name, ids, to, dtype=dtype, quantization=q, **options)
-
-    return build
-
+from tests.single_nodes import BOOL, F32, I8, I16, I32, I64, U8, Build, Q, custom, ints, node
 
 X = ((2, 4), F32)
 IMAGE = ((1, 4, 4, 2), F32)
@@ -60,7 +21,7 @@ POOL = {"stride_h": 1, "stride_w": 1, "filter_height": 1, "filter_width": 1}
 KERNEL = np.ones((3, 1, 1, 2), F32)
 
 CASES: dict[str, Build] = {
-    "softmax: a scalar has no axis to normalise over": node("SOFTMAX", ((), F32), to=()),
+    "softmax: input has rank 0; supported: 1 to 6": node("SOFTMAX", ((), F32), to=()),
     "softmax: output is uint8": node("SOFTMAX", ((2, 4), I8, Q), dtype=U8, q=Q, beta=1.0),
     "softmax: beta times the scale of the input is 2^-26 or less": node(
         "SOFTMAX", ((2, 4), I8, Q), q=Quantization(1 / 256, -128), beta=1e-12
@@ -68,7 +29,7 @@ CASES: dict[str, Build] = {
     "arg_min_max: input is int16": node("ARG_MAX", ((2, 4), I16), ints(0), to=(4,), dtype=I32),
     "arg_min_max: output is float32": node("ARG_MAX", X, ints(0), to=(4,), dtype=F32),
     "arg_min_max: the axis is not one number": node("ARG_MAX", X, ints(0, 1), to=(4,), dtype=I32),
-    "arg_min_max: axis 5 is out of range for rank 2": node(
+    "arg_min_max: the axis is 5; supported: -2 to 1": node(
         "ARG_MAX", X, ints(5), to=(4,), dtype=I32
     ),
     "batch_matmul: y has a zero point other than 0": node(
@@ -77,24 +38,24 @@ CASES: dict[str, Build] = {
     "binary: slope is int16": node("PRELU", ((2, 4), I16, Q), ((4,), I16, Q), q=Q),
     "cumsum: input is int16": node("CUMSUM", ((2, 4), I16), ints(0)),
     "cumsum: the axis is not one number": node("CUMSUM", X, ints(0, 1)),
-    "cumsum: axis 5 is out of range for rank 2": node("CUMSUM", X, ints(5)),
+    "cumsum: the axis is 5; supported: -2 to 1": node("CUMSUM", X, ints(5)),
     "dequantize: output is int32": node("DEQUANTIZE", ((2, 4), I8, Q), dtype=I32),
-    "fully_connected: the weights have rank 3; supported: 2": node(
+    "fully_connected: weights tensor has rank 3; supported: 2": node(
         "FULLY_CONNECTED", X, np.ones((1, 3, 4), F32), to=(2, 3)
     ),
     "fully_connected: input is int32": node(
         "FULLY_CONNECTED", ((2, 4), I32), np.ones((3, 4), F32), to=(2, 3)
     ),
-    "fully_connected: weights is int32": node(
+    "fully_connected: weights tensor is int32": node(
         "FULLY_CONNECTED", X, np.ones((3, 4), I32), to=(2, 3)
     ),
     "fully_connected: bias is int32": node(
         "FULLY_CONNECTED", X, np.ones((3, 4), F32), ints(1, 2, 3), to=(2, 3)
     ),
-    "fully_connected: a scalar input has no axis to keep": node(
+    "fully_connected: input has rank 0; supported: 1 to 6": node(
         "FULLY_CONNECTED", ((), F32), np.ones((3, 1), F32), to=(3,), keep_num_dims=True
     ),
-    "gather_nd: the input is a scalar": node("GATHER_ND", ((), F32), ints(0), to=()),
+    "gather_nd: input has rank 0; supported: 1 to 6": node("GATHER_ND", ((), F32), ints(0), to=()),
     "l2_normalization: output is int16": node(
         "L2_NORMALIZATION", ((2, 4), I8, Q), dtype=I16, q=Quantization(1 / 128, 0)
     ),
@@ -104,13 +65,13 @@ CASES: dict[str, Build] = {
         q=Quantization(1 / 128, 0),
         fused_activation_function="RELU",
     ),
-    "l2_normalization: a scalar has no axis to normalise over": node(
+    "l2_normalization: input has rank 0; supported: 1 to 6": node(
         "L2_NORMALIZATION", ((), F32), to=()
     ),
     "local_response_normalization: input is int32": node(
         "LOCAL_RESPONSE_NORMALIZATION", ((1, 4, 4, 2), I32), to=(1, 4, 4, 2), radius=1
     ),
-    "local_response_normalization: a scalar has no channels": node(
+    "local_response_normalization: input has rank 0; supported: 1 to 6": node(
         "LOCAL_RESPONSE_NORMALIZATION", ((), F32), to=(), radius=1
     ),
     "local_response_normalization: the radius is negative": node(
@@ -128,7 +89,7 @@ CASES: dict[str, Build] = {
     "reduce: output is uint8": node(
         "MEAN", ((2, 4), I8, Q), ints(0), to=(4,), dtype=U8, q=Quantization(0.1, 128)
     ),
-    "reduce: axis 5 is out of range for rank 2": node("MEAN", X, ints(5), to=(4,)),
+    "reduce: the axis is 5; supported: -2 to 1": node("MEAN", X, ints(5), to=(4,)),
     "reshape: there is more than one new axis": node("EXPAND_DIMS", X, ints(0, 1), to=(1, 2, 4)),
     "topk: input is bool": node(
         "TOPK_V2", ((2, 4), BOOL), ints(1), to=[(2, 1), (2, 1)], dtype=[BOOL, I32]
@@ -136,7 +97,7 @@ CASES: dict[str, Build] = {
     "topk: output of indices is int64": node(
         "TOPK_V2", X, ints(1), to=[(2, 1), (2, 1)], dtype=[F32, I64]
     ),
-    "topk: a scalar has no axis to sort": node(
+    "topk: input has rank 0; supported: 1 to 6": node(
         "TOPK_V2", ((), F32), ints(1), to=[(), ()], dtype=[F32, I32]
     ),
     "topk: k is not a positive number": node(
@@ -158,17 +119,6 @@ CASES: dict[str, Build] = {
 }
 
 
-def custom(name: str, options: bytes, *inputs: Any, outputs: int = 1, dtype: Any = F32) -> Build:
-    """A model of one node of a custom operation."""
-
-    def build(m: ModelMaker) -> Any:
-        ids = [m.input(f"x{i}", shape, type_) for i, (shape, type_) in enumerate(inputs)]
-        shapes = [(1, 2, 2, 2)] * outputs
-        return m.custom(name, ids, shapes if outputs > 1 else shapes[0], options, dtype=dtype)
-
-    return build
-
-
 def pooling(padding: int) -> bytes:
     """TfLitePoolParams of windows of 2 x 2."""
     return np.array([padding, 2, 2, 2, 2, 0, 0, 0, 0, 0, 0, 0], I32).tobytes()
@@ -181,10 +131,14 @@ CASES |= {
     "max_pool_argmax: the output of indices is int32": custom(
         ARGMAX, pooling(1), IMAGE, outputs=2, dtype=[F32, I32]
     ),
-    "max_pool_argmax: the input is not of rank 4": custom(ARGMAX, pooling(1), MATRIX, outputs=2),
+    "max_pool_argmax: input has rank 2; supported: 4": custom(
+        ARGMAX, pooling(1), MATRIX, outputs=2
+    ),
     "max_unpool: input is int32": custom(UNPOOL, pooling(1), INTEGERS, INTEGERS, dtype=I32),
-    "max_unpool: an input is not of rank 4": custom(UNPOOL, pooling(1), MATRIX, MATRIX),
-    "custom_pool: its padding is unknown": custom(UNPOOL, pooling(7), IMAGE, IMAGE),
+    "max_unpool: input has rank 2; supported: 4": custom(UNPOOL, pooling(1), MATRIX, MATRIX),
+    "custom_pool: the padding is 7; supported: 1 (SAME), 2 (VALID)": custom(
+        UNPOOL, pooling(7), IMAGE, IMAGE
+    ),
     "transpose_conv: output is int32": custom(
         "Convolution2DTransposeBias", pooling(1), INTEGERS, INTEGERS, INTEGERS, dtype=I32
     ),
@@ -212,7 +166,44 @@ def of_unknown_shape(m: ModelMaker) -> Any:
     return m.op("NEG", [m.op("ABS", [m.input("x", ())], ())], ())
 
 
+def ints_as_weights(m: ModelMaker) -> Any:
+    """Weights of int8 that somebody hands over at run time."""
+    weights = m.input("weights", (3, 4), I8, quantization=Q)
+    return m.op("FULLY_CONNECTED", [m.input("x", (2, 4)), weights], (2, 3))
+
+
 CASES |= {
+    "model: input 0 is quantised (int8): the operation has no integer kernels": node(
+        "CUMSUM", ((2, 4), I8, Q), ints(0), q=Q
+    ),
+    "model: input 0 is a variable: its state lives on the CPU": lambda m: m.op(
+        "ABS", [m.tensor((2, 4), is_variable=True)], (2, 4)
+    ),
+    "compare: input 0 is float16": node("LESS", *[((2, 4), np.float16)] * 2, dtype=BOOL),
+    "select: input 1 is float16": node(
+        "SELECT", ((2, 4), BOOL), *[((2, 4), np.float16)] * 2, dtype=np.float16
+    ),
+    "max_unpool: the input of indices has rank 2; supported: 4": custom(
+        UNPOOL, pooling(1), IMAGE, MATRIX
+    ),
+    "pad: the mode is neither reflect nor symmetric": node(
+        "MIRROR_PAD", X, np.zeros((2, 2), I32), mode=5
+    ),
+    "pool: L2_POOL_2D of integers is not defined": node(
+        "L2_POOL_2D", ((1, 4, 4, 2), I8, Q), to=(1, 4, 4, 2), q=Q, **POOL
+    ),
+    "quantized: input 0 has the scale 0.100000 and the zero point 0, output 0 has the scale "
+    "0.200000 and the zero point 0; elements are moved as they are": node(
+        "TRANSPOSE", ((2, 4), I8, Q), ints(1, 0), to=(4, 2), q=Quantization(0.2, 0)
+    ),
+    "quantized: the int8 weights are no constant": ints_as_weights,
+    "quantized_binary: int16 with scales that are powers of two is not broadcast": node(
+        "ADD",
+        ((2, 4), I16, Quantization(0.5)),
+        ((4,), I16, Quantization(0.5)),
+        q=Quantization(0.5),
+        pot_scale_int16=True,
+    ),
     "model: input 0 has rank 7; supported: 0 to 6": node(
         "ABS", ((1, 1, 1, 1, 1, 1, 2), F32), to=(1, 1, 1, 1, 1, 1, 2)
     ),

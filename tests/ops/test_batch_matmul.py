@@ -137,4 +137,4 @@ def test_a_vector_is_refused():
     m = ModelMaker()
     x, y = m.input("x", (3,)), m.input("y", (3, 2))
     m.output(m.op("BATCH_MATMUL", [x, y], (2,)))
-    check_refused(m.build(), "x is no matrix: its rank is 1")
+    check_refused(m.build(), "x has rank 1; supported: 2 to 6")

@@ -95,4 +95,4 @@ def test_negative_size_is_refused():
     x = m.input("x", (3,))
     new = m.constant(np.array([-1, 3], np.int32))
     m.output(m.op("BROADCAST_TO", [x, new], (2, 3), version=2))
-    check_refused(m.build(), "the new shape contains -1")
+    check_refused(m.build(), "a size of the new shape is -1; supported: 0 and more")

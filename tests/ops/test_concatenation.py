@@ -143,7 +143,7 @@ def test_inputs_that_differ_elsewhere_are_refused():
 def test_axis_outside_of_the_output_is_refused():
     m = ModelMaker()
     m.output(m.op("CONCATENATION", [m.input("x", (2, 3))], (2, 3), axis=2))
-    check_refused(m.build(), "axis 2 is outside of an output with 2 axes")
+    check_refused(m.build(), "the axis is 2; supported: -2 to 1")
 
 
 def test_fused_activation_is_refused():

@@ -468,12 +468,12 @@ def test_conv_2d_that_does_not_move_is_refused(options, reason):
         (
             np.zeros((5, 5, 4), np.float32),
             np.ones((6, 3, 3, 4), np.float32),
-            "input is not of rank 4",
+            "input has rank 3; supported: 4",
         ),
         (
             np.zeros((1, 5, 5, 4), np.float32),
             np.ones((6, 36), np.float32),
-            "weights are not of rank 4",
+            "weights tensor has rank 2; supported: 4",
         ),
         (np.zeros((1, 5, 5, 4), np.int32), np.ones((6, 3, 3, 4), np.float32), "input is int32"),
         (

@@ -132,4 +132,4 @@ def test_shuffled_weights_are_refused():
     x, w = m.input("x", (1, 16)), m.input("w", (4, 16), np.uint8)
     options = {"weights_format": "SHUFFLED4x16INT8"}
     m.output(m.op("FULLY_CONNECTED", [x, w], (1, 4), **options))
-    check_refused(m.build(), "shuffled")
+    check_refused(m.build(), "the weights are shuffled (SHUFFLED4x16INT8)")

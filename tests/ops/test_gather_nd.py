@@ -102,7 +102,7 @@ def test_indices_of_another_type_are_refused():
 
 
 def test_a_single_index_is_refused():
-    _refused((3,), np.int32(0), (3,), "the tensor of indices is a scalar")
+    _refused((3,), np.int32(0), (3,), "the tensor of indices has rank 0; supported: 1 to 6")
 
 
 def test_rows_longer_than_the_input_has_axes_are_refused():

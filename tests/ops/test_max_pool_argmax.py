@@ -123,4 +123,4 @@ def test_missing_output_is_refused():
 
 def test_huge_window_is_refused():
     case = Case((1, 40, 40, 1), (40, 40), (1, 1), "VALID")
-    check_refused(argmax_model(case), "a window of more than 1024 elements", exclude=["NEG"])
+    check_refused(argmax_model(case), "the window has more than 1024 elements", exclude=["NEG"])

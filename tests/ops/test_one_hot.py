@@ -99,7 +99,7 @@ def test_negative_depth_is_refused():
 
 
 def test_axis_outside_of_the_output_is_refused():
-    reason = "axis 2 is outside of an output with 2 axes"
+    reason = "the axis is 2; supported: -1 to 1"
     _refused(reason, axis=2, on=np.float32(1), off=np.float32(0))
 
 

@@ -159,7 +159,7 @@ def test_bilinear_of_integers_is_refused():
 
 
 def test_input_of_another_rank_is_refused():
-    _refused("the input does not have 4 axes", shape=(3, 3, 1))
+    _refused("input has rank 3; supported: 4", shape=(3, 3, 1))
 
 
 def test_size_of_zero_is_refused():

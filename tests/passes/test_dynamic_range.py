@@ -168,5 +168,5 @@ def test_weights_that_no_mode_reads_stay_on_the_cpu(device):
         check_refused(m.build(), reason, device=device)
 
     refused("a zero point other than 0", 0.1, 3)
-    refused("the output channels are axis 0", [0.1] * 8)
+    refused("supported: axis 0, that of the output channels", [0.1] * 8)
     refused("supported: int8", 0.1, 3, np.uint8)

@@ -78,6 +78,7 @@ def explanation() -> Explanation:
     def node(index: int, op: str, **facts: Any) -> dict[str, Any]:
         return {
             "index": index, "op": op, "claimed": True, "reason": "runs on the device",
+            "refusal": None,
             "partition": 0 if index == 0 else 1, "family": "", "candidate": "", "chosen": "",
             "candidates": [], "refused": {}, "inputs": [[1, 4]], "outputs": [[1, 4]],
             "input_ids": [index], "output_ids": [index + 1], "flops": 0.0, "bytes_read": 0,

@@ -69,7 +69,8 @@ def test_table_has_a_line_per_node_and_the_counts(runtime):
 def test_excluded_nodes_stay_on_the_cpu_with_that_reason(runtime, excluded):
     plan = explain(models.chain(ops=("TANH", "SOFTMAX", "TANH")), runtime, exclude=excluded)
     assert [node.claimed for node in plan.nodes] == [True, False, True]
-    assert "exclude" in plan.nodes[1].reason
+    assert plan.nodes[1].reason == "left on the CPU by the option 'exclude'"
+    assert plan.nodes[1].refusal == clgpu_delegate.Refusal("option", "exclude", "", ())
     assert [partition.nodes for partition in plan.partitions] == [(0,), (2,)]
 
 

@@ -79,6 +79,9 @@ def test_a_tiny_model_stays_on_the_cpu_with_both_figures_in_the_reason(device, r
     for node in explanation.nodes:
         assert node.reason.startswith("the CPU is expected to take ")
         assert " ms, the device " in node.reason
+        assert node.refusal.code == "cost"
+        assert node.refusal.has.endswith(" ms")
+        assert node.refusal.supported[0].startswith("less than ")
     placement = explanation.to_dict()["placement"]
     assert placement["mode"] == "auto"
     assert placement["choice"] == "cpu"

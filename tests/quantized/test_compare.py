@@ -48,4 +48,6 @@ def test_scales_far_from_each_other(device, rng, ratio, scale):
 
 def test_scales_of_one_and_more_are_refused():
     scales = Quantization(1.0), Quantization(0.5)
-    check_refused(build((4,), (4,), np.int8, scales), "input 0 has a scale of 1.000000")
+    check_refused(
+        build((4,), (4,), np.int8, scales), "input 0 has the scale 1.000000; supported: below 1"
+    )

@@ -153,4 +153,4 @@ def test_what_the_reference_kernels_refuse_stays_on_the_cpu(device, rng):
     x = m.input("x", (2, 8), np.int8, quantization=Quantization(0.1))
     w = m.constant(np.ones((4, 8), np.int8), quantization=Quantization([0.1] * 8, [0] * 8, 1))
     m.output(m.op("FULLY_CONNECTED", [x, w], (2, 4), quantization=Quantization(0.1)))
-    check_refused(m.build(), "the output channels are axis 0", device=device)
+    check_refused(m.build(), "supported: axis 0, that of the output channels", device=device)

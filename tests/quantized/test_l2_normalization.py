@@ -37,4 +37,6 @@ def test_small_sums_equal_the_reference(device):
 
 def test_other_output_scales_are_refused():
     model = build((2, 2), np.int8, Quantization(0.1), Quantization(0.5))
-    check_refused(model, "the output has the scale 0.500000 and the zero point 0; allowed: 1/128")
+    check_refused(
+        model, "output has the scale 0.500000 and the zero point 0; supported: 1/128 and 0"
+    )

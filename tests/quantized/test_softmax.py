@@ -66,7 +66,7 @@ def test_any_scale(device, rng, scale, beta, pair):
 def test_other_output_scales_are_refused():
     model = build((4, 4), np.int8, np.int8, Quantization(0.1), Quantization(0.5, -128))
     check_refused(
-        model, "the output has the scale 0.500000 and the zero point -128; allowed: 1/256"
+        model, "output has the scale 0.500000 and the zero point -128; supported: 1/256 and -128"
     )
 
 

@@ -1,8 +1,9 @@
 """Each refusal that the sources can give is expected by a test.
 
-A refusal is known by its sentence: by the parts of it that stand in the source as text. A test
-expects it when a text of the test (of the family's own tests, for a refusal in the room of a
-family) is a part of it or contains a part of it. So two sentences of one family should differ.
+A refusal is where a code of `Why` stands in the sources, or a helper that gives one. The core makes
+its sentence, with a mark where something comes in at run time. A test expects it when one of its
+texts (of the family's own tests, for a refusal in the room of a family) has all words of that
+sentence in their order, up to what is supported instead, or is most of it.
 """
 
 from __future__ import annotations
@@ -15,33 +16,38 @@ from typing import NamedTuple
 
 import pytest
 
+from clgpu_delegate import _core
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src_cpp"
 TESTS = ROOT / "tests"
-
-SHORTEST = 8  # characters of what tells one sentence from another
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
-# Where sentences of refusals stand. The first group of each is followed by an expression.
-STARTS = re.compile(r"CLGPU_REFUSE_IF\(|CLGPU_REFUSE_TYPE\(|check_type\(|\bRefusal\{")
-# In these files refusals are strings that are returned, or assigned.
-PLAIN = ("delegate/model.cpp", "tfl/quantization.cpp")
-PLAIN_STARTS = re.compile(r"\breturn (?=what|\"|type_name)|\breason = (?=.)|\bkNotCore = ")
+MARK = "\0"  # what comes in at run time
+MOST = 0.4  # of a sentence's words, that tell it from others
+
+# Calls that give a refusal: its code, the position of the argument that names what is refused, and
+# what it has. What they say is the same everywhere but for that name.
+HELPERS = {
+    "CLGPU_REFUSE_TYPE": ("type", 1, MARK),
+    "check_type": ("type", 1, MARK),
+    "CLGPU_REFUSE_RANK": ("rank", 1, MARK),
+    "check_rank": ("rank", 1, MARK),
+    "wrong_value": ("parameter", 0, MARK),
+    "wrong_scale": ("quantization", 1, f"the scale {MARK} and the zero point {MARK}"),
+}
+STARTS = re.compile(r"\bWhy::k(\w+)|\b(" + "|".join(HELPERS) + r")\(")
 
 # What no test can see, with the reason: parts of sites as `Site` writes them.
-PARAMETERS = "runtimes hand over parameters, of zeros where the file has none"
 UNSEEN = {
     "ops/quantize_rows.cpp: no operation is imported": "it has no operation, so nobody asks it",
-    "the node has no parameters": PARAMETERS,
-    "it has no parameters": PARAMETERS,
-    "there are no parameters": PARAMETERS,
-    "there are no masks": PARAMETERS,
-    "there is no axis": PARAMETERS,
-    "there is no new shape": PARAMETERS,
-    "ops/pool.cpp: its padding is unknown": "runtimes read any other padding as none",
-    "the new shape has ... axes": "runtimes refuse as many",
-    "there are ... axes to drop": "runtimes refuse as many",
-    "tfl/quantization.cpp: has ... scales": "runtimes refuse such scales",
-    "tfl/quantization.cpp: has scales along axis": "runtimes refuse such scales",
+    "the node has no parameters": "runtimes hand over parameters, of zeros where the file has none",
+    "ops/pool.cpp: the padding is": "runtimes read any other padding as none",
+    "the number of new axes is": "runtimes refuse as many",
+    "the number of axes to drop is": "runtimes refuse as many",
+    "is a constant without data": "to runtimes it is an intermediate tensor",
+    "has ... zero points": "runtimes refuse such scales",
+    "has ... scales along axis": "runtimes refuse such scales",
+    "ops/common.cpp: the fused activation is": "runtimes read other activations as none",
 }
 
 
@@ -50,10 +56,16 @@ class Site(NamedTuple):
 
     path: str  # below src_cpp
     line: int
-    parts: tuple[str, ...]  # of its sentence
+    code: str
+    sentence: str  # without what is supported
 
     def __str__(self) -> str:
-        return f"{self.path}: {' ... '.join(part.strip() for part in self.parts)}"
+        return f"{self.path}: {self.sentence.replace(MARK, '...')}"
+
+    @property
+    def parts(self) -> list[str]:
+        """Of its sentence, between what comes in at run time."""
+        return [part for part in self.sentence.split(MARK) if part.strip()]
 
 
 def expression(text: str, start: int) -> str:
@@ -90,10 +102,24 @@ def arguments(text: str) -> list[str]:
     return [*parts, text[begin:]]
 
 
-def literals(code: str) -> tuple[str, ...]:
-    """The texts of an expression; those that follow each other are one."""
-    joined = re.sub(r'"\s*\n\s*"', "", code)
-    return tuple(part for part in LITERAL.findall(joined) if part.strip(" :;,."))
+def shown(code: str) -> str:
+    """The text that an expression makes, with marks for what is not written in it."""
+    text, depth, at = "", 0, 0
+    while at < len(code):
+        literal = LITERAL.match(code, at)
+        if literal and depth == 0:
+            text += literal[1]
+        elif not literal:
+            depth += (code[at] in "([{") - (code[at] in ")]}")
+            if code[at] not in "+ \n{}" and not text.endswith(MARK):
+                text += MARK
+        at = literal.end() if literal else at + 1
+    return text
+
+
+def code_of(enumerator: str) -> str:
+    """``run_time`` of ``RunTime``."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", enumerator).lower()
 
 
 def sites_of(path: Path) -> Iterator[Site]:
@@ -101,52 +127,55 @@ def sites_of(path: Path) -> Iterator[Site]:
     name = path.relative_to(SOURCES).as_posix()
     text = re.sub(r"//[^\n]*", "", path.read_text(encoding="utf-8"))
     text = re.sub(r"#define(?:[^\n]*\\\n)*[^\n]*", "", text)
-    starts = PLAIN_STARTS if name in PLAIN else STARTS
-    for match in starts.finditer(text):
-        code = expression(text, match.end())
-        line = text.count("\n", 0, match.start()) + 1
-        if match[0].startswith("CLGPU_REFUSE_IF"):
-            parts = literals(",".join(arguments(code)[1:]))
-        elif match[0].startswith(("CLGPU_REFUSE_TYPE", "check_type")):
-            what = literals(arguments(code)[1]) if len(arguments(code)) > 2 else ()
-            parts = tuple(f"{part.rstrip()} is " if part[-1] != " " else part for part in what)
+    for match in STARTS.finditer(text):
+        given = arguments(expression(text, match.end()))
+        if match[1]:
+            code, fields = code_of(match[1]), [shown(part) for part in given[1:]]
+            what, detail, has = (*fields, "", "", "")[:3]
         else:
-            parts = literals(code)
-        if parts:
-            yield Site(name, line, parts)
+            code, position, has = HELPERS[match[2]]
+            if len(given) <= position or "std::string&" in given[position]:
+                continue  # it is declared here
+            what, detail = shown(given[position]), ""
+        sentence = _core.refusal_sentence(code, what, detail, has, [MARK]).split("; supported")[0]
+        if any(re.search(r"\w{2}", part) for part in (what, detail, has)) or not match[2]:
+            yield Site(name, text.count("\n", 0, match.start()) + 1, code, sentence)
 
 
 def all_sites() -> list[Site]:
     """All refusals of the sources."""
-    files = [*(SOURCES / "ops").rglob("*.[ch]pp"), *(SOURCES / name for name in PLAIN)]
+    files = [
+        p for p in SOURCES.rglob("*.[ch]pp") if p.stem != "refusal" and p.parent.name != "python"
+    ]
     return [site for path in sorted(files) for site in sites_of(path)]
 
 
 def texts_of(path: Path) -> list[str]:
-    """All texts of a test, f-strings without what they insert."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return [
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ]
+    """All texts of a test, f-strings with marks for what they insert."""
+    found, left = [], [ast.parse(path.read_text(encoding="utf-8"))]
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.JoinedStr):
+            parts = [part.value if isinstance(part, ast.Constant) else MARK for part in node.values]
+            found.append("".join(parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.append(node.value)
+        else:
+            left.extend(ast.iter_child_nodes(node))
+    return found
 
 
 def is_part(text: str, site: Site) -> bool:
     """Whether a text names the refusal."""
-    for part in site.parts:
-        short = part.strip()
-        if (len(short) >= SHORTEST or len(site.parts) == 1) and short in text:
-            return True
-        if len(text) >= SHORTEST and text in part:
-            return True
-    # All of them, where each is short: "input 0 is".
     at = 0
     for part in site.parts:
         at = text.find(part.strip(), at)
         if at < 0:
-            return False
-    return True
+            break
+    else:
+        return True
+    whole = sum(len(part) for part in site.parts)
+    return len(text) >= MOST * whole and any(text in part for part in site.parts)
 
 
 @pytest.fixture(scope="module")
@@ -169,19 +198,26 @@ def test_each_refusal_is_expected_by_a_test(texts):
         candidates = candidates + [t for t in texts["test_refusals"] if t.startswith(f"{stem}: ")]
         unseeable = any(part in str(site) for part in UNSEEN)
         if not unseeable and not any(is_part(text, site) for text in candidates):
-            unseen.append(f"src_cpp/{site.path}:{site.line}: {' ... '.join(site.parts)}")
+            unseen.append(f"src_cpp/{site.path}:{site.line}: {site.code}: {site}")
     assert not unseen, "no test expects these refusals:\n" + "\n".join(unseen)
 
 
 def test_the_reader_finds_refusals():
-    found = {str(site) for site in all_sites()}
-    assert len(found) > 100
-    assert "ops/softmax.cpp: a scalar has no axis to normalise over" in found
+    sites = all_sites()
+    found = {str(site) for site in sites}
+    assert len(found) > 150
+    assert "ops/local_response_normalization.cpp: the radius is negative" in found
+    assert "ops/split.cpp: the tensor of sizes is computed at run time" in found
+    assert "ops/softmax.cpp: input has rank ..." in found
+    assert "delegate/model.cpp: left on the CPU by the option 'exclude'" in found
+    assert {site.code for site in sites} == set(_core.refusal_codes())
     for part in UNSEEN:
         assert any(part in site for site in found), f"no refusal has {part!r} any more"
 
 
 def test_a_sentence_of_another_family_is_not_enough():
-    site = Site("ops/softmax.cpp", 1, ("a scalar has no axis",))
-    assert is_part("a scalar has no axis to normalise over", site)
-    assert not is_part("a scalar has no channels", site)
+    site = Site("ops/softmax.cpp", 1, "parameter", f"the axis is {MARK} of {MARK}, which is odd")
+    assert is_part("softmax: the axis is 5 of 3, which is odd", site)
+    assert is_part("which is odd", site)
+    assert not is_part("the axis is 5", site)
+    assert not is_part("is odd", site)

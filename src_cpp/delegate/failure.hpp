@@ -1,0 +1,28 @@
+// Errors as fields: of what is thrown, runtimes pass on no more than the sentence.
+#pragma once
+
+#include <exception>
+#include <string>
+
+namespace clgpu::delegate {
+
+struct Failure {
+  const char* kind = "";  ///< as Python names the exception: "OpenCLError"
+  std::string call{};     ///< of an OpenCLError: "clCreateBuffer"
+  std::string code{};     ///< what that gave: "CL_OUT_OF_RESOURCES (-5)"
+};
+
+Failure failure_of(const std::exception& error);
+
+/// Runs `body`; tells `state` of what it throws.
+template <class State, class Body>
+auto recording_failure(State& state, Body body) {
+  try {
+    return body();
+  } catch (const std::exception& error) {
+    state.fail(failure_of(error));
+    throw;
+  }
+}
+
+}  // namespace clgpu::delegate
