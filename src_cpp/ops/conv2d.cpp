@@ -40,12 +40,13 @@ bool few_products(const Convolution& conv) {
 Candidates plainest(const Convolution& conv) { return {naive(conv)}; }
 
 Candidates plain(const Convolution& conv) {
-  const bool cpu = conv.device.is_cpu();
-  kernel::Candidate found = !conv.quantized() && cpu
-                                ? direct(conv, "direct", cpu_vector(conv.group_out), 1, 6)
-                            : conv.quantized() && !conv.is_int8() ? direct(conv, "direct", 1, 4, 4)
-                                                                  : direct(conv, "direct", 4, 1, 4);
-  return {kernel::of_form(kernel::Form::kPlain, std::move(found))};
+  int width = 4, vectors = 1, pixels = 4;
+  if (conv.quantized() && !conv.is_int8()) {
+    width = 1, vectors = 4;
+  } else if (!conv.quantized() && conv.device.is_cpu()) {
+    width = cpu_vector(conv.group_out), pixels = 6;
+  }
+  return {kernel::of_form(kernel::Form::kPlain, direct(conv, "direct", width, vectors, pixels))};
 }
 
 /// Twice the sums, on CPUs: better where they fit the registers, worse where they do not.

@@ -248,14 +248,16 @@ Layout lay_out(const std::vector<Block>& exact, const ObjectLimits& limits) {
   if (!limits.offsets) return best;
 
   const std::int64_t least = lower_bound(blocks);
+  bool whole = true;  // the best one so far is that of whole objects
   const auto attempt = [&](const char* strategy, const Order& order, bool best_fit) {
     if (best.total() == least) return;
     Layout layout = Packer(blocks, limits, best_fit).pack(order);
     layout.spans = sizes(blocks);
     layout.strategy = strategy;
     const auto rank = [](const Layout& l) { return std::pair(l.total(), l.bytes.size()); };
-    const bool whole = best.strategy.rfind("whole", 0) == 0;
-    if (whole ? layout.total() < best.total() : rank(layout) < rank(best)) best = std::move(layout);
+    if (whole ? layout.total() >= best.total() : rank(layout) >= rank(best)) return;
+    best = std::move(layout);
+    whole = false;
   };
   const int begin = first_step(blocks);
   const std::vector<std::int64_t> live = breadths(blocks, begin);
