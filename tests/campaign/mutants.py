@@ -235,9 +235,9 @@ def run_some(faults: Iterable[Fault]) -> list[Row]:
 
 
 def main() -> int:
-    """``python -m tests.campaign.mutants [WORD]``: plant those whose file has this in its path."""
-    word = sys.argv[1] if len(sys.argv) > 1 else ""
-    rows = run_some(fault for fault in FAULTS if word in fault.file)
+    """``python -m tests.campaign.mutants [WORD ...]``: plant those in whose paths a word is."""
+    words = sys.argv[1:] or [""]
+    rows = run_some(fault for fault in FAULTS if any(word in fault.file for word in words))
     return 0 if all(row.is_clean() for row in rows) else 1
 
 
