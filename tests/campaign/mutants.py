@@ -66,6 +66,7 @@ class Mutants:
     def __init__(self, tree: Path) -> None:
         self._tree = tree
         self._build = tree / "build" / "mutants"
+        self._output = self._build / "clgpu_delegate"  # tests/faults know the extension by that
         # Runs without a mistake, by tests, whether these are quick, and whether C++ is compiled.
         self._clean: dict[tuple[tuple[str, ...], bool, bool], Run] = {}
         _copy(tree)
@@ -130,6 +131,7 @@ class Mutants:
                     "cmake", "-G", "Ninja", "-S", self._tree, "-B", self._build, *speed,
                     "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O1",
                     f"-DPython_EXECUTABLE={sys.executable}",
+                    f"-DCMAKE_LIBRARY_OUTPUT_DIRECTORY={self._output}",
                 ],
                 env=variables, check=True, stdout=subprocess.DEVNULL,
             )  # fmt: skip
@@ -172,7 +174,7 @@ class Mutants:
 
     def _extension(self, compiled: bool) -> Path:
         if compiled:
-            return next(self._build.glob(f"_core*{sysconfig.get_config_var('EXT_SUFFIX')}"))
+            return next(self._output.glob(f"_core*{sysconfig.get_config_var('EXT_SUFFIX')}"))
         from clgpu_delegate import _core  # noqa: PLC0415
 
         return Path(str(_core.__file__))
