@@ -468,7 +468,7 @@ FAULTS = (
         "    parting_(object.get());\n",
         "",
         "images go with the memory that they lie over",
-        ("tests/delegate/test_zero_copy.py", *_FOUND),
+        _FOUND,
     ),
     # Devices.
     Fault(

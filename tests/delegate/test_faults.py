@@ -198,8 +198,12 @@ for index in range(8):
     layer.tell_type(index, 4 if "{kind}" == "gpu" else 2)
 delegate, interpreter = load()
 fault("clEnqueueMapBuffer", OUT_OF_RESOURCES, after={after}, count=1)
+created = []
 for _ in range(4):
     check(interpreter)
+    created.append(delegate.stats()["last_invoke"]["objects_created"])
+# The first one's are over the interpreter's memory; where that is not mapped, another takes over.
+assert sum(created[1:]) == ("{kind}" == "cpu"), created
 rows = delegate.stats()["tensors"]
 (refused,) = [row for row in rows if "clEnqueueMapBuffer: CL_OUT_OF_RES" in row["reason"]]
 assert refused["road"] == "copy", rows

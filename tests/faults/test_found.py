@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import clgpu_delegate
 from tests.campaign.faults import BUILD
 from tests.faults.configurations import GPU
 from tests.faults.control import can_preload, environment
@@ -124,6 +125,26 @@ for _ in range(3):
 assert not layer.misuse, layer.misuse
 """,
         **GPU,
+    )
+
+
+def test_images_over_memory_of_the_interpreter_go_with_it():
+    if not clgpu_delegate.devices()[0].unified_memory:
+        pytest.skip("the first device has memory of its own: it works on no other")
+    run(
+        """
+delegate, interpreter = load(engines={"conv2d": "quads_image|auto"})
+check(interpreter)
+assert delegate.stats()["tensors"][0]["road"] == "host_pointer", delegate.stats()
+images, live = layer.calls()["clCreateImage"], layer.live()["memory"]
+assert images > 0, delegate.explain()
+for n in range(1, 4):
+    delegate.device_time(1)  # on memory of its own: afterwards the interpreter's is taken anew
+    check(interpreter)
+    assert layer.calls()["clCreateImage"] == images + n
+    assert layer.live()["memory"] == live
+""",
+        FAULTS_DEVICE_TYPE="2",  # a CPU
     )
 
 
