@@ -237,9 +237,12 @@ def run_some(faults: Iterable[Fault]) -> list[Row]:
 
 
 def main() -> int:
-    """``python -m tests.campaign.mutants [WORD ...]``: plant those in whose paths a word is."""
+    """``python -m tests.campaign.mutants [WORD ...]``: plant those with such paths or reasons."""
     words = sys.argv[1:] or [""]
-    rows = run_some(fault for fault in FAULTS if any(word in fault.file for word in words))
+    texts = [f"{fault.file}: {fault.why}" for fault in FAULTS]
+    rows = run_some(
+        fault for fault, text in zip(FAULTS, texts) if any(word in text for word in words)
+    )
     return 0 if all(row.is_clean() for row in rows) else 1
 
 
