@@ -1,10 +1,10 @@
 """Planted faults: each mistake of `planted.FAULTS`, and whether the tests meant to notice it do.
 
 All happens in a copy of the tree in a temporary folder. Kernels and Python modules are taken from
-there as they are; for a mistake in C++ the copy is compiled, the first time whole. A mistake that
-quick tests let pass is shown to all cases of the same tests, on one OpenCL device, before it counts
-as a survivor. `KEEP_COPY` names a folder to use, and to leave, instead of a temporary one: then
-only what has changed is compiled.
+there as they are; for a mistake in C++ the copy is compiled, the first time whole, then what has
+changed, by ccache where it is installed. A mistake that quick tests let pass is shown to all cases
+of the same tests, on one OpenCL device, before it counts as a survivor. `KEEP_COPY` names a folder
+to use, and to leave, instead of a temporary one: then only what has changed is compiled.
 """
 
 from __future__ import annotations
@@ -13,20 +13,26 @@ import contextlib
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
+import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from clgpu_delegate.embedded import libraries
+from clgpu_delegate.endings import ending
 from tests.campaign.planted import FAULTS, Fault
 from tests.campaign.table import Row
 from tests.swapped.environment import environment
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_S = 1200  # of a run of tests; one without an end is noticed
+PATIENCE_S = 1800  # of a run of tests without a mistake
+_PASSED = 0  # pytest: all tests have passed
 _FAILED = 1  # pytest: tests have failed
 _BROKEN = 2  # pytest: modules of tests could not be imported
 AREAS = {
@@ -36,38 +42,61 @@ AREAS = {
 }
 
 
+class Run(NamedTuple):
+    """What became of a run of tests."""
+
+    code: int | None  #: of pytest, negative a signal; None: it had no end
+    seconds: float
+    failed: str  #: the first test that failed; empty where none is known
+
+    @property
+    def notices(self) -> bool:
+        """Whether tests failed, or the process died or hung, by what is planted."""
+        return self.code is None or self.code < 0 or self.code in (_FAILED, _BROKEN)
+
+    def __str__(self) -> str:
+        if self.code is None:
+            return f"no end within {self.seconds:.0f} s"
+        return self.failed or ending(self.code)
+
+
 class Mutants:
     """A copy of the tree that mistakes are planted in, one at a time."""
 
     def __init__(self, tree: Path) -> None:
         self._tree = tree
         self._build = tree / "build" / "mutants"
-        self._passes: dict[tuple[tuple[str, ...], bool, bool], bool] = {}
+        self._output = self._build / "clgpu_delegate"  # tests/faults know the extension by that
+        # Runs without a mistake, by tests, whether these are quick, and whether C++ is compiled.
+        self._clean: dict[tuple[tuple[str, ...], bool, bool], Run] = {}
         _copy(tree)
 
-    def outcome(self, fault: Fault) -> str:
-        """Return the column that the mistake counts in."""
+    def outcome(self, fault: Fault) -> tuple[str, str]:
+        """Return the column that the mistake counts in, and what noticed it or went wrong."""
         compiled = fault.file.startswith("src_cpp/")
         for quick in (True, False):
-            if compiled:
-                self._compile()
-            key = fault.tests, quick, compiled
-            if key not in self._passes:
-                self._passes[key] = self._run(fault.tests, quick, compiled) == 0
-            if not self._passes[key]:
-                print(f"these fail without any mistake: {' '.join(fault.tests)}", file=sys.stderr)
-                return "stuck"
+            clean = self._without_mistake(fault.tests, quick, compiled)
+            if clean.code != _PASSED:
+                return "stuck", f"without any mistake: {clean}"
             with self._planted(fault):
                 if compiled and not self._compile():
-                    print(f"{fault.file}: {fault.new!r} does not compile", file=sys.stderr)
-                    return "stuck"
-                code = self._run(fault.tests, quick, compiled)
-            if code in (_FAILED, _BROKEN) or code < 0:
-                return "right"
-            if code != 0:
-                print(f"pytest {' '.join(fault.tests)}: exit {code}", file=sys.stderr)
-                return "stuck"
-        return "wrong"
+                    return "stuck", f"{fault.new!r} does not compile"
+                # Waiting without end is what some mistakes do.
+                patience = min(60 + 5 * clean.seconds, PATIENCE_S)
+                found = self._run(fault.tests, quick, compiled, patience)
+            if found.notices:
+                return "right", str(found)
+            if found.code != _PASSED:
+                return "stuck", str(found)
+        return "wrong", f"none of {' '.join(fault.tests)} fails"
+
+    def _without_mistake(self, tests: tuple[str, ...], quick: bool, compiled: bool) -> Run:
+        key = tests, quick, compiled
+        if key not in self._clean:
+            if compiled and not self._compile():
+                raise RuntimeError(f"{self._tree} does not compile without a mistake, either")
+            self._clean[key] = self._run(tests, quick, compiled, PATIENCE_S)
+        return self._clean[key]
 
     @contextlib.contextmanager
     def _planted(self, fault: Fault) -> Iterator[None]:
@@ -77,20 +106,32 @@ class Mutants:
         try:
             yield
         finally:
-            path.write_text(text, encoding="utf-8")
+            path.write_text(text, encoding="utf-8")  # now: what is compiled is older
 
     def _compile(self) -> bool:
+        """Compile what has changed; false where that fails."""
         scripts = sysconfig.get_path("scripts")
         variables = {
             **os.environ,
             "PATH": os.pathsep.join([scripts, os.environ.get("PATH", "")]),
+            # For ccache: copies in other folders are the same to it.
+            "CCACHE_BASEDIR": str(self._tree),
+            "CCACHE_NOHASHDIR": "1",
         }
         if not (self._build / "build.ninja").exists():
+            # Without ccache, precompiled headers make the first time shorter. It knows them badly.
+            cached = shutil.which("ccache") is not None
+            speed = (
+                ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache", "-DCLGPU_PRECOMPILE=OFF"]
+                if cached
+                else ["-DCLGPU_PRECOMPILE=ON"]
+            )
             subprocess.run(
                 [
-                    "cmake", "-G", "Ninja", "-S", self._tree, "-B", self._build,
+                    "cmake", "-G", "Ninja", "-S", self._tree, "-B", self._build, *speed,
                     "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O1",
-                    "-DCLGPU_PRECOMPILE=ON", f"-DPython_EXECUTABLE={sys.executable}",
+                    f"-DPython_EXECUTABLE={sys.executable}",
+                    f"-DCMAKE_LIBRARY_OUTPUT_DIRECTORY={self._output}",
                 ],
                 env=variables, check=True, stdout=subprocess.DEVNULL,
             )  # fmt: skip
@@ -98,24 +139,34 @@ class Mutants:
         done = subprocess.run(command, env=variables, stdout=subprocess.DEVNULL, check=False)
         return done.returncode == 0
 
-    def _run(self, tests: Iterable[str], quick: bool, compiled: bool) -> int:
+    def _run(self, tests: Iterable[str], quick: bool, compiled: bool, patience: float) -> Run:
         variables = {
             **os.environ,
             **environment(self._extension(compiled), self._tree / "clgpu_delegate", self._kernels),
         }
         if device := next(iter(libraries()), None):
             variables["CLGPU_OPENCL_LIBRARY"] = str(device)
+        report = self._tree / "build" / "mutants.xml"
+        report.parent.mkdir(exist_ok=True)
+        report.unlink(missing_ok=True)
         command = [
             sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider",
-            *(["--quick"] if quick else []), *tests,
+            f"--junit-xml={report}", *(["--quick"] if quick else []), *tests,
         ]  # fmt: skip
+        start = time.monotonic()
+        process = subprocess.Popen(
+            command, cwd=self._tree, env=variables, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
         try:
-            return subprocess.run(
-                command, cwd=self._tree, env=variables, timeout=PATIENCE_S, check=False,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            ).returncode  # fmt: skip
+            code = process.wait(timeout=patience)
         except subprocess.TimeoutExpired:
-            return _FAILED
+            code = None
+        finally:  # what tests have started and left, too
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        return Run(code, time.monotonic() - start, _first_failure(report))
 
     @property
     def _kernels(self) -> Path:
@@ -123,10 +174,20 @@ class Mutants:
 
     def _extension(self, compiled: bool) -> Path:
         if compiled:
-            return next(self._build.glob(f"_core*{sysconfig.get_config_var('EXT_SUFFIX')}"))
+            return next(self._output.glob(f"_core*{sysconfig.get_config_var('EXT_SUFFIX')}"))
         from clgpu_delegate import _core  # noqa: PLC0415
 
         return Path(str(_core.__file__))
+
+
+def _first_failure(report: Path) -> str:
+    """Return the test that a JUnit report says has failed; empty where none does."""
+    if not report.exists():  # the process died
+        return ""
+    for case in ET.parse(report).getroot().iter("testcase"):
+        if case.find("failure") is not None or case.find("error") is not None:
+            return f"{case.get('classname')}::{case.get('name')}"
+    return ""
 
 
 def planted(text: str, fault: Fault) -> str:
@@ -168,17 +229,20 @@ def run_some(faults: Iterable[Fault]) -> list[Row]:
         folder = kept or stack.enter_context(tempfile.TemporaryDirectory(prefix="clgpu_mutants_"))
         mutants = Mutants(Path(folder))
         for fault in faults:
-            outcome = mutants.outcome(fault)
+            outcome, text = mutants.outcome(fault)
             rows[fault.file.partition("/")[0]].count(outcome)
             said = {"right": "noticed", "wrong": "SURVIVES"}.get(outcome, outcome)
-            print(f"{said}: {fault.file}: {fault.why}", file=sys.stderr, flush=True)
+            print(f"{said}: {fault.file}: {fault.why}: {text}", file=sys.stderr, flush=True)
     return [row for row in rows.values() if row.tried]
 
 
 def main() -> int:
-    """``python -m tests.campaign.mutants [WORD]``: plant those whose file has this in its path."""
-    word = sys.argv[1] if len(sys.argv) > 1 else ""
-    rows = run_some(fault for fault in FAULTS if word in fault.file)
+    """``python -m tests.campaign.mutants [WORD ...]``: plant those with such paths or reasons."""
+    words = sys.argv[1:] or [""]
+    texts = [f"{fault.file}: {fault.why}" for fault in FAULTS]
+    rows = run_some(
+        fault for fault, text in zip(FAULTS, texts) if any(word in text for word in words)
+    )
     return 0 if all(row.is_clean() for row in rows) else 1
 
 

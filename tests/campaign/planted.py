@@ -25,6 +25,8 @@ def _quantized(name: str) -> tuple[str, ...]:
 
 _OBSERVERS = ("tests/python/test_quantize_observers.py",)
 _OPTIONS = ("tests/python/test_options.py",)
+_FOUND = ("tests/faults/test_found.py",)
+_FAULTS = ("tests/delegate/test_faults.py",)
 
 FAULTS = (
     # Kernels.
@@ -240,6 +242,91 @@ FAULTS = (
         "a new shape has one unknown size at most",
         _ops("reshape"),
     ),
+    Fault(
+        "src_cpp/ops/one_hot.cpp",
+        " || (off.rank() > 0 && off.elements() != 1),",
+        ",",
+        "the value off is one number, too",
+        _ops("one_hot"),
+    ),
+    Fault(
+        "src_cpp/ops/resize.cpp",
+        "(*size)[0] < 1 || (*size)[1] < 1,",
+        "(*size)[0] < 1,",
+        "an image without columns is refused, too",
+        _ops("resize"),
+    ),
+    Fault(
+        "src_cpp/ops/space_depth.cpp",
+        "block->size() != spatial || margins->size() != 2 * spatial,",
+        "block->size() != spatial,",
+        "margins are read for each axis of the block",
+        _ops("space_depth"),
+    ),
+    Fault(
+        "src_cpp/ops/strided_slice.cpp",
+        "end->size() != begin->size() || stride->size() != begin->size(),",
+        "end->size() != begin->size(),",
+        "strides are read for each axis that begin names",
+        _ops("strided_slice"),
+    ),
+    Fault(
+        "src_cpp/ops/strided_slice.cpp",
+        "(*begin)[i] < 0 || (*size)[i] < -1,",
+        "(*begin)[i] < 0,",
+        "a slice has no negative size but -1",
+        _ops("strided_slice"),
+    ),
+    Fault(
+        "src_cpp/ops/transpose_conv.cpp",
+        "attrs.out_h < 1 || attrs.out_w < 1,",
+        "attrs.out_h < 1,",
+        "a result without columns is refused, too",
+        _ops("transpose_conv"),
+    ),
+    # Claims.
+    Fault(
+        "src_cpp/ops/registry.cpp",
+        "input >= operation.inputs;",
+        "input > operation.inputs;",
+        "the first operand that may lack is the one behind those that may not",
+        ("tests/delegate/test_operands.py",),
+    ),
+    Fault(
+        "src_cpp/ops/registry.cpp",
+        "const int typed = operation.outputs == kAnyNumber ? outputs : 1;",
+        "const int typed = 1;",
+        "each part of a split has the type of the whole",
+        ("tests/delegate/test_operands.py",),
+    ),
+    Fault(
+        "src_cpp/delegate/model.cpp",
+        "if (tensor.raw().is_variable) return",
+        "if (false) return",
+        "the state of a variable is the CPU's",
+        ("tests/delegate/test_operands.py",),
+    ),
+    Fault(
+        "src_cpp/delegate/model.cpp",
+        "  constants_ = stored_;\n",
+        "",
+        "what a refused node writes is no constant",
+        ("tests/delegate/test_claims.py",),
+    ),
+    Fault(
+        "src_cpp/delegate/model.cpp",
+        "if (is_constant(tflite_id) && model_outputs.count(tflite_id) == 0) {",
+        "if (is_constant(tflite_id)) {",
+        "a constant that is an output of the model is copied back",
+        ("tests/delegate/test_claims.py",),
+    ),
+    Fault(
+        "src_cpp/delegate/leaving.cpp",
+        "working.empty() ? nodes : working",
+        "working",
+        "a partition of constants alone is left, too, and not tried for ever",
+        _FAULTS,
+    ),
     # Passes.
     Fault(
         "src_cpp/passes/fuse_activation.cpp",
@@ -257,10 +344,38 @@ FAULTS = (
     ),
     Fault(
         "src_cpp/passes/fuse_pad.cpp",
-        "if (fused.size() != readers[result].size()) continue;",
-        "if (fused.empty()) continue;",
-        "all readers must take the padding",
+        "if (node.inputs.size() == 2) return true;",
+        "return true;",
+        "convolutions pad with zeros alone",
         ("tests/passes/test_fuse_pad.py",),
+    ),
+    Fault(
+        "src_cpp/passes/dynamic_range.cpp",
+        "!alike || groups;",
+        "!alike;",
+        "a convolution in groups has no symmetric kernel",
+        ("tests/passes/test_dynamic_range.py",),
+    ),
+    Fault(
+        "src_cpp/passes/split_weights.cpp",
+        "const auto begin = whole->scales.begin() + first;",
+        "const auto begin = whole->scales.begin();",
+        "a part has the scales of its own channels",
+        ("tests/passes/test_split_weights.py",),
+    ),
+    Fault(
+        "src_cpp/passes/choose_storage.cpp",
+        "outside[static_cast<std::size_t>(root[static_cast<std::size_t>(id)])] = true;",
+        "outside[static_cast<std::size_t>(id)] = true;",
+        "an output that is a view is stored as the model's type, and so is what it is a view of",
+        ("tests/delegate/test_claims.py", "tests/delegate/test_zero_copy.py", *_ops("reshape")),
+    ),
+    Fault(
+        "src_cpp/passes/place_parts.cpp",
+        "outer.first + row * outer.pitch + column};",
+        "outer.first + column};",
+        "a part of a part begins at its own row",
+        ("tests/passes/test_remove_concatenations.py",),
     ),
     # Plans.
     Fault(
@@ -282,9 +397,137 @@ FAULTS = (
         "if (is_static[uz(input)] || is_static[uz(output)]) continue;",
         "",
         "memory that lives longer than an inference is nobody else's",
-        ("tests/plan/test_memory.py", "tests/delegate/test_memory.py", "tests/passes"),
+        ("tests/delegate/test_memory.py",),
+    ),
+    Fault(
+        "src_cpp/plan/memory.cpp",
+        "top = std::max(top, other.end);",
+        "top = other.end;",
+        "a long block reaches beyond the short one that begins behind it",
+        ("tests/plan/test_memory.py",),
+    ),
+    # What runs: nothing is used that is gone, and no memory while a command still uses it.
+    Fault(
+        "src_cpp/runtime/executor.cpp",
+        "  for (const BoundLaunch& bound : launches_) set_buffers(bound);\n  stale_ = false;",
+        "  stale_ = false;\n  for (const BoundLaunch& bound : launches_) set_buffers(bound);",
+        "the flag of what is half done is cleared last",
+        _FOUND,
+    ),
+    Fault(
+        "src_cpp/runtime/executor.cpp",
+        "noexcept {\n  finish_all();\n  transfers_.forget();",
+        "noexcept {\n  transfers_.forget();",
+        "commands of an inference that fails end before its error is told",
+        (*_FOUND, *_FAULTS),
+    ),
+    Fault(
+        "src_cpp/runtime/executor.cpp",
+        "if (error.out_of_memory()) throw error;",
+        "",
+        "no kernel is blamed where memory is short",
+        _FAULTS,
+    ),
+    Fault(
+        "src_cpp/runtime/executor.cpp",
+        "if (error.out_of_memory() || !error.may_pass()) throw;",
+        "throw;",
+        "what may pass is tried once more",
+        _FOUND,
+    ),
+    Fault(
+        "src_cpp/runtime/stream.cpp",
+        "      api.clFinish(queue->get());\n",
+        "",
+        "uploads of a lane that fails end before its error is told",
+        _FOUND,
+    ),
+    Fault(
+        "src_cpp/runtime/pool.cpp",
+        "    leave(arena);\n    throw;",
+        "    throw;",
+        "who got no memory needs none from the others' arena",
+        (*_FOUND, *_FAULTS),
+    ),
+    Fault(
+        "src_cpp/runtime/pool.cpp",
+        "if (pool_->in_flight_ != this) pool_->settle();",
+        "",
+        "an arena is free when what is in flight there has ended",
+        ("tests/delegate/test_stream.py",),
+    ),
+    Fault(
+        "src_cpp/runtime/transfers.cpp",
+        "last, recording);\n      way.pointer = nullptr;",
+        "last, recording);",
+        "memory that could not be mapped is looked at anew",
+        _FAULTS,
+    ),
+    Fault(
+        "src_cpp/runtime/transfers.cpp",
+        "    parting_(object.get());\n",
+        "",
+        "images go with the memory that they lie over",
+        _FOUND,
+    ),
+    # Devices.
+    Fault(
+        "src_cpp/cl/plausible.cpp",
+        "const bool power_of_two = align != 0 && (align & (align - 1)) == 0;",
+        "const bool power_of_two = align != 0;",
+        "an alignment is a power of two",
+        _FAULTS,
+    ),
+    Fault(
+        "src_cpp/cl/plausible.cpp",
+        "info.max_object_bytes = std::min(info.max_object_bytes, info.global_bytes);",
+        "",
+        "no object is larger than the device",
+        _FAULTS,
+    ),
+    Fault(
+        "src_cpp/cl/fork.cpp",
+        "forked.store(true, std::memory_order_relaxed);",
+        "",
+        "a forked child is told that OpenCL does not work there",
+        ("tests/load/test_load.py",),
+    ),
+    Fault(
+        "src_cpp/cl/fork.cpp",
+        "on_exit(leave, nullptr);",
+        "",
+        "a forked child does not wait for threads that it lacks",
+        ("tests/load/test_load.py",),
     ),
     # The store.
+    Fault(
+        "src_cpp/store/trust.cpp",
+        'if (target.is_absolute()) folder = "/";',
+        "",
+        "each folder on the way of links is judged",
+        ("tests/python/test_cache_trust.py",),
+    ),
+    Fault(
+        "src_cpp/store/trust.cpp",
+        "|| (is_sticky && !is_last)) return {};",
+        "|| is_sticky) return {};",
+        "a folder for all has room for files beside the cache",
+        ("tests/python/test_cache_trust.py",),
+    ),
+    Fault(
+        "src_cpp/store/store.cpp",
+        "keep_earlier && fs::exists(target);",
+        "false;",
+        "what may be someone's work is never lost",
+        ("tests/python/test_cache.py",),
+    ),
+    Fault(
+        "src_cpp/store/store.cpp",
+        "ORDER BY used, rowid LIMIT 1",
+        "ORDER BY created, rowid LIMIT 1",
+        "the longest unused rows go first",
+        ("tests/python/test_cache.py",),
+    ),
     Fault(
         "src_cpp/store/store.cpp",
         "damaged = row.bytes_at(1) != checksum(kind, key, bytes);",
@@ -294,10 +537,10 @@ FAULTS = (
     ),
     Fault(
         "src_cpp/store/store.cpp",
-        "if (process_ != ::getpid()) db_ = nullptr;",
+        "  make_private_file(path_);  // SQLite would let the umask decide\n",
         "",
-        "a child has a connection of its own",
-        ("tests/python/test_cache.py",),
+        "a new file is the user's alone, whatever the umask",
+        ("tests/python/test_cache_trust.py",),
     ),
     Fault(
         "src_cpp/store/store.cpp",

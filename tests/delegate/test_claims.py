@@ -126,6 +126,16 @@ def test_outputs_may_be_inputs_views_and_doubles(device, precision, runtime):
     assert all(claimed(delegate))
 
 
+def test_output_that_is_a_view_is_not_stored_in_half(device, runtime):
+    m = ModelMaker()
+    x = m.input("x", (1, 5000))  # large enough to be stored in half where it stays on the device
+    m.output(m.op("RESHAPE", [m.op("NEG", [x], (1, 5000))], (5000,), new_shape=[5000]))
+    x = normal(1, 5000)
+    delegate = clgpu_delegate.load(device=device, precision="fp16")
+    (got,) = run_interpreter(make_interpreter(runtime, m.build(), [delegate]), [x])
+    np.testing.assert_array_equal(got, -x[0])
+
+
 @pytest.mark.parametrize("inputs", [0, 1, "absent"])
 def test_node_with_too_few_inputs_is_left_to_the_runtime_to_refuse(runtime, inputs):
     m = ModelMaker()

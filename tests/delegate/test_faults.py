@@ -81,6 +81,25 @@ assert None not in kernels(delegate)
     run(library, script, runtime)
 
 
+def test_partition_of_constants_alone_stays_on_the_cpu_without_memory(library, runtime):
+    # What only computes constants is left last, and nothing else is left here.
+    script = """
+from tests.model_maker import ModelMaker
+m = ModelMaker()
+y = m.op("TANH", [m.input("x", (2, 11))], (2, 11))
+m.output(y, m.op("EXP", [m.constant(x)], (2, 11)))
+model = m.build()
+fault("clCreateBuffer", OUT_OF_MEMORY)
+delegate, interpreter = load(exclude="TANH")
+layer.clear()
+plan = delegate.explain()
+assert kernels(delegate) == [None, None], plan
+assert "clCreateBuffer: CL_MEM_OBJECT_ALLOCATION_FAILURE" in plan.nodes[1].reason, plan
+np.testing.assert_allclose(run_interpreter(interpreter, [x])[1], np.exp(x), rtol=1e-5)
+"""
+    run(library, script, runtime)
+
+
 def test_kernel_that_does_not_launch_twice_gives_way_to_the_next(library, runtime):
     script = """
 delegate, interpreter = load()
@@ -187,8 +206,12 @@ for index in range(8):
     layer.tell_type(index, 4 if "{kind}" == "gpu" else 2)
 delegate, interpreter = load()
 fault("clEnqueueMapBuffer", OUT_OF_RESOURCES, after={after}, count=1)
+created = []
 for _ in range(4):
     check(interpreter)
+    created.append(delegate.stats()["last_invoke"]["objects_created"])
+# The first one's are over the interpreter's memory; where that is not mapped, another takes over.
+assert sum(created[1:]) == ("{kind}" == "cpu"), created
 rows = delegate.stats()["tensors"]
 (refused,) = [row for row in rows if "clEnqueueMapBuffer: CL_OUT_OF_RES" in row["reason"]]
 assert refused["road"] == "copy", rows
@@ -364,6 +387,36 @@ assert device.compute_units == 1, device
 assert 0 < device.max_object_bytes <= device.global_bytes < 2**50, device
 """
     run(library, script, runtime)
+
+
+def test_alignment_that_is_no_power_of_two_is_not_believed(library, runtime):
+    # Drivers refuse tensors at its multiples.
+    script = f"""
+from tests.delegate.test_memory import SIDE, ladder
+model = ladder()
+x = models.normal(np.random.default_rng(1), 1, SIDE, SIDE, 3)
+(want,) = run_reference(model, [x], runtime)
+layer.tell_number({NUMBERS["MEM_BASE_ADDR_ALIGN"]}, 8 * 96)
+delegate, interpreter = load(zero_copy="off")
+got = run_interpreter(interpreter, [x])[0]
+np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+assert None not in kernels(delegate), delegate.explain()
+assert layer.calls()["clCreateSubBuffer"] > 0
+"""
+    run(library, script, runtime)
+
+
+def test_object_is_no_larger_than_the_device(library):
+    script = f"""
+from tests.faults.control import Layer
+layer = Layer()
+layer.tell_number({NUMBERS["MAX_MEM_ALLOC_SIZE"]}, 2**40)
+layer.tell_number({NUMBERS["GLOBAL_MEM_SIZE"]}, 2**31)
+import clgpu_delegate
+device = clgpu_delegate.devices()[0]
+assert device.max_object_bytes == device.global_bytes == 2**31, device
+"""
+    assert_succeeds(run_python(script, **library))
 
 
 def test_device_whose_driver_tells_nothing_is_left_out_with_a_reason(library, runtime):

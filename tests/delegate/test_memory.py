@@ -149,6 +149,24 @@ def test_what_is_needed_later_is_not_overwritten(device, runtime, rng):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
+def test_constants_are_not_overwritten(device, runtime, rng):
+    """Neither by who reads one last, as later inferences need it, nor by what is computed of it."""
+    m = ModelMaker()
+    shape = (4, 32)
+    x, c = m.input("x", shape), m.constant(models.normal(rng, *shape))
+    first = m.op("ADD", [x, c], shape, fused_activation_function="NONE")
+    last = m.op("MUL", [first, c], shape, fused_activation_function="NONE")
+    negative = m.op("NEG", [c], shape)
+    m.output(first, last, m.op("MUL", [x, negative], shape, fused_activation_function="NONE"))
+    model = m.build()
+    x = models.normal(rng, *shape)
+    wanted = run_reference(model, [x], runtime)
+    loaded = Loaded(runtime, model, device=device)
+    for _ in range(2):
+        for got, want in zip(run_interpreter(loaded.interpreter, [x]), wanted):
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
 def test_partitions_take_turns_in_one_arena(device, runtime, rng):
     x = image(rng)
     model = ladder()

@@ -206,6 +206,21 @@ def test_result_of_another_type_than_the_input_stays_on_the_cpu(name):
     assert left(m) == [wanted]
 
 
+def test_each_part_of_another_type_than_the_whole_stays_on_the_cpu():
+    m = ModelMaker()
+    x, axis = m.input("x", (1, 8)), m.constant(np.int32(1))
+    types = [np.float32, np.int32]
+    m.output(*m.op("SPLIT", [axis, x], [(1, 4), (1, 4)], dtype=types, num_splits=2))
+    assert left(m) == ["output 1 is int32 and input 1 float32; the operation does not convert"]
+
+
+def test_node_that_reads_a_variable_stays_on_the_cpu():
+    m = ModelMaker()
+    state = m.tensor((1, 8), is_variable=True)
+    m.output(m.op("ADD", [m.input("x", (1, 8)), state], (1, 8)))
+    assert left(m) == ["input 1 is a variable: its state lives on the CPU"]
+
+
 @pytest.mark.parametrize(("dtype", "name"), [(np.float32, "float32"), (np.int32, "int32")])
 def test_result_without_a_scale_of_a_quantised_input_stays_on_the_cpu(dtype, name):
     m = ModelMaker()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import clgpu_delegate
 from tests.campaign.faults import BUILD
 from tests.faults.configurations import GPU
 from tests.faults.control import can_preload, environment
@@ -77,6 +78,35 @@ assert not layer.misuse, layer.misuse
 """)
 
 
+@pytest.mark.parametrize("call", ["clEnqueueNDRangeKernel", "clEnqueueReadBuffer"])
+def test_no_command_of_an_inference_that_failed_uses_memory_of_the_host(call):
+    run(f"""
+delegate, interpreter = load(zero_copy="off")
+check(interpreter)
+layer.fail("{call}", OUT_OF_RESOURCES)
+assert "{call}: CL_OUT_OF_RESOURCES (-5)" in error_of(interpreter.invoke)
+assert layer.host_commands == 0
+""")
+
+
+@pytest.mark.parametrize("call", ["clEnqueueCopyBuffer", "clEnqueueReadBuffer"])
+def test_no_command_of_a_lane_that_failed_uses_memory_of_the_host(call):
+    run(
+        f"""
+model = models.chain((4000, 11), ("TANH", "SOFTMAX"))
+x = models.normal(np.random.default_rng(1), 4000, 11)
+runner = clgpu_delegate.Runner(model)
+assert runner.mode == "stream", runner.reason
+list(runner.run_many([x] * 3))
+assert layer.calls()["{call}"] > 0
+layer.fail("{call}", OUT_OF_RESOURCES)
+assert "{call}: CL_OUT_OF_RESOURCES (-5)" in error_of(lambda: list(runner.run_many([x] * 3)))
+assert layer.host_commands == 0
+""",
+        **GPU,
+    )
+
+
 def test_images_over_memory_that_has_grown_are_made_again():
     run(
         """
@@ -95,6 +125,26 @@ for _ in range(3):
 assert not layer.misuse, layer.misuse
 """,
         **GPU,
+    )
+
+
+def test_images_over_memory_of_the_interpreter_go_with_it():
+    if not clgpu_delegate.devices()[0].unified_memory:
+        pytest.skip("the first device has memory of its own: it works on no other")
+    run(
+        """
+delegate, interpreter = load(engines={"conv2d": "quads_image|auto"})
+check(interpreter)
+assert delegate.stats()["tensors"][0]["road"] == "host_pointer", delegate.stats()
+images, live = layer.calls()["clCreateImage"], layer.live()["memory"]
+assert images > 0, delegate.explain()
+for n in range(1, 4):
+    delegate.device_time(1)  # on memory of its own: afterwards the interpreter's is taken anew
+    check(interpreter)
+    assert layer.calls()["clCreateImage"] == images + n
+    assert layer.live()["memory"] == live
+""",
+        FAULTS_DEVICE_TYPE="2",  # a CPU
     )
 
 
@@ -121,6 +171,27 @@ layer.fail("clEnqueueNDRangeKernel", OUT_OF_MEMORY, count=-1)
 delegate, interpreter = load(exclude=("1",))
 check(interpreter)
 assert not any(node.claimed for node in delegate.explain().nodes)
+""")
+
+
+def test_nobody_allocates_for_an_arena_that_was_refused():
+    run("""
+def chain(rows):
+    model = models.chain((rows, 32))
+    delegate = clgpu_delegate.load(memory_pool="process", zero_copy="off")
+    interpreter = make_interpreter("auto", model, [delegate])
+    interpreter.allocate_tensors()
+    return interpreter, delegate.explain().claimed
+small, claimed = chain(8)
+assert claimed
+layer.fail("clCreateBuffer", OUT_OF_MEMORY, count=-1)
+large, claimed = chain(1000)
+assert not claimed
+layer.clear()
+layer.reset()
+middle, claimed = chain(100)
+assert claimed
+assert layer.peak_bytes < 1000 * 32 * 4, layer.peak_bytes
 """)
 
 

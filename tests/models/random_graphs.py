@@ -891,9 +891,8 @@ class Stock:
     def run(self, inputs: list[Array]) -> tuple[list[Array], float]:
         """Outputs, and the largest root mean square of any tensor on the way."""
         outputs = run_shaped(self.interpreter, inputs)
-        squares = [
-            np.mean(self.interpreter.get_tensor(t).astype(np.float64) ** 2) for t in self.floats
-        ]
+        floats = [self.interpreter.get_tensor(t).astype(np.float64) for t in self.floats]
+        squares = [np.mean(values**2) for values in floats if values.size]
         return outputs, float(np.sqrt(max(1.0, *squares, 0.0)))
 
 
@@ -1001,7 +1000,7 @@ def check(
     precision = options.get("precision", graph.options["precision"])
     for i, (g, w, undefined) in enumerate(zip(got, wanted, stock.undefined(precision))):
         assert (g.shape, g.dtype) == (w.shape, w.dtype), f"output {i}: {g.shape} {g.dtype}"
-        if undefined:
+        if undefined or g.size == 0:  # of a smaller batch: a window that fits nowhere any more
             continue
         if g.dtype.kind != "f":
             differ = int((g != w).sum())

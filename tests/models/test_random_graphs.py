@@ -38,3 +38,8 @@ def test_graphs_of_the_day(count):
     print(f"CLGPU_TEST_SEED={seed}")
     row, failures = graphs.attempt(count, seed)
     assert row.is_clean(), "\n".join(failures)
+
+
+def test_output_without_elements_is_right():
+    """After the resize of this graph a window fits nowhere: stock and we have an empty output."""
+    assert graphs.one("5023000068") == ("right", "")

@@ -138,6 +138,14 @@ def test_batch_axes_behind_the_axis_are_refused():
     )
 
 
+def test_more_batch_axes_than_indices_have_are_refused():
+    m = ModelMaker()
+    indices = m.constant(np.zeros(2, np.int32))
+    x = m.input("x", (2, 3, 4))
+    m.output(m.op("GATHER", [x, indices], (2, 3), axis=2, batch_dims=2))
+    check_refused(m.build(), "there are 2 batch axes")
+
+
 def test_indices_of_another_type_are_refused():
     m = ModelMaker()
     indices = m.constant(np.zeros(2, np.uint8))

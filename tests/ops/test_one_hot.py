@@ -108,8 +108,9 @@ def test_values_of_different_types_are_refused():
 
 
 def test_values_of_several_elements_are_refused():
-    two = np.zeros(2, np.float32)
-    _refused("the value on or off is not a scalar", on=two, off=np.float32(0))
+    one, two = np.float32(0), np.zeros(2, np.float32)
+    for on, off in ((two, one), (one, two)):
+        _refused("the value on or off is not a scalar", on=on, off=off)
 
 
 def test_indices_of_another_type_are_refused():

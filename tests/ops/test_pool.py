@@ -171,3 +171,12 @@ def test_stride_of_zero_is_refused():
     m = ModelMaker()
     m.output(m.op("MAX_POOL_2D", [m.input("x", (1, 2, 2, 1))], (1, 2, 2, 1), padding="SAME"))
     check_refused(m.build(), "a stride or filter size is below 1")
+
+
+@pytest.mark.parametrize("extent", [(3, 1), (1, 3)], ids=str)
+def test_filter_larger_than_the_input_is_refused(extent):
+    m = ModelMaker()
+    geometry = {"filter_height": extent[0], "filter_width": extent[1], "stride_h": 1, "stride_w": 1}
+    x = m.input("x", (1, 2, 2, 1))
+    m.output(m.op("MAX_POOL_2D", [x], (1, 1, 1, 1), padding="VALID", **geometry))
+    check_refused(m.build(), "the filter is larger than the input [1, 2, 2, 1]")

@@ -162,8 +162,9 @@ def test_input_of_another_rank_is_refused():
     _refused("input has rank 3; supported: 4", shape=(3, 3, 1))
 
 
-def test_size_of_zero_is_refused():
-    _refused("the new size is not a positive height and width", size=(0, 2))
+@pytest.mark.parametrize("size", [(0, 2), (2, 0), (2,)], ids=str)
+def test_size_of_zero_or_without_a_width_is_refused(size):
+    _refused("the new size is not a positive height and width", size=size)
 
 
 def test_both_alignments_are_refused():

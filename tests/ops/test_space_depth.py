@@ -199,6 +199,10 @@ def test_block_shape_of_another_rank_is_refused():
     _refused("the block shape does not fit the axes of the input", block=(2,))
 
 
+def test_crops_of_fewer_axes_than_the_block_has_are_refused():
+    _refused("the block shape does not fit the axes of the input", margins=((0, 0),))
+
+
 def test_block_of_size_zero_is_refused():
     _refused("a block size is not positive", block=(2, 0))
 

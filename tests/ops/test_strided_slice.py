@@ -198,9 +198,11 @@ def test_slice_at_run_time_is_refused():
     check_refused(m.build(), "begin or size is computed at run time")
 
 
-def test_slice_with_negative_begin_is_refused():
+@pytest.mark.parametrize(("begin", "size"), [(-1, 1), (0, -2)])
+def test_slice_with_negative_begin_or_size_is_refused(begin, size):
     m = ModelMaker()
-    m.output(_slice((-1,), (1,))(m, m.input("x", (3,))))
+    range_ = [m.constant(np.array([v], np.int32)) for v in (begin, size)]
+    m.output(m.op("SLICE", [m.input("x", (3,)), *range_], (1,)))
     check_refused(m.build(), "begin or size is negative")
 
 

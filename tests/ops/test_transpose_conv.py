@@ -260,6 +260,16 @@ def test_an_output_shape_computed_at_run_time_is_refused(rng):
     check_refused(m.build(), "the output shape is computed at run time")
 
 
+@pytest.mark.parametrize("size", [(0, 6), (10, 0)], ids=str)
+def test_an_output_shape_without_rows_or_columns_is_refused(size, rng):
+    case = CASES["doubling"]
+    m = ModelMaker()
+    shape = m.constant(np.array([1, *size, 1], np.int32))
+    inputs = [shape, m.constant(make_data(case, rng).weights), m.input("image", case.image)]
+    m.output(m.op("TRANSPOSE_CONV", inputs, (1, 10, 6, 1), dtype=np.float32, **case.options))
+    check_refused(m.build(), "the output shape has a size below 1")
+
+
 def test_short_custom_options_are_refused(rng):
     case = CASES["doubling"]
     model = make_custom(case, make_data(case, rng), options=b"\1\0\0\0")

@@ -68,6 +68,17 @@ def test_convolution(name, per_channel, device, precision, rng):
     product.check(device, precision, case.depth)
 
 
+def test_convolution_in_groups_whose_scales_are_equal(device, rng):
+    """Stock has a symmetric kernel for equal scales, but none for groups."""
+    case = CONVOLUTIONS["deep_groups"]
+    filters = case.weights[0]
+    weights = Weights.draw(rng, case.weights, 0, per_channel=True)
+    weights = weights._replace(quantization=Quantization([0.01] * filters, [0] * filters, 0))
+    image, bias = 1 + draw(rng, case.image), draw(rng, (filters,))
+    product = Product("CONV_2D", image, weights, case.output, bias=bias, **case.options)
+    product.check(device, "fp32", case.depth)
+
+
 @pytest.mark.parametrize("name", list(DEPTHWISE)[:3])
 def test_depthwise_convolution(name, device, precision, rng):
     case = DEPTHWISE[name]

@@ -109,3 +109,12 @@ def test_every_reader_takes_the_padding_or_none_does(device, precision):
     m.output(_convolve(m, x, "CONV_2D"))
     m.output(m.op("NEG", [x], m.shape(x)))
     _check(m.build(), [], device, precision)
+
+
+@pytest.mark.parametrize(("value", "fused"), [(0.0, [0]), (-0.0, []), (1.5, [])])
+def test_padding_with_another_value_than_zero_is_not_fused(value, fused, device, precision):
+    m = ModelMaker()
+    paddings = m.constant(np.array([[0, 0], [1, 1], [1, 1], [0, 0]], np.int32))
+    x = m.op("PADV2", [m.input("x", SHAPE), paddings, m.constant(np.float32(value))], (1, 8, 7, 3))
+    m.output(_convolve(m, x, "CONV_2D"))
+    _check(m.build(), fused, device, precision)

@@ -8,6 +8,9 @@ import pytest
 import clgpu_delegate
 from tests.model_maker import ModelMaker
 from tests.models.comparison import LIMITS, assert_close
+from tests.ops.test_conv2d import Case
+from tests.quantized.parameters import random_integers
+from tests.quantized.test_conv2d import build as quantized_convolution
 from tests.runtimes import make_interpreter, run_interpreter, run_reference
 
 CHANNELS, DEPTH = 208, 64
@@ -81,6 +84,16 @@ def test_what_is_added_to_the_result_is_added_to_its_parts(device, rng):
     m.output(m.op("ADD", [_convolution(m, rng, x, 3, 3), first], (1, 5, 4, CHANNELS)))
     image = rng.standard_normal((1, 5, 4, DEPTH)).astype(np.float32)
     _check(m, image, device, CHANNELS * DEPTH * 18)
+
+
+def test_integers_in_parts_have_the_scales_of_their_channels(device, rng):
+    case = Case((1, 5, 4, DEPTH), (CHANNELS, 3, 3, DEPTH))
+    model = quantized_convolution(rng, case, np.int8, per_channel=True)
+    x = random_integers(rng, case.image, np.int8)
+    delegate = clgpu_delegate.load(device=device, max_object=CHANNELS * DEPTH * 9 // 2)
+    (got,) = run_interpreter(make_interpreter("auto", model, [delegate]), [x])
+    np.testing.assert_array_equal(got, run_reference(model, [x])[0])
+    assert delegate.explain().partitions[0].launches >= 2
 
 
 def test_grouped_convolution_stays_whole(device, rng):

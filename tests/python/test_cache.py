@@ -106,6 +106,16 @@ def test_longest_unused_rows_go_when_the_limit_is_reached(path):
     assert [entry.key for entry in cache.entries(path)] == ["2", "3", "4"]
 
 
+def test_row_that_was_used_stays_longer_than_a_newer_one(path):
+    store = _core.Store(str(path), limit=1000)
+    for i in range(3):
+        store.put("tuning", str(i), bytes(300))
+    with sql(path) as database:
+        database.execute("UPDATE rows SET used = used - 100000 WHERE key = '1'")
+    store.put("tuning", "3", bytes(300))
+    assert [entry.key for entry in cache.entries(path)] == ["0", "2", "3"]
+
+
 def test_reading_makes_a_row_young_again(filled):
     with sql(filled) as database:
         database.execute("UPDATE rows SET used = used - 100000")

@@ -155,6 +155,20 @@ def test_links_are_followed_to_what_is_judged(path, tmp_path):
     assert not _core.Store(str(round_ / "cache.sqlite")).is_on
 
 
+@pytest.mark.parametrize("relative", [True, False])
+def test_folders_on_the_way_of_links_are_judged(relative, path, tmp_path):
+    """Whoever can write to one of them makes the link lead elsewhere."""
+    between = tmp_path / "between"
+    between.mkdir()
+    (between / "second").symlink_to(path)
+    first = tmp_path / "first"
+    first.symlink_to("between/second" if relative else between / "second")
+    assert is_used(first)
+    between.chmod(0o777)
+    (note,) = _core.Store(str(first)).notes()
+    assert f"other users can write to the folder {between} " in note
+
+
 def test_pipe_is_refused_and_not_waited_for(path):
     pipe = path.with_name("pipe")
     os.mkfifo(pipe)

@@ -50,6 +50,7 @@ def test_ties_of_averages(dtype, device, rng):
         check_exact(build(case, dtype, scales, scales), [image], device=device)
 
 
-def test_pooling_that_changes_the_scale_is_refused():
-    model = build(CASES[1], np.int8, Quantization(0.05, 3), Quantization(0.06, 3))
+@pytest.mark.parametrize("result", [Quantization(0.06, 3), Quantization(0.05, 4)], ids=str)
+def test_pooling_that_changes_scale_or_zero_point_is_refused(result):
+    model = build(CASES[1], np.int8, Quantization(0.05, 3), result)
     check_refused(model, "differ in scale or zero point")

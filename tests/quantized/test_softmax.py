@@ -63,6 +63,14 @@ def test_any_scale(device, rng, scale, beta, pair):
     check_exact(model, [random_integers(rng, (4, 40), pair[0])], device=device)
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_largest_difference_of_two_bytes(dtype, device):
+    """Such a small scale that the least number still has a share of the sum."""
+    ends = np.iinfo(dtype)
+    x = np.array([[ends.min, ends.max], [ends.max, ends.min + 1]], dtype)
+    check_exact(build(x.shape, dtype, dtype, Quantization(0.005)), [x], device=device)
+
+
 def test_other_output_scales_are_refused():
     model = build((4, 4), np.int8, np.int8, Quantization(0.1), Quantization(0.5, -128))
     check_refused(
