@@ -163,6 +163,7 @@ class Partition:
     on_cpu: str = ""
     """Why the CPU's kernels compute it with the present shapes; empty: the device computes it."""
 
+
 @dataclasses.dataclass(frozen=True)
 class EngineFault:
     """A kernel that is not used as it is meant to be on this device."""

@@ -284,6 +284,7 @@ def _seconds(budget: float | str) -> float:
         seconds = 0.0
     if not seconds > 0:
         raise OptionError(
-            f"budget is {budget!r}; allowed: a number of seconds above 0, or a text such as 90s or 2m"
+            f"budget is {budget!r}; allowed: a number of seconds above 0, or a text such as '90s' "
+            "or '2m'"
         )
     return seconds

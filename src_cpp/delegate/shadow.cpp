@@ -203,9 +203,8 @@ struct Shadow::Impl {
     open.clear();
     for (Instance& instance : instances) {
       const std::vector<int>& inputs = instance.recipe.inputs;
-      const bool waits = std::any_of(inputs.begin(), inputs.end(), [&](int id) {
-        return is_dynamic(id) || open.count(id) != 0;
-      });
+      const bool waits = std::any_of(inputs.begin(), inputs.end(),
+                                     [&](int id) { return is_dynamic(id) || open.count(id) != 0; });
       if (!waits) prepare_node(instance);
       for (const int id : instance.recipe.outputs) {
         if (waits || is_dynamic(id)) open.insert(id);
