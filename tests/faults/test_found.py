@@ -268,8 +268,10 @@ best = [node.candidate for node in delegate.explain().nodes]
 index = interpreter.get_input_details()[0]["index"]
 interpreter.resize_tensor_input(index, [2, 7, 6, 3])
 layer.fail("clEnqueueNDRangeKernel", OUT_OF_RESOURCES, count=-1)
-assert "CL_OUT_OF_RESOURCES" in error_of(interpreter.allocate_tensors)
+interpreter.allocate_tensors()
+assert "CL_OUT_OF_RESOURCES" in delegate.explain().partitions[0].on_cpu
 layer.clear()
+interpreter.invoke()  # by the CPU's kernels, until there are other shapes
 interpreter.resize_tensor_input(index, [1, 7, 6, 3])
 interpreter.allocate_tensors()
 interpreter.set_tensor(index, x)
