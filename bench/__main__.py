@@ -33,7 +33,9 @@ def main() -> None:
 _Names = Annotated[Optional[list[str]], typer.Argument(help="Networks; all when none is given.")]
 _Runtime = Annotated[str, typer.Option(help="auto, tflite_runtime or ai_edge_litert.")]
 _Device = Annotated[str, typer.Option(help="OpenCL device: index or part of its name.")]
-_Threads = Annotated[int, typer.Option(min=0, help="Of the stock CPU kernels; 0: all cores.")]
+_Threads = Annotated[
+    int, typer.Option(min=0, help="Threads of the stock CPU kernels; 0 uses all cores.")
+]
 _Precision = Annotated[str, typer.Option(help="Those of the delegate, separated by commas.")]
 _Torch = Annotated[bool, typer.Option(help="Compare with PyTorch where it finds a GPU.")]
 _Csv = Annotated[Optional[Path], typer.Option(help="File to write.")]

@@ -239,10 +239,9 @@ def compare(
     others: dict[str, Beside] = {}
     for device in _others(delegate) if every_device else ():
         key = f"device {device.index}"
+        on_other: Settings = {**settings, "device": device.index}
         try:
-            other = make_interpreter(
-                found, content, threads, load(**{**settings, "device": str(device.index)})
-            )
+            other = make_interpreter(found, content, threads, load(**on_other))
             with as_our_error(f"{found} with the delegate cannot run the model"):
                 run_once(other, values)
         except ClgpuError as error:

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Union, get_args
 
 from clgpu_delegate.errors import OptionError
 
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 
 Engines = Union[str, Mapping[str, str]]
 Nodes = Union[str, Iterable[Union[int, str]]]
+_Precision = Literal["fp32", "fp16", "tf32"]
+_Operations = Literal["all", "core"]
+_Tuning = Literal["auto", "off", "exhaustive"]
+_DynamicRange = Literal["dequantize", "hybrid"]
+_ZeroCopy = Literal["auto", "off"]
+_MemoryPool = Literal["interpreter", "process"]
+_Placement = Literal["all", "auto", "measured"]
+_Verify = Union[Literal["off", "first"], int]
 
 
 _BYTE_SIZES = "a number of bytes above 0, such a number with B, kB, MB, GB, KiB, MiB, GiB, or None"
@@ -26,26 +34,26 @@ class Settings(TypedDict, total=False):
     """The fields of `Options`, as keyword arguments."""
 
     device: str | int
-    precision: str
-    ops: str
+    precision: _Precision
+    ops: _Operations
     engines: Engines
     exclude: Nodes
     min_nodes: int
     warm_up: bool
     cache: str | os.PathLike[str]
-    tuning: str
+    tuning: _Tuning
     half_io: bool
     memory_budget: int | str | None
     max_object: int | str | None
     row_band: int
     half_weights: bool
-    dynamic_range: str
-    zero_copy: str
+    dynamic_range: _DynamicRange
+    zero_copy: _ZeroCopy
     share_memory: bool
-    memory_pool: str
+    memory_pool: _MemoryPool
     profile: bool
-    placement: str
-    verify: str | int
+    placement: _Placement
+    verify: _Verify
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,25 +73,26 @@ class Options:
 
     device: str | int = ""
     """OpenCL device: its index in `clgpu_delegate.devices`, or part of its own or its platform's
-    name in any case. Empty: what the environment variable ``CLGPU_DEVICE`` says, else the first
-    GPU, accelerator or CPU."""
+    name, in upper or lower case. Empty: the environment variable ``CLGPU_DEVICE``, or without it
+    the first GPU, accelerator or CPU."""
 
-    precision: str = "fp32"
+    precision: _Precision = "fp32"
     """``"fp32"`` or ``"fp16"``: how float tensors are stored on the device. ``"tf32"`` stores them
     as ``"fp32"`` does, and rounds the factors of products to 10 bits of mantissa where the device
-    multiplies such numbers faster (NVIDIA's tensor cores), as ``"fp16"`` may, too. Sums are kept
-    in float always."""
+    multiplies such numbers faster (NVIDIA's tensor cores); ``"fp16"`` may do the same. Sums are
+    always kept in float."""
 
-    ops: str = "all"
+    ops: _Operations = "all"
     """``"all"``, or ``"core"`` for convolutions, fully connected layers, matrix products,
     transposes and additions only."""
 
     engines: Engines = ""
     """Kernels to use, as ``{family: engine}`` or ``"family=engine,family=engine"``. An engine is a
     candidate's name or the part of it before an underscore. Alternatives are separated by ``|``;
-    ``auto`` as the last one is the delegate's own choice: ``{"conv2d": "winograd|auto"}`` takes
-    Winograd where it can. A node that no alternative can compute is an error of the interpreter
-    that names the node and the reason."""
+    ``auto`` as the last one is the delegate's own choice: with ``{"conv2d": "winograd|auto"}``
+    Winograd computes every convolution that it supports, and the delegate chooses for the others.
+    A node that no alternative can compute is an error of the interpreter that names the node and
+    the reason."""
 
     exclude: Nodes = ""
     """Nodes to leave on the CPU: indices or operation names, as a list or separated by commas."""
@@ -96,12 +105,13 @@ class Options:
 
     cache: str | os.PathLike[str] = "auto"
     """Where tuned choices and compiled programs are kept from process to process: the path of a
-    file, ``"off"``, or ``"auto"``, which is what the environment variable ``CLGPU_CACHE`` says,
-    else ``clgpu_delegate/cache.sqlite`` in the user's cache folder."""
-    tuning: str = "auto"
-    """``"auto"``: kernels that `clgpu_delegate.tune` has measured as the fastest are taken.
-    ``"off"``: they are not. ``"exhaustive"``: what has not been measured before is measured while
-    loading, which may take minutes once."""
+    file, ``"off"``, or ``"auto"``: the environment variable ``CLGPU_CACHE``, or without it
+    ``clgpu_delegate/cache.sqlite`` in the user's cache folder."""
+
+    tuning: _Tuning = "auto"
+    """``"auto"``: use the kernels that `clgpu_delegate.tune` has measured as the fastest.
+    ``"off"``: do not use them. ``"exhaustive"``: also measure, while loading, the kernels that have
+    not been measured before, which may take minutes once."""
 
     half_io: bool = False
     """With ``precision="fp16"``, store the model's float inputs and outputs as half too; the host
@@ -126,12 +136,12 @@ class Options:
     """Store large weights as half on the device, where they fit, while arithmetic and the other
     tensors stay as ``precision`` says. With ``"fp16"`` they are half anyway."""
 
-    dynamic_range: str = "dequantize"
+    dynamic_range: _DynamicRange = "dequantize"
     """How a model with int8 weights and float activations is computed. ``"dequantize"``: the
     weights stay int8 in memory and are read as the floats they stand for. ``"hybrid"``: TFLite's
     own arithmetic, which quantises activations to int8 row by row and multiplies integers."""
 
-    zero_copy: str = "auto"
+    zero_copy: _ZeroCopy = "auto"
     """``"auto"``: where device and host share memory, CPUs work on the interpreter's inputs and
     outputs in place, and other devices get them through mapped objects. ``"off"``: the driver
     copies them always, as it does for devices with memory of their own. See `Delegate.stats`."""
@@ -140,7 +150,7 @@ class Options:
     """Let intermediate tensors share memory where their lifetimes allow. Off, each has a buffer of
     its own, filled with NaN: a way to find kernels that read what nobody wrote."""
 
-    memory_pool: str = "interpreter"
+    memory_pool: _MemoryPool = "interpreter"
     """Who takes turns in the memory of intermediate tensors. ``"interpreter"``: the partitions of
     an interpreter, which never run at the same time. ``"process"``: all interpreters of the process
     whose delegates have this option and use the same device; their inferences wait for each
@@ -150,26 +160,26 @@ class Options:
     """Record when each kernel launch and each transfer was queued, submitted, started and ended on
     the device, for `Delegate.profile`."""
 
-    placement: str = "all"
+    placement: _Placement = "all"
     """Which of the nodes that the device can compute it takes. ``"all"``: all of them. ``"auto"``:
     not the partitions that a cost model expects to be slower than the CPU. ``"measured"``: those
     that were measured as the fastest for this model on this device, the CPU alone included; the
     verdict is kept in the cache."""
 
-    verify: str | int = "off"
+    verify: _Verify = "off"
     """``"first"``: the first inference of each interpreter is computed by the CPU's kernels, too; a
     number N: every Nth one, the first included; 1 to 999999. What the device computed wrong is
     replaced, and computed in a safer way from then on. ``"off"``: nothing is checked."""
 
     def __post_init__(self) -> None:
         self._set("device", str(_checked("device", self.device, (str, int), "a name or an index")))
-        self._one_of("precision", ("fp32", "fp16", "tf32"))
-        self._one_of("ops", ("all", "core"))
-        self._one_of("memory_pool", ("interpreter", "process"))
-        self._one_of("tuning", ("auto", "off", "exhaustive"))
-        self._one_of("dynamic_range", ("dequantize", "hybrid"))
-        self._one_of("zero_copy", ("auto", "off"))
-        self._one_of("placement", ("all", "auto", "measured"))
+        self._one_of("precision", _Precision)
+        self._one_of("ops", _Operations)
+        self._one_of("memory_pool", _MemoryPool)
+        self._one_of("tuning", _Tuning)
+        self._one_of("dynamic_range", _DynamicRange)
+        self._one_of("zero_copy", _ZeroCopy)
+        self._one_of("placement", _Placement)
         self._set("verify", _verify(self.verify))
         self._set("engines", _join_engines(self.engines))
         self._set("exclude", _join_nodes(self.exclude))
@@ -217,8 +227,8 @@ class Options:
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
-    def _one_of(self, name: str, allowed: tuple[str, ...]) -> None:
-        value = getattr(self, name)
+    def _one_of(self, name: str, values: Any) -> None:
+        value, allowed = getattr(self, name), get_args(values)
         if value not in allowed:
             raise OptionError(f"option {name!r} is {value!r}; allowed: {', '.join(allowed)}")
 

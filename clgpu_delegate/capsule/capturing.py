@@ -110,7 +110,7 @@ def capture(
         tf32, 2e-2 for fp16, and 5e-2 where int8 weights meet float activations. Quantised outputs
         may be off by a step, and by nothing if it is 0.
     timeout
-        Seconds after which a run hangs.
+        A run that takes longer than this many seconds counts as hung.
     budget
         Seconds after which the search ends with what it has found.
     progress

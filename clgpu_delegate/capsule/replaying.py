@@ -99,7 +99,7 @@ def replay(
         ``"own"``: those of this package. ``"recorded"``: those of the capsule, to tell whether a
         bug has been mended since; they run on the device, so trust the capsule's origin.
     timeout
-        Seconds after which a run hangs.
+        A run that takes longer than this many seconds counts as hung.
     **overrides
         Fields of `Options` to take instead of the recorded ones. ``device`` is a device of the
         recorded name, or the default one, unless it is given.

@@ -18,7 +18,7 @@ def bench(
     models: Annotated[
         Optional[List[Path]],  # noqa: UP006
         typer.Argument(
-            help="Files .tflite. None: measure what the devices can do at most.",
+            help="Models to time. Without any, the peak rates of the devices are measured.",
             metavar="[MODEL]...",
             readable=False,
             show_default=False,
@@ -29,19 +29,19 @@ def bench(
     precision: Annotated[
         str,
         typer.Option(
-            help="Values of this option, with commas.",
+            help="Values of this option, separated by commas.",
             autocompletion=listed("fp32", "fp16", "tf32"),
         ),
     ] = "fp32,fp16",
     placement: Annotated[
         str,
         typer.Option(
-            help="Values of this option, with commas.",
+            help="Values of this option, separated by commas.",
             autocompletion=listed("all", "auto", "measured"),
         ),
     ] = "all",
     runs: Annotated[int, typer.Option(help="Timed inferences of each.")] = 20,
-    threads: Annotated[int, typer.Option(help="Of the CPU kernels; 0: all cores.")] = 0,
+    threads: Annotated[int, typer.Option(help="Threads of the CPU kernels; 0 uses all cores.")] = 0,
     **settings: Any,
 ) -> None:
     """Measure models on the stock CPU and in variants of the delegate, or devices alone."""

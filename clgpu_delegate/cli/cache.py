@@ -16,10 +16,12 @@ from clgpu_delegate.cli.completion import words
 from clgpu_delegate.cli.printing import count, paragraphs, print_json, print_rich, print_text
 from clgpu_delegate.cli.settings import Json
 
-app = typer.Typer(help="Look after the file that keeps compiled programs and tuned choices.")
+app = typer.Typer(
+    help="List, clear, export or import the file of compiled programs and tuned choices."
+)
 _CacheFile = Annotated[
     Optional[Path],
-    typer.Option("--cache", help="Another file than the user's own cache.", readable=False),
+    typer.Option("--cache", help="Cache file to use instead of the user's own.", readable=False),
 ]
 
 
@@ -84,7 +86,10 @@ def import_(
     file: Annotated[Path, typer.Argument(help="A file that was exported.", readable=False)],
     programs: Annotated[
         bool,
-        typer.Option("--programs", help="Compiled programs, too: machine code; trust its origin."),
+        typer.Option(
+            "--programs",
+            help="Also import compiled programs: machine code, so use only files that you trust.",
+        ),
     ] = False,
     as_json: Json = False,
     path: _CacheFile = None,

@@ -22,14 +22,16 @@ def capture(
     out: Annotated[
         Optional[Path],
         typer.Argument(
-            help="The file to write; else MODEL.clgpu.zip here.", metavar="OUT", readable=False
+            help="The file to write. Default: MODEL.clgpu.zip in this folder.",
+            metavar="OUT",
+            readable=False,
         ),
     ] = None,
     inputs: Annotated[
         Optional[Path],
         typer.Option(
             "--input",
-            help="A .npy file, or a .npz file with an array per input; else random numbers.",
+            help="Inputs: a .npy file, or a .npz file with one array per input. Default: random.",
             readable=False,
             autocompletion=files(".npy", ".npz"),
         ),
@@ -38,17 +40,21 @@ def capture(
         Optional[bool],
         typer.Option(
             "--shrink/--no-shrink",
-            help="Look for the smallest part that fails; else where possible.",
+            help="Search for the smallest part that still fails. Default: where possible.",
             show_default=False,
         ),
     ] = None,
     tolerance: Annotated[
         Optional[float],
-        typer.Option(help="Largest relative L2 error that is right; else as the precision has it."),
+        typer.Option(
+            help="Largest relative L2 error that counts as right. Default: that of the precision."
+        ),
     ] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds after which a run hangs.")] = 300.0,
-    budget: Annotated[float, typer.Option(help="Seconds after which the search ends.")] = 300.0,
-    seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
+    timeout: Annotated[
+        float, typer.Option(help="A run that takes longer than this many seconds counts as hung.")
+    ] = 300.0,
+    budget: Annotated[float, typer.Option(help="Time limit of the search, in seconds.")] = 300.0,
+    seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,
     as_json: Json = False,
     **settings: Any,
 ) -> None:

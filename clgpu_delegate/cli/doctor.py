@@ -24,7 +24,7 @@ def doctor(
         ),
     ] = "",
     timeout: Annotated[
-        float, typer.Option(help="Seconds that a driver may take for one step.", min=1)
+        float, typer.Option(help="Time limit of one step, in seconds.", min=1)
     ] = 60.0,
 ) -> None:
     """Tell what keeps models from running on this machine's devices, and what mends it."""

@@ -22,8 +22,10 @@ def _file(help_: str, *suffixes: str) -> Any:
 def profile(
     model: Model,
     as_json: Json = False,
-    runs: Annotated[int, typer.Option(help="Inferences; the last 32 at most are kept.")] = 20,
-    threads: Annotated[int, typer.Option(help="For the nodes that are left on the CPU.")] = 1,
+    runs: Annotated[
+        int, typer.Option(help="Number of inferences; at most the last 32 are kept.")
+    ] = 20,
+    threads: Annotated[int, typer.Option(help="Threads for the nodes that stay on the CPU.")] = 1,
     html: Annotated[
         Optional[Path], _file("Write a page for a browser: graph, timeline, memory.", ".html")
     ] = None,

@@ -65,7 +65,10 @@ def quantize(
         ),
     ] = "float",
     pseudo: Annotated[
-        bool, typer.Option("--pseudo", help="Float arithmetic on the integers' grids.")
+        bool,
+        typer.Option(
+            "--pseudo", help="Compute in float, with values rounded to the grid of the integers."
+        ),
     ] = False,
     runtime: Runtime = None,
     as_json: Json = False,

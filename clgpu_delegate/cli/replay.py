@@ -27,7 +27,7 @@ def replay(
     device: Annotated[
         Optional[str],
         typer.Option(
-            help="Index of an OpenCL device, or part of its name; else one of the recorded name.",
+            help="Index of an OpenCL device, or part of its name. Default: the recorded name.",
             autocompletion=OPTIONS["device"].complete,
         ),
     ] = None,
@@ -41,7 +41,7 @@ def replay(
     engines: Annotated[
         Optional[str],
         typer.Option(
-            help="Kernels to use: family=candidate,...; else as recorded.",
+            help="Kernels to use, as family=engine,.... Default: those recorded.",
             autocompletion=OPTIONS["engines"].complete,
         ),
     ] = None,
@@ -52,7 +52,9 @@ def replay(
             autocompletion=words("own", "recorded"),
         ),
     ] = "own",
-    timeout: Annotated[float, typer.Option(help="Seconds after which a run hangs.")] = 300.0,
+    timeout: Annotated[
+        float, typer.Option(help="A run that takes longer than this many seconds counts as hung.")
+    ] = 300.0,
     runtime: Runtime = None,
 ) -> None:
     """Run a bug capsule here and tell whether it fails in the same way."""

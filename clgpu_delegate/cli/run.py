@@ -18,12 +18,14 @@ def run(
     model: Model,
     as_json: Json = False,
     runs: Annotated[int, typer.Option(help="Timed inferences of each.")] = 20,
-    threads: Annotated[int, typer.Option(help="Of stock TFLite; 0: all cores.")] = 0,
+    threads: Annotated[
+        int, typer.Option(help="Threads of stock TensorFlow Lite; 0 uses all cores.")
+    ] = 0,
     inputs: Annotated[
         Optional[Path],
         typer.Option(
             "--input",
-            help="Instead of random inputs: a .npy file, or a .npz file with an array per input.",
+            help="Inputs: a .npy file, or a .npz file with one array per input. Default: random.",
             readable=False,
             autocompletion=files(".npy", ".npz"),
         ),
@@ -33,7 +35,8 @@ def run(
         typer.Option(help="Write the delegate's outputs to this .npz file.", readable=False),
     ] = None,
     every_device: Annotated[
-        bool, typer.Option("--every-device", help="Also on the first device of each other type.")
+        bool,
+        typer.Option("--every-device", help="Also run on the first device of each other type."),
     ] = False,
     **settings: Any,
 ) -> None:

@@ -55,20 +55,25 @@ OPTIONS = {
         completion.words("off", "first"),
     ),
     "ops": _one_of(": core has the families of convolution only.", "all", "core"),
-    "engines": _Option("Kernels to use: family=candidate,...", completion.engines),
-    "exclude": _Option("Nodes to leave on the CPU: indices or op names, with commas."),
+    "engines": _Option("Kernels to use, as family=engine,...", completion.engines),
+    "exclude": _Option(
+        "Nodes to leave on the CPU: indices or operation names, separated by commas."
+    ),
     "min_nodes": _Option("Smaller partitions stay on the CPU.", type=int),
     "tuning": _one_of(": whether tuned kernels count.", "auto", "off", "exhaustive"),
     "cache": _Option("auto, off, or the file of compiled programs and tuned choices."),
-    "warm_up": _Option("Run each kernel once while loading.", type=bool),
-    "half_weights": _Option("Store weights as half.", type=bool),
+    "warm_up": _Option("Run every kernel once while loading.", type=bool),
+    "half_weights": _Option("Store large weights as half.", type=bool),
     "half_io": _Option("With fp16, transfer inputs and outputs as half, too.", type=bool),
     "dynamic_range": _one_of(
         ": arithmetic of int8 weights with float activations.", "dequantize", "hybrid"
     ),
     "memory_budget": _Option("Device memory for the model, such as 64MiB or 1.5GB."),
     "max_object": _Option("Largest single buffer, as --memory-budget."),
-    "row_band": _Option("Rows of an image computed at a time; 0: as the budget needs.", type=int),
+    "row_band": _Option(
+        "Rows of an image that are computed at a time; 0 uses bands only if the budget needs them.",
+        type=int,
+    ),
     "zero_copy": _one_of(": whether the device may work on inputs in place.", "auto", "off"),
     "share_memory": _Option("Let tensors share memory where lifetimes allow.", type=bool),
 }

@@ -15,10 +15,11 @@ def tune(
     model: Model,
     as_json: Json = False,
     budget: Annotated[
-        str, typer.Option(help="After this time, as in 90s or 2m, no further kernel is tried.")
+        str,
+        typer.Option(help="Time limit, such as 90s or 2m. No further kernel is tried after it."),
     ] = "60s",
     again: Annotated[
-        bool, typer.Option("--again", help="Measure what was measured before.")
+        bool, typer.Option("--again", help="Also measure layers that were measured before.")
     ] = False,
     **settings: Any,
 ) -> None:

@@ -205,7 +205,8 @@ const std::vector<OptionInfo>& option_table() {
        "operations to claim; core is convolution, fully connected, matrix multiply, transpose, add",
        parse_ops},
       {"engines", "", "family=engine|engine|auto, comma-separated",
-       "force the kernels of op families; with auto last, only where one can compute the node",
+       "kernels to use for families of operations; auto as the last engine leaves the other nodes "
+       "to the delegate's choice",
        parse_engines},
       {"exclude", "", "node indexes or operation names, comma-separated",
        "nodes to leave on the CPU", parse_exclude},
@@ -231,8 +232,7 @@ const std::vector<OptionInfo>& option_table() {
       {"max_object", "", kByteSizeForm, "largest single buffer; empty: what the device allows",
        parse_max_object},
       {"row_band", "0", "0 to 999999",
-       "rows computed at a time, through chains of nodes; 0: bands only where memory calls for "
-       "them",
+       "rows computed at a time, through chains of nodes; 0: bands only where memory is short",
        parse_row_band},
       {"memory_pool", "interpreter", "interpreter, process",
        "who takes turns in one arena: the partitions of an interpreter, or all with this option in "
@@ -255,12 +255,12 @@ const std::vector<OptionInfo>& option_table() {
        "record when each launch and transfer was queued, submitted, started and ended",
        parse_profile},
       {"placement", "all", "all, auto, measured",
-       "which of the nodes that the device can compute it takes: all, those that a cost model "
-       "expects to gain, or those measured as the fastest",
+       "which nodes the device computes: all that it can, those that a cost model expects to be "
+       "faster there, or those measured as the fastest",
        parse_placement},
       {"verify", "off", "off, first, 1 to 999999",
-       "compare the first inference, or every so manieth, with the CPU's kernels, and demote what "
-       "is wrong",
+       "compare the first inference, or every Nth one, with the CPU's kernels, and replace what is "
+       "wrong",
        parse_verify},
   };
   return table;

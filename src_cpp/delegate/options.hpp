@@ -19,7 +19,7 @@ enum class Tuning {
 
 enum class Placement {
   kAll,       ///< the device takes all that it can
-  kAuto,      ///< what a cost model expects to lose stays on the CPU
+  kAuto,      ///< partitions that a cost model expects to be slower stay on the CPU
   kMeasured,  ///< what was measured as the fastest for this model; unmeasured models: kAuto
 };
 

@@ -204,7 +204,7 @@ void Partition::verify(TfLiteContext& context) {
     const Suspects suspects = find_suspects();
     if (suspects.engines.empty() && suspects.hopeless.empty() && finding.lenient) {
       verdict.reason =
-          finding.problem + ", as much as kernels of integers differ: each node alone is right";
+          finding.problem + "; each node alone is right, and integer kernels may differ by this much";
       break;
     }
     lowered = true;
