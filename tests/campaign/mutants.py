@@ -94,7 +94,7 @@ class Mutants:
         key = tests, quick, compiled
         if key not in self._clean:
             if compiled and not self._compile():
-                raise RuntimeError(f"{self._tree} does not compile without a mistake, either")
+                raise RuntimeError("src_cpp does not compile as it is: correct what is told above")
             self._clean[key] = self._run(tests, quick, compiled, PATIENCE_S)
         return self._clean[key]
 
