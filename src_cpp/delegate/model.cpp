@@ -104,7 +104,11 @@ void Model::find_writers(TfLiteContext& context, const std::vector<int>& order) 
         kTfLiteOk)
       continue;  // the constructor says so
     for (int i = 0; i < node->outputs->size; ++i) {
-      std::vector<std::size_t>& writers = writers_[node->outputs->data[i]];
+      const int id = node->outputs->data[i];
+      const bool is_tensor = id >= 0 && static_cast<std::size_t>(id) < context.tensors_size;
+      // The file has written a constant already.
+      if (is_tensor && context.tensors[id].allocation_type == kTfLiteMmapRo) written_twice_ = true;
+      std::vector<std::size_t>& writers = writers_[id];
       writers.push_back(position);
       if (writers.size() > 1) written_twice_ = true;
     }
@@ -124,11 +128,6 @@ std::optional<Refusal> Model::check_order(const tfl::NodeView& view) const {
     const std::string what = "input " + std::to_string(i);
     if (writers->second.front() >= here)
       return Refusal{Why::kMalformed, what, "is written by a later node"};
-  }
-  for (int i = 0; i < view.output_count(); ++i) {
-    const std::string what = "output " + std::to_string(i);
-    if (view.output(i).raw().allocation_type == kTfLiteMmapRo)
-      return Refusal{Why::kMalformed, what, "is a constant"};
   }
   return std::nullopt;
 }

@@ -170,7 +170,7 @@ const Family kPadFamily = [] {
   Family family;
   family.name = "pad";
   family.writes_slices = true;
-  family.builtins = {{kPad, "PAD", 2}, {kPadV2, "PADV2", 3}, {kMirrorPad, "MIRROR_PAD", 2}};
+  family.builtins = {{kPad, "PAD", 2}, {kPadV2, "PADV2", 2, 1}, {kMirrorPad, "MIRROR_PAD", 2}};
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;

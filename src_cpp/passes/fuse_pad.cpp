@@ -13,7 +13,7 @@ using Mode = ops::PadAttrs::Mode;
 
 // Whether a padding fills with what stands for zero: of PADV2 with a value that is constant.
 bool fills_with_zero(const ir::Graph& graph, const ir::Node& node) {
-  if (node.inputs.size() == 2) return true;
+  if (node.inputs.size() == 2 || node.inputs[2] < 0) return true;
   const ir::Tensor& value = graph.tensor(node.inputs[2]);
   if (!value.is_constant() || value.constant->dtype != value.dtype) return false;
   // Of -0.0 the bits differ: it stays.

@@ -77,6 +77,31 @@ std::string operands_problem(const Table& node, int code, std::int64_t tensors,
   return {};
 }
 
+/// Who writes which tensor, so far. Runtimes give a tensor with two writers the memory of one, and
+/// the larger result overwrites what lies behind it.
+class Writers {
+ public:
+  explicit Writers(std::uint32_t tensors) : by_tensor_(tensors, kNobody) {}
+
+  /// Adds a node whose operands have been checked.
+  std::string problem(const Table& node, std::uint32_t index) {
+    for (const std::int32_t id : node.ints(kOutputs)) {
+      if (id < 0) continue;
+      std::int64_t& writer = by_tensor_[static_cast<std::size_t>(id)];
+      if (writer != kNobody) {
+        return "writes tensor " + std::to_string(id) + ", which node " + std::to_string(writer) +
+               " writes, too";
+      }
+      writer = index;
+    }
+    return {};
+  }
+
+ private:
+  static constexpr std::int64_t kNobody = -1;
+  std::vector<std::int64_t> by_tensor_;
+};
+
 }  // namespace
 
 std::string model_operands_problem(const std::uint8_t* data,
@@ -85,6 +110,7 @@ std::string model_operands_problem(const std::uint8_t* data,
   if (model.count(kSubgraphs) == 0) return "it has no subgraph";
   for (std::uint32_t s = 0; s < model.count(kSubgraphs); ++s) {
     const Table graph = model.table(kSubgraphs, s);
+    Writers writers(graph.count(kTensors));
     for (std::uint32_t k = 0; k < graph.count(kOperators); ++k) {
       const Table node = graph.table(kOperators, k);
       const std::string where = "node " + std::to_string(k) + " of subgraph " + std::to_string(s);
@@ -96,7 +122,8 @@ std::string model_operands_problem(const std::uint8_t* data,
       const Table entry = model.table(kCodes, index);
       const int code =
           std::max<int>(entry.scalar<std::int8_t>(kOldCode), entry.scalar<std::int32_t>(kCode));
-      const std::string problem = operands_problem(node, code, graph.count(kTensors), may_lack);
+      std::string problem = operands_problem(node, code, graph.count(kTensors), may_lack);
+      if (problem.empty()) problem = writers.problem(node, k);
       if (!problem.empty()) return where + ", " + builtin_name(code) + ", " + problem;
     }
   }

@@ -8,7 +8,8 @@
 
 namespace clgpu::tfl {
 
-/// Which node lacks an operand, or names one that is not in the file, in words; "" where none does.
+/// Which node lacks an operand, names one that is not in the file, or writes a tensor that another
+/// one writes, in words; "" where none does.
 /// The file is whole (`model_file_problem`). `may_lack(code, is_input, i)`: a node of that builtin
 /// operation may leave out its input or output i.
 std::string model_operands_problem(const std::uint8_t* data,

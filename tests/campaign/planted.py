@@ -344,14 +344,14 @@ FAULTS = (
     ),
     Fault(
         "src_cpp/passes/fuse_pad.cpp",
-        "if (node.inputs.size() == 2) return true;",
+        "if (node.inputs.size() == 2 || node.inputs[2] < 0) return true;",
         "return true;",
         "convolutions pad with zeros alone",
         ("tests/passes/test_fuse_pad.py",),
     ),
     Fault(
         "src_cpp/passes/dynamic_range.cpp",
-        "!alike || groups;",
+        "!alike || ops::is_grouped(graph, node);",
         "!alike;",
         "a convolution in groups has no symmetric kernel",
         ("tests/passes/test_dynamic_range.py",),
@@ -365,8 +365,8 @@ FAULTS = (
     ),
     Fault(
         "src_cpp/passes/choose_storage.cpp",
-        "outside[static_cast<std::size_t>(root[static_cast<std::size_t>(id)])] = true;",
-        "outside[static_cast<std::size_t>(id)] = true;",
+        "outside[uz(root[uz(id)])] = true;",
+        "outside[uz(id)] = true;",
         "an output that is a view is stored as the model's type, and so is what it is a view of",
         ("tests/delegate/test_claims.py", "tests/delegate/test_zero_copy.py", *_ops("reshape")),
     ),

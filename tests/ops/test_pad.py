@@ -219,3 +219,12 @@ def test_constant_of_several_elements_is_refused():
     inputs = [m.input("x", (3,)), m.constant(np.array([[1, 1]], np.int32))]
     m.output(m.op("PADV2", [*inputs, m.constant(np.zeros(2, np.float32))], (5,)))
     check_refused(m.build(), "the value is not a scalar")
+
+
+def test_padv2_without_a_value_pads_with_zeros(device, rng):
+    m = ModelMaker()
+    x, paddings = m.input("x", (2, 3)), m.constant(np.array([[1, 0], [0, 2]], np.int32))
+    m.output(m.op("PADV2", [x, paddings, None], (3, 5)))
+    values = rng.standard_normal((2, 3)).astype(np.float32)
+    expected = np.pad(values, ((1, 0), (0, 2)))
+    check(m.build(), [values], [expected], device=device, precision="fp32")

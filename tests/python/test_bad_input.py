@@ -419,3 +419,15 @@ def test_umask_counts_for_a_written_file_and_is_never_changed(mask, tmp_path, mo
         change(before)
     assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == 0o666 & ~mask
     assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+def test_tensor_with_two_writers_is_told_before_a_runtime_writes_beyond_its_memory():
+    m = ModelMaker()
+    x = m.input("x", (4,))
+    y = m.op("ABS", [x], (4,))
+    m.op("TILE", [x, m.constant(np.array([9], np.int32))], (36,))
+    m._ops[1].outputs[0] = y
+    m.output(m.op("NEG", [y], (4,)))
+    reason = "node 1 of subgraph 0, TILE, writes tensor 1, which node 0 writes, too"
+    with pytest.raises(ModelError, match=f"the model is damaged: {reason}"):
+        files.check_model(m.build(), "the model")
