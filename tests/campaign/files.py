@@ -206,8 +206,8 @@ def attempt(count: int, seed: int) -> tuple[list[Row], list[str]]:
                 # Runtimes run files with further graphs that are damaged and not used, and such as
                 # write a tensor twice, if its memory happens to suffice.
                 unused = " of subgraph " in text and " of subgraph 0" not in text
-                defined = _is_ordered(made(item))
-                outcome_of_ours = "stuck" if outcome == "ran" and defined and not unused else "told"
+                runs = outcome == "ran" and not unused and _is_ordered(made(item))
+                outcome_of_ours = "stuck" if runs else "told"
                 text = f"stock runs it, the check of files: {text}"
             row.count(outcome_of_ours)
             if outcome_of_ours not in {"right", "told"}:
