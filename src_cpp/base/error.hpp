@@ -40,7 +40,7 @@ class InternalError : public Error {
 };
 
 [[noreturn]] inline void throw_internal(const char* file, int line, const std::string& what) {
-  // Where the builder keeps the sources is nobody's business.
+  // The builder's folders are private, and of no use to the reader.
   std::string path(file);
   const std::size_t root = path.rfind("src_cpp/");
   if (root != std::string::npos) path.erase(0, root);

@@ -30,7 +30,7 @@ ir::Shapes infer(const NodeContext& node) {
 
 using Candidates = std::vector<kernel::Candidate>;
 
-/// So few that every work-item has but some: what counts is how long one of them takes.
+/// With so few products each work-item has only some, and the time of one work-item decides.
 bool few_products(const Convolution& conv) {
   return conv.pixels * conv.out_c * conv.depth <= 2 << 20;
 }
@@ -149,7 +149,7 @@ enum Numbers : unsigned {
   F = 1,    ///< floats
   W = 2,    ///< floats by weights of int8, by engines whose kernels scale sums
   I8 = 4,   ///< integers of 8 bits
-  I16 = 8,  ///< of 16 bits: but plain forms
+  I16 = 8,  ///< of 16 bits: plain forms only
   H = 16,   ///< floats quantised row by row, by weights of int8
   Q = I8 | I16,
 };
