@@ -203,8 +203,8 @@ void Partition::verify(TfLiteContext& context) {
     if (finding.problem.empty()) break;
     const Suspects suspects = find_suspects();
     if (suspects.engines.empty() && suspects.hopeless.empty() && finding.lenient) {
-      verdict.reason =
-          finding.problem + "; each node alone is right, and integer kernels may differ by this much";
+      verdict.reason = finding.problem +
+                       "; each node alone is right, and integer kernels may differ by this much";
       break;
     }
     lowered = true;

@@ -36,6 +36,7 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   }
   CLGPU_REFUSE_IF(node.input(0).dtype() != node.input(1).dtype(), Why::kOperands, "the inputs",
                   "have different types");
+  CLGPU_REFUSE_TYPE(node.output(0), "output", DType::kBool);
   CompareAttrs attrs;
   while (kCodes[attrs.op] != node.builtin()) ++attrs.op;
   attrs.scaled = is_scaled(node.input(0), attrs.op);

@@ -101,5 +101,12 @@ def test_different_types_are_refused():
     check_refused(m.build(), "the inputs have different types")
 
 
+def test_another_result_than_a_bool_is_refused():
+    m = ModelMaker()
+    x, y = m.input("x", (4,)), m.input("y", (4,))
+    m.output(m.op("LESS", [x, y], (4,), dtype=np.int32))
+    check_refused(m.build(), "output is int32; supported: bool")
+
+
 def test_other_types_are_refused():
     check_refused(compare(["LESS"], (4,), (4,), np.uint8), "input 0 has no scale")
