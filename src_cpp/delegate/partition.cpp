@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/index.hpp"
+#include "delegate/sandbox.hpp"
 #include "ops/separable_conv2d.hpp"
 #include "passes/pass.hpp"
 #include "plan/roads.hpp"
@@ -11,11 +12,6 @@
 
 namespace clgpu::delegate {
 namespace {
-
-ir::Shape shape_of(const TfLiteTensor& tensor) {
-  if (tensor.dims == nullptr) return {};
-  return ir::Shape(std::vector<int>(tensor.dims->data, tensor.dims->data + tensor.dims->size));
-}
 
 // An engine asked for must find its nodes.
 passes::Separable separable(const plan::Engines& engines) {
@@ -211,7 +207,7 @@ void Partition::prepare(TfLiteContext& context) {
   bool changed = executor_ == nullptr && !(trust_ != nullptr && trust_->on_cpu());
   for (const int id : graph_.inputs) {
     ir::Tensor& tensor = graph_.tensor(id);
-    const ir::Shape now = shape_of(context.tensors[tensor.tflite_id]);
+    const ir::Shape now(to_vector(context.tensors[tensor.tflite_id].dims));
     changed = changed || now != tensor.shape;
     tensor.shape = now;
   }

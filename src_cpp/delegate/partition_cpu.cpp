@@ -68,6 +68,12 @@ void Partition::give_shapes_of_cpu(TfLiteContext& context) const {
 }
 
 void Partition::compute_on_cpu(TfLiteContext& context) {
+  if (cpu_.reason.empty()) {
+    // Verification wants what it compares with, and that only where it can: not from stock kernels
+    // that leave out an activation.
+    if (!run_shadow(context, false)) throw Error(trust_->verdict.reason);
+    return take_from_shadow(context);
+  }
   try {
     shadow(context).run(context, output_ids(), false);
     for (const int id : output_ids()) {
