@@ -8,12 +8,15 @@ import importlib
 import re
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from tests.campaign import table
 
 # By module of this package. Each has ``run(share, seed)``: one attempt in `share` of all, drawn by
 # the seed; it returns rows.
 PARTS = ("faults", "graphs", "files", "load", "mutants")
+# Parts whose attempts know nothing of each other: `--jobs` divides them.
+DIVISIBLE = ("graphs", "files")
 
 
 def main() -> int:
@@ -29,6 +32,13 @@ def main() -> int:
         default=datetime.date.today().toordinal(),
         help="what draws them; that of the day by default",
     )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=1,
+        metavar="N",
+        help=f"attempts of {' and '.join(DIVISIBLE)} that run at once; 1 by default",
+    )
     parser.add_argument("--keep", action="store_true", help="keep the rows for docs/reliability.md")
     parser.add_argument("--kept", action="store_true", help="run nothing, print what is kept")
     parser.add_argument(
@@ -42,6 +52,8 @@ def main() -> int:
         rows = [row for part in PARTS for row in table.kept(part)]
         table.PAGE.write_text(table.page_with(rows), encoding="utf-8")
         return 0
+    if asked.jobs < 1:
+        parser.error(f"--jobs {asked.jobs} is not a whole number from 1 on")
     parts = asked.parts or PARTS
     rows = []
     print(f"seed {asked.seed}", file=sys.stderr)
@@ -50,15 +62,32 @@ def main() -> int:
             rows += table.kept(part)
             continue
         start = time.monotonic()
-        found = importlib.import_module(f"tests.campaign.{part}").run(asked.share, asked.seed)
+        found = _run(part, asked.share, asked.seed, asked.jobs if part in DIVISIBLE else 1)
         seconds = round(time.monotonic() - start)
         if asked.keep:
             date = datetime.date.today().isoformat()
-            facts = {"date": date, "seed": asked.seed, "share": asked.share, "seconds": seconds}
+            facts = {
+                "date": date,
+                "seed": asked.seed,
+                "share": asked.share,
+                "jobs": asked.jobs,
+                "seconds": seconds,
+            }
             table.keep(part, found, facts)
         rows += found
     print(table.markdown(rows), end="")
     return 0 if all(row.is_clean() for row in rows) else 1
+
+
+def _run(part: str, share: int, seed: int, jobs: int) -> list[table.Row]:
+    """Run a part, divided into so many jobs, each with a seed of its own."""
+    run = importlib.import_module(f"tests.campaign.{part}").run
+    if jobs == 1:
+        return run(share, seed)
+    # Threads suffice: the attempts run in child processes.
+    with ThreadPoolExecutor(jobs) as pool:
+        divided = pool.map(lambda job: run(share * jobs, seed * 1000 + job), range(jobs))
+        return table.added(divided)
 
 
 def _share(text: str) -> int:

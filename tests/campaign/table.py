@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -52,6 +53,16 @@ def markdown(rows: Iterable[Row]) -> str:
         cells = [f"{getattr(row, name):,}" for name in COLUMNS]
         lines.append(f"| {row.what} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def added(runs: Iterable[Sequence[Row]]) -> list[Row]:
+    """Add up the rows of several runs of one part, each with the same kinds of attempts."""
+    sums: dict[str, Row] = {}
+    for row in itertools.chain.from_iterable(runs):
+        total = sums.setdefault(row.what, Row(row.what))
+        for name in COLUMNS:
+            setattr(total, name, getattr(total, name) + getattr(row, name))
+    return list(sums.values())
 
 
 def keep(part: str, rows: Sequence[Row], facts: dict[str, object]) -> Path:

@@ -26,3 +26,14 @@ def test_row_is_clean_only_without_what_should_not_be():
         else:
             bad.count(name)
         assert not bad.is_clean(), name
+
+
+def test_rows_of_several_runs_are_added():
+    runs = [
+        [table.Row("a", tried=2, right=1, told=1), table.Row("b", tried=1, died=1)],
+        [table.Row("a", tried=3, right=3), table.Row("b", tried=1, right=1)],
+    ]
+    assert table.added(runs) == [
+        table.Row("a", tried=5, right=4, told=1),
+        table.Row("b", tried=2, right=1, died=1),
+    ]
