@@ -97,9 +97,9 @@ static inline VALUE_T binary_apply(VALUE_T a, VALUE_T b) {
 #if OP == 3
   return a / b;
 #elif OP == 4
-  return fmax(a, b);
+  return a > b ? a : b;  // as the reference does: a NaN in b stays, one in a does not
 #elif OP == 5
-  return fmin(a, b);
+  return a < b ? a : b;
 #elif OP == 6
   return pow(a, b);
 #elif OP == 8

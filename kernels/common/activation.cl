@@ -4,6 +4,7 @@
 //                      5 sign bit, 6 sigmoid, 7 relu_0_to_1, 8 hard_swish, 9 leaky_relu, 10 elu,
 //                      11 gelu (erf), 12 gelu (tanh)
 //           ACT_ALPHA  float literal, the slope of leaky_relu; 0.0f otherwise
+#include "common/bounds.cl"
 #include "common/types.cl"
 #ifndef ACT
 #error "ACT is required (0..12)"
@@ -20,16 +21,16 @@
 // The activation of a number, for kernels that have two.
 #define ACTIVATION(act, x) CLGPU_CAT(activation_, act)(x)
 #define activation_0(x) (x)
-#define activation_1(x) fmax(x, 0.0f)
-#define activation_2(x) fmin(fmax(x, -1.0f), 1.0f)
-#define activation_3(x) fmin(fmax(x, 0.0f), 6.0f)
+#define activation_1(x) AT_LEAST(x, 0.0f)
+#define activation_2(x) AT_LEAST(AT_MOST(x, 1.0f), -1.0f)
+#define activation_3(x) AT_LEAST(AT_MOST(x, 6.0f), 0.0f)
 #define activation_4(x) tanh(x)
 #define activation_5(x) (-fmin(sign(x), 0.0f))
 #define activation_6(x) (1.0f / (1.0f + exp(-(x))))
-#define activation_7(x) fmin(fmax(x, 0.0f), 1.0f)
+#define activation_7(x) AT_LEAST(AT_MOST(x, 1.0f), 0.0f)
 #define activation_8(x) ((x) * fmin(fmax((x) + 3.0f, 0.0f), 6.0f) * (1.0f / 6.0f))
-#define activation_9(x) (fmax(x, 0.0f) + ACT_ALPHA * fmin(x, 0.0f))
-#define activation_10(x) (fmax(x, 0.0f) + expm1(fmin(x, 0.0f)))
+#define activation_9(x) (AT_LEAST(x, 0.0f) + ACT_ALPHA * fmin(x, 0.0f))
+#define activation_10(x) (AT_LEAST(x, 0.0f) + expm1(fmin(x, 0.0f)))
 #define activation_11(x) (0.5f * (x) * (1.0f + erf((x) * 0.70710678118654752f)))
 #define activation_12(x) \
   (0.5f * (x) * (1.0f + tanh(0.79788456080286536f * ((x) + 0.044715f * (x) * (x) * (x)))))

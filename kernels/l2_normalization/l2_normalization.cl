@@ -46,6 +46,7 @@ __kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void l2_normaliz
   }
   sum = sums[mine - item];
 #endif
-  const float norm = fmax(sqrt(sum), 1e-6f);
+  const float length = sqrt(sum);
+  const float norm = AT_LEAST(length, 1e-6f);
   for (int c = item; c < end; c += WG) STORE(DST_T, dst, c, ACTIVATE(LOAD(SRC_T, src, c) / norm));
 }

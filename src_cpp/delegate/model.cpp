@@ -103,23 +103,46 @@ void Model::find_writers(TfLiteContext& context, const std::vector<int>& order) 
     if (context.GetNodeAndRegistration(&context, order[position], &node, &registration) !=
         kTfLiteOk)
       continue;  // the constructor says so
-    for (int i = 0; i < node->outputs->size; ++i) {
-      const int id = node->outputs->data[i];
-      const bool is_tensor = id >= 0 && static_cast<std::size_t>(id) < context.tensors_size;
-      // The file has written a constant already.
-      if (is_tensor && context.tensors[id].allocation_type == kTfLiteMmapRo) written_twice_ = true;
-      std::vector<std::size_t>& writers = writers_[id];
-      writers.push_back(position);
-      if (writers.size() > 1) written_twice_ = true;
-    }
+    for (int i = 0; i < node->outputs->size; ++i)
+      writers_[node->outputs->data[i]].push_back(position);
+    if (!unbounded_) unbounded_ = check_bounds(context, *node, registration->builtin_code);
   }
 }
 
+std::optional<Refusal> Model::check_bounds(const TfLiteContext& context, const TfLiteNode& node,
+                                           int builtin) const {
+  const auto find = [&](const TfLiteIntArray& ids, int i) -> const TfLiteTensor* {
+    const bool is_tensor = i < ids.size && ids.data[i] >= 0 &&
+                           static_cast<std::size_t>(ids.data[i]) < context.tensors_size;
+    return is_tensor ? &context.tensors[ids.data[i]] : nullptr;
+  };
+  for (int i = 0; i < node.outputs->size; ++i) {
+    const TfLiteTensor* const output = find(*node.outputs, i);
+    // The file has written a constant already. The memory of other tensors is of the size that the
+    // last of their writers needs.
+    if ((output != nullptr && output->allocation_type == kTfLiteMmapRo) ||
+        writers_.at(node.outputs->data[i]).size() > 1)
+      return Refusal{Why::kMalformed, "a tensor of the model", "is written more than once"};
+  }
+  // These copy all bytes of the input, whatever the output has room for.
+  const ops::Family* const family = ops::find_handler(builtin, nullptr).family;
+  const bool copies = family != nullptr && family->is_view;
+  const TfLiteTensor* const input = find(*node.inputs, 0);
+  const TfLiteTensor* const output = find(*node.outputs, 0);
+  if (copies && input != nullptr && output != nullptr && input->type != output->type) {
+    const std::string has = tfl::type_name(output->type), wanted = tfl::type_name(input->type);
+    return Refusal{Why::kType,
+                   "the output of a node of the model that copies bytes",
+                   "is " + has + " and its input " + wanted,
+                   has,
+                   {wanted}};
+  }
+  return std::nullopt;
+}
+
 std::optional<Refusal> Model::check_order(const tfl::NodeView& view) const {
-  // Stock kernels size such a tensor for the last of its writers, and the others write beyond it.
-  // Without the delegate an error of another node may keep them from running.
-  if (written_twice_)
-    return Refusal{Why::kMalformed, "a tensor of the model", "is written more than once"};
+  // Without the delegate an error of another node may keep the one that writes from running.
+  if (unbounded_) return unbounded_;
   const std::size_t here = nodes.size();
   for (int i = 0; i < view.input_count(); ++i) {
     if (!view.has_input(i)) continue;

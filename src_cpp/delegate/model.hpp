@@ -62,6 +62,10 @@ class Model {
 
  private:
   void find_writers(TfLiteContext& context, const std::vector<int>& order);
+  /// Why all nodes stay on the CPU if a model has this one: stock kernels write beyond a tensor of
+  /// it. What that overwrites depends on where tensors lie, which is as stock has it only then.
+  std::optional<Refusal> check_bounds(const TfLiteContext& context, const TfLiteNode& node,
+                                      int builtin) const;
   /// Why the next node's operands cannot be told apart by who writes them; nothing when they can.
   /// Runtimes run such nodes all the same, one after the other, on what memory holds.
   std::optional<Refusal> check_order(const tfl::NodeView& view) const;
@@ -78,8 +82,8 @@ class Model {
   std::map<int, ir::Tensor> tensors_;    // by TFLite id
   std::map<int, std::size_t> writer_;    // tensor -> position of the node that writes it
   std::map<int, std::vector<std::size_t>> readers_, writers_;  // positions, by tensor
-  bool written_twice_ = false;      ///< a tensor has more than one of them
-  std::vector<CpuNode> cpu_nodes_;  // one per node
+  std::optional<Refusal> unbounded_;  ///< the first of check_bounds(), for all nodes
+  std::vector<CpuNode> cpu_nodes_;    // one per node
   bool core_only_;
   std::set<int> stored_;     // constants of the model
   std::set<int> constants_;  // these, and what nodes that work derive from them

@@ -48,6 +48,13 @@ void infer_shapes(ir::Graph& graph) {
       graph.tensor(node.outputs[i]).shape = std::move(shapes[i]);
     }
   }
+  // Nodes that read one may be gone, because nothing needs their results: it is uploaded all the
+  // same.
+  for (const int id : graph.inputs) {
+    const ir::Tensor& tensor = graph.tensor(id);
+    if (const std::string problem = size_problem(tensor.shape); !problem.empty())
+      throw ShapeError("tensor '" + tensor.name + "' " + problem);
+  }
 }
 
 }  // namespace clgpu::passes
