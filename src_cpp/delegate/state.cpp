@@ -232,8 +232,8 @@ void State::set_partition(std::uint64_t number, int partition,
       node.chosen = name_of(choice->second->origin);
       node.candidates = choice->second->candidates;
       node.refused = choice->second->refused;
-    } else if (const auto into = graph->fused.find(node.index); into != graph->fused.end()) {
-      node.reason = "fused into node " + std::to_string(into->second);
+    } else if (const int into = ir::merged_into(*graph, node.index); into >= 0) {
+      node.reason = "fused into node " + std::to_string(into);
     } else if (views.count(node.index) != 0) {
       node.reason = "a view: shares the memory of its input";
     }

@@ -38,6 +38,38 @@ void remove_nodes(Graph& graph, const std::vector<bool>& marked) {
   graph.nodes = std::move(kept);
 }
 
+const char* name_of(Step::Outcome outcome) {
+  switch (outcome) {
+    case Step::Outcome::kDeclined:
+      return "declined";
+    case Step::Outcome::kSkipped:
+      return "skipped";
+    case Step::Outcome::kApplied:
+      break;
+  }
+  return "applied";
+}
+
+void applied(Graph& graph, const char* pass, int node, int into, std::string detail) {
+  graph.steps.push_back({pass, Step::Outcome::kApplied, node, into, std::move(detail)});
+}
+
+void declined(Graph& graph, const char* pass, int node, std::string reason) {
+  graph.steps.push_back({pass, Step::Outcome::kDeclined, node, -1, std::move(reason)});
+}
+
+void skipped(Graph& graph, const char* pass, std::string reason) {
+  graph.steps.push_back({pass, Step::Outcome::kSkipped, -1, -1, std::move(reason)});
+}
+
+int merged_into(const Graph& graph, int node) {
+  for (auto step = graph.steps.rbegin(); step != graph.steps.rend(); ++step) {
+    if (step->outcome == Step::Outcome::kApplied && step->node == node && step->into >= 0)
+      return step->into;
+  }
+  return -1;
+}
+
 std::string print(const Graph& graph) {
   const auto ids = [](const std::vector<int>& list) {
     std::string text;

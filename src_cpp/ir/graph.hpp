@@ -1,7 +1,6 @@
 // The graph of one partition: plain data, nodes in execution order.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -11,13 +10,30 @@
 
 namespace clgpu::ir {
 
+/// What a pass has done at a node of the model, or why it has not.
+struct Step {
+  enum class Outcome {
+    kApplied,   ///< the graph is another one since
+    kDeclined,  ///< the pass is for such nodes, and has left this one as it was
+    kSkipped,   ///< the pass has not looked at any node: an option says so
+  };
+  const char* pass = "";  ///< name of its function
+  Outcome outcome = Outcome::kApplied;
+  int node = -1;       ///< index in the model; -1: it is about no node in particular
+  int into = -1;       ///< index in the model of the node that computes it since; -1: none does
+  std::string detail;  ///< the reason for what has not been done; of what has been, more about it
+};
+
+/// "applied", "declined", "skipped".
+const char* name_of(Step::Outcome outcome);
+
 struct Graph {
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;
   std::vector<int> inputs;   ///< tensors uploaded for each run
   std::vector<int> outputs;  ///< tensors downloaded after each run
   bool allows_tf32 = false;  ///< factors of products may be rounded to TF32: 10 bits of mantissa
-  std::map<int, int> fused;  ///< nodes of the model that passes merged: which into which
+  std::vector<Step> steps;   ///< what the passes have done so far, in order
 
   const Tensor& tensor(int id) const { return tensors[uz(id)]; }
   Tensor& tensor(int id) { return tensors[uz(id)]; }
@@ -31,6 +47,18 @@ std::vector<int> writers_of(const Graph& graph);
 
 /// True where a tensor is a graph output.
 std::vector<bool> output_mask(const Graph& graph);
+
+/// Notes that a pass has changed a node of the model, or merged it into another one.
+void applied(Graph& graph, const char* pass, int node, int into = -1, std::string detail = {});
+
+/// Notes that a pass has left a node of the model as it was.
+void declined(Graph& graph, const char* pass, int node, std::string reason);
+
+/// Notes that a pass has not looked at the graph.
+void skipped(Graph& graph, const char* pass, std::string reason);
+
+/// The node of the model into which passes have merged one, -1 where they have not.
+int merged_into(const Graph& graph, int node);
 
 /// Takes out the nodes that are marked; the others keep their order.
 void remove_nodes(Graph& graph, const std::vector<bool>& marked);

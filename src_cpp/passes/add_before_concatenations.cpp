@@ -69,7 +69,8 @@ bool move_one(ir::Graph& graph, Sums& sums) {
           node.epilogue.residual_after = true;
         }
       }
-      graph.fused[sum.tflite_index] = graph.nodes[uz(nodes.back())].tflite_index;
+      ir::applied(graph, "add_before_concatenations", sum.tflite_index,
+                  graph.nodes[uz(nodes.back())].tflite_index);
       graph.nodes[uz(links.writers[uz(joined)])].outputs[0] = sum.outputs[0];
       graph.nodes.erase(graph.nodes.begin() + static_cast<std::ptrdiff_t>(n));
       sums.insert(sum.outputs[0]);

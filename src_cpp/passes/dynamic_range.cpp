@@ -92,13 +92,22 @@ std::optional<ir::Node> quantize_input(ir::Graph& graph, ir::Node& node) {
 }  // namespace
 
 void dynamic_range(ir::Graph& graph, DynamicRange mode) {
+  constexpr const char* kPass = "dynamic_range";
   std::vector<ir::Node> nodes;
   for (ir::Node& node : graph.nodes) {
     if (ops::has_int8_weights(graph, node)) {
       node.inputs.resize(std::max(node.inputs.size(), uz(ops::kWeightScales)), -1);
       node.inputs.push_back(add_scales(graph, node.inputs[uz(node.kind->weights.slot)]));
       if (mode == DynamicRange::kHybrid) {
-        if (auto quantize = quantize_input(graph, node)) nodes.push_back(std::move(*quantize));
+        if (auto quantize = quantize_input(graph, node)) {
+          nodes.push_back(std::move(*quantize));
+          ir::applied(graph, kPass, node.tflite_index, -1, "its input is quantised row by row");
+        } else {
+          ir::declined(graph, kPass, node.tflite_index,
+                       "the reference kernels know no hybrid arithmetic for it");
+        }
+      } else {
+        ir::applied(graph, kPass, node.tflite_index, -1, "its weights are scaled");
       }
     }
     nodes.push_back(std::move(node));

@@ -231,7 +231,7 @@ void fuse_instance_norm(ir::Graph& graph) {
       }
       if (read) continue;
       removed[*i] = true;
-      graph.fused[graph.nodes[*i].tflite_index] = into;
+      ir::applied(graph, "fuse_instance_norm", graph.nodes[*i].tflite_index, into);
     }
   }
   ir::remove_nodes(graph, removed);

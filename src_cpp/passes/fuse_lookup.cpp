@@ -5,11 +5,12 @@
 namespace clgpu::passes {
 namespace {
 
-// Whether a node of integers has room for a table: where its kernels add a residual, they look up
-// results, too.
-bool takes_table(const ir::Graph& graph, const ir::Node& node) {
-  const bool full = node.tail != nullptr && !node.tail->table.empty();
-  return node.kind->residual >= 0 && node.outputs.size() == 1 && !full &&
+constexpr const char* kPass = "fuse_lookup";
+
+// Whether a node is one of integers that may have a table: where its kernels add a residual, they
+// look up results, too.
+bool may_have_table(const ir::Graph& graph, const ir::Node& node) {
+  return node.kind->residual >= 0 && node.outputs.size() == 1 &&
          graph.tensor(node.outputs[0]).is_quantized() &&
          size_of(graph.tensor(node.outputs[0]).dtype) == 1;
 }
@@ -22,15 +23,28 @@ void fuse_lookup(ir::Graph& graph) {
   std::vector<bool> removed(graph.nodes.size(), false);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     ir::Node& node = graph.nodes[i];
-    if (removed[i] || !takes_table(graph, node)) continue;
+    if (removed[i] || !may_have_table(graph, node) || readers[uz(node.outputs[0])].empty())
+      continue;
     const int result = node.outputs[0];
-    if (is_output[uz(result)] || readers[uz(result)].size() != 1) continue;
     const auto next = uz(readers[uz(result)][0]);
     const auto function = ops::table_function(graph.nodes[next]);
     if (!function || removed[next]) continue;
     const ir::Tensor& from = graph.tensor(result);
     const ir::Tensor& to = graph.tensor(graph.nodes[next].outputs[0]);
-    if (size_of(to.dtype) != 1 || !to.is_quantized()) continue;
+    const int index = graph.nodes[next].tflite_index;
+    const std::string problem = [&]() -> std::string {
+      if (is_output[uz(result)]) return "what it reads is a result of the partition";
+      if (readers[uz(result)].size() != 1) return "other nodes read what it reads";
+      if (node.tail != nullptr && !node.tail->table.empty())
+        return "the node before it has a table already";
+      if (size_of(to.dtype) != 1 || !to.is_quantized())
+        return "its result is not of quantised 8-bit integers";
+      return {};
+    }();
+    if (!problem.empty()) {
+      ir::declined(graph, kPass, index, problem);
+      continue;
+    }
     ir::Tail tail = node.tail != nullptr ? *node.tail : ir::Tail{};
     if (node.tail == nullptr) tail.own = from.quantization;
     tail.looked_up = to.quantization;
@@ -38,7 +52,7 @@ void fuse_lookup(ir::Graph& graph) {
       tail.table.push_back(static_cast<std::uint8_t>(value));
     node.tail = std::make_shared<const ir::Tail>(std::move(tail));
     node.outputs[0] = graph.nodes[next].outputs[0];
-    graph.fused[graph.nodes[next].tflite_index] = node.tflite_index;
+    ir::applied(graph, kPass, index, node.tflite_index);
     removed[next] = true;
   }
   ir::remove_nodes(graph, removed);

@@ -11,6 +11,8 @@ namespace {
 
 using Mode = ops::PadAttrs::Mode;
 
+constexpr const char* kPass = "fuse_pad";
+
 // Whether a padding fills with what stands for zero: of PADV2 with a value that is constant.
 bool fills_with_zero(const ir::Graph& graph, const ir::Node& node) {
   if (node.inputs.size() == 2 || node.inputs[2] < 0) return true;
@@ -58,23 +60,33 @@ void fuse_pad(ir::Graph& graph) {
     if (!border) border = cropped_border(node);
     if (!border) continue;
     const auto result = static_cast<std::size_t>(node.outputs[0]);
-    if (is_output[result] || readers[result].empty()) continue;
+    if (readers[result].empty()) continue;
     // Every reader must take it, or the padded tensor is needed all the same.
     std::vector<ir::AttrsPtr> fused;
+    std::string problem;
+    if (is_output[result]) problem = "its result is one of the partition";
     for (const int reader : readers[result]) {
+      if (!problem.empty()) break;
       const ir::Node& conv = graph.nodes[uz(reader)];
+      const std::string name = conv.op + " (node " + std::to_string(conv.tflite_index) + ")";
       const auto* conv_attrs = dynamic_cast<const ops::ConvAttrs*>(conv.attrs.get());
-      if (conv_attrs == nullptr || conv.inputs[0] != node.outputs[0]) break;
+      if (conv_attrs == nullptr || conv.inputs[0] != node.outputs[0]) {
+        problem = "the reader " + name + " takes no border";
+        break;
+      }
       ir::AttrsPtr attrs = with_border(*conv_attrs, *border);
-      if (attrs == nullptr) break;
+      if (attrs == nullptr) problem = "the reader " + name + " does not take this border";
       fused.push_back(std::move(attrs));
     }
-    if (fused.size() != readers[result].size()) continue;
+    if (!problem.empty()) {
+      ir::declined(graph, kPass, node.tflite_index, problem);
+      continue;
+    }
     for (std::size_t i = 0; i < fused.size(); ++i) {
       ir::Node& conv = graph.nodes[uz(readers[result][i])];
       conv.attrs = std::move(fused[i]);
       conv.inputs[0] = node.inputs[0];
-      graph.fused[node.tflite_index] = conv.tflite_index;
+      ir::applied(graph, kPass, node.tflite_index, conv.tflite_index);
     }
   }
   // The paddings and crops have lost their readers: remove_dead takes them.

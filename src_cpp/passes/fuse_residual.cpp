@@ -5,6 +5,8 @@
 namespace clgpu::passes {
 namespace {
 
+constexpr const char* kPass = "fuse_residual";
+
 bool is_addition_of_two(const ir::Node& node) {
   const auto* binary = dynamic_cast<const ops::BinaryAttrs*>(node.attrs.get());
   return binary != nullptr && binary->op == ops::BinaryOp::kAdd && node.inputs.size() == 2 &&
@@ -29,28 +31,40 @@ void fuse_residual(ir::Graph& graph) {
   std::vector<int> writers = ir::writers_of(graph);
   std::vector<bool> removed(graph.nodes.size(), false);
 
-  // Whether the node that writes `sum` may add `other` to it.
-  const auto can_take = [&](int sum, int other) {
+  // Why the node that writes `sum` cannot add `other` to it; empty where it can.
+  const auto problem = [&](int sum, int other) -> std::string {
     const ir::Tensor &result = graph.tensor(sum), &residual = graph.tensor(other);
-    if (writers[uz(sum)] < 0 || is_output[uz(sum)] || readers[uz(sum)].size() != 1) return false;
+    if (writers[uz(sum)] < 0) return "no node of the partition computes it";
+    if (is_output[uz(sum)]) return "it is a result of the partition";
+    if (readers[uz(sum)].size() != 1) return "other nodes read it";
     const ir::Node& writer = graph.nodes[uz(writers[uz(sum)])];
-    if (writer.kind->residual < 0) return false;
-    if (static_cast<int>(writer.inputs.size()) > writer.kind->residual) return false;
+    const std::string name = writer.op + " (node " + std::to_string(writer.tflite_index) + ")";
+    if (writer.kind->residual < 0) return "the kernels of " + name + " add nothing";
+    if (static_cast<int>(writer.inputs.size()) > writer.kind->residual)
+      return name + " adds another tensor already";
     // The activation comes after the addition: one before it cannot stay. Of integers it can, as
     // bounds of what is added to.
-    if (!result.is_quantized() && (result.dtype != DType::kF32 || !writer.epilogue.empty()))
-      return false;
+    if (!result.is_quantized() && result.dtype != DType::kF32) return "it is not float32";
+    if (!result.is_quantized() && !writer.epilogue.empty()) return name + " has an activation";
     // The shapes of load time: constants never follow a resize. Where another operand does not
     // either, the delegate runs the passes again (Partition::infer_shapes).
-    return !residual.is_constant() && result.shape == residual.shape && result.shape.rank() > 0;
+    if (residual.is_constant()) return "the other one is a constant";
+    if (result.shape != residual.shape) return "the other one is of another shape";
+    if (result.shape.rank() == 0) return "it is a scalar";
+    return {};
   };
 
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     ir::Node& sum = graph.nodes[i];
     if (!is_addition_of_two(sum)) continue;
     const int a = sum.inputs[0], b = sum.inputs[1];
-    const bool from_a = can_take(a, b), from_b = can_take(b, a);
-    if (!from_a && !from_b) continue;
+    const std::string problem_of_a = problem(a, b), problem_of_b = problem(b, a);
+    const bool from_a = problem_of_a.empty(), from_b = problem_of_b.empty();
+    if (!from_a && !from_b) {
+      ir::declined(graph, kPass, sum.tflite_index,
+                   "input 0: " + problem_of_a + "; input 1: " + problem_of_b);
+      continue;
+    }
     // Of two, the later one: the other's result is there by then anyway.
     const bool take_b = from_b && (!from_a || writers[uz(b)] > writers[uz(a)]);
     const int writer = writers[uz(take_b ? b : a)];
@@ -66,7 +80,7 @@ void fuse_residual(ir::Graph& graph) {
     } else {
       fused.epilogue = sum.epilogue;
     }
-    graph.fused[sum.tflite_index] = fused.tflite_index;
+    ir::applied(graph, kPass, sum.tflite_index, fused.tflite_index);
     sum = std::move(fused);
     writers[uz(sum.outputs[0])] = static_cast<int>(i);
   }

@@ -5,7 +5,9 @@
 namespace clgpu::passes {
 
 void fuse_separable(ir::Graph& graph, Separable separable, const DeviceInfo& device) {
-  if (separable == Separable::kNever) return;
+  constexpr const char* kPass = "fuse_separable";
+  if (separable == Separable::kNever)
+    return ir::skipped(graph, kPass, "the option engines names a kernel of its parts");
   const auto readers = ir::readers_of(graph);
   const auto is_output = ir::output_mask(graph);
   std::vector<bool> removed(graph.nodes.size(), false);
@@ -17,8 +19,12 @@ void fuse_separable(ir::Graph& graph, Separable separable, const DeviceInfo& dev
     ir::Node& pointwise = graph.nodes[uz(readers[between][0])];
     auto node = ops::separable(graph, depthwise, pointwise);
     if (!node) continue;
-    if (separable == Separable::kWherePays && !ops::separable_pays(graph, *node, device)) continue;
-    graph.fused[pointwise.tflite_index] = depthwise.tflite_index;
+    if (separable == Separable::kWherePays && !ops::separable_pays(graph, *node, device)) {
+      ir::declined(graph, kPass, pointwise.tflite_index,
+                   "two launches are expected to be faster on this device");
+      continue;
+    }
+    ir::applied(graph, kPass, pointwise.tflite_index, depthwise.tflite_index);
     // In the later place, where a residual has been computed, too.
     pointwise = std::move(*node);
     removed[i] = true;

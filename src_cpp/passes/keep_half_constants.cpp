@@ -5,13 +5,17 @@
 namespace clgpu::passes {
 
 void keep_half_constants(ir::Graph& graph) {
+  constexpr const char* kPass = "keep_half_constants";
   std::vector<ir::Node> kept;
   for (ir::Node& node : graph.nodes) {
     const bool half_dequantize = ops::is_half_dequantize(node);
     if (!half_dequantize || !graph.tensor(node.inputs[0]).is_constant()) {
+      if (half_dequantize)
+        ir::declined(graph, kPass, node.tflite_index, "its input is not a constant");
       kept.push_back(std::move(node));
       continue;
     }
+    ir::applied(graph, kPass, node.tflite_index);
     const ir::Tensor& half = graph.tensor(node.inputs[0]);
     ir::Tensor& result = graph.tensor(node.outputs[0]);
     result.constant = half.constant;

@@ -9,7 +9,11 @@ void remove_dead(ir::Graph& graph) {
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
     bool any = false;
     for (const int id : node->outputs) any = any || needed[uz(id)];
-    if (!any) continue;
+    if (!any) {
+      if (ir::merged_into(graph, node->tflite_index) < 0)
+        ir::applied(graph, "remove_dead", node->tflite_index, -1, "nothing reads its results");
+      continue;
+    }
     for (const int id : node->inputs) {
       if (id >= 0) needed[uz(id)] = true;
     }

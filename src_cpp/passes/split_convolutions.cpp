@@ -12,6 +12,7 @@
 namespace clgpu::passes {
 namespace {
 
+constexpr const char* kPass = "split_convolutions";
 constexpr int kImage = 0;  // input of a convolution
 // As choose_storage has it: in half precision these stay float.
 constexpr std::int64_t kSmallTensor = 4096;
@@ -99,7 +100,8 @@ class Splitter {
       if (const int writer = links_.writers[uz(id)]; is_inner(id) && has_copies(writer)) {
         collect(writer, first, channels);
         replaced_[uz(writer)] = true;
-        graph_.fused[graph_.nodes[uz(writer)].tflite_index] = graph_.nodes[uz(n)].tflite_index;
+        ir::applied(graph_, kPass, graph_.nodes[uz(writer)].tflite_index,
+                    graph_.nodes[uz(n)].tflite_index);
       } else {
         channels.push_back({id, first, count, in_place_.count(id) == 0});
       }
@@ -130,7 +132,8 @@ class Splitter {
     replaced_[uz(n)] = true;
     for (const int reader : links_.readers[uz(node.outputs[0])]) {
       chain(reader, images, terms);
-      if (rest.size() < 2) graph_.fused[node.tflite_index] = graph_.nodes[uz(reader)].tflite_index;
+      if (rest.size() < 2)
+        ir::applied(graph_, kPass, node.tflite_index, graph_.nodes[uz(reader)].tflite_index);
     }
   }
 

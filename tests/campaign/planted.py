@@ -123,15 +123,15 @@ FAULTS = (
     ),
     Fault(
         "kernels/common/activation.cl",
-        "#define activation_3(x) AT_LEAST(AT_MOST(x, 6.0f), 0.0f)",
+        "#define activation_3(x) WITHIN(x, 0.0f, 6.0f)",
         "#define activation_3(x) AT_LEAST(x, 0.0f)",
         "RELU6 ends at 6",
         (*_ops("unary"), *_ops("conv2d")),
     ),
     Fault(
         "kernels/common/bounds.cl",
-        "((x) < (low) ? (low) : (x))",
-        "fmax(x, low)",
+        "#define AT_LEAST(x, low) select(fmax(x, low), x, isnan(x))",
+        "#define AT_LEAST(x, low) fmax(x, low)",
         "a NaN stays one",
         ("tests/kernels/test_nan.py",),
     ),
