@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "delegate/telling.hpp"
+#include "delegate/tell/telling.hpp"
 #include "ops/family.hpp"
 #include "plan/roads.hpp"
 #include "python/native_delegate.hpp"

@@ -1,6 +1,6 @@
 // Doors for tests: the JSON of the C library, which no Python code reads.
 #include "base/json.hpp"
-#include "delegate/telling.hpp"
+#include "delegate/tell/telling.hpp"
 #include "python/bind.hpp"
 #include "python/native_delegate.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "kernel/sources.hpp"
 #include "python/native_delegate.hpp"
-#include "runtime/programs.hpp"
+#include "runtime/run/programs.hpp"
 
 namespace clgpu::python {
 namespace py = pybind11;

@@ -6,7 +6,7 @@
 
 #include "python/held.hpp"
 #include "python/native_delegate.hpp"
-#include "runtime/stream.hpp"
+#include "runtime/run/stream.hpp"
 
 namespace clgpu::python {
 namespace py = pybind11;

@@ -79,7 +79,7 @@ def test_families_are_listed_once():
 
 @pytest.mark.parametrize("family", families())
 def test_family_has_its_room_its_kernels_and_its_tests(family):
-    room = SOURCES / "ops" / f"{family}.cpp"
+    room = SOURCES / "ops" / "families" / f"{family}.cpp"
     assert room.is_file(), f"{family} is in families.def: its room is {room.relative_to(ROOT)}"
     camel = "".join(part.capitalize() for part in family.split("_"))
     assert f"k{camel}Family" in room.read_text()
