@@ -24,7 +24,12 @@ OTHER_MEANINGS = {
     ("store/store.cpp", "table"): "a kind of object of SQLite",
 }
 # Files that look up the families and candidates that a user has asked for.
-LOOK_UP = {"delegate/doors/delegate.cpp", "plan/choose.cpp", "plan/work_groups.cpp"}
+LOOK_UP = {
+    "delegate/claim/claim.cpp",
+    "delegate/claim/first_report.cpp",
+    "plan/choose.cpp",
+    "plan/work_groups.cpp",
+}
 
 
 def code_of(file: Path) -> str:

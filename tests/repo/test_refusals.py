@@ -39,7 +39,7 @@ STARTS = re.compile(r"\bWhy::k(\w+)|\b(" + "|".join(HELPERS) + r")\(")
 
 # What no test can see, with the reason: parts of sites as `Site` writes them.
 UNSEEN = {
-    "ops/families/quantize_rows.cpp: no operation is imported": "it has no operation, so nobody asks it",
+    "quantize_rows.cpp: no operation is imported": "it has no operation, so nobody asks it",
     "the node has no parameters": "runtimes hand over parameters, of zeros where the file has none",
     "ops/families/pool.cpp: the padding is": "runtimes read any other padding as none",
     "the number of new axes is": "runtimes refuse as many",

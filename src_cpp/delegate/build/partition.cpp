@@ -4,7 +4,8 @@
 #include <chrono>
 
 #include "base/index.hpp"
-#include "delegate/verify/sandbox.hpp"
+#include "delegate/build/estimate.hpp"
+#include "delegate/int_array.hpp"
 #include "ops/families/separable_conv2d.hpp"
 #include "passes/pass.hpp"
 #include "plan/roads.hpp"
@@ -31,12 +32,12 @@ Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> sess
       original_(std::move(graph)),
       nodes_(std::move(nodes)),
       index_(index) {
-  if (state_->options.verify != kVerifyOff) trust_ = std::make_unique<Trust>();
+  if (state_->target.options.verify != kVerifyOff) trust_ = std::make_unique<Trust>();
   graph_ = pass(original_, Level::kAsAsked);
 }
 
 ir::Graph Partition::pass(ir::Graph graph, Level level) const {
-  const Options& options = state_->options;
+  const Options& options = state_->target.options;
   const bool fp32 = level >= Level::kFp32;
   passes::PipelineOptions wanted;
   wanted.separable = separable(options.plan.engines);
@@ -46,7 +47,7 @@ ir::Graph Partition::pass(ir::Graph graph, Level level) const {
     wanted.half_io = options.half_io;
     wanted.half_weights = options.half_weights;
   }
-  passes::run_pipeline(graph, wanted, state_->device());
+  passes::run_pipeline(graph, wanted, state_->target.device());
   if (level >= Level::kExactSums) graph.allows_tf32 = false;
   return graph;
 }
@@ -130,7 +131,7 @@ void Partition::build_again() {
 }
 
 std::int64_t Partition::allowance() const {
-  std::int64_t left = state_->options.plan.memory_budget;
+  std::int64_t left = state_->target.options.plan.memory_budget;
   if (left == 0) return 0;
   if (const auto share = session_->share.find(index_); share != session_->share.end())
     return share->second;
@@ -142,12 +143,16 @@ std::int64_t Partition::allowance() const {
 
 plan::Cost Partition::expected(int threads) {
   passes::infer_shapes(graph_);
-  return state_->expected(graph_, allowance(), static_cast<int>(nodes_.size()), threads);
+  const plan::Fitted fitted = state_->builder.plan(graph_, allowance());
+  const Target& target = state_->target;
+  const plan::Load load =
+      plan::load_of(fitted.graph, fitted.plan, target.device(), static_cast<int>(nodes_.size()));
+  return expected_cost(target, load, threads);
 }
 
 std::int64_t Partition::smallest_budget() {
   passes::infer_shapes(graph_);
-  return state_->smallest_budget(graph_);
+  return state_->builder.smallest_budget(graph_);
 }
 
 void Partition::publish() {
@@ -158,7 +163,7 @@ void Partition::publish() {
     if (!is_on_cpu()) return;
     report.on_cpu =
         !cpu_.reason.empty() ? cpu_.reason : "verification has failed: " + trust_->verdict.reason;
-    return state_->set_partition(session_->report, index_, report, nullptr, nullptr);
+    return state_->ledger.set_partition(session_->report, index_, report, nullptr, nullptr);
   }
   const plan::Plan& plan = executor_->plan();
   report.launches = static_cast<int>(plan.run.size());
@@ -186,7 +191,7 @@ void Partition::publish() {
     report.moves.push_back({move.kind == plan::Move::Kind::kOut, plan.buffers[uz(move.buffer)].name,
                             move.bytes, move.start, move.finish});
   }
-  state_->set_partition(session_->report, index_, report, published_, executor_);
+  state_->ledger.set_partition(session_->report, index_, report, published_, executor_);
 }
 
 std::string Partition::find_type_problem(const TfLiteContext& context) const {
@@ -211,24 +216,19 @@ void Partition::prepare(TfLiteContext& context) {
     changed = changed || now != tensor.shape;
     tensor.shape = now;
   }
-  const std::string type_problem = find_type_problem(context);
-  if (changed || !type_problem.empty()) {
+  if (const std::string problem = find_type_problem(context); !problem.empty()) {
+    unbuild();
+    if (!leave_to_cpu_or_later(context, problem)) throw ShapeError(problem);
+  } else if (changed) {
     try {
-      if (!type_problem.empty()) {
-        unbuild();
-        throw ShapeError(type_problem);
-      }
       build();
     } catch (const ShapeError& error) {
-      if (!leave_to_cpu(context, error.what())) {
-        if (!is_dynamic(context)) throw;
-        problem_ = error.what();
-        return;
-      }
+      if (!leave_to_cpu_or_later(context, error.what())) throw;
     } catch (const plan::NoCandidate& error) {
       if (!leave_to_cpu(context, error.what())) throw;
     }
   }
+  if (!problem_.empty()) return;
   publish();
   if (!cpu_.reason.empty()) return give_shapes_of_cpu(context);
   for (const int id : graph_.outputs)
@@ -237,7 +237,7 @@ void Partition::prepare(TfLiteContext& context) {
 
 void Partition::invoke(TfLiteContext& context) {
   const cl::Counters before = cl::counters();
-  if (index_ == 0 && state_->options.profile) begin_recording();
+  if (index_ == 0 && state_->target.options.profile) begin_recording();
   if (is_on_cpu()) {
     compute_on_cpu(context);
   } else {
@@ -247,7 +247,7 @@ void Partition::invoke(TfLiteContext& context) {
     if (trust_ != nullptr && due()) verify(context);
   }
   if (trust_ != nullptr) ++trust_->inferences;
-  state_->count_invoke(*session_, index_ == 0, cl::counters() - before);
+  state_->ledger.count_invoke(session_->invoke, index_ == 0, cl::counters() - before);
 }
 
 void Partition::begin_recording() {

@@ -8,10 +8,13 @@
 #include <vector>
 
 #include "abi/tflite_abi.hpp"
+#include "delegate/build/session.hpp"
 #include "delegate/build/state.hpp"
+#include "delegate/verify/comparison.hpp"
 #include "delegate/verify/shadow.hpp"
 #include "delegate/verify/trust.hpp"
 #include "ir/graph.hpp"
+#include "plan/budget/cost.hpp"
 
 namespace clgpu::delegate {
 
@@ -30,7 +33,7 @@ class Partition {
   Partition& operator=(const Partition&) = delete;
 
   const std::vector<int>& nodes() const { return nodes_; }
-  State& state() { return *state_; }
+  Ledger& ledger() { return state_->ledger; }
   /// Null before build().
   const plan::Plan* plan() const { return executor_ == nullptr ? nullptr : &executor_->plan(); }
   /// True when the model leaves a dimension of an input open: shapes that do not fit together are
@@ -80,6 +83,9 @@ class Partition {
   /// Leaves the shapes of the moment to the CPU's kernels, because of `reason`; false, and nothing
   /// is changed, where these do not take them either.
   bool leave_to_cpu(const TfLiteContext& context, const std::string& reason);
+  /// The same; where the model is dynamic, shapes that nobody takes are left to
+  /// resize_tensor_input, and invoke() says so.
+  bool leave_to_cpu_or_later(const TfLiteContext& context, const std::string& reason);
   void give_shapes_of_cpu(TfLiteContext& context) const;
   void compute_on_cpu(TfLiteContext& context);
   void take_from_shadow(TfLiteContext& context) const;
@@ -95,7 +101,7 @@ class Partition {
   /// have changed since, graph_ is made anew.
   void infer_shapes(Level level);
 
-  // Verification, in partition_verify.cpp and partition_compare.cpp: trust_ is not null.
+  // Verification, in partition_verify.cpp: trust_ is not null.
   bool due() const;
   void recall();
   void keep() const;
@@ -103,11 +109,9 @@ class Partition {
   void settle(Level level);
   bool run_shadow(TfLiteContext& context, bool all);
   void verify(TfLiteContext& context);
-  Finding compare(const TfLiteContext& context) const;
-  bool is_tie(int tensor, const void* got, double slack) const;
+  Comparison comparison() const;
   Suspects find_suspects() const;
-  std::optional<Suspects::Engine> judge_alone(std::size_t position,
-                                              const std::string& candidate) const;
+  bool leave_out(const std::vector<Suspects::Engine>& wrong, std::set<std::string>& left_out);
   std::string signature() const;
   /// Bytes that the memory budget leaves for this partition; 0: there is no budget.
   std::int64_t allowance() const;

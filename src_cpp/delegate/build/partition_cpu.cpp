@@ -4,7 +4,7 @@
 
 #include "base/utf8.hpp"
 #include "delegate/build/partition.hpp"
-#include "delegate/verify/sandbox.hpp"
+#include "delegate/int_array.hpp"
 
 namespace clgpu::delegate {
 namespace {
@@ -40,7 +40,8 @@ std::set<int> Partition::output_ids() const {
 Shadow& Partition::shadow(const TfLiteContext& context) {
   if (cpu_.shadow == nullptr) {
     cpu_.shadow = std::make_unique<Shadow>(
-        context, cpu_.nodes, state_->options.dynamic_range == passes::DynamicRange::kDequantize);
+        context, cpu_.nodes,
+        state_->target.options.dynamic_range == passes::DynamicRange::kDequantize);
   }
   return *cpu_.shadow;
 }
@@ -53,6 +54,13 @@ bool Partition::leave_to_cpu(const TfLiteContext& context, const std::string& re
     return false;
   }
   cpu_.reason = reason;
+  return true;
+}
+
+bool Partition::leave_to_cpu_or_later(const TfLiteContext& context, const std::string& reason) {
+  if (leave_to_cpu(context, reason)) return true;
+  if (!is_dynamic(context)) return false;
+  problem_ = reason;
   return true;
 }
 

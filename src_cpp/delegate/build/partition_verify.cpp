@@ -4,7 +4,9 @@
 #include <locale>
 #include <set>
 #include <sstream>
+#include <utility>
 
+#include "base/join.hpp"
 #include "base/sha256.hpp"
 #include "delegate/build/partition.hpp"
 #include "ops/families/unary.hpp"
@@ -40,10 +42,6 @@ bool from_record(const std::string& record, Judgement& verdict) {
   return true;
 }
 
-void append(std::string& list, const std::string& item, const std::string& separator) {
-  list += (list.empty() ? "" : separator) + item;
-}
-
 // Stock kernels compute fused activations that are a range, and silently leave out others.
 void check_activations(const ir::Graph& graph) {
   for (const ir::Node& node : graph.nodes) {
@@ -63,7 +61,7 @@ bool contains(const std::string& list, const std::string& item) {
 
 bool Partition::due() const {
   if (!trust_->possible) return false;
-  const int every = state_->options.verify;
+  const int every = state_->target.options.verify;
   return every == kVerifyFirst ? trust_->inferences == 0 : trust_->inferences % every == 0;
 }
 
@@ -71,7 +69,7 @@ bool Partition::due() const {
 std::string Partition::signature() const {
   Sha256 hash;
   const auto add = [&](const std::string& field) { hash.update(field).update({"\0", 1}); };
-  const Options& options = state_->options;
+  const Options& options = state_->target.options;
   add(passes::name_of(options.precision));
   add(std::to_string(options.half_io) + std::to_string(options.half_weights));
   for (const auto& [family, engine] : options.plan.engines) {
@@ -89,8 +87,9 @@ std::string Partition::signature() const {
     for (const ir::Node& node : graph_.nodes) {
       const ops::Family& family = ops::family_of(node);
       if (family.candidates == nullptr || node.kind->is_view) continue;
-      add(plan::signature(family.name,
-                          family.candidates(ops::NodeContext(graph_, node), state_->device()), {}));
+      add(plan::signature(
+          family.name, family.candidates(ops::NodeContext(graph_, node), state_->target.device()),
+          {}));
     }
   } catch (const Error&) {
     return {};
@@ -121,7 +120,9 @@ void Partition::recall() {
   trust.signature = signature();
   Judgement kept;
   const auto record =
-      trust.signature.empty() ? std::nullopt : state_->kept_verdict(trust.signature);
+      trust.signature.empty()
+          ? std::nullopt
+          : state_->target.store->get(store::kVerification, state_->target.key(trust.signature));
   if (!record || !from_record(*record, kept)) {
     rebuild(allowance());
     return;
@@ -136,10 +137,10 @@ void Partition::keep() const {
   const Trust& trust = *trust_;
   if (trust.signature.empty() || !trust.is_lasting) return;
   if (trust.verdict.level == Level::kAsAsked && trust.verdict.engine.empty()) return;
-  state_->keep_verdict(trust.signature, to_record(trust.verdict),
-                       state_->device().name + ": " + name_of(trust.verdict.level) +
-                           (trust.verdict.engine.empty() ? "" : ", without ") +
-                           trust.verdict.engine);
+  const Target& target = state_->target;
+  target.store->put(store::kVerification, target.key(trust.signature), to_record(trust.verdict),
+                    target.device().name + ": " + name_of(trust.verdict.level) +
+                        (trust.verdict.engine.empty() ? "" : ", without ") + trust.verdict.engine);
 }
 
 // Builds at a level, or at the first one below it that can be built.
@@ -154,7 +155,7 @@ void Partition::settle(Level level) {
     } catch (const Error& error) {
       // A device that lacks memory, say, has it tomorrow.
       trust_->is_lasting = false;
-      append(trust_->verdict.reason, error.what(), "; ");
+      append_item(trust_->verdict.reason, error.what(), "; ");
     }
   }
   executor_.reset();
@@ -184,6 +185,32 @@ bool Partition::run_shadow(TfLiteContext& context, bool all) {
   }
 }
 
+Comparison Partition::comparison() const {
+  return {state_->target.options, trust_->verdict.level, graph_, cpu_};
+}
+
+Suspects Partition::find_suspects() const {
+  const Builder& builder = state_->builder;
+  return comparison().find_suspects(executor_->plan(), [&](auto&&... asked) {
+    return builder.run_alone(std::forward<decltype(asked)>(asked)...);
+  });
+}
+
+// Distrusts engines; whether any of them is not in `left_out` yet.
+bool Partition::leave_out(const std::vector<Suspects::Engine>& wrong,
+                          std::set<std::string>& left_out) {
+  Judgement& verdict = trust_->verdict;
+  bool any_new = false;
+  for (const Suspects::Engine& engine : wrong) {
+    state_->engines.distrust(engine.engine, engine.name, engine.why);
+    any_new = left_out.insert(engine.engine).second || any_new;
+    if (contains(verdict.engine, engine.name)) continue;
+    append_item(verdict.engine, engine.name);
+    append_item(verdict.reason, engine.name + " " + engine.why, "; ");
+  }
+  return any_new;
+}
+
 void Partition::verify(TfLiteContext& context) {
   Trust& trust = *trust_;
   Judgement& verdict = trust.verdict;
@@ -192,11 +219,11 @@ void Partition::verify(TfLiteContext& context) {
   bool lowered = false, has_all = false;
   std::set<std::string> left_out;  // known to others, maybe, but not when this was built
   while (true) {
-    Finding finding = compare(context);
+    Finding finding = comparison().compare(context);
     if (!finding.problem.empty() && !has_all) {
       has_all = run_shadow(context, true);
       if (!has_all) return publish();
-      finding = compare(context);  // ties show now
+      finding = comparison().compare(context);  // ties show now
     }
     verdict.relative_l2 = finding.worst.relative_l2;
     verdict.max_abs = finding.worst.max_abs;
@@ -208,22 +235,14 @@ void Partition::verify(TfLiteContext& context) {
       break;
     }
     lowered = true;
-    bool any_new = false;
-    for (const Suspects::Engine& engine : suspects.engines) {
-      state_->distrust(engine.engine, engine.name, engine.why);
-      any_new = left_out.insert(engine.engine).second || any_new;
-      if (contains(verdict.engine, engine.name)) continue;
-      append(verdict.engine, engine.name, ", ");
-      append(verdict.reason, engine.name + " " + engine.why, "; ");
-    }
-    if (any_new) {
+    if (leave_out(suspects.engines, left_out)) {
       settle(verdict.level);
     } else {
-      append(verdict.reason,
-             std::string(name_of(verdict.level)) + ": " +
-                 (suspects.hopeless.empty() ? finding.problem + "; each node alone is right"
-                                            : suspects.hopeless),
-             "; ");
+      append_item(verdict.reason,
+                  std::string(name_of(verdict.level)) + ": " +
+                      (suspects.hopeless.empty() ? finding.problem + "; each node alone is right"
+                                                 : suspects.hopeless),
+                  "; ");
       settle(static_cast<Level>(static_cast<int>(verdict.level) + 1));
     }
     if (trust.on_cpu()) {
@@ -234,7 +253,7 @@ void Partition::verify(TfLiteContext& context) {
   }
   verdict.source = lowered || verdict.source.empty() ? "checked now" : verdict.source;
   if (lowered) keep();
-  const bool again = state_->options.verify != kVerifyFirst || trust.on_cpu();
+  const bool again = state_->target.options.verify != kVerifyFirst || trust.on_cpu();
   if (!again) cpu_.shadow.reset();
   publish();
 }

@@ -68,17 +68,18 @@ TfLiteDelegate* clgpu_delegate_create(const clgpu_delegate_option* options, std:
 void clgpu_delegate_destroy(TfLiteDelegate* delegate) { clgpu::delegate::destroy(delegate); }
 
 char* clgpu_delegate_explain_json(TfLiteDelegate* delegate, char** error) {
-  return json_of(delegate, error,
-                 [](clgpu::delegate::State& state) { return clgpu::delegate::explain(state); });
+  return json_of(delegate, error, [](clgpu::delegate::State& state) {
+    return clgpu::delegate::explain(state.target, state.report());
+  });
 }
 
 char* clgpu_delegate_profile_json(TfLiteDelegate* delegate, char** error) {
   return json_of(delegate, error, [](clgpu::delegate::State& state) {
-    if (!state.options.profile) {
+    if (!state.target.options.profile) {
       throw clgpu::OptionError(
           "nothing is recorded: create the delegate with the option 'profile' as 'on'");
     }
-    return clgpu::delegate::recorded_profile(state, /*with_peaks=*/true);
+    return clgpu::delegate::recorded_profile(state.target, state.ledger, /*with_peaks=*/true);
   });
 }
 

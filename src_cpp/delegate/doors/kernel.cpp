@@ -46,7 +46,7 @@ Partition& partition_of(const TfLiteNode* node) {
 TfLiteStatus prepare(TfLiteContext* context, TfLiteNode* node) {
   return guarded(kTfLiteError, reporter(context), [&] {
     Partition& partition = partition_of(node);
-    recording_failure(partition.state(), [&] { partition.prepare(*context); });
+    recording_failure(partition.ledger(), [&] { partition.prepare(*context); });
     return kTfLiteOk;
   });
 }
@@ -54,7 +54,7 @@ TfLiteStatus prepare(TfLiteContext* context, TfLiteNode* node) {
 TfLiteStatus invoke(TfLiteContext* context, TfLiteNode* node) {
   return guarded(kTfLiteError, reporter(context), [&] {
     Partition& partition = partition_of(node);
-    recording_failure(partition.state(), [&] { partition.invoke(*context); });
+    recording_failure(partition.ledger(), [&] { partition.invoke(*context); });
     return kTfLiteOk;
   });
 }

@@ -29,6 +29,8 @@ void write(Writer& to, const NodeReport& node) {
     field(to, "reason", node.refusal ? sentence_of(*node.refusal) : node.reason);
     to.key("refusal");
     write(to, node.refusal);
+    field(to, "fused_into", node.fused_into);
+    field(to, "is_view", node.is_view);
     field(to, "partition",
           node.partition < 0 ? std::optional<int>() : std::optional<int>(node.partition));
     field(to, "family", node.family);
@@ -174,10 +176,10 @@ void write_verification(Writer& to, const std::vector<PartitionReport>& partitio
 
 }  // namespace
 
-Explanation explain(const State& state) {
-  Report report = state.report();
-  const MemoryTotals totals = memory_totals(report.partitions, state.options.plan.share_memory);
-  return {state.device().name, state.device().platform, passes::name_of(state.options.precision),
+Explanation explain(const Target& target, Report report) {
+  const Options& options = target.options;
+  const MemoryTotals totals = memory_totals(report.partitions, options.plan.share_memory);
+  return {target.device().name, target.device().platform, passes::name_of(options.precision),
           std::move(report), totals};
 }
 

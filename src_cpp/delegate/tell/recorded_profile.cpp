@@ -2,6 +2,7 @@
 #include <set>
 #include <utility>
 
+#include "delegate/tell/inspection.hpp"
 #include "delegate/tell/telling.hpp"
 
 namespace clgpu::delegate {
@@ -85,18 +86,18 @@ void write_span(Writer& to, const ProfiledInference& inference) {
 
 }  // namespace
 
-RecordedProfile recorded_profile(State& state, bool with_peaks) {
-  RecordedProfile result{state.device().name,
-                         state.device().platform,
-                         passes::name_of(state.options.precision),
-                         state.options.profile,
+RecordedProfile recorded_profile(const Target& target, const Ledger& ledger, bool with_peaks) {
+  RecordedProfile result{target.device().name,
+                         target.device().platform,
+                         passes::name_of(target.options.precision),
+                         target.options.profile,
                          {},
                          {}};
   if (!result.enabled) return result;
-  result.profile = state.profile();
+  result.profile = profile_of(ledger);
   if (!with_peaks || result.profile.inferences.empty()) return result;
   try {
-    result.peaks = runtime::peaks_of(*state.context, *state.store);
+    result.peaks = runtime::peaks_of(*target.context, *target.store);
   } catch (const Error& error) {
     result.profile.notes.push_back("the rates of the device could not be measured: " +
                                    std::string(error.what()));

@@ -20,6 +20,8 @@ struct NodeReport {
   bool claimed = false;
   std::string reason;              ///< how it is done on the device, where it is
   std::optional<Refusal> refusal;  ///< why it stays on the CPU, where it does
+  std::optional<int> fused_into;   ///< index of the node whose kernel computes it, too
+  bool is_view = false;            ///< it computes nothing: its output is its input
   int partition = -1;              ///< index into Report::partitions
   std::string family;     ///< whose kernels compute it; empty for views, folded and fused nodes
   std::string candidate;  ///< chosen kernel; empty for views, folded and fused nodes

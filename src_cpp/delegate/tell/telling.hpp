@@ -6,7 +6,8 @@
 #include <string>
 
 #include "base/writer.hpp"
-#include "delegate/build/state.hpp"
+#include "delegate/target.hpp"
+#include "delegate/tell/ledger.hpp"
 #include "delegate/tell/profile.hpp"
 #include "delegate/tell/report.hpp"
 #include "runtime/measure/peaks.hpp"
@@ -20,7 +21,7 @@ struct Explanation {
   Report report;
   MemoryTotals totals;
 };
-Explanation explain(const State& state);
+Explanation explain(const Target& target, Report report);
 void write(Writer& writer, const Explanation& explanation);
 
 /// What profile() shows: of a state without Options::profile, that it is off.
@@ -32,7 +33,7 @@ struct RecordedProfile {
   Profile profile;
 };
 /// With `with_peaks`, measures the rates of the device at their first use.
-RecordedProfile recorded_profile(State& state, bool with_peaks);
+RecordedProfile recorded_profile(const Target& target, const Ledger& ledger, bool with_peaks);
 void write(Writer& writer, const RecordedProfile& profile);
 
 }  // namespace clgpu::delegate

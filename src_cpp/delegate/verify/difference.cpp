@@ -72,11 +72,6 @@ std::string text(double value) {
 
 }  // namespace
 
-const char* name_of(Level level) {
-  static const char* const kNames[] = {"as asked", "exact sums", "fp32", "cpu"};
-  return kNames[static_cast<int>(level)];
-}
-
 Tolerance tolerance_of(passes::Precision precision, bool half_weights, Level level, bool of_node) {
   const bool half = level < Level::kFp32 && (precision == passes::Precision::kFp16 || half_weights);
   const bool tf32 = level < Level::kExactSums && precision == passes::Precision::kTf32;

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "delegate/guard.hpp"
+#include "delegate/int_array.hpp"
 #include "tfl/node_view.hpp"
 
 namespace clgpu::delegate {
@@ -58,24 +59,6 @@ bool is_heap(const TfLiteTensor& tensor) {
 }
 
 }  // namespace
-
-TfLiteIntArray* new_array(const std::vector<int>& values) {
-  auto* array = static_cast<TfLiteIntArray*>(
-      std::malloc(sizeof(TfLiteIntArray) + values.size() * sizeof(int)));
-  if (array == nullptr) throw Error("out of host memory");
-  array->size = static_cast<int>(values.size());
-  if (!values.empty()) std::memcpy(array->data, values.data(), values.size() * sizeof(int));
-  return array;
-}
-
-std::vector<int> to_vector(const TfLiteIntArray* array) {
-  return array == nullptr ? std::vector<int>{}
-                          : std::vector<int>(array->data, array->data + array->size);
-}
-
-TfLiteIntArray* copy_of(const TfLiteIntArray* array) {
-  return array == nullptr ? nullptr : new_array(to_vector(array));
-}
 
 Sandbox::Sandbox(const TfLiteContext& context) : TfLiteContext(context) {
   ResizeTensor = resize_tensor;

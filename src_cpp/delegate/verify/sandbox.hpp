@@ -11,11 +11,6 @@ namespace clgpu::delegate {
 
 constexpr TfLiteAllocationType kTfLitePersistentRo = 5;  ///< computed once
 
-/// malloc'd, as kernels and contexts free them. Throw Error where there is no memory.
-TfLiteIntArray* new_array(const std::vector<int>& values);
-TfLiteIntArray* copy_of(const TfLiteIntArray* array);
-std::vector<int> to_vector(const TfLiteIntArray* array);
-
 /// A copy of an interpreter's context, and of all its tensors under the same numbers, in memory of
 /// its own; constants stay the model's. Kernels hand back the pointer to the context alone, so it
 /// is the base, and no Sandbox may move.

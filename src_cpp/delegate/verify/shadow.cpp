@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/index.hpp"
+#include "delegate/int_array.hpp"
 #include "delegate/verify/sandbox.hpp"
 #include "tfl/node_view.hpp"
 #include "tfl/quantization.hpp"

@@ -9,8 +9,7 @@ namespace clgpu::runtime {
 Alone run_alone(const std::shared_ptr<cl::Context>& context,
                 const std::shared_ptr<store::Store>& store, const DeviceInfo& device,
                 const ir::Graph& graph, std::size_t position, const std::string& candidate,
-                plan::PlanOptions options, const plan::Broken& broken,
-                const std::function<const void*(const ir::Tensor&, std::int64_t bytes)>& input) {
+                plan::PlanOptions options, const plan::Broken& broken, const InputOf& input) {
   const ir::Graph part = plan::isolate(graph, position);
   const std::string family = part.nodes.back().kind->name;
   // The family may compute constants of the node, too, in its own way.

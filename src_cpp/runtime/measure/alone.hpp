@@ -13,6 +13,9 @@
 
 namespace clgpu::runtime {
 
+/// Yields the host's bytes of a tensor that a node reads.
+using InputOf = std::function<const void*(const ir::Tensor&, std::int64_t bytes)>;
+
 struct Alone {
   /// An output of the node, as the host sees it.
   struct Result {
@@ -24,12 +27,10 @@ struct Alone {
 };
 
 /// Runs the node at `position` of a graph with inferred shapes by one candidate of its family.
-/// `input` yields the host's bytes of a tensor that the node reads. Throws Error where the
-/// candidate cannot compute the node, and what building and running throw.
+/// Throws Error where the candidate cannot compute the node, and what building and running throw.
 Alone run_alone(const std::shared_ptr<cl::Context>& context,
                 const std::shared_ptr<store::Store>& store, const DeviceInfo& device,
                 const ir::Graph& graph, std::size_t position, const std::string& candidate,
-                plan::PlanOptions options, const plan::Broken& broken,
-                const std::function<const void*(const ir::Tensor&, std::int64_t bytes)>& input);
+                plan::PlanOptions options, const plan::Broken& broken, const InputOf& input);
 
 }  // namespace clgpu::runtime

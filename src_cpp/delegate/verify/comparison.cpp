@@ -1,10 +1,10 @@
-// How a partition's results are compared with those of the CPU's kernels, and who is to blame.
+#include "delegate/verify/comparison.hpp"
+
 #include <algorithm>
 #include <cstring>
 
 #include "base/index.hpp"
-#include "delegate/build/partition.hpp"
-#include "delegate/verify/difference.hpp"
+#include "base/join.hpp"
 
 namespace clgpu::delegate {
 namespace {
@@ -20,7 +20,7 @@ bool has_quantized(const ir::Graph& graph) {
 }  // namespace
 
 // Whether an output that holds indices names elements as large as the right ones.
-bool Partition::is_tie(int tensor, const void* got, double slack) const {
+bool Comparison::is_tie(int tensor, const void* got, double slack) const {
   for (const CpuNode& node : cpu_.nodes) {
     if (std::count(node.outputs.begin(), node.outputs.end(), tensor) == 0) continue;
     if (node.inputs.empty()) return false;
@@ -40,10 +40,8 @@ bool Partition::is_tie(int tensor, const void* got, double slack) const {
   return false;
 }
 
-Finding Partition::compare(const TfLiteContext& context) const {
-  const Options& options = state_->options;
-  const Tolerance allowed =
-      tolerance_of(options.precision, options.half_weights, trust_->verdict.level, false);
+Finding Comparison::compare(const TfLiteContext& context) const {
+  const Tolerance allowed = tolerance_of(options_.precision, options_.half_weights, level_, false);
   Finding finding;
   finding.lenient = has_quantized(graph_);
   for (const int id : graph_.outputs) {
@@ -56,8 +54,7 @@ Finding Partition::compare(const TfLiteContext& context) const {
     if (!problem.empty()) {
       finding.lenient =
           finding.lenient && difference.odd == 0 && difference.relative_l2 <= kMostOfIntegers;
-      finding.problem +=
-          (finding.problem.empty() ? "output '" : "; output '") + tensor.name + "': " + problem;
+      append_item(finding.problem, "output '" + tensor.name + "': " + problem, "; ");
     }
     if (difference.relative_l2 >= finding.worst.relative_l2) finding.worst = difference;
   }
@@ -66,11 +63,10 @@ Finding Partition::compare(const TfLiteContext& context) const {
 
 // What one candidate makes of the right inputs: nothing where that cannot be told, no `why` where
 // it is right.
-std::optional<Suspects::Engine> Partition::judge_alone(std::size_t position,
-                                                       const std::string& candidate) const {
-  const Options& options = state_->options;
-  const Level level = trust_->verdict.level;
-  const Tolerance allowed = tolerance_of(options.precision, options.half_weights, level, true);
+std::optional<Suspects::Engine> Comparison::judge_alone(std::size_t position,
+                                                        const std::string& candidate,
+                                                        const RunAlone& run_alone) const {
+  const Tolerance allowed = tolerance_of(options_.precision, options_.half_weights, level_, true);
   const auto input = [&](const ir::Tensor& tensor, std::int64_t bytes) {
     const TfLiteTensor* right =
         tensor.tflite_id < 0 ? nullptr : &cpu_.shadow->tensor(tensor.tflite_id);
@@ -80,7 +76,7 @@ std::optional<Suspects::Engine> Partition::judge_alone(std::size_t position,
     return static_cast<const void*>(right->data);
   };
   try {
-    const runtime::Alone alone = state_->run_alone(graph_, position, candidate, level, input);
+    const runtime::Alone alone = run_alone(graph_, position, candidate, level_, input);
     Suspects::Engine found{alone.engine, graph_.nodes[position].kind->name, {}};
     found.name += "/" + candidate;
     bool any = false;
@@ -102,39 +98,46 @@ std::optional<Suspects::Engine> Partition::judge_alone(std::size_t position,
   return std::nullopt;
 }
 
-Suspects Partition::find_suspects() const {
+// Finds out whether another engine of the node is right where the chosen one is wrong.
+void Comparison::judge(const plan::Choice& choice, std::size_t position, const RunAlone& run_alone,
+                       Suspects& suspects) const {
+  const auto engine = judge_alone(position, choice.candidate, run_alone);
+  if (!engine || engine->why.empty()) return;
+  const ir::Node& node = graph_.nodes[position];
+  const std::string where = "node " + std::to_string(node.tflite_index) + " (" + node.op + ")";
+  std::vector<Suspects::Engine> wrong{*engine};
+  // In the plan it may have other types or places for its tensors.
+  wrong.push_back({choice.engine, engine->name, engine->why});
+  bool any_right = false;
+  for (const std::string& other : choice.candidates) {
+    if (other == choice.candidate) continue;
+    const auto found = judge_alone(position, other, run_alone);
+    if (!found) continue;
+    if ((any_right = found->why.empty())) break;
+    wrong.push_back(*found);
+  }
+  if (any_right) {
+    for (Suspects::Engine& one : wrong) {
+      one.why = "computes wrong numbers at " + where + ": " + one.why;
+      suspects.engines.push_back(std::move(one));
+    }
+  } else if (suspects.hopeless.empty()) {
+    suspects.hopeless = "no engine of " + choice.family + " is right at " + where + " (" +
+                        choice.candidate + ": " + engine->why + ")";
+  }
+}
+
+Suspects Comparison::find_suspects(const plan::Plan& plan, const RunAlone& run_alone) const {
   Suspects suspects;
   std::set<std::pair<std::size_t, std::string>> seen;
-  for (const plan::Choice& choice : executor_->plan().choices) {
+  for (const plan::Choice& choice : plan.choices) {
     const auto node = std::find_if(graph_.nodes.begin(), graph_.nodes.end(), [&](const auto& n) {
       return n.tflite_index == choice.node && choice.family == n.kind->name;
     });
     if (node == graph_.nodes.end()) continue;
     const auto position = static_cast<std::size_t>(node - graph_.nodes.begin());
-    if (!seen.emplace(position, choice.candidate).second) continue;
-    auto engine = judge_alone(position, choice.candidate);
-    if (!engine || engine->why.empty()) continue;
-    const std::string where = "node " + std::to_string(node->tflite_index) + " (" + node->op + ")";
-    std::vector<Suspects::Engine> wrong{*engine};
-    // In the plan it may have other types or places for its tensors.
-    wrong.push_back({choice.engine, engine->name, engine->why});
-    bool any_right = false;
-    for (const std::string& other : choice.candidates) {
-      if (other == choice.candidate) continue;
-      const auto found = judge_alone(position, other);
-      if (!found) continue;
-      if ((any_right = found->why.empty())) break;
-      wrong.push_back(*found);
-    }
-    if (any_right) {
-      for (Suspects::Engine& one : wrong) {
-        one.why = "computes wrong numbers at " + where + ": " + one.why;
-        suspects.engines.push_back(std::move(one));
-      }
-    } else if (suspects.hopeless.empty()) {
-      suspects.hopeless = "no engine of " + choice.family + " is right at " + where + " (" +
-                          choice.candidate + ": " + engine->why + ")";
-    }
+    if (seen.emplace(position, choice.candidate).second)
+      judge(choice, position, run_alone, suspects);
   }
   return suspects;
 }

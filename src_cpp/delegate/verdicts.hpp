@@ -1,4 +1,4 @@
-// Which nodes stay on the CPU because they would be slower on the device.
+// Verdicts of placement="measured", which Python hands over.
 #pragma once
 
 #include <map>
@@ -8,11 +8,6 @@
 #include <thread>
 #include <utility>
 #include <vector>
-
-#include "base/refusal.hpp"
-#include "cl/context.hpp"
-#include "plan/budget/cost.hpp"
-#include "store/store.hpp"
 
 namespace clgpu::delegate {
 
@@ -39,16 +34,5 @@ class Verdicts {
   mutable std::mutex mutex_;
   std::map<std::thread::id, std::pair<std::optional<Verdict>, std::string>> by_thread_;
 };
-
-/// Rates for plan::cost_of; the first call for a device or a machine measures them. `info`: with
-/// what a probe has found.
-plan::DeviceRates device_rates(cl::Context& context, const DeviceInfo& info, store::Store& store);
-plan::CpuRates cpu_rates(store::Store& store, int threads);
-
-/// "the CPU is expected to take 0.04 ms, the device 0.21 ms".
-Refusal refusal_of(const plan::Cost& cost);
-
-/// The runtime's number of threads as the machine can run them.
-int usable_threads(int recommended);
 
 }  // namespace clgpu::delegate
