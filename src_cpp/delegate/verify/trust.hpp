@@ -22,7 +22,7 @@ struct Finding {
 /// What running each node alone has shown.
 struct Suspects {
   struct Engine {
-    std::string engine, name, why;  ///< as State::distrust
+    std::string engine, name, why;  ///< as EngineRecords::distrust
   };
   std::vector<Engine> engines;  ///< wrong where another one of the same node is right
   std::string hopeless;         ///< a node without an engine that is right
