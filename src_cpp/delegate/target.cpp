@@ -1,5 +1,7 @@
 #include "delegate/target.hpp"
 
+#include <utility>
+
 #include "base/sha256.hpp"
 
 namespace clgpu::delegate {

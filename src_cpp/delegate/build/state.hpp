@@ -2,7 +2,7 @@
 #pragma once
 
 #include <memory>
-#include <vector>
+#include <utility>
 
 #include "delegate/build/builder.hpp"
 #include "delegate/build/engine_records.hpp"

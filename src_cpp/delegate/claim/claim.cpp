@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "base/byte_size.hpp"
 #include "delegate/claim/first_report.hpp"

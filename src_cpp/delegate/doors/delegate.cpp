@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "cl/fork.hpp"
 #include "delegate/claim/claim.hpp"
