@@ -39,6 +39,18 @@ std::shared_ptr<const ir::Constant> constant_of(const tfl::TensorView& view) {
   return constant;
 }
 
+// What nodes of a graph read and none of them writes, constants left out.
+void find_inputs(ir::Graph& graph) {
+  std::set<int> known;
+  for (const ir::Node& node : graph.nodes) known.insert(node.outputs.begin(), node.outputs.end());
+  for (const ir::Node& node : graph.nodes) {
+    for (const int id : node.inputs) {
+      if (id < 0 || graph.tensor(id).is_constant()) continue;
+      if (known.insert(id).second) graph.inputs.push_back(id);
+    }
+  }
+}
+
 }  // namespace
 
 Model::Model(TfLiteContext& context, const Options& options) : core_only_(options.core_only) {
@@ -64,23 +76,7 @@ Model::Model(TfLiteContext& context, const Options& options) : core_only_(option
     entry.outputs.assign(node->outputs->data, node->outputs->data + node->outputs->size);
     for (const auto* ids : {&entry.inputs, &entry.outputs}) {
       for (const int id : *ids) {
-        if (!view.is_tensor(id) || tensors_.count(id) != 0) continue;
-        const tfl::TensorView t = view.tensor(id);
-        ir::Tensor tensor;
-        tensor.name = t.raw().name != nullptr ? printable(t.raw().name) : "";
-        tensor.tflite_id = id;
-        tensor.shape = ir::Shape(t.dims());
-        tensor.model_rank = t.rank();
-        if (const auto dtype = tfl::dtype_of(t.tflite_type())) {
-          tensor.dtype = tensor.storage = *dtype;
-          tensor.constant = constant_of(t);
-          tensor.quantization = tfl::quantization_of(t);
-          if (t.has_data()) {
-            stored_.insert(id);
-            constants_.insert(id);
-          }
-        }
-        tensors_[id] = std::move(tensor);
+        if (view.is_tensor(id) && tensors_.count(id) == 0) read_tensor(view.tensor(id), id);
       }
     }
     cpu_nodes_.emplace_back(index, entry.op, *node, *registration);
@@ -94,6 +90,24 @@ Model::Model(TfLiteContext& context, const Options& options) : core_only_(option
     if (computes_constant(entry)) constants_.insert(entry.outputs.begin(), entry.outputs.end());
     nodes.push_back(std::move(entry));
   }
+}
+
+void Model::read_tensor(const tfl::TensorView& view, int id) {
+  ir::Tensor tensor;
+  tensor.name = view.raw().name != nullptr ? printable(view.raw().name) : "";
+  tensor.tflite_id = id;
+  tensor.shape = ir::Shape(view.dims());
+  tensor.model_rank = view.rank();
+  if (const auto dtype = tfl::dtype_of(view.tflite_type())) {
+    tensor.dtype = tensor.storage = *dtype;
+    tensor.constant = constant_of(view);
+    tensor.quantization = tfl::quantization_of(view);
+    if (view.has_data()) {
+      stored_.insert(id);
+      constants_.insert(id);
+    }
+  }
+  tensors_[id] = std::move(tensor);
 }
 
 void Model::find_writers(TfLiteContext& context, const std::vector<int>& order) {
@@ -256,6 +270,13 @@ std::vector<CpuNode> Model::cpu_nodes(const std::vector<int>& node_indices) cons
   return result;
 }
 
+bool Model::is_read_outside(int tensor, const std::set<int>& node_indices) const {
+  const auto readers = readers_.find(tensor);
+  return readers != readers_.end() &&
+         std::any_of(readers->second.begin(), readers->second.end(),
+                     [&](std::size_t r) { return node_indices.count(nodes[r].index) == 0; });
+}
+
 ir::Graph Model::graph(const std::vector<int>& node_indices,
                        const std::vector<int>& outputs) const {
   ir::Graph graph;
@@ -267,7 +288,6 @@ ir::Graph Model::graph(const std::vector<int>& node_indices,
     if (inserted) graph.tensors.push_back(tensors_.at(tflite_id));
     return entry->second;
   };
-  std::set<int> written;
   for (const std::size_t position :
        members(node_indices)) {  // a set of positions is in execution order
     const ModelNode& member = nodes[position];
@@ -283,30 +303,16 @@ ir::Graph Model::graph(const std::vector<int>& node_indices,
     node.attrs = member.imported.attrs;
     node.epilogue = member.imported.epilogue;
     for (const int id : member.inputs) node.inputs.push_back(intern(id));
-    for (const int id : member.outputs) {
-      node.outputs.push_back(intern(id));
-      written.insert(node.outputs.back());
-    }
+    for (const int id : member.outputs) node.outputs.push_back(intern(id));
     graph.nodes.push_back(std::move(node));
   }
-  for (const ir::Node& node : graph.nodes) {
-    for (const int id : node.inputs) {
-      if (id < 0 || graph.tensor(id).is_constant() || written.count(id) != 0) continue;
-      if (std::find(graph.inputs.begin(), graph.inputs.end(), id) == graph.inputs.end())
-        graph.inputs.push_back(id);
-    }
-  }
+  find_inputs(graph);
   const std::set<int> own(node_indices.begin(), node_indices.end());
   for (const int tflite_id : outputs) {
     if (id_of.count(tflite_id) == 0) continue;
     if (is_constant(tflite_id) && model_outputs.count(tflite_id) == 0) {
       // Other partitions fold their own copy; nobody on the CPU reads it (settle_constants).
-      const auto readers = readers_.find(tflite_id);
-      const bool outside =
-          readers != readers_.end() &&
-          std::any_of(readers->second.begin(), readers->second.end(),
-                      [&](std::size_t r) { return own.count(nodes[r].index) == 0; });
-      if (outside) continue;
+      if (is_read_outside(tflite_id, own)) continue;
     }
     graph.outputs.push_back(id_of.at(tflite_id));
   }

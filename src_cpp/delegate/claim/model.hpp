@@ -69,9 +69,12 @@ class Model {
   /// it.
   std::optional<Refusal> check(const ModelNode& node, const ops::Operation* operation,
                                const tfl::NodeView& view, const Options& options) const;
+  void read_tensor(const tfl::TensorView& view, int id);
   void import(ModelNode& node, const tfl::NodeView& view, const Options& options);
   /// Positions of a partition's nodes and of those that compute its constants.
   std::set<std::size_t> members(const std::vector<int>& node_indices) const;
+  /// Whether a node that is none of these reads the tensor.
+  bool is_read_outside(int tensor, const std::set<int>& node_indices) const;
   bool is_constant(int tensor) const { return constants_.count(tensor) != 0; }
 
   std::map<int, std::size_t> position_;  // node index -> position in nodes
