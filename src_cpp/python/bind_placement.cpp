@@ -1,7 +1,7 @@
 // What decides whether nodes go to the device: the cost model, and verdicts of measurements.
 #include <pybind11/stl.h>
 
-#include "delegate/build/estimate.hpp"
+#include "delegate/building/estimate.hpp"
 #include "python/native_delegate.hpp"
 
 namespace clgpu::python {

@@ -4,7 +4,7 @@
 #include <deque>
 #include <optional>
 
-#include "delegate/build/streaming.hpp"
+#include "delegate/building/streaming.hpp"
 #include "python/held.hpp"
 #include "python/native_delegate.hpp"
 #include "runtime/run/stream.hpp"

@@ -41,7 +41,7 @@ ROOMS = {
     "ops": (".", "shared", "quantized", "products", "families"),
     "plan": (".", "arena", "budget"),
     "runtime": ("run", "measure"),
-    "delegate": (".", "tell", "verify", "build", "claim", "doors"),
+    "delegate": (".", "tell", "verify", "building", "claim", "doors"),
 }
 
 # Families without kernels of their own, and why.
@@ -81,6 +81,13 @@ def tracked_files() -> list[Path]:
         ]
     tops = ["bench", "clgpu_delegate", "docs", "examples", "kernels", "src_cpp", "tests", "tools"]
     return [p for top in tops for p in (ROOT / top).rglob("*") if p.is_file()]
+
+
+def test_no_source_is_ignored_by_git():
+    # A folder named "build", for example, would be left out of commits and source packages.
+    command = ["git", "ls-files", "--others", "--ignored", "--exclude-standard", "--", "src_cpp"]
+    listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert not listing.stdout
 
 
 def test_families_are_listed_once():

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "abi/tflite_abi.hpp"
-#include "delegate/build/partition.hpp"
-#include "delegate/build/state.hpp"
+#include "delegate/building/partition.hpp"
+#include "delegate/building/state.hpp"
 
 namespace clgpu::delegate {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "abi/tflite_abi.hpp"
-#include "delegate/build/partition.hpp"
+#include "delegate/building/partition.hpp"
 #include "delegate/claim/model.hpp"
 #include "delegate/target.hpp"
 #include "delegate/tell/report.hpp"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "abi/tflite_abi.hpp"
-#include "delegate/build/partition.hpp"
+#include "delegate/building/partition.hpp"
 #include "delegate/claim/model.hpp"
 
 namespace clgpu::delegate {

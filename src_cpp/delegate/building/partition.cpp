@@ -1,10 +1,10 @@
-#include "delegate/build/partition.hpp"
+#include "delegate/building/partition.hpp"
 
 #include <algorithm>
 #include <chrono>
 
 #include "base/index.hpp"
-#include "delegate/build/estimate.hpp"
+#include "delegate/building/estimate.hpp"
 #include "delegate/int_array.hpp"
 #include "ops/families/separable_conv2d.hpp"
 #include "passes/pass.hpp"

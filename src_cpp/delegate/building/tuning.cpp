@@ -1,4 +1,4 @@
-#include "delegate/build/tuning.hpp"
+#include "delegate/building/tuning.hpp"
 
 #include <cmath>
 #include <cstdlib>

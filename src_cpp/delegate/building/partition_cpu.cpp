@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "base/utf8.hpp"
-#include "delegate/build/partition.hpp"
+#include "delegate/building/partition.hpp"
 #include "delegate/int_array.hpp"
 
 namespace clgpu::delegate {

@@ -4,9 +4,9 @@
 #include <memory>
 #include <utility>
 
-#include "delegate/build/builder.hpp"
-#include "delegate/build/engine_records.hpp"
-#include "delegate/build/layer_tuning.hpp"
+#include "delegate/building/builder.hpp"
+#include "delegate/building/engine_records.hpp"
+#include "delegate/building/layer_tuning.hpp"
 #include "delegate/target.hpp"
 #include "delegate/tell/ledger.hpp"
 #include "delegate/verdicts.hpp"

@@ -8,7 +8,7 @@
 
 #include "base/join.hpp"
 #include "base/sha256.hpp"
-#include "delegate/build/partition.hpp"
+#include "delegate/building/partition.hpp"
 #include "ops/families/unary.hpp"
 #include "plan/signature.hpp"
 

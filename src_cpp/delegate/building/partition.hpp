@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "abi/tflite_abi.hpp"
-#include "delegate/build/session.hpp"
-#include "delegate/build/state.hpp"
+#include "delegate/building/session.hpp"
+#include "delegate/building/state.hpp"
 #include "delegate/verify/comparison.hpp"
 #include "delegate/verify/shadow.hpp"
 #include "delegate/verify/trust.hpp"

@@ -1,4 +1,4 @@
-#include "delegate/build/state.hpp"
+#include "delegate/building/state.hpp"
 
 namespace clgpu::delegate {
 
