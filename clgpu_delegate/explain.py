@@ -106,6 +106,12 @@ class Node:
     refusal: Refusal | None = None
     """Code and fields of the reason; None for a node on the device."""
 
+    fused_into: int | None = None
+    """Index of the node whose kernel computes this one, too; None where there is no such."""
+
+    is_view: bool = False
+    """Whether it computes nothing, and its output shares the memory of its input."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
@@ -347,6 +353,8 @@ def _node(entry: Mapping[str, Any]) -> Node:
         bytes_written=entry["bytes_written"],
         hint=entry["hint"],
         refusal=Refusal.from_data(entry.get("refusal")),
+        fused_into=entry.get("fused_into"),
+        is_view=entry.get("is_view", False),
     )
 
 

@@ -41,8 +41,8 @@ def _engines(nodes: Iterable[Node]) -> list[str]:
     for node in nodes:
         if node.candidate:
             found.setdefault(f"{node.family}/{node.candidate}", []).append(node.index)
-        elif node.claimed and node.reason.startswith(_FUSED):
-            fused.setdefault(int(node.reason.removeprefix(_FUSED)), []).append(node.index)
+        elif node.fused_into is not None:
+            fused.setdefault(node.fused_into, []).append(node.index)
         elif node.claimed:
             found.setdefault(node.reason or "nothing to do", []).append(node.index)
         else:
@@ -52,9 +52,6 @@ def _engines(nodes: Iterable[Node]) -> list[str]:
         parts = [f"{_ranges(indices, ',')}>{into}" for into, indices in sorted(fused.items())]
         lines.append(f"{'fused':<{_COLUMN}} {' '.join(parts)}")
     return lines
-
-
-_FUSED = "fused into node "
 
 
 def _ranges(numbers: Sequence[int], separator: str = " ") -> str:

@@ -10,7 +10,7 @@ const hasTime = (node) => node.profile !== null && node.profile.launches > 0;
 const status = (node) => {
   if (!node.claimed) return "CPU";
   if (hasTime(node)) return time(node.profile.device_seconds);
-  return node.reason.startsWith("fused") ? node.reason : node.reason.startsWith("a view") ? "view" : "no kernel";
+  return node.fused_into !== null ? node.reason : node.is_view ? "view" : "no kernel";
 };
 const summary = (node) => [`${node.index} ${node.op}`,
   node.profile ? `${time(node.profile.device_seconds)}, ${percent(node.profile.share)} of all kernels\n${node.candidate}` : node.reason,

@@ -34,7 +34,7 @@ struct DeviceInfo {
   bool has_half = false;                  ///< it lists cl_khr_fp16
   Gpu gpu;                                ///< none for CPUs
   std::uint64_t image_buffer_texels = 0;  ///< largest image over a buffer; 0 without images
-  // What only a probe can tell (runtime/probe.cpp); false in a device's own description.
+  // What only a probe can tell (runtime/measure/probe.cpp); false in a device's own description.
   bool half_arithmetic = false;  ///< kernels compute in half once they enable cl_khr_fp16
   bool mma_f16 = false;          ///< kernels/common/mma.cl works with half operands
   bool mma_tf32 = false;         ///< ... and with TF32 operands

@@ -1,5 +1,7 @@
 #include "base/refusal.hpp"
 
+#include "base/join.hpp"
+
 namespace clgpu {
 namespace {
 
@@ -96,12 +98,9 @@ std::string sentence_of(const Refusal& refusal) {
     return "left on the CPU by the option '" + refusal.what + "'" + behind(refusal.detail, ": ");
   if (!refusal.detail.empty())
     return refusal.what.empty() ? refusal.detail : refusal.what + behind(refusal.detail, " ");
-  std::string supported;
-  for (const std::string& one : refusal.supported)
-    supported += (supported.empty() ? "" : ", ") + one;
   const std::string predicate = predicate_of(refusal);
   return (refusal.what.empty() ? predicate : refusal.what + " " + predicate) +
-         behind(supported, "; supported: ");
+         behind(join(refusal.supported), "; supported: ");
 }
 
 }  // namespace clgpu

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <set>
 
+#include "base/join.hpp"
 #include "cl/error.hpp"
 #include "cl/fork.hpp"
 #include "cl/libraries.hpp"
@@ -166,7 +167,7 @@ int collect(const Api& api, const std::string& library, std::set<std::string>& s
       continue;
     for (const cl_device_id id : ids) {
       if (const std::string problem = device_problem(api, id); !problem.empty()) {
-        unusable += (unusable.empty() ? "" : "; ") + text(api, id, CL_DEVICE_NAME) + ": " + problem;
+        append_item(unusable, text(api, id, CL_DEVICE_NAME) + ": " + problem, "; ");
         continue;
       }
       found.push_back({&api, platform, id, describe(api, id, platform, library)});
@@ -197,11 +198,11 @@ std::vector<Device> search(Registry& reg, const System& system) {
     std::string why;
     const Api* api = load(reg, path, system, why);
     if (api == nullptr) {
-      failures += (failures.empty() ? "" : "; ") + why;
+      append_item(failures, why, "; ");
       continue;
     }
     if (!visited.insert(api).second) continue;
-    libraries += (libraries.empty() ? "" : ", ") + path;
+    append_item(libraries, path);
     platforms += collect(*api, path, seen, found, unusable);
     if (system.one_driver && !found.empty()) break;
   }

@@ -14,13 +14,13 @@ struct Failure {
 
 Failure failure_of(const std::exception& error);
 
-/// Runs `body`; tells `state` of what it throws.
-template <class State, class Body>
-auto recording_failure(State& state, Body body) {
+/// Runs `body`; tells `ledger` of what it throws.
+template <class Ledger, class Body>
+auto recording_failure(Ledger& ledger, Body body) {
   try {
     return body();
   } catch (const std::exception& error) {
-    state.fail(failure_of(error));
+    ledger.fail(failure_of(error));
     throw;
   }
 }

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "base/byte_size.hpp"
+#include "base/join.hpp"
 #include "ops/family.hpp"
 #include "plan/choose.hpp"
 
@@ -60,10 +61,9 @@ void parse_engines(Options& options, const std::string& value) {
     const bool complete = std::none_of(names_asked.begin(), names_asked.end(),
                                        [](const std::string& name) { return name.empty(); });
     if (!complete || !known) {
-      std::string names;
-      for (const auto* f : families) names += (names.empty() ? "" : ", ") + std::string(f->name);
       bad_value("engines", value,
-                "family=engine|engine|auto, comma-separated, with a family of " + names);
+                "family=engine|engine|auto, comma-separated, with a family of " +
+                    join(families, ", ", [](const auto* f) { return f->name; }));
     }
     options.plan.engines[family] = engine;
   }
@@ -282,9 +282,8 @@ Options parse_options(const std::map<std::string, std::string>& values) {
     const auto info =
         std::find_if(table.begin(), table.end(), [&](const OptionInfo& o) { return key == o.key; });
     if (info == table.end()) {
-      std::string keys;
-      for (const OptionInfo& o : table) keys += (keys.empty() ? "" : ", ") + std::string(o.key);
-      throw OptionError("unknown option '" + key + "'; options are: " + keys);
+      throw OptionError("unknown option '" + key + "'; options are: " +
+                        join(table, ", ", [](const OptionInfo& o) { return o.key; }));
     }
     if (entry.second.find_first_of(":;") != std::string::npos) {
       // TFLite's command line tools split "key:value;key:value" at these.

@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "base/join.hpp"
 
 namespace clgpu::ir {
 namespace {}  // namespace
@@ -72,10 +73,8 @@ int merged_into(const Graph& graph, int node) {
 
 std::string print(const Graph& graph) {
   const auto ids = [](const std::vector<int>& list) {
-    std::string text;
-    for (const int id : list)
-      text += (text.empty() ? "" : ", ") + (id < 0 ? std::string("-") : "%" + std::to_string(id));
-    return text;
+    return join(list, ", ",
+                [](int id) { return id < 0 ? std::string("-") : "%" + std::to_string(id); });
   };
   std::string text = "inputs " + ids(graph.inputs) + "\n";
   for (const Node& node : graph.nodes) {

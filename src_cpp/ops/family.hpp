@@ -116,7 +116,7 @@ struct Family : ir::OpKind {
   /// It takes tensors of quantised type (QUANTIZE, DEQUANTIZE); others leave such nodes on the CPU.
   bool allows_quantized = false;
 
-  /// How its nodes are computed band by band (ops/row_rules.hpp); null: as a whole only.
+  /// How its nodes are computed band by band (ops/shared/row_rules.hpp); null: as a whole only.
   const RowRules* rows = nullptr;
 
   /// Arithmetic operations of a node, two for each multiply-add; null: one per output element. See

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/index.hpp"
-#include "ops/binary.hpp"
+#include "ops/families/binary.hpp"
 #include "passes/concatenations.hpp"
 
 namespace clgpu::passes {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ir/graph.hpp"
-#include "ops/concatenation.hpp"
+#include "ops/families/concatenation.hpp"
 
 namespace clgpu::passes {
 

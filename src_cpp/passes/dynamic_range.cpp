@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/index.hpp"
-#include "ops/quantize_rows.hpp"
+#include "ops/families/quantize_rows.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {

@@ -1,4 +1,4 @@
-#include "ops/unary.hpp"
+#include "ops/families/unary.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {

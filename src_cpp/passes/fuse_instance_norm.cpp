@@ -6,10 +6,10 @@
 
 #include "base/half.hpp"
 #include "base/index.hpp"
-#include "ops/binary.hpp"
-#include "ops/instance_norm.hpp"
-#include "ops/reduce.hpp"
-#include "ops/unary.hpp"
+#include "ops/families/binary.hpp"
+#include "ops/families/instance_norm.hpp"
+#include "ops/families/reduce.hpp"
+#include "ops/families/unary.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {

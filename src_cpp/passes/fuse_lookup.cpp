@@ -1,5 +1,6 @@
 #include "base/index.hpp"
-#include "ops/unary.hpp"
+#include "ops/families/unary.hpp"
+#include "ops/quantized/lookup.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {

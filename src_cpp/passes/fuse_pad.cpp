@@ -1,9 +1,9 @@
 #include <cstring>
 
 #include "base/index.hpp"
-#include "ops/conv_geometry.hpp"
-#include "ops/pad.hpp"
-#include "ops/strided_slice.hpp"
+#include "ops/families/pad.hpp"
+#include "ops/families/strided_slice.hpp"
+#include "ops/products/conv_geometry.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {

@@ -1,5 +1,5 @@
 #include "base/index.hpp"
-#include "ops/binary.hpp"
+#include "ops/families/binary.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {

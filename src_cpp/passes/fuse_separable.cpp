@@ -1,5 +1,5 @@
 #include "base/index.hpp"
-#include "ops/separable_conv2d.hpp"
+#include "ops/families/separable_conv2d.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {

@@ -1,4 +1,4 @@
-#include "ops/dequantize.hpp"
+#include "ops/families/dequantize.hpp"
 #include "ops/family.hpp"
 #include "passes/pass.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "ops/row_rules.hpp"
+#include "ops/shared/row_rules.hpp"
 
 namespace clgpu::passes {
 

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/index.hpp"
-#include "ops/conv_geometry.hpp"
+#include "ops/products/conv_geometry.hpp"
 #include "passes/concatenations.hpp"
 
 namespace clgpu::passes {

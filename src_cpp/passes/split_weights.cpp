@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/index.hpp"
-#include "ops/concatenation.hpp"
-#include "ops/transpose.hpp"
+#include "ops/families/concatenation.hpp"
+#include "ops/families/transpose.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {

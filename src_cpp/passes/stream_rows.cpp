@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "base/index.hpp"
-#include "ops/concatenation.hpp"
-#include "ops/rows.hpp"
+#include "ops/families/concatenation.hpp"
+#include "ops/families/rows.hpp"
 #include "passes/row_schedule.hpp"
 
 namespace clgpu::passes {

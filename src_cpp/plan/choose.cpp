@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/index.hpp"
+#include "base/join.hpp"
 #include "ops/family.hpp"
 #include "plan/signature.hpp"
 #include "plan/work_groups.hpp"
@@ -66,15 +67,7 @@ std::string problem_of(const Candidate& candidate, const std::string& family,
 }
 
 std::string joined(const std::vector<Refused>& refused) {
-  std::string text;
-  for (const auto& [name, why] : refused) text += (text.empty() ? "" : "; ") + name + ": " + why;
-  return text;
-}
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
+  return join(refused, "; ", [](const Refused& one) { return one.first + ": " + one.second; });
 }
 
 // The first candidate that works among those that go by a name; none when there is no such. The
@@ -155,7 +148,7 @@ Chosen choose(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& de
           if (goes_by(refused.first, engine)) why.push_back(refused);
         }
         if (why.size() == before)
-          why.emplace_back(engine, "not offered; this node offers " + joined(choice.candidates));
+          why.emplace_back(engine, "not offered; this node offers " + join(choice.candidates));
       }
       throw OptionError("engine '" + wish->second + "' cannot compute " + node.op + " (node " +
                         std::to_string(node.tflite_index) + ", output '" +

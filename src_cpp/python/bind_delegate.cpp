@@ -3,7 +3,8 @@
 
 #include <optional>
 
-#include "delegate/telling.hpp"
+#include "delegate/tell/inspection.hpp"
+#include "delegate/tell/telling.hpp"
 #include "ops/family.hpp"
 #include "plan/roads.hpp"
 #include "python/native_delegate.hpp"
@@ -25,16 +26,16 @@ py::dict to_dict(const cl::Counters& counters) {
 }
 
 py::dict stats(const NativeDelegate& self) {
-  const delegate::Stats stats = self.state().stats();
+  const delegate::Stats stats = self.state().ledger.stats();
   py::dict result = to_dict(stats.total);
   result["invokes"] = stats.invokes;
-  const cl::Usage& usage = self.state().context->usage();
+  const cl::Usage& usage = self.state().target.context->usage();
   result["device_bytes"] = usage.now();
   result["peak_device_bytes"] = usage.peak();
   result["last_invoke"] = to_dict(stats.last_invoke);
   result["load"] = to_dict(stats.load);
   py::list tensors;
-  const std::vector<std::vector<runtime::RoadTaken>> roads = self.state().roads();
+  const std::vector<std::vector<runtime::RoadTaken>> roads = delegate::roads(self.state().ledger);
   for (std::size_t partition = 0; partition < roads.size(); ++partition) {
     for (const runtime::RoadTaken& taken : roads[partition]) {
       py::dict entry;
@@ -52,19 +53,19 @@ py::dict stats(const NativeDelegate& self) {
 }
 
 py::object explain(const NativeDelegate& self) {
-  return to_python(delegate::explain(self.state()));
+  return to_python(delegate::explain(self.state().target, self.state().report()));
 }
 
 py::object profile(NativeDelegate& self, bool with_peaks) {
   return to_python([&] {
     const WithoutPython released;
-    return delegate::recorded_profile(self.state(), with_peaks);
+    return delegate::recorded_profile(self.state().target, self.state().ledger, with_peaks);
   }());
 }
 
 py::list memory_map(const NativeDelegate& self) {
   py::list partitions;
-  for (const delegate::PartitionMemory& partition : self.state().memory_map()) {
+  for (const delegate::PartitionMemory& partition : delegate::memory_map(self.state().ledger)) {
     py::list objects;
     for (const delegate::MemoryObject& object : partition.objects) {
       py::list blocks;
@@ -96,7 +97,7 @@ py::list memory_map(const NativeDelegate& self) {
 double device_time(const NativeDelegate& self, int runs, const std::optional<int>& node) {
   if (runs < 1) throw OptionError("runs is " + std::to_string(runs) + "; allowed: 1 and more");
   const WithoutPython released;
-  return self.state().device_time(runs, node.value_or(-1));
+  return delegate::device_time(self.state().ledger, runs, node.value_or(-1));
 }
 
 py::list launch_times(const NativeDelegate& self, int rounds) {
@@ -105,7 +106,7 @@ py::list launch_times(const NativeDelegate& self, int rounds) {
   std::vector<delegate::LaunchTime> times;
   {
     const WithoutPython released;
-    times = self.state().launch_times(rounds);
+    times = delegate::launch_times(self.state().ledger, rounds);
   }
   py::list rows;
   for (const delegate::LaunchTime& time : times) {
@@ -149,7 +150,8 @@ py::list tune(NativeDelegate& self, double budget, bool again, const py::object&
   std::vector<delegate::TunedLayer> layers;
   {
     const WithoutPython released;
-    layers = self.state().tune(budget, again, on_progress);
+    const delegate::State& state = self.state();
+    layers = state.tuning.measure(state.ledger, budget, again, on_progress);
   }
   py::list entries;
   for (const delegate::TunedLayer& layer : layers) entries.append(to_dict(layer));
@@ -207,7 +209,8 @@ void bind_delegate(py::module_& module) {
       .def("stats", &stats,
            "Counters: launches, transfers, objects created; roads of inputs and outputs.")
       .def(
-          "reset_peak", [](NativeDelegate& self) { self.state().context->usage().reset_peak(); },
+          "reset_peak",
+          [](NativeDelegate& self) { self.state().target.context->usage().reset_peak(); },
           "Makes the device memory of the moment the peak.")
       .def("memory_map", &memory_map, "Objects and blocks of each partition.")
       .def("device_time", &device_time, py::arg("runs"), py::arg("node"),
@@ -218,7 +221,9 @@ void bind_delegate(py::module_& module) {
            "What was recorded of the last inferences, with the rates of the device.")
       .def(
           "reset_profile",
-          [](NativeDelegate& self, int in_a_row) { self.state().reset_profile(in_a_row); },
+          [](NativeDelegate& self, int in_a_row) {
+            delegate::reset_profile(self.state().ledger, in_a_row);
+          },
           py::arg("in_a_row") = runtime::Pace::kFirst,
           "Forgets what was recorded; records so many inferences in a row.")
       .def("tune", &tune, py::arg("budget"), py::arg("again"), py::arg("progress"),

@@ -4,9 +4,9 @@
 #include "cl/device.hpp"
 #include "cl/fork.hpp"
 #include "python/to_python.hpp"
-#include "runtime/host_peaks.hpp"
-#include "runtime/peaks.hpp"
-#include "runtime/probe.hpp"
+#include "runtime/measure/host_peaks.hpp"
+#include "runtime/measure/peaks.hpp"
+#include "runtime/measure/probe.hpp"
 
 namespace clgpu::python {
 namespace py = pybind11;

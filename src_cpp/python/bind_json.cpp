@@ -1,6 +1,6 @@
 // Doors for tests: the JSON of the C library, which no Python code reads.
 #include "base/json.hpp"
-#include "delegate/telling.hpp"
+#include "delegate/tell/telling.hpp"
 #include "python/bind.hpp"
 #include "python/native_delegate.hpp"
 
@@ -48,13 +48,14 @@ void bind_json(py::module_& module) {
   module.def(
       "explain_json",
       [](const NativeDelegate& self) {
-        return py::bytes(to_json(delegate::explain(self.state())));
+        return py::bytes(to_json(delegate::explain(self.state().target, self.state().report())));
       },
       py::arg("delegate"), "JSON of what explain() tells.");
   module.def(
       "profile_json",
       [](NativeDelegate& self) {
-        return py::bytes(to_json(delegate::recorded_profile(self.state(), /*with_peaks=*/true)));
+        return py::bytes(to_json(delegate::recorded_profile(
+            self.state().target, self.state().ledger, /*with_peaks=*/true)));
       },
       py::arg("delegate"), "JSON of what profile() tells.");
 }

@@ -1,6 +1,7 @@
 // What decides whether nodes go to the device: the cost model, and verdicts of measurements.
 #include <pybind11/stl.h>
 
+#include "delegate/building/estimate.hpp"
 #include "python/native_delegate.hpp"
 
 namespace clgpu::python {
@@ -98,7 +99,7 @@ py::list estimates(const NativeDelegate& self, int threads) {
   std::vector<std::pair<plan::Load, plan::Cost>> costs;
   {
     const WithoutPython released;
-    costs = self.state().estimates(threads);
+    costs = delegate::estimates(self.state().target, self.state().ledger, threads);
   }
   py::list result;
   for (const auto& [load, cost] : costs) {

@@ -4,16 +4,17 @@
 #include <map>
 #include <optional>
 
+#include "delegate/tell/inspection.hpp"
 #include "kernel/sources.hpp"
 #include "python/native_delegate.hpp"
-#include "runtime/programs.hpp"
+#include "runtime/run/programs.hpp"
 
 namespace clgpu::python {
 namespace py = pybind11;
 
 py::list programs(const NativeDelegate& self) {
   py::list list;
-  for (const runtime::ProgramUse& use : self.state().programs()) {
+  for (const runtime::ProgramUse& use : delegate::programs(self.state().ledger)) {
     py::dict entry;
     entry["file"] = use.file;
     entry["entry"] = use.entry;

@@ -4,9 +4,10 @@
 #include <deque>
 #include <optional>
 
+#include "delegate/building/streaming.hpp"
 #include "python/held.hpp"
 #include "python/native_delegate.hpp"
-#include "runtime/stream.hpp"
+#include "runtime/run/stream.hpp"
 
 namespace clgpu::python {
 namespace py = pybind11;
@@ -19,7 +20,8 @@ class NativeStream {
  public:
   NativeStream(std::shared_ptr<delegate::State> state, int lanes, bool verified,
                std::optional<std::uint64_t> report)
-      : state_(std::move(state)), streamed_(state_->stream(lanes, verified, report)) {}
+      : state_(std::move(state)),
+        streamed_(delegate::stream(state_->target, state_->ledger, lanes, verified, report)) {}
 
   runtime::Stream& stream() const {
     cl::refuse_forked_child();
@@ -31,8 +33,8 @@ class NativeStream {
                                 const std::vector<void*>& outputs, bool now) {
     const cl::Counters before = cl::counters();
     auto flight = stream().start(inputs, outputs, now);
-    delegate::Session inference;
-    state_->count_invoke(inference, true, cl::counters() - before);
+    cl::Counters inference;
+    state_->ledger.count_invoke(inference, true, cl::counters() - before);
     return flight;
   }
 
@@ -153,7 +155,7 @@ void bind_stream(py::module_& module) {
       py::arg("report") = py::none(),
       "A stream of the model last prepared; an error with the reason where there is none, or "
       "where that model has another number than `report`.");
-  module.def("last_report", &delegate::State::last_report,
+  module.def("last_report", &delegate::Ledger::last_report,
              "The number of the model that this thread has prepared last, of its delegate's.");
 }
 

@@ -8,10 +8,10 @@
 #include "base/refusal.hpp"
 #include "cl/context.hpp"
 #include "cl/libraries.hpp"
-#include "plan/memory.hpp"
+#include "plan/arena/memory.hpp"
 #include "plan/roads.hpp"
 #include "python/bind.hpp"
-#include "runtime/probe.hpp"
+#include "runtime/measure/probe.hpp"
 
 namespace clgpu::python {
 namespace py = pybind11;

@@ -1,5 +1,5 @@
 // The extension clgpu_delegate._core. The same shared object is the TFLite plugin
-// (delegate/abi.cpp).
+// (delegate/doors/abi.cpp).
 #include "python/bind.hpp"
 
 PYBIND11_MODULE(_core, module) {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "cl/fork.hpp"
-#include "delegate/delegate.hpp"
+#include "delegate/doors/delegate.hpp"
 #include "python/bind.hpp"
 
 namespace clgpu::python {

@@ -35,7 +35,8 @@ def _explained(model: bytes, rng: np.random.Generator):
 @pytest.mark.parametrize("activation", ["RELU", "RELU6", "LEAKY_RELU", "TANH", "LOGISTIC"])
 def test_activation_is_fused_and_right(activation, device, precision, rng):
     model = _model(activation)
-    assert _explained(model, rng)["nodes"][1]["reason"] == "fused into node 0"
+    node = _explained(model, rng)["nodes"][1]
+    assert (node["fused_into"], node["reason"]) == (0, "fused into node 0")
     x = rng.standard_normal(SHAPE).astype(np.float32)
     check(model, [x], None, device=device, precision=precision, accumulation=27)
 
@@ -44,6 +45,7 @@ def test_only_the_first_of_two_activations_fuses(device, rng):
     model = _model("TANH", "RELU")
     nodes = _explained(model, rng)["nodes"]
     assert [node["reason"] for node in nodes[1:]] == ["fused into node 0", "runs on the device"]
+    assert [node["fused_into"] for node in nodes] == [None, 0, None]
     x = rng.standard_normal(SHAPE).astype(np.float32)
     check(model, [x], None, device=device, precision="fp32", accumulation=27)
 

@@ -20,8 +20,6 @@ from tests.quantized.parameters import (
     weights_quantization,
 )
 
-FUSED = "fused into node"
-
 
 class Maker:
     """Layers of integers that keep the shape of what they read, on a `ModelMaker`."""
@@ -101,7 +99,7 @@ class Maker:
         model = self.m.build()
         x = random_integers(self.rng, self.shape, self.dtype)
         nodes = run_delegated(op_runtime(), model, [x], device=device, warm_up=False)[1]["nodes"]
-        assert [n["reason"].startswith(FUSED) for n in nodes] == fused
+        assert [n["fused_into"] is not None for n in nodes] == fused
         check_exact(model, [x], device=device)
 
 

@@ -338,7 +338,7 @@ def test_addition_stays(sums, device, precision, rng):
     model = m.build(sums(m, m.input()))
     inputs = [sample(rng)]
     nodes = nodes_of(model, inputs)
-    assert not any(node["reason"].startswith("fused") for node in nodes if node["op"] == "ADD")
+    assert not any(node["fused_into"] is not None for node in nodes if node["op"] == "ADD")
     check(model, inputs, None, device=device, precision=precision, accumulation=73)
 
 
@@ -388,7 +388,7 @@ def test_split_convolution_with_an_addend(device, precision, rng):
     whole = m.concat(skip, m.negative(skip))
     model = m.build(m.negative(m.add(m.conv(whole, 8), x, "RELU")))
     inputs = [sample(rng)]
-    assert nodes_of(model, inputs, **SPLIT)[2]["reason"].startswith("fused")
+    assert nodes_of(model, inputs, **SPLIT)[2]["fused_into"] is not None
     check(model, inputs, None, device=device, precision=precision, accumulation=200, **SPLIT)
 
 
@@ -404,7 +404,7 @@ def test_split_of_half_weights(device, precision, rng):
                stride_w=1, stride_h=1)
     )  # fmt: skip
     inputs = [sample(rng)]
-    assert nodes_of(model, inputs, **SPLIT)[2]["reason"].startswith("fused")
+    assert nodes_of(model, inputs, **SPLIT)[2]["fused_into"] is not None
     check(model, inputs, None, device=device, precision=precision, accumulation=200, **SPLIT)
 
 

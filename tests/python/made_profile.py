@@ -78,7 +78,7 @@ def explanation() -> Explanation:
     def node(index: int, op: str, **facts: Any) -> dict[str, Any]:
         return {
             "index": index, "op": op, "claimed": True, "reason": "runs on the device",
-            "refusal": None,
+            "refusal": None, "fused_into": None, "is_view": False,
             "partition": 0 if index == 0 else 1, "family": "", "candidate": "", "chosen": "",
             "candidates": [], "refused": {}, "inputs": [[1, 4]], "outputs": [[1, 4]],
             "input_ids": [index], "output_ids": [index + 1], "flops": 0.0, "bytes_read": 0,
@@ -92,7 +92,7 @@ def explanation() -> Explanation:
         node(1, "CUMSUM", claimed=False, partition=None, reason="operation CUMSUM has no kernels"),
         node(2, "SOFTMAX", family="softmax", candidate="rows", chosen="tuned",
              candidates=["rows"]),
-        node(3, "MUL", reason="fused into node 2"),
+        node(3, "MUL", reason="fused into node 2", fused_into=2),
     ]  # fmt: skip
     tensors = [
         {"id": i, "name": HOSTILE if i == 1 else f"t{i}", "type": "float32", "bytes": 16,

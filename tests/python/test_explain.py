@@ -49,6 +49,19 @@ def test_nodes_are_joined_by_tensors(runtime):
     assert tensors[conv.input_ids[0]].bytes == 7 * 6 * 3 * 4
 
 
+def test_nodes_without_a_kernel_say_in_fields_who_computes_them(runtime):
+    m = ModelMaker()
+    weights = m.constant(np.ones((3, 5), np.float32))
+    x = m.op("FULLY_CONNECTED", [m.input("x", (2, 5)), weights, -1], (2, 3))
+    x = m.op("TANH", [x], (2, 3))
+    x = m.op("RESHAPE", [x, m.constant(np.array([3, 2], np.int32))], (3, 2))
+    m.output(m.op("SOFTMAX", [x], (3, 2), beta=1.0))
+    nodes = explain(m.build(), runtime).nodes
+    assert [node.fused_into for node in nodes] == [None, 0, None, None]
+    assert [node.is_view for node in nodes] == [False, False, True, False]
+    assert [bool(node.candidate) for node in nodes] == [True, False, False, True]
+
+
 def test_dictionary_is_ready_for_json(runtime):
     plan = explain(models.chain(), runtime)
     data = plan.to_dict()

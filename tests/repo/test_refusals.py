@@ -39,15 +39,15 @@ STARTS = re.compile(r"\bWhy::k(\w+)|\b(" + "|".join(HELPERS) + r")\(")
 
 # What no test can see, with the reason: parts of sites as `Site` writes them.
 UNSEEN = {
-    "ops/quantize_rows.cpp: no operation is imported": "it has no operation, so nobody asks it",
+    "quantize_rows.cpp: no operation is imported": "it has no operation, so nobody asks it",
     "the node has no parameters": "runtimes hand over parameters, of zeros where the file has none",
-    "ops/pool.cpp: the padding is": "runtimes read any other padding as none",
+    "ops/families/pool.cpp: the padding is": "runtimes read any other padding as none",
     "the number of new axes is": "runtimes refuse as many",
     "the number of axes to drop is": "runtimes refuse as many",
     "is a constant without data": "to runtimes it is an intermediate tensor",
     "has ... zero points": "runtimes refuse such scales",
     "has ... scales along axis": "runtimes refuse such scales",
-    "ops/common.cpp: the fused activation is": "runtimes read other activations as none",
+    "ops/shared/common.cpp: the fused activation is": "runtimes read other activations as none",
 }
 
 
@@ -206,17 +206,19 @@ def test_the_reader_finds_refusals():
     sites = all_sites()
     found = {str(site) for site in sites}
     assert len(found) > 150
-    assert "ops/local_response_normalization.cpp: the radius is negative" in found
-    assert "ops/split.cpp: the tensor of sizes is computed at run time" in found
-    assert "ops/softmax.cpp: input has rank ..." in found
-    assert "delegate/model.cpp: left on the CPU by the option 'exclude'" in found
+    assert "ops/families/local_response_normalization.cpp: the radius is negative" in found
+    assert "ops/families/split.cpp: the tensor of sizes is computed at run time" in found
+    assert "ops/families/softmax.cpp: input has rank ..." in found
+    assert "delegate/claim/model.cpp: left on the CPU by the option 'exclude'" in found
     assert {site.code for site in sites} == set(_core.refusal_codes())
     for part in UNSEEN:
         assert any(part in site for site in found), f"no refusal has {part!r} any more"
 
 
 def test_a_sentence_of_another_family_is_not_enough():
-    site = Site("ops/softmax.cpp", 1, "parameter", f"the axis is {MARK} of {MARK}, which is odd")
+    site = Site(
+        "ops/families/softmax.cpp", 1, "parameter", f"the axis is {MARK} of {MARK}, which is odd"
+    )
     assert is_part("softmax: the axis is 5 of 3, which is odd", site)
     assert is_part("which is odd", site)
     assert not is_part("the axis is 5", site)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,15 @@ LAYERS = {
         "delegate",
     },
 }  # fmt: skip
+
+# The rooms of a layer, from the bottom to the top, as in docs/architecture.md: each may include
+# those before it. "." is what lies in the layer's folder itself.
+ROOMS = {
+    "ops": (".", "shared", "quantized", "products", "families"),
+    "plan": (".", "arena", "budget"),
+    "runtime": ("run", "measure"),
+    "delegate": (".", "tell", "verify", "building", "claim", "doors"),
+}
 
 # Families without kernels of their own, and why.
 NO_KERNELS = {
@@ -73,13 +83,20 @@ def tracked_files() -> list[Path]:
     return [p for top in tops for p in (ROOT / top).rglob("*") if p.is_file()]
 
 
+def test_no_source_is_ignored_by_git():
+    # A folder named "build", for example, would be left out of commits and source packages.
+    command = ["git", "ls-files", "--others", "--ignored", "--exclude-standard", "--", "src_cpp"]
+    listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert not listing.stdout
+
+
 def test_families_are_listed_once():
     assert len(families()) == len(set(families())) > 30
 
 
 @pytest.mark.parametrize("family", families())
 def test_family_has_its_room_its_kernels_and_its_tests(family):
-    room = SOURCES / "ops" / f"{family}.cpp"
+    room = SOURCES / "ops" / "families" / f"{family}.cpp"
     assert room.is_file(), f"{family} is in families.def: its room is {room.relative_to(ROOT)}"
     camel = "".join(part.capitalize() for part in family.split("_"))
     assert f"k{camel}Family" in room.read_text()
@@ -120,6 +137,62 @@ def test_layers_have_no_cycle():
         free = {name for name, below in LAYERS.items() if name not in done and below <= done}
         assert free, f"a cycle among {set(LAYERS) - done}"
         done |= free
+
+
+def room_of(path: str) -> tuple[str, str]:
+    """Layer and room of a file, given its path below src_cpp."""
+    layer, *folders = path.split("/")[:-1]
+    return layer, folders[0] if folders else "."
+
+
+@pytest.mark.parametrize("layer", sorted(p.name for p in SOURCES.iterdir() if p.name != "cmake"))
+def test_rooms_include_only_rooms_below_them(layer):
+    rooms = ROOMS.get(layer, (".",))
+    paths = [str(file.relative_to(SOURCES)) for file in sources()]
+    assert {room_of(path)[1] for path in paths if room_of(path)[0] == layer} == set(rooms)
+    wrong = []
+    for path in paths:
+        of, room = room_of(path)
+        if of != layer:
+            continue
+        for quote, included in includes(SOURCES / path):
+            if quote != '"' or room_of(included)[0] != layer:
+                continue
+            if rooms.index(room_of(included)[1]) > rooms.index(room):
+                wrong.append(f"src_cpp/{path} includes {included}")
+    assert not wrong, "\n".join(wrong)
+
+
+def circles(graph: Mapping[str, set[str]]) -> set[str]:
+    """What a graph has left when whoever depends on nobody that is left goes, again and again."""
+    left = set(graph)
+    while gone := {name for name in left if not graph[name] & left}:
+        left -= gone
+    return left
+
+
+def test_circles_are_found():
+    assert not circles({"a": {"b", "c"}, "b": {"c"}, "c": set()})
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == {"a", "b", "c"}
+
+
+def test_files_have_no_circle():
+    # A header and its source are one: what the source includes, the header needs.
+    graph: dict[str, set[str]] = {}
+    for file in sources():
+        name = str(file.relative_to(SOURCES).with_suffix(""))
+        needed = {path.rsplit(".", 1)[0] for quote, path in includes(file) if quote == '"'}
+        graph.setdefault(name, set()).update(needed - {name})
+    assert not circles(graph)
+
+
+def test_folders_have_no_circle():
+    graph: dict[str, set[str]] = {}
+    for file in sources():
+        folder = str(file.parent.relative_to(SOURCES))
+        needed = {path.rsplit("/", 1)[0] for quote, path in includes(file) if quote == '"'}
+        graph.setdefault(folder, set()).update(needed - {folder})
+    assert not circles(graph)
 
 
 def test_families_do_not_include_each_other_s_source():

@@ -1,5 +1,5 @@
 // Room of ATAN2, which the project does not have: a family for the test beside this file.
-#include "ops/common.hpp"
+#include "ops/shared/common.hpp"
 
 namespace clgpu::ops {
 namespace {

@@ -1,0 +1,64 @@
+// What is known of engines on this device: which fail, which compute wrong numbers, and which have
+// won a contest.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "delegate/building/tuning.hpp"
+#include "delegate/target.hpp"
+#include "delegate/tell/report.hpp"
+#include "plan/plan.hpp"
+
+namespace clgpu::delegate {
+
+/// Thread-safe. What a device or a driver is to blame for holds for this delegate; contests and
+/// wrong numbers are kept in the store, for other processes, too.
+class EngineRecords {
+ public:
+  explicit EngineRecords(const Target& target) : target_(target) {}
+
+  /// Candidates that fail on this device.
+  plan::Broken broken() const;
+  void learn(const std::string& family, const std::string& candidate, const plan::Fault& fault);
+  /// A plan was built after `learned` had been left out. `note` is for people, or empty.
+  void add_built(const plan::Plan& plan, const plan::Broken& learned, const std::string& note);
+  /// Nothing of a family could be built: told, and tried again, for all may work later.
+  void add_failed(const plan::Broken& learned);
+
+  /// From now on plans leave this engine out, here and, by the store, in other processes.
+  /// `engine` is plan::engine_signature, `name` is for people.
+  void distrust(const std::string& engine, const std::string& name, const std::string& why);
+  /// Why, from the store as well; empty where it is trusted.
+  std::string distrusted(const std::string& family, const kernel::Candidate& candidate) const;
+
+  /// What was measured for a signature, in this process or, through the store, in another.
+  runtime::Contest contest(const std::string& signature) const;
+  /// Keeps a contest that has a winner, and what of it has failed. `label` is for people.
+  void keep(const std::string& signature, const runtime::Contest& contest,
+            const std::string& label);
+
+  // Parts of a report.
+  void tell_failing(Report& report) const;
+  void tell_distrusted(Report& report) const;
+  void tell_notes(Report& report) const;
+
+ private:
+  struct Wrong {
+    std::string name, why;  // no reason where an engine is trusted
+  };
+
+  void drop_contests(const plan::Plan& plan);
+
+  const Target& target_;
+  mutable std::mutex mutex_;
+  plan::Broken broken_;
+  plan::Broken failed_;                           // while nothing of their family could be built
+  mutable std::map<std::string, Wrong> engines_;  // verdicts by plan::engine_signature
+  std::map<std::string, std::string> contests_;   // records of those held here, by signature
+  std::set<std::string> notes_;
+};
+
+}  // namespace clgpu::delegate

@@ -1,0 +1,57 @@
+#include "delegate/building/estimate.hpp"
+
+#include <algorithm>
+
+#include "runtime/measure/host_peaks.hpp"
+#include "runtime/measure/peaks.hpp"
+
+namespace clgpu::delegate {
+namespace {
+
+plan::DeviceRates device_rates(const Target& target) {
+  const DeviceInfo& info = target.device();
+  const runtime::Peaks peaks = runtime::peaks_of(*target.context, *target.store);
+  plan::DeviceRates rates;
+  rates.is_cpu = info.is_cpu();
+  rates.units = std::max(info.compute_units, 1);
+  // Tensor cores multiply int8 twice as fast as halves; sums of four products are four in one.
+  const double int8 = peaks.mma_f16_flops > 0    ? 2 * peaks.mma_f16_flops
+                      : info.dot8 != Dot8::kNone ? 4 * peaks.fma_flops
+                                                 : peaks.fma_flops;
+  rates.flops = {peaks.fma_flops, peaks.mma_tf32_flops, peaks.mma_f16_flops, int8};
+  rates.bytes = peaks.copy_bytes;
+  rates.up_bytes = peaks.upload_bytes;
+  rates.down_bytes = peaks.download_bytes;
+  rates.launch_seconds = peaks.launch_seconds;
+  rates.round_trip_seconds = peaks.round_trip_seconds;
+  rates.transfer_seconds = peaks.transfer_seconds;
+  return rates;
+}
+
+plan::CpuRates cpu_rates(store::Store& store, int threads) {
+  const runtime::HostPeaks peaks = runtime::host_peaks_of(store);
+  return {threads, peaks.fma_flops, peaks.cache_bytes, peaks.memory_bytes};
+}
+
+}  // namespace
+
+plan::Cost expected_cost(const Target& target, const plan::Load& load, int threads) {
+  return plan::cost_of(load, device_rates(target), cpu_rates(*target.store, threads));
+}
+
+std::vector<std::pair<plan::Load, plan::Cost>> estimates(const Target& target, const Ledger& ledger,
+                                                         int threads) {
+  const Ledger::Shown shown = ledger.shown();
+  std::vector<std::pair<plan::Load, plan::Cost>> estimates;
+  for (std::size_t i = 0; i < shown.partitions.size(); ++i) {
+    const std::optional<Live::Held> held = shown.partitions[i].hold();
+    if (!held) continue;
+    const auto nodes = static_cast<int>(shown.report.partitions.at(i).nodes.size());
+    const plan::Load load =
+        plan::load_of(*held->graph, held->executor->plan(), target.device(), nodes);
+    estimates.emplace_back(load, expected_cost(target, load, threads));
+  }
+  return estimates;
+}
+
+}  // namespace clgpu::delegate

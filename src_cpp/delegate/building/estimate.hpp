@@ -1,0 +1,21 @@
+// What partitions are expected to cost.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "delegate/target.hpp"
+#include "delegate/tell/ledger.hpp"
+#include "plan/budget/cost.hpp"
+
+namespace clgpu::delegate {
+
+/// On the device, and on so many threads of this machine. The first call for a device or a machine
+/// measures their rates.
+plan::Cost expected_cost(const Target& target, const plan::Load& load, int threads);
+
+/// The same of each partition of the report, with what it is made of.
+std::vector<std::pair<plan::Load, plan::Cost>> estimates(const Target& target, const Ledger& ledger,
+                                                         int threads);
+
+}  // namespace clgpu::delegate

@@ -1,0 +1,294 @@
+#include "delegate/building/partition.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/index.hpp"
+#include "delegate/building/estimate.hpp"
+#include "delegate/int_array.hpp"
+#include "ops/families/separable_conv2d.hpp"
+#include "passes/pass.hpp"
+#include "plan/roads.hpp"
+#include "tfl/node_view.hpp"
+
+namespace clgpu::delegate {
+namespace {
+
+// An engine asked for must find its nodes.
+passes::Separable separable(const plan::Engines& engines) {
+  const auto asked = [&](const ops::Family* family) { return engines.count(family->name) > 0; };
+  const ops::Family& fused = ops::kSeparableConv2dFamily;
+  if (asked(&fused)) return passes::Separable::kAlways;
+  return std::any_of(fused.fuses.begin(), fused.fuses.end(), asked) ? passes::Separable::kNever
+                                                                    : passes::Separable::kWherePays;
+}
+
+}  // namespace
+
+Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> session,
+                     ir::Graph graph, std::vector<int> nodes, int index)
+    : state_(std::move(state)),
+      session_(std::move(session)),
+      original_(std::move(graph)),
+      nodes_(std::move(nodes)),
+      index_(index) {
+  if (state_->target.options.verify != kVerifyOff) trust_ = std::make_unique<Trust>();
+  graph_ = pass(original_, Level::kAsAsked);
+}
+
+ir::Graph Partition::pass(ir::Graph graph, Level level) const {
+  const Options& options = state_->target.options;
+  const bool fp32 = level >= Level::kFp32;
+  passes::PipelineOptions wanted;
+  wanted.separable = separable(options.plan.engines);
+  wanted.dynamic_range = options.dynamic_range;
+  if (!fp32) {
+    wanted.precision = options.precision;
+    wanted.half_io = options.half_io;
+    wanted.half_weights = options.half_weights;
+  }
+  passes::run_pipeline(graph, wanted, state_->target.device());
+  if (level >= Level::kExactSums) graph.allows_tf32 = false;
+  return graph;
+}
+
+void Partition::take_inputs(ir::Graph& graph) const {
+  for (const int id : graph.inputs) {
+    ir::Tensor& tensor = graph.tensor(id);
+    for (const int now : graph_.inputs) {
+      if (graph_.tensor(now).tflite_id == tensor.tflite_id) tensor.shape = graph_.tensor(now).shape;
+    }
+  }
+}
+
+std::optional<ir::Graph> Partition::pass_anew(Level level) const {
+  try {
+    ir::Graph graph = original_;
+    take_inputs(graph);
+    passes::infer_shapes(graph);
+    graph = pass(std::move(graph), level);
+    passes::infer_shapes(graph);
+    return graph;
+  } catch (const ShapeError&) {
+    return std::nullopt;
+  }
+}
+
+void Partition::infer_shapes(Level level) {
+  try {
+    passes::infer_shapes(graph_);
+  } catch (const ShapeError&) {
+    std::optional<ir::Graph> graph = pass_anew(level);
+    if (!graph) throw;
+    graph_ = std::move(*graph);
+  }
+}
+
+// Who times the executor may keep it longer than the runtime keeps its tensors.
+Partition::~Partition() {
+  if (executor_ != nullptr) executor_->forget_tensors();
+}
+
+bool Partition::is_dynamic(const TfLiteContext& context) const {
+  for (const int id : graph_.inputs) {
+    const TfLiteIntArray* signature = context.tensors[graph_.tensor(id).tflite_id].dims_signature;
+    for (int i = 0; signature != nullptr && i < signature->size; ++i) {
+      if (signature->data[i] < 0) return true;
+    }
+  }
+  return false;
+}
+
+void Partition::unbuild() {
+  executor_.reset();
+  session_->held.erase(index_);
+  cpu_.shadow.reset();
+  cpu_.reason.clear();
+  problem_.clear();
+}
+
+void Partition::build() {
+  unbuild();  // first: the old plan is wrong from here on, and its arena makes room for the new one
+  if (trust_ != nullptr) return recall();
+  infer_shapes(Level::kAsAsked);
+  rebuild(allowance());
+}
+
+void Partition::rebuild(std::int64_t budget) {
+  executor_.reset();
+  std::int64_t& held = session_->held[index_];
+  held = 0;
+  const Level level = trust_ == nullptr ? Level::kAsAsked : trust_->verdict.level;
+  Built built = state_->build(graph_, budget, session_->pool, level);
+  published_ = std::move(built.graph);
+  executor_ = std::move(built.executor);
+  held = executor_->plan().peak_bytes;
+}
+
+void Partition::build_again() {
+  build();
+  publish();
+}
+
+std::int64_t Partition::allowance() const {
+  std::int64_t left = state_->target.options.plan.memory_budget;
+  if (left == 0) return 0;
+  if (const auto share = session_->share.find(index_); share != session_->share.end())
+    return share->second;
+  for (const auto& [partition, bytes] : session_->held) {
+    if (partition != index_) left -= bytes;  // ours makes room
+  }
+  return std::max<std::int64_t>(left, 1);
+}
+
+plan::Cost Partition::expected(int threads) {
+  passes::infer_shapes(graph_);
+  const plan::Fitted fitted = state_->builder.plan(graph_, allowance());
+  const Target& target = state_->target;
+  const plan::Load load =
+      plan::load_of(fitted.graph, fitted.plan, target.device(), static_cast<int>(nodes_.size()));
+  return expected_cost(target, load, threads);
+}
+
+std::int64_t Partition::smallest_budget() {
+  passes::infer_shapes(graph_);
+  return state_->builder.smallest_budget(graph_);
+}
+
+void Partition::publish() {
+  PartitionReport report;
+  report.nodes = nodes_;
+  if (trust_ != nullptr) report.verification = trust_->verdict;
+  if (executor_ == nullptr) {
+    if (!is_on_cpu()) return;
+    report.on_cpu =
+        !cpu_.reason.empty() ? cpu_.reason : "verification has failed: " + trust_->verdict.reason;
+    return state_->ledger.set_partition(session_->report, index_, report, nullptr, nullptr);
+  }
+  const plan::Plan& plan = executor_->plan();
+  report.launches = static_cast<int>(plan.run.size());
+  report.load_launches = static_cast<int>(plan.load.size());
+  report.arena_bytes = plan.arena_bytes;
+  report.weights_bytes = plan.weights_bytes;
+  report.naive_bytes = plan.naive_bytes;
+  report.bound_bytes = plan.bound_bytes;
+  report.load_peak_bytes = plan.load_peak_bytes;
+  report.peak_bytes = plan.peak_bytes;
+  report.layout = plan.layout;
+  report.objects = plan.objects;
+  const auto add = [&](const std::vector<plan::Transfer>& transfers, std::int64_t& bytes,
+                       std::vector<PartitionReport::Border>& borders) {
+    for (const plan::Transfer& t : transfers) {
+      const ir::Tensor& tensor = published_->tensor(t.tensor);
+      if (t.road != plan::Road::kHostPointer) bytes += t.bytes;
+      borders.push_back(
+          {tensor.tflite_id, tensor.name, t.bytes, tensor.shape.dims(), plan::name_of(t.road)});
+    }
+  };
+  add(plan.uploads, report.bytes_up, report.inputs);
+  add(plan.downloads, report.bytes_down, report.outputs);
+  for (const plan::Move& move : plan.moves) {
+    report.moves.push_back({move.kind == plan::Move::Kind::kOut, plan.buffers[uz(move.buffer)].name,
+                            move.bytes, move.start, move.finish});
+  }
+  state_->ledger.set_partition(session_->report, index_, report, published_, executor_);
+}
+
+std::string Partition::find_type_problem(const TfLiteContext& context) const {
+  for (const int id : original_.inputs) {
+    const ir::Tensor& tensor = original_.tensor(id);
+    const std::int32_t type = context.tensors[tensor.tflite_id].type;
+    if (tfl::dtype_of(type) != tensor.dtype) {
+      return "its input '" + tensor.name + "' is " + tfl::type_name(type) +
+             " where the model says " + name_of(tensor.dtype);
+    }
+  }
+  return {};
+}
+
+void Partition::prepare(TfLiteContext& context) {
+  if (executor_ != nullptr) executor_->forget_tensors();  // the runtime allocates anew after this
+  // Shapes that are left to the CPU are tried again: what was short may be there now.
+  bool changed = executor_ == nullptr && !(trust_ != nullptr && trust_->on_cpu());
+  for (const int id : graph_.inputs) {
+    ir::Tensor& tensor = graph_.tensor(id);
+    const ir::Shape now(to_vector(context.tensors[tensor.tflite_id].dims));
+    changed = changed || now != tensor.shape;
+    tensor.shape = now;
+  }
+  if (const std::string problem = find_type_problem(context); !problem.empty()) {
+    unbuild();
+    if (!leave_to_cpu_or_later(context, problem)) throw ShapeError(problem);
+  } else if (changed) {
+    try {
+      build();
+    } catch (const ShapeError& error) {
+      if (!leave_to_cpu_or_later(context, error.what())) throw;
+    } catch (const plan::NoCandidate& error) {
+      if (!leave_to_cpu(context, error.what())) throw;
+    }
+  }
+  if (!problem_.empty()) return;
+  publish();
+  if (!cpu_.reason.empty()) return give_shapes_of_cpu(context);
+  for (const int id : graph_.outputs)
+    give_shape(context, graph_.tensor(id).tflite_id, graph_.tensor(id).shape.dims());
+}
+
+void Partition::invoke(TfLiteContext& context) {
+  const cl::Counters before = cl::counters();
+  if (index_ == 0 && state_->target.options.profile) begin_recording();
+  if (is_on_cpu()) {
+    compute_on_cpu(context);
+  } else {
+    if (!problem_.empty()) throw ShapeError(problem_);
+    if (executor_ == nullptr) build_again();
+    run(context);
+    if (trust_ != nullptr && due()) verify(context);
+  }
+  if (trust_ != nullptr) ++trust_->inferences;
+  state_->ledger.count_invoke(session_->invoke, index_ == 0, cl::counters() - before);
+}
+
+void Partition::begin_recording() {
+  if (executor_ != nullptr) session_->pace.ask(executor_->recorder()->take_asked());
+  session_->pace.next();
+}
+
+void Partition::run(TfLiteContext& context) {
+  const plan::Plan& plan = executor_->plan();
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  const auto data_of = [&](const plan::Transfer& t) {
+    const ir::Tensor& tensor = published_->tensor(t.tensor);
+    const TfLiteTensor& tflite = context.tensors[tensor.tflite_id];
+    if (tflite.data == nullptr || tflite.bytes < static_cast<std::size_t>(t.host_bytes)) {
+      throw Error("tensor '" + tensor.name + "' has " + std::to_string(tflite.bytes) +
+                  " bytes on the host where " + std::to_string(t.host_bytes) + " are needed");
+    }
+    return tflite.data;
+  };
+  for (const plan::Transfer& t : plan.uploads) inputs.push_back(data_of(t));
+  for (const plan::Transfer& t : plan.downloads) outputs.push_back(data_of(t));
+  const auto run = [&] {
+    runtime::Recorder* const recorder = executor_->recorder().get();
+    if (recorder == nullptr) return executor_->run(inputs, outputs);
+    runtime::Pace& pace = session_->pace;
+    recorder->set_next(pace.number(), pace.is_recorded());
+    const auto start = std::chrono::steady_clock::now();
+    executor_->run(inputs, outputs);
+    const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - start;
+    pace.add(taken.count(), recorder->commands().size());
+  };
+  try {
+    run();
+  } catch (const cl::OpenCLError& error) {
+    if (!error.out_of_memory()) throw;
+    // Some devices find out this late that they lack the memory they have handed out.
+    rebuild(std::max<std::int64_t>(plan.peak_bytes / 10 * 7, 1));
+    publish();
+    run();
+  }
+}
+
+}  // namespace clgpu::delegate

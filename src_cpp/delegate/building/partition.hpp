@@ -1,0 +1,134 @@
+// One partition of one interpreter: its graph, and the executor for the shapes of the moment.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "abi/tflite_abi.hpp"
+#include "delegate/building/session.hpp"
+#include "delegate/building/state.hpp"
+#include "delegate/verify/comparison.hpp"
+#include "delegate/verify/shadow.hpp"
+#include "delegate/verify/trust.hpp"
+#include "ir/graph.hpp"
+#include "plan/budget/cost.hpp"
+
+namespace clgpu::delegate {
+
+/// Gives a tensor of the runtime another shape, and memory if it is dynamic. Throws Error where the
+/// runtime refuses.
+void give_shape(TfLiteContext& context, int id, const std::vector<int>& dims);
+
+class Partition {
+ public:
+  /// `graph` comes from Model::graph; the passes run here. `index` counts the partitions of a
+  /// session.
+  Partition(std::shared_ptr<State> state, std::shared_ptr<Session> session, ir::Graph graph,
+            std::vector<int> nodes, int index);
+  ~Partition();
+  Partition(const Partition&) = delete;
+  Partition& operator=(const Partition&) = delete;
+
+  const std::vector<int>& nodes() const { return nodes_; }
+  Ledger& ledger() { return state_->ledger; }
+  /// Null before build().
+  const plan::Plan* plan() const { return executor_ == nullptr ? nullptr : &executor_->plan(); }
+  /// True when the model leaves a dimension of an input open: shapes that do not fit together are
+  /// then no fault before resize_tensor_input has been called.
+  bool is_dynamic(const TfLiteContext& context) const;
+
+  /// What the CPU needs to compute the same. To be called before build().
+  void stand_by(std::vector<CpuNode> nodes) { cpu_.nodes = std::move(nodes); }
+
+  /// Infers shapes from those that the graph's inputs have now; plans and builds.
+  void build();
+
+  /// Infers shapes and plans, but builds nothing: what an inference would cost.
+  plan::Cost expected(int threads);
+
+  /// Bytes of the smallest memory budget that build() takes.
+  std::int64_t smallest_budget();
+
+  /// Takes the inputs' shapes from the runtime, builds again when they changed, and gives the
+  /// outputs their shapes. Shapes that no kernel of ours takes are left to the CPU's kernels, with
+  /// a note. Where these do not take them either and the model is dynamic, invoke() will say so.
+  void prepare(TfLiteContext& context);
+
+  /// Tells the session's report what was built, if anything was.
+  void publish();
+
+  /// One inference.
+  void invoke(TfLiteContext& context);
+
+ private:
+  void begin_recording();
+  /// Why the graph is not that of the runtime's tensors; empty: it is. Kernels of the CPU may give
+  /// their results another type than the model says.
+  std::string find_type_problem(const TfLiteContext& context) const;
+  /// Lets go of all that rests on the shapes of the moment.
+  void unbuild();
+  /// Builds for the shapes of the moment what an error has left unbuilt.
+  void build_again();
+  void rebuild(std::int64_t budget);
+  void run(TfLiteContext& context);
+  /// Whether the CPU's kernels compute this partition with the shapes of the moment.
+  bool is_on_cpu() const { return !cpu_.reason.empty() || (trust_ != nullptr && trust_->on_cpu()); }
+
+  // The CPU's side, in partition_cpu.cpp.
+  Shadow& shadow(const TfLiteContext& context);
+  std::set<int> output_ids() const;
+  /// Leaves the shapes of the moment to the CPU's kernels, because of `reason`; false, and nothing
+  /// is changed, where these do not take them either.
+  bool leave_to_cpu(const TfLiteContext& context, const std::string& reason);
+  /// The same; where the model is dynamic, shapes that nobody takes are left to
+  /// resize_tensor_input, and invoke() says so.
+  bool leave_to_cpu_or_later(const TfLiteContext& context, const std::string& reason);
+  void give_shapes_of_cpu(TfLiteContext& context) const;
+  void compute_on_cpu(TfLiteContext& context);
+  void take_from_shadow(TfLiteContext& context) const;
+
+  /// The graph after the passes of a level.
+  ir::Graph pass(ir::Graph graph, Level level) const;
+  /// Gives the inputs of another graph of this partition the shapes of the moment.
+  void take_inputs(ir::Graph& graph) const;
+  /// What the passes make of the original graph with the shapes of the moment; none where the model
+  /// does not take these.
+  std::optional<ir::Graph> pass_anew(Level level) const;
+  /// Sets the shapes of graph_ from those of its inputs. Where a pass has relied on shapes that
+  /// have changed since, graph_ is made anew.
+  void infer_shapes(Level level);
+
+  // Verification, in partition_verify.cpp: trust_ is not null.
+  bool due() const;
+  void recall();
+  void keep() const;
+  void lower(Level level);
+  void settle(Level level);
+  bool run_shadow(TfLiteContext& context, bool all);
+  void verify(TfLiteContext& context);
+  Comparison comparison() const;
+  Suspects find_suspects() const;
+  bool leave_out(const std::vector<Suspects::Engine>& wrong, std::set<std::string>& left_out);
+  std::string signature() const;
+  /// Bytes that the memory budget leaves for this partition; 0: there is no budget.
+  std::int64_t allowance() const;
+
+  std::shared_ptr<State> state_;
+  std::shared_ptr<Session> session_;
+  ir::Graph original_;  ///< before any pass
+  ir::Graph graph_;
+  std::vector<int> nodes_;
+  int index_;
+  std::shared_ptr<const ir::Graph> published_;   ///< as the executor has it, for who tunes it
+  std::shared_ptr<runtime::Executor> executor_;  ///< shared with who times it
+  Standby cpu_;
+  std::unique_ptr<Trust> trust_;  ///< null where nothing is verified
+  /// Why a dynamic model has no executor for the shapes of the moment. Where it is empty and there
+  /// is none, an error has come between, and the next inference builds again.
+  std::string problem_;
+};
+
+}  // namespace clgpu::delegate

@@ -1,0 +1,109 @@
+// A partition computed by the CPU's kernels: what verification has found wrong on the device, and
+// shapes that no kernel of ours takes.
+#include <cstring>
+
+#include "base/utf8.hpp"
+#include "delegate/building/partition.hpp"
+#include "delegate/int_array.hpp"
+
+namespace clgpu::delegate {
+namespace {
+
+std::string name_of(const TfLiteTensor& tensor) {
+  return "tensor '" + (tensor.name == nullptr ? "" : printable(tensor.name)) + "'";
+}
+
+// As the runtime's own kernels do where values decide on the shape of a result.
+void make_dynamic(TfLiteTensor& tensor) {
+  if (tensor.allocation_type == kTfLiteDynamic) return;
+  tensor.allocation_type = kTfLiteDynamic;
+  tensor.data = nullptr;  // it was the arena's
+}
+
+}  // namespace
+
+void give_shape(TfLiteContext& context, int id, const std::vector<int>& dims) {
+  TfLiteTensor* const tensor = &context.tensors[id];
+  // A dynamic tensor gets its memory by this.
+  if (tensor->allocation_type != kTfLiteDynamic && to_vector(tensor->dims) == dims) return;
+  const std::string what = name_of(*tensor);
+  if (context.ResizeTensor(&context, tensor, new_array(dims)) != kTfLiteOk)
+    throw Error("the runtime refuses to resize " + what + " to " + ir::Shape(dims).str());
+}
+
+std::set<int> Partition::output_ids() const {
+  std::set<int> ids;
+  for (const int id : graph_.outputs) ids.insert(graph_.tensor(id).tflite_id);
+  return ids;
+}
+
+Shadow& Partition::shadow(const TfLiteContext& context) {
+  if (cpu_.shadow == nullptr) {
+    cpu_.shadow = std::make_unique<Shadow>(
+        context, cpu_.nodes,
+        state_->target.options.dynamic_range == passes::DynamicRange::kDequantize);
+  }
+  return *cpu_.shadow;
+}
+
+bool Partition::leave_to_cpu(const TfLiteContext& context, const std::string& reason) {
+  try {
+    shadow(context).prepare();
+  } catch (const ShadowError&) {
+    cpu_.shadow.reset();
+    return false;
+  }
+  cpu_.reason = reason;
+  return true;
+}
+
+bool Partition::leave_to_cpu_or_later(const TfLiteContext& context, const std::string& reason) {
+  if (leave_to_cpu(context, reason)) return true;
+  if (!is_dynamic(context)) return false;
+  problem_ = reason;
+  return true;
+}
+
+void Partition::give_shapes_of_cpu(TfLiteContext& context) const {
+  for (const int id : output_ids()) {
+    context.tensors[id].type = cpu_.shadow->tensor(id).type;
+    if (const auto dims = cpu_.shadow->shape(id)) {
+      give_shape(context, id, *dims);
+    } else {
+      make_dynamic(context.tensors[id]);
+    }
+  }
+}
+
+void Partition::compute_on_cpu(TfLiteContext& context) {
+  if (cpu_.reason.empty()) {
+    // Verification wants what it compares with, and that only where it can: not from stock kernels
+    // that leave out an activation.
+    if (!run_shadow(context, false)) throw Error(trust_->verdict.reason);
+    return take_from_shadow(context);
+  }
+  try {
+    shadow(context).run(context, output_ids(), false);
+    for (const int id : output_ids()) {
+      if (context.tensors[id].allocation_type != kTfLiteDynamic) continue;
+      context.tensors[id].type = cpu_.shadow->tensor(id).type;
+      give_shape(context, id, to_vector(cpu_.shadow->tensor(id).dims));
+    }
+    take_from_shadow(context);
+  } catch (const ShadowError&) {
+    cpu_.shadow.reset();  // the next inference does not go on with what is half done
+    throw;
+  }
+}
+
+void Partition::take_from_shadow(TfLiteContext& context) const {
+  for (const int id : output_ids()) {
+    const TfLiteTensor &from = cpu_.shadow->tensor(id), &to = context.tensors[id];
+    if (from.bytes != to.bytes || from.type != to.type)
+      throw ShadowError("the CPU's kernels give " + name_of(to) +
+                        " another size than the delegate");
+    if (from.bytes > 0) std::memcpy(to.data, from.data, from.bytes);
+  }
+}
+
+}  // namespace clgpu::delegate

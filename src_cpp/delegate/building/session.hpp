@@ -1,0 +1,28 @@
+// One graph of one interpreter.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "delegate/tell/report.hpp"
+#include "runtime/run/pool.hpp"
+#include "runtime/run/recorder.hpp"
+
+namespace clgpu::delegate {
+
+/// What the partitions of the graph share.
+struct Session {
+  std::uint64_t report = 0;             ///< number of its report
+  cl::Counters invoke;                  ///< of the inference under way
+  runtime::Pace pace;                   ///< with Options::profile
+  std::shared_ptr<runtime::Pool> pool;  ///< of their arenas: they never run at the same time
+  // By partition, in bytes of device memory.
+  std::map<int, std::int64_t> held;   ///< peaks of those that are built
+  std::map<int, std::int64_t> share;  ///< parts of the budget, where taking turns did not do
+  PlacementReport placement;
+  std::string placement_note;
+};
+
+}  // namespace clgpu::delegate

@@ -1,0 +1,33 @@
+#include "delegate/building/state.hpp"
+
+namespace clgpu::delegate {
+
+Built State::build(const ir::Graph& graph, std::int64_t budget,
+                   const std::shared_ptr<runtime::Pool>& pool, Level level) {
+  const cl::Counters before = cl::counters();
+  Built built = builder.build(graph, budget, pool, level);
+  if (target.options.tuning == Tuning::kExhaustive && tuning.measure_new(built))
+    built = builder.build(graph, budget, pool, level);
+  built.executor->save_programs();
+  ledger.count_load(cl::counters() - before);
+  return built;
+}
+
+Report State::report() const {
+  Report report = ledger.shown().report;
+  for (const std::string& note : target.probed.notes) report.notes.push_back(note);
+  if (target.options.precision == passes::Precision::kTf32 && !target.device().mma_tf32)
+    report.notes.push_back("precision tf32 is fp32 here: the device has no TF32 products");
+  engines.tell_failing(report);
+  for (std::size_t i = 0; i < report.partitions.size(); ++i) {
+    if (const std::string& why = report.partitions[i].on_cpu; !why.empty())
+      report.notes.push_back("partition " + std::to_string(i) +
+                             " is computed by the CPU's kernels for now: " + why);
+  }
+  engines.tell_distrusted(report);
+  for (const std::string& note : target.store->notes()) report.notes.push_back(note);
+  engines.tell_notes(report);
+  return report;
+}
+
+}  // namespace clgpu::delegate

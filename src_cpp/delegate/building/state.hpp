@@ -1,0 +1,36 @@
+// What all interpreters that use one delegate share.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "delegate/building/builder.hpp"
+#include "delegate/building/engine_records.hpp"
+#include "delegate/building/layer_tuning.hpp"
+#include "delegate/target.hpp"
+#include "delegate/tell/ledger.hpp"
+#include "delegate/verdicts.hpp"
+
+namespace clgpu::delegate {
+
+class State {
+ public:
+  explicit State(Options chosen) : target(std::move(chosen)) {}
+
+  const Target target;
+  Verdicts verdicts;  ///< of placement="measured"
+  EngineRecords engines{target};
+  const Builder builder{target, engines};
+  const LayerTuning tuning{target, engines};
+  Ledger ledger;
+
+  /// Builder::build, and what it has cost. With tuning="exhaustive", layers that have not been
+  /// measured are first.
+  Built build(const ir::Graph& graph, std::int64_t budget,
+              const std::shared_ptr<runtime::Pool>& pool, Level level);
+
+  /// That of the ledger, with what is known of the device and its engines.
+  Report report() const;
+};
+
+}  // namespace clgpu::delegate

@@ -1,0 +1,63 @@
+#include "delegate/building/streaming.hpp"
+
+#include "base/byte_size.hpp"
+#include "runtime/run/stream.hpp"
+
+namespace clgpu::delegate {
+namespace {
+
+// The one partition of the report. Throws Error where there is none that may be streamed.
+Live::Held streamable(const Ledger& ledger, std::optional<std::uint64_t> number) {
+  const Ledger::Shown shown = ledger.shown();
+  if (number && *number != shown.number)
+    throw Error("the delegate has been given to another interpreter since");
+  if (shown.partitions.size() != 1) {
+    throw Error(shown.partitions.empty()
+                    ? "nothing of the model is on the device"
+                    : "the model has " + std::to_string(shown.partitions.size()) +
+                          " partitions on the device");
+  }
+  if (const std::string& why = shown.report.partitions.front().on_cpu; !why.empty())
+    throw Error("the CPU's kernels compute the model for now: " + why);
+  std::optional<Live::Held> held = shown.partitions.front().hold();
+  if (!held) throw Error("the runtime has taken back what the delegate had claimed");
+  return *std::move(held);
+}
+
+// How many inferences the memory budget allows, of those that are wanted. Throws Error where it
+// allows none.
+int affordable_lanes(const plan::Plan& plan, std::int64_t budget, int wanted) {
+  if (budget <= 0 || runtime::Stream::is_direct(plan)) return wanted;
+  const std::int64_t held = plan.arena_bytes + plan.weights_bytes;
+  const std::int64_t each = runtime::Stream::lane_bytes(plan);
+  int lanes = wanted;
+  while (lanes > 0 && held + lanes * each > budget) --lanes;
+  if (lanes == 0) {
+    throw Error("the memory budget of " + byte_size(budget) + " has no room for another " +
+                byte_size(each) + " beside the model's " + byte_size(held));
+  }
+  return lanes;
+}
+
+}  // namespace
+
+Streamed stream(const Target& target, const Ledger& ledger, int lanes, bool verified,
+                std::optional<std::uint64_t> number) {
+  const Options& options = target.options;
+  const Live::Held partition = streamable(ledger, number);
+  const plan::Plan& plan = partition.executor->plan();
+  // What the interpreter's own inferences do beside computing.
+  if (options.verify != kVerifyOff && !(options.verify == kVerifyFirst && verified))
+    throw Error("the option 'verify' looks at single inferences");
+  if (plan.uploads.empty()) throw Error("the model takes nothing to the device");
+  if (options.profile) throw Error("the option 'profile' records single inferences");
+  lanes = affordable_lanes(plan, options.plan.memory_budget, lanes);
+  Streamed streamed{runtime::Stream::make(target.context, partition.executor, lanes), {}, {}};
+  for (const plan::Transfer& t : plan.uploads)
+    streamed.inputs.push_back(partition.graph->tensor(t.tensor).tflite_id);
+  for (const plan::Transfer& t : plan.downloads)
+    streamed.outputs.push_back(partition.graph->tensor(t.tensor).tflite_id);
+  return streamed;
+}
+
+}  // namespace clgpu::delegate

@@ -1,0 +1,213 @@
+#include "delegate/claim/claim.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/byte_size.hpp"
+#include "delegate/claim/first_report.hpp"
+#include "delegate/claim/leaving.hpp"
+#include "delegate/claim/model.hpp"
+#include "delegate/int_array.hpp"
+
+namespace clgpu::delegate {
+namespace {
+
+struct PartitionIds {
+  std::vector<int> nodes, outputs;
+};
+
+// Why a model that the runtime cannot divide stays on the CPU as a whole.
+Refusal not_divided() {
+  return {Why::kRuntime, "the runtime",
+          "cannot divide the model into partitions (PreviewDelegatePartitioning fails), as where a "
+          "node reads what only a later one writes"};
+}
+
+// Nothing where the runtime cannot do it.
+std::optional<std::vector<PartitionIds>> preview(TfLiteContext& context,
+                                                 const std::vector<int>& nodes) {
+  TfLiteDelegateParams* params = nullptr;
+  int count = 0;
+  if (context.PreviewDelegatePartitioning(&context, IntArray(nodes).get(), &params, &count) !=
+      kTfLiteOk)
+    return std::nullopt;
+  std::vector<PartitionIds> partitions;
+  for (int i = 0; i < count; ++i) {
+    partitions.push_back(
+        {to_vector(params[i].nodes_to_replace), to_vector(params[i].output_tensors)});
+  }
+  return partitions;
+}
+
+void refuse_all(Model& model) {
+  for (const ModelNode& node : model.nodes) {
+    if (node.claimed) model.refuse(node.index, not_divided());
+  }
+}
+
+// With every node in one partition, what leaves it are the outputs of the model.
+void find_outputs(TfLiteContext& context, Model& model) {
+  std::vector<int> all;
+  for (const ModelNode& node : model.nodes) all.push_back(node.index);
+  const auto partitions = preview(context, all);
+  if (!partitions) return refuse_all(model);
+  for (const PartitionIds& ids : *partitions)
+    model.model_outputs.insert(ids.outputs.begin(), ids.outputs.end());
+}
+
+// Deals the memory budget out to the partitions, in proportion to the least that each needs. Throws
+// BudgetError when that is too much.
+void share_budget(const std::shared_ptr<State>& state, const std::shared_ptr<Session>& session,
+                  Model& model, const std::vector<PartitionIds>& partitions) {
+  std::vector<std::int64_t> least;
+  std::int64_t sum = 0;
+  for (const PartitionIds& ids : partitions) {
+    Partition partition(state, session, model.graph(ids.nodes, ids.outputs), ids.nodes,
+                        static_cast<int>(least.size()));
+    try {
+      least.push_back(partition.smallest_budget());
+    } catch (const ShapeError&) {
+      least.push_back(0);  // of a dynamic model, whose shapes come later
+    }
+    sum += least.back();
+  }
+  const std::int64_t budget = state->target.options.plan.memory_budget;
+  if (sum > budget) {
+    throw plan::BudgetError(sum, "no plans of the " + std::to_string(least.size()) +
+                                     " partitions fit into the memory budget of " +
+                                     byte_size(budget) + "; the smallest feasible budget is " +
+                                     byte_size(sum));
+  }
+  for (std::size_t i = 0; i < least.size(); ++i) {
+    const double part = static_cast<double>(least[i]) / static_cast<double>(sum);
+    session->share[static_cast<int>(i)] =
+        least[i] + static_cast<std::int64_t>(static_cast<double>(budget - sum) * part);
+  }
+}
+
+// Leaves a partition with fewer nodes than the option 'min_nodes' wants; whether it has.
+bool leave_small(const Options& options, Model& model, const PartitionIds& ids) {
+  const auto count = std::count_if(ids.nodes.begin(), ids.nodes.end(), [&](int index) {
+    return !model.computes_constant(model.node(index));
+  });
+  if (count == 0 || count >= options.min_nodes) return false;
+  const std::string nodes = std::to_string(count) + (count == 1 ? " node" : " nodes");
+  const std::string least = std::to_string(options.min_nodes);
+  leave(model, ids.nodes,
+        {Why::kOption,
+         "min_nodes",
+         "its partition has " + nodes + ", fewer than " + least,
+         nodes,
+         {least + " and more"}});
+  return true;
+}
+
+// Builds the partition that `make` makes of the nodes, for the shapes of the moment. Null where
+// something stands in the way, which is refused then. Throws OptionError, and so plan::BudgetError.
+template <class Make>
+std::unique_ptr<Partition> build_or_refuse(const TfLiteContext& context, Model& model,
+                                           const std::vector<int>& nodes, Make make) {
+  std::unique_ptr<Partition> partition;
+  try {
+    partition = make();
+    partition->stand_by(model.cpu_nodes(nodes));
+    partition->build();
+    return partition;
+  } catch (const plan::NoCandidate& failure) {
+    for (const ModelNode& node : model.nodes) {
+      if (node.works && node.family->name == failure.family())
+        model.refuse(node.index, {Why::kDevice, "", failure.what()});
+    }
+  } catch (const ShapeError& error) {
+    if (partition != nullptr && partition->is_dynamic(context)) return partition;
+    model.refuse(error.node(), {Why::kShape, "", error.what()});
+  } catch (const OptionError&) {
+    throw;
+  } catch (const Error& error) {
+    // Out of device memory, say: the partition stays on the CPU.
+    leave(model, nodes, {Why::kDevice, "", error.what()});
+  }
+  return nullptr;
+}
+
+// One attempt: builds all partitions of the claimed nodes, or refuses at least one node that stood
+// in the way and returns false.
+bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
+               const std::shared_ptr<Session>& session, Model& model,
+               std::vector<std::unique_ptr<Partition>>& built) {
+  built.clear();
+  session->held.clear();
+  const std::vector<int> claimed = model.claimed();
+  if (claimed.empty()) return true;
+  const auto divided = preview(context, claimed);
+  if (!divided) {
+    refuse_all(model);
+    return false;
+  }
+  const std::vector<PartitionIds>& partitions = *divided;
+  if (session->share.size() != partitions.size()) session->share.clear();
+  for (const PartitionIds& ids : partitions) {
+    if (leave_small(state->target.options, model, ids)) return false;
+  }
+  const auto make = [&](const PartitionIds& ids, std::size_t index) {
+    return std::make_unique<Partition>(state, session, model.graph(ids.nodes, ids.outputs),
+                                       ids.nodes, static_cast<int>(index));
+  };
+  std::vector<std::unique_ptr<Partition>> plans;
+  if (session->placement.source == kCostModel) {
+    for (const PartitionIds& ids : partitions) plans.push_back(make(ids, plans.size()));
+    if (leave_losers(*session, model, plans)) return false;
+  }
+  for (std::size_t i = 0; i < partitions.size(); ++i) {
+    try {
+      built.push_back(build_or_refuse(context, model, partitions[i].nodes, [&] {
+        return plans.empty() ? make(partitions[i], i) : std::move(plans[i]);
+      }));
+    } catch (const plan::BudgetError&) {
+      if (partitions.size() == 1 || !session->share.empty()) throw;
+      share_budget(state, session, model, partitions);
+      return false;
+    }
+    if (built.back() == nullptr) return false;
+  }
+  return true;
+}
+
+// Prepare is called for each subgraph. The model's own graph is the first; the others are bodies of
+// loops and branches, or further signatures.
+bool is_main_graph(TfLiteContext& context) {
+  TfLiteContext* main = nullptr;
+  if (context.AcquireSubgraphContext == nullptr ||
+      context.AcquireSubgraphContext(&context, 0, &main) != kTfLiteOk) {
+    return true;
+  }
+  if (main == &context) return true;  // releasing it would end our own right to read the graph
+  context.ReleaseSubgraphContext(&context, 0);
+  return false;
+}
+
+}  // namespace
+
+Claim claim(TfLiteContext& context, const std::shared_ptr<State>& state) {
+  Model model(context, state->target.options);
+  find_outputs(context, model);
+  const auto session = std::make_shared<Session>();
+  session->pool = state->builder.pool();
+  const bool is_main = is_main_graph(context);
+  begin_placement(context, *state, *session, model, is_main);
+  std::vector<std::unique_ptr<Partition>> partitions;
+  do {
+    model.settle_constants();
+  } while (!try_build(context, state, session, model, partitions));
+  if (is_main) {
+    Report report = first_report(state->target, model, context, partitions);
+    end_placement(*session, report);
+    session->report = state->ledger.set_report(std::move(report));
+    for (const auto& partition : partitions) partition->publish();
+  }
+  return {model.claimed(), std::move(partitions)};
+}
+
+}  // namespace clgpu::delegate

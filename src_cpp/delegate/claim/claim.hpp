@@ -1,0 +1,23 @@
+// Which nodes of a graph the delegate takes.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "abi/tflite_abi.hpp"
+#include "delegate/building/partition.hpp"
+#include "delegate/building/state.hpp"
+
+namespace clgpu::delegate {
+
+struct Claim {
+  std::vector<int> nodes;                              ///< of the graph, by index
+  std::vector<std::unique_ptr<Partition>> partitions;  ///< of these, built
+};
+
+/// Reads a graph, and builds what works on the device and is not left on the CPU for another
+/// reason. Reports on the model's main graph. Throws Error when the runtime does not tell what the
+/// graph is, and plan::BudgetError.
+Claim claim(TfLiteContext& context, const std::shared_ptr<State>& state);
+
+}  // namespace clgpu::delegate

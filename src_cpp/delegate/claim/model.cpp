@@ -1,0 +1,345 @@
+#include "delegate/claim/model.hpp"
+
+#include <algorithm>
+
+#include "base/utf8.hpp"
+#include "ops/shared/common.hpp"
+#include "tfl/quantization.hpp"
+
+namespace clgpu::delegate {
+namespace {
+
+Refusal not_core() {
+  return {Why::kOption, "ops", "the operation is not one of the core operations"};
+}
+
+// Why a tensor bars its node from the device, whatever the family.
+std::optional<Refusal> check_tensor(const tfl::TensorView& tensor, const std::string& what,
+                                    const ops::Family& family) {
+  const char* const type = tfl::type_name(tensor.tflite_type());
+  if (!tfl::dtype_of(tensor.tflite_type())) return Refusal{Why::kType, what, {}, type};
+  if (auto refusal = tfl::check_quantization(tensor, what)) return refusal;
+  if (tensor.is_quantized() && !family.allows_quantized)
+    return Refusal{Why::kIntegers, what, {}, type};
+  if (tensor.raw().is_variable) return Refusal{Why::kVariable, what};
+  if (tensor.raw().sparsity != nullptr && family.fold == nullptr)
+    return Refusal{Why::kSparse, what};
+  if (auto refusal = ops::check_rank(tensor, what, 0)) return refusal;
+  if (tensor.raw().allocation_type == kTfLiteMmapRo && tensor.raw().data == nullptr)
+    return Refusal{Why::kMalformed, what, "is a constant without data"};
+  return std::nullopt;
+}
+
+std::shared_ptr<const ir::Constant> constant_of(const tfl::TensorView& view) {
+  if (!view.has_data() || view.raw().sparsity != nullptr) return nullptr;
+  auto constant = std::make_shared<ir::Constant>();
+  constant->data = view.raw().data;
+  constant->bytes = view.raw().bytes;
+  constant->dtype = view.dtype();
+  return constant;
+}
+
+// What nodes of a graph read and none of them writes, constants left out.
+void find_inputs(ir::Graph& graph) {
+  std::set<int> known;
+  for (const ir::Node& node : graph.nodes) known.insert(node.outputs.begin(), node.outputs.end());
+  for (const ir::Node& node : graph.nodes) {
+    for (const int id : node.inputs) {
+      if (id < 0 || graph.tensor(id).is_constant()) continue;
+      if (known.insert(id).second) graph.inputs.push_back(id);
+    }
+  }
+}
+
+}  // namespace
+
+Model::Model(TfLiteContext& context, const Options& options) : core_only_(options.core_only) {
+  TfLiteIntArray* plan = nullptr;
+  if (context.GetExecutionPlan(&context, &plan) != kTfLiteOk || plan == nullptr)
+    throw Error("the runtime does not list the nodes of the model (GetExecutionPlan failed)");
+  // The runtime overwrites the array at the next call.
+  const std::vector<int> order(plan->data, plan->data + plan->size);
+  find_writers(context, order);
+  for (const int index : order) {
+    TfLiteNode* node = nullptr;
+    TfLiteRegistration* registration = nullptr;
+    if (context.GetNodeAndRegistration(&context, index, &node, &registration) != kTfLiteOk) {
+      throw Error("the runtime does not show node " + std::to_string(index) +
+                  " (GetNodeAndRegistration failed)");
+    }
+    const tfl::NodeView view(context, *node, *registration, index);
+    position_[index] = nodes.size();
+    ModelNode entry;
+    entry.index = index;
+    entry.op = view.op();
+    entry.inputs.assign(node->inputs->data, node->inputs->data + node->inputs->size);
+    entry.outputs.assign(node->outputs->data, node->outputs->data + node->outputs->size);
+    for (const auto* ids : {&entry.inputs, &entry.outputs}) {
+      for (const int id : *ids) {
+        if (view.is_tensor(id) && tensors_.count(id) == 0) read_tensor(view.tensor(id), id);
+      }
+    }
+    cpu_nodes_.emplace_back(index, entry.op, *node, *registration);
+    import(entry, view, options);
+    for (const int id : entry.inputs) {
+      if (id >= 0) readers_[id].push_back(nodes.size());
+    }
+    for (const int id : entry.outputs) {
+      if (id >= 0) writer_[id] = nodes.size();
+    }
+    if (computes_constant(entry)) constants_.insert(entry.outputs.begin(), entry.outputs.end());
+    nodes.push_back(std::move(entry));
+  }
+}
+
+void Model::read_tensor(const tfl::TensorView& view, int id) {
+  ir::Tensor tensor;
+  tensor.name = view.raw().name != nullptr ? printable(view.raw().name) : "";
+  tensor.tflite_id = id;
+  tensor.shape = ir::Shape(view.dims());
+  tensor.model_rank = view.rank();
+  if (const auto dtype = tfl::dtype_of(view.tflite_type())) {
+    tensor.dtype = tensor.storage = *dtype;
+    tensor.constant = constant_of(view);
+    tensor.quantization = tfl::quantization_of(view);
+    if (view.has_data()) {
+      stored_.insert(id);
+      constants_.insert(id);
+    }
+  }
+  tensors_[id] = std::move(tensor);
+}
+
+void Model::find_writers(TfLiteContext& context, const std::vector<int>& order) {
+  for (std::size_t position = 0; position < order.size(); ++position) {
+    TfLiteNode* node = nullptr;
+    TfLiteRegistration* registration = nullptr;
+    if (context.GetNodeAndRegistration(&context, order[position], &node, &registration) !=
+        kTfLiteOk)
+      continue;  // the constructor says so
+    for (int i = 0; i < node->outputs->size; ++i)
+      writers_[node->outputs->data[i]].push_back(position);
+    if (!unbounded_) unbounded_ = check_bounds(context, *node, registration->builtin_code);
+  }
+}
+
+std::optional<Refusal> Model::check_bounds(const TfLiteContext& context, const TfLiteNode& node,
+                                           int builtin) const {
+  const auto find = [&](const TfLiteIntArray& ids, int i) -> const TfLiteTensor* {
+    const bool is_tensor = i < ids.size && ids.data[i] >= 0 &&
+                           static_cast<std::size_t>(ids.data[i]) < context.tensors_size;
+    return is_tensor ? &context.tensors[ids.data[i]] : nullptr;
+  };
+  for (int i = 0; i < node.outputs->size; ++i) {
+    const TfLiteTensor* const output = find(*node.outputs, i);
+    // The file has written a constant already. The memory of other tensors is of the size that the
+    // last of their writers needs.
+    if ((output != nullptr && output->allocation_type == kTfLiteMmapRo) ||
+        writers_.at(node.outputs->data[i]).size() > 1)
+      return Refusal{Why::kMalformed, "a tensor of the model", "is written more than once"};
+  }
+  // These copy all bytes of the input, whatever the output has room for.
+  const ops::Family* const family = ops::find_handler(builtin, nullptr).family;
+  const bool copies = family != nullptr && family->is_view;
+  const TfLiteTensor* const input = find(*node.inputs, 0);
+  const TfLiteTensor* const output = find(*node.outputs, 0);
+  if (copies && input != nullptr && output != nullptr && input->type != output->type) {
+    const std::string has = tfl::type_name(output->type), wanted = tfl::type_name(input->type);
+    return Refusal{Why::kType,
+                   "the output of a node of the model that copies bytes",
+                   "is " + has + " and its input " + wanted,
+                   has,
+                   {wanted}};
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> Model::check_order(const tfl::NodeView& view) const {
+  // Without the delegate an error of another node may keep the one that writes from running.
+  if (unbounded_) return unbounded_;
+  const std::size_t here = nodes.size();
+  for (int i = 0; i < view.input_count(); ++i) {
+    if (!view.has_input(i)) continue;
+    const auto writers = writers_.find(view.input(i).id());
+    if (writers == writers_.end()) continue;
+    const std::string what = "input " + std::to_string(i);
+    if (writers->second.front() >= here)
+      return Refusal{Why::kMalformed, what, "is written by a later node"};
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> Model::check(const ModelNode& node, const ops::Operation* operation,
+                                    const tfl::NodeView& view, const Options& options) const {
+  if (view.builtin() == kTfLiteBuiltinDelegate)
+    return Refusal{Why::kRuntime, "another delegate", "has already claimed it"};
+  if (node.family == nullptr && view.custom_name() != nullptr)
+    return Refusal{Why::kUnknownCustom, "custom operation " + node.op};
+  if (node.family == nullptr) return Refusal{Why::kNoKernels, "operation " + node.op};
+  if (options.exclude.count(node.op) != 0 || options.exclude.count(std::to_string(node.index)) != 0)
+    return Refusal{Why::kOption, "exclude"};
+  if (auto refusal = ops::check_operands(view, *operation)) return refusal;
+  if (auto refusal = check_order(view)) return refusal;
+  for (int i = 0; i < view.input_count(); ++i) {
+    if (!view.has_input(i)) continue;
+    const tfl::TensorView input = view.input(i);
+    const std::string what = "input " + std::to_string(i);
+    if (auto refusal = check_tensor(input, what, *node.family)) return refusal;
+    const auto writer = writer_.find(input.id());
+    // Files write an unknown shape as that of a scalar.
+    if (input.rank() == 0 && writer != writer_.end() && !nodes[writer->second].works)
+      return Refusal{Why::kUnknownShape, what};
+  }
+  for (int i = 0; i < view.output_count(); ++i) {
+    const std::string what = "output " + std::to_string(i);
+    if (auto refusal = check_tensor(view.output(i), what, *node.family)) return refusal;
+  }
+  return std::nullopt;
+}
+
+void Model::import(ModelNode& node, const tfl::NodeView& view, const Options& options) {
+  const ops::Handler handler = ops::find_handler(view.builtin(), view.custom_name());
+  node.family = handler.family;
+  node.refusal = check(node, handler.operation, view, options);
+  if (node.refusal) return;
+  try {
+    const OrRefusal<ops::Imported> imported = node.family->import(view);
+    if (!imported) {
+      node.refusal = imported.refusal();
+      return;
+    }
+    node.imported = *imported;
+    if (node.family->fold != nullptr) node.folded = node.family->fold(view);
+  } catch (const Error& malformed) {
+    node.refusal = Refusal{Why::kMalformed, "", malformed.what()};
+    return;
+  }
+  node.works = true;
+  // What only prepares constants for a core operation still runs at load time on the device.
+  node.claimed = !core_only_ || node.family->core || computes_constant(node);
+  if (!node.claimed) node.refusal = not_core();
+}
+
+void Model::refuse(int index, Refusal refusal) {
+  ModelNode& refused = node(index);
+  refused.works = refused.claimed = false;
+  refused.refusal = std::move(refusal);
+}
+
+bool Model::computes_constant(const ModelNode& node) const {
+  return node.works && !node.inputs.empty() &&
+         std::all_of(node.inputs.begin(), node.inputs.end(),
+                     [&](int id) { return id < 0 || is_constant(id); });
+}
+
+void Model::settle_constants() {
+  // What has been refused since the last time derives nothing any more.
+  constants_ = stored_;
+  for (const ModelNode& node : nodes) {
+    if (computes_constant(node)) constants_.insert(node.outputs.begin(), node.outputs.end());
+  }
+  // Backwards: a chain of constants hangs on its last reader.
+  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+    if (!node->claimed || !computes_constant(*node)) continue;
+    bool any_reader = false, all_claimed = true;
+    for (const int id : node->outputs) {
+      for (const std::size_t reader : readers_[id]) {
+        any_reader = true;
+        all_claimed = all_claimed && nodes[reader].claimed;
+      }
+    }
+    if (any_reader && !all_claimed) {
+      node->claimed = false;
+      node->refusal = Refusal{Why::kReader};
+    } else if (!any_reader && core_only_ && !node->family->core) {
+      node->claimed = false;
+      node->refusal = not_core();
+    } else {
+      node->folded_at_load = true;
+    }
+  }
+}
+
+std::vector<int> Model::claimed() const {
+  std::vector<int> indices;
+  for (const ModelNode& node : nodes) {
+    if (node.claimed) indices.push_back(node.index);
+  }
+  return indices;
+}
+
+std::set<std::size_t> Model::members(const std::vector<int>& node_indices) const {
+  // Constants are folded inside each partition, wherever TFLite put the nodes that compute them.
+  std::set<std::size_t> members;
+  std::vector<std::size_t> open;
+  for (const int index : node_indices) open.push_back(position_.at(index));
+  while (!open.empty()) {
+    const std::size_t position = open.back();
+    open.pop_back();
+    if (!members.insert(position).second) continue;
+    for (const int id : nodes[position].inputs) {
+      const auto writer = id >= 0 && is_constant(id) ? writer_.find(id) : writer_.end();
+      if (writer != writer_.end()) open.push_back(writer->second);
+    }
+  }
+  return members;
+}
+
+std::vector<CpuNode> Model::cpu_nodes(const std::vector<int>& node_indices) const {
+  std::vector<CpuNode> result;
+  for (const std::size_t position : members(node_indices)) {
+    if (position < cpu_nodes_.size()) result.push_back(cpu_nodes_[position]);
+  }
+  return result;
+}
+
+bool Model::is_read_outside(int tensor, const std::set<int>& node_indices) const {
+  const auto readers = readers_.find(tensor);
+  return readers != readers_.end() &&
+         std::any_of(readers->second.begin(), readers->second.end(),
+                     [&](std::size_t r) { return node_indices.count(nodes[r].index) == 0; });
+}
+
+ir::Graph Model::graph(const std::vector<int>& node_indices,
+                       const std::vector<int>& outputs) const {
+  ir::Graph graph;
+  std::map<int, int> id_of;  // TFLite id -> graph id
+  const auto intern = [&](int tflite_id) {
+    if (tflite_id < 0) return -1;
+    const auto [entry, inserted] =
+        id_of.try_emplace(tflite_id, static_cast<int>(graph.tensors.size()));
+    if (inserted) graph.tensors.push_back(tensors_.at(tflite_id));
+    return entry->second;
+  };
+  for (const std::size_t position :
+       members(node_indices)) {  // a set of positions is in execution order
+    const ModelNode& member = nodes[position];
+    if (member.folded != nullptr) {
+      ir::Tensor& result = graph.tensor(intern(member.outputs[0]));
+      result.constant = member.folded;
+      continue;
+    }
+    ir::Node node;
+    node.kind = member.family;
+    node.op = member.op;
+    node.tflite_index = member.index;
+    node.attrs = member.imported.attrs;
+    node.epilogue = member.imported.epilogue;
+    for (const int id : member.inputs) node.inputs.push_back(intern(id));
+    for (const int id : member.outputs) node.outputs.push_back(intern(id));
+    graph.nodes.push_back(std::move(node));
+  }
+  find_inputs(graph);
+  const std::set<int> own(node_indices.begin(), node_indices.end());
+  for (const int tflite_id : outputs) {
+    if (id_of.count(tflite_id) == 0) continue;
+    if (is_constant(tflite_id) && model_outputs.count(tflite_id) == 0) {
+      // Other partitions fold their own copy; nobody on the CPU reads it (settle_constants).
+      if (is_read_outside(tflite_id, own)) continue;
+    }
+    graph.outputs.push_back(id_of.at(tflite_id));
+  }
+  return graph;
+}
+
+}  // namespace clgpu::delegate

@@ -1,0 +1,95 @@
+// The subgraph handed to Prepare, read once: every node imported or refused.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "abi/tflite_abi.hpp"
+#include "delegate/options.hpp"
+#include "delegate/verify/shadow.hpp"
+#include "ir/graph.hpp"
+#include "ops/family.hpp"
+
+namespace clgpu::delegate {
+
+struct ModelNode {
+  int index = 0;  ///< of the node, as TFLite counts
+  std::string op;
+  std::vector<int> inputs, outputs;  ///< TFLite tensor ids; -1 for an absent optional input
+  const ops::Family* family = nullptr;
+  ops::Imported imported;
+  std::shared_ptr<const ir::Constant> folded;  ///< decoded result of a DENSIFY
+  bool works = false;              ///< its family takes it, and nothing has failed on the device
+  bool claimed = false;            ///< works, and is not left on the CPU for another reason
+  std::optional<Refusal> refusal;  ///< why it is not claimed
+  bool folded_at_load = false;     ///< claimed, and computed once: a constant
+};
+
+class Model {
+ public:
+  /// Reads the execution plan of a subgraph; throws Error when the runtime refuses to tell.
+  Model(TfLiteContext& context, const Options& options);
+
+  std::vector<ModelNode> nodes;  ///< in execution order
+  std::set<int> model_outputs;   ///< tensors whose values the runtime wants, whoever reads them
+
+  ModelNode& node(int index) { return nodes[position_.at(index)]; }
+  const ModelNode& node(int index) const { return nodes[position_.at(index)]; }
+
+  /// Leaves a node on the CPU for good.
+  void refuse(int index, Refusal refusal);
+
+  /// Settles the nodes that only compute constants: they are claimed when all their readers are.
+  /// Claimed or not, each partition folds its own copy of what works, so no constant crosses its
+  /// border.
+  void settle_constants();
+
+  /// Whether a node works and all that it reads is known at load time.
+  bool computes_constant(const ModelNode& node) const;
+
+  /// Indices of the claimed nodes.
+  std::vector<int> claimed() const;
+
+  /// What the CPU needs to compute a partition, constants included, in execution order.
+  std::vector<CpuNode> cpu_nodes(const std::vector<int>& node_indices) const;
+
+  /// The graph of a partition before any pass. `outputs` are TFLite's tensor ids.
+  ir::Graph graph(const std::vector<int>& node_indices, const std::vector<int>& outputs) const;
+
+ private:
+  void find_writers(TfLiteContext& context, const std::vector<int>& order);
+  /// Why all nodes stay on the CPU if a model has this one: stock kernels write beyond a tensor of
+  /// it. What that overwrites depends on where tensors lie, which is as stock has it only then.
+  std::optional<Refusal> check_bounds(const TfLiteContext& context, const TfLiteNode& node,
+                                      int builtin) const;
+  /// Why the next node's operands cannot be told apart by who writes them; nothing when they can.
+  /// Runtimes run such nodes all the same, one after the other, on what memory holds.
+  std::optional<Refusal> check_order(const tfl::NodeView& view) const;
+  /// Why a node does not work, whatever its family imports; nothing where nothing stands against
+  /// it.
+  std::optional<Refusal> check(const ModelNode& node, const ops::Operation* operation,
+                               const tfl::NodeView& view, const Options& options) const;
+  void read_tensor(const tfl::TensorView& view, int id);
+  void import(ModelNode& node, const tfl::NodeView& view, const Options& options);
+  /// Positions of a partition's nodes and of those that compute its constants.
+  std::set<std::size_t> members(const std::vector<int>& node_indices) const;
+  /// Whether a node that is none of these reads the tensor.
+  bool is_read_outside(int tensor, const std::set<int>& node_indices) const;
+  bool is_constant(int tensor) const { return constants_.count(tensor) != 0; }
+
+  std::map<int, std::size_t> position_;  // node index -> position in nodes
+  std::map<int, ir::Tensor> tensors_;    // by TFLite id
+  std::map<int, std::size_t> writer_;    // tensor -> position of the node that writes it
+  std::map<int, std::vector<std::size_t>> readers_, writers_;  // positions, by tensor
+  std::optional<Refusal> unbounded_;  ///< the first of check_bounds(), for all nodes
+  std::vector<CpuNode> cpu_nodes_;    // one per node
+  bool core_only_;
+  std::set<int> stored_;     // constants of the model
+  std::set<int> constants_;  // these, and what nodes that work derive from them
+};
+
+}  // namespace clgpu::delegate

@@ -1,0 +1,87 @@
+#include "delegate/doors/delegate.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "cl/fork.hpp"
+#include "delegate/claim/claim.hpp"
+#include "delegate/guard.hpp"
+#include "delegate/int_array.hpp"
+
+namespace clgpu::delegate {
+namespace {
+
+TfLiteStatus prepare_callback(TfLiteContext* context, TfLiteDelegate* tflite) {
+  return guarded(
+      kTfLiteError,
+      [&](const char* what) { context->ReportError(context, "clgpu_delegate: %s", what); },
+      [&] {
+        Delegate::of(tflite).prepare(*context);
+        return kTfLiteOk;
+      });
+}
+
+}  // namespace
+
+Delegate::Delegate(const std::map<std::string, std::string>& options)
+    : state_(std::make_shared<State>(parse_options(options))) {
+  tflite_.data_ = this;
+  tflite_.Prepare = prepare_callback;
+  // Shapes are inferred by us, in the kernel's prepare; so the CPU kernels of claimed nodes need
+  // not be able to prepare them.
+  tflite_.flags = kTfLiteDelegateFlagsAllowDynamicTensors;
+  enlist();
+}
+
+Delegate::Delegate(Problem problem) : problem_(std::move(problem.sentence)) {
+  tflite_.data_ = this;
+  tflite_.Prepare = prepare_callback;
+  enlist();
+}
+
+void Delegate::prepare(TfLiteContext& context) {
+  cl::refuse_forked_child();
+  std::shared_ptr<State> state;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    seen_ = true;
+    state = state_;
+  }
+  if (!problem_.empty()) throw Error(problem_);
+  if (state == nullptr)
+    throw Error("the delegate has been deleted; keep it alive as long as its interpreter");
+  state->ledger.fail(std::nullopt);
+  recording_failure(state->ledger, [&] { prepare(context, state); });
+}
+
+void Delegate::prepare(TfLiteContext& context, const std::shared_ptr<State>& state) {
+  Claim made = claim(context, state);
+  if (made.nodes.empty()) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    pending_[&context] = std::move(made.partitions);
+  }
+  const TfLiteStatus status = context.ReplaceNodeSubsetsWithDelegateKernels(
+      &context, kernel_registration(), IntArray(made.nodes).get(), &tflite_);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    pending_.erase(&context);
+  }
+  if (status != kTfLiteOk)
+    throw Error("the runtime refuses to replace nodes by the delegate's kernels");
+}
+
+std::unique_ptr<Partition> Delegate::take(TfLiteContext& context, const TfLiteIntArray& nodes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto pending = pending_.find(&context);
+  if (pending == pending_.end()) return nullptr;
+  for (std::unique_ptr<Partition>& partition : pending->second) {
+    if (partition != nullptr && std::equal(partition->nodes().begin(), partition->nodes().end(),
+                                           nodes.data, nodes.data + nodes.size))
+      return std::move(partition);
+  }
+  return nullptr;
+}
+
+}  // namespace clgpu::delegate

@@ -1,0 +1,72 @@
+// The TfLiteDelegate that runtimes see, and its life.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "abi/tflite_abi.hpp"
+#include "delegate/building/partition.hpp"
+#include "delegate/building/state.hpp"
+
+namespace clgpu::delegate {
+
+/// Runtimes do not promise to destroy interpreters before delegates: a live numpy view of a tensor
+/// keeps an interpreter, and so our kernels and the runtime's pointer to `tflite`, beyond the life
+/// of the Python objects. Hence the struct that a runtime has seen is never freed (some hundred
+/// bytes); what it owns, `state`, goes with its last user.
+class Delegate {
+ public:
+  /// Throws OptionError and DeviceError.
+  explicit Delegate(const std::map<std::string, std::string>& options);
+
+  /// One that only tells runtimes, when they prepare a graph, why there is none.
+  struct Problem {
+    std::string sentence;
+  };
+  explicit Delegate(Problem problem);
+
+  TfLiteDelegate* tflite() { return &tflite_; }
+  std::shared_ptr<State> state() const { return state_; }
+
+  /// Ends the owner's use; frees the object unless a runtime has seen it. False, and nothing done,
+  /// where this is no delegate of this library, or released before: any address may be given. Does
+  /// nothing in a process that was forked after OpenCL was used.
+  static bool release(const TfLiteDelegate* tflite);
+
+  /// Null where release() would be false. Throws DeviceError in a process that was forked after
+  /// OpenCL was used.
+  static std::shared_ptr<State> state_of(const TfLiteDelegate* tflite);
+
+  static Delegate& of(TfLiteDelegate* tflite) { return *static_cast<Delegate*>(tflite->data_); }
+
+  /// Called by the runtime for each subgraph: claims nodes.
+  void prepare(TfLiteContext& context);
+
+  /// The partition that prepare() built for these nodes; null where there is none. Allocates
+  /// nothing: a runtime cannot be told of a failure here.
+  std::unique_ptr<Partition> take(TfLiteContext& context, const TfLiteIntArray& nodes);
+
+ private:
+  void enlist();
+  void prepare(TfLiteContext& context, const std::shared_ptr<State>& state);
+  Delegate(const Delegate&) = delete;
+  Delegate& operator=(const Delegate&) = delete;
+
+  TfLiteDelegate tflite_{};
+  std::shared_ptr<State> state_;
+  const std::string problem_;
+  std::mutex mutex_;
+  bool seen_ = false;
+  std::map<TfLiteContext*, std::vector<std::unique_ptr<Partition>>> pending_;
+};
+
+/// Delegate::release for C callers: null is accepted, what it would not release is logged.
+void destroy(const TfLiteDelegate* tflite) noexcept;
+
+/// Registration of the kernel that runs a partition.
+TfLiteRegistration kernel_registration();
+
+}  // namespace clgpu::delegate

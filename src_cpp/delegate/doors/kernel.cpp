@@ -1,0 +1,76 @@
+// The TfLiteRegistration of a partition: init, free, prepare, invoke.
+#include "cl/fork.hpp"
+#include "delegate/doors/delegate.hpp"
+#include "delegate/failure.hpp"
+#include "delegate/guard.hpp"
+
+namespace clgpu::delegate {
+namespace {
+
+// What init returns is a partition. Older runtimes dereference a failure marker, so where there is
+// none it returns this, and prepare tells what went wrong.
+char no_partition;
+
+auto reporter(TfLiteContext* context) {
+  return [context](const char* what) { context->ReportError(context, "clgpu_delegate: %s", what); };
+}
+
+void* init(TfLiteContext* context, const char* buffer, std::size_t /*length*/) {
+  return guarded(
+      static_cast<void*>(&no_partition), [](const char*) {},
+      [&]() -> void* {
+        const auto& params = *reinterpret_cast<const TfLiteDelegateParams*>(buffer);
+        auto partition = Delegate::of(params.delegate).take(*context, *params.nodes_to_replace);
+        return partition == nullptr ? static_cast<void*>(&no_partition) : partition.release();
+      });
+}
+
+void free(TfLiteContext* /*context*/, void* kernel) {
+  if (cl::is_forked_child()) return;  // the partition is left to the parent
+  if (kernel == &no_partition) return;
+  guarded(
+      0, [](const char*) {},
+      [&] {
+        delete static_cast<Partition*>(kernel);
+        return 0;
+      });
+}
+
+Partition& partition_of(const TfLiteNode* node) {
+  cl::refuse_forked_child();
+  if (node->user_data == &no_partition)
+    throw InternalError("the runtime asks for a partition that it did not preview");
+  return *static_cast<Partition*>(node->user_data);
+}
+
+TfLiteStatus prepare(TfLiteContext* context, TfLiteNode* node) {
+  return guarded(kTfLiteError, reporter(context), [&] {
+    Partition& partition = partition_of(node);
+    recording_failure(partition.ledger(), [&] { partition.prepare(*context); });
+    return kTfLiteOk;
+  });
+}
+
+TfLiteStatus invoke(TfLiteContext* context, TfLiteNode* node) {
+  return guarded(kTfLiteError, reporter(context), [&] {
+    Partition& partition = partition_of(node);
+    recording_failure(partition.ledger(), [&] { partition.invoke(*context); });
+    return kTfLiteOk;
+  });
+}
+
+}  // namespace
+
+TfLiteRegistration kernel_registration() {
+  TfLiteRegistration registration{};
+  registration.init = init;
+  registration.free = free;
+  registration.prepare = prepare;
+  registration.invoke = invoke;
+  registration.builtin_code = kTfLiteBuiltinDelegate;
+  registration.custom_name = "clgpu_delegate";
+  registration.version = 1;
+  return registration;
+}
+
+}  // namespace clgpu::delegate

@@ -1,0 +1,31 @@
+// TfLiteIntArray of and to std::vector.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "abi/tflite_abi.hpp"
+
+namespace clgpu::delegate {
+
+/// malloc'd, as kernels and contexts free them. Throw Error where there is no memory.
+TfLiteIntArray* new_array(const std::vector<int>& values);
+TfLiteIntArray* copy_of(const TfLiteIntArray* array);
+std::vector<int> to_vector(const TfLiteIntArray* array);
+
+/// TfLiteIntArray over a std::vector, for arguments that the runtime only reads.
+class IntArray {
+ public:
+  explicit IntArray(const std::vector<int>& values) : words_(values.size() + 1) {
+    words_[0] = static_cast<int>(values.size());
+    std::copy(values.begin(), values.end(), words_.begin() + 1);
+  }
+  const TfLiteIntArray* get() const {
+    return reinterpret_cast<const TfLiteIntArray*>(words_.data());
+  }
+
+ private:
+  std::vector<int> words_;
+};
+
+}  // namespace clgpu::delegate

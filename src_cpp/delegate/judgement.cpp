@@ -1,0 +1,10 @@
+#include "delegate/judgement.hpp"
+
+namespace clgpu::delegate {
+
+const char* name_of(Level level) {
+  static const char* const kNames[] = {"as asked", "exact sums", "fp32", "cpu"};
+  return kNames[static_cast<int>(level)];
+}
+
+}  // namespace clgpu::delegate

@@ -1,0 +1,215 @@
+// What became of each node of a model.
+#include <algorithm>
+#include <utility>
+
+#include "delegate/tell/telling.hpp"
+
+namespace clgpu::delegate {
+namespace {
+
+// Null where the node is not refused.
+void write(Writer& to, const std::optional<Refusal>& refusal) {
+  if (!refusal) {
+    to.null();
+    return;
+  }
+  write_object(to, [&] {
+    field(to, "code", code_of(refusal->why));
+    field(to, "what", refusal->what);
+    field(to, "has", refusal->has);
+    field(to, "supported", refusal->supported);
+  });
+}
+
+void write(Writer& to, const NodeReport& node) {
+  write_object(to, [&] {
+    field(to, "index", node.index);
+    field(to, "op", node.op);
+    field(to, "claimed", node.claimed);
+    field(to, "reason", node.refusal ? sentence_of(*node.refusal) : node.reason);
+    to.key("refusal");
+    write(to, node.refusal);
+    field(to, "fused_into", node.fused_into);
+    field(to, "is_view", node.is_view);
+    field(to, "partition",
+          node.partition < 0 ? std::optional<int>() : std::optional<int>(node.partition));
+    field(to, "family", node.family);
+    field(to, "candidate", node.candidate);
+    field(to, "chosen", node.chosen);
+    field(to, "candidates", node.candidates);
+    to.key("refused");
+    write_object(to, [&] {
+      for (const auto& [name, why] : node.refused) field(to, name, why);
+    });
+    field(to, "inputs", node.inputs);
+    field(to, "outputs", node.outputs);
+    field(to, "input_ids", node.input_ids);
+    field(to, "output_ids", node.output_ids);
+    field(to, "flops", node.work.flops);
+    field(to, "bytes_read", node.work.bytes_read);
+    field(to, "bytes_written", node.work.bytes_written);
+    field(to, "adds_halves", node.adds_halves);
+  });
+}
+
+// Null where nothing has failed.
+void write(Writer& to, const std::optional<Failure>& failure) {
+  if (!failure) {
+    to.null();
+    return;
+  }
+  write_object(to, [&] {
+    field(to, "class", failure->kind);
+    field(to, "call", failure->call);
+    field(to, "code", failure->code);
+  });
+}
+
+void write(Writer& to, const TensorReport& tensor) {
+  write_object(to, [&] {
+    field(to, "id", tensor.id);
+    field(to, "name", tensor.name);
+    field(to, "type", tensor.type);
+    field(to, "bytes", tensor.bytes);
+    field(to, "constant", tensor.constant);
+  });
+}
+
+void write(Writer& to, const PartitionReport::Move& move) {
+  write_object(to, [&] {
+    field(to, "kind", move.out ? "out" : "in");
+    field(to, "tensor", move.tensor);
+    field(to, "bytes", move.bytes);
+    field(to, "start", move.start);
+    field(to, "finish", move.finish);
+  });
+}
+
+void write(Writer& to, const PartitionReport::Border& border) {
+  write_object(to, [&] {
+    field(to, "id", border.id);
+    field(to, "tensor", border.tensor);
+    field(to, "bytes", border.bytes);
+    field(to, "shape", border.shape);
+    field(to, "road", border.road);
+  });
+}
+
+void write(Writer& to, const PartitionReport& partition) {
+  write_object(to, [&] {
+    field(to, "nodes", partition.nodes);
+    field(to, "on_cpu", partition.on_cpu);
+    field(to, "launches", partition.launches);
+    field(to, "load_launches", partition.load_launches);
+    field(to, "arena_bytes", partition.arena_bytes);
+    field(to, "naive_bytes", partition.naive_bytes);
+    field(to, "weights_bytes", partition.weights_bytes);
+    field(to, "bound_bytes", partition.bound_bytes);
+    field(to, "load_peak_bytes", partition.load_peak_bytes);
+    field(to, "peak_bytes", partition.peak_bytes);
+    field(to, "layout", partition.layout);
+    field(to, "bytes_up", partition.bytes_up);
+    field(to, "bytes_down", partition.bytes_down);
+    write_list(to, "moves", partition.moves, [&](const auto& move) { write(to, move); });
+    write_list(to, "inputs", partition.inputs, [&](const auto& border) { write(to, border); });
+    write_list(to, "outputs", partition.outputs, [&](const auto& border) { write(to, border); });
+  });
+}
+
+void write(Writer& to, const PlacementReport& placement) {
+  write_object(to, [&] {
+    field(to, "mode", placement.mode);
+    field(to, "choice", placement.choice);
+    field(to, "threads", placement.threads);
+    field(to, "runtime", placement.runtime);
+    field(to, "source", placement.source);
+    write_list(to, "candidates", placement.candidates, [&](const auto& candidate) {
+      write_object(to, [&] {
+        field(to, "name", candidate.first);
+        field(to, "ms", candidate.second);
+      });
+    });
+    write_list(to, "expected", placement.judged, [&](const PlacementReport::Judged& judged) {
+      write_object(to, [&] {
+        field(to, "nodes", judged.nodes);
+        field(to, "device_ms", judged.device_seconds * 1e3);
+        field(to, "cpu_ms", judged.cpu_seconds * 1e3);
+        field(to, "claimed", judged.claimed);
+      });
+    });
+  });
+}
+
+void write(Writer& to, std::size_t partition, const Judgement& verdict) {
+  write_object(to, [&] {
+    field(to, "partition", partition);
+    field(to, "checked", verdict.checked);
+    field(to, "level", name_of(verdict.level));
+    field(to, "relative_l2", verdict.relative_l2);
+    field(to, "max_abs", verdict.max_abs);
+    field(to, "engine", verdict.engine);
+    field(to, "reason", verdict.reason);
+    field(to, "source", verdict.source);
+  });
+}
+
+// Null where nothing is verified.
+void write_verification(Writer& to, const std::vector<PartitionReport>& partitions) {
+  std::int64_t checked = -1;
+  for (const PartitionReport& partition : partitions) {
+    if (partition.verification) checked = std::max(checked, partition.verification->checked);
+  }
+  if (checked < 0) {
+    to.null();
+    return;
+  }
+  write_object(to, [&] {
+    field(to, "checked", checked);
+    to.key("partitions");
+    to.begin_list();
+    for (std::size_t i = 0; i < partitions.size(); ++i) {
+      if (partitions[i].verification) write(to, i, *partitions[i].verification);
+    }
+    to.end_list();
+  });
+}
+
+}  // namespace
+
+Explanation explain(const Target& target, Report report) {
+  const Options& options = target.options;
+  const MemoryTotals totals = memory_totals(report.partitions, options.plan.share_memory);
+  return {target.device().name, target.device().platform, passes::name_of(options.precision),
+          std::move(report), totals};
+}
+
+void write(Writer& to, const Explanation& explanation) {
+  const Report& report = explanation.report;
+  write_object(to, [&] {
+    field(to, "device", explanation.device);
+    field(to, "platform", explanation.platform);
+    field(to, "precision", explanation.precision);
+    write_list(to, "nodes", report.nodes, [&](const auto& node) { write(to, node); });
+    write_list(to, "tensors", report.tensors, [&](const auto& tensor) { write(to, tensor); });
+    write_list(to, "partitions", report.partitions, [&](const auto& part) { write(to, part); });
+    to.key("placement");
+    write(to, report.placement);
+    field(to, "arena_bytes", explanation.totals.arena_bytes);
+    field(to, "weights_bytes", explanation.totals.weights_bytes);
+    field(to, "peak_bytes", explanation.totals.peak_bytes);
+    write_list(to, "faults", report.faults, [&](const EngineFault& fault) {
+      write_object(to, [&] {
+        field(to, "kernel", fault.kernel);
+        field(to, "kind", fault.kind);
+        field(to, "why", fault.why);
+      });
+    });
+    field(to, "notes", report.notes);
+    to.key("failure");
+    write(to, report.failure);
+    to.key("verification");
+    write_verification(to, report.partitions);
+  });
+}
+
+}  // namespace clgpu::delegate

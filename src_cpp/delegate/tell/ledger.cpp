@@ -1,0 +1,163 @@
+#include "delegate/tell/ledger.hpp"
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/index.hpp"
+
+namespace clgpu::delegate {
+namespace {
+
+thread_local std::uint64_t last_report_here = 0;
+
+const char* name_of(plan::Choice::Origin origin) {
+  switch (origin) {
+    case plan::Choice::Origin::kForced:
+      return "forced";
+    case plan::Choice::Origin::kTuned:
+      return "tuned";
+    default:
+      return "default";
+  }
+}
+
+// What the nodes of a graph have become in a plan, by their indices in the model.
+struct Outcome {
+  Outcome(const ir::Graph& planned, const plan::Plan& plan) : graph(planned) {
+    for (const plan::Choice& choice : plan.choices) {
+      // Bands of a node are computed one by one, and joined.
+      const plan::Choice*& most = choices[choice.node];
+      if (most == nullptr || choice.work.flops >= most->work.flops) most = &choice;
+      work[choice.node] += choice.work;
+    }
+    for (const ir::Node& node : graph.nodes) {
+      if (node.kind->is_view) views.insert(node.tflite_index);
+    }
+  }
+
+  const ir::Graph& graph;
+  std::map<int, const plan::Choice*> choices;
+  std::map<int, ops::Work> work;  // of all its bands
+  std::set<int> views;
+};
+
+// A node without a kernel.
+void clear(NodeReport& node) {
+  node.family = node.candidate = node.chosen = "";
+  node.work = {};
+  node.fused_into.reset();
+  node.is_view = false;
+}
+
+void set_choice(NodeReport& node, const plan::Choice& choice) {
+  node.family = choice.family;
+  node.candidate = choice.candidate;
+  node.adds_halves = choice.adds_halves;
+  node.tensor_cores = choice.tensor_cores;
+  node.chosen = name_of(choice.origin);
+  node.candidates = choice.candidates;
+  node.refused = choice.refused;
+}
+
+// `reason`: that of before anything was built.
+void set_outcome(NodeReport& node, const std::string& reason, const Outcome& outcome) {
+  // Other shapes or types may have led to something else.
+  clear(node);
+  node.reason = reason;
+  node.candidates.clear();
+  node.refused.clear();
+  node.adds_halves = node.tensor_cores = false;
+  if (const auto work = outcome.work.find(node.index); work != outcome.work.end())
+    node.work = work->second;
+  if (const auto choice = outcome.choices.find(node.index); choice != outcome.choices.end()) {
+    set_choice(node, *choice->second);
+  } else if (const int into = ir::merged_into(outcome.graph, node.index); into >= 0) {
+    node.fused_into = into;
+    node.reason = "fused into node " + std::to_string(into);
+  } else if (outcome.views.count(node.index) != 0) {
+    node.is_view = true;
+    node.reason = "a view: shares the memory of its input";
+  }
+}
+
+}  // namespace
+
+std::optional<Live::Held> Live::hold() const {
+  Held held{executor.lock(), graph.lock()};
+  if (held.executor == nullptr || held.graph == nullptr) return std::nullopt;
+  return held;
+}
+
+Ledger::Shown Ledger::shown() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return {number_, report_, live_};
+}
+
+std::vector<Live> Ledger::partitions() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return live_;
+}
+
+void Ledger::fail(std::optional<Failure> failure) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  report_.failure = std::move(failure);
+}
+
+std::uint64_t Ledger::set_report(Report report) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::swap(report.failure, report_.failure);
+  report_ = std::move(report);
+  reasons_.clear();
+  for (const NodeReport& node : report_.nodes) reasons_.push_back(node.reason);
+  live_.assign(report_.partitions.size(), {});
+  return last_report_here = ++number_;
+}
+
+std::uint64_t Ledger::last_report() { return last_report_here; }
+
+void Ledger::set_partition(std::uint64_t number, int partition,
+                           const PartitionReport& partition_report,
+                           const std::shared_ptr<const ir::Graph>& graph,
+                           const std::shared_ptr<runtime::Executor>& executor) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (number != number_) return;
+  report_.partitions.at(uz(partition)) = partition_report;
+  live_.at(uz(partition)) = {executor, graph, executor == nullptr ? nullptr : executor->recorder()};
+  if (executor == nullptr) {
+    for (NodeReport& node : report_.nodes) {
+      if (node.partition != partition) continue;
+      clear(node);
+      node.reason = "computed by the CPU's kernels: " + partition_report.on_cpu;
+    }
+    return;
+  }
+  const Outcome outcome(*graph, executor->plan());
+  for (std::size_t i = 0; i < report_.nodes.size(); ++i) {
+    if (report_.nodes[i].partition == partition)
+      set_outcome(report_.nodes[i], reasons_[i], outcome);
+  }
+}
+
+Stats Ledger::stats() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return stats_;
+}
+
+void Ledger::count_invoke(cl::Counters& inference, bool first, const cl::Counters& cost) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (first) {
+    ++stats_.invokes;
+    inference = {};
+  }
+  inference += cost;
+  stats_.total += cost;
+  stats_.last_invoke = inference;
+}
+
+void Ledger::count_load(const cl::Counters& cost) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  stats_.load += cost;
+}
+
+}  // namespace clgpu::delegate

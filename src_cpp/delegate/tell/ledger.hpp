@@ -1,0 +1,77 @@
+// The report on the model that was prepared last, and the counters.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "delegate/tell/report.hpp"
+#include "ir/graph.hpp"
+#include "runtime/run/executor.hpp"
+
+namespace clgpu::delegate {
+
+struct Stats {
+  std::uint64_t invokes = 0;
+  cl::Counters total;        ///< of all invokes
+  cl::Counters last_invoke;  ///< of all partitions of one graph
+  cl::Counters load;         ///< of building and planning
+};
+
+/// A partition of the report, as long as its interpreter has it.
+struct Live {
+  struct Held {
+    std::shared_ptr<runtime::Executor> executor;
+    std::shared_ptr<const ir::Graph> graph;
+  };
+  /// Nothing where the interpreter has it no more.
+  std::optional<Held> hold() const;
+
+  std::weak_ptr<runtime::Executor> executor;
+  std::weak_ptr<const ir::Graph> graph;
+  std::shared_ptr<runtime::Recorder> recorder;
+};
+
+/// Thread-safe: interpreters run in any thread.
+class Ledger {
+ public:
+  /// The report as it stands, without what is known of engines, and its partitions.
+  struct Shown {
+    std::uint64_t number = 0;
+    Report report;
+    std::vector<Live> partitions;
+  };
+  Shown shown() const;
+  std::vector<Live> partitions() const;
+
+  /// Keeps what went wrong for the report; nothing: a model is prepared from the beginning.
+  void fail(std::optional<Failure> failure);
+  /// Makes this the report to show, and numbers it.
+  std::uint64_t set_report(Report report);
+  /// The number of the report that the calling thread has made last, of whichever ledger; 0: none.
+  static std::uint64_t last_report();
+  /// Completes the report of this number; without effect once another graph's report has replaced
+  /// it. `executor` is null where the CPU computes the partition.
+  void set_partition(std::uint64_t number, int partition, const PartitionReport& report,
+                     const std::shared_ptr<const ir::Graph>& graph,
+                     const std::shared_ptr<runtime::Executor>& executor);
+
+  Stats stats() const;
+  /// Adds the cost of one partition to that of the `inference`, which the first one of a graph
+  /// begins.
+  void count_invoke(cl::Counters& inference, bool first, const cl::Counters& cost);
+  void count_load(const cl::Counters& cost);
+
+ private:
+  mutable std::mutex mutex_;
+  Report report_;
+  std::uint64_t number_ = 0;
+  std::vector<std::string> reasons_;  // of the report's nodes, before anything is built
+  std::vector<Live> live_;            // one per partition of the report
+  Stats stats_;
+};
+
+}  // namespace clgpu::delegate

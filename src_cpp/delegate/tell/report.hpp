@@ -1,0 +1,147 @@
+// What became of a model's nodes: the data behind Delegate.explain().
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/refusal.hpp"
+#include "delegate/failure.hpp"
+#include "delegate/judgement.hpp"
+#include "ops/work.hpp"
+
+namespace clgpu::delegate {
+
+struct NodeReport {
+  int index = 0;
+  std::string op;
+  bool claimed = false;
+  std::string reason;              ///< how it is done on the device, where it is
+  std::optional<Refusal> refusal;  ///< why it stays on the CPU, where it does
+  std::optional<int> fused_into;   ///< index of the node whose kernel computes it, too
+  bool is_view = false;            ///< it computes nothing: its output is its input
+  int partition = -1;              ///< index into Report::partitions
+  std::string family;     ///< whose kernels compute it; empty for views, folded and fused nodes
+  std::string candidate;  ///< chosen kernel; empty for views, folded and fused nodes
+  std::string chosen;     ///< why that one: "default", "forced"; empty without a kernel
+  std::vector<std::string> candidates;                       ///< those that work, best guess first
+  std::vector<std::pair<std::string, std::string>> refused;  ///< those that do not, and why
+  std::vector<std::vector<int>> inputs, outputs;             ///< shapes
+  std::vector<int> input_ids, output_ids;                    ///< the tensors of these shapes
+  ops::Work work;  ///< of one inference; none without a kernel
+  /// The kernel, as kernel::Candidate has it.
+  bool adds_halves = false, tensor_cores = false;
+};
+
+/// A tensor that nodes of the model read or write.
+struct TensorReport {
+  int id = 0;  ///< as TFLite counts
+  std::string name;
+  const char* type = "";
+  std::int64_t bytes = 0;  ///< in the runtime's memory; 0 until it has settled the shape
+  bool constant = false;   ///< stored in the model
+};
+
+struct PartitionReport {
+  std::vector<int> nodes;
+  int launches = 0;       ///< per inference
+  int load_launches = 0;  ///< once, at load time
+  std::int64_t arena_bytes = 0, weights_bytes = 0, naive_bytes = 0, bound_bytes = 0;
+  std::int64_t load_peak_bytes = 0, peak_bytes = 0;  ///< of this partition alone
+  std::string layout;                                ///< as plan::Plan has it
+  std::vector<std::int64_t> objects;                 ///< bytes of those of the arena
+  std::int64_t bytes_up = 0, bytes_down = 0;         ///< per inference, moves excluded
+  struct Move {
+    bool out = false;  ///< to the host, else back, or a weight that waits there
+    std::string tensor;
+    std::int64_t bytes = 0;
+    int start = 0, finish = 0;  ///< launches: may begin behind those before it; that which waits
+  };
+  std::vector<Move> moves;  ///< per inference
+  struct Border {
+    int id = -1;  ///< of the tensor, as TFLite counts
+    std::string tensor;
+    std::int64_t bytes = 0;  ///< on the device
+    std::vector<int> shape;
+    const char* road = "";  ///< as plan::name_of has it; "host_pointer": nothing is copied
+  };
+  std::vector<Border> inputs, outputs;
+  std::optional<Judgement> verification;  ///< none with verify="off"
+  std::string on_cpu;  ///< why the CPU's kernels compute it at the moment; empty: the device does
+};
+
+/// Device memory of partitions that are built one after the other.
+struct MemoryTotals {
+  std::int64_t arena_bytes = 0, weights_bytes = 0;  ///< in the end
+  std::int64_t peak_bytes = 0;                      ///< loading included
+};
+
+/// `shared`: their arenas take turns in one pool, as runtime::Pool has it.
+MemoryTotals memory_totals(const std::vector<PartitionReport>& partitions, bool shared);
+
+/// A kernel launch of an inference, or a move between device and host, and what it takes.
+struct LaunchTime {
+  int node = 0;  ///< index of the node in the model; of a move, that which waits for it, or -1
+  std::string op, candidate, entry;  ///< of a move: SWAP_OUT or SWAP_IN, nothing, and the tensor
+  double seconds = 0;
+  std::int64_t bytes = 0;  ///< that are moved
+};
+
+/// A tensor in an object of device memory, between two launches of an inference.
+struct MemoryBlock {
+  std::string tensor;
+  std::int64_t offset = 0, bytes = 0;
+  int first = 0, last = 0;  ///< launches; -1 is the upload, their number the download
+  const char* kind = "";    ///< "arena", "scratch" or "weights"
+};
+
+struct MemoryObject {
+  const char* kind = "";  ///< "arena" or "weights"
+  std::int64_t bytes = 0;
+  std::vector<MemoryBlock> blocks;
+};
+
+struct PartitionMemory {
+  int launches = 0;
+  std::string layout;
+  std::vector<MemoryObject> objects;
+};
+
+/// What became of the option 'placement'.
+struct PlacementReport {
+  std::string mode;    ///< "all", "auto", "measured"
+  std::string choice;  ///< "all", "cpu" or "some"; of a measurement, its name
+  std::string source;  ///< "cost model", "measured now", "kept"; empty of "all"
+  std::string runtime;
+  int threads = 0;
+  std::vector<std::pair<std::string, double>> candidates;  ///< and their milliseconds
+  /// A partition by the cost model.
+  struct Judged {
+    std::vector<int> nodes;
+    double device_seconds = 0, cpu_seconds = 0;
+    bool claimed = false;
+  };
+  std::vector<Judged> judged;
+};
+
+/// An engine that is not used as it is meant to be on this device.
+struct EngineFault {
+  std::string kernel;     ///< "softmax/rows": family and candidate
+  const char* kind = "";  ///< "fails", "group": needs smaller work-groups, "numbers": wrong ones
+  std::string why;
+};
+
+struct Report {
+  std::string device, platform, precision;
+  std::vector<NodeReport> nodes;
+  std::vector<TensorReport> tensors;  ///< by id
+  std::vector<PartitionReport> partitions;
+  PlacementReport placement;
+  std::vector<EngineFault> faults;
+  std::vector<std::string> notes;  ///< kernels that did not build, and the like
+  std::optional<Failure> failure;  ///< what the runtime was told last, of this model
+};
+
+}  // namespace clgpu::delegate

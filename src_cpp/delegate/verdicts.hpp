@@ -1,0 +1,38 @@
+// Verdicts of placement="measured", which Python hands over.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace clgpu::delegate {
+
+/// What was measured for a model: which of its nodes stay on the CPU.
+struct Verdict {
+  std::vector<std::string> ops;  ///< of the model it is of, in execution order
+  std::vector<int> left;         ///< nodes that stay on the CPU
+  bool cpu = false;              ///< all of them, those of other subgraphs too
+  std::string choice, reason;    ///< its name, and why
+  std::string source, runtime;   ///< "measured now" or "kept"; name and version
+  int threads = 0;
+  std::vector<std::pair<std::string, double>> candidates;  ///< and their milliseconds
+};
+
+/// Verdicts on their way to Prepare: the interpreter that asks for the delegate's pointer calls it
+/// in the same thread right after. Thread-safe.
+class Verdicts {
+ public:
+  /// For what this thread prepares from now on; `note` tells why there is none.
+  void set(std::optional<Verdict> verdict, std::string note);
+  std::pair<std::optional<Verdict>, std::string> get() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::thread::id, std::pair<std::optional<Verdict>, std::string>> by_thread_;
+};
+
+}  // namespace clgpu::delegate

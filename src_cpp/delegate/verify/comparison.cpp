@@ -1,0 +1,145 @@
+#include "delegate/verify/comparison.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/index.hpp"
+#include "base/join.hpp"
+
+namespace clgpu::delegate {
+namespace {
+
+// Stock kernels of integers differ by roundings, which a network may blow up: beyond this no more.
+constexpr double kMostOfIntegers = 0.5;
+
+bool has_quantized(const ir::Graph& graph) {
+  return std::any_of(graph.tensors.begin(), graph.tensors.end(),
+                     [](const ir::Tensor& t) { return t.is_quantized() && !t.is_constant(); });
+}
+
+}  // namespace
+
+// Whether an output that holds indices names elements as large as the right ones.
+bool Comparison::is_tie(int tensor, const void* got, double slack) const {
+  for (const CpuNode& node : cpu_.nodes) {
+    if (std::count(node.outputs.begin(), node.outputs.end(), tensor) == 0) continue;
+    if (node.inputs.empty()) return false;
+    const TfLiteTensor& values = cpu_.shadow->tensor(node.inputs[0]);
+    if (values.data == nullptr) return false;
+    const TfLiteTensor& want = cpu_.shadow->tensor(tensor);
+    if (node.family == nullptr) return false;
+    const ops::Indices& indices = node.family->indices;
+    if (indices.output < 0 || node.outputs.at(uz(indices.output)) != tensor) return false;
+    if (indices.axis < 0) return are_ties(values, -1, want, got, slack);
+    const TfLiteTensor& axis = cpu_.shadow->tensor(node.inputs.at(uz(indices.axis)));
+    if (axis.data == nullptr || axis.type != kTfLiteInt32) return false;
+    int value = 0;
+    std::memcpy(&value, axis.data, sizeof value);
+    return are_ties(values, value, want, got, slack);
+  }
+  return false;
+}
+
+Finding Comparison::compare(const TfLiteContext& context) const {
+  const Tolerance allowed = tolerance_of(options_.precision, options_.half_weights, level_, false);
+  Finding finding;
+  finding.lenient = has_quantized(graph_);
+  for (const int id : graph_.outputs) {
+    const ir::Tensor& tensor = graph_.tensor(id);
+    const TfLiteTensor& want = cpu_.shadow->tensor(tensor.tflite_id);
+    const void* got = context.tensors[tensor.tflite_id].data;
+    const Difference difference = difference_of(want, got);
+    std::string problem = problem_of(want, difference, allowed);
+    if (!problem.empty() && is_tie(tensor.tflite_id, got, allowed.peak)) problem.clear();
+    if (!problem.empty()) {
+      finding.lenient =
+          finding.lenient && difference.odd == 0 && difference.relative_l2 <= kMostOfIntegers;
+      append_item(finding.problem, "output '" + tensor.name + "': " + problem, "; ");
+    }
+    if (difference.relative_l2 >= finding.worst.relative_l2) finding.worst = difference;
+  }
+  return finding;
+}
+
+// What one candidate makes of the right inputs: nothing where that cannot be told, no `why` where
+// it is right.
+std::optional<Suspects::Engine> Comparison::judge_alone(std::size_t position,
+                                                        const std::string& candidate,
+                                                        const RunAlone& run_alone) const {
+  const Tolerance allowed = tolerance_of(options_.precision, options_.half_weights, level_, true);
+  const auto input = [&](const ir::Tensor& tensor, std::int64_t bytes) {
+    const TfLiteTensor* right =
+        tensor.tflite_id < 0 ? nullptr : &cpu_.shadow->tensor(tensor.tflite_id);
+    if (right == nullptr || right->data == nullptr ||
+        right->bytes != static_cast<std::size_t>(bytes))
+      throw Error("an input is unknown");
+    return static_cast<const void*>(right->data);
+  };
+  try {
+    const runtime::Alone alone = run_alone(graph_, position, candidate, level_, input);
+    Suspects::Engine found{alone.engine, graph_.nodes[position].kind->name, {}};
+    found.name += "/" + candidate;
+    bool any = false;
+    for (const runtime::Alone::Result& result : alone.results) {
+      if (result.tflite_id < 0) continue;
+      const TfLiteTensor& want = cpu_.shadow->tensor(result.tflite_id);
+      if (want.data == nullptr || want.bytes != result.bytes.size()) continue;
+      any = true;
+      const void* got = result.bytes.data();
+      const std::string problem = problem_of(want, difference_of(want, got), allowed);
+      if (!problem.empty() && !is_tie(result.tflite_id, got, allowed.peak)) found.why = problem;
+    }
+    if (any) return found;
+  } catch (const InternalError&) {
+    throw;
+  } catch (const Error&) {
+    // It cannot be built alone, say.
+  }
+  return std::nullopt;
+}
+
+// Finds out whether another engine of the node is right where the chosen one is wrong.
+void Comparison::judge(const plan::Choice& choice, std::size_t position, const RunAlone& run_alone,
+                       Suspects& suspects) const {
+  const auto engine = judge_alone(position, choice.candidate, run_alone);
+  if (!engine || engine->why.empty()) return;
+  const ir::Node& node = graph_.nodes[position];
+  const std::string where = "node " + std::to_string(node.tflite_index) + " (" + node.op + ")";
+  std::vector<Suspects::Engine> wrong{*engine};
+  // In the plan it may have other types or places for its tensors.
+  wrong.push_back({choice.engine, engine->name, engine->why});
+  bool any_right = false;
+  for (const std::string& other : choice.candidates) {
+    if (other == choice.candidate) continue;
+    const auto found = judge_alone(position, other, run_alone);
+    if (!found) continue;
+    if ((any_right = found->why.empty())) break;
+    wrong.push_back(*found);
+  }
+  if (any_right) {
+    for (Suspects::Engine& one : wrong) {
+      one.why = "computes wrong numbers at " + where + ": " + one.why;
+      suspects.engines.push_back(std::move(one));
+    }
+  } else if (suspects.hopeless.empty()) {
+    suspects.hopeless = "no engine of " + choice.family + " is right at " + where + " (" +
+                        choice.candidate + ": " + engine->why + ")";
+  }
+}
+
+Suspects Comparison::find_suspects(const plan::Plan& plan, const RunAlone& run_alone) const {
+  Suspects suspects;
+  std::set<std::pair<std::size_t, std::string>> seen;
+  for (const plan::Choice& choice : plan.choices) {
+    const auto node = std::find_if(graph_.nodes.begin(), graph_.nodes.end(), [&](const auto& n) {
+      return n.tflite_index == choice.node && choice.family == n.kind->name;
+    });
+    if (node == graph_.nodes.end()) continue;
+    const auto position = static_cast<std::size_t>(node - graph_.nodes.begin());
+    if (seen.emplace(position, choice.candidate).second)
+      judge(choice, position, run_alone, suspects);
+  }
+  return suspects;
+}
+
+}  // namespace clgpu::delegate

@@ -1,0 +1,51 @@
+// How a partition's results are compared with those of the CPU's kernels, and who is to blame.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "abi/tflite_abi.hpp"
+#include "delegate/options.hpp"
+#include "delegate/verify/difference.hpp"
+#include "delegate/verify/shadow.hpp"
+#include "delegate/verify/trust.hpp"
+#include "ir/graph.hpp"
+#include "plan/plan.hpp"
+#include "runtime/measure/alone.hpp"
+
+namespace clgpu::delegate {
+
+/// Runs the node at a position of a graph by one candidate, given its inputs: see
+/// runtime::run_alone.
+using RunAlone = std::function<runtime::Alone(const ir::Graph&, std::size_t position,
+                                              const std::string& candidate, Level level,
+                                              const runtime::InputOf& input)>;
+
+/// Of a partition that was computed on the device, by this graph at this level, and by the CPU's
+/// kernels: `cpu.shadow` has what they have computed.
+class Comparison {
+ public:
+  Comparison(const Options& options, Level level, const ir::Graph& graph, const Standby& cpu)
+      : options_(options), level_(level), graph_(graph), cpu_(cpu) {}
+
+  /// The outputs, as they lie in the runtime's tensors.
+  Finding compare(const TfLiteContext& context) const;
+
+  /// Each node of a plan alone, given right inputs. The shadow has the values of all tensors.
+  Suspects find_suspects(const plan::Plan& plan, const RunAlone& run_alone) const;
+
+ private:
+  bool is_tie(int tensor, const void* got, double slack) const;
+  std::optional<Suspects::Engine> judge_alone(std::size_t position, const std::string& candidate,
+                                              const RunAlone& run_alone) const;
+  void judge(const plan::Choice& choice, std::size_t position, const RunAlone& run_alone,
+             Suspects& suspects) const;
+
+  const Options& options_;
+  const Level level_;
+  const ir::Graph& graph_;
+  const Standby& cpu_;
+};
+
+}  // namespace clgpu::delegate

@@ -1,0 +1,23 @@
+// Room of ADD: apart from its siblings in binary.cpp because ops="core" claims ADD alone.
+#include "ops/families/binary.hpp"
+#include "ops/shared/row_rules.hpp"
+
+namespace clgpu::ops {
+
+extern const Family kAddFamily;
+const Family kAddFamily = [] {
+  Family family;
+  family.name = "add";
+  family.has_epilogue = true;
+  family.writes_slices = true;
+  family.builtins = {{0, "ADD", 2}};
+  family.core = true;
+  family.import = import_binary;
+  family.infer = infer_binary;
+  family.candidates = binary_candidates;
+  family.allows_quantized = true;
+  family.rows = &kRowwise;
+  return family;
+}();
+
+}  // namespace clgpu::ops

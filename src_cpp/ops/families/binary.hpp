@@ -1,0 +1,17 @@
+// What the rooms of element-wise operations on two tensors share: add and binary.
+#pragma once
+
+#include "ops/shared/binary_op.hpp"
+#include "ops/shared/common.hpp"
+
+namespace clgpu::ops {
+
+/// Check and import of an operation on two tensors (ADD_N: two or more), see Family::import.
+OrRefusal<Imported> import_binary(const tfl::NodeView& node);
+
+/// The inputs broadcast together.
+ir::Shapes infer_binary(const NodeContext& node);
+
+std::vector<kernel::Candidate> binary_candidates(const NodeContext& node, const DeviceInfo& device);
+
+}  // namespace clgpu::ops

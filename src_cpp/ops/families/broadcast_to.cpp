@@ -1,0 +1,66 @@
+// Room of BROADCAST_TO: axes of size 1, and axes that are missing in front, repeated.
+#include "ops/quantized/quantized.hpp"
+#include "ops/shared/common.hpp"
+#include "ops/shared/movement.hpp"
+#include "ops/work.hpp"
+
+namespace clgpu::ops {
+namespace {
+
+constexpr int kBroadcastTo = 130;
+
+struct BroadcastToAttrs : ir::Attrs {
+  std::vector<int> dims;  ///< of the output
+};
+
+OrRefusal<Imported> import(const tfl::NodeView& node) {
+  if (auto refusal = check_moved(node, 0)) return *refusal;
+  const auto dims = node.input(1).ints();
+  CLGPU_REFUSE_IF(!dims, Why::kRunTime, "the new shape");
+  CLGPU_REFUSE_IF(static_cast<int>(dims->size()) < node.input(0).rank(), Why::kParameter,
+                  "the new shape", "has fewer axes than the input");
+  BroadcastToAttrs attrs;
+  for (const std::int64_t size : *dims) {
+    if (size < 0) return wrong_value("a size of the new shape", size, "0 and more");
+    attrs.dims.push_back(static_cast<int>(size));
+  }
+  return Imported{share(attrs), {}};
+}
+
+ir::Shapes infer(const NodeContext& node) {
+  const ir::Shape dst(node.attrs<BroadcastToAttrs>().dims);
+  const ir::Shape& src = node.input(0).shape;
+  for (int i = 0; i < src.rank(); ++i) {
+    if (src.back(i) != 1 && src.back(i) != dst.back(i)) {
+      throw ShapeError(src.str() + " does not broadcast to " + dst.str());
+    }
+  }
+  return {dst};
+}
+
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
+  const ir::Tensor& src = node.input(0);
+  const ir::Tensor& dst = node.output(0);
+  const StridedCopy copy{dst.shape.dims(), broadcast_strides(src.shape, dst.shape), 0};
+  return {{"gather",
+           {strided_copy("broadcast_to/broadcast_to.cl", "broadcast_to_gather", copy, src.storage,
+                         dst.storage)},
+           {}}};
+}
+
+}  // namespace
+
+extern const Family kBroadcastToFamily;
+const Family kBroadcastToFamily = [] {
+  Family family;
+  family.name = "broadcast_to";
+  family.builtins = {{kBroadcastTo, "BROADCAST_TO", 2}};
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.flops = no_flops;
+  return family;
+}();
+
+}  // namespace clgpu::ops

@@ -1,0 +1,46 @@
+// Room of CAST between element types.
+#include "ops/shared/common.hpp"
+#include "ops/shared/row_rules.hpp"
+
+namespace clgpu::ops {
+namespace {
+
+struct CastAttrs : ir::Attrs {};
+
+OrRefusal<Imported> import(const tfl::NodeView& node) {
+  // The tensors' types decide; the parameters only repeat them.
+  CLGPU_REFUSE_TYPE(node.output(0), "output", DType::kF32, DType::kI32, DType::kI64, DType::kBool,
+                    DType::kI16, DType::kI8, DType::kU8);
+  return Imported{share(CastAttrs{}), {}};
+}
+
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
+  const ir::Tensor& src = node.input(0);
+  const ir::Tensor& dst = node.output(0);
+  const std::int64_t elements = dst.shape.elements();
+  kernel::Launch launch("cast/cast.cl", "cast_elementwise");
+  launch.type("SRC_T", src.storage).type("DST_T", dst.storage);
+  launch.macro("FROM_FLOAT", is_float(src.storage) ? 1 : 0);
+  launch.macro("TO_FLOAT", is_float(dst.storage) ? 1 : 0);
+  launch.macro("TO_BOOL", dst.dtype == DType::kBool ? 1 : 0);
+  launch.src(0).dst(0).i32(elements);
+  launch.range({uz(elements)}, {kElementwiseGroup});
+  return {{"elementwise", {launch}, {}}};
+}
+
+}  // namespace
+
+extern const Family kCastFamily;
+const Family kCastFamily = [] {
+  Family family;
+  family.name = "cast";
+  family.builtins = {{53, "CAST", 1, 0, 1, -1}};
+  family.import = import;
+  family.infer = infer_same_as_input;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.rows = &kRowwise;
+  return family;
+}();
+
+}  // namespace clgpu::ops

@@ -1,0 +1,40 @@
+// What passes may know of CONCATENATION and PACK, and make.
+#pragma once
+
+#include <vector>
+
+#include "ops/shared/common.hpp"
+
+namespace clgpu::ops {
+
+extern const Family kConcatenationFamily;
+
+/// Engines that one may ask for: each input is copied by a launch of its own; convolutions of the
+/// whole become sums of convolutions of the inputs, which is no candidate.
+constexpr const char *kRowsEngine = "rows", *kSplitEngine = "split";
+
+struct ConcatenationAttrs : ir::Attrs {
+  int axis = 0;           ///< of the output
+  bool new_axis = false;  ///< PACK: the inputs lack the axis
+};
+
+/// Whether a node is a CONCATENATION of rows: of NHWC tensors along axis 1.
+bool joins_rows(const ir::Node& node);
+
+/// A CONCATENATION of `parts` along an axis.
+ir::Node concatenation_of(const std::vector<int>& parts, int whole, int axis);
+
+/// Where an input of a concatenation lies in the output, in elements: its flat element
+/// row * columns + c is the output's element first + row * pitch + c.
+struct Part {
+  std::int64_t rows = 1, columns = 1;
+  std::int64_t first = 0, pitch = 0;
+};
+
+/// Whether a CONCATENATION changes the numbers of a part, as its scale is not that of the whole.
+bool is_requantized(const ir::Tensor& part, const ir::Tensor& whole);
+
+/// The parts of a node with ConcatenationAttrs, whose shapes are known, one for each input.
+std::vector<Part> parts_of(const NodeContext& node);
+
+}  // namespace clgpu::ops

@@ -1,0 +1,59 @@
+// Engine `quads`, for GPUs of phones.
+#include "ops/families/depthwise_conv2d/depthwise.hpp"
+#include "ops/shared/mobile.hpp"
+
+namespace clgpu::ops::depthwise_conv2d {
+namespace {
+
+Images images_of(const NodeContext& node, const DeviceInfo& device) {
+  if (vector_width(node, 4) < 4) return {};
+  return {multiplier(node) == 1 && reads_as_image(node.input(kImage), device),
+          !has_int8_weights(node) && reads_as_image(node.input(kWeights), device)};
+}
+
+// `pixels` of a row a work-item.
+kernel::Candidate quads_of(const NodeContext& node, const DeviceInfo& device, int pixels,
+                           const Images& images) {
+  constexpr int kLongest = 5;  // taps of a row that are worth a program of their own
+  const auto& geometry = node.attrs<ConvAttrs>().geometry;
+  const ir::Shape& dst = node.output(0).shape;
+  const int taps = node.input(kWeights).shape[2];
+  const int width = vector_width(node, 4);
+  kernel::Candidate candidate =
+      make_candidate(node, (images.any() ? "quads_image_" : "quads_") + std::to_string(pixels),
+                     "depthwise_conv2d/quads.cl", "depthwise_conv2d_quads", {}, images);
+  kernel::Launch& launch = candidate.launches.back();
+  launch.macro("VW", width).macro("PX", pixels).macro("MULTIPLIER", multiplier(node));
+  launch.macro("SLIDES", geometry.stride_w == geometry.dilation_w ? 1 : 0);
+  launch.macro("FILTER_W", taps <= kLongest ? taps : 0);
+  launch.macro("ALIGNED", result_layout(node).aligned(width) ? 1 : 0);
+  launch.macro("SRC_KIND", kind_of(images.image)).macro("WEIGHTS_KIND", kind_of(images.weights));
+  launch.macro("WEIGHTS_SHIFTED", weights_zero(node) == 0 ? 0 : 1);
+  push_geometry(launch, node);
+  set_mobile_range(launch, dst[3] / width, ceil_div(dst[2], pixels), dst.elements(0, 2), device);
+  return candidate;
+}
+
+}  // namespace
+
+std::vector<kernel::Candidate> quads(const NodeContext& node, const DeviceInfo& device) {
+  // Four sums and four pixels are all that each work-item of a full core has registers for.
+  const ir::Shape& dst = node.output(0).shape;
+  const int width = vector_width(node, 4);
+  const auto items = [&](int pixels) {
+    return dst.elements(0, 2) * ceil_div(dst[2], pixels) * (dst[3] / width);
+  };
+  int best = 4;
+  while (best > 1 && (dst[2] <= best / 2 || items(best) < items_to_fill(device))) best /= 2;
+  const Images images = images_of(node, device);
+  std::vector<kernel::Candidate> result{quads_of(node, device, best, images)};
+  // Not every driver makes images of every buffer.
+  if (images.any()) result.push_back(quads_of(node, device, best, {}));
+  if (!device.is_mobile()) return result;
+  for (const int pixels : {4, 2, 1}) {
+    if (pixels != best) result.push_back(quads_of(node, device, pixels, images));
+  }
+  return result;
+}
+
+}  // namespace clgpu::ops::depthwise_conv2d

@@ -1,0 +1,230 @@
+// Room of FULLY_CONNECTED: rows of the flattened input times a weights matrix [cols, depth].
+#include "ops/families/fully_connected.hpp"
+
+#include <utility>
+
+#include "ops/families/quantize_rows.hpp"
+#include "ops/products/tensor_gemm.hpp"
+#include "ops/shared/sharing.hpp"
+
+namespace clgpu::ops {
+namespace {
+
+using namespace fully_connected;
+
+constexpr int kFullyConnected = 9;
+
+struct FullyConnectedAttrs : DynamicRangeAttrs {
+  bool keep_num_dims = false;
+};
+
+OrRefusal<Imported> import(const tfl::NodeView& node) {
+  const auto* params = node.params<tfl::FullyConnectedParams>();
+  CLGPU_REFUSE_IF(params == nullptr, Why::kParameter, "", "the node has no parameters");
+  CLGPU_REFUSE_IF(params->weights_format != 0, Why::kLayout, "the weights",
+                  "are shuffled (SHUFFLED4x16INT8)");
+  CLGPU_REFUSE_RANK(node.input(kWeights), "weights tensor", 2, 2);
+  const bool quantized = node.input(kSrc).is_quantized() || node.output(0).is_quantized();
+  if (quantized) {
+    if (auto refusal = check_quantized_product(node, kProduct)) return *refusal;
+  } else if (node.input(kWeights).is_quantized()) {
+    if (auto refusal = check_dynamic_range(node, kProduct)) return *refusal;
+  } else {
+    CLGPU_REFUSE_TYPE(node.input(kSrc), "input", DType::kF32);
+    CLGPU_REFUSE_TYPE(node.input(kWeights), "weights tensor", DType::kF32);
+    if (node.has_input(kBias)) CLGPU_REFUSE_TYPE(node.input(kBias), "bias", DType::kF32);
+  }
+  if (params->keep_num_dims) CLGPU_REFUSE_RANK(node.input(kSrc), "input", 1);
+  const auto epilogue = fused_activation(params->activation);
+  if (!epilogue) return epilogue.refusal();
+  if (quantized) {
+    if (auto refusal = check_clamping(*epilogue)) return *refusal;
+  }
+  FullyConnectedAttrs attrs;
+  attrs.keep_num_dims = params->keep_num_dims;
+  attrs.asymmetric = params->asymmetric_quantize_inputs;
+  attrs.depth = node.input(kWeights).dim(1);
+  return Imported{share(attrs), *epilogue};
+}
+
+ir::Shapes infer(const NodeContext& node) {
+  const ir::Shape& src = node.input(kSrc).shape;
+  const ir::Shape& weights = node.input(kWeights).shape;
+  const int cols = weights[0], depth = weights[1];
+  if (depth == 0 || src.elements() % depth != 0) {
+    throw ShapeError("input " + src.str() + " is not made of rows of " + std::to_string(depth) +
+                     " as weights " + weights.str() + " ask for");
+  }
+  if (node.has_input(kBias) && node.input(kBias).shape.elements() != cols) {
+    throw ShapeError("bias " + node.input(kBias).shape.str() + " does not fit weights " +
+                     weights.str());
+  }
+  if (!node.attrs<FullyConnectedAttrs>().keep_num_dims) {
+    const ir::Shape flat({static_cast<int>(src.elements() / depth), cols});
+    check_residual_shape(node, flat);
+    return {flat};
+  }
+  if (src.back(0) != depth) {
+    throw ShapeError("the last axis of input " + src.str() + " is not the " +
+                     std::to_string(depth) + " of weights " + weights.str());
+  }
+  ir::Shape dst = src;
+  dst[dst.rank() - 1] = cols;
+  check_residual_shape(node, dst);
+  return {dst};
+}
+
+bool quantized(const NodeContext& node) { return node.output(0).is_quantized(); }
+
+bool has_weights_zero(const NodeContext& node) {
+  const ir::Tensor& weights = node.input(kWeights);
+  return weights.is_quantized() && weights.zero_point() != 0;
+}
+
+/// Appends a launch with all but tile macros and range, and what has to run before it. `as_int8`:
+/// its kernel reads uint8 less 128.
+kernel::Launch& add_launch(kernel::Candidate& candidate, const NodeContext& node,
+                           const Products& size, const char* file, const char* entry,
+                           bool as_int8 = false) {
+  kernel::Launch launch(file, entry);
+  const ir::Tensor& weights = node.input(kWeights);
+  launch.type("SRC_T", node.input(kSrc).storage);
+  set_weights_type(launch, "WEIGHTS_T", node, weights.storage);
+  set_result_types(launch, node, kBias, Requantization::kReal);
+  launch.src(kSrc).src(kWeights);
+  const bool zero =
+      quantized(node) && (as_int8 ? int8_zero_point(weights) : weights.zero_point()) != 0;
+  if (quantized(node) || is_hybrid(node)) {
+    const ChannelTable table =
+        channel_table(node, kProduct, {size.cols, size.depth, size.depth, 1},
+                      static_cast<int>(candidate.scratch.size()), Requantization::kReal, as_int8);
+    candidate.launches.push_back(table.launch);
+    candidate.scratch.insert(candidate.scratch.end(), {table.scales, table.result});
+    push_channels(launch, node, table);
+    push_result(launch, result_layout(node));
+  } else {
+    push_result(launch, node, kBias);
+  }
+  launch.i32(size.rows).i32(size.cols).i32(size.depth);
+  if (zero) launch.i32(as_int8 ? int8_zero_point(weights) : weights.zero_point());
+  if (!as_int8) launch.macro("WEIGHTS_ZERO", zero ? 1 : 0);
+  candidate.launches.push_back(launch);
+  return candidate.launches.back();
+}
+
+kernel::Candidate naive(const NodeContext& node, const Products& size) {
+  kernel::Candidate candidate{"naive", {}, {}};
+  candidate.form = kernel::Form::kReference;
+  add_launch(candidate, node, size, "fully_connected/naive.cl", "fully_connected_naive")
+      .range({uz(size.rows) * uz(size.cols)}, {kElementwiseGroup});
+  return candidate;
+}
+
+kernel::Candidate gemv(const NodeContext& node, const Products& size, const DeviceInfo& device) {
+  kernel::Candidate candidate{"gemv", {}, {}};
+  auto& launch =
+      add_launch(candidate, node, size, "fully_connected/gemv.cl", "fully_connected_gemv");
+  const std::int64_t rows = size.rows >= 3 ? 4 : size.rows;
+  const std::size_t group = group_of(size.depth > 512 ? 128 : 32, device);
+  launch.macro("WG", static_cast<std::int64_t>(group)).macro("ROWS", rows);
+  launch.range({uz(size.cols) * group, uz(ceil_div(size.rows, rows))}, {group, 1});
+  return candidate;
+}
+
+kernel::Candidate dot(const NodeContext& node, const Products& size, int rm, int rn) {
+  kernel::Candidate candidate{"dot_" + std::to_string(rm) + "x" + std::to_string(rn), {}, {}};
+  auto& launch = add_launch(candidate, node, size, "fully_connected/dot.cl", "fully_connected_dot");
+  set_dot_tile(launch, rm, rn, /*vec=*/16, size);
+  return candidate;
+}
+
+kernel::Candidate gemm(const NodeContext& node, const Products& size, const GemmTile& tile,
+                       const DeviceInfo& device) {
+  const bool int8 = quantized(node);
+  kernel::Candidate candidate{"gemm_" + tile.name(), {}, {}};
+  auto& launch =
+      add_launch(candidate, node, size, "fully_connected/gemm.cl", "fully_connected_gemm", int8);
+  const int vec = int8 && size.depth % 16 == 0 ? 2 : size.depth % 4 == 0 ? 1 : 0;
+  launch.macro("VEC_A", vec).macro("VEC_B", vec);
+  const bool vec_n = size.cols % 4 == 0 && result_layout(node).aligned(4);
+  set_tile(launch, tile, vec_n, int8 ? TileArith::kInt8 : TileArith::kFloat, size);
+  // The zero point of src is in the channels' table.
+  if (int8) {
+    const bool zero = int8_zero_point(node.input(kWeights)) != 0;
+    set_words(launch, device, /*a_sums=*/zero);
+    launch.macro("B_SUMS", 0);
+  }
+  return candidate;
+}
+
+TensorGemm tensor_product(const Products& size) {
+  TensorGemm product = TensorGemm::matmul(size);
+  product.src = kSrc, product.weights = kWeights, product.bias = kBias;
+  product.requantization = Requantization::kReal;
+  return product;
+}
+
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
+  const ir::Shape& weights = node.input(kWeights).shape;
+  const Products size{node.input(kSrc).shape.elements() / weights[1], weights[0], weights[1], 1};
+  const bool int8 = quantized(node) && size_of(node.output(0).dtype) == 1;
+  std::vector<kernel::Candidate> tiled;
+  if (!is_hybrid(node) && (int8 || !quantized(node))) {
+    for (const GemmTile& tile : gemm_tiles(int8 ? in_words(size) : size, device)) {
+      tiled.push_back(gemm(node, size, tile, device));
+    }
+  }
+  const std::vector<kernel::Candidate> vectors = quads(node, size, device);
+  std::vector<kernel::Candidate> list;
+  if (device.is_cpu()) {
+    list = {dot(node, size, 4, 4), dot(node, size, 1, 4), naive(node, size),
+            gemv(node, size, device)};
+    if (size.rows < 3) std::swap(list[0], list[1]);
+    const auto fast = pairs(node, size, device);
+    list.insert(list.begin(), fast.begin(), fast.end());
+    list.insert(list.end(), tiled.begin(), tiled.end());
+    list.insert(list.end(), vectors.begin(), vectors.end());
+    return list;
+  }
+  constexpr int kGemvRows = 8;    // more rows re-read the weights too often
+  constexpr int kGemvDepth = 32;  // a shorter sum leaves work-items without any term
+  list = {gemv(node, size, device), naive(node, size)};
+  if (size.depth < kGemvDepth) std::swap(list[0], list[1]);
+  if (!has_weights_zero(node) && !has_int8_weights(node)) {
+    const auto tensor = tensor_gemms(node, device, tensor_product(size));
+    tiled.insert(tiled.begin(), tensor.begin(), tensor.end());
+  }
+  list.insert(size.rows > kGemvRows ? list.begin() : list.end(), tiled.begin(), tiled.end());
+  list.insert(device.is_mobile() ? list.begin() : list.end(), vectors.begin(), vectors.end());
+  return list;
+}
+
+double flops(const NodeContext& node) {
+  return 2.0 * static_cast<double>(node.output(0).shape.elements() * node.input(kWeights).shape[1]);
+}
+
+}  // namespace
+
+extern const Family kFullyConnectedFamily;
+const Family kFullyConnectedFamily = [] {
+  Family family;
+  family.name = "fully_connected";
+  family.has_epilogue = true;
+  family.residual = 3;
+  family.writes_slices = true;
+  family.builtins = {{kFullyConnected, "FULLY_CONNECTED", 2, 1}};
+  family.core = true;
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.flops = flops;
+  family.weights.slot = kWeights;
+  family.weights.bias = kBias;
+  family.weights.out_axis = 0;
+  family.weights.divisible = true;
+  family.work_kind = WorkKind::kProduct;
+  return family;
+}();
+
+}  // namespace clgpu::ops

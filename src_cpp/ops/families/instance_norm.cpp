@@ -1,0 +1,163 @@
+// Room of instance normalisation; the pass fuse_instance_norm makes the nodes, of the elementary
+// operations that converters write.
+#include "ops/families/instance_norm.hpp"
+
+#include <algorithm>
+
+#include "ops/shared/common.hpp"
+#include "ops/shared/sharing.hpp"
+
+namespace clgpu::ops {
+
+extern const Family kInstanceNormFamily;
+
+namespace {
+
+constexpr int kImage = 0, kScale = 1, kBias = 2, kResidual = 3;  // inputs
+constexpr int kMoments = 0, kFactors = 1;                        // scratch
+
+struct InstanceNormAttrs : ir::Attrs {
+  float epsilon = 0.0F;
+};
+
+ir::Shapes infer(const NodeContext& node) {
+  const ir::Shape& src = node.input(kImage).shape;
+  for (const int input : {kScale, kBias}) {
+    if (node.has_input(input) && node.input(input).shape.elements() != src.back(0)) {
+      throw ShapeError("an image of " + std::to_string(src.back(0)) +
+                       " channels does not fit constants of " + node.input(input).shape.str());
+    }
+  }
+  check_residual_shape(node, src);
+  return {src};
+}
+
+std::int64_t power_of_two(std::int64_t at_least) {
+  std::int64_t power = 1;
+  while (power < at_least) power *= 2;
+  return power;
+}
+
+// How a work-group covers an image: `lanes` work-items side by side along the channels, each with
+// `width` of them, on `rows` pixels at a time; so many `tiles` cover all channels.
+struct Tiling {
+  std::int64_t width, lanes, rows, tiles;
+
+  Tiling(int channels_each, std::int64_t channels, const DeviceInfo& device)
+      : width(channels_each) {
+    constexpr std::int64_t kMostLanes = 32;
+    const auto most = static_cast<std::int64_t>(group_of(256, device));
+    lanes = std::min({kMostLanes, most, power_of_two(ceil_div(channels, width))});
+    rows = most / lanes;
+    tiles = ceil_div(channels, lanes * width);
+  }
+  void set(kernel::Launch& launch, std::int64_t groups, std::int64_t images) const {
+    launch.macro("VW", width).macro("LANES", lanes).macro("ROWS", rows);
+    launch.range({uz(groups * lanes * rows), uz(tiles), uz(images)}, {uz(lanes * rows)});
+  }
+};
+
+// `width`: channels that a work-item reads at once.
+kernel::Candidate in_vectors_of(int width, const NodeContext& node, const DeviceInfo& device) {
+  constexpr std::int64_t kRepeat = 4;  // pixels for which a work-item reads its factors once
+  const ir::Tensor& src = node.input(kImage);
+  const std::int64_t images = src.shape[0], channels = src.shape.back(0);
+  const std::int64_t pixels = src.shape.elements() / images / channels;
+  const Tiling reading(width, channels, device);
+  // Stores of 8 halves take twice the time of two of 4 on an H200.
+  const Tiling writing(std::min(width, 4), channels, device);
+  // Four work-groups per compute unit, but chains of sums neither so short that merging them takes
+  // the time nor so long that they lose digits.
+  const std::int64_t wanted = 4 * std::int64_t{device.compute_units};
+  const std::int64_t each = ceil_div(pixels * reading.tiles * images, reading.rows * wanted);
+  // Alone, an item adds the distances of all its pixels from its first one, which may lie far off.
+  const std::int64_t longest = reading.rows < 8 ? 32 : 256;
+  const std::int64_t chunk = reading.rows * std::clamp<std::int64_t>(each, 4, longest);
+  const std::int64_t chunks = ceil_div(pixels, chunk);
+  // Of a group that merges chunks.
+  const auto group = static_cast<std::int64_t>(group_of(256, device));
+  const std::int64_t merged = std::min<std::int64_t>(8, group), shared = group / merged;
+  const bool has_scale = node.has_input(kScale);
+
+  kernel::Launch moments("instance_norm/moments.cl", "instance_norm_moments");
+  moments.type("SRC_T", src.storage).src(kImage).scratch_out(kMoments);
+  moments.i32(pixels).i32(channels).i32(chunk);
+  reading.set(moments, chunks, images);
+
+  kernel::Launch factors("instance_norm/factors.cl", "instance_norm_factors");
+  factors.macro("WX", merged).macro("WY", shared).macro("SCALE", has_scale ? 1 : 0);
+  factors.type("SCALE_T", has_scale ? node.input(kScale).storage : DType::kF32);
+  factors.scratch_in(kMoments);
+  if (has_scale) factors.src(kScale);
+  factors.scratch_out(kFactors).i32(pixels).i32(channels).i32(chunk).i32(chunks);
+  factors.f32(node.attrs<InstanceNormAttrs>().epsilon);
+  factors.range({uz(round_up(channels, merged) * shared), uz(images)}, {uz(group)});
+
+  kernel::Launch normalize("instance_norm/normalize.cl", "instance_norm_normalize");
+  normalize.type("SRC_T", src.storage).macro("REPEAT", kRepeat);
+  set_result_types(normalize, node, kBias);
+  push_result(normalize.src(kImage).scratch_in(kFactors), node, kBias).i32(pixels).i32(channels);
+  writing.set(normalize, ceil_div(pixels, writing.rows * kRepeat), images);
+
+  // Nothing reads src after this launch, so dst may take its place.
+  std::vector<int> in_place;
+  for (const int input : {kImage, kResidual}) {
+    if (node.output(0).placement) break;
+    if (node.has_input(input) && node.input(input).storage == node.output(0).storage) {
+      in_place.push_back(input);
+    }
+  }
+  const std::int64_t of_float = static_cast<std::int64_t>(size_of(DType::kF32));
+  return {width > 1 ? "vector_" + std::to_string(width) : "scalar",
+          {moments, factors, normalize},
+          {{images * chunks * 2 * channels * of_float}, {images * 2 * channels * of_float}},
+          {},
+          in_place};
+}
+
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
+  std::vector<kernel::Candidate> list;
+  const int channels = node.input(kImage).shape.back(0);
+  for (const int width : {8, 4}) {
+    // 16 bytes are the most that a work-item reads at once.
+    if (width == 8 && node.input(kImage).storage != DType::kF16) continue;
+    if (channels % width == 0 && result_layout(node).aligned(width)) {
+      list.push_back(in_vectors_of(width, node, device));
+    }
+  }
+  list.push_back(in_vectors_of(1, node, device));
+  return list;
+}
+
+// Sums of values and squared differences; scale and shift.
+double flops(const NodeContext& node) {
+  return 6.0 * static_cast<double>(node.output(0).shape.elements());
+}
+
+}  // namespace
+
+ir::Node instance_norm(const ir::Node& last, int x, float epsilon, int scale, int bias) {
+  ir::Node node = last;
+  node.kind = &kInstanceNormFamily;
+  node.inputs = {x, scale, bias};
+  InstanceNormAttrs attrs;
+  attrs.epsilon = epsilon;
+  node.attrs = share(attrs);
+  return node;
+}
+
+const Family kInstanceNormFamily = [] {
+  Family family;
+  family.name = "instance_norm";
+  family.has_epilogue = true;
+  family.residual = kResidual;
+  family.writes_slices = true;
+  family.core = true;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.flops = flops;
+  family.stock_passes = 6;
+  return family;
+}();
+
+}  // namespace clgpu::ops

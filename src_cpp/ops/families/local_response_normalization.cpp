@@ -1,0 +1,66 @@
+// Room of LOCAL_RESPONSE_NORMALIZATION, across neighbouring channels.
+#include "ops/shared/common.hpp"
+#include "ops/shared/row_rules.hpp"
+
+namespace clgpu::ops {
+namespace {
+
+constexpr int kLocalResponseNormalization = 13;
+
+struct LrnAttrs : ir::Attrs {
+  int radius = 0;
+  float bias = 0.0F, alpha = 0.0F, beta = 0.0F;
+};
+
+OrRefusal<Imported> import(const tfl::NodeView& node) {
+  CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32);
+  CLGPU_REFUSE_RANK(node.input(0), "input", 1);
+  const auto* params = node.params<tfl::LrnParams>();
+  CLGPU_REFUSE_IF(params == nullptr, Why::kParameter, "", "the node has no parameters");
+  CLGPU_REFUSE_IF(params->radius < 0, Why::kParameter, "the radius", "is negative");
+  LrnAttrs attrs;
+  attrs.radius = params->radius;
+  attrs.bias = params->bias;
+  attrs.alpha = params->alpha;
+  attrs.beta = params->beta;
+  return Imported{share(attrs), {}};
+}
+
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
+  const auto& attrs = node.attrs<LrnAttrs>();
+  const ir::Tensor& src = node.input(0);
+  // The runtime's reference kernel leaves out the neighbour at +radius; its optimised one and
+  // TensorFlow, which we follow, do not.
+  kernel::Launch launch("local_response_normalization/local_response_normalization.cl",
+                        "local_response_normalization_direct");
+  launch.type("SRC_T", src.storage).type("DST_T", node.output(0).storage);
+  set_epilogue(launch, node.epilogue());
+  launch.src(0).dst(0).i32(src.shape.elements()).i32(src.shape.back(0)).i32(attrs.radius);
+  launch.f32(attrs.bias).f32(attrs.alpha).f32(attrs.beta);
+  launch.range({uz(src.shape.elements())}, {kElementwiseGroup});
+  return {kernel::of_form(kernel::Form::kPlain, {"direct", {launch}, {}})};
+}
+
+// A square and a sum for each neighbour; factor, power, quotient.
+double flops(const NodeContext& node) {
+  const int neighbours = 2 * node.attrs<LrnAttrs>().radius + 1;
+  return static_cast<double>(node.output(0).shape.elements() * (2 * neighbours + 3));
+}
+
+}  // namespace
+
+extern const Family kLocalResponseNormalizationFamily;
+const Family kLocalResponseNormalizationFamily = [] {
+  Family family;
+  family.name = "local_response_normalization";
+  family.has_epilogue = true;
+  family.builtins = {{kLocalResponseNormalization, "LOCAL_RESPONSE_NORMALIZATION"}};
+  family.import = import;
+  family.infer = infer_same_as_input;
+  family.candidates = candidates;
+  family.rows = &kRowwise;
+  family.flops = flops;
+  return family;
+}();
+
+}  // namespace clgpu::ops

@@ -1,0 +1,15 @@
+// Element-wise operations on two quantised tensors (kernels/binary/quantized.cl).
+#pragma once
+
+#include "ops/quantized/pair.hpp"
+#include "ops/shared/broadcast.hpp"
+
+namespace clgpu::ops {
+
+/// Refuses what the reference kernels do not compute on quantised tensors, or not as integers.
+/// `shifts`: set where operands are shifted only, as their scales are powers of two.
+std::optional<Refusal> check_quantized_binary(const tfl::NodeView& node, BinaryOp op, bool* shifts);
+
+kernel::Candidate quantized_binary(const NodeContext& node);
+
+}  // namespace clgpu::ops

@@ -1,0 +1,81 @@
+// Room of copies of some rows of a tensor; the pass stream_rows makes the nodes, the runtimes know
+// no such operation.
+#include "ops/families/rows.hpp"
+
+#include <numeric>
+
+#include "ops/shared/movement.hpp"
+#include "ops/work.hpp"
+
+namespace clgpu::ops {
+
+extern const Family kRowsFamily, kKeptRowsFamily;
+
+namespace {
+
+struct RowsAttrs : ir::Attrs {
+  RowRange rows;
+};
+
+ir::Shapes infer(const NodeContext& node) {
+  const RowRange rows = node.attrs<RowsAttrs>().rows;
+  ir::Shape shape = node.input(0).shape;
+  CLGPU_CHECK(rows.first >= 0 && rows.first < rows.end && rows.end <= shape[1]);
+  shape[1] = rows.count();
+  return {shape};
+}
+
+// Rows lie side by side in memory.
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
+  const ir::Tensor& src = node.input(0);
+  const ir::Tensor& dst = node.output(0);
+  const std::int64_t elements = dst.shape.elements();
+  const std::int64_t first = node.attrs<RowsAttrs>().rows.first * src.shape.elements(2, 4);
+  const ResultLayout layout = result_layout(node);
+  const MoveUnit unit =
+      move_unit(src.storage, dst.storage, layout.common_divisor(std::gcd(elements, first)));
+  kernel::Launch launch("rows/rows.cl", "rows_copy");
+  launch.macro("SRC_T", unit.src_type).macro("DST_T", unit.dst_type);
+  push_result(launch.src(0), layout, unit.elements);
+  launch.i32(elements / unit.elements).i32(first / unit.elements);
+  launch.range({uz(elements / unit.elements)}, {kElementwiseGroup});
+  return {{"copy", {launch}, {}}};
+}
+
+}  // namespace
+
+const Family kRowsFamily = [] {
+  Family family;
+  family.name = "rows";
+  family.writes_slices = true;
+  family.core = true;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.flops = no_flops;
+  return family;
+}();
+
+// The same, but for writes_slices.
+const Family kKeptRowsFamily = [] {
+  Family family;
+  family.name = "rows";
+  family.core = true;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.flops = no_flops;
+  return family;
+}();
+
+ir::Node rows_of(int source, RowRange rows, int result, bool kept) {
+  RowsAttrs attrs;
+  attrs.rows = rows;
+  ir::Node node;
+  node.kind = kept ? &kKeptRowsFamily : &kRowsFamily;
+  node.op = "ROWS";
+  node.inputs = {source};
+  node.outputs = {result};
+  node.attrs = share(attrs);
+  return node;
+}
+
+}  // namespace clgpu::ops

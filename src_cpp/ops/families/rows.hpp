@@ -1,0 +1,12 @@
+// Copies of rows, which the pass stream_rows makes.
+#pragma once
+
+#include "ops/shared/row_rules.hpp"
+
+namespace clgpu::ops {
+
+/// A node that copies rows of `source`, NHWC with n = 1, to `result`. `kept`: for a later step, so
+/// that the result shall not be placed in another tensor, which would then exist as long.
+ir::Node rows_of(int source, RowRange rows, int result, bool kept);
+
+}  // namespace clgpu::ops

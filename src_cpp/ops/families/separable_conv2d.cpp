@@ -1,0 +1,286 @@
+// Room of a depthwise convolution followed by a 1x1 convolution; the pass fuse_separable makes the
+// nodes, the runtimes know no such operation.
+#include "ops/families/separable_conv2d.hpp"
+
+#include <algorithm>
+
+#include "kernel/sources.hpp"
+#include "ops/products/conv_rows.hpp"
+
+namespace clgpu::ops {
+
+namespace separable_conv2d {
+
+kernel::Launch translated(kernel::Launch launch, const ir::Node& part, const ir::Node& whole,
+                          int scratch) {
+  using Kind = kernel::Operand::Kind;
+  for (kernel::Arg& arg : launch.args) {
+    auto* operand = std::get_if<kernel::Operand>(&arg);
+    if (operand == nullptr) continue;
+    if (operand->kind == Kind::kScratch) {
+      operand->index += scratch;
+      continue;
+    }
+    const auto& ids = operand->kind == Kind::kInput ? part.inputs : part.outputs;
+    const int tensor = ids.at(uz(operand->index));
+    const auto input = std::find(whole.inputs.begin(), whole.inputs.end(), tensor);
+    const bool is_input = input != whole.inputs.end();
+    const auto output = std::find(whole.outputs.begin(), whole.outputs.end(), tensor);
+    CLGPU_CHECK(is_input || output != whole.outputs.end());
+    operand->kind = is_input ? Kind::kInput : Kind::kOutput;
+    operand->index =
+        static_cast<int>(is_input ? input - whole.inputs.begin() : output - whole.outputs.begin());
+  }
+  return launch;
+}
+
+Parts parts_of(const NodeContext& node) {
+  const auto& attrs = node.attrs<SeparableAttrs>();
+  const ir::Node& whole = node.node();
+  Parts parts{attrs.depthwise, attrs.pointwise};
+  ir::Node &depthwise = parts.depthwise, &pointwise = parts.pointwise;
+  for (std::size_t i = 0; i < depthwise.inputs.size(); ++i) depthwise.inputs[i] = whole.inputs[i];
+  depthwise.outputs = {whole.outputs[kBetween]};
+  pointwise.inputs[0] = whole.outputs[kBetween];
+  pointwise.inputs.resize(1);
+  pointwise.inputs.insert(pointwise.inputs.end(), whole.inputs.begin() + kWeights,
+                          whole.inputs.end());
+  pointwise.outputs = {whole.outputs[kResult]};
+  pointwise.epilogue = whole.epilogue;
+  return parts;
+}
+
+}  // namespace separable_conv2d
+
+namespace {
+
+using namespace separable_conv2d;
+
+constexpr int kVector = 4;  // channels that the fused kernel reads at once
+
+// The launches of both nodes one after the other: of each the best guess, or the plainest.
+kernel::Candidate separate(const NodeContext& node, const DeviceInfo& device, bool plain) {
+  kernel::Candidate result{plain ? "naive" : "separate", {}, {}};
+  if (plain) result.form = kernel::Form::kReference;
+  const Parts parts = parts_of(node);
+  for (const ir::Node& part : {parts.depthwise, parts.pointwise}) {
+    const auto list = family_of(part).candidates(NodeContext(node.graph(), part), device);
+    const auto fits = [&](const kernel::Launch& launch) {
+      return kernel::group_items(launch) <= device.max_work_group_size ||
+             kernel::any_work_group(launch.file, launch.entry);
+    };
+    const auto suits = [&](const kernel::Candidate& c) {
+      if (plain) return c.form == kernel::Form::kReference;
+      return c.refusal.empty() && std::all_of(c.launches.begin(), c.launches.end(), fits);
+    };
+    const auto chosen = std::find_if(list.begin(), list.end(), suits);
+    if (chosen == list.end()) return {result.name, {}, {}, "no kernel of a part fits the device"};
+    const int scratch = static_cast<int>(result.scratch.size());
+    for (const kernel::Launch& launch : chosen->launches) {
+      result.launches.push_back(translated(launch, part, node.node(), scratch));
+    }
+    result.scratch.insert(result.scratch.end(), chosen->scratch.begin(), chosen->scratch.end());
+  }
+  return result;
+}
+
+struct Tile {
+  int width, height;  ///< pixels of a work-group
+  int channels;       ///< output channels of a work-group
+  int items;
+  int chunk;  ///< channels between, at a time
+};
+
+kernel::Candidate fused(const NodeContext& node, const Tile& tile) {
+  const auto& attrs = node.attrs<SeparableAttrs>();
+  const auto& geometry = static_cast<const ConvAttrs&>(*attrs.depthwise.attrs).geometry;
+  const ir::Shape& src = node.input(kImage).shape;
+  const ir::Shape& filter = node.input(kFilter).shape;
+  const ir::Shape& dst = node.output(kResult).shape;
+  const ConvWindows at = windows(geometry, src[1], src[2], filter[1], filter[2]);
+  const auto packed = pack_weights(node, kWeights, 1, tile.channels, DType::kF32);
+  const std::int64_t tiles_x = ceil_div(dst[2], tile.width);
+  const std::int64_t tiles_y = ceil_div(dst[1], tile.height);
+  const bool has_bias = node.has_input(kFilterBias);
+
+  kernel::Launch launch("separable_conv2d/fused.cl", "separable_conv2d_fused");
+  set_conv_types(launch, node, kImage, kBias);
+  set_border(launch, geometry);
+  launch.type("DEPTH_T", node.input(kFilter).storage).type("PACKED_T", packed.storage);
+  launch.type("DEPTH_BIAS_T", has_bias ? node.input(kFilterBias).storage : DType::kF32);
+  launch.macro("DEPTH_BIAS", has_bias ? 1 : 0);
+  launch.macro("DEPTH_ACT", static_cast<int>(attrs.depthwise.epilogue.activation));
+  launch.macro("TILE_W", tile.width).macro("TILE_H", tile.height).macro("TN", tile.channels);
+  launch.macro("ITEMS", tile.items).macro("CHUNK", std::min(tile.chunk, src[3]));
+  launch.macro("FILTER_H", filter[1]).macro("FILTER_W", filter[2]);
+  launch.macro("STRIDE_H", geometry.stride_h).macro("STRIDE_W", geometry.stride_w);
+  launch.src(kImage).src(kFilter);
+  if (has_bias) launch.src(kFilterBias);
+  push_result(launch.scratch_in(0), node, kBias).i32(tiles_x).i32(tiles_y);
+  launch.i32(src[1]).i32(src[2]).i32(src[3]).i32(dst[1]).i32(dst[2]).i32(dst[3]);
+  launch.i32(at.h.before).i32(at.w.before);
+  launch.range({uz(dst[0] * tiles_x * tiles_y * tile.items), uz(packed.panels)}, {uz(tile.items)});
+  const std::string name =
+      "fused_" + std::to_string(tile.width * tile.height) + "x" + std::to_string(tile.channels);
+  return {name, {packed.launch, launch}, {packed.scratch}};
+}
+
+ir::Shapes infer(const NodeContext& node) {
+  const ir::Node depthwise = parts_of(node).depthwise;
+  const ir::Shape between = family_of(depthwise).infer(NodeContext(node.graph(), depthwise)).at(0);
+  const ir::Shape& weights = node.input(kWeights).shape;
+  if (node.input(kImage).shape[3] != weights[3]) {
+    throw ShapeError("an image of " + std::to_string(node.input(kImage).shape[3]) +
+                     " channels does not fit weights " + weights.str());
+  }
+  check_bias_shape(node, kBias, weights[0]);
+  const ir::Shape result{between[0], between[1], between[2], weights[0]};
+  check_residual_shape(node, result);
+  return {result, between};
+}
+
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
+  std::vector<kernel::Candidate> result;
+  if (node.output(kResult).is_quantized()) {
+    if (device.mma_s8) result = fused_int8(node, device);
+    result.push_back(separate(node, device, false));
+    result.push_back(separate(node, device, true));
+    return result;
+  }
+  // Local memory of other devices ends at 32 KB.
+  const int chunk = device.local_bytes >= 48 * 1024 ? 128 : 64;
+  const bool wide = node.output(kResult).shape[3] > 32;
+  if (wide) result.push_back(fused(node, {16, 4, 64, 256, chunk}));
+  result.push_back(fused(node, {8, 4, 32, 128, chunk}));
+  result.push_back(fused(node, {4, 4, 32, 128, 2 * chunk}));
+  const bool pays = separable_pays(node.graph(), node.node(), device);
+  result.insert(pays ? result.end() : result.begin(), separate(node, device, false));
+  result.push_back(separate(node, device, true));
+  return result;
+}
+
+int unit(const NodeContext&) { return 1; }
+
+RowNeed need(const NodeContext& node, int input, RowRange rows) {
+  const auto& depthwise = *node.attrs<SeparableAttrs>().depthwise.attrs;
+  if (input == kImage)
+    return conv_need(node, static_cast<const ConvAttrs&>(depthwise).geometry, kFilter, rows);
+  if (input == kResidual) return {RowNeed::Kind::kExact, rows};
+  return {};
+}
+
+ir::AttrsPtr band_attrs(const NodeContext& node, const RowBand& band) {
+  SeparableAttrs result = node.attrs<SeparableAttrs>();
+  result.depthwise.attrs =
+      share(conv_band(node, static_cast<const ConvAttrs&>(*result.depthwise.attrs), kFilter,
+                      node.output(kResult).shape[2], band.rows, band.inputs.at(kImage)));
+  return share(std::move(result));
+}
+
+const RowRules kRows{unit, need, band_attrs};
+
+double flops(const NodeContext& node) {
+  double sum = 0;
+  const Parts parts = parts_of(node);
+  for (const ir::Node& part : {parts.depthwise, parts.pointwise})
+    sum += family_of(part).flops(NodeContext(node.graph(), part));
+  return sum;
+}
+
+}  // namespace
+
+std::optional<ir::Node> separable(const ir::Graph& graph, const ir::Node& depthwise,
+                                  const ir::Node& pointwise) {
+  if (depthwise.kind != &kDepthwiseConv2dFamily || pointwise.kind != &kConv2dFamily) return {};
+  if (pointwise.inputs[0] != depthwise.outputs[0]) return {};
+  const ir::Tensor& image = graph.tensor(depthwise.inputs[0]);
+  const ir::Tensor& filter = graph.tensor(depthwise.inputs[1]);
+  const ir::Tensor& weights = graph.tensor(pointwise.inputs[1]);
+  // Constants never change their shape; of other tensors the channels alone matter here.
+  if (!filter.is_constant() || !weights.is_constant() || image.shape.rank() != 4) return {};
+  // Weights of integers with activations of floats have kernels of their own.
+  const bool integers = graph.tensor(pointwise.outputs[0]).is_quantized();
+  if (!integers && (filter.is_quantized() || weights.is_quantized())) return {};
+  const int channels = weights.shape[3];
+  if (image.shape[3] != channels || filter.shape[3] != channels || channels % kVector != 0) {
+    return {};
+  }
+  const auto& depth = static_cast<const ConvAttrs&>(*depthwise.attrs).geometry;
+  const auto& point = static_cast<const ConvAttrs&>(*pointwise.attrs).geometry;
+  const bool whole = point.extra_top == 0 && point.extra_bottom == 0 && point.extra_left == 0 &&
+                     point.extra_right == 0;
+  const bool is_point = weights.shape[1] == 1 && weights.shape[2] == 1 && point.stride_h == 1 &&
+                        point.stride_w == 1 && whole;
+  const bool takes = filter.shape[1] <= 5 && filter.shape[2] <= 5 && depth.stride_h <= 2 &&
+                     depth.stride_w <= 2 && depth.dilation_h == 1 && depth.dilation_w == 1;
+  const bool has_residual = depthwise.inputs.size() > 3;
+  // A slope is a macro of its own: there is one.
+  const bool leaky = depthwise.epilogue.activation == ir::Activation::kLeakyRelu;
+  if (!is_point || !takes || has_residual || leaky) return {};
+
+  const ir::Tensor& result = graph.tensor(pointwise.outputs[0]);
+  if (result.is_quantized()) {
+    const bool int8 = image.dtype == DType::kI8 && filter.dtype == DType::kI8 &&
+                      weights.dtype == DType::kI8 && result.dtype == DType::kI8;
+    if (!int8 || pointwise.inputs.size() > 3 || depthwise.tail != nullptr) return {};
+  }
+
+  ir::Node node;
+  node.kind = &kSeparableConv2dFamily;
+  node.op = depthwise.op;
+  node.tflite_index = depthwise.tflite_index;
+  node.inputs.assign(kResidual, -1);
+  std::copy(depthwise.inputs.begin(), depthwise.inputs.end(), node.inputs.begin());
+  for (std::size_t i = 1; i < pointwise.inputs.size(); ++i) {
+    const std::size_t slot = uz(kWeights) + i - 1;  // weights, bias, residual
+    node.inputs.resize(std::max(node.inputs.size(), slot + 1), -1);
+    node.inputs[slot] = pointwise.inputs[i];
+  }
+  node.outputs = {pointwise.outputs[0], depthwise.outputs[0]};
+  node.epilogue = pointwise.epilogue;
+  SeparableAttrs attrs;
+  attrs.depthwise = depthwise;
+  attrs.pointwise = pointwise;
+  node.attrs = share(std::move(attrs));
+  return node;
+}
+
+bool separable_pays(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& device) {
+  // What one launch saves is a pass over memory, which here costs arrays and local memory; mobile
+  // GPUs have slow ones of both or none.
+  if (device.is_mobile()) return false;
+  // Measured on an H200: with more channels between, each group of output channels filters too many
+  // of them again; with fewer pixels the two launches share the sums among more work-items. Tensor
+  // cores, which the fused kernel does not use, are better alone unless there is little to
+  // multiply.
+  if (graph.tensor(node.outputs[kResult]).is_quantized())
+    return int8_refusal(NodeContext(graph, node), device).empty();
+  constexpr std::int64_t kManyPixels = 2048;
+  const bool tensor_cores = graph.allows_tf32 && device.mma_f16;
+  const int most = tensor_cores ? 32 : 160;
+  const ir::Shape& image = graph.tensor(node.inputs[kImage]).shape;
+  const int results = graph.tensor(node.inputs[kWeights]).shape[0];
+  const auto& attrs = static_cast<const SeparableAttrs&>(*node.attrs);
+  const auto& geometry = static_cast<const ConvAttrs&>(*attrs.depthwise.attrs).geometry;
+  const std::int64_t pixels = image.elements(0, 3) / (geometry.stride_h * geometry.stride_w);
+  return !device.is_cpu() && image[3] <= most && (!tensor_cores || results <= most) &&
+         pixels >= kManyPixels;
+}
+
+const Family kSeparableConv2dFamily = [] {
+  Family family;
+  family.name = "separable_conv2d";
+  family.has_epilogue = true;
+  family.residual = kResidual;
+  family.writes_slices = true;
+  family.core = true;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.rows = &kRows;
+  family.flops = flops;
+  family.work_kind = WorkKind::kProduct;
+  family.fuses = {&kDepthwiseConv2dFamily, &kConv2dFamily};
+  return family;
+}();
+
+}  // namespace clgpu::ops

@@ -1,0 +1,43 @@
+// What the engines of transposed convolution share.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ops/products/conv_geometry.hpp"
+
+namespace clgpu::ops::transpose_conv {
+
+constexpr int kWeights = 1;  // input of both operations
+
+struct TransposeConvAttrs : ir::Attrs {
+  ConvGeometry geometry;    ///< of the convolution that this one reverses
+  int image = 2, bias = 3;  ///< inputs
+  /// Output height and width that the model states; 0: by the rule of the custom operation.
+  int out_h = 0, out_w = 0;
+  std::optional<Window> rows;  ///< of a band: in place of what these and the padding say
+};
+
+bool quantized(const NodeContext& node);
+
+/// What lies outside is decided by the convolution that would lead back from the result to the
+/// image.
+ConvWindows windows_of(const NodeContext& node);
+
+/// Sets types and appends the image.
+kernel::Launch make_launch(const NodeContext& node, const char* file, const char* entry,
+                           bool image = false);
+
+/// push_result; of quantised nodes with what they do at load time.
+void add_result(kernel::Candidate& candidate, kernel::Launch& launch, const NodeContext& node);
+
+/// Appends sizes, strides and paddings.
+void push_geometry(kernel::Launch& launch, const NodeContext& node);
+
+/// Appends what stands for zero in the image and among the weights.
+void push_zeros(kernel::Launch& launch, const NodeContext& node);
+
+/// For mobile GPUs: a work-item keeps pixels x 4 channels in vectors by name; best guess first.
+std::vector<kernel::Candidate> quads(const NodeContext& node, const DeviceInfo& device);
+
+}  // namespace clgpu::ops::transpose_conv

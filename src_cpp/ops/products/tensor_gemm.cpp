@@ -1,0 +1,249 @@
+#include "ops/products/tensor_gemm.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "ops/products/channels.hpp"
+
+namespace clgpu::ops {
+namespace {
+
+/// Macros of the kernel, see its head; and how much slower than others of its size it was seen.
+struct Tile {
+  const char* name;
+  int tm, tn, warps_m, warps_n, warps_k, step_bytes, stages;
+  double slowness;
+  int items() const { return warps_m * warps_n * warps_k * 32; }
+  int local_bytes() const { return (tm + tn) * step_bytes * stages; }
+};
+
+constexpr Tile kTiles[] = {
+    {"128x128", 128, 128, 2, 4, 1, 64, 3, 1.08},   {"128x64", 128, 64, 4, 1, 1, 64, 4, 0.82},
+    {"64x128", 64, 128, 2, 2, 1, 64, 4, 0.81},     {"64x64", 64, 64, 2, 2, 1, 128, 3, 0.76},
+    {"64x64_flat", 64, 64, 2, 2, 1, 64, 4, 0.93},  {"64x32_deep", 64, 32, 2, 1, 2, 128, 4, 0.9},
+    {"64x32_flat", 64, 32, 4, 1, 1, 64, 4, 1.01},  {"32x64", 32, 64, 2, 2, 1, 128, 4, 0.88},
+    {"32x64_flat", 32, 64, 2, 2, 1, 64, 4, 1.01},  {"32x32", 32, 32, 2, 2, 1, 128, 4, 0.98},
+    {"32x32_deep", 32, 32, 2, 1, 2, 128, 6, 0.99},
+};
+constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24};
+constexpr int kMostSplits = 24;
+constexpr std::size_t kMostCandidates = 6;
+
+/// Microseconds that a launch of `groups` work-groups of `steps` steps takes, give or take an
+/// eighth: a model of latency and throughput with coefficients fitted to 10000 launches on an
+/// H200. It ranks tiles; on another device the ranks are a guess.
+double microseconds(const Tile& tile, double groups, double steps, int splits, int compute_units) {
+  const double area = static_cast<double>(tile.tm) * tile.tn, rim = tile.tm + tile.tn;
+  const double bytes = tile.step_bytes;
+  // Work-groups of a compute unit, by local memory, work-items and registers.
+  const double by_registers = 65536 / (tile.items() * 40 + area * 1.5);
+  const double resident = std::max(1.0, std::min({227.0 * 1024 / (tile.local_bytes() + 1024),
+                                                  2048.0 / tile.items(), by_registers}));
+  const double share = groups / compute_units;
+  const double latency =
+      std::ceil(share / resident) * (0.05 + steps * (0.042 * bytes / 64 + 0.51e-6 * area * bytes));
+  const double throughput =
+      share * (1.43e-4 * area + steps * (0.36 * area + 9.9 * rim) * bytes * 1e-6);
+  const double work = std::max(latency, throughput) + 0.15 * std::min(latency, throughput);
+  const double sharing = splits > 1 ? 1.9 + 4.8e-5 * splits * area : 0;
+  return 3.1 + tile.slowness * work + sharing;
+}
+
+/// Multiplication and shift that divide numbers below 2^31 by `divisor`; see QUOTIENT.
+void push_divisor(kernel::Launch& launch, std::int64_t divisor) {
+  if (divisor == 1) {
+    launch.i32(0).i32(0);
+    return;
+  }
+  int bits = 0;  // 2^bits >= divisor
+  while ((std::int64_t{1} << bits) < divisor) ++bits;
+  const std::int64_t multiplier = ceil_div(std::int64_t{1} << (31 + bits), divisor);
+  launch.i32(static_cast<std::int32_t>(static_cast<std::uint32_t>(multiplier))).i32(bits - 1);
+}
+
+class Maker {
+ public:
+  Maker(const NodeContext& node, const TensorGemm& product)
+      : node_(node), p_(product), storage_(node.input(product.src).storage) {}
+
+  std::int64_t element() const { return static_cast<std::int64_t>(size_of(storage_)); }
+
+  /// Bytes that one copy moves: 16, 8, 4; or, when rows of channels are not aligned to 4, 1 of
+  /// integers and else 0.
+  int copy_bytes() const {
+    for (const int bytes : {16, 8, 4}) {
+      const auto whole = [&](std::int64_t elements) { return elements * element() % bytes == 0; };
+      if (whole(p_.group_in) && whole(p_.in_c) && whole(p_.src_group)) return bytes;
+    }
+    return quantized() ? 1 : 0;
+  }
+
+  std::int64_t steps(const Tile& tile) const {
+    return ceil_div(p_.depth() * element(), tile.step_bytes);
+  }
+  std::int64_t panels(const Tile& tile) const { return ceil_div(p_.group_out, tile.tn); }
+  std::int64_t tiles(const Tile& tile) const {
+    return ceil_div(p_.pixels(), tile.tm) * panels(tile) * p_.groups;
+  }
+
+  /// Why this product cannot be computed; empty where it can.
+  std::string refusal() const {
+    const ir::Tensor& weights = node_.input(p_.weights);
+    if (quantized()) {
+      if (storage_ != DType::kI8 || weights.storage != DType::kI8)
+        return std::string("tensor cores take int8, not ") + name_of(storage_);
+      if (weights.zero_point() != 0) return "the weights have a zero point";
+      if (p_.reflect) return "an image of integers is not mirrored";
+      if (p_.transposed || (p_.groups > 1 && p_.dst_group != p_.group_out))
+        return "integers are not multiplied in groups of matrices";
+    } else if (!is_float(storage_) || !is_float(weights.storage)) {
+      return std::string("the types differ: ") + name_of(storage_) + " and " +
+             name_of(weights.storage);
+    }
+    if (storage_ == DType::kF32 && !node_.allows_tf32())
+      return "precision fp32 does not let factors be rounded";
+    if (copy_bytes() == 0) {
+      return "rows of " + std::to_string(p_.group_in) + " " + name_of(storage_) +
+             " channels are not aligned to 4 bytes";
+    }
+    if (storage_ == DType::kF16 && weights.storage == DType::kF32) {
+      // They were left in float for being few, or for not fitting a half.
+      if (!weights.is_constant() || !weights.constant->fits_half())
+        return "weights in float may not fit the half that the image is stored as";
+    }
+    return {};
+  }
+
+  /// Whether a tile suits the product at all.
+  bool suits(const Tile& tile) const {
+    // Items of small copies have too many of them, or too few rows in common.
+    if (copy_bytes() < 16 && (tile.step_bytes > 64 || tile.tm > 64)) return false;
+    const std::int64_t packed =
+        p_.groups * panels(tile) * steps(tile) * tile.tn * tile.step_bytes / element();
+    return packed <= INT32_MAX - 64 && p_.groups <= 65535 / kMostSplits;
+  }
+
+  kernel::Candidate make(const Tile& tile, std::int64_t wanted_splits, std::string name) const {
+    const std::int64_t split_steps = ceil_div(steps(tile), wanted_splits);
+    const std::int64_t splits = ceil_div(steps(tile), split_steps);
+    const int blocks = tile.tn / tile.warps_n == 16 ? 2 : 4;
+    const std::int64_t packed =
+        p_.groups * panels(tile) * steps(tile) * tile.tn * tile.step_bytes / element();
+
+    kernel::Launch pack("tensor_gemm/pack_nvidia.cl", "tensor_gemm_pack");
+    pack.macro("TN", tile.tn).macro("TK", tile.step_bytes / element()).macro("BLOCKS", blocks);
+    pack.macro("TRANSPOSED", p_.transposed ? 1 : 0);
+    pack.type("SRC_T", node_.input(p_.weights).storage).type("DST_T", storage_);
+    pack.src(p_.weights).scratch_out(0).i32(packed).i32(p_.depth()).i32(p_.group_out);
+    pack.i32(panels(tile)).i32(steps(tile));
+    pack.range({uz(packed)}, {kElementwiseGroup});
+
+    kernel::Launch launch("tensor_gemm/tensor_gemm_nvidia.cl", "tensor_gemm");
+    launch.macro("TM", tile.tm).macro("TN", tile.tn);
+    launch.macro("WARPS_M", tile.warps_m).macro("WARPS_N", tile.warps_n);
+    launch.macro("WARPS_K", tile.warps_k);
+    launch.macro("STEP_BYTES", tile.step_bytes).macro("STAGES", tile.stages);
+    launch.macro("COPY", copy_bytes()).macro("SPLIT", splits > 1 ? 1 : 0);
+    const bool wide = p_.group_out % 8 == 0 && p_.out_c % 8 == 0 && p_.dst_group % 8 == 0 &&
+                      result_layout(node_).aligned(8);
+    launch.macro("WIDE", wide ? 1 : 0);
+    launch.macro("MMA_TYPE", static_cast<int>(mma_of(storage_)));
+    launch.macro("REFLECT", p_.reflect ? 1 : 0);
+    set_result_types(launch, node_, p_.bias, p_.requantization);
+    launch.src(p_.src).scratch_in(0);
+    std::vector<kernel::Scratch> scratch = {{packed * element()}};
+    std::vector<kernel::Launch> launches = {std::move(pack)};
+    launch.macro("FILL", quantized() ? 1 : 0);  // of all: one program for images with and without
+    if (quantized()) launch.i32(fill_of(node_.input(p_.src)));
+    if (quantized()) {
+      ChannelTable channels =
+          channel_table(node_, {p_.src, p_.weights, p_.bias, 0},
+                        {std::int64_t{p_.groups} * p_.group_out, p_.depth(), p_.depth(), 1},
+                        static_cast<int>(scratch.size()), p_.requantization);
+      launches.push_back(std::move(channels.launch));
+      scratch.push_back(std::move(channels.scales));
+      scratch.push_back(std::move(channels.result));
+      push_channels(launch, node_, channels);
+      push_result(launch, result_layout(node_));
+    } else {
+      push_result(launch, node_, p_.bias);
+    }
+    if (splits > 1) {
+      const int sums = static_cast<int>(scratch.size());
+      launch.scratch_inout(sums).scratch_inout(sums + 1).i32(splits).i32(split_steps);
+      const auto word = static_cast<std::int64_t>(sizeof(float));
+      scratch.push_back({tiles(tile) * splits * tile.tm * tile.tn * word});
+      scratch.push_back({tiles(tile) * word, /*counters=*/true});
+    }
+    launch.i32(p_.pixels()).i32(panels(tile)).i32(steps(tile)).i32(p_.group_in).i32(p_.group_out);
+    launch.i32(p_.src_group).i32(p_.dst_group);
+    for (const int n :
+         {p_.in_h, p_.in_w, p_.in_c, p_.out_h, p_.out_w, p_.out_c, p_.filter_h, p_.filter_w,
+          p_.stride_h, p_.stride_w, p_.dilation_h, p_.dilation_w, p_.top, p_.left}) {
+      launch.i32(n);
+    }
+    push_divisor(launch, p_.out_w);
+    push_divisor(launch, p_.out_h);
+    push_divisor(launch, p_.filter_w);
+    const auto items = uz(tile.items());
+    launch.range(
+        {uz(ceil_div(p_.pixels(), tile.tm) * panels(tile)) * items, 1, uz(p_.groups * splits)},
+        {items, 1, 1});
+    launches.push_back(std::move(launch));
+    kernel::Candidate candidate{std::move(name), std::move(launches), std::move(scratch)};
+    candidate.tensor_cores = true;
+    return candidate;
+  }
+
+ private:
+  bool quantized() const { return node_.output(0).is_quantized(); }
+  const NodeContext& node_;
+  const TensorGemm& p_;
+  DType storage_;  ///< of src
+};
+
+struct Ranked {
+  const Tile* tile;
+  int splits;
+  double cost;
+};
+
+}  // namespace
+
+std::vector<kernel::Candidate> tensor_gemms(const NodeContext& node, const DeviceInfo& device,
+                                            const TensorGemm& product) {
+  if (!has_mma(device, mma_of(node.input(product.src).storage))) return {};
+  const Maker maker(node, product);
+  if (const std::string why = maker.refusal(); !why.empty()) return {{"tensor_gemm", {}, {}, why}};
+
+  std::vector<Ranked> ranked;
+  for (const Tile& tile : kTiles) {
+    if (!maker.suits(tile)) continue;
+    const std::int64_t steps = maker.steps(tile), tiles = maker.tiles(tile);
+    for (const int splits : kSplits) {
+      const std::int64_t split_steps = ceil_div(steps, splits);
+      const bool whole = ceil_div(steps, split_steps) == splits;
+      // More than some work-groups per compute unit share nothing but the work of sharing.
+      if (splits > 1 && (!whole || split_steps < 2 || tiles * splits > 8 * device.compute_units))
+        continue;
+      ranked.push_back(
+          {&tile, splits,
+           microseconds(tile, static_cast<double>(tiles * splits), static_cast<double>(split_steps),
+                        splits, device.compute_units)});
+    }
+  }
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const Ranked& a, const Ranked& b) { return a.cost < b.cost; });
+  if (ranked.size() > kMostCandidates) ranked.resize(kMostCandidates);
+  std::vector<kernel::Candidate> result;
+  for (const Ranked& r : ranked) {
+    std::string name = std::string("tensor_gemm_") + r.tile->name;
+    if (r.splits > 1) name += "_split" + std::to_string(r.splits);
+    result.push_back(maker.make(*r.tile, r.splits, std::move(name)));
+  }
+  return result;
+}
+
+}  // namespace clgpu::ops

@@ -1,0 +1,57 @@
+// Engine `tensor_gemm` of the convolution and matrix product rooms: NVIDIA's tensor cores.
+#pragma once
+
+#include <vector>
+
+#include "ops/products/matmul.hpp"
+
+namespace clgpu::ops {
+
+/// Groups of convolutions, or of matrix products: images 1 high, filters of 1 x 1. See
+/// kernels/tensor_gemm/tensor_gemm_nvidia.cl.
+struct TensorGemm {
+  int src = 0, weights = 1, bias = -1;  ///< inputs of the node; no bias: -1
+  /// The weights lie as [groups, depth, group_out], not [groups, group_out, depth].
+  bool transposed = false;
+  int groups = 1;
+  std::int64_t src_group = 0, dst_group = 0;  ///< elements between groups of src; of bias and dst
+  int batch = 1, in_h = 1, in_w = 1, in_c = 1, out_h = 1, out_w = 1, out_c = 1;
+  int filter_h = 1, filter_w = 1, group_in = 1, group_out = 1;
+  int stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1, top = 0, left = 0;
+  bool reflect = false;  ///< the image is mirrored at its border, not zero
+  Requantization requantization = Requantization::kShifts;  ///< where the result is quantised
+
+  /// src: [groups, rows, depth]; weights: groups times [cols, depth] (or see `transposed`).
+  static TensorGemm matmul(const Products& products) {
+    TensorGemm p;
+    p.groups = static_cast<int>(products.count);
+    p.src_group = products.rows * products.depth, p.dst_group = products.rows * products.cols;
+    p.in_w = p.out_w = static_cast<int>(products.rows);
+    p.in_c = p.group_in = static_cast<int>(products.depth);
+    p.out_c = p.group_out = static_cast<int>(products.cols);
+    return p;
+  }
+
+  std::int64_t pixels() const { return std::int64_t{batch} * out_h * out_w; }
+  std::int64_t depth() const { return std::int64_t{filter_h} * filter_w * group_in; }
+};
+
+/// Operands of tensor cores; the numbers are the macro MMA_TYPE of kernels/common/mma.cl.
+enum class Mma : int { kHalf = 0, kTf32 = 1, kInt8 = 2 };
+
+/// Those for a tensor stored as `storage`: int8 for integers of 8 bits, half or TF32 for floats.
+inline Mma mma_of(DType storage) {
+  return storage == DType::kF32 ? Mma::kTf32 : storage == DType::kF16 ? Mma::kHalf : Mma::kInt8;
+}
+inline bool has_mma(const DeviceInfo& device, Mma type) {
+  return type == Mma::kHalf ? device.mma_f16 : type == Mma::kTf32 ? device.mma_tf32 : device.mma_s8;
+}
+
+/// Candidates "tensor_gemm_<pixels>x<channels>...", best guess first: half operands where the
+/// source is half, TF32 where it is float and the node allows that, int8 where it is int8. Where
+/// the device has no tensor cores there is none; where only this node cannot use them, one that
+/// says why.
+std::vector<kernel::Candidate> tensor_gemms(const NodeContext& node, const DeviceInfo& device,
+                                            const TensorGemm& product);
+
+}  // namespace clgpu::ops

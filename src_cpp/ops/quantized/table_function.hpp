@@ -1,0 +1,13 @@
+// A function of one quantised tensor.
+#pragma once
+
+namespace clgpu::ops {
+
+/// An operation on one quantised tensor.
+struct TableFunction {
+  int builtin = 0;           ///< TFLite's code
+  float alpha = 0.0F;        ///< slope of LEAKY_RELU
+  bool approximate = false;  ///< of GELU: with tanh
+};
+
+}  // namespace clgpu::ops

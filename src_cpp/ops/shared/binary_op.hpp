@@ -1,0 +1,29 @@
+// What element-wise operations on two tensors compute.
+#pragma once
+
+#include "ir/node.hpp"
+
+namespace clgpu::ops {
+
+/// Value of the macro OP in kernels/binary/binary.cl.
+enum class BinaryOp : int {
+  kAdd = 0,
+  kSub = 1,
+  kMul = 2,
+  kDiv = 3,
+  kMaximum = 4,
+  kMinimum = 5,
+  kPow = 6,
+  kSquaredDifference = 7,
+  kFloorDiv = 8,
+  kFloorMod = 9,
+  kPrelu = 10,
+};
+
+struct BinaryAttrs : ir::Attrs {
+  BinaryOp op = BinaryOp::kAdd;
+  bool quantized = false;  ///< of int8, uint8 or int16
+  bool shifts = false;     ///< of those: operands are shifted only, by powers of two
+};
+
+}  // namespace clgpu::ops

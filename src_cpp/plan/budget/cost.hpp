@@ -1,0 +1,74 @@
+// What a partition is expected to cost on its device and on the CPU: for placement="auto".
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ops/family.hpp"
+#include "plan/budget/fit.hpp"
+
+namespace clgpu::plan {
+
+using Kind = ops::WorkKind;
+
+/// Factors of products. The last two are the CPU's: the runtimes have plain loops for int16, and
+/// for convolutions in groups.
+enum class Arithmetic : int { kFloat, kTf32, kHalf, kInt8, kInt16, kGroups };
+constexpr std::size_t kArithmetics = 6;
+
+/// What an inference asks of one node.
+struct NodeLoad {
+  int node = -1;  ///< index in the model
+  std::string family;
+  Kind kind = Kind::kOther;
+  Arithmetic device_arithmetic = Arithmetic::kFloat, cpu_arithmetic = Arithmetic::kFloat;
+  double flops = 0;
+  double device_bytes = 0, cpu_bytes = 0;  ///< read and written, weights included
+  int launches = 0;
+  double items = 0, groups = 0;  ///< work-items and work-groups of its largest launch
+};
+
+/// What an inference asks of one partition.
+struct Load {
+  std::vector<NodeLoad> nodes;
+  int cpu_nodes = 0;                    ///< that the runtime would run instead
+  int transfers = 0;                    ///< copies between host and device
+  double up_bytes = 0, down_bytes = 0;  ///< ... and what they carry
+  double moved_bytes = 0;               ///< in the middle, both ways
+  double weight_bytes = 0;              ///< of the device's
+};
+
+/// Of a device; rates of what does nothing else, per second.
+struct DeviceRates {
+  bool is_cpu = false;
+  int units = 1;
+  std::array<double, kArithmetics> flops{};  ///< by Arithmetic; 0: as floats
+  double bytes = 0;
+  double up_bytes = 0, down_bytes = 0;
+  double launch_seconds = 0, round_trip_seconds = 0, transfer_seconds = 0;
+};
+
+/// Of one core of the host.
+struct CpuRates {
+  int threads = 1;  ///< that the runtime may use, and the machine has
+  double flops = 0;
+  double cache_bytes = 0, memory_bytes = 0;
+};
+
+struct NodeCost {
+  double device_seconds = 0, cpu_seconds = 0;
+};
+
+struct Cost {
+  double device_seconds = 0, cpu_seconds = 0;
+  std::vector<NodeCost> nodes;  ///< as those of the load
+};
+
+/// Of a plan; `cpu_nodes` counts the model's nodes that it replaces.
+Load load_of(const ir::Graph& graph, const Plan& plan, const DeviceInfo& device, int cpu_nodes);
+
+Cost cost_of(const Load& load, const DeviceRates& device, const CpuRates& cpu);
+
+}  // namespace clgpu::plan

@@ -1,0 +1,362 @@
+#include "plan/budget/planner.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/index.hpp"
+#include "ops/family.hpp"
+#include "plan/arena/in_place.hpp"
+#include "plan/arena/load_once.hpp"
+#include "plan/arena/memory.hpp"
+#include "plan/arena/peak.hpp"
+#include "plan/arena/swap.hpp"
+#include "plan/choose.hpp"
+#include "plan/operands.hpp"
+#include "plan/roads.hpp"
+
+namespace clgpu::plan {
+namespace {
+
+using kernel::Operand;
+
+// What a scratch buffer holds from the beginning; null where launches write it.
+std::shared_ptr<const ir::Constant> initial(const kernel::Scratch& scratch) {
+  auto owner = scratch.contents;
+  if (scratch.counters) {
+    owner = std::make_shared<const std::vector<std::uint8_t>>(
+        static_cast<std::size_t>(scratch.bytes), std::uint8_t{0});
+  }
+  if (owner == nullptr) return nullptr;
+  return std::make_shared<const ir::Constant>(
+      ir::Constant{owner->data(), owner->size(), DType::kF32, owner});
+}
+
+class Planner {
+ public:
+  Planner(const ir::Graph& graph, const DeviceInfo& device, const PlanOptions& options,
+          const Broken& broken)
+      : graph_(graph), device_(device), options_(options), broken_(broken) {}
+
+  Plan make() {
+    bind_tensors();
+    for (const ir::Node& node : graph_.nodes) {
+      if (!node.kind->is_view) add_node(node);
+    }
+    for (const int id : graph_.inputs) plan_.uploads.push_back(transfer(id));
+    for (const int id : graph_.outputs) plan_.downloads.push_back(transfer(id));
+    choose_roads(plan_, device_, options_, static_);
+    if (options_.in_place && options_.share_memory)
+      overwritten_bytes_ = write_in_place(plan_, static_, in_place_);
+    settle_roads(plan_, device_);
+    place_static();
+    place_arena();
+    if (exceeds_budget()) {
+      swap_to_fit(plan_, static_, options_, [this](const auto& blocks, const auto& resident) {
+        return peak_of(blocks, resident);
+      });
+      place_arena();
+    }
+    plan_.load_peak_bytes = load_peak(plan_);
+    plan_.peak_bytes = peak();
+    return std::move(plan_);
+  }
+
+ private:
+  // One buffer per tensor; a view has the buffer of its source, a slice that of the whole.
+  void bind_tensors() {
+    buffer_of_.assign(graph_.tensors.size(), -1);
+    const auto bind = [&](int slice) {
+      if (slice < 0 || buffer_of_[uz(slice)] >= 0) return;
+      const auto& placement = graph_.tensor(slice).placement;
+      const int id = placement ? placement->whole : slice;
+      const ir::Tensor& tensor = graph_.tensor(id);
+      CLGPU_CHECK(!tensor.placement);
+      if (buffer_of_[uz(id)] < 0) {
+        Buffer buffer;
+        buffer.name = tensor.name;
+        buffer.bytes = tensor.storage_bytes();
+        buffer.storage = tensor.storage;
+        buffer.upload = tensor.constant;
+        buffer_of_[uz(id)] = add_buffer(std::move(buffer), tensor.is_constant());
+      }
+      buffer_of_[uz(slice)] = buffer_of_[uz(id)];
+      if (placement) sliced_.insert(buffer_of_[uz(id)]);
+    };
+    for (const int id : graph_.inputs) bind(id);
+    for (const ir::Node& node : graph_.nodes) {
+      for (const int id : node.inputs) bind(id);
+      if (node.kind->is_view) {
+        buffer_of_[uz(node.outputs[0])] = buffer_of_[uz(node.inputs[0])];
+      } else {
+        for (const int id : node.outputs) bind(id);
+      }
+    }
+    for (const int id : graph_.outputs) bind(id);  // a constant that is a graph output
+  }
+
+  int add_buffer(Buffer buffer, bool is_static) {
+    if (static_cast<std::uint64_t>(buffer.bytes) > device_.max_object_bytes) {
+      throw ObjectTooLarge(buffer.name, buffer.bytes,
+                           "tensor '" + buffer.name + "' needs " + std::to_string(buffer.bytes) +
+                               " bytes; the largest object of " + device_.name + " is " +
+                               std::to_string(device_.max_object_bytes));
+    }
+    plan_.buffers.push_back(std::move(buffer));
+    static_.push_back(is_static);
+    return static_cast<int>(plan_.buffers.size()) - 1;
+  }
+
+  void add_node(const ir::Node& node) {
+    std::vector<bool> static_inputs;
+    for (const int id : node.inputs)
+      static_inputs.push_back(id < 0 || static_[uz(buffer_of_[uz(id)])]);
+    Chosen chosen = choose(graph_, node, device_, options_, broken_, static_inputs);
+    const kernel::Candidate& candidate = chosen.candidate;
+    chosen.choice.position = static_cast<int>(&node - graph_.nodes.data());
+    plan_.choices.push_back(std::move(chosen.choice));
+    std::vector<int> scratch;
+    for (const kernel::Scratch& s : candidate.scratch) {
+      Buffer buffer;
+      buffer.name = node.op + " scratch";
+      buffer.scratch = true;
+      buffer.bytes = s.bytes;
+      buffer.upload = initial(s);
+      const bool known = buffer.upload != nullptr;
+      scratch.push_back(add_buffer(std::move(buffer), known));
+    }
+    std::vector<Step> steps;
+    for (const kernel::Launch& launch : candidate.launches) {
+      Step step{node.tflite_index,     node.op, node.kind->name, candidate.name, launch, {},
+                candidate.tensor_cores};
+      for (const kernel::Arg& arg : launch.args) {
+        const auto* operand = std::get_if<Operand>(&arg);
+        if (operand == nullptr) continue;
+        switch (operand->kind) {
+          case Operand::Kind::kInput:
+            step.buffers.push_back(buffer_of_[uz(node.inputs.at(uz(operand->index)))]);
+            break;
+          case Operand::Kind::kOutput:
+            step.buffers.push_back(buffer_of_[uz(node.outputs.at(uz(operand->index)))]);
+            break;
+          case Operand::Kind::kScratch:
+            step.buffers.push_back(scratch.at(uz(operand->index)));
+            break;
+        }
+      }
+      steps.push_back(std::move(step));
+    }
+    const int begin = static_cast<int>(plan_.run.size());
+    separate(steps, scratch);
+    if (static_cast<int>(plan_.run.size()) > begin)
+      plan_.choices.back().work = ops::work_of({graph_, node});
+    note_in_place(node, candidate, begin);
+  }
+
+  // A launch runs once when all it reads is static and all it writes is written by such launches
+  // only. Several nodes write a tensor of slices: not all of them once, and it lies in the arena.
+  void separate(std::vector<Step>& steps, const std::vector<int>& scratch) {
+    std::set<int> written;
+    std::map<int, int> writes;  // scratch buffer -> steps that write it
+    for (const int buffer : scratch) writes[buffer] = 0;
+    for (const Step& step : steps) {
+      for_operands(step, [&](int buffer, const Operand& o) {
+        if (!o.writes) return;
+        written.insert(buffer);
+        if (const auto found = writes.find(buffer); found != writes.end()) ++found->second;
+      });
+    }
+    for (const int buffer : written) static_[uz(buffer)] = sliced_.count(buffer) == 0;
+    std::vector<bool> once(steps.size(), true);
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (!once[i]) continue;
+        for_operands(steps[i],
+                     [&](int buffer, const Operand&) { once[i] = once[i] && static_[uz(buffer)]; });
+        if (once[i]) continue;
+        changed = true;
+        for_operands(steps[i], [&](int buffer, const Operand& o) {
+          const bool counters = plan_.buffers[uz(buffer)].upload != nullptr;
+          if (o.writes && !counters) static_[uz(buffer)] = false;
+        });
+      }
+    }
+    std::vector<Step> load, run;
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      (once[i] ? load : run).push_back(std::move(steps[i]));
+    load_once_.share(load, run, writes, plan_.buffers);
+    std::move(load.begin(), load.end(), std::back_inserter(plan_.load));
+    std::move(run.begin(), run.end(), std::back_inserter(plan_.run));
+  }
+
+  // A residual is read where the result is written, by all families that take one.
+  void note_in_place(const ir::Node& node, const kernel::Candidate& candidate, int begin) {
+    const ir::Tensor& result = graph_.tensor(node.outputs.at(0));
+    std::vector<int> slots = result.placement ? std::vector<int>{} : candidate.in_place;
+    if (node.kind->residual >= 0) slots.push_back(node.kind->residual);
+    const int end = static_cast<int>(plan_.run.size());
+    for (const int slot : slots) {
+      const int id = slot < static_cast<int>(node.inputs.size()) ? node.inputs[uz(slot)] : -1;
+      if (id < 0 || graph_.tensor(id).storage != result.storage) continue;
+      const int input = buffer_of_[uz(id)];
+      bool elsewhere = false;  // the input is read in another way, too
+      for (int step = begin; step < end; ++step) {
+        for_operands(plan_.run[uz(step)], [&](int buffer, const Operand& o) {
+          const bool meant = o.kind == Operand::Kind::kInput &&
+                             std::find(slots.begin(), slots.end(), o.index) != slots.end();
+          elsewhere = elsewhere || (buffer == input && !meant);
+        });
+      }
+      if (!elsewhere) in_place_.push_back({input, buffer_of_[uz(node.outputs[0])], begin, end});
+    }
+  }
+
+  Transfer transfer(int id) const {
+    const ir::Tensor& tensor = graph_.tensor(id);
+    const auto host_bytes =
+        tensor.shape.elements() * static_cast<std::int64_t>(size_of(tensor.dtype));
+    return {id, buffer_of_[uz(id)], tensor.storage_bytes(), host_bytes};
+  }
+
+  // Constants and results of load-time launches stay when an inference needs them. What only
+  // importing has read, such as a permutation, needs no memory at all.
+  void place_static() {
+    std::vector<bool> loading(plan_.buffers.size(), false), needed(plan_.buffers.size(), false);
+    for (const Step& step : plan_.load) {
+      for (const int buffer : step.buffers) loading[uz(buffer)] = true;
+    }
+    for (const Step& step : plan_.run) {
+      for (const int buffer : step.buffers) needed[uz(buffer)] = true;
+    }
+    for (const Transfer& t : plan_.downloads) needed[uz(t.buffer)] = true;
+    for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
+      if (!static_[i]) continue;
+      plan_.buffers[i].place = needed[i]    ? Buffer::Place::kWeights
+                               : loading[i] ? Buffer::Place::kLoad
+                                            : Buffer::Place::kNowhere;
+      if (needed[i]) plan_.weights_bytes += plan_.buffers[i].bytes;
+    }
+  }
+
+  void place_arena() {
+    plan_.naive_bytes = overwritten_bytes_;
+    const int end = static_cast<int>(plan_.run.size());
+    std::vector<Block> lifetimes(plan_.buffers.size(), Block{0, end, -1});
+    const auto touch = [&](int buffer, int step) {
+      Block& block = lifetimes[uz(buffer)];
+      block.first = std::min(block.first, step);
+      block.last = std::max(block.last, step);
+    };
+    for (int step = 0; step < end; ++step) {
+      for (const int buffer : plan_.run[uz(step)].buffers) touch(buffer, step);
+    }
+    for_moves(plan_, touch);
+    for (const Transfer& t : plan_.uploads) touch(t.buffer, -1);
+    for (const Transfer& t : plan_.downloads) touch(t.buffer, end);
+
+    std::vector<std::size_t> members;
+    std::vector<Block> blocks;
+    for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
+      if (static_[i] || plan_.buffers[i].place == Buffer::Place::kHost) continue;
+      if (lifetimes[i].last < lifetimes[i].first) {
+        plan_.buffers[i].place = Buffer::Place::kNowhere;
+        continue;
+      }
+      members.push_back(i);
+      blocks.push_back({plan_.buffers[i].bytes, lifetimes[i].first, lifetimes[i].last});
+      plan_.naive_bytes += plan_.buffers[i].bytes;
+    }
+    Layout layout;
+    if (options_.share_memory) {
+      layout = shared(blocks);
+    } else {
+      plan_.poison = true;
+      layout = apart(blocks);
+    }
+    for (std::size_t k = 0; k < members.size(); ++k) {
+      Buffer& buffer = plan_.buffers[members[k]];
+      buffer.object = layout.objects[k];
+      buffer.offset = layout.offsets[k];
+      buffer.span = layout.spans[k];
+      buffer.first = blocks[k].first;
+      buffer.last = blocks[k].last;
+    }
+    plan_.arena_bytes = layout.total();
+    plan_.bound_bytes = lower_bound(blocks);
+    plan_.layout = std::move(layout.strategy);
+    plan_.objects = std::move(layout.bytes);
+  }
+
+  // Where a driver tracks sub-buffers that overlap, they slow every launch. Whole objects need
+  // none, blocks of few sizes need few: both may take somewhat more memory, if the budget allows
+  // it.
+  Layout shared(const std::vector<Block>& blocks) const {
+    Layout smallest = lay_out(blocks, limits());
+    if (device_.sub_buffers_save == 0) return smallest;
+    std::int64_t most = smallest.total() + static_cast<std::int64_t>(device_.sub_buffers_save) - 1;
+    if (options_.memory_budget > 0)
+      most = std::min(most, options_.memory_budget - plan_.weights_bytes);
+    ObjectLimits undivided = limits();
+    undivided.offsets = false;
+    if (Layout whole = lay_out(blocks, undivided); whole.total() <= most) return whole;
+    constexpr int kClasses = 16;
+    ObjectLimits in_classes = limits();
+    in_classes.size_classes = kClasses;
+    Layout few = lay_out(blocks, in_classes);
+    return few.total() <= std::max(most, smallest.total()) ? few : smallest;
+  }
+
+  ObjectLimits limits() const {
+    const auto max_bytes = std::min(device_.max_object_bytes, std::uint64_t{INT64_MAX});
+    return {static_cast<std::int64_t>(max_bytes),
+            static_cast<std::int64_t>(device_.base_align_bytes), device_.sub_buffers, 0};
+  }
+
+  std::int64_t peak() const {
+    return std::max(load_peak(plan_), plan_.weights_bytes + plan_.arena_bytes);
+  }
+
+  bool exceeds_budget() const {
+    return options_.memory_budget > 0 && (options_.swap || options_.stream_weights) &&
+           options_.share_memory && peak() > options_.memory_budget;
+  }
+
+  // The peak were these the arena's blocks, and only these of the weights kept.
+  std::int64_t peak_of(const std::vector<Block>& blocks, const std::vector<bool>& resident) {
+    std::int64_t bytes = lay_out(blocks, limits()).total();
+    std::vector<std::size_t> streamed;
+    for (std::size_t i = 0; i < resident.size(); ++i) {
+      if (plan_.buffers[i].place != Buffer::Place::kWeights) continue;
+      if (resident[i]) {
+        bytes += plan_.buffers[i].bytes;
+      } else {
+        streamed.push_back(i);
+      }
+    }
+    for (const std::size_t i : streamed) plan_.buffers[i].place = Buffer::Place::kLoad;
+    bytes = std::max(bytes, load_peak(plan_));
+    for (const std::size_t i : streamed) plan_.buffers[i].place = Buffer::Place::kWeights;
+    return bytes;
+  }
+
+  const ir::Graph& graph_;
+  const DeviceInfo& device_;
+  const PlanOptions& options_;
+  const Broken& broken_;
+  Plan plan_;
+  std::vector<int> buffer_of_;  // tensor -> buffer
+  std::vector<InPlace> in_place_;
+  std::int64_t overwritten_bytes_ = 0;  // of buffers that in_place_ has saved
+  std::vector<bool> static_;            // buffer -> its contents never change after loading
+  std::set<int> sliced_;                // buffers of tensors that others are placed in
+  LoadOnce load_once_;
+};
+
+}  // namespace
+
+Plan make_plan(const ir::Graph& graph, const DeviceInfo& device, const PlanOptions& options,
+               const Broken& broken) {
+  return Planner(graph, device, options, broken).make();
+}
+
+}  // namespace clgpu::plan

@@ -1,0 +1,267 @@
+#include "runtime/measure/probe.hpp"
+
+#include <array>
+#include <map>
+#include <mutex>
+
+#include "base/half.hpp"
+#include "base/index.hpp"
+#include "base/sha256.hpp"
+#include "cl/error.hpp"
+#include "kernel/dot8.hpp"
+#include "kernel/sources.hpp"
+
+namespace clgpu::runtime {
+namespace {
+
+constexpr const char* kMmaFile = "device/mma_nvidia.cl";
+constexpr const char* kHalfFile = "device/half.cl";
+constexpr const char* kDot8File = "device/dot8.cl";
+
+const std::string kStandard = "-cl-std=CL1.2";
+
+using Bytes = std::vector<std::uint8_t>;
+
+template <class T>
+Bytes bytes_of(const std::vector<T>& values) {
+  const auto* data = reinterpret_cast<const std::uint8_t*>(values.data());
+  return {data, data + values.size() * sizeof(T)};
+}
+
+std::vector<std::uint16_t> halves(const std::vector<float>& values) {
+  std::vector<std::uint16_t> result;
+  for (const float v : values) result.push_back(float_to_half(v));
+  return result;
+}
+
+/// One launch: uploads `inputs`, runs the kernel with them, a result of `bytes` and `number` (none
+/// when negative) as its arguments, and reads the result.
+Bytes run(cl::Context& context, store::Store& store, const char* file, const char* entry,
+          const std::string& options, const std::vector<Bytes>& inputs, std::size_t bytes,
+          int number, std::size_t items, std::size_t group) {
+  const cl::Api& api = context.api();
+  const cl::KernelHandle kernel =
+      context.create_kernel({file, kernel::assemble(file), options}, entry, {}, store);
+  const cl::QueueHandle queue = context.create_queue();
+  std::vector<cl::Memory> buffers;
+  const auto add = [&](std::size_t size) {
+    buffers.push_back(context.create_buffer(size, "a probe"));
+    const cl::cl_mem buffer = buffers.back().get();
+    cl::check(api.clSetKernelArg(kernel.get(), static_cast<cl::cl_uint>(buffers.size() - 1),
+                                 sizeof buffer, &buffer),
+              "clSetKernelArg", file);
+    return buffer;
+  };
+  for (const Bytes& input : inputs) {
+    cl::check(api.clEnqueueWriteBuffer(queue.get(), add(input.size()), cl::CL_TRUE, 0, input.size(),
+                                       input.data(), 0, nullptr, nullptr),
+              "clEnqueueWriteBuffer", file);
+  }
+  Bytes result(bytes);
+  const cl::cl_mem output = add(bytes);
+  if (number >= 0) {
+    cl::check(api.clSetKernelArg(kernel.get(), static_cast<cl::cl_uint>(buffers.size()),
+                                 sizeof number, &number),
+              "clSetKernelArg", file);
+  }
+  cl::check(api.clEnqueueNDRangeKernel(queue.get(), kernel.get(), 1, nullptr, &items, &group, 0,
+                                       nullptr, nullptr),
+            "clEnqueueNDRangeKernel", file);
+  cl::check(api.clEnqueueReadBuffer(queue.get(), output, cl::CL_TRUE, 0, bytes, result.data(), 0,
+                                    nullptr, nullptr),
+            "clEnqueueReadBuffer", file);
+  return result;
+}
+
+/// Runs `compute`, which returns whether the numbers are right. Notes those that are wrong.
+template <class F>
+bool works(const std::string& what, ProbedDevice& result, F compute) {
+  const auto note_failure = [&](const Error& error) {
+    result.notes.push_back(what + " fails in a probe: not used: " + error.what());
+  };
+  try {
+    if (compute()) return true;
+    result.notes.push_back(what + " gives wrong numbers in a probe: not used");
+  } catch (const cl::BuildError& error) {
+    if (!cl::may_pass(error.code())) return false;  // the device does not have it
+    note_failure(error);
+    result.is_final = false;
+  } catch (const cl::OpenCLError& error) {
+    note_failure(error);
+    if (error.may_pass()) result.is_final = false;
+  } catch (const Error& error) {
+    note_failure(error);
+  }
+  return false;
+}
+
+/// Operands of tensor cores: the numbers are the macro MMA_TYPE of kernels/common/mma.cl.
+enum class Mma : int { kHalf = 0, kTf32 = 1, kInt8 = 2 };
+
+template <class To>
+Bytes bytes_as(const std::vector<float>& values) {
+  return bytes_of(std::vector<To>(values.begin(), values.end()));
+}
+
+bool right_mma(cl::Context& context, store::Store& store, Mma type) {
+  constexpr int kRows = 16, kCols = 8, kRead = 13;  // rows of a that are read
+  const int depth = type == Mma::kHalf ? 16 : type == Mma::kTf32 ? 8 : 32;
+  // Small whole numbers: every product and sum is exact.
+  std::vector<float> a, b, expected;
+  for (int i = 0; i < kRows * depth; ++i) a.push_back(static_cast<float>(i * 7 % 13 - 6));
+  for (int i = 0; i < kCols * depth; ++i) b.push_back(static_cast<float>(i * 5 % 11 - 4));
+  for (int m = 0; m < kRows; ++m) {
+    for (int n = 0; n < kCols; ++n) {
+      float sum = 0;
+      for (int k = 0; k < depth && m < kRead; ++k) {
+        sum += a[uz(m * depth + k)] * b[uz(n * depth + k)];
+      }
+      expected.push_back(sum);
+    }
+  }
+  const auto operand = [&](const std::vector<float>& values) {
+    return type == Mma::kHalf   ? bytes_of(halves(values))
+           : type == Mma::kTf32 ? bytes_of(values)
+                                : bytes_as<std::int8_t>(values);
+  };
+  const Bytes want = type == Mma::kInt8 ? bytes_as<std::int32_t>(expected) : bytes_of(expected);
+  return want == run(context, store, kMmaFile, "device_mma",
+                     kStandard + " -DMMA_TYPE=" + std::to_string(static_cast<int>(type)),
+                     {operand(a), operand(b)}, want.size(), kRead, 32, 32);
+}
+
+bool right_half(cl::Context& context, store::Store& store) {
+  const std::vector<float> src = {1.5F, 2.0F, -0.25F, -3.0F, 0.5F, 8.0F};
+  const Bytes want = bytes_of(halves({2.75F, 6.5F}));
+  return want == run(context, store, kHalfFile, "device_half", kStandard, {bytes_of(halves(src))},
+                     want.size(), -1, 1, 1);
+}
+
+bool right_dot8(cl::Context& context, store::Store& store, Dot8 dot8) {
+  // Products at both ends of their range, four of a sign too, which saturate where 16 bits hold
+  // two.
+  std::vector<std::int8_t> a, b;
+  std::vector<std::int32_t> sums, expected;
+  for (const int x : {-128, -127, -1, 0, 1, 127}) {
+    for (const int y : {-128, -127, -1, 0, 1, 127}) {
+      for (const int step : {0, 37}) {
+        // Sums wrap around, which only unsigned numbers may.
+        auto sum = static_cast<std::uint32_t>(INT32_MAX - 1) - static_cast<std::uint32_t>(x * 1000);
+        sums.push_back(static_cast<std::int32_t>(sum));
+        for (int i = 0; i < 4; ++i) {
+          a.push_back(static_cast<std::int8_t>(x + i * step));
+          b.push_back(static_cast<std::int8_t>(y - i * step));
+          sum += static_cast<std::uint32_t>(a.back() * b.back());
+        }
+        expected.push_back(static_cast<std::int32_t>(sum));
+      }
+    }
+  }
+  const Bytes want = bytes_of(expected);
+  const std::string flags = kernel::dot8_flags(dot8);
+  return want == run(context, store, kDot8File, "device_dot8",
+                     (flags.empty() ? kStandard : flags) +
+                         " -DDOT8=" + std::to_string(static_cast<int>(dot8)),
+                     {bytes_of(a), bytes_of(b), bytes_of(sums)}, want.size(), -1, expected.size(),
+                     1);
+}
+
+Dot8 find_dot8(cl::Context& context, store::Store& store, ProbedDevice& result) {
+  const DeviceInfo& info = context.device().info;
+  const auto lists = [&](const char* name) {
+    return info.extensions.find(name) != info.extensions.npos;
+  };
+  struct Form {
+    Dot8 number;
+    bool possible;  // other compilers may end the process over another machine's instructions
+    const char* name;
+  };
+  for (const Form& form :
+       {Form{Dot8::kNvidia, info.is(GpuFamily::kNvidia), "the instruction dp4a"},
+        Form{Dot8::kKhronos, lists("cl_khr_integer_dot_product"), "cl_khr_integer_dot_product"},
+        Form{Dot8::kArm, lists("cl_arm_integer_dot_product_accumulate_int8"),
+             "cl_arm_integer_dot_product_accumulate_int8"}}) {
+    if (form.possible &&
+        works(form.name, result, [&] { return right_dot8(context, store, form.number); }))
+      return form.number;
+  }
+  return Dot8::kNone;
+}
+
+// What is found out, in the order that it is kept in; then the digit of dot8.
+std::array<bool*, 4> facts(ProbedDevice& device) {
+  DeviceInfo& info = device.info;
+  return {&info.half_arithmetic, &info.mma_f16, &info.mma_tf32, &info.mma_s8};
+}
+
+ProbedDevice probe_now(cl::Context& context, store::Store& store) {
+  ProbedDevice result{context.device().info, {}, true};
+  DeviceInfo& info = result.info;
+  // NVIDIA's compiler takes half arithmetic without listing the extension. Of CPUs only those that
+  // list it compute in half instead of converting to float for every operation.
+  info.half_arithmetic = info.has_half;
+  if (!info.has_half && !info.is_cpu()) {
+    info.half_arithmetic =
+        works("half arithmetic", result, [&] { return right_half(context, store); });
+  }
+  // Other compilers may end the process over another machine's instructions.
+  if (info.is(GpuFamily::kNvidia)) {
+    info.mma_f16 = works("the tensor cores' product of halves", result,
+                         [&] { return right_mma(context, store, Mma::kHalf); });
+    info.mma_tf32 = works("the tensor cores' product of TF32 numbers", result,
+                          [&] { return right_mma(context, store, Mma::kTf32); });
+    info.mma_s8 = works("the tensor cores' product of int8", result,
+                        [&] { return right_mma(context, store, Mma::kInt8); });
+  }
+  info.dot8 = find_dot8(context, store, result);
+  return result;
+}
+
+struct Known {
+  std::mutex mutex;
+  std::map<std::pair<const cl::Device*, std::string>, ProbedDevice> done;  // by the kernels' text
+  std::map<const cl::Device*, ProbedDevice> pretended;
+};
+Known& known() {
+  static auto* instance = new Known;
+  return *instance;
+}
+
+}  // namespace
+
+void pretend_probe(const cl::Device& device, const ProbedDevice& facts) {
+  const std::lock_guard<std::mutex> lock(known().mutex);
+  known().pretended.insert_or_assign(&device, facts);
+}
+
+ProbedDevice probe(cl::Context& context, store::Store& store) {
+  const std::string text =
+      kernel::assemble(kMmaFile) + kernel::assemble(kHalfFile) + kernel::assemble(kDot8File);
+  const std::lock_guard<std::mutex> lock(known().mutex);
+  const auto& pretended = known().pretended;
+  if (const auto found = pretended.find(&context.device()); found != pretended.end())
+    return found->second;
+  auto& done = known().done;
+  const std::pair memory(&context.device(), text);
+  if (const auto found = done.find(memory); found != done.end()) return found->second;
+  ProbedDevice result{context.device().info, {}, true};
+  const std::string key = sha256_hex(context.identity() + text);
+  if (const auto kept = store.get(store::kProbe, key);
+      kept && kept->size() == facts(result).size() + 1) {
+    std::size_t i = 0;
+    for (bool* fact : facts(result)) *fact = (*kept)[i++] == '1';
+    result.info.dot8 = static_cast<Dot8>((*kept)[i] - '0');
+  } else {
+    result = probe_now(context, store);
+    std::string value;
+    for (const bool* fact : facts(result)) value += *fact ? '1' : '0';
+    value += static_cast<char>('0' + static_cast<int>(result.info.dot8));
+    // What went wrong is tried again, and told.
+    if (result.notes.empty())
+      store.put(store::kProbe, key, value, "abilities of " + result.info.name);
+  }
+  if (!result.is_final) return result;
+  return done.emplace(memory, std::move(result)).first->second;
+}
+
+}  // namespace clgpu::runtime

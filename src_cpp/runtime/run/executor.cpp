@@ -1,0 +1,372 @@
+#include "runtime/run/executor.hpp"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "base/half.hpp"
+#include "base/index.hpp"
+#include "kernel/sources.hpp"
+#include "plan/arena/peak.hpp"
+#include "runtime/run/constant_bytes.hpp"
+#include "runtime/run/programs.hpp"
+
+namespace clgpu::runtime {
+namespace {
+
+using plan::Buffer;
+
+std::string triple(const std::array<std::size_t, 3>& v) {
+  return "(" + std::to_string(v[0]) + "," + std::to_string(v[1]) + "," + std::to_string(v[2]) + ")";
+}
+
+// What PoCL compiles a kernel anew for: work-group sizes, and index ranges beyond 16 bits.
+std::string variant(const kernel::Launch& launch) {
+  const bool wide = *std::max_element(launch.global.begin(), launch.global.end()) > 0xFFFF;
+  return triple(launch.local) + (wide ? " wide" : "");
+}
+
+std::string describe(const plan::Step& step) {
+  return step.launch.file + ":" + step.launch.entry + " global=" + triple(step.launch.global) +
+         " local=" + triple(step.launch.local) + " for " + step.op + " (node " +
+         std::to_string(step.node) + ")";
+}
+
+// Blames the candidate for a failure in one of its launches, unless memory is short: drivers that
+// allocate late say so at the first use.
+[[noreturn]] void fail(const plan::Step& step, const cl::OpenCLError& error) {
+  if (error.out_of_memory()) throw error;
+  throw CandidateFailure(step.family, step.candidate, {error.what()});
+}
+
+// Calls `attempt` once more where the cause of its failure may have passed.
+template <class Attempt>
+auto twice(Attempt attempt) {
+  try {
+    return attempt();
+  } catch (const cl::OpenCLError& error) {
+    if (error.out_of_memory() || !error.may_pass()) throw;
+  }
+  return attempt();
+}
+
+// Makes the work-groups as small as this kernel demands, where it does not care what they are.
+void fit_group(plan::Step& step, std::size_t limit) {
+  kernel::Launch& launch = step.launch;
+  const std::size_t items = kernel::group_items(launch);
+  if (items <= limit) return;
+  if (!kernel::any_work_group(launch.file, launch.entry)) {
+    throw CandidateFailure(
+        step.family, step.candidate,
+        {launch.file + ":" + launch.entry + " needs work-groups of " + std::to_string(items) +
+             " work-items; this kernel allows " + std::to_string(limit),
+         limit});
+  }
+  kernel::divide_groups(launch, limit, {SIZE_MAX, SIZE_MAX, SIZE_MAX});
+}
+
+// Queues with profiling are slower, even without events.
+class QueueOf {
+ public:
+  QueueOf(const Recording* recording, cl::QueueHandle& usual, cl::QueueHandle& profiling)
+      : swaps_(recording != nullptr), usual_(usual), profiling_(profiling) {
+    if (swaps_) std::swap(usual_, profiling_);
+  }
+  ~QueueOf() {
+    if (swaps_) std::swap(usual_, profiling_);
+  }
+  QueueOf(const QueueOf&) = delete;
+  QueueOf& operator=(const QueueOf&) = delete;
+
+ private:
+  const bool swaps_;
+  cl::QueueHandle &usual_, &profiling_;
+};
+
+}  // namespace
+
+Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
+                   plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool, bool record)
+    : context_(std::move(context)),
+      store_(std::move(store)),
+      plan_(std::move(plan)),
+      queue_(context_->create_queue()),
+      images_(*context_),
+      transfers_(
+          *context_, queue_, plan_, [this](int buffer) { return memory(buffer); },
+          [this](cl::cl_mem object) { images_.forget(object); }, stale_) {
+  try {
+    make_all(warm_up, std::move(pool), record);
+  } catch (...) {
+    abandon_run();  // nobody calls the destructor
+    throw;
+  }
+}
+
+void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record) {
+  if (!plan_.moves.empty())
+    mover_ = std::make_unique<Mover>(*context_, plan_, record, [this](int b) { return memory(b); });
+  run_load_steps();
+  allocate_rest();
+  arena_ = std::make_unique<Lease>(
+      pool != nullptr && !plan_.poison ? std::move(pool) : std::make_shared<Pool>(context_), plan_);
+  const auto turn = take_turn();
+  stale_ = false;  // bind() gives each kernel its objects
+  if (plan_.poison) poison_arena();
+  launches_.reserve(plan_.run.size());
+  for (plan::Step& step : plan_.run) launches_.push_back(bind(step));
+  if (record) {
+    recorder_ = std::make_shared<Recorder>(context_->api(), plan_);
+    recording_queue_ = context_->create_queue(/*profiling=*/true);
+  }
+  warm_up_kernels(warm_up);
+  sources_.clear();
+}
+
+Executor::~Executor() {
+  if (arena_ != nullptr) arena_->settle();
+  finish_all();  // buffers must outlive what the queue still does with them
+  if (recorder_ != nullptr) recorder_->settle();
+}
+
+void Executor::allocate_rest() {
+  for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
+    if (plan_.buffers[i].place == Buffer::Place::kWeights && !buffers_[i])
+      allocate(static_cast<int>(i));
+  }
+}
+
+void Executor::allocate(int index) {
+  const Buffer& buffer = plan_.buffers[uz(index)];
+  buffers_[uz(index)] =
+      context_->create_buffer(static_cast<std::size_t>(buffer.bytes), "'" + buffer.name + "'");
+  upload_constant(index);
+}
+
+cl::cl_mem Executor::memory(int buffer) const {
+  if (const cl::cl_mem object = transfers_.object(buffer); object != nullptr) return object;
+  const Buffer& planned = plan_.buffers[uz(buffer)];
+  return planned.place == Buffer::Place::kArena ? arena_->memory(buffer)
+                                                : buffers_[uz(buffer)].get();
+}
+
+cl::cl_mem Executor::image(int buffer, DType texel) {
+  const Buffer& planned = plan_.buffers[uz(buffer)];
+  const bool in_arena = planned.place == Buffer::Place::kArena;
+  if (in_arena && transfers_.object(buffer) == nullptr) return arena_->image(buffer, texel);
+  return images_.over(memory(buffer), planned, texel);
+}
+
+void Executor::write(int buffer, const void* data, std::size_t bytes, bool blocking) {
+  cl::check(context_->api().clEnqueueWriteBuffer(queue_.get(), memory(buffer),
+                                                 blocking ? cl::CL_TRUE : cl::CL_FALSE, 0, bytes,
+                                                 data, 0, nullptr, nullptr),
+            "clEnqueueWriteBuffer", plan_.buffers[uz(buffer)].name);
+  cl::counters().bytes_up += bytes;
+}
+
+void Executor::poison_arena() {
+  for (std::size_t i = 0; i < plan_.objects.size(); ++i) {
+    // All bits set: NaN as float and as half, -1 as an integer.
+    const std::vector<std::uint8_t> ones(static_cast<std::size_t>(plan_.objects[i]), 0xFF);
+    cl::check(context_->api().clEnqueueWriteBuffer(queue_.get(), arena_->object(i), cl::CL_TRUE, 0,
+                                                   ones.size(), ones.data(), 0, nullptr, nullptr),
+              "clEnqueueWriteBuffer", "the arena");
+  }
+}
+
+void Executor::upload_constant(int index) {
+  Buffer& buffer = plan_.buffers[uz(index)];
+  if (buffer.upload == nullptr) return;
+  if (buffer.upload->dtype == buffer.storage) {
+    CLGPU_CHECK(buffer.upload->bytes >= static_cast<std::size_t>(buffer.bytes));
+    write(index, buffer.upload->data, static_cast<std::size_t>(buffer.bytes), true);
+  } else {
+    const std::vector<std::uint8_t> bytes = bytes_as(*buffer.upload, buffer.storage);
+    CLGPU_CHECK(bytes.size() >= static_cast<std::size_t>(buffer.bytes));
+    write(index, bytes.data(), static_cast<std::size_t>(buffer.bytes), true);
+  }
+  buffer.upload = nullptr;  // a decoded constant (DENSIFY) is freed on the host
+}
+
+Executor::BoundLaunch Executor::bind(plan::Step& step) {
+  try {
+    return twice([&] { return try_bind(step); });
+  } catch (const InternalError&) {
+    throw;
+  } catch (const CandidateFailure&) {
+    throw;
+  } catch (const cl::OpenCLError& error) {
+    fail(step, error);
+  } catch (const Error& error) {
+    throw CandidateFailure(step.family, step.candidate, {error.what()});
+  }
+}
+
+Executor::BoundLaunch Executor::try_bind(plan::Step& step) {
+  const cl::Api& api = context_->api();
+  const kernel::Launch& launch = step.launch;
+  std::string& source = sources_[launch.file];
+  if (source.empty()) source = kernel::assemble(launch.file);
+  BoundLaunch bound{context_->create_kernel({launch.file, source, build_options(launch)},
+                                            launch.entry, variant(launch), *store_, &programs_),
+                    &step};
+  fit_group(step, context_->max_work_group_size(bound.kernel));
+  set_buffers(bound);
+  for (std::size_t i = 0; i < launch.args.size(); ++i) {
+    const auto set = [&](std::size_t size, const void* value) {
+      cl::check(api.clSetKernelArg(bound.kernel.get(), static_cast<cl::cl_uint>(i), size, value),
+                "clSetKernelArg", "argument " + std::to_string(i) + " of " + launch.entry);
+    };
+    const kernel::Arg& arg = launch.args[i];
+    if (const auto* number = std::get_if<std::int32_t>(&arg)) {
+      set(sizeof *number, number);
+    } else if (const auto* real = std::get_if<float>(&arg)) {
+      set(sizeof *real, real);
+    } else if (const auto* local = std::get_if<kernel::LocalMemory>(&arg)) {
+      set(local->bytes, nullptr);
+    }
+  }
+  bound.must_try = context_->local_bytes(bound.kernel) > context_->device().info.local_bytes;
+  return bound;
+}
+
+void Executor::set_buffers(const BoundLaunch& bound) {
+  const kernel::Launch& launch = bound.step->launch;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < launch.args.size(); ++i) {
+    const auto* operand = std::get_if<kernel::Operand>(&launch.args[i]);
+    if (operand == nullptr) continue;
+    const int buffer = bound.step->buffers[next++];
+    cl::cl_mem object = memory(buffer);
+    if (object == nullptr) continue;  // the runtime's memory, which is not known yet
+    if (operand->image) object = image(buffer, *operand->image);
+    cl::check(context_->api().clSetKernelArg(bound.kernel.get(), static_cast<cl::cl_uint>(i),
+                                             sizeof object, &object),
+              "clSetKernelArg", "'" + plan_.buffers[uz(buffer)].name + "' of " + launch.entry);
+  }
+}
+
+// Others may have had larger objects made meanwhile.
+std::unique_lock<std::mutex> Executor::take_turn() {
+  std::unique_lock<std::mutex> turn = arena_->take_turn();
+  arena_->refresh(stale_);
+  return turn;
+}
+
+void Executor::give_buffers() {
+  if (!stale_) return;
+  for (const BoundLaunch& bound : launches_) set_buffers(bound);
+  stale_ = false;
+}
+
+void Executor::forget_tensors() {
+  const std::lock_guard<std::mutex> lock(busy_);
+  transfers_.forget();
+}
+
+void Executor::launch(const BoundLaunch& bound) { launch(bound, queue_, nullptr); }
+
+void Executor::launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl::cl_event* event) {
+  const kernel::Launch& launch = bound.step->launch;
+  const cl::cl_int code = context_->api().clEnqueueNDRangeKernel(
+      queue.get(), bound.kernel.get(), 3, nullptr, launch.global.data(), launch.local.data(), 0,
+      nullptr, event);
+  if (code != cl::CL_SUCCESS)
+    throw cl::OpenCLError("clEnqueueNDRangeKernel", code, describe(*bound.step));
+  ++cl::counters().launches;
+}
+
+void Executor::launch_all(Recording* recording) {
+  for (std::size_t i = 0; i < launches_.size(); ++i) {
+    if (mover_ != nullptr)
+      mover_->before(static_cast<int>(i), queue_, mover_->queue(recording), recording);
+    if (recording == nullptr) {
+      launch(launches_[i]);
+    } else {
+      launch(launches_[i], queue_, recording->begin_launch(i));
+      recording->end(context_->api());
+    }
+  }
+  if (mover_ != nullptr)
+    mover_->before(static_cast<int>(launches_.size()), queue_, mover_->queue(recording), recording);
+}
+
+void Executor::finish(const char* where) {
+  cl::check(context_->api().clFinish(queue_.get()), "clFinish", where);
+}
+
+// Memory is allocated when a launch first needs it, and freed after the last one if nothing else
+// does, so that weights are never on the device twice; memory just used is faster, too.
+void Executor::run_load_steps() {
+  buffers_.resize(plan_.buffers.size());
+  const std::vector<plan::LoadStep> schedule = plan::load_schedule(plan_);
+  for (std::size_t i = 0; i < plan_.load.size(); ++i) {
+    for (const int buffer : schedule[i].allocate) allocate(buffer);
+    plan::Step& step = plan_.load[i];
+    const BoundLaunch bound = bind(step);
+    try_launch(bound, "load");
+    for (const int buffer : schedule[i].free) {
+      if (mover_ != nullptr) mover_->keep(buffer, queue_);
+      images_.forget(buffers_[uz(buffer)].get());
+      buffers_[uz(buffer)] = {};
+    }
+  }
+}
+
+// Its results do not depend on how often it runs: no load-time or warm-up launch reads what it
+// writes.
+void Executor::try_launch(const BoundLaunch& bound, const char* where) {
+  try {
+    twice([&] {
+      launch(bound);
+      finish(where);
+    });
+  } catch (const cl::OpenCLError& error) {
+    fail(*bound.step, error);
+  }
+}
+
+void Executor::warm_up_kernels(bool all) {
+  const auto due = [&](const BoundLaunch& bound) { return all || bound.must_try; };
+  if (std::none_of(launches_.begin(), launches_.end(), due)) return;
+  transfers_.stand_in();
+  give_buffers();
+  std::set<std::tuple<std::string, std::string, std::string>> seen;
+  for (const BoundLaunch& bound : launches_) {
+    if (!due(bound)) continue;
+    const kernel::Launch& l = bound.step->launch;
+    if (!seen.emplace(l.file + ":" + l.entry, build_options(l), variant(l)).second) continue;
+    try_launch(bound, "warm-up");
+  }
+  transfers_.forget();
+}
+
+void Executor::run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
+  const std::lock_guard<std::mutex> lock(busy_);
+  const auto turn = take_turn();
+  Recording* const recording = recorder_ == nullptr ? nullptr : recorder_->begin();
+  const QueueOf queue(recording, queue_, recording_queue_);
+  try {
+    transfers_.attach(inputs, outputs);
+    give_buffers();
+    transfers_.up(inputs, recording);
+    launch_all(recording);
+    transfers_.down(outputs, recording);
+    if (mover_ != nullptr) mover_->release_events(recording);
+    if (recording != nullptr) recorder_->keep();
+  } catch (...) {
+    abandon_run();
+    if (recording != nullptr) recorder_->drop();
+    throw;
+  }
+}
+
+// What was enqueued still reads and writes the caller's memory. The next run looks at that anew,
+// wherever this one has stopped.
+void Executor::abandon_run() noexcept {
+  finish_all();
+  transfers_.forget();
+}
+
+}  // namespace clgpu::runtime

@@ -1,0 +1,162 @@
+// Runs a plan on a device. Everything is created in the constructor; run() only enqueues.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cl/context.hpp"
+#include "plan/plan.hpp"
+#include "runtime/run/images.hpp"
+#include "runtime/run/mover.hpp"
+#include "runtime/run/pool.hpp"
+#include "runtime/run/recorder.hpp"
+#include "runtime/run/transfers.hpp"
+
+namespace clgpu::runtime {
+
+/// A candidate cannot be built or launched on this device; the caller plans again, without it or
+/// with work-groups that its kernels allow.
+class CandidateFailure : public Error {
+ public:
+  CandidateFailure(std::string family, std::string candidate, plan::Fault fault)
+      : Error(fault.why),
+        family_(std::move(family)),
+        candidate_(std::move(candidate)),
+        fault_(std::move(fault)) {}
+  const std::string& family() const { return family_; }
+  const std::string& candidate() const { return candidate_; }
+
+  bool allows_smaller_groups() const { return fault_.group > 0; }
+
+  /// Adds it to what is known; false when it was.
+  bool learn(plan::Broken& broken) const {
+    return plan::learn(broken, family_, candidate_, fault_);
+  }
+
+ private:
+  std::string family_, candidate_;
+  plan::Fault fault_;
+};
+
+class Executor {
+ public:
+  /// Builds programs or takes them from the store, allocates buffers, uploads constants, runs the
+  /// load-time launches. A call that may succeed later is made once more before a candidate is
+  /// blamed for it. With `warm_up`, each distinct kernel runs once, so that a driver's late
+  /// compilation and its failures happen here; without, those alone that may need too much local
+  /// memory. Throws CandidateFailure and cl::OpenCLError (out of
+  /// memory). The arena is one of `pool`'s, where executors take turns; null: its own.
+  /// With `record`, inferences are recorded.
+  Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
+           plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool = nullptr,
+           bool record = false);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  /// Keeps in the store the binaries that it lacks of this executor's programs.
+  void save_programs() { context_->save_programs(programs_, *store_); }
+
+  const plan::Plan& plan() const { return plan_; }
+
+  /// Null unless inferences are recorded.
+  const std::shared_ptr<Recorder>& recorder() const { return recorder_; }
+
+  /// Roads of the inputs, then of the outputs. Thread-safe, also against run().
+  std::vector<RoadTaken> roads() const { return transfers_.roads(); }
+
+  /// To be called before the runtime's tensors move or go: their memory is not touched any more,
+  /// and looked at anew by the next run().
+  void forget_tensors();
+
+  /// One inference: `inputs[i]` holds the bytes of plan().uploads[i], `outputs[i]` receives those
+  /// of plan().downloads[i]. Returns when the outputs are written. Not reentrant.
+  void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
+
+  /// One inference on memory of the caller, enqueued in the order of calls and of run(), and not
+  /// waited for: when `ready` is done, `inputs[i]` is copied to where plan().uploads[i] goes; the
+  /// event returned is done when plan().downloads[i] has been copied to `outputs[i]`. All in the
+  /// form that they have on the device. For plans without Road::kHostPointer.
+  cl::EventHandle enqueue(const std::vector<cl::cl_mem>& inputs,
+                          const std::vector<cl::cl_mem>& outputs, cl::cl_event ready);
+  /// The same from and to memory of the host, which has to stay until then.
+  cl::EventHandle enqueue(const std::vector<const void*>& inputs,
+                          const std::vector<void*>& outputs);
+  /// Waits for all that was enqueued.
+  void settle() noexcept;
+
+  /// Seconds per inference with many in flight: the launches of `runs` inferences are enqueued back
+  /// to back, without transfers, and waited for once. They compute on what the arena holds. Of one
+  /// node of the model alone, if `node` is not negative; 0 where it has no launches.
+  double device_time(int runs, int node);
+
+  /// Seconds of each launch of plan().run and of each of plan().moves.
+  struct Times {
+    std::vector<double> launches, moves;
+  };
+  /// Medians over `rounds` inferences, from the events of queues with profiling.
+  Times launch_times(int rounds);
+
+ private:
+  struct BoundLaunch {
+    cl::KernelHandle kernel;
+    const plan::Step* step;
+    /// By its driver's answer the kernel needs more local memory than the device has. NVIDIA's adds
+    /// 128 bytes of its own to what fits, so only a launch can tell.
+    bool must_try = false;
+  };
+
+  void allocate(int buffer);
+  void allocate_rest();
+  /// The turn of the arena, whose memory is there.
+  std::unique_lock<std::mutex> take_turn();
+  void set_buffers(const BoundLaunch& bound);
+  void upload_constant(int buffer);
+  cl::cl_mem memory(int buffer) const;
+  cl::cl_mem image(int buffer, DType texel);
+  void poison_arena();
+  void make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record);
+  BoundLaunch bind(plan::Step& step);
+  BoundLaunch try_bind(plan::Step& step);
+  void try_launch(const BoundLaunch& bound, const char* where);
+  void launch(const BoundLaunch& bound);
+  void launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl::cl_event* event);
+  void launch_all(Recording* recording = nullptr);
+  void run_load_steps();
+  /// Launches each distinct kernel once: all, or those that must be tried.
+  void warm_up_kernels(bool all);
+  /// To be called before launches, when all objects are there: gives the kernels those that they do
+  /// not have yet.
+  void give_buffers();
+  void write(int buffer, const void* data, std::size_t bytes, bool blocking);
+  void finish(const char* where);
+  void finish_all() noexcept;
+  void abandon_run() noexcept;
+  template <class Up, class Down>
+  cl::EventHandle enqueue_all(Up up, Down down);
+
+  std::mutex busy_;  // timing may come from another thread than inference
+  std::shared_ptr<cl::Context> context_;
+  std::shared_ptr<store::Store> store_;
+  plan::Plan plan_;
+  cl::QueueHandle queue_;
+  cl::QueueHandle recording_queue_;             // takes its place while an inference is recorded
+  cl::Context::Programs programs_;              // what the launches were made of
+  std::map<std::string, std::string> sources_;  // assembled, by file, while loading
+  std::unique_ptr<Lease> arena_;                // empty while loading
+  std::vector<cl::Memory> buffers_;             // one per plan buffer; empty for those of the arena
+  Images images_;                               // over what buffers_ and transfers_ hold
+  std::vector<BoundLaunch> launches_;           // one per plan_.run step
+  // Set before an object that a kernel has as an argument comes or goes, and cleared when all
+  // kernels have theirs: whatever fails in between, no launch uses an object that is gone.
+  bool stale_ = false;
+  std::unique_ptr<Mover> mover_;  // null where nothing moves
+  Transfers transfers_;
+  std::shared_ptr<Recorder> recorder_;
+};
+
+}  // namespace clgpu::runtime

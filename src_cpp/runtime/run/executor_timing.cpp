@@ -1,0 +1,91 @@
+// How long an executor's launches take on the device.
+#include <algorithm>
+#include <chrono>
+
+#include "base/finally.hpp"
+#include "runtime/run/executor.hpp"
+
+namespace clgpu::runtime {
+
+double Executor::device_time(int runs, int node) {
+  const std::lock_guard<std::mutex> lock(busy_);
+  std::vector<const BoundLaunch*> timed;
+  for (const BoundLaunch& bound : launches_) {
+    if (node < 0 || bound.step->node == node) timed.push_back(&bound);
+  }
+  if (timed.empty()) return 0;
+  const auto turn = take_turn();
+  const Finally drain([this] { finish_all(); });
+  transfers_.stand_in();
+  give_buffers();
+  finish("device_time");
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < runs; ++i) {
+    if (node < 0) {
+      launch_all();
+    } else {
+      for (const BoundLaunch* bound : timed) launch(*bound);
+    }
+  }
+  finish("device_time");
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  return elapsed.count() / runs;
+}
+
+Executor::Times Executor::launch_times(int rounds) {
+  const std::lock_guard<std::mutex> lock(busy_);
+  const auto turn = take_turn();
+  transfers_.stand_in();
+  give_buffers();
+  finish("launch_times");
+  const cl::Api& api = context_->api();
+  const cl::QueueHandle queue = context_->create_queue(true);
+  const cl::QueueHandle moves =
+      mover_ != nullptr ? context_->create_queue(true) : cl::QueueHandle{};
+  const Finally drain([&] {
+    for (const cl::QueueHandle* each : {&moves, &queue}) {
+      if (*each) api.clFinish(each->get());
+    }
+  });
+  std::vector<std::vector<double>> seconds(launches_.size()), moving(plan_.moves.size());
+  const auto duration = [&](const cl::EventHandle& event, const std::string& what) {
+    const auto moment = [&](cl::cl_uint which) {
+      cl::cl_ulong nanoseconds = 0;
+      cl::check(api.clGetEventProfilingInfo(event.get(), which, sizeof nanoseconds, &nanoseconds,
+                                            nullptr),
+                "clGetEventProfilingInfo", what);
+      return nanoseconds;
+    };
+    const cl::cl_ulong start = moment(cl::CL_PROFILING_COMMAND_START);
+    return static_cast<double>(moment(cl::CL_PROFILING_COMMAND_END) - start) * 1e-9;
+  };
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<cl::EventHandle> events;
+    events.reserve(launches_.size());
+    for (const BoundLaunch& bound : launches_) {
+      if (mover_ != nullptr) mover_->before(static_cast<int>(events.size()), queue, moves);
+      cl::cl_event event = nullptr;
+      launch(bound, queue, &event);
+      events.emplace_back(api, event);
+    }
+    if (mover_ != nullptr) mover_->before(static_cast<int>(events.size()), queue, moves);
+    cl::check(api.clFinish(queue.get()), "clFinish", "launch_times");
+    for (std::size_t i = 0; i < events.size(); ++i)
+      seconds[i].push_back(duration(events[i], launches_[i].step->launch.entry));
+    for (std::size_t i = 0; i < moving.size(); ++i)
+      moving[i].push_back(duration(mover_->events()[i], "a move"));
+  }
+  if (mover_ != nullptr) mover_->release_events();
+  const auto medians = [](std::vector<std::vector<double>>& series) {
+    std::vector<double> result;
+    for (std::vector<double>& values : series) {
+      const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+      std::nth_element(values.begin(), middle, values.end());
+      result.push_back(*middle);
+    }
+    return result;
+  };
+  return {medians(seconds), medians(moving)};
+}
+
+}  // namespace clgpu::runtime

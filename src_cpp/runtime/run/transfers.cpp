@@ -1,0 +1,315 @@
+#include "runtime/run/transfers.hpp"
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "base/half.hpp"
+#include "base/page.hpp"
+#include "plan/roads.hpp"
+#include "runtime/run/host_copy.hpp"
+
+namespace clgpu::runtime {
+namespace {
+
+using plan::Buffer;
+using plan::Road;
+using plan::Transfer;
+
+constexpr std::size_t kGrain = 1 << 17;  // numbers that a thread converts while another starts
+
+std::size_t size(std::int64_t bytes) { return static_cast<std::size_t>(bytes); }
+
+std::size_t halves(const Transfer& t) { return size(t.bytes) / sizeof(std::uint16_t); }
+
+}  // namespace
+
+void to_device_form(const Transfer& t, const void* from, void* to) {
+  const auto* values = static_cast<const float*>(from);
+  auto* out = static_cast<std::uint16_t*>(to);
+  in_parts(halves(t), kGrain, [=](std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i) out[i] = float_to_half(values[i]);
+  });
+}
+
+void to_host_form(const Transfer& t, const void* from, void* to) {
+  const auto* values = static_cast<const std::uint16_t*>(from);
+  auto* out = static_cast<float*>(to);
+  in_parts(halves(t), kGrain, [=](std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i) out[i] = half_to_float(values[i]);
+  });
+}
+
+void Transfers::AlignedDelete::operator()(void* memory) const {
+  ::operator delete(memory, std::align_val_t{page_bytes()});
+}
+
+Transfers::Transfers(cl::Context& context, const cl::QueueHandle& queue, const plan::Plan& plan,
+                     Memory memory, Parting parting, bool& stale)
+    : context_(context),
+      queue_(queue),
+      plan_(plan),
+      memory_(std::move(memory)),
+      parting_(std::move(parting)),
+      stale_(stale) {
+  for (const Transfer& t : plan.uploads) ways_.push_back({&t, true, t.road, t.reason});
+  for (const Transfer& t : plan.downloads) ways_.push_back({&t, false, t.road, t.reason});
+}
+
+Transfers::~Transfers() {
+  forget();
+  for (Way& way : ways_) drop(way.fallback);
+}
+
+template <class Object>
+void Transfers::drop(Object& object) noexcept {
+  if (object) {
+    stale_ = true;
+    parting_(object.get());
+  }
+  object = {};
+}
+
+const Transfers::Way* Transfers::find(int buffer) const {
+  for (const Way& way : ways_) {
+    if (way.planned->buffer == buffer && way.planned->road == Road::kHostPointer) return &way;
+  }
+  return nullptr;
+}
+
+cl::cl_mem Transfers::object(int buffer) const {
+  const Way* way = find(buffer);
+  if (way == nullptr) return nullptr;
+  if (way->stand_in) return way->stand_in.get();
+  return way->wrapped ? way->wrapped.get() : way->fallback.get();
+}
+
+void Transfers::attach(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
+  for (std::size_t i = 0; i < ways_.size(); ++i) {
+    const void* pointer = i < inputs.size() ? inputs[i] : outputs[i - inputs.size()];
+    if (ways_[i].planned->road == Road::kHostPointer) attach(ways_[i], pointer);
+  }
+}
+
+void Transfers::attach(Way& way, const void* pointer) {
+  drop(way.stand_in);
+  way.block.reset();
+  if (way.pointer == pointer) return;
+  release(way);
+  stale_ = true;
+  if (!wrap(way, pointer)) {
+    const Buffer& buffer = plan_.buffers[size(way.planned->buffer)];
+    if (buffer.place == Buffer::Place::kHost && !way.fallback) {
+      way.fallback = context_.create_buffer(size(buffer.bytes), "'" + buffer.name + "'",
+                                            way.road == Road::kMapped);
+    }
+  }
+  way.pointer = pointer;
+}
+
+// The road kHostPointer; where it cannot be taken, false, and the next best road.
+bool Transfers::wrap(Way& way, const void* pointer) {
+  const DeviceInfo& device = context_.device().info;
+  std::string problem = way.failure;
+  if (problem.empty()) problem = plan::host_pointer_problem(device, pointer, way.planned->bytes);
+  if (problem.empty()) {
+    try {
+      // The device writes to outputs only, whose memory is not constant.
+      way.wrapped = context_.wrap_memory(const_cast<void*>(pointer), size(way.planned->bytes),
+                                         plan_.buffers[size(way.planned->buffer)].name);
+      drop(way.fallback);
+      take(way, Road::kHostPointer, "");
+      return true;
+    } catch (const cl::OpenCLError& error) {
+      problem = way.failure = error.what();
+    }
+  }
+  take(way, way.failure.empty() ? plan::second_best(device) : Road::kCopy, problem);
+  return false;
+}
+
+void Transfers::release(Way& way) noexcept {
+  if (way.is_mapped) {
+    const cl::Api& api = context_.api();
+    api.clEnqueueUnmapMemObject(queue_.get(), way.wrapped.get(), const_cast<void*>(way.pointer), 0,
+                                nullptr, nullptr);
+    api.clFinish(queue_.get());
+    way.is_mapped = false;
+  }
+  drop(way.wrapped);
+  way.pointer = nullptr;
+}
+
+void Transfers::forget() noexcept {
+  for (Way& way : ways_) {
+    if (way.mapped != nullptr) {
+      context_.api().clEnqueueUnmapMemObject(queue_.get(), memory_(way.planned->buffer), way.mapped,
+                                             0, nullptr, nullptr);
+      context_.api().clFinish(queue_.get());
+      way.mapped = nullptr;
+    }
+    release(way);
+    drop(way.stand_in);
+    way.block.reset();
+  }
+}
+
+void Transfers::stand_in() {
+  for (Way& way : ways_) {
+    const Buffer& buffer = plan_.buffers[size(way.planned->buffer)];
+    if (way.planned->road != Road::kHostPointer || way.stand_in) continue;
+    if (buffer.place != Buffer::Place::kHost) {
+      release(way);
+    } else if (!way.fallback) {
+      stale_ = true;
+      make_stand_in(way, buffer);
+    }
+  }
+}
+
+void Transfers::make_stand_in(Way& way, const Buffer& buffer) {
+  const std::size_t bytes = size(buffer.bytes);
+  try {
+    way.block.reset(::operator new(bytes, std::align_val_t{page_bytes()}));
+    std::memset(way.block.get(), 0, bytes);  // its pages exist before anything is timed
+    way.stand_in = context_.wrap_memory(way.block.get(), bytes, buffer.name);
+  } catch (const cl::OpenCLError& error) {
+    way.block.reset();
+    release(way);
+    way.failure = error.what();
+    take(way, Road::kCopy, way.failure);
+    way.fallback = context_.create_buffer(bytes, "'" + buffer.name + "'");
+  }
+}
+
+void Transfers::take(Way& way, Road road, const std::string& reason) {
+  const std::lock_guard<std::mutex> lock(roads_mutex_);
+  way.reason = reason;
+  way.road = road;
+}
+
+std::vector<RoadTaken> Transfers::roads() const {
+  const std::lock_guard<std::mutex> lock(roads_mutex_);
+  std::vector<RoadTaken> roads;
+  for (const Way& way : ways_) {
+    roads.push_back({plan_.buffers[size(way.planned->buffer)].name, way.is_input,
+                     way.planned->bytes, way.road, way.reason});
+  }
+  return roads;
+}
+
+// Null where the driver refuses; then the copying road is taken, now and later.
+void* Transfers::map(Way& way, cl::cl_bitfield flags, bool blocking) {
+  cl::cl_int code = cl::CL_SUCCESS;
+  void* mapped = context_.api().clEnqueueMapBuffer(
+      queue_.get(), memory_(way.planned->buffer), blocking ? cl::CL_TRUE : cl::CL_FALSE, flags, 0,
+      size(way.planned->bytes), 0, nullptr, nullptr, &code);
+  if (code == cl::CL_SUCCESS) return mapped;
+  way.failure = "clEnqueueMapBuffer: " + cl::error_name(code);
+  take(way, Road::kCopy, way.failure);
+  return nullptr;
+}
+
+// What is mapped is forgotten first: nobody unmaps it twice.
+void Transfers::unmap_own(Way& way) { unmap(way, std::exchange(way.mapped, nullptr)); }
+
+void Transfers::unmap(const Way& way, const void* pointer) {
+  cl::check(context_.api().clEnqueueUnmapMemObject(queue_.get(), memory_(way.planned->buffer),
+                                                   const_cast<void*>(pointer), 0, nullptr, nullptr),
+            "clEnqueueUnmapMemObject", plan_.buffers[size(way.planned->buffer)].name);
+}
+
+void Transfers::write(std::size_t index, const void* data, Recording* recording) {
+  const Transfer& t = *ways_[index].planned;
+  cl::check(context_.api().clEnqueueWriteBuffer(
+                queue_.get(), memory_(t.buffer), cl::CL_FALSE, 0, size(t.bytes), data, 0, nullptr,
+                recording == nullptr ? nullptr : recording->begin_upload(index)),
+            "clEnqueueWriteBuffer", plan_.buffers[size(t.buffer)].name);
+  if (recording != nullptr) recording->end(context_.api());
+}
+
+void Transfers::read(std::size_t index, void* data, bool blocking, Recording* recording) {
+  const Transfer& t = *ways_[index].planned;
+  const std::size_t output = index - plan_.uploads.size();
+  cl::check(
+      context_.api().clEnqueueReadBuffer(
+          queue_.get(), memory_(t.buffer), blocking ? cl::CL_TRUE : cl::CL_FALSE, 0, size(t.bytes),
+          data, 0, nullptr, recording == nullptr ? nullptr : recording->begin_download(output)),
+      "clEnqueueReadBuffer", plan_.buffers[size(t.buffer)].name);
+  if (recording != nullptr) recording->end(context_.api());
+}
+
+void Transfers::up(const std::vector<const void*>& inputs, Recording* recording) {
+  for (std::size_t i = 0; i < ways_.size(); ++i) {
+    Way& way = ways_[i];
+    if (way.road == Road::kHostPointer) {
+      if (std::exchange(way.is_mapped, false)) unmap(way, way.pointer);
+      continue;
+    }
+    if (!way.is_input) continue;
+    const Transfer& t = *way.planned;
+    cl::counters().bytes_up += static_cast<std::uint64_t>(t.bytes);
+    if (way.road == Road::kMapped) {
+      way.mapped = map(way, cl::CL_MAP_WRITE_INVALIDATE_REGION, true);
+      if (way.mapped != nullptr) {
+        if (recording != nullptr) recording->begin_upload(i);
+        if (converts(*way.planned)) {
+          to_device_form(t, inputs[i], way.mapped);
+        } else {
+          std::memcpy(way.mapped, inputs[i], size(t.bytes));
+        }
+        if (recording != nullptr) recording->end_on_host();
+        unmap_own(way);
+        continue;
+      }
+    }
+    if (converts(*way.planned)) {
+      way.staged.resize(halves(t));
+      to_device_form(t, inputs[i], way.staged.data());
+      write(i, way.staged.data(), recording);
+    } else {
+      write(i, inputs[i], recording);
+    }
+  }
+}
+
+void Transfers::down(const std::vector<void*>& outputs, Recording* recording) {
+  const std::size_t first = ways_.size() - outputs.size();
+  for (std::size_t i = 0; i < ways_.size(); ++i) {
+    Way& way = ways_[i];
+    // The queue is in order: one blocking command at the end waits for all.
+    const bool last = i + 1 == ways_.size();
+    if (way.road == Road::kHostPointer) {
+      way.is_mapped = map(way, cl::CL_MAP_READ | cl::CL_MAP_WRITE, last) != nullptr;
+      if (way.is_mapped) continue;
+      // The next run makes an object of another kind. What this one holds may be read into its own
+      // memory.
+      if (!way.is_input) read(i, outputs[i - first], last, recording);
+      way.pointer = nullptr;
+    } else if (!way.is_input) {
+      const Transfer& t = *way.planned;
+      cl::counters().bytes_down += static_cast<std::uint64_t>(t.bytes);
+      way.mapped = way.road == Road::kMapped ? map(way, cl::CL_MAP_READ, last) : nullptr;
+      if (way.mapped != nullptr) continue;
+      if (converts(*way.planned)) way.staged.resize(halves(t));
+      read(i, converts(*way.planned) ? way.staged.data() : outputs[i - first], last, recording);
+    }
+  }
+  if (outputs.empty()) cl::check(context_.api().clFinish(queue_.get()), "clFinish", "run");
+  for (std::size_t i = first; i < ways_.size(); ++i) {
+    Way& way = ways_[i];
+    if (way.road == Road::kHostPointer) continue;
+    const void* source = way.mapped != nullptr ? way.mapped : way.staged.data();
+    Recording* const copying = way.mapped != nullptr ? recording : nullptr;
+    if (copying != nullptr) copying->begin_download(i - first);
+    if (converts(*way.planned)) {
+      to_host_form(*way.planned, source, outputs[i - first]);
+    } else if (way.mapped != nullptr) {
+      std::memcpy(outputs[i - first], source, size(way.planned->bytes));
+    }
+    if (copying != nullptr) copying->end_on_host();
+    if (way.mapped != nullptr) unmap_own(way);
+  }
+}
+
+}  // namespace clgpu::runtime

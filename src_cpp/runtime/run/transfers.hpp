@@ -1,0 +1,117 @@
+// The inputs and outputs of an executor on their roads between the runtime's tensors and the
+// device.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cl/context.hpp"
+#include "plan/plan.hpp"
+#include "runtime/run/recorder.hpp"
+
+namespace clgpu::runtime {
+
+/// The road that an input or output takes.
+struct RoadTaken {
+  std::string name;
+  bool is_input = true;
+  std::int64_t bytes = 0;  ///< on the device
+  plan::Road road = plan::Road::kCopy;
+  std::string reason;  ///< why not a better one
+};
+
+/// Whether the host converts between float and half.
+inline bool converts(const plan::Transfer& t) { return t.bytes != t.host_bytes; }
+/// Between the host's floats and the device's halves, of a transfer that converts.
+void to_device_form(const plan::Transfer& t, const void* from, void* to);
+void to_host_form(const plan::Transfer& t, const void* from, void* to);
+
+/// OpenCL lets the host touch an object in its own memory only while it is mapped, so those of the
+/// road kHostPointer are mapped but for the time of a run. Not thread-safe, except roads().
+class Transfers {
+ public:
+  /// The memory of a buffer; must give object(buffer) where that is not null.
+  using Memory = std::function<cl::cl_mem(int buffer)>;
+  /// Told of each object of its own that is about to go.
+  using Parting = std::function<void(cl::cl_mem object)>;
+
+  /// `plan` and `queue` must outlive it. `stale` is set before object() changes for any buffer:
+  /// kernels have to be given their objects anew then.
+  Transfers(cl::Context& context, const cl::QueueHandle& queue, const plan::Plan& plan,
+            Memory memory, Parting parting, bool& stale);
+  ~Transfers();
+  Transfers(const Transfers&) = delete;
+  Transfers& operator=(const Transfers&) = delete;
+
+  /// Whether objects of its own may take this buffer's place, so that arguments change.
+  bool has_own(int buffer) const { return find(buffer) != nullptr; }
+  /// The object in place of the plan's; null where there is none at the moment.
+  cl::cl_mem object(int buffer) const;
+
+  /// Makes the objects for the runtime's tensors, unless they are the same as before. Throws
+  /// cl::OpenCLError.
+  void attach(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
+  /// Puts memory of our own in place of the runtime's, which is not ours between runs. Throws
+  /// cl::OpenCLError.
+  void stand_in();
+  /// Lets go of the runtime's memory, and of what up() and down() have mapped, wherever they have
+  /// stopped. The queue must be done with it.
+  void forget() noexcept;
+
+  /// Between attach() and the launches.
+  void up(const std::vector<const void*>& inputs, Recording* recording = nullptr);
+  /// After the launches; returns when they are done and the outputs are written.
+  void down(const std::vector<void*>& outputs, Recording* recording = nullptr);
+
+  /// Inputs first. Before the first run, the roads of the plan. Thread-safe.
+  std::vector<RoadTaken> roads() const;
+
+ private:
+  struct AlignedDelete {
+    void operator()(void* memory) const;
+  };
+  struct Way {
+    const plan::Transfer* planned;
+    bool is_input;
+    plan::Road road{};  // of the moment; it and `reason` change under roads_mutex_
+    std::string reason{};
+    std::string failure{};  // what a driver answered; the road that failed is not tried again
+    const void* pointer = nullptr;  // the runtime's memory that `road` is for
+    bool is_mapped = false;         // `wrapped` is
+    cl::MemHandle wrapped{};        // the runtime's memory
+    cl::Memory fallback{};          // of a buffer that the plan gives no memory
+    // Both empty but between stand_in() and attach(); `stand_in` goes first.
+    std::unique_ptr<void, AlignedDelete> block{};
+    cl::MemHandle stand_in{};
+    std::vector<std::uint16_t> staged{};  // halves, where the driver copies them
+    void* mapped = nullptr;               // of the road kMapped, during up() and down()
+  };
+
+  const Way* find(int buffer) const;
+  void attach(Way& way, const void* pointer);
+  bool wrap(Way& way, const void* pointer);
+  void make_stand_in(Way& way, const plan::Buffer& buffer);
+  void release(Way& way) noexcept;
+  template <class Object>
+  void drop(Object& object) noexcept;
+  void take(Way& way, plan::Road road, const std::string& reason);
+  void* map(Way& way, cl::cl_bitfield flags, bool blocking);
+  void unmap(const Way& way, const void* pointer);
+  void unmap_own(Way& way);
+  void write(std::size_t index, const void* data, Recording* recording);
+  void read(std::size_t index, void* data, bool blocking, Recording* recording);
+
+  cl::Context& context_;
+  const cl::QueueHandle& queue_;
+  const plan::Plan& plan_;
+  Memory memory_;
+  Parting parting_;
+  bool& stale_;
+  std::vector<Way> ways_;  // inputs, then outputs
+  mutable std::mutex roads_mutex_;
+};
+
+}  // namespace clgpu::runtime
