@@ -13,9 +13,6 @@
 //           SUM_T  float|int  type of sums, of the elements of VEC; long only with VW 1
 #include "common/epilogue.cl"
 #include "common/types.cl"
-#ifndef VW
-#error "VW is required (1, 4, 8 or 16)"
-#endif
 
 #if QUANTIZED
 #define MAD_VEC(a, b, sum) ((a) * (b) + (sum))

@@ -9,7 +9,7 @@
 // Launch    one work-group of `items` = 32 * WARPS_X * WARPS_Y * WARPS_N per tile of ROWS * WARPS_Y rows
 //           of 16 * WARPS_X pixels x 8 * BLOCKS * WARPS_N channels (a panel):
 //           global = (panels * items, ceil(out_w / (16 * WARPS_X)), batch * tiles_y), local = (items)
-// Macros    FILTER_H, FILTER_W      filter, at most 9 rows
+// Macros    FILTER_H, FILTER_W      1..  filter, at most 9 rows
 //           DILATION_H, DILATION_W  1..
 //           ROWS      2|8    rows of 16 pixels of a warp
 //           BLOCKS    1|2|4  blocks of 8 output channels of a warp
@@ -29,51 +29,6 @@
 #include "common/epilogue.cl"
 #include "common/mma.cl"
 #include "common/types.cl"
-#ifndef FILTER_H
-#error "FILTER_H is required (1..9)"
-#endif
-#ifndef FILTER_W
-#error "FILTER_W is required (1..)"
-#endif
-#ifndef DILATION_H
-#error "DILATION_H is required (1..)"
-#endif
-#ifndef DILATION_W
-#error "DILATION_W is required (1..)"
-#endif
-#ifndef ROWS
-#error "ROWS is required (2 or 8)"
-#endif
-#ifndef BLOCKS
-#error "BLOCKS is required (1, 2 or 4)"
-#endif
-#ifndef WARPS_X
-#error "WARPS_X is required (1..4)"
-#endif
-#ifndef WARPS_Y
-#error "WARPS_Y is required (1..4)"
-#endif
-#ifndef WARPS_N
-#error "WARPS_N is required (1..4)"
-#endif
-#ifndef UNITS
-#error "UNITS is required (2 or 4)"
-#endif
-#ifndef STAGES
-#error "STAGES is required (1 or 2)"
-#endif
-#ifndef COPY
-#error "COPY is required (4, 8 or 16)"
-#endif
-#ifndef WIDE
-#error "WIDE is required (0 or 1)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half or char)"
-#endif
-#ifndef FILL
-#error "FILL is required (0 or 1)"
-#endif
 
 #if MMA_TYPE == 2
 #define SRC_T char

@@ -13,18 +13,6 @@
 #include "common/border.cl"
 #include "common/types.cl"
 #include "conv2d/winograd_tile.cl"
-#ifndef VW
-#error "VW is required (1, 4, 8 or 16)"
-#endif
-#ifndef VEC_C
-#error "VEC_C is required (0 or 1)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float or half)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float or half)"
-#endif
 
 #if VW == 1
 #define VEC float

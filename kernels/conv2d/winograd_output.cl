@@ -15,18 +15,6 @@
 // Numerics  in float; the products of a row in the order of the points, then the rows; then bias, residual
 #include "common/epilogue.cl"
 #include "conv2d/winograd_tile.cl"
-#ifndef VW
-#error "VW is required (4, 8 or 16)"
-#endif
-#ifndef VEC_O
-#error "VEC_O is required (0 or 1)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float or half)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float or half)"
-#endif
 
 #define VEC CLGPU_CAT(float, VW)
 #if VW == 4

@@ -8,15 +8,6 @@
 // Numerics  bits are copied; float to half rounds to nearest even
 #include "common/axes.cl"
 #include "common/move.cl"
-#ifndef SRC_T
-#error "SRC_T is required (unit of src)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (unit of dst)"
-#endif
-#ifndef AXES
-#error "AXES is required (2, 4 or 6)"
-#endif
 
 // n units of dst; base, d1..d5 (sizes of dst) and s0..s5 (strides in src) in units.
 __kernel void reverse_gather(__global const SRC_T *src, __global DST_T *dst, int n, int base,

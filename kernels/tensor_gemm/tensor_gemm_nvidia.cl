@@ -34,42 +34,6 @@
 #include "common/epilogue.cl"
 #include "common/mma.cl"
 #include "common/types.cl"
-#ifndef TM
-#error "TM is required (32..128)"
-#endif
-#ifndef TN
-#error "TN is required (16..128)"
-#endif
-#ifndef WARPS_M
-#error "WARPS_M is required (1..4)"
-#endif
-#ifndef WARPS_N
-#error "WARPS_N is required (1..4)"
-#endif
-#ifndef WARPS_K
-#error "WARPS_K is required (1..4)"
-#endif
-#ifndef STEP_BYTES
-#error "STEP_BYTES is required (64 or 128)"
-#endif
-#ifndef STAGES
-#error "STAGES is required (2..6)"
-#endif
-#ifndef COPY
-#error "COPY is required (1, 4, 8 or 16)"
-#endif
-#ifndef SPLIT
-#error "SPLIT is required (0 or 1)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half or char)"
-#endif
-#ifndef FILL
-#error "FILL is required (0 or 1)"
-#endif
-#ifndef WIDE
-#error "WIDE is required (0 or 1)"
-#endif
 
 #if MMA_TYPE == 2
 #define SRC_T char
