@@ -53,6 +53,14 @@ def demanded(name: str) -> list[dict[str, str]]:
     return _core.demanded_macros(name)
 
 
+def included(name: str) -> set[str]:
+    """A file and all that it includes."""
+    names = {name}
+    for inner in re.findall(r'#include "([^"]+)"', FILES[name]):
+        names |= included(inner)
+    return names
+
+
 def undefined(name: str) -> tuple[set[str], set[str]]:
     """The macros that a file and its includes use and never define; and all that they use."""
     code = re.sub(r"//.*|/\*.*?\*/", "", _core.assembled_source(name))
@@ -105,10 +113,10 @@ def test_macros_are_valued_and_used_with_if(name):
 def test_missing_macro_is_named_with_its_file_and_its_values():
     given = "-cl-std=CL1.2 -DSRC_T=float -DDST_T=half"
     with pytest.raises(ClgpuError, match="lacks the macro AXES") as error:
-        _core.check_macros("reverse/reverse.cl", given)
-    assert "kernels/reverse/reverse.cl" in str(error.value)
+        _core.check_macros("strided_copy/strided_copy.cl", given)
+    assert "kernels/strided_copy/strided_copy.cl" in str(error.value)
     assert "2|4|6" in str(error.value)
-    _core.check_macros("reverse/reverse.cl", given + " -DAXES=2")
+    _core.check_macros("strided_copy/strided_copy.cl", given + " -DAXES=2")
 
 
 def test_macro_with_a_condition_is_demanded_only_then():
@@ -124,7 +132,7 @@ def test_macro_with_a_condition_is_demanded_only_then():
 
 
 def test_text_that_replaces_a_file_demands_nothing():
-    part, file = "common/axes.cl", "reverse/reverse.cl"
+    part, file = "common/axes.cl", "strided_copy/strided_copy.cl"
     assert "AXES" in {macro["name"] for macro in demanded(part)}
     try:
         _core.override_kernel_source(part, FILES[part])
