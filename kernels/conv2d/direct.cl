@@ -25,7 +25,7 @@
 // Numerics  products and sum in float, in the order of the filter taps, then input channels; the bias
 //           is added last. Integers: exact
 #include "common/border.cl"
-#include "common/vector.cl"
+#include "common/vector_epilogue.cl"
 
 #if WORDS
 #include "common/dot8.cl"

@@ -95,27 +95,8 @@ void load_right(uint *right, __global const uint *packed, int u, int lane) {
 #endif
 }
 
-#if QUANTIZED && WIDE
-void store_wide_char(__global char *p, const int4 *v) {
-#if BLOCKS == 4
-  *(__global char8 *)p = convert_char8((int8)(v[0], v[1]));
-#else
-  *(__global char4 *)p = convert_char4(v[0]);
-#endif
-}
-#elif WIDE
-void store_wide_float(__global float *p, const float4 *v) {
-#pragma unroll
-  for (int j = 0; j < BLOCKS / 2; ++j) *(__global float4 *)(p + 4 * j) = v[j];
-}
-void store_wide_half(__global half *p, const float4 *v) {
-#if BLOCKS == 4
-  *(__global uint4 *)p = (uint4)(to_halves(v[0].s0, v[0].s1), to_halves(v[0].s2, v[0].s3),
-                                 to_halves(v[1].s0, v[1].s1), to_halves(v[1].s2, v[1].s3));
-#else
-  *(__global uint2 *)p = (uint2)(to_halves(v[0].s0, v[0].s1), to_halves(v[0].s2, v[0].s3));
-#endif
-}
+#if WIDE
+#include "common/mma_wide.cl"
 #endif
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_tensor_halo(

@@ -10,11 +10,8 @@
 //           ADD    0|1             1: the products are added to m, which holds those of other channels
 //           V_T, U_T, M_T          float|half  element types
 // Numerics  one float sum per element, in the order of c
-#include "common/types.cl"
-
-#define VEC CLGPU_CAT(float, VW)
-#define LOAD_VEC(T, p, i) CLGPU_CAT(CLGPU_CAT(CLGPU_CAT(load, VW), _), T)(p, i)
-#define STORE_VEC(T, p, i, v) CLGPU_CAT(CLGPU_CAT(CLGPU_CAT(store, VW), _), T)(p, i, v)
+#define SUM_T float
+#include "common/vector.cl"
 
 // sum[r] += v[r, k] * u[k] for all rows r of the tile.
 #define ACCUMULATE(k)                                                                              \

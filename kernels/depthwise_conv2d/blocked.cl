@@ -22,7 +22,7 @@
 // Numerics  products and sum in SUM_T, in the order of the filter taps; the bias is added last. Integers:
 //           what lies outside of src stands for zero, that is src_zero
 #include "common/border.cl"
-#include "common/vector.cl"
+#include "common/vector_epilogue.cl"
 
 #if ALIGNED
 #define STORE_RESULT(at, v) STORE_VEC_ALIGNED(DST_T, dst, at, v)

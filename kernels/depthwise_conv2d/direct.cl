@@ -18,7 +18,7 @@
 // Numerics  products and sum in SUM_T, in the order of the filter taps; the bias is added last. Integers:
 //           what lies outside of src stands for zero, that is src_zero
 #include "common/border.cl"
-#include "common/vector.cl"
+#include "common/vector_epilogue.cl"
 
 // The VW input channels that the output channels from c on look at, at a pixel's first one.
 #if MULTIPLIER == 1

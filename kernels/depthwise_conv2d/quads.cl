@@ -21,7 +21,7 @@
 //           what lies outside of src stands for zero, that is src_zero
 #include "common/border.cl"
 #include "common/quads.cl"
-#include "common/vector.cl"
+#include "common/vector_epilogue.cl"
 
 // DO(p) for each of the pixels, and for each but the last together with the one behind it.
 #if PX == 1

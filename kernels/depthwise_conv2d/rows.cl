@@ -18,7 +18,7 @@
 // Numerics  exact: products and sums in float are integers below 2^24; what lies outside of src stands for
 //           zero, that is src_zero
 #include "common/border.cl"
-#include "common/vector.cl"
+#include "common/vector_epilogue.cl"
 #if QUANTIZED != 1
 #error "QUANTIZED has to be 1"
 #endif

@@ -158,35 +158,15 @@
 #define QUOTIENT(n, mul, shift) \
   ((mul) == 0 ? (n) : (int)(mul_hi((uint)(n), (uint)(mul)) >> (shift)))
 
-#if QUANTIZED
-// All of a lane.
-void store_wide_char(__global char *p, const int4 *v) {
-#if BLOCKS == 4
-  *(__global char8 *)p = convert_char8((int8)(v[0], v[1]));
-#else
-  *(__global char4 *)p = convert_char4(v[0]);
-#endif
-}
-#else
-// Four aligned elements, and all of a lane.
+#if !QUANTIZED
+// Four aligned elements.
 float4 wide_float(__global const float *p) { return *(__global const float4 *)p; }
 float4 wide_half(__global const half *p) {
   const uint2 bits = *(__global const uint2 *)p;
   return (float4)(from_halves(bits.s0), from_halves(bits.s1));
 }
-void store_wide_float(__global float *p, const float4 *v) {
-#pragma unroll
-  for (int j = 0; j < BLOCKS / 2; ++j) *(__global float4 *)(p + 4 * j) = v[j];
-}
-void store_wide_half(__global half *p, const float4 *v) {
-#if BLOCKS == 4
-  *(__global uint4 *)p = (uint4)(to_halves(v[0].s0, v[0].s1), to_halves(v[0].s2, v[0].s3),
-                                 to_halves(v[1].s0, v[1].s1), to_halves(v[1].s2, v[1].s3));
-#else
-  *(__global uint2 *)p = (uint2)(to_halves(v[0].s0, v[0].s1), to_halves(v[0].s2, v[0].s3));
 #endif
-}
-#endif
+#include "common/mma_wide.cl"
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
     __global const SRC_T *src, __global const SRC_T *packed,

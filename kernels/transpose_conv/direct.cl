@@ -15,7 +15,7 @@
 // Numerics  products and sum in SUM_T, in the order of the filter taps, then input channels; the bias
 //           is added last. Integers: zero points are subtracted one by one, as each phase has taps of
 //           its own
-#include "common/vector.cl"
+#include "common/vector_epilogue.cl"
 
 #if QUANTIZED
 #define LOAD_PIXEL(p, i) (LOAD(SRC_T, from[p], i) - zero[p])
