@@ -12,24 +12,6 @@
 //           DST_T  int|long              element type of dst
 // Numerics  exact
 #include "common/types.cl"
-#ifndef MIN
-#error "MIN is required (0 or 1)"
-#endif
-#ifndef WX
-#error "WX is required (power of two)"
-#endif
-#ifndef WY
-#error "WY is required (power of two)"
-#endif
-#ifndef Y_FAST
-#error "Y_FAST is required (0 or 1)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float, half, int, char or uchar)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (int or long)"
-#endif
 
 #if MIN
 #define BETTER(a, b) ((a) < (b))

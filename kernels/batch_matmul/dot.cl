@@ -8,15 +8,6 @@
 //           ZEROS  0|1  zero points, the last arguments, are subtracted from x and y
 //           and those of common/epilogue.cl: neither bias nor residual
 // Numerics  see common/dot.cl (RM, RN, VEC)
-#ifndef X_T
-#error "X_T is required (float, half, char or short)"
-#endif
-#ifndef Y_T
-#error "Y_T is required (float, half, char or short)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, char, short or int)"
-#endif
 #define A_T X_T
 #define B_T Y_T
 #define DOT_ZEROS ZEROS

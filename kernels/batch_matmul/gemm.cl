@@ -11,21 +11,6 @@
 //           TM, TN, TK, RM, RN, SLICES, VEC_N, TILE_ARITH  see common/tile.cl
 //           and those of common/epilogue.cl: neither bias nor residual
 // Numerics  see common/tile.cl
-#ifndef X_T
-#error "X_T is required (float or half)"
-#endif
-#ifndef Y_T
-#error "Y_T is required (float or half)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float or half)"
-#endif
-#ifndef ADJ_X
-#error "ADJ_X is required (0 or 1)"
-#endif
-#ifndef ADJ_Y
-#error "ADJ_Y is required (0 or 1)"
-#endif
 #define A_T X_T
 #define B_T Y_T
 #define A_TRANSPOSED ADJ_X

@@ -14,21 +14,6 @@
 #include "batch_matmul/zeros.cl"
 #include "common/epilogue.cl"
 #include "common/types.cl"
-#ifndef X_T
-#error "X_T is required (float, half, char or short)"
-#endif
-#ifndef Y_T
-#error "Y_T is required (float, half, char or short)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, char, short or int)"
-#endif
-#ifndef ADJ_X
-#error "ADJ_X is required (0 or 1)"
-#endif
-#ifndef ADJ_Y
-#error "ADJ_Y is required (0 or 1)"
-#endif
 
 __kernel void batch_matmul_naive(__global const X_T *x, __global const Y_T *y,
                                  BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows, int cols,

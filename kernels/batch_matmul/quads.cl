@@ -17,21 +17,6 @@
 #include "batch_matmul/zeros.cl"
 #include "common/epilogue.cl"
 #include "common/types.cl"
-#ifndef X_T
-#error "X_T is required (float, half or char)"
-#endif
-#ifndef Y_T
-#error "Y_T is required (float, half or char)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, char or int)"
-#endif
-#ifndef ADJ_X
-#error "ADJ_X is required (0 or 1)"
-#endif
-#ifndef ADJ_Y
-#error "ADJ_Y is required (0 or 1)"
-#endif
 
 #define EACH(DO) DO(0) DO(1) DO(2) DO(3)
 #if QUANTIZED

@@ -16,24 +16,6 @@
 #include "batch_matmul/zeros.cl"
 #include "common/epilogue.cl"
 #include "common/types.cl"
-#ifndef X_T
-#error "X_T is required (float, half, char or short)"
-#endif
-#ifndef Y_T
-#error "Y_T is required (float, half, char or short)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, char, short or int)"
-#endif
-#ifndef ADJ_X
-#error "ADJ_X is required (0 or 1)"
-#endif
-#ifndef RM
-#error "RM is required (1..8)"
-#endif
-#ifndef VEC
-#error "VEC is required (8 or 16)"
-#endif
 
 #define STRIP CLGPU_CAT(SUM_T, VEC)
 #define LOAD_STRIP(T, p, i) \

@@ -2,13 +2,8 @@
 //
 // X_VALUE(v), Y_VALUE(v)  what v, an element of x or of y or a vector of such, stands for but for the scale
 //
-// Macros    ZEROS  0|1  there are some: the arguments x_zero, y_zero
-#ifndef ZEROS
-#error "ZEROS is required (0 or 1)"
-#endif
-#ifndef SUM_T
-#error "SUM_T is required (float, int or long)"
-#endif
+// Macros    ZEROS  0|1             there are some: the arguments x_zero, y_zero
+//           SUM_T  float|int|long  type of sums
 
 #if ZEROS
 #define ZERO_PARAMETERS , int x_zero, int y_zero

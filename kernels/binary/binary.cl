@@ -18,24 +18,6 @@
 #include "common/broadcast.cl"
 #include "common/result.cl"
 #include "common/types.cl"
-#ifndef OP
-#error "OP is required (0..10)"
-#endif
-#ifndef WIDTH
-#error "WIDTH is required (1 or 4)"
-#endif
-#ifndef INTEGER
-#error "INTEGER is required (0 or 1)"
-#endif
-#ifndef A_T
-#error "A_T is required (float, half, int or long)"
-#endif
-#ifndef B_T
-#error "B_T is required (float, half, int or long)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, int or long)"
-#endif
 
 #define VALUE_T ARITH(DST_T)
 #define VALUE4_T CLGPU_CAT(VALUE_T, 4)

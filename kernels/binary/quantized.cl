@@ -18,24 +18,6 @@
 #include "common/quantized_add.cl"
 #include "common/result.cl"
 #include "common/types.cl"
-#ifndef OP
-#error "OP is required (0..10)"
-#endif
-#ifndef WIDTH
-#error "WIDTH is required (1, 4 or 16)"
-#endif
-#ifndef SHIFTS
-#error "SHIFTS is required (0 or 1)"
-#endif
-#ifndef A_T
-#error "A_T is required (char, uchar or short)"
-#endif
-#ifndef B_T
-#error "B_T is required (char, uchar or short)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (char, uchar or short)"
-#endif
 
 // x / 2^-shift of few bits, halves away from zero, for vectors too
 #define SHIFTED(x, shift) \

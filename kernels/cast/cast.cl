@@ -10,21 +10,6 @@
 // Numerics  floats are cut towards zero, what does not fit an integer type is clamped to its range;
 //           wider integers lose their upper bits; integers round to the nearest float
 #include "common/types.cl"
-#ifndef SRC_T
-#error "SRC_T is required (float, half, int, long, short, char or uchar)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, int, long, short, char or uchar)"
-#endif
-#ifndef FROM_FLOAT
-#error "FROM_FLOAT is required (0 or 1)"
-#endif
-#ifndef TO_FLOAT
-#error "TO_FLOAT is required (0 or 1)"
-#endif
-#ifndef TO_BOOL
-#error "TO_BOOL is required (0 or 1)"
-#endif
 
 #define CONVERT_CUT(T) CLGPU_CAT(CLGPU_CAT(convert_, T), _sat_rtz)
 

@@ -6,12 +6,6 @@
 //           ACT_ALPHA  float literal, the slope of leaky_relu; 0.0f otherwise
 #include "common/bounds.cl"
 #include "common/types.cl"
-#ifndef ACT
-#error "ACT is required (0..12)"
-#endif
-#ifndef ACT_ALPHA
-#error "ACT_ALPHA is required (float literal)"
-#endif
 
 #if ACT < 0 || ACT > 12
 #error "ACT is out of range (0..12)"

@@ -3,9 +3,6 @@
 // Few tensors need six divisions: only the AXES last sizes may differ from 1.
 //
 // Macros    AXES    2|4|6    coordinates that are computed; the ones in front are 0
-#ifndef AXES
-#error "AXES is required (2, 4 or 6)"
-#endif
 
 #if AXES == 2
 #define UNRAVEL(flat, d1, d2, d3, d4, d5)   \

@@ -5,9 +5,6 @@
 //               is k, n - 1 + k is n - 1 - k), outside only where i is n or more places away
 //
 // Macros    REFLECT  0|1  1: paddings mirror the image (MIRROR_PAD's mode REFLECT)
-#ifndef REFLECT
-#error "REFLECT is required (0 or 1)"
-#endif
 
 #if REFLECT
 // Without conditions: |i| turns those in front round, the rest does so at the other end.

@@ -11,9 +11,6 @@
 //     ... a[BROADCAST_AT(a)] ... BROADCAST_STEP(a)
 //
 // Macros    RANK  1|3|6  axes walked
-#ifndef RANK
-#error "RANK is required (1, 3 or 6)"
-#endif
 
 #if RANK == 1
 #define BROADCAST_DIMS int d0

@@ -10,27 +10,6 @@
 //           VEC  8|16        elements of a vector
 // Numerics  VEC partial sums in SUM_T, added pairwise at the end
 #include "common/types.cl"
-#ifndef A_T
-#error "A_T is required (float, half, char, uchar or short)"
-#endif
-#ifndef B_T
-#error "B_T is required (float, half, char, uchar or short)"
-#endif
-#ifndef SUM_T
-#error "SUM_T is required (float, int or long)"
-#endif
-#ifndef DOT_ZEROS
-#error "DOT_ZEROS is required (0 or 1)"
-#endif
-#ifndef RM
-#error "RM is required (1..8)"
-#endif
-#ifndef RN
-#error "RN is required (1..8)"
-#endif
-#ifndef VEC
-#error "VEC is required (8 or 16)"
-#endif
 
 #define DOT_VEC CLGPU_CAT(SUM_T, VEC)
 #define DOT_LOAD(T, p, i) \

@@ -8,9 +8,6 @@
 //
 // Macros    DOT8  0..3, clgpu::Dot8: 0 plain C, 1 cl_khr_integer_dot_product (packed),
 //                 2 cl_arm_integer_dot_product_accumulate_int8, 3 NVIDIA's dp4a
-#ifndef DOT8
-#error "DOT8 is required (0..3)"
-#endif
 
 #if DOT8 == 1
 #pragma OPENCL EXTENSION cl_khr_integer_dot_product : enable

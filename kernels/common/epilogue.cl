@@ -41,33 +41,6 @@
 #include "common/activation.cl"
 #include "common/result.cl"
 #include "common/types.cl"
-#ifndef BIAS
-#error "BIAS is required (0 or 1)"
-#endif
-#ifndef BIAS_T
-#error "BIAS_T is required (float or half)"
-#endif
-#ifndef RESIDUAL
-#error "RESIDUAL is required (0 or 1)"
-#endif
-#ifndef RESIDUAL_T
-#error "RESIDUAL_T is required (float, half, char, uchar or short)"
-#endif
-#ifndef RESIDUAL_AFTER
-#error "RESIDUAL_AFTER is required (0 or 1)"
-#endif
-#ifndef QUANTIZED
-#error "QUANTIZED is required (0 to 4)"
-#endif
-#ifndef SCALED
-#error "SCALED is required (0 or 1)"
-#endif
-#ifndef SUM_T
-#error "SUM_T is required (float, int or long)"
-#endif
-#ifndef TABLE
-#error "TABLE is required (0 or 1)"
-#endif
 
 #define SUM4_T CLGPU_CAT(SUM_T, 4)
 #define SUM8_T CLGPU_CAT(SUM_T, 8)

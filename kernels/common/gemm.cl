@@ -14,24 +14,6 @@
 //           VEC_A, VEC_B  0..2        1: inner axis and begin of the matrix are multiples of 4; 2: of 16,
 //                                     for integers whose inner axis is the depth
 #include "common/tile.cl"
-#ifndef A_T
-#error "A_T is required (float, half, char or uchar)"
-#endif
-#ifndef B_T
-#error "B_T is required (float, half, char or uchar)"
-#endif
-#ifndef A_TRANSPOSED
-#error "A_TRANSPOSED is required (0 or 1)"
-#endif
-#ifndef B_TRANSPOSED
-#error "B_TRANSPOSED is required (0 or 1)"
-#endif
-#ifndef VEC_A
-#error "VEC_A is required (0..2)"
-#endif
-#ifndef VEC_B
-#error "VEC_B is required (0..2)"
-#endif
 
 #if TILE_ARITH == 2
 #include "common/gemm_words.cl"

@@ -18,9 +18,6 @@
 //
 // Macros    MMA_TYPE  0..2  operands: 0 half, 1 float rounded to TF32 (10 bits of mantissa), 2 int8
 // Numerics  products are exact, sums in float; of int8 exact, modulo 2^32
-#ifndef MMA_TYPE
-#error "MMA_TYPE is required (0..2)"
-#endif
 
 // Address of local memory as the instructions take it.
 uint local_address(__local const void *p) { return (uint)(size_t)p; }

@@ -8,9 +8,6 @@
 //
 // Macros    VW  4|8|16  lanes
 #include "common/types.cl"
-#ifndef VW
-#error "VW is required (4, 8 or 16)"
-#endif
 
 #if VW == 16
 // Wider than OpenCL's vectors, but not than clang's: halves would not become one instruction.

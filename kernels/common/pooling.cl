@@ -10,12 +10,6 @@
 //           QUANTIZED  0|1   1: integers; averages are rounded, halves away from zero, and all clamped
 //           and those of common/activation.cl
 #include "common/activation.cl"
-#ifndef KIND
-#error "KIND is required (0..2)"
-#endif
-#ifndef QUANTIZED
-#error "QUANTIZED is required (0 or 1)"
-#endif
 
 #if QUANTIZED
 #define POOL_T int

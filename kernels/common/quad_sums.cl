@@ -16,27 +16,9 @@
 //           OV     1|2    vectors of a work-item
 //           PARTS  1..16  work-items, along axis 2 of a work-group, that share sums
 //           VEC_N  0|1    1: group_out and the places of results are multiples of 4
-//           WG_C, WG_P    size of a work-group along axes 0 and 1
+//           WG_C, WG_P  1..128  size of a work-group along axes 0 and 1
 #include "common/epilogue.cl"
 #include "common/types.cl"
-#ifndef PX
-#error "PX is required (1, 2 or 4)"
-#endif
-#ifndef OV
-#error "OV is required (1 or 2)"
-#endif
-#ifndef PARTS
-#error "PARTS is required (1..16)"
-#endif
-#ifndef VEC_N
-#error "VEC_N is required (0 or 1)"
-#endif
-#ifndef WG_C
-#error "WG_C is required (1..128)"
-#endif
-#ifndef WG_P
-#error "WG_P is required (1..128)"
-#endif
 
 #if PX == 1
 #define EACH_PIXEL(M) M(0)

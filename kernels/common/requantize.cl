@@ -21,13 +21,6 @@
 //           DST_T      as in common/epilogue.cl
 #include "common/multiply.cl"
 #include "common/types.cl"
-#ifndef SUM_T
-#error "SUM_T is required (int or long)"
-#endif
-
-#ifndef QUANTIZED
-#error "QUANTIZED is required (1 or 2)"
-#endif
 
 #define REQUANTIZE(x, m, shift) CLGPU_CAT(requantize_, SUM_T)(x, m, shift)
 

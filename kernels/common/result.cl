@@ -12,9 +12,6 @@
 // RESULT_RUNS_OF_4               the elements i .. i+3 lie side by side in dst, for i a multiple of 4
 //
 // Macros    SLICED  0|1  1: the result is a slice; pitch, first and dst_channels count units of dst
-#ifndef SLICED
-#error "SLICED is required (0 or 1)"
-#endif
 
 #if SLICED
 #define RESULT_PARAM __global DST_T *dst, int dst_channels, int dst_pitch, int dst_first,

@@ -27,44 +27,20 @@
 // Macros    TM, TN     rows and columns of a tile: multiples of RM and RN
 //           TK         depth of a step: a multiple of 4 * SLICES; TK / 4 divides the number of items
 //           RM, RN     rows and columns of an item: multiples of 4
-//           SLICES     parts of a work-group that share the depth of a step
-//           VEC_N      1: every row of c begins at a multiple of 4 and has such a number of columns
-//           TILE_ARITH      0 float; 1 half: elements are rounded to half, products and the sum of a step
+//           SLICES     1|2|4|8  parts of a work-group that share the depth of a step
+//           VEC_N      0|1  1: every row of c begins at a multiple of 4 and has such a number of columns
+//           TILE_ARITH 0..2  0 float; 1 half: elements are rounded to half, products and the sum of a step
 //                      are half; 2 int8
-//           DOT8       with TILE_ARITH 2: see common/dot8.cl
-//           A_SUMS     0|1, with TILE_ARITH 2: b has the zero point b_zero, an int in scope: products are of
+//           DOT8 if TILE_ARITH == 2    0..3, see common/dot8.cl
+//           A_SUMS if TILE_ARITH == 2  0|1  1: b has the zero point b_zero, an int in scope: products are of
 //                      a and b - b_zero
-//           B_SUMS     0|1, with TILE_ARITH 2: a has the zero point a_zero; with both of them the sums lack
+//           B_SUMS if TILE_ARITH == 2  0|1  1: a has the zero point a_zero; with both of them the sums lack
 //                      a_zero * b_zero for each k
 // Numerics  TILE_ARITH 0: products and sums in float, in the order of k, of each slice;
 //           TILE_ARITH 1: products and sums of TK / SLICES of them in half, added to a sum in float;
 //           TILE_ARITH 2: exact, modulo 2^32
 #include "common/epilogue.cl"
 #include "common/types.cl"
-#ifndef TM
-#error "TM is required (multiple of RM)"
-#endif
-#ifndef TN
-#error "TN is required (multiple of RN)"
-#endif
-#ifndef TK
-#error "TK is required (multiple of 4)"
-#endif
-#ifndef RM
-#error "RM is required (multiple of 4)"
-#endif
-#ifndef RN
-#error "RN is required (multiple of 4)"
-#endif
-#ifndef SLICES
-#error "SLICES is required (1, 2, 4 or 8)"
-#endif
-#ifndef VEC_N
-#error "VEC_N is required (0 or 1)"
-#endif
-#ifndef TILE_ARITH
-#error "TILE_ARITH is required (0..2)"
-#endif
 
 #define TILE_GX (TN / RN)  // items along the columns
 #define TILE_GY (TM / RM)  // ... and along the rows

@@ -6,20 +6,11 @@
 // TILE_MAD(x, y, s)     s + x * y; x an element, y a quad, s a quad of sums
 // TILE_SUBTRACT_ZEROS   takes from the sums what the zero points of a and b amount to
 //
-// Macros    TILE_ARITH           0 float, 1 half, 2 int8; see common/tile.cl
-//           A_SUMS, B_SUMS  0|1, with TILE_ARITH 2
-//           DOT8            with TILE_ARITH 2, see common/dot8.cl
-#ifndef TILE_ARITH
-#error "TILE_ARITH is required (0..2)"
-#endif
+// Macros    TILE_ARITH  0..2  0 float, 1 half, 2 int8; see common/tile.cl
+//           A_SUMS, B_SUMS if TILE_ARITH == 2  0|1  see common/tile.cl
+//           DOT8 if TILE_ARITH == 2            0..3, see common/dot8.cl
 
 #if TILE_ARITH == 2
-#ifndef A_SUMS
-#error "A_SUMS is required (0 or 1)"
-#endif
-#ifndef B_SUMS
-#error "B_SUMS is required (0 or 1)"
-#endif
 #include "common/dot8.cl"
 #define QUAD_T int4
 #define TILE_ELEMENT_T int

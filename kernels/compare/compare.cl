@@ -12,18 +12,6 @@
 #include "common/broadcast.cl"
 #include "common/quantized_add.cl"
 #include "common/types.cl"
-#ifndef OP
-#error "OP is required (0..5)"
-#endif
-#ifndef SCALED
-#error "SCALED is required (0 or 1)"
-#endif
-#ifndef A_T
-#error "A_T is required (float, half, int, long, short, char or uchar)"
-#endif
-#ifndef B_T
-#error "B_T is required (float, half, int, long, short, char or uchar)"
-#endif
 
 #if SCALED
 #define PAIR_PARAMS QUANTIZED_PAIR_PARAMS,

@@ -11,15 +11,6 @@
 // Numerics  bits are copied; float to half rounds to nearest even
 #include "common/move.cl"
 #include "common/result.cl"
-#ifndef SRC_T
-#error "SRC_T is required (unit of src)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (unit of dst)"
-#endif
-#ifndef LOOKUP
-#error "LOOKUP is required (0 or 1)"
-#endif
 
 #if LOOKUP
 #define TABLE_PARAM __global const uchar *table,

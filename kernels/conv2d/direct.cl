@@ -14,10 +14,10 @@
 //                                     number in a group
 //           WORDS     0..2            1: of int8, as words of four channels; 2: group_in is no multiple
 //                                     of four. VW is 4 then
-//           A_SUMS    0|1             with WORDS: weights have the zero point b_zero
-//           DOT8                      with WORDS: see common/dot8.cl
+//           A_SUMS if WORDS  0|1      1: weights have the zero point b_zero
+//           DOT8 if WORDS    0..3     see common/dot8.cl
 //           PANEL     multiple of 4   row length of packed
-//           WG_C, WG_P                size of a work-group
+//           WG_C, WG_P  1..64         size of a work-group
 //           SRC_T, PACKED_T, DST_T    float|half; char|uchar, int, char|uchar; short, char, short;
 //                                     PACKED_T also weight8, see common/types.cl
 //           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
@@ -25,42 +25,9 @@
 // Numerics  products and sum in float, in the order of the filter taps, then input channels; the bias
 //           is added last. Integers: exact
 #include "common/border.cl"
-#include "common/vector.cl"
-#ifndef OV
-#error "OV is required (1..4)"
-#endif
-#ifndef PX
-#error "PX is required (1..16)"
-#endif
-#ifndef KV
-#error "KV is required (1 or 4)"
-#endif
-#ifndef WORDS
-#error "WORDS is required (0..2)"
-#endif
-#ifndef PANEL
-#error "PANEL is required (multiple of 4)"
-#endif
-#ifndef WG_C
-#error "WG_C is required (1..64)"
-#endif
-#ifndef WG_P
-#error "WG_P is required (1..64)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float, half, char, uchar or short)"
-#endif
-#ifndef PACKED_T
-#error "PACKED_T is required (float, half, weight8, char or int)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, char, uchar or short)"
-#endif
+#include "common/vector_epilogue.cl"
 
 #if WORDS
-#ifndef A_SUMS
-#error "A_SUMS is required (0 or 1)"
-#endif
 #include "common/dot8.cl"
 #include "common/word.cl"
 #define ELEMENT_T int

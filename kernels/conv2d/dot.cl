@@ -9,7 +9,7 @@
 //           WG_C   1..32    output channels of a work-group
 //           PX     1..LANES pixels of a work-item
 //           KV     1|4      elements read at once; divides group_in
-//           SRC_T, WEIGHTS_T, DST_T  float|half  element types
+//           SRC_T, WEIGHTS_T, DST_T  float|half  element types; WEIGHTS_T also weight8, see common/types.cl
 //           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
 //           and those of common/epilogue.cl
 // Numerics  products and sums in float; a lane adds every LANES-th product (group of KV), the lanes' sums
@@ -17,27 +17,6 @@
 #include "common/border.cl"
 #include "common/epilogue.cl"
 #include "common/types.cl"
-#ifndef LANES
-#error "LANES is required (8..64, a power of two)"
-#endif
-#ifndef WG_C
-#error "WG_C is required (1..32)"
-#endif
-#ifndef PX
-#error "PX is required (1..LANES)"
-#endif
-#ifndef KV
-#error "KV is required (1 or 4)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float or half)"
-#endif
-#ifndef WEIGHTS_T
-#error "WEIGHTS_T is required (float, half or weight8)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float or half)"
-#endif
 
 #if KV == 4
 #define LOAD_K(T, p, i) LOAD4_ALIGNED(T, p, i)

@@ -15,7 +15,7 @@
 //           TH        1..32           rows of the tile
 //           CK        multiple of 4   input channels in local memory at a time
 //           UNROLL    1..CK           input channels that the inner loop is unrolled by
-//           FILTER_H, FILTER_W        size of the filter
+//           FILTER_H, FILTER_W  1..   size of the filter
 //           VEC_N     0|1             1: group_out is a multiple of 4
 //           SRC_T, PACKED_T, DST_T    float|half  element types
 //           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
@@ -25,45 +25,6 @@
 #include "common/border.cl"
 #include "common/epilogue.cl"
 #include "common/types.cl"
-#ifndef TN
-#error "TN is required (multiple of RN)"
-#endif
-#ifndef RN
-#error "RN is required (multiple of 4)"
-#endif
-#ifndef PX
-#error "PX is required (4 or 8)"
-#endif
-#ifndef XG
-#error "XG is required (1..16)"
-#endif
-#ifndef TH
-#error "TH is required (1..32)"
-#endif
-#ifndef CK
-#error "CK is required (multiple of 4)"
-#endif
-#ifndef UNROLL
-#error "UNROLL is required (1..CK)"
-#endif
-#ifndef FILTER_H
-#error "FILTER_H is required (size of the filter)"
-#endif
-#ifndef FILTER_W
-#error "FILTER_W is required (size of the filter)"
-#endif
-#ifndef VEC_N
-#error "VEC_N is required (0 or 1)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float or half)"
-#endif
-#ifndef PACKED_T
-#error "PACKED_T is required (float or half)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float or half)"
-#endif
 
 #define GX (TN / RN)  // items along the channels
 #define IMAGE_TILE_ITEMS (GX * XG * TH)

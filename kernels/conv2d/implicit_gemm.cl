@@ -23,32 +23,14 @@
 //           SPLIT   0|1   there are parameters splits and chunk
 //           SRC_T, PACKED_T, DST_T float|half  element types; with TILE_ARITH 2 char|uchar, int and
 //                         that of src, with SPLIT int
-//           TM, TN, TK, RM, RN, SLICES, VEC_N, TILE_ARITH, A_SUMS, B_SUMS, DOT8  see common/tile.cl;
-//                         B_SUMS is 0
+//           TM, TN, TK, RM, RN, SLICES, VEC_N, TILE_ARITH  see common/tile.cl
+//           A_SUMS, B_SUMS, DOT8 if TILE_ARITH == 2  see common/tile.cl; B_SUMS is 0
 //           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
 //           and those of common/epilogue.cl
 // Numerics  see common/tile.cl, depth being in the order of the filter taps, then input channels;
 //           bias and residual are added last
 #include "common/border.cl"
 #include "common/tile.cl"
-#ifndef GATHER
-#error "GATHER is required (0..4)"
-#endif
-#ifndef TAIL
-#error "TAIL is required (0 or 1)"
-#endif
-#ifndef SPLIT
-#error "SPLIT is required (0 or 1)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float, half, char or uchar)"
-#endif
-#ifndef PACKED_T
-#error "PACKED_T is required (float, half or int)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, char, uchar or int)"
-#endif
 
 #if TILE_ARITH == 2
 #include "common/word.cl"

@@ -10,15 +10,6 @@
 //           DST_T  char|short     element type of dst
 // Numerics  exact
 #include "common/types.cl"
-#ifndef PANEL
-#error "PANEL is required (multiple of 4)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (char or uchar)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (char or short)"
-#endif
 
 __kernel void conv2d_pack_pairs(__global const SRC_T *src, __global DST_T *dst, int depth,
                                 int group_out, int panels, int weights_zero) {

@@ -10,15 +10,6 @@
 //           DST_T  float|half|char element type of dst
 // Numerics  values are copied; float to half rounds to nearest even
 #include "common/types.cl"
-#ifndef PANEL
-#error "PANEL is required (multiple of 4)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float, half or char)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half or char)"
-#endif
 
 __kernel void conv2d_pack_weights(__global const SRC_T *src, __global DST_T *dst, int zeros,
                                   int depth, int group_out, int panels) {

@@ -12,12 +12,6 @@
 //           SRC_T  char|uchar      element type of src; 128 is subtracted of uchar
 // Numerics  values are copied
 #include "common/word.cl"
-#ifndef PANEL
-#error "PANEL is required (multiple of 4)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (char or uchar)"
-#endif
 
 __kernel void conv2d_pack_words(__global const SRC_T *src, __global int *dst, int borders,
                                 int border, int taps, int group_in, int group_out, int panels) {

@@ -21,30 +21,6 @@
 #include "common/border.cl"
 #include "common/epilogue.cl"
 #include "common/pairs.cl"
-#ifndef OV
-#error "OV is required (1..2)"
-#endif
-#ifndef PX
-#error "PX is required (1..14)"
-#endif
-#ifndef RUN
-#error "RUN is required (multiple of 64)"
-#endif
-#ifndef POINTWISE
-#error "POINTWISE is required (0 or 1)"
-#endif
-#ifndef QUICK
-#error "QUICK is required (0 or 1)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (char or uchar)"
-#endif
-#ifndef PACKED_T
-#error "PACKED_T is required (char or short)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (char or uchar)"
-#endif
 
 #define PANEL (OV * VW)
 #define PITCH (RUN + 32)  // an odd number of cache lines, so that rows spread over a cache

@@ -12,12 +12,6 @@
 //                           from row -top on
 //           UNIT       1|4  elements; in_c and first_in are multiples of it
 #include "common/border.cl"
-#ifndef POINTWISE
-#error "POINTWISE is required (0 or 1)"
-#endif
-#ifndef UNIT
-#error "UNIT is required (1 or 4)"
-#endif
 
 // Pixels past the last one repeat it, or are outside.
 #if POINTWISE

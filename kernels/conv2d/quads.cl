@@ -19,24 +19,6 @@
 //           sums are made, which are added in order; the bias is added last
 #include "common/quad_sums.cl"
 #include "common/quads.cl"
-#ifndef KV
-#error "KV is required (1 or 4)"
-#endif
-#ifndef SRC_KIND
-#error "SRC_KIND is required (buffer or image)"
-#endif
-#ifndef PACKED_KIND
-#error "PACKED_KIND is required (buffer or image)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float or half)"
-#endif
-#ifndef PACKED_T
-#error "PACKED_T is required (float, half or weight8)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float or half)"
-#endif
 
 #define UNIT KV
 #include "conv2d/quad_places.cl"

@@ -12,7 +12,7 @@
 //           POINTWISE  0|1    1: the output's pixels are those of the image, of one image perhaps
 //                             those from row -top on
 //           A_SUMS     0|1    weights have the zero point b_zero
-//           DOT8              see common/dot8.cl
+//           DOT8       0..3   see common/dot8.cl
 //           SRC_T, DST_T  char|uchar  element types
 //           REFLECT    0|1    what src is outside of the image: `border`, a word, or mirrored; see
 //                             common/border.cl
@@ -21,18 +21,6 @@
 #include "common/dot8.cl"
 #include "common/quad_sums.cl"
 #include "common/word.cl"
-#ifndef KV
-#error "KV is required (0, 1 or 4)"
-#endif
-#ifndef A_SUMS
-#error "A_SUMS is required (0 or 1)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (char or uchar)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (char or uchar)"
-#endif
 
 #if KV
 #define UNIT 4

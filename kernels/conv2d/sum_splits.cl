@@ -8,9 +8,6 @@
 // Numerics  the sum is in SUM_T, in the order of s; the bias is added last
 #include "common/epilogue.cl"
 #include "common/types.cl"
-#ifndef DST_T
-#error "DST_T is required (float, half, char or uchar)"
-#endif
 
 __kernel void conv2d_sum_splits(__global const SUM_T *src,
                                 BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int elements, int out_c,

@@ -9,7 +9,7 @@
 // Launch    one work-group of `items` = 32 * WARPS_X * WARPS_Y * WARPS_N per tile of ROWS * WARPS_Y rows
 //           of 16 * WARPS_X pixels x 8 * BLOCKS * WARPS_N channels (a panel):
 //           global = (panels * items, ceil(out_w / (16 * WARPS_X)), batch * tiles_y), local = (items)
-// Macros    FILTER_H, FILTER_W      filter, at most 9 rows
+// Macros    FILTER_H, FILTER_W      1..  filter, at most 9 rows
 //           DILATION_H, DILATION_W  1..
 //           ROWS      2|8    rows of 16 pixels of a warp
 //           BLOCKS    1|2|4  blocks of 8 output channels of a warp
@@ -29,51 +29,6 @@
 #include "common/epilogue.cl"
 #include "common/mma.cl"
 #include "common/types.cl"
-#ifndef FILTER_H
-#error "FILTER_H is required (1..9)"
-#endif
-#ifndef FILTER_W
-#error "FILTER_W is required (1..)"
-#endif
-#ifndef DILATION_H
-#error "DILATION_H is required (1..)"
-#endif
-#ifndef DILATION_W
-#error "DILATION_W is required (1..)"
-#endif
-#ifndef ROWS
-#error "ROWS is required (2 or 8)"
-#endif
-#ifndef BLOCKS
-#error "BLOCKS is required (1, 2 or 4)"
-#endif
-#ifndef WARPS_X
-#error "WARPS_X is required (1..4)"
-#endif
-#ifndef WARPS_Y
-#error "WARPS_Y is required (1..4)"
-#endif
-#ifndef WARPS_N
-#error "WARPS_N is required (1..4)"
-#endif
-#ifndef UNITS
-#error "UNITS is required (2 or 4)"
-#endif
-#ifndef STAGES
-#error "STAGES is required (1 or 2)"
-#endif
-#ifndef COPY
-#error "COPY is required (4, 8 or 16)"
-#endif
-#ifndef WIDE
-#error "WIDE is required (0 or 1)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half or char)"
-#endif
-#ifndef FILL
-#error "FILL is required (0 or 1)"
-#endif
 
 #if MMA_TYPE == 2
 #define SRC_T char
@@ -140,27 +95,8 @@ void load_right(uint *right, __global const uint *packed, int u, int lane) {
 #endif
 }
 
-#if QUANTIZED && WIDE
-void store_wide_char(__global char *p, const int4 *v) {
-#if BLOCKS == 4
-  *(__global char8 *)p = convert_char8((int8)(v[0], v[1]));
-#else
-  *(__global char4 *)p = convert_char4(v[0]);
-#endif
-}
-#elif WIDE
-void store_wide_float(__global float *p, const float4 *v) {
-#pragma unroll
-  for (int j = 0; j < BLOCKS / 2; ++j) *(__global float4 *)(p + 4 * j) = v[j];
-}
-void store_wide_half(__global half *p, const float4 *v) {
-#if BLOCKS == 4
-  *(__global uint4 *)p = (uint4)(to_halves(v[0].s0, v[0].s1), to_halves(v[0].s2, v[0].s3),
-                                 to_halves(v[1].s0, v[1].s1), to_halves(v[1].s2, v[1].s3));
-#else
-  *(__global uint2 *)p = (uint2)(to_halves(v[0].s0, v[0].s1), to_halves(v[0].s2, v[0].s3));
-#endif
-}
+#if WIDE
+#include "common/mma_wide.cl"
 #endif
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_tensor_halo(

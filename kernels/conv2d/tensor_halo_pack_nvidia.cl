@@ -8,7 +8,7 @@
 //           Column j of block b is channel j / 2 * (2 * BLOCKS) + b * 2 + j % 2, so that a lane has
 //           2 * BLOCKS channels side by side; zero where there is no channel
 // Launch    one work-item per register: global = (registers, rounded up), local = (64)
-// Macros    FILTER_H, FILTER_W  filter
+// Macros    FILTER_H, FILTER_W  1..  filter, at most 9 rows
 //           BLOCKS  1|2|4         blocks of 8 output channels of a warp
 //           UNITS   2|4           16 bytes of a pixel that make up a chunk
 //           SRC_T   float|half    element type of src, or char
@@ -17,24 +17,6 @@
 // Numerics  float to half rounds to nearest even; floats are rounded to TF32 (10 bits of mantissa), to
 //           nearest, ties away from zero
 #include "common/types.cl"
-#ifndef FILTER_H
-#error "FILTER_H is required (1..9)"
-#endif
-#ifndef FILTER_W
-#error "FILTER_W is required (1..)"
-#endif
-#ifndef BLOCKS
-#error "BLOCKS is required (1, 2 or 4)"
-#endif
-#ifndef UNITS
-#error "UNITS is required (2 or 4)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float, half or char)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half or char)"
-#endif
 
 #define EACH_float 1
 #define EACH_half 2

@@ -16,18 +16,6 @@
 //           from the others: rounded once
 #include "common/types.cl"
 #include "conv2d/winograd_tile.cl"
-#ifndef PANEL
-#error "PANEL is required (multiple of 4)"
-#endif
-#ifndef PAD
-#error "PAD is required (4, 8 or 16)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float or half)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float or half)"
-#endif
 
 // Row i of G times g, as the sum of a float and its rounding error: the products with the image have
 // to lose no more than they must. The distances are exact.

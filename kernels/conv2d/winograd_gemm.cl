@@ -14,33 +14,6 @@
 //           V_T, U_T, M_T         float|half  element types
 // Numerics  one float sum per element, in the order of c
 #include "common/types.cl"
-#ifndef TM
-#error "TM is required (32, 64 or 128)"
-#endif
-#ifndef TN
-#error "TN is required (32, 64 or 128)"
-#endif
-#ifndef TK
-#error "TK is required (8 or 16)"
-#endif
-#ifndef RM
-#error "RM is required (4 or 8)"
-#endif
-#ifndef RN
-#error "RN is required (4 or 8)"
-#endif
-#ifndef ADD
-#error "ADD is required (0 or 1)"
-#endif
-#ifndef V_T
-#error "V_T is required (float or half)"
-#endif
-#ifndef U_T
-#error "U_T is required (float or half)"
-#endif
-#ifndef M_T
-#error "M_T is required (float or half)"
-#endif
 
 #define GX (TN / RN)  // items along the columns, and ...
 #define GY (TM / RM)  // ... along the rows

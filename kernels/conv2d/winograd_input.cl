@@ -19,21 +19,6 @@
 #include "common/border.cl"
 #include "common/types.cl"
 #include "conv2d/winograd_tile.cl"
-#ifndef TX
-#error "TX is required (1..32)"
-#endif
-#ifndef CV
-#error "CV is required (1..32)"
-#endif
-#ifndef VEC_C
-#error "VEC_C is required (0 or 1)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float or half)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float or half)"
-#endif
 
 #define WIDTH (TX * TILE + TAPS - 1)
 #define STRIP(y, x) strip[(((y) * WIDTH) + tile * TILE + (x)) * CV + vector]

@@ -14,15 +14,6 @@
 #include "common/border.cl"
 #include "common/quads.cl"
 #include "conv2d/winograd_tile.cl"
-#ifndef SRC_KIND
-#error "SRC_KIND is required (buffer or image)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float or half)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float or half)"
-#endif
 
 // B^T by rows; EACH(DO): DO(x) for each column.
 #if ALPHA == 4

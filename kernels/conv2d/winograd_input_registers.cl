@@ -10,33 +10,11 @@
 //           DST_T  float|half   element type of dst
 //           ALPHA, TILE         see conv2d/winograd_tile.cl
 // Numerics  in float; columns first, then rows
+#define SUM_T float
 #include "common/border.cl"
-#include "common/types.cl"
+#include "common/vector.cl"
 #include "conv2d/winograd_tile.cl"
-#ifndef VW
-#error "VW is required (1, 4, 8 or 16)"
-#endif
-#ifndef VEC_C
-#error "VEC_C is required (0 or 1)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float or half)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float or half)"
-#endif
 
-#if VW == 1
-#define VEC float
-#define LOAD_VEC(T, p, i) LOAD(T, p, i)
-#define STORE_VEC(T, p, i, v) STORE(T, p, i, v)
-#define FROM_LANES(p) (p)[0]
-#else
-#define VEC CLGPU_CAT(float, VW)
-#define LOAD_VEC(T, p, i) CLGPU_CAT(CLGPU_CAT(CLGPU_CAT(load, VW), _), T)(p, i)
-#define STORE_VEC(T, p, i, v) CLGPU_CAT(CLGPU_CAT(CLGPU_CAT(store, VW), _), T)(p, i, v)
-#define FROM_LANES(p) CLGPU_CAT(vload, VW)(0, p)
-#endif
 #define COLUMN(y) d[y]
 #define ROW(x) rows[y][x]
 
@@ -78,7 +56,7 @@ __kernel void conv2d_winograd_input_registers(__global const SRC_T *src, __globa
         float lanes[VW];
 #pragma unroll 1  // rare, and many copies take the compiler long
         for (int j = 0; j < VW; ++j) lanes[j] = j < left_over ? LOAD(SRC_T, src, at + j) : 0.0f;
-        d[y] = FROM_LANES(lanes);
+        d[y] = FILL_VEC(lanes);
       }
 #endif
     }

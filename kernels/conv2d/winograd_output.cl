@@ -13,39 +13,16 @@
 //           and those of common/epilogue.cl
 //           ALPHA, TILE        see conv2d/winograd_tile.cl
 // Numerics  in float; the products of a row in the order of the points, then the rows; then bias, residual
-#include "common/epilogue.cl"
+#include "common/vector_epilogue.cl"
 #include "conv2d/winograd_tile.cl"
-#ifndef VW
-#error "VW is required (4, 8 or 16)"
-#endif
-#ifndef VEC_O
-#error "VEC_O is required (0 or 1)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float or half)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float or half)"
-#endif
 
-#define VEC CLGPU_CAT(float, VW)
 #if VW == 4
-#define LOAD_VEC(T, p, i) LOAD4_ALIGNED(T, p, i)
-#define STORE_VEC(T, p, i, v) STORE4_ALIGNED(T, p, i, v)
-#define BIAS_VEC_AT(o) BIAS4_AT(o)
-#define FINISH_VEC(v, at) FINISH4(v, at)
-#elif VW == 8
-#define LOAD_VEC(T, p, i) LOAD8(T, p, i)
-#define STORE_VEC(T, p, i, v) STORE8(T, p, i, v)
-#define BIAS_VEC_AT(o) BIAS8_AT(o)
-#define FINISH_VEC(v, at) FINISH8(v, at)
+#define LOAD_SUMS LOAD_VEC_ALIGNED
+#define STORE_RESULTS STORE_VEC_ALIGNED
 #else
-#define LOAD_VEC(T, p, i) LOAD16(T, p, i)
-#define STORE_VEC(T, p, i, v) STORE16(T, p, i, v)
-#define BIAS_VEC_AT(o) BIAS16_AT(o)
-#define FINISH_VEC(v, at) FINISH16(v, at)
+#define LOAD_SUMS LOAD_VEC
+#define STORE_RESULTS STORE_VEC
 #endif
-#define SPILL_VEC(v, p) CLGPU_CAT(vstore, VW)(v, 0, p)
 
 __kernel void conv2d_winograd_output(__global const SRC_T *src,
                                      BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int items, int tiles_h,
@@ -72,7 +49,7 @@ __kernel void conv2d_winograd_output(__global const SRC_T *src,
     for (int x = 0; x < TILE; ++x) r[x] = (VEC)(0.0f);
 #pragma unroll
     for (int j = 0; j < ALPHA; ++j) {
-      const VEC m = LOAD_VEC(SRC_T, src, (i * ALPHA + j) * plane);
+      const VEC m = LOAD_SUMS(SRC_T, src, (i * ALPHA + j) * plane);
 #pragma unroll
       for (int x = 0; x < TILE; ++x) r[x] = mad((VEC)(winograd_powers[j][x]), m, r[x]);
     }
@@ -93,7 +70,7 @@ __kernel void conv2d_winograd_output(__global const SRC_T *src,
         const int at = RESULT_AT((image * out_h + y0 + y) * out_w + x0 + x, o, out_c);
 #if VEC_O
         const VEC v = sum[y][x] + BIAS_VEC_AT(o);
-        STORE_VEC(DST_T, dst, at, FINISH_VEC(v, at));
+        STORE_RESULTS(DST_T, dst, at, FINISH_VEC(v, at));
 #else
         float lanes[VW];
         SPILL_VEC(sum[y][x], lanes);

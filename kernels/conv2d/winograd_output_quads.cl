@@ -15,18 +15,6 @@
 #include "common/epilogue.cl"
 #include "common/quads.cl"
 #include "conv2d/winograd_tile.cl"
-#ifndef SRC_KIND
-#error "SRC_KIND is required (buffer or image)"
-#endif
-#ifndef ALIGNED
-#error "ALIGNED is required (0 or 1)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float or half)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float or half)"
-#endif
 
 // DO(j) for each column of the products, and for each of the results.
 #if ALPHA == 4

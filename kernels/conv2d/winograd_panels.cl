@@ -10,32 +10,8 @@
 //           ADD    0|1             1: the products are added to m, which holds those of other channels
 //           V_T, U_T, M_T          float|half  element types
 // Numerics  one float sum per element, in the order of c
-#include "common/types.cl"
-#ifndef VW
-#error "VW is required (4, 8 or 16)"
-#endif
-#ifndef OV
-#error "OV is required (1 or 2)"
-#endif
-#ifndef PX
-#error "PX is required (1..16)"
-#endif
-#ifndef ADD
-#error "ADD is required (0 or 1)"
-#endif
-#ifndef V_T
-#error "V_T is required (float or half)"
-#endif
-#ifndef U_T
-#error "U_T is required (float or half)"
-#endif
-#ifndef M_T
-#error "M_T is required (float or half)"
-#endif
-
-#define VEC CLGPU_CAT(float, VW)
-#define LOAD_VEC(T, p, i) CLGPU_CAT(CLGPU_CAT(CLGPU_CAT(load, VW), _), T)(p, i)
-#define STORE_VEC(T, p, i, v) CLGPU_CAT(CLGPU_CAT(CLGPU_CAT(store, VW), _), T)(p, i, v)
+#define SUM_T float
+#include "common/vector.cl"
 
 // sum[r] += v[r, k] * u[k] for all rows r of the tile.
 #define ACCUMULATE(k)                                                                              \

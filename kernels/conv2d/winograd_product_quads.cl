@@ -12,27 +12,6 @@
 //           V_T, U_T, M_T   float|half    element types
 // Numerics  one float sum per element, in the order of c
 #include "common/quads.cl"
-#ifndef OV
-#error "OV is required (1 or 2)"
-#endif
-#ifndef PANEL
-#error "PANEL is required (multiple of 4 * OV)"
-#endif
-#ifndef V_KIND
-#error "V_KIND is required (buffer or image)"
-#endif
-#ifndef U_KIND
-#error "U_KIND is required (buffer or image)"
-#endif
-#ifndef V_T
-#error "V_T is required (float or half)"
-#endif
-#ifndef U_T
-#error "U_T is required (float or half)"
-#endif
-#ifndef M_T
-#error "M_T is required (float or half)"
-#endif
 
 // DO(r) for the rows of a work-item, DO(r, v) for its sums.
 #define EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3)

@@ -10,12 +10,6 @@
 //
 // Macros    ALPHA  4|6|7  values of a tile of the image along an axis
 //           TILE   2|3|4  values of a tile of the output
-#ifndef ALPHA
-#error "ALPHA is required (4, 6 or 7)"
-#endif
-#ifndef TILE
-#error "TILE is required (2, 3 or 4)"
-#endif
 
 #define TAPS (ALPHA - TILE + 1)
 

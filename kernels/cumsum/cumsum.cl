@@ -10,21 +10,6 @@
 //           REVERSE    0|1                   sums run from the end
 // Numerics  float sums: serial in blocks of 32, scan pairwise within WG elements; integers wrap
 #include "common/types.cl"
-#ifndef WG
-#error "WG is required (power of two)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float, half, int or long)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, int or long)"
-#endif
-#ifndef EXCLUSIVE
-#error "EXCLUSIVE is required (0 or 1)"
-#endif
-#ifndef REVERSE
-#error "REVERSE is required (0 or 1)"
-#endif
 
 #define ACC_T ARITH(SRC_T)
 #if REVERSE

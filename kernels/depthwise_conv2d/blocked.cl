@@ -11,9 +11,9 @@
 //           PY        1..8         rows of a work-item
 //           INTERIOR  0|1          a path of its own, without conditions, for pixels whose filter lies
 //                                  inside of the image's columns
-//           FILTER_H, FILTER_W     size of the filter
-//           STRIDE_H, STRIDE_W, DILATION_H, DILATION_W  of the convolution
-//           WG_C, WG_X             size of a work-group
+//           FILTER_H, FILTER_W  1..7  size of the filter
+//           STRIDE_H, STRIDE_W, DILATION_H, DILATION_W  1..  of the convolution
+//           WG_C, WG_X  1..64      size of a work-group
 //           ALIGNED   0|1          1: every pixel of dst begins at a multiple of VW
 //           WEIGHTS_SHIFTED  0|1  weights_zero may be other than 0
 //           SRC_T, WEIGHTS_T, DST_T  float|half, or char|uchar with QUANTIZED  element types
@@ -22,55 +22,7 @@
 // Numerics  products and sum in SUM_T, in the order of the filter taps; the bias is added last. Integers:
 //           what lies outside of src stands for zero, that is src_zero
 #include "common/border.cl"
-#include "common/vector.cl"
-#ifndef PX
-#error "PX is required (1..8)"
-#endif
-#ifndef PY
-#error "PY is required (1..8)"
-#endif
-#ifndef INTERIOR
-#error "INTERIOR is required (0 or 1)"
-#endif
-#ifndef FILTER_H
-#error "FILTER_H is required (1..7)"
-#endif
-#ifndef FILTER_W
-#error "FILTER_W is required (1..7)"
-#endif
-#ifndef STRIDE_H
-#error "STRIDE_H is required (1 or more)"
-#endif
-#ifndef STRIDE_W
-#error "STRIDE_W is required (1 or more)"
-#endif
-#ifndef DILATION_H
-#error "DILATION_H is required (1 or more)"
-#endif
-#ifndef DILATION_W
-#error "DILATION_W is required (1 or more)"
-#endif
-#ifndef WG_C
-#error "WG_C is required (1..64)"
-#endif
-#ifndef ALIGNED
-#error "ALIGNED is required (0 or 1)"
-#endif
-#ifndef WG_X
-#error "WG_X is required (1..64)"
-#endif
-#ifndef WEIGHTS_SHIFTED
-#error "WEIGHTS_SHIFTED is required (0 or 1)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float, half, char or uchar)"
-#endif
-#ifndef WEIGHTS_T
-#error "WEIGHTS_T is required (float, half, char or uchar)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, char or uchar)"
-#endif
+#include "common/vector_epilogue.cl"
 
 #if ALIGNED
 #define STORE_RESULT(at, v) STORE_VEC_ALIGNED(DST_T, dst, at, v)

@@ -8,9 +8,9 @@
 //           local = (WG_C, WG_X, 1)
 // Macros    VW       1|4|8|16    channels of a work-item; above 4 only where it divides MULTIPLIER or
 //                                that is 1
-//           MULTIPLIER           output channels of an input channel
+//           MULTIPLIER  1..      output channels of an input channel
 //           PX       1..8        pixels of a work-item
-//           WG_C, WG_X           size of a work-group
+//           WG_C, WG_X  1..64    size of a work-group
 //           WEIGHTS_SHIFTED  0|1  weights_zero may be other than 0
 //           SRC_T, WEIGHTS_T, DST_T  float|half, or char|uchar with QUANTIZED  element types
 //           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
@@ -18,31 +18,7 @@
 // Numerics  products and sum in SUM_T, in the order of the filter taps; the bias is added last. Integers:
 //           what lies outside of src stands for zero, that is src_zero
 #include "common/border.cl"
-#include "common/vector.cl"
-#ifndef MULTIPLIER
-#error "MULTIPLIER is required (1 or more)"
-#endif
-#ifndef PX
-#error "PX is required (1..8)"
-#endif
-#ifndef WG_C
-#error "WG_C is required (1..64)"
-#endif
-#ifndef WG_X
-#error "WG_X is required (1..64)"
-#endif
-#ifndef WEIGHTS_SHIFTED
-#error "WEIGHTS_SHIFTED is required (0 or 1)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float, half, char or uchar)"
-#endif
-#ifndef WEIGHTS_T
-#error "WEIGHTS_T is required (float, half, char or uchar)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, char or uchar)"
-#endif
+#include "common/vector_epilogue.cl"
 
 // The VW input channels that the output channels from c on look at, at a pixel's first one.
 #if MULTIPLIER == 1

@@ -6,7 +6,7 @@
 // Shapes    src: [n, in_h, in_w, in_c]; weights: [1, filter_h, filter_w, out_c]; bias: [out_c]
 //           dst: [n, out_h, out_w, out_c]
 // Launch    one work-item per element of dst: global = (elements, rounded up), local = (64)
-// Macros    SRC_T, WEIGHTS_T, DST_T  float|half  element types
+// Macros    SRC_T, WEIGHTS_T, DST_T  float|half, or char|uchar|short with QUANTIZED  element types
 //           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
 //           and those of common/epilogue.cl
 // Numerics  products and sum in SUM_T, in the order u, v; the bias is added last. Integers: what lies
@@ -14,15 +14,6 @@
 #include "common/border.cl"
 #include "common/epilogue.cl"
 #include "common/types.cl"
-#ifndef SRC_T
-#error "SRC_T is required (float, half, char, uchar or short)"
-#endif
-#ifndef WEIGHTS_T
-#error "WEIGHTS_T is required (float, half, char or uchar)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, char, uchar or short)"
-#endif
 
 __kernel void depthwise_conv2d_naive(__global const SRC_T *src, __global const WEIGHTS_T *weights,
                                      BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int elements, int in_h,

@@ -9,7 +9,7 @@
 //           PX       1|2|4      pixels of a work-item
 //           SLIDES   0|1        1: stride_w is dilation_w, so a pixel read is the next tap's of its neighbour
 //           FILTER_W 0..5       width of the filter, 0: filter_w
-//           MULTIPLIER          output channels of an input channel
+//           MULTIPLIER  1..     output channels of an input channel
 //           ALIGNED  0|1        1: every pixel of dst begins at a multiple of VW
 //           SRC_KIND, WEIGHTS_KIND  buffer|image  see common/quads.cl; an image only of floats, with VW 4;
 //                                   src with MULTIPLIER 1
@@ -21,40 +21,7 @@
 //           what lies outside of src stands for zero, that is src_zero
 #include "common/border.cl"
 #include "common/quads.cl"
-#include "common/vector.cl"
-#ifndef PX
-#error "PX is required (1, 2 or 4)"
-#endif
-#ifndef SLIDES
-#error "SLIDES is required (0 or 1)"
-#endif
-#ifndef FILTER_W
-#error "FILTER_W is required (0..5)"
-#endif
-#ifndef MULTIPLIER
-#error "MULTIPLIER is required (1 or more)"
-#endif
-#ifndef ALIGNED
-#error "ALIGNED is required (0 or 1)"
-#endif
-#ifndef SRC_KIND
-#error "SRC_KIND is required (buffer or image)"
-#endif
-#ifndef WEIGHTS_KIND
-#error "WEIGHTS_KIND is required (buffer or image)"
-#endif
-#ifndef WEIGHTS_SHIFTED
-#error "WEIGHTS_SHIFTED is required (0 or 1)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float, half, char or uchar)"
-#endif
-#ifndef WEIGHTS_T
-#error "WEIGHTS_T is required (float, half, char or uchar)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, char or uchar)"
-#endif
+#include "common/vector_epilogue.cl"
 
 // DO(p) for each of the pixels, and for each but the last together with the one behind it.
 #if PX == 1

@@ -8,8 +8,8 @@
 // Macros    VW        1|4|8|16     channels of a work-item
 //           PX        1..8         pixels side by side that are computed at a time
 //           PY        1..8         rows of these
-//           FILTER_H, FILTER_W     size of the filter
-//           STRIDE_H, STRIDE_W, DILATION_H, DILATION_W  of the convolution
+//           FILTER_H, FILTER_W  1..7  size of the filter
+//           STRIDE_H, STRIDE_W, DILATION_H, DILATION_W  1..  of the convolution
 //           QUICK     0|1          1 (not with VW 1): requantise with FINISH_QUICK4 .. 16 of common/epilogue.cl
 //           WEIGHTS_SHIFTED  0|1  weights_zero may be other than 0
 //           SRC_T, WEIGHTS_T, DST_T  char|uchar  element types
@@ -18,48 +18,9 @@
 // Numerics  exact: products and sums in float are integers below 2^24; what lies outside of src stands for
 //           zero, that is src_zero
 #include "common/border.cl"
-#include "common/vector.cl"
+#include "common/vector_epilogue.cl"
 #if QUANTIZED != 1
 #error "QUANTIZED has to be 1"
-#endif
-#ifndef PX
-#error "PX is required (1..8)"
-#endif
-#ifndef PY
-#error "PY is required (1..8)"
-#endif
-#ifndef FILTER_H
-#error "FILTER_H is required (1..7)"
-#endif
-#ifndef FILTER_W
-#error "FILTER_W is required (1..7)"
-#endif
-#ifndef STRIDE_H
-#error "STRIDE_H is required (1 or more)"
-#endif
-#ifndef STRIDE_W
-#error "STRIDE_W is required (1 or more)"
-#endif
-#ifndef DILATION_H
-#error "DILATION_H is required (1 or more)"
-#endif
-#ifndef DILATION_W
-#error "DILATION_W is required (1 or more)"
-#endif
-#ifndef QUICK
-#error "QUICK is required (0 or 1)"
-#endif
-#ifndef WEIGHTS_SHIFTED
-#error "WEIGHTS_SHIFTED is required (0 or 1)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (char or uchar)"
-#endif
-#ifndef WEIGHTS_T
-#error "WEIGHTS_T is required (char or uchar)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (char or uchar)"
 #endif
 
 // Rows and columns of the image that a block looks at.

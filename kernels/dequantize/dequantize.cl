@@ -8,15 +8,6 @@
 //           PER_AXIS  0|1  0: axis_size is 1, and no element is divided for its place
 // Numerics  the difference is exact, the product is rounded once
 #include "common/types.cl"
-#ifndef SRC_T
-#error "SRC_T is required (float, half, char, uchar or short)"
-#endif
-#ifndef PER_AXIS
-#error "PER_AXIS is required (0 or 1)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float or half)"
-#endif
 
 __kernel void dequantize_elementwise(__global const SRC_T *src, __global DST_T *dst, int count,
                                      __global const float *scales, __global const int *zero_points,

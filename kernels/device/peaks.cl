@@ -7,9 +7,6 @@
 // Numerics  x = x * a + b in float, 16 * CHAINS * LANES times per round and work-item; the caller
 //           keeps x finite by |a| < 1
 #include "common/types.cl"
-#ifndef LANES
-#error "LANES is required (1, 4 or 16)"
-#endif
 
 #if LANES == 1
 #define VECTOR float

@@ -7,15 +7,6 @@
 //           WEIGHTS_ZERO             0|1  weights have a zero point, the last argument
 //           and those of common/epilogue.cl
 // Numerics  see common/dot.cl (RM, RN, VEC) and common/epilogue.cl
-#ifndef SRC_T
-#error "SRC_T is required (float, half, char, uchar or short)"
-#endif
-#ifndef WEIGHTS_T
-#error "WEIGHTS_T is required (float, half, char or uchar)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, char, uchar or short)"
-#endif
 #define A_T SRC_T
 #define B_T WEIGHTS_T
 #define DOT_ZEROS WEIGHTS_ZERO

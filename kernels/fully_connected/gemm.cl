@@ -8,15 +8,6 @@
 //           TM, TN, TK, RM, RN, SLICES, VEC_N, TILE_ARITH  see common/tile.cl
 //           and those of common/epilogue.cl
 // Numerics  see common/tile.cl; bias and residual are added last
-#ifndef SRC_T
-#error "SRC_T is required (float or half)"
-#endif
-#ifndef WEIGHTS_T
-#error "WEIGHTS_T is required (float or half)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float or half)"
-#endif
 #define A_T SRC_T
 #define B_T WEIGHTS_T
 #define A_TRANSPOSED 0

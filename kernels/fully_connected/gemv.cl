@@ -12,21 +12,6 @@
 #include "common/epilogue.cl"
 #include "common/types.cl"
 #include "fully_connected/zero.cl"
-#ifndef WG
-#error "WG is required (power of two)"
-#endif
-#ifndef ROWS
-#error "ROWS is required (1, 2 or 4)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float, half, char, uchar or short)"
-#endif
-#ifndef WEIGHTS_T
-#error "WEIGHTS_T is required (float, half, char or uchar)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, char, uchar or short)"
-#endif
 
 // Each row has variables of its own: some compilers keep private arrays in memory.
 #if ROWS == 1

@@ -9,15 +9,6 @@
 #include "common/epilogue.cl"
 #include "common/types.cl"
 #include "fully_connected/zero.cl"
-#ifndef SRC_T
-#error "SRC_T is required (float, half, char, uchar or short)"
-#endif
-#ifndef WEIGHTS_T
-#error "WEIGHTS_T is required (float, half, char or uchar)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, char, uchar or short)"
-#endif
 
 __kernel void fully_connected_naive(__global const SRC_T *src, __global const WEIGHTS_T *weights,
                                     BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows, int cols,

@@ -4,13 +4,8 @@
 //
 // WEIGHT(w)  what the stored weight w stands for, but for the scale: SUM_T
 //
-// Macros    WEIGHTS_ZERO  0|1  there is one
-#ifndef WEIGHTS_ZERO
-#error "WEIGHTS_ZERO is required (0 or 1)"
-#endif
-#ifndef SUM_T
-#error "SUM_T is required (float, int or long)"
-#endif
+// Macros    WEIGHTS_ZERO  0|1             there is one
+//           SUM_T         float|int|long  type of sums
 
 #if WEIGHTS_ZERO
 #define WEIGHTS_ZERO_PARAM , int weights_zero

@@ -9,15 +9,6 @@
 // Numerics  bits are copied; float to half rounds to nearest even; an index outside [0, size)
 //           yields zeros
 #include "common/move.cl"
-#ifndef SRC_T
-#error "SRC_T is required (unit of src)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (unit of dst)"
-#endif
-#ifndef INDEX_T
-#error "INDEX_T is required (short, int or long)"
-#endif
 
 // n units of dst; outer, size and count in places, inner in units.
 __kernel void gather_rows(__global const SRC_T *src, __global const INDEX_T *indices,

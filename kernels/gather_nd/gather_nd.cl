@@ -9,15 +9,6 @@
 // Numerics  bits are copied; float to half rounds to nearest even; a row of indices that lies
 //           outside of src yields zeros
 #include "common/move.cl"
-#ifndef SRC_T
-#error "SRC_T is required (unit of src)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (unit of dst)"
-#endif
-#ifndef INDEX_T
-#error "INDEX_T is required (short, int or long)"
-#endif
 
 // n units of dst; inner in units; sizes m0..m5 of src's axes, those from depth on are not read.
 __kernel void gather_nd_rows(__global const SRC_T *src, __global const INDEX_T *indices,

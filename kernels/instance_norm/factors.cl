@@ -12,18 +12,6 @@
 // Numerics  float; sets are merged in pairs, work-item by work-item
 #include "common/types.cl"
 #include "instance_norm/merge.cl"
-#ifndef WX
-#error "WX is required (power of two)"
-#endif
-#ifndef WY
-#error "WY is required (power of two)"
-#endif
-#ifndef SCALE
-#error "SCALE is required (0 or 1)"
-#endif
-#ifndef SCALE_T
-#error "SCALE_T is required (float or half)"
-#endif
 
 #if SCALE
 #define SCALE_PARAM __global const SCALE_T *scale,

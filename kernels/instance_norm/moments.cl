@@ -13,18 +13,6 @@
 //           merged in pairs (Chan, Golub and LeVeque 1979)
 #include "common/types.cl"
 #include "instance_norm/merge.cl"
-#ifndef VW
-#error "VW is required (1, 4 or 8)"
-#endif
-#ifndef LANES
-#error "LANES is required (power of two)"
-#endif
-#ifndef ROWS
-#error "ROWS is required (power of two)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float or half)"
-#endif
 
 #if VW == 1
 #define VALUES float

@@ -13,24 +13,6 @@
 //           and those of common/epilogue.cl
 // Numerics  float
 #include "common/epilogue.cl"
-#ifndef VW
-#error "VW is required (1 or 4)"
-#endif
-#ifndef LANES
-#error "LANES is required (power of two)"
-#endif
-#ifndef ROWS
-#error "ROWS is required (power of two)"
-#endif
-#ifndef REPEAT
-#error "REPEAT is required (1 or more)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float or half)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float or half)"
-#endif
 
 #if VW == 1
 #define VALUES float

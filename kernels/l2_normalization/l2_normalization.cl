@@ -10,18 +10,6 @@
 // Numerics  WG sums in float, added pairwise; ACT and ACT_ALPHA: see common/activation.cl
 #include "common/activation.cl"
 #include "common/types.cl"
-#ifndef ROWS
-#error "ROWS is required (power of two)"
-#endif
-#ifndef WG
-#error "WG is required (power of two)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float or half)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float or half)"
-#endif
 
 __kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void l2_normalization_rows(
     __global const SRC_T *src, __global DST_T *dst, int rows, int cols) {

@@ -10,15 +10,6 @@
 // Numerics  bit for bit TFLite's reference kernels, which round differently for char and uchar
 #include "common/fixed_point.cl"
 #include "common/types.cl"
-#ifndef ROWS
-#error "ROWS is required (power of two)"
-#endif
-#ifndef WG
-#error "WG is required (power of two)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (char or uchar)"
-#endif
 
 #define NORMALIZED(x) CLGPU_CAT(normalized_, SRC_T)(x, inverse, power)
 static inline int normalized_char(int x, int inverse, int power) {

@@ -8,12 +8,6 @@
 // Numerics  sum and power in float; ACT and ACT_ALPHA: see common/activation.cl
 #include "common/activation.cl"
 #include "common/types.cl"
-#ifndef SRC_T
-#error "SRC_T is required (float or half)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float or half)"
-#endif
 
 __kernel void local_response_normalization_direct(__global const SRC_T *src, __global DST_T *dst,
                                                   int size, int cols, int radius, float bias,

@@ -6,9 +6,6 @@
 //           and those of common/broadcast.cl
 // Numerics  any nonzero byte is true; dst holds 0 or 1
 #include "common/broadcast.cl"
-#ifndef OP
-#error "OP is required (0..2)"
-#endif
 
 __kernel void logical_elementwise(__global const uchar *a, __global const uchar *b,
                                   __global uchar *dst, BROADCAST_DIMS, BROADCAST_STRIDES(a),

@@ -10,15 +10,6 @@
 //           maximum, plus 0.1 so that cutting it to an integer gives it back, as MediaPipe has it
 #include "common/activation.cl"
 #include "common/types.cl"
-#ifndef SRC_T
-#error "SRC_T is required (float or half)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float or half)"
-#endif
-#ifndef INDEX_T
-#error "INDEX_T is required (float or half)"
-#endif
 
 __kernel void max_pool_argmax_naive(__global const SRC_T *src, __global DST_T *dst,
                                     __global INDEX_T *indices, int batches, int src_h, int src_w,

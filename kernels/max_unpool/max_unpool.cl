@@ -10,15 +10,6 @@
 // Numerics  indices are cut to integers row * filter_w + column within the window; those outside of
 //           the window are ignored
 #include "common/types.cl"
-#ifndef SRC_T
-#error "SRC_T is required (float or half)"
-#endif
-#ifndef INDEX_T
-#error "INDEX_T is required (float or half)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float or half)"
-#endif
 
 __kernel void max_unpool_gather(__global const SRC_T *src, __global const INDEX_T *indices,
                                 __global DST_T *dst, int batches, int src_h, int src_w, int dst_h,

@@ -8,18 +8,6 @@
 //           DST_T    uchar|short|int|int2|float|half       element of dst
 // Numerics  bits are copied; float to half rounds to nearest even
 #include "common/move.cl"
-#ifndef INDEX_T
-#error "INDEX_T is required (int or long)"
-#endif
-#ifndef ON_T
-#error "ON_T is required (element type of on)"
-#endif
-#ifndef OFF_T
-#error "OFF_T is required (element type of off)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (element type of dst)"
-#endif
 
 __kernel void one_hot_compare(__global const INDEX_T *indices, __global const ON_T *on,
                               __global const OFF_T *off, __global DST_T *dst, int n, int depth,

@@ -14,21 +14,6 @@
 #include "common/axes.cl"
 #include "common/move.cl"
 #include "common/result.cl"
-#ifndef SRC_T
-#error "SRC_T is required (unit of src)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (unit of dst)"
-#endif
-#ifndef AXES
-#error "AXES is required (2, 4 or 6)"
-#endif
-#ifndef HAS_VALUE
-#error "HAS_VALUE is required (0 or 1)"
-#endif
-#ifndef VALUE_T
-#error "VALUE_T is required (element type of value)"
-#endif
 
 #if HAS_VALUE
 #define FILL_PARAM

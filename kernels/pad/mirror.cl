@@ -11,18 +11,6 @@
 #include "common/axes.cl"
 #include "common/move.cl"
 #include "common/result.cl"
-#ifndef SRC_T
-#error "SRC_T is required (unit of src)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (unit of dst)"
-#endif
-#ifndef AXES
-#error "AXES is required (2, 4 or 6)"
-#endif
-#ifndef SYMMETRIC
-#error "SYMMETRIC is required (0 or 1)"
-#endif
 
 // Place in [0, size) that a place outside is the mirror image of.
 int pad_mirrored(int place, int size) {

@@ -7,24 +7,12 @@
 // Macros    LANES  power of two  channels of a work-group
 //           ROWS   power of two  work-items per channel
 //           SRC_T  float|half, or char|uchar|short with QUANTIZED  element type of src
-//           DST_T  likewise              element type of dst
+//           DST_T  float|half, or char|uchar|short with QUANTIZED  element type of dst
 //           and those of common/pooling.cl and common/result.cl
 // Numerics  float arithmetic whatever the storage is, integers are exact; padding does not count
 #include "common/pooling.cl"
 #include "common/result.cl"
 #include "common/types.cl"
-#ifndef LANES
-#error "LANES is required (power of two)"
-#endif
-#ifndef ROWS
-#error "ROWS is required (power of two)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float, half, char, uchar or short)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, char, uchar or short)"
-#endif
 
 #define VALUE_T POOL_T
 

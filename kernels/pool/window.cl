@@ -5,21 +5,12 @@
 //           channels / WIDTH, local any
 // Macros    WIDTH  1|4|16    channels of a work-item; divides channels
 //           SRC_T  float|half, or char|uchar|short with QUANTIZED  element type of src
-//           DST_T  likewise  element type of dst
+//           DST_T  float|half, or char|uchar|short with QUANTIZED  element type of dst
 //           and those of common/pooling.cl and common/result.cl
 // Numerics  float arithmetic whatever the storage is, integers are exact; padding does not count
 #include "common/pooling.cl"
 #include "common/result.cl"
 #include "common/types.cl"
-#ifndef WIDTH
-#error "WIDTH is required (1, 4 or 16)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float, half, char, uchar or short)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, char, uchar or short)"
-#endif
 
 #if WIDTH == 1
 #define VALUE_T POOL_T

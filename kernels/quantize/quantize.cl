@@ -10,15 +10,6 @@
 // Numerics  the quotient is correctly rounded and halves go away from zero, as on the CPU
 #include "common/result.cl"
 #include "common/types.cl"
-#ifndef SRC_T
-#error "SRC_T is required (float or half)"
-#endif
-#ifndef PER_AXIS
-#error "PER_AXIS is required (0 or 1)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (char, uchar or short)"
-#endif
 
 // OpenCL lets a / b be off by 2.5 units in the last place, enough to miss a tie between two steps. One
 // Newton step on the exact remainder gives the correctly rounded quotient.

@@ -12,15 +12,6 @@
 #include "common/multiply.cl"
 #include "common/result.cl"
 #include "common/types.cl"
-#ifndef WIDTH
-#error "WIDTH is required (1, 4 or 16)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (char, uchar, short or int)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (char, uchar, short or int)"
-#endif
 
 #define PRODUCT(V, x) CLGPU_CAT(requantize_, V)((x) - src_zero, (V)(multiplier), (V)(shift))
 #define RESCALED(V, x) clamp(PRODUCT(V, x) + dst_zero, (V)(low), (V)(high))

@@ -5,9 +5,6 @@
 // Macros    ASYMMETRIC  0|1  0: -127 .. 127 stand for -range .. range; 1: -128 .. 127 for least .. greatest
 // Numerics  as TFLite's hybrid kernels; what they compute in double is computed in pairs of floats, of 48
 //           bits, and rounded to float or to an integer
-#ifndef ASYMMETRIC
-#error "ASYMMETRIC is required (0 or 1)"
-#endif
 
 typedef struct {
   float scale, inverse;

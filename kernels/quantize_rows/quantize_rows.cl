@@ -13,15 +13,6 @@
 // Numerics  round(zero + x * (1 / scale)) in float, halves away from zero, as TFLite's hybrid kernels
 #include "common/types.cl"
 #include "quantize_rows/factors.cl"
-#ifndef SRC_T
-#error "SRC_T is required (float or half)"
-#endif
-#ifndef ITEMS
-#error "ITEMS is required (1..64)"
-#endif
-#ifndef PARTS
-#error "PARTS is required (1..64)"
-#endif
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void quantize_rows_ranges(
     __global const SRC_T *src, __global float *ranges, int elements) {

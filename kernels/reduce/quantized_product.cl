@@ -8,12 +8,6 @@
 //           bits and a cut to 32: the order of the factors matters, it is that of src
 #include "common/multiply.cl"
 #include "common/types.cl"
-#ifndef SRC_T
-#error "SRC_T is required (char or short)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (char or short)"
-#endif
 
 __kernel void reduce_quantized_product(__global const SRC_T *src, __global DST_T *dst, int src_zero,
                                        int multiplier, int shift, int dst_zero, int dst_low,

@@ -21,39 +21,12 @@
 //           common/activation.cl
 #include "common/activation.cl"
 #include "common/types.cl"
-#ifndef QUANTIZED
-#error "QUANTIZED is required (0 or 1)"
-#endif
 #if QUANTIZED
 #include "common/multiply.cl"
 #define REQUANTIZE_PARAM \
   int start, int multiplier, int shift, int dst_zero, int dst_low, int dst_high,
 #else
 #define REQUANTIZE_PARAM
-#endif
-#ifndef OP
-#error "OP is required (0..4)"
-#endif
-#ifndef WX
-#error "WX is required (power of two)"
-#endif
-#ifndef WY
-#error "WY is required (power of two)"
-#endif
-#ifndef Y_FAST
-#error "Y_FAST is required (0 or 1)"
-#endif
-#ifndef R_AXES
-#error "R_AXES is required (1 or 3)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float, half, int, long, short, char or uchar)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, int, long, short, char or uchar)"
-#endif
-#ifndef ACC_T
-#error "ACC_T is required (float, int or long)"
 #endif
 
 #define LOWEST_float (-INFINITY)

@@ -12,15 +12,6 @@
 //           BIAS_T     int|long          its element type (any where there is none)
 // Numerics  exact: modulo 2^64
 #include "common/types.cl"
-#ifndef WEIGHTS_T
-#error "WEIGHTS_T is required (char, uchar or short)"
-#endif
-#ifndef BIAS
-#error "BIAS is required (0 or 1)"
-#endif
-#ifndef BIAS_T
-#error "BIAS_T is required (int or long)"
-#endif
 
 __kernel void requantize_channels(__global const WEIGHTS_T *weights,
 #if BIAS

@@ -18,24 +18,6 @@
 //           as TFLite's reference kernels
 #include "common/result.cl"
 #include "common/types.cl"
-#ifndef SRC_T
-#error "SRC_T is required (float, half, uchar, char or short)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, uchar, char or short)"
-#endif
-#ifndef VEC
-#error "VEC is required (1 or 4)"
-#endif
-#ifndef FIXED_POINT
-#error "FIXED_POINT is required (0 or 1)"
-#endif
-#ifndef HALF_UP
-#error "HALF_UP is required (0 or 1)"
-#endif
-#ifndef SUM_T
-#error "SUM_T is required (int or long)"
-#endif
 
 // Contraction would move places that lie on a pixel off it.
 #pragma OPENCL FP_CONTRACT OFF

@@ -11,15 +11,6 @@
 //           copied; float to half rounds to nearest even
 #include "common/move.cl"
 #include "common/result.cl"
-#ifndef SRC_T
-#error "SRC_T is required (unit of src)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (unit of dst)"
-#endif
-#ifndef ROUND
-#error "ROUND is required (0 or 1)"
-#endif
 
 int resize_place(int i, float shift, float scale, int first, int size) {
   const float place = (i + shift) * scale;

@@ -8,12 +8,6 @@
 // Numerics  bits are copied; float to half rounds to nearest even
 #include "common/move.cl"
 #include "common/result.cl"
-#ifndef SRC_T
-#error "SRC_T is required (unit of src)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (unit of dst)"
-#endif
 
 __kernel void rows_copy(__global const SRC_T *src, RESULT_PARAM int n, int first) {
   const int i = get_global_id(0);

@@ -9,15 +9,6 @@
 // Numerics  values are copied; only between half and float are they converted
 #include "common/broadcast.cl"
 #include "common/types.cl"
-#ifndef X_T
-#error "X_T is required (float, half, int, long, short, char or uchar)"
-#endif
-#ifndef Y_T
-#error "Y_T is required (float, half, int, long, short, char or uchar)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, int, long, short, char or uchar)"
-#endif
 
 __kernel void select_elementwise(__global const uchar *condition, __global const X_T *x,
                                  __global const Y_T *y, __global DST_T *dst, BROADCAST_DIMS,

@@ -10,11 +10,12 @@
 //           bias: [out_c]; dst: [n, out_h, out_w, out_c]; channels is a multiple of 4
 // Launch    a work-group per tile of TILE_W x TILE_H pixels x TN channels: global =
 //           (ITEMS * n * tiles_y * tiles_x, panels, 1), local = (ITEMS, 1, 1)
-// Macros    TILE_W, TILE_H  pixels of a work-group: TILE_W is a multiple of 4
+// Macros    TILE_W, TILE_H  1..  pixels of a work-group: TILE_W is a multiple of 4, TILE_H at most 16
 //           TN        32|64|128     output channels of a work-group
 //           ITEMS     64|128|256    work-items: TN / 4 x a divisor of the tile's pixels
 //           CHUNK     multiple of 4 channels of mid that are in local memory at a time
-//           FILTER_H, FILTER_W, STRIDE_H, STRIDE_W  of the depthwise convolution, not dilated
+//           FILTER_H, FILTER_W  1..5  of the depthwise convolution, not dilated
+//           STRIDE_H, STRIDE_W  1|2   likewise
 //           DEPTH_BIAS     0|1      there is a parameter depth_bias
 //           DEPTH_ACT      0..12    activation of mid, see common/activation.cl
 //           SRC_T, DEPTH_T, DEPTH_BIAS_T, PACKED_T, DST_T  float|half  element types
@@ -25,54 +26,6 @@
 #include "common/border.cl"
 #include "common/epilogue.cl"
 #include "common/types.cl"
-#ifndef TILE_W
-#error "TILE_W is required (multiple of 4)"
-#endif
-#ifndef TILE_H
-#error "TILE_H is required (1..16)"
-#endif
-#ifndef TN
-#error "TN is required (32, 64 or 128)"
-#endif
-#ifndef ITEMS
-#error "ITEMS is required (64, 128 or 256)"
-#endif
-#ifndef CHUNK
-#error "CHUNK is required (multiple of 4)"
-#endif
-#ifndef FILTER_H
-#error "FILTER_H is required (1..5)"
-#endif
-#ifndef FILTER_W
-#error "FILTER_W is required (1..5)"
-#endif
-#ifndef STRIDE_H
-#error "STRIDE_H is required (1 or 2)"
-#endif
-#ifndef STRIDE_W
-#error "STRIDE_W is required (1 or 2)"
-#endif
-#ifndef DEPTH_BIAS
-#error "DEPTH_BIAS is required (0 or 1)"
-#endif
-#ifndef DEPTH_ACT
-#error "DEPTH_ACT is required (0..12)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float or half)"
-#endif
-#ifndef DEPTH_T
-#error "DEPTH_T is required (float or half)"
-#endif
-#ifndef DEPTH_BIAS_T
-#error "DEPTH_BIAS_T is required (float or half)"
-#endif
-#ifndef PACKED_T
-#error "PACKED_T is required (float or half)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float or half)"
-#endif
 
 #define PX 4  // pixels of a row that an item filters at a time
 #define COLUMNS ((PX - 1) * STRIDE_W + FILTER_W)

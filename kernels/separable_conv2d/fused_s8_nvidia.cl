@@ -24,24 +24,6 @@
 #include "common/epilogue.cl"
 #include "common/mma.cl"
 #include "common/types.cl"
-#ifndef TM
-#error "TM is required (16..64)"
-#endif
-#ifndef WARPS
-#error "WARPS is required (4 or 8)"
-#endif
-#ifndef NB
-#error "NB is required (2, 4 or 8)"
-#endif
-#ifndef FILTER_H
-#error "FILTER_H is required (1..5)"
-#endif
-#ifndef FILTER_W
-#error "FILTER_W is required (1..4)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (char)"
-#endif
 
 #define ITEMS (WARPS * 32)
 #define TN (WARPS * NB * 8)

@@ -16,24 +16,6 @@
 //           one of 16 bits and a logarithm are those of the largest sum (4096 of 8-bit inputs)
 #include "common/fixed_point.cl"
 #include "common/types.cl"
-#ifndef ROWS
-#error "ROWS is required (power of two)"
-#endif
-#ifndef WG
-#error "WG is required (power of two)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (char, uchar or short)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (char, uchar or short)"
-#endif
-#ifndef WIDE
-#error "WIDE is required (0 or 1)"
-#endif
-#ifndef LOG
-#error "LOG is required (0 or 1)"
-#endif
 
 #if WIDE
 #define TABLES_PARAM \

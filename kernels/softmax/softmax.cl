@@ -10,21 +10,6 @@
 //           LOG     0|1                     1 stores beta * (x - max) - log(sum)
 // Numerics  max, exp and sum in float, whatever the storage is; WG partial sums, added pairwise
 #include "common/types.cl"
-#ifndef ROWS
-#error "ROWS is required (power of two)"
-#endif
-#ifndef WG
-#error "WG is required (power of two)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float or half)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float or half)"
-#endif
-#ifndef LOG
-#error "LOG is required (0 or 1)"
-#endif
 
 __kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void softmax_rows(
     __global const SRC_T *src, __global DST_T *dst, int rows, int cols, float beta) {

@@ -12,12 +12,6 @@
 //           DST_T   uchar|short|int|int2|int4|float|half    unit of dst
 // Numerics  bits are copied; float to half rounds to nearest even
 #include "common/move.cl"
-#ifndef SRC_T
-#error "SRC_T is required (unit of src)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (unit of dst)"
-#endif
 
 // n units of dst; channels in units; top and left are the paddings in front; fill: four bytes that a
 // unit repeats (0 where elements are half or float).

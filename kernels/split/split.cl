@@ -7,12 +7,6 @@
 //           DST_T   uchar|short|int|int2|int4|float|half    unit of dst
 // Numerics  bits are copied; float to half rounds to nearest even
 #include "common/move.cl"
-#ifndef SRC_T
-#error "SRC_T is required (unit of src)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (unit of dst)"
-#endif
 
 __kernel void split_rows(__global const SRC_T *src, __global DST_T *dst, int n, int cols,
                          int src_cols, int first) {

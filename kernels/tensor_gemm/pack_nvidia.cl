@@ -18,24 +18,6 @@
 // Numerics  float to half rounds to nearest even; floats are rounded to TF32 (10 bits of mantissa), to
 //           nearest, ties away from zero
 #include "common/types.cl"
-#ifndef TN
-#error "TN is required (16..128)"
-#endif
-#ifndef TK
-#error "TK is required (multiple of K)"
-#endif
-#ifndef BLOCKS
-#error "BLOCKS is required (2 or 4)"
-#endif
-#ifndef TRANSPOSED
-#error "TRANSPOSED is required (0 or 1)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float, half or char)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half or char)"
-#endif
 
 #define BYTES_char 1
 #define BYTES_half 2

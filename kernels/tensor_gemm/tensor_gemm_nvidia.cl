@@ -34,42 +34,6 @@
 #include "common/epilogue.cl"
 #include "common/mma.cl"
 #include "common/types.cl"
-#ifndef TM
-#error "TM is required (32..128)"
-#endif
-#ifndef TN
-#error "TN is required (16..128)"
-#endif
-#ifndef WARPS_M
-#error "WARPS_M is required (1..4)"
-#endif
-#ifndef WARPS_N
-#error "WARPS_N is required (1..4)"
-#endif
-#ifndef WARPS_K
-#error "WARPS_K is required (1..4)"
-#endif
-#ifndef STEP_BYTES
-#error "STEP_BYTES is required (64 or 128)"
-#endif
-#ifndef STAGES
-#error "STAGES is required (2..6)"
-#endif
-#ifndef COPY
-#error "COPY is required (1, 4, 8 or 16)"
-#endif
-#ifndef SPLIT
-#error "SPLIT is required (0 or 1)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half or char)"
-#endif
-#ifndef FILL
-#error "FILL is required (0 or 1)"
-#endif
-#ifndef WIDE
-#error "WIDE is required (0 or 1)"
-#endif
 
 #if MMA_TYPE == 2
 #define SRC_T char
@@ -194,35 +158,15 @@
 #define QUOTIENT(n, mul, shift) \
   ((mul) == 0 ? (n) : (int)(mul_hi((uint)(n), (uint)(mul)) >> (shift)))
 
-#if QUANTIZED
-// All of a lane.
-void store_wide_char(__global char *p, const int4 *v) {
-#if BLOCKS == 4
-  *(__global char8 *)p = convert_char8((int8)(v[0], v[1]));
-#else
-  *(__global char4 *)p = convert_char4(v[0]);
-#endif
-}
-#else
-// Four aligned elements, and all of a lane.
+#if !QUANTIZED
+// Four aligned elements.
 float4 wide_float(__global const float *p) { return *(__global const float4 *)p; }
 float4 wide_half(__global const half *p) {
   const uint2 bits = *(__global const uint2 *)p;
   return (float4)(from_halves(bits.s0), from_halves(bits.s1));
 }
-void store_wide_float(__global float *p, const float4 *v) {
-#pragma unroll
-  for (int j = 0; j < BLOCKS / 2; ++j) *(__global float4 *)(p + 4 * j) = v[j];
-}
-void store_wide_half(__global half *p, const float4 *v) {
-#if BLOCKS == 4
-  *(__global uint4 *)p = (uint4)(to_halves(v[0].s0, v[0].s1), to_halves(v[0].s2, v[0].s3),
-                                 to_halves(v[1].s0, v[1].s1), to_halves(v[1].s2, v[1].s3));
-#else
-  *(__global uint2 *)p = (uint2)(to_halves(v[0].s0, v[0].s1), to_halves(v[0].s2, v[0].s3));
 #endif
-}
-#endif
+#include "common/mma_wide.cl"
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
     __global const SRC_T *src, __global const SRC_T *packed,

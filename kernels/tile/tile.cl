@@ -8,15 +8,6 @@
 // Numerics  bits are copied; float to half rounds to nearest even
 #include "common/axes.cl"
 #include "common/move.cl"
-#ifndef SRC_T
-#error "SRC_T is required (unit of src)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (unit of dst)"
-#endif
-#ifndef AXES
-#error "AXES is required (2, 4 or 6)"
-#endif
 
 __kernel void tile_gather(__global const SRC_T *src, __global DST_T *dst, int n, int d1, int d2,
                           int d3, int d4, int d5, int m0, int m1, int m2, int m3, int m4, int m5) {

@@ -9,15 +9,6 @@
 // Numerics  exact; floats are compared as integers of the same order, so that any two differ or are
 //           equal, NaN too (above infinity), and -0 equals 0
 #include "common/types.cl"
-#ifndef WG
-#error "WG is required (power of two)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float, half or an integer type)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half or an integer type)"
-#endif
 
 int ordered(float value) {
   const int bits = as_int(value == 0.0f ? 0.0f : value);

@@ -5,22 +5,10 @@
 //           other: global = (batches * tiles * TILE, TILE_ROWS, 1), local = (TILE, TILE_ROWS, 1)
 // Macros    SRC_T      uchar|short|int|int2|float|half    one element of src, see common/move.cl
 //           DST_T      uchar|short|int|int2|float|half    one element of dst
-//           TILE       elements along a side of a tile, a multiple of TILE_ROWS
-//           TILE_ROWS  rows of work-items in a work-group
+//           TILE       1..  elements along a side of a tile, a multiple of TILE_ROWS
+//           TILE_ROWS  1..  rows of work-items in a work-group
 // Numerics  bits are copied; float to half rounds to nearest even
 #include "common/move.cl"
-#ifndef SRC_T
-#error "SRC_T is required (type of an element of src)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (type of an element of dst)"
-#endif
-#ifndef TILE
-#error "TILE is required (elements along a side of a tile)"
-#endif
-#ifndef TILE_ROWS
-#error "TILE_ROWS is required (rows of work-items in a work-group)"
-#endif
 
 __kernel __attribute__((reqd_work_group_size(TILE, TILE_ROWS, 1))) void transpose_tiled(
     __global const SRC_T *src, __global DST_T *dst, int rows, int cols) {

@@ -9,31 +9,13 @@
 //           the n * out_h rows. local = (WG_C, WG_X, 1)
 // Macros    VW        4|8|16      channels of a work-item
 //           PX        1..8        pixels of a work-item
-//           WG_C, WG_X            size of a work-group
+//           WG_C, WG_X  1..64     size of a work-group
 //           SRC_T, PACKED_T, DST_T   float|half, or char|uchar with QUANTIZED  element types
 //           and those of common/epilogue.cl
 // Numerics  products and sum in SUM_T, in the order of the filter taps, then input channels; the bias
 //           is added last. Integers: zero points are subtracted one by one, as each phase has taps of
 //           its own
-#include "common/vector.cl"
-#ifndef PX
-#error "PX is required (1..8)"
-#endif
-#ifndef WG_C
-#error "WG_C is required (1..64)"
-#endif
-#ifndef WG_X
-#error "WG_X is required (1..64)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float, half, char or uchar)"
-#endif
-#ifndef PACKED_T
-#error "PACKED_T is required (float, half, char or uchar)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, char or uchar)"
-#endif
+#include "common/vector_epilogue.cl"
 
 #if QUANTIZED
 #define LOAD_PIXEL(p, i) (LOAD(SRC_T, from[p], i) - zero[p])

@@ -15,21 +15,6 @@
 //           is added last
 #include "common/epilogue.cl"
 #include "common/types.cl"
-#ifndef TM
-#error "TM is required (64 or 128)"
-#endif
-#ifndef TN
-#error "TN is required (64 or 128)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float or half)"
-#endif
-#ifndef PACKED_T
-#error "PACKED_T is required (float or half)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float or half)"
-#endif
 
 #define TK 16         // depth of a step
 #define QM (TM / 64)  // groups of four pixels, and ...

@@ -11,15 +11,6 @@
 //           are subtracted one by one, as each phase of the pixels has taps of its own
 #include "common/epilogue.cl"
 #include "common/types.cl"
-#ifndef SRC_T
-#error "SRC_T is required (float, half, char, uchar or short)"
-#endif
-#ifndef WEIGHTS_T
-#error "WEIGHTS_T is required (float, half, char, uchar or short)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, char, uchar or short)"
-#endif
 
 __kernel void transpose_conv_naive(__global const SRC_T *src, __global const WEIGHTS_T *weights,
                                    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int elements, int in_h,

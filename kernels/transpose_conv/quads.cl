@@ -18,33 +18,6 @@
 //           its own
 #include "common/epilogue.cl"
 #include "common/quads.cl"
-#ifndef PX
-#error "PX is required (1, 2 or 4)"
-#endif
-#ifndef PANEL
-#error "PANEL is required (multiple of 4)"
-#endif
-#ifndef KV
-#error "KV is required (1 or 4)"
-#endif
-#ifndef ALIGNED
-#error "ALIGNED is required (0 or 1)"
-#endif
-#ifndef SRC_KIND
-#error "SRC_KIND is required (buffer or image)"
-#endif
-#ifndef PACKED_KIND
-#error "PACKED_KIND is required (buffer or image)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float, half, char or uchar)"
-#endif
-#ifndef PACKED_T
-#error "PACKED_T is required (float, half, char or uchar)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, char or uchar)"
-#endif
 
 #if PX == 1
 #define EACH(DO) DO(0)

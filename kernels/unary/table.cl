@@ -10,15 +10,6 @@
 // Numerics  exact
 #include "common/result.cl"
 #include "common/types.cl"
-#ifndef WIDTH
-#error "WIDTH is required (1, 4 or 16)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (char, uchar or short)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (char, uchar or short)"
-#endif
 
 #define INDEX_char(x) ((uchar)(x))
 #define INDEX_uchar(x) (x)

@@ -13,18 +13,6 @@
 #include "common/activation.cl"
 #include "common/result.cl"
 #include "common/types.cl"
-#ifndef OP
-#error "OP is required (0..13)"
-#endif
-#ifndef INTEGER
-#error "INTEGER is required (0 or 1)"
-#endif
-#ifndef SRC_T
-#error "SRC_T is required (float, half, int or long)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (float, half, int or long)"
-#endif
 
 #define VALUE_T ARITH(DST_T)
 

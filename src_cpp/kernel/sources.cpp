@@ -1,5 +1,6 @@
 #include "kernel/sources.hpp"
 
+#include <atomic>
 #include <mutex>
 #include <set>
 #include <sstream>
@@ -27,6 +28,11 @@ std::mutex& override_mutex() {
 std::map<std::string, std::string>& overrides() {
   static std::map<std::string, std::string> texts;
   return texts;
+}
+
+std::atomic<std::uint64_t>& override_count() {
+  static std::atomic<std::uint64_t> count{0};
+  return count;
 }
 
 std::map<std::string, std::string>& digests() {
@@ -120,7 +126,15 @@ void override_source(const std::string& file, const std::string& text) {
   } else {
     overrides()[file] = text;
   }
+  ++override_count();
 }
+
+bool is_overridden(const std::string& file) {
+  const std::lock_guard<std::mutex> lock(override_mutex());
+  return overrides().count(file) > 0;
+}
+
+std::uint64_t overrides_made() { return override_count(); }
 
 std::map<std::string, std::string> overridden_sources() {
   const std::lock_guard<std::mutex> lock(override_mutex());

@@ -1,6 +1,7 @@
 // The kernel files, embedded in the library.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -28,6 +29,12 @@ bool any_work_group(const std::string& file, const std::string& entry);
 /// Replaces the text of a file until called with an empty text: for tests, which break kernels on
 /// purpose, and for the replay of a bug with the kernels of its time.
 void override_source(const std::string& file, const std::string& text);
+
+/// Whether the text of a file is replaced at the moment.
+bool is_overridden(const std::string& file);
+
+/// How often override_source was called: what was derived from texts is out of date when it grows.
+std::uint64_t overrides_made();
 
 /// The texts that are replaced at the moment, by file.
 std::map<std::string, std::string> overridden_sources();

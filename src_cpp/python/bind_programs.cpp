@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "delegate/tell/inspection.hpp"
+#include "kernel/macros.hpp"
 #include "kernel/sources.hpp"
 #include "python/native_delegate.hpp"
 #include "runtime/run/programs.hpp"
@@ -36,6 +37,24 @@ void bind_programs(py::module_& module) {
       "Text of every embedded kernel file by path.");
   module.def("assembled_source", &kernel::assemble, py::arg("path"),
              "A kernel file with its includes expanded, as drivers are given it.");
+  module.def(
+      "demanded_macros",
+      [](const std::string& path) {
+        py::list list;
+        for (const kernel::DemandedMacro& macro : kernel::demanded_macros(path)) {
+          py::dict entry;
+          entry["name"] = macro.name;
+          entry["file"] = macro.file;
+          entry["text"] = macro.text;
+          entry["condition"] = macro.condition;
+          entry["value"] = macro.value;
+          list.append(entry);
+        }
+        return list;
+      },
+      py::arg("path"), "The macros that the heads of a kernel file and its includes demand.");
+  module.def("check_macros", &kernel::check_macros, py::arg("path"), py::arg("options"),
+             "Raises Error where build options lack a macro that a kernel file demands.");
   module.def(
       "override_kernel_source",
       [](const std::string& path, const std::optional<std::string>& text) {

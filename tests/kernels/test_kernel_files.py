@@ -1,4 +1,4 @@
-"""Every kernel file is documented alike, demands its macros, and is used.
+"""Every kernel file is documented alike, its head lists its macros, and it is used.
 
 That each of them builds and computes what it says is shown by the tests of its family, which run
 every candidate on every device.
@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.plans import profile
 from clgpu_delegate import _core
+from clgpu_delegate.errors import ClgpuError
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "kernels"
@@ -28,9 +30,13 @@ CODE = {name: re.sub(r"//.*", "", text) for name, text in FILES.items()}
 ENTRIES = {name: ENTRY.findall(code) for name, code in CODE.items()}
 OWN = sorted(name for name, entries in ENTRIES.items() if entries)
 PARTS = sorted(set(FILES) - set(OWN))  # only included by others
-GUARD = re.compile(r'^#ifndef (\w+)\n#error "(.*)"\n#endif$', re.MULTILINE)
-# A name, or several with commas, at the start of a line of the Macros head.
-MACRO = re.compile(r"^((?:[A-Z][A-Z0-9_]*)(?:, ?[A-Z][A-Z0-9_]*)*)(?=\s|$)")
+# Capitals that are no macros of ours: those of OpenCL C.
+OPENCL = {
+    "CLK_LOCAL_MEM_FENCE", "FLT_MAX", "INFINITY", "INT_MAX", "INT_MIN", "LONG_MAX", "LONG_MIN",
+}  # fmt: skip
+CAPITALS = re.compile(r"\b[A-Z][A-Z0-9_]*\b")
+# Parts of names that are put together: in front of ##, or CLGPU_CAT's first argument.
+PART = re.compile(r"\b([A-Z][A-Z0-9_]*)\s*##|CLGPU_CAT\(([A-Z][A-Z0-9_]*),")
 
 
 def head(text: str) -> list[str]:
@@ -43,26 +49,8 @@ def head(text: str) -> list[str]:
     return lines
 
 
-def section(text: str, name: str) -> list[str]:
-    """The lines of one head, aligned as its first."""
-    found: list[str] = []
-    inside = False
-    for line in head(text):
-        first = line.split(" ")[0]
-        if first in HEADS:
-            inside = first == name
-        if inside:
-            found.append(line[10:])
-    return found
-
-
-def documented_macros(text: str) -> set[str]:
-    names: set[str] = set()
-    for line in section(text, "Macros"):
-        match = MACRO.match(line)
-        if match:
-            names |= set(re.split(", ?", match[1]))
-    return names
+def demanded(name: str) -> list[dict[str, str]]:
+    return _core.demanded_macros(name)
 
 
 def included(name: str) -> set[str]:
@@ -73,8 +61,17 @@ def included(name: str) -> set[str]:
     return names
 
 
-def guarded_macros(name: str) -> set[str]:
-    return {macro for file in included(name) for macro, _ in GUARD.findall(FILES[file])}
+def undefined(name: str) -> tuple[set[str], set[str]]:
+    """The macros that a file and its includes use and never define; and all that they use."""
+    code = re.sub(r"//.*|/\*.*?\*/", "", _core.assembled_source(name))
+    code = re.sub(r'"[^"]*"|^#(line|error|pragma OPENCL).*', "", code, flags=re.MULTILINE)
+    defined = set(re.findall(r"^#define (\w+)", code, re.MULTILINE))
+    for parameters in re.findall(r"^#define \w+\((.*?)\)", code, re.MULTILINE):
+        defined |= set(parameters.replace(" ", "").split(","))
+    glued = {part for match in PART.findall(code) for part in match if part}
+    parts = {part for part in glued if any(d != part and d.startswith(part) for d in defined)}
+    used = set(CAPITALS.findall(code))
+    return used - defined - parts - OPENCL, used
 
 
 @pytest.mark.parametrize("name", OWN)
@@ -91,29 +88,73 @@ def test_part_opens_with_what_it_is(name):
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_macros_that_are_demanded_are_those_that_are_documented(name):
-    text = FILES[name]
-    own = {macro for macro, _ in GUARD.findall(text)}
-    documented = documented_macros(text)
-    assert own <= documented, f"not in the Macros head: {own - documented}"
-    # What is documented here may be demanded by a file of kernels/common that this one includes.
-    assert documented <= guarded_macros(name), f"no #error for {documented - guarded_macros(name)}"
+def test_head_lists_the_macros_that_the_text_uses(name):
+    listed = {macro["name"] for macro in demanded(name)}
+    missing, used = undefined(name)
+    assert not missing - listed, "the Macros head lacks them"
+    assert not listed - used, "nothing uses them"
 
 
 @pytest.mark.parametrize("name", sorted(FILES))
-def test_missing_macro_is_a_sentence(name):
-    for macro, sentence in GUARD.findall(FILES[name]):
-        assert sentence.startswith(f"{macro} is required ("), sentence
+def test_head_says_what_each_macro_may_be(name):
+    for macro in demanded(name):
+        assert re.search(r"[|\d]|see |power|multiple|literal|as in|^char ", macro["text"]), macro
 
 
 @pytest.mark.parametrize("name", sorted(FILES))
 def test_macros_are_valued_and_used_with_if(name):
     text = FILES[name]
-    assert "#ifdef" not in text
-    assert "defined(" not in text
-    for macro in re.findall(r"^#ifndef (\w+)", text, re.MULTILINE):
-        guards = {name for name, _ in GUARD.findall(text)}
-        assert macro in guards or f"#define {macro}" in text, f"#ifndef {macro} without #error"
+    for condition in ("#ifdef", "#ifndef", "defined("):
+        assert condition not in text, (
+            f"{condition}: the head lists the macro, which is always given"
+        )
+
+
+def test_missing_macro_is_named_with_its_file_and_its_values():
+    given = "-cl-std=CL1.2 -DSRC_T=float -DDST_T=half"
+    with pytest.raises(ClgpuError, match="lacks the macro AXES") as error:
+        _core.check_macros("strided_copy/strided_copy.cl", given)
+    assert "kernels/strided_copy/strided_copy.cl" in str(error.value)
+    assert "2|4|6" in str(error.value)
+    _core.check_macros("strided_copy/strided_copy.cl", given + " -DAXES=2")
+
+
+def test_macro_with_a_condition_is_demanded_only_then():
+    demands = demanded("conv2d/direct.cl")
+    (dot8,) = [macro for macro in demands if macro["name"] == "DOT8"]
+    assert (dot8["condition"], dot8["value"]) == ("WORDS", "")
+    others = " ".join(f"-D{m['name']}=1" for m in demands if not m["condition"])
+    without = others.replace("-DWORDS=1", "-DWORDS=0")
+    _core.check_macros("conv2d/direct.cl", without)
+    with pytest.raises(ClgpuError, match="A_SUMS"):
+        _core.check_macros("conv2d/direct.cl", others)
+    _core.check_macros("conv2d/direct.cl", f"{others} -DA_SUMS=0 -DDOT8=0")
+
+
+def test_text_that_replaces_a_file_demands_nothing():
+    part, file = "common/axes.cl", "strided_copy/strided_copy.cl"
+    assert "AXES" in {macro["name"] for macro in demanded(part)}
+    try:
+        _core.override_kernel_source(part, FILES[part])
+        assert not demanded(part)
+        assert demanded(file)
+        _core.override_kernel_source(file, _core.assembled_source(file))
+        assert not demanded(file)
+        _core.check_macros(file, "")
+    finally:
+        _core.override_kernel_source(part, None)
+        _core.override_kernel_source(file, None)
+    assert "AXES" in {macro["name"] for macro in demanded(part)}
+
+
+def test_launches_of_plans_give_what_heads_demand():
+    files = {entry: name for name, entries in ENTRIES.items() for entry in entries}
+    launches = {
+        launch for path in profile.FOLDER.glob("*.json") for launch in profile.load(path).kernels
+    }
+    assert len(launches) > 500
+    for entry, options in launches:
+        _core.check_macros(files[entry], options)
 
 
 @pytest.mark.parametrize("name", OWN)

@@ -47,8 +47,11 @@ ROOMS = {
 # Families without kernels of their own, and why.
 NO_KERNELS = {
     "add": "computed by kernels/binary; a family of its own because ops='core' claims it",
+    "broadcast_to": "computed by kernels/strided_copy",
     "densify": "decoded by the host at load time, constants only",
     "reshape": "a view: no work on the device",
+    "reverse": "computed by kernels/strided_copy",
+    "strided_slice": "computed by kernels/strided_copy",
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)
@@ -107,7 +110,7 @@ def test_family_has_its_room_its_kernels_and_its_tests(family):
 
 def test_every_folder_of_kernels_belongs_to_a_family():
     # Parts of kernels, what the runtime measures devices with, what several families use.
-    shared = {"common", "device", "requantize", "tensor_gemm"}
+    shared = {"common", "device", "requantize", "strided_copy", "tensor_gemm"}
     folders = {path.name for path in KERNELS.iterdir() if path.is_dir()} - shared
     assert folders <= set(families())
 

@@ -3,7 +3,7 @@
 // Shapes    y, x, dst [n]
 // Launch    a work-item for EACH elements, one after the other
 // Macros    Y_T, X_T, DST_T  float|half  element types
-//           EACH             elements of a work-item
+//           EACH             1..  elements of a work-item
 // Numerics  that of atan2
 #include "common/types.cl"
 

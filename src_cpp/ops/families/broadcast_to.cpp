@@ -42,10 +42,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const ir::Tensor& src = node.input(0);
   const ir::Tensor& dst = node.output(0);
   const StridedCopy copy{dst.shape.dims(), broadcast_strides(src.shape, dst.shape), 0};
-  return {{"gather",
-           {strided_copy("broadcast_to/broadcast_to.cl", "broadcast_to_gather", copy, src.storage,
-                         dst.storage)},
-           {}}};
+  return {{"gather", {strided_copy(copy, src.storage, dst.storage)}, {}}};
 }
 
 }  // namespace

@@ -39,10 +39,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     copy.base += static_cast<std::int64_t>(src.shape[axis] - 1) * stride;
     stride = -stride;
   }
-  return {{"gather",
-           {strided_copy("reverse/reverse.cl", "reverse_gather", copy, src.storage,
-                         node.output(0).storage)},
-           {}}};
+  return {{"gather", {strided_copy(copy, src.storage, node.output(0).storage)}, {}}};
 }
 
 }  // namespace

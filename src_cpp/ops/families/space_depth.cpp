@@ -125,8 +125,7 @@ kernel::Launch blocks(const NodeContext& node) {
     const auto s = ir::Shape{space.n, h, a.block_h, w, a.block_w, space.c}.strides();
     copy.strides = {s[0], s[1], s[3], s[2], s[4], s[5]};
   }
-  return strided_copy("space_depth/blocks.cl", "space_depth_blocks", copy, src.storage,
-                      dst.storage);
+  return strided_copy(copy, src.storage, dst.storage);
 }
 
 kernel::Launch batch(const NodeContext& node) {

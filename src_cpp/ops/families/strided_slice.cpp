@@ -169,10 +169,7 @@ ir::Shapes infer(const NodeContext& node) {
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
   const ir::Tensor& src = node.input(0);
   const StridedCopy copy = select(node.attrs<SliceAttrs>(), src.shape).copy;
-  return {{"gather",
-           {strided_copy("strided_slice/strided_slice.cl", "strided_slice_gather", copy,
-                         src.storage, node.output(0).storage)},
-           {}}};
+  return {{"gather", {strided_copy(copy, src.storage, node.output(0).storage)}, {}}};
 }
 
 }  // namespace

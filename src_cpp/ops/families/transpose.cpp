@@ -71,11 +71,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     copy.strides.push_back(strides[uz(axis)]);
 
   std::vector<kernel::Candidate> result;
-  result.push_back(kernel::of_form(
-      kernel::Form::kReference,
-      {"naive",
-       {strided_copy("transpose/naive.cl", "transpose_naive", copy, src.storage, dst.storage)},
-       {}}));
+  result.push_back(kernel::of_form(kernel::Form::kReference,
+                                   {"naive", {strided_copy(copy, src.storage, dst.storage)}, {}}));
   const auto m = matrices(merged(copy));
   if (!m || device.max_work_group_size < kTile * kTileRows) return result;
 

@@ -41,8 +41,7 @@ StridedCopy merged(const StridedCopy& copy) {
   return result;
 }
 
-kernel::Launch strided_copy(const std::string& file, const std::string& entry,
-                            const StridedCopy& copy, DType src, DType dst) {
+kernel::Launch strided_copy(const StridedCopy& copy, DType src, DType dst) {
   StridedCopy c = merged(copy);
   std::int64_t divisor = 1;
   const bool contiguous = !c.dims.empty() && c.strides.back() == 1;
@@ -62,7 +61,7 @@ kernel::Launch strided_copy(const std::string& file, const std::string& entry,
   std::int64_t n = 1;
   for (const int d : c.dims) n *= d;
   const auto dims = six(c.dims, 1), strides = six(c.strides, 0);
-  kernel::Launch launch(file, entry);
+  kernel::Launch launch("strided_copy/strided_copy.cl", "strided_copy");
   launch.macro("SRC_T", unit.src_type).macro("DST_T", unit.dst_type);
   launch.macro("AXES", axes_variant(c.dims.size()));
   launch.src(0).dst(0).i32(n).i32(c.base);

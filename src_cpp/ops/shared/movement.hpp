@@ -33,10 +33,8 @@ struct StridedCopy {
 /// The same copy with as few axes as possible: axes of size 1 dropped, adjacent ones joined.
 StridedCopy merged(const StridedCopy& copy);
 
-/// Launch of a kernel with the parameters of kernels/common/move.cl: src, dst, n, base, d1..d5,
-/// s0..s5. Reads input 0 and writes output 0 of the node.
-kernel::Launch strided_copy(const std::string& file, const std::string& entry,
-                            const StridedCopy& copy, DType src, DType dst);
+/// Launch of kernels/strided_copy that reads input 0 and writes output 0 of the node.
+kernel::Launch strided_copy(const StridedCopy& copy, DType src, DType dst);
 
 /// Value of the macro AXES for so many axes: 2, 4 or 6.
 int axes_variant(std::size_t axes);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/sha256.hpp"
+#include "kernel/macros.hpp"
 #include "kernel/sources.hpp"
 #include "runtime/measure/probe.hpp"
 
@@ -50,6 +51,7 @@ class Probe {
 
  private:
   cl::KernelHandle kernel(const char* file, const char* entry, const std::string& macros) {
+    kernel::check_macros(file, macros);
     return context_.create_kernel({file, kernel::assemble(file), "-cl-std=CL1.2 " + macros}, entry,
                                   {}, *store_);
   }

@@ -9,6 +9,7 @@
 #include "base/sha256.hpp"
 #include "cl/error.hpp"
 #include "kernel/dot8.hpp"
+#include "kernel/macros.hpp"
 #include "kernel/sources.hpp"
 
 namespace clgpu::runtime {
@@ -40,6 +41,7 @@ Bytes run(cl::Context& context, store::Store& store, const char* file, const cha
           const std::string& options, const std::vector<Bytes>& inputs, std::size_t bytes,
           int number, std::size_t items, std::size_t group) {
   const cl::Api& api = context.api();
+  kernel::check_macros(file, options);
   const cl::KernelHandle kernel =
       context.create_kernel({file, kernel::assemble(file), options}, entry, {}, store);
   const cl::QueueHandle queue = context.create_queue();

@@ -6,6 +6,7 @@
 
 #include "base/half.hpp"
 #include "base/index.hpp"
+#include "kernel/macros.hpp"
 #include "kernel/sources.hpp"
 #include "plan/arena/peak.hpp"
 #include "runtime/run/constant_bytes.hpp"
@@ -208,8 +209,10 @@ Executor::BoundLaunch Executor::try_bind(plan::Step& step) {
   const kernel::Launch& launch = step.launch;
   std::string& source = sources_[launch.file];
   if (source.empty()) source = kernel::assemble(launch.file);
-  BoundLaunch bound{context_->create_kernel({launch.file, source, build_options(launch)},
-                                            launch.entry, variant(launch), *store_, &programs_),
+  const std::string options = build_options(launch);
+  kernel::check_macros(launch.file, options);
+  BoundLaunch bound{context_->create_kernel({launch.file, source, options}, launch.entry,
+                                            variant(launch), *store_, &programs_),
                     &step};
   fit_group(step, context_->max_work_group_size(bound.kernel));
   set_buffers(bound);

@@ -1,6 +1,10 @@
-// broadcast_to.cl - dst[i0, ..., i5] = src[s0 * i0 + ... + s5 * i5]
+// strided_copy.cl - dst[i0, ..., i5] = src[base + s0 * i0 + ... + s5 * i5]
 //
-// Shapes    src, dst: up to 6 axes, contiguous; s: src's strides, 0 along the axes that repeat
+// What several families are: parts of a tensor (s: step along an axis times src's stride), reversed axes (s is
+// negative along them, base the last element), axes that repeat (s is 0), permutations of axes (s: src's strides
+// in the order of dst's axes) and, as permutations of six axes, blocks of space that become depth, and back.
+//
+// Shapes    src, dst: up to 6 axes, contiguous; s: distances in src along the axes of dst
 // Launch    one work-item per unit of dst: global = (n rounded up, 1, 1), any local
 // Macros    SRC_T   uchar|short|int|int2|int4|float|half    unit of src, see common/move.cl
 //           DST_T   uchar|short|int|int2|int4|float|half    unit of dst
@@ -8,20 +12,11 @@
 // Numerics  bits are copied; float to half rounds to nearest even
 #include "common/axes.cl"
 #include "common/move.cl"
-#ifndef SRC_T
-#error "SRC_T is required (unit of src)"
-#endif
-#ifndef DST_T
-#error "DST_T is required (unit of dst)"
-#endif
-#ifndef AXES
-#error "AXES is required (2, 4 or 6)"
-#endif
 
 // n units of dst; base, d1..d5 (sizes of dst) and s0..s5 (strides in src) in units.
-__kernel void broadcast_to_gather(__global const SRC_T *src, __global DST_T *dst, int n, int base,
-                                  int d1, int d2, int d3, int d4, int d5, int s0, int s1, int s2,
-                                  int s3, int s4, int s5) {
+__kernel void strided_copy(__global const SRC_T *src, __global DST_T *dst, int n, int base, int d1,
+                           int d2, int d3, int d4, int d5, int s0, int s1, int s2, int s3, int s4,
+                           int s5) {
   const int i = get_global_id(0);
   if (i >= n) return;
   UNRAVEL(i, d1, d2, d3, d4, d5);

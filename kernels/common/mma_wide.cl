@@ -1,0 +1,34 @@
+// mma_wide.cl - the results of a lane of tensor cores (common/mma.cl), stored at once: 2 * BLOCKS neighbours
+//
+// A lane has results of BLOCKS blocks of 8 channels, in BLOCKS / 2 quads; the blocks' channels interleave so that
+// they are neighbours. p is aligned to all of them.
+//
+// store_wide_float(p, v), store_wide_half  of floats, where QUANTIZED is 0
+// store_wide_char(p, v)                    of integers
+//
+// Macros    BLOCKS     2|4   blocks of a lane
+//           QUANTIZED  0..3  see common/epilogue.cl
+#include "common/mma.cl"
+
+#if QUANTIZED
+void store_wide_char(__global char *p, const int4 *v) {
+#if BLOCKS == 4
+  *(__global char8 *)p = convert_char8((int8)(v[0], v[1]));
+#else
+  *(__global char4 *)p = convert_char4(v[0]);
+#endif
+}
+#else
+void store_wide_float(__global float *p, const float4 *v) {
+#pragma unroll
+  for (int j = 0; j < BLOCKS / 2; ++j) *(__global float4 *)(p + 4 * j) = v[j];
+}
+void store_wide_half(__global half *p, const float4 *v) {
+#if BLOCKS == 4
+  *(__global uint4 *)p = (uint4)(to_halves(v[0].s0, v[0].s1), to_halves(v[0].s2, v[0].s3),
+                                 to_halves(v[1].s0, v[1].s1), to_halves(v[1].s2, v[1].s3));
+#else
+  *(__global uint2 *)p = (uint2)(to_halves(v[0].s0, v[0].s1), to_halves(v[0].s2, v[0].s3));
+#endif
+}
+#endif
