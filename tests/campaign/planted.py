@@ -179,7 +179,7 @@ FAULTS = (
         (*_OPTIONS, "tests/python/test_byte_sizes.py"),
     ),
     Fault(
-        "clgpu_delegate/borders.py",
+        "clgpu_delegate/report/borders.py",
         'if any(not node["claimed"] for node in others):',
         'if all(not node["claimed"] for node in others):',
         "a tensor that the CPU reads, too, is the CPU's",

@@ -41,7 +41,7 @@ class Placed:
     """Measured milliseconds of an inference by name; see `clgpu_delegate.PlacementCandidate`."""
 
     expected: tuple[ExpectedPartition, ...]
-    """What the cost model has judged."""
+    """What the cost model expects of each partition."""
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any] | None) -> Placed | None:

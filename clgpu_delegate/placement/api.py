@@ -11,12 +11,13 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from clgpu_delegate import files, trials, verdicts
+from clgpu_delegate.base import files
+from clgpu_delegate.base.rendering import Shown, as_text
 from clgpu_delegate.errors import OptionError
 from clgpu_delegate.options import Options, Settings
-from clgpu_delegate.rendering import Shown, as_text
+from clgpu_delegate.placement import contest, verdicts
+from clgpu_delegate.placement.verdict import Verdict
 from clgpu_delegate.runtimes import find_runtime
-from clgpu_delegate.verdict import Verdict
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -107,7 +108,7 @@ def measure_placement(
     runtime: str | None = None,
     threads: int | None = None,
     again: bool = False,
-    progress: trials.Progress | None = None,
+    progress: contest.Progress | None = None,
     **settings: Unpack[Settings],
 ) -> Placement:
     """Measure a handful of placements of a model end to end and keep the fastest.
@@ -167,8 +168,8 @@ def _placement(verdict: Verdict, path: str) -> Placement:
         left=tuple(verdict.left),
         nodes=len(verdict.ops),
         candidates=tuple(
-            PlacementCandidate(trial.name, trial.ms, trial.claimed, trial.problem)
-            for trial in verdict.trials
+            PlacementCandidate(timing.name, timing.ms, timing.claimed, timing.problem)
+            for timing in verdict.timings
         ),
         source=verdict.source,
     )
