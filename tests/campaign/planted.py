@@ -166,8 +166,8 @@ FAULTS = (
     ),
     Fault(
         "clgpu_delegate/options.py",
-        "if not 1 <= self.min_nodes <= 999_999:",
-        "if not 0 <= self.min_nodes <= 999_999:",
+        'if not row["least"] <= count <= row["most"]:',
+        'if not row["least"] - 1 <= count <= row["most"]:',
         "a wrong option is an error",
         _OPTIONS,
     ),

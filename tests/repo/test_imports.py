@@ -22,7 +22,7 @@ BELOW = {
     "extension": set(),
     "errors": {"_core", "extension"},
     "base": {"_core", "errors"},
-    "options": {"errors"},
+    "options": {"_core", "errors"},
     "devices": {"_core", "base"},
     "cache": {"_core", "base", "errors"},
     "runtimes": {"errors"},
