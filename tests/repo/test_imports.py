@@ -6,6 +6,7 @@ Imports within functions and those for type checkers count as any other.
 from __future__ import annotations
 
 import ast
+import re
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
@@ -122,6 +123,14 @@ def test_what_a_room_may_import_it_imports():
         if module != TOP:
             used[room_of(module)] |= {room_of(other) for other in others}
     assert {room: below - used[room] for room, below in BELOW.items() if below - used[room]} == {}
+
+
+def test_the_page_has_the_same_rooms():
+    page = (ROOT / "docs" / "architecture.md").read_text().split("## The Python package")[1]
+    rows = re.findall(r"^\| `(\w+)` \| .* \| ([\w, ]*)\|$", page.split("\n## ")[0], re.MULTILINE)
+    rooms = {room for room in BELOW if (PACKAGE / room).is_dir()}
+    listed = {room: {name for name in re.split(r"[, ]+", below) if name} for room, below in rows}
+    assert listed == {room: BELOW[room] & rooms for room in rooms}
 
 
 def test_rooms_are_in_one_order():
