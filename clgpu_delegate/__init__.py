@@ -42,7 +42,7 @@ from clgpu_delegate.measure.comparison import Comparison, compare
 from clgpu_delegate.measure.profiling import profile_model
 from clgpu_delegate.measure.tuning import TunedLayer, Tuning, tune
 from clgpu_delegate.options import Options
-from clgpu_delegate.placement.api import Placement, PlacementCandidate, measure_placement
+from clgpu_delegate.placement import Placement, PlacementCandidate, measure_placement
 from clgpu_delegate.profiling import Invoke, Launch, NodeProfile, Profile, Totals
 from clgpu_delegate.quantization import (
     Observer,

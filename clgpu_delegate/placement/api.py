@@ -57,7 +57,7 @@ class Placement(Shown):
     """Of the runtime's CPU kernels."""
 
     choice: str
-    """Name of the fastest candidate; the CPU wins ties within 3 %."""
+    """Name of the fastest placement; the CPU wins ties within 3 %."""
 
     left: tuple[int, ...]
     """Indices of the nodes that stay on the CPU."""
@@ -129,7 +129,7 @@ def measure_placement(
     again
         Measure, even if there is a verdict already.
     progress
-        Called before each candidate with how many are done, how many there are at most, and the
+        Called before each placement with how many are done, how many there are at most, and the
         name. What it raises ends the measurement, and nothing is kept.
     **settings
         The fields of `Options`.

@@ -26,7 +26,7 @@ class Placed:
 
     choice: str
     """``"all"`` of what the device can compute, ``"cpu"`` (none) or ``"some"``; of a measurement
-    the name of the fastest candidate."""
+    the name of the fastest placement."""
 
     source: str
     """``"cost model"``, ``"measured now"``, or ``"kept"`` from an earlier measurement."""
