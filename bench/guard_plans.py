@@ -8,8 +8,7 @@ from bench.guard_items import Item
 from bench.guard_report import Change
 from bench.guard_session import Result
 from bench.plans import models, snapshots
-from clgpu_delegate import Device
-from clgpu_delegate.explain import Explanation
+from clgpu_delegate import Device, Explanation
 
 _SHOWN = 6  # lines of a difference; ``python -m bench plans`` has all of them
 

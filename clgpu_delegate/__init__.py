@@ -9,17 +9,14 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
-from clgpu_delegate.installed import folder_of_another_copy
+from clgpu_delegate.extension import folder_of_another_copy
 
 # In a clone this is the source folder. All that follows comes from the installed package then.
 if (_folder := folder_of_another_copy()) is not None:
     __path__[:] = [_folder]
 
 from clgpu_delegate import errors  # first: it takes care of an extension that is missing
-from clgpu_delegate.benchmarking import Benchmark, Measurement, benchmark
 from clgpu_delegate.capsule import Capture, Replay, capture, replay
-from clgpu_delegate.ceilings import Ceiling, Ceilings, ceilings
-from clgpu_delegate.comparison import Comparison, compare
 from clgpu_delegate.delegate import Delegate, LaunchTime, load, plugin_path
 from clgpu_delegate.devices import Abilities, Device, devices
 from clgpu_delegate.doctor import Diagnosis, Finding, doctor
@@ -38,7 +35,23 @@ from clgpu_delegate.errors import (
     RuntimeNotFoundError,
     ShapeError,
 )
-from clgpu_delegate.explain import (
+from clgpu_delegate.inspection import explain_model, map_memory
+from clgpu_delegate.measure.benchmarking import Benchmark, Measurement, benchmark
+from clgpu_delegate.measure.ceilings import Ceiling, Ceilings, ceilings
+from clgpu_delegate.measure.comparison import Comparison, compare
+from clgpu_delegate.measure.profiling import profile_model
+from clgpu_delegate.measure.tuning import TunedLayer, Tuning, tune
+from clgpu_delegate.options import Options
+from clgpu_delegate.placement import Placement, PlacementCandidate, measure_placement
+from clgpu_delegate.profiling import Invoke, Launch, NodeProfile, Profile, Totals
+from clgpu_delegate.quantization import (
+    Observer,
+    Quantization,
+    QuantizedLayer,
+    pseudo_quantize,
+    quantize,
+)
+from clgpu_delegate.report.explanation import (
     EngineFault,
     Explanation,
     Failure,
@@ -47,22 +60,9 @@ from clgpu_delegate.explain import (
     Refusal,
     Tensor,
 )
-from clgpu_delegate.inspection import explain_model, map_memory
-from clgpu_delegate.memory import Block, MemoryMap, MemoryObject, PartitionMemory
-from clgpu_delegate.options import Options
-from clgpu_delegate.placed import ExpectedPartition, Placed
-from clgpu_delegate.placement import Placement, PlacementCandidate, measure_placement
-from clgpu_delegate.profiling import Invoke, Launch, NodeProfile, Profile, Totals
-from clgpu_delegate.profiling.run import profile_model
-from clgpu_delegate.quantization import (
-    Observer,
-    Quantization,
-    QuantizedLayer,
-    pseudo_quantize,
-    quantize,
-)
+from clgpu_delegate.report.memory import Block, MemoryMap, MemoryObject, PartitionMemory
+from clgpu_delegate.report.placed import ExpectedPartition, Placed
 from clgpu_delegate.runner import Runner, TensorSpec
-from clgpu_delegate.tuning import TunedLayer, Tuning, tune
 
 try:
     __version__ = version("clgpu_delegate")

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 import platformdirs
 
-from clgpu_delegate import _core, children
+from clgpu_delegate import _core
+from clgpu_delegate.base import children
+from clgpu_delegate.base.files import check_writable
 from clgpu_delegate.errors import ClgpuError, FileError, OptionError
-from clgpu_delegate.files import check_writable
 
 if TYPE_CHECKING:
     import sqlite3
@@ -265,9 +266,9 @@ def _check_source(database: sqlite3.Connection, file: Path) -> None:
             ("index", "sqlite_autoindex_rows_1", None),
         ):
             raise FileError(f"{file} has other tables than a cache; it is not read")
-    (verdict,) = database.execute("PRAGMA quick_check(1)").fetchone()
-    if verdict != "ok":
-        raise FileError(f"{file} is damaged: {verdict}")
+    (answer,) = database.execute("PRAGMA quick_check(1)").fetchone()
+    if answer != "ok":
+        raise FileError(f"{file} is damaged: {answer}")
 
 
 def _check_format(database: sqlite3.Connection, file: Path) -> None:

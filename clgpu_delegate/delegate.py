@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
-from clgpu_delegate import _core, cache, embedded
-from clgpu_delegate.devices import Device, devices
+from clgpu_delegate import _core, native
+from clgpu_delegate.base import embedded
+from clgpu_delegate.devices import Device
 from clgpu_delegate.errors import OptionError
-from clgpu_delegate.explain import Explanation
-from clgpu_delegate.memory import MemoryMap
 from clgpu_delegate.options import Options, Settings
+from clgpu_delegate.placement import verdicts
 from clgpu_delegate.profiling import Profile
+from clgpu_delegate.report.explanation import Explanation
+from clgpu_delegate.report.memory import MemoryMap
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -50,17 +52,12 @@ class Delegate:
     __slots__ = ("__weakref__", "_native", "_options")
 
     def __init__(self, options: Options) -> None:
-        settings = options.as_delegate_dict()
-        settings.setdefault("cache", cache.default_path())
-        with embedded.registered():
-            self._native = _core.make_delegate(settings)
+        self._native = native.make(options)
         self._options = options
 
     def _get_native_delegate_pointer(self) -> int:
         """Address of the TfLiteDelegate; the runtimes' interpreters call this."""
         if self._options.placement == "measured":
-            from clgpu_delegate import verdicts  # noqa: PLC0415  # it makes delegates
-
             frame = sys._getframe(1) if hasattr(sys, "_getframe") else None
             verdicts.hand_over(self._native, self._options, frame)
         return self._native.pointer
@@ -73,11 +70,7 @@ class Delegate:
     @property
     def device(self) -> Device:
         """The device it uses."""
-        data = self._native.explain()
-        name = (data["platform"], data["device"])
-        alike = [d for d in devices() if (d.platform, d.name) == name]
-        # Of several devices of one name, an index in the options tells which.
-        return next((d for d in alike if str(d.index) == self._options.device), alike[0])
+        return native.device_of(self._native, self._options)
 
     def explain(self) -> Explanation:
         """What it did with the model it was last given: which nodes it claimed, and why not all."""

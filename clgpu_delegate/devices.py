@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from clgpu_delegate import _core, embedded
+from clgpu_delegate import _core
+from clgpu_delegate.base import embedded
 
 
 @dataclasses.dataclass(frozen=True)

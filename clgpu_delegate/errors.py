@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import importlib
 
-from clgpu_delegate import stand_in
+from clgpu_delegate import extension
 
 try:
     importlib.import_module("clgpu_delegate._core")
 except ImportError as _missing:
-    stand_in.install(_missing)
+    extension.install_stand_in(_missing)
 
 from clgpu_delegate._core import (
     BuildError,

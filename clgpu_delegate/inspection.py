@@ -6,13 +6,13 @@ import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
+from clgpu_delegate.base.files import read_model
 from clgpu_delegate.delegate import Delegate, load
-from clgpu_delegate.explain import Explanation
-from clgpu_delegate.files import read_model
-from clgpu_delegate.inference import make_interpreter
-from clgpu_delegate.memory import MemoryMap
 from clgpu_delegate.options import Settings
+from clgpu_delegate.report.explanation import Explanation
+from clgpu_delegate.report.memory import MemoryMap
 from clgpu_delegate.runtimes import find_runtime
+from clgpu_delegate.tflite.inference import make_interpreter
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

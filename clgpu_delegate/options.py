@@ -1,4 +1,7 @@
-"""The options of a delegate."""
+"""The options of a delegate.
+
+Their table is src_cpp/delegate/options.cpp; what stands between marks here is made of it.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ import dataclasses
 import difflib
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Union, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Union
 
+from clgpu_delegate import _core
 from clgpu_delegate.errors import OptionError
 
 if TYPE_CHECKING:
@@ -17,15 +21,7 @@ if TYPE_CHECKING:
 
 Engines = Union[str, Mapping[str, str]]
 Nodes = Union[str, Iterable[Union[int, str]]]
-_Precision = Literal["fp32", "fp16", "tf32"]
-_Operations = Literal["all", "core"]
-_Tuning = Literal["auto", "off", "exhaustive"]
-_DynamicRange = Literal["dequantize", "hybrid"]
-_ZeroCopy = Literal["auto", "off"]
-_MemoryPool = Literal["interpreter", "process"]
-_Placement = Literal["all", "auto", "measured"]
-_Verify = Union[Literal["off", "first"], int]
-
+_Row = dict[str, Any]  # of _core.option_table()
 
 _BYTE_SIZES = "a number of bytes above 0, such a number with B, kB, MB, GB, KiB, MiB, GiB, or None"
 
@@ -33,27 +29,29 @@ _BYTE_SIZES = "a number of bytes above 0, such a number with B, kB, MB, GB, KiB,
 class Settings(TypedDict, total=False):
     """The fields of `Options`, as keyword arguments."""
 
+    # options: settings
     device: str | int
-    precision: _Precision
-    ops: _Operations
+    precision: Literal["fp32", "fp16", "tf32"]
+    ops: Literal["all", "core"]
     engines: Engines
     exclude: Nodes
     min_nodes: int
     warm_up: bool
     cache: str | os.PathLike[str]
-    tuning: _Tuning
+    tuning: Literal["auto", "off", "exhaustive"]
     half_io: bool
     memory_budget: int | str | None
     max_object: int | str | None
     row_band: int
     half_weights: bool
-    dynamic_range: _DynamicRange
-    zero_copy: _ZeroCopy
+    dynamic_range: Literal["dequantize", "hybrid"]
+    zero_copy: Literal["auto", "off"]
     share_memory: bool
-    memory_pool: _MemoryPool
+    memory_pool: Literal["interpreter", "process"]
     profile: bool
-    placement: _Placement
-    verify: _Verify
+    placement: Literal["all", "auto", "measured"]
+    verify: Literal["off", "first"] | int
+    # /options
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,31 +69,33 @@ class Options:
     {'precision': 'fp16', 'exclude': 'SOFTMAX,12'}
     """
 
+    # options: fields
     device: str | int = ""
-    """OpenCL device: its index in `clgpu_delegate.devices`, or part of its own or its platform's
-    name, in upper or lower case. Empty: the environment variable ``CLGPU_DEVICE``, or without it
-    the first GPU, accelerator or CPU."""
+    """OpenCL device: its index, or part of its own or its platform's name; empty: the variable
+    CLGPU_DEVICE, or without it the first GPU, accelerator or CPU. `clgpu_delegate.devices` lists
+    indices and names; upper and lower case are the same."""
 
-    precision: _Precision = "fp32"
-    """``"fp32"`` or ``"fp16"``: how float tensors are stored on the device. ``"tf32"`` stores them
-    as ``"fp32"`` does, and rounds the factors of products to 10 bits of mantissa where the device
-    multiplies such numbers faster (NVIDIA's tensor cores); ``"fp16"`` may do the same. Sums are
-    always kept in float."""
+    precision: Literal["fp32", "fp16", "tf32"] = "fp32"
+    """How float tensors are stored on the device: as float, as half, or as float, but with factors
+    of products rounded to TF32 where that is faster; sums are always kept in float. ``"tf32"``
+    rounds the factors to 10 bits of mantissa where the device multiplies such numbers faster
+    (NVIDIA's tensor cores); ``"fp16"`` may do the same."""
 
-    ops: _Operations = "all"
-    """``"all"``, or ``"core"`` for convolutions, fully connected layers, matrix products,
+    ops: Literal["all", "core"] = "all"
+    """Operations to claim; core has convolutions, fully connected layers, matrix products,
     transposes and additions only."""
 
     engines: Engines = ""
-    """Kernels to use, as ``{family: engine}`` or ``"family=engine,family=engine"``. An engine is a
-    candidate's name or the part of it before an underscore. Alternatives are separated by ``|``;
-    ``auto`` as the last one is the delegate's own choice: with ``{"conv2d": "winograd|auto"}``
-    Winograd computes every convolution that it supports, and the delegate chooses for the others.
-    A node that no alternative can compute is an error of the interpreter that names the node and
-    the reason."""
+    """Kernels to use, as family=engine,family=engine; auto as the last engine of a family leaves
+    the other nodes to the delegate's choice. In Python also as ``{family: engine}``. An engine is a
+    candidate's name or the part of it before an underscore. Alternatives are separated by ``|``:
+    with ``{"conv2d": "winograd|auto"}`` Winograd computes every convolution that it supports, and
+    the delegate chooses for the others. A node that no alternative can compute is an error of the
+    interpreter that names the node and the reason."""
 
     exclude: Nodes = ""
-    """Nodes to leave on the CPU: indices or operation names, as a list or separated by commas."""
+    """Nodes to leave on the CPU: indices or operation names, separated by commas. In Python also as
+    a list."""
 
     min_nodes: int = 1
     """Partitions of fewer nodes stay on the CPU; 1 to 999999."""
@@ -105,97 +105,82 @@ class Options:
 
     cache: str | os.PathLike[str] = "auto"
     """Where tuned choices and compiled programs are kept from process to process: the path of a
-    file, ``"off"``, or ``"auto"``: the environment variable ``CLGPU_CACHE``, or without it
-    ``clgpu_delegate/cache.sqlite`` in the user's cache folder."""
+    file, off, or auto: the variable CLGPU_CACHE, or without it a file in the user's cache folder.
+    The file in that folder is ``clgpu_delegate/cache.sqlite``."""
 
-    tuning: _Tuning = "auto"
-    """``"auto"``: use the kernels that `clgpu_delegate.tune` has measured as the fastest.
-    ``"off"``: do not use them. ``"exhaustive"``: also measure, while loading, the kernels that have
-    not been measured before, which may take minutes once."""
+    tuning: Literal["auto", "off", "exhaustive"] = "auto"
+    """Whether the kernels are used that were measured as the fastest; exhaustive also measures,
+    while loading, those that have not been measured before. ``"auto"``: use the kernels that
+    `clgpu_delegate.tune` has measured as the fastest. ``"off"``: do not use them. ``"exhaustive"``
+    may take minutes once."""
 
     half_io: bool = False
-    """With ``precision="fp16"``, store the model's float inputs and outputs as half too; the host
-    converts them, which halves their transfer and rounds the outputs to half."""
+    """With fp16, store the model's float inputs and outputs as half, too. The host converts them,
+    which halves their transfer and rounds the outputs to half."""
 
     memory_budget: int | str | None = ""
-    """Device memory that a model may take, its weights included: bytes, or a text such as
-    ``"64 MiB"`` or ``"1.5 GB"`` (units of 1024 and of 1000). To stay within it, large tensors are
-    computed band by band, or wait on the host between their uses, and weights are uploaded when
-    they are needed. A budget that no plan meets is an error of the interpreter that names the
-    smallest one that would do. None or empty: what the device has."""
+    """Device memory that a model may take, its weights included, such as 64 MiB or 1.5 GB; empty:
+    what the device has. Bytes, or a text with a unit (of 1024 or of 1000). To stay within it, large
+    tensors are computed band by band, or wait on the host between their uses, and weights are
+    uploaded when they are needed. A budget that no plan meets is an error of the interpreter that
+    names the smallest one that would do. None is as empty."""
 
     max_object: int | str | None = ""
-    """Largest single buffer, as `memory_budget`; never more than the device allows."""
+    """Largest single buffer, in the form of memory_budget; empty: what the device allows. It is
+    never more than the device allows. None is as empty."""
 
     row_band: int = 0
-    """Rows of an image that are computed at a time, through chains of nodes, wherever that is
-    possible, so that the tensors between them never exist as a whole; 0 to 999999. 0: bands only
-    where `memory_budget` or `max_object` call for them, as high as fits."""
+    """Rows of an image that are computed at a time, through chains of nodes; with 0 bands are
+    computed only where memory_budget or max_object call for them, as high as fits; 0 to 999999.
+    Wherever bands are possible, the tensors between the nodes never exist as a whole."""
 
     half_weights: bool = False
     """Store large weights as half on the device, where they fit, while arithmetic and the other
-    tensors stay as ``precision`` says. With ``"fp16"`` they are half anyway."""
+    tensors stay as precision says. With ``"fp16"`` they are half anyway."""
 
-    dynamic_range: _DynamicRange = "dequantize"
-    """How a model with int8 weights and float activations is computed. ``"dequantize"``: the
-    weights stay int8 in memory and are read as the floats they stand for. ``"hybrid"``: TFLite's
-    own arithmetic, which quantises activations to int8 row by row and multiplies integers."""
+    dynamic_range: Literal["dequantize", "hybrid"] = "dequantize"
+    """How a model with int8 weights and float activations is computed: in float, or in integers as
+    TensorFlow Lite does. ``"dequantize"``: the weights stay int8 in memory and are read as the
+    floats they stand for. ``"hybrid"``: TFLite's own arithmetic, which quantises activations to
+    int8 row by row and multiplies integers."""
 
-    zero_copy: _ZeroCopy = "auto"
-    """``"auto"``: where device and host share memory, CPUs work on the interpreter's inputs and
-    outputs in place, and other devices get them through mapped objects. ``"off"``: the driver
-    copies them always, as it does for devices with memory of their own. See `Delegate.stats`."""
+    zero_copy: Literal["auto", "off"] = "auto"
+    """Whether inputs and outputs are used without a copy where device and host share memory.
+    ``"auto"``: where they do, CPUs work on the interpreter's inputs and outputs in place, and other
+    devices get them through mapped objects. ``"off"``: the driver copies them always, as it does
+    for devices with memory of their own. See `Delegate.stats`."""
 
     share_memory: bool = True
     """Let intermediate tensors share memory where their lifetimes allow. Off, each has a buffer of
     its own, filled with NaN: a way to find kernels that read what nobody wrote."""
 
-    memory_pool: _MemoryPool = "interpreter"
-    """Who takes turns in the memory of intermediate tensors. ``"interpreter"``: the partitions of
-    an interpreter, which never run at the same time. ``"process"``: all interpreters of the process
-    whose delegates have this option and use the same device; their inferences wait for each
-    other."""
+    memory_pool: Literal["interpreter", "process"] = "interpreter"
+    """Who takes turns in the memory of intermediate tensors: the partitions of an interpreter, or
+    all interpreters of the process with this option. ``"interpreter"``: its partitions never run at
+    the same time. ``"process"``: all interpreters of the process whose delegates have this option
+    and use the same device; their inferences wait for each other."""
 
     profile: bool = False
     """Record when each kernel launch and each transfer was queued, submitted, started and ended on
-    the device, for `Delegate.profile`."""
+    the device. `Delegate.profile` tells them."""
 
-    placement: _Placement = "all"
-    """Which of the nodes that the device can compute it takes. ``"all"``: all of them. ``"auto"``:
-    not the partitions that a cost model expects to be slower than the CPU. ``"measured"``: those
-    that were measured as the fastest for this model on this device, the CPU alone included; the
-    verdict is kept in the cache."""
+    placement: Literal["all", "auto", "measured"] = "all"
+    """Which of the nodes that the device can compute it takes: all, those that a cost model expects
+    to be faster there, or those measured as the fastest. ``"auto"``: not the partitions that a cost
+    model expects to be slower than the CPU. ``"measured"``: those that were measured as the fastest
+    for this model on this device, the CPU alone included; the verdict is kept in the cache."""
 
-    verify: _Verify = "off"
-    """``"first"``: the first inference of each interpreter is computed by the CPU's kernels, too; a
-    number N: every Nth one, the first included; 1 to 999999. What the device computed wrong is
-    replaced, and computed in a safer way from then on. ``"off"``: nothing is checked."""
+    verify: Literal["off", "first"] | int = "off"
+    """Compute the first inference, or every Nth one, by the CPU's kernels, too, and replace what
+    the device computed wrong. ``"first"``: the first inference of each interpreter; a number N:
+    every Nth one, the first included. What was wrong is computed in a safer way from then on.
+    ``"off"``: nothing is checked."""
+    # /options
 
     def __post_init__(self) -> None:
-        self._set("device", str(_checked("device", self.device, (str, int), "a name or an index")))
-        self._one_of("precision", _Precision)
-        self._one_of("ops", _Operations)
-        self._one_of("memory_pool", _MemoryPool)
-        self._one_of("tuning", _Tuning)
-        self._one_of("dynamic_range", _DynamicRange)
-        self._one_of("zero_copy", _ZeroCopy)
-        self._one_of("placement", _Placement)
-        self._set("verify", _verify(self.verify))
-        self._set("engines", _join_engines(self.engines))
-        self._set("exclude", _join_nodes(self.exclude))
-        self._set("cache", _path("cache", self.cache))
-        _checked("min_nodes", self.min_nodes, (int,), "1 to 999999")
-        if not 1 <= self.min_nodes <= 999_999:
-            raise OptionError(f"option 'min_nodes' is {self.min_nodes}; allowed: 1 to 999999")
-        _checked("row_band", self.row_band, (int,), "0 to 999999")
-        if not 0 <= self.row_band <= 999_999:
-            raise OptionError(f"option 'row_band' is {self.row_band}; allowed: 0 to 999999")
-        for size in ("memory_budget", "max_object"):
-            self._set(size, _byte_size(size, getattr(self, size)))
-        for switch in ("warm_up", "half_io", "half_weights", "share_memory", "profile"):
-            value = getattr(self, switch)
-            if not isinstance(value, bool):
-                raise OptionError(f"option {switch!r} is {value!r}; allowed: True, False")
+        for row in _core.option_table():
+            value = _CHECKS[row["kind"]](row, getattr(self, row["key"]))
+            object.__setattr__(self, row["key"], value)
         for key, value in self.as_delegate_dict().items():
             if ":" in value or ";" in value:
                 # TFLite's command line tools split "key:value;key:value" at these.
@@ -224,66 +209,99 @@ class Options:
                 changed[field.name] = _text(value)
         return changed
 
-    def _set(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
-
-    def _one_of(self, name: str, values: Any) -> None:
-        value, allowed = getattr(self, name), get_args(values)
-        if value not in allowed:
-            raise OptionError(f"option {name!r} is {value!r}; allowed: {', '.join(allowed)}")
-
 
 def _text(value: object) -> str:
     return ("on" if value else "off") if isinstance(value, bool) else str(value)
 
 
-def _checked(name: str, value: object, types: tuple[type, ...], allowed: str) -> Any:
+def _wrong(row: _Row, value: object, allowed: str) -> OptionError:
+    return OptionError(f"option {row['key']!r} is {value!r}; allowed: {allowed}")
+
+
+def _typed(row: _Row, value: object, types: tuple[type, ...], allowed: str) -> Any:
     if not isinstance(value, types) or isinstance(value, bool):
-        raise OptionError(f"option {name!r} is {value!r}; allowed: {allowed}")
+        raise _wrong(row, value, allowed)
     return value
 
 
-def _verify(value: object) -> str | int:
-    if value in ("off", "first"):
+def _device(row: _Row, value: object) -> str:
+    return str(_typed(row, value, (str, int), "a name or an index"))
+
+
+def _choice(row: _Row, value: object) -> object:
+    if value not in row["words"]:
+        raise _wrong(row, value, row["allowed"])
+    return value
+
+
+def _switch(row: _Row, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong(row, value, "True, False")
+    return value
+
+
+def _count(row: _Row, value: object) -> int:
+    count: int = _typed(row, value, (int,), row["allowed"])
+    if not row["least"] <= count <= row["most"]:
+        raise _wrong(row, value, row["allowed"])
+    return count
+
+
+def _choice_or_count(row: _Row, value: object) -> str | int:
+    if value in row["words"]:
         return str(value)
     if isinstance(value, (int, str)) and not isinstance(value, bool):
         match = re.fullmatch(r"\d{1,6}", str(value))
-        if match and int(match[0]) >= 1:
+        if match and row["least"] <= int(match[0]) <= row["most"]:
             return int(match[0])
-    raise OptionError(f"option 'verify' is {value!r}; allowed: off, first, 1 to 999999")
+    raise _wrong(row, value, row["allowed"])
 
 
-def _byte_size(name: str, value: object) -> str:
+def _byte_size(row: _Row, value: object) -> str:
     if value is None or value == "":
         return ""
     if isinstance(value, (int, str)) and not isinstance(value, bool):
         match = re.fullmatch(r"(\d+\.?\d*|\.\d+) *([KMGT]i?B|B)?", str(value), re.IGNORECASE)
         if match and float(match[1]) > 0:
             return str(value)
-    raise OptionError(f"option {name!r} is {value!r}; allowed: {_BYTE_SIZES}")
+    raise _wrong(row, value, _BYTE_SIZES)
 
 
-def _path(name: str, value: object) -> str:
+def _path(row: _Row, value: object) -> str:
     if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
-        raise OptionError(f"option {name!r} is {value!r}; allowed: auto, off, or a path")
+        raise _wrong(row, value, "auto, off, or a path")
     return str(Path(os.fsdecode(value)).expanduser())
 
 
-def _join_engines(engines: Engines) -> str:
-    if isinstance(engines, str):
-        return engines
-    if not isinstance(engines, Mapping):
-        raise OptionError(f"option 'engines' is {engines!r}; allowed: a dict of family: candidate")
-    for item in [*engines, *engines.values()]:
+def _engines(row: _Row, value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, Mapping):
+        raise _wrong(row, value, "a dict of family: candidate")
+    for item in [*value, *value.values()]:
         if not isinstance(item, str) or not item or set(item) & set(",="):
-            raise OptionError(f"option 'engines' has {item!r}; allowed: names of kernels")
-    return ",".join(f"{family}={candidate}" for family, candidate in engines.items())
+            raise OptionError(f"option {row['key']!r} has {item!r}; allowed: names of kernels")
+    return ",".join(f"{family}={candidate}" for family, candidate in value.items())
 
 
-def _join_nodes(nodes: Nodes) -> str:
-    if isinstance(nodes, str):
-        return nodes
-    if not isinstance(nodes, Iterable):
-        raise OptionError(f"option 'exclude' is {nodes!r}; allowed: node indices and op names")
-    items = [str(_checked("exclude", n, (str, int), "node indices and op names")) for n in nodes]
+def _nodes(row: _Row, value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, Iterable):
+        raise _wrong(row, value, "node indices and op names")
+    items = [str(_typed(row, node, (str, int), "node indices and op names")) for node in value]
     return ",".join(items)
+
+
+# By the kind of value: what takes a row of the table and a value, and gives the value to keep.
+_CHECKS: dict[str, Callable[[_Row, object], object]] = {
+    "device": _device,
+    "choice": _choice,
+    "switch": _switch,
+    "count": _count,
+    "choice or count": _choice_or_count,
+    "bytes": _byte_size,
+    "path": _path,
+    "engines": _engines,
+    "nodes": _nodes,
+}

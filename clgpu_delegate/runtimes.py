@@ -50,16 +50,16 @@ def find_runtime(name: str | None = None) -> Runtime:
     if name is not None and name not in _MODULES:
         raise RuntimeNotFoundError(f"unknown runtime {name!r}; runtimes are: {', '.join(_MODULES)}")
     failures = []
-    for candidate in [name] if name else _MODULES:
-        failure = _obstacle(candidate)
+    for package in [name] if name else _MODULES:
+        failure = _obstacle(package)
         if failure is None:
             try:
-                module = importlib.import_module(_MODULES[candidate])
+                module = importlib.import_module(_MODULES[package])
             except ImportError as error:
                 failure = f"cannot be imported: {error}"
             else:
-                return Runtime(candidate, _version(candidate), module)
-        failures.append(f"{candidate} {failure}")
+                return Runtime(package, _version(package), module)
+        failures.append(f"{package} {failure}")
     raise RuntimeNotFoundError(
         f"no TensorFlow Lite runtime was found ({'; '.join(failures)}); "
         f"install one with: {_advice()}"

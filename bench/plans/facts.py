@@ -25,9 +25,8 @@ from bench.plans.profile import (
     save,
     source_digests,
 )
-from clgpu_delegate import _core
-from clgpu_delegate.explain import Explanation
-from clgpu_delegate.files import check_writable
+from clgpu_delegate import Explanation, _core
+from clgpu_delegate.base.files import check_writable
 
 _MOST_WORKERS = 8  # each has a context on the device
 _Task = tuple[str, int]  # a network and a batch size

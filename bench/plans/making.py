@@ -7,7 +7,7 @@ from typing import Any, Union
 
 import clgpu_delegate
 from bench.plans.models import Models, Way
-from clgpu_delegate.explain import Explanation
+from clgpu_delegate import Explanation
 from tests.runtimes import make_interpreter
 
 Made = Union[Explanation, str]  # a sentence where there is no plan

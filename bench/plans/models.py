@@ -21,11 +21,11 @@ from bench.networks import NETWORKS
 from bench.networks.layers import Net
 from clgpu_delegate.errors import QuantizationError
 from clgpu_delegate.quantization.folding import fold
-from clgpu_delegate.quantization.graph import Array, Model
-from clgpu_delegate.quantization.reader import parse
-from clgpu_delegate.quantization.runs import Run
 from clgpu_delegate.quantization.schemes import convert
-from clgpu_delegate.quantization.writer import serialize
+from clgpu_delegate.tflite.graph import Array, Model
+from clgpu_delegate.tflite.reader import parse
+from clgpu_delegate.tflite.runs import Run
+from clgpu_delegate.tflite.writer import serialize
 
 PYNET_12MP = "pynet_12mp"
 NAMES = (*sorted(NETWORKS), PYNET_12MP)

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, Union
 
 import clgpu_delegate
 from clgpu_delegate import _core
+from clgpu_delegate.base.files import write_atomically
 from clgpu_delegate.errors import ClgpuError
-from clgpu_delegate.files import write_atomically
 
 FOLDER = Path(__file__).parent / "profiles"
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from bench.plans import emulated, models, paper, profile, text
 from bench.plans.making import Made
 from bench.plans.profile import Profile, ProfileError
-from clgpu_delegate.files import write_atomically
+from clgpu_delegate.base.files import write_atomically
 
 FOLDER = Path(__file__).parent / "snapshots"
 _LARGE = 8 * 2**30  # bytes of a device that PyNET at full size is planned for

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 
 from bench.plans.making import Made
-from clgpu_delegate.explain import Node
+from clgpu_delegate import Node
 
 _COLUMN = 42  # where the nodes of an engine begin, if its name leaves room
 _INDENT = "  "

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from clgpu_delegate.errors import FileError, ModelError
-from clgpu_delegate.quantization.graph import Array
+from clgpu_delegate.tflite.graph import Array
 
 FORMAT = 1
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clgpu_delegate.base.files import Source, check_writable, read_content, write_atomically
 from clgpu_delegate.capsule import archive, facts
 from clgpu_delegate.capsule.outcome import Outcome
 from clgpu_delegate.capsule.privacy import scrub_all
@@ -15,10 +16,9 @@ from clgpu_delegate.capsule.samples import Inputs, inputs_of
 from clgpu_delegate.capsule.trials import Bench
 from clgpu_delegate.capsule.work import Work
 from clgpu_delegate.errors import OptionError
-from clgpu_delegate.files import Source, check_writable, read_content, write_atomically
-from clgpu_delegate.inference import make_interpreter
 from clgpu_delegate.options import Options, Settings
 from clgpu_delegate.runtimes import find_runtime
+from clgpu_delegate.tflite.inference import make_interpreter
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

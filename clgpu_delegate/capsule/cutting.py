@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
+from clgpu_delegate.base.rendering import printable
 from clgpu_delegate.errors import ClgpuError, ModelError, QuantizationError
-from clgpu_delegate.quantization.graph import ABSENT, Array, Model
-from clgpu_delegate.quantization.reader import parse
-from clgpu_delegate.quantization.runs import Run
-from clgpu_delegate.quantization.writer import serialize
-from clgpu_delegate.rendering import printable
 from clgpu_delegate.runtimes import Runtime
+from clgpu_delegate.tflite.graph import ABSENT, Array, Model
+from clgpu_delegate.tflite.reader import parse
+from clgpu_delegate.tflite.runs import Run
+from clgpu_delegate.tflite.writer import serialize
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,9 +18,9 @@ from clgpu_delegate.capsule.privacy import scrub, scrub_all
 from clgpu_delegate.doctor import doctor
 from clgpu_delegate.errors import ClgpuError, DependencyError, ModelError
 from clgpu_delegate.options import Options
-from clgpu_delegate.quantization.graph import Tensor
-from clgpu_delegate.quantization.reader import parse
 from clgpu_delegate.runtimes import Runtime
+from clgpu_delegate.tflite.graph import Tensor
+from clgpu_delegate.tflite.reader import parse
 
 _VARIABLES = ("CLGPU_", "CL_", "OCL_", "POCL_", "NEO_", "RUSTICL_", "GALLIUM_")
 _INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)

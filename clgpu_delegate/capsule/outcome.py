@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from clgpu_delegate.quantization.graph import Array
+from clgpu_delegate.tflite.graph import Array
 
 KINDS = ("agrees", "wrong", "build", "error", "hang", "crash", "unusable")
 
@@ -48,7 +48,7 @@ class Outcome:
 
     signs: tuple[str, ...] = ()
     """What tells it from other failures of its kind: of ``"build"`` the kernels, of ``"error"`` the
-    class, the call and what that gave, as `clgpu_delegate.explain.Failure` has them. Empty in
+    class, the call and what that gave, as `clgpu_delegate.Failure` has them. Empty in
     capsules of older versions."""
 
     @property
@@ -91,13 +91,13 @@ class Outcome:
         return f"{words}: {first}" if first else words
 
 
-def judge(got: Sequence[Array], expected: Sequence[Array], tolerance: float) -> Outcome:
+def outcome_of(got: Sequence[Array], expected: Sequence[Array], tolerance: float) -> Outcome:
     """Compare a model's outputs with those of the CPU; the worst output counts."""
-    outcomes = [judge_one(g, e, tolerance, i) for i, (g, e) in enumerate(zip(got, expected))]
+    outcomes = [outcome_of_one(g, e, tolerance, i) for i, (g, e) in enumerate(zip(got, expected))]
     return max(outcomes, key=_badness, default=Outcome("agrees"))
 
 
-def judge_one(got: Array, expected: Array, tolerance: float, position: int = 0) -> Outcome:
+def outcome_of_one(got: Array, expected: Array, tolerance: float, position: int = 0) -> Outcome:
     """Compare one output: floats by their relative L2 error, quantised numbers to a step.
 
     With a tolerance of 0, all bits count. Integers of 32 bits and more and booleans are exact.

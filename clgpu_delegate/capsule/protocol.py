@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from clgpu_delegate.quantization.graph import Array
+from clgpu_delegate.tflite.graph import Array
 
 _HEAD = struct.Struct("<QQ")  # bytes of the JSON, bytes of the arrays
 _MOST = 1 << 36

@@ -8,11 +8,11 @@ from typing import Any
 
 from clgpu_delegate import _core
 from clgpu_delegate.capsule import archive, facts
-from clgpu_delegate.capsule.outcome import KINDS, Outcome, judge
+from clgpu_delegate.capsule.outcome import KINDS, Outcome, outcome_of
 from clgpu_delegate.capsule.protocol import in_order
 from clgpu_delegate.capsule.trials import Trial
 from clgpu_delegate.errors import ModelError
-from clgpu_delegate.quantization.graph import Array
+from clgpu_delegate.tflite.graph import Array
 
 
 class Record:
@@ -78,7 +78,7 @@ class Record:
         """Whether the CPU here computes something else than the CPU did there."""
         if len(self._expected) != len(trial.expected):
             return []
-        found = judge(trial.expected, self._expected, self.tolerance)
+        found = outcome_of(trial.expected, self._expected, self.tolerance)
         return [f"the CPU's own results differ from the recorded ones: {found}"] * found.failed
 
     def other_candidates(self, trial: Trial) -> list[str]:

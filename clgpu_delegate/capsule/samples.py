@@ -8,10 +8,10 @@ from typing import Any, Union
 
 import numpy as np
 
+from clgpu_delegate.base.files import read_arrays
 from clgpu_delegate.errors import InputError, ModelError
-from clgpu_delegate.files import read_arrays
-from clgpu_delegate.inference import random_inputs
-from clgpu_delegate.quantization.graph import Array
+from clgpu_delegate.tflite.graph import Array
+from clgpu_delegate.tflite.inference import random_inputs
 
 Inputs = Union[str, "os.PathLike[str]", Mapping[str, Any], Sequence[Any], None]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from clgpu_delegate.capsule.cutting import Cut, Cutter, with_batch_of_one
-from clgpu_delegate.capsule.outcome import Outcome, judge_one
+from clgpu_delegate.capsule.outcome import Outcome, outcome_of_one
 from clgpu_delegate.capsule.trials import Trial
-from clgpu_delegate.quantization.graph import ABSENT
+from clgpu_delegate.tflite.graph import ABSENT
 
 _MOST_EXPOSED = 1 << 28  # bytes of all intermediate tensors that may be compared
 _SUSPECTS = 4  # nodes that are tried alone before the search begins
@@ -29,7 +29,7 @@ class Shrinking:
     wanted
         How it must fail.
     tolerance
-        As of `outcome.judge_one`.
+        As of `outcome.outcome_of_one`.
     progress
         Called before each trial with the number of nodes left and what is tried.
     """
@@ -95,7 +95,7 @@ class Shrinking:
             return []
         trial = self._run(cut, "all tensors")
         results = zip(cut.outputs, trial.got, trial.expected)
-        bad = {t for t, g, e in results if judge_one(g, e, self._tolerance).failed}
+        bad = {t for t, g, e in results if outcome_of_one(g, e, self._tolerance).failed}
         operators = self._cutter.model.main.operators
         return [
             i

@@ -13,12 +13,13 @@ from typing import IO, Any
 
 import numpy as np
 
-from clgpu_delegate import _core, children
-from clgpu_delegate.capsule.outcome import Outcome, judge, kernels_that_fail
+from clgpu_delegate import _core
+from clgpu_delegate.base import children
+from clgpu_delegate.base.endings import ending
+from clgpu_delegate.capsule.outcome import Outcome, kernels_that_fail, outcome_of
 from clgpu_delegate.capsule.protocol import in_order, numbered, receive, send
-from clgpu_delegate.endings import ending
 from clgpu_delegate.errors import DeviceError, FileError, RuntimeNotFoundError
-from clgpu_delegate.quantization.graph import Array
+from clgpu_delegate.tflite.graph import Array
 
 _START = "from clgpu_delegate.capsule.worker import main; main()"
 _MOST_LOG = 20_000  # bytes of what a worker has printed
@@ -149,9 +150,9 @@ class Bench:
             raise
         finally:
             timer.cancel()
-        return self._judged(message, in_order(answered, "out"), expected, plan_only)
+        return self._answer(message, in_order(answered, "out"), expected, plan_only)
 
-    def _judged(
+    def _answer(
         self, message: dict[str, Any], got: list[Array], expected: list[Array], plan_only: bool
     ) -> Trial:
         stage, text = message["stage"], message.get("text", "")
@@ -167,7 +168,7 @@ class Bench:
                 self._stop()  # a driver's error may leave a context behind that fails ever after
             outcome = Outcome("error", text, signs=tuple(message["signs"]))
             return Trial(outcome, expected, [], facts, log or text)
-        outcome = Outcome("agrees") if plan_only else judge(got, expected, self.tolerance)
+        outcome = Outcome("agrees") if plan_only else outcome_of(got, expected, self.tolerance)
         if not outcome.failed:
             outcome = kernels_that_fail(facts["explain"]["faults"]) or outcome
         return Trial(outcome, expected, got, facts, log)

@@ -14,8 +14,8 @@ from clgpu_delegate.capsule.protocol import numbered
 from clgpu_delegate.capsule.shrinking import Shrinking, Stopped
 from clgpu_delegate.capsule.trials import Bench, Trial
 from clgpu_delegate.errors import DependencyError, ModelError
-from clgpu_delegate.quantization.graph import Array
 from clgpu_delegate.runtimes import Runtime
+from clgpu_delegate.tflite.graph import Array
 
 _HANG_TIMEOUT = 30.0  # seconds for parts of a model that hangs
 _TRIES = 3  # to see again what was seen once

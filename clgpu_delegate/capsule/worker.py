@@ -13,14 +13,14 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from clgpu_delegate import _core
+from clgpu_delegate.base.rendering import one_line
 from clgpu_delegate.capsule.protocol import in_order, numbered, receive, send
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError
-from clgpu_delegate.inference import usable_cores
 from clgpu_delegate.options import Options
-from clgpu_delegate.quantization.graph import Array
-from clgpu_delegate.rendering import one_line
 from clgpu_delegate.runtimes import Runtime, find_runtime
+from clgpu_delegate.tflite.graph import Array
+from clgpu_delegate.tflite.inference import usable_cores
 
 _RUNS = 2  # what one inference leaves behind may spoil the next
 

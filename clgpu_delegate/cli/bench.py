@@ -6,11 +6,11 @@ from typing import Annotated, Any, List, Optional  # noqa: UP035
 
 import typer
 
-from clgpu_delegate.benchmarking import benchmark
-from clgpu_delegate.ceilings import ceilings
 from clgpu_delegate.cli.completion import files, listed
 from clgpu_delegate.cli.printing import print_json, print_rich
 from clgpu_delegate.cli.settings import Json, with_options
+from clgpu_delegate.measure.benchmarking import benchmark
+from clgpu_delegate.measure.ceilings import ceilings
 
 
 @with_options()

@@ -9,11 +9,11 @@ import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from clgpu_delegate import capsule
+from clgpu_delegate.base.rendering import SafeConsole, printable
 from clgpu_delegate.capsule.capturing import default_path
 from clgpu_delegate.cli.completion import files
 from clgpu_delegate.cli.printing import count, print_json, print_text
 from clgpu_delegate.cli.settings import Json, Model, with_options
-from clgpu_delegate.rendering import SafeConsole, printable
 
 
 @with_options("verify")

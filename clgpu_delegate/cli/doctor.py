@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
+from clgpu_delegate.base.rendering import SafeConsole
 from clgpu_delegate.cli import completion
 from clgpu_delegate.cli.exits import FINDING
 from clgpu_delegate.cli.printing import print_json, rich_console
 from clgpu_delegate.cli.settings import Json
 from clgpu_delegate.doctor import doctor as examine
-from clgpu_delegate.rendering import SafeConsole
 
 
 def doctor(

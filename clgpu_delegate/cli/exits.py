@@ -14,6 +14,7 @@ from pathlib import Path
 
 import typer
 
+from clgpu_delegate.base.rendering import one_line
 from clgpu_delegate.errors import (
     BuildError,
     ClgpuError,
@@ -24,7 +25,6 @@ from clgpu_delegate.errors import (
     OptionError,
     RuntimeNotFoundError,
 )
-from clgpu_delegate.rendering import one_line
 
 DONE, FAILED, USAGE, NO_DEVICE, FILE, FINDING = range(6)
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from rich.markup import escape
 
-from clgpu_delegate.rendering import SafeConsole, printable
+from clgpu_delegate.base.rendering import SafeConsole, printable
 
 _PIPE_WIDTH = 120  # narrow pipes would break tables apart; terminals know their width
 

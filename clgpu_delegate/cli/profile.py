@@ -9,7 +9,7 @@ import typer
 from clgpu_delegate.cli import completion
 from clgpu_delegate.cli.printing import print_json, print_rich
 from clgpu_delegate.cli.settings import Json, Model, with_options
-from clgpu_delegate.profiling.run import profile_model
+from clgpu_delegate.measure.profiling import profile_model
 
 
 def _file(help_: str, *suffixes: str) -> Any:

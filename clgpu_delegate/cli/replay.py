@@ -7,10 +7,10 @@ from typing import Annotated, Any, Optional
 import typer
 
 from clgpu_delegate import capsule
-from clgpu_delegate.cli.completion import files, words
+from clgpu_delegate.cli.completion import devices, engines, files, words
 from clgpu_delegate.cli.exits import FINDING
 from clgpu_delegate.cli.printing import print_json, print_text
-from clgpu_delegate.cli.settings import OPTIONS, Json, Runtime
+from clgpu_delegate.cli.settings import Json, Runtime
 
 
 def replay(
@@ -28,7 +28,7 @@ def replay(
         Optional[str],
         typer.Option(
             help="Index of an OpenCL device, or part of its name. Default: the recorded name.",
-            autocompletion=OPTIONS["device"].complete,
+            autocompletion=devices,
         ),
     ] = None,
     precision: Annotated[
@@ -42,7 +42,7 @@ def replay(
         Optional[str],
         typer.Option(
             help="Kernels to use, as family=engine,.... Default: those recorded.",
-            autocompletion=OPTIONS["engines"].complete,
+            autocompletion=engines,
         ),
     ] = None,
     kernels: Annotated[

@@ -6,11 +6,11 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from clgpu_delegate import comparison
 from clgpu_delegate.cli.completion import files
 from clgpu_delegate.cli.exits import FINDING
 from clgpu_delegate.cli.printing import print_json, print_rich
 from clgpu_delegate.cli.settings import Json, Model, with_options
+from clgpu_delegate.measure import comparison
 
 
 @with_options()
@@ -58,5 +58,5 @@ def run(
     else:
         print_rich(result)
     verification = result.explanation.verification
-    if verification and not all(verdict.is_as_asked for verdict in verification.partitions):
+    if verification and not all(check.is_as_asked for check in verification.partitions):
         raise typer.Exit(FINDING)

@@ -4,12 +4,15 @@
 import dataclasses
 import functools
 import inspect
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Callable, NamedTuple, Optional
+from typing import Annotated, Any, Callable, Optional
 
 import typer
 
+from clgpu_delegate import _core
 from clgpu_delegate.cli import completion
+from clgpu_delegate.errors import ClgpuError
 from clgpu_delegate.options import Options
 
 # Typer would tell of files without the right to read them in its own way; none of the paths is
@@ -33,51 +36,7 @@ Runtime = Annotated[
 ]
 
 
-class _Option(NamedTuple):
-    help: str
-    complete: Optional[Callable[..., Any]] = None
-    type: Any = str
-
-
-def _one_of(what: str, *values: str) -> _Option:
-    return _Option(f"{', '.join(values[:-1])} or {values[-1]}{what}", completion.words(*values))
-
-
-# The rest, names and defaults, is that of the fields.
-OPTIONS = {
-    "device": _Option("Index of an OpenCL device, or part of its name.", completion.devices),
-    "precision": _one_of(".", "fp32", "fp16", "tf32"),
-    "placement": _one_of(
-        ": which of the nodes that the device can compute it takes.", "all", "auto", "measured"
-    ),
-    "verify": _Option(
-        "off, first, or a number N: compute the first or every Nth inference on the CPU, too.",
-        completion.words("off", "first"),
-    ),
-    "ops": _one_of(": core has the families of convolution only.", "all", "core"),
-    "engines": _Option("Kernels to use, as family=engine,...", completion.engines),
-    "exclude": _Option(
-        "Nodes to leave on the CPU: indices or operation names, separated by commas."
-    ),
-    "min_nodes": _Option("Smaller partitions stay on the CPU.", type=int),
-    "tuning": _one_of(": whether tuned kernels count.", "auto", "off", "exhaustive"),
-    "cache": _Option("auto, off, or the file of compiled programs and tuned choices."),
-    "warm_up": _Option("Run every kernel once while loading.", type=bool),
-    "half_weights": _Option("Store large weights as half.", type=bool),
-    "half_io": _Option("With fp16, transfer inputs and outputs as half, too.", type=bool),
-    "dynamic_range": _one_of(
-        ": arithmetic of int8 weights with float activations.", "dequantize", "hybrid"
-    ),
-    "memory_budget": _Option("Device memory for the model, such as 64MiB or 1.5GB."),
-    "max_object": _Option("Largest single buffer, as --memory-budget."),
-    "row_band": _Option(
-        "Rows of an image that are computed at a time; 0 uses bands only if the budget needs them.",
-        type=int,
-    ),
-    "zero_copy": _one_of(": whether the device may work on inputs in place.", "auto", "off"),
-    "share_memory": _Option("Let tensors share memory where lifetimes allow.", type=bool),
-}
-
+# Each other field of `Options` is an option of the commands that load a model.
 NOT_OPTIONS = {
     "memory_pool": "a command has one interpreter at a time, so nobody to share a pool with",
     "profile": "the command profile sets it, and nothing else shows what is recorded",
@@ -120,15 +79,51 @@ def with_options(*left_out: str) -> Callable[[Callable[..., Any]], Callable[...,
 
 def _parameters() -> list[inspect.Parameter]:
     kind = inspect.Parameter.KEYWORD_ONLY
-    defaults = {field.name: field.default for field in dataclasses.fields(Options)}
+    rows = _table()
     parameters = []
-    for name, (help_, complete, type_) in OPTIONS.items():
-        default = defaults[name]
+    for field in dataclasses.fields(Options):
+        name, default = field.name, field.default
+        if name in NOT_OPTIONS:
+            continue
+        row = rows.get(name, {})
         # One word suffices for what is off otherwise.
         names = (f"--{name.replace('_', '-')}",) if default is False else ()
         option = typer.Option(
-            *names, help=help_, autocompletion=complete, rich_help_panel="Options of the delegate"
+            *names,
+            help=_help(row),
+            autocompletion=_complete(row),
+            rich_help_panel="Options of the delegate",
         )
+        type_: Any = type(default) if isinstance(default, int) else str
         annotation: Any = Annotated[type_, option]
         parameters.append(inspect.Parameter(name, kind, default=default, annotation=annotation))
     return [*parameters, inspect.Parameter("runtime", kind, default=None, annotation=Runtime)]
+
+
+def _table() -> dict[str, Any]:
+    """Rows by name; none where the extension is missing, so that ``clgpu doctor`` can tell why."""
+    try:
+        return {row["key"]: row for row in _core.option_table()}
+    except ClgpuError:
+        return {}
+
+
+def _help(row: Mapping[str, Any]) -> str:
+    """What the table says of an option."""
+    if not row:
+        return ""
+    phrase = row["help"]
+    if row["kind"] == "choice":
+        *words, last = row["words"]
+        return f"{', '.join(words)} or {last}: {phrase}."
+    if row["kind"] in ("count", "choice or count"):
+        phrase = f"{phrase}; {row['allowed']}"
+    return f"{phrase[0].upper()}{phrase[1:]}."
+
+
+def _complete(row: Mapping[str, Any]) -> Optional[Callable[..., Any]]:
+    """What the shell offers as values."""
+    kind = row.get("kind", "")
+    if kind in ("choice", "choice or count"):
+        return completion.words(*row["words"])
+    return {"device": completion.devices, "engines": completion.engines}.get(kind)

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from clgpu_delegate import tuning
 from clgpu_delegate.cli.printing import print_json, print_rich
 from clgpu_delegate.cli.settings import Json, Model, with_options
+from clgpu_delegate.measure import tuning
 
 
 @with_options("tuning")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sys
 
+from clgpu_delegate.base.rendering import SafeConsole
 from clgpu_delegate.doctor import doctor
-from clgpu_delegate.rendering import SafeConsole
 
 if __name__ == "__main__":
     try:

@@ -12,8 +12,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from clgpu_delegate import children
-from clgpu_delegate.endings import ending
+from clgpu_delegate.base import children
+from clgpu_delegate.base.endings import ending
 
 # The last line of output with this mark is the answer; drivers print what they like.
 MARK = "clgpu-doctor-answer:"

@@ -45,7 +45,7 @@ def _version(distribution: str) -> str | None:
 
 def _pip_libraries() -> list[Path]:
     # Here, as it takes the compiled extension, which may be what is broken.
-    from clgpu_delegate import embedded  # noqa: PLC0415
+    from clgpu_delegate.base import embedded  # noqa: PLC0415
 
     return embedded.libraries()
 

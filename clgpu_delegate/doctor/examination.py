@@ -8,12 +8,12 @@ from typing import Callable
 from clgpu_delegate.doctor import (
     devices,
     loader,
+    model_run,
     nodes,
     nvidia,
     stock,
     store,
     system,
-    trial,
     variables,
     vendors,
 )
@@ -40,7 +40,7 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("test kernel", devices.kernels),
     ("cache", store.check),
     ("runtimes", stock.check),
-    ("test model", trial.check),
+    ("test model", model_run.check),
 )
 
 

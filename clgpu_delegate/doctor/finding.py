@@ -11,7 +11,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from clgpu_delegate.rendering import SafeConsole, Shown
+from clgpu_delegate.base.rendering import SafeConsole, Shown
 
 STATUSES = ("ok", "warning", "problem", "skipped")
 

@@ -63,9 +63,9 @@ def _obstacle(survey: Survey, version: str, cards: list[str]) -> Finding:
             f"{sudo}mkdir -p {folder} && echo libnvidia-opencl.so.1 | "
             f"{sudo}tee {folder}/nvidia.icd",
         )  # fmt: skip
-    (verdict,) = _versions(survey, version)
-    if verdict.status != "ok":
-        return verdict
+    (found,) = _versions(survey, version)
+    if found.status != "ok":
+        return found
     # A variable may hide it, too: `variables` tells.
     return Finding(
         _CHECK, status, f"{name} is complete, but offers no OpenCL device",

@@ -26,9 +26,9 @@ def examine(file: str) -> dict[str, object]:
             for kind, name in database.execute("SELECT type, name FROM sqlite_master"):
                 if (kind, name) not in _SCHEMA:  # a view may never end
                     return {"error": f"the {kind} {name!r} is not of a cache"}
-            (verdict,) = database.execute("PRAGMA quick_check(1)").fetchone()
-            if verdict != "ok":
-                return {"error": str(verdict)}
+            (answer,) = database.execute("PRAGMA quick_check(1)").fetchone()
+            if answer != "ok":
+                return {"error": str(answer)}
             for kind, key, checksum, value in database.execute(
                 "SELECT kind, key, checksum, value FROM rows"
             ):

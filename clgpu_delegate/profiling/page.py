@@ -22,7 +22,7 @@ from clgpu_delegate.profiling.records import known
 from clgpu_delegate.profiling.trace import lanes
 
 if TYPE_CHECKING:
-    from clgpu_delegate.profiling.profile import Profile
+    from clgpu_delegate.profiling.recorded import Recorded
     from clgpu_delegate.profiling.records import Invoke, Launch
 
 _SCRIPTS = ("page.js", "graph.js", "facts.js", "timeline.js", "memory.js", "layers.js")
@@ -32,7 +32,7 @@ _TRACKS = {"launch": "kernels", "upload": "uploads", "swap_in": "uploads",
            "download": "downloads", "swap_out": "downloads"}  # fmt: skip
 
 
-def text(profile: Profile) -> str:
+def text(profile: Recorded) -> str:
     """The whole page."""
     style = _file("page.css")
     script = "".join(_file(name) for name in _SCRIPTS)
@@ -48,7 +48,7 @@ def text(profile: Profile) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _file("page.html"))
 
 
-def data(profile: Profile) -> dict[str, Any]:
+def data(profile: Recorded) -> dict[str, Any]:
     """What the page shows; times in seconds, but of spans, in nanoseconds from the first on."""
     explanation = profile.explanation.to_dict()
     return {
@@ -59,7 +59,7 @@ def data(profile: Profile) -> dict[str, Any]:
         "inferences": profile.inferences,
         "peaks": profile.peaks,
         "totals": profile.to_dict()["totals"],
-        "notes": [*profile.notes, *_verdicts(profile), *explanation["notes"]],
+        "notes": [*profile.notes, *_decisions(profile), *explanation["notes"]],
         "partitions": explanation["partitions"],
         "peak_bytes": explanation["peak_bytes"],
         **_graph(explanation, profile),
@@ -69,7 +69,7 @@ def data(profile: Profile) -> dict[str, Any]:
     }
 
 
-def _verdicts(profile: Profile) -> list[str]:
+def _decisions(profile: Recorded) -> list[str]:
     """What verification and placement have decided."""
     verification = profile.explanation.verification
     lines = [f"verification: {v}" for v in verification.partitions] if verification else []
@@ -87,7 +87,7 @@ def _hash(content: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 
-def _graph(explanation: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
+def _graph(explanation: Mapping[str, Any], profile: Recorded) -> dict[str, Any]:
     """Nodes and edges with their places; inputs and outputs of the model are ends of edges."""
     timed = {node.node: node.to_dict() for node in profile.nodes}
     tensors = {tensor["id"]: tensor for tensor in explanation["tensors"]}
@@ -139,7 +139,7 @@ def _graph(explanation: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
     }
 
 
-def _timeline(profile: Profile, which: str) -> dict[str, Any]:
+def _timeline(profile: Recorded, which: str) -> dict[str, Any]:
     """Tracks of one inference; a span is its start and end, its name, and its launch's facts."""
     number = profile.inference(which)
     launches = [launch for launch in profile.launches if launch.inference == number]
@@ -196,7 +196,7 @@ def _facts(launch: Launch) -> dict[str, Any]:
     return facts
 
 
-def _launch_names(profile: Profile) -> list[list[tuple[int, str]]]:
+def _launch_names(profile: Recorded) -> list[list[tuple[int, str]]]:
     """For each partition node and operation of each launch, which a map of memory counts."""
     number = profile.inference("median")
     names: list[list[tuple[int, str]]] = [[] for _ in profile.memory.partitions]

@@ -12,7 +12,7 @@ from clgpu_delegate.profiling.records import TRANSFERS, known
 from clgpu_delegate.profiling.table import milliseconds
 
 if TYPE_CHECKING:
-    from clgpu_delegate.profiling.profile import Profile
+    from clgpu_delegate.profiling.recorded import Recorded
 
 _NODES = 15  # that have a bar
 _COLOURS = {"host": "#8b8f98", "kernels": "#2f6fde", "copies": "#1b9e77", "CPU": "#e0a030"}
@@ -23,7 +23,7 @@ def check(path: str | os.PathLike[str]) -> None:
     _format(_canvas()[1], path)
 
 
-def image(profile: Profile, path: str | os.PathLike[str]) -> bytes:
+def image(profile: Recorded, path: str | os.PathLike[str]) -> bytes:
     """The content of the file; see `Profile.plot`."""
     figure, canvas = _canvas()
     ending = _format(canvas, path)
@@ -62,7 +62,7 @@ def _format(canvas: Any, path: str | os.PathLike[str]) -> str:
     return ending
 
 
-def _draw_timeline(profile: Profile, axes: Any) -> None:
+def _draw_timeline(profile: Recorded, axes: Any) -> None:
     number = profile.inference("median")
     launches = [x for x in profile.launches if x.inference == number]
     partitions = [x for x in profile.partitions if x.inference == number]
@@ -82,7 +82,7 @@ def _draw_timeline(profile: Profile, axes: Any) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _draw_nodes(profile: Profile, nodes: list[Any], axes: Any) -> None:
+def _draw_nodes(profile: Recorded, nodes: list[Any], axes: Any) -> None:
     times = [node.device_seconds * 1e3 for node in nodes]
     names = [f"{node.node} {node.op} ({node.candidate})" for node in nodes]
     bars = axes.barh(range(len(nodes)), times, color=_COLOURS["kernels"])

@@ -9,11 +9,11 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from clgpu_delegate.base.rendering import size
 from clgpu_delegate.errors import ClgpuError
-from clgpu_delegate.rendering import size
 
 if TYPE_CHECKING:
-    from clgpu_delegate.profiling.profile import Profile
+    from clgpu_delegate.profiling.recorded import Recorded
     from clgpu_delegate.profiling.records import NodeProfile, Totals
 
 ROWS = 20  # of print()
@@ -28,7 +28,7 @@ PARTS = (
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-def summary(profile: Profile) -> Group:
+def summary(profile: Recorded) -> Group:
     """What print() shows."""
     totals = profile.totals
     left = len(profile.nodes) - ROWS
@@ -41,7 +41,7 @@ def summary(profile: Profile) -> Group:
     return Group(Text(head), node_table(profile, "time", ROWS), *more, _parts(totals), *notes)
 
 
-def node_table(profile: Profile, order: str, rows: int | None) -> Table:
+def node_table(profile: Recorded, order: str, rows: int | None) -> Table:
     """See `Profile.table`."""
     if order not in ("time", "model"):
         raise ClgpuError(f"order is {order!r}; allowed: time, model")

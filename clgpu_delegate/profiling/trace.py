@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from clgpu_delegate.profiling.records import Invoke, Launch, known
 
 if TYPE_CHECKING:
-    from clgpu_delegate.profiling.profile import Profile
+    from clgpu_delegate.profiling.recorded import Recorded
 
 _Event = dict[str, Any]
 
@@ -24,7 +24,7 @@ _TRACKS = {"launch": ("kernels", 1), "upload": ("uploads", 101), "swap_in": ("up
            "download": ("downloads", 201), "swap_out": ("downloads", 201)}  # fmt: skip
 
 
-def text(profile: Profile) -> str:
+def text(profile: Recorded) -> str:
     """The whole file."""
     data = {
         "traceEvents": events(profile),
@@ -39,7 +39,7 @@ def text(profile: Profile) -> str:
     return json.dumps(data, separators=(",", ":"))
 
 
-def events(profile: Profile) -> list[_Event]:
+def events(profile: Recorded) -> list[_Event]:
     """Names of the tracks first, then all else by time, which begins at 0."""
     spans = [*_device_spans(profile.launches), *_host_spans(profile), *_memory(profile)]
     origin = min((span["ts"] for span in spans), default=0)
@@ -100,7 +100,7 @@ def _launch(launch: Launch, track: int, number: int) -> Iterator[_Event]:
         yield {**here, "ph": "f", "bp": "e", "ts": start, **arrow}
 
 
-def _host_spans(profile: Profile) -> Iterator[_Event]:
+def _host_spans(profile: Recorded) -> Iterator[_Event]:
     for invoke in (*profile.invokes, *profile.partitions):
         yield _host(invoke.name, invoke.start, invoke.end, invoke)
     for before, after in zip(profile.partitions, profile.partitions[1:]):
@@ -113,7 +113,7 @@ def _host(name: str, start: int, end: int, invoke: Invoke) -> _Event:
             "dur": end - start, "args": {"inference": invoke.inference}}  # fmt: skip
 
 
-def memory_steps(profile: Profile, launches: Iterable[Launch]) -> Iterator[tuple[int, int]]:
+def memory_steps(profile: Recorded, launches: Iterable[Launch]) -> Iterator[tuple[int, int]]:
     """Bytes of the arena that hold something, from each moment on."""
     in_use = [
         [
@@ -141,13 +141,13 @@ def memory_steps(profile: Profile, launches: Iterable[Launch]) -> Iterator[tuple
         yield end, 0
 
 
-def _memory(profile: Profile) -> Iterator[_Event]:
+def _memory(profile: Recorded) -> Iterator[_Event]:
     for moment, count in memory_steps(profile, profile.launches):
         yield {"name": "arena in use", "ph": "C", "pid": _DEVICE, "ts": moment,
                "args": {"bytes": count}}  # fmt: skip
 
 
-def _names(profile: Profile, spans: Iterable[Mapping[str, Any]]) -> Iterator[_Event]:
+def _names(profile: Recorded, spans: Iterable[Mapping[str, Any]]) -> Iterator[_Event]:
     yield _meta("process_name", _HOST, 1, name="host")
     yield _meta("process_name", _DEVICE, 1, name=f"device: {profile.device}")
     yield _meta("process_sort_index", _HOST, 1, sort_index=2)

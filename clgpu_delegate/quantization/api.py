@@ -7,26 +7,26 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from clgpu_delegate.errors import OptionError, QuantizationError
-from clgpu_delegate.files import (
+from clgpu_delegate.base.files import (
     Source,
     check_writable,
     read_content,
     write_atomically,
 )
-from clgpu_delegate.progress import Bar, Option
+from clgpu_delegate.base.progress import Bar, Option
+from clgpu_delegate.errors import OptionError, QuantizationError
 from clgpu_delegate.quantization import calibration as calibrating
 from clgpu_delegate.quantization import samples
 from clgpu_delegate.quantization.folding import fold
-from clgpu_delegate.quantization.graph import Affine, Array, Model
 from clgpu_delegate.quantization.observers import NAMES, Observer, make
-from clgpu_delegate.quantization.reader import parse
 from clgpu_delegate.quantization.report import Quantization, QuantizedLayer, worst_first
-from clgpu_delegate.quantization.runs import Run
 from clgpu_delegate.quantization.schemes import SCHEMES, Conversion, check_together, convert
 from clgpu_delegate.quantization.skipping import skipped_nodes
-from clgpu_delegate.quantization.writer import serialize
 from clgpu_delegate.runtimes import find_runtime
+from clgpu_delegate.tflite.graph import Affine, Array, Model
+from clgpu_delegate.tflite.reader import parse
+from clgpu_delegate.tflite.runs import Run
+from clgpu_delegate.tflite.writer import serialize
 
 _MODES = ("integer", "pseudo")
 _MEASURED = 16  # samples that the noise is measured on

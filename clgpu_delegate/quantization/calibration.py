@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from clgpu_delegate.base.rendering import printable
 from clgpu_delegate.errors import QuantizationError
 from clgpu_delegate.quantization import parameters
-from clgpu_delegate.quantization.graph import Affine, Array, Tensor
 from clgpu_delegate.quantization.observers import Observer
-from clgpu_delegate.quantization.runs import Run
-from clgpu_delegate.rendering import printable
+from clgpu_delegate.tflite.graph import Affine, Array, Tensor
+from clgpu_delegate.tflite.runs import Run
 
 Step = Callable[[], None]  # called after each sample
 

@@ -7,9 +7,9 @@ from collections.abc import Collection
 import numpy as np
 
 from clgpu_delegate.errors import QuantizationError
-from clgpu_delegate.quantization.graph import ABSENT, Array, Model, Operator
 from clgpu_delegate.quantization.groups import Groups
 from clgpu_delegate.quantization.rules import RULES, Rule
+from clgpu_delegate.tflite.graph import ABSENT, Array, Model, Operator
 
 
 def quantised_nodes(model: Model, dtype: str, skip: Collection[int] = ()) -> dict[int, Rule]:

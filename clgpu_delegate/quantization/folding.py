@@ -6,8 +6,8 @@ Weights often come through nodes: DEQUANTIZE of float16, TRANSPOSE, DENSIFY.
 from __future__ import annotations
 
 from clgpu_delegate.errors import QuantizationError
-from clgpu_delegate.quantization.graph import ABSENT, Model
-from clgpu_delegate.quantization.runs import Run
+from clgpu_delegate.tflite.graph import ABSENT, Model
+from clgpu_delegate.tflite.runs import Run
 
 _FOLDED = frozenset(
     ("CAST", "CONCATENATION", "DENSIFY", "DEQUANTIZE", "EXPAND_DIMS", "FILL", "PACK", "RESHAPE",

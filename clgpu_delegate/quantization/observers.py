@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from clgpu_delegate.quantization.graph import Array
+from clgpu_delegate.tflite.graph import Array
 
 
 class Observer(Protocol):

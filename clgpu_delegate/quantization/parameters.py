@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clgpu_delegate.quantization.graph import Affine, Array
+from clgpu_delegate.tflite.graph import Affine, Array
 
 LIMITS = {"int8": (-128, 127), "int16": (-32768, 32767)}
 WEIGHTS_LIMIT = 127  # weights are symmetric: -128 is not used

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterable
 
 from clgpu_delegate.quantization import parameters
 from clgpu_delegate.quantization.choice import data_inputs, finite
-from clgpu_delegate.quantization.graph import Affine, Model
 from clgpu_delegate.quantization.groups import Groups
 from clgpu_delegate.quantization.rules import Rule
+from clgpu_delegate.tflite.graph import Affine, Model
 
 Ranges = Callable[[int], "tuple[float, float]"]  # of a tensor of the main graph
 

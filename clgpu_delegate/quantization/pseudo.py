@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 from clgpu_delegate.quantization import parameters
-from clgpu_delegate.quantization.graph import ABSENT, Model, Operator, Tensor
 from clgpu_delegate.quantization.rewrite import dequantize_node, quantize_node
+from clgpu_delegate.tflite.graph import ABSENT, Model, Operator, Tensor
 
 
 def floated(model: Model) -> None:

@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from clgpu_delegate.rendering import Shown, as_text, printable
+from clgpu_delegate.base.rendering import Shown, as_text, printable
 
 _WIDTH = 120  # columns of str()
 _SHOWN = 10  # layers in the table

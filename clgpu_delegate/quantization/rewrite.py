@@ -6,9 +6,9 @@ import dataclasses
 
 from clgpu_delegate.quantization import parameters
 from clgpu_delegate.quantization.choice import data_inputs, finite
-from clgpu_delegate.quantization.graph import ABSENT, Affine, Array, Model, Operator, Tensor
 from clgpu_delegate.quantization.plan import Plan
 from clgpu_delegate.quantization.rules import Rule
+from clgpu_delegate.tflite.graph import ABSENT, Affine, Array, Model, Operator, Tensor
 
 # Versions of the conversions by the integers' type.
 _QUANTIZE = {"int8": 1, "uint8": 1, "int16": 2}

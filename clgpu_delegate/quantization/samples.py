@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from clgpu_delegate.base.files import read_arrays
+from clgpu_delegate.base.rendering import printable
 from clgpu_delegate.errors import QuantizationError
-from clgpu_delegate.files import read_arrays
-from clgpu_delegate.quantization.graph import Array, Tensor
-from clgpu_delegate.rendering import printable
+from clgpu_delegate.tflite.graph import Array, Tensor
 
 
 def load_file(path: str | os.PathLike[str], inputs: Sequence[Tensor]) -> list[tuple[Any, ...]]:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from clgpu_delegate.errors import OptionError, QuantizationError
 from clgpu_delegate.quantization import parameters, plan
 from clgpu_delegate.quantization.choice import quantised_nodes
-from clgpu_delegate.quantization.graph import Affine, Array, Model
 from clgpu_delegate.quantization.pseudo import floated
 from clgpu_delegate.quantization.rewrite import Rewriter
 from clgpu_delegate.quantization.weights import to_float16, to_int8
+from clgpu_delegate.tflite.graph import Affine, Array, Model
 
 # Type of the activations, and the types that inputs and outputs may have, by scheme.
 _ACTIVATIONS = {"int8": "int8", "int16x8": "int16"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from clgpu_delegate.errors import OptionError
-from clgpu_delegate.quantization.graph import Model
+from clgpu_delegate.tflite.graph import Model
 
 
 def skipped_nodes(model: Model, skip: Iterable[int | str]) -> set[int]:

@@ -9,8 +9,8 @@ import numpy as np
 
 from clgpu_delegate.quantization import parameters
 from clgpu_delegate.quantization.choice import finite
-from clgpu_delegate.quantization.graph import ABSENT, Affine, Array, Model, Operator, Tensor
 from clgpu_delegate.quantization.rewrite import dequantize_node
+from clgpu_delegate.tflite.graph import ABSENT, Affine, Array, Model, Operator, Tensor
 
 
 @dataclasses.dataclass(frozen=True)

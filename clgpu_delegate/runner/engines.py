@@ -10,8 +10,8 @@ from typing import Any, Callable, Optional, Protocol
 import numpy as np
 
 from clgpu_delegate import _core
+from clgpu_delegate.base.rendering import one_line
 from clgpu_delegate.errors import ClgpuError
-from clgpu_delegate.rendering import one_line
 from clgpu_delegate.runner.tensors import Array, TensorSpec
 
 _SMALL = 1 << 16  # bytes that are copied rather than lent

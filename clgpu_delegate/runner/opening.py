@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from clgpu_delegate import _core
+from clgpu_delegate.base.files import Source, read_content
+from clgpu_delegate.base.rendering import one_line
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError, ModelError
-from clgpu_delegate.files import Source, read_content
-from clgpu_delegate.rendering import one_line
 from clgpu_delegate.runner.engines import Engine, Interpreters, open_stream
 from clgpu_delegate.runner.tensors import TensorSpec, tensor
 from clgpu_delegate.runner.verified import Verified
@@ -33,7 +33,7 @@ class Model:
 
     def open(self, depth: int) -> Engine:
         """The engine for the shapes of the moment, with so many inferences under way at most."""
-        if self._delegate.options.verify != "first" or not any(self._placement()):
+        if self._delegate.options.verify != "first" or not any(self._kernels()):
             return self._open(depth, verified=False)
         inputs, outputs = self._tensors()
         reason = "the option 'verify' looks at the first inference"
@@ -70,7 +70,7 @@ class Model:
     ) -> tuple[list[Any], str]:
         """As many interpreters as may run at once, and why no more or no stream."""
         options = self._delegate.options
-        plan = self._placement()
+        plan = self._kernels()
         made = [self._interpreter]
         if not any(plan):
             return made, reason
@@ -84,12 +84,12 @@ class Model:
                 _resize(another, shapes)
             except (RuntimeError, ValueError) as error:
                 return made, f"{reason}; no further interpreter: {one_line(error)}"
-            if self._placement() != plan:
+            if self._kernels() != plan:
                 return made, f"{reason}; the device has no memory for a further interpreter"
             made.append(another)
         return made, reason
 
-    def _placement(self) -> list[str]:
+    def _kernels(self) -> list[str]:
         """What computes each node; empty where it is the CPU."""
         return [node.candidate if node.claimed else "" for node in self._delegate.explain().nodes]
 

@@ -10,13 +10,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from clgpu_delegate import _core
+from clgpu_delegate.base.files import Source
+from clgpu_delegate.base.rendering import one_line
 from clgpu_delegate.delegate import Delegate, load
 from clgpu_delegate.errors import ClgpuError, InputError, OptionError
-from clgpu_delegate.explain import Explanation
-from clgpu_delegate.files import Source
 from clgpu_delegate.options import Settings
 from clgpu_delegate.profiling import Profile
-from clgpu_delegate.rendering import one_line
+from clgpu_delegate.report.explanation import Explanation
 from clgpu_delegate.runner.engines import Engine
 from clgpu_delegate.runner.opening import Model
 from clgpu_delegate.runner.sequence import Progress, bound, in_order

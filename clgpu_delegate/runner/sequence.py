@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Union
 
 from clgpu_delegate import _core
-from clgpu_delegate.progress import Bar
+from clgpu_delegate.base.progress import Bar
 from clgpu_delegate.runner.engines import Engine, Pending
 from clgpu_delegate.runner.tensors import Array, Arrays, bind, like
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
+#include <utility>
 
 #include "base/byte_size.hpp"
 #include "base/join.hpp"
@@ -25,30 +27,97 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
+// A setter of each kind of value.
+template <typename T>
+using Set = void (*)(Options&, T);
+
 [[noreturn]] void bad_value(const char* key, const std::string& value, const std::string& allowed) {
   throw OptionError(std::string("option '") + key + "' is '" + value + "'; allowed: " + allowed);
 }
 
-void parse_device(Options& options, const std::string& value) { options.device = value; }
+constexpr int kMostCount = 999'999;
 
-void parse_precision(Options& options, const std::string& value) {
-  if (value == "fp32") {
-    options.precision = passes::Precision::kFp32;
-  } else if (value == "fp16") {
-    options.precision = passes::Precision::kFp16;
-  } else if (value == "tf32") {
-    options.precision = passes::Precision::kTf32;
-  } else {
-    bad_value("precision", value, "fp32, fp16, tf32");
+std::string range_from(int least) {
+  return std::to_string(least) + " to " + std::to_string(kMostCount);
+}
+
+// A whole number from `least` to kMostCount.
+std::optional<int> parse_count(const std::string& value, int least) {
+  const bool digits = !value.empty() && value.size() < 7 &&
+                      value.find_first_not_of("0123456789") == std::string::npos;
+  if (!digits || std::stoi(value) < least) return std::nullopt;
+  return std::stoi(value);
+}
+
+OptionType free_text(const char* kind, const char* allowed,
+                     bool (*read)(Options&, const std::string&)) {
+  return {kind, {}, 0, 0, allowed, read};
+}
+
+OptionType a_switch(Set<bool> set) {
+  return {
+      "switch", {"on", "off"}, 0, 0, "on, off", [set](Options& options, const std::string& value) {
+        if (value != "on" && value != "off") return false;
+        set(options, value == "on");
+        return true;
+      }};
+}
+
+OptionType a_count(int least, Set<int> set) {
+  return {"count",
+          {},
+          least,
+          kMostCount,
+          range_from(least),
+          [least, set](Options& options, const std::string& value) {
+            const auto count = parse_count(value, least);
+            if (count) set(options, *count);
+            return count.has_value();
+          }};
+}
+
+OptionType a_size(Set<std::int64_t> set) {
+  return {"bytes", {}, 0, 0, kByteSizeForm, [set](Options& options, const std::string& value) {
+            const auto bytes = parse_byte_size(value);
+            if (bytes) set(options, *bytes);
+            return bytes.has_value();
+          }};
+}
+
+template <typename T>
+OptionType one_of(const std::vector<std::pair<const char*, T>>& words, Set<T> set) {
+  OptionType type{"choice", {}, 0, 0, "", nullptr};
+  for (const auto& word : words) {
+    type.words.push_back(word.first);
+    type.allowed += (type.allowed.empty() ? "" : ", ") + type.words.back();
   }
+  type.read = [words, set](Options& options, const std::string& value) {
+    for (const auto& word : words) {
+      if (value != word.first) continue;
+      set(options, word.second);
+      return true;
+    }
+    return false;
+  };
+  return type;
 }
 
-void parse_ops(Options& options, const std::string& value) {
-  if (value != "all" && value != "core") bad_value("ops", value, "all, core");
-  options.core_only = value == "core";
+// One of the words, or a whole number from `least` on.
+OptionType one_of_or_count(const std::vector<std::pair<const char*, int>>& words, int least,
+                           Set<int> set) {
+  OptionType type = one_of<int>(words, set);
+  type.kind = "choice or count";
+  type.least = least;
+  type.most = kMostCount;
+  type.allowed += ", " + range_from(least);
+  type.read = [word = type.read, number = a_count(least, set).read](Options& options,
+                                                                    const std::string& value) {
+    return word(options, value) || number(options, value);
+  };
+  return type;
 }
 
-void parse_engines(Options& options, const std::string& value) {
+bool read_engines(Options& options, const std::string& value) {
   options.plan.engines.clear();
   for (const std::string& item : split(value)) {
     const auto equals = item.find('=');
@@ -67,201 +136,154 @@ void parse_engines(Options& options, const std::string& value) {
     }
     options.plan.engines[family] = engine;
   }
-}
-
-void parse_exclude(Options& options, const std::string& value) {
-  const std::vector<std::string> items = split(value);
-  options.exclude = {items.begin(), items.end()};
-}
-
-// A whole number from `least` to 999999.
-int parse_count(const char* key, const std::string& value, int least) {
-  const bool digits = !value.empty() && value.size() < 7 &&
-                      value.find_first_not_of("0123456789") == std::string::npos;
-  if (!digits || std::stoi(value) < least)
-    bad_value(key, value, std::to_string(least) + " to 999999");
-  return std::stoi(value);
-}
-
-void parse_min_nodes(Options& options, const std::string& value) {
-  options.min_nodes = parse_count("min_nodes", value, 1);
-}
-
-void parse_row_band(Options& options, const std::string& value) {
-  options.plan.row_band = parse_count("row_band", value, 0);
-}
-
-bool parse_switch(const char* key, const std::string& value) {
-  if (value != "on" && value != "off") bad_value(key, value, "on, off");
-  return value == "on";
-}
-
-void parse_warm_up(Options& options, const std::string& value) {
-  options.warm_up = parse_switch("warm_up", value);
-}
-
-void parse_cache(Options& options, const std::string& value) {
-  if (value.empty()) bad_value("cache", value, "auto, off, or the path of a file");
-  options.cache = value;
-}
-
-void parse_tuning(Options& options, const std::string& value) {
-  if (value == "auto") {
-    options.tuning = Tuning::kAuto;
-  } else if (value == "off") {
-    options.tuning = Tuning::kOff;
-  } else if (value == "exhaustive") {
-    options.tuning = Tuning::kExhaustive;
-  } else {
-    bad_value("tuning", value, "auto, off, exhaustive");
-  }
-}
-
-void parse_memory_pool(Options& options, const std::string& value) {
-  if (value != "interpreter" && value != "process")
-    bad_value("memory_pool", value, "interpreter, process");
-  options.pool_of_process = value == "process";
-}
-
-void parse_share_memory(Options& options, const std::string& value) {
-  options.plan.share_memory = parse_switch("share_memory", value);
-}
-
-std::int64_t parse_bytes(const char* key, const std::string& value) {
-  const auto bytes = parse_byte_size(value);
-  if (!bytes) bad_value(key, value, kByteSizeForm);
-  return *bytes;
-}
-
-void parse_memory_budget(Options& options, const std::string& value) {
-  options.plan.memory_budget = parse_bytes("memory_budget", value);
-}
-
-void parse_max_object(Options& options, const std::string& value) {
-  options.plan.max_object = parse_bytes("max_object", value);
-}
-
-void parse_half_io(Options& options, const std::string& value) {
-  options.half_io = parse_switch("half_io", value);
-}
-
-void parse_half_weights(Options& options, const std::string& value) {
-  options.half_weights = parse_switch("half_weights", value);
-}
-
-void parse_dynamic_range(Options& options, const std::string& value) {
-  if (value != "dequantize" && value != "hybrid")
-    bad_value("dynamic_range", value, "dequantize, hybrid");
-  options.dynamic_range =
-      value == "hybrid" ? passes::DynamicRange::kHybrid : passes::DynamicRange::kDequantize;
-}
-
-void parse_zero_copy(Options& options, const std::string& value) {
-  if (value != "auto" && value != "off") bad_value("zero_copy", value, "auto, off");
-  options.plan.zero_copy = value == "auto";
-}
-
-void parse_profile(Options& options, const std::string& value) {
-  options.profile = parse_switch("profile", value);
-}
-
-void parse_placement(Options& options, const std::string& value) {
-  if (value == "all") {
-    options.placement = Placement::kAll;
-  } else if (value == "auto") {
-    options.placement = Placement::kAuto;
-  } else if (value == "measured") {
-    options.placement = Placement::kMeasured;
-  } else {
-    bad_value("placement", value, "all, auto, measured");
-  }
-}
-
-void parse_verify(Options& options, const std::string& value) {
-  if (value == "off") {
-    options.verify = kVerifyOff;
-  } else if (value == "first") {
-    options.verify = kVerifyFirst;
-  } else {
-    const bool is_count = value.size() < 7 && value.find_first_not_of("0123456789") == value.npos &&
-                          value.find_first_not_of('0') != value.npos;
-    if (!is_count) bad_value("verify", value, "off, first, 1 to 999999");
-    options.verify = parse_count("verify", value, 1);
-  }
+  return true;
 }
 
 }  // namespace
 
+// Order, names, defaults, what is allowed and what it means: all other places are made of this
+// table, or compared with it (CONTRIBUTING.md, "A new option").
 const std::vector<OptionInfo>& option_table() {
   static const std::vector<OptionInfo> table = {
-      {"device", "", "index, or part of a device's or platform's name",
-       "OpenCL device; empty takes CLGPU_DEVICE, else the first GPU, accelerator or CPU",
-       parse_device},
-      {"precision", "fp32", "fp32, fp16, tf32",
-       "storage of float tensors on the device: float, half, or float with factors of products "
-       "rounded to TF32 where it can; sums are kept in float",
-       parse_precision},
-      {"ops", "all", "all, core",
-       "operations to claim; core is convolution, fully connected, matrix multiply, transpose, add",
-       parse_ops},
-      {"engines", "", "family=engine|engine|auto, comma-separated",
-       "kernels to use for families of operations; auto as the last engine leaves the other nodes "
-       "to the delegate's choice",
-       parse_engines},
-      {"exclude", "", "node indexes or operation names, comma-separated",
-       "nodes to leave on the CPU", parse_exclude},
-      {"min_nodes", "1", "1 to 999999", "partitions with fewer nodes stay on the CPU",
-       parse_min_nodes},
-      {"warm_up", "on", "on, off",
-       "run each kernel once at load time, so that the first inference is not slower",
-       parse_warm_up},
-      {"cache", "auto", "auto, off, or the path of a file",
-       "where tuned choices and program binaries are kept; auto takes CLGPU_CACHE, else the user's "
-       "cache folder",
-       parse_cache},
-      {"tuning", "auto", "auto, off, exhaustive",
-       "use the kernels measured as the fastest; exhaustive measures at load time those that have "
-       "not been measured before",
-       parse_tuning},
-      {"half_io", "off", "on, off",
-       "with fp16, store the model's float inputs and outputs as half too; the host converts them",
-       parse_half_io},
-      {"memory_budget", "", kByteSizeForm,
-       "device memory that a model may take, weights included; empty: what the device has",
-       parse_memory_budget},
-      {"max_object", "", kByteSizeForm, "largest single buffer; empty: what the device allows",
-       parse_max_object},
-      {"row_band", "0", "0 to 999999",
-       "rows computed at a time, through chains of nodes; 0: bands only where memory is short",
-       parse_row_band},
-      {"memory_pool", "interpreter", "interpreter, process",
-       "who takes turns in one arena: the partitions of an interpreter, or all with this option in "
-       "the process, whose inferences then wait for each other",
-       parse_memory_pool},
-      {"half_weights", "off", "on, off",
-       "store large weights as half where they fit; arithmetic and other tensors stay as they are",
-       parse_half_weights},
-      {"dynamic_range", "dequantize", "dequantize, hybrid",
-       "how floats are multiplied by int8 weights: the weights are dequantised on the fly, or the "
-       "floats are quantised row by row, as the stock runtime does",
-       parse_dynamic_range},
-      {"zero_copy", "auto", "auto, off",
-       "auto: where device and host share memory, the device works on the runtime's inputs and "
-       "outputs in place, or they are copied by way of mapped objects; off: the driver copies them",
-       parse_zero_copy},
-      {"share_memory", "on", "on, off",
-       "let intermediate tensors share memory; off helps to debug kernels", parse_share_memory},
-      {"profile", "off", "on, off",
-       "record when each launch and transfer was queued, submitted, started and ended",
-       parse_profile},
-      {"placement", "all", "all, auto, measured",
-       "which nodes the device computes: all that it can, those that a cost model expects to be "
-       "faster there, or those measured as the fastest",
-       parse_placement},
-      {"verify", "off", "off, first, 1 to 999999",
-       "compare the first inference, or every Nth one, with the CPU's kernels, and replace what is "
-       "wrong",
-       parse_verify},
+      {"device", "",
+       free_text("device", "index, or part of a device's or platform's name",
+                 [](Options& o, const std::string& value) { return o.device = value, true; }),
+       "OpenCL device: its index, or part of its own or its platform's name; empty: the variable "
+       "CLGPU_DEVICE, or without it the first GPU, accelerator or CPU",
+       "`clgpu_delegate.devices` lists indices and names; upper and lower case are the same."},
+      {"precision", "fp32",
+       one_of<passes::Precision>({{"fp32", passes::Precision::kFp32},
+                                  {"fp16", passes::Precision::kFp16},
+                                  {"tf32", passes::Precision::kTf32}},
+                                 [](Options& o, passes::Precision value) { o.precision = value; }),
+       "how float tensors are stored on the device: as float, as half, or as float, but with "
+       "factors "
+       "of products rounded to TF32 where that is faster; sums are always kept in float",
+       R"(``"tf32"`` rounds the factors to 10 bits of mantissa where the device multiplies such
+numbers faster (NVIDIA's tensor cores); ``"fp16"`` may do the same.)"},
+      {"ops", "all",
+       one_of<bool>({{"all", false}, {"core", true}},
+                    [](Options& o, bool value) { o.core_only = value; }),
+       "operations to claim; core has convolutions, fully connected layers, matrix products, "
+       "transposes and additions only",
+       ""},
+      {"engines", "",
+       free_text("engines", "family=engine|engine|auto, comma-separated", read_engines),
+       "kernels to use, as family=engine,family=engine; auto as the last engine of a family leaves "
+       "the other nodes to the delegate's choice",
+       R"(In Python also as ``{family: engine}``. An engine is a candidate's name or the part of it
+before an underscore. Alternatives are separated by ``|``: with ``{"conv2d": "winograd|auto"}``
+Winograd computes every convolution that it supports, and the delegate chooses for the others. A
+node that no alternative can compute is an error of the interpreter that names the node and the
+reason.)"},
+      {"exclude", "",
+       free_text("nodes", "node indexes or operation names, comma-separated",
+                 [](Options& o, const std::string& value) {
+                   const std::vector<std::string> items = split(value);
+                   o.exclude = {items.begin(), items.end()};
+                   return true;
+                 }),
+       "nodes to leave on the CPU: indices or operation names, separated by commas",
+       "In Python also as a list."},
+      {"min_nodes", "1", a_count(1, [](Options& o, int value) { o.min_nodes = value; }),
+       "partitions of fewer nodes stay on the CPU", ""},
+      {"warm_up", "on", a_switch([](Options& o, bool value) { o.warm_up = value; }),
+       "run each kernel once while loading, so that the first inference is as fast as the others",
+       ""},
+      {"cache", "auto",
+       free_text("path", "auto, off, or the path of a file",
+                 [](Options& o, const std::string& value) {
+                   if (!value.empty()) o.cache = value;
+                   return !value.empty();
+                 }),
+       "where tuned choices and compiled programs are kept from process to process: the path of a "
+       "file, off, or auto: the variable CLGPU_CACHE, or without it a file in the user's cache "
+       "folder",
+       "The file in that folder is ``clgpu_delegate/cache.sqlite``."},
+      {"tuning", "auto",
+       one_of<Tuning>(
+           {{"auto", Tuning::kAuto}, {"off", Tuning::kOff}, {"exhaustive", Tuning::kExhaustive}},
+           [](Options& o, Tuning value) { o.tuning = value; }),
+       "whether the kernels are used that were measured as the fastest; exhaustive also measures, "
+       "while loading, those that have not been measured before",
+       R"(``"auto"``: use the kernels that `clgpu_delegate.tune` has measured as the fastest.
+``"off"``: do not use them. ``"exhaustive"`` may take minutes once.)"},
+      {"half_io", "off", a_switch([](Options& o, bool value) { o.half_io = value; }),
+       "with fp16, store the model's float inputs and outputs as half, too",
+       "The host converts them, which halves their transfer and rounds the outputs to half."},
+      {"memory_budget", "",
+       a_size([](Options& o, std::int64_t value) { o.plan.memory_budget = value; }),
+       "device memory that a model may take, its weights included, such as 64 MiB or 1.5 GB; "
+       "empty: "
+       "what the device has",
+       R"(Bytes, or a text with a unit (of 1024 or of 1000). To stay within it, large tensors are
+computed band by band, or wait on the host between their uses, and weights are uploaded when they
+are needed. A budget that no plan meets is an error of the interpreter that names the smallest one
+that would do. None is as empty.)"},
+      {"max_object", "", a_size([](Options& o, std::int64_t value) { o.plan.max_object = value; }),
+       "largest single buffer, in the form of memory_budget; empty: what the device allows",
+       "It is never more than the device allows. None is as empty."},
+      {"row_band", "0", a_count(0, [](Options& o, int value) { o.plan.row_band = value; }),
+       "rows of an image that are computed at a time, through chains of nodes; with 0 bands are "
+       "computed only where memory_budget or max_object call for them, as high as fits",
+       "Wherever bands are possible, the tensors between the nodes never exist as a whole."},
+      {"half_weights", "off", a_switch([](Options& o, bool value) { o.half_weights = value; }),
+       "store large weights as half on the device, where they fit, while arithmetic and the other "
+       "tensors stay as precision says",
+       R"(With ``"fp16"`` they are half anyway.)"},
+      {"dynamic_range", "dequantize",
+       one_of<passes::DynamicRange>(
+           {{"dequantize", passes::DynamicRange::kDequantize},
+            {"hybrid", passes::DynamicRange::kHybrid}},
+           [](Options& o, passes::DynamicRange value) { o.dynamic_range = value; }),
+       "how a model with int8 weights and float activations is computed: in float, or in integers "
+       "as "
+       "TensorFlow Lite does",
+       R"(``"dequantize"``: the weights stay int8 in memory and are read as the floats they stand for.
+``"hybrid"``: TFLite's own arithmetic, which quantises activations to int8 row by row and multiplies
+integers.)"},
+      {"zero_copy", "auto",
+       one_of<bool>({{"auto", true}, {"off", false}},
+                    [](Options& o, bool value) { o.plan.zero_copy = value; }),
+       "whether inputs and outputs are used without a copy where device and host share memory",
+       R"(``"auto"``: where they do, CPUs work on the interpreter's inputs and outputs in place, and
+other devices get them through mapped objects. ``"off"``: the driver copies them always, as it does
+for devices with memory of their own. See `Delegate.stats`.)"},
+      {"share_memory", "on", a_switch([](Options& o, bool value) { o.plan.share_memory = value; }),
+       "let intermediate tensors share memory where their lifetimes allow",
+       R"(Off, each has a buffer of its own, filled with NaN: a way to find kernels that read what
+nobody wrote.)"},
+      {"memory_pool", "interpreter",
+       one_of<bool>({{"interpreter", false}, {"process", true}},
+                    [](Options& o, bool value) { o.pool_of_process = value; }),
+       "who takes turns in the memory of intermediate tensors: the partitions of an interpreter, "
+       "or "
+       "all interpreters of the process with this option",
+       R"(``"interpreter"``: its partitions never run at the same time. ``"process"``: all
+interpreters of the process whose delegates have this option and use the same device; their
+inferences wait for each other.)"},
+      {"profile", "off", a_switch([](Options& o, bool value) { o.profile = value; }),
+       "record when each kernel launch and each transfer was queued, submitted, started and ended "
+       "on "
+       "the device",
+       "`Delegate.profile` tells them."},
+      {"placement", "all",
+       one_of<Placement>({{"all", Placement::kAll},
+                          {"auto", Placement::kAuto},
+                          {"measured", Placement::kMeasured}},
+                         [](Options& o, Placement value) { o.placement = value; }),
+       "which of the nodes that the device can compute it takes: all, those that a cost model "
+       "expects to be faster there, or those measured as the fastest",
+       R"(``"auto"``: not the partitions that a cost model expects to be slower than the CPU.
+``"measured"``: those that were measured as the fastest for this model on this device, the CPU alone
+included; the verdict is kept in the cache.)"},
+      {"verify", "off",
+       one_of_or_count({{"off", kVerifyOff}, {"first", kVerifyFirst}}, 1,
+                       [](Options& o, int value) { o.verify = value; }),
+       "compute the first inference, or every Nth one, by the CPU's kernels, too, and replace what "
+       "the device computed wrong",
+       R"(``"first"``: the first inference of each interpreter; a number N: every Nth one, the first
+included. What was wrong is computed in a safer way from then on. ``"off"``: nothing is checked.)"},
   };
   return table;
 }
@@ -275,7 +297,10 @@ void add_option(std::map<std::string, std::string>& options, const char* key, co
 
 Options parse_options(const std::map<std::string, std::string>& values) {
   Options options;
-  options.plan.zero_copy = true;
+  for (const OptionInfo& info : option_table()) {
+    const std::string text = info.default_value;
+    if (!text.empty()) info.type.read(options, text);  // empty: as Options has it
+  }
   for (const auto& entry : values) {
     const std::string& key = entry.first;
     const auto& table = option_table();
@@ -290,7 +315,8 @@ Options parse_options(const std::map<std::string, std::string>& values) {
       throw OptionError("option '" + key + "' is '" + entry.second +
                         "'; ':' and ';' are not allowed");
     }
-    info->parse(options, entry.second);
+    if (!info->type.read(options, entry.second))
+      bad_value(info->key, entry.second, info->type.allowed);
   }
   options.half_io = options.half_io && options.precision == passes::Precision::kFp16;
   if (options.device.empty()) {

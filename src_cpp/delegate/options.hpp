@@ -1,6 +1,7 @@
-// Options of a delegate: one table of key, default, allowed values and help.
+// Options of a delegate: one table of key, default, allowed values and documentation.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -45,12 +46,23 @@ struct Options {
   int verify = kVerifyOff;  ///< which inferences are computed by the CPU's kernels, too
 };
 
+/// Which values an option takes.
+struct OptionType {
+  /// "choice" of words, "switch", "count", "choice or count", "bytes", "path", "device", "engines",
+  /// "nodes".
+  const char* kind;
+  std::vector<std::string> words;  ///< of choices and switches; the others' have another form
+  int least, most;                 ///< of counts
+  std::string allowed;             ///< for messages
+  std::function<bool(Options&, const std::string& value)> read;  ///< false: not allowed
+};
+
 struct OptionInfo {
   const char* key;
   const char* default_value;
-  const char* allowed;
-  const char* help;
-  void (*parse)(Options&, const std::string& value);  ///< throws OptionError
+  OptionType type;
+  const char* help;  ///< a phrase in plain words, for the command line and tables
+  const char* more;  ///< sentences that follow it in Python's documentation, with its marks
 };
 
 /// All options there are.

@@ -164,8 +164,13 @@ py::list option_table() {
     py::dict entry;
     entry["key"] = option.key;
     entry["default"] = option.default_value;
-    entry["allowed"] = option.allowed;
+    entry["kind"] = option.type.kind;
+    entry["words"] = option.type.words;
+    entry["least"] = option.type.least;
+    entry["most"] = option.type.most;
+    entry["allowed"] = option.type.allowed;
     entry["help"] = option.help;
+    entry["more"] = option.more;
     table.append(entry);
   }
   return table;

@@ -23,8 +23,7 @@ from bench.guard_items import Item, all_items
 from bench.guard_report import Row
 from bench.guard_session import Build, Result, Session, Worker
 from bench.plans import models, snapshots, text
-from clgpu_delegate import _core
-from clgpu_delegate.explain import Explanation
+from clgpu_delegate import Explanation, _core
 
 ONLY = ("lenet5 b1 fp32",)
 ROWS = [Row("lenet5 b1 fp32", 0.5, 0.01, 0.03, 9, 8, 13, 13, notes=("a kernel",))]

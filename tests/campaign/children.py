@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from clgpu_delegate.endings import ending
+from clgpu_delegate.base.endings import ending
 
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 600  # imports and devices, on a machine that is busy

@@ -19,7 +19,8 @@ import numpy as np
 import tflite
 
 import clgpu_delegate
-from clgpu_delegate import ClgpuError, _core, files
+from clgpu_delegate import ClgpuError, _core
+from clgpu_delegate.base import files
 from tests.campaign import children, graphs
 from tests.campaign.table import Row
 from tests.models.random_graphs import random_graph

@@ -24,8 +24,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from clgpu_delegate.embedded import libraries
-from clgpu_delegate.endings import ending
+from clgpu_delegate.base.embedded import libraries
+from clgpu_delegate.base.endings import ending
 from tests.campaign.planted import FAULTS, Fault
 from tests.campaign.table import Row
 from tests.swapped.environment import environment

@@ -173,8 +173,8 @@ FAULTS = (
     ),
     Fault(
         "clgpu_delegate/options.py",
-        "if not 1 <= self.min_nodes <= 999_999:",
-        "if not 0 <= self.min_nodes <= 999_999:",
+        'if not row["least"] <= count <= row["most"]:',
+        'if not row["least"] - 1 <= count <= row["most"]:',
         "a wrong option is an error",
         _OPTIONS,
     ),
@@ -186,7 +186,7 @@ FAULTS = (
         (*_OPTIONS, "tests/python/test_byte_sizes.py"),
     ),
     Fault(
-        "clgpu_delegate/borders.py",
+        "clgpu_delegate/report/borders.py",
         'if any(not node["claimed"] for node in others):',
         'if all(not node["claimed"] for node in others):',
         "a tensor that the CPU reads, too, is the CPU's",

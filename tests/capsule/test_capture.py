@@ -25,8 +25,8 @@ from clgpu_delegate.capsule.outcome import Outcome
 from clgpu_delegate.capsule.trials import Bench
 from clgpu_delegate.cli import exits
 from clgpu_delegate.doctor import Diagnosis
-from clgpu_delegate.quantization import schema
-from clgpu_delegate.quantization.reader import parse
+from clgpu_delegate.tflite import schema
+from clgpu_delegate.tflite.reader import parse
 from tests.capsule import cases
 from tests.model_maker import ModelMaker
 from tests.python import models

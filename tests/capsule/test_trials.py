@@ -7,7 +7,7 @@ import io
 import numpy as np
 import pytest
 
-from clgpu_delegate.capsule.outcome import Outcome, judge_one, kernels_that_fail
+from clgpu_delegate.capsule.outcome import Outcome, kernels_that_fail, outcome_of_one
 from clgpu_delegate.capsule.protocol import send
 from clgpu_delegate.capsule.shrinking import minimise
 from clgpu_delegate.capsule.trials import Bench
@@ -61,19 +61,19 @@ def test_search_finds_the_smallest_set(culprits):
     assert len(tried) < 200
 
 
-def test_numbers_are_judged_by_their_kind():
+def test_numbers_are_compared_by_their_kind():
     one, nan = np.ones(8, np.float32), np.full(8, np.nan, np.float32)
     codes, index = np.arange(8, dtype=np.int8), np.arange(8)
-    assert not judge_one(one * 1.05, one, 0.1).failed
-    assert judge_one(one * 1.2, one, 0.1).relative_l2 == pytest.approx(0.2)
-    assert not judge_one(nan, nan, 0.1).failed
-    assert judge_one(nan, one, 0.1).failed
-    assert judge_one(one, nan, 0.1).failed
-    assert not judge_one(codes + np.int8(1), codes, 0.1).failed
-    assert judge_one(codes + np.int8(1), codes, 0).failed
-    assert judge_one(codes + np.int8(2), codes, 0.1).wrong == 8
-    assert judge_one(index + 1, index, 0.1).failed
-    assert judge_one(one[:4], one, 0.1).failed
+    assert not outcome_of_one(one * 1.05, one, 0.1).failed
+    assert outcome_of_one(one * 1.2, one, 0.1).relative_l2 == pytest.approx(0.2)
+    assert not outcome_of_one(nan, nan, 0.1).failed
+    assert outcome_of_one(nan, one, 0.1).failed
+    assert outcome_of_one(one, nan, 0.1).failed
+    assert not outcome_of_one(codes + np.int8(1), codes, 0.1).failed
+    assert outcome_of_one(codes + np.int8(1), codes, 0).failed
+    assert outcome_of_one(codes + np.int8(2), codes, 0.1).wrong == 8
+    assert outcome_of_one(index + 1, index, 0.1).failed
+    assert outcome_of_one(one[:4], one, 0.1).failed
 
 
 def test_failures_are_alike_by_what_they_are_and_not_by_their_words():

@@ -9,7 +9,7 @@ import pytest
 
 import clgpu_delegate
 from clgpu_delegate import _core
-from clgpu_delegate.trust import PartitionVerdict
+from clgpu_delegate.report.verification import PartitionCheck
 from tests.model_maker import ModelMaker
 from tests.ops.harness import op_runtime
 from tests.python import models
@@ -83,7 +83,7 @@ def run(
     return outputs, delegate.explain()
 
 
-def verdict_of(explanation: clgpu_delegate.Explanation, partition: int = 0) -> PartitionVerdict:
+def check_of(explanation: clgpu_delegate.Explanation, partition: int = 0) -> PartitionCheck:
     assert explanation.verification is not None
     return explanation.verification.partitions[partition]
 
@@ -99,7 +99,7 @@ def test_wrong_numbers_of_any_kind(sum_, broken, x, device):
     engines = {"fully_connected": "naive|auto"}
     got, explanation = run(dense(), [x], op_runtime(), device=device, engines=engines)
     is_right(got, dense(), [x], op_runtime())
-    assert verdict_of(explanation).engine == "fully_connected/naive"
+    assert check_of(explanation).engine == "fully_connected/naive"
 
 
 def test_another_engine_takes_over(broken, x, device, runtime, tmp_path):
@@ -109,10 +109,10 @@ def test_another_engine_takes_over(broken, x, device, runtime, tmp_path):
     }  # fmt: skip
     got, explanation = run(dense(), [x], runtime, **options)
     is_right(got, dense(), [x], runtime)
-    verdict = verdict_of(explanation)
-    assert (verdict.level, verdict.checked, verdict.source) == ("as asked", 1, "checked now")
-    assert verdict.engine == "fully_connected/naive"
-    assert "computes wrong numbers at node 0 (FULLY_CONNECTED)" in verdict.reason
+    check = check_of(explanation)
+    assert (check.level, check.checked, check.source) == ("as asked", 1, "checked now")
+    assert check.engine == "fully_connected/naive"
+    assert "computes wrong numbers at node 0 (FULLY_CONNECTED)" in check.reason
     assert {node.candidate for node in explanation.nodes}.isdisjoint({"naive", ""})
     assert "computes wrong numbers" in explanation.nodes[0].refused["naive"]
     assert "fully_connected/naive" in str(explanation)
@@ -125,14 +125,14 @@ def test_another_engine_takes_over(broken, x, device, runtime, tmp_path):
         assert "naive" not in {node.candidate for node in explanation.nodes}
         assert "computes wrong numbers" in explanation.nodes[0].refused["naive"]
         if model == dense():
-            verdict = verdict_of(explanation)
-            assert (verdict.source, verdict.checked) == ("kept", 0)
+            check = check_of(explanation)
+            assert (check.source, check.checked) == ("kept", 0)
             is_right(run_interpreter(interpreter, [x]), model, [x], runtime)
-            verdict = verdict_of(delegate.explain())
-            assert (verdict.source, verdict.checked) == ("kept", 1)
+            check = check_of(delegate.explain())
+            assert (check.source, check.checked) == ("kept", 1)
 
     assert clgpu_delegate.cache.clear(tmp_path / "c", "verification") >= 2
-    assert verdict_of(run(dense(), [x], runtime, **options)[1]).source == "checked now"
+    assert check_of(run(dense(), [x], runtime, **options)[1]).source == "checked now"
 
 
 def test_without_verification_nobody_notices(broken, x, device, runtime):
@@ -150,21 +150,21 @@ def test_the_cpu_takes_over_where_no_engine_is_right(broken, x, device, runtime,
     got, explanation = run(model, [x], runtime, 3, **options)
     want = run_reference(model, [x], runtime, "no_delegate")
     np.testing.assert_array_equal(got[0], want[0])
-    verdict = verdict_of(explanation)
-    assert (verdict.level, verdict.checked) == ("cpu", 1)
-    assert "no engine of softmax is right at node 1 (SOFTMAX)" in verdict.reason
+    check = check_of(explanation)
+    assert (check.level, check.checked) == ("cpu", 1)
+    assert "no engine of softmax is right at node 1 (SOFTMAX)" in check.reason
     assert "computed by the CPU's kernels" in explanation.nodes[1].reason
 
     got, explanation = run(model, [x], runtime, **options)
     np.testing.assert_array_equal(got[0], want[0])
-    verdict = verdict_of(explanation)
-    assert (verdict.level, verdict.source, verdict.checked) == ("cpu", "kept", 0)
+    check = check_of(explanation)
+    assert (check.level, check.source, check.checked) == ("cpu", "kept", 0)
 
-    # A mended kernel is another one: its verdict is its own.
+    # A mended kernel is another one: it is checked anew.
     broken(SOFTMAX, STORE + "c + ", STORE)
     got, explanation = run(model, [x], runtime, **options)
-    verdict = verdict_of(explanation)
-    assert (verdict.level, verdict.source, verdict.reason) == ("as asked", "checked now", "")
+    check = check_of(explanation)
+    assert (check.level, check.source, check.reason) == ("as asked", "checked now", "")
 
 
 def test_an_engine_asked_for_gives_way_to_the_cpu(broken, x, device):
@@ -174,9 +174,9 @@ def test_an_engine_asked_for_gives_way_to_the_cpu(broken, x, device):
         dense(), [x], runtime, device=device, engines={"fully_connected": "gemv"}
     )
     is_right(got, dense(), [x], runtime)
-    verdict = verdict_of(explanation)
-    assert verdict.level == "cpu"
-    assert "engine 'gemv' cannot compute FULLY_CONNECTED" in verdict.reason
+    check = check_of(explanation)
+    assert check.level == "cpu"
+    assert "engine 'gemv' cannot compute FULLY_CONNECTED" in check.reason
 
 
 def test_wrong_in_half_only(broken, x, device):
@@ -185,10 +185,10 @@ def test_wrong_in_half_only(broken, x, device):
     broken(SOFTMAX, STORE, STORE + IN_HALF + " * c + ")
     got, explanation = run(model, [x], runtime, device=device, precision="fp16", half_io=True)
     is_right(got, model, [x], runtime)
-    verdict = verdict_of(explanation)
-    assert verdict.level == "fp32"
-    assert "as asked: no engine of softmax is right" in verdict.reason
-    assert "exact sums: no engine of softmax is right" in verdict.reason
+    check = check_of(explanation)
+    assert check.level == "fp32"
+    assert "as asked: no engine of softmax is right" in check.reason
+    assert "exact sums: no engine of softmax is right" in check.reason
 
 
 def test_numbers_too_large_for_half(x, device):
@@ -201,7 +201,7 @@ def test_numbers_too_large_for_half(x, device):
     model = m.build()
     got, explanation = run(model, [x], runtime, device=device, precision="fp16", half_io=True)
     is_right(got, model, [x], runtime)
-    assert verdict_of(explanation).level == "fp32"
+    assert check_of(explanation).level == "fp32"
 
 
 def test_which_inferences_are_checked(x, device, runtime):
@@ -213,9 +213,9 @@ def test_which_inferences_are_checked(x, device, runtime):
     interpreter = make_interpreter(runtime, models.image(), [delegate])
     for shape in ((1, 7, 6, 3), (1, 7, 6, 3), (1, 9, 8, 3)):
         run_interpreter(interpreter, [np.ones(shape, np.float32)], {0: shape})
-    verdict = verdict_of(delegate.explain())
-    assert (verdict.level, verdict.relative_l2 < 1e-6) == ("as asked", True)
-    assert verdict.checked in (2, 3)  # a resize to the same shape may be none
+    check = check_of(delegate.explain())
+    assert (check.level, check.relative_l2 < 1e-6) == ("as asked", True)
+    assert check.checked in (2, 3)  # a resize to the same shape may be none
 
 
 def test_partitions_are_judged_one_by_one(broken, x, device):
@@ -231,7 +231,7 @@ def test_partitions_are_judged_one_by_one(broken, x, device):
     levels = []
     for i in range(2):
         wrong = models.normal(weights, 40, 40)[0, 1] < 0
-        levels.append((verdict_of(explanation, i).level == "cpu", bool(wrong)))
+        levels.append((check_of(explanation, i).level == "cpu", bool(wrong)))
     # A broken engine is left out everywhere from the moment on that it is known.
     assert all(cpu or not wrong for cpu, wrong in levels), levels
 
@@ -245,8 +245,8 @@ def test_each_partition_leaves_out_the_engine_that_all_were_built_with(broken, x
     )  # fmt: skip
     is_right(got, model, [x], runtime)
     for i in range(2):
-        verdict = verdict_of(explanation, i)
-        assert (verdict.level, verdict.engine) == ("as asked", "fully_connected/naive"), verdict
+        check = check_of(explanation, i)
+        assert (check.level, check.engine) == ("as asked", "fully_connected/naive"), check
 
 
 def test_integers(broken, device, runtime):
@@ -260,10 +260,10 @@ def test_integers(broken, device, runtime):
     model, inputs = m.build(), [rng.integers(-128, 128, (3, 40)).astype(np.int8)]
     options: dict[str, Any] = {"device": device, "engines": {"fully_connected": "naive|auto"}}
     _, explanation = run(model, inputs, runtime, **options)
-    assert (verdict_of(explanation).engine, verdict_of(explanation).reason) == ("", "")
+    assert (check_of(explanation).engine, check_of(explanation).reason) == ("", "")
     broken(NAIVE, "FINISH_SUM(sum,", "FINISH_SUM(sum + 4000,")
     got, explanation = run(model, inputs, runtime, **options)
-    assert verdict_of(explanation).engine == "fully_connected/naive"
+    assert check_of(explanation).engine == "fully_connected/naive"
     (want,) = run_reference(model, inputs, runtime)
     assert np.abs(got[0].astype(int) - want.astype(int)).max() <= 1
 
@@ -278,7 +278,7 @@ def test_ties_of_indices_are_right(device):
     x = np.zeros((2, 40), np.float32)
     x[:, 5], x[:, 6] = 3.0, np.nextafter(np.float32(3.0), np.float32(4.0))
     _, explanation = run(m.build(), [x], runtime, device=device, precision="fp16", half_io=True)
-    assert verdict_of(explanation).level == "as asked"
+    assert check_of(explanation).level == "as asked"
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_what_the_cpu_computes_is_what_the_runtime_does(model, fault, runtime, b
     inputs = [(rng.standard_normal(d["shape"]) * 8).astype(d["dtype"]) for d in details]
     broken(*fault)
     got, explanation = run(model, inputs, runtime, 2)
-    assert verdict_of(explanation).level == "cpu"
+    assert check_of(explanation).level == "cpu"
     for result, want in zip(got, run_reference(model, inputs, runtime, "no_delegate")):
         np.testing.assert_array_equal(result, want)
 
@@ -309,7 +309,7 @@ def test_what_is_told_of_nodes_is_of_the_shapes_of_the_moment(device, runtime, b
             broken.mend()
         run_interpreter(interpreter, [np.ones(shape, np.float32)], {0: shape})
         explanation = delegate.explain()
-        assert verdict_of(explanation).level == ("cpu" if fails else "as asked")
+        assert check_of(explanation).level == ("cpu" if fails else "as asked")
         for node in explanation.nodes:
             assert ("verification has failed" in node.reason) == fails, node
 
@@ -322,9 +322,9 @@ def test_convolutions_without_a_bias_crash_no_stock_kernel(device, rng):
     x = m.op("DEPTHWISE_CONV_2D", [x, weights], shape, depth_multiplier=1, **stride)
     m.output(m.op("CONV_2D", [x, m.constant(models.normal(rng, 8, 1, 1, 8))], shape, **stride))
     inputs = [models.normal(rng, *shape)]
-    verdict = verdict_of(run(m.build(), inputs, op_runtime(), device=device)[1])
-    assert (verdict.level, verdict.checked, verdict.reason) == ("as asked", 1, "")
-    assert verdict.relative_l2 < 1e-5
+    check = check_of(run(m.build(), inputs, op_runtime(), device=device)[1])
+    assert (check.level, check.checked, check.reason) == ("as asked", 1, "")
+    assert check.relative_l2 < 1e-5
 
 
 def test_what_the_runtime_cannot_compute_is_not_verified(device, runtime):
@@ -337,6 +337,6 @@ def test_what_the_runtime_cannot_compute_is_not_verified(device, runtime):
     x = np.random.default_rng(11).standard_normal((1, 4, 4, 3)).astype(np.float32)
     got, explanation = run(m.build(), [x], runtime, device=device)
     np.testing.assert_array_equal(got[0], x.reshape(1, 2, 2, 2, 2, 3).max((2, 4)))
-    verdict = verdict_of(explanation)
-    assert (verdict.checked, verdict.level) == (0, "as asked")
-    assert verdict.reason.startswith("not verified: the CPU kernel of node 0")
+    check = check_of(explanation)
+    assert (check.checked, check.level) == (0, "as asked")
+    assert check.reason.startswith("not verified: the CPU kernel of node 0")

@@ -14,7 +14,7 @@ import pytest
 
 import clgpu_delegate
 from clgpu_delegate import cache
-from clgpu_delegate.doctor import stock, store, system, trial, variables, vendors
+from clgpu_delegate.doctor import model_run, stock, store, system, variables, vendors
 from clgpu_delegate.doctor.child import Outcome
 from clgpu_delegate.doctor.environment import Environment
 from tests.doctor.machine import NO_LOADER, device
@@ -266,7 +266,7 @@ def test_model_that_gives_wrong_numbers_or_dies(machine):
 
     def check(survey):
         list(stock.check(survey))
-        return trial.check(survey)
+        return model_run.check(survey)
 
     answer = {"error": 0.5, "seconds": 1.0, "device": "Some CPU", "left": [], "nodes": 4}
     for answered, words in (

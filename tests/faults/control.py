@@ -7,7 +7,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from clgpu_delegate.embedded import libraries
+from clgpu_delegate.base.embedded import libraries
 from tests.limits.build import LayerError, shared_library
 
 FOLDER = Path(__file__).parent

@@ -71,7 +71,7 @@ def environment(profile: str, folder: Path) -> dict[str, str]:
 
     It is a CPU, unless the variable LIMITS_ANY_DEVICE is set; LIMITS_LIBRARY may name its library.
     """
-    from clgpu_delegate.embedded import libraries  # noqa: PLC0415  # conftest imports this file
+    from clgpu_delegate.base.embedded import libraries  # noqa: PLC0415  # conftest imports this file
 
     real = os.environ.get("LIMITS_LIBRARY") or str(next(iter(libraries()), SYSTEM_LOADER))
     return {

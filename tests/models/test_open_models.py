@@ -18,7 +18,8 @@ import tflite
 
 import clgpu_delegate
 from bench import networks
-from clgpu_delegate.quantization import parameters, reader, writer
+from clgpu_delegate.quantization import parameters
+from clgpu_delegate.tflite import reader, writer
 from tests.models.comparison import LIMITS, assert_close, relative_l2, run_delegated
 from tests.runtimes import available_runtimes, make_interpreter, run_interpreter, run_reference
 

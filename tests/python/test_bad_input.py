@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import clgpu_delegate
-from clgpu_delegate import FileError, ModelError, _core, cli, files
+from clgpu_delegate import FileError, ModelError, _core, cli
+from clgpu_delegate.base import files
 from clgpu_delegate.cli import exits
 from clgpu_delegate.runtimes import find_runtime
 from tests.model_maker import ModelMaker

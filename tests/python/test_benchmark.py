@@ -56,7 +56,7 @@ def test_what_a_placement_came_to_is_told(tmp_path):
 
 def test_process_that_crashes_is_an_error(model, monkeypatch):
     crash = "import os, sys; print('bad driver', file=sys.stderr, flush=True); os.abort()"
-    monkeypatch.setattr("clgpu_delegate.measuring._MAIN", crash)
+    monkeypatch.setattr("clgpu_delegate.measure.job._MAIN", crash)
     with pytest.raises(ClgpuError, match="the process ended with signal 6: bad driver"):
         clgpu_delegate.benchmark(model, precisions=[])
 

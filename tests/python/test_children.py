@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import clgpu_delegate
-from clgpu_delegate import _core, cache, children, embedded
+from clgpu_delegate import _core, cache
+from clgpu_delegate.base import children, embedded
 from tests.python import models
 from tests.python.subprocesses import assert_succeeds
 
@@ -22,7 +23,7 @@ NAMES = ("json", "importlib", "sys", "site", "struct", "typing", "numpy", "clgpu
 STARTER = """
 import os, sys
 import numpy as np
-from clgpu_delegate import measuring
+from clgpu_delegate.measure import job
 from clgpu_delegate.capsule.trials import Bench
 from clgpu_delegate.doctor import child, store_probe
 from clgpu_delegate.runtimes import find_runtime
@@ -36,7 +37,7 @@ runtime = find_runtime().name
 with Bench(runtime, reference=False, tolerance=0.1, timeout=60) as bench:
     trial = bench.run(open(model, "rb").read(), [np.ones((2, 5), np.float32)], {"cache": "off"})
 assert trial.outcome.kind == "agrees", trial
-numbers, outputs = measuring.measure(measuring.Job(model, runtime, 1, 1))
+numbers, outputs = job.measure(job.Job(model, runtime, 1, 1))
 assert numbers["median_ms"] > 0 and outputs
 print("all three have answered")
 """
@@ -85,7 +86,7 @@ def test_process_imports_what_its_starter_imports(tmp_path, started):
     (tmp_path / "library" / "only_there.py").write_text("WORD = 'found'\n")
     code = """
 import subprocess, sys
-from clgpu_delegate import children
+from clgpu_delegate.base import children
 command = children.command("import sys, only_there; print(only_there.WORD, sys.argv[1:])", "a", "b")
 print(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 """

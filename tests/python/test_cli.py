@@ -13,11 +13,14 @@ import typer
 from typer.testing import CliRunner
 
 import clgpu_delegate
-from clgpu_delegate import Options, cli
+from clgpu_delegate import ClgpuError, Options, _core, cli
 from clgpu_delegate.cli import completion, exits, settings
 from tests.model_maker import ModelMaker
 from tests.python import models
 from tests.python.subprocesses import ROOT, assert_succeeds, run_python
+
+# Options of commands: rows of the one table by name.
+TABLE = {row["key"]: row for row in _core.option_table() if row["key"] not in settings.NOT_OPTIONS}
 
 
 @pytest.fixture
@@ -130,10 +133,39 @@ def test_a_mistake_of_ours_is_one_sentence_that_tells_how_to_see_more(monkeypatc
         exits.answer(cli.app, ["devices"])
 
 
-def test_each_field_of_the_options_is_an_option_or_is_left_out_for_a_reason():
-    fields = {field.name for field in dataclasses.fields(Options)}
-    assert settings.OPTIONS.keys() | settings.NOT_OPTIONS.keys() == fields
-    assert not settings.OPTIONS.keys() & settings.NOT_OPTIONS.keys()
+def test_what_is_no_option_of_commands_is_a_field_of_the_options():
+    assert settings.NOT_OPTIONS.keys() <= {field.name for field in dataclasses.fields(Options)}
+
+
+def test_options_of_commands_are_as_the_table_of_options_has_them():
+    added = {parameter.name: parameter for parameter in settings._parameters()}
+    assert added.keys() - {"runtime"} == TABLE.keys()
+    explain = typer.main.get_command(cli.app).commands["explain"]
+    flags = {parameter.name: parameter for parameter in explain.params}
+    types = {"switch": bool, "count": int}
+    for name, row in TABLE.items():
+        dashed = name.replace("_", "-")
+        assert flags[name].opts == [f"--{dashed}"]
+        assert flags[name].default == getattr(Options(), name)
+        assert added[name].annotation.__origin__ is types.get(row["kind"], str)
+        opposite = row["kind"] == "switch" and row["default"] == "on"
+        assert flags[name].secondary_opts == ([f"--no-{dashed}"] if opposite else [])
+        assert row["help"][1:] in flags[name].help
+        if row["kind"] == "choice":
+            assert all(word in flags[name].help for word in row["words"])
+        if "choice" in row["kind"]:
+            (option,) = added[name].annotation.__metadata__
+            assert option.autocompletion("") == row["words"]
+
+
+def test_commands_have_their_options_without_the_extension(monkeypatch):
+    """``clgpu doctor`` has to run there; the others say what is missing once they are used."""
+
+    def missing():
+        raise ClgpuError("the compiled extension is missing")
+
+    monkeypatch.setattr(settings._core, "option_table", missing)
+    assert [p.name for p in settings._parameters()][:-1] == list(TABLE)
 
 
 def test_options_reach_the_delegate_with_the_defaults_of_options(monkeypatch):
@@ -143,7 +175,7 @@ def test_options_reach_the_delegate_with_the_defaults_of_options(monkeypatch):
     )
     ours = {"runtime": None}
     clgpu("explain", "m.tflite", "--json")
-    defaults = {name: getattr(Options(), name) for name in settings.OPTIONS}
+    defaults = {name: getattr(Options(), name) for name in TABLE}
     assert got.pop() == {**defaults, **ours}
     clgpu("explain", "m.tflite", "--json", "--verify", "3", "--no-warm-up", "--half-io")
     assert Options.from_settings(

@@ -7,7 +7,8 @@ import json
 import pytest
 
 import clgpu_delegate
-from clgpu_delegate import _core, embedded
+from clgpu_delegate import _core
+from clgpu_delegate.base import embedded
 from tests.python.subprocesses import assert_succeeds, run_python
 
 RANK = ["gpu", "accelerator", "cpu", "other"]

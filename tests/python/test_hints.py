@@ -10,8 +10,10 @@ import pytest
 from flatbuffers import flexbuffers
 
 import clgpu_delegate
-from clgpu_delegate import _core, hints, trials
-from clgpu_delegate.verdict import Trial, Verdict
+from clgpu_delegate import _core
+from clgpu_delegate.placement import contest
+from clgpu_delegate.placement.verdict import Timing, Verdict
+from clgpu_delegate.report import hints
 from tests.model_maker import ModelMaker, Quantization
 from tests.ops.harness import op_runtime
 from tests.python import models
@@ -254,11 +256,11 @@ def test_a_node_that_a_measurement_leaves_names_the_option(monkeypatch, tmp_path
         nodes = explain(models.chain()).nodes
         return Verdict(
             choice="cpu", left=tuple(n.index for n in nodes), ops=tuple(n.op for n in nodes),
-            trials=(Trial("cpu", 1.0, 0), Trial("all", 2.0, 1)), device="a device",
+            timings=(Timing("cpu", 1.0, 0), Timing("all", 2.0, 1)), device="a device",
             precision="fp32", runtime=runtime, threads=threads,
         )  # fmt: skip
 
-    monkeypatch.setattr(trials, "measure", measure)
+    monkeypatch.setattr(contest, "measure", measure)
     node = explain(models.chain(), placement="measured", cache=str(tmp_path / "c")).nodes[0]
     assert node.refusal.code == "measured"
     assert "the option placement to all" in node.hint

@@ -9,8 +9,8 @@ import pytest
 
 import clgpu_delegate
 from clgpu_delegate import _core, cli
+from clgpu_delegate.base.rendering import SafeConsole, as_text, printable
 from clgpu_delegate.cli import exits
-from clgpu_delegate.rendering import SafeConsole, as_text, printable
 from tests.model_maker import ModelMaker
 
 EVIL = "\x1b]0;owned\x07\x1b[31m[bold red]\u202e:smile:\x7f\x9b2J\nnote: all is well\u2066\u200b"

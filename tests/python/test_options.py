@@ -2,34 +2,78 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import inspect
+from typing import Any
 
 import pytest
 
 import clgpu_delegate
 from clgpu_delegate import OptionError, Options, _core
 
-BAD_VALUES = {
-    "precision": ("fp64", "fp32, fp16, tf32"),
-    "ops": ("some", "all, core"),
-    "tuning": ("on", "auto, off, exhaustive"),
-    "zero_copy": ("on", "auto, off"),
-    "min_nodes": (0, "1 to 999999"),
-    "placement": ("best", "all, auto, measured"),
-    "verify": (0, "off, first, 1 to 999999"),
-}
+TABLE = _core.option_table()
+
+# By kind of value: a value that is not allowed.
+BAD = {"choice": "some", "count": -1, "choice or count": 0, "bytes": "1 pound", "path": ""}
+BAD_VALUES = {row["key"]: (row, BAD[row["kind"]]) for row in TABLE if row["kind"] in BAD}
+
+
+def example(row: dict[str, Any]) -> object:
+    """A value that is allowed and not the default."""
+    by_kind = {
+        "device": "0", "switch": row["default"] == "off", "bytes": "1.5 GiB",
+        "engines": {"conv2d": "winograd|auto", "softmax": "auto"}, "nodes": ["TILE", 3],
+        "path": "/data/local/tmp/a cache.sqlite", "choice or count": row["most"],
+        "count": row["most"],
+    }  # fmt: skip
+    other = next((word for word in row["words"] if word != row["default"]), None)
+    return other if row["kind"] == "choice" else by_kind[row["kind"]]
+
+
+EXAMPLES = {row["key"]: example(row) for row in TABLE}
 
 
 def test_python_and_cpp_have_the_same_options_and_defaults():
     def text(value: object) -> str:
         return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
 
-    ours = {field.name: text(field.default) for field in dataclasses.fields(Options)}
-    assert ours == {option["key"]: option["default"] for option in _core.option_table()}
+    ours = [(field.name, text(field.default)) for field in dataclasses.fields(Options)]
+    assert ours == [(row["key"], row["default"]) for row in TABLE]
+
+
+def test_type_checkers_see_each_word_that_is_allowed():
+    """What stands in the source; see tests/repo/test_options.py for all of it."""
+    tree = ast.parse(inspect.getsource(clgpu_delegate.options))
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    for name in ("Settings", "Options"):
+        hints = {
+            node.target.id: ast.unparse(node.annotation)
+            for node in classes[name].body
+            if isinstance(node, ast.AnnAssign)
+        }
+        assert list(hints) == [row["key"] for row in TABLE]
+        for row in TABLE:
+            if "choice" in row["kind"]:
+                words = ", ".join(map(repr, row["words"]))
+                assert hints[row["key"]].startswith(f"Literal[{words}]")
 
 
 def test_every_option_of_the_table_says_what_it_is_for():
-    assert all(option["help"] and option["allowed"] for option in _core.option_table())
+    assert all(row["help"] and row["allowed"] for row in TABLE)
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row["key"])
+def test_each_value_that_the_table_allows_is_taken_by_python_and_cpp(row):
+    values = [*row["words"]] if row["kind"] != "switch" else [True, False]
+    if "count" in row["kind"]:
+        values += [row["least"], row["most"]]
+    for value in values:
+        options = Options(**{row["key"]: value})
+        _core.make_delegate({"placement": "all", **options.as_delegate_dict()})
+    for value in values and [row["least"] - 1, row["most"] + 1] if "count" in row["kind"] else []:
+        with pytest.raises(OptionError):
+            Options(**{row["key"]: value})
 
 
 def test_options_are_frozen():
@@ -72,11 +116,13 @@ def test_values_become_the_strings_of_the_delegate():
 
 @pytest.mark.parametrize("name", BAD_VALUES)
 def test_value_that_is_not_allowed_is_answered_with_those_that_are(name):
-    value, allowed = BAD_VALUES[name]
-    with pytest.raises(OptionError, match=f"'{name}' is .*{value}.*; allowed: {allowed}"):
+    row, value = BAD_VALUES[name]
+    with pytest.raises(OptionError, match=f"'{name}' is .*{value}.*; allowed: ") as ours:
         Options(**{name: value})
-    with pytest.raises(OptionError, match=f"'{name}' is '{value}'; allowed: {allowed}"):
+    with pytest.raises(OptionError, match=f"'{name}' is '{value}'; allowed: {row['allowed']}$"):
         _core.make_delegate({name: str(value)})
+    if row["kind"] not in ("bytes", "path"):  # Python takes None and paths, too
+        assert str(ours.value).endswith(f"allowed: {row['allowed']}")
 
 
 @pytest.mark.parametrize(
@@ -106,17 +152,8 @@ def test_values_have_no_colon():
 
 def test_no_value_needs_what_benchmark_model_splits_at():
     """Its syntax is key:value;key:value; an option with a second colon it drops silently."""
-    set_options = {
-        "device": "0", "precision": "tf32", "ops": "core", "warm_up": False, "tuning": "exhaustive",
-        "engines": {"conv2d": "winograd|auto", "softmax": "auto"}, "exclude": ["TILE", 3],
-        "min_nodes": 999_999, "cache": "/data/local/tmp/a cache.sqlite", "half_io": True,
-        "memory_budget": "1.5 GiB", "max_object": 1 << 20, "row_band": 16, "half_weights": True,
-        "dynamic_range": "hybrid", "zero_copy": "off", "share_memory": False,
-        "memory_pool": "process", "profile": True, "placement": "measured", "verify": "first",
-    }  # fmt: skip
-    assert set(set_options) == {field.name for field in dataclasses.fields(Options)}
-    texts = Options(**set_options).as_delegate_dict()
-    assert set(texts) == set(set_options), "each example is no default"
+    texts = Options(**EXAMPLES).as_delegate_dict()
+    assert set(texts) == set(EXAMPLES), "each example is no default"
     line = ";".join(f"{key}:{value}" for key, value in texts.items())
     words = [option.split(":") for option in line.split(";")]
     assert dict(word for word in words if len(word) == 2) == texts

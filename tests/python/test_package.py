@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
-import pkgutil
 import shutil
 from pathlib import Path
 
@@ -40,11 +39,12 @@ def test_public_names_exist_and_are_documented():
 
 
 @pytest.mark.parametrize(
-    "name",
-    [m.name for m in pkgutil.iter_modules([str(FOLDER)]) if m.name not in ("_core", "__main__")],
+    "path",
+    [str(p.relative_to(FOLDER)) for p in sorted(FOLDER.rglob("*.py")) if ">>>" in p.read_text()],
 )
-def test_examples_in_the_documentation_run(name):
-    module = importlib.import_module(f"clgpu_delegate.{name}")
+def test_examples_in_the_documentation_run(path):
+    name = ".".join(Path("clgpu_delegate", path).with_suffix("").parts)
+    module = importlib.import_module(name.removesuffix(".__init__"))
     assert doctest.testmod(module).failed == 0
 
 

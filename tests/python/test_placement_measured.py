@@ -7,8 +7,9 @@ import threading
 import pytest
 
 import clgpu_delegate
-from clgpu_delegate import _core, cache, trials
-from clgpu_delegate.verdict import Trial, Verdict
+from clgpu_delegate import _core, cache
+from clgpu_delegate.placement import contest
+from clgpu_delegate.placement.verdict import Timing, Verdict
 from tests.python import models
 from tests.runtimes import available_runtimes, interpreter_module, make_interpreter, run_interpreter
 
@@ -35,7 +36,7 @@ def measured(monkeypatch):
             choice=measure.winner,
             left=tuple(n.index for n in nodes if n.index not in claimed),
             ops=tuple(n.op for n in nodes),
-            trials=tuple(Trial(name, value, 1) for name, value in ms.items()),
+            timings=tuple(Timing(name, value, 1) for name, value in ms.items()),
             device="a device",
             precision="fp32",
             runtime=runtime,
@@ -44,7 +45,7 @@ def measured(monkeypatch):
 
     measure.winner = "cpu"
     measure.calls = calls
-    monkeypatch.setattr(trials, "measure", measure)
+    monkeypatch.setattr(contest, "measure", measure)
     return measure
 
 
@@ -116,7 +117,7 @@ def test_another_model_precision_or_number_of_threads_is_measured_anew(measured,
     assert len(measured.calls) == 4
 
 
-@pytest.mark.parametrize("value", [b"", b"{}", b"[]", b"\xff", b'{"trials": [], "left": 3}'])
+@pytest.mark.parametrize("value", [b"", b"{}", b"[]", b"\xff", b'{"timings": [], "left": 3}'])
 def test_a_row_that_makes_no_sense_is_measured_anew(measured, store, runtime, value):
     _placed(runtime, models.image(), store)
     (entry,) = [entry for entry in cache.entries(store) if entry.kind == "placement"]
@@ -172,7 +173,7 @@ def test_a_measurement_that_fails_leaves_it_to_the_cost_model(monkeypatch, store
     def fail(*_):
         raise RuntimeError("no luck\ntoday")
 
-    monkeypatch.setattr(trials, "measure", fail)
+    monkeypatch.setattr(contest, "measure", fail)
     interpreter, explanation = _placed(runtime, models.image(), store)
     assert any("no luck today" in note for note in explanation.notes)
     assert explanation.to_dict()["placement"]["source"] == "cost model"

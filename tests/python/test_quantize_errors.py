@@ -16,7 +16,7 @@ from clgpu_delegate import (
     OptionError,
     QuantizationError,
 )
-from clgpu_delegate.quantization import schema
+from clgpu_delegate.tflite import schema
 from tests.model_maker import ModelMaker
 from tests.python import models
 from tests.python.test_quantize_graphs import dense

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import clgpu_delegate
-from clgpu_delegate.quantization.graph import Signature, Subgraph
-from clgpu_delegate.quantization.reader import parse
-from clgpu_delegate.quantization.writer import serialize
+from clgpu_delegate.tflite.graph import Signature, Subgraph
+from clgpu_delegate.tflite.reader import parse
+from clgpu_delegate.tflite.writer import serialize
 from tests import runtimes
 from tests.model_maker import ModelMaker
 from tests.python.models import normal

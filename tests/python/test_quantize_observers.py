@@ -7,8 +7,8 @@ import pytest
 
 import clgpu_delegate
 from clgpu_delegate.quantization import observers, parameters
-from clgpu_delegate.quantization.runs import Run
 from clgpu_delegate.runtimes import find_runtime
+from clgpu_delegate.tflite.runs import Run
 from tests.model_maker import ModelMaker
 from tests.python.test_quantize_graphs import dense, samples
 

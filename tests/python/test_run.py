@@ -7,9 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from clgpu_delegate import InputError, _core, cli, files
+from clgpu_delegate import InputError, _core, cli
+from clgpu_delegate.base import files
 from clgpu_delegate.cli import exits
-from clgpu_delegate.comparison import compare
+from clgpu_delegate.measure.comparison import compare
 from tests.model_maker import ModelMaker
 from tests.python import models
 from tests.python.test_cli import clgpu, fails

@@ -7,8 +7,8 @@ import itertools
 
 import pytest
 
-from clgpu_delegate import comparison, turns
-from clgpu_delegate.comparison import Beside, compare
+from clgpu_delegate.measure import comparison, turns
+from clgpu_delegate.measure.comparison import Beside, compare
 from tests.python import models
 
 

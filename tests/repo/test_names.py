@@ -17,6 +17,7 @@ COMMENT = re.compile(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 
 # Words that stand for something else there.
 OTHER_MEANINGS = {
+    ("delegate/options.cpp", "conv2d"): "an example in the documentation of the option engines",
     ("delegate/options.cpp", "dequantize"): "a value of the option dynamic_range",
     ("plan/roads.cpp", "copy"): "a plan::Road",
     ("python/bind_lending.cpp", "pool"): "an argument, a runtime::Pool",

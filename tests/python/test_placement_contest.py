@@ -8,8 +8,9 @@ import time
 import pytest
 
 import clgpu_delegate
-from clgpu_delegate import cache, trials
-from clgpu_delegate.verdict import Trial
+from clgpu_delegate import cache
+from clgpu_delegate.placement import contest
+from clgpu_delegate.placement.verdict import Timing
 from tests.python import models
 from tests.runtimes import make_interpreter
 
@@ -20,7 +21,7 @@ def store(tmp_path):
 
 
 def test_measuring_for_real_keeps_the_fastest_of_what_differs(device, runtime, store, monkeypatch):
-    monkeypatch.setattr(trials, "_TIMING_SECONDS", 0.01)
+    monkeypatch.setattr(contest, "_TIMING_SECONDS", 0.01)
     steps = []
     placement = clgpu_delegate.measure_placement(
         models.image(),
@@ -56,33 +57,33 @@ def test_long_runs_and_hopeless_ones_are_not_repeated():
             self.calls += 1
             time.sleep(2e-3)
 
-    contest = trials._Contest(lambda _: None, clgpu_delegate.Options(), 1)
+    running = contest._Contest(lambda _: None, clgpu_delegate.Options(), 1)
     slow = Interpreter()
-    assert contest._time(trials._Loaded(slow, 1500.0)) == 1500.0
+    assert running._time(contest._Loaded(slow, 1500.0)) == 1500.0
     assert slow.calls == 0
-    contest.trials = {"cpu": Trial("cpu", 0.1, 0)}
-    assert contest._time(trials._Loaded(slow, 2.0)) >= 2
+    running.timings = {"cpu": Timing("cpu", 0.1, 0)}
+    assert running._time(contest._Loaded(slow, 2.0)) >= 2
     assert slow.calls == 2
 
 
 def test_ties_go_to_the_cpu():
-    contest = trials._Contest(lambda _: None, clgpu_delegate.Options(), 1)
+    running = contest._Contest(lambda _: None, clgpu_delegate.Options(), 1)
     for ms, winner in ((1.02, "cpu"), (1.04, "all")):
-        contest.trials = {"cpu": Trial("cpu", ms, 0), "all": Trial("all", 1.0, 9)}
-        assert contest.winner() == winner
-    contest.trials["cpu"] = dataclasses.replace(contest.trials["cpu"], ms=None, problem="none")
-    assert contest.winner() == "all"
+        running.timings = {"cpu": Timing("cpu", ms, 0), "all": Timing("all", 1.0, 9)}
+        assert running.winner() == winner
+    running.timings["cpu"] = dataclasses.replace(running.timings["cpu"], ms=None, problem="none")
+    assert running.winner() == "all"
 
 
 def test_second_look_that_fails_leaves_the_first():
     def fails(_):
         raise RuntimeError("out of memory")
 
-    contest = trials._Contest(fails, clgpu_delegate.Options(), 1)
-    contest.trials = {"cpu": Trial("cpu", 1.1, 0), "all": Trial("all", 1.0, 9)}
-    before = dict(contest.trials)
-    contest.look_again()
-    assert contest.trials == before
+    running = contest._Contest(fails, clgpu_delegate.Options(), 1)
+    running.timings = {"cpu": Timing("cpu", 1.1, 0), "all": Timing("all", 1.0, 9)}
+    before = dict(running.timings)
+    running.look_again()
+    assert running.timings == before
 
 
 def test_what_progress_raises_ends_the_measurement_and_keeps_nothing(store):

@@ -11,12 +11,13 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from clgpu_delegate import files, trials, verdicts
+from clgpu_delegate.base import files
+from clgpu_delegate.base.rendering import Shown, as_text
 from clgpu_delegate.errors import OptionError
 from clgpu_delegate.options import Options, Settings
-from clgpu_delegate.rendering import Shown, as_text
+from clgpu_delegate.placement import contest, verdicts
+from clgpu_delegate.placement.verdict import Verdict
 from clgpu_delegate.runtimes import find_runtime
-from clgpu_delegate.verdict import Verdict
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -56,7 +57,7 @@ class Placement(Shown):
     """Of the runtime's CPU kernels."""
 
     choice: str
-    """Name of the fastest candidate; the CPU wins ties within 3 %."""
+    """Name of the fastest placement; the CPU wins ties within 3 %."""
 
     left: tuple[int, ...]
     """Indices of the nodes that stay on the CPU."""
@@ -107,7 +108,7 @@ def measure_placement(
     runtime: str | None = None,
     threads: int | None = None,
     again: bool = False,
-    progress: trials.Progress | None = None,
+    progress: contest.Progress | None = None,
     **settings: Unpack[Settings],
 ) -> Placement:
     """Measure a handful of placements of a model end to end and keep the fastest.
@@ -128,7 +129,7 @@ def measure_placement(
     again
         Measure, even if there is a verdict already.
     progress
-        Called before each candidate with how many are done, how many there are at most, and the
+        Called before each placement with how many are done, how many there are at most, and the
         name. What it raises ends the measurement, and nothing is kept.
     **settings
         The fields of `Options`.
@@ -167,8 +168,8 @@ def _placement(verdict: Verdict, path: str) -> Placement:
         left=tuple(verdict.left),
         nodes=len(verdict.ops),
         candidates=tuple(
-            PlacementCandidate(trial.name, trial.ms, trial.claimed, trial.problem)
-            for trial in verdict.trials
+            PlacementCandidate(timing.name, timing.ms, timing.claimed, timing.problem)
+            for timing in verdict.timings
         ),
         source=verdict.source,
     )

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from clgpu_delegate.delegate import Delegate
+from clgpu_delegate.base.rendering import one_line
 from clgpu_delegate.errors import ClgpuError, ModelError, OptionError
-from clgpu_delegate.rendering import one_line
 from clgpu_delegate.runtimes import Runtime
 
 # What runtimes put behind the delegate's own words, without a blank.
@@ -23,9 +22,9 @@ Array = np.ndarray[Any, Any]
 
 
 def make_interpreter(
-    runtime: Runtime, content: bytes, threads: int, delegate: Delegate | None = None
+    runtime: Runtime, content: bytes, threads: int, delegate: object = None
 ) -> Any:
-    """An interpreter, with the delegate or stock.
+    """An interpreter, with a `clgpu_delegate.Delegate` or, where that is None, stock.
 
     Raises
     ------
@@ -39,7 +38,7 @@ def make_interpreter(
     if threads < 1:
         raise OptionError(f"threads is {threads}; allowed: 1 and more")
 
-    def make(delegates: list[Delegate]) -> Any:
+    def make(delegates: list[object]) -> Any:
         return runtime.module.Interpreter(
             model_content=content, num_threads=threads, experimental_delegates=delegates
         )

@@ -26,7 +26,7 @@ class Placed:
 
     choice: str
     """``"all"`` of what the device can compute, ``"cpu"`` (none) or ``"some"``; of a measurement
-    the name of the fastest candidate."""
+    the name of the fastest placement."""
 
     source: str
     """``"cost model"``, ``"measured now"``, or ``"kept"`` from an earlier measurement."""
@@ -41,7 +41,7 @@ class Placed:
     """Measured milliseconds of an inference by name; see `clgpu_delegate.PlacementCandidate`."""
 
     expected: tuple[ExpectedPartition, ...]
-    """What the cost model has judged."""
+    """What the cost model expects of each partition."""
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any] | None) -> Placed | None:

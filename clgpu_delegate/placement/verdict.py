@@ -7,19 +7,19 @@ from typing import Any
 
 CPU = "cpu"
 
-CANDIDATES = {
+PLACEMENTS = {
     CPU: "CPU alone",
     "all": "all on the device",
     "auto": "the cost model's choice",
     "core": "the core operations on the device",
     "largest": "the largest partition on the device",
 }
-"""Names of the candidates, in the order they are tried, and what they put where."""
+"""Names of the placements, in the order they are timed, and what they put where."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Trial:
-    """A candidate and its time in milliseconds, or what kept it from having one."""
+class Timing:
+    """A placement and its time in milliseconds, or what kept it from having one."""
 
     name: str
     ms: float | None
@@ -34,7 +34,7 @@ class Verdict:
     choice: str
     left: tuple[int, ...]
     ops: tuple[str, ...]
-    trials: tuple[Trial, ...]
+    timings: tuple[Timing, ...]
     device: str
     precision: str
     runtime: str
@@ -44,9 +44,9 @@ class Verdict:
     @property
     def reason(self) -> str:
         """Why nodes that the device could compute stay on the CPU."""
-        times = {trial.name: trial.ms for trial in self.trials if trial.ms is not None}
+        times = {timing.name: timing.ms for timing in self.timings if timing.ms is not None}
         order = dict.fromkeys([self.choice, CPU, "all"])
-        shown = [f"{CANDIDATES[name]} {times[name]:.3g} ms" for name in order if name in times]
+        shown = [f"{PLACEMENTS[name]} {times[name]:.3g} ms" for name in order if name in times]
         return "measured: " + ", ".join(shown)
 
     def as_native(self) -> dict[str, Any]:
@@ -60,5 +60,7 @@ class Verdict:
             "source": self.source,
             "runtime": self.runtime,
             "threads": self.threads,
-            "candidates": [(trial.name, trial.ms) for trial in self.trials if trial.ms is not None],
+            "candidates": [
+                (timing.name, timing.ms) for timing in self.timings if timing.ms is not None
+            ],
         }

@@ -10,25 +10,25 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from clgpu_delegate import _core
-from clgpu_delegate.delegate import Delegate
+from clgpu_delegate.base.rendering import one_line
 from clgpu_delegate.errors import ClgpuError
-from clgpu_delegate.explain import Explanation
-from clgpu_delegate.inference import random_inputs
+from clgpu_delegate.native import BareDelegate
 from clgpu_delegate.options import Options
-from clgpu_delegate.rendering import one_line
-from clgpu_delegate.verdict import CANDIDATES, CPU, Trial, Verdict
+from clgpu_delegate.placement.verdict import CPU, PLACEMENTS, Timing, Verdict
+from clgpu_delegate.report.explanation import Explanation
+from clgpu_delegate.tflite.inference import random_inputs
 
 _TIE = 1.03  # the CPU wins where it takes up to so much longer
 _CLEAR = 1.25  # a lead that needs no second look
 _HOPELESS = 3.0  # times the best so far: one run tells enough
 _SETTLE_SECONDS = 0.05  # until the threads of the one before have stopped spinning
-_TIMING_SECONDS = 0.5  # of a candidate
-_TOTAL_SECONDS = 8.0  # after which no further candidate is tried, but the first two
+_TIMING_SECONDS = 0.5  # of a placement
+_TOTAL_SECONDS = 8.0  # after which no further placement is timed, but the first two
 _MOST_RUNS, _LEAST_RUNS = 200, 3
 _LONG_SECONDS = 1.0  # a run that needs no second one
 
 Progress = Callable[[int, int, str], None]
-Make = Callable[[Sequence[Delegate]], Any]
+Make = Callable[[Sequence[object]], Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,18 +50,18 @@ class _Loaded:
 def measure(
     make: Make, options: Options, runtime: str, threads: int, progress: Progress | None = None
 ) -> Verdict:
-    """Try all candidates.
+    """Time all placements.
 
     ``make(delegates)`` gives an interpreter whose tensors are not allocated. Raises ClgpuError if
     neither the CPU alone nor the device can run the model, and what ``progress`` raises.
     """
     contest = _Contest(make, options, threads)
     start = time.perf_counter()
-    for done, name in enumerate(CANDIDATES):
+    for done, name in enumerate(PLACEMENTS):
         if progress is not None:
-            progress(done, len(CANDIDATES), name)
+            progress(done, len(PLACEMENTS), name)
         if done > 1 and time.perf_counter() - start > _TOTAL_SECONDS:
-            contest.trials[name] = Trial(name, None, 0, "not tried: the time was up")
+            contest.timings[name] = Timing(name, None, 0, "not tried: the time was up")
         else:
             contest.enter(name)
     if time.perf_counter() - start < 2 * _TOTAL_SECONDS:
@@ -73,7 +73,7 @@ def measure(
         choice=choice,
         left=tuple(n.index for n in plan.nodes if n.index not in claimed) if plan else (),
         ops=tuple(n.op for n in plan.nodes) if plan else (),
-        trials=tuple(contest.trials.values()),
+        timings=tuple(contest.timings.values()),
         device=plan.device if plan else "",
         precision=options.precision,
         runtime=runtime,
@@ -82,7 +82,7 @@ def measure(
 
 
 class _Contest:
-    """Candidates that are loaded and gone again one by one.
+    """Placements that are loaded and gone again one by one.
 
     Threads that spin would spoil the time of the next one, and weights take memory.
     """
@@ -90,13 +90,13 @@ class _Contest:
     def __init__(self, make: Make, options: Options, threads: int) -> None:
         self._make, self._threads = make, threads
         self._options = dataclasses.replace(options, placement="all", verify="off", profile=False)
-        self.trials: dict[str, Trial] = {}
+        self.timings: dict[str, Timing] = {}
         self.claims: dict[str, frozenset[int]] = {CPU: frozenset()}
         self.all_nodes: Explanation | None = None
         self._worth: frozenset[bool] = frozenset()
 
     def enter(self, name: str) -> None:
-        """Measure a candidate, unless it claims what another one does."""
+        """Measure a placement, unless it claims what another one does."""
         options = self._options_of(name)
         if name != CPU and options is None:
             return
@@ -114,9 +114,9 @@ class _Contest:
                 ms = self._time(loaded)
                 del loaded
         except (RuntimeError, ValueError) as error:  # the runtimes' and ours
-            self.trials[name] = Trial(name, None, 0, one_line(error))
+            self.timings[name] = Timing(name, None, 0, one_line(error))
         else:
-            self.trials[name] = Trial(name, ms, len(self.claims[name]))
+            self.timings[name] = Timing(name, ms, len(self.claims[name]))
 
     def look_again(self) -> None:
         """Measure a close result anew: the better time of each counts."""
@@ -129,23 +129,23 @@ class _Contest:
                 self._measure_anew(again)
 
     def _measure_anew(self, name: str) -> None:
-        trial = self.trials[name]
+        timing = self.timings[name]
         with self._loaded(self._options_of(name)) as loaded:
             ms = self._time(loaded)
-        self.trials[name] = dataclasses.replace(trial, ms=min(ms, trial.ms or ms))
+        self.timings[name] = dataclasses.replace(timing, ms=min(ms, timing.ms or ms))
 
     def winner(self) -> str:
         """Name of the fastest; ClgpuError where nothing works."""
-        times = {name: t.ms for name, t in self.trials.items() if t.ms is not None}
+        times = {name: t.ms for name, t in self.timings.items() if t.ms is not None}
         if not times:
-            problems = "; ".join(f"{t.name}: {t.problem}" for t in self.trials.values())
+            problems = "; ".join(f"{t.name}: {t.problem}" for t in self.timings.values())
             raise ClgpuError(f"no placement of the model works: {problems}")
         best = min(times, key=lambda name: times[name])
         return CPU if CPU in times and times[CPU] <= times[best] * _TIE else best
 
     def _ms(self, name: str) -> float | None:
-        trial = self.trials.get(name)
-        return trial.ms if trial else None
+        timing = self.timings.get(name)
+        return timing.ms if timing else None
 
     def _options_of(self, name: str) -> Options | None:
         """None: without the delegate, or not to be tried."""
@@ -155,7 +155,7 @@ class _Contest:
         return dataclasses.replace(self._options, **changes) if changes else None
 
     def _changes_of(self, name: str) -> dict[str, Any]:
-        """Empty where the candidate cannot differ from another one."""
+        """Empty where the placement cannot differ from another one."""
         plan = self.all_nodes
         if plan is None or not plan.claimed:
             return {}
@@ -171,7 +171,7 @@ class _Contest:
 
     @contextlib.contextmanager
     def _loaded(self, options: Options | None) -> Iterator[_Loaded]:
-        delegate = None if options is None else Delegate(options)
+        delegate = None if options is None else BareDelegate(options)
         interpreter = self._make([] if delegate is None else [delegate])
         interpreter.allocate_tensors()
         inputs = random_inputs(interpreter)
@@ -183,13 +183,13 @@ class _Contest:
         if delegate is None:
             yield _Loaded(interpreter, first_ms)
             return
-        explanation = delegate.explain()
-        costs = delegate._native.estimates(self._threads)
+        explanation = Explanation(delegate.native.explain())
+        costs = delegate.native.estimates(self._threads)
         yield _Loaded(
             interpreter,
             first_ms,
             explanation,
-            undone=bool(explanation.partitions) and delegate.stats()["invokes"] == 0,
+            undone=bool(explanation.partitions) and delegate.native.stats()["invokes"] == 0,
             worth=frozenset(cost["device_seconds"] < cost["cpu_seconds"] for cost in costs),
         )
 
@@ -198,7 +198,7 @@ class _Contest:
         if loaded.first_ms > _LONG_SECONDS * 1e3:
             return loaded.first_ms
         time.sleep(_SETTLE_SECONDS)
-        best = min((t.ms for t in self.trials.values() if t.ms is not None), default=None)
+        best = min((t.ms for t in self.timings.values() if t.ms is not None), default=None)
         times: list[float] = []
         loaded.interpreter.invoke()
         end = time.perf_counter() + _TIMING_SECONDS

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from clgpu_delegate.errors import ClgpuError, ModelError, QuantizationError
-from clgpu_delegate.quantization import schema
-from clgpu_delegate.quantization.graph import (
+from clgpu_delegate.tflite import schema
+from clgpu_delegate.tflite.graph import (
     Affine,
     Array,
     Model,

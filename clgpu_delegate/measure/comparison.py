@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from clgpu_delegate import turns
+from clgpu_delegate.base.files import check_writable, read_arrays, read_model, write_arrays
+from clgpu_delegate.base.rendering import Shown, as_text
 from clgpu_delegate.delegate import Delegate, load
 from clgpu_delegate.devices import Device, devices
 from clgpu_delegate.errors import ClgpuError, ModelError, OptionError
-from clgpu_delegate.explain import Explanation
-from clgpu_delegate.files import check_writable, read_arrays, read_model, write_arrays
-from clgpu_delegate.inference import (
+from clgpu_delegate.measure import turns
+from clgpu_delegate.options import Settings
+from clgpu_delegate.report.explanation import Explanation
+from clgpu_delegate.runner.tensors import Arrays, bind, tensor
+from clgpu_delegate.runtimes import find_runtime
+from clgpu_delegate.tflite.inference import (
     Array,
     as_our_error,
     make_interpreter,
@@ -27,10 +31,6 @@ from clgpu_delegate.inference import (
     usable_cores,
     worst_errors,
 )
-from clgpu_delegate.options import Settings
-from clgpu_delegate.rendering import Shown, as_text
-from clgpu_delegate.runner.tensors import Arrays, bind, tensor
-from clgpu_delegate.runtimes import find_runtime
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -145,8 +145,8 @@ class Comparison(Shown):
             table.add_row("beside", Text(f"{what} on {_named(other.device)}"))
         if plan.placement is not None:
             table.add_row("placement", Text(str(plan.placement)))
-        for verdict in plan.verification.partitions if plan.verification else ():
-            table.add_row("verification", Text(str(verdict)))
+        for check in plan.verification.partitions if plan.verification else ():
+            table.add_row("verification", Text(str(check)))
         table.caption = "\n".join(self._remarks())
         table.caption_justify = "left"
         return table

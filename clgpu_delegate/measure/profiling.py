@@ -6,14 +6,15 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from clgpu_delegate import files, inference
+from clgpu_delegate.base import files
+from clgpu_delegate.base.progress import Bar, Option
 from clgpu_delegate.delegate import Delegate, load
 from clgpu_delegate.errors import ClgpuError, OptionError
 from clgpu_delegate.options import Settings
 from clgpu_delegate.profiling import plotting
 from clgpu_delegate.profiling.profile import Profile
-from clgpu_delegate.progress import Bar, Option
 from clgpu_delegate.runtimes import find_runtime
+from clgpu_delegate.tflite import inference
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

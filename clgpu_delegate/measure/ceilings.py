@@ -10,13 +10,14 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from clgpu_delegate import _core, embedded
+from clgpu_delegate import _core
+from clgpu_delegate.base import embedded
+from clgpu_delegate.base.progress import Bar
+from clgpu_delegate.base.rendering import Shown, as_text
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.devices import Device, devices
 from clgpu_delegate.errors import BuildError, OpenCLError, OptionError
 from clgpu_delegate.options import Options
-from clgpu_delegate.progress import Bar
-from clgpu_delegate.rendering import Shown, as_text
 
 _ROWS = {
     "arithmetic, fp32": ("fma_flops", 1e-9, "GFLOP/s"),

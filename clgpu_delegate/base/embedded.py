@@ -18,7 +18,8 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
-from clgpu_delegate import _core, children
+from clgpu_delegate import _core
+from clgpu_delegate.base import children
 from clgpu_delegate.errors import DeviceError
 
 # Distribution on PyPI -> the file that implements OpenCL.
@@ -73,15 +74,15 @@ def _find() -> list[Path | None]:
 
 
 def _find_one(distribution: str, name: str) -> Path | None:
-    candidates: list[Path] = []
+    paths: list[Path] = []
     for installed in _installed(distribution):
         for file in installed.files or ():
             if file.name == name:
-                candidates.append(Path(str(file.locate())))
+                paths.append(Path(str(file.locate())))
     # Packagers other than pip may keep no list of files.
     prefixes = [sysconfig.get_path("data"), sys.prefix, sys.base_prefix, site.getuserbase()]
-    candidates += [Path(prefix) / "lib" / name for prefix in prefixes]
-    return next((path.resolve() for path in candidates if path.is_file()), None)
+    paths += [Path(prefix) / "lib" / name for prefix in prefixes]
+    return next((path.resolve() for path in paths if path.is_file()), None)
 
 
 def _installed(distribution: str) -> list[importlib.metadata.Distribution]:

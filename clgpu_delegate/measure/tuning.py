@@ -14,13 +14,14 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from clgpu_delegate import files, inference
+from clgpu_delegate.base import files
+from clgpu_delegate.base.progress import Bar
+from clgpu_delegate.base.rendering import Shown, as_text
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError, OptionError
 from clgpu_delegate.options import Options, Settings
-from clgpu_delegate.progress import Bar
-from clgpu_delegate.rendering import Shown, as_text
 from clgpu_delegate.runtimes import find_runtime
+from clgpu_delegate.tflite import inference
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -9,7 +9,7 @@ from typing import Union
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from clgpu_delegate.rendering import SafeConsole
+from clgpu_delegate.base.rendering import SafeConsole
 
 Report = Callable[[str, int, "int | None"], object]  # stage, steps done, of how many
 Option = Union[bool, Report, None]

@@ -60,5 +60,5 @@ def import_path() -> list[str]:
         for entry in sys.path
         if is_named or Path(entry).resolve() != here
     ]
-    own = Path(__file__).resolve().parents[1]
+    own = Path(__file__).resolve().parents[2]
     return path if is_named or own != here else [*path, str(own)]

@@ -13,13 +13,15 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from clgpu_delegate import files, inference, measuring
+from clgpu_delegate.base import files
+from clgpu_delegate.base.progress import Bar
+from clgpu_delegate.base.rendering import Shown, as_text
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError, OptionError
+from clgpu_delegate.measure.job import Job, measure
 from clgpu_delegate.options import Options, Settings
-from clgpu_delegate.progress import Bar
-from clgpu_delegate.rendering import Shown, as_text
 from clgpu_delegate.runtimes import find_runtime
+from clgpu_delegate.tflite import inference
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -187,7 +189,7 @@ def benchmark(
     variants = list(_variants(precisions, placements, settings))
     device = Delegate(variants[0][1] if variants else Options.from_settings(**settings)).device
     count = threads or inference.usable_cores()
-    job = measuring.Job("", tool.name, count, runs)
+    job = Job("", tool.name, count, runs)
     failures: list[ClgpuError] = []
     found: list[Measurement] = []
     with Bar(progress) as bar:
@@ -198,9 +200,7 @@ def benchmark(
                 bar.show(f"{Path(path).name}, {name}", len(found))
                 given = None if options is None else dataclasses.asdict(options)
                 try:
-                    result, outputs = measuring.measure(
-                        dataclasses.replace(job, model=path, options=given)
-                    )
+                    result, outputs = measure(dataclasses.replace(job, model=path, options=given))
                 except ClgpuError as error:
                     failures.append(error)
                     result = {"problem": str(error)}

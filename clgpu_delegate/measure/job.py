@@ -19,12 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from clgpu_delegate import children, errors, files, inference
+from clgpu_delegate import errors
+from clgpu_delegate.base import children, files
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.options import Options
 from clgpu_delegate.runtimes import find_runtime
+from clgpu_delegate.tflite import inference
 
-_MAIN = "from clgpu_delegate.measuring import main; main()"
+_MAIN = "from clgpu_delegate.measure.job import main; main()"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,7 +9,7 @@ import string
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from clgpu_delegate.rendering import Shown
+from clgpu_delegate.base.rendering import Shown
 
 _WIDTH = 100  # columns of str()
 _ROWS = 24  # of the largest object
@@ -59,7 +59,7 @@ class PartitionMemory:
     """Kernel launches of an inference."""
 
     layout: str
-    """The strategy that has placed the blocks of the arena."""
+    """The strategy by which the blocks lie in the arena."""
 
     objects: tuple[MemoryObject, ...]
 

@@ -12,18 +12,18 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from clgpu_delegate import _core, cache, trials
-from clgpu_delegate.delegate import Delegate
-from clgpu_delegate.files import read_model
+from clgpu_delegate import _core, cache, native
+from clgpu_delegate.base.files import read_model
+from clgpu_delegate.base.rendering import one_line
 from clgpu_delegate.options import Options
-from clgpu_delegate.rendering import one_line
-from clgpu_delegate.verdict import Trial, Verdict
+from clgpu_delegate.placement import contest
+from clgpu_delegate.placement.verdict import Timing, Verdict
 
 if TYPE_CHECKING:
     from types import FrameType
 
 KIND = "placement"
-_FORMAT = 1
+_FORMAT = 2
 
 # Options that say where to keep, or what to watch, not what runs.
 _NEUTRAL = ("placement", "cache", "verify", "profile", "warm_up")
@@ -48,7 +48,7 @@ class Subject:
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """Further ones of the class that are not its defaults."""
 
-    def make(self, delegates: Sequence[Delegate]) -> Any:
+    def make(self, delegates: Sequence[object]) -> Any:
         """An interpreter; what the class raises."""
         return self.interpreter(
             model_content=self.content,
@@ -59,7 +59,8 @@ class Subject:
 
     def key(self) -> str:
         """Hash of all that the outcome depends on."""
-        device = Delegate(dataclasses.replace(self.options, placement="all")).device
+        all_nodes = dataclasses.replace(self.options, placement="all")
+        device = native.device_of(native.make(all_nodes), all_nodes)
         options = self.options.as_delegate_dict()
         kernels = _core.kernel_sources()
         facts = {
@@ -76,9 +77,9 @@ class Subject:
 
 
 def settle(
-    subject: Subject, *, again: bool = False, progress: trials.Progress | None = None
+    subject: Subject, *, again: bool = False, progress: contest.Progress | None = None
 ) -> Verdict:
-    """The verdict that is kept, or a new one; errors as `clgpu_delegate.trials.measure`."""
+    """The verdict that is kept, or a new one; errors as `contest.measure`."""
     key = subject.key()
     store = _store(subject.options)
     with _here:
@@ -86,7 +87,7 @@ def settle(
         if kept is not None:
             return kept
         options = subject.options
-        verdict = trials.measure(subject.make, options, subject.runtime, subject.threads, progress)
+        verdict = contest.measure(subject.make, options, subject.runtime, subject.threads, progress)
         if store is None:
             _unkept[key] = dataclasses.replace(verdict, source="kept")
         else:
@@ -106,7 +107,7 @@ def hand_over(native: _core.NativeDelegate, options: Options, frame: FrameType |
         if verdict.ops:
             native.set_verdict(verdict.as_native(), "")
         else:
-            problems = [trial.problem for trial in verdict.trials if trial.name == "all"]
+            problems = [timing.problem for timing in verdict.timings if timing.name == "all"]
             native.set_verdict(None, f"the device does not run it ({'; '.join(problems)})")
     except Exception as error:  # a wish that fails must not break the interpreter
         text = one_line(error) or type(error).__name__
@@ -197,7 +198,7 @@ def _read(value: bytes) -> Verdict | None:
     """None where the row is not what `_write` writes."""
     try:
         data = json.loads(value)
-        data["trials"] = tuple(Trial(**row) for row in data["trials"])
+        data["timings"] = tuple(Timing(**row) for row in data["timings"])
         data["left"], data["ops"] = tuple(map(int, data["left"])), tuple(map(str, data["ops"]))
         data["source"] = "kept"
         verdict = Verdict(**data)

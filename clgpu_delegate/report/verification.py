@@ -1,4 +1,4 @@
-"""Verdicts on results: what `Options.verify` has found out."""
+"""How far results were off: what `Options.verify` has found out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
-class PartitionVerdict:
+class PartitionCheck:
     """How far the device was from the CPU's kernels in one partition, and what followed."""
 
     partition: int
@@ -57,17 +57,17 @@ class PartitionVerdict:
 
 @dataclasses.dataclass(frozen=True)
 class Verification:
-    """What was checked, and the verdict on each partition."""
+    """What was checked, in all and in each partition."""
 
     checked: int
     """Inferences compared in the partition where these were most."""
 
-    partitions: tuple[PartitionVerdict, ...]
+    partitions: tuple[PartitionCheck, ...]
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any] | None) -> Verification | None:
         """Make it of the plain data of `Explanation.to_dict`; None of None."""
         if data is None:
             return None
-        verdicts = tuple(PartitionVerdict(**entry) for entry in data["partitions"])
-        return cls(data["checked"], verdicts)
+        checks = tuple(PartitionCheck(**entry) for entry in data["partitions"])
+        return cls(data["checked"], checks)

@@ -13,11 +13,11 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from clgpu_delegate import borders, hints
-from clgpu_delegate.borders import Border
-from clgpu_delegate.placed import Placed
-from clgpu_delegate.rendering import Shown, as_text, extents, size
-from clgpu_delegate.trust import Verification
+from clgpu_delegate.base.rendering import Shown, as_text, extents, size
+from clgpu_delegate.report import borders, hints
+from clgpu_delegate.report.borders import Border
+from clgpu_delegate.report.placed import Placed
+from clgpu_delegate.report.verification import Verification
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Partition:
     """Device memory at its worst moment, loading included."""
 
     layout: str
-    """The strategy that has placed the tensors in the arena."""
+    """The strategy by which the tensors lie in the arena."""
 
     moved_bytes: int = 0
     """Copied between device and host in the middle of an inference, so that it fits into memory."""
@@ -317,8 +317,8 @@ class Explanation(Shown):
             table.add_row(*map(Text, cells), style="" if node.claimed else "yellow")
         crossings = [Text(f"partition {i}: {_crossing(p)}") for i, p in enumerate(self.partitions)]
         notes = [Text(f"note: {note}") for note in self.notes]
-        verdicts = self.verification.partitions if self.verification else ()
-        lines = [Text(f"verification: {verdict}") for verdict in verdicts]
+        checks = self.verification.partitions if self.verification else ()
+        lines = [Text(f"verification: {check}") for check in checks]
         if self.placement is not None:
             lines.insert(0, Text(f"placement: {self.placement}"))
         body = [table] if self.nodes else []

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from clgpu_delegate.base.rendering import one_line
 from clgpu_delegate.errors import ClgpuError, QuantizationError
-from clgpu_delegate.quantization.graph import ABSENT, Array
-from clgpu_delegate.quantization.reader import parse
-from clgpu_delegate.quantization.writer import serialize
-from clgpu_delegate.rendering import one_line
 from clgpu_delegate.runtimes import Runtime
+from clgpu_delegate.tflite.graph import ABSENT, Array
+from clgpu_delegate.tflite.reader import parse
+from clgpu_delegate.tflite.writer import serialize
 
 
 class Run:

@@ -1,0 +1,36 @@
+"""The extension's own delegate, as options ask for it, with nothing of this package around it."""
+
+from __future__ import annotations
+
+from clgpu_delegate import _core, cache
+from clgpu_delegate.base import embedded
+from clgpu_delegate.devices import Device, devices
+from clgpu_delegate.options import Options
+
+
+def make(options: Options) -> _core.NativeDelegate:
+    """Errors as `clgpu_delegate.load`."""
+    settings = options.as_delegate_dict()
+    settings.setdefault("cache", cache.default_path())
+    with embedded.registered():
+        return _core.make_delegate(settings)
+
+
+def device_of(native: _core.NativeDelegate, options: Options) -> Device:
+    """The device that it uses; ``options`` are those that it was made with."""
+    data = native.explain()
+    name = (data["platform"], data["device"])
+    alike = [d for d in devices() if (d.platform, d.name) == name]
+    # Of several devices of one name, an index in the options tells which.
+    return next((d for d in alike if str(d.index) == options.device), alike[0])
+
+
+class BareDelegate:
+    """What a runtime's interpreter needs of a delegate, which is its pointer."""
+
+    def __init__(self, options: Options) -> None:
+        self.native = make(options)
+
+    def _get_native_delegate_pointer(self) -> int:
+        """As of `clgpu_delegate.Delegate`, but no verdict is looked for."""
+        return self.native.pointer

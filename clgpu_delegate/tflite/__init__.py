@@ -1,0 +1,1 @@
+"""TensorFlow Lite: its files as objects, read and written, and its runtimes, started and run."""

@@ -1,0 +1,151 @@
+"""Which module of the Python package imports which: rooms in one direction, no circles.
+
+Imports within functions and those for type checkers count as any other.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from graphlib import CycleError, TopologicalSorter
+
+import pytest
+
+from tests.repo.test_shape_of_repo import ROOT
+
+PACKAGE = ROOT / "clgpu_delegate"
+TOP = "clgpu_delegate"
+
+# Rooms, and modules of the root, from the lowest to the highest; as in docs/architecture.md.
+# A room imports from itself and from what is named here.
+BELOW = {
+    "_core": set(),
+    "extension": set(),
+    "errors": {"_core", "extension"},
+    "base": {"_core", "errors"},
+    "options": {"_core", "errors"},
+    "devices": {"_core", "base"},
+    "cache": {"_core", "base", "errors"},
+    "runtimes": {"errors"},
+    "native": {"_core", "base", "cache", "devices", "options"},
+    "tflite": {"base", "errors", "runtimes"},
+    "report": {"base"},
+    "profiling": {"base", "errors", "report"},
+    "placement": {
+        "_core", "base", "cache", "errors", "native", "options", "report", "runtimes", "tflite",
+    },
+    "delegate": {
+        "_core", "base", "devices", "errors", "native", "options", "placement", "profiling",
+        "report",
+    },
+    "inspection": {"base", "delegate", "options", "report", "runtimes", "tflite"},
+    "measure": {
+        "_core", "base", "delegate", "devices", "errors", "options", "profiling", "report",
+        "runner", "runtimes", "tflite",
+    },
+    "runner": {
+        "_core", "base", "delegate", "errors", "options", "profiling", "report", "runtimes",
+    },
+    "quantization": {"base", "errors", "runtimes", "tflite"},
+    "doctor": {"_core", "base", "errors", "runtimes", ""},
+    "capsule": {
+        "_core", "base", "delegate", "devices", "doctor", "errors", "options", "runtimes",
+        "tflite",
+    },
+    "cli": {
+        "_core", "base", "cache", "capsule", "devices", "doctor", "errors", "inspection",
+        "measure", "options", "quantization", "runtimes", "",
+    },
+    "__main__": {"cli"},
+}  # fmt: skip
+
+
+def modules() -> dict[str, str]:
+    """Names and texts."""
+    names = {f"{TOP}._core": ""}  # compiled
+    for file in sorted(PACKAGE.rglob("*.py")):
+        parts = file.relative_to(ROOT).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        names[name] = file.read_text()
+    return names
+
+
+def imports() -> dict[str, set[str]]:
+    """Of each module the modules that it names in import statements, wherever these stand."""
+    texts = modules()
+    found: dict[str, set[str]] = {name: set() for name in texts}
+    for name, text in texts.items():
+        for statement in ast.walk(ast.parse(text)):
+            if isinstance(statement, ast.Import):
+                named = [alias.name for alias in statement.names]
+            elif isinstance(statement, ast.ImportFrom):
+                assert not statement.level, f"{name}: relative import of {statement.module}"
+                source = str(statement.module)
+                whole = [f"{source}.{alias.name}" for alias in statement.names]
+                named = [module if module in texts else source for module in whole]
+            else:
+                continue
+            found[name] |= {module for module in named if module.split(".")[0] == TOP}
+        found[name].discard(name)
+    return found
+
+
+def room_of(module: str) -> str:
+    """``clgpu_delegate.cli.run`` is in ``cli``; the package itself is ``""``."""
+    return module.removeprefix(TOP).removeprefix(".").split(".")[0]
+
+
+def test_every_import_names_a_module():
+    known = modules()
+    wrong = [f"{a}: {b}" for a, named in imports().items() for b in named if b not in known]
+    assert not wrong, wrong
+
+
+def test_every_room_and_module_of_the_root_is_listed():
+    assert {room_of(module) for module in modules()} - {""} == set(BELOW)
+
+
+@pytest.mark.parametrize("room", BELOW)
+def test_room_imports_only_what_is_below_it(room):
+    wrong = [
+        f"{module} imports {other}"
+        for module, others in imports().items()
+        if room_of(module) == room
+        for other in sorted(others)
+        if room_of(other) not in {*BELOW[room], room}
+    ]
+    assert not wrong, wrong
+
+
+def test_what_a_room_may_import_it_imports():
+    used = {room: set() for room in BELOW}
+    for module, others in imports().items():
+        if module != TOP:
+            used[room_of(module)] |= {room_of(other) for other in others}
+    assert {room: below - used[room] for room, below in BELOW.items() if below - used[room]} == {}
+
+
+def test_the_page_has_the_same_rooms():
+    page = (ROOT / "docs" / "architecture.md").read_text().split("## The Python package")[1]
+    rows = re.findall(r"^\| `(\w+)` \| .* \| ([\w, ]*)\|$", page.split("\n## ")[0], re.MULTILINE)
+    rooms = {room for room in BELOW if (PACKAGE / room).is_dir()}
+    listed = {room: {name for name in re.split(r"[, ]+", below) if name} for room, below in rows}
+    assert listed == {room: BELOW[room] & rooms for room in rooms}
+
+
+def test_rooms_are_in_one_order():
+    # Commands, and the doctor's probe as a program of its own, also import the whole package, "".
+    order = TopologicalSorter({room: below - {""} for room, below in BELOW.items()})
+    assert list(order.static_order())
+
+
+def test_no_modules_import_each_other():
+    try:
+        TopologicalSorter(imports()).prepare()
+    except CycleError as error:
+        pytest.fail(f"a circle: {' imports '.join(reversed(error.args[1]))}")
+
+
+def test_the_root_has_few_files():
+    files = [file.name for file in PACKAGE.iterdir() if file.suffix == ".py"]
+    assert len(files) <= 12, f"a module belongs into a room: {sorted(files)}"
