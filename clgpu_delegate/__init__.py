@@ -57,6 +57,7 @@ from clgpu_delegate.report.explanation import (
     Failure,
     Node,
     Partition,
+    PassStep,
     Refusal,
     Tensor,
 )
@@ -112,6 +113,7 @@ __all__ = [
     "Options",
     "Partition",
     "PartitionMemory",
+    "PassStep",
     "Placed",
     "Placement",
     "PlacementCandidate",

@@ -18,6 +18,10 @@ def explain(
     memory: Annotated[
         bool, typer.Option("--memory", help="Show where the tensors lie in device memory instead.")
     ] = False,
+    passes: Annotated[
+        bool,
+        typer.Option("--passes", help="Show what rewrites the graph, and why it did not, instead."),
+    ] = False,
     **settings: Any,
 ) -> None:
     """Tell which nodes of a model the delegate claims, and why it leaves the others."""
@@ -31,5 +35,7 @@ def explain(
     explanation = inspection.explain_model(model, **settings)
     if as_json:
         print_json(explanation.to_dict())
+    elif passes:
+        print_rich(Text("\n".join(map(str, explanation.steps)) or "no pass has changed anything"))
     else:
         print_rich(explanation)

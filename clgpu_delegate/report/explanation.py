@@ -132,6 +132,36 @@ class Tensor:
 
 
 @dataclasses.dataclass(frozen=True)
+class PassStep:
+    """What a pass over the graph of a partition did at a node, or why it did not."""
+
+    partition: int
+    """Position in `Explanation.partitions`."""
+
+    pass_name: str
+    """Such as ``"fuse_activation"``: docs/architecture.md lists the passes."""
+
+    outcome: str
+    """``"applied"``: the graph has changed; ``"declined"``: the pass is for such nodes, and has
+    left this one as it was; ``"skipped"``: an option keeps the pass from looking at any node."""
+
+    node: int | None
+    """Index of the node; None where it is about no node in particular."""
+
+    into: int | None
+    """Index of the node whose kernel computes it now; None where it is not merged."""
+
+    detail: str
+    """The reason for what is declined or skipped; of what is applied, more about it, or nothing."""
+
+    def __str__(self) -> str:
+        node = "" if self.node is None else f" node {self.node}"
+        into = "" if self.into is None else f", computed by node {self.into}"
+        detail = f": {self.detail}" if self.detail else ""
+        return f"{self.pass_name} {self.outcome}{node}{into}{detail}"
+
+
+@dataclasses.dataclass(frozen=True)
 class Partition:
     """Neighbouring nodes that the delegate runs as one."""
 
@@ -241,6 +271,13 @@ class Explanation(Shown):
             for entry in self._data["partitions"]
         )
         """What was put on the device."""
+
+        self.steps: tuple[PassStep, ...] = tuple(
+            PassStep(i, s["pass"], s["outcome"], s["node"], s["into"], s["detail"])
+            for i, entry in enumerate(self._data["partitions"])
+            for s in entry.get("steps", ())  # recorded by earlier versions, it is not there
+        )
+        """What the passes did that rewrite the graph of a partition, in order."""
 
         self.arena_bytes: int = self._data["arena_bytes"]
         """Device memory of all intermediate tensors."""

@@ -91,13 +91,17 @@ std::string assemble(const std::string& file) {
 }
 
 std::string source_digest(const std::string& file) {
+  std::uint64_t made = 0;
   {
     const std::lock_guard<std::mutex> lock(override_mutex());
     if (const auto found = digests().find(file); found != digests().end()) return found->second;
+    made = override_count();
   }
   std::string digest = sha256_hex(assemble(file));
   const std::lock_guard<std::mutex> lock(override_mutex());
-  return digests()[file] = std::move(digest);
+  // A text that was replaced in the meantime is not the one to remember.
+  if (made == override_count()) digests()[file] = digest;
+  return digest;
 }
 
 bool any_work_group(const std::string& file, const std::string& entry) {

@@ -1,3 +1,4 @@
+#include "base/index.hpp"
 #include "ops/families/unary.hpp"
 #include "passes/pass.hpp"
 
@@ -6,39 +7,63 @@ namespace {
 
 constexpr const char* kPass = "fuse_activation";
 
-}  // namespace
+class Fuser {
+ public:
+  explicit Fuser(ir::Graph& graph)
+      : graph_(graph),
+        readers_(ir::readers_of(graph)),
+        is_output_(ir::output_mask(graph)),
+        removed_(graph.nodes.size(), false) {}
 
-void fuse_activation(ir::Graph& graph) {
-  const auto readers = ir::readers_of(graph);
-  const auto is_output = ir::output_mask(graph);
-  std::vector<bool> removed(graph.nodes.size(), false);
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    ir::Node& node = graph.nodes[i];
-    if (removed[i] || !node.kind->has_epilogue || node.outputs.size() != 1) continue;
-    const auto result = static_cast<std::size_t>(node.outputs[0]);
-    const std::string problem = [&]() -> std::string {
-      if (!node.epilogue.empty()) return "the node before it has an activation already";
-      if (is_output[result]) return "what it reads is a result of the partition";
-      if (readers[result].size() != 1) return "other nodes read what it reads";
-      if (graph.tensors[result].dtype != DType::kF32) return "what it reads is not float32";
-      return {};
-    }();
-    for (const int reader : std::vector<int>(readers[result])) {
-      const auto next = static_cast<std::size_t>(reader);
-      const int index = graph.nodes[next].tflite_index;
-      const auto epilogue = ops::as_epilogue(graph.nodes[next]);
-      if (!epilogue || removed[next]) continue;
+  void run() {
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      ir::Node& node = graph_.nodes[i];
+      if (removed_[i] || !node.kind->has_epilogue || node.outputs.size() != 1) continue;
+      // Behind an activation that has moved there may be another one: it is told why it stays.
+      while (take(node)) {
+      }
+    }
+    ir::remove_nodes(graph_, removed_);
+  }
+
+ private:
+  // Why no activation of a node's result can move into the node; empty where one can.
+  std::string problem_of(const ir::Node& node) const {
+    const int result = node.outputs[0];
+    if (!node.epilogue.empty()) return "the node before it has an activation already";
+    if (is_output_[uz(result)]) return "what it reads is a result of the partition";
+    if (readers_[uz(result)].size() != 1) return "other nodes read what it reads";
+    if (graph_.tensor(result).dtype != DType::kF32) return "what it reads is not float32";
+    return {};
+  }
+
+  // Moves the activation of a node's result into the node; false where there is none, or it stays.
+  bool take(ir::Node& node) {
+    const std::string problem = problem_of(node);
+    for (const int reader : readers_[uz(node.outputs[0])]) {
+      const ir::Node& next = graph_.nodes[uz(reader)];
+      const auto epilogue = ops::as_epilogue(next);
+      if (!epilogue || removed_[uz(reader)]) continue;
       if (!problem.empty()) {
-        ir::declined(graph, kPass, index, problem);
+        ir::declined(graph_, kPass, next.tflite_index, problem);
         continue;
       }
       node.epilogue = *epilogue;
-      ir::applied(graph, kPass, index, node.tflite_index);
-      node.outputs[0] = graph.nodes[next].outputs[0];
-      removed[next] = true;
+      node.outputs[0] = next.outputs[0];
+      ir::applied(graph_, kPass, next.tflite_index, node.tflite_index);
+      removed_[uz(reader)] = true;
+      return true;
     }
+    return false;
   }
-  ir::remove_nodes(graph, removed);
-}
+
+  ir::Graph& graph_;
+  std::vector<std::vector<int>> readers_;
+  std::vector<bool> is_output_, removed_;
+};
+
+}  // namespace
+
+void fuse_activation(ir::Graph& graph) { Fuser(graph).run(); }
 
 }  // namespace clgpu::passes

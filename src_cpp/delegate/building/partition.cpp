@@ -175,6 +175,7 @@ void Partition::publish() {
   report.load_peak_bytes = plan.load_peak_bytes;
   report.peak_bytes = plan.peak_bytes;
   report.layout = plan.layout;
+  report.steps = published_->steps;
   report.objects = plan.objects;
   const auto add = [&](const std::vector<plan::Transfer>& transfers, std::int64_t& bytes,
                        std::vector<PartitionReport::Border>& borders) {

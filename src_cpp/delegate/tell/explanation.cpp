@@ -95,6 +95,20 @@ void write(Writer& to, const PartitionReport::Border& border) {
   });
 }
 
+// `node` and `into` are null where there is no such node.
+void write(Writer& to, const ir::Step& step) {
+  const auto index = [](int node) {
+    return node < 0 ? std::optional<int>() : std::optional<int>(node);
+  };
+  write_object(to, [&] {
+    field(to, "pass", step.pass);
+    field(to, "outcome", name_of(step.outcome));
+    field(to, "node", index(step.node));
+    field(to, "into", index(step.into));
+    field(to, "detail", step.detail);
+  });
+}
+
 void write(Writer& to, const PartitionReport& partition) {
   write_object(to, [&] {
     field(to, "nodes", partition.nodes);
@@ -110,6 +124,7 @@ void write(Writer& to, const PartitionReport& partition) {
     field(to, "layout", partition.layout);
     field(to, "bytes_up", partition.bytes_up);
     field(to, "bytes_down", partition.bytes_down);
+    write_list(to, "steps", partition.steps, [&](const auto& step) { write(to, step); });
     write_list(to, "moves", partition.moves, [&](const auto& move) { write(to, move); });
     write_list(to, "inputs", partition.inputs, [&](const auto& border) { write(to, border); });
     write_list(to, "outputs", partition.outputs, [&](const auto& border) { write(to, border); });

@@ -10,6 +10,7 @@
 #include "base/refusal.hpp"
 #include "delegate/failure.hpp"
 #include "delegate/judgement.hpp"
+#include "ir/graph.hpp"
 #include "ops/work.hpp"
 
 namespace clgpu::delegate {
@@ -69,6 +70,7 @@ struct PartitionReport {
   };
   std::vector<Border> inputs, outputs;
   std::optional<Judgement> verification;  ///< none with verify="off"
+  std::vector<ir::Step> steps;            ///< what the passes have done, in order
   std::string on_cpu;  ///< why the CPU's kernels compute it at the moment; empty: the device does
 };
 
