@@ -1,6 +1,6 @@
 """Profiles: where the time of an inference goes.
 
-`clgpu_delegate.profiling.run` is not imported here: it needs the delegate, which needs this.
+`clgpu_delegate.measure.profiling` is not imported here: it needs the delegate, which needs this.
 """
 
 from clgpu_delegate.profiling.profile import Profile

@@ -210,7 +210,9 @@ std::string Partition::find_type_problem(const TfLiteContext& context) const {
 void Partition::prepare(TfLiteContext& context) {
   if (executor_ != nullptr) executor_->forget_tensors();  // the runtime allocates anew after this
   // Shapes that are left to the CPU are tried again: what was short may be there now.
-  bool changed = executor_ == nullptr && !(trust_ != nullptr && trust_->on_cpu());
+  // So are those behind a problem, whatever was known of them then.
+  bool changed =
+      !problem_.empty() || (executor_ == nullptr && !(trust_ != nullptr && trust_->on_cpu()));
   for (const int id : graph_.inputs) {
     ir::Tensor& tensor = graph_.tensor(id);
     const ir::Shape now(to_vector(context.tensors[tensor.tflite_id].dims));

@@ -122,7 +122,13 @@ std::unique_ptr<Partition> build_or_refuse(const TfLiteContext& context, Model& 
     }
   } catch (const ShapeError& error) {
     if (partition != nullptr && partition->is_dynamic(context)) return partition;
-    model.refuse(error.node(), {Why::kShape, "", error.what()});
+    // About no node in particular: what is uploaded for nodes that are gone.
+    const Refusal refusal{Why::kShape, "", error.what()};
+    if (error.node() < 0) {
+      leave(model, nodes, refusal);
+    } else {
+      model.refuse(error.node(), refusal);
+    }
   } catch (const OptionError&) {
     throw;
   } catch (const Error& error) {

@@ -143,7 +143,14 @@ std::optional<Refusal> Model::check_bounds(const TfLiteContext& context, const T
   const bool copies = family != nullptr && family->is_view;
   const TfLiteTensor* const input = find(*node.inputs, 0);
   const TfLiteTensor* const output = find(*node.outputs, 0);
-  if (copies && input != nullptr && output != nullptr && input->type != output->type) {
+  const auto size = [](const TfLiteTensor& tensor) -> std::optional<std::size_t> {
+    const auto dtype = tfl::dtype_of(tensor.type);
+    return dtype ? std::optional<std::size_t>(size_of(*dtype)) : std::nullopt;
+  };
+  const bool overruns = copies && input != nullptr && output != nullptr &&
+                        input->type != output->type &&
+                        (!size(*input) || !size(*output) || *size(*output) < *size(*input));
+  if (overruns) {
     const std::string has = tfl::type_name(output->type), wanted = tfl::type_name(input->type);
     return Refusal{Why::kType,
                    "the output of a node of the model that copies bytes",
