@@ -44,8 +44,8 @@ REALS += [1 / 256, 1 / 32768]
 # With other scales the shifts and ranges of stock's integer arithmetic overflow, and anything may
 # come of it.
 SCALES = (1e-15, 1e15)
-# Stock multiplies sums of 64 bits by factors of 16, and defines that up to here.
-BIAS = 1 << 46
+# Stock cuts products of sums and scales to 32 bits; below this even a scale of two leaves room.
+BIAS = 1 << 30
 
 Spot = tuple[str, int, int]  # what lies there, where, how many bytes
 
@@ -301,6 +301,8 @@ def _is_ordered(content: bytes) -> bool:
         inputs = node.InputsAsNumpy().tolist() if node.InputsLength() else []
         outputs = node.OutputsAsNumpy().tolist() if node.OutputsLength() else []
         if not known.issuperset(i for i in inputs if i >= 0) or not known.isdisjoint(outputs):
+            return False
+        if len(set(outputs)) < len(outputs):
             return False
         known.update(outputs)
     return known.issuperset(graph.OutputsAsNumpy().tolist())

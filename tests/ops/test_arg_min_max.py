@@ -63,6 +63,13 @@ def test_any_axis(device, shape, data, seed):
     check(model, [x], [np.argmin(x, axis)], device=device, precision="fp32")
 
 
+def test_an_output_of_another_type_than_the_option_says_is_refused():
+    m = ModelMaker()
+    x, axis = m.input("x", (2, 3)), m.constant(np.array(1, np.int32))
+    m.output(m.op("ARG_MAX", [x, axis], (2,), dtype=np.int32, output_type=np.int64))
+    check_refused(m.build(), "the output type is not that of the output")
+
+
 def test_an_axis_computed_at_run_time_is_refused():
     m = ModelMaker()
     x, axis = m.input("x", (2, 3)), m.input("axis", (), np.int32)

@@ -172,10 +172,11 @@ def test_input_of_another_rank_has_no_depth():
     check_refused(m.build(), "input has rank 3; supported: 4")
 
 
-def test_block_size_of_zero_is_refused():
+@pytest.mark.parametrize("size", [0, 65536])  # the square of which is 0 in 32 bits
+def test_block_size_out_of_range_is_refused(size):
     m = ModelMaker()
-    m.output(m.op("DEPTH_TO_SPACE", [m.input("x", (1, 1, 1, 4))], (1, 2, 2, 1), block_size=0))
-    check_refused(m.build(), "the block size is not positive")
+    m.output(m.op("DEPTH_TO_SPACE", [m.input("x", (1, 1, 1, 4))], (1, 2, 2, 1), block_size=size))
+    check_refused(m.build(), "the block size is not one of 1 to 32767")
 
 
 def test_channels_that_do_not_divide_are_refused():
@@ -203,8 +204,9 @@ def test_crops_of_fewer_axes_than_the_block_has_are_refused():
     _refused("the block shape does not fit the axes of the input", margins=((0, 0),))
 
 
-def test_block_of_size_zero_is_refused():
-    _refused("a block size is not positive", block=(2, 0))
+def test_block_of_a_size_out_of_range_is_refused():
+    for block in ((2, 0), (65536, 65536)):
+        _refused("a block size is not one of 1 to 32767", block=block)
 
 
 def test_negative_crop_is_refused():

@@ -15,6 +15,12 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   const tfl::TensorView src = node.input(0);
   CLGPU_REFUSE_TYPE(src, "input", DType::kF32, DType::kI32, DType::kBool, DType::kI8, DType::kU8);
   CLGPU_REFUSE_TYPE(node.output(0), "output", DType::kI32, DType::kI64);
+  // Stock corrects the type that the file gives the output, and what reads it relies on that.
+  const auto* params = node.params<tfl::OutputTypeParams>();
+  const auto said = params != nullptr ? tfl::dtype_of(params->output_type) : std::nullopt;
+  CLGPU_REFUSE_IF((said == DType::kI32 || said == DType::kI64) &&
+                      params->output_type != node.output(0).tflite_type(),
+                  Why::kParameter, "the output type", "is not that of the output");
   const auto axis = node.input(1).ints();
   CLGPU_REFUSE_IF(!axis, Why::kRunTime, "the axis");
   CLGPU_REFUSE_IF(axis->size() != 1, Why::kParameter, "the axis", "is not one number");

@@ -9,6 +9,9 @@ namespace {
 
 constexpr int kDepthToSpace = 5, kSpaceToDepth = 26, kBatchToSpace = 37, kSpaceToBatch = 38;
 
+/// Largest block along an axis: the elements of a block of two axes are an int.
+constexpr int kLargestBlock = 32767;
+
 struct SpaceDepthAttrs : ir::Attrs {
   int builtin = kDepthToSpace;
   int block_h = 1, block_w = 1;
@@ -19,8 +22,8 @@ struct SpaceDepthAttrs : ir::Attrs {
 OrRefusal<Imported> import_depth(const tfl::NodeView& node) {
   const auto* params = node.params<tfl::BlockParams>();
   CLGPU_REFUSE_RANK(node.input(0), "input", 4, 4);
-  CLGPU_REFUSE_IF(params == nullptr || params->block_size < 1, Why::kParameter, "the block size",
-                  "is not positive");
+  CLGPU_REFUSE_IF(params == nullptr || params->block_size < 1 || params->block_size > kLargestBlock,
+                  Why::kParameter, "the block size", "is not one of 1 to 32767");
   SpaceDepthAttrs attrs;
   attrs.builtin = node.builtin();
   attrs.block_h = attrs.block_w = params->block_size;
@@ -37,7 +40,8 @@ OrRefusal<Imported> import_batch(const tfl::NodeView& node) {
   CLGPU_REFUSE_IF(block->size() != spatial || margins->size() != 2 * spatial, Why::kParameter,
                   "the block shape", "does not fit the axes of the input");
   for (const std::int64_t b : *block)
-    CLGPU_REFUSE_IF(b < 1, Why::kParameter, "a block size", "is not positive");
+    CLGPU_REFUSE_IF(b < 1 || b > kLargestBlock, Why::kParameter, "a block size",
+                    "is not one of 1 to 32767");
   for (const std::int64_t m : *margins)
     CLGPU_REFUSE_IF(m < 0, Why::kParameter, "a padding or crop", "is negative");
   SpaceDepthAttrs attrs;
@@ -67,11 +71,16 @@ struct Nhwc {
   int n, h, w, c;
 };
 
+/// The same before it is known whether they are too large.
+struct WideNhwc {
+  std::int64_t n, h, w, c;
+};
+
 Nhwc nhwc(const ir::Shape& shape) {
   return {shape[0], shape[1], shape.rank() == 4 ? shape[2] : 1, shape.back(0)};
 }
 
-int divided(int value, int divisor, const NodeContext& node, const char* what) {
+std::int64_t divided(std::int64_t value, int divisor, const NodeContext& node, const char* what) {
   if (value % divisor != 0) {
     throw ShapeError(node.input(0).shape.str() + ": " + std::string(what) + " " +
                      std::to_string(value) + " is no multiple of " + std::to_string(divisor));
@@ -82,7 +91,8 @@ int divided(int value, int divisor, const NodeContext& node, const char* what) {
 ir::Shapes infer(const NodeContext& node) {
   const auto& a = node.attrs<SpaceDepthAttrs>();
   const ir::Shape& src = node.input(0).shape;
-  Nhwc d = nhwc(src);
+  const Nhwc s = nhwc(src);
+  WideNhwc d{s.n, s.h, s.w, s.c};
   const int blocks = a.block_h * a.block_w;
   switch (a.builtin) {
     case kDepthToSpace:
@@ -103,8 +113,15 @@ ir::Shapes infer(const NodeContext& node) {
         throw ShapeError("the crops exceed what is made of " + src.str());
       }
   }
-  if (src.rank() == 3) return {ir::Shape{d.n, d.h, d.c}};
-  return {ir::Shape{d.n, d.h, d.w, d.c}};
+  std::vector<int> dims;
+  for (const std::int64_t extent : {d.n, d.h, d.w, d.c}) {
+    if (extent > INT32_MAX)
+      throw ShapeError("the result of " + src.str() + " has an axis of " + std::to_string(extent) +
+                       " elements; supported: up to 2147483647");
+    dims.push_back(static_cast<int>(extent));
+  }
+  if (src.rank() == 3) dims.erase(dims.begin() + 2);
+  return {ir::Shape(dims)};
 }
 
 /// Blocks between depth and space: a permutation of [n, h, block_h, w, block_w, c].
