@@ -20,6 +20,7 @@ std::string predicate_of(const Refusal& refusal) {
     case Why::kRank:
       return "has rank " + has;
     case Why::kQuantization:
+    case Why::kAborts:
       return "has " + has;
     case Why::kRunTime:
       return "is computed at run time";
@@ -72,6 +73,8 @@ const char* code_of(Why why) {
       return "operands";
     case Why::kMalformed:
       return "malformed";
+    case Why::kAborts:
+      return "aborts";
     case Why::kShape:
       return "shape";
     case Why::kOption:

@@ -27,6 +27,7 @@ enum class Why {
   kParameter,      ///< a parameter, or what a constant operand says: absent, unknown, out of range
   kOperands,       ///< operands: how many there are, or that they do not fit each other
   kMalformed,      ///< the model contradicts itself: no constant data, a tensor written twice
+  kAborts,         ///< the runtime's own kernels end the process on such a scale
   kShape,          ///< sizes that do not fit together, or are beyond what kernels count
   kOption,         ///< an option, named by `what`, leaves the node on the CPU
   kCost,           ///< the cost model expects the CPU to be faster

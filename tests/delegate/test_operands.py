@@ -228,9 +228,38 @@ def test_model_that_copies_floats_into_a_smaller_tensor_stays_on_the_cpu(name):
     axis = [m.constant(np.int32(0))] if name == "EXPAND_DIMS" else []
     m.output(m.op("NEG", [x], (1, 8)), m.op(name, [x, *axis], (1, 8), dtype=np.bool_))
     assert left(m) == [
-        "the output of a node of the model that copies bytes is bool and its input float32",
+        f"the output of {name} in the model is bool and its input float32",
         "output 0 is bool and input 0 float32; the operation does not convert",
     ]
+
+
+def test_model_that_reduces_into_a_smaller_type_stays_on_the_cpu():
+    m = ModelMaker()
+    x = m.input("x", (2, 8), np.int32)
+    reduced = m.op("REDUCE_MIN", [x, m.constant(np.int32([1]))], (2,), dtype=np.float16)
+    m.output(m.op("NEG", [x], (2, 8)), reduced)
+    assert left(m) == [
+        "output 0 is float16 and input 0 int32; the operation does not convert",
+        "the output of REDUCE_MIN in the model is float16 and its input int32",
+    ]
+
+
+@pytest.mark.parametrize("name", ["ADD", "SQUARED_DIFFERENCE", "SOFTMAX"])
+def test_model_on_which_stock_kernels_abort_stays_on_the_cpu(name):
+    """Without the delegate an error of an earlier node may keep the kernel from running."""
+    m = ModelMaker()
+    x = m.input("x", (1, 8))
+    if name == "SOFTMAX":
+        a = m.input("a", (1, 8), np.int8, quantization=(1e-9, 0))
+        bad = m.op(name, [a], (1, 8), quantization=(1 / 256, -128), beta=1.0)
+        why = "beta times the scale of the input is 2^-26 or less"
+    else:
+        a = m.input("a", (1, 8), np.int8, quantization=(1.0, 0))
+        bad = m.op(name, [a, a], (1, 8), quantization=(1e-7, 0))
+        why = "the scale of the output is too small for that of the inputs"
+    m.output(m.op("NEG", [x], (1, 8)), bad, m.op("ABS", [x], (1, 8)))
+    all_nodes = f"node 0 ({name}) ends the process in the runtime's kernels: {why}"
+    assert left(m) == [why, all_nodes, all_nodes]
 
 
 def test_model_that_writes_a_constant_stays_on_the_cpu():

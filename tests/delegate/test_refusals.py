@@ -158,7 +158,7 @@ def malformed(m: ModelMaker) -> Any:
     assert where is not None
     m._tensors[weights].sparsity = dataclasses.replace(where, indices=where.indices + 100)
     dense = m.op("DENSIFY", [weights], (4, 4))
-    return m.op("TOPK_V2", [dense, m.constant(ints(1))], [(4, 1), (4, 1)], dtype=[BOOL, I32])
+    return m.op("TOPK_V2", [dense, m.constant(ints(1))], [(4, 1), (4, 1)], dtype=[I32, I32])
 
 
 def of_unknown_shape(m: ModelMaker) -> Any:

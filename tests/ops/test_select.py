@@ -41,6 +41,17 @@ def test_select_v2_broadcasts(device, rng, shapes):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("rank", [0, 1, 2, 3])
+def test_one_element_keeps_the_rank_that_the_model_gives_it(device, rank):
+    m = ModelMaker()
+    c, x = m.input("c", (1,), bool), m.input("x", (1, 1), np.float32)
+    m.output(m.op("SELECT_V2", [c, x, m.constant(np.float32([2]))], (1,) * rank, dtype=np.float32))
+    for value in (True, False):
+        arrays = [np.array([value]), np.float32([[1]])]
+        wanted = np.full((1,) * rank, 1 if value else 2, np.float32)
+        check(m.build(), arrays, [wanted], device=device, precision="fp32")
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.int16, np.int8, np.uint8, bool])
 def test_select_v2_carries_any_type(device, rng, dtype):
     c = bits(rng, (3, 7))

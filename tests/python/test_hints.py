@@ -139,6 +139,9 @@ ON_THE_CPU = {
         node("PACK", X, ((2, 4), I32), to=(2, 2, 4), axis=0, values_count=2), "operands", ""
     ),
     "a result that is a constant": (_constant_result, "malformed", ""),
+    "a scale on which stock aborts": (
+        node("LESS", *[((2, 4), I8, Quantization(1.0))] * 2, dtype=bool), "aborts", ""
+    ),
     "shapes": (node("ADD", X, ((2, 3), F32)), "shape", ""),
 }  # fmt: skip
 

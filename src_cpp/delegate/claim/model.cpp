@@ -90,6 +90,21 @@ Model::Model(TfLiteContext& context, const Options& options) : core_only_(option
     if (computes_constant(entry)) constants_.insert(entry.outputs.begin(), entry.outputs.end());
     nodes.push_back(std::move(entry));
   }
+  refuse_with_aborting();
+}
+
+void Model::refuse_with_aborting() {
+  const auto aborting = std::find_if(nodes.begin(), nodes.end(), [](const ModelNode& node) {
+    return node.refusal && node.refusal->why == Why::kAborts;
+  });
+  if (aborting == nodes.end()) return;
+  // Without the delegate an error of another node may keep this one from running.
+  const Refusal all{
+      Why::kAborts, "node " + std::to_string(aborting->index) + " (" + aborting->op + ")",
+      "ends the process in the runtime's kernels: " + sentence_of(*aborting->refusal)};
+  for (const ModelNode& node : nodes) {
+    if (!node.refusal) refuse(node.index, all);
+  }
 }
 
 void Model::read_tensor(const tfl::TensorView& view, int id) {
@@ -138,22 +153,25 @@ std::optional<Refusal> Model::check_bounds(const TfLiteContext& context, const T
         writers_.at(node.outputs->data[i]).size() > 1)
       return Refusal{Why::kMalformed, "a tensor of the model", "is written more than once"};
   }
-  // These copy all bytes of the input, whatever the output has room for.
-  const ops::Family* const family = ops::find_handler(builtin, nullptr).family;
-  const bool copies = family != nullptr && family->is_view;
-  const TfLiteTensor* const input = find(*node.inputs, 0);
-  const TfLiteTensor* const output = find(*node.outputs, 0);
+  // Stock kernels write as many bytes as elements of the input's type need, whatever the output has
+  // room for; those of views copy the bytes of types that have no kernels here, too.
+  const ops::Handler handler = ops::find_handler(builtin, nullptr);
+  if (handler.operation == nullptr || handler.operation->type_of < 0) return std::nullopt;
   const auto size = [](const TfLiteTensor& tensor) -> std::optional<std::size_t> {
     const auto dtype = tfl::dtype_of(tensor.type);
     return dtype ? std::optional<std::size_t>(size_of(*dtype)) : std::nullopt;
   };
-  const bool overruns = copies && input != nullptr && output != nullptr &&
-                        input->type != output->type &&
-                        (!size(*input) || !size(*output) || *size(*output) < *size(*input));
-  if (overruns) {
+  const TfLiteTensor* const input = find(*node.inputs, handler.operation->type_of);
+  for (int i = 0; i < node.outputs->size && input != nullptr; ++i) {
+    const TfLiteTensor* const output = find(*node.outputs, i);
+    if (output == nullptr || output->type == input->type) continue;
+    if (i > 0 && handler.operation->outputs != ops::kAnyNumber) break;
+    const bool known = size(*input) && size(*output);
+    const bool overruns = known ? *size(*output) < *size(*input) : handler.family->is_view;
+    if (!overruns) continue;
     const std::string has = tfl::type_name(output->type), wanted = tfl::type_name(input->type);
     return Refusal{Why::kType,
-                   "the output of a node of the model that copies bytes",
+                   "the output of " + std::string(handler.operation->name) + " in the model",
                    "is " + has + " and its input " + wanted,
                    has,
                    {wanted}};

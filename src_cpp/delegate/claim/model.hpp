@@ -66,6 +66,8 @@ class Model {
   /// it. What that overwrites depends on where tensors lie, which is as stock has it only then.
   std::optional<Refusal> check_bounds(const TfLiteContext& context, const TfLiteNode& node,
                                       int builtin) const;
+  /// Leaves all nodes on the CPU if the runtime's kernels end the process on one of them.
+  void refuse_with_aborting();
   /// Why the next node's operands cannot be told apart by who writes them; nothing when they can.
   /// Runtimes run such nodes all the same, one after the other, on what memory holds.
   std::optional<Refusal> check_order(const tfl::NodeView& view) const;

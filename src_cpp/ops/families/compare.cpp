@@ -26,7 +26,7 @@ std::optional<Refusal> check_scale(const tfl::TensorView& tensor, const std::str
   if (auto refusal = check_per_tensor(tensor, what)) return refusal;
   if (quantize_multiplier(static_cast<double>(tensor.scale())).shift <= 0) return std::nullopt;
   return Refusal{
-      Why::kQuantization, what, {}, "the scale " + std::to_string(tensor.scale()), {"below 1"}};
+      Why::kAborts, what, {}, "the scale " + std::to_string(tensor.scale()), {"below 1"}};
 }
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {

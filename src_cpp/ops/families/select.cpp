@@ -44,6 +44,11 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
 ir::Shapes infer(const NodeContext& node) {
   const ir::Shape& x = node.input(1).shape;
   const ir::Shape& y = node.input(2).shape;
+  const ir::Shape& present = node.output(0).shape;
+  // As the stock kernels: where all is one element, the output keeps the rank that it has.
+  if (node.input(0).shape.elements() == 1 && x.elements() == 1 && y.elements() == 1 &&
+      present.elements() == 1)
+    return {present};
   if (!node.attrs<SelectAttrs>().broadcasts) {
     if (x != y) throw ShapeError("shapes " + x.str() + " and " + y.str() + " differ");
     condition_shape(node);

@@ -48,6 +48,10 @@ std::optional<Refusal> check_quantized(const tfl::NodeView& node, const SoftmaxA
   if (auto refusal = wide ? check_type(dst, "output", {T::kI16})
                           : check_type(dst, "output", {src.dtype(), T::kI16}))
     return refusal;
+  const Multiplier step = step_of(attrs.beta, src.scale());
+  if (!wide && (step.shift < 1 || attrs.beta <= 0.0F))
+    return Refusal{attrs.log ? Why::kQuantization : Why::kAborts,
+                   "beta times the scale of the input", "is 2^-26 or less"};
   const bool fixed = dst.dtype() == src.dtype() && dst.dtype() != T::kU8;
   const int zero = attrs.log ? 127 : dst.dtype() == T::kI8 ? -128 : 0;
   const int parts = attrs.log ? 16 : wide ? 32768 : 256;
@@ -56,9 +60,6 @@ std::optional<Refusal> check_quantized(const tfl::NodeView& node, const SoftmaxA
   if (fixed && (dst.zero_point() != zero || off > (attrs.log ? 0.0F : 0.001F * unit))) {
     return wrong_scale(dst, "output", "1/" + std::to_string(parts), zero);
   }
-  const Multiplier step = step_of(attrs.beta, src.scale());
-  if (!wide && (step.shift < 1 || attrs.beta <= 0.0F))
-    return Refusal{Why::kQuantization, "beta times the scale of the input", "is 2^-26 or less"};
   return std::nullopt;
 }
 
