@@ -54,10 +54,11 @@ class Table {
 };
 
 // Slots of the schema.
-constexpr unsigned kCodes = 1, kSubgraphs = 2;                 // of a model
-constexpr unsigned kOldCode = 0, kCode = 3;                    // of an operator code
-constexpr unsigned kTensors = 0, kOperators = 3;               // of a subgraph
-constexpr unsigned kCodeIndex = 0, kInputs = 1, kOutputs = 2;  // of an operator
+constexpr unsigned kCodes = 1, kSubgraphs = 2;    // of a model
+constexpr unsigned kOldCode = 0, kCode = 3;       // of an operator code
+constexpr unsigned kTensors = 0, kOperators = 3;  // of a subgraph
+constexpr unsigned kCodeIndex = 0, kInputs = 1,
+                   kOutputs = 2;  // of an operator; the latter two of a subgraph, too
 
 std::string operands_problem(const Table& node, int code, std::int64_t tensors,
                              bool (*may_lack)(int code, bool is_input, int i)) {
@@ -73,6 +74,15 @@ std::string operands_problem(const Table& node, int code, std::int64_t tensors,
                std::to_string(tensors);
       }
     }
+  }
+  return {};
+}
+
+/// Runtimes read each output behind the last node, the absent ones before the first tensor.
+std::string outputs_problem(const Table& graph) {
+  const std::vector<std::int32_t> ids = graph.ints(kOutputs);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] == -1) return "lacks its output " + std::to_string(i);
   }
   return {};
 }
@@ -110,6 +120,8 @@ std::string model_operands_problem(const std::uint8_t* data,
   if (model.count(kSubgraphs) == 0) return "it has no subgraph";
   for (std::uint32_t s = 0; s < model.count(kSubgraphs); ++s) {
     const Table graph = model.table(kSubgraphs, s);
+    const std::string absent = outputs_problem(graph);
+    if (!absent.empty()) return "subgraph " + std::to_string(s) + " " + absent;
     Writers writers(graph.count(kTensors));
     for (std::uint32_t k = 0; k < graph.count(kOperators); ++k) {
       const Table node = graph.table(kOperators, k);

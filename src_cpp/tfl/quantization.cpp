@@ -52,7 +52,9 @@ std::optional<Refusal> check_quantization(const TensorView& tensor, const std::s
   const std::size_t count = q.scales.size();
   for (std::size_t i = 0; i < count; ++i) {
     if (q.scales[i] > 0.0F && std::isfinite(q.scales[i])) continue;
-    return Refusal{Why::kQuantization,
+    // Those of constants stay without effect where the constants are 0, as converters write them.
+    const bool is_constant = tensor.raw().allocation_type == kTfLiteMmapRo;
+    return Refusal{is_constant ? Why::kQuantization : Why::kAborts,
                    what,
                    {},
                    "the scale " + std::to_string(q.scales[i]) +

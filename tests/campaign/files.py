@@ -272,7 +272,8 @@ def our_one(item: str, folder: str | None) -> tuple[str, str]:
 
 def _compared(content: bytes, outputs: list[Any], kept: Path) -> str:
     """In what the outputs differ from stock's; nothing where stock's own are not defined."""
-    defined = (_is_ordered, _has_constants, _has_scales, _has_biases, _has_known_activations)
+    defined = [_is_ordered, _has_constants, _has_scales, _has_biases, _has_known_activations]
+    defined += [_has_views_of_one_type]
     if not all(is_defined(content) for is_defined in defined):
         return ""
     with np.load(kept) as arrays:
@@ -383,6 +384,22 @@ def _has_known_activations(content: bytes) -> bool:
         options = kind()
         options.Init(table.Bytes, table.Pos)
         if options.FusedActivationFunction() in left_out:
+            return False
+    return True
+
+
+def _has_views_of_one_type(content: bytes) -> bool:
+    """Whether no node copies bytes into a larger type, whose further bytes nobody writes."""
+    model = tflite.Model.GetRootAs(content, 0)
+    graph = model.Subgraphs(0)
+    views = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS"}
+    codes = {getattr(tflite.BuiltinOperator, name) for name in views}
+    for k in range(graph.OperatorsLength()):
+        node = graph.Operators(k)
+        code = model.OperatorCodes(node.OpcodeIndex())
+        if max(code.BuiltinCode(), code.DeprecatedBuiltinCode()) not in codes:
+            continue
+        if graph.Tensors(node.Inputs(0)).Type() != graph.Tensors(node.Outputs(0)).Type():
             return False
     return True
 

@@ -402,6 +402,14 @@ def test_operation_that_is_not_in_the_file_is_told():
         files.check_model(m.build(), "the model")
 
 
+def test_model_without_an_output_is_told_before_a_runtime_reads_it():
+    m = ModelMaker()
+    m.output(m.op("ABS", [m.input("x", (4,))], (4,)))
+    m._outputs.append(-1)
+    with pytest.raises(ModelError, match="the model is damaged: subgraph 0 lacks its output 1"):
+        files.check_model(m.build(), "the model")
+
+
 def test_optional_operand_may_be_absent():
     m = ModelMaker()
     x, weights = m.input("x", (1, 4)), m.constant(np.ones((3, 4), np.float32))
