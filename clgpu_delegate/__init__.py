@@ -36,6 +36,14 @@ from clgpu_delegate.errors import (
     ShapeError,
 )
 from clgpu_delegate.inspection import explain_model, map_memory
+from clgpu_delegate.litert import (
+    LiteRtSwitch,
+    litert_delegates,
+    litert_environment,
+    litert_off,
+    litert_on,
+    litert_status,
+)
 from clgpu_delegate.measure.benchmarking import Benchmark, Measurement, benchmark
 from clgpu_delegate.measure.ceilings import Ceiling, Ceilings, ceilings
 from clgpu_delegate.measure.comparison import Comparison, compare
@@ -101,6 +109,7 @@ __all__ = [
     "Invoke",
     "Launch",
     "LaunchTime",
+    "LiteRtSwitch",
     "Measurement",
     "MemoryMap",
     "MemoryObject",
@@ -140,6 +149,11 @@ __all__ = [
     "doctor",
     "errors",
     "explain_model",
+    "litert_delegates",
+    "litert_environment",
+    "litert_off",
+    "litert_on",
+    "litert_status",
     "load",
     "map_memory",
     "measure_placement",

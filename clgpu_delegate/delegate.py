@@ -55,6 +55,13 @@ class Delegate:
         self._native = native.make(options)
         self._options = options
 
+    @classmethod
+    def _of_native(cls, native: _core.NativeDelegate, options: Options) -> Delegate:
+        """The object around one that exists."""
+        delegate = cls.__new__(cls)
+        delegate._native, delegate._options = native, options
+        return delegate
+
     def _get_native_delegate_pointer(self) -> int:
         """Address of the TfLiteDelegate; the runtimes' interpreters call this."""
         if self._options.placement == "measured":

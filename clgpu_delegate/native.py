@@ -10,10 +10,13 @@ from clgpu_delegate.options import Options
 
 def make(options: Options) -> _core.NativeDelegate:
     """Errors as `clgpu_delegate.load`."""
-    settings = options.as_delegate_dict()
-    settings.setdefault("cache", cache.default_path())
     with embedded.registered():
-        return _core.make_delegate(settings)
+        return _core.make_delegate(texts_of(options))
+
+
+def texts_of(options: Options) -> dict[str, str]:
+    """The options as strings, with the place of the cache."""
+    return {"cache": cache.default_path(), **options.as_delegate_dict()}
 
 
 def device_of(native: _core.NativeDelegate, options: Options) -> Device:

@@ -197,6 +197,24 @@ class Options:
                 raise OptionError(f"unknown option {name!r}{hint}; options are: {', '.join(names)}")
         return cls(**settings)
 
+    @classmethod
+    def from_delegate_dict(cls, texts: Mapping[str, str]) -> Options:
+        """Options from the strings that a delegate is given: the inverse of `as_delegate_dict`.
+
+        Raises
+        ------
+        OptionError
+            As `from_settings`.
+        """
+        kinds = {row["key"]: row["kind"] for row in _core.option_table()}
+        values: dict[str, Any] = {}
+        for key, text in texts.items():
+            kind = kinds.get(key)
+            is_count = kind == "count" and text.isdecimal()
+            is_switch = kind == "switch" and text in {"on", "off"}
+            values[key] = int(text) if is_count else text == "on" if is_switch else text
+        return cls.from_settings(**values)
+
     def as_delegate_dict(self) -> dict[str, str]:
         """The options that differ from their defaults, as the strings a delegate is given.
 

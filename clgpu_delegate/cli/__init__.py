@@ -13,6 +13,7 @@ from clgpu_delegate.cli import (
     devices,
     doctor,
     explain,
+    litert,
     profile,
     quantize,
     replay,
@@ -68,6 +69,7 @@ _add(quantize.quantize, "clgpu quantize model.tflite int8.tflite --calibration i
 _add(capture.capture, "clgpu capture model.tflite", "clgpu capture model.tflite --input in.npz")
 _add(replay.replay, "clgpu replay model.clgpu.zip", "clgpu replay model.clgpu.zip --json")
 app.add_typer(cache.app, name="cache")
+app.add_typer(litert.app, name="litert")
 app.command("info", hidden=True)(devices.devices)  # its first name
 
 

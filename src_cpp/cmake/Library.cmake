@@ -20,6 +20,9 @@ if(UNIX AND NOT APPLE)
   endif()
 endif()
 
+clgpu_add_accelerator(clgpu_accelerator "$<TARGET_FILE_NAME:clgpu_delegate>")
+install(TARGETS clgpu_accelerator COMPONENT library LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+
 set(clgpu_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/clgpu_delegate)
 set(clgpu_version_file ${CMAKE_CURRENT_BINARY_DIR}/clgpu_delegate-config-version.cmake)
 write_basic_package_version_file(${clgpu_version_file} COMPATIBILITY SameMinorVersion)

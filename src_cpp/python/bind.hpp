@@ -46,5 +46,6 @@ void bind_testing(pybind11::module_& module);
 void bind_json(pybind11::module_& module);
 void bind_placement(pybind11::module_& module);
 void bind_lending(pybind11::module_& module);
+void bind_litert(pybind11::module_& module);
 
 }  // namespace clgpu::python

@@ -15,4 +15,5 @@ PYBIND11_MODULE(_core, module) {
   clgpu::python::bind_json(module);
   clgpu::python::bind_placement(module);
   clgpu::python::bind_lending(module);
+  clgpu::python::bind_litert(module);
 }

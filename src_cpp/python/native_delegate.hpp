@@ -22,17 +22,27 @@ class NativeDelegate {
     if (delegate_ != nullptr) delegate::Delegate::release(delegate_->tflite());
   }
   NativeDelegate(NativeDelegate&& other) noexcept
-      : delegate_(std::exchange(other.delegate_, nullptr)), state_(std::move(other.state_)) {}
+      : delegate_(std::exchange(other.delegate_, nullptr)),
+        tflite_(other.tflite_),
+        state_(std::move(other.state_)) {}
   NativeDelegate(const NativeDelegate&) = delete;
   NativeDelegate& operator=(const NativeDelegate&) = delete;
 
   /// To be called once, before all else. Throws OptionError and DeviceError.
   void open(const std::map<std::string, std::string>& options) {
     delegate_ = new delegate::Delegate(options);
+    tflite_ = delegate_->tflite();
     state_ = delegate_->state();
   }
 
-  std::uintptr_t pointer() const { return reinterpret_cast<std::uintptr_t>(delegate_->tflite()); }
+  /// In place of open(): a delegate that somebody else owns. False if it is gone.
+  bool borrow(const TfLiteDelegate* tflite) {
+    state_ = delegate::Delegate::state_of(tflite);
+    tflite_ = tflite;
+    return state_ != nullptr;
+  }
+
+  std::uintptr_t pointer() const { return reinterpret_cast<std::uintptr_t>(tflite_); }
   const delegate::State& state() const { return *shared_state(); }
   delegate::State& state() { return *shared_state(); }
   const std::shared_ptr<delegate::State>& shared_state() const {
@@ -41,7 +51,8 @@ class NativeDelegate {
   }
 
  private:
-  delegate::Delegate* delegate_ = nullptr;
+  delegate::Delegate* delegate_ = nullptr;  ///< the one that it owns, if any
+  const TfLiteDelegate* tflite_ = nullptr;
   std::shared_ptr<delegate::State> state_;
 };
 

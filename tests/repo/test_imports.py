@@ -38,6 +38,7 @@ BELOW = {
         "_core", "base", "devices", "errors", "native", "options", "placement", "profiling",
         "report",
     },
+    "litert": {"_core", "delegate", "errors", "native", "options"},
     "inspection": {"base", "delegate", "options", "report", "runtimes", "tflite"},
     "measure": {
         "_core", "base", "delegate", "devices", "errors", "options", "profiling", "report",
@@ -54,7 +55,7 @@ BELOW = {
     },
     "cli": {
         "_core", "base", "cache", "capsule", "devices", "doctor", "errors", "inspection",
-        "measure", "options", "quantization", "runtimes", "",
+        "litert", "measure", "options", "quantization", "runtimes", "",
     },
     "__main__": {"cli"},
 }  # fmt: skip

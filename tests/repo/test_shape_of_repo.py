@@ -29,8 +29,9 @@ LAYERS = {
     "delegate": {
         "abi", "base", "ir", "kernel", "store", "cl", "tfl", "ops", "passes", "plan", "runtime",
     },
+    "litert": {"abi", "base", "delegate"},
     "python": {
-        "base", "ir", "kernel", "store", "cl", "tfl", "ops", "passes", "plan", "runtime",
+        "litert", "base", "ir", "kernel", "store", "cl", "tfl", "ops", "passes", "plan", "runtime",
         "delegate",
     },
 }  # fmt: skip

@@ -1,0 +1,1 @@
+"""LiteRT's CompiledModel on this delegate."""
