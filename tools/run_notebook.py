@@ -1,7 +1,8 @@
 """Run the notebook of the documentation and store it with its outputs.
 
-The command is ``python tools/run_notebook.py``. It needs the extra ``docs``, a TensorFlow Lite runtime and an OpenCL device. Outputs that name a folder
-of this machine, or that are large, are an error: readers of the repository get the file.
+The command is ``python tools/run_notebook.py``. It needs the extra ``docs``, a TensorFlow Lite
+runtime and an OpenCL device. Outputs that name a folder of this machine, or that are large, are an
+error, because the repository contains them.
 """
 
 from __future__ import annotations
