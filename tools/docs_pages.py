@@ -1,4 +1,4 @@
-"""A hook of mkdocs: pages that are files of the top folder, and pictures of real runs.
+"""A hook of mkdocs: pages that are files of the top folder, pictures of real runs, and links.
 
 A line ``<!-- picture: NAME -->`` of a page becomes a picture that `tools/docs_pictures.py` makes.
 Where it cannot, without an OpenCL device for example, the site has no pictures.
@@ -68,6 +68,13 @@ def on_page_markdown(markdown, page, config, files):  # noqa: ARG001  # mkdocs n
         for name, other in PAGES.items():
             markdown = markdown.replace(f"]({other}", f"]({name}")
     return PLACE.sub(lambda place: _figure(place[1]), markdown)
+
+
+def on_post_page(output, page, config):  # noqa: ARG001  # mkdocs names them
+    """Links of the notebook to other pages; mkdocs follows those of Markdown only."""
+    if not page.file.src_uri.endswith(".ipynb"):
+        return output
+    return re.sub(r'href="(\w+)\.md\b', r'href="\1.html', output)
 
 
 def _figure(name):
