@@ -18,28 +18,28 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def profile(folder: Path) -> None:
+def profile() -> None:
     """Write the page of a profile, and its plot."""
-    recorded = clgpu_delegate.profile_model(folder / "mobilenet_v1.tflite", runs=8)
-    recorded.to_html(folder / "profile.page.html")
-    recorded.plot(folder / "timeline.svg")
+    recorded = clgpu_delegate.profile_model("mobilenet_v1.tflite", runs=8)
+    recorded.to_html("profile.page.html")
+    recorded.plot("timeline.svg")
 
 
-def memory(folder: Path) -> None:
+def memory() -> None:
     """Write the memory map of LeNet-5."""
-    (folder / "memory.html").write_text(_html(clgpu_delegate.map_memory(folder / "lenet5.tflite")))
+    Path("memory.html").write_text(_html(clgpu_delegate.map_memory("lenet5.tflite")))
 
 
-def tuning(folder: Path) -> None:
+def tuning() -> None:
     """Write the table of a tuning of LeNet-5."""
-    (folder / "tuning.html").write_text(_html(clgpu_delegate.tune(folder / "lenet5.tflite")))
+    Path("tuning.html").write_text(_html(clgpu_delegate.tune("lenet5.tflite")))
 
 
-def quantization(folder: Path) -> None:
+def quantization() -> None:
     """Write the report about LeNet-5 in int8."""
     samples = np.random.default_rng(0).random((8, 32, 32, 1), np.float32)
-    report = clgpu_delegate.quantize(folder / "lenet5.tflite", samples, folder / "int8.tflite")
-    (folder / "quantization.html").write_text(_html(report))
+    report = clgpu_delegate.quantize("lenet5.tflite", samples, "int8.tflite")
+    Path("quantization.html").write_text(_html(report))
 
 
 def _html(result: object) -> str:
@@ -47,17 +47,18 @@ def _html(result: object) -> str:
 
 
 def main() -> None:
-    """Make all pictures; the models lie in the same folder while it runs."""
+    """Make all pictures in the folder, where the models lie meanwhile: no picture shows a path."""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    models = [folder / f"{name}.tflite" for name in ("mobilenet_v1", "lenet5")]
+    os.chdir(folder)
+    models = [Path(f"{name}.tflite") for name in ("mobilenet_v1", "lenet5")]
     for model in models:
         model.write_bytes(build(model.stem))
     try:
         for picture in (profile, memory, tuning, quantization):
-            picture(folder)
+            picture()
     finally:
-        for model in (*models, folder / "int8.tflite"):
+        for model in (*models, Path("int8.tflite")):
             model.unlink(missing_ok=True)
 
 
