@@ -178,7 +178,7 @@ class Session:
     folder
         For models, caches and logs.
     limit_s
-        Seconds after which no further round starts.
+        No round starts later than this many seconds after the first.
     rounds
         At most.
     processes

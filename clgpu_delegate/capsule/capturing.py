@@ -112,7 +112,7 @@ def capture(
     timeout
         A run that takes longer than this many seconds counts as hung.
     budget
-        Seconds after which the search ends with what it has found.
+        Time limit of the search in seconds; after it, the smallest part found so far is kept.
     progress
         Called with the number of trials, the number of nodes left and what is tried.
     **settings

@@ -97,7 +97,7 @@ def replay(
         As in `clgpu_delegate.runtimes.find_runtime`; None: the recorded one where it is installed.
     kernels
         ``"own"``: those of this package. ``"recorded"``: those of the capsule, to tell whether a
-        bug has been mended since; they run on the device, so trust the capsule's origin.
+        bug has been fixed since; they run on the device, so trust the capsule's origin.
     timeout
         A run that takes longer than this many seconds counts as hung.
     **overrides

@@ -1,4 +1,4 @@
-"""What is wrong with this machine's OpenCL, and what mends it; ``clgpu doctor``."""
+"""Find problems of this machine's OpenCL and tell how to fix them; ``clgpu doctor``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that mend things, in the words of this machine's distribution."""
+"""Commands that fix problems, for this machine's distribution."""
 
 from __future__ import annotations
 

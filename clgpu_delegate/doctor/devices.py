@@ -55,7 +55,7 @@ def _none(survey: Survey) -> Finding:
     what = "there is no OpenCL device"
     causes = [problem.check for problem in survey.problems if problem.check in _CAUSES]
     if causes:
-        return Finding("devices", "skipped", f"{what}: mend {' and '.join(causes)} first", why)
+        return Finding("devices", "skipped", f"{what}: fix {' and '.join(causes)} first", why)
     return Finding("devices", "problem", what, why, advice.cpu_runtime(survey.env))
 
 

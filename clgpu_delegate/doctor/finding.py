@@ -42,7 +42,7 @@ class Finding:
     """What follows from it, or where it comes from; empty where ``what`` says all."""
 
     fix: str = ""
-    """The one command, or else the one thing to do, that mends it; empty if nothing is to mend."""
+    """The command, or the step by hand, that fixes it; empty if there is nothing to fix."""
 
     details: tuple[str, ...] = ()
     """Lines for a bug report."""

@@ -86,7 +86,7 @@ _COMPLAINTS = {
 
 
 def _explain(env: Environment, vendor: Vendor, error: str) -> tuple[str, str]:
-    """What a complaint of the dynamic linker means, and what mends it."""
+    """What an error of the dynamic linker means, and the command that fixes it."""
     package = advice.package_of(vendor.library)
     missing = re.match(r"(\S+): cannot open shared object file: No such file", error)
     what, fix = "cannot be loaded", _disable(env, vendor)

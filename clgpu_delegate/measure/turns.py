@@ -21,7 +21,7 @@ def wait_until_quiet(limit_s: float = 10.0) -> float | None:
     Parameters
     ----------
     limit_s
-        Seconds after which it is not waited any longer.
+        Longest time to wait, in seconds.
 
     Returns
     -------

@@ -125,7 +125,7 @@ def _draw(item: MemoryObject, launches: int, rows: int) -> list[str]:
     }
     moments = launches + 2  # with the upload and the download
     columns = min(moments, _WIDTH - 12)
-    lines = [" " * 12 + "upload, launch 0 ... download"[:columns]]
+    lines = [" " * 12 + "upload, launch 0 ... download"]
     for row in range(rows):
         top, bottom = item.bytes * row / rows, item.bytes * (row + 1) / rows
         inside = [b for b in item.blocks if b.offset < bottom and top < b.offset + b.bytes]

@@ -1,4 +1,4 @@
-// Sizes in bytes as people write and read them.
+// Parsing and formatting of sizes in bytes.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 namespace clgpu {
 
 /// "67108864", "64 MiB", "1.5 GB": a number above 0, and one of B, kB, MB, GB, TB (powers of
-/// 1000) or KiB, MiB, GiB, TiB (of 1024), in any case; none where the text is something else or
-/// the size is no positive 63-bit number of bytes.
+/// 1000) or KiB, MiB, GiB, TiB (of 1024), in upper or lower case; none if the text has another form
+/// or the size is not a positive 63-bit number of bytes.
 std::optional<std::int64_t> parse_byte_size(const std::string& text);
 
-/// What messages say of parse_byte_size().
+/// The values that parse_byte_size() accepts, for messages.
 constexpr const char* kByteSizeForm =
     "a number of bytes above 0, or one with a unit: B, kB, MB, GB, TB, KiB, MiB, GiB, TiB";
 

@@ -1,4 +1,4 @@
-// Facts of one OpenCL device, as plain data: what families choose their candidates by.
+// Properties of one OpenCL device, as plain data. Families choose candidates by them.
 #pragma once
 
 #include <cstddef>
@@ -23,18 +23,18 @@ struct DeviceInfo {
   std::size_t max_work_group_size = 1;
   std::size_t max_work_item_sizes[3] = {1, 1, 1};
   int lanes = 1;         ///< work-items in lockstep (warp, wavefront): groups are multiples of it
-  int vector_width = 1;  ///< floats of the vectors it computes with; 1 where work-items are scalar
+  int vector_width = 1;  ///< floats per vector register; 1 where work-items are scalar
   std::size_t local_bytes = 0;            ///< local memory of one work-group
   std::uint64_t global_bytes = 0;         ///< global memory of the device
   std::uint64_t max_object_bytes = 0;     ///< largest single buffer
   std::size_t base_align_bytes = 128;     ///< alignment of sub-buffers' offsets
-  bool sub_buffers = true;                ///< its driver handles them
+  bool sub_buffers = true;                ///< its driver supports them
   std::uint64_t sub_buffers_save = 0;     ///< bytes that they must save to be worth slower launches
   bool unified_memory = false;            ///< device and host share memory
   bool has_half = false;                  ///< it lists cl_khr_fp16
   Gpu gpu;                                ///< none for CPUs
   std::uint64_t image_buffer_texels = 0;  ///< largest image over a buffer; 0 without images
-  // What only a probe can tell (runtime/measure/probe.cpp); false in a device's own description.
+  // Results of probes (runtime/measure/probe.cpp); false in a device's own description.
   bool half_arithmetic = false;  ///< kernels compute in half once they enable cl_khr_fp16
   bool mma_f16 = false;          ///< kernels/common/mma.cl works with half operands
   bool mma_tf32 = false;         ///< ... and with TF32 operands
@@ -47,7 +47,7 @@ struct DeviceInfo {
     return is(GpuFamily::kAdreno) || is(GpuFamily::kMali) || is(GpuFamily::kPowerVr) ||
            is(GpuFamily::kVideoCore);
   }
-  /// Reads through its texture units, which have a cache of their own, beat those of buffers.
+  /// Reads through texture units, which have a separate cache, are faster than reads of buffers.
   bool prefers_images() const {
     return image_buffer_texels > 0 && (is(GpuFamily::kAdreno) || is(GpuFamily::kPowerVr));
   }

@@ -1,4 +1,4 @@
-// Element types of tensors and how they are called in OpenCL C.
+// Element types of tensors and their names in OpenCL C.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Errors of clgpu_delegate: exceptions for what a user or a device did wrong. An unsupported node
-// is not an error but a Refusal (refusal.hpp).
+// Errors of clgpu_delegate: exceptions for mistakes of a user and failures of a device. An
+// unsupported node is not an error but a Refusal (refusal.hpp).
 #pragma once
 
 #include <stdexcept>
@@ -22,14 +22,14 @@ class ShapeError : public Error {
  public:
   using Error::Error;
   ShapeError(const std::string& what, int node) : Error(what), node_(node) {}
-  /// Index of the node in the model; -1 while a shape rule has not told whose.
+  /// Index of the node in the model; -1 in the exception that a shape rule throws.
   int node() const { return node_; }
 
  private:
   int node_ = -1;
 };
 
-/// No OpenCL library, platform or device matches what was asked for.
+/// No OpenCL library, platform or device matches the option.
 class DeviceError : public Error {
   using Error::Error;
 };
@@ -40,7 +40,7 @@ class InternalError : public Error {
 };
 
 [[noreturn]] inline void throw_internal(const char* file, int line, const std::string& what) {
-  // The builder's folders are private, and of no use to the reader.
+  // Omit the folders of the machine that built it: they are private and do not help the reader.
   std::string path(file);
   const std::size_t root = path.rfind("src_cpp/");
   if (root != std::string::npos) path.erase(0, root);

@@ -1,11 +1,11 @@
-// What has to be done however a scope is left.
+// Runs a function at the end of a scope, also after an exception.
 #pragma once
 
 #include <utility>
 
 namespace clgpu {
 
-/// Calls a function, which must not throw, when it goes.
+/// Calls a function, which must not throw, in its destructor.
 template <class Function>
 class Finally {
  public:

@@ -1,4 +1,4 @@
-// Families of GPUs whose kernels differ by default, told apart by what their drivers call them.
+// Families of GPUs with different default kernels, recognised by the names that drivers report.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ struct Gpu {
   int generation = 0;  ///< Adreno: 6 of a 660; Mali: its architecture; else, or unknown: 0
 };
 
-/// From CL_DEVICE_VENDOR, CL_DEVICE_NAME and CL_DEVICE_VERSION, where Qualcomm's driver has the
-/// number that its device's name lacks.
+/// From CL_DEVICE_VENDOR, CL_DEVICE_NAME and CL_DEVICE_VERSION. Some drivers of Qualcomm have the
+/// number of the GPU in the version, not in the name.
 Gpu classify_gpu(const std::string& vendor, const std::string& name, const std::string& version);
 
 /// "adreno", "mali", ...; "other".

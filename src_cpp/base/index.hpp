@@ -1,4 +1,4 @@
-// Indices and sizes as containers take them.
+// Conversion of indices and sizes to std::size_t.
 #pragma once
 
 #include <cstddef>

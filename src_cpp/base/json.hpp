@@ -1,4 +1,4 @@
-// JSON text of what is written.
+// A writer of JSON.
 #pragma once
 
 #include <sstream>
@@ -9,8 +9,8 @@
 
 namespace clgpu {
 
-/// RFC 8259, on one line, whatever the locale of the process is. Bytes that are not UTF-8 become
-/// U+FFFD, numbers that are not finite null.
+/// RFC 8259, on one line, independent of the process's locale. Bytes that are not UTF-8 become
+/// U+FFFD, numbers that are not finite become null.
 class JsonWriter final : public Writer {
  public:
   JsonWriter();

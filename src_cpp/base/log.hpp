@@ -1,4 +1,4 @@
-// Sentences for whoever runs the program: logcat on Android, standard error elsewhere.
+// The log: logcat on Android, standard error elsewhere.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@ namespace clgpu {
 
 enum class LogLevel { kWarning, kError };
 
-/// One line, without a line break of its own.
+/// Logs one line; `text` has no line break.
 void log(LogLevel level, const std::string& sentence) noexcept;
 
 }  // namespace clgpu

@@ -5,7 +5,7 @@
 
 namespace clgpu {
 
-/// Bytes of a page: 4096 on x86-64; 16384 and 65536 are common on ARM, by the kernel that runs.
+/// Bytes of a page: 4096 on x86-64; on ARM, depending on the kernel, also 16384 or 65536.
 std::size_t page_bytes();
 
 }  // namespace clgpu

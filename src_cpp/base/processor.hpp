@@ -1,11 +1,11 @@
-// What this machine's processor and its system have, where code of ours has more than one form.
+// Features of the processor and the system for which our code has variants.
 #pragma once
 
 namespace clgpu {
 
-/// Registers of 256 bits, products with sums and arithmetic of integers in them.
+/// Vectors of 256 bits with fused multiply-adds and integer arithmetic.
 bool has_avx2_and_fma();
-/// Registers of 512 bits.
+/// Vectors of 512 bits.
 bool has_avx512();
 
 }  // namespace clgpu

@@ -1,5 +1,5 @@
-// A refusal is an ordinary value: why a node stays on the CPU, as a code and fields. Whoever shows
-// it to a person asks sentence_of(); nobody else puts words together, and nobody takes them apart.
+// A refusal is an ordinary value: the reason why a node stays on the CPU, as a code and fields.
+// Only sentence_of() makes a sentence of it, for people; no code parses this sentence.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace clgpu {
 
-/// The code of a refusal. Programs see it as code_of() writes it: new ones may come, none changes.
+/// The code of a refusal. Programs read it as text, see code_of(): codes may be added, not changed.
 enum class Why {
   kNoKernels,      ///< no family has the operation
   kUnknownCustom,  ///< no family has the custom operation
@@ -17,24 +17,24 @@ enum class Why {
   kIntegers,       ///< quantised integers, which the operation has no kernels for
   kRank,           ///< the number of axes of a tensor
   kQuantization,   ///< a scale or a zero point
-  kRescaling,      ///< input and output differ in scale or zero point, which elements do not follow
+  kRescaling,      ///< input and output differ in scale or zero point, but elements are copied
   kRunTime,        ///< an operand that has to be a constant is computed at run time
-  kUnknownShape,   ///< a node on the CPU writes an operand whose shape the model does not tell
+  kUnknownShape,   ///< a node on the CPU writes an operand whose shape is not in the model
   kVariable,       ///< a tensor keeps its value from one inference to the next
   kSparse,         ///< a sparse tensor that no DENSIFY expands
   kLayout,         ///< the order in which weights are stored
   kActivation,     ///< a fused activation
-  kParameter,      ///< a parameter, or what a constant operand says: absent, unknown, out of range
-  kOperands,       ///< operands: how many there are, or that they do not fit each other
-  kMalformed,      ///< the model contradicts itself: no constant data, a tensor written twice
-  kAborts,         ///< the runtime's own kernels end the process on such a scale
-  kShape,          ///< sizes that do not fit together, or are beyond what kernels count
-  kOption,         ///< an option, named by `what`, leaves the node on the CPU
-  kCost,           ///< the cost model expects the CPU to be faster
-  kMeasured,       ///< the CPU was measured to be faster
-  kReader,         ///< it computes a constant for a node that is on the CPU itself
-  kDevice,         ///< the device fails: no kernel works on it, or its memory does not suffice
-  kRuntime,        ///< TensorFlow Lite: another delegate has the node, or the graph is not divided
+  kParameter,  ///< a parameter, or the value of a constant operand: absent, unknown, out of range
+  kOperands,   ///< the number of operands is wrong, or they do not fit each other
+  kMalformed,  ///< the model contradicts itself: no constant data, a tensor written twice
+  kAborts,     ///< the runtime's own kernels end the process on such a scale
+  kShape,      ///< sizes do not fit together, or exceed the index range of kernels
+  kOption,     ///< an option, named by `what`, leaves the node on the CPU
+  kCost,       ///< the cost model expects the CPU to be faster
+  kMeasured,   ///< the CPU was measured to be faster
+  kReader,     ///< it computes a constant for a node that is on the CPU itself
+  kDevice,     ///< the device fails: no kernel works on it, or its memory does not suffice
+  kRuntime,    ///< TensorFlow Lite: another delegate has the node, or the graph is not divided
 };
 
 struct Refusal {
@@ -42,9 +42,9 @@ struct Refusal {
   /// What is not supported: an operand ("input 0", "bias"), a parameter ("the block size"), an
   /// operation, or the name of an option; empty where it is the node or the model as a whole.
   std::string what{};
-  std::string detail{};  ///< the words behind `what`, where the code and the fields say too little
-  std::string has{};     ///< what it is, such as "int8" or "5"
-  std::vector<std::string> supported{};  ///< what it may be instead
+  std::string detail{};  ///< the rest of the sentence, where code and fields are not sufficient
+  std::string has{};     ///< its value, such as "int8" or "5"
+  std::vector<std::string> supported{};  ///< the supported values
 };
 
 /// "run_time".

@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4): names programs by what they are made of, and guards what is kept on disk.
+// SHA-256 (FIPS 180-4), for the keys of programs and the checksums of stored rows.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace clgpu {
 class Sha256 {
  public:
   Sha256& update(std::string_view bytes);
-  /// The digest, 32 bytes. The object is spent.
+  /// The digest, 32 bytes. The object cannot be used afterwards.
   std::string digest();
 
  private:

@@ -1,5 +1,5 @@
-// Text of others: what a driver wrote, a build log say, need not be UTF-8; names in models are
-// chosen by strangers.
+// Text from untrusted sources: output of drivers, such as build logs, may not be UTF-8, and names
+// in models may contain anything.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace clgpu {
 
-/// The text with U+FFFD for what is not UTF-8, in the places where Python's "replace" puts it.
+/// The text with U+FFFD in place of bytes that are not UTF-8, as Python's "replace" does it.
 std::string valid_utf8(std::string_view text);
 
 /// The same as one line that is safe to print: control characters, line ends, and characters that

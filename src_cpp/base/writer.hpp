@@ -1,4 +1,5 @@
-// Data told piece by piece, so that one description makes both JSON and Python's dictionaries.
+// The interface of writers of structured data: one description yields JSON and Python's
+// dictionaries.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@
 
 namespace clgpu {
 
-/// Takes one value: an object or a list of values, or a plain one. Within an object every value is
-/// preceded by its key. Texts may hold what a driver wrote, which need not be UTF-8.
+/// Takes one value: an object, a list of values, or a plain one. Within an object, a key precedes
+/// each value. Texts may come from a driver, so they may not be UTF-8.
 class Writer {
  public:
   virtual ~Writer() = default;
@@ -28,8 +29,8 @@ class Writer {
   virtual void text(std::string_view value) = 0;
 };
 
-/// Of bool, integers, floats and whatever converts to std::string_view. Other types have an
-/// overload of their own, in their namespace.
+/// Writes a bool, an integer, a float, or a type that converts to std::string_view. Other types
+/// have an overload in their namespace.
 template <class T>
 void write(Writer& writer, const T& value) {
   if constexpr (std::is_same_v<T, bool>) {

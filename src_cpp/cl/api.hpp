@@ -1,8 +1,9 @@
 // The part of the OpenCL 1.2 C API that we call, declared by us and loaded at run time.
 //
-// A table per library instead of linking: a machine without OpenCL must still import the package
-// and get a sentence, several libraries (system loader, pip-installed runtime) can serve one
-// process, and no header package is needed to build. Values follow the OpenCL specification.
+// There is a table for each library instead of linking. So a machine without OpenCL can import the
+// package and gets a clear error, one process can use several libraries (the system's loader,
+// runtimes installed by pip), and the build needs no header package. Values follow the OpenCL
+// specification.
 #pragma once
 
 #include <cstddef>

@@ -16,11 +16,12 @@
 
 namespace clgpu::cl {
 
-/// What this thread has asked of OpenCL so far. Differences prove what an inference costs.
+/// Counts of OpenCL calls of this thread so far. Tests use differences to check the cost of
+/// inferences.
 struct Counters {
   std::uint64_t objects_created = 0;  ///< buffers, programs, kernels, queues
   std::uint64_t programs_built = 0;   ///< compiled from source
-  std::uint64_t programs_loaded = 0;  ///< made of a binary that was kept
+  std::uint64_t programs_loaded = 0;  ///< created from a stored binary
   std::uint64_t launches = 0;
   std::uint64_t bytes_up = 0, bytes_down = 0;
 
@@ -43,17 +44,17 @@ struct Counters {
 };
 Counters& counters();
 
-/// What a program is made of; `file` is for messages.
+/// The inputs of a program's build; `file` is for messages.
 struct ProgramSource {
   std::string file, text, options;
 };
 
-/// Thread-safe. Lives as long as the process: programs stay built when the last delegate goes, the
-/// last 128 of them.
+/// Thread-safe. Lives until the process ends: the last 128 programs stay built when no delegate is
+/// left.
 class Context {
  public:
   struct Program;
-  /// By the SHA-256 of identity, options and assembled source. Who holds one keeps it built.
+  /// By the SHA-256 of identity, options and assembled source. A program in the map stays built.
   using Programs = std::map<std::string, std::shared_ptr<Program>>;
 
   /// The context of a device, created at its first use.
@@ -63,7 +64,8 @@ class Context {
 
   const Device& device() const { return device_; }
   const Api& api() const { return *device_.api; }
-  /// Device, driver and platform by their names and versions: what is kept holds for these alone.
+  /// Names and versions of device, driver and platform: the part of keys that ties stored rows to
+  /// them.
   const std::string& identity() const { return identity_; }
 
   /// An in-order queue; with `profiling`, its events tell when they started and ended.
@@ -78,28 +80,28 @@ class Context {
   /// image1d_buffer_t. It must go before the buffer. No device memory.
   MemHandle create_image(cl_mem buffer, DType storage, std::int64_t texels,
                          const std::string& what);
-  /// Memory of the host that the device copies from and to without detours, for clEnqueueMapBuffer;
-  /// empty where there is none to be had. It is not memory of the device.
+  /// Pinned host memory, for clEnqueueMapBuffer; empty if there is none. It does not count as
+  /// device memory.
   MemHandle create_pinned(std::size_t bytes);
-  /// An object in the host's memory at `data`, which must outlive it. No device memory.
+  /// A buffer over the host's memory at `data`, which must outlive it. Uses no device memory.
   MemHandle wrap_memory(void* data, std::size_t bytes, const std::string& what);
   /// Of all buffers of this process on this device.
   Usage& usage() { return usage_; }
-  /// A new kernel object (they hold arguments, so each launch has its own) of a program that is
-  /// made on first use, of a binary in the store or of its source. `variant` tells sizes of
-  /// launches apart for which a driver may compile the kernel once more. Adds the program to
-  /// `used`. Throws BuildError.
+  /// A new kernel object; each launch has one, because kernel objects hold arguments. The first use
+  /// creates the program, from a binary in the store or from its source. `variant` distinguishes
+  /// launch sizes for which a driver may compile the kernel again. Adds the program to `used`.
+  /// Throws BuildError.
   KernelHandle create_kernel(const ProgramSource& source, const std::string& entry,
                              const std::string& variant, store::Store& store,
                              Programs* used = nullptr);
-  /// Keeps the binaries of these programs where the store lacks them. Best called when their
-  /// kernels have run: some drivers compile that late.
+  /// Stores the binaries of these programs that the store does not have. Should be called after
+  /// their kernels have run, because some drivers compile at the first launch.
   void save_programs(const Programs& used, store::Store& store);
-  /// For tests: lets go of all programs that nobody uses, as a new process would have none.
+  /// For tests: releases all unused programs, as in a new process.
   void forget_programs();
   /// Largest work-group this kernel can be launched with.
   std::size_t max_work_group_size(const KernelHandle& kernel) const;
-  /// Bytes of local memory that a kernel needs with the arguments it has; 0 where none can tell.
+  /// Bytes of local memory that a kernel needs with its current arguments; 0 if unknown.
   std::uint64_t local_bytes(const KernelHandle& kernel) const;
 
  private:
@@ -134,13 +136,13 @@ struct Context::Program {
 /// Names of the kernel functions that this process has made kernels of.
 std::set<std::string> kernel_names();
 
-/// What a driver answers about a kernel before it has arguments.
+/// What a driver reports about a kernel without arguments.
 struct KernelFacts {
   bool builds = false;            ///< else the numbers below are 0
   std::size_t work_group = 0;     ///< CL_KERNEL_WORK_GROUP_SIZE
   std::uint64_t local_bytes = 0;  ///< CL_KERNEL_LOCAL_MEM_SIZE
 };
-/// From now on `kernel_facts` tells of every kernel that this process makes or fails to build.
+/// From now on, `kernel_facts` contains every kernel that this process builds or fails to build.
 void record_kernels();
 /// By the name of the function and the build options.
 std::map<std::pair<std::string, std::string>, KernelFacts> kernel_facts();

@@ -22,18 +22,18 @@ void add_library(const std::string& path);
 
 /// Every device of every library found: GPUs, then accelerators, then CPUs, each in the order the
 /// platforms report them. A platform offered by two libraries counts once. The environment variable
-/// CLGPU_OPENCL_LIBRARY names the only library to use. Throws DeviceError, with what to install,
-/// when there is no library, no platform or no device, and in a process that was forked after
-/// OpenCL was used. The search is done anew while nothing was found.
+/// CLGPU_OPENCL_LIBRARY names the only library to use. Throws DeviceError, which says
+/// what to install, if there is no library, platform or device, and in a process that was forked
+/// after OpenCL was used. Until devices are found, each call searches again.
 const std::vector<Device>& devices();
 
 struct System;
 
-/// What devices() would be on another system, with the libraries of this machine.
+/// The result of devices() on another system with the libraries of this machine.
 std::vector<Device> devices_as_on(const System& system);
 
 /// The device chosen by `selector`: an index into devices(), a part of a device's or platform's
-/// name (case-insensitive), or empty for the first. Throws DeviceError that lists what there is.
+/// name (case-insensitive), or empty for the first. Throws a DeviceError that lists all devices.
 const Device& find_device(const std::string& selector);
 
 }  // namespace clgpu::cl

@@ -1,4 +1,4 @@
-// Errors that come from an OpenCL driver.
+// Errors of an OpenCL driver.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@ namespace clgpu::cl {
 /// "CL_OUT_OF_RESOURCES (-5)".
 std::string error_name(cl_int code);
 
-/// Memory is short on the device or on the host: some other kernel would fare no better.
+/// Memory is short on the device or on the host: another kernel would fail, too.
 inline bool is_out_of_memory(cl_int code) {
   return code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY;
 }
 
-/// The state of the machine may be the cause, not what was asked for: the same call may succeed
+/// The cause may be the state of the machine and not the arguments: the same call may succeed
 /// later.
 inline bool may_pass(cl_int code) {
   return is_out_of_memory(code) || code == CL_OUT_OF_RESOURCES || code == CL_DEVICE_NOT_AVAILABLE;
@@ -45,7 +45,7 @@ class OpenCLError : public clgpu::Error {
   cl_int code_;
 };
 
-/// A program does not build; carries the compiler's log.
+/// A program does not build; contains the compiler's log.
 class BuildError : public clgpu::Error {
  public:
   BuildError(const std::string& file, const std::string& options, cl_int code,
@@ -62,7 +62,7 @@ class BuildError : public clgpu::Error {
   std::string log_;
 };
 
-/// Allocates nothing where the call has succeeded.
+/// Allocates nothing if the call has succeeded.
 inline void check(cl_int code, const char* call, std::string_view where = {}) {
   if (code != CL_SUCCESS) throw OpenCLError(call, code, where);
 }

@@ -8,7 +8,7 @@
 
 namespace clgpu::cl {
 
-/// Owns one reference on an OpenCL object; `Release` is the member of Api that drops it.
+/// Owns one reference to an OpenCL object; `Release` is the member of Api that releases it.
 template <class T, cl_int (CLGPU_CL_CALL* Api::*Release)(T)>
 class Handle {
  public:

@@ -1,4 +1,4 @@
-// Device memory that is counted while it exists.
+// Device memory, counted while it is allocated.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class Usage {
   std::uint64_t now_ = 0, peak_ = 0;
 };
 
-/// Owns a buffer; its bytes count until it goes. `usage` must outlive it.
+/// Owns a buffer, and counts its bytes. `usage` must outlive it.
 class Memory {
  public:
   Memory() = default;

@@ -1,13 +1,13 @@
-// What drivers say of a device is believed as far as it can be true.
+// Checks of the numbers that drivers report.
 #pragma once
 
 #include "base/device_info.hpp"
 
 namespace clgpu::cl {
 
-/// Replaces each number that no device has (nothing, where the driver did not answer, or all bits)
-/// by what OpenCL guarantees at least, so that whoever divides by it or allocates as much need not
-/// ask. The only place where this is done.
+/// Replaces each impossible number (0 after a failed query, or all bits set) by the minimum that
+/// OpenCL guarantees, so that other code may divide by it or allocate as much. This is the only
+/// place that does so.
 void make_plausible(DeviceInfo& info);
 
 }  // namespace clgpu::cl

@@ -1,4 +1,4 @@
-// Errors as fields: of what is thrown, runtimes pass on no more than the sentence.
+// Errors as fields, because runtimes pass on only the message of an exception.
 #pragma once
 
 #include <exception>
@@ -9,12 +9,12 @@ namespace clgpu::delegate {
 struct Failure {
   const char* kind = "";  ///< as Python names the exception: "OpenCLError"
   std::string call{};     ///< of an OpenCLError: "clCreateBuffer"
-  std::string code{};     ///< what that gave: "CL_OUT_OF_RESOURCES (-5)"
+  std::string code{};     ///< its result: "CL_OUT_OF_RESOURCES (-5)"
 };
 
 Failure failure_of(const std::exception& error);
 
-/// Runs `body`; tells `ledger` of what it throws.
+/// Runs `body`; stores its exception in `ledger`.
 template <class Ledger, class Body>
 auto recording_failure(Ledger& ledger, Body body) {
   try {

@@ -1,4 +1,4 @@
-// The door between C++ and the C ABI: no exception passes.
+// The boundary between C++ and the C ABI, which no exception crosses.
 #pragma once
 
 #include <exception>

@@ -1,4 +1,4 @@
-// TfLiteIntArray of and to std::vector.
+// Conversion between TfLiteIntArray and std::vector.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,8 @@
 
 namespace clgpu::delegate {
 
-/// malloc'd, as kernels and contexts free them. Throw Error where there is no memory.
+/// Allocated with malloc, because kernels and contexts free them. Throw Error if there is no
+/// memory.
 TfLiteIntArray* new_array(const std::vector<int>& values);
 TfLiteIntArray* copy_of(const TfLiteIntArray* array);
 std::vector<int> to_vector(const TfLiteIntArray* array);

@@ -24,7 +24,7 @@ enum class Placement {
   kMeasured,  ///< what was measured as the fastest for this model; unmeasured models: kAuto
 };
 
-/// Options::verify beside 1 and more: every that manieth inference, the first included.
+/// Special values of Options::verify; n > 0 means the first inference and every n-th after it.
 constexpr int kVerifyOff = 0, kVerifyFirst = -1;
 
 struct Options {
@@ -65,7 +65,7 @@ struct OptionInfo {
   const char* more;  ///< sentences that follow it in Python's documentation, with its marks
 };
 
-/// All options there are.
+/// All options.
 const std::vector<OptionInfo>& option_table();
 
 /// Adds a pair that a C caller gives. Throws OptionError for null, and for a key given twice.

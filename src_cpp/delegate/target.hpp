@@ -1,4 +1,4 @@
-// What a delegate computes on: its options, the device, and the cache.
+// The options, the device and the cache of a delegate.
 #pragma once
 
 #include <memory>
@@ -17,12 +17,12 @@ struct Target {
 
   const Options options;
   const std::shared_ptr<cl::Context> context;
-  const std::shared_ptr<store::Store> store;  ///< off where the options or the system say so
+  const std::shared_ptr<store::Store> store;  ///< off if the options or the system require it
   const runtime::ProbedDevice probed;
 
-  /// With the facts that the probe has found.
+  /// With the results of the probe.
   const DeviceInfo& device() const { return probed.info; }
-  /// Key in the store of what holds for this device and its driver alone.
+  /// The part of keys in the store that ties rows to this device and its driver.
   std::string key(const std::string& signature) const;
 };
 

@@ -1,4 +1,4 @@
-// Verdicts of placement="measured", which Python hands over.
+// Verdicts of placement="measured", which Python passes on.
 #pragma once
 
 #include <map>
@@ -11,9 +11,9 @@
 
 namespace clgpu::delegate {
 
-/// What was measured for a model: which of its nodes stay on the CPU.
+/// The result of a measurement for a model: which nodes stay on the CPU.
 struct Verdict {
-  std::vector<std::string> ops;  ///< of the model it is of, in execution order
+  std::vector<std::string> ops;  ///< of the measured model, in execution order
   std::vector<int> left;         ///< nodes that stay on the CPU
   bool cpu = false;              ///< all of them, those of other subgraphs too
   std::string choice, reason;    ///< its name, and why
@@ -22,11 +22,11 @@ struct Verdict {
   std::vector<std::pair<std::string, double>> candidates;  ///< and their milliseconds
 };
 
-/// Verdicts on their way to Prepare: the interpreter that asks for the delegate's pointer calls it
-/// in the same thread right after. Thread-safe.
+/// Verdicts for the next Prepare: after an interpreter has asked for the delegate's pointer, it
+/// calls Prepare in the same thread. Thread-safe.
 class Verdicts {
  public:
-  /// For what this thread prepares from now on; `note` tells why there is none.
+  /// Sets the verdict for graphs that this thread prepares from now on; `note`: why there is none.
   void set(std::optional<Verdict> verdict, std::string note);
   std::pair<std::optional<Verdict>, std::string> get() const;
 

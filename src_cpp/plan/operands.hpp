@@ -1,4 +1,4 @@
-// The buffers of a step beside the operands of its launch.
+// Pairs of a step's buffers and its launch's operands.
 #pragma once
 
 #include "plan/plan.hpp"

@@ -48,7 +48,7 @@ struct Step {
   bool tensor_cores = false;  ///< as kernel::Candidate has it
 };
 
-/// How the bytes of an input or output travel; each has the next one as a fallback.
+/// The transfer method of an input or output; the fallback of each is the next one.
 enum class Road {
   kHostPointer,  ///< not at all: the device works on the runtime's memory
   kMapped,       ///< the host copies or converts them in a mapped object
@@ -64,16 +64,16 @@ struct Transfer {
   std::string reason{};     ///< why not a better one
 };
 
-/// Host memory of what is not on the device all the time.
+/// Host memory for contents that are not on the device all the time.
 struct HostSlot {
   std::int64_t bytes = 0;
   DType storage = DType::kF32;
-  std::shared_ptr<const ir::Constant> constant;  ///< its contents, where they are the model's
+  std::shared_ptr<const ir::Constant> constant;  ///< its contents, if they belong to the model
   int loaded_from = -1;  ///< buffer of a load-time launch's result that is kept here, else -1
 };
 
-/// A copy between the device and a host slot, in the middle of an inference. The memory of what
-/// comes back is a buffer of its own, which the steps behind the gap refer to.
+/// A copy between the device and a host slot, in the middle of an inference. Contents that
+/// return have a separate buffer, to which the steps after the gap refer.
 struct Move {
   enum class Kind { kOut, kIn };
   Kind kind = Kind::kOut;
@@ -87,11 +87,11 @@ struct Move {
 /// A candidate that cannot compute a node on this device, and why.
 using Refused = std::pair<std::string, std::string>;
 
-/// How a node is computed, and how else it could be.
+/// The candidate that computes a node, and the alternatives.
 struct Choice {
   enum class Origin {
     kDefault,  ///< the first that works
-    kForced,   ///< asked for by the user
+    kForced,   ///< forced by the option 'engines'
     kTuned,    ///< the fastest measured
   };
   int node = -1;      ///< index of the node in the model
@@ -102,7 +102,7 @@ struct Choice {
   std::string engine;     ///< as plan::engine_signature; empty without PlanOptions::distrusted
   std::string signature;  ///< as plan::signature; empty without PlanOptions::tuned
   std::string dropped;    ///< a tuned candidate that does not work any more
-  std::vector<std::string> candidates;  ///< those that work, best guess first
+  std::vector<std::string> candidates;  ///< those that work, in order of preference
   std::vector<Refused> refused;
   std::vector<std::string> plainest;  ///< of both, those of a kernel::Form that is plain, in order
   ops::Work work;                     ///< of one inference
@@ -121,17 +121,18 @@ struct Plan {
   std::int64_t arena_bytes = 0;       ///< their sum
   std::int64_t weights_bytes = 0;     ///< kept between runs
   std::int64_t naive_bytes = 0;       ///< arena if no memory were shared
-  std::int64_t bound_bytes = 0;       ///< arena that no layout can be smaller than
+  std::int64_t bound_bytes = 0;       ///< lower bound of all layouts of the arena
   std::string layout;                 ///< strategy that has placed the arena's buffers
   std::int64_t load_peak_bytes = 0;   ///< the most while the load steps run
   std::int64_t peak_bytes = 0;        ///< device memory at its worst moment, loading included
 };
 
-/// family -> what the user asks for: a candidate or the part of its name before an underscore;
-/// alternatives are separated by `|`, and the last may be "auto", the choice of the plan.
+/// family -> value of the option 'engines': a candidate or the part of its name before an
+/// underscore; alternatives are separated by `|`, and the last may be "auto", the choice of the
+/// plan.
 using Engines = std::map<std::string, std::string>;
 
-/// What has gone wrong with a candidate on this device.
+/// A fault of a candidate on this device.
 struct Fault {
   std::string why;
   std::size_t group = 0;  ///< work-items of the work-groups that its kernels allow; 0: it fails
@@ -140,10 +141,10 @@ struct Fault {
 /// By family and candidate.
 using Broken = std::map<std::pair<std::string, std::string>, Fault>;
 
-/// Adds a fault; false when no plan changes by it.
+/// Adds a fault; returns false if it changes no plan.
 bool learn(Broken& broken, const std::string& family, const std::string& candidate, Fault fault);
 
-/// Why a candidate of a family is left out for wrong numbers; empty where it is trusted.
+/// Why a candidate of a family is excluded because of wrong numbers; empty if it is trusted.
 using Distrusted =
     std::function<std::string(const std::string& family, const kernel::Candidate& candidate)>;
 
@@ -153,12 +154,12 @@ using Tuned = std::function<std::string(const std::string& signature)>;
 struct PlanOptions {
   Engines engines;
   Tuned tuned;  ///< null: nothing is looked up
-  /// Off: every tensor has its own buffer, filled with NaN, so that a kernel that reads what nobody
-  /// wrote, or beyond a tensor's end under a tool that watches memory, shows.
+  /// If off, every tensor has a separate buffer filled with NaN, which exposes kernels that read
+  /// unwritten elements. Tools that check memory then also find reads beyond a tensor's end.
   bool share_memory = true;
   Distrusted distrusted;    ///< null: all are trusted
-  bool exact_sums = false;  ///< candidates that add halves are left out
-  bool in_place = true;     ///< results may be written over what they are computed of
+  bool exact_sums = false;  ///< candidates that add halves are excluded
+  bool in_place = true;     ///< results may be written over an input
   bool zero_copy = false;   ///< where device and host share memory, Road::kHostPointer and kMapped
   /// Bytes of device memory that a plan may hold, and of the largest object; 0: what the device
   /// allows.

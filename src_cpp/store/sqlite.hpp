@@ -1,6 +1,6 @@
-// The part of SQLite's C API that we call, declared by us and loaded at run time: its headers are
-// not needed to build, and without the library everything works but the cache. Values follow
-// SQLite's documentation.
+// The part of SQLite's C API that we call, declared by us and loaded at run time: the build does
+// not need its headers, and without the library only the cache is off. Values follow SQLite's
+// documentation.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ constexpr int SQLITE_OPEN_READWRITE = 0x2, SQLITE_OPEN_CREATE = 0x4, SQLITE_OPEN
   X(int, sqlite3_column_bytes, (sqlite3_stmt*, int))                                     \
   X(std::int64_t, sqlite3_column_int64, (sqlite3_stmt*, int))
 
-// Of newer libraries, or left out by some; null where missing.
+// Only in some versions or builds of the library; null where missing.
 #define CLGPU_SQLITE_OPTIONAL(X) X(int, sqlite3_db_config, (sqlite3*, int, ...))
 
 /// Function pointers of the loaded library.
@@ -48,12 +48,12 @@ struct Sqlite {
 #undef CLGPU_SQLITE_MEMBER
 };
 
-/// Registers a library to be tried before the system's: one that has SQLite in it or depends on it.
+/// Registers a library to try before the system's: one that contains SQLite or depends on it.
 void add_sqlite_library(const std::string& path);
 
-/// The library: the one named by the environment variable CLGPU_SQLITE_LIBRARY and no other, else
-/// the registered ones, what the process has loaded, the system's. Null, with `why` filled, where
-/// there is none.
+/// The library. If the environment variable CLGPU_SQLITE_LIBRARY is set, only the library that it
+/// names; else the first of: registered ones, one that the process has loaded, the system's.
+/// Returns null and sets `why` if there is none.
 const Sqlite* sqlite(std::string& why);
 
 }  // namespace clgpu::store

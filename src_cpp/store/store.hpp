@@ -1,8 +1,8 @@
-// What is kept from process to process: tuned parameters, program binaries, results of probes.
+// The cache, which processes share: tuned parameters, program binaries, results of probes.
 //
-// One SQLite file (WAL) that any number of processes share. It is a cache: whatever is wrong with
-// it costs time, never an error. What is damaged is dropped, a file that is not ours or of another
-// format is put aside under a new name, and where nothing can be kept, the store is off.
+// One SQLite file (WAL) for any number of processes. A problem with it costs time and is never an
+// error: damaged rows are dropped, a file of another application or format is renamed, and if
+// nothing can be stored, the store is off.
 #pragma once
 
 #include <cstdint>
@@ -21,34 +21,36 @@ namespace clgpu::store {
 // Kinds of rows.
 constexpr const char* kProgram = "program";            ///< binaries of programs
 constexpr const char* kTuning = "tuning";              ///< measured choices and parameters
-constexpr const char* kProbe = "probe";                ///< what a device can do
-constexpr const char* kPeaks = "peaks";                ///< ... and at most
-constexpr const char* kVerification = "verification";  ///< partitions found wrong, and what helped
+constexpr const char* kProbe = "probe";                ///< results of probes of a device
+constexpr const char* kPeaks = "peaks";                ///< peak rates of a device
+constexpr const char* kVerification = "verification";  ///< results of verification
 
-/// All of the schema. The value comes last, so that the other columns are read without it.
+/// The complete schema. The value is the last column, so that SQLite can read the others without
+/// it.
 constexpr std::string_view kTable =
     "CREATE TABLE rows (kind TEXT NOT NULL, key TEXT NOT NULL, label TEXT NOT NULL, bytes INTEGER "
     "NOT NULL, created INTEGER NOT NULL, used INTEGER NOT NULL, checksum BLOB NOT NULL, value BLOB "
     "NOT NULL, PRIMARY KEY (kind, key))";
 
 /// clgpu_delegate/cache.sqlite in the user's cache folder ($XDG_CACHE_HOME or ~/.cache; on macOS
-/// ~/Library/Caches). Empty where there is none: on Android an app must name a file of its own.
+/// ~/Library/Caches). Empty where there is none: on Android an app must name a file.
 std::string default_path();
 
 constexpr std::int64_t kDefaultLimit = std::int64_t{256} << 20;
 
-/// Thread-safe. No member function throws; a store that is off finds and keeps nothing.
+/// Thread-safe. No member function throws; a store that is off is always empty.
 class Store {
  public:
-  /// The store of a file, created where missing, with its folders; one object per path and process.
-  /// `limit` bounds the bytes of all values: the longest unused go first. Never null.
+  /// The store of a file; creates the file and its folders if they are missing. One object per path
+  /// and process, never null. `limit` is the most bytes of all values: beyond it, the least
+  /// recently used rows are deleted.
   static std::shared_ptr<Store> open(const std::string& path, std::int64_t limit = kDefaultLimit);
-  /// The store that the option 'cache' asks for: "off", the path of a file, or "auto", which is
-  /// what the environment variable CLGPU_CACHE says, else default_path(). Where that is "off", the
-  /// variable CLGPU_PROGRAMS may name a file for compiled programs: nothing that was measured or
-  /// found wrong is kept there, so that whatever uses it behaves as without a cache.
+  /// The store for a value of the option 'cache': "off", the path of a file, or "auto", which is
+  /// the value of the environment variable CLGPU_CACHE, else default_path(). If that is "off", the
+  /// variable CLGPU_PROGRAMS may name a file that stores only compiled programs, no measurements
+  /// and no results of verification: then the delegate behaves as without a cache.
   static std::shared_ptr<Store> of_option(const std::string& option);
-  /// A store that is off; `why` is a note, or empty where that was asked for.
+  /// A store that is off; `why` is a note, or empty if the user has turned it off.
   static std::shared_ptr<Store> off(const std::string& why = {});
 
   ~Store();
@@ -56,19 +58,19 @@ class Store {
   Store& operator=(const Store&) = delete;
 
   bool is_on() const;
-  /// Whether it is the one that CLGPU_PROGRAMS names.
+  /// Whether CLGPU_PROGRAMS names its file.
   bool is_for_programs() const { return !only_.empty(); }
   const std::string& path() const { return path_; }
 
-  /// The value of a key; none where it is absent or damaged.
+  /// The value of a key; none if it is absent or damaged.
   std::optional<std::string> get(const std::string& kind, const std::string& key);
-  /// Keeps any bytes, instead of what the key had. Kind, key and label are text without NUL; the
-  /// label tells people what it is.
+  /// Stores any bytes, and replaces the previous value of the key. Kind, key and label are text
+  /// without NUL; the label describes the row for people.
   void put(const std::string& kind, const std::string& key, const std::string& value,
            const std::string& label = {});
   void erase(const std::string& kind, const std::string& key);
 
-  /// What went wrong so far, a sentence each.
+  /// A sentence about each problem so far.
   std::vector<std::string> notes() const;
   /// Adds a sentence to notes() and logs it.
   void warn(const std::string& sentence);

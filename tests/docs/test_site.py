@@ -89,3 +89,12 @@ def test_every_page_is_in_the_navigation():
     )
     pages = {str(p.relative_to(ROOT / "docs")) for p in (ROOT / "docs").rglob("*.*")}
     assert {p for p in pages if p.endswith((".md", ".ipynb"))} == listed
+
+
+def test_every_picture_has_a_place_and_a_title():
+    needs("mkdocs")
+    spec = importlib.util.spec_from_file_location("docs_pages", ROOT / "tools" / "docs_pages.py")
+    hook = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    pages = "".join(p.read_text(encoding="utf-8") for p in (ROOT / "docs").glob("*.md"))
+    assert sorted(hook.PLACE.findall(pages)) == sorted(hook.TITLES)

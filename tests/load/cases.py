@@ -714,7 +714,7 @@ def attempt(
     name, count, device
         A key of `CASES`, how often it is to be tried, and the option `device`.
     patience
-        Seconds after which the process hangs.
+        Time limit in seconds; a process that runs longer counts as hung.
     """
     row = Row(CASES[name].what)
     path = os.pathsep.join([*(p for p in sys.path if p), str(ROOT)])

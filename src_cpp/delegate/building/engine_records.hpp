@@ -1,5 +1,5 @@
-// What is known of engines on this device: which fail, which compute wrong numbers, and which have
-// won a contest.
+// Records of engines on this device: failures, wrong numbers, and the fastest engines of tuned
+// layers.
 #pragma once
 
 #include <map>
@@ -14,8 +14,8 @@
 
 namespace clgpu::delegate {
 
-/// Thread-safe. What a device or a driver is to blame for holds for this delegate; contests and
-/// wrong numbers are kept in the store, for other processes, too.
+/// Thread-safe. Failures of a device or a driver are recorded for this delegate only; measurements
+/// and wrong numbers are also stored for other processes.
 class EngineRecords {
  public:
   explicit EngineRecords(const Target& target) : target_(target) {}
@@ -23,20 +23,21 @@ class EngineRecords {
   /// Candidates that fail on this device.
   plan::Broken broken() const;
   void learn(const std::string& family, const std::string& candidate, const plan::Fault& fault);
-  /// A plan was built after `learned` had been left out. `note` is for people, or empty.
+  /// Records that a plan was built without `learned`. `note` is for people, or empty.
   void add_built(const plan::Plan& plan, const plan::Broken& learned, const std::string& note);
-  /// Nothing of a family could be built: told, and tried again, for all may work later.
+  /// Records that no candidate of a family could be built. They are reported, but tried again,
+  /// because all may work later.
   void add_failed(const plan::Broken& learned);
 
   /// From now on plans leave this engine out, here and, by the store, in other processes.
   /// `engine` is plan::engine_signature, `name` is for people.
   void distrust(const std::string& engine, const std::string& name, const std::string& why);
-  /// Why, from the store as well; empty where it is trusted.
+  /// Why an engine is distrusted, from the store as well; empty if it is trusted.
   std::string distrusted(const std::string& family, const kernel::Candidate& candidate) const;
 
-  /// What was measured for a signature, in this process or, through the store, in another.
+  /// The measurements for a signature, of this process or, from the store, of another.
   runtime::Contest contest(const std::string& signature) const;
-  /// Keeps a contest that has a winner, and what of it has failed. `label` is for people.
+  /// Stores measurements with a winner, and the failed candidates. `label` is for people.
   void keep(const std::string& signature, const runtime::Contest& contest,
             const std::string& label);
 

@@ -1,4 +1,4 @@
-// What partitions are expected to cost.
+// The expected cost of partitions.
 #pragma once
 
 #include <utility>
@@ -10,11 +10,11 @@
 
 namespace clgpu::delegate {
 
-/// On the device, and on so many threads of this machine. The first call for a device or a machine
-/// measures their rates.
+/// The cost on the device, and on so many threads of this machine. The first call for a device or a
+/// machine measures their rates.
 plan::Cost expected_cost(const Target& target, const plan::Load& load, int threads);
 
-/// The same of each partition of the report, with what it is made of.
+/// The same for each partition of the report, with the parts of the cost.
 std::vector<std::pair<plan::Load, plan::Cost>> estimates(const Target& target, const Ledger& ledger,
                                                          int threads);
 

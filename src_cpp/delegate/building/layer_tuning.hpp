@@ -1,4 +1,4 @@
-// Measures the candidates of layers and keeps the winners.
+// Measures the candidates of layers and stores the fastest.
 #pragma once
 
 #include <vector>
@@ -15,25 +15,26 @@ class LayerTuning {
  public:
   LayerTuning(const Target& target, EngineRecords& engines) : target_(target), engines_(engines) {}
 
-  /// Measures what has not been measured before of the layers of a partition, whose executor makes
-  /// room. False, and nothing done, where all has been.
+  /// Measures the layers of a partition that have no measurements; the partition's executor is
+  /// released before. Returns false and does nothing if all layers have measurements.
   bool measure_new(Built& built) const;
 
-  /// Measures the layers of the partitions of the report, the most expensive first, and keeps the
-  /// winners for interpreters to come. No further candidate is tried after `budget` seconds. With
-  /// `again`, layers measured before are, too. Throws OptionError with tuning="off", Error when
-  /// none of the partitions exists any more, and what `progress` throws.
+  /// Measures the layers of the report's partitions, the most expensive first, and stores the
+  /// fastest candidates for later interpreters. No further candidate is tried after `budget`
+  /// seconds. With `again`, also measures layers that have measurements. Throws OptionError with
+  /// tuning="off", Error if none of the partitions exists any more, and the exceptions of
+  /// `progress`.
   std::vector<TunedLayer> measure(const Ledger& ledger, double budget, bool again,
                                   const OnProgress& progress) const;
 
  private:
-  /// A layer to be measured: the first node of those alike.
+  /// A layer to be measured: the first of equal nodes.
   struct Tunable {
     TunedLayer layer;
     std::shared_ptr<const ir::Graph> graph;
     std::size_t position;  ///< of the node in the graph
     plan::Choice choice;
-    double cost = 0;  ///< seconds per inference of all nodes alike, before tuning
+    double cost = 0;  ///< seconds per inference of all equal nodes, before tuning
     bool pending = true;
   };
 

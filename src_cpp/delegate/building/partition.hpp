@@ -1,4 +1,4 @@
-// One partition of one interpreter: its graph, and the executor for the shapes of the moment.
+// One partition of one interpreter: its graph, and the executor for the current shapes.
 #pragma once
 
 #include <memory>
@@ -36,28 +36,28 @@ class Partition {
   Ledger& ledger() { return state_->ledger; }
   /// Null before build().
   const plan::Plan* plan() const { return executor_ == nullptr ? nullptr : &executor_->plan(); }
-  /// True when the model leaves a dimension of an input open: shapes that do not fit together are
-  /// then no fault before resize_tensor_input has been called.
+  /// True if the model leaves a dimension of an input open: then shapes that do not fit together
+  /// are not an error before resize_tensor_input is called.
   bool is_dynamic(const TfLiteContext& context) const;
 
-  /// What the CPU needs to compute the same. To be called before build().
+  /// The CPU's nodes for the same computation. To be called before build().
   void stand_by(std::vector<CpuNode> nodes) { cpu_.nodes = std::move(nodes); }
 
-  /// Infers shapes from those that the graph's inputs have now; plans and builds.
+  /// Infers shapes from the current shapes of the graph's inputs; plans and builds.
   void build();
 
-  /// Infers shapes and plans, but builds nothing: what an inference would cost.
+  /// Infers shapes and plans without building; the cost of an inference.
   plan::Cost expected(int threads);
 
-  /// Bytes of the smallest memory budget that build() takes.
+  /// Bytes of the smallest memory budget with which build() succeeds.
   std::int64_t smallest_budget();
 
-  /// Takes the inputs' shapes from the runtime, builds again when they changed, and gives the
-  /// outputs their shapes. Shapes that no kernel of ours takes are left to the CPU's kernels, with
-  /// a note. Where these do not take them either and the model is dynamic, invoke() will say so.
+  /// Takes the inputs' shapes from the runtime, builds again if they have changed, and sets the
+  /// outputs' shapes. Shapes that our kernels do not support are left to the CPU's kernels, with a
+  /// note. If these do not support them either and the model is dynamic, invoke() reports it.
   void prepare(TfLiteContext& context);
 
-  /// Tells the session's report what was built, if anything was.
+  /// Adds what was built, if anything, to the session's report.
   void publish();
 
   /// One inference.
@@ -65,26 +65,26 @@ class Partition {
 
  private:
   void begin_recording();
-  /// Why the graph is not that of the runtime's tensors; empty: it is. Kernels of the CPU may give
-  /// their results another type than the model says.
+  /// Why the graph does not fit the runtime's tensors; empty if it fits. Kernels of the CPU may
+  /// give results another type than the model has.
   std::string find_type_problem(const TfLiteContext& context) const;
-  /// Lets go of all that rests on the shapes of the moment.
+  /// Releases everything that depends on the current shapes.
   void unbuild();
-  /// Builds for the shapes of the moment what an error has left unbuilt.
+  /// Builds for the current shapes what an error has left unbuilt.
   void build_again();
   void rebuild(std::int64_t budget);
   void run(TfLiteContext& context);
-  /// Whether the CPU's kernels compute this partition with the shapes of the moment.
+  /// Whether the CPU's kernels compute this partition with the current shapes.
   bool is_on_cpu() const { return !cpu_.reason.empty() || (trust_ != nullptr && trust_->on_cpu()); }
 
   // The CPU's side, in partition_cpu.cpp.
   Shadow& shadow(const TfLiteContext& context);
   std::set<int> output_ids() const;
-  /// Leaves the shapes of the moment to the CPU's kernels, because of `reason`; false, and nothing
-  /// is changed, where these do not take them either.
+  /// Leaves the current shapes to the CPU's kernels, because of `reason`; returns false and changes
+  /// nothing if these do not support them either.
   bool leave_to_cpu(const TfLiteContext& context, const std::string& reason);
-  /// The same; where the model is dynamic, shapes that nobody takes are left to
-  /// resize_tensor_input, and invoke() says so.
+  /// The same, but if the model is dynamic, waits for resize_tensor_input with shapes that neither
+  /// supports; invoke() reports it.
   bool leave_to_cpu_or_later(const TfLiteContext& context, const std::string& reason);
   void give_shapes_of_cpu(TfLiteContext& context) const;
   void compute_on_cpu(TfLiteContext& context);
@@ -92,13 +92,13 @@ class Partition {
 
   /// The graph after the passes of a level.
   ir::Graph pass(ir::Graph graph, Level level) const;
-  /// Gives the inputs of another graph of this partition the shapes of the moment.
+  /// Sets the inputs of another graph of this partition to the current shapes.
   void take_inputs(ir::Graph& graph) const;
-  /// What the passes make of the original graph with the shapes of the moment; none where the model
-  /// does not take these.
+  /// The original graph with the current shapes after the passes; none if the model does not
+  /// support these shapes.
   std::optional<ir::Graph> pass_anew(Level level) const;
-  /// Sets the shapes of graph_ from those of its inputs. Where a pass has relied on shapes that
-  /// have changed since, graph_ is made anew.
+  /// Sets the shapes of graph_ from those of its inputs. If a pass relied on shapes that
+  /// have changed since, graph_ is made again.
   void infer_shapes(Level level);
 
   // Verification, in partition_verify.cpp: trust_ is not null.
@@ -122,12 +122,12 @@ class Partition {
   ir::Graph graph_;
   std::vector<int> nodes_;
   int index_;
-  std::shared_ptr<const ir::Graph> published_;   ///< as the executor has it, for who tunes it
-  std::shared_ptr<runtime::Executor> executor_;  ///< shared with who times it
+  std::shared_ptr<const ir::Graph> published_;   ///< the executor's graph, for tuning
+  std::shared_ptr<runtime::Executor> executor_;  ///< shared with timing in other threads
   Standby cpu_;
   std::unique_ptr<Trust> trust_;  ///< null where nothing is verified
-  /// Why a dynamic model has no executor for the shapes of the moment. Where it is empty and there
-  /// is none, an error has come between, and the next inference builds again.
+  /// Why a dynamic model has no executor for the current shapes. If it is empty and there is no
+  /// executor, an error has prevented it, and the next inference builds again.
   std::string problem_;
 };
 

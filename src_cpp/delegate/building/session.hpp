@@ -12,15 +12,15 @@
 
 namespace clgpu::delegate {
 
-/// What the partitions of the graph share.
+/// The data that the partitions of the graph share.
 struct Session {
   std::uint64_t report = 0;             ///< number of its report
   cl::Counters invoke;                  ///< of the inference under way
   runtime::Pace pace;                   ///< with Options::profile
   std::shared_ptr<runtime::Pool> pool;  ///< of their arenas: they never run at the same time
-  // By partition, in bytes of device memory.
+  // Bytes of device memory, by partition.
   std::map<int, std::int64_t> held;   ///< peaks of those that are built
-  std::map<int, std::int64_t> share;  ///< parts of the budget, where taking turns did not do
+  std::map<int, std::int64_t> share;  ///< parts of the budget, if building in order did not fit
   PlacementReport placement;
   std::string placement_note;
 };

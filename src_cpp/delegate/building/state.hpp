@@ -1,4 +1,4 @@
-// What all interpreters that use one delegate share.
+// The state that all interpreters of one delegate share.
 #pragma once
 
 #include <memory>
@@ -24,12 +24,12 @@ class State {
   const LayerTuning tuning{target, engines};
   Ledger ledger;
 
-  /// Builder::build, and what it has cost. With tuning="exhaustive", layers that have not been
-  /// measured are first.
+  /// Builder::build, with a record of its cost. With tuning="exhaustive", first measures layers
+  /// that have no measurements.
   Built build(const ir::Graph& graph, std::int64_t budget,
               const std::shared_ptr<runtime::Pool>& pool, Level level);
 
-  /// That of the ledger, with what is known of the device and its engines.
+  /// The report of the ledger, with the records of the device and its engines.
   Report report() const;
 };
 

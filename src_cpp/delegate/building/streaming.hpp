@@ -1,4 +1,4 @@
-// Inferences in flight, past the runtime: what may be streamed, and how many at a time.
+// Inferences in flight without the runtime: which models may be streamed, and how many at a time.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ struct Streamed {
   std::vector<int> inputs, outputs;  ///< TFLite's indices of uploads and of downloads
 };
 
-/// Of the one partition of the report, with at most `lanes` inferences in flight, and fewer where
-/// the memory budget asks for it. `verified`: its first inference was looked at, as the option
-/// wants it. `number`, if it is given, is that of the report that the caller means. Throws Error
-/// where that cannot be, with the reason.
+/// A stream of the report's only partition, with at most `lanes` inferences in flight, fewer if the
+/// memory budget requires it. `verified`: its first inference was verified as the option says.
+/// `number`, if given, is the number of the report that the caller means. Throws an Error with the
+/// reason if the model cannot be streamed.
 Streamed stream(const Target& target, const Ledger& ledger, int lanes, bool verified,
                 std::optional<std::uint64_t> number);
 

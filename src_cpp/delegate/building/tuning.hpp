@@ -1,4 +1,4 @@
-// What tuning a model found, as data.
+// The result of tuning a model, as data.
 #pragma once
 
 #include <functional>
@@ -20,13 +20,13 @@ struct TunedLayer {
   std::string op, family, signature;
   std::vector<std::vector<int>> outputs;  ///< shapes
   std::string standard;                   ///< the default candidate
-  std::string winner;                     ///< equals `standard` where nothing was measured
+  std::string winner;                     ///< equals `standard` if nothing was measured
   Outcome outcome = Outcome::kLeft;
   std::vector<runtime::Trial> trials;
 };
 
 struct TuningProgress {
-  int layer, layers;  ///< this one, counted from 0, and how many there are to be measured
+  int layer, layers;  ///< index of this layer, and the number of layers to measure
   const TunedLayer& subject;
   const std::string& candidate;
 };

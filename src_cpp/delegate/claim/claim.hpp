@@ -1,4 +1,4 @@
-// Which nodes of a graph the delegate takes.
+// The choice of the nodes that the delegate claims.
 #pragma once
 
 #include <memory>
@@ -15,9 +15,9 @@ struct Claim {
   std::vector<std::unique_ptr<Partition>> partitions;  ///< of these, built
 };
 
-/// Reads a graph, and builds what works on the device and is not left on the CPU for another
-/// reason. Reports on the model's main graph. Throws Error when the runtime does not tell what the
-/// graph is, and plan::BudgetError.
+/// Reads a graph, and builds partitions of the nodes that work on the device and are not left on
+/// the CPU for another reason. Reports on the model's main graph. Throws Error if the runtime does
+/// not return the graph, and plan::BudgetError.
 Claim claim(TfLiteContext& context, const std::shared_ptr<State>& state);
 
 }  // namespace clgpu::delegate

@@ -12,8 +12,8 @@
 
 namespace clgpu::delegate {
 
-/// What became of each node, as far as the model tells; Partition::publish adds what was built.
-/// Options that name what the model does not have get a note.
+/// The result for each node as far as the model determines it; Partition::publish adds what was
+/// built. Options with names that the model does not contain get a note.
 Report first_report(const Target& target, const Model& model, const TfLiteContext& context,
                     const std::vector<std::unique_ptr<Partition>>& partitions);
 

@@ -1,4 +1,4 @@
-// Leaving nodes on the CPU that the device could compute.
+// Decisions to leave supported nodes on the CPU.
 #pragma once
 
 #include <memory>
@@ -14,17 +14,17 @@ namespace clgpu::delegate {
 /// PlacementReport::source while the cost model decides.
 constexpr const char* kCostModel = "cost model";
 
-/// Leaves nodes of a partition on the CPU. Those that compute constants serve other partitions,
-/// too, and follow their readers (settle_constants), unless there is nothing else to blame.
+/// Leaves nodes of a partition on the CPU. Nodes that compute constants may serve other partitions,
+/// so they follow their readers (settle_constants), unless the partition has no other nodes.
 void leave(Model& model, const std::vector<int>& nodes, const Refusal& refusal);
 
-/// Begins the session's report on the option 'placement'; leaves what a verdict leaves. Where there
-/// should be a verdict and is none that fits, the cost model decides, and a note says so.
+/// Begins the session's report on the option 'placement', and leaves the nodes of a verdict. If a
+/// verdict is required and none fits, the cost model decides, and a note says so.
 void begin_placement(TfLiteContext& context, State& state, Session& session, Model& model,
                      bool is_main);
 
-/// Leaves the partitions that the cost model expects to lose, and tells whether there were any.
-/// Builds nothing.
+/// Leaves the partitions that the cost model expects to be slower on the device; returns whether
+/// there were any. Builds nothing.
 bool leave_losers(Session& session, Model& model,
                   const std::vector<std::unique_ptr<Partition>>& partitions);
 

@@ -1,4 +1,4 @@
-// The TfLiteDelegate that runtimes see, and its life.
+// The TfLiteDelegate that runtimes use, and its lifetime.
 #pragma once
 
 #include <map>
@@ -15,14 +15,14 @@ namespace clgpu::delegate {
 
 /// Runtimes do not promise to destroy interpreters before delegates: a live numpy view of a tensor
 /// keeps an interpreter, and so our kernels and the runtime's pointer to `tflite`, beyond the life
-/// of the Python objects. Hence the struct that a runtime has seen is never freed (some hundred
-/// bytes); what it owns, `state`, goes with its last user.
+/// of the Python objects. Hence a struct that was passed to a runtime is never freed (some hundred
+/// bytes); its last user releases `state`, which it owns.
 class Delegate {
  public:
   /// Throws OptionError and DeviceError.
   explicit Delegate(const std::map<std::string, std::string>& options);
 
-  /// One that only tells runtimes, when they prepare a graph, why there is none.
+  /// A delegate that refuses each graph with this reason.
   struct Problem {
     std::string sentence;
   };
@@ -31,12 +31,12 @@ class Delegate {
   TfLiteDelegate* tflite() { return &tflite_; }
   std::shared_ptr<State> state() const { return state_; }
 
-  /// Ends the owner's use; frees the object unless a runtime has seen it. False, and nothing done,
-  /// where this is no delegate of this library, or released before: any address may be given. Does
-  /// nothing in a process that was forked after OpenCL was used.
+  /// Ends the owner's use; frees the object unless it was passed to a runtime. Any address may be
+  /// given: returns false and does nothing if it is not a delegate of this library, or was released
+  /// before. Does nothing in a process that was forked after OpenCL was used.
   static bool release(const TfLiteDelegate* tflite);
 
-  /// Null where release() would be false. Throws DeviceError in a process that was forked after
+  /// Null if release() would return false. Throws DeviceError in a process that was forked after
   /// OpenCL was used.
   static std::shared_ptr<State> state_of(const TfLiteDelegate* tflite);
 
@@ -45,8 +45,8 @@ class Delegate {
   /// Called by the runtime for each subgraph: claims nodes.
   void prepare(TfLiteContext& context);
 
-  /// The partition that prepare() built for these nodes; null where there is none. Allocates
-  /// nothing: a runtime cannot be told of a failure here.
+  /// The partition that prepare() built for these nodes; null if there is none. Allocates nothing,
+  /// because a failure cannot be reported to the runtime here.
   std::unique_ptr<Partition> take(TfLiteContext& context, const TfLiteIntArray& nodes);
 
  private:
@@ -63,7 +63,7 @@ class Delegate {
   std::map<TfLiteContext*, std::vector<std::unique_ptr<Partition>>> pending_;
 };
 
-/// Delegate::release for C callers: null is accepted, what it would not release is logged.
+/// Delegate::release for C callers: accepts null, and logs other pointers that are not delegates.
 void destroy(const TfLiteDelegate* tflite) noexcept;
 
 /// Registration of the kernel that runs a partition.

@@ -1,4 +1,4 @@
-// What the partitions of a report hold and take, as long as their interpreter has them.
+// Memory and times of a report's partitions, while their interpreter exists.
 #pragma once
 
 #include <vector>
@@ -10,23 +10,23 @@
 
 namespace clgpu::delegate {
 
-/// By partition: the roads of its inputs and outputs; none of one that is gone.
+/// By partition: the transfer methods of inputs and outputs; empty if it does not exist any more.
 std::vector<std::vector<runtime::RoadTaken>> roads(const Ledger& ledger);
 
-/// Executor::device_time, summed over the partitions. Like launch_times it throws Error when none
-/// of them exists any more.
+/// Executor::device_time, summed over the partitions. Throws Error, as launch_times does, if
+/// none of them exists any more.
 double device_time(const Ledger& ledger, int runs, int node);
 /// Executor::launch_times of the partitions, in their order.
 std::vector<LaunchTime> launch_times(const Ledger& ledger, int rounds);
 
-/// What was recorded, by partition; nothing without Options::profile. Outlives the interpreter.
+/// The recordings by partition; none without Options::profile. They outlive the interpreter.
 Profile profile_of(const Ledger& ledger);
-/// Forgets that, and has so many inferences in a row recorded.
+/// Deletes the recordings, and records so many inferences in a row.
 void reset_profile(const Ledger& ledger, int in_a_row);
 
-/// Where tensors lie; none of the partitions that are gone.
+/// The addresses of tensors; none of partitions that do not exist any more.
 std::vector<PartitionMemory> memory_map(const Ledger& ledger);
-/// The programs; none of the partitions that are gone.
+/// The programs; none of partitions that do not exist any more.
 std::vector<runtime::ProgramUse> programs(const Ledger& ledger);
 
 }  // namespace clgpu::delegate

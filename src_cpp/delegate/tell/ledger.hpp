@@ -21,13 +21,13 @@ struct Stats {
   cl::Counters load;         ///< of building and planning
 };
 
-/// A partition of the report, as long as its interpreter has it.
+/// A partition of the report, while its interpreter exists.
 struct Live {
   struct Held {
     std::shared_ptr<runtime::Executor> executor;
     std::shared_ptr<const ir::Graph> graph;
   };
-  /// Nothing where the interpreter has it no more.
+  /// Null if the interpreter does not exist any more.
   std::optional<Held> hold() const;
 
   std::weak_ptr<runtime::Executor> executor;
@@ -38,7 +38,7 @@ struct Live {
 /// Thread-safe: interpreters run in any thread.
 class Ledger {
  public:
-  /// The report as it stands, without what is known of engines, and its partitions.
+  /// The current report, without the records of engines, and its partitions.
   struct Shown {
     std::uint64_t number = 0;
     Report report;
@@ -47,21 +47,21 @@ class Ledger {
   Shown shown() const;
   std::vector<Live> partitions() const;
 
-  /// Keeps what went wrong for the report; nothing: a model is prepared from the beginning.
+  /// Stores the last failure for the report; none at the start of a Prepare.
   void fail(std::optional<Failure> failure);
   /// Makes this the report to show, and numbers it.
   std::uint64_t set_report(Report report);
-  /// The number of the report that the calling thread has made last, of whichever ledger; 0: none.
+  /// The number of the calling thread's last report, of any ledger; 0: none.
   static std::uint64_t last_report();
-  /// Completes the report of this number; without effect once another graph's report has replaced
-  /// it. `executor` is null where the CPU computes the partition.
+  /// Completes the report with this number; has no effect after another graph's report has replaced
+  /// it. `executor` is null if the CPU computes the partition.
   void set_partition(std::uint64_t number, int partition, const PartitionReport& report,
                      const std::shared_ptr<const ir::Graph>& graph,
                      const std::shared_ptr<runtime::Executor>& executor);
 
   Stats stats() const;
-  /// Adds the cost of one partition to that of the `inference`, which the first one of a graph
-  /// begins.
+  /// Adds the cost of one partition to that of the `inference`, which begins with the graph's first
+  /// partition.
   void count_invoke(cl::Counters& inference, bool first, const cl::Counters& cost);
   void count_load(const cl::Counters& cost);
 

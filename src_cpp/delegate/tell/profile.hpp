@@ -1,4 +1,4 @@
-// What was recorded of a model's last inferences: the data behind Delegate.profile().
+// The recordings of a model's last inferences: the data of Delegate.profile().
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ struct ProfiledCommand {
   const runtime::Command* command = nullptr;
   runtime::CommandTimes times;
   double flops = 0;
-  std::int64_t bytes = 0;  ///< copied, or at least read and written
+  std::int64_t bytes = 0;  ///< copied; for launches, at least read and written
 };
 
 struct ProfiledInference {

@@ -1,4 +1,4 @@
-// What became of a model's nodes: the data behind Delegate.explain().
+// The report on a model's nodes: the data of Delegate.explain().
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ struct NodeReport {
   int index = 0;
   std::string op;
   bool claimed = false;
-  std::string reason;              ///< how it is done on the device, where it is
-  std::optional<Refusal> refusal;  ///< why it stays on the CPU, where it does
+  std::string reason;              ///< how it is computed, if on the device
+  std::optional<Refusal> refusal;  ///< why it stays on the CPU, if it does
   std::optional<int> fused_into;   ///< index of the node whose kernel computes it, too
   bool is_view = false;            ///< it computes nothing: its output is its input
   int partition = -1;              ///< index into Report::partitions
   std::string family;     ///< whose kernels compute it; empty for views, folded and fused nodes
   std::string candidate;  ///< chosen kernel; empty for views, folded and fused nodes
   std::string chosen;     ///< why that one: "default", "forced"; empty without a kernel
-  std::vector<std::string> candidates;                       ///< those that work, best guess first
+  std::vector<std::string> candidates;  ///< those that work, in order of preference
   std::vector<std::pair<std::string, std::string>> refused;  ///< those that do not, and why
   std::vector<std::vector<int>> inputs, outputs;             ///< shapes
   std::vector<int> input_ids, output_ids;                    ///< the tensors of these shapes
@@ -41,7 +41,7 @@ struct TensorReport {
   int id = 0;  ///< as TFLite counts
   std::string name;
   const char* type = "";
-  std::int64_t bytes = 0;  ///< in the runtime's memory; 0 until it has settled the shape
+  std::int64_t bytes = 0;  ///< in the runtime's memory; 0 until the shape is known
   bool constant = false;   ///< stored in the model
 };
 
@@ -55,7 +55,7 @@ struct PartitionReport {
   std::vector<std::int64_t> objects;                 ///< bytes of those of the arena
   std::int64_t bytes_up = 0, bytes_down = 0;         ///< per inference, moves excluded
   struct Move {
-    bool out = false;  ///< to the host, else back, or a weight that waits there
+    bool out = false;  ///< to the host; else to the device
     std::string tensor;
     std::int64_t bytes = 0;
     int start = 0, finish = 0;  ///< launches: may begin behind those before it; that which waits
@@ -71,7 +71,7 @@ struct PartitionReport {
   std::vector<Border> inputs, outputs;
   std::optional<Judgement> verification;  ///< none with verify="off"
   std::vector<ir::Step> steps;            ///< what the passes have done, in order
-  std::string on_cpu;  ///< why the CPU's kernels compute it at the moment; empty: the device does
+  std::string on_cpu;  ///< why the CPU's kernels compute it at present; empty if the device does
 };
 
 /// Device memory of partitions that are built one after the other.
@@ -111,7 +111,7 @@ struct PartitionMemory {
   std::vector<MemoryObject> objects;
 };
 
-/// What became of the option 'placement'.
+/// The result of the option 'placement'.
 struct PlacementReport {
   std::string mode;    ///< "all", "auto", "measured"
   std::string choice;  ///< "all", "cpu" or "some"; of a measurement, its name
@@ -128,7 +128,7 @@ struct PlacementReport {
   std::vector<Judged> judged;
 };
 
-/// An engine that is not used as it is meant to be on this device.
+/// A fault of an engine on this device.
 struct EngineFault {
   std::string kernel;     ///< "softmax/rows": family and candidate
   const char* kind = "";  ///< "fails", "group": needs smaller work-groups, "numbers": wrong ones
@@ -143,7 +143,8 @@ struct Report {
   PlacementReport placement;
   std::vector<EngineFault> faults;
   std::vector<std::string> notes;  ///< kernels that did not build, and the like
-  std::optional<Failure> failure;  ///< what the runtime was told last, of this model
+  std::optional<Failure>
+      failure;  ///< the last error that was reported to the runtime for this model
 };
 
 }  // namespace clgpu::delegate

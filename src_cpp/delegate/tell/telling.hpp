@@ -1,5 +1,5 @@
-// What a delegate tells of itself: the one description behind Python's dictionaries and the JSON of
-// the C library.
+// The description of a delegate, from which Python's dictionaries and the JSON of the C library are
+// made.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace clgpu::delegate {
 
-/// What explain() shows.
+/// The data of explain().
 struct Explanation {
   std::string device, platform;
   const char* precision;
@@ -24,12 +24,12 @@ struct Explanation {
 Explanation explain(const Target& target, Report report);
 void write(Writer& writer, const Explanation& explanation);
 
-/// What profile() shows: of a state without Options::profile, that it is off.
+/// The data of profile(); without Options::profile, only that it is off.
 struct RecordedProfile {
   std::string device, platform;
   const char* precision;
   bool enabled = false;
-  std::optional<runtime::Peaks> peaks;  ///< none without inferences, or where that has failed
+  std::optional<runtime::Peaks> peaks;  ///< none without inferences, or if the measurement failed
   Profile profile;
 };
 /// With `with_peaks`, measures the rates of the device at their first use.

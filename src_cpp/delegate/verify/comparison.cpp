@@ -9,7 +9,8 @@
 namespace clgpu::delegate {
 namespace {
 
-// Stock kernels of integers differ by roundings, which a network may blow up: beyond this no more.
+// Largest relative L2 error of integer networks. Stock integer kernels round differently from each
+// other, and a network may amplify the difference up to this.
 constexpr double kMostOfIntegers = 0.5;
 
 bool has_quantized(const ir::Graph& graph) {

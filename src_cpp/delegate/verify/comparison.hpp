@@ -1,4 +1,4 @@
-// How a partition's results are compared with those of the CPU's kernels, and who is to blame.
+// Compares a partition's results with those of the CPU's kernels, and finds the faulty engine.
 #pragma once
 
 #include <functional>
@@ -22,17 +22,17 @@ using RunAlone = std::function<runtime::Alone(const ir::Graph&, std::size_t posi
                                               const std::string& candidate, Level level,
                                               const runtime::InputOf& input)>;
 
-/// Of a partition that was computed on the device, by this graph at this level, and by the CPU's
-/// kernels: `cpu.shadow` has what they have computed.
+/// For a partition that was computed on the device, with this graph at this level, and by the CPU's
+/// kernels: `cpu.shadow` has their results.
 class Comparison {
  public:
   Comparison(const Options& options, Level level, const ir::Graph& graph, const Standby& cpu)
       : options_(options), level_(level), graph_(graph), cpu_(cpu) {}
 
-  /// The outputs, as they lie in the runtime's tensors.
+  /// Compares the outputs in the runtime's tensors.
   Finding compare(const TfLiteContext& context) const;
 
-  /// Each node of a plan alone, given right inputs. The shadow has the values of all tensors.
+  /// Runs each node of a plan alone with right inputs. The shadow has the values of all tensors.
   Suspects find_suspects(const plan::Plan& plan, const RunAlone& run_alone) const;
 
  private:

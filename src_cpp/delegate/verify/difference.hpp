@@ -1,4 +1,4 @@
-// How far a tensor of the device is from what the CPU's kernels compute.
+// The difference between a tensor of the device and the result of the CPU's kernels.
 #pragma once
 
 #include <cstddef>
@@ -11,33 +11,33 @@
 namespace clgpu::delegate {
 
 struct Difference {
-  double relative_l2 = 0;  ///< of the error, relative to the norm of what is right
+  double relative_l2 = 0;  ///< of the error, relative to the norm of the right values
   double max_abs = 0;      ///< largest error of an element; of quantised ones, in real units
-  double peak = 0;         ///< max_abs relative to the largest element of what is right
+  double peak = 0;         ///< max_abs relative to the largest right element
   double steps = 0;        ///< largest error of an integer
   double differing = 0;    ///< share of elements that differ
-  double odd = 0;          ///< share of elements where only one of both is finite
-  bool nan = false;        ///< an element is NaN in one of both only
+  double odd = 0;          ///< share of elements that are finite in only one of them
+  bool nan = false;        ///< an element is NaN in only one of them
 };
 
-/// Bounds of what counts as right; docs/trust.md gives the reasons.
+/// Bounds for right results; docs/trust.md gives the reasons.
 struct Tolerance {
   double relative_l2;
   double peak;
-  double floor;      ///< max_abs that is no error, however small what is right
+  double floor;      ///< max_abs that is never an error, however small the right values
   double differing;  ///< of integers that are no quantised numbers
   double odd;        ///< a number near the largest half may round to infinity
   double steps;      ///< of quantised ones
 };
 
-/// Of whole partitions, or of a node that is given right inputs.
+/// For whole partitions, or for a node with right inputs.
 Tolerance tolerance_of(passes::Precision precision, bool half_weights, Level level, bool of_node);
 
 /// `got` holds as many bytes as `want`.
 Difference difference_of(const TfLiteTensor& want, const void* got);
 
-/// Why the difference is too large, or empty. A quantised result may be off by what stock kernels
-/// differ by among each other.
+/// Why the difference is too large, or empty. A quantised result may be off by as much as the stock
+/// kernels differ from each other.
 std::string problem_of(const TfLiteTensor& want, const Difference& difference,
                        const Tolerance& tolerance);
 

@@ -1,4 +1,4 @@
-// The TfLiteContext that CPU kernels see when they run beside the interpreter.
+// The TfLiteContext for CPU kernels that run outside of the interpreter.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@ namespace clgpu::delegate {
 
 constexpr TfLiteAllocationType kTfLitePersistentRo = 5;  ///< computed once
 
-/// A copy of an interpreter's context, and of all its tensors under the same numbers, in memory of
-/// its own; constants stay the model's. Kernels hand back the pointer to the context alone, so it
-/// is the base, and no Sandbox may move.
+/// A copy of an interpreter's context and of all its tensors with the same indices, in separate
+/// memory; constants stay those of the model. Kernels pass only the pointer to the context back, so
+/// the context is the base class, and a Sandbox must not move.
 class Sandbox : public TfLiteContext {
  public:
   explicit Sandbox(const TfLiteContext& context);
@@ -23,14 +23,14 @@ class Sandbox : public TfLiteContext {
 
   TfLiteTensor& at(int id) { return copies_[uz(id)]; }
 
-  /// Gives a tensor memory, unless it has some or its kernel provides.
+  /// Allocates memory for a tensor, unless it has memory or its kernel allocates it.
   void provide(int id);
-  /// Frees what provide() or a kernel has allocated.
+  /// Frees memory that provide() or a kernel has allocated.
   void release(int id);
   /// Whether provide() has allocated its memory.
   bool owns(int id) const { return owned_[uz(id)]; }
 
-  /// Before each call of a kernel, which may add tensors while it holds pointers to others.
+  /// To be called before each kernel, which may add tensors while it has pointers to others.
   void make_room();
 
   std::string error;  ///< what kernels have reported

@@ -1,4 +1,4 @@
-// A partition computed by the runtime's own CPU kernels, beside the interpreter.
+// Computes a partition with the runtime's own CPU kernels, outside of the interpreter.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@
 
 namespace clgpu::delegate {
 
-/// What it takes to run a node again: read in Prepare, where alone the runtime shows it. The data
-/// pointed to are the interpreter's, which outlives its kernels.
+/// The data to run a node again, read in Prepare, because only there the runtime provides them.
+/// They point to data of the interpreter, which outlives its kernels.
 struct CpuNode {
   CpuNode(int node, std::string operation, const TfLiteNode& tflite, const TfLiteRegistration& by);
 
@@ -34,31 +34,31 @@ class ShadowError : public Error {
   using Error::Error;
 };
 
-/// Kernels get node instances and a context of our own with copies of all tensors, so nothing that
-/// they do (resize, add temporaries, allocate) touches the interpreter. For the shapes that the
-/// inputs have when it is made.
+/// Kernels get separate node instances, and a separate context with copies of all tensors, so their
+/// actions (resizes, temporaries, allocations) do not affect the interpreter. Valid for the shapes
+/// of the inputs at construction.
 class Shadow {
  public:
-  /// `dequantize`: 8-bit weights of float operations are replaced by the floats that they stand
-  /// for, as our kernels read them, for the stock kernels would quantise the activations.
+  /// `dequantize`: replaces 8-bit weights of float operations by their float values, as our kernels
+  /// read them, because the stock kernels would quantise the activations.
   Shadow(const TfLiteContext& context, std::vector<CpuNode> nodes, bool dequantize);
   ~Shadow();
   Shadow(const Shadow&) = delete;
   Shadow& operator=(const Shadow&) = delete;
 
-  /// Prepares the kernels as far as shapes alone decide. Throws ShadowError where one does not take
-  /// the shapes of its inputs.
+  /// Prepares the kernels as far as it depends on shapes only. Throws ShadowError if one does not
+  /// support the shapes of its inputs.
   void prepare();
 
-  /// What prepare() or run() has made of a tensor's shape; none where values decide and have not
-  /// been seen yet.
+  /// A tensor's shape after prepare() or run(); none if it depends on values that are not known
+  /// yet.
   std::optional<std::vector<int>> shape(int id) const;
 
-  /// One inference on what the interpreter's tensors hold. Afterwards tensor() has the values of
-  /// `wanted`, or, with `keep`, of all tensors. Throws ShadowError.
+  /// One inference with the values of the interpreter's tensors. Afterwards tensor() returns the
+  /// values of `wanted`, or, with `keep`, of all tensors. Throws ShadowError.
   void run(const TfLiteContext& context, const std::set<int>& wanted, bool keep);
 
-  /// By the interpreter's index; its data are null where they are not kept.
+  /// By the interpreter's index; the data are null if they were not kept.
   const TfLiteTensor& tensor(int id) const;
 
  private:
@@ -66,11 +66,11 @@ class Shadow {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The CPU's side of a partition, for who verifies it and for shapes that no kernel of ours takes.
+/// The CPU's side of a partition, for verification, and for shapes that our kernels do not support.
 struct Standby {
   std::vector<CpuNode> nodes;      ///< those of the model that compute the partition
-  std::unique_ptr<Shadow> shadow;  ///< for the shapes of the moment; null while nobody needs it
-  /// Why the CPU computes the partition with the shapes of the moment; empty: it does not.
+  std::unique_ptr<Shadow> shadow;  ///< for the current shapes; null while it is not needed
+  /// Why the CPU computes the partition with the current shapes; empty if it does not.
   std::string reason;
 };
 

@@ -1,4 +1,4 @@
-// What a partition needs for its results to be verified.
+// The data for the verification of a partition.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,28 @@
 
 namespace clgpu::delegate {
 
-/// What comparing the outputs of a partition has shown.
+/// The result of comparing the outputs of a partition.
 struct Finding {
   Difference worst;
   std::string problem;   ///< empty: none
-  bool lenient = false;  ///< stock kernels may be as far apart
+  bool lenient = false;  ///< the stock kernels may differ by as much
 };
 
-/// What running each node alone has shown.
+/// The result of running each node alone.
 struct Suspects {
   struct Engine {
     std::string engine, name, why;  ///< as EngineRecords::distrust
   };
-  std::vector<Engine> engines;  ///< wrong where another one of the same node is right
-  std::string hopeless;         ///< a node without an engine that is right
+  std::vector<Engine> engines;  ///< wrong, while another engine of the same node is right
+  std::string hopeless;         ///< a node without a right engine
 };
 
 struct Trust {
   Judgement verdict;
-  std::string signature;        ///< as asked, with the shapes of the moment: what a verdict is of
+  std::string signature;        ///< of the options and the current shapes: the key of a verdict
   std::int64_t inferences = 0;  ///< with these shapes
   bool possible = true;         ///< the CPU's kernels can compute the partition
-  bool is_lasting = true;       ///< the verdict is of numbers alone, of nothing that may pass
+  bool is_lasting = true;       ///< the verdict depends on numbers only, not on transient errors
 
   bool on_cpu() const { return verdict.level == Level::kCpu; }
 };

@@ -19,18 +19,18 @@ double product_scale(const ir::Tensor& src, const ir::Tensor& weights, std::int6
 struct ProductInputs {
   int src, weights, bias;  ///< bias may be absent
   int channel_axis;
-  bool any_zero = false;     ///< int8 weights of one scale may have a zero point, too
-  bool narrow_bias = false;  ///< so may int16 a bias of int32
+  bool any_zero = false;     ///< int8 weights with one scale may have a zero point
+  bool narrow_bias = false;  ///< int16 may have a bias of int32
 };
 
-/// Refuses unless types and scales are such that the reference kernels have integer arithmetic for
-/// them: int8 with int8 weights and int32 bias, uint8 with uint8 weights and int32 bias, int16 with
+/// Refuses types and scales for which the reference kernels have no integer arithmetic. Supported
+/// are int8 with int8 weights and int32 bias, uint8 with uint8 weights and int32 bias, int16 with
 /// int8 weights and int64 bias (or int32, see narrow_bias); the output is of the input's type;
 /// weights of int8 have zero point 0 (see any_zero), and one scale or one for each output channel.
 std::optional<Refusal> check_quantized_product(const tfl::NodeView& node,
                                                const ProductInputs& inputs);
 
-/// The result as the node's own arithmetic yields it, before its tail (ir::Tail).
+/// The result of the node's own arithmetic, before its tail (ir::Tail).
 ir::Tensor own_result(const NodeContext& node);
 
 /// Refuses unless floats are multiplied by constant int8 weights with zero point 0, and one scale

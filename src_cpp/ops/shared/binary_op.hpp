@@ -1,4 +1,4 @@
-// What element-wise operations on two tensors compute.
+// The element-wise operations on two tensors.
 #pragma once
 
 #include "ir/node.hpp"
@@ -23,7 +23,7 @@ enum class BinaryOp : int {
 struct BinaryAttrs : ir::Attrs {
   BinaryOp op = BinaryOp::kAdd;
   bool quantized = false;  ///< of int8, uint8 or int16
-  bool shifts = false;     ///< of those: operands are shifted only, by powers of two
+  bool shifts = false;     ///< quantised: operands are only shifted, by powers of two
 };
 
 }  // namespace clgpu::ops

@@ -1,4 +1,5 @@
-// How element-wise kernels walk operands that broadcast to one shape (kernels/common/broadcast.cl).
+// The strides with which element-wise kernels read operands that broadcast to one shape
+// (kernels/common/broadcast.cl).
 #pragma once
 
 #include <string>
@@ -17,8 +18,8 @@ struct BroadcastWalk {
 
   std::int64_t elements() const { return ir::Shape(dims).elements(); }
 
-  /// Elements a work-item may take at once: 4 when no run along the last axis is cut, else 1. Rank
-  /// 1 allows 4 always, there the kernel takes a shorter last run.
+  /// Elements that a work-item may process at once: 4 if this cuts no run along the last axis, else
+  /// 1. Rank 1 always allows 4, because its kernel supports a shorter last run.
   int width() const { return dims.size() == 1 || dims.back() % 4 == 0 ? 4 : 1; }
 
   /// Sets RANK and appends the kernel parameters BROADCAST_DIMS and one BROADCAST_STRIDES each.

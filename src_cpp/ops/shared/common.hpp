@@ -1,4 +1,4 @@
-// Small helpers shared by the rooms: checks, shape arithmetic, launch sizes.
+// Small helpers that families share: checks, shape arithmetic, launch sizes.
 #pragma once
 
 #include <initializer_list>
@@ -30,13 +30,13 @@ OrRefusal<ir::Epilogue> fused_activation(std::int32_t code);
 /// Sets the macros ACT and ACT_ALPHA of kernels/common/activation.cl.
 void set_epilogue(kernel::Launch& launch, const ir::Epilogue& epilogue);
 
-/// Where output 0 of a node lies, see kernels/common/result.cl. Sizes in elements.
+/// The position of output 0 of a node, see kernels/common/result.cl. Sizes in elements.
 struct ResultLayout {
   bool sliced = false;
-  std::int64_t channels = 0;  ///< that lie side by side: all elements where there are no gaps
+  std::int64_t channels = 0;  ///< adjacent elements: all, if there are no gaps
   std::int64_t pitch = 0, first = 0;
 
-  /// Every pixel begins at a multiple of n elements, if a tensor of its own does so.
+  /// Every pixel begins at a multiple of n elements, if it does so in a separate tensor.
   bool aligned(std::int64_t n) const { return !sliced || (pitch % n == 0 && first % n == 0); }
   /// Units that divide `divisor` divide where the pixels begin, too.
   std::int64_t common_divisor(std::int64_t divisor) const;
@@ -47,15 +47,15 @@ ResultLayout result_layout(const NodeContext& node);
 /// elements.
 kernel::Launch& push_result(kernel::Launch& launch, const ResultLayout& layout, int unit = 1);
 
-/// The same but for dst, the argument before.
+/// The same without dst, the argument before.
 kernel::Launch& push_layout(kernel::Launch& launch, const ResultLayout& layout, int unit = 1);
 
 /// Input slot of the scales of int8 weights that floats are multiplied by: [16 or more] floats, one
 /// for each output channel. passes::dynamic_range adds it.
 constexpr int kWeightScales = 5;
 
-/// Input slot of what the rows of input were quantised with, in hybrid arithmetic: [rows, 2], the
-/// bits of a scale and a zero point.
+/// Input slot of the quantisation of the input's rows in hybrid arithmetic: [rows, 2], the bits of
+/// a scale and a zero point.
 constexpr int kRowFactors = 6;
 
 /// The input is int8, the result float: hybrid arithmetic.
@@ -69,7 +69,7 @@ inline bool has_int8_weights(const NodeContext& node) {
   return has_int8_weights(node.graph(), node.node());
 }
 
-/// A convolution in groups: each output channel is computed of some of the image's channels.
+/// A convolution in groups: each output channel depends on some of the image's channels.
 bool is_grouped(const ir::Graph& graph, const ir::Node& node);
 
 /// The macro for the type of the weights, or of a copy in another order: int8 weights of floats are
@@ -77,8 +77,8 @@ bool is_grouped(const ir::Graph& graph, const ir::Node& node);
 kernel::Launch& set_weights_type(kernel::Launch& launch, const char* macro, const NodeContext& node,
                                  DType storage);
 
-/// How sums of integers become results, see kernels/common/requantize.cl; the value of its macro
-/// QUANTIZED.
+/// The conversion of integer sums to results, see kernels/common/requantize.cl; the value of its
+/// macro QUANTIZED.
 enum class Requantization : int {
   kShifts = 1,  ///< by an integer multiplier and a shift
   kReal = 2,    ///< by a product of doubles: FULLY_CONNECTED's reference kernel
@@ -105,7 +105,7 @@ void check_residual_shape(const NodeContext& node, const ir::Shape& result);
 std::optional<Refusal> check_type(const tfl::TensorView& tensor, const std::string& what,
                                   std::initializer_list<DType> allowed);
 
-/// Axes that a tensor on the device has at most.
+/// The most axes of a tensor on the device.
 constexpr int kMaxRank = 6;
 
 /// "input 0 has rank 3; supported: 4" unless the rank of `tensor` is one of `least` to `most`.
@@ -118,7 +118,7 @@ OrRefusal<int> checked_axis(std::int64_t axis, int rank);
 /// "a padding is -1; supported: 0 and more".
 Refusal wrong_value(const std::string& what, std::int64_t value, const std::string& supported);
 
-/// What TfLitePadding may be.
+/// The supported values of TfLitePadding.
 constexpr const char* kPaddings = "1 (SAME), 2 (VALID)";
 
 /// Work-group size of kernels that give one work-item to one element.

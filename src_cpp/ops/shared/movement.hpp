@@ -11,8 +11,8 @@
 
 namespace clgpu::ops {
 
-/// What one work-item of a data-movement kernel moves: `elements` neighbours at once, as bits, or
-/// one element that changes between float and half on its way.
+/// The unit that one work-item of a data-movement kernel moves: `elements` neighbours at once, as
+/// bits, or one element that is converted between float and half.
 struct MoveUnit {
   const char* src_type;  ///< macro SRC_T
   const char* dst_type;  ///< macro DST_T

@@ -1,5 +1,5 @@
-// How rows of a node's results depend on rows of its inputs: what a pass must know to compute the
-// node band by band. Rows are axis 1 of NHWC tensors with n = 1.
+// The dependence of rows of a node's results on rows of its inputs, for passes that compute nodes
+// band by band. Rows are axis 1 of NHWC tensors with n = 1.
 #pragma once
 
 #include <vector>
@@ -20,20 +20,20 @@ struct RowRange {
 constexpr int floor_of(int a, int b) { return a / b - (a % b < 0 ? 1 : 0); }
 constexpr int ceil_of(int a, int b) { return a / b + (a % b > 0 ? 1 : 0); }
 
-/// What rows of the results need of one input.
+/// The part of one input that rows of the results need.
 struct RowNeed {
   enum class Kind {
-    kWhole,  ///< all of it: weights, or what is broadcast along the rows
-    kExact,  ///< these rows, in a tensor of nothing else
-    kRows,   ///< these rows, in a tensor that may have more on either side
+    kWhole,  ///< all of it: weights, or inputs that are broadcast along the rows
+    kExact,  ///< these rows, in a tensor without other rows
+    kRows,   ///< these rows, in a tensor that may have more before and after
   };
   enum class Beyond {
     kNothing,    ///< rows outside of the input cost nothing
-    kReflect,    ///< they are those inside, mirrored at the outermost
-    kSymmetric,  ///< the same, the outermost twice
+    kReflect,    ///< they mirror the rows inside, without the outermost
+    kSymmetric,  ///< they mirror the rows inside, with the outermost
   };
   Kind kind = Kind::kWhole;
-  /// By the rule of the middle of the image at its ends, too: may begin below 0 and end beyond the
+  /// Computed at the ends of the image as in its middle, so it may begin below 0 and end beyond the
   /// input.
   RowRange rows{};
   Beyond beyond = Beyond::kNothing;
@@ -42,14 +42,14 @@ struct RowNeed {
 /// A node that computes some rows of its results.
 struct RowBand {
   RowRange rows;                 ///< of the results
-  std::vector<RowRange> inputs;  ///< by slot: what rows of the input there are; {} unless kRows
+  std::vector<RowRange> inputs;  ///< by slot: the existing rows of the input; {} unless kRows
 };
 
-/// A family's rule, Family::rows. The pass sees to it that results are NHWC with n = 1 and of one
-/// height, and inputs that are not kWhole of rank 4 with n = 1.
+/// A family's rule, Family::rows. The pass ensures that results are NHWC with n = 1 and of one
+/// height, and that inputs other than kWhole have rank 4 and n = 1.
 struct RowRules {
-  /// Results are computed in multiples of so many rows, but for the last ones; 0: this node's rows
-  /// cannot be computed apart.
+  /// Results are computed in multiples of so many rows, except the last ones; 0: this node's rows
+  /// cannot be computed separately.
   int (*unit)(const NodeContext&);
   /// `first` and `end` may lie outside of the results.
   RowNeed (*need)(const NodeContext&, int input, RowRange rows);

@@ -1,4 +1,4 @@
-// How work-items share the outputs of a reduction.
+// Ways for work-items to share the outputs of a reduction.
 #pragma once
 
 #include "ops/shared/common.hpp"
@@ -17,12 +17,12 @@ struct Sharing {
   }
 };
 
-/// The largest power of two of work-items that a work-group of this device can have side by side,
-/// up to `most`.
+/// The largest power of two of work-items, up to `most`, that a work-group of this device can run
+/// in parallel.
 std::size_t group_of(std::size_t most, const DeviceInfo& device);
 
-/// Ways to share, best guess first. `count` elements make one output; `adjacent` says that they lie
-/// side by side in memory, else neighbouring elements belong to neighbouring outputs.
+/// Ways to share, in order of preference. `count` elements make one output; `adjacent`: they are
+/// adjacent in memory, else neighbouring elements belong to neighbouring outputs.
 std::vector<Sharing> sharings(std::int64_t outputs, std::int64_t count, bool adjacent,
                               const DeviceInfo& device);
 

@@ -1,4 +1,4 @@
-// Results that are written over what they are computed of.
+// Results that are written over an input.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ struct InPlace {
   int begin, end;     ///< the node's steps in Plan::run, the last one excluded
 };
 
-/// Makes one buffer of such an input and output where nothing else needs the input once the output
-/// is begun. The buffer that is left has the input's index. Static buffers are left alone. Returns
-/// the bytes of the buffers that are not needed any more.
+/// Merges such an input and output into one buffer if nothing else needs the input after the output
+/// is begun. The remaining buffer has the input's index. Static buffers do not change. Returns the
+/// bytes of the buffers that are no longer needed.
 std::int64_t write_in_place(Plan& plan, const std::vector<bool>& is_static,
                             const std::vector<InPlace>& chances);
 

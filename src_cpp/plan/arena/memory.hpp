@@ -1,4 +1,4 @@
-// From lifetimes to shared memory: where in which object each block lies.
+// Shared memory from lifetimes: the object and the offset of each block.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ struct Block {
   int first, last;
 };
 
-/// What a device allows.
+/// Limits of a device.
 struct ObjectLimits {
   std::int64_t max_bytes = INT64_MAX;  ///< of one object
   std::int64_t alignment = 1;          ///< of offsets, in bytes
-  bool offsets = true;                 ///< off: every block lies at the start of its object
+  bool offsets = true;                 ///< false: every block lies at the start of its object
   /// For devices on which overlapping parts of an object cost time. Above 0, sizes of blocks are
   /// rounded up to so many classes for each power of two, and of places that cost no memory a block
   /// takes one where a block of its class lies at another time.
@@ -29,23 +29,23 @@ struct Layout {
   std::vector<std::int64_t> offsets;  ///< one per block: where in it
   std::vector<std::int64_t> spans;    ///< one per block: bytes kept for it there; its size, or more
   std::vector<std::int64_t> bytes;    ///< of each object; none is larger than the limit
-  std::string strategy;               ///< that found it
+  std::string strategy;               ///< the one that found this layout
 
   std::int64_t total() const;  ///< bytes of all objects
 };
 
 /// Places blocks so that no two that are alive at the same time overlap.
 ///
-/// Tries several orders of placing and keeps the layout of the fewest bytes; among equals, that of
-/// whole objects before that of the fewest objects. Each is greedy, as in Pisarchyk and Lee,
-/// "Efficient Memory Management for Deep Neural Net Inference" (2020): a block goes to the smallest
-/// gap that takes it between the blocks alive with it, else to where its object grows least. Time
-/// grows with the square of the number of blocks, 10 ms for 1000.
+/// Tries several orders of placing and keeps the layout with the fewest bytes; among equals it
+/// prefers whole objects, then fewer objects. Each is greedy, as in Pisarchyk and Lee, "Efficient
+/// Memory Management for Deep Neural Net Inference" (2020): a block goes to the smallest gap that
+/// takes it between the blocks alive at the same time, else to the place where its object grows
+/// least. The time grows with the square of the number of blocks: 10 ms for 1000.
 ///
 /// No block may be larger than the limit.
 Layout lay_out(const std::vector<Block>& blocks, const ObjectLimits& limits);
 
-/// Every block in an object of its own.
+/// Every block in a separate object.
 Layout apart(const std::vector<Block>& blocks);
 
 /// The most bytes alive at one step: no layout needs less.

@@ -8,17 +8,18 @@
 
 namespace clgpu::plan {
 
-/// What the executor does around each load step: buffers that are allocated before it, and those
-/// that are freed behind it.
+/// The executor's work around a load step: buffers that it allocates before the step, and buffers
+/// that it frees after the step.
 struct LoadStep {
   std::vector<int> allocate, free;
 };
 
-/// One per step of Plan::load. Weights are allocated when a step first needs them and stay; what
-/// only loading needs is freed behind its last step. Weights that no step needs follow at the end.
+/// One per step of Plan::load. Weights are allocated when a step first needs them, and stay.
+/// Buffers that only loading needs are freed after their last step. Weights that no step needs come
+/// last.
 std::vector<LoadStep> load_schedule(const Plan& plan);
 
-/// The most bytes allocated at one time while the load steps run; the arena does not exist yet.
+/// The most bytes allocated at one time during the load steps, when the arena does not exist yet.
 std::int64_t load_peak(const Plan& plan);
 
 }  // namespace clgpu::plan

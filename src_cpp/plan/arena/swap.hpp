@@ -1,4 +1,4 @@
-// Which buffers leave device memory between their uses, and when they move.
+// The choice of buffers that leave device memory between their uses, and the times of their moves.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace clgpu::plan {
 
-/// Device memory in bytes that a plan needs at its worst moment when the arena holds these blocks
-/// and those of the static buffers that are marked stay on the device.
+/// Peak device memory of a plan in bytes, if the arena holds these blocks and the marked static
+/// buffers stay on the device.
 using PeakOf =
     std::function<std::int64_t(const std::vector<Block>& arena, const std::vector<bool>& resident)>;
 
 /// Fills Plan::moves and Plan::slots until the plan fits PlanOptions::memory_budget: tensors wait
 /// on the host between two uses (`swap`), weights come from it for each use (`stream_weights`).
-/// Where nothing is left to move, what needs the least memory is taken. Adds buffers, also to
-/// `is_static`, and lets steps refer to them; static buffers have their place already, the arena is
-/// laid out afterwards. Returns the bytes that it will need, as `peak_of` says.
+/// If all possible moves are not sufficient, takes the solution with the least memory. Adds
+/// buffers, also to `is_static`, and makes steps refer to them. Static buffers have memory already;
+/// the arena is laid out afterwards. Returns the bytes that it will need, as computed by `peak_of`.
 ///
-/// Greedy at the worst step: of all that is not in use there, what leaves takes the most off the
-/// excess of all steps per byte that moves. Copies get as many steps as the memory allows to hide
-/// behind.
+/// Greedy at the worst step: of the buffers not in use there, it moves the one that reduces the
+/// excess of all steps the most per moved byte. Copies get as many steps to overlap with as the
+/// memory allows.
 std::int64_t swap_to_fit(Plan& plan, std::vector<bool>& is_static, const PlanOptions& options,
                          const PeakOf& peak_of);
 

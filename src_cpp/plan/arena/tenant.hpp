@@ -1,4 +1,4 @@
-// A buffer in time: the steps that use it, and the gaps between them in which it may be elsewhere.
+// The uses of a buffer by steps, and the gaps between them, in which it need not be on the device.
 #pragma once
 
 #include <cstdint>
@@ -16,29 +16,30 @@ struct Use {
 /// The time between a use and the one before; for a weight's first use, all time outside of its
 /// uses.
 struct Gap {
-  bool cut = false;               ///< the buffer is not on the device
-  int lead_out = 0, lead_in = 0;  ///< steps behind its begin and before its end that copies get
+  bool cut = false;  ///< the buffer is not on the device
+  int lead_out = 0,
+      lead_in = 0;  ///< steps after its begin and before its end that are reserved for copies
 };
 
 struct Tenant {
   int buffer;
   std::int64_t bytes;
   bool is_weight;  ///< static: its contents do not change
-  bool is_fixed;   ///< never leaves
+  bool is_fixed;   ///< never leaves the device
   std::vector<Use> uses;
   std::vector<Gap> gaps;  ///< gaps[i] lies before uses[i]
 
-  /// A weight that comes for each use or group of uses.
+  /// A weight that is uploaded for each use or group of uses.
   bool streams() const { return is_weight && gaps[0].cut; }
   bool moves() const;
-  /// Whether the host has no copy of what it holds before use i.
+  /// Whether the host has no copy of its contents before use i.
   bool is_dirty(std::size_t i) const;
-  /// Bytes it moves in an inference, and `overhead` for each move.
+  /// Bytes that it moves in an inference, plus `overhead` for each move.
   std::int64_t cost(std::int64_t overhead) const;
-  /// The gap in which nothing is cut so far around a step without a use; -1 where there is none.
+  /// The gap around a step without a use, if it is not cut yet; else -1.
   int gap_at(int step) const;
 
-  /// Calls visit(first, last) for the times, both included, that it is on the device, in order; a
+  /// Calls visit(first, last), both included, for each time that it is on the device, in order; a
   /// plan has `steps` run steps.
   template <class F>
   void for_stays(int steps, F visit) const {
@@ -57,7 +58,7 @@ struct Tenant {
 std::vector<Tenant> find_tenants(const Plan& plan, const std::vector<bool>& is_static,
                                  const PlanOptions& options);
 
-/// Writes the cuts into the plan: slots, moves, buffers for what comes back, and the steps that
+/// Writes the cuts into the plan: slots, moves, buffers for returning contents, and the steps that
 /// refer to them.
 void cut_plan(Plan& plan, std::vector<bool>& is_static, const std::vector<Tenant>& tenants);
 

@@ -1,4 +1,4 @@
-// What a partition is expected to cost on its device and on the CPU: for placement="auto".
+// The expected cost of a partition on its device and on the CPU, for placement="auto".
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ using Kind = ops::WorkKind;
 enum class Arithmetic : int { kFloat, kTf32, kHalf, kInt8, kInt16, kGroups };
 constexpr std::size_t kArithmetics = 6;
 
-/// What an inference asks of one node.
+/// The work of one node in an inference.
 struct NodeLoad {
   int node = -1;  ///< index in the model
   std::string family;
@@ -30,17 +30,17 @@ struct NodeLoad {
   double items = 0, groups = 0;  ///< work-items and work-groups of its largest launch
 };
 
-/// What an inference asks of one partition.
+/// The work of one partition in an inference.
 struct Load {
   std::vector<NodeLoad> nodes;
   int cpu_nodes = 0;                    ///< that the runtime would run instead
   int transfers = 0;                    ///< copies between host and device
-  double up_bytes = 0, down_bytes = 0;  ///< ... and what they carry
-  double moved_bytes = 0;               ///< in the middle, both ways
+  double up_bytes = 0, down_bytes = 0;  ///< ... and their bytes
+  double moved_bytes = 0;               ///< during an inference, in both directions
   double weight_bytes = 0;              ///< of the device's
 };
 
-/// Of a device; rates of what does nothing else, per second.
+/// Rates of a device per second, each measured alone.
 struct DeviceRates {
   bool is_cpu = false;
   int units = 1;
@@ -52,7 +52,7 @@ struct DeviceRates {
 
 /// Of one core of the host.
 struct CpuRates {
-  int threads = 1;  ///< that the runtime may use, and the machine has
+  int threads = 1;  ///< that the runtime may use and the machine has
   double flops = 0;
   double cache_bytes = 0, memory_bytes = 0;
 };

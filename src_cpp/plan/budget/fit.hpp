@@ -19,16 +19,16 @@ class BudgetError : public OptionError {
   std::int64_t smallest_;
 };
 
-/// A plan, and the graph it is of: rewritten with the shapes of the moment.
+/// A plan and its graph, rewritten with the current shapes.
 struct Fitted {
   ir::Graph graph;
   Plan plan;
 };
 
-/// Plans a graph whose shapes are inferred within PlanOptions::memory_budget and max_object, which
-/// may take rewriting it: concatenations become places that their inputs are written to, large
-/// tensors are computed band by band, or wait on the host. Takes the first of a list of measures,
-/// cheapest first, that fits. Throws BudgetError when none does, else as make_plan.
+/// Plans a graph with inferred shapes within PlanOptions::memory_budget and max_object. This may
+/// rewrite it: inputs of concatenations are written in place, large tensors are computed band by
+/// band or wait on the host. Takes the first measure of a list, the cheapest first, that fits.
+/// Throws BudgetError if none does, else as make_plan.
 Fitted fit(const ir::Graph& graph, const DeviceInfo& device, const PlanOptions& options,
            const Broken& broken);
 

@@ -27,7 +27,7 @@ struct Alone {
 };
 
 /// Runs the node at `position` of a graph with inferred shapes by one candidate of its family.
-/// Throws Error where the candidate cannot compute the node, and what building and running throw.
+/// Throws Error if the candidate cannot compute the node, and the errors of building and running.
 Alone run_alone(const std::shared_ptr<cl::Context>& context,
                 const std::shared_ptr<store::Store>& store, const DeviceInfo& device,
                 const ir::Graph& graph, std::size_t position, const std::string& candidate,

@@ -1,4 +1,4 @@
-// What one core of the host can do at most: the other side of the option placement="auto".
+// Peak rates of one core of the host, for the cost model of placement="auto".
 #pragma once
 
 #include "store/store.hpp"
@@ -7,8 +7,8 @@ namespace clgpu::runtime {
 
 struct HostPeaks {
   double fma_flops = 0;     ///< float operations per second, two for each multiply-add
-  double cache_bytes = 0;   ///< bytes per second, read and written, of what fits into a cache
-  double memory_bytes = 0;  ///< ... and of what does not
+  double cache_bytes = 0;   ///< bytes per second, read and written, for data that fits into a cache
+  double memory_bytes = 0;  ///< ... and for data that does not
 };
 
 /// Measured now, in some 30 ms.

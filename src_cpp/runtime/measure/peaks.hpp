@@ -1,4 +1,4 @@
-// What a device can do at most: the ceilings that times of kernels are compared with.
+// Peak rates of a device, with which times of kernels are compared.
 #pragma once
 
 #include <string>
@@ -24,14 +24,14 @@ struct Peaks {
 
 void write(Writer& writer, const Peaks& peaks);
 
-/// Best of what is seen in about `seconds`. Throws cl::OpenCLError and cl::BuildError.
+/// The best rates measured in about `seconds`. Throws cl::OpenCLError and cl::BuildError.
 Peaks measure_peaks(cl::Context& context, double seconds);
 
 /// Measured once per device and driver: kept in the store, and in the process. Thread-safe; throws
 /// as measure_peaks.
 Peaks peaks_of(cl::Context& context, store::Store& store);
 
-/// Numbers as a row of the store, and back: false where it has not as many, or one that is no rate.
+/// Numbers as a row of the store, and back: false if the count differs or a number is not a rate.
 std::string write_numbers(const std::vector<double*>& numbers);
 bool read_numbers(const std::string& text, const std::vector<double*>& numbers);
 

@@ -1,4 +1,4 @@
-// What a device can do that its own description does not tell.
+// Abilities of a device that its description does not contain.
 #pragma once
 
 #include <string>
@@ -17,12 +17,11 @@ struct ProbedDevice {
 };
 
 /// Builds and runs a small kernel for each ability that the device may have, and compares with the
-/// right numbers. What does not build is not there; no error leaves this function. Done once for a
-/// device and a kernel's text, if the result is final; `store` keeps what was found in another
-/// process.
+/// right numbers. An ability whose kernel does not build is absent; this function throws no errors.
+/// A final result is stored for the device and the kernel's source, in the process and in `store`.
 ProbedDevice probe(cl::Context& context, store::Store& store);
 
-/// What `probe` says of a device from now on, without running anything; for tests, and for devices
+/// Sets the result of `probe` for a device, without running anything; for tests, and for devices
 /// that compute nothing.
 void pretend_probe(const cl::Device& device, const ProbedDevice& facts);
 

@@ -1,4 +1,4 @@
-// Measures the candidates of a node against each other on the device.
+// Measures and compares the candidates of a node on the device.
 #pragma once
 
 #include <chrono>
@@ -30,9 +30,9 @@ class Tuner {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `tolerance`: how far results may be apart, as the L2 norm of the difference over that of the
-  /// reference. After `deadline`, no further candidate is built. `before_trial` is called with each
-  /// candidate; what it throws ends the tuning.
+  /// `tolerance`: the largest allowed L2 norm of the difference, relative to that of the reference.
+  /// After `deadline`, no further candidate is built. `before_trial` is called with each candidate;
+  /// an exception of it ends the tuning.
   Tuner(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
         DeviceInfo device, double tolerance, Clock::time_point deadline,
         std::function<void(const std::string& candidate)> before_trial)
@@ -45,8 +45,8 @@ class Tuner {
 
   /// Measures the candidates of `choice`, whose node is at `position`. All compute on the same
   /// random inputs, with the model's own weights, and are compared with the simplest one. They take
-  /// turns, so that a change of the device's clock hits all; those far behind drop out. The default
-  /// wins unless another is faster by more than the noise.
+  /// turns, so that a change of the device's clock affects all; much slower ones are dropped. The
+  /// default wins unless another is faster by more than the noise.
   Contest measure(const ir::Graph& graph, std::size_t position, const plan::Choice& choice,
                   const plan::Broken& broken) const;
 

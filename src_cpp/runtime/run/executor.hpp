@@ -47,9 +47,9 @@ class Executor {
   /// Builds programs or takes them from the store, allocates buffers, uploads constants, runs the
   /// load-time launches. A call that may succeed later is made once more before a candidate is
   /// blamed for it. With `warm_up`, each distinct kernel runs once, so that a driver's late
-  /// compilation and its failures happen here; without, those alone that may need too much local
+  /// compilation and its failures happen here; without it, only those that may need too much local
   /// memory. Throws CandidateFailure and cl::OpenCLError (out of
-  /// memory). The arena is one of `pool`'s, where executors take turns; null: its own.
+  /// memory). The arena is in `pool`, where executors take turns; null: a separate one.
   /// With `record`, inferences are recorded.
   Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
            plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool = nullptr,
@@ -58,7 +58,7 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// Keeps in the store the binaries that it lacks of this executor's programs.
+  /// Stores the binaries of this executor's programs that the store does not have.
   void save_programs() { context_->save_programs(programs_, *store_); }
 
   const plan::Plan& plan() const { return plan_; }
@@ -66,32 +66,32 @@ class Executor {
   /// Null unless inferences are recorded.
   const std::shared_ptr<Recorder>& recorder() const { return recorder_; }
 
-  /// Roads of the inputs, then of the outputs. Thread-safe, also against run().
+  /// Transfer methods of the inputs, then of the outputs. Thread-safe, also during run().
   std::vector<RoadTaken> roads() const { return transfers_.roads(); }
 
-  /// To be called before the runtime's tensors move or go: their memory is not touched any more,
-  /// and looked at anew by the next run().
+  /// To be called before the runtime's tensors move or are destroyed: the executor does not use
+  /// their memory any more, and the next run() looks up their addresses again.
   void forget_tensors();
 
   /// One inference: `inputs[i]` holds the bytes of plan().uploads[i], `outputs[i]` receives those
   /// of plan().downloads[i]. Returns when the outputs are written. Not reentrant.
   void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
 
-  /// One inference on memory of the caller, enqueued in the order of calls and of run(), and not
-  /// waited for: when `ready` is done, `inputs[i]` is copied to where plan().uploads[i] goes; the
-  /// event returned is done when plan().downloads[i] has been copied to `outputs[i]`. All in the
-  /// form that they have on the device. For plans without Road::kHostPointer.
+  /// Enqueues one inference on memory of the caller, in the order of calls and of run(), and does
+  /// not wait for it: when `ready` is done, `inputs[i]` is copied to where plan().uploads[i] goes;
+  /// the event returned is done when plan().downloads[i] has been copied to `outputs[i]`. All in
+  /// the form that they have on the device. For plans without Road::kHostPointer.
   cl::EventHandle enqueue(const std::vector<cl::cl_mem>& inputs,
                           const std::vector<cl::cl_mem>& outputs, cl::cl_event ready);
-  /// The same from and to memory of the host, which has to stay until then.
+  /// The same with memory of the host, which must exist until then.
   cl::EventHandle enqueue(const std::vector<const void*>& inputs,
                           const std::vector<void*>& outputs);
   /// Waits for all that was enqueued.
   void settle() noexcept;
 
   /// Seconds per inference with many in flight: the launches of `runs` inferences are enqueued back
-  /// to back, without transfers, and waited for once. They compute on what the arena holds. Of one
-  /// node of the model alone, if `node` is not negative; 0 where it has no launches.
+  /// to back, without transfers, and waited for once. They compute with the contents of the arena.
+  /// If `node` is not negative, of this node of the model alone; 0 if it has no launches.
   double device_time(int runs, int node);
 
   /// Seconds of each launch of plan().run and of each of plan().moves.
@@ -105,8 +105,8 @@ class Executor {
   struct BoundLaunch {
     cl::KernelHandle kernel;
     const plan::Step* step;
-    /// By its driver's answer the kernel needs more local memory than the device has. NVIDIA's adds
-    /// 128 bytes of its own to what fits, so only a launch can tell.
+    /// According to the driver, the kernel needs more local memory than the device has. NVIDIA's
+    /// driver adds 128 bytes even to kernels that fit, so only a launch can tell.
     bool must_try = false;
   };
 
@@ -129,8 +129,8 @@ class Executor {
   void run_load_steps();
   /// Launches each distinct kernel once: all, or those that must be tried.
   void warm_up_kernels(bool all);
-  /// To be called before launches, when all objects are there: gives the kernels those that they do
-  /// not have yet.
+  /// To be called before launches, when all objects exist: sets the kernel arguments that have
+  /// changed.
   void give_buffers();
   void write(int buffer, const void* data, std::size_t bytes, bool blocking);
   void finish(const char* where);
@@ -151,8 +151,8 @@ class Executor {
   std::vector<cl::Memory> buffers_;             // one per plan buffer; empty for those of the arena
   Images images_;                               // over what buffers_ and transfers_ hold
   std::vector<BoundLaunch> launches_;           // one per plan_.run step
-  // Set before an object that a kernel has as an argument comes or goes, and cleared when all
-  // kernels have theirs: whatever fails in between, no launch uses an object that is gone.
+  // Set before an object that is a kernel argument is created or released, and cleared when all
+  // arguments are set: whatever fails in between, no launch uses a released object.
   bool stale_ = false;
   std::unique_ptr<Mover> mover_;  // null where nothing moves
   Transfers transfers_;

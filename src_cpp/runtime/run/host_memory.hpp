@@ -1,4 +1,4 @@
-// Host memory that a device copies from and to without detours, or works on in place.
+// Pinned host memory, for direct copies by the device or for work in place.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace clgpu::runtime {
 
 class HostPool;
 
-/// A piece of a HostPool, which gets it back from the last owner.
+/// A block of a HostPool; the last owner returns it to the pool.
 class HostBlock {
  public:
   void* data() const { return data_; }
@@ -30,7 +30,7 @@ class HostBlock {
   std::size_t bytes_ = 0;
 };
 
-/// Blocks of host memory that are used again, the last one returned first. Thread-safe; make it by
+/// Reuses blocks of host memory, the last one returned first. Thread-safe; create it with
 /// std::make_shared, so that blocks may outlive their users.
 class HostPool : public std::enable_shared_from_this<HostPool> {
  public:
@@ -56,8 +56,8 @@ class HostPool : public std::enable_shared_from_this<HostPool> {
   const bool pinned_;
   const cl::QueueHandle queue_;  // maps and unmaps
   mutable std::mutex mutex_;
-  // By bytes, a list of those that are free: the last owner of a block gives it back, which may not
-  // fail, so nothing is allocated for that.
+  // Lists of free blocks, by bytes. Returning a block must not fail, so the lists run through the
+  // blocks and allocate nothing.
   std::map<std::size_t, HostBlock*> free_;
   std::map<const void*, std::weak_ptr<HostBlock>> used_;
   std::size_t in_use_ = 0;

@@ -1,4 +1,4 @@
-// Images over buffers, for kernels that read them so.
+// Images over buffers, for kernels that read buffers as images.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace clgpu::runtime {
 
-/// Makes an image when a kernel first asks for it. Images keep the memory that they lie in, and
-/// addresses of objects come again: so each has to be forgotten before its buffer's object goes.
-/// Not thread-safe.
+/// Makes an image when a kernel first asks for it. An image keeps the memory of its buffer alive,
+/// and addresses of objects are reused: so forget() must precede the release of the buffer's
+/// object. Not thread-safe.
 class Images {
  public:
   explicit Images(cl::Context& context) : context_(context) {}
@@ -21,7 +21,7 @@ class Images {
   /// cl::OpenCLError.
   cl::cl_mem over(cl::cl_mem object, const plan::Buffer& buffer, DType texel);
 
-  /// To be called before `object` goes.
+  /// To be called before `object` is released.
   void forget(cl::cl_mem object) { images_.erase(object); }
   void clear() { images_.clear(); }
 

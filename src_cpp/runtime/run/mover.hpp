@@ -11,27 +11,27 @@
 
 namespace clgpu::runtime {
 
-/// Moves run on a queue of their own, in the order of Plan::moves. Markers tie it to the queue of
+/// Moves run on a separate queue, in the order of Plan::moves. Markers tie it to the queue of
 /// the launches: a move begins when the steps before its start are done, and its finish step waits
-/// for it. Steady state creates events alone, and releases them.
+/// for it. In steady state, only events are created and released.
 class Mover {
  public:
   using MemoryOf = std::function<cl::cl_mem(int buffer)>;
 
-  /// Allocates the host slots and fills those of constants. Pinned memory where there is some, so
-  /// that copies overlap launches. The plan must outlive it. `record`: moves may be recorded.
+  /// Allocates the host slots and fills those of constants. The slots are pinned if possible, so
+  /// that copies overlap with launches. The plan must outlive it. `record`: moves may be recorded.
   /// Throws cl::OpenCLError.
   Mover(cl::Context& context, const plan::Plan& plan, bool record, MemoryOf memory);
   ~Mover();
   Mover(const Mover&) = delete;
   Mover& operator=(const Mover&) = delete;
 
-  /// That of moves that are recorded, or the usual one.
+  /// The queue for recorded moves, or the usual one.
   const cl::QueueHandle& queue(const Recording* recording = nullptr) const {
     return recording == nullptr ? queue_ : recording_queue_;
   }
 
-  /// Reads what a load-time launch has left in a buffer into its slot, where it has one.
+  /// Reads the result of a load-time launch from its buffer into its slot, if it has one.
   void keep(int buffer, const cl::QueueHandle& launches);
 
   /// Before a step is enqueued in `launches`, from 0 to the number of steps: enqueues the moves
@@ -44,7 +44,7 @@ class Mover {
   /// To the recording, if there is one.
   void release_events(Recording* recording = nullptr);
 
-  /// Waits for all moves, whatever has become of them.
+  /// Waits for all moves, failed ones included.
   void finish() noexcept;
 
  private:

@@ -28,7 +28,7 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  /// That of all who ask for it on this device in this process; it goes with its last user.
+  /// The pool that all users of this device in this process share; its last user releases it.
   static std::shared_ptr<Pool> of_process(const std::shared_ptr<cl::Context>& context);
 
  private:
@@ -39,7 +39,7 @@ class Pool {
     std::int64_t bytes = 0;
   };
 
-  // The following need the turn.
+  // The caller of the following functions must hold the turn.
   void join(const Lease* arena, Needs needs);
   void leave(const Lease* arena) noexcept;
   void provide(const Needs& needs);
@@ -56,12 +56,12 @@ class Pool {
   std::map<std::tuple<std::size_t, std::int64_t, std::int64_t>, cl::cl_mem> part_at_;
   Images images_;  // over parts and whole objects
   std::map<const Lease*, Needs> needs_;
-  std::uint64_t generation_ = 1;  // counts the times that objects went while arenas may know them
+  std::uint64_t generation_ = 1;  // incremented when objects are released that arenas may refer to
   const Lease* in_flight_ = nullptr;  // whose commands may still use the memory
   std::function<void()> wait_;        // until they do not
 };
 
-/// What the intermediate tensors of a plan lie in.
+/// The memory of a plan's intermediate tensors.
 class Lease {
  public:
   /// Allocates what the pool lacks. Throws cl::OpenCLError (out of memory).
@@ -70,21 +70,21 @@ class Lease {
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
 
-  /// Waits until no other arena of the pool is in use; the memory is ours until the lock goes, and
-  /// what it held before is lost.
+  /// Waits until no other arena of the pool is in use; the memory is ours until the lock is
+  /// released, and its previous contents are lost.
   std::unique_lock<std::mutex> take_turn() const;
 
-  /// In our turn, before commands that use the memory and outlast the turn. Others call `wait`,
-  /// which must not throw, before they touch the memory; what we enqueue ourselves is in order.
+  /// In our turn, before commands that use the memory and may run beyond the turn. Other users call
+  /// `wait`, which must not throw, before they use the memory; our own commands run in order.
   void leave_in_flight(std::function<void()> wait);
   /// Waits for these commands; from now on nobody calls `wait`.
   void settle();
 
-  /// In our turn: provides for the memory. Sets `stale` where memory() changes. Throws
+  /// In our turn: allocates the memory. Sets `stale` if memory() changes. Throws
   /// cl::OpenCLError (out of memory); memory() must not be used then before a call that succeeds.
   void refresh(bool& stale);
 
-  /// What a kernel is given for a buffer of the plan that lies in the arena, after refresh().
+  /// The kernel argument for a buffer of the plan in the arena, after refresh().
   cl::cl_mem memory(int buffer) const { return of_buffer_[uz(buffer)]; }
   /// The image over it. In our turn; throws cl::OpenCLError.
   cl::cl_mem image(int buffer, DType texel) const {

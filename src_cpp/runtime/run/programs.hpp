@@ -1,4 +1,4 @@
-// The programs that a plan's launches need, as a driver is given them.
+// The programs that a plan's launches need, as they are passed to a driver.
 #pragma once
 
 #include <string>

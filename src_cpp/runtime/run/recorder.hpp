@@ -1,4 +1,4 @@
-// What an executor's last inferences did, command by command, with the times that the device tells.
+// The commands of an executor's last inferences, with times from the device.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace clgpu::runtime {
 
-/// What every inference of a plan does at one place: starts a kernel, or copies a tensor.
+/// A command that each inference of a plan runs: a kernel launch, or the copy of a tensor.
 struct Command {
   enum class Kind { kUpload, kLaunch, kSwapOut, kSwapIn, kDownload };
   Kind kind = Kind::kLaunch;
@@ -36,7 +36,7 @@ struct Span {
 struct CommandTimes {
   int command = 0;        ///< index into Recorder::commands()
   Span host;              ///< of the call that enqueued it, or of the host's own copy
-  bool is_known = false;  ///< the device has told the rest
+  bool is_known = false;  ///< the device has reported the rest
   /// Nanoseconds, the device's clock mapped onto the host's steady clock.
   std::int64_t queued = 0, submitted = 0, start = 0, end = 0;
 };
@@ -57,7 +57,7 @@ class Recording {
   cl::cl_event* begin_move(std::size_t i) { return begin(uploads_ + launches_ + i); }
   cl::cl_event* begin_download(std::size_t i) { return begin(uploads_ + launches_ + moves_ + i); }
   void end(const cl::Api& api);
-  /// The command was no command: the host has copied by itself.
+  /// The host has made the copy itself, without a command.
   void end_on_host();
   /// Of the moves, in their order.
   void adopt(std::vector<cl::EventHandle>& events);
@@ -80,8 +80,8 @@ class Recording {
   cl::cl_event event_ = nullptr;  // of the command being enqueued
 };
 
-/// Which inferences of a graph are recorded: the first ones after loading, or as many as somebody
-/// asks for, and of the others so many that all are hardly slower. A command with an event takes up
+/// Selects the inferences of a graph to record: the first ones after loading, or a requested
+/// number, and a share of the others that hardly slows them down. A command with an event takes up
 /// to 10 us more than one without on an H200, where kernels take 5 us; on CPUs some 0.5 us.
 class Pace {
  public:
@@ -91,7 +91,7 @@ class Pace {
   void next();
   /// So many inferences in a row, from the next one on.
   void ask(int in_a_row) { ahead_ = std::max(ahead_, in_a_row); }
-  /// What a partition has taken, and what its events cost if it is recorded.
+  /// The time of a partition, and the cost of its events if it is recorded.
   void add(std::int64_t nanoseconds, std::size_t commands);
 
   std::uint64_t number() const { return number_; }
@@ -106,7 +106,7 @@ class Pace {
 };
 
 /// Keeps the last inferences of one executor that are recorded, and may outlive it. Events are read
-/// when somebody asks: an inference creates them, and releases those of the one that it replaces.
+/// on request: an inference creates them, and releases those of the inference that it replaces.
 class Recorder {
  public:
   static constexpr std::size_t kInferences = 32, kMostCommands = 1 << 15;
@@ -117,7 +117,7 @@ class Recorder {
   const std::vector<Command>& commands() const { return commands_; }
 
   // By the thread that runs the executor.
-  /// What the inference to come is called, and whether it is recorded.
+  /// The number of the next inference, and whether it is recorded.
   void set_next(std::uint64_t number, bool record) {
     number_ = number;
     is_due_ = record;
@@ -130,13 +130,13 @@ class Recorder {
   // Thread-safe.
   /// The inferences that are kept, oldest first, without the one under way.
   std::vector<InferenceTimes> times();
-  /// Why times are unknown; empty where the driver has told all.
+  /// Why times are unknown; empty if the driver has reported all.
   std::string problem() const;
   void clear();
-  /// Asks for so many inferences in a row; whoever paces them takes that, once.
+  /// Requests the recording of so many inferences in a row; the pacer takes the request, once.
   void ask(int in_a_row) { asked_ = in_a_row; }
   int take_asked() { return asked_.exchange(0); }
-  /// Reads all events: to be called before their queues go.
+  /// Reads all events; to be called before their queues are released.
   void settle();
 
  private:

@@ -1,5 +1,5 @@
-// Several inferences of one executor in flight: while one computes, the next one's inputs go up and
-// the last one's outputs come down.
+// Several inferences of one executor in flight: while one computes, the inputs of the next are
+// uploaded and the outputs of the previous one are downloaded.
 #pragma once
 
 #include <atomic>
@@ -14,14 +14,14 @@ namespace clgpu::runtime {
 
 class Stream;
 
-/// One inference of a Stream. Keeps the stream; waits when it goes. Not thread-safe.
+/// One inference of a Stream. Keeps the stream alive; its destructor waits. Not thread-safe.
 class Flight {
  public:
   ~Flight();
   Flight(const Flight&) = delete;
   Flight& operator=(const Flight&) = delete;
 
-  /// Until the outputs are on the host. Throws cl::OpenCLError.
+  /// Waits until the outputs are on the host. Throws cl::OpenCLError.
   void wait();
 
   /// After wait(): the block that holds an output in the host's form, to be kept; null where it has
@@ -48,15 +48,15 @@ class Flight {
   bool under_way_ = true;
 };
 
-/// Inputs and outputs cross the bus on queues of their own, between pinned memory and buffers of
-/// the device, a set of them for each inference in flight (a lane): the plan's own have lent their
-/// memory to other tensors by then. Where device and host share memory there is nothing to overlap:
-/// the executor runs within start(), on blocks that it reaches without a copy. Where there is
-/// little to move, more queues cost more than they hide, and lanes are without memory. Thread-safe.
+/// Separate queues copy inputs and outputs between pinned memory and buffers of the device. Each
+/// inference in flight (a lane) has a set of these buffers, because other tensors may reuse the
+/// memory of the plan's own. If device and host share memory, there is nothing to overlap: the
+/// executor runs within start(), on blocks that it can use without a copy. If there is little to
+/// copy, more queues cost more than they save, and lanes have no memory. Thread-safe.
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
-  /// Runs zeros through each lane, so that what a driver allocates late fails here. Throws
-  /// cl::OpenCLError. Make it by std::make_shared.
+  /// Runs zeros through each lane, so that late allocations of a driver fail here. Throws
+  /// cl::OpenCLError. Create it with std::make_shared.
   static std::shared_ptr<Stream> make(std::shared_ptr<cl::Context> context,
                                       std::shared_ptr<Executor> executor, int lanes);
   ~Stream();
@@ -81,9 +81,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   /// Begins an inference; inferences run in the order of calls. `inputs[i]` holds the host's bytes
   /// of plan().uploads[i]; unless it is a block, it may change once this returns. `outputs[i]`,
-  /// which may be null, is where plan().downloads[i] will be wanted. Waits while all lanes are
-  /// taken. `now`: the caller is going to wait, so that an inference that is alone takes the
-  /// shorter way, without a lane. Throws cl::OpenCLError.
+  /// which may be null, is the destination of plan().downloads[i]. Waits while all lanes are
+  /// taken. `now`: the caller will wait at once, so a single inference takes the shorter way,
+  /// without a lane. Throws cl::OpenCLError.
   std::shared_ptr<Flight> start(const std::vector<const void*>& inputs,
                                 const std::vector<void*>& outputs, bool now = false);
 

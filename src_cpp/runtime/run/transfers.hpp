@@ -1,5 +1,4 @@
-// The inputs and outputs of an executor on their roads between the runtime's tensors and the
-// device.
+// Transfers of an executor's inputs and outputs between the runtime's tensors and the device.
 #pragma once
 
 #include <functional>
@@ -14,7 +13,7 @@
 
 namespace clgpu::runtime {
 
-/// The road that an input or output takes.
+/// The transfer method of an input or output.
 struct RoadTaken {
   std::string name;
   bool is_input = true;
@@ -29,36 +28,36 @@ inline bool converts(const plan::Transfer& t) { return t.bytes != t.host_bytes; 
 void to_device_form(const plan::Transfer& t, const void* from, void* to);
 void to_host_form(const plan::Transfer& t, const void* from, void* to);
 
-/// OpenCL lets the host touch an object in its own memory only while it is mapped, so those of the
-/// road kHostPointer are mapped but for the time of a run. Not thread-safe, except roads().
+/// OpenCL lets the host touch an object in its own memory only while it is mapped, so those with
+/// kHostPointer are mapped except during a run. Not thread-safe, except roads().
 class Transfers {
  public:
   /// The memory of a buffer; must give object(buffer) where that is not null.
   using Memory = std::function<cl::cl_mem(int buffer)>;
-  /// Told of each object of its own that is about to go.
+  /// Called before each of its objects is released.
   using Parting = std::function<void(cl::cl_mem object)>;
 
   /// `plan` and `queue` must outlive it. `stale` is set before object() changes for any buffer:
-  /// kernels have to be given their objects anew then.
+  /// then the kernel arguments must be set again.
   Transfers(cl::Context& context, const cl::QueueHandle& queue, const plan::Plan& plan,
             Memory memory, Parting parting, bool& stale);
   ~Transfers();
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
 
-  /// Whether objects of its own may take this buffer's place, so that arguments change.
+  /// Whether its own objects may replace this buffer, so that arguments change.
   bool has_own(int buffer) const { return find(buffer) != nullptr; }
-  /// The object in place of the plan's; null where there is none at the moment.
+  /// The object that replaces the plan's; null if there is none at the moment.
   cl::cl_mem object(int buffer) const;
 
   /// Makes the objects for the runtime's tensors, unless they are the same as before. Throws
   /// cl::OpenCLError.
   void attach(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
-  /// Puts memory of our own in place of the runtime's, which is not ours between runs. Throws
+  /// Replaces the runtime's memory, which we must not use between runs, by our own. Throws
   /// cl::OpenCLError.
   void stand_in();
-  /// Lets go of the runtime's memory, and of what up() and down() have mapped, wherever they have
-  /// stopped. The queue must be done with it.
+  /// Releases the runtime's memory, and all that up() and down() have mapped, even if they failed
+  /// halfway. The queue must not use it any more.
   void forget() noexcept;
 
   /// Between attach() and the launches.
@@ -66,7 +65,7 @@ class Transfers {
   /// After the launches; returns when they are done and the outputs are written.
   void down(const std::vector<void*>& outputs, Recording* recording = nullptr);
 
-  /// Inputs first. Before the first run, the roads of the plan. Thread-safe.
+  /// Inputs first. Before the first run, the methods of the plan. Thread-safe.
   std::vector<RoadTaken> roads() const;
 
  private:
