@@ -32,7 +32,7 @@ Create find_create() {
   const std::string folder = own_folder();
   void* core = folder.empty() ? nullptr : dlopen((folder + CLGPU_CORE).c_str(), kMode);
   if (core == nullptr) core = dlopen(CLGPU_CORE, kMode);  // libraries inside an Android package
-  void* const create = core != nullptr ? dlsym(core, "clgpu_litert_create_delegate") : nullptr;
+  void* const create = core != nullptr ? dlsym(core, "litert_plugin_create_delegate") : nullptr;
   if (create == nullptr) {
     const char* const why = dlerror();
     std::fprintf(stderr,

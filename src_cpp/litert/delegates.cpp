@@ -181,7 +181,7 @@ std::vector<Made> living() {
 
 /// For libLiteRtGpuAccelerator: makes a delegate for a model that LiteRT compiles. Returns a status
 /// of LiteRT's. Errors are logged; the delegate then takes no node of the model.
-extern "C" __attribute__((visibility("default"))) int clgpu_litert_create_delegate(
+extern "C" __attribute__((visibility("default"))) int litert_plugin_create_delegate(
     const clgpu::litert::RuntimeContext* context, void* environment, void* options,
     void** wrapper) {
   using namespace clgpu;
