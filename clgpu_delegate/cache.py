@@ -49,11 +49,11 @@ class Entry:
 
     key: str
     label: str
-    """What it is, for people."""
+    """Description for people."""
 
     bytes: int
     created: int
-    """Seconds since 1970; so is ``used``, which is a day off at most."""
+    """Seconds since 1970; also ``used``, which may be off by a day."""
 
     used: int
 
@@ -155,12 +155,12 @@ def import_file(
     *,
     programs: bool = False,
 ) -> Merged:
-    """Add the rows of an exported file, of which newer ones replace those of the same key.
+    """Add the rows of an exported file; newer rows replace those with the same key.
 
     Parameters
     ----------
     source
-        The file. Nothing in it is executed, whoever has made it.
+        The file. Nothing in it is executed during the import.
     path
         The cache.
     programs

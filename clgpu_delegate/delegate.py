@@ -111,8 +111,8 @@ class Delegate:
         """Measure the device's own time per inference: many in flight, nothing copied.
 
         The launches of ``runs`` inferences are enqueued back to back and waited for once. They
-        compute on what is in the device's memory: the last inputs, or what has overwritten them.
-        Times scatter; take the median of several calls.
+        compute with the contents of the device's memory: the last inputs, or what has overwritten
+        them. Times vary; take the median of several calls.
 
         Parameters
         ----------
@@ -125,8 +125,8 @@ class Delegate:
         Returns
         -------
         float
-            Seconds per inference of the model that it was last given, summed over its partitions.
-            Nodes on the CPU and copies are not in it.
+            Seconds per inference of the last model, summed over its partitions, without nodes on
+            the CPU and copies.
 
         Raises
         ------
@@ -158,16 +158,16 @@ class Delegate:
         return [LaunchTime(*row[:4], row[4] * 1e6, row[5]) for row in rows]
 
     def memory_map(self) -> MemoryMap:
-        """Where in device memory the tensors of the model it was last given lie, and when."""
+        """The addresses and lifetimes of the last model's tensors in device memory."""
         return MemoryMap({"partitions": self._native.memory_map()})
 
     def profile(self) -> Profile:
-        """Where the time of the last inferences went, of the model it was last given.
+        """The times of the last inferences of the last model.
 
-        The delegate must be made with ``profile=True``, and its interpreter have run. The first 8
-        inferences are recorded, or those that `reset_profile` asks for, and of the others as many
-        as hardly slow the rest down; the last 32 of them are kept, also when the interpreter is
-        gone. Those of a `Runner` that has several in flight are not recorded.
+        The delegate must be made with ``profile=True``, and its interpreter must have run. The
+        first 8 inferences are recorded, or as many as `reset_profile` asks for, and a small share
+        of the others. The last 32 recordings are kept, even after the interpreter is deleted. A
+        `Runner` with several inferences in flight does not record.
 
         Raises
         ------

@@ -58,7 +58,7 @@ class Device:
     compute_units: int
     lanes: int
     """Work-items that run in lockstep (a warp, a wavefront), or the multiple that the driver
-    prefers for work-groups; 1 where it tells neither."""
+    prefers for work-groups; 1 if both are unknown."""
 
     vector_width: int
     """Floats of the vectors it computes with; 1 where each work-item is scalar."""

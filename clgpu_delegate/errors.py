@@ -43,18 +43,18 @@ __all__ = [
 _MEANINGS = {
     ClgpuError: "Base of all errors of this package.",
     OptionError: "An option is unknown, malformed or out of range.",
-    DeviceError: "No OpenCL library, platform or device matches what was asked for.",
+    DeviceError: "No OpenCL library, platform or device matches the options.",
     OpenCLError: "A call of the OpenCL driver failed.",
-    BuildError: "A kernel did not compile; ``log`` is what the compiler said.",
+    BuildError: "A kernel did not compile; ``log`` has the compiler's messages.",
     ShapeError: "The shapes of a node's tensors do not fit together.",
-    InternalError: "A mistake in this package; please report it.",
+    InternalError: "A bug in this package; please report it.",
 }
 for _error, _meaning in _MEANINGS.items():
     _error.__doc__ = _meaning
 
 
 class RuntimeNotFoundError(ClgpuError, ImportError):
-    """No TensorFlow Lite runtime that was asked for can be imported."""
+    """The requested TensorFlow Lite runtime, or any at all, cannot be imported."""
 
 
 class DependencyError(ClgpuError, ImportError):

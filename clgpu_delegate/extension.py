@@ -1,7 +1,7 @@
 """The compiled extension: found in another copy of the package, or replaced by a stand-in.
 
 Python looks into the current folder first. In a clone, ``import clgpu_delegate`` therefore finds
-the sources, beside which no compiled extension lies once ``pip install .`` has put it elsewhere.
+the sources, which have no compiled extension after ``pip install .`` has installed it elsewhere.
 
 Where there is no extension at all, a stand-in takes its place. The package can then be imported, so
 that ``clgpu doctor`` can tell what is wrong; the first use of anything that needs the extension

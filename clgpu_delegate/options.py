@@ -104,15 +104,14 @@ class Options:
     """Run each kernel once while loading, so that the first inference is as fast as the others."""
 
     cache: str | os.PathLike[str] = "auto"
-    """Where tuned choices and compiled programs are kept from process to process: the path of a
-    file, off, or auto: the variable CLGPU_CACHE, or without it a file in the user's cache folder.
-    The file in that folder is ``clgpu_delegate/cache.sqlite``."""
+    """Where tuned choices and compiled programs are stored for later processes: the path of a file,
+    off, or auto: the variable CLGPU_CACHE, or without it a file in the user's cache folder. The
+    file in that folder is ``clgpu_delegate/cache.sqlite``."""
 
     tuning: Literal["auto", "off", "exhaustive"] = "auto"
-    """Whether the kernels are used that were measured as the fastest; exhaustive also measures,
-    while loading, those that have not been measured before. ``"auto"``: use the kernels that
-    `clgpu_delegate.tune` has measured as the fastest. ``"off"``: do not use them. ``"exhaustive"``
-    may take minutes once."""
+    """Whether to use the kernels that were measured as the fastest; exhaustive also measures, while
+    loading, layers without measurements. ``"auto"``: use the kernels that `clgpu_delegate.tune` has
+    measured as the fastest. ``"off"``: do not use them. ``"exhaustive"`` may take minutes once."""
 
     half_io: bool = False
     """With fp16, store the model's float inputs and outputs as half, too. The host converts them,
@@ -120,23 +119,23 @@ class Options:
 
     memory_budget: int | str | None = ""
     """Device memory that a model may take, its weights included, such as 64 MiB or 1.5 GB; empty:
-    what the device has. Bytes, or a text with a unit (of 1024 or of 1000). To stay within it, large
-    tensors are computed band by band, or wait on the host between their uses, and weights are
+    the memory of the device. Bytes, or a text with a unit (of 1024 or of 1000). To stay within it,
+    large tensors are computed band by band, or wait on the host between their uses, and weights are
     uploaded when they are needed. A budget that no plan meets is an error of the interpreter that
-    names the smallest one that would do. None is as empty."""
+    names the smallest one that is sufficient. None means the same as empty."""
 
     max_object: int | str | None = ""
-    """Largest single buffer, in the form of memory_budget; empty: what the device allows. It is
-    never more than the device allows. None is as empty."""
+    """Largest single buffer, in the form of memory_budget; empty: the limit of the device. It never
+    exceeds the limit of the device. None means the same as empty."""
 
     row_band: int = 0
-    """Rows of an image that are computed at a time, through chains of nodes; with 0 bands are
-    computed only where memory_budget or max_object call for them, as high as fits; 0 to 999999.
-    Wherever bands are possible, the tensors between the nodes never exist as a whole."""
+    """Rows of an image that chains of nodes compute at a time; 0: bands only if memory_budget or
+    max_object require them, with as many rows as fit; 0 to 999999. Wherever bands are possible, the
+    tensors between the nodes never exist as a whole."""
 
     half_weights: bool = False
     """Store large weights as half on the device, where they fit, while arithmetic and the other
-    tensors stay as precision says. With ``"fp16"`` they are half anyway."""
+    tensors follow precision. With ``"fp16"`` they are half anyway."""
 
     dynamic_range: Literal["dequantize", "hybrid"] = "dequantize"
     """How a model with int8 weights and float activations is computed: in float, or in integers as
@@ -147,34 +146,33 @@ class Options:
     zero_copy: Literal["auto", "off"] = "auto"
     """Whether inputs and outputs are used without a copy where device and host share memory.
     ``"auto"``: where they do, CPUs work on the interpreter's inputs and outputs in place, and other
-    devices get them through mapped objects. ``"off"``: the driver copies them always, as it does
-    for devices with memory of their own. See `Delegate.stats`."""
+    devices get them through mapped objects. ``"off"``: the driver always copies them, as it does
+    for devices with separate memory. See `Delegate.stats`."""
 
     share_memory: bool = True
-    """Let intermediate tensors share memory where their lifetimes allow. Off, each has a buffer of
-    its own, filled with NaN: a way to find kernels that read what nobody wrote."""
+    """Let intermediate tensors share memory where their lifetimes allow. If off, each has a
+    separate buffer filled with NaN, which exposes kernels that read unwritten elements."""
 
     memory_pool: Literal["interpreter", "process"] = "interpreter"
-    """Who takes turns in the memory of intermediate tensors: the partitions of an interpreter, or
+    """What shares one pool of memory for intermediate tensors: the partitions of an interpreter, or
     all interpreters of the process with this option. ``"interpreter"``: its partitions never run at
     the same time. ``"process"``: all interpreters of the process whose delegates have this option
     and use the same device; their inferences wait for each other."""
 
     profile: bool = False
     """Record when each kernel launch and each transfer was queued, submitted, started and ended on
-    the device. `Delegate.profile` tells them."""
+    the device. `Delegate.profile` returns these times."""
 
     placement: Literal["all", "auto", "measured"] = "all"
-    """Which of the nodes that the device can compute it takes: all, those that a cost model expects
-    to be faster there, or those measured as the fastest. ``"auto"``: not the partitions that a cost
-    model expects to be slower than the CPU. ``"measured"``: those that were measured as the fastest
-    for this model on this device, the CPU alone included; the verdict is kept in the cache."""
+    """Which supported nodes run on the device: all, those that a cost model expects to be faster
+    there, or those of the fastest measured placement. ``"auto"``: without partitions that a cost
+    model expects to be slower than the CPU. ``"measured"``: the nodes of the fastest placement
+    measured for this model on this device, possibly none; the cache stores the verdict."""
 
     verify: Literal["off", "first"] | int = "off"
-    """Compute the first inference, or every Nth one, by the CPU's kernels, too, and replace what
-    the device computed wrong. ``"first"``: the first inference of each interpreter; a number N:
-    every Nth one, the first included. What was wrong is computed in a safer way from then on.
-    ``"off"``: nothing is checked."""
+    """Compute the first inference, or every Nth one, with the CPU's kernels, too, and replace wrong
+    results. ``"first"``: the first inference of each interpreter; a number N: every Nth one, the
+    first included. Wrong parts use safer kernels from then on. ``"off"``: nothing is checked."""
     # /options
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Files in, files out: a model is checked first, and nobody ever sees a part of a written file."""
+"""Reading models with checks, and writing files completely or not at all."""
 
 from __future__ import annotations
 

@@ -18,10 +18,10 @@ _UNPRINTABLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 
 
 class SafeConsole(Console):
-    """A console that shows text of strangers as it is.
+    """A console that prints untrusted text safely.
 
-    Names in models and what drivers say may hold terminal commands and Rich's markup. Here markup
-    is text, and characters that `printable` escapes are escaped wherever they stand.
+    Names in models and messages of drivers may contain terminal commands and Rich's markup. This
+    console prints markup as text, and escapes all characters that `printable` escapes.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -39,12 +39,12 @@ class SafeConsole(Console):
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""The text with escapes such as ``\x1b`` for what is not to be sent to a terminal.
+    r"""The text with escapes such as ``\x1b`` for characters that a terminal would interpret.
 
     Parameters
     ----------
     text
-        Of anyone.
+        Any text.
     keep
         Characters to leave as they are; without ``"\n"`` the result is one line.
     """
@@ -52,7 +52,7 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def one_line(text: object) -> str:
-    """What someone says, an exception of a runtime say, as one line that is safe to print."""
+    """A text, such as an exception of a runtime, as one line that is safe to print."""
     return printable(" ".join(str(text).split()))
 
 

@@ -82,12 +82,12 @@ def capture(
     progress: Progress | None = None,
     **settings: Unpack[Settings],
 ) -> Capture:
-    """Run a model on the CPU and through the delegate, and write one file that tells all about it.
+    """Run a model on the CPU and through the delegate, and write one file to reproduce a failure.
 
-    The file has the smallest part of the model that fails in the same way, its inputs, what the CPU
-    and the delegate made of them, options, kernels, the compiler's messages and the facts of the
-    device; `replay` runs it elsewhere. It is written where nothing fails, too. The model runs in
-    processes of its own: it may crash or hang.
+    The file has the smallest part of the model that fails in the same way, its inputs, the results
+    of the CPU and of the delegate, options, kernels, the compiler's messages and the properties of
+    the device; `replay` runs it elsewhere. It is also written if nothing fails. The model runs in
+    separate processes, because it may crash or hang.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def capture(
     runtime
         As in `clgpu_delegate.runtimes.find_runtime`.
     seed
-        Of the random numbers.
+        Seed of the random inputs.
     shrink
         Whether to look for the smallest part that fails; None: where that is possible.
     tolerance
@@ -114,7 +114,7 @@ def capture(
     budget
         Time limit of the search in seconds; after it, the smallest part found so far is kept.
     progress
-        Called with the number of trials, the number of nodes left and what is tried.
+        Called with the number of trials, the number of nodes left and the current step.
     **settings
         The fields of `Options`. ``verify`` and ``profile`` have no effect here.
 
@@ -167,5 +167,5 @@ def capture(
 
 
 def default_path(model: str | os.PathLike[str]) -> Path:
-    """Where the capsule of a model goes unless told otherwise: the current folder."""
+    """The default path of a model's capsule, in the current folder."""
     return Path(Path(model).stem + ".clgpu.zip")

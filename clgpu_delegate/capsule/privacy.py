@@ -1,4 +1,4 @@
-"""Taking out of texts what tells about a person or a machine rather than about a bug."""
+"""Removes from texts what identifies a person or a machine."""
 
 from __future__ import annotations
 

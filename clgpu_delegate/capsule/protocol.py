@@ -1,4 +1,4 @@
-"""Messages between a process and its worker: JSON with arrays beside it, nothing that can run."""
+"""Messages between a process and its worker: JSON and arrays, nothing that can be executed."""
 
 from __future__ import annotations
 

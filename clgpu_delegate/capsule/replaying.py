@@ -86,13 +86,13 @@ def replay(
     timeout: float = 300.0,
     **overrides: Unpack[Settings],
 ) -> Replay:
-    """Run a capsule that `capture` has written, here, and tell whether it fails in the same way.
+    """Run a capsule of `capture` on this machine, and tell whether it fails in the same way.
 
     Parameters
     ----------
     capsule
-        Path of the file. What it contains is run as a model in a process of its own, and nothing
-        of it is written anywhere.
+        Path of the file. Its model runs in a separate process, and nothing of it is written to
+        disk.
     runtime
         As in `clgpu_delegate.runtimes.find_runtime`; None: the recorded one where it is installed.
     kernels

@@ -1,4 +1,4 @@
-"""Running a model where it may crash or hang: in a process of its own, within a time."""
+"""Runs a model in a separate process with a time limit, because it may crash or hang."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Bench:
     tolerance
         Relative L2 error of float outputs that is still right.
     timeout
-        Seconds for a trial.
+        Time limit of a trial, in seconds.
     kernels
         Kernel texts to use, by file; None for those of this process.
     command

@@ -1,4 +1,4 @@
-"""The steps of a capture and what is known after each."""
+"""The steps of a capture, and the state after each."""
 
 from __future__ import annotations
 

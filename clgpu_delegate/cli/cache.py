@@ -94,7 +94,7 @@ def import_(
     as_json: Json = False,
     path: _CacheFile = None,
 ) -> None:
-    """Add what another cache has exported: what was measured, and programs if asked for."""
+    """Add the rows of an exported cache: measurements, and with --programs also programs."""
     merged = cache.import_file(file, path, programs=programs)
     if as_json:
         print_json(dataclasses.asdict(merged))

@@ -14,24 +14,23 @@ def doctor(
 ) -> Diagnosis:
     """Look for what keeps models from running on this machine's devices.
 
-    Looked at are the loader and the drivers it is told of, device files and who may open them,
-    environment variables, containers, the cache, the TensorFlow Lite runtimes; then a kernel is run
-    on each device, and a model by each runtime. All that may crash or hang is done by other
-    processes.
+    It checks the loader and its drivers, device files and their permissions, environment variables,
+    containers, the cache, and the TensorFlow Lite runtimes. Then it runs a kernel on each device
+    and a model with each runtime. Other processes do everything that may crash or hang.
 
     Parameters
     ----------
     device
         Index of an OpenCL device, or part of its name; empty: all.
     timeout
-        Seconds that each of these processes may take.
+        Time limit of each of these processes, in seconds.
     progress
         Called with the name of each check before it begins.
 
     Returns
     -------
     Diagnosis
-        It is never an error that something is wrong.
+        Problems of the machine are findings, and never an exception.
     """
     # Nobody else needs it.
     from clgpu_delegate.doctor.environment import Environment  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""The OpenCL devices: what they are, what is known of their drivers, and a kernel on each."""
+"""Checks of the OpenCL devices: names, known problems of drivers, and a kernel on each."""
 
 from __future__ import annotations
 

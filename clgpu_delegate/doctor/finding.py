@@ -29,17 +29,17 @@ class Finding:
     """The answer of a check."""
 
     check: str
-    """What was looked at: ``"loader"``, ``"vendor files"``, ``"test model"``, ..."""
+    """The subject of the check: ``"loader"``, ``"vendor files"``, ``"test model"``, ..."""
 
     status: str
     """``"ok"``; ``"warning"``: works, but not as well as it could; ``"problem"``: does not work;
-    ``"skipped"``: could not be looked at, which some other finding explains."""
+    ``"skipped"``: could not be checked, for a reason in another finding."""
 
     what: str
-    """What was found, one sentence."""
+    """The finding, one sentence."""
 
     why: str = ""
-    """What follows from it, or where it comes from; empty where ``what`` says all."""
+    """Consequence or cause; empty if ``what`` is sufficient."""
 
     fix: str = ""
     """The command, or the step by hand, that fixes it; empty if there is nothing to fix."""

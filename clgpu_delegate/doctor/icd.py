@@ -1,4 +1,4 @@
-"""Which drivers the loader is told of, by files or by variables."""
+"""The drivers that are registered with the loader, by files or by variables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOLDER = "/etc/OpenCL/vendors"
 
 @dataclasses.dataclass(frozen=True)
 class Vendor:
-    """A driver that the loader is told of."""
+    """A driver that is registered with the loader."""
 
     source: str
     """The .icd file, or the variable that names the library."""
@@ -37,7 +37,7 @@ def folder(env: Environment) -> Path | None:
 
 
 def listed(env: Environment) -> list[Vendor]:
-    """All drivers that the loader is told of."""
+    """All drivers that are registered with the loader."""
     found = []
     place = folder(env)
     if place is None:

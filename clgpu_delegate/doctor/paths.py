@@ -1,4 +1,4 @@
-"""Questions on files that answer no, rather than raise, where nobody may look."""
+"""Tests of files that return False instead of raising if access is denied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leaves people out of what is shown: findings are for bug reports."""
+"""Removes names of people from findings, which are for bug reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several checks have to know; each is asked for once."""
+"""Facts that several checks need; each is determined once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the delegate pays: models in variants, each beside the stock CPU kernels."""
+"""Benchmarks: variants of models, each compared with the stock CPU kernels."""
 
 from __future__ import annotations
 
@@ -143,8 +143,8 @@ def benchmark(
 ) -> Benchmark:
     """Measure models on the stock CPU kernels and in variants of the delegate.
 
-    Inputs are random, the same for all variants of a model. Each variant runs in a process of its
-    own, one after the other. One that fails is a row with a `problem`.
+    Inputs are random, the same for all variants of a model. Each variant runs in a separate
+    process, one after the other. A variant that fails is a row with a `problem`.
 
     Parameters
     ----------
@@ -153,9 +153,10 @@ def benchmark(
     precisions, placements
         Values of these options; each pair is a variant.
     threads
-        Of the CPU kernels, stock or beside the delegate; all cores this process may use if None.
+        Threads of the CPU kernels, with and without the delegate; None: all cores that this process
+        may use.
     runs
-        Number of timed inferences; the first is not among them.
+        Number of timed inferences, without the first.
     runtime
         As in `clgpu_delegate.runtimes.find_runtime`.
     progress

@@ -86,7 +86,7 @@ class Comparison(Shown):
     """What the delegate computed first, by the outputs' names."""
 
     beside: tuple[Beside, ...] = ()
-    """The first device of each other type, where that was asked for."""
+    """Results of the first device of each other type, if requested."""
 
     busy: float | None = None
     """Share of all cores that other work used before anything was timed; None: not known."""
@@ -190,12 +190,12 @@ def compare(
     runtime
         As in `clgpu_delegate.runtimes.find_runtime`.
     runs
-        Number of timed inferences of each. They take turns, once other work leaves the cores
-        alone, but at the latest after ten seconds.
+        Number of timed inferences of each. They run in turns, and start when the cores are idle,
+        after ten seconds at the latest.
     threads
-        Of the stock run; all cores this process may use if None.
+        Threads of the stock run; None: all cores that this process may use.
     seed
-        Of random inputs.
+        Seed of random inputs.
     inputs
         Instead of random ones: an array, if the model has one input, a list of them in its order,
         or a mapping from the inputs' names; or the path of a .npy or .npz file of these. Shapes and

@@ -1,4 +1,4 @@
-"""One measurement in a process of its own, so that nothing is left from the one before.
+"""One measurement in a separate process, so that earlier ones do not affect it.
 
 Threads that an OpenCL implementation for CPUs keeps slow down the stock kernels of the same
 process, memory is counted per process, and a driver that crashes ends one measurement only.
@@ -47,7 +47,7 @@ def measure(job: Job) -> tuple[dict[str, Any], list[inference.Array]]:
     Raises
     ------
     ClgpuError
-        The one that was raised there, or one that tells how the process ended.
+        The exception that was raised there, or one that says how the process ended.
     """
     with tempfile.TemporaryDirectory(prefix="clgpu-") as folder:
         # A session of its own: Ctrl-C is for this process, which then ends the other.

@@ -245,7 +245,7 @@ def tune(
 
 
 def _device_times(*delegates: Delegate) -> list[float]:
-    """Seconds per inference of each: they take turns, so that a change of clock hits all."""
+    """Seconds per inference of each: they take turns, so that a change of the clock affects all."""
     times: list[list[float]] = [[] for _ in delegates]
     runs = [
         max(1, min(200, int(_SLOT_SECONDS / max(delegate.device_time(1), 1e-6))))

@@ -16,7 +16,7 @@ _BLOCKS = 4
 
 
 def wait_until_quiet(limit_s: float = 10.0) -> float | None:
-    """Wait until other work leaves the cores alone, such as a compiler that has just ended.
+    """Wait until other processes leave the cores idle, such as a compiler that is about to end.
 
     Parameters
     ----------
@@ -47,10 +47,10 @@ def wait_until_quiet(limit_s: float = 10.0) -> float | None:
 def medians_ms(
     ways: Mapping[str, Callable[[], object]], runs: int, *, pause_s: float = 0.05
 ) -> dict[str, float]:
-    """Time functions in turns, so that a machine whose speed drifts slows all of them alike.
+    """Time functions in turns, so that a drift of the machine's speed affects all of them equally.
 
-    Each turn is a block of calls, the first of which is not timed, behind a pause: threads that
-    spin for a while after the last call of another function would slow these.
+    Each turn is a pause, an untimed call, and a block of timed calls. Without the pause, threads
+    that still spin after the last call of another function would slow this one down.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def medians_ms(
     runs
         Timed calls of each; 1 or more.
     pause_s
-        Seconds before a block.
+        Length of the pause, in seconds.
 
     Returns
     -------

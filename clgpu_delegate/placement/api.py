@@ -111,12 +111,12 @@ def measure_placement(
     progress: contest.Progress | None = None,
     **settings: Unpack[Settings],
 ) -> Placement:
-    """Measure a handful of placements of a model end to end and keep the fastest.
+    """Measure several placements of a model end to end and store the fastest.
 
-    The CPU alone (the stock runtime), all nodes on the device, the choice of the cost model, the
-    core operations and the largest partition are run one after the other on random inputs, for
-    some seconds in all. The verdict goes into the cache (option `cache`), where delegates with
-    ``placement="measured"`` find it.
+    These are the CPU alone (the stock runtime), all nodes on the device, the choice of the cost
+    model, the core operations, and the largest partition. They run one after the other on random
+    inputs, for some seconds in total. The cache (option `cache`) stores the verdict for delegates
+    with ``placement="measured"``.
 
     Parameters
     ----------

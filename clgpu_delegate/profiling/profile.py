@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Profile(Recorded, Shown):
-    """Where the time of a model's inferences goes, on the device and beside it.
+    """The parts of the time of a model's inferences, on the device and on the host.
 
-    `Delegate.profile` and `profile_model` make it. It keeps what was recorded when it was made.
-    ``print()`` shows the nodes that take longest, and a bar of what an inference consists of.
+    `Delegate.profile` and `profile_model` return it. It contains the recordings up to that time.
+    ``print()`` shows the nodes that take longest, and a bar with the parts of an inference's time.
     """
 
     def table(self, order: str = "time", rows: int | None = None) -> RenderableType:

@@ -56,17 +56,17 @@ class Recorded:
         """Of all recorded inferences, in the order in which they were enqueued."""
 
         self.partitions: tuple[Invoke, ...] = tuple(Invoke(**row) for row in data["host"])
-        """When the host was in which partition."""
+        """Start and end of each partition on the host."""
 
         self.invokes: tuple[Invoke, ...] = tuple(sums.match(data["host"], invokes))
-        """When the host was in which inference; empty where nobody has timed that."""
+        """Start and end of each inference on the host; empty if they were not measured."""
 
         self.nodes: tuple[NodeProfile, ...] = tuple(sums.node_profiles(data, self.launches))
-        """In the order of the model. Nodes without kernels of their own are in `explanation`."""
+        """In the order of the model. `explanation` has the nodes without a kernel."""
 
         self._parts = sums.parts(self.launches, self.partitions, self.invokes)
         self.totals: Totals = sums.medians(self._parts.values())
-        """Where the time of an inference goes."""
+        """The parts of an inference's time."""
 
     def inference(self, which: str = "median") -> int:
         """Number of the ``"fastest"``, ``"median"`` or ``"slowest"`` recorded inference."""
@@ -77,7 +77,7 @@ class Recorded:
         return order[places[which]]
 
     def totals_of(self, inference: int) -> Totals:
-        """Where the time of one of the recorded inferences went."""
+        """The parts of the time of one of the recorded inferences."""
         if inference not in self._parts:
             raise ClgpuError(f"inference {inference} was not recorded")
         return self._parts[inference]

@@ -1,4 +1,4 @@
-"""What a profile consists of: launches as they were recorded, and what is derived from them."""
+"""The parts of a profile: recorded launches, and values derived from them."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Invoke:
 
 @dataclasses.dataclass(frozen=True)
 class NodeProfile:
-    """A node with kernels of its own; its times are medians over the recorded inferences."""
+    """A node with a kernel; its times are medians over the recorded inferences."""
 
     node: int
     """Index in the model."""
@@ -108,7 +108,7 @@ class NodeProfile:
     """The engine: the family's way to compute the node."""
 
     tensor_cores: bool
-    """Whether tensor cores multiply; their peak is another than that of other units."""
+    """Whether tensor cores multiply; they have a peak rate of their own."""
 
     partition: int
     launches: int
@@ -116,34 +116,34 @@ class NodeProfile:
 
     device_seconds: float
     host_seconds: float
-    """To enqueue its kernels."""
+    """Time of the host to enqueue its kernels."""
 
     share: float
-    """Of the time of all kernels, 0 to 1."""
+    """Share of the time of all kernels, 0 to 1."""
 
     flops: float
-    """Arithmetic operations that its definition asks for; two for a multiply-add."""
+    """Arithmetic operations by its definition; two for a multiply-add."""
 
     bytes_read: int
     bytes_written: int
-    """Its tensors, each counted once, whatever the kernel reads again."""
+    """Bytes of its tensors, each counted once, even if the kernel reads it several times."""
 
     peak_share: float | None
-    """The time that the device's peak rates allow over the time taken: of the arithmetic or of the
-    memory, whichever takes longer. Above 1: caches, integer units, or an
-    algorithm of fewer operations, such as Winograd's. None without peaks."""
+    """The shortest time that the device's peak rates allow, of arithmetic or of memory, the longer
+    of both, divided by the measured time. It exceeds 1 through caches, integer units, or algorithms
+    with fewer operations, such as Winograd's. None without peaks."""
 
     bound: str
-    """Which of them: ``"arithmetic"``, ``"memory"``; empty without peaks."""
+    """The longer of the two: ``"arithmetic"`` or ``"memory"``; empty without peaks."""
 
     @property
     def flops_per_second(self) -> float:
-        """Achieved arithmetic rate; 0 where no time was seen."""
+        """Achieved arithmetic rate; 0 if no time was measured."""
         return self.flops / self.device_seconds if self.device_seconds else 0.0
 
     @property
     def bytes_per_second(self) -> float:
-        """Achieved rate of memory, read and written; 0 where no time was seen."""
+        """Achieved rate of memory, read and written; 0 if no time was measured."""
         moved = self.bytes_read + self.bytes_written
         return moved / self.device_seconds if self.device_seconds else 0.0
 
@@ -158,14 +158,14 @@ class NodeProfile:
 
 @dataclasses.dataclass(frozen=True)
 class Totals:
-    """Where the time of an inference goes, in seconds; in `Profile.totals` each is a median."""
+    """The parts of an inference's time, in seconds; in `Profile.totals` each is a median."""
 
     wall_seconds: float
-    """Of the inference as seen by the host. Where nobody has timed that (see `profile_model`), from
-    the start of the first partition to the end of the last."""
+    """Time of the inference on the host. If it was not measured (see `profile_model`), the time
+    from the start of the first partition to the end of the last."""
 
     kernel_seconds: float
-    """The device runs kernels."""
+    """Time in which the device runs kernels."""
 
     transfer_seconds: float
     """It only copies."""

@@ -147,11 +147,11 @@ def quantize(
 def pseudo_quantize(
     model: Source, calibration: Any, out: str | os.PathLike[str], **options: Any
 ) -> Quantization:
-    """Write a float model that computes on the values that integers would have.
+    """Write a float model whose values are rounded as those of the integer model.
 
-    Weights and biases are snapped to their grids, and behind every activation that `quantize` would
-    store as integers comes a pair of QUANTIZE and DEQUANTIZE. It shows what rounding costs, apart
-    from the integer arithmetic; both runtimes run it.
+    Weights and biases are rounded to their grids, and a pair of QUANTIZE and DEQUANTIZE follows
+    every activation that `quantize` would store as integers. The model shows the error of rounding
+    without that of integer arithmetic; both runtimes can run it.
 
     Parameters
     ----------

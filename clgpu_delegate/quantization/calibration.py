@@ -46,7 +46,7 @@ def observe(
     Raises
     ------
     QuantizationError
-        If the model computes a value that is not finite, or leaves a tensor out.
+        If the model computes a value that is not finite, or does not compute a tensor.
     """
     observers = {index: make() for index in tensors}
     seen = set()

@@ -1,1 +1,1 @@
-"""What a delegate tells about a model, as objects: nodes, partitions, memory, verification."""
+"""A delegate's report on a model, as objects: nodes, partitions, memory, verification."""

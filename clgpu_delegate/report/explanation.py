@@ -152,7 +152,7 @@ class PassStep:
     """Index of the node whose kernel computes it now; None where it is not merged."""
 
     detail: str
-    """The reason for what is declined or skipped; of what is applied, more about it, or nothing."""
+    """The reason, if it is declined or skipped; details, or nothing, if it is applied."""
 
     def __str__(self) -> str:
         node = "" if self.node is None else f" node {self.node}"
@@ -291,11 +291,11 @@ class Explanation(Shown):
         self.faults: tuple[EngineFault, ...] = tuple(
             EngineFault(**fault) for fault in self._data.get("faults", ())
         )
-        """Kernels that are not used as they are meant to be on this device."""
+        """Faults of kernels on this device."""
 
         failure = self._data.get("failure")
         self.failure: Failure | None = None if failure is None else Failure.from_data(failure)
-        """What the runtime was told last of this model; None where nothing has failed."""
+        """The last error that was reported to the runtime for this model; None without one."""
 
         self.verification = Verification.from_data(self._data.get("verification"))
         """What comparing with the CPU's kernels has shown; None with ``verify="off"``."""

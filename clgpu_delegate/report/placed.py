@@ -1,4 +1,4 @@
-"""What became of the option `placement`, as an explanation tells it."""
+"""The result of the option `placement` in an explanation."""
 
 from __future__ import annotations
 

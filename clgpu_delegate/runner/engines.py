@@ -57,7 +57,7 @@ class Engine(Protocol):
         """As `start`, with a thread that waits and forms the result."""
 
     def close(self) -> None:
-        """Wait for what is under way; let go of the device. May be called again."""
+        """Wait for inferences in flight; release the device. May be called again."""
 
 
 class _Flight:
@@ -81,10 +81,10 @@ class _Flight:
 
 
 class Streaming:
-    """Inferences in flight on one executor, past the runtime.
+    """Inferences in flight on one executor, without the runtime.
 
-    Large results are lent: they lie in memory that the device has written to, which is used again
-    once nobody has the array any more. Of those that are kept, later ones are copies.
+    Large results are arrays over memory that the device has written to, which is reused after the
+    array is deleted. If the caller keeps many of them, later results are copies.
     """
 
     reason = ""

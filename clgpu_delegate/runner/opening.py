@@ -32,7 +32,7 @@ class Model:
         self._report = _core.last_report()  # others may get the delegate, too
 
     def open(self, depth: int) -> Engine:
-        """The engine for the shapes of the moment, with so many inferences under way at most."""
+        """The engine for the current shapes, with at most so many inferences in flight."""
         if self._delegate.options.verify != "first" or not any(self._kernels()):
             return self._open(depth, verified=False)
         inputs, outputs = self._tensors()

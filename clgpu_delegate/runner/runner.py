@@ -179,8 +179,8 @@ class Runner:
     def run_many(self, items: Iterable[Arrays], *, progress: Progress = False) -> Iterator[Any]:
         """Run a sequence of inputs; results come in its order.
 
-        Items are taken from the iterable, in the caller's thread, up to `depth` + 1 ahead. If
-        taking one fails, the results of those before it come first, and the error then.
+        The caller's thread takes items from the iterable, up to `depth` + 1 ahead. If taking one
+        fails, the results of the items before it come first, then the error.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class Runner:
             Inputs, each as in `run`.
         progress
             True for a progress bar, where standard error is a terminal, or a function that is
-            called with the number of results so far, and of all, or None where nobody knows.
+            called with the number of results so far, and the total, or None if that is unknown.
 
         Raises
         ------

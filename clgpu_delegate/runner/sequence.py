@@ -32,9 +32,9 @@ def in_order(
     Parameters
     ----------
     engine_of
-        The engine of the moment, or an error.
+        Returns the current engine, or raises an error.
     count
-        Of the items; negative where nobody knows.
+        Number of items; negative if unknown.
     """
     under_way: deque[tuple[Pending, Arrays, Engine]] = deque()
     failure: Exception | None = None

@@ -196,7 +196,7 @@ reason.)"},
                    if (!value.empty()) o.cache = value;
                    return !value.empty();
                  }),
-       "where tuned choices and compiled programs are kept from process to process: the path of a "
+       "where tuned choices and compiled programs are stored for later processes: the path of a "
        "file, off, or auto: the variable CLGPU_CACHE, or without it a file in the user's cache "
        "folder",
        "The file in that folder is ``clgpu_delegate/cache.sqlite``."},
@@ -204,8 +204,9 @@ reason.)"},
        one_of<Tuning>(
            {{"auto", Tuning::kAuto}, {"off", Tuning::kOff}, {"exhaustive", Tuning::kExhaustive}},
            [](Options& o, Tuning value) { o.tuning = value; }),
-       "whether the kernels are used that were measured as the fastest; exhaustive also measures, "
-       "while loading, those that have not been measured before",
+       "whether to use the kernels that were measured as the fastest; exhaustive also measures, "
+       "while "
+       "loading, layers without measurements",
        R"(``"auto"``: use the kernels that `clgpu_delegate.tune` has measured as the fastest.
 ``"off"``: do not use them. ``"exhaustive"`` may take minutes once.)"},
       {"half_io", "off", a_switch([](Options& o, bool value) { o.half_io = value; }),
@@ -215,21 +216,21 @@ reason.)"},
        a_size([](Options& o, std::int64_t value) { o.plan.memory_budget = value; }),
        "device memory that a model may take, its weights included, such as 64 MiB or 1.5 GB; "
        "empty: "
-       "what the device has",
+       "the memory of the device",
        R"(Bytes, or a text with a unit (of 1024 or of 1000). To stay within it, large tensors are
 computed band by band, or wait on the host between their uses, and weights are uploaded when they
 are needed. A budget that no plan meets is an error of the interpreter that names the smallest one
-that would do. None is as empty.)"},
+that is sufficient. None means the same as empty.)"},
       {"max_object", "", a_size([](Options& o, std::int64_t value) { o.plan.max_object = value; }),
-       "largest single buffer, in the form of memory_budget; empty: what the device allows",
-       "It is never more than the device allows. None is as empty."},
+       "largest single buffer, in the form of memory_budget; empty: the limit of the device",
+       "It never exceeds the limit of the device. None means the same as empty."},
       {"row_band", "0", a_count(0, [](Options& o, int value) { o.plan.row_band = value; }),
-       "rows of an image that are computed at a time, through chains of nodes; with 0 bands are "
-       "computed only where memory_budget or max_object call for them, as high as fits",
+       "rows of an image that chains of nodes compute at a time; 0: bands only if memory_budget or "
+       "max_object require them, with as many rows as fit",
        "Wherever bands are possible, the tensors between the nodes never exist as a whole."},
       {"half_weights", "off", a_switch([](Options& o, bool value) { o.half_weights = value; }),
        "store large weights as half on the device, where they fit, while arithmetic and the other "
-       "tensors stay as precision says",
+       "tensors follow precision",
        R"(With ``"fp16"`` they are half anyway.)"},
       {"dynamic_range", "dequantize",
        one_of<passes::DynamicRange>(
@@ -247,16 +248,16 @@ integers.)"},
                     [](Options& o, bool value) { o.plan.zero_copy = value; }),
        "whether inputs and outputs are used without a copy where device and host share memory",
        R"(``"auto"``: where they do, CPUs work on the interpreter's inputs and outputs in place, and
-other devices get them through mapped objects. ``"off"``: the driver copies them always, as it does
-for devices with memory of their own. See `Delegate.stats`.)"},
+other devices get them through mapped objects. ``"off"``: the driver always copies them, as it does
+for devices with separate memory. See `Delegate.stats`.)"},
       {"share_memory", "on", a_switch([](Options& o, bool value) { o.plan.share_memory = value; }),
        "let intermediate tensors share memory where their lifetimes allow",
-       R"(Off, each has a buffer of its own, filled with NaN: a way to find kernels that read what
-nobody wrote.)"},
+       R"(If off, each has a separate buffer filled with NaN, which exposes kernels that read unwritten
+elements.)"},
       {"memory_pool", "interpreter",
        one_of<bool>({{"interpreter", false}, {"process", true}},
                     [](Options& o, bool value) { o.pool_of_process = value; }),
-       "who takes turns in the memory of intermediate tensors: the partitions of an interpreter, "
+       "what shares one pool of memory for intermediate tensors: the partitions of an interpreter, "
        "or "
        "all interpreters of the process with this option",
        R"(``"interpreter"``: its partitions never run at the same time. ``"process"``: all
@@ -266,24 +267,25 @@ inferences wait for each other.)"},
        "record when each kernel launch and each transfer was queued, submitted, started and ended "
        "on "
        "the device",
-       "`Delegate.profile` tells them."},
+       "`Delegate.profile` returns these times."},
       {"placement", "all",
        one_of<Placement>({{"all", Placement::kAll},
                           {"auto", Placement::kAuto},
                           {"measured", Placement::kMeasured}},
                          [](Options& o, Placement value) { o.placement = value; }),
-       "which of the nodes that the device can compute it takes: all, those that a cost model "
-       "expects to be faster there, or those measured as the fastest",
-       R"(``"auto"``: not the partitions that a cost model expects to be slower than the CPU.
-``"measured"``: those that were measured as the fastest for this model on this device, the CPU alone
-included; the verdict is kept in the cache.)"},
+       "which supported nodes run on the device: all, those that a cost model expects to be faster "
+       "there, or those of the fastest measured placement",
+       R"(``"auto"``: without partitions that a cost model expects to be slower than the CPU.
+``"measured"``: the nodes of the fastest placement measured for this model on this device, possibly
+none; the cache stores the verdict.)"},
       {"verify", "off",
        one_of_or_count({{"off", kVerifyOff}, {"first", kVerifyFirst}}, 1,
                        [](Options& o, int value) { o.verify = value; }),
-       "compute the first inference, or every Nth one, by the CPU's kernels, too, and replace what "
-       "the device computed wrong",
+       "compute the first inference, or every Nth one, with the CPU's kernels, too, and replace "
+       "wrong "
+       "results",
        R"(``"first"``: the first inference of each interpreter; a number N: every Nth one, the first
-included. What was wrong is computed in a safer way from then on. ``"off"``: nothing is checked.)"},
+included. Wrong parts use safer kernels from then on. ``"off"``: nothing is checked.)"},
   };
   return table;
 }
