@@ -38,7 +38,7 @@ BELOW = {
         "_core", "base", "devices", "errors", "native", "options", "placement", "profiling",
         "report",
     },
-    "inspection": {"base", "delegate", "options", "report", "runtimes", "tflite"},
+    "inspection": {"base", "delegate", "errors", "options", "report", "runtimes", "tflite"},
     "measure": {
         "_core", "base", "delegate", "devices", "errors", "options", "profiling", "report",
         "runner", "runtimes", "tflite",

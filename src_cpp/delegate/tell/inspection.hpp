@@ -24,6 +24,9 @@ Profile profile_of(const Ledger& ledger);
 /// Forgets that, and has so many inferences in a row recorded.
 void reset_profile(const Ledger& ledger, int in_a_row);
 
+/// By partition: what its interpreter has; nulls of what is gone.
+std::vector<Live::Held> graphs(const Ledger& ledger);
+
 /// Where tensors lie; none of the partitions that are gone.
 std::vector<PartitionMemory> memory_map(const Ledger& ledger);
 /// The programs; none of the partitions that are gone.

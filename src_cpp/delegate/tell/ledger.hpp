@@ -24,14 +24,15 @@ struct Stats {
 /// A partition of the report, as long as its interpreter has it.
 struct Live {
   struct Held {
-    std::shared_ptr<runtime::Executor> executor;
-    std::shared_ptr<const ir::Graph> graph;
+    std::shared_ptr<runtime::Executor> executor;  ///< null where the CPU computes the partition
+    std::shared_ptr<const ir::Graph> graph;       ///< as it was planned; null there, too
+    std::shared_ptr<const ir::Graph> original;    ///< before any pass
   };
   /// Nothing where the interpreter has it no more.
   std::optional<Held> hold() const;
 
   std::weak_ptr<runtime::Executor> executor;
-  std::weak_ptr<const ir::Graph> graph;
+  std::weak_ptr<const ir::Graph> graph, original;
   std::shared_ptr<runtime::Recorder> recorder;
 };
 
@@ -54,10 +55,9 @@ class Ledger {
   /// The number of the report that the calling thread has made last, of whichever ledger; 0: none.
   static std::uint64_t last_report();
   /// Completes the report of this number; without effect once another graph's report has replaced
-  /// it. `executor` is null where the CPU computes the partition.
+  /// it.
   void set_partition(std::uint64_t number, int partition, const PartitionReport& report,
-                     const std::shared_ptr<const ir::Graph>& graph,
-                     const std::shared_ptr<runtime::Executor>& executor);
+                     const Live::Held& held);
 
   Stats stats() const;
   /// Adds the cost of one partition to that of the `inference`, which the first one of a graph
