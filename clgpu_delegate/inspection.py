@@ -88,8 +88,8 @@ def graph_texts(
     model
         Path of a .tflite file.
     when
-        ``before`` or ``after`` the passes that rewrite the graphs. A partition that the CPU computes
-        after all has no text after the passes.
+        ``before`` or ``after`` the passes that rewrite the graphs. A partition that the CPU
+        computes after all has no text after the passes.
     runtime
         As in `clgpu_delegate.runtimes.find_runtime`.
     **settings

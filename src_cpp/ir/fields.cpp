@@ -56,6 +56,24 @@ std::vector<std::string> split(std::string_view list) {
   return words;
 }
 
+std::optional<float> parsed(const std::string& text) {
+  if (text == "nan") return std::numeric_limits<float>::quiet_NaN();
+  if (text == "inf") return std::numeric_limits<float>::infinity();
+  if (text == "-inf") return -std::numeric_limits<float>::infinity();
+  if (text.find_first_not_of("+-.0123456789eE") != std::string::npos) return std::nullopt;
+  std::istringstream in(text);
+  in.imbue(std::locale::classic());
+  // As double, which holds the smallest floats, too: some libraries call these an error.
+  double number = 0;
+  if (!(in >> number) || in.peek() != std::istringstream::traits_type::eof()) return std::nullopt;
+  // What is rounded to the largest float is larger by less than half of its last place.
+  constexpr double kMost = std::numeric_limits<float>::max();
+  constexpr double kHalfPlace = 0x1p103;
+  if (std::fabs(number) >= kMost + kHalfPlace) return std::nullopt;
+  if (std::fabs(number) > kMost) number = std::copysign(kMost, number);
+  return static_cast<float>(number);
+}
+
 // The record that is visited, and how far.
 struct Visited {
   Visited(const Visitor::Record& visited, const Value* read)
@@ -264,13 +282,16 @@ bool Value::operator==(const Value& other) const {
 std::string text_of(float number) {
   if (std::isnan(number)) return "nan";
   if (std::isinf(number)) return number < 0 ? "-inf" : "inf";
+  constexpr float kManyDigits = 1e6F;  // of which an exponent is shorter
+  if (number != 0 && std::fabs(number) < kManyDigits && number == std::trunc(number))
+    return std::to_string(static_cast<std::int64_t>(number));
   std::ostringstream out;
   out.imbue(std::locale::classic());
   for (int digits = 1; digits < std::numeric_limits<float>::max_digits10; ++digits) {
     out.str({});
     out.precision(digits);
     out << number;
-    if (number_of(scalar(out.str())) == number) return out.str();
+    if (parsed(out.str()) == number) return out.str();
   }
   out.str({});
   out.precision(std::numeric_limits<float>::max_digits10);
@@ -296,21 +317,10 @@ std::int64_t integer_of(const Value& value, std::int64_t least, std::int64_t mos
 }
 
 float number_of(const Value& value) {
-  constexpr const char* kExpected = "a number, inf, -inf or nan";
-  if (value.kind != Value::Kind::kScalar) refuse(value, kExpected);
-  const std::string& text = value.text;
-  if (text == "nan") return std::numeric_limits<float>::quiet_NaN();
-  if (text == "inf") return std::numeric_limits<float>::infinity();
-  if (text == "-inf") return -std::numeric_limits<float>::infinity();
-  std::istringstream in(text);
-  in.imbue(std::locale::classic());
-  // As double, which holds the smallest floats, too: some libraries call these an error.
-  double number = 0;
-  if (!(in >> number) || in.peek() != std::istringstream::traits_type::eof() ||
-      text.find_first_not_of("+-.0123456789eE") != std::string::npos ||
-      std::fabs(number) > static_cast<double>(std::numeric_limits<float>::max()))
-    refuse(value, kExpected);
-  return static_cast<float>(number);
+  const auto number =
+      value.kind == Value::Kind::kScalar ? parsed(value.text) : std::optional<float>();
+  if (!number) refuse(value, "a number, inf, -inf or nan");
+  return *number;
 }
 
 std::string word_of(std::int64_t number, const std::vector<std::string>& words) {

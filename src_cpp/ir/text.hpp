@@ -24,10 +24,10 @@
 namespace clgpu::ir {
 
 struct TextOptions {
-  /// Long constants as hex(...); else as omitted(BYTES, DIGEST), which is for people:
-  /// read_text() refuses it.
-  bool long_constants = true;
-  bool digests = true;  ///< of what is omitted
+  /// Else what is long is left out, for people: of constants omitted(BYTES, DIGEST) remains, of
+  /// scales omitted(NUMBER). read_text() refuses these.
+  bool complete = true;
+  bool digests = true;  ///< of constants that are left out
   bool steps = true;
 };
 

@@ -39,7 +39,7 @@ void verify(const Graph& graph) {
   const std::string problem = problem_of(graph);
   if (problem.empty()) return;
   TextOptions options;
-  options.long_constants = options.digests = false;
+  options.complete = options.digests = false;
   throw InternalError(problem + " in\n" + write_text(graph, options));
 }
 

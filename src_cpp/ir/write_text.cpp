@@ -12,7 +12,8 @@
 namespace clgpu::ir {
 namespace {
 
-constexpr std::size_t kLongList = 32;  // elements of a constant that are written as a list
+// Elements of a constant, at most, that are written as a list; scales that are not left out.
+constexpr std::size_t kLongList = 32, kLongForPeople = 8;
 
 std::string id_text(int id) { return id < 0 ? "-" : "%" + std::to_string(id); }
 
@@ -41,8 +42,6 @@ std::string word_text(const std::string& word) {
   });
   return plain && !word.empty() ? word : quoted(word);
 }
-
-std::string value_text(const Value& value);
 
 template <class T>
 T element(const Constant& constant, std::size_t i) {
@@ -131,7 +130,7 @@ class Writer {
     return text;
   }
 
-  static std::string call_text(const Node& node) {
+  std::string call_text(const Node& node) const {
     return (node.kind == nullptr ? "?" : name_of(*node.kind)) + "(" + id_texts(node.inputs) + ")" +
            rest_text(node);
   }
@@ -164,14 +163,19 @@ class Writer {
     return text;
   }
 
-  static std::string quantization_text(const Quantization& q) {
+  std::string quantization_text(const Quantization& q) const {
+    const bool leaves_out = !options_.complete && q.scales.size() > kLongForPeople;
     const auto& zeros = q.zero_points;
     const bool alike = !zeros.empty() && zeros.size() == q.scales.size() &&
                        std::all_of(zeros.begin(), zeros.end(),
                                    [&](std::int32_t zero) { return zero == zeros.front(); });
-    const std::string scales = join(q.scales, ", ", text_of);
     std::string text = "quantized(";
-    text += q.scales.size() == 1 ? scales : "[" + scales + "]";
+    if (leaves_out) {
+      text += "omitted(" + std::to_string(q.scales.size()) + ")";
+    } else {
+      const std::string scales = join(q.scales, ", ", text_of);
+      text += q.scales.size() == 1 ? scales : "[" + scales + "]";
+    }
     text += ", ";
     text += alike ? std::to_string(zeros.front())
                   : "[" + join(zeros, ", ", [](std::int32_t z) { return std::to_string(z); }) + "]";
@@ -184,8 +188,8 @@ class Writer {
         constant.dtype == tensor.dtype ? "" : std::string(name_of(constant.dtype)) + " ";
     const std::size_t size = size_of(constant.dtype), count = constant.bytes / size;
     const auto* bytes = static_cast<const char*>(constant.data);
-    const bool whole = constant.bytes % size == 0 && count > 0;
-    const std::string first = whole ? element_text(constant, 0) : "";
+    const bool whole = constant.bytes % size == 0;
+    const std::string first = whole && count > 0 ? element_text(constant, 0) : "";
     // Each element is the one in front of it.
     const bool splat =
         !first.empty() && count > 1 && std::memcmp(bytes, bytes + size, constant.bytes - size) == 0;
@@ -193,7 +197,7 @@ class Writer {
       const bool fills = tensor.shape.elements() == static_cast<std::int64_t>(count);
       return text + "splat(" + first + (fills ? "" : ", " + std::to_string(count)) + ")";
     }
-    if (whole && count <= kLongList) {
+    if (whole && count <= (options_.complete ? kLongList : kLongForPeople)) {
       std::string list;
       bool all = true;
       for (std::size_t i = 0; i < count; ++i) {
@@ -204,7 +208,7 @@ class Writer {
       if (all) return text + "[" + list + "]";
     }
     const std::string_view all{bytes, constant.bytes};
-    if (options_.long_constants || constant.bytes <= kLongList)
+    if (options_.complete || constant.bytes <= kLongForPeople)
       return text + "hex(" + hex(all) + ")";
     constexpr std::size_t kDigits = 16;
     return text + "omitted(" + std::to_string(constant.bytes) +
@@ -212,7 +216,7 @@ class Writer {
   }
 
   // What stands behind the operands.
-  static std::string rest_text(const Node& node) {
+  std::string rest_text(const Node& node) const {
     std::string text;
     if (node.kind != nullptr && node.attrs != nullptr) {
       if (node.kind->attrs != nullptr) {
@@ -238,11 +242,31 @@ class Writer {
     return text;
   }
 
+  std::string value_text(const Value& value) const {
+    switch (value.kind) {
+      case Value::Kind::kList:
+        return "[" + join(value.items, ", ", [&](const Value& item) { return value_text(item); }) +
+               "]";
+      case Value::Kind::kRecord: {
+        std::string text;
+        for (std::size_t i = 0; i < value.items.size(); ++i)
+          append_item(text, value.names[i] + "=" + value_text(value.items[i]));
+        return "{" + text + "}";
+      }
+      case Value::Kind::kNode:
+        if (value.node == nullptr) return "none";
+        return "<" + id_texts(value.node->outputs) + " = " + call_text(*value.node) + ">";
+      case Value::Kind::kScalar:
+        break;
+    }
+    return value.text;
+  }
+
   static std::string activation_text(Activation activation) {
     return word_of(static_cast<int>(activation), activation_words());
   }
 
-  static std::string tail_text(const Tail& tail) {
+  std::string tail_text(const Tail& tail) const {
     std::string text;
     const auto add = [&](const char* name, const std::string& value) {
       append_item(text, std::string(name) + "=" + value);
@@ -264,25 +288,6 @@ class Writer {
   const TextOptions& options_;
   std::vector<bool> mentioned_, described_, written_;
 };
-
-std::string value_text(const Value& value) {
-  switch (value.kind) {
-    case Value::Kind::kList:
-      return "[" + join(value.items, ", ", value_text) + "]";
-    case Value::Kind::kRecord: {
-      std::string text;
-      for (std::size_t i = 0; i < value.items.size(); ++i)
-        append_item(text, value.names[i] + "=" + value_text(value.items[i]));
-      return "{" + text + "}";
-    }
-    case Value::Kind::kNode:
-      if (value.node == nullptr) return "none";
-      return "<" + id_texts(value.node->outputs) + " = " + Writer::call_text(*value.node) + ">";
-    case Value::Kind::kScalar:
-      break;
-  }
-  return value.text;
-}
 
 }  // namespace
 

@@ -163,12 +163,12 @@ std::string ir_after(const std::string& text, const std::vector<std::string>& na
 }
 
 std::vector<std::string> ir_of(const NativeDelegate& self, const std::string& when,
-                               bool long_constants) {
+                               bool complete) {
   const auto stage = chosen<std::shared_ptr<const ir::Graph> delegate::Live::Held::*>(
       {{"before", &delegate::Live::Held::original}, {"after", &delegate::Live::Held::graph}},
       "when", when);
   ir::TextOptions options;
-  options.long_constants = long_constants;
+  options.complete = complete;
   std::vector<std::string> texts;
   for (const delegate::Live::Held& held : delegate::graphs(self.state().ledger)) {
     const std::shared_ptr<const ir::Graph>& graph = held.*stage;
@@ -179,8 +179,8 @@ std::vector<std::string> ir_of(const NativeDelegate& self, const std::string& wh
 
 }  // namespace
 
-py::list ir_texts(const NativeDelegate& self, const std::string& when, bool long_constants) {
-  return py::cast(ir_of(self, when, long_constants));
+py::list ir_texts(const NativeDelegate& self, const std::string& when, bool complete) {
+  return py::cast(ir_of(self, when, complete));
 }
 
 void bind_ir(py::module_& module) {

@@ -56,6 +56,6 @@ pybind11::list programs(const NativeDelegate& self);
 // bind_ir.cpp
 /// The text of each partition's graph "before" or "after" the passes; empty of one that is gone, or
 /// that the CPU computes after all.
-pybind11::list ir_texts(const NativeDelegate& self, const std::string& when, bool long_constants);
+pybind11::list ir_texts(const NativeDelegate& self, const std::string& when, bool complete);
 
 }  // namespace clgpu::python

@@ -351,7 +351,8 @@ def test_depthwise_and_pointwise_become_one_node_where_that_pays():
     %2: float32[16, 1, 1, 8] = const splat(1)
     inputs %0
     %4: float32[1, 64, 64, 16], %3: float32[1, 64, 64, 8] = separable_conv2d(%0, %1, -, %2, -) { \
-            depthwise=<%3 = depthwise_conv2d(%0, %1) op=DEPTHWISE_CONV_2D node=0 activation=relu6>, \
+            depthwise=<%3 = depthwise_conv2d(%0, %1) \
+                op=DEPTHWISE_CONV_2D node=0 activation=relu6>, \
             pointwise=<%4 = conv2d(%3, %2) op=CONV_2D node=1>} \
         op=DEPTHWISE_CONV_2D node=0
     outputs %4

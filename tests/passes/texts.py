@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import clgpu_delegate
 from clgpu_delegate import _core
 
 
@@ -40,3 +41,15 @@ def assert_stays(before: str, passes: str, *steps: str, **settings: Any) -> None
     """Check that passes leave a graph as it is, and note these steps."""
     lines = "".join(f"step {step}\n" for step in steps)
     assert_becomes(before, passes, f"{before}\n{lines}", **settings)
+
+
+def graphs_of(delegate: clgpu_delegate.Delegate, when: str) -> list[str]:
+    """Return the texts of the partitions' graphs, "before" or "after" the passes, complete."""
+    return [text for text in delegate._native.ir(when, complete=True) if text]
+
+
+def assert_texts_are_read_back(delegate: clgpu_delegate.Delegate) -> None:
+    """Check that the texts of all graphs of a delegate stay as they are, read and written again."""
+    for when in ("before", "after"):
+        for text in graphs_of(delegate, when):
+            assert normal(text) == text, when

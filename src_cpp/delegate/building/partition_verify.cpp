@@ -78,7 +78,7 @@ std::string Partition::signature() const {
     add(engine);
   }
   ir::TextOptions text;
-  text.long_constants = text.digests = text.steps = false;
+  text.complete = text.digests = text.steps = false;
   add(ir::write_text(graph_, text));
   for (const ir::Tensor& tensor : graph_.tensors) {
     if (!tensor.is_constant()) continue;
