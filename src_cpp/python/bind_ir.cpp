@@ -162,8 +162,7 @@ std::string ir_after(const std::string& text, const std::vector<std::string>& na
   return ir::write_text(graph);
 }
 
-std::vector<std::string> ir_of(const NativeDelegate& self, const std::string& when,
-                               bool complete) {
+std::vector<std::string> ir_of(const NativeDelegate& self, const std::string& when, bool complete) {
   const auto stage = chosen<std::shared_ptr<const ir::Graph> delegate::Live::Held::*>(
       {{"before", &delegate::Live::Held::original}, {"after", &delegate::Live::Held::graph}},
       "when", when);
