@@ -147,6 +147,23 @@ std::vector<std::string> ir_passes() {
   return names;
 }
 
+// Passes rely on the operands that the import of a node has seen.
+void check_operands(const ir::Node& node) {
+  const ops::Family& family = ops::family_of(node);
+  for (const auto* operations : {&family.builtins, &family.customs}) {
+    for (const ops::Operation& operation : *operations) {
+      if (operation.name != node.op) continue;
+      const auto given =
+          std::count_if(node.inputs.begin(), node.inputs.end(), [](int id) { return id >= 0; });
+      if (given < operation.inputs || node.outputs.empty()) {
+        throw OptionError(node.op + " (node " + std::to_string(node.tflite_index) + ") has " +
+                          std::to_string(given) +
+                          " inputs; allowed: " + std::to_string(operation.inputs) + " and more");
+      }
+    }
+  }
+}
+
 std::string ir_after(const std::string& text, const std::vector<std::string>& names,
                      const py::kwargs& keywords) {
   Settings given;
@@ -158,6 +175,7 @@ std::string ir_after(const std::string& text, const std::vector<std::string>& na
   std::vector<Run> runs;
   for (const std::string& name : names) runs.push_back(chosen(known, "a pass", name));
   ir::Graph graph = ir::read_text(text, ops::all_kinds());
+  for (const ir::Node& node : graph.nodes) check_operands(node);
   for (const Run& run : runs) run(graph, given);
   return ir::write_text(graph);
 }
@@ -186,7 +204,8 @@ void bind_ir(py::module_& module) {
   module.def("ir_passes", &ir_passes, "Names of the passes that ir_after() runs.");
   module.def("ir_after", &ir_after, py::arg("text"), py::arg("passes"),
              "What passes make of the text of a graph (src_cpp/ir/text.hpp). Keywords: options of "
-             "passes and facts of the device.");
+             "passes and facts of the device. Shapes and attributes are not checked as those of a "
+             "model are.");
 }
 
 }  // namespace clgpu::python

@@ -170,12 +170,16 @@ def test_what_is_wrong_is_told_with_its_place(old, new, problem):
         ([], {"divice": "cpu"}, "a keyword is 'divice'; allowed: precision, half_io, "),
         ([], {"device": "tpu"}, "device is 'tpu'; allowed: gpu, accelerator, cpu, other"),
         ([], {"gpu": "intle"}, "gpu is 'intle'; allowed: other, nvidia, amd, intel, adreno, "),
+        (["fuse_activation"], {}, "RELU (node 1) has 0 inputs; allowed: 1 and more"),
         (["stream_rows"], {}, "band is 0; allowed: 1 and more"),
     ],
 )
 def test_wrong_pass_or_setting_is_told(passes, settings, problem):
+    text = ONE
+    if passes == ["fuse_activation"]:
+        text += "%2: float32[1] = unary(-) op=RELU node=1 activation=relu\n"
     with pytest.raises(clgpu_delegate.OptionError) as error:
-        after(ONE, *passes, **settings)
+        after(text, *passes, **settings)
     assert problem in str(error.value)
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import clgpu_delegate
 from clgpu_delegate import _core
-from tests.passes.texts import assert_becomes, assert_stays
+from tests.passes.texts import after, assert_becomes, assert_stays
 
 CONVOLUTION = """
 %0: float32[1, 6, 6, 4]
@@ -467,6 +468,13 @@ def test_shapes_follow_from_those_of_the_inputs():
     expected = CONVOLUTION + "outputs %2"
     before = expected.replace("%2: float32[1, 6, 6, 4]", "%2: float32[0, 0, 0, 0]")
     assert_becomes(before, "infer_shapes", expected)
+    assert_stays(expected, "infer_shapes")
+
+
+def test_shapes_that_do_not_fit_are_told_with_the_node():
+    text = CONVOLUTION.replace("%1: float32[4, 3, 3, 4]", "%1: float32[4, 3, 3, 3]") + "outputs %2"
+    with pytest.raises(clgpu_delegate.ShapeError, match=r"CONV_2D \(node 0\): .* 4 channels"):
+        after(text, "infer_shapes")
 
 
 def test_parts_are_written_where_the_whole_lies():
@@ -514,7 +522,45 @@ def test_weights_are_split_by_output_channels():
     assert_stays(before, "split_weights", limit=64)
 
 
+def test_chain_is_computed_band_by_band():
+    before = """
+    %0: float32[1, 8, 4, 4] "x"
+    %1: float32[4, 3, 3, 4] = const splat(1)
+    inputs %0
+    %2: float32[1, 8, 4, 4] "y" = conv2d(%0, %1) op=CONV_2D node=0
+    %3: float32[1, 8, 4, 4] = conv2d(%2, %1) op=CONV_2D node=1
+    outputs %3
+    """
+    # The rows 3 and 4 of y are kept from the first band for the second one.
+    expected = """
+    %0: float32[1, 8, 4, 4] "x"
+    %1: float32[4, 3, 3, 4] = const splat(1)
+    inputs %0
+    %4: float32[1, 1, 4, 4] "y rows 0:1" = conv2d(%0, %1) {geometry={padding=VALID, \
+        extra_top=1, extra_bottom=-6, extra_left=1, extra_right=1}} op=CONV_2D node=0 band
+    %5: float32[1, 4, 4, 4] "y rows 1:5" = conv2d(%0, %1) {geometry={padding=VALID, \
+        extra_bottom=-2, extra_left=1, extra_right=1}} op=CONV_2D node=0 band
+    %6: float32[1, 5, 4, 4] "y rows 0:5" = concatenation(%4, %5) {axis=1} \
+        op=CONCATENATION node=0 band
+    %7: float32[1, 4, 4, 4] " rows 0:4" = conv2d(%6, %1) {geometry={padding=VALID, \
+        extra_top=1, extra_left=1, extra_right=1}} op=CONV_2D node=1 band
+    %8: float32[1, 2, 4, 4] "y rows 3:5" = rows.kept(%6) {rows={first=3, end=5}} \
+        op=ROWS node=0 band
+    %9: float32[1, 3, 4, 4] "y rows 5:8" = conv2d(%0, %1) {geometry={padding=VALID, \
+        extra_top=-4, extra_bottom=1, extra_left=1, extra_right=1}} op=CONV_2D node=0 band
+    %10: float32[1, 5, 4, 4] "y rows 3:8" = concatenation(%8, %9) {axis=1} \
+        op=CONCATENATION node=0 band
+    %11: float32[1, 4, 4, 4] " rows 4:8" = conv2d(%10, %1) {geometry={padding=VALID, \
+        extra_bottom=1, extra_left=1, extra_right=1}} op=CONV_2D node=1 band
+    %3: float32[1, 8, 4, 4] = concatenation(%7, %11) {axis=1} op=CONCATENATION node=1 band
+    outputs %3
+    """
+    assert_becomes(before, "stream_rows", expected, band=4)
+    assert_stays(before, "stream_rows", band=8)
+
+
 def test_each_pass_has_its_cases_here():
     cases = Path(__file__).read_text(encoding="utf-8")
-    for name in set(_core.ir_passes()) - {"stream_rows"}:  # tests/passes/test_stream_rows.py
-        assert re.search(rf'assert_becomes\([^)]*"[^"]*\b{name}\b', cases), name
+    for name in _core.ir_passes():
+        for check in ("assert_becomes", "assert_stays"):
+            assert re.search(rf'{check}\([^"]*"[^"]*\b{name}\b', cases), f"{check} for {name}"
