@@ -219,14 +219,15 @@ class Writer {
   std::string rest_text(const Node& node) const {
     std::string text;
     if (node.kind != nullptr && node.attrs != nullptr) {
+      const Attrs& attrs = *node.attrs;
       if (node.kind->attrs != nullptr) {
-        const auto record = value_of(*node.kind->attrs, *node.attrs);
+        const auto record = value_of(*node.kind->attrs, attrs);
         if (!record) {
           text += " ?";
         } else if (!record->items.empty()) {
           text += " " + value_text(*record);
         }
-      } else if (typeid(*node.attrs) != typeid(Attrs)) {
+      } else if (typeid(attrs) != typeid(Attrs)) {
         text += " ?";
       }
     }
