@@ -126,17 +126,42 @@ def test_activation_moves_into_the_node_before_it():
     assert_becomes(before, "fuse_activation", expected)
 
 
-def test_activation_of_what_others_read_stays():
+@pytest.mark.parametrize(
+    ("rest", "reason"),
+    [
+        (
+            """
+            %3: float32[1, 6, 6, 4] = unary(%2) op=RELU node=1 activation=relu
+            %4: float32[1, 6, 6, 4] = unary(%2) {op=abs} op=ABS node=2
+            outputs %3, %4
+            """,
+            "other nodes read what it reads",
+        ),
+        (
+            """
+            %3: float32[1, 6, 6, 4] = unary(%2) op=RELU node=1 activation=relu
+            outputs %2, %3
+            """,
+            "what it reads is a result of the partition",
+        ),
+    ],
+)
+def test_activation_of_what_is_needed_as_it_is_stays(rest, reason):
+    assert_stays(
+        CONVOLUTION + rest, "fuse_activation", f'fuse_activation declined node=1 "{reason}"'
+    )
+
+
+def test_second_activation_stays():
     before = (
-        CONVOLUTION
+        CONVOLUTION.replace("node=0", "node=0 activation=relu")
         + """
-    %3: float32[1, 6, 6, 4] = unary(%2) op=RELU node=1 activation=relu
-    %4: float32[1, 6, 6, 4] = unary(%2) {op=abs} op=ABS node=2
-    outputs %3, %4
+    %3: float32[1, 6, 6, 4] = unary(%2) op=TANH node=1 activation=tanh
+    outputs %3
     """
     )
-    declined = 'fuse_activation declined node=1 "other nodes read what it reads"'
-    assert_stays(before, "fuse_activation", declined)
+    reason = "the node before it has an activation already"
+    assert_stays(before, "fuse_activation", f'fuse_activation declined node=1 "{reason}"')
 
 
 # fuse_lookup
@@ -330,6 +355,38 @@ def test_padding_in_front_of_another_padding_stays():
     before = PADDED.replace("padding=VALID", "padding=SAME")
     declined = 'fuse_pad declined node=0 "the reader CONV_2D (node 1) does not take this border"'
     assert_stays(before, "fuse_pad", declined)
+
+
+def test_padding_that_is_a_result_of_the_partition_stays():
+    before = PADDED.replace("outputs %4", "outputs %3, %4")
+    declined = 'fuse_pad declined node=0 "its result is one of the partition"'
+    assert_stays(before, "fuse_pad", declined)
+
+
+def test_padding_that_another_node_reads_stays():
+    before = PADDED.replace(
+        "outputs %4",
+        """
+    %5: float32[1, 9, 13, 4] = unary(%3) {op=abs} op=ABS node=2
+    outputs %4, %5
+    """,
+    )
+    assert_stays(
+        before, "fuse_pad", 'fuse_pad declined node=0 "the reader ABS (node 2) takes no border"'
+    )
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        "{before=[0, 1, 3, 1], after=[0, 2, 4, 0]}",  # channels, too
+        "{before=[0, 1, 3, 0], after=[0, 2, 4, 0], mode=symmetric}",
+    ],
+)
+def test_padding_that_no_convolution_adds_stays(attributes):
+    usual = "{before=[0, 1, 3, 0], after=[0, 2, 4, 0]}"
+    assert usual in PADDED
+    assert_stays(PADDED.replace(usual, attributes), "fuse_pad")
 
 
 # fuse_separable
