@@ -157,6 +157,10 @@ class Delegate:
         rows = self._native.launch_times(rounds)
         return [LaunchTime(*row[:4], row[4] * 1e6, row[5]) for row in rows]
 
+    def _graph_texts(self, when: str) -> tuple[str, ...]:
+        """As `clgpu_delegate.inspection.graph_texts`, while the interpreter lives."""
+        return tuple(self._native.ir(when))
+
     def memory_map(self) -> MemoryMap:
         """The addresses and lifetimes of the last model's tensors in device memory."""
         return MemoryMap({"partitions": self._native.memory_map()})

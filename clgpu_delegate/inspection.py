@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from clgpu_delegate.base.files import read_model
 from clgpu_delegate.delegate import Delegate, load
+from clgpu_delegate.errors import OptionError
 from clgpu_delegate.options import Settings
 from clgpu_delegate.report.explanation import Explanation
 from clgpu_delegate.report.memory import MemoryMap
@@ -16,6 +17,8 @@ from clgpu_delegate.tflite.inference import make_interpreter
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+_WHEN = ("before", "after")
 
 
 def explain_model(
@@ -69,6 +72,38 @@ def map_memory(
     """
     delegate, _interpreter = _loaded(model, runtime, settings)
     return delegate.memory_map()
+
+
+def graph_texts(
+    model: str | os.PathLike[str],
+    when: str = "after",
+    *,
+    runtime: str | None = None,
+    **settings: Unpack[Settings],
+) -> tuple[str, ...]:
+    """Load a model into a delegate and return the text of its graphs, one for each partition.
+
+    Parameters
+    ----------
+    model
+        Path of a .tflite file.
+    when
+        ``before`` or ``after`` the passes that rewrite the graphs. A partition that the CPU
+        computes after all has no text after the passes.
+    runtime
+        As in `clgpu_delegate.runtimes.find_runtime`.
+    **settings
+        The fields of `Options`.
+
+    Raises
+    ------
+    ClgpuError
+        As `explain_model`; an OptionError for another ``when``.
+    """
+    if when not in _WHEN:
+        raise OptionError(f"when is {when!r}; allowed: {', '.join(_WHEN)}")
+    delegate, _interpreter = _loaded(model, runtime, settings)
+    return delegate._graph_texts(when)
 
 
 def _loaded(

@@ -1,13 +1,13 @@
 """The command ``clgpu explain``."""
 
 # Typer reads the annotations at run time, so they keep to what Python 3.9 can evaluate.
-from typing import Annotated, Any
+from typing import Annotated, Any, Optional
 
 import typer
 from rich.text import Text
 
 from clgpu_delegate import inspection
-from clgpu_delegate.cli.printing import print_json, print_rich
+from clgpu_delegate.cli.printing import print_json, print_rich, print_text
 from clgpu_delegate.cli.settings import Json, Model, with_options
 
 
@@ -22,9 +22,23 @@ def explain(
         bool,
         typer.Option("--passes", help="Show what rewrites the graph, and why it did not, instead."),
     ] = False,
+    ir: Annotated[
+        Optional[str],
+        typer.Option(
+            metavar="[before|after]",
+            help="Print the graphs as text instead, before or after the passes that rewrite them.",
+        ),
+    ] = None,
     **settings: Any,
 ) -> None:
     """Tell which nodes of a model the delegate claims, and why it leaves the others."""
+    if ir is not None:
+        texts = inspection.graph_texts(model, ir, **settings)
+        if as_json:
+            print_json(texts)
+        else:
+            print_text("\n".join(f"# partition {i}\n{text}" for i, text in enumerate(texts)))
+        return
     if memory:
         memory_map = inspection.map_memory(model, **settings)
         if as_json:

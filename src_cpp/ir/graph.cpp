@@ -1,11 +1,8 @@
 #include "ir/graph.hpp"
 
-#include "base/error.hpp"
 #include "base/index.hpp"
-#include "base/join.hpp"
 
 namespace clgpu::ir {
-namespace {}  // namespace
 
 std::vector<std::vector<int>> readers_of(const Graph& graph) {
   std::vector<std::vector<int>> readers(graph.tensors.size());
@@ -69,52 +66,6 @@ int merged_into(const Graph& graph, int node) {
       return step->into;
   }
   return -1;
-}
-
-std::string print(const Graph& graph) {
-  const auto ids = [](const std::vector<int>& list) {
-    return join(list, ", ",
-                [](int id) { return id < 0 ? std::string("-") : "%" + std::to_string(id); });
-  };
-  std::string text = "inputs " + ids(graph.inputs) + "\n";
-  for (const Node& node : graph.nodes) {
-    text += ids(node.outputs) + " = " + node.op + "(" + ids(node.inputs) + ")";
-    if (!node.epilogue.empty()) {
-      text += " activation " + std::to_string(static_cast<int>(node.epilogue.activation));
-    }
-    for (const int id : node.outputs) {
-      const Tensor& t = graph.tensor(id);
-      text += std::string(" ") + name_of(t.storage) + t.shape.str();
-    }
-    text += "\n";
-  }
-  return text + "outputs " + ids(graph.outputs) + "\n";
-}
-
-void verify(const Graph& graph) {
-  const auto fail = [&](const std::string& what) {
-    throw InternalError(what + " in\n" + print(graph));
-  };
-  std::vector<bool> written(graph.tensors.size(), false);
-  for (std::size_t i = 0; i < graph.tensors.size(); ++i)
-    written[i] = graph.tensors[i].is_constant();
-  for (const int id : graph.inputs) written[uz(id)] = true;
-  for (const Node& node : graph.nodes) {
-    for (const int id : node.inputs) {
-      if (id < 0) continue;
-      if (uz(id) >= graph.tensors.size()) fail(node.op + " reads an unknown tensor");
-      if (!written[uz(id)])
-        fail(node.op + " reads %" + std::to_string(id) + " before it is written");
-    }
-    for (const int id : node.outputs) {
-      if (id < 0 || uz(id) >= graph.tensors.size()) fail(node.op + " writes an unknown tensor");
-      if (written[uz(id)]) fail("%" + std::to_string(id) + " is written twice");
-      written[uz(id)] = true;
-    }
-  }
-  for (const int id : graph.outputs) {
-    if (!written[uz(id)]) fail("output %" + std::to_string(id) + " is never written");
-  }
 }
 
 }  // namespace clgpu::ir

@@ -17,7 +17,7 @@ struct Step {
     kDeclined,  ///< the pass is for such nodes, and has left this one as it was
     kSkipped,   ///< the pass has not looked at any node: an option says so
   };
-  const char* pass = "";  ///< name of its function
+  std::string pass;  ///< name of its function
   Outcome outcome = Outcome::kApplied;
   int node = -1;       ///< index in the model; -1: it is about no node in particular
   int into = -1;       ///< index in the model of the node that computes it since; -1: none does
@@ -62,12 +62,5 @@ int merged_into(const Graph& graph, int node);
 
 /// Takes out the nodes that are marked; the others keep their order.
 void remove_nodes(Graph& graph, const std::vector<bool>& marked);
-
-/// One line per node: "%7 = CONV_2D(%0, %1, %2) float32[1, 8, 8, 16]"; for messages and tests.
-std::string print(const Graph& graph);
-
-/// Throws InternalError when an id is out of range, a tensor is read before it is written, or two
-/// nodes write the same tensor.
-void verify(const Graph& graph);
 
 }  // namespace clgpu::ir

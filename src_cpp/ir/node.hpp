@@ -8,6 +8,8 @@
 
 namespace clgpu::ir {
 
+struct AttrsType;
+
 /// Base of every family's attribute struct. Immutable once imported.
 struct Attrs {
   virtual ~Attrs() = default;
@@ -69,7 +71,11 @@ struct Weights {
 
 /// Kind of operation: the part of ops::Family that the ir may know.
 struct OpKind {
-  const char* name = "";      ///< family name, also its folder in kernels/
+  const char* name = "";  ///< family name, also its folder in kernels/
+  /// Tells kinds of one name apart, which differ in what follows.
+  const char* variant = "";
+  /// Names and values of its nodes' attributes (ir/fields.hpp); null where they have none.
+  const AttrsType* attrs = nullptr;
   bool has_epilogue = false;  ///< its kernels apply an Epilogue (macro ACT)
   bool is_view = false;       ///< output 0 is input 0 with another shape: no launch, memory shared
   /// Input slot of a tensor that its kernels add before the activation, or behind it; -1: they

@@ -128,7 +128,8 @@ struct Family : ir::OpKind {
   double stock_passes = 1;
 
   Indices indices;
-  std::vector<const Family*> fuses;  ///< its nodes are made of these families' nodes, by a pass
+  std::vector<const Family*> variants;  ///< kinds of the same name (OpKind::variant)
+  std::vector<const Family*> fuses;     ///< its nodes are made of these families' nodes, by a pass
 };
 
 /// Who handles an operation; nulls when nobody does.
@@ -150,6 +151,9 @@ bool may_lack(int builtin_code, bool is_input, int i);
 
 /// All families, in the order of families.def.
 const std::vector<const Family*>& all_families();
+
+/// The kinds of node that there are: families and their variants.
+std::vector<const ir::OpKind*> all_kinds();
 
 /// The family an imported node belongs to.
 inline const Family& family_of(const ir::Node& node) {

@@ -18,6 +18,15 @@ const std::vector<const Family*>& all_families() {
   return families;
 }
 
+std::vector<const ir::OpKind*> all_kinds() {
+  std::vector<const ir::OpKind*> kinds;
+  for (const Family* family : all_families()) {
+    kinds.push_back(family);
+    kinds.insert(kinds.end(), family->variants.begin(), family->variants.end());
+  }
+  return kinds;
+}
+
 Handler find_handler(int builtin_code, const char* custom_name) {
   for (const Family* family : all_families()) {
     for (const Operation& operation : custom_name != nullptr ? family->customs : family->builtins) {

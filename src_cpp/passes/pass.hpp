@@ -2,6 +2,8 @@
 // pipeline.cpp, before shapes are known to be final; fuse_residual alone relies on dimensions.
 #pragma once
 
+#include <vector>
+
 #include "base/device_info.hpp"
 #include "ir/graph.hpp"
 
@@ -74,7 +76,16 @@ struct PipelineOptions {
   DynamicRange dynamic_range = DynamicRange::kDequantize;
 };
 
-/// All of the above, in order.
+/// One of the above.
+struct Pass {
+  const char* name;  ///< of its function
+  void (*run)(ir::Graph& graph, const PipelineOptions& options, const DeviceInfo& device);
+};
+
+/// All of the above, in order; one may be there twice.
+const std::vector<Pass>& pipeline();
+
+/// Runs them. Throws InternalError where what they leave is no graph.
 void run_pipeline(ir::Graph& graph, const PipelineOptions& options, const DeviceInfo& device);
 
 /// Sets the shape of every tensor written by a node from the shapes of the graph's inputs and

@@ -1,3 +1,4 @@
+#include "ir/verify.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {
@@ -14,20 +15,37 @@ const char* name_of(Precision precision) {
   return "fp32";
 }
 
+const std::vector<Pass>& pipeline() {
+  using G = ir::Graph;
+  using O = PipelineOptions;
+  using D = DeviceInfo;
+  static const std::vector<Pass> passes = {
+      {"keep_half_constants", [](G& graph, const O&, const D&) { keep_half_constants(graph); }},
+      {"fuse_instance_norm", [](G& graph, const O&, const D&) { fuse_instance_norm(graph); }},
+      {"fuse_activation", [](G& graph, const O&, const D&) { fuse_activation(graph); }},
+      // Before an addition,
+      {"fuse_lookup", [](G& graph, const O&, const D&) { fuse_lookup(graph); }},
+      {"fuse_residual", [](G& graph, const O&, const D&) { fuse_residual(graph); }},
+      // and behind one.
+      {"fuse_lookup", [](G& graph, const O&, const D&) { fuse_lookup(graph); }},
+      {"dynamic_range",
+       [](G& graph, const O& o, const D&) { dynamic_range(graph, o.dynamic_range); }},
+      {"fuse_pad", [](G& graph, const O&, const D&) { fuse_pad(graph); }},
+      {"fuse_separable",
+       [](G& graph, const O& o, const D& d) { fuse_separable(graph, o.separable, d); }},
+      {"remove_dead", [](G& graph, const O&, const D&) { remove_dead(graph); }},
+      {"choose_storage",
+       [](G& graph, const O& o, const D&) {
+         choose_storage(graph, o.precision, o.half_io, o.half_weights);
+       }},
+  };
+  return passes;
+}
+
 void run_pipeline(ir::Graph& graph, const PipelineOptions& options, const DeviceInfo& device) {
   // A half has no more mantissa than a TF32 number.
   graph.allows_tf32 = options.precision != Precision::kFp32;
-  keep_half_constants(graph);
-  fuse_instance_norm(graph);
-  fuse_activation(graph);
-  fuse_lookup(graph);  // before an addition,
-  fuse_residual(graph);
-  fuse_lookup(graph);  // and behind one
-  dynamic_range(graph, options.dynamic_range);
-  fuse_pad(graph);
-  fuse_separable(graph, options.separable, device);
-  remove_dead(graph);
-  choose_storage(graph, options.precision, options.half_io, options.half_weights);
+  for (const Pass& pass : pipeline()) pass.run(graph, options, device);
   ir::verify(graph);
 }
 

@@ -43,6 +43,7 @@ void bind_stream(pybind11::module_& module);
 void bind_programs(pybind11::module_& module);
 void bind_store(pybind11::module_& module);
 void bind_testing(pybind11::module_& module);
+void bind_ir(pybind11::module_& module);
 void bind_json(pybind11::module_& module);
 void bind_placement(pybind11::module_& module);
 void bind_lending(pybind11::module_& module);

@@ -209,6 +209,8 @@ void bind_delegate(py::module_& module) {
            "What placement='measured' does for the next interpreter of this thread.")
       .def("estimates", &estimates, py::arg("threads"),
            "What the cost model expects of each partition of the model last prepared.")
+      .def("ir", &ir_texts, py::arg("when"), py::arg("complete") = false,
+           "Text of each partition's graph, 'before' or 'after' the passes.")
       .def("programs", &programs,
            "File, entry and build options of each program of the model last prepared.")
       .def("stats", &stats,

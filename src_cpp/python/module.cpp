@@ -12,6 +12,7 @@ PYBIND11_MODULE(_core, module) {
   clgpu::python::bind_programs(module);
   clgpu::python::bind_store(module);
   clgpu::python::bind_testing(module);
+  clgpu::python::bind_ir(module);
   clgpu::python::bind_json(module);
   clgpu::python::bind_placement(module);
   clgpu::python::bind_lending(module);

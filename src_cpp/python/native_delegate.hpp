@@ -64,4 +64,9 @@ pybind11::list estimates(const NativeDelegate& self, int threads);
 /// File, entry and build options of the programs on the device.
 pybind11::list programs(const NativeDelegate& self);
 
+// bind_ir.cpp
+/// The text of each partition's graph "before" or "after" the passes; empty of one that is gone, or
+/// that the CPU computes after all.
+pybind11::list ir_texts(const NativeDelegate& self, const std::string& when, bool complete);
+
 }  // namespace clgpu::python

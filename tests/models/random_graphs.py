@@ -23,6 +23,7 @@ import numpy as np
 import clgpu_delegate
 from tests.model_maker import ModelMaker, Quantization
 from tests.ops.harness import op_runtime
+from tests.passes.texts import assert_texts_are_read_back
 from tests.quantized import parameters
 from tests.runtimes import make_interpreter
 from tests.tolerance import MODEL_L2
@@ -962,6 +963,7 @@ def compare(graph: RandomGraph, device: str, **options: Any) -> str:
     delegate, interpreter = with_options(graph, device, **options)
     for inputs in graph.inputs:
         check(graph, stock, run_shaped(interpreter, inputs), inputs, options)
+    assert_texts_are_read_back(delegate)
     for node in delegate.explain().nodes:
         # What computes a constant stays with the node that reads it.
         code = "" if node.refusal is None else node.refusal.code

@@ -16,6 +16,7 @@ import pytest
 
 import clgpu_delegate
 from tests import quick
+from tests.passes.texts import assert_texts_are_read_back
 from tests.runtimes import (
     ENVIRONMENT_VARIABLE,
     available_runtimes,
@@ -127,6 +128,8 @@ def check(
         interpreter = make_interpreter(runtime, model, [delegate])
         got = run_interpreter(interpreter, inputs, resize)
         explanation = delegate.explain()
+        if not more:
+            assert_texts_are_read_back(delegate)
         way = "".join(f" with {family}={name}" for family, name in engines.items())
         halves = any(node.adds_halves for node in explanation.nodes)
         judged = "half_sums" if halves else precision

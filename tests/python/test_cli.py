@@ -183,6 +183,21 @@ def test_options_reach_the_delegate_with_the_defaults_of_options(monkeypatch):
     ) == Options(verify=3, warm_up=False, half_io=True)
 
 
+def test_graphs_are_printed_as_text_or_json(monkeypatch):
+    asked = []
+
+    def texts(model, when, **_):
+        asked.append((model.name, when))
+        return ("inputs %0\n", "inputs %1\n")
+
+    monkeypatch.setattr("clgpu_delegate.inspection.graph_texts", texts)
+    printed = clgpu("explain", "m.tflite", "--ir", "before")
+    assert printed == "# partition 0\ninputs %0\n\n# partition 1\ninputs %1\n\n"
+    listed = json.loads(clgpu("explain", "m.tflite", "--ir", "after", "--json"))
+    assert listed == ["inputs %0\n", "inputs %1\n"]
+    assert asked == [("m.tflite", "before"), ("m.tflite", "after")]
+
+
 class _Nothing:
     def to_dict(self):
         return {"finite": 1.0, "infinite": float("inf")}

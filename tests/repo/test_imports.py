@@ -39,7 +39,7 @@ BELOW = {
         "report",
     },
     "litert": {"_core", "delegate", "errors", "native", "options"},
-    "inspection": {"base", "delegate", "options", "report", "runtimes", "tflite"},
+    "inspection": {"base", "delegate", "errors", "options", "report", "runtimes", "tflite"},
     "measure": {
         "_core", "base", "delegate", "devices", "errors", "options", "profiling", "report",
         "runner", "runtimes", "tflite",

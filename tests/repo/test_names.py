@@ -19,7 +19,13 @@ COMMENT = re.compile(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 OTHER_MEANINGS = {
     ("delegate/options.cpp", "conv2d"): "an example in the documentation of the option engines",
     ("delegate/options.cpp", "dequantize"): "a value of the option dynamic_range",
+    ("ir/read_text.cpp", "quantized"): "a fact of a tensor",
+    ("ir/read_text.cpp", "table"): "a fact of an ir::Tail",
+    ("ir/write_text.cpp", "table"): "the same",
     ("plan/roads.cpp", "copy"): "a plan::Road",
+    ("python/bind_ir.cpp", "copy"): "a passes::Concats",
+    ("python/bind_ir.cpp", "dequantize"): "a passes::DynamicRange",
+    ("python/bind_ir.cpp", "split"): "a passes::Concats",
     ("python/bind_lending.cpp", "pool"): "an argument, a runtime::Pool",
     ("store/store.cpp", "rows"): "the table of the cache",
     ("store/store.cpp", "table"): "a kind of object of SQLite",

@@ -33,7 +33,7 @@ std::string label_of(const TunedLayer& layer) {
 
 bool LayerTuning::measure_new(Built& built) const {
   std::vector<Tunable> tunables;
-  collect({built.executor, built.graph}, false, tunables);
+  collect({built.executor, built.graph, nullptr}, false, tunables);
   if (std::none_of(tunables.begin(), tunables.end(), [](const Tunable& t) { return t.pending; }))
     return false;
   built.executor.reset();  // makes room

@@ -29,11 +29,11 @@ Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> sess
                      ir::Graph graph, std::vector<int> nodes, int index)
     : state_(std::move(state)),
       session_(std::move(session)),
-      original_(std::move(graph)),
+      original_(std::make_shared<const ir::Graph>(std::move(graph))),
       nodes_(std::move(nodes)),
       index_(index) {
   if (state_->target.options.verify != kVerifyOff) trust_ = std::make_unique<Trust>();
-  graph_ = pass(original_, Level::kAsAsked);
+  graph_ = pass(*original_, Level::kAsAsked);
 }
 
 ir::Graph Partition::pass(ir::Graph graph, Level level) const {
@@ -63,7 +63,7 @@ void Partition::take_inputs(ir::Graph& graph) const {
 
 std::optional<ir::Graph> Partition::pass_anew(Level level) const {
   try {
-    ir::Graph graph = original_;
+    ir::Graph graph = *original_;
     take_inputs(graph);
     passes::infer_shapes(graph);
     graph = pass(std::move(graph), level);
@@ -163,7 +163,8 @@ void Partition::publish() {
     if (!is_on_cpu()) return;
     report.on_cpu =
         !cpu_.reason.empty() ? cpu_.reason : "verification has failed: " + trust_->verdict.reason;
-    return state_->ledger.set_partition(session_->report, index_, report, nullptr, nullptr);
+    return state_->ledger.set_partition(session_->report, index_, report,
+                                        {nullptr, nullptr, original_});
   }
   const plan::Plan& plan = executor_->plan();
   report.launches = static_cast<int>(plan.run.size());
@@ -192,12 +193,13 @@ void Partition::publish() {
     report.moves.push_back({move.kind == plan::Move::Kind::kOut, plan.buffers[uz(move.buffer)].name,
                             move.bytes, move.start, move.finish});
   }
-  state_->ledger.set_partition(session_->report, index_, report, published_, executor_);
+  state_->ledger.set_partition(session_->report, index_, report,
+                               {executor_, published_, original_});
 }
 
 std::string Partition::find_type_problem(const TfLiteContext& context) const {
-  for (const int id : original_.inputs) {
-    const ir::Tensor& tensor = original_.tensor(id);
+  for (const int id : original_->inputs) {
+    const ir::Tensor& tensor = original_->tensor(id);
     const std::int32_t type = context.tensors[tensor.tflite_id].type;
     if (tfl::dtype_of(type) != tensor.dtype) {
       return "its input '" + tensor.name + "' is " + tfl::type_name(type) +

@@ -118,7 +118,7 @@ class Partition {
 
   std::shared_ptr<State> state_;
   std::shared_ptr<Session> session_;
-  ir::Graph original_;  ///< before any pass
+  const std::shared_ptr<const ir::Graph> original_;  ///< before any pass
   ir::Graph graph_;
   std::vector<int> nodes_;
   int index_;

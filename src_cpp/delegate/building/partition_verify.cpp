@@ -9,6 +9,7 @@
 #include "base/join.hpp"
 #include "base/sha256.hpp"
 #include "delegate/building/partition.hpp"
+#include "ir/text.hpp"
 #include "ops/families/unary.hpp"
 #include "plan/signature.hpp"
 
@@ -76,7 +77,9 @@ std::string Partition::signature() const {
     add(family);
     add(engine);
   }
-  add(ir::print(graph_));
+  ir::TextOptions text;
+  text.complete = text.digests = text.steps = false;
+  add(ir::write_text(graph_, text));
   for (const ir::Tensor& tensor : graph_.tensors) {
     if (!tensor.is_constant()) continue;
     const auto* bytes = static_cast<const char*>(tensor.constant->data);
@@ -99,7 +102,7 @@ std::string Partition::signature() const {
 
 // Sets the graph of the level, with the shapes of the moment.
 void Partition::lower(Level level) {
-  ir::Graph graph = pass(original_, level);
+  ir::Graph graph = pass(*original_, level);
   take_inputs(graph);
   graph_ = std::move(graph);
   infer_shapes(level);
@@ -167,7 +170,7 @@ bool Partition::run_shadow(TfLiteContext& context, bool all) {
   Trust& trust = *trust_;
   const std::set<int> wanted = output_ids();
   try {
-    if (cpu_.shadow == nullptr) check_activations(original_);
+    if (cpu_.shadow == nullptr) check_activations(*original_);
     shadow(context).run(context, wanted, all);
     for (const int id : wanted) {
       const TfLiteTensor& tensor = cpu_.shadow->tensor(id);

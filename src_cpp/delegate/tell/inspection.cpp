@@ -88,6 +88,15 @@ std::vector<std::vector<runtime::RoadTaken>> roads(const Ledger& ledger) {
   return roads;
 }
 
+std::vector<Live::Held> graphs(const Ledger& ledger) {
+  std::vector<Live::Held> graphs;
+  for (const Live& partition : ledger.partitions()) {
+    graphs.push_back(
+        {partition.executor.lock(), partition.graph.lock(), partition.original.lock()});
+  }
+  return graphs;
+}
+
 double device_time(const Ledger& ledger, int runs, int node) {
   double seconds = 0;
   for (const auto& executor : executors_to_time(ledger))

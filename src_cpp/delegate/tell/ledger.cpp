@@ -84,7 +84,7 @@ void set_outcome(NodeReport& node, const std::string& reason, const Outcome& out
 }  // namespace
 
 std::optional<Live::Held> Live::hold() const {
-  Held held{executor.lock(), graph.lock()};
+  Held held{executor.lock(), graph.lock(), original.lock()};
   if (held.executor == nullptr || held.graph == nullptr) return std::nullopt;
   return held;
 }
@@ -117,13 +117,13 @@ std::uint64_t Ledger::set_report(Report report) {
 std::uint64_t Ledger::last_report() { return last_report_here; }
 
 void Ledger::set_partition(std::uint64_t number, int partition,
-                           const PartitionReport& partition_report,
-                           const std::shared_ptr<const ir::Graph>& graph,
-                           const std::shared_ptr<runtime::Executor>& executor) {
+                           const PartitionReport& partition_report, const Live::Held& held) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (number != number_) return;
   report_.partitions.at(uz(partition)) = partition_report;
-  live_.at(uz(partition)) = {executor, graph, executor == nullptr ? nullptr : executor->recorder()};
+  const std::shared_ptr<runtime::Executor>& executor = held.executor;
+  live_.at(uz(partition)) = {executor, held.graph, held.original,
+                             executor == nullptr ? nullptr : executor->recorder()};
   if (executor == nullptr) {
     for (NodeReport& node : report_.nodes) {
       if (node.partition != partition) continue;
@@ -132,7 +132,7 @@ void Ledger::set_partition(std::uint64_t number, int partition,
     }
     return;
   }
-  const Outcome outcome(*graph, executor->plan());
+  const Outcome outcome(*held.graph, executor->plan());
   for (std::size_t i = 0; i < report_.nodes.size(); ++i) {
     if (report_.nodes[i].partition == partition)
       set_outcome(report_.nodes[i], reasons_[i], outcome);

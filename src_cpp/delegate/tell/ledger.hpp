@@ -24,14 +24,15 @@ struct Stats {
 /// A partition of the report, while its interpreter exists.
 struct Live {
   struct Held {
-    std::shared_ptr<runtime::Executor> executor;
-    std::shared_ptr<const ir::Graph> graph;
+    std::shared_ptr<runtime::Executor> executor;  ///< null where the CPU computes the partition
+    std::shared_ptr<const ir::Graph> graph;       ///< as it was planned; null there, too
+    std::shared_ptr<const ir::Graph> original;    ///< before any pass
   };
   /// Null if the interpreter does not exist any more.
   std::optional<Held> hold() const;
 
   std::weak_ptr<runtime::Executor> executor;
-  std::weak_ptr<const ir::Graph> graph;
+  std::weak_ptr<const ir::Graph> graph, original;
   std::shared_ptr<runtime::Recorder> recorder;
 };
 
@@ -54,10 +55,9 @@ class Ledger {
   /// The number of the calling thread's last report, of any ledger; 0: none.
   static std::uint64_t last_report();
   /// Completes the report with this number; has no effect after another graph's report has replaced
-  /// it. `executor` is null if the CPU computes the partition.
+  /// it.
   void set_partition(std::uint64_t number, int partition, const PartitionReport& report,
-                     const std::shared_ptr<const ir::Graph>& graph,
-                     const std::shared_ptr<runtime::Executor>& executor);
+                     const Live::Held& held);
 
   Stats stats() const;
   /// Adds the cost of one partition to that of the `inference`, which begins with the graph's first

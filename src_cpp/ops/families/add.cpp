@@ -8,6 +8,7 @@ extern const Family kAddFamily;
 const Family kAddFamily = [] {
   Family family;
   family.name = "add";
+  family.attrs = ir::attrs_type<BinaryAttrs>();
   family.has_epilogue = true;
   family.writes_slices = true;
   family.builtins = {{0, "ADD", 2}};

@@ -1,4 +1,5 @@
 // Room of ARG_MAX and ARG_MIN.
+#include "ir/fields.hpp"
 #include "ops/shared/sharing.hpp"
 
 namespace clgpu::ops {
@@ -9,6 +10,7 @@ constexpr int kArgMax = 56, kArgMin = 79;
 struct ArgMinMaxAttrs : ir::Attrs {
   bool min = false;
   std::int64_t axis = 0;  ///< maybe negative
+  CLGPU_FIELDS(min, axis)
 };
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
@@ -78,6 +80,7 @@ extern const Family kArgMinMaxFamily;
 const Family kArgMinMaxFamily = [] {
   Family family;
   family.name = "arg_min_max";
+  family.attrs = ir::attrs_type<ArgMinMaxAttrs>();
   family.builtins = {{kArgMax, "ARG_MAX", 2, 0, 1, -1}, {kArgMin, "ARG_MIN", 2, 0, 1, -1}};
   family.import = import;
   family.infer = infer;

@@ -1,6 +1,7 @@
 // Room of BATCH_MATMUL: products of matrices in the last two axes, the others broadcast.
 #include <utility>
 
+#include "ir/fields.hpp"
 #include "ops/families/quantize_rows.hpp"
 #include "ops/products/matmul.hpp"
 #include "ops/products/tensor_gemm.hpp"
@@ -16,6 +17,7 @@ constexpr int kBatchAxes = 4;  // a tensor has at most 6 axes
 struct BatchMatmulAttrs : DynamicRangeAttrs {
   bool adj_x = false;  ///< x lies as [..., depth, rows]
   bool adj_y = false;  ///< y lies as [..., cols, depth]
+  CLGPU_FIELDS(asymmetric, allows_hybrid, depth, adj_x, adj_y)
 };
 
 /// Refuses unless the reference kernels have integer arithmetic for the operands: int8 by int8 to
@@ -238,6 +240,7 @@ extern const Family kBatchMatmulFamily;
 const Family kBatchMatmulFamily = [] {
   Family family;
   family.name = "batch_matmul";
+  family.attrs = ir::attrs_type<BatchMatmulAttrs>();
   family.has_epilogue = true;
   family.builtins = {{kBatchMatmul, "BATCH_MATMUL", 2, 0, 1, -1}};
   family.core = true;

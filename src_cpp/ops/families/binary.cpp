@@ -163,6 +163,7 @@ extern const Family kBinaryFamily;
 const Family kBinaryFamily = [] {
   Family family;
   family.name = "binary";
+  family.attrs = ir::attrs_type<BinaryAttrs>();
   family.has_epilogue = true;
   family.writes_slices = true;
   family.builtins = {{41, "SUB", 2},

@@ -1,4 +1,5 @@
 // Room of BROADCAST_TO: axes of size 1, and axes that are missing in front, repeated.
+#include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/common.hpp"
 #include "ops/shared/movement.hpp"
@@ -11,6 +12,7 @@ constexpr int kBroadcastTo = 130;
 
 struct BroadcastToAttrs : ir::Attrs {
   std::vector<int> dims;  ///< of the output
+  CLGPU_FIELDS(dims)
 };
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
@@ -51,6 +53,7 @@ extern const Family kBroadcastToFamily;
 const Family kBroadcastToFamily = [] {
   Family family;
   family.name = "broadcast_to";
+  family.attrs = ir::attrs_type<BroadcastToAttrs>();
   family.builtins = {{kBroadcastTo, "BROADCAST_TO", 2}};
   family.import = import;
   family.infer = infer;

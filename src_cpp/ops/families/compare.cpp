@@ -1,4 +1,5 @@
 // Room of comparisons with broadcasting; the result is bool.
+#include "ir/fields.hpp"
 #include "ops/families/quantized_binary.hpp"
 #include "ops/shared/row_rules.hpp"
 
@@ -12,6 +13,7 @@ constexpr int kCodes[] = {71, 72, 61, 62, 58, 63};
 struct CompareAttrs : ir::Attrs {
   int op = 0;
   bool scaled = false;  ///< quantised numbers are brought to one scale
+  CLGPU_FIELDS(op, scaled)
 };
 
 /// int16 is compared as it is stored but for (in)equality: so do the reference kernels.
@@ -79,6 +81,7 @@ extern const Family kCompareFamily;
 const Family kCompareFamily = [] {
   Family family;
   family.name = "compare";
+  family.attrs = ir::attrs_type<CompareAttrs>();
   family.builtins = {{kCodes[0], "EQUAL", 2, 0, 1, -1},   {kCodes[1], "NOT_EQUAL", 2, 0, 1, -1},
                      {kCodes[2], "GREATER", 2, 0, 1, -1}, {kCodes[3], "GREATER_EQUAL", 2, 0, 1, -1},
                      {kCodes[4], "LESS", 2, 0, 1, -1},    {kCodes[5], "LESS_EQUAL", 2, 0, 1, -1}};

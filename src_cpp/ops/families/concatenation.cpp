@@ -163,6 +163,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 const Family kConcatenationFamily = [] {
   Family family;
   family.name = "concatenation";
+  family.attrs = ir::attrs_type<ConcatenationAttrs>();
   family.writes_slices = true;
   family.builtins = {{kConcatenation, "CONCATENATION", 1, kAnyNumber},
                      {kPack, "PACK", 1, kAnyNumber}};

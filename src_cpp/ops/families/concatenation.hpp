@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "ir/fields.hpp"
 #include "ops/shared/common.hpp"
 
 namespace clgpu::ops {
@@ -16,6 +17,7 @@ constexpr const char *kRowsEngine = "rows", *kSplitEngine = "split";
 struct ConcatenationAttrs : ir::Attrs {
   int axis = 0;           ///< of the output
   bool new_axis = false;  ///< PACK: the inputs lack the axis
+  CLGPU_FIELDS(axis, new_axis)
 };
 
 /// Whether a node is a CONCATENATION of rows: of NHWC tensors along axis 1.

@@ -229,6 +229,7 @@ double flops(const NodeContext& node) {
 const Family kConv2dFamily = [] {
   Family family;
   family.name = "conv2d";
+  family.attrs = ir::attrs_type<ConvAttrs>();
   family.has_epilogue = true;
   family.residual = kResidual;
   family.writes_slices = true;

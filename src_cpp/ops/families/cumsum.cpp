@@ -1,4 +1,5 @@
 // Room of CUMSUM: running sums along one axis.
+#include "ir/fields.hpp"
 #include "ops/shared/common.hpp"
 #include "ops/shared/sharing.hpp"
 
@@ -11,6 +12,7 @@ struct CumsumAttrs : ir::Attrs {
   std::int64_t axis = 0;  ///< maybe negative
   bool exclusive = false;
   bool reverse = false;
+  CLGPU_FIELDS(axis, exclusive, reverse)
 };
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
@@ -62,6 +64,7 @@ extern const Family kCumsumFamily;
 const Family kCumsumFamily = [] {
   Family family;
   family.name = "cumsum";
+  family.attrs = ir::attrs_type<CumsumAttrs>();
   family.builtins = {{kCumsum, "CUMSUM", 2}};
   family.import = import;
   family.infer = infer_same_as_input;

@@ -86,6 +86,7 @@ double flops(const NodeContext& node) {
 const Family kDepthwiseConv2dFamily = [] {
   Family family;
   family.name = "depthwise_conv2d";
+  family.attrs = ir::attrs_type<ConvAttrs>();
   family.has_epilogue = true;
   family.residual = 3;
   family.writes_slices = true;

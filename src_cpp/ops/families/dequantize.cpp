@@ -37,6 +37,7 @@ extern const Family kDequantizeFamily;
 const Family kDequantizeFamily = [] {
   Family family;
   family.name = "dequantize";
+  family.attrs = ir::attrs_type<DequantizeAttrs>();
   family.builtins = {{6, "DEQUANTIZE", 1, 0, 1, -1}};
   family.import = import;
   family.infer = infer_same_as_input;

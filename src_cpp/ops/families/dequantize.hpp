@@ -1,12 +1,13 @@
 // What passes may know of DEQUANTIZE.
 #pragma once
 
-#include "ir/node.hpp"
+#include "ir/fields.hpp"
 
 namespace clgpu::ops {
 
 struct DequantizeAttrs : ir::Attrs {
   bool half = false;  ///< float16 input: no scale, the values themselves
+  CLGPU_FIELDS(half)
 };
 
 /// A DEQUANTIZE that only widens float16 to float32, as models with float16 weights have many of.

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "ir/fields.hpp"
 #include "ops/families/quantize_rows.hpp"
 #include "ops/products/tensor_gemm.hpp"
 #include "ops/shared/sharing.hpp"
@@ -16,6 +17,7 @@ constexpr int kFullyConnected = 9;
 
 struct FullyConnectedAttrs : DynamicRangeAttrs {
   bool keep_num_dims = false;
+  CLGPU_FIELDS(asymmetric, allows_hybrid, depth, keep_num_dims)
 };
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
@@ -209,6 +211,7 @@ extern const Family kFullyConnectedFamily;
 const Family kFullyConnectedFamily = [] {
   Family family;
   family.name = "fully_connected";
+  family.attrs = ir::attrs_type<FullyConnectedAttrs>();
   family.has_epilogue = true;
   family.residual = 3;
   family.writes_slices = true;

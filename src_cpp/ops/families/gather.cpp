@@ -1,4 +1,5 @@
 // Room of GATHER: places along one axis, chosen by indices.
+#include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/common.hpp"
 #include "ops/shared/movement.hpp"
@@ -12,6 +13,7 @@ constexpr int kGather = 36;
 struct GatherAttrs : ir::Attrs {
   int axis = 0;
   int batch_dims = 0;  ///< leading axes that input and indices have in common; at most `axis`
+  CLGPU_FIELDS(axis, batch_dims)
 };
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
@@ -78,6 +80,7 @@ extern const Family kGatherFamily;
 const Family kGatherFamily = [] {
   Family family;
   family.name = "gather";
+  family.attrs = ir::attrs_type<GatherAttrs>();
   family.builtins = {{kGather, "GATHER", 2}};
   family.import = import;
   family.infer = infer;

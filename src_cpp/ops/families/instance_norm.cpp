@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/fields.hpp"
 #include "ops/shared/common.hpp"
 #include "ops/shared/sharing.hpp"
 
@@ -18,6 +19,7 @@ constexpr int kMoments = 0, kFactors = 1;                        // scratch
 
 struct InstanceNormAttrs : ir::Attrs {
   float epsilon = 0.0F;
+  CLGPU_FIELDS(epsilon)
 };
 
 ir::Shapes infer(const NodeContext& node) {
@@ -149,6 +151,7 @@ ir::Node instance_norm(const ir::Node& last, int x, float epsilon, int scale, in
 const Family kInstanceNormFamily = [] {
   Family family;
   family.name = "instance_norm";
+  family.attrs = ir::attrs_type<InstanceNormAttrs>();
   family.has_epilogue = true;
   family.residual = kResidual;
   family.writes_slices = true;

@@ -1,4 +1,5 @@
 // Room of LOCAL_RESPONSE_NORMALIZATION, across neighbouring channels.
+#include "ir/fields.hpp"
 #include "ops/shared/common.hpp"
 #include "ops/shared/row_rules.hpp"
 
@@ -10,6 +11,7 @@ constexpr int kLocalResponseNormalization = 13;
 struct LrnAttrs : ir::Attrs {
   int radius = 0;
   float bias = 0.0F, alpha = 0.0F, beta = 0.0F;
+  CLGPU_FIELDS(radius, bias, alpha, beta)
 };
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
@@ -53,6 +55,7 @@ extern const Family kLocalResponseNormalizationFamily;
 const Family kLocalResponseNormalizationFamily = [] {
   Family family;
   family.name = "local_response_normalization";
+  family.attrs = ir::attrs_type<LrnAttrs>();
   family.has_epilogue = true;
   family.builtins = {{kLocalResponseNormalization, "LOCAL_RESPONSE_NORMALIZATION"}};
   family.import = import;

@@ -1,4 +1,5 @@
 // Room of LOGICAL_AND, LOGICAL_OR and LOGICAL_NOT.
+#include "ir/fields.hpp"
 #include "ops/shared/broadcast.hpp"
 #include "ops/shared/row_rules.hpp"
 
@@ -11,6 +12,7 @@ constexpr int kCodes[] = {86, 84, 87};
 
 struct LogicalAttrs : ir::Attrs {
   int op = 0;
+  CLGPU_FIELDS(op)
 };
 
 /// The second operand; LOGICAL_NOT has none and reads its first one twice.
@@ -47,6 +49,7 @@ extern const Family kLogicalFamily;
 const Family kLogicalFamily = [] {
   Family family;
   family.name = "logical";
+  family.attrs = ir::attrs_type<LogicalAttrs>();
   family.builtins = {
       {kCodes[0], "LOGICAL_AND", 2}, {kCodes[1], "LOGICAL_OR", 2}, {kCodes[2], "LOGICAL_NOT"}};
   family.import = import;

@@ -52,6 +52,7 @@ extern const Family kMaxPoolArgmaxFamily;
 const Family kMaxPoolArgmaxFamily = [] {
   Family family;
   family.name = "max_pool_argmax";
+  family.attrs = ir::attrs_type<CustomPoolAttrs>();
   family.customs = {{kTfLiteBuiltinCustom, "MaxPoolingWithArgmax2D", 1, 0, 2}};
   family.import = import;
   family.infer = infer;

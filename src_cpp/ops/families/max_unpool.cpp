@@ -55,6 +55,7 @@ extern const Family kMaxUnpoolFamily;
 const Family kMaxUnpoolFamily = [] {
   Family family;
   family.name = "max_unpool";
+  family.attrs = ir::attrs_type<CustomPoolAttrs>();
   family.customs = {{kTfLiteBuiltinCustom, "MaxUnpooling2D", 2}};
   family.import = import;
   family.infer = infer;

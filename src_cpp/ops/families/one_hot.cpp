@@ -1,4 +1,5 @@
 // Room of ONE_HOT: a new axis that is `on` at the index and `off` elsewhere.
+#include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/common.hpp"
 #include "ops/shared/movement.hpp"
@@ -12,6 +13,7 @@ constexpr int kOneHot = 85;
 struct OneHotAttrs : ir::Attrs {
   int axis = 0;   ///< of the output
   int depth = 0;  ///< its size
+  CLGPU_FIELDS(axis, depth)
 };
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
@@ -71,6 +73,7 @@ extern const Family kOneHotFamily;
 const Family kOneHotFamily = [] {
   Family family;
   family.name = "one_hot";
+  family.attrs = ir::attrs_type<OneHotAttrs>();
   family.builtins = {{kOneHot, "ONE_HOT", 4, 0, 1, 2}};
   family.import = import;
   family.infer = infer;

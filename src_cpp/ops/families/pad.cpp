@@ -169,6 +169,7 @@ extern const Family kPadFamily;
 const Family kPadFamily = [] {
   Family family;
   family.name = "pad";
+  family.attrs = ir::attrs_type<PadAttrs>();
   family.writes_slices = true;
   family.builtins = {{kPad, "PAD", 2}, {kPadV2, "PADV2", 2, 1}, {kMirrorPad, "MIRROR_PAD", 2}};
   family.import = import;

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "ir/node.hpp"
+#include "ir/fields.hpp"
 
 namespace clgpu::ops {
 
@@ -17,6 +17,11 @@ struct PadAttrs : ir::Attrs {
   /// end, in a node that computes a band of rows: so many of the input are left out.
   std::vector<int> before, after;
   Mode mode = Mode::kConstant;
+  CLGPU_FIELDS(before, after, mode)
+  static const char* words(std::string_view member) {
+    if (member == "mode") return "constant, reflect, symmetric";
+    return "";
+  }
 };
 
 }  // namespace clgpu::ops

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/row_rules.hpp"
 
@@ -19,6 +20,11 @@ struct PoolAttrs : ir::Attrs {
   int stride_h = 1, stride_w = 1;
   int filter_h = 1, filter_w = 1;
   std::optional<Window> rows;  ///< of a band: in place of what the padding mode says
+  CLGPU_FIELDS(kind, padding, stride_h, stride_w, filter_h, filter_w, rows)
+  static const char* words(std::string_view member) {
+    if (member == "padding") return ", SAME, VALID";
+    return "";
+  }
 };
 
 Window rows_of(const PoolAttrs& attrs, const ir::Shape& src) {
@@ -178,6 +184,7 @@ extern const Family kPoolFamily;
 const Family kPoolFamily = [] {
   Family family;
   family.name = "pool";
+  family.attrs = ir::attrs_type<PoolAttrs>();
   family.has_epilogue = true;
   family.writes_slices = true;
   family.builtins = {

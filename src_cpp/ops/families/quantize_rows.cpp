@@ -87,6 +87,7 @@ extern const Family kQuantizeRowsFamily;
 const Family kQuantizeRowsFamily = [] {
   Family family;
   family.name = "quantize_rows";
+  family.attrs = ir::attrs_type<QuantizeRowsAttrs>();
   family.core = true;
   family.import = import;
   family.infer = infer;

@@ -1,6 +1,7 @@
 // What passes may know of the family quantize_rows, which no operation of a model has.
 #pragma once
 
+#include "ir/fields.hpp"
 #include "ops/products/conv_geometry.hpp"
 
 namespace clgpu::ops {
@@ -15,6 +16,7 @@ struct QuantizeRowsAttrs : ir::Attrs {
   /// Of images: the border that a filter (input 1: [.., h, w, ..]) needs becomes part of the
   /// result.
   std::optional<ConvGeometry> border;
+  CLGPU_FIELDS(asymmetric, depth, border)
 };
 
 /// Attributes of FULLY_CONNECTED and BATCH_MATMUL that hybrid arithmetic needs.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/sharing.hpp"
 
@@ -20,6 +21,11 @@ struct ReduceAttrs : ir::Attrs {
   Op op = Op::kSum;
   std::vector<std::int64_t> axes;  ///< as in the model: unordered, maybe negative or repeated
   bool keep_dims = false;
+  CLGPU_FIELDS(op, axes, keep_dims)
+  static const char* words(std::string_view member) {
+    if (member == "op") return "sum, mean, max, min, prod";
+    return "";
+  }
 };
 
 Op op_of(int builtin) {
@@ -258,6 +264,7 @@ extern const Family kReduceFamily;
 const Family kReduceFamily = [] {
   Family family;
   family.name = "reduce";
+  family.attrs = ir::attrs_type<ReduceAttrs>();
   family.has_epilogue = true;
   family.builtins = {{kMeanCode, "MEAN", 2},        {kSumCode, "SUM", 2},
                      {kProdCode, "REDUCE_PROD", 2}, {kMaxCode, "REDUCE_MAX", 2},

@@ -1,4 +1,5 @@
 // Room of the views: RESHAPE, SQUEEZE and EXPAND_DIMS. They launch nothing.
+#include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/common.hpp"
 
@@ -12,6 +13,7 @@ struct ViewAttrs : ir::Attrs {
   /// RESHAPE: the new shape, -1 at most once; SQUEEZE: axes to drop, empty for all of size 1;
   /// EXPAND_DIMS: the new axis.
   std::vector<int> values;
+  CLGPU_FIELDS(builtin, values)
 };
 
 OrRefusal<std::vector<int>> new_shape(const tfl::NodeView& node) {
@@ -122,6 +124,7 @@ extern const Family kReshapeFamily;
 const Family kReshapeFamily = [] {
   Family family;
   family.name = "reshape";
+  family.attrs = ir::attrs_type<ViewAttrs>();
   family.is_view = true;
   family.builtins = {
       {kReshape, "RESHAPE", 1, 1}, {kSqueeze, "SQUEEZE"}, {kExpandDims, "EXPAND_DIMS", 2}};

@@ -1,6 +1,7 @@
 // Room of RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR.
 #include <cmath>
 
+#include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/movement.hpp"
 #include "ops/shared/row_rules.hpp"
@@ -18,6 +19,8 @@ struct ResizeAttrs : ir::Attrs {
   /// Of a band: its rows of the result, and the input's first row and height in the whole.
   std::optional<RowRange> rows;
   int src_first = 0, src_height = 0;
+  CLGPU_FIELDS(bilinear, height, width, align_corners, half_pixel_centers, rows, src_first,
+               src_height)
 };
 
 /// Height of the whole input.
@@ -171,6 +174,7 @@ extern const Family kResizeFamily;
 const Family kResizeFamily = [] {
   Family family;
   family.name = "resize";
+  family.attrs = ir::attrs_type<ResizeAttrs>();
   family.writes_slices = true;
   family.builtins = {{kResizeBilinear, "RESIZE_BILINEAR", 2},
                      {kResizeNearest, "RESIZE_NEAREST_NEIGHBOR", 2}};

@@ -1,6 +1,7 @@
 // Room of REVERSE_V2: the order of elements turned round along some axes.
 #include <algorithm>
 
+#include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/common.hpp"
 #include "ops/shared/movement.hpp"
@@ -13,6 +14,7 @@ constexpr int kReverseV2 = 105;
 
 struct ReverseAttrs : ir::Attrs {
   std::vector<int> axes;
+  CLGPU_FIELDS(axes)
 };
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
@@ -48,6 +50,7 @@ extern const Family kReverseFamily;
 const Family kReverseFamily = [] {
   Family family;
   family.name = "reverse";
+  family.attrs = ir::attrs_type<ReverseAttrs>();
   family.builtins = {{kReverseV2, "REVERSE_V2", 2}};
   family.import = import;
   family.infer = infer_same_as_input;

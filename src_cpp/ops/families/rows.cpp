@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "ir/fields.hpp"
 #include "ops/shared/movement.hpp"
 #include "ops/work.hpp"
 
@@ -15,6 +16,7 @@ namespace {
 
 struct RowsAttrs : ir::Attrs {
   RowRange rows;
+  CLGPU_FIELDS(rows)
 };
 
 ir::Shapes infer(const NodeContext& node) {
@@ -47,11 +49,13 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 const Family kRowsFamily = [] {
   Family family;
   family.name = "rows";
+  family.attrs = ir::attrs_type<RowsAttrs>();
   family.writes_slices = true;
   family.core = true;
   family.infer = infer;
   family.candidates = candidates;
   family.flops = no_flops;
+  family.variants = {&kKeptRowsFamily};
   return family;
 }();
 
@@ -59,6 +63,8 @@ const Family kRowsFamily = [] {
 const Family kKeptRowsFamily = [] {
   Family family;
   family.name = "rows";
+  family.variant = "kept";
+  family.attrs = ir::attrs_type<RowsAttrs>();
   family.core = true;
   family.infer = infer;
   family.candidates = candidates;

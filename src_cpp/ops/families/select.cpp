@@ -1,4 +1,5 @@
 // Room of SELECT and SELECT_V2: dst = condition ? x : y.
+#include "ir/fields.hpp"
 #include "ops/shared/broadcast.hpp"
 #include "ops/shared/row_rules.hpp"
 
@@ -9,6 +10,7 @@ constexpr int kSelect = 64, kSelectV2 = 123;
 
 struct SelectAttrs : ir::Attrs {
   bool broadcasts = false;  ///< SELECT_V2: all three inputs broadcast as in numpy
+  CLGPU_FIELDS(broadcasts)
 };
 
 /// Shape with which the condition broadcasts. SELECT allows a vector that picks whole slices of the
@@ -78,6 +80,7 @@ extern const Family kSelectFamily;
 const Family kSelectFamily = [] {
   Family family;
   family.name = "select";
+  family.attrs = ir::attrs_type<SelectAttrs>();
   family.builtins = {{kSelect, "SELECT", 3, 0, 1, 1}, {kSelectV2, "SELECT_V2", 3, 0, 1, 1}};
   family.import = import;
   family.infer = infer;

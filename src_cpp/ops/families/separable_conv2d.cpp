@@ -270,6 +270,7 @@ bool separable_pays(const ir::Graph& graph, const ir::Node& node, const DeviceIn
 const Family kSeparableConv2dFamily = [] {
   Family family;
   family.name = "separable_conv2d";
+  family.attrs = ir::attrs_type<SeparableAttrs>();
   family.has_epilogue = true;
   family.residual = kResidual;
   family.writes_slices = true;

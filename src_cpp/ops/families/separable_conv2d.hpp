@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "ir/fields.hpp"
 #include "ops/family.hpp"
 
 namespace clgpu::ops {
@@ -14,6 +15,7 @@ extern const Family kSeparableConv2dFamily;
 /// the node made of both, which nobody reads.
 struct SeparableAttrs : ir::Attrs {
   ir::Node depthwise, pointwise;
+  CLGPU_FIELDS(depthwise, pointwise)
 };
 
 /// The node that computes both, in the place of the second; none when they are no such pair, or not

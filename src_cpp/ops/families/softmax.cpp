@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/fields.hpp"
 #include "ops/quantized/fixed_point.hpp"
 #include "ops/quantized/interpolation.hpp"
 #include "ops/shared/row_rules.hpp"
@@ -15,6 +16,7 @@ constexpr int kSoftmax = 25, kLogSoftmax = 50;
 struct SoftmaxAttrs : ir::Attrs {
   float beta = 1.0F;
   bool log = false;
+  CLGPU_FIELDS(beta, log)
 };
 
 /// A difference of 1 between inputs of 8 bits, in Q5 (ops/quantized/fixed_point.hpp).
@@ -158,6 +160,7 @@ extern const Family kSoftmaxFamily;
 const Family kSoftmaxFamily = [] {
   Family family;
   family.name = "softmax";
+  family.attrs = ir::attrs_type<SoftmaxAttrs>();
   family.builtins = {{kSoftmax, "SOFTMAX"}, {kLogSoftmax, "LOG_SOFTMAX"}};
   family.import = import;
   family.infer = infer_same_as_input;

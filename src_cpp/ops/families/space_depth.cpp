@@ -1,4 +1,5 @@
 // Room of DEPTH_TO_SPACE, SPACE_TO_DEPTH, BATCH_TO_SPACE_ND and SPACE_TO_BATCH_ND.
+#include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/movement.hpp"
 #include "ops/shared/row_rules.hpp"
@@ -17,6 +18,7 @@ struct SpaceDepthAttrs : ir::Attrs {
   int block_h = 1, block_w = 1;
   /// Elements of padding (SPACE_TO_BATCH_ND) or crop (BATCH_TO_SPACE_ND).
   int top = 0, bottom = 0, left = 0, right = 0;
+  CLGPU_FIELDS(builtin, block_h, block_w, top, bottom, left, right)
 };
 
 OrRefusal<Imported> import_depth(const tfl::NodeView& node) {
@@ -193,6 +195,7 @@ extern const Family kSpaceDepthFamily;
 const Family kSpaceDepthFamily = [] {
   Family family;
   family.name = "space_depth";
+  family.attrs = ir::attrs_type<SpaceDepthAttrs>();
   family.builtins = {{kDepthToSpace, "DEPTH_TO_SPACE"},
                      {kSpaceToDepth, "SPACE_TO_DEPTH"},
                      {kBatchToSpace, "BATCH_TO_SPACE_ND", 3},

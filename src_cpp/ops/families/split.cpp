@@ -1,6 +1,7 @@
 // Room of SPLIT, SPLIT_V and UNPACK: one launch per output.
 #include <numeric>
 
+#include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/movement.hpp"
 #include "ops/shared/row_rules.hpp"
@@ -16,6 +17,7 @@ struct SplitAttrs : ir::Attrs {
   int axis = 0;
   std::vector<std::int64_t> sizes;  ///< along the axis, -1 at most once; empty for equal parts
   bool drop_axis = false;           ///< UNPACK: parts of size 1 lose the axis
+  CLGPU_FIELDS(src, axis, sizes, drop_axis)
 };
 
 OrRefusal<int> constant_axis(const tfl::NodeView& node, int input, int rank) {
@@ -154,6 +156,7 @@ extern const Family kSplitFamily;
 const Family kSplitFamily = [] {
   Family family;
   family.name = "split";
+  family.attrs = ir::attrs_type<SplitAttrs>();
   family.builtins = {{kSplit, "SPLIT", 2, 0, kAnyNumber, 1},
                      {kSplitV, "SPLIT_V", 3, 0, kAnyNumber},
                      {kUnpack, "UNPACK", 1, 0, kAnyNumber}};

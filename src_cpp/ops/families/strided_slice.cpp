@@ -196,6 +196,7 @@ extern const Family kStridedSliceFamily;
 const Family kStridedSliceFamily = [] {
   Family family;
   family.name = "strided_slice";
+  family.attrs = ir::attrs_type<SliceAttrs>();
   family.builtins = {{kStridedSlice, "STRIDED_SLICE", 4}, {kSlice, "SLICE", 3}};
   family.import = import;
   family.infer = infer;

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "ir/node.hpp"
+#include "ir/fields.hpp"
 
 namespace clgpu::ops {
 
@@ -16,12 +16,18 @@ struct AxisRule {
   int stride = 1;
   bool from_start = false, to_end = false;  ///< ignore begin, end
   int size = 0;                             ///< of SLICE, -1 for all that is left
+  CLGPU_FIELDS(kind, begin, end, stride, from_start, to_end, size)
+  static const char* words(std::string_view member) {
+    if (member == "kind") return "whole, range, index, new_axis";
+    return "";
+  }
 };
 
 struct SliceAttrs : ir::Attrs {
   bool strided = true;
   bool end_is_offset = false;   ///< end counts from begin
   std::vector<AxisRule> rules;  ///< in order; those that are no new axis belong to input axes
+  CLGPU_FIELDS(strided, end_is_offset, rules)
 };
 
 /// Elements left out in front and behind.

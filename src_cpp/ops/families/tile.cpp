@@ -1,4 +1,5 @@
 // Room of TILE: the tensor repeated along its axes.
+#include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/common.hpp"
 #include "ops/shared/movement.hpp"
@@ -11,6 +12,7 @@ constexpr int kTile = 69;
 
 struct TileAttrs : ir::Attrs {
   std::vector<int> multiples;  ///< one per axis
+  CLGPU_FIELDS(multiples)
 };
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
@@ -74,6 +76,7 @@ extern const Family kTileFamily;
 const Family kTileFamily = [] {
   Family family;
   family.name = "tile";
+  family.attrs = ir::attrs_type<TileAttrs>();
   family.builtins = {{kTile, "TILE", 2}};
   family.import = import;
   family.infer = infer;

@@ -1,4 +1,5 @@
 // Room of TOPK_V2: the largest elements of the last axis and where they are.
+#include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/common.hpp"
 #include "ops/shared/sharing.hpp"
@@ -10,6 +11,7 @@ constexpr int kTopkV2 = 48;
 
 struct TopkAttrs : ir::Attrs {
   std::int64_t k = 1;
+  CLGPU_FIELDS(k)
 };
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
@@ -65,6 +67,7 @@ extern const Family kTopkFamily;
 const Family kTopkFamily = [] {
   Family family;
   family.name = "topk";
+  family.attrs = ir::attrs_type<TopkAttrs>();
   family.builtins = {{kTopkV2, "TOPK_V2", 2, 0, 2}};
   family.import = import;
   family.infer = infer;

@@ -1,6 +1,7 @@
 // Room of TRANSPOSE: any permutation of up to six axes.
 #include "ops/families/transpose.hpp"
 
+#include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/common.hpp"
 #include "ops/shared/mobile.hpp"
@@ -17,6 +18,7 @@ constexpr int kWorthATile = 8;
 
 struct TransposeAttrs : ir::Attrs {
   std::vector<int> perm;  ///< axis of the input for each axis of the output
+  CLGPU_FIELDS(perm)
 };
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
@@ -95,6 +97,7 @@ extern const Family kTransposeFamily;
 const Family kTransposeFamily = [] {
   Family family;
   family.name = "transpose";
+  family.attrs = ir::attrs_type<TransposeAttrs>();
   family.builtins = {{kTranspose, "TRANSPOSE", 2}};
   family.core = true;
   family.import = import;

@@ -210,6 +210,7 @@ extern const Family kTransposeConvFamily;
 const Family kTransposeConvFamily = [] {
   Family family;
   family.name = "transpose_conv";
+  family.attrs = ir::attrs_type<TransposeConvAttrs>();
   family.has_epilogue = true;
   family.residual = 4;
   family.writes_slices = true;

@@ -1,5 +1,6 @@
 // Room of element-wise operations on one tensor. Activations are the identity with an epilogue.
 #include "ops/families/unary.hpp"
+#include "ir/fields.hpp"
 #include "ops/quantized/lookup.hpp"
 
 #include "ops/shared/common.hpp"
@@ -13,6 +14,13 @@ constexpr int kLeakyRelu = 98, kGelu = 150;
 struct UnaryAttrs : ir::Attrs {
   UnaryOp op = UnaryOp::kIdentity;
   std::optional<TableFunction> table;  ///< of integers of at most 16 bits
+  CLGPU_FIELDS(op, table)
+  static const char* words(std::string_view member) {
+    if (member == "op")
+      return "identity, abs, neg, exp, log, sqrt, rsqrt, square, sin, cos, floor, ceil, round, "
+             "sign";
+    return "";
+  }
 };
 
 struct Row {
@@ -117,6 +125,7 @@ extern const Family kUnaryFamily;
 const Family kUnaryFamily = [] {
   Family family;
   family.name = "unary";
+  family.attrs = ir::attrs_type<UnaryAttrs>();
   family.has_epilogue = true;
   family.writes_slices = true;
   family.builtins = {{101, "ABS"},     {59, "NEG"},          {47, "EXP"},

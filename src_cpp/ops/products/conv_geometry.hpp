@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/fields.hpp"
 #include "ops/products/channels.hpp"
 
 namespace clgpu::ops {
@@ -24,11 +25,18 @@ struct ConvGeometry {
   /// What they hold: false: zeros; true: the image mirrored at its outermost rows and columns, as
   /// MIRROR_PAD's mode REFLECT does. Each is then smaller than the image.
   bool reflect = false;
+  CLGPU_FIELDS(padding, stride_h, stride_w, dilation_h, dilation_w, extra_top, extra_bottom,
+               extra_left, extra_right, reflect)
+  static const char* words(std::string_view member) {
+    if (member == "padding") return ", SAME, VALID";
+    return "";
+  }
 };
 
 /// Attributes of CONV_2D and DEPTHWISE_CONV_2D, which a pass folds PAD into.
 struct ConvAttrs : ir::Attrs {
   ConvGeometry geometry;
+  CLGPU_FIELDS(geometry)
 };
 
 /// Rows and columns around an image: padded, or left out where negative.

@@ -1,7 +1,7 @@
 // The element-wise operations on two tensors.
 #pragma once
 
-#include "ir/node.hpp"
+#include "ir/fields.hpp"
 
 namespace clgpu::ops {
 
@@ -24,6 +24,13 @@ struct BinaryAttrs : ir::Attrs {
   BinaryOp op = BinaryOp::kAdd;
   bool quantized = false;  ///< of int8, uint8 or int16
   bool shifts = false;     ///< quantised: operands are only shifted, by powers of two
+  CLGPU_FIELDS(op, quantized, shifts)
+  static const char* words(std::string_view member) {
+    if (member == "op")
+      return "add, sub, mul, div, maximum, minimum, pow, squared_difference, floor_div, floor_mod, "
+             "prelu";
+    return "";
+  }
 };
 
 }  // namespace clgpu::ops

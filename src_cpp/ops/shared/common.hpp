@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/index.hpp"
+#include "ir/fields.hpp"
 #include "ops/family.hpp"
 
 namespace clgpu::ops {
@@ -128,6 +129,7 @@ constexpr std::size_t kElementwiseGroup = 64;
 struct Window {
   int out = 0;     ///< output size
   int before = 0;  ///< zero elements in front of the input
+  CLGPU_FIELDS(out, before)
 };
 
 /// TFLite's rule for SAME (1) and VALID (2) padding. `filter`, `stride`, `dilation` in elements.

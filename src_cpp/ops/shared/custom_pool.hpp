@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "ir/fields.hpp"
 #include "ops/shared/common.hpp"
 
 namespace clgpu::ops {
@@ -14,6 +15,11 @@ struct CustomPoolAttrs : ir::Attrs {
   int padding = 1;
   int stride_h = 1, stride_w = 1;
   int filter_h = 1, filter_w = 1;
+  CLGPU_FIELDS(padding, stride_h, stride_w, filter_h, filter_w)
+  static const char* words(std::string_view member) {
+    if (member == "padding") return ", SAME, VALID";
+    return "";
+  }
 };
 
 struct CustomPool {

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "ir/fields.hpp"
 #include "ops/shared/common.hpp"
 
 namespace clgpu::ops {
@@ -14,6 +15,7 @@ struct RowRange {
   int count() const { return end - first; }
   bool operator==(const RowRange& other) const { return first == other.first && end == other.end; }
   bool operator!=(const RowRange& other) const { return !(*this == other); }
+  CLGPU_FIELDS(first, end)
 };
 
 /// Floor and ceiling of a / b; b > 0.

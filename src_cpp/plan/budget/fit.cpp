@@ -5,6 +5,7 @@
 
 #include "base/byte_size.hpp"
 #include "base/index.hpp"
+#include "ir/verify.hpp"
 #include "ops/families/concatenation.hpp"
 #include "passes/pass.hpp"
 #include "passes/split_weights.hpp"

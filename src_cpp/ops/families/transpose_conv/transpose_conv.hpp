@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "ir/fields.hpp"
 #include "ops/products/conv_geometry.hpp"
 
 namespace clgpu::ops::transpose_conv {
@@ -16,6 +17,7 @@ struct TransposeConvAttrs : ir::Attrs {
   /// Output height and width that the model states; 0: by the rule of the custom operation.
   int out_h = 0, out_w = 0;
   std::optional<Window> rows;  ///< of a band: in place of what these and the padding say
+  CLGPU_FIELDS(geometry, image, bias, out_h, out_w, rows)
 };
 
 bool quantized(const NodeContext& node);

@@ -1,0 +1,47 @@
+// A graph as text, which can be read back: docs/architecture.md has an example.
+//
+//   tf32                                        Graph::allows_tf32
+//   %0: float32[1, 8, 8, 4] "image"             a tensor that no node writes
+//   %1: float32[4, 1, 1, 4] = const splat(0.5)  a constant
+//   inputs %0
+//   %2: float32[1, 8, 8, 4] = conv2d(%0, %1) {padding=VALID} op=CONV_2D node=0 activation=relu
+//   outputs %2
+//   step fuse_activation applied node=1 into=0  Graph::steps
+//
+// A tensor is described where it is first written, else in front of all nodes. Behind its type and
+// shape stand, where they differ from what is usual: "name" tflite=ID rank=N storage=TYPE
+// quantized(SCALES, ZERO POINTS, axis=N) part(%WHOLE, pitch=N, first=N). A constant is a list, [1,
+// 2], or splat(VALUE, COUNT), or hex(BYTES), of the type of the tensor, or of a type that stands in
+// front of it. Tensors that nothing mentions are not written. # begins a comment.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.hpp"
+
+namespace clgpu::ir {
+
+struct TextOptions {
+  /// Else what is long is left out, for people: of constants omitted(BYTES, DIGEST) remains, of
+  /// scales omitted(NUMBER). read_text() refuses these.
+  bool complete = true;
+  bool digests = true;  ///< of constants that are left out
+  bool steps = true;
+};
+
+/// Any graph, also one that verify() refuses.
+std::string write_text(const Graph& graph, const TextOptions& options = {});
+
+/// The reverse: a graph of which write_text() makes the same text. `kinds`: those that nodes may
+/// be of. Throws TextError, which says where it is wrong and what is allowed there.
+Graph read_text(std::string_view text, const std::vector<const OpKind*>& kinds);
+
+/// "conv2d"; with its variant, "rows.kept".
+std::string name_of(const OpKind& kind);
+
+/// "none", "relu", ...: by their numbers.
+const std::vector<std::string>& activation_words();
+
+}  // namespace clgpu::ir

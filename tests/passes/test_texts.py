@@ -1,0 +1,623 @@
+"""Each pass of the pipeline, text in, text out: what it rewrites, and what it leaves."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import clgpu_delegate
+from clgpu_delegate import _core
+from tests.passes.texts import after, assert_becomes, assert_stays
+
+CONVOLUTION = """
+%0: float32[1, 6, 6, 4]
+%1: float32[4, 3, 3, 4] = const splat(1)
+inputs %0
+%2: float32[1, 6, 6, 4] = conv2d(%0, %1) op=CONV_2D node=0
+"""
+
+
+# keep_half_constants
+
+
+def test_half_constant_is_read_as_it_is():
+    before = """
+    %0: float32[4]
+    %1: float16[4] = const [1, 2, 3, 4]
+    inputs %0
+    %2: float32[4] = dequantize(%1) {half=true} op=DEQUANTIZE node=0
+    %3: float32[4] = add(%0, %2) op=ADD node=1
+    outputs %3
+    """
+    expected = """
+    %0: float32[4]
+    %1: float16[4] = const [1, 2, 3, 4]
+    %2: float32[4] = const float16 [1, 2, 3, 4]
+    inputs %0
+    %3: float32[4] = add(%0, %2) op=ADD node=1
+    outputs %3
+    step keep_half_constants applied node=0
+    """
+    assert_becomes(before, "keep_half_constants", expected)
+
+
+def test_halves_that_are_no_constant_stay():
+    before = """
+    %0: float16[4]
+    inputs %0
+    %1: float32[4] = dequantize(%0) {half=true} op=DEQUANTIZE node=0
+    outputs %1
+    """
+    declined = 'keep_half_constants declined node=0 "its input is not a constant"'
+    assert_stays(before, "keep_half_constants", declined)
+
+
+# fuse_instance_norm
+
+NORMALISATION = """
+%0: float32[1, 8, 8, 4]
+%1: int32[2] = const [1, 2]
+%2: float32[1] = const [0.001]
+inputs %0
+%3: float32[1, 1, 1, 4] = reduce(%0, %1) {op=mean, axes=[1, 2], keep_dims=true} op=MEAN node=0
+%4: float32[1, 8, 8, 4] = binary(%0, %3) {op=squared_difference} op=SQUARED_DIFFERENCE node=1
+%5: float32[1, 1, 1, 4] = reduce(%4, %1) {op=mean, axes=[1, 2], keep_dims=true} op=MEAN node=2
+%6: float32[1, 1, 1, 4] = add(%5, %2) op=ADD node=3
+%7: float32[1, 1, 1, 4] = unary(%6) {op=rsqrt} op=RSQRT node=4
+%8: float32[1, 8, 8, 4] = binary(%0, %3) {op=sub} op=SUB node=5
+%9: float32[1, 8, 8, 4] = binary(%8, %7) {op=mul} op=MUL node=6
+outputs %9
+"""
+
+
+def test_normalisation_becomes_one_node():
+    expected = """
+    %0: float32[1, 8, 8, 4]
+    %1: int32[2] = const [1, 2]
+    %2: float32[1] = const [0.001]
+    inputs %0
+    %9: float32[1, 8, 8, 4] = instance_norm(%0, -, -) {epsilon=0.001} op=MUL node=6
+    outputs %9
+    step fuse_instance_norm applied node=5 into=6
+    step fuse_instance_norm applied node=4 into=6
+    step fuse_instance_norm applied node=3 into=6
+    step fuse_instance_norm applied node=2 into=6
+    step fuse_instance_norm applied node=1 into=6
+    step fuse_instance_norm applied node=0 into=6
+    """
+    assert_becomes(NORMALISATION, "fuse_instance_norm", expected)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("[0.001]", "[0]"),  # a flat image would have no result
+        ("axes=[1, 2]", "axes=[1]"),  # of the rows alone
+        ("op=squared_difference", "op=mul"),
+    ],
+)
+def test_what_is_not_quite_a_normalisation_stays(old, new):
+    assert old in NORMALISATION
+    assert_stays(NORMALISATION.replace(old, new), "fuse_instance_norm")
+
+
+# fuse_activation
+
+
+def test_activation_moves_into_the_node_before_it():
+    before = (
+        CONVOLUTION
+        + """
+    %3: float32[1, 6, 6, 4] = unary(%2) op=LEAKY_RELU node=1 activation=leaky_relu alpha=0.1
+    outputs %3
+    """
+    )
+    expected = """
+    %0: float32[1, 6, 6, 4]
+    %1: float32[4, 3, 3, 4] = const splat(1)
+    inputs %0
+    %3: float32[1, 6, 6, 4] = conv2d(%0, %1) op=CONV_2D node=0 activation=leaky_relu alpha=0.1
+    outputs %3
+    step fuse_activation applied node=1 into=0
+    """
+    assert_becomes(before, "fuse_activation", expected)
+
+
+@pytest.mark.parametrize(
+    ("rest", "reason"),
+    [
+        (
+            """
+            %3: float32[1, 6, 6, 4] = unary(%2) op=RELU node=1 activation=relu
+            %4: float32[1, 6, 6, 4] = unary(%2) {op=abs} op=ABS node=2
+            outputs %3, %4
+            """,
+            "other nodes read what it reads",
+        ),
+        (
+            """
+            %3: float32[1, 6, 6, 4] = unary(%2) op=RELU node=1 activation=relu
+            outputs %2, %3
+            """,
+            "what it reads is a result of the partition",
+        ),
+    ],
+)
+def test_activation_of_what_is_needed_as_it_is_stays(rest, reason):
+    assert_stays(
+        CONVOLUTION + rest, "fuse_activation", f'fuse_activation declined node=1 "{reason}"'
+    )
+
+
+def test_second_activation_stays():
+    before = (
+        CONVOLUTION.replace("node=0", "node=0 activation=relu")
+        + """
+    %3: float32[1, 6, 6, 4] = unary(%2) op=TANH node=1 activation=tanh
+    outputs %3
+    """
+    )
+    reason = "the node before it has an activation already"
+    assert_stays(before, "fuse_activation", f'fuse_activation declined node=1 "{reason}"')
+
+
+# fuse_lookup
+
+TABLED = """
+%0: int8[1, 6, 6, 4] quantized(0.5, 0)
+%1: int8[4, 3, 3, 4] quantized(0.25, 0) = const splat(1)
+inputs %0
+%2: int8[1, 6, 6, 4] quantized(0.5, 3) = conv2d(%0, %1) op=CONV_2D node=0
+%3: int8[1, 6, 6, 4] quantized(0.00390625, -128) = unary(%2) {table={builtin=14}} op=LOGISTIC node=1
+outputs %3
+"""
+
+
+def logistic_table() -> str:
+    """The table of TABLED's function, as the reference kernel computes it."""
+    stored = np.arange(256).astype(np.int8).astype(np.float64)
+    real = 1 / (1 + np.exp(-0.5 * (stored - 3)))
+    return np.clip(np.round(real * 256) - 128, -128, 127).astype(np.int8).tobytes().hex()
+
+
+def test_table_moves_into_the_product_before_it():
+    expected = f"""
+    %0: int8[1, 6, 6, 4] quantized(0.5, 0)
+    %1: int8[4, 3, 3, 4] quantized(0.25, 0) = const splat(1)
+    inputs %0
+    %3: int8[1, 6, 6, 4] quantized(0.00390625, -128) = conv2d(%0, %1) op=CONV_2D node=0 \
+        tail(own=quantized(0.5, 3), table=hex({logistic_table()}), \
+             looked_up=quantized(0.00390625, -128))
+    outputs %3
+    step fuse_lookup applied node=1 into=0
+    """
+    assert_becomes(TABLED, "fuse_lookup", expected)
+
+
+def test_table_of_a_result_of_the_partition_stays():
+    before = TABLED.replace("outputs %3", "outputs %2, %3")
+    declined = 'fuse_lookup declined node=1 "what it reads is a result of the partition"'
+    assert_stays(before, "fuse_lookup", declined)
+
+
+# fuse_residual
+
+
+def test_addition_moves_into_the_convolution_before_it():
+    before = (
+        CONVOLUTION
+        + """
+    %3: float32[1, 6, 6, 4] = add(%2, %0) op=ADD node=1 activation=relu
+    outputs %3
+    """
+    )
+    expected = """
+    %0: float32[1, 6, 6, 4]
+    %1: float32[4, 3, 3, 4] = const splat(1)
+    inputs %0
+    %3: float32[1, 6, 6, 4] = conv2d(%0, %1, -, %0) op=CONV_2D node=0 activation=relu
+    outputs %3
+    step fuse_residual applied node=1 into=0
+    """
+    assert_becomes(before, "fuse_residual", expected)
+
+
+def test_addition_of_integers_moves_into_the_tail():
+    before = """
+    %0: int8[1, 6, 6, 4] quantized(0.5, 0)
+    %1: int8[4, 3, 3, 4] quantized(0.25, 0) = const splat(1)
+    inputs %0
+    %2: int8[1, 6, 6, 4] quantized(0.5, 3) = conv2d(%0, %1) op=CONV_2D node=0
+    %3: int8[1, 6, 6, 4] quantized(1, 0) = add(%2, %0) {quantized=true} op=ADD node=1
+    outputs %3
+    """
+    expected = """
+    %0: int8[1, 6, 6, 4] quantized(0.5, 0)
+    %1: int8[4, 3, 3, 4] quantized(0.25, 0) = const splat(1)
+    inputs %0
+    %3: int8[1, 6, 6, 4] quantized(1, 0) = conv2d(%0, %1, -, %0) op=CONV_2D node=0 \
+        tail(own=quantized(0.5, 3), sum=quantized(1, 0))
+    outputs %3
+    step fuse_residual applied node=1 into=0
+    """
+    assert_becomes(before, "fuse_residual", expected)
+
+
+def test_addition_behind_an_activation_stays():
+    before = (
+        CONVOLUTION.replace("node=0", "node=0 activation=relu6")
+        + """
+    %3: float32[1, 6, 6, 4] = add(%2, %0) op=ADD node=1
+    outputs %3
+    """
+    )
+    declined = (
+        'fuse_residual declined node=1 "input 0: CONV_2D (node 0) has an activation; '
+        'input 1: no node of the partition computes it"'
+    )
+    assert_stays(before, "fuse_residual", declined)
+
+
+# dynamic_range
+
+INT8_WEIGHTS = """
+%0: float32[2, 8] "x"
+%1: int8[4, 8] "w" quantized([0.5, 1, 2, 4], 0) = const splat(3)
+inputs %0
+%2: float32[2, 4] = fully_connected(%0, %1) {depth=8} op=FULLY_CONNECTED node=0
+outputs %2
+"""
+# Bits of 0.5, 1, 2 and 4.
+SCALES = '%3: int32[16] "w scales" = const [1056964608, 1065353216, 1073741824, 1082130432' + (
+    ", 0" * 12 + "]"
+)
+
+
+def test_weights_are_scaled():
+    expected = f"""
+    %0: float32[2, 8] "x"
+    %1: int8[4, 8] "w" quantized([0.5, 1, 2, 4], 0) = const splat(3)
+    {SCALES}
+    inputs %0
+    %2: float32[2, 4] = fully_connected(%0, %1, -, -, -, %3) {{depth=8}} op=FULLY_CONNECTED node=0
+    outputs %2
+    step dynamic_range applied node=0 "its weights are scaled"
+    """
+    assert_becomes(INT8_WEIGHTS, "dynamic_range", expected)
+
+
+def test_input_is_quantised_row_by_row():
+    expected = f"""
+    %0: float32[2, 8] "x"
+    %1: int8[4, 8] "w" quantized([0.5, 1, 2, 4], 0) = const splat(3)
+    {SCALES}
+    inputs %0
+    %4: int8[] "x quantised" rank=2 quantized(1, 0), %5: int32[] "x factors" rank=2 \
+        = quantize_rows(%0, %1) {{depth=8}} op=QUANTIZE node=0
+    %2: float32[2, 4] = fully_connected(%4, %1, -, -, -, %3, %5) {{depth=8}} \
+        op=FULLY_CONNECTED node=0
+    outputs %2
+    step dynamic_range applied node=0 "its input is quantised row by row"
+    """
+    assert_becomes(INT8_WEIGHTS, "dynamic_range", expected, dynamic_range="hybrid")
+
+
+def test_weights_without_hybrid_arithmetic_are_scaled_only():
+    before = INT8_WEIGHTS.replace("{depth=8}", "{allows_hybrid=false, depth=8}")
+    expected = f"""
+    %0: float32[2, 8] "x"
+    %1: int8[4, 8] "w" quantized([0.5, 1, 2, 4], 0) = const splat(3)
+    {SCALES}
+    inputs %0
+    %2: float32[2, 4] = fully_connected(%0, %1, -, -, -, %3) {{allows_hybrid=false, depth=8}} \
+        op=FULLY_CONNECTED node=0
+    outputs %2
+    step dynamic_range declined node=0 "the reference kernels know no hybrid arithmetic for it"
+    """
+    assert_becomes(before, "dynamic_range", expected, dynamic_range="hybrid")
+
+
+def test_weights_of_floats_stay():
+    before = CONVOLUTION + "outputs %2"
+    assert_stays(before, "dynamic_range", dynamic_range="hybrid")
+
+
+# fuse_pad
+
+PADDED = """
+%0: float32[1, 6, 6, 4]
+%1: int32[4, 2] = const [0, 0, 1, 2, 3, 4, 0, 0]
+%2: float32[4, 3, 3, 4] = const splat(1)
+inputs %0
+%3: float32[1, 9, 13, 4] = pad(%0, %1) {before=[0, 1, 3, 0], after=[0, 2, 4, 0]} op=PAD node=0
+%4: float32[1, 7, 11, 4] = conv2d(%3, %2) {geometry={padding=VALID}} op=CONV_2D node=1
+outputs %4
+"""
+
+
+def test_padding_moves_into_the_convolution_behind_it():
+    expected = """
+    %0: float32[1, 6, 6, 4]
+    %2: float32[4, 3, 3, 4] = const splat(1)
+    inputs %0
+    %4: float32[1, 7, 11, 4] = conv2d(%0, %2) {geometry={padding=VALID, extra_top=1, \
+        extra_bottom=2, extra_left=3, extra_right=4}} op=CONV_2D node=1
+    outputs %4
+    step fuse_pad applied node=0 into=1
+    """
+    assert_becomes(PADDED, "fuse_pad remove_dead", expected)
+
+
+def test_padding_in_front_of_another_padding_stays():
+    before = PADDED.replace("padding=VALID", "padding=SAME")
+    declined = 'fuse_pad declined node=0 "the reader CONV_2D (node 1) does not take this border"'
+    assert_stays(before, "fuse_pad", declined)
+
+
+def test_padding_that_is_a_result_of_the_partition_stays():
+    before = PADDED.replace("outputs %4", "outputs %3, %4")
+    declined = 'fuse_pad declined node=0 "its result is one of the partition"'
+    assert_stays(before, "fuse_pad", declined)
+
+
+def test_padding_that_another_node_reads_stays():
+    before = PADDED.replace(
+        "outputs %4",
+        """
+    %5: float32[1, 9, 13, 4] = unary(%3) {op=abs} op=ABS node=2
+    outputs %4, %5
+    """,
+    )
+    assert_stays(
+        before, "fuse_pad", 'fuse_pad declined node=0 "the reader ABS (node 2) takes no border"'
+    )
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        "{before=[0, 1, 3, 1], after=[0, 2, 4, 0]}",  # channels, too
+        "{before=[0, 1, 3, 0], after=[0, 2, 4, 0], mode=symmetric}",
+    ],
+)
+def test_padding_that_no_convolution_adds_stays(attributes):
+    usual = "{before=[0, 1, 3, 0], after=[0, 2, 4, 0]}"
+    assert usual in PADDED
+    assert_stays(PADDED.replace(usual, attributes), "fuse_pad")
+
+
+# fuse_separable
+
+SEPARABLE = """
+%0: float32[1, 64, 64, 8]
+%1: float32[1, 3, 3, 8] = const splat(1)
+%2: float32[16, 1, 1, 8] = const splat(1)
+inputs %0
+%3: float32[1, 64, 64, 8] = depthwise_conv2d(%0, %1) op=DEPTHWISE_CONV_2D node=0 activation=relu6
+%4: float32[1, 64, 64, 16] = conv2d(%3, %2) op=CONV_2D node=1
+outputs %4
+"""
+
+
+def test_depthwise_and_pointwise_become_one_node_where_that_pays():
+    expected = """
+    %0: float32[1, 64, 64, 8]
+    %1: float32[1, 3, 3, 8] = const splat(1)
+    %2: float32[16, 1, 1, 8] = const splat(1)
+    inputs %0
+    %4: float32[1, 64, 64, 16], %3: float32[1, 64, 64, 8] = separable_conv2d(%0, %1, -, %2, -) { \
+            depthwise=<%3 = depthwise_conv2d(%0, %1) \
+                op=DEPTHWISE_CONV_2D node=0 activation=relu6>, \
+            pointwise=<%4 = conv2d(%3, %2) op=CONV_2D node=1>} \
+        op=DEPTHWISE_CONV_2D node=0
+    outputs %4
+    step fuse_separable applied node=1 into=0
+    """
+    assert_becomes(SEPARABLE, "fuse_separable", expected, device="gpu")
+
+
+@pytest.mark.parametrize(
+    ("facts", "text"),
+    [
+        ({"device": "cpu"}, SEPARABLE),
+        ({"device": "gpu", "gpu": "adreno"}, SEPARABLE),
+        # Tensor cores, and more channels than are worth doing without them.
+        ({"device": "gpu", "mma_f16": True}, "tf32\n" + re.sub(r"\b16\b", "64", SEPARABLE)),
+    ],
+)
+def test_depthwise_and_pointwise_stay_where_that_does_not_pay(facts, text):
+    reason = "two launches are expected to be faster on this device"
+    assert_stays(text, "fuse_separable", f'fuse_separable declined node=1 "{reason}"', **facts)
+
+
+def test_depthwise_and_pointwise_that_engines_keep_apart():
+    skipped = 'fuse_separable skipped "the option engines names a kernel of its parts"'
+    assert_stays(SEPARABLE, "fuse_separable", skipped, separable="never")
+
+
+# remove_dead
+
+
+def test_node_whose_result_nobody_reads_goes_with_its_constants():
+    before = (
+        CONVOLUTION
+        + """
+    %3: float32[1, 6, 6, 4] = unary(%0) {op=neg} op=NEG node=1
+    outputs %3
+    """
+    )
+    expected = """
+    %0: float32[1, 6, 6, 4]
+    inputs %0
+    %3: float32[1, 6, 6, 4] = unary(%0) {op=neg} op=NEG node=1
+    outputs %3
+    step remove_dead applied node=0 "nothing reads its results"
+    """
+    assert_becomes(before, "remove_dead", expected)
+
+
+def test_node_whose_result_somebody_reads_stays():
+    before = (
+        CONVOLUTION
+        + """
+    %3: float32[1, 6, 6, 4] = unary(%2) {op=neg} op=NEG node=1
+    outputs %3
+    """
+    )
+    assert_stays(before, "remove_dead")
+
+
+# choose_storage
+
+# All tensors are large but %4.
+LARGE = """
+%0: float32[1, 64, 64, 8]
+%1: float32[8, 5, 5, 8] = const splat(1)
+%4: float32[16] = const splat(2)
+inputs %0
+%2: float32[1, 64, 64, 8] = conv2d(%0, %1) op=CONV_2D node=0
+%3: float32[1, 64, 64, 8] = unary(%2) {op=abs} op=ABS node=1
+outputs %3
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "halves"),
+    [
+        ({"precision": "fp32"}, ""),
+        ({"precision": "tf32"}, ""),
+        ({"precision": "fp16"}, "%1 %2"),
+        ({"precision": "fp16", "half_io": True}, "%0 %1 %2 %3"),
+        ({"precision": "fp32", "half_weights": True}, "%1"),
+    ],
+)
+def test_large_tensors_are_stored_as_half(settings, halves):
+    expected = LARGE
+    for name in halves.split():
+        expected = re.sub(rf"({name}: [^]]*\])", r"\1 storage=float16", expected)
+    assert_becomes(LARGE, "choose_storage", expected, **settings)
+
+
+def test_constant_that_no_half_holds_stays_float():
+    before = LARGE.replace("splat(1)", "splat(70000)")
+    expected = before.replace("8] = conv2d", "8] storage=float16 = conv2d")
+    assert_becomes(before, "choose_storage", expected, precision="fp16")
+
+
+def test_view_is_stored_as_what_it_is_a_view_of():
+    before = """
+    %0: float32[1, 64, 64, 8]
+    inputs %0
+    %1: float32[32768] = reshape(%0) {values=[-1]} op=RESHAPE node=0
+    %2: float32[32768] = unary(%1) {op=abs} op=ABS node=1
+    outputs %2
+    """
+    assert_stays(before, "choose_storage", precision="fp16")
+
+
+# Passes that rely on shapes.
+
+
+def test_shapes_follow_from_those_of_the_inputs():
+    expected = CONVOLUTION + "outputs %2"
+    before = expected.replace("%2: float32[1, 6, 6, 4]", "%2: float32[0, 0, 0, 0]")
+    assert_becomes(before, "infer_shapes", expected)
+    assert_stays(expected, "infer_shapes")
+
+
+def test_shapes_that_do_not_fit_are_told_with_the_node():
+    text = CONVOLUTION.replace("%1: float32[4, 3, 3, 4]", "%1: float32[4, 3, 3, 3]") + "outputs %2"
+    with pytest.raises(clgpu_delegate.ShapeError, match=r"CONV_2D \(node 0\): .* 4 channels"):
+        after(text, "infer_shapes")
+
+
+def test_parts_are_written_where_the_whole_lies():
+    before = """
+    %0: float32[1, 6, 6, 4]
+    inputs %0
+    %1: float32[1, 6, 6, 4] = unary(%0) {op=abs} op=ABS node=0
+    %2: float32[1, 6, 6, 4] = unary(%0) {op=neg} op=NEG node=1
+    %3: float32[1, 6, 6, 8] = concatenation(%1, %2) {axis=3} op=CONCATENATION node=2
+    outputs %3
+    """
+    expected = """
+    %0: float32[1, 6, 6, 4]
+    inputs %0
+    %1: float32[1, 6, 6, 4] part(%3, pitch=8, first=0) = unary(%0) {op=abs} op=ABS node=0
+    %2: float32[1, 6, 6, 4] part(%3, pitch=8, first=4) = unary(%0) {op=neg} op=NEG node=1
+    %3: float32[1, 6, 6, 8] = concatenation(%1, %2) {axis=3} op=CONCATENATION node=2
+    outputs %3
+    """
+    assert_becomes(before, "remove_concatenations", expected)
+    assert_stays(before, "remove_concatenations", concatenations="copy_all")
+
+
+def test_weights_are_split_by_output_channels():
+    before = """
+    %0: float32[1, 4]
+    %1: float32[4, 4] = const [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]
+    inputs %0
+    %2: float32[1, 4] = fully_connected(%0, %1) op=FULLY_CONNECTED node=0
+    outputs %2
+    """
+    expected = """
+    %0: float32[1, 4]
+    %3: float32[2, 4] " [0...]" = const [0, 1, 2, 3, 4, 5, 6, 7]
+    %5: float32[2, 4] " [2...]" = const [8, 9, 10, 11, 12, 13, 14, 15]
+    inputs %0
+    %4: float32[1, 2] " [0...]" part(%2, pitch=4, first=0) \
+        = fully_connected(%0, %3) op=FULLY_CONNECTED node=0
+    %6: float32[1, 2] " [2...]" part(%2, pitch=4, first=2) \
+        = fully_connected(%0, %5) op=FULLY_CONNECTED node=0
+    %2: float32[1, 4] = concatenation(%4, %6) {axis=1} op=CONCATENATION
+    outputs %2
+    """
+    assert_becomes(before, "split_weights", expected, limit=32)
+    assert_stays(before, "split_weights", limit=64)
+
+
+def test_chain_is_computed_band_by_band():
+    before = """
+    %0: float32[1, 8, 4, 4] "x"
+    %1: float32[4, 3, 3, 4] = const splat(1)
+    inputs %0
+    %2: float32[1, 8, 4, 4] "y" = conv2d(%0, %1) op=CONV_2D node=0
+    %3: float32[1, 8, 4, 4] = conv2d(%2, %1) op=CONV_2D node=1
+    outputs %3
+    """
+    # The rows 3 and 4 of y are kept from the first band for the second one.
+    expected = """
+    %0: float32[1, 8, 4, 4] "x"
+    %1: float32[4, 3, 3, 4] = const splat(1)
+    inputs %0
+    %4: float32[1, 1, 4, 4] "y rows 0:1" = conv2d(%0, %1) {geometry={padding=VALID, \
+        extra_top=1, extra_bottom=-6, extra_left=1, extra_right=1}} op=CONV_2D node=0 band
+    %5: float32[1, 4, 4, 4] "y rows 1:5" = conv2d(%0, %1) {geometry={padding=VALID, \
+        extra_bottom=-2, extra_left=1, extra_right=1}} op=CONV_2D node=0 band
+    %6: float32[1, 5, 4, 4] "y rows 0:5" = concatenation(%4, %5) {axis=1} \
+        op=CONCATENATION node=0 band
+    %7: float32[1, 4, 4, 4] " rows 0:4" = conv2d(%6, %1) {geometry={padding=VALID, \
+        extra_top=1, extra_left=1, extra_right=1}} op=CONV_2D node=1 band
+    %8: float32[1, 2, 4, 4] "y rows 3:5" = rows.kept(%6) {rows={first=3, end=5}} \
+        op=ROWS node=0 band
+    %9: float32[1, 3, 4, 4] "y rows 5:8" = conv2d(%0, %1) {geometry={padding=VALID, \
+        extra_top=-4, extra_bottom=1, extra_left=1, extra_right=1}} op=CONV_2D node=0 band
+    %10: float32[1, 5, 4, 4] "y rows 3:8" = concatenation(%8, %9) {axis=1} \
+        op=CONCATENATION node=0 band
+    %11: float32[1, 4, 4, 4] " rows 4:8" = conv2d(%10, %1) {geometry={padding=VALID, \
+        extra_bottom=1, extra_left=1, extra_right=1}} op=CONV_2D node=1 band
+    %3: float32[1, 8, 4, 4] = concatenation(%7, %11) {axis=1} op=CONCATENATION node=1 band
+    outputs %3
+    """
+    assert_becomes(before, "stream_rows", expected, band=4)
+    assert_stays(before, "stream_rows", band=8)
+
+
+def test_each_pass_has_its_cases_here():
+    cases = Path(__file__).read_text(encoding="utf-8")
+    for name in _core.ir_passes():
+        for check in ("assert_becomes", "assert_stays"):
+            assert re.search(rf'{check}\([^"]*"[^"]*\b{name}\b', cases), f"{check} for {name}"
