@@ -9,13 +9,11 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from rich.console import Console
-
 import clgpu_delegate
 from bench import guard_baseline, guard_builds, guard_plans, guard_report
 from bench.guard_baseline import Baseline
 from bench.guard_items import Item, all_items, chosen
-from bench.guard_report import Change, Row, Sheet
+from bench.guard_report import Change, Row
 from bench.guard_session import (
     ROOT,
     TOO_LATE,
@@ -25,14 +23,14 @@ from bench.guard_session import (
     WorkerError,
     WorkerLostError,
 )
-from bench.record import commit_of
+from bench.record import check_folder, commit_of
+from bench.report import TextTable, make_console
 from clgpu_delegate import Device, _core
 
 THIS = "this"
 _BASELINE = "baseline"
 _PLANS = "kept plans"
 _ITSELF = "run itself"
-_WIDTH = 150
 _LIMIT_S = 230.0
 _NOISY = 0.05
 
@@ -143,7 +141,7 @@ class Outcome:
         advice = f"; faster are {faster}: renew the baseline with --write" if faster else ""
         return f"passed: none of {len(self.rows)} items is worse{advice}"
 
-    def sheets(self, *, everything: bool = False) -> list[Sheet]:
+    def sheets(self, *, everything: bool = False) -> list[TextTable]:
         """Tables of what moved, failures first, and of all groups, for each comparison."""
         sheets = []
         for name, changes in self.changes.items():
@@ -159,7 +157,7 @@ class Outcome:
                 sheets.append(guard_report.groups(changes, title))
         return sheets
 
-    def markdown(self, sheets: list[Sheet]) -> str:
+    def markdown(self, sheets: list[TextTable]) -> str:
         """For the note of a change."""
         lines = [self.lines[0], "", *(f"- {line}" for line in [*self.lines[1:], self.verdict]), ""]
         return "\n".join(["\n".join(lines), *(sheet.markdown() for sheet in sheets)])
@@ -210,14 +208,12 @@ def run(
         If there is no such baseline, item, commit or folder, a commit does not build, or the device
         cannot be used; nothing has been written then.
     """
-    console = Console(width=None if Console().is_terminal else _WIDTH)
+    console = make_console()
 
     def say(text: str) -> None:
         console.print(text, highlight=False, markup=False, soft_wrap=True)
 
-    for path in (markdown, json):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise ValueError(f"there is no folder for {path}")
+    check_folder(markdown, json)
     outcome = _guard(request, say)
     sheets = outcome.sheets(everything=everything)
     for sheet in sheets:
