@@ -26,35 +26,46 @@ def bound_ms(layer: Layer, precision: str, peaks: Peaks) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class LayerTimes:
-    """The rows of one layer in one precision that were measured, and the engines of all rows."""
+    """The measured rows of one layer in one precision.
+
+    Attributes
+    ----------
+    own
+        The delegate's, the fastest first.
+    default, best
+        The one that the delegate chooses by itself, and its fastest.
+    peer
+        The other library's.
+    by_root
+        The fastest variant of each engine.
+    over_direct
+        How many times faster than direct each engine's fastest variant is; empty without direct.
+    """
 
     layer: Layer
-    rows: tuple[Row, ...]
-    roots: Mapping[str, str]
+    own: list[Row]
+    default: Row | None
+    best: Row | None
+    peer: Row | None
+    by_root: Mapping[str, Row]
+    over_direct: Mapping[str, float]
 
-    @property
-    def own(self) -> list[Row]:
-        """The delegate's, the fastest first."""
-        return sorted((r for r in self.rows if not r.is_peer), key=lambda row: row.ms or 0)
-
-    @property
-    def default(self) -> Row | None:
-        """The one that the delegate chooses by itself."""
-        return next((row for row in self.own if row.default), None)
-
-    @property
-    def best(self) -> Row | None:
-        """The delegate's fastest."""
-        return next(iter(self.own), None)
-
-    @property
-    def peer(self) -> Row | None:
-        """The other library's."""
-        return next((row for row in self.rows if row.is_peer), None)
-
-    def by_root(self) -> dict[str, Row]:
-        """The fastest variant of each engine."""
-        return {self.roots[row.engine]: row for row in reversed(self.own)}
+    @classmethod
+    def of(cls, layer: Layer, rows: Iterable[Row], roots: Mapping[str, str]) -> LayerTimes:
+        """Sort rows; ``roots`` are the engines of all candidates."""
+        rows = sorted(rows, key=_ms)
+        own = [row for row in rows if not row.is_peer]
+        by_root = {roots[row.engine]: row for row in reversed(own)}
+        direct = by_root.get(BASELINE)
+        return cls(
+            layer,
+            own,
+            default=next((row for row in own if row.default), None),
+            best=next(iter(own), None),
+            peer=next((row for row in rows if row.is_peer), None),
+            by_root=by_root,
+            over_direct={name: _ms(direct) / _ms(row) for name, row in by_root.items() if direct},
+        )
 
 
 def by_layer(rows: Iterable[Row], precision: str) -> list[LayerTimes]:
@@ -65,15 +76,7 @@ def by_layer(rows: Iterable[Row], precision: str) -> list[LayerTimes]:
     for row in rows:
         if row.precision == precision and row.ms is not None:
             groups[row.layer].append(row)
-    return [LayerTimes(layer, tuple(group), roots) for layer, group in groups.items()]
-
-
-def over_direct(times: LayerTimes) -> dict[str, float]:
-    """How many times faster than direct each engine's fastest variant is; empty without direct."""
-    roots = times.by_root()
-    if BASELINE not in roots:
-        return {}
-    return {name: _ms(roots[BASELINE]) / _ms(row) for name, row in roots.items()}
+    return [LayerTimes.of(layer, group, roots) for layer, group in groups.items()]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,7 +118,7 @@ def totals(rows: Iterable[Row], precision: str) -> Totals | None:
     gains = [d / b for d, b in zip(defaults, bests)]
     ratios: dict[str, list[float]] = defaultdict(list)
     for t in every:
-        for name, ratio in over_direct(t).items():
+        for name, ratio in t.over_direct.items():
             if name != BASELINE:
                 ratios[name].append(ratio)
     peers = [_ms(t.peer) for t in times if t.peer is not None]
@@ -166,7 +169,7 @@ def records(rows: Iterable[Row], device: str, peaks: Peaks) -> list[dict[str, An
     """The rows as those of the CSV file."""
     rows = list(rows)
     direct = {
-        (t.layer, precision): t.by_root().get(BASELINE)
+        (t.layer, precision): t.by_root.get(BASELINE)
         for precision in {row.precision for row in rows}
         for t in by_layer(rows, precision)
     }
@@ -209,10 +212,10 @@ def table_of(rows: Sequence[Row], precision: str, peaks: Peaks) -> TextTable:
         return bound_ms(t.layer, precision, peaks)
 
     def engine(name: str) -> Column:
-        return Column(f"{name} ms", lambda t: ms_of(t.by_root().get(name)), ".4g")
+        return Column(f"{name} ms", lambda t: ms_of(t.by_root.get(name)), ".4g")
 
     times = by_layer(rows, precision)
-    roots = dict.fromkeys(name for t in times for name in sorted(t.by_root()))
+    roots = dict.fromkeys(name for t in times for name in sorted(t.by_root))
     peak = peaks.flops(precision)
     columns = [
         Column("", lambda t: t.layer.number),
@@ -226,7 +229,7 @@ def table_of(rows: Sequence[Row], precision: str, peaks: Peaks) -> TextTable:
         Column("GFLOP/s", lambda t: t.best and t.best.rate / 1e9, ".0f"),
         Column("of peak", lambda t: t.best and t.best.rate / peak, ".0%"),
         Column("of bound", lambda t: t.best and bound(t) / t.best.ms, ".0%"),
-        Column("x direct", lambda t: t.best and over_direct(t).get(t.roots[t.best.engine]), ".2f"),
+        Column("x direct", lambda t: t.best and max(t.over_direct.values(), default=None), ".2f"),
         Column("error", lambda t: t.best and max(r.error or 0 for r in t.own), ".0e"),
         Column("cuDNN ms", lambda t: ms_of(t.peer), ".4g", is_optional=True),
         Column(
@@ -268,7 +271,7 @@ def plot(path: Path, rows: Sequence[Row], title: str, peaks: Peaks) -> None:
         times = by_layer(rows, precision)
         lines: dict[str, list[float]] = {}
         for i, t in enumerate(times):
-            named = {**t.by_root(), "default": t.default, "cuDNN": t.peer}
+            named = {**t.by_root, "default": t.default, "cuDNN": t.peer}
             for name, row in named.items():
                 if row is not None:
                     lines.setdefault(name, [math.nan] * len(times))[i] = row.rate / 1e9

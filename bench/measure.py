@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from clgpu_delegate import Delegate
 
@@ -92,6 +94,12 @@ def device_median_s(
     return batched_median_s(
         lambda runs: delegate.device_time(runs, node), rounds=rounds, budget_s=budget_s
     )
+
+
+def relative_error(got: np.ndarray, want: np.ndarray) -> float:
+    """L2 norm of the difference, relative to that of what is wanted."""
+    got, want = (array.ravel().astype(np.float64) for array in (got, want))
+    return float(np.linalg.norm(got - want) / np.linalg.norm(want))
 
 
 def sentence_of(failure: BaseException) -> str:

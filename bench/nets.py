@@ -14,8 +14,8 @@ import typer
 
 import clgpu_delegate
 from bench import networks, peers_torch
-from bench.measure import device_median_s, medians
-from bench.report import Column, Report, TextTable, name_column
+from bench.measure import device_median_s, medians, relative_error
+from bench.report import Column, Report, TextTable, megabytes, name_column
 from bench.session import Session
 from bench.setting import PRECISIONS, Names, Setting, Tuning, check_known, split
 from tests.runtimes import run_reference
@@ -122,7 +122,7 @@ def measure(
         else:
             runs[precision] = loaded(precision, model, precision=precision, **options)
     want = runs["cpu"].real_outputs()
-    errors = {p: _relative_error(runs[p].real_outputs(), want) for p in precisions}
+    errors = {p: relative_error(runs[p].real_outputs(), want) for p in precisions}
     host = medians(runs, **setting.timing())
     for precision in precisions:
         delegate = runs[precision].delegate
@@ -146,10 +146,6 @@ def measure(
             peak_bytes=plan.peak_bytes,
             exact=exact.get(precision),
         )
-
-
-def _relative_error(got: np.ndarray, want: np.ndarray) -> float:
-    return float(np.linalg.norm(got - want) / np.linalg.norm(want))
 
 
 def _peer_ms(name: str, batch: int, precision: str, setting: Setting) -> float | None:
@@ -179,8 +175,8 @@ COLUMNS = (
     Column("load ms", "load_ms", ".0f"),
     Column("compiled", "compiled"),
     Column("error", lambda row: f"{row.error:.1e}{_EXACT[row.exact]}"),
-    Column("arena MB", lambda row: row.arena_bytes / 1e6, ".1f"),
-    Column("device MB", lambda row: row.peak_bytes / 1e6, ".1f"),
+    megabytes("arena", "arena_bytes"),
+    megabytes("device", "peak_bytes"),
 )
 
 

@@ -15,12 +15,12 @@ import typer
 
 import clgpu_delegate
 from bench import pynet_torch
-from bench.measure import device_median_s, medians, sentence_of
+from bench.measure import device_median_s, medians, relative_error, sentence_of
 from bench.networks import NETWORKS
 from bench.networks.layers import Net
 from bench.networks.samples import Input, sample
 from bench.plan_digests import PYNET_12MP
-from bench.report import Column, Report, TextTable, name_column
+from bench.report import Column, Report, TextTable, megabytes, name_column
 from bench.session import Session
 from bench.setting import File, Setting, Strings, Tuning, split
 
@@ -144,14 +144,14 @@ class _Bench:
         """PyTorch with the same weights."""
         row = Row("PyTorch", precision)
         try:
-            peer = pynet_torch.measure(
+            image, seconds, peak = pynet_torch.measure(
                 self._setting.peer, drawn, self._raw, precision, width=width,
                 **self._setting.timing(),
             )  # fmt: skip
         except RuntimeError as failure:  # out of memory, say
             return dataclasses.replace(row, note=sentence_of(failure))
-        measured = {"device_ms": peer.seconds * 1e3, "counted": peer.peak_bytes}
-        return self._compared(peer.image, dataclasses.replace(row, **measured))
+        row = dataclasses.replace(row, device_ms=seconds * 1e3, counted=peak)
+        return self._compared(image, row)
 
     def measure(self, way: Way) -> Row:
         """Run the network one way."""
@@ -230,8 +230,7 @@ class _Bench:
     def _compared(self, image: np.ndarray, row: Row) -> Row:
         if self._want is None or self._want.shape != image.shape:
             return row
-        difference = np.linalg.norm((image - self._want).ravel().astype(np.float64))
-        error = float(difference / np.linalg.norm(self._want.ravel().astype(np.float64)))
+        error = relative_error(image, self._want)
         return dataclasses.replace(row, error=error, psnr=psnr(image, self._want))
 
 
@@ -263,23 +262,13 @@ def make_net(size: tuple[int, int], width: float = 1.0, flavour: str = "pt") -> 
     return NETWORKS["pynet"].make(size=size, width=width, flavour=flavour)
 
 
-def _mega(name: str) -> Column:
-    """The column of a field that holds bytes."""
-
-    def megabytes(row: Row) -> float | None:
-        size = getattr(row, name)
-        return None if size is None else size / 1e6
-
-    return Column(f"{name} MB", megabytes, ".1f")
-
-
 COLUMNS = (
     name_column("way", "way"),
     Column("", "precision"),
-    _mega("budget"),
-    _mega("predicted"),
-    _mega("counted"),
-    _mega("largest"),
+    megabytes("budget", "budget"),
+    megabytes("predicted", "predicted"),
+    megabytes("counted", "counted"),
+    megabytes("largest", "largest"),
     Column("host ms", "host_ms", ".2f"),
     Column("device ms", "device_ms", ".2f"),
     Column("error", "error", ".1e"),

@@ -30,8 +30,8 @@ class Column(NamedTuple):
         Its first line.
     value
         What it shows: an attribute of the row, or a function of it. None is an empty cell.
-    form
-        How, as in `format`.
+    form, scale
+        How, as in `format`, and what a number is multiplied by before.
     is_text
         Whether it is aligned on the left.
     wraps
@@ -46,11 +46,19 @@ class Column(NamedTuple):
     is_text: bool = False
     wraps: bool = False
     is_optional: bool = False
+    scale: float = 0.0
 
     def cell(self, row: Any) -> str:
         """Return the text for a row."""
         value = getattr(row, self.value) if isinstance(self.value, str) else self.value(row)
-        return "" if value is None else format(value, self.form)
+        if value is None:
+            return ""
+        return format(value * self.scale if self.scale else value, self.form)
+
+
+def megabytes(heading: str, value: Value) -> Column:
+    """Return a column of bytes."""
+    return Column(f"{heading} MB", value, ".1f", scale=1e-6)
 
 
 def name_column(heading: str, value: Value, **options: Any) -> Column:

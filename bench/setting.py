@@ -9,6 +9,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, Optional, get_type_hints
 
 import typer
@@ -21,6 +22,7 @@ PRECISIONS = ("fp32", "tf32", "fp16")
 
 File = Optional[Path]
 Strings = Optional[list[str]]
+OptionalSheet = Optional[Sheet]
 Names = Annotated[Strings, typer.Argument(help="Networks; all when none is given.")]
 Precision = Annotated[str, typer.Option(help="Those of the delegate, separated by commas.")]
 Tuning = Annotated[str, typer.Option(help="auto, off or exhaustive, as in Options.")]
@@ -60,7 +62,7 @@ class Setting:
     rounds: Annotated[int, typer.Option(min=1, help="Timed runs of each, at most.")] = 5
     budget: float = 3.0
     torch: Annotated[bool, typer.Option(help="Compare with PyTorch where it finds a GPU.")] = False
-    sheet: Sheet | None = None
+    sheet: OptionalSheet = None
 
     def __post_init__(self) -> None:
         check_folder(self.csv)
@@ -101,7 +103,9 @@ def command(run: Callable[..., object], *, per: str, **defaults: Any) -> Callabl
     """
     defaults.update(device="", runtime="auto")
     shared = get_type_hints(Setting, include_extras=True)
-    own = get_type_hints(run, include_extras=True)
+    # Not of the function itself: before Python 3.11 a default of None would change the hint.
+    annotations = SimpleNamespace(__annotations__=run.__annotations__)
+    own = get_type_hints(annotations, run.__globals__, include_extras=True)
     seconds = typer.Option(help=f"Seconds of timing per {per}.")
     parameters = {"context": (typer.Context, inspect.Parameter.empty)}
     for name, parameter in list(inspect.signature(run).parameters.items())[1:]:
