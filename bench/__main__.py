@@ -7,12 +7,19 @@ from typing import Annotated
 
 import typer
 
-from bench import conv, nets, placement, pynet, recording, stream
-from bench import guard as guard_bench
+from bench import conv, guard, nets, placement, pynet, recording, stream
 from bench.figures import command as figures_command
 from bench.plans import facts as facts_bench
 from bench.plans import snapshots as snapshots_bench
-from bench.setting import Commit, DeviceName, File, Json, Names, Strings, command, mistakes, split
+from bench.setting import (
+    DeviceName,
+    Names,
+    Strings,
+    command,
+    make_command,
+    mistakes,
+    options_of,
+)
 
 app = typer.Typer(add_completion=False, help=__doc__, no_args_is_help=True)
 
@@ -32,6 +39,12 @@ for name, function in {
     "recording": command(recording.run, per="network", rounds=20, budget=10.0),
     "stream": command(stream.run, per="network", csv=None, rounds=5, budget=3.0),
     "placement": command(placement.run, per="visit", csv=None, threads=1, budget=0.3),
+    "guard": make_command(
+        guard.run,
+        lambda _, given: guard.Request(**given),
+        options_of(guard.Request),
+        failed=lambda outcome: bool(outcome.failures),
+    ),
 }.items():
     app.command(name)(function)
 
@@ -60,60 +73,6 @@ def plans(
     with mistakes():
         if not snapshots_bench.run(names or (), profiles=profile or (), write=write):
             raise typer.Exit(1)
-
-
-@app.command()
-def guard(
-    device: DeviceName = "",
-    against: Annotated[
-        Strings,
-        typer.Option(help="A commit that is built and measured in turns; several may be given."),
-    ] = None,
-    write: Annotated[bool, typer.Option("--write", help="Keep this run as the baseline.")] = False,
-    baseline: Annotated[File, typer.Option(help="File, instead of that of the device.")] = None,
-    only: Annotated[
-        str, typer.Option(help="Items: words of their names, as in 'resnet50 fp16,layer-8'.")
-    ] = "",
-    quick: Annotated[bool, typer.Option("--quick", help="A few items of each kind.")] = False,
-    scale: Annotated[
-        float, typer.Option(help="Of the layers' height and width; 0: 1 on GPUs, else 0.125.")
-    ] = 0.0,
-    plans: Annotated[bool, typer.Option(help="Compare plans with the kept ones.")] = True,
-    time_limit: Annotated[
-        float, typer.Option(help="Seconds until no round is begun; 0: 230 for each build.")
-    ] = 0.0,
-    rounds: Annotated[int, typer.Option(min=1, help="Timings of each item, at most.")] = 9,
-    processes: Annotated[
-        int, typer.Option(min=0, help="That compile; 0: half the cores, to 8.")
-    ] = 0,
-    everything: Annotated[bool, typer.Option("--all", help="Show what is the same, too.")] = False,
-    markdown: Annotated[File, typer.Option(help="File to write, for a note.")] = None,
-    json: Json = None,
-    commit: Commit = "",
-) -> None:
-    """Tell what a change of the C++ or the kernels made worse on this device; exits 1 then."""
-    with mistakes():
-        outcome = guard_bench.run(
-            guard_bench.Request(
-                device=device,
-                against=tuple(against or ()),
-                write=write,
-                baseline=baseline,
-                only=tuple(split(only)),
-                quick=quick,
-                scale=scale,
-                plans=plans,
-                time_limit=time_limit,
-                rounds=rounds,
-                processes=processes,
-                commit=commit,
-            ),
-            everything=everything,
-            markdown=markdown,
-            json=json,
-        )
-    if outcome.failures:
-        raise typer.Exit(1)
 
 
 @app.command()

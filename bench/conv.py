@@ -25,12 +25,13 @@ from bench.setting import PRECISIONS, File, Precision, Setting, check_known, spl
 
 def run(
     setting: Setting,
-    scale: Annotated[float, typer.Option(help="Of height and width; 0.25 for slow devices.")] = 1.0,
+    scale: Annotated[float, typer.Option(help="Factor on height and width.")] = 1.0,
     precision: Precision = "fp32,tf32,fp16",
     engines: Annotated[
-        str, typer.Option(help="Candidates or fronts of their names; 'default': the chosen one.")
+        str,
+        typer.Option(help="Beginnings of candidates' names; 'default' is the chosen one."),
     ] = "",
-    layers: Annotated[str, typer.Option(help="Numbers and ranges: 1,4-6")] = "",
+    layers: Annotated[str, typer.Option(help="Numbers and ranges of layers, as in 1,4-6.")] = "",
     plot: Annotated[File, typer.Option(help="PNG file to write.")] = None,
 ) -> list[Row]:
     """Measure the 35 convolution layers of PyNET by every engine that the device offers.
@@ -46,7 +47,7 @@ def run(
     check_known("precision", precisions, PRECISIONS)
     check_folder(plot)
     if plot is not None:
-        importlib.import_module("matplotlib")  # fails now, not when all is measured
+        importlib.import_module("matplotlib")  # a missing package fails before the measurements
     chosen = [layer.scaled(scale) for layer in select(layers)]
     start = time.perf_counter()
     found = setting.found
@@ -62,7 +63,7 @@ def run(
                 if setting.peer is not None:
                     rows.append(_peer(layer, each, setting))
         _check_engines(names, bench.seen)
-        ceilings = ceilings.or_better(peaks.measure(setting.device))  # its clock may have changed
+        ceilings = ceilings.or_better(peaks.measure(setting.device))  # the clock may have changed
         report.add(rows, network=PYNET_12MP if scale == 1 else "", peaks=ceilings)
         report.console.print(conv_report.table_of(report.rows, each, ceilings).rich())
     report.say(f"{title}: {ceilings}")
@@ -80,7 +81,7 @@ def _peer(layer: Layer, precision: str, setting: Setting) -> Row:
     row = Row(precision, layer, peers_torch.CUDNN)
     try:
         ms = peers_torch.conv_ms(setting.peer, Case.of(layer), precision, **setting.timing())
-    except RuntimeError as error:  # out of memory, say
+    except RuntimeError as error:  # such as out of memory
         return dataclasses.replace(row, note=str(error))
     finally:
         peers_torch.free(setting.peer)

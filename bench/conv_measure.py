@@ -1,4 +1,4 @@
-"""Times of convolution layers, by every engine that the device offers."""
+"""Times of convolution layers with every engine that the device offers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from bench.measure import device_median_s, sentence_of
 from bench.session import Session
 from bench.setting import Setting
 
-# An engine is skipped that would take so many seconds, and so many times what the best one takes.
+# An engine is skipped where it is expected to take more seconds than the first number, and to be
+# slower than the best engine by more than the factor.
 _SLOW_S, _SLOW_RATIO = 0.3, 8.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One layer by one engine.
+    """The time of one layer with one engine.
 
     Attributes
     ----------
@@ -76,12 +77,12 @@ def wanted(engine: str, engines: Sequence[str]) -> bool:
 
 
 class Bench:
-    """Measures layers; it learns which engines are hopeless on the way.
+    """Measures layers, and learns from each layer which engines are too slow for the next ones.
 
     Parameters
     ----------
     setting
-        Its rounds and seconds are those of a layer by an engine.
+        Its rounds and seconds apply to each layer with each engine.
     engines
         Candidates to measure, or fronts of their names; ``"default"`` stands for the chosen one;
         all if empty.
@@ -103,7 +104,7 @@ class Bench:
         try:
             session, node = self._load(model, case, precision)
         except clgpu_delegate.ClgpuError:
-            raise  # no such option
+            raise  # an option does not exist
         except (RuntimeError, ValueError) as failure:
             yield Row(precision, layer, "default", note=sentence_of(failure))
             return
@@ -141,7 +142,7 @@ class Bench:
     def _load(
         self, model: bytes, case: Case, precision: str, **options: Any
     ) -> tuple[Session, clgpu_delegate.Node]:
-        """A layer's model on the device, and what is told of the convolution."""
+        """A layer's model on the device, and the report on its convolution."""
         delegate = clgpu_delegate.load(
             device=self._setting.device, warm_up=False, tuning="off", precision=precision, **options
         )

@@ -8,6 +8,9 @@ import shlex
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 import clgpu_delegate
 from bench import guard_baseline, guard_builds, guard_plans, guard_report
@@ -25,6 +28,7 @@ from bench.guard_session import (
 )
 from bench.record import check_folder, commit_of
 from bench.report import TextTable, make_console
+from bench.setting import Commit, DeviceName, File, Json, Strings, split
 from clgpu_delegate import Device, _core
 
 THIS = "this"
@@ -67,32 +71,51 @@ class Request:
         within the repository.
     """
 
-    device: str = ""
-    against: tuple[str, ...] = ()
-    write: bool = False
-    baseline: Path | None = None
-    only: tuple[str, ...] = ()
-    quick: bool = False
-    scale: float = 0.0
-    plans: bool = True
-    time_limit: float = 0.0
-    rounds: int = 9
-    processes: int = 0
-    commit: str = ""
+    device: DeviceName = ""
+    against: Annotated[
+        Strings,
+        typer.Option(help="A commit that is built and measured in turns; several may be given."),
+    ] = None
+    write: Annotated[bool, typer.Option("--write", help="Keep this run as the baseline.")] = False
+    baseline: Annotated[
+        File, typer.Option(help="Baseline file; by default that of the device.")
+    ] = None
+    only: Annotated[
+        str, typer.Option(help="Items: words of their names, as in 'resnet50 fp16,layer-8'.")
+    ] = ""
+    quick: Annotated[bool, typer.Option("--quick", help="A few items of each kind.")] = False
+    scale: Annotated[
+        float,
+        typer.Option(help="Factor on the layers' sides; 0: 1 on GPUs, else 0.125."),
+    ] = 0.0
+    plans: Annotated[bool, typer.Option(help="Compare plans with the kept ones.")] = True
+    time_limit: Annotated[
+        float, typer.Option(help="Seconds after which no round starts; 0: 230 for each build.")
+    ] = 0.0
+    rounds: Annotated[int, typer.Option(min=1, help="Timings of each item, at most.")] = 9
+    processes: Annotated[
+        int, typer.Option(min=0, help="Processes that compile; 0: half the cores, to 8.")
+    ] = 0
+    commit: Commit = ""
     root: Path = ROOT
     folder: Path = guard_baseline.FOLDER
-    builds: Path | None = None
+    builds: File = None
+
+    @property
+    def words(self) -> list[str]:
+        """The parts of ``only``."""
+        return split(self.only)
 
     @property
     def limit_s(self) -> float:
         """Seconds of a session."""
-        return self.time_limit or _LIMIT_S * (1 + len(set(self.against)))
+        return self.time_limit or _LIMIT_S * (1 + len(set(self.against or ())))
 
     @property
     def command(self) -> str:
         """How to make the same baseline again."""
         words = ["python", "-m", "bench", "guard", "--write"]
-        words += ["--only", ",".join(self.only)] if self.only else []
+        words += ["--only", ",".join(self.words)] if self.only else []
         words += ["--quick"] if self.quick else []
         words += ["--scale", f"{self.scale:g}"] if self.scale else []
         return shlex.join(words)
@@ -187,11 +210,13 @@ class Outcome:
 def run(
     request: Request,
     *,
-    everything: bool = False,
-    markdown: Path | None = None,
-    json: Path | None = None,
+    everything: Annotated[bool, typer.Option("--all", help="Show unchanged items, too.")] = False,
+    markdown: Annotated[File, typer.Option(help="Markdown file to write.")] = None,
+    json: Json = None,
 ) -> Outcome:
-    """Measure, compare and print, and write files.
+    """Tell what a change of the C++ or the kernels made worse on this device; exits 1 then.
+
+    It measures, compares and prints, and writes files.
 
     Parameters
     ----------
@@ -290,7 +315,7 @@ def _guard(request: Request, say: Say) -> Outcome:
 def _items(request: Request, device: Device) -> list[Item]:
     gpu = device.type == "gpu"
     items = all_items(gpu=gpu, tensor_cores=device.gpu == "nvidia", scale=request.scale or None)
-    names = set(chosen([i.name for i in items], request.only, quick=request.quick))
+    names = set(chosen([i.name for i in items], request.words, quick=request.quick))
     return [item for item in items if item.name in names]
 
 
@@ -315,7 +340,7 @@ def _files(request: Request, device: Device, say: Say) -> tuple[Path | None, Bas
 
 def _others(request: Request, say: Say) -> list[Build]:
     """Builds of the commits to compare with; all are looked up before the first is built."""
-    hashes = [guard_builds.resolve(commit, request.root) for commit in request.against]
+    hashes = [guard_builds.resolve(commit, request.root) for commit in request.against or ()]
     return [
         Build(sha[:10], str(guard_builds.build(sha, request.root, request.builds, say)))
         for sha in dict.fromkeys(hashes)
@@ -378,7 +403,7 @@ def _measure(
 def _wanted(request: Request, before: Baseline, items: list[Item]) -> list[Row]:
     """The baseline's rows of what is asked for, which this run should have measured."""
     try:
-        names = set(chosen([r.item for r in before.rows], request.only, quick=request.quick))
+        names = set(chosen([r.item for r in before.rows], request.words, quick=request.quick))
     except ValueError:  # something that the baseline does not have yet
         names = set()
     names |= {item.name for item in items}

@@ -178,7 +178,7 @@ class Session:
     folder
         For models, caches and logs.
     limit_s
-        Seconds after which no further round starts.
+        Seconds. No further round starts after them.
     rounds
         At most.
     processes

@@ -16,7 +16,7 @@ import numpy as np
 if TYPE_CHECKING:
     from clgpu_delegate import Delegate
 
-_BATCH_S = 5e-3  # of inferences in flight per timing
+_BATCH_S = 5e-3  # duration of a timing
 _MOST_RUNS = 1000  # in a batch
 
 
@@ -34,9 +34,9 @@ def medians(
     rounds
         Calls of each, at most.
     budget_s
-        When these seconds have passed, no further round starts.
+        Seconds. No further round starts after them.
     least
-        Calls of each, however long they take.
+        Calls of each, at least, even when they exceed the budget.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def medians(
 
 
 def runs_in_batch(once: float) -> int:
-    """How many runs of so many seconds are timed as one."""
+    """Return the number of runs that form one timing, given the seconds of one run."""
     return max(1, min(_MOST_RUNS, math.ceil(_BATCH_S / max(once, 1e-9))))
 
 
@@ -72,8 +72,7 @@ def batched_median_s(batch: Callable[[int], float], *, rounds: int, budget_s: fl
     rounds
         Batches, at most.
     budget_s
-        When these seconds have passed, no further batch starts. A run that alone takes longer is
-        timed once.
+        Seconds. No further batch starts after them, and a run that takes longer is timed once.
     """
     once = batch(1)
     if once >= budget_s:
@@ -97,12 +96,12 @@ def device_median_s(
 
 
 def relative_error(got: np.ndarray, want: np.ndarray) -> float:
-    """L2 norm of the difference, relative to that of what is wanted."""
-    got, want = (array.ravel().astype(np.float64) for array in (got, want))
+    """Return the L2 norm of the difference, relative to the norm of ``want``."""
+    got, want = (np.asarray(array, np.float64).ravel() for array in (got, want))
     return float(np.linalg.norm(got - want) / np.linalg.norm(want))
 
 
 def sentence_of(failure: BaseException) -> str:
-    """What an exception says, in one line, without the lines that a runtime adds."""
+    """Return the message of an exception in one line, without the lines that a runtime adds."""
     lines = [line for line in str(failure).splitlines() if line.strip()]
     return lines[0].removeprefix("clgpu_delegate: ") if lines else type(failure).__name__

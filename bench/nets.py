@@ -154,7 +154,7 @@ def _peer_ms(name: str, batch: int, precision: str, setting: Setting) -> float |
     try:
         timing = setting.timing(1 / 4)
         return peers_torch.network_ms(setting.peer, name, batch, precision, **timing)
-    except RuntimeError as error:  # out of memory, say
+    except RuntimeError as error:  # such as out of memory
         print(f"PyTorch: {name}, batch {batch}, {precision}: {error}")
         return None
 
@@ -183,9 +183,9 @@ COLUMNS = (
 def run(
     setting: Setting,
     names: Names = None,
-    batch: Annotated[str, typer.Option(help="Sizes: 1,16")] = "1,16",
+    batch: Annotated[str, typer.Option(help="Batch sizes, separated by commas.")] = "1,16",
     precision: Annotated[
-        str, typer.Option(help="Those of the delegate; int8: the network quantised.")
+        str, typer.Option(help="Precisions of the delegate; int8 quantises the network.")
     ] = "fp32,tf32,fp16",
     tuning: Tuning = "auto",
 ) -> list[Row]:

@@ -17,7 +17,7 @@ from bench.report import Column, Report, TextTable, name_column
 from bench.session import Session
 from bench.setting import File, Names, Setting
 
-_SETTLE_S = 0.05  # until the threads of the run before have stopped spinning
+_SETTLE_S = 0.05  # after which the threads of the last run no longer spin
 _LEAST, _MOST = 5, 1000  # runs of a visit
 _LOST = 1.05  # measured over stock
 
@@ -60,7 +60,7 @@ class Row:
 
 
 class _Way:
-    """One way to run a model; it is loaded for each visit, and gone after it."""
+    """One way to run a model, which is loaded anew for each visit."""
 
     def __init__(self, model: bytes, setting: Setting, options: dict[str, Any] | None) -> None:
         self._model, self._setting, self._options = model, setting, options
@@ -153,14 +153,14 @@ COLUMNS = (
 def run(
     setting: Setting,
     names: Names = None,
-    folder: Annotated[File, typer.Option(help="Of further .tflite files.")] = None,
-    precision: Annotated[str, typer.Option(help="Of the delegate.")] = "fp32",
-    visits: Annotated[int, typer.Option(min=1, help="Times that each way is loaded.")] = 3,
+    folder: Annotated[File, typer.Option(help="Folder of further .tflite files.")] = None,
+    precision: Annotated[str, typer.Option(help="Precision of the delegate.")] = "fp32",
+    visits: Annotated[int, typer.Option(min=1, help="Loads of each way.")] = 3,
 ) -> list[Row]:
     """Measure models on the CPU, on the device, and as placement="auto" and "measured" do."""
     threads = setting.cpu_threads
     report = Report[Row](setting, runtime=setting.runtime, threads=threads)
-    clgpu_delegate.load(device=setting.device, precision=precision)  # fails before it takes time
+    clgpu_delegate.load(device=setting.device, precision=precision)  # wrong options fail here
     for name, model in models(names or (), folder):
         try:
             row = measure(name, model, setting, visits=visits, precision=precision)

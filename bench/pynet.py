@@ -148,7 +148,7 @@ class _Bench:
                 self._setting.peer, drawn, self._raw, precision, width=width,
                 **self._setting.timing(),
             )  # fmt: skip
-        except RuntimeError as failure:  # out of memory, say
+        except RuntimeError as failure:  # such as out of memory
             return dataclasses.replace(row, note=sentence_of(failure))
         row = dataclasses.replace(row, device_ms=seconds * 1e3, counted=peak)
         return self._compared(image, row)
@@ -166,7 +166,7 @@ class _Bench:
                 row = dataclasses.replace(row, budget=budget)
             return self._run(way, row)
         except clgpu_delegate.ClgpuError:
-            raise  # no such option
+            raise  # an option does not exist
         except (RuntimeError, ValueError) as failure:
             return dataclasses.replace(row, note=sentence_of(failure))
 
@@ -213,12 +213,12 @@ class _Bench:
         raise RuntimeError("a budget of one byte was met")
 
     def _delegate(self, way: Way, budget: int | None) -> clgpu_delegate.Delegate:
-        gc.collect()  # the memory of the row before
+        gc.collect()  # frees the memory of the last row
         delegate = clgpu_delegate.load(
             device=self._setting.device, tuning=self._tuning, precision=way.precision,
             engines=way.engines, memory_budget=budget, max_object=way.max_object,
         )  # fmt: skip
-        delegate._native.reset_peak()  # what is counted is of the whole process
+        delegate._native.reset_peak()  # the counter is that of the whole process
         return delegate
 
     def _session(self, delegate: clgpu_delegate.Delegate | None) -> Session:
@@ -277,7 +277,7 @@ COLUMNS = (
 )
 
 _Rows = Annotated[
-    Strings, typer.Argument(help="Fronts of the rows' names; all when none is given.")
+    Strings, typer.Argument(help="Beginnings of the rows' names; all when none is given.")
 ]
 
 
@@ -286,21 +286,24 @@ def run(
     rows: _Rows = None,
     size: Annotated[
         str,
-        typer.Option(help="Of the raw image: 1488x1984, the default of GPUs, is 12 megapixels."),
+        typer.Option(help="Raw image; the default on GPUs, 1488x1984, is 12 megapixels."),
     ] = "",
     width: Annotated[float, typer.Option(help="Factor on all filter counts.")] = 1.0,
     write: Annotated[
-        File, typer.Option(help="Write the .tflite file, and measure nothing.")
+        File, typer.Option(help="Write the .tflite file instead of measuring.")
     ] = None,
-    flavour: Annotated[str, typer.Option(help="Of the file: pt or tf.")] = "pt",
+    flavour: Annotated[str, typer.Option(help="Flavour of the file: pt or tf.")] = "pt",
     memory_budget: Annotated[
-        int, typer.Option(min=0, help="Bytes, for a row of your own instead of the usual ones.")
+        int,
+        typer.Option(min=0, help="Bytes; measures your own row instead of the usual ones."),
     ] = 0,
-    max_object: Annotated[int, typer.Option(min=0, help="Bytes, for such a row.")] = 0,
-    engines: Annotated[str, typer.Option(help="As in Options, for such a row.")] = "",
-    precision: Annotated[str, typer.Option(help="Of such rows.")] = "fp32,fp16",
+    max_object: Annotated[int, typer.Option(min=0, help="Bytes, for a row of your own.")] = 0,
+    engines: Annotated[str, typer.Option(help="Option engines, for a row of your own.")] = "",
+    precision: Annotated[str, typer.Option(help="Precisions of your own rows.")] = "fp32,fp16",
     tuning: Tuning = "auto",
-    stock: Annotated[bool, typer.Option(help="Compare with the stock CPU where it can.")] = True,
+    stock: Annotated[
+        bool, typer.Option(help="Compare with the stock CPU, where it is able to.")
+    ] = True,
 ) -> list[Row]:
     """Measure PyNET inside budgets of device memory, or write its file.
 

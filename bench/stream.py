@@ -154,11 +154,11 @@ def run(
     names: Names = None,
     precision: Precision = "fp32",
     scale: Annotated[
-        float, typer.Option(help="Of batches and of heights; 0.1 for slow devices.")
+        float, typer.Option(help="Factor on batches and heights; 0.1 for slow devices.")
     ] = 1.0,
-    count: Annotated[int, typer.Option(min=1, help="Inputs of a sequence.")] = 16,
+    count: Annotated[int, typer.Option(min=1, help="Inputs in a sequence.")] = 16,
     depth: Annotated[int, typer.Option(min=1, help="Inferences in flight.")] = 3,
-    zero_copy: Annotated[str, typer.Option(help="As in Options.")] = "auto",
+    zero_copy: Annotated[str, typer.Option(help="The option zero_copy of the delegate.")] = "auto",
 ) -> list[Row]:
     """Measure sequences of images through a Runner, and by invoke() in a loop.
 
