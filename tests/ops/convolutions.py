@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +33,9 @@ class Geometry(NamedTuple):
 
 
 # Each family adds channels. What only some families can do (groups, Winograd's filters, outputs
-# that are larger than need be) and the edges of tiles stand in their own files.
+# that are larger than need be) and the edges of tiles stand in their own files. There, geometry is
+# COMMON where no kernel of the family has branches for it: the chosen candidate alone computes it,
+# because most of the time goes to compilers, which would compile all candidates anew.
 GEOMETRIES = {
     "one_element": Geometry((1, 1, 1), (1, 1)),
     "odd": Geometry((1, 5, 7), (3, 3), activation="RELU6"),
@@ -49,15 +51,6 @@ GEOMETRIES = {
     "gaps": Geometry((1, 3, 5), (2, 1), (3, 2), padding="VALID", activation="RELU6"),
     "wide_rows": Geometry((1, 2, 17), (3, 5), stride=(1, 3)),
 }
-
-
-def engines_for(family: str, name: str, common: Collection[str]) -> dict[str, str]:
-    """Return the engines that `tests.ops.harness.check` keeps to for a case.
-
-    Where the geometry is ``common``, no kernel of the family has branches for it. Then the chosen
-    candidate runs alone: compilers take most of the time, and would compile all of them anew.
-    """
-    return {family: "auto"} if name in common else {}
 
 
 class Data(NamedTuple):

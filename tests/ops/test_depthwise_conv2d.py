@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import hypothesis
 import hypothesis.strategies as st
@@ -16,7 +16,6 @@ from tests.ops.convolutions import (
     Data,
     convolve,
     dilations_of,
-    engines_for,
     make_data,
     options_of,
     windows,
@@ -94,19 +93,27 @@ def make_model(case: Case, data: Data, *, run_time: bool = False) -> bytes:
     return m.build()
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_depthwise_conv_2d_filters_each_channel(name, device, precision, rng):
-    case = CASES[name]
+def check_case(case: Case, rng: np.random.Generator, **options: Any) -> None:
     data = make_data(case, rng)
     check(
         make_model(case, data),
         [data.image],
         [convolve(*data, case)],
-        device=device,
-        precision=precision,
         accumulation=int(np.prod(case.filter)),
         reference=case.bias,  # the runtime's kernel insists on one
-        engines=engines_for("depthwise_conv2d", name, COMMON),
+        **options,
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in COMMON])
+def test_depthwise_conv_2d_filters_each_channel(name, device, precision, rng):
+    check_case(CASES[name], rng, device=device, precision=precision)
+
+
+@pytest.mark.parametrize("name", sorted(COMMON))
+def test_depthwise_conv_2d_of_common_geometry(name, device, rng):
+    check_case(
+        CASES[name], rng, device=device, precision="fp32", engines={"depthwise_conv2d": "auto"}
     )
 
 

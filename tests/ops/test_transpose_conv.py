@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import hypothesis
 import hypothesis.strategies as st
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.model_maker import ModelMaker
-from tests.ops.convolutions import GEOMETRIES, Data, engines_for, finished, make_data, options_of
+from tests.ops.convolutions import GEOMETRIES, Data, finished, make_data, options_of
 from tests.ops.harness import EXAMPLES, check, check_refused, half_exact
 
 CUSTOM = "Convolution2DTransposeBias"
@@ -132,18 +132,26 @@ def make_custom(case: Case, data: Data, options: bytes | None = None, **attribut
     return m.build()
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_transpose_conv_scatters_the_filter(name, device, precision, rng):
-    case = CASES[name]
+def check_case(case: Case, rng: np.random.Generator, **options: Any) -> None:
     data = make_data(case, rng)
     check(
         make_model(case, data),
         [data.image],
         [scatter(*data, case)],
-        device=device,
-        precision=precision,
         accumulation=case.depth,
-        engines=engines_for("transpose_conv", name, COMMON),
+        **options,
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in COMMON])
+def test_transpose_conv_scatters_the_filter(name, device, precision, rng):
+    check_case(CASES[name], rng, device=device, precision=precision)
+
+
+@pytest.mark.parametrize("name", sorted(COMMON))
+def test_transpose_conv_of_common_geometry(name, device, rng):
+    check_case(
+        CASES[name], rng, device=device, precision="fp32", engines={"transpose_conv": "auto"}
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,7 +72,7 @@ def add_bias(
     )
 
 
-def typed(names: Sequence[str], all_types: Collection[str]) -> list[tuple[type, str]]:
+def typed(names: Iterable[str], all_types: Collection[str]) -> list[tuple[type, str]]:
     """Return what is tested: types share all that geometry is about, so that int8 does for most.
 
     Parameters
