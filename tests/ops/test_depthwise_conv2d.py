@@ -66,13 +66,13 @@ CHANNELS = {
     "pointwise_strided": (8,), "valid": (24,), "dilated": (16,), "filter_larger_than_image": (8,),
     "high_filter": (32,), "doubling": (16,), "gaps": (3,), "wide_rows": (4,),
 }  # fmt: skip
-COMMON = {
-    "strided", "pointwise", "pointwise_strided", "valid", "doubling", "gaps", "wide_rows",
-}  # fmt: skip
+COMMON = GEOMETRIES.keys() - {"one_element", "odd", "strided_columns", "high_filter"}
 CASES = {
     **{name: Case.of(name, *CHANNELS[name]) for name in GEOMETRIES},
     "four_channels_strided": Case((2, 9, 6, 4), (3, 3), stride=(2, 2)),
     "eight_channels_valid": Case((1, 7, 11, 24), (3, 2), padding="VALID", bias=False),
+    "dilated_sixteen_channels": Case((1, 12, 11, 16), (3, 3), dilation=(2, 3)),
+    "filter_higher_than_image": Case((1, 2, 3, 8), (7, 5)),
     "multiplied_by_two": Case((1, 6, 5, 8), (3, 3), multiplier=2),
     "multiplied_by_a_vector": Case((1, 5, 6, 3), (3, 2), multiplier=8, stride=(2, 1)),
     "one_channel_multiplied": Case((1, 5, 5, 1), (3, 3), multiplier=7, padding="VALID"),

@@ -29,7 +29,7 @@ BRANCHES = {
         "odd",
         "four_channels_strided",
         "blocks",
-        "filter_larger_than_image",
+        "filter_higher_than_image",
         "strided_columns",
         "multiplied_by_a_vector",
     ],
