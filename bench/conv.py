@@ -10,35 +10,31 @@ import dataclasses
 import importlib
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from rich.console import Console
+import typer
 
-import clgpu_delegate
 from bench import conv_report, peaks, peers_torch
 from bench.conv_layers import Case, Layer, select
-from bench.conv_measure import PRECISIONS, Bench, Row, wanted
+from bench.conv_measure import Bench, Row, wanted
 from bench.plan_digests import PYNET_12MP
-from bench.record import Sheet
+from bench.record import check_folder
+from bench.report import Report, write_csv
+from bench.setting import PRECISIONS, File, Precision, Setting, check_known, split
 
 
 def run(
-    *,
-    scale: float = 1.0,
-    precisions: Sequence[str] = PRECISIONS,
-    engines: Sequence[str] = (),
-    layers: str = "",
-    device: str = "",
-    runtime: str = "auto",
-    rounds: int = 7,
-    budget_s: float = 0.15,
-    use_torch: bool = True,
-    csv: Path | None = None,
-    plot: Path | None = None,
-    json: Sheet | None = None,
+    setting: Setting,
+    scale: Annotated[float, typer.Option(help="Factor on height and width.")] = 1.0,
+    precision: Precision = "fp32,tf32,fp16",
+    engines: Annotated[
+        str,
+        typer.Option(help="Beginnings of candidates' names; 'default' is the chosen one."),
+    ] = "",
+    layers: Annotated[str, typer.Option(help="Numbers and ranges of layers, as in 1,4-6.")] = "",
+    plot: Annotated[File, typer.Option(help="PNG file to write.")] = None,
 ) -> list[Row]:
-    """Measure, print tables and totals, write files; parameters as on the command line.
+    """Measure the 35 convolution layers of PyNET by every engine that the device offers.
 
     Raises
     ------
@@ -47,63 +43,48 @@ def run(
     ImportError
         If a plot is asked for, and matplotlib is not installed.
     """
-    _check_request(precisions, csv, plot)
+    precisions, names = split(precision), split(engines)
+    check_known("precision", precisions, PRECISIONS)
+    check_folder(plot)
+    if plot is not None:
+        importlib.import_module("matplotlib")  # a missing package fails before the measurements
     chosen = [layer.scaled(scale) for layer in select(layers)]
     start = time.perf_counter()
-    found = clgpu_delegate.load(device=device).device
+    found = setting.found
     title = f"{found.name} ({found.platform}, {found.driver_version})"
-    console = Console(width=None if Console().is_terminal else 250)
-    ceilings = peaks.measure(device)
-    torch = peers_torch.find() if use_torch else None
-    bench = Bench(runtime=runtime, device=device, engines=engines, rounds=rounds, budget_s=budget_s)
-    rows: list[Row] = []
-    for precision in precisions:
+    ceilings = peaks.measure(setting.device)
+    report = Report[Row](setting, width=250, torch=setting.peer)
+    bench = Bench(setting, names)
+    for each in precisions:
+        rows: list[Row] = []
         for layer in chosen:
-            with console.status(f"{precision}: layer {layer.number} ({layer})"):
-                rows.extend(bench.measure(layer, precision))
-                if torch is not None:
-                    rows.append(_peer(torch, layer, precision, rounds, budget_s))
-        _check_engines(engines, bench.seen)
-        ceilings = ceilings.or_better(peaks.measure(device))  # its clock may have changed
-        if json is not None:
-            layers_of = [PYNET_12MP] if scale == 1 else []
-            json.write(rows, device=found, torch=torch, peaks=ceilings, networks=layers_of)
-        console.print(conv_report.make_table(rows, precision, ceilings))
-    console.print(f"{title}: {ceilings}", highlight=False)
-    for line in conv_report.notes(rows):
-        console.print(line, highlight=False)
-    for precision in precisions:
-        sums = conv_report.totals(rows, precision)
-        for line in conv_report.sentences(sums, precision) if sums else []:
-            console.print(line, highlight=False)
-    console.print(f"measured in {time.perf_counter() - start:.0f} s", highlight=False)
-    if csv is not None:
-        conv_report.write_csv(csv, conv_report.records(rows, title, ceilings))
+            with report.console.status(f"{each}: layer {layer.number} ({layer})"):
+                rows.extend(bench.measure(layer, each))
+                if setting.peer is not None:
+                    rows.append(_peer(layer, each, setting))
+        _check_engines(names, bench.seen)
+        ceilings = ceilings.or_better(peaks.measure(setting.device))  # the clock may have changed
+        report.add(rows, network=PYNET_12MP if scale == 1 else "", peaks=ceilings)
+        report.console.print(conv_report.table_of(report.rows, each, ceilings).rich())
+    report.say(f"{title}: {ceilings}")
+    for line in conv_report.summary(report.rows, precisions):
+        report.say(line)
+    report.say(f"measured in {time.perf_counter() - start:.0f} s")
+    if setting.csv is not None:
+        write_csv(setting.csv, conv_report.records(report.rows, title, ceilings))
     if plot is not None:
-        conv_report.plot(plot, rows, title, ceilings)
-    return rows
+        conv_report.plot(plot, report.rows, title, ceilings)
+    return report.rows
 
 
-def _check_request(precisions: Sequence[str], csv: Path | None, plot: Path | None) -> None:
-    for precision in precisions:
-        if precision not in PRECISIONS:
-            raise ValueError(f"{precision!r} is no precision; those are {', '.join(PRECISIONS)}")
-    for path in (csv, plot):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise ValueError(f"there is no folder for {path}")
-    if plot is not None:
-        importlib.import_module("matplotlib")  # fails now, not when all is measured
-
-
-def _peer(torch: Any, layer: Layer, precision: str, rounds: int, budget_s: float) -> Row:
-    case = Case.of(layer)
+def _peer(layer: Layer, precision: str, setting: Setting) -> Row:
     row = Row(precision, layer, peers_torch.CUDNN)
     try:
-        ms = peers_torch.conv_ms(torch, case, precision, rounds=rounds, budget_s=budget_s)
-    except RuntimeError as error:  # out of memory, say
+        ms = peers_torch.conv_ms(setting.peer, Case.of(layer), precision, **setting.timing())
+    except RuntimeError as error:  # such as out of memory
         return dataclasses.replace(row, note=str(error))
     finally:
-        peers_torch.free(torch)
+        peers_torch.free(setting.peer)
     return dataclasses.replace(row, ms=ms)
 
 

@@ -1,4 +1,4 @@
-"""Times of convolution layers, by every engine that the device offers."""
+"""Times of convolution layers with every engine that the device offers."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 
 import clgpu_delegate
 from bench.conv_layers import CONV_NODE, Case, Layer
-from bench.measure import device_median_s
-from tests.runtimes import make_interpreter
+from bench.measure import device_median_s, sentence_of
+from bench.session import Session
+from bench.setting import Setting
 
-PRECISIONS = ("fp32", "tf32", "fp16")
-
-# An engine is skipped that would take so many seconds, and so many times what the best one takes.
+# An engine is skipped where it is expected to take more seconds than the first number, and to be
+# slower than the best engine by more than the factor.
 _SLOW_S, _SLOW_RATIO = 0.3, 8.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One layer by one engine.
+    """The time of one layer with one engine.
 
     Attributes
     ----------
@@ -44,6 +44,11 @@ class Row:
     ms: float | None = None
     error: float | None = None
     note: str = ""
+
+    @property
+    def rate(self) -> float | None:
+        """Operations per second."""
+        return None if self.ms is None else self.layer.flops / self.ms * 1e3
 
     @property
     def is_peer(self) -> bool:
@@ -71,56 +76,21 @@ def wanted(engine: str, engines: Sequence[str]) -> bool:
     return not engines or any(engine == e or engine.startswith(f"{e}_") for e in engines)
 
 
-class _Session:
-    """A layer's model on the device by one engine."""
-
-    def __init__(self, case: Case, model: bytes, runtime: str, **options: Any) -> None:
-        self._case = case
-        self.delegate = clgpu_delegate.load(**options)
-        self._interpreter = make_interpreter(runtime, model, [self.delegate])
-        self._interpreter.allocate_tensors()
-        plan = self.delegate.explain()
-        if plan.claimed != plan.total:
-            raise RuntimeError(next(node.reason for node in plan.nodes if not node.claimed))
-        self.node = plan.nodes[CONV_NODE]
-
-    def error(self) -> float:
-        """Run once, and compare."""
-        interpreter = self._interpreter
-        interpreter.set_tensor(interpreter.get_input_details()[0]["index"], self._case.tile)
-        interpreter.invoke()
-        (output,) = interpreter.get_output_details()
-        return self._case.error(interpreter.get_tensor(output["index"]))
-
-
 class Bench:
-    """Measures layers; it learns which engines are hopeless on the way.
+    """Measures layers, and learns from each layer which engines are too slow for the next ones.
 
     Parameters
     ----------
-    runtime, device
-        As elsewhere.
+    setting
+        Its rounds and seconds apply to each layer with each engine.
     engines
         Candidates to measure, or fronts of their names; ``"default"`` stands for the chosen one;
         all if empty.
-    rounds, budget_s
-        Timings of a layer by an engine, and the seconds that they may take.
     """
 
-    def __init__(
-        self,
-        *,
-        runtime: str = "auto",
-        device: str = "",
-        engines: Sequence[str] = (),
-        rounds: int = 7,
-        budget_s: float = 0.15,
-    ) -> None:
-        self._runtime = runtime
-        self._options = {"device": device, "warm_up": False, "tuning": "off"}
+    def __init__(self, setting: Setting, engines: Sequence[str] = ()) -> None:
+        self._setting = setting
         self._engines = engines
-        self._rounds = rounds
-        self._budget_s = budget_s
         # Operations per second by engine and precision, the best so far.
         self._rates: dict[tuple[str, str], float] = {}
         self.seen: set[str] = set()
@@ -130,16 +100,14 @@ class Bench:
         """Yield a row for each candidate of a layer, the default one first."""
         case = Case.of(layer)
         model = case.model()
-        options = {"precision": precision, **self._options}
-        session: _Session | None
+        session: Session | None
         try:
-            session = _Session(case, model, self._runtime, **options)
+            session, node = self._load(model, case, precision)
         except clgpu_delegate.ClgpuError:
-            raise  # no such option
+            raise  # an option does not exist
         except (RuntimeError, ValueError) as failure:
-            yield Row(precision, layer, "default", note=_sentence(failure))
+            yield Row(precision, layer, "default", note=sentence_of(failure))
             return
-        node = session.node
         self.seen |= {*node.candidates, *node.refused}
         for engine, why in node.refused.items():
             if wanted(engine, self._engines):
@@ -158,23 +126,28 @@ class Bench:
             try:
                 if session is None or not default:
                     session = None  # its device memory first
-                    forced = {"conv2d": engine}
-                    session = _Session(case, model, self._runtime, engines=forced, **options)
-                error = session.error()
-                seconds = device_median_s(
-                    session.delegate, CONV_NODE, rounds=self._rounds, budget_s=self._budget_s
-                )
+                    session, _ = self._load(model, case, precision, engines={"conv2d": engine})
+                session()
+                error = case.error(session.output())
+                seconds = device_median_s(session.delegate, CONV_NODE, **self._setting.timing())
             except (RuntimeError, ValueError) as failure:
                 session = None
-                yield Row(precision, layer, engine, default, note=_sentence(failure))
+                yield Row(precision, layer, engine, default, note=sentence_of(failure))
                 continue
             best = min(best, seconds)
             if rate == math.inf or layer.flops / seconds > rate:
                 self._rates[engine, precision] = layer.flops / seconds
             yield Row(precision, layer, engine, default, seconds * 1e3, error)
 
-
-def _sentence(failure: Exception) -> str:
-    """What a runtime says of a failure, without the lines it adds."""
-    lines = [line for line in str(failure).splitlines() if line.strip()]
-    return lines[0].removeprefix("clgpu_delegate: ") if lines else type(failure).__name__
+    def _load(
+        self, model: bytes, case: Case, precision: str, **options: Any
+    ) -> tuple[Session, clgpu_delegate.Node]:
+        """A layer's model on the device, and the report on its convolution."""
+        delegate = clgpu_delegate.load(
+            device=self._setting.device, warm_up=False, tuning="off", precision=precision, **options
+        )
+        session = Session(model, delegate, runtime=self._setting.runtime).feed([case.tile])
+        plan = delegate.explain()
+        if plan.claimed != plan.total:
+            raise RuntimeError(next(node.reason for node in plan.nodes if not node.claimed))
+        return session, plan.nodes[CONV_NODE]

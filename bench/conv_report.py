@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import math
 import statistics
@@ -11,17 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich import box
-from rich.table import Table
-
 from bench.conv_layers import Layer
 from bench.conv_measure import Row, roots_of
 from bench.peaks import Peaks
-
-COLUMNS = (
-    "device", "precision", "layer", "C", "H", "W", "filter", "K", "gflop", "engine", "default",
-    "ms", "gflops", "over_direct", "peak_share", "bound_ms", "bound_share", "max_error", "note",
-)  # fmt: skip
+from bench.report import Column, TextTable
 
 BASELINE = "direct"
 
@@ -34,35 +26,46 @@ def bound_ms(layer: Layer, precision: str, peaks: Peaks) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class LayerTimes:
-    """The rows of one layer in one precision that were measured, and the engines of all rows."""
+    """The measured rows of one layer in one precision.
+
+    Attributes
+    ----------
+    own
+        The delegate's, the fastest first.
+    default, best
+        The one that the delegate chooses by itself, and its fastest.
+    peer
+        The other library's.
+    by_root
+        The fastest variant of each engine.
+    over_direct
+        How many times faster than direct each engine's fastest variant is; empty without direct.
+    """
 
     layer: Layer
-    rows: tuple[Row, ...]
-    roots: Mapping[str, str]
+    own: list[Row]
+    default: Row | None
+    best: Row | None
+    peer: Row | None
+    by_root: Mapping[str, Row]
+    over_direct: Mapping[str, float]
 
-    @property
-    def own(self) -> list[Row]:
-        """The delegate's, the fastest first."""
-        return sorted((r for r in self.rows if not r.is_peer), key=lambda row: row.ms or 0)
-
-    @property
-    def default(self) -> Row | None:
-        """The one that the delegate chooses by itself."""
-        return next((row for row in self.own if row.default), None)
-
-    @property
-    def best(self) -> Row | None:
-        """The delegate's fastest."""
-        return next(iter(self.own), None)
-
-    @property
-    def peer(self) -> Row | None:
-        """The other library's."""
-        return next((row for row in self.rows if row.is_peer), None)
-
-    def by_root(self) -> dict[str, Row]:
-        """The fastest variant of each engine."""
-        return {self.roots[row.engine]: row for row in reversed(self.own)}
+    @classmethod
+    def of(cls, layer: Layer, rows: Iterable[Row], roots: Mapping[str, str]) -> LayerTimes:
+        """Sort rows; ``roots`` are the engines of all candidates."""
+        rows = sorted(rows, key=_ms)
+        own = [row for row in rows if not row.is_peer]
+        by_root = {roots[row.engine]: row for row in reversed(own)}
+        direct = by_root.get(BASELINE)
+        return cls(
+            layer,
+            own,
+            default=next((row for row in own if row.default), None),
+            best=next(iter(own), None),
+            peer=next((row for row in rows if row.is_peer), None),
+            by_root=by_root,
+            over_direct={name: _ms(direct) / _ms(row) for name, row in by_root.items() if direct},
+        )
 
 
 def by_layer(rows: Iterable[Row], precision: str) -> list[LayerTimes]:
@@ -73,15 +76,7 @@ def by_layer(rows: Iterable[Row], precision: str) -> list[LayerTimes]:
     for row in rows:
         if row.precision == precision and row.ms is not None:
             groups[row.layer].append(row)
-    return [LayerTimes(layer, tuple(group), roots) for layer, group in groups.items()]
-
-
-def over_baseline(times: LayerTimes) -> dict[str, float]:
-    """How many times faster than direct each engine's fastest variant is; empty without direct."""
-    roots = times.by_root()
-    if BASELINE not in roots:
-        return {}
-    return {name: _ms(roots[BASELINE]) / _ms(row) for name, row in roots.items()}
+    return [LayerTimes.of(layer, group, roots) for layer, group in groups.items()]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +118,7 @@ def totals(rows: Iterable[Row], precision: str) -> Totals | None:
     gains = [d / b for d, b in zip(defaults, bests)]
     ratios: dict[str, list[float]] = defaultdict(list)
     for t in every:
-        for name, ratio in over_baseline(t).items():
+        for name, ratio in t.over_direct.items():
             if name != BASELINE:
                 ratios[name].append(ratio)
     peers = [_ms(t.peer) for t in times if t.peer is not None]
@@ -161,81 +156,88 @@ def sentences(sums: Totals, precision: str) -> list[str]:
     return lines
 
 
+def summary(rows: Sequence[Row], precisions: Iterable[str]) -> list[str]:
+    """What was not measured, and the totals of each precision."""
+    lines = notes(rows)
+    for precision in precisions:
+        sums = totals(rows, precision)
+        lines += sentences(sums, precision) if sums else []
+    return lines
+
+
 def records(rows: Iterable[Row], device: str, peaks: Peaks) -> list[dict[str, Any]]:
     """The rows as those of the CSV file."""
     rows = list(rows)
     direct = {
-        (t.layer, precision): _ms(t.by_root()[BASELINE])
+        (t.layer, precision): t.by_root.get(BASELINE)
         for precision in {row.precision for row in rows}
         for t in by_layer(rows, precision)
-        if BASELINE in t.by_root()
     }
     table = []
     for row in rows:
-        layer = row.layer
+        layer, ms = row.layer, row.ms
         bound = bound_ms(layer, row.precision, peaks)
-        record: dict[str, Any] = dict.fromkeys(COLUMNS, "")
-        record.update(
-            device=device, precision=row.precision, layer=layer.number, C=layer.channels,
-            H=layer.height, W=layer.width, filter=layer.filter, K=layer.filters,
-            gflop=_digits(layer.flops / 1e9), engine=row.engine, default=int(row.default),
-            bound_ms=_digits(bound), note=row.note,
-        )  # fmt: skip
-        if row.ms is not None:
-            rate = layer.flops / row.ms * 1e3
-            record.update(
-                ms=_digits(row.ms),
-                gflops=_digits(rate / 1e9),
-                peak_share=_digits(rate / peaks.flops(row.precision)),
-                bound_share=_digits(bound / row.ms),
-            )
-            if (layer, row.precision) in direct:
-                record["over_direct"] = _digits(direct[layer, row.precision] / row.ms)
-        if row.error is not None:
-            record["max_error"] = f"{row.error:.2e}"
-        table.append(record)
+        rate = row.rate
+        baseline = direct.get((layer, row.precision))
+        table.append(
+            {
+                "device": device,
+                "precision": row.precision,
+                "layer": layer.number,
+                "C": layer.channels,
+                "H": layer.height,
+                "W": layer.width,
+                "filter": layer.filter,
+                "K": layer.filters,
+                "gflop": _digits(layer.flops / 1e9),
+                "engine": row.engine,
+                "default": int(row.default),
+                "ms": _digits(ms),
+                "gflops": _digits(rate and rate / 1e9),
+                "over_direct": _digits(ms and baseline and _ms(baseline) / ms),
+                "peak_share": _digits(rate and rate / peaks.flops(row.precision)),
+                "bound_ms": _digits(bound),
+                "bound_share": _digits(ms and bound / ms),
+                "max_error": "" if row.error is None else f"{row.error:.2e}",
+                "note": row.note,
+            }
+        )
     return table
 
 
-def write_csv(path: Path, table: Sequence[Mapping[str, Any]]) -> None:
-    """Write `records`."""
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(table)
-
-
-def make_table(rows: Sequence[Row], precision: str, peaks: Peaks) -> Table:
+def table_of(rows: Sequence[Row], precision: str, peaks: Peaks) -> TextTable:
     """One line per layer: the untuned choice, and the best variant of each engine."""
+
+    def bound(t: LayerTimes) -> float:
+        return bound_ms(t.layer, precision, peaks)
+
+    def engine(name: str) -> Column:
+        return Column(f"{name} ms", lambda t: ms_of(t.by_root.get(name)), ".4g")
+
     times = by_layer(rows, precision)
-    roots = list(dict.fromkeys(name for t in times for name in sorted(t.by_root())))
-    peer = any(t.peer for t in times)
-    table = Table(title=precision, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    right = ["", "C,H,W,filter,K", "GFLOP", "bound ms", "default", "ms", "best", "ms"]
-    right += ["GFLOP/s", "of peak", "of bound", "x direct", "error"]
-    right += ["cuDNN ms", "x cuDNN"] if peer else []
-    for heading in right + [f"{name} ms" for name in roots]:
-        name = heading in ("default", "best")
-        table.add_column(heading, justify="left" if name else "right", no_wrap=True)
-    for t in times:
-        layer = t.layer
-        bound = bound_ms(layer, precision, peaks)
-        cells = [str(layer.number), str(layer), f"{layer.flops / 1e9:.4g}", f"{bound:.3g}"]
-        cells += [t.default.engine, f"{_ms(t.default):.4g}"] if t.default else ["", ""]
-        if t.best is None:
-            cells += [""] * 7
-        else:
-            rate = layer.flops / _ms(t.best) * 1e3
-            cells += [t.best.engine, f"{_ms(t.best):.4g}", f"{rate / 1e9:.0f}"]
-            cells += [f"{rate / peaks.flops(precision):.0%}", f"{bound / _ms(t.best):.0%}"]
-            ratio = over_baseline(t).get(t.roots[t.best.engine])
-            cells += [f"{ratio:.2f}" if ratio else "", f"{max(r.error or 0 for r in t.own):.0e}"]
-        if peer:
-            cells += [f"{_ms(t.peer):.4g}"] if t.peer else [""]
-            cells += [f"{_ms(t.peer) / _ms(t.best):.2f}"] if t.peer and t.best else [""]
-        own = t.by_root()
-        table.add_row(*cells, *(f"{_ms(own[n]):.4g}" if n in own else "" for n in roots))
-    return table
+    roots = dict.fromkeys(name for t in times for name in sorted(t.by_root))
+    peak = peaks.flops(precision)
+    columns = [
+        Column("", lambda t: t.layer.number),
+        Column("C,H,W,filter,K", "layer"),
+        Column("GFLOP", lambda t: t.layer.flops / 1e9, ".4g"),
+        Column("bound ms", bound, ".3g"),
+        Column("default", lambda t: t.default and t.default.engine, is_text=True),
+        Column("ms", lambda t: ms_of(t.default), ".4g"),
+        Column("best", lambda t: t.best and t.best.engine, is_text=True),
+        Column("ms", lambda t: ms_of(t.best), ".4g"),
+        Column("GFLOP/s", lambda t: t.best and t.best.rate / 1e9, ".0f"),
+        Column("of peak", lambda t: t.best and t.best.rate / peak, ".0%"),
+        Column("of bound", lambda t: t.best and bound(t) / t.best.ms, ".0%"),
+        Column("x direct", lambda t: t.best and max(t.over_direct.values(), default=None), ".2f"),
+        Column("error", lambda t: t.best and max(r.error or 0 for r in t.own), ".0e"),
+        Column("cuDNN ms", lambda t: ms_of(t.peer), ".4g", is_optional=True),
+        Column(
+            "x cuDNN", lambda t: t.peer and t.best and t.peer.ms / t.best.ms, ".2f",
+            is_optional=True,
+        ),
+    ]  # fmt: skip
+    return TextTable.of(precision, times, [*columns, *map(engine, roots)])
 
 
 def notes(rows: Iterable[Row]) -> list[str]:
@@ -269,12 +271,10 @@ def plot(path: Path, rows: Sequence[Row], title: str, peaks: Peaks) -> None:
         times = by_layer(rows, precision)
         lines: dict[str, list[float]] = {}
         for i, t in enumerate(times):
-            named = {**t.by_root(), "default": t.default, "cuDNN": t.peer}
+            named = {**t.by_root, "default": t.default, "cuDNN": t.peer}
             for name, row in named.items():
                 if row is not None:
-                    lines.setdefault(name, [math.nan] * len(times))[i] = (
-                        t.layer.flops / _ms(row) / 1e6
-                    )
+                    lines.setdefault(name, [math.nan] * len(times))[i] = row.rate / 1e9
         bounds = [t.layer.flops / bound_ms(t.layer, precision, peaks) / 1e6 for t in times]
         axis.plot(bounds, color="black", linestyle=":", label="bound (arithmetic, copies)")
         for name, values in sorted(lines.items()):
@@ -294,11 +294,16 @@ def plot(path: Path, rows: Sequence[Row], title: str, peaks: Peaks) -> None:
     pyplot.close(figure)
 
 
+def ms_of(row: Row | None) -> float | None:
+    """The time of a row that may not be there."""
+    return None if row is None else row.ms
+
+
 def _ms(row: Row | None) -> float:
-    assert row is not None
-    assert row.ms is not None
-    return row.ms
+    ms = ms_of(row)
+    assert ms is not None
+    return ms
 
 
-def _digits(value: float) -> str:
-    return f"{value:.4g}"
+def _digits(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"

@@ -8,14 +8,15 @@ import shlex
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated
 
-from rich.console import Console
+import typer
 
 import clgpu_delegate
 from bench import guard_baseline, guard_builds, guard_plans, guard_report
 from bench.guard_baseline import Baseline
 from bench.guard_items import Item, all_items, chosen
-from bench.guard_report import Change, Row, Sheet
+from bench.guard_report import Change, Row
 from bench.guard_session import (
     ROOT,
     TOO_LATE,
@@ -25,14 +26,15 @@ from bench.guard_session import (
     WorkerError,
     WorkerLostError,
 )
-from bench.record import commit_of
+from bench.record import check_folder, commit_of
+from bench.report import TextTable, make_console
+from bench.setting import Commit, DeviceName, File, Json, Strings, split
 from clgpu_delegate import Device, _core
 
 THIS = "this"
 _BASELINE = "baseline"
 _PLANS = "kept plans"
 _ITSELF = "run itself"
-_WIDTH = 150
 _LIMIT_S = 230.0
 _NOISY = 0.05
 
@@ -69,32 +71,51 @@ class Request:
         within the repository.
     """
 
-    device: str = ""
-    against: tuple[str, ...] = ()
-    write: bool = False
-    baseline: Path | None = None
-    only: tuple[str, ...] = ()
-    quick: bool = False
-    scale: float = 0.0
-    plans: bool = True
-    time_limit: float = 0.0
-    rounds: int = 9
-    processes: int = 0
-    commit: str = ""
+    device: DeviceName = ""
+    against: Annotated[
+        Strings,
+        typer.Option(help="A commit that is built and measured in turns; several may be given."),
+    ] = None
+    write: Annotated[bool, typer.Option("--write", help="Keep this run as the baseline.")] = False
+    baseline: Annotated[
+        File, typer.Option(help="Baseline file; by default that of the device.")
+    ] = None
+    only: Annotated[
+        str, typer.Option(help="Items: words of their names, as in 'resnet50 fp16,layer-8'.")
+    ] = ""
+    quick: Annotated[bool, typer.Option("--quick", help="A few items of each kind.")] = False
+    scale: Annotated[
+        float,
+        typer.Option(help="Factor on the layers' sides; 0: 1 on GPUs, else 0.125."),
+    ] = 0.0
+    plans: Annotated[bool, typer.Option(help="Compare plans with the kept ones.")] = True
+    time_limit: Annotated[
+        float, typer.Option(help="Seconds after which no round starts; 0: 230 for each build.")
+    ] = 0.0
+    rounds: Annotated[int, typer.Option(min=1, help="Timings of each item, at most.")] = 9
+    processes: Annotated[
+        int, typer.Option(min=0, help="Processes that compile; 0: half the cores, to 8.")
+    ] = 0
+    commit: Commit = ""
     root: Path = ROOT
     folder: Path = guard_baseline.FOLDER
-    builds: Path | None = None
+    builds: File = None
+
+    @property
+    def words(self) -> list[str]:
+        """The parts of ``only``."""
+        return split(self.only)
 
     @property
     def limit_s(self) -> float:
         """Seconds of a session."""
-        return self.time_limit or _LIMIT_S * (1 + len(set(self.against)))
+        return self.time_limit or _LIMIT_S * (1 + len(set(self.against or ())))
 
     @property
     def command(self) -> str:
         """How to make the same baseline again."""
         words = ["python", "-m", "bench", "guard", "--write"]
-        words += ["--only", ",".join(self.only)] if self.only else []
+        words += ["--only", ",".join(self.words)] if self.only else []
         words += ["--quick"] if self.quick else []
         words += ["--scale", f"{self.scale:g}"] if self.scale else []
         return shlex.join(words)
@@ -143,7 +164,7 @@ class Outcome:
         advice = f"; faster are {faster}: renew the baseline with --write" if faster else ""
         return f"passed: none of {len(self.rows)} items is worse{advice}"
 
-    def sheets(self, *, everything: bool = False) -> list[Sheet]:
+    def sheets(self, *, everything: bool = False) -> list[TextTable]:
         """Tables of what moved, failures first, and of all groups, for each comparison."""
         sheets = []
         for name, changes in self.changes.items():
@@ -159,7 +180,7 @@ class Outcome:
                 sheets.append(guard_report.groups(changes, title))
         return sheets
 
-    def markdown(self, sheets: list[Sheet]) -> str:
+    def markdown(self, sheets: list[TextTable]) -> str:
         """For the note of a change."""
         lines = [self.lines[0], "", *(f"- {line}" for line in [*self.lines[1:], self.verdict]), ""]
         return "\n".join(["\n".join(lines), *(sheet.markdown() for sheet in sheets)])
@@ -189,11 +210,13 @@ class Outcome:
 def run(
     request: Request,
     *,
-    everything: bool = False,
-    markdown: Path | None = None,
-    json: Path | None = None,
+    everything: Annotated[bool, typer.Option("--all", help="Show unchanged items, too.")] = False,
+    markdown: Annotated[File, typer.Option(help="Markdown file to write.")] = None,
+    json: Json = None,
 ) -> Outcome:
-    """Measure, compare and print, and write files.
+    """Tell what a change of the C++ or the kernels made worse on this device; exits 1 then.
+
+    It measures, compares and prints, and writes files.
 
     Parameters
     ----------
@@ -210,14 +233,12 @@ def run(
         If there is no such baseline, item, commit or folder, a commit does not build, or the device
         cannot be used; nothing has been written then.
     """
-    console = Console(width=None if Console().is_terminal else _WIDTH)
+    console = make_console()
 
     def say(text: str) -> None:
         console.print(text, highlight=False, markup=False, soft_wrap=True)
 
-    for path in (markdown, json):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise ValueError(f"there is no folder for {path}")
+    check_folder(markdown, json)
     outcome = _guard(request, say)
     sheets = outcome.sheets(everything=everything)
     for sheet in sheets:
@@ -294,7 +315,7 @@ def _guard(request: Request, say: Say) -> Outcome:
 def _items(request: Request, device: Device) -> list[Item]:
     gpu = device.type == "gpu"
     items = all_items(gpu=gpu, tensor_cores=device.gpu == "nvidia", scale=request.scale or None)
-    names = set(chosen([i.name for i in items], request.only, quick=request.quick))
+    names = set(chosen([i.name for i in items], request.words, quick=request.quick))
     return [item for item in items if item.name in names]
 
 
@@ -319,7 +340,7 @@ def _files(request: Request, device: Device, say: Say) -> tuple[Path | None, Bas
 
 def _others(request: Request, say: Say) -> list[Build]:
     """Builds of the commits to compare with; all are looked up before the first is built."""
-    hashes = [guard_builds.resolve(commit, request.root) for commit in request.against]
+    hashes = [guard_builds.resolve(commit, request.root) for commit in request.against or ()]
     return [
         Build(sha[:10], str(guard_builds.build(sha, request.root, request.builds, say)))
         for sha in dict.fromkeys(hashes)
@@ -382,7 +403,7 @@ def _measure(
 def _wanted(request: Request, before: Baseline, items: list[Item]) -> list[Row]:
     """The baseline's rows of what is asked for, which this run should have measured."""
     try:
-        names = set(chosen([r.item for r in before.rows], request.only, quick=request.quick))
+        names = set(chosen([r.item for r in before.rows], request.words, quick=request.quick))
     except ValueError:  # something that the baseline does not have yet
         names = set()
     names |= {item.name for item in items}

@@ -14,9 +14,9 @@ from bench import nets, networks, pynet
 from bench.conv_layers import CONV_NODE, LAYERS, Case
 from bench.guard_worker import file_of
 from bench.networks.samples import Input, sample
+from bench.setting import PRECISIONS
 
 BATCHES = (1, 16)
-PRECISIONS = ("fp32", "tf32", "fp16")
 
 # Quantised in a second or two each, and of different character.
 INT8_NETWORKS = ("lenet5", "mobilenet_v1", "mobilenet_v2", "resnet50")

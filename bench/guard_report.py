@@ -15,11 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
 from bench.guard_session import TOO_LATE, Result
+from bench.report import Column, TextTable, name_column
 
 FLOOR = 0.015
 HOST_FLOOR = 0.05
@@ -229,85 +227,70 @@ def compare_all(now: Iterable[Row], then: Iterable[Row]) -> list[Change]:
     return [compare(rows.get(item), before.get(item)) for item in {**rows, **before}]
 
 
-# ---------------------------------------------------------------------- tables
+def details(changes: Sequence[Change], other: str, title: str) -> TextTable:
+    """One line for each item; the baseline's milliseconds are those of its own run."""
+    columns = [
+        name_column("item", "item"),
+        Column("ms", lambda change: _ms(change.now)),
+        Column(f"{other} ms", lambda change: _ms(change.then)),
+        Column("ratio", "ratio", ".3f"),
+        Column("noise", lambda c: None if c.ratio is None else f"{100 * c.noise:.1f} %"),
+        Column("launches", _launches),
+        name_column("verdict", lambda change: _short(change.verdict) or "same"),
+    ]
+    return TextTable.of(title, changes, columns)
+
+
+def _launches(change: Change) -> str:
+    sides = (change.then, change.now)
+    counts = [str(row.launches) for row in sides if row is not None and not row.error]
+    return " -> ".join(dict.fromkeys(counts))
 
 
 @dataclasses.dataclass(frozen=True)
-class Sheet:
-    """A table as texts, for the terminal and for files."""
+class _Group:
+    """The changes of a network, or of the layers."""
 
-    title: str
-    heads: tuple[str, ...]
-    rows: list[tuple[str, ...]]
+    name: str
+    changes: list[Change]
 
-    def rich(self) -> Table:
-        """For a terminal."""
-        table = Table(
-            title=self.title, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True,
-            title_justify="left", title_style="bold",
-        )  # fmt: skip
-        for number, head in enumerate(self.heads):
-            words = number in (0, len(self.heads) - 1) and head != "launches"
-            table.add_column(
-                head, justify="left" if words else "right", no_wrap=not words, overflow="fold"
-            )
-        for row in self.rows:
-            table.add_row(*map(Text, row))  # brackets are no markup
-        return table
+    def mean(self, precision: str) -> float | None:
+        """The geometric mean of the ratios in a precision."""
+        ratios = [c.ratio for c in self.changes if c.ratio and _precision(c) == precision]
+        return math.exp(statistics.fmean(map(math.log, ratios))) if ratios else None
 
-    def markdown(self) -> str:
-        """For a note."""
-        lines = [self.title, "", _line(self.heads), _line(["---"] * len(self.heads))]
-        return "\n".join([*lines, *map(_line, self.rows)]) + "\n"
-
-
-def _line(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def details(changes: Sequence[Change], other: str, title: str) -> Sheet:
-    """One line for each item; the baseline's milliseconds are those of its own run."""
-    rows: list[tuple[str, ...]] = []
-    for change in changes:
-        now, then = change.now, change.then
-        launches = [str(row.launches) for row in (then, now) if row is not None and not row.error]
-        rows.append(
-            (
-                change.item,
-                _ms(now),
-                _ms(then),
-                "" if change.ratio is None else f"{change.ratio:.3f}",
-                "" if change.ratio is None else f"{100 * change.noise:.1f} %",
-                " -> ".join(dict.fromkeys(launches)),
-                _short(change.verdict) or "same",
-            )
-        )
-    heads = ("item", "ms", f"{other} ms", "ratio", "noise", "launches", "verdict")
-    return Sheet(title, heads, rows)
-
-
-def groups(changes: Sequence[Change], title: str) -> Sheet:
-    """For each network and the layers, and each precision, the geometric mean of the ratios."""
-    precisions = list(dict.fromkeys(change.item.split()[-1] for change in changes))
-    named: dict[str, list[Change]] = {}
-    for change in changes:
-        front = change.item.split()[0]
-        named.setdefault("layers" if front.startswith("layer-") else front, []).append(change)
-    rows = []
-    for name, members in sorted(named.items()):
-        cells = []
-        for precision in precisions:
-            logs = [
-                math.log(c.ratio) for c in members if c.ratio and c.item.split()[-1] == precision
-            ]
-            cells.append(f"{math.exp(statistics.fmean(logs)):.3f}" if logs else "")
-        known = [c for c in members if c.ratio is not None]
+    @property
+    def launches(self) -> str:
+        """Sums over the items that were compared, then and now."""
+        known = [c for c in self.changes if c.ratio is not None]
         sums = [
             str(sum(row.launches for row in side if row is not None))
             for side in ([c.then for c in known], [c.now for c in known])
         ]
-        rows.append((name, *cells, str(len(members)), " -> ".join(dict.fromkeys(sums))))
-    return Sheet(title, ("group", *precisions, "items", "launches"), rows)
+        return " -> ".join(dict.fromkeys(sums))
+
+
+def groups(changes: Sequence[Change], title: str) -> TextTable:
+    """For each network and the layers, and each precision, the geometric mean of the ratios."""
+    named: dict[str, list[Change]] = {}
+    for change in changes:
+        front = change.item.split()[0]
+        named.setdefault("layers" if front.startswith("layer-") else front, []).append(change)
+
+    def mean(precision: str) -> Column:
+        return Column(precision, lambda group: group.mean(precision), ".3f")
+
+    columns = [
+        name_column("group", "name"),
+        *map(mean, dict.fromkeys(map(_precision, changes))),
+        Column("items", lambda group: len(group.changes)),
+        Column("launches", "launches"),
+    ]
+    return TextTable.of(title, [_Group(*pair) for pair in sorted(named.items())], columns)
+
+
+def _precision(change: Change) -> str:
+    return change.item.split()[-1]
 
 
 def _ms(row: Row | None) -> str:

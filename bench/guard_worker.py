@@ -11,7 +11,6 @@ import gc
 import importlib.abc
 import importlib.machinery
 import json
-import math
 import os
 import statistics
 import sys
@@ -24,13 +23,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench.guard_clock import Clock, Work
+from bench.measure import runs_in_batch, sentence_of
 
 if TYPE_CHECKING:
     from types import ModuleType
 
 PACKAGE = "clgpu_delegate"
 
-_BATCH_S = 5e-3  # of inferences in flight per timing
 _SHORT_S = 20e-3  # inferences below that are timed three times in a round
 
 
@@ -56,12 +55,6 @@ def file_of(folder: Path, model: str) -> Path:
     return folder / f"{model.replace(' ', '-')}.tflite"
 
 
-def sentence_of(failure: BaseException) -> str:
-    """What an exception says, in one line."""
-    lines = [line for line in str(failure).splitlines() if line.strip()]
-    return lines[0].removeprefix(f"{PACKAGE}: ") if lines else type(failure).__name__
-
-
 _Made = tuple[bytes, list[Any]]  # a model, and its inputs
 
 
@@ -84,8 +77,7 @@ class _Held:
     def seconds(self) -> float:
         """Time an inference, many in flight; the first call also finds out how many."""
         if not self._runs:
-            once = self._time(1)
-            self._runs = max(1, min(1000, math.ceil(_BATCH_S / max(once, 1e-9))))
+            self._runs = runs_in_batch(self._time(1))
         first = self._time(self._runs)
         if first > _SHORT_S:
             return first

@@ -1,4 +1,7 @@
-"""Timing: medians of runs that take turns."""
+"""Timing: medians of runs that take turns, and of batches of runs.
+
+Nothing here imports the package: `bench.guard_worker` takes other builds of it.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,19 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
-from clgpu_delegate import Delegate
+import numpy as np
 
-BATCH_S = 5e-3  # of inferences in flight per timing
+if TYPE_CHECKING:
+    from clgpu_delegate import Delegate
+
+_BATCH_S = 5e-3  # duration of a timing
+_MOST_RUNS = 1000  # in a batch
 
 
 def medians(
-    runs: Mapping[str, Callable[[], object]], *, rounds: int, budget_s: float
+    runs: Mapping[str, Callable[[], object]], *, rounds: int, budget_s: float, least: int = 1
 ) -> dict[str, float]:
     """Time functions side by side.
 
@@ -26,7 +34,9 @@ def medians(
     rounds
         Calls of each, at most.
     budget_s
-        Seconds after which no further round starts; there is always one.
+        No round starts later than this many seconds after the first.
+    least
+        Calls of each, at least, even when they exceed the budget.
 
     Returns
     -------
@@ -38,7 +48,7 @@ def medians(
     times: dict[str, list[float]] = {name: [] for name in runs}
     deadline = time.perf_counter() + budget_s
     for done in range(rounds):
-        if done and time.perf_counter() > deadline:
+        if done >= least and time.perf_counter() > deadline:
             break
         for name, run in runs.items():
             start = time.perf_counter()
@@ -47,20 +57,51 @@ def medians(
     return {name: statistics.median(values) for name, values in times.items()}
 
 
+def runs_in_batch(once: float) -> int:
+    """Return the number of runs that form one timing, given the seconds of one run."""
+    return max(1, min(_MOST_RUNS, math.ceil(_BATCH_S / max(once, 1e-9))))
+
+
+def batched_median_s(batch: Callable[[int], float], *, rounds: int, budget_s: float) -> float:
+    """Median seconds of a run, timed in batches of some milliseconds.
+
+    Parameters
+    ----------
+    batch
+        Takes a number of runs, and returns the seconds of one of them.
+    rounds
+        Batches, at most.
+    budget_s
+        No batch starts later than this many seconds after the first. A longer run is timed once.
+    """
+    once = batch(1)
+    if once >= budget_s:
+        return once
+    runs = runs_in_batch(once)
+    deadline = time.perf_counter() + budget_s
+    batch(runs)  # brings clocks up
+    times: list[float] = []
+    while len(times) < rounds and (not times or time.perf_counter() < deadline):
+        times.append(batch(runs))
+    return statistics.median(times)
+
+
 def device_median_s(
     delegate: Delegate, node: int | None = None, *, rounds: int, budget_s: float
 ) -> float:
-    """Median device time of a node, or of all nodes, in batches of milliseconds.
+    """Median device time of a node, or of all nodes, with many runs in flight."""
+    return batched_median_s(
+        lambda runs: delegate.device_time(runs, node), rounds=rounds, budget_s=budget_s
+    )
 
-    At most ``rounds`` batches, within ``budget_s``; what alone takes longer is run once.
-    """
-    once = delegate.device_time(1, node)
-    if once >= budget_s:
-        return once
-    runs = max(1, min(1000, math.ceil(BATCH_S / max(once, 1e-9))))
-    deadline = time.perf_counter() + budget_s
-    delegate.device_time(runs, node)  # brings clocks up
-    times: list[float] = []
-    while len(times) < rounds and (not times or time.perf_counter() < deadline):
-        times.append(delegate.device_time(runs, node))
-    return statistics.median(times)
+
+def relative_error(got: np.ndarray, want: np.ndarray) -> float:
+    """Return the L2 norm of the difference, relative to the norm of ``want``."""
+    got, want = (np.asarray(array, np.float64).ravel() for array in (got, want))
+    return float(np.linalg.norm(got - want) / np.linalg.norm(want))
+
+
+def sentence_of(failure: BaseException) -> str:
+    """Return the message of an exception in one line, without the lines that a runtime adds."""
+    lines = [line for line in str(failure).splitlines() if line.strip()]
+    return lines[0].removeprefix("clgpu_delegate: ") if lines else type(failure).__name__

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from rich import box
-from rich.console import Console
-from rich.table import Table
+import typer
 
 import clgpu_delegate
 from bench import networks, peers_torch
-from bench.measure import device_median_s, medians
-from bench.record import Sheet
-from tests.runtimes import make_interpreter, run_reference
+from bench.measure import device_median_s, medians, relative_error
+from bench.report import Column, Report, TextTable, megabytes, name_column
+from bench.session import Session
+from bench.setting import PRECISIONS, Names, Setting, Tuning, check_known, split
+from tests.runtimes import run_reference
 
-PRECISIONS = ("fp32", "tf32", "fp16")
 INT8 = "int8"  # the network quantised, not an option of the delegate
 
 
@@ -72,54 +69,10 @@ class Row:
     peak_bytes: int
     exact: bool | None = None
 
-
-class _Run:
-    """An interpreter that has run once."""
-
-    def __init__(
-        self, runtime: str, model: bytes, inputs: Sequence[np.ndarray], threads: int, **options: Any
-    ) -> None:
-        start = time.perf_counter()
-        self.delegate = clgpu_delegate.load(**options) if options else None
-        delegates = [self.delegate] if self.delegate else []
-        self.interpreter = make_interpreter(runtime, model, delegates, threads=threads)
-        self.interpreter.allocate_tensors()
-        self.inputs = [
-            _stored(detail, value)
-            for detail, value in zip(self.interpreter.get_input_details(), inputs)
-        ]
-        for detail, value in zip(self.interpreter.get_input_details(), self.inputs):
-            self.interpreter.set_tensor(detail["index"], value)
-        self.interpreter.invoke()
-        self.load_s = time.perf_counter() - start
-
-    def __call__(self) -> None:
-        self.interpreter.invoke()
-
-    def stored_outputs(self) -> list[np.ndarray]:
-        details = self.interpreter.get_output_details()
-        return [self.interpreter.get_tensor(d["index"]) for d in details]
-
-    def output(self) -> np.ndarray:
-        details = self.interpreter.get_output_details()
-        parts = [_real(d, value).ravel() for d, value in zip(details, self.stored_outputs())]
-        return np.concatenate(parts)
-
-
-def _stored(detail: dict[str, Any], value: np.ndarray) -> np.ndarray:
-    """Real numbers as the integers of an input; other inputs as they are."""
-    scale, zero_point = detail["quantization"]
-    if not scale or value.dtype != np.float32:
-        return value
-    info = np.iinfo(detail["dtype"])
-    rounded = np.round(value / np.float32(scale)) + zero_point
-    return np.clip(rounded, info.min, info.max).astype(detail["dtype"])
-
-
-def _real(detail: dict[str, Any], value: np.ndarray) -> np.ndarray:
-    scale, zero_point = detail["quantization"]
-    real = value.astype(np.float64)
-    return (real - zero_point) * scale if scale else real
+    @property
+    def over_torch(self) -> float | None:
+        """PyTorch's time as a multiple of the device's; None where it was not measured."""
+        return None if self.torch_ms is None else self.torch_ms / (self.device_ms or 1)
 
 
 def quantized(model: bytes, runtime: str = "auto") -> bytes:
@@ -139,54 +92,42 @@ def quantized(model: bytes, runtime: str = "auto") -> bytes:
 
 
 def measure(
-    name: str,
-    batch: int,
-    *,
-    precisions: Sequence[str] = PRECISIONS,
-    runtime: str = "auto",
-    device: str = "",
-    tuning: str = "auto",
-    threads: int = 1,
-    rounds: int = 20,
-    budget_s: float = 3.0,
-    torch: Any = None,
+    name: str, batch: int, setting: Setting, *, precisions: Sequence[str], tuning: str = "auto"
 ) -> Iterator[Row]:
     """Yield a row for each precision of a network."""
     model = networks.build(name, batch)
     inputs = networks.sample_inputs(model, seed=1)
-    runs = {"cpu": _Run(runtime, model, inputs, threads)}
-    options = {"device": device, "tuning": tuning}
+    load_ms: dict[str, float] = {}
+
+    def loaded(way: str, model: bytes, **options: Any) -> Session:
+        start = time.perf_counter()
+        delegate = clgpu_delegate.load(**options) if options else None
+        session = Session(
+            model, delegate, runtime=setting.runtime, threads=setting.cpu_threads
+        ).feed(inputs)
+        session()
+        load_ms[way] = (time.perf_counter() - start) * 1e3
+        return session
+
+    runs = {"cpu": loaded("cpu", model)}
+    options = {"device": setting.device, "tuning": tuning}
     exact: dict[str, bool] = {}
     for precision in precisions:
         if precision == INT8:
-            small = quantized(model, runtime)
-            run = runs[INT8] = _Run(runtime, small, inputs, threads, **options)
+            small = quantized(model, setting.runtime)
+            run = runs[INT8] = loaded(INT8, small, **options)
             if batch == 1:
-                reference = run_reference(small, run.inputs, runtime)
-                exact[INT8] = all(map(np.array_equal, run.stored_outputs(), reference))
+                reference = run_reference(small, run.inputs, setting.runtime)
+                exact[INT8] = all(map(np.array_equal, run.outputs(), reference))
         else:
-            runs[precision] = _Run(runtime, model, inputs, threads, precision=precision, **options)
-    want = runs["cpu"].output()
-    errors = {
-        precision: float(np.linalg.norm(runs[precision].output() - want) / np.linalg.norm(want))
-        for precision in precisions
-    }
-    host = medians(runs, rounds=rounds, budget_s=budget_s)
+            runs[precision] = loaded(precision, model, precision=precision, **options)
+    want = runs["cpu"].real_outputs()
+    errors = {p: relative_error(runs[p].real_outputs(), want) for p in precisions}
+    host = medians(runs, **setting.timing())
     for precision in precisions:
         delegate = runs[precision].delegate
-        assert delegate is not None
         plan = delegate.explain()
-        on_device = 0.0
-        if plan.claimed:
-            on_device = device_median_s(delegate, rounds=rounds, budget_s=budget_s / 4)
-        peer = None
-        if torch is not None and name in peers_torch.NETWORKS and precision != INT8:
-            try:
-                peer = peers_torch.network_ms(
-                    torch, name, batch, precision, rounds=rounds, budget_s=budget_s / 4
-                )
-            except RuntimeError as error:  # out of memory, say
-                print(f"PyTorch: {name}, batch {batch}, {precision}: {error}")
+        on_device = device_median_s(delegate, **setting.timing(1 / 4)) if plan.claimed else 0.0
         yield Row(
             network=name,
             batch=batch,
@@ -197,8 +138,8 @@ def measure(
             cpu_ms=host["cpu"] * 1e3,
             host_ms=host[precision] * 1e3,
             device_ms=on_device * 1e3,
-            torch_ms=peer,
-            load_ms=runs[precision].load_s * 1e3,
+            torch_ms=_peer_ms(name, batch, precision, setting),
+            load_ms=load_ms[precision],
             compiled=delegate.stats()["load"]["programs_built"],
             error=errors[precision],
             arena_bytes=plan.arena_bytes,
@@ -207,105 +148,72 @@ def measure(
         )
 
 
-def make_table(rows: Sequence[Row], title: str) -> Table:
-    """One line per row."""
-    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    table.add_column("network")
-    peer = any(row.torch_ms is not None for row in rows)
-    headings = ["batch", "", "nodes", "launches", "CPU ms", "host ms", "x CPU", "device ms"]
-    headings += ["PyTorch ms", "x PyTorch"] if peer else []
-    for heading in [*headings, "load ms", "compiled", "error", "arena MB", "device MB"]:
-        table.add_column(heading, justify="right", no_wrap=True)
-    for row in rows:
-        cells = [row.network, str(row.batch), row.precision, f"{row.claimed}/{row.nodes}"]
-        cells += [str(row.launches), f"{row.cpu_ms:.3f}", f"{row.host_ms:.3f}"]
-        cells += [f"{row.cpu_ms / row.host_ms:.2f}", f"{row.device_ms:.3f}"]
-        if peer and row.torch_ms is not None:
-            cells += [f"{row.torch_ms:.3f}", f"{row.torch_ms / (row.device_ms or 1):.2f}"]
-        elif peer:
-            cells += ["", ""]
-        equal = "" if row.exact is None else " exact" if row.exact else " NOT EXACT"
-        cells += [f"{row.load_ms:.0f}", str(row.compiled), f"{row.error:.1e}{equal}"]
-        table.add_row(*cells, f"{row.arena_bytes / 1e6:.1f}", f"{row.peak_bytes / 1e6:.1f}")
-    return table
+def _peer_ms(name: str, batch: int, precision: str, setting: Setting) -> float | None:
+    if setting.peer is None or name not in peers_torch.NETWORKS or precision == INT8:
+        return None
+    try:
+        timing = setting.timing(1 / 4)
+        return peers_torch.network_ms(setting.peer, name, batch, precision, **timing)
+    except RuntimeError as error:  # such as out of memory
+        print(f"PyTorch: {name}, batch {batch}, {precision}: {error}")
+        return None
 
 
-def write_csv(path: Path, rows: Sequence[Row], device: str) -> None:
-    """Write the rows; columns are ``device`` and the fields of `Row`."""
-    with path.open("w", newline="") as file:
-        columns = ["device", *(field.name for field in dataclasses.fields(Row))]
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({"device": device, **dataclasses.asdict(row)})
+_EXACT = {None: "", True: " exact", False: " NOT EXACT"}
+COLUMNS = (
+    name_column("network", "network"),
+    Column("batch", "batch"),
+    Column("", "precision"),
+    Column("nodes", lambda row: f"{row.claimed}/{row.nodes}"),
+    Column("launches", "launches"),
+    Column("CPU ms", "cpu_ms", ".3f"),
+    Column("host ms", "host_ms", ".3f"),
+    Column("x CPU", lambda row: row.cpu_ms / row.host_ms, ".2f"),
+    Column("device ms", "device_ms", ".3f"),
+    Column("PyTorch ms", "torch_ms", ".3f", is_optional=True),
+    Column("x PyTorch", "over_torch", ".2f", is_optional=True),
+    Column("load ms", "load_ms", ".0f"),
+    Column("compiled", "compiled"),
+    Column("error", lambda row: f"{row.error:.1e}{_EXACT[row.exact]}"),
+    megabytes("arena", "arena_bytes"),
+    megabytes("device", "peak_bytes"),
+)
 
 
 def run(
-    names: Sequence[str] = (),
-    *,
-    batches: Sequence[int] = (1, 16),
-    precisions: Sequence[str] = PRECISIONS,
-    runtime: str = "auto",
-    device: str = "",
-    tuning: str = "auto",
-    threads: int | None = None,
-    rounds: int = 20,
-    budget_s: float = 3.0,
-    use_torch: bool = True,
-    csv: Path | None = None,
-    json: Sheet | None = None,
+    setting: Setting,
+    names: Names = None,
+    batch: Annotated[str, typer.Option(help="Batch sizes, separated by commas.")] = "1,16",
+    precision: Annotated[
+        str, typer.Option(help="Precisions of the delegate; int8 quantises the network.")
+    ] = "fp32,tf32,fp16",
+    tuning: Tuning = "auto",
 ) -> list[Row]:
-    """Measure, print a table, write files; parameters as on the command line.
+    """Measure networks on the delegate, the stock CPU and, where there is a GPU, PyTorch.
 
     Raises
     ------
     ValueError
-        If a network or a precision does not exist.
+        If a network or a precision does not exist, or a batch size is no number.
     """
-    for kind, given, known in (
-        ("network", names, sorted(networks.NETWORKS)),
-        ("precision", precisions, (*PRECISIONS, INT8)),
-    ):
-        for name in given:
-            if name not in known:
-                raise ValueError(f"{name!r} is no {kind}; there are {', '.join(known)}")
-    threads = threads or os.cpu_count() or 1
-    console = Console(width=None if Console().is_terminal else 150)
-    found = clgpu_delegate.load(device=device).device
+    precisions, sizes = split(precision), _sizes(batch)
+    check_known("network", names or (), sorted(networks.NETWORKS))
+    check_known("precision", precisions, (*PRECISIONS, INT8))
+    found, threads = setting.found, setting.cpu_threads
     title = f"{found.name} ({found.platform}), tuning {tuning}; stock CPU: {threads} threads"
-    torch = peers_torch.find() if use_torch else None
-    rows: list[Row] = []
+    report = Report[Row](setting, runtime=setting.runtime, threads=threads, torch=setting.peer)
     for name in names or sorted(networks.NETWORKS):
-        for batch in batches:
-            with console.status(f"{name}, batch {batch}"):
-                new = list(
-                    measure(
-                        name,
-                        batch,
-                        precisions=precisions,
-                        runtime=runtime,
-                        device=device,
-                        tuning=tuning,
-                        threads=threads,
-                        rounds=rounds,
-                        budget_s=budget_s,
-                        torch=torch,
-                    )
-                )
-            rows.extend(new)
-            if json is not None:
-                json.write(
-                    rows,
-                    device=found,
-                    runtime=runtime,
-                    threads=threads,
-                    torch=torch,
-                    networks=[row.network for row in rows],
-                )
-            if not console.is_terminal:
-                times = ", ".join(f"{row.precision} {row.device_ms:.3f} ms" for row in new)
-                console.print(f"{name}, batch {batch}: {times}", highlight=False)
-    console.print(make_table(rows, title))
-    if csv is not None:
-        write_csv(csv, rows, title)
-    return rows
+        for size in sizes:
+            with report.console.status(f"{name}, batch {size}"):
+                rows = list(measure(name, size, setting, precisions=precisions, tuning=tuning))
+            times = ", ".join(f"{row.precision} {row.device_ms:.3f} ms" for row in rows)
+            report.add(rows, f"{name}, batch {size}: {times}", network=name)
+    return report.finish(TextTable.of(title, report.rows, COLUMNS), device=title)
+
+
+def _sizes(text: str) -> list[int]:
+    sizes = split(text)
+    for size in sizes:
+        if not size.isdecimal() or int(size) < 1:
+            raise ValueError(f"{size!r} is no batch size")
+    return [int(size) for size in sizes]

@@ -1,4 +1,4 @@
-"""The ceilings of a device, measured; what bounds a computation from below."""
+"""The measured peaks of a device, and the least time of a computation that follows from them."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from clgpu_delegate import _core
 
 @dataclasses.dataclass(frozen=True)
 class Peaks:
-    """What an OpenCL device did at most, in kernels that do nothing else."""
+    """The best measured rates of an OpenCL device, each by a kernel that does nothing else."""
 
     fma_flops: float
     """Float operations per second, two for each multiply-add."""
 
     mma_f16_flops: float
     mma_tf32_flops: float
-    """The same of tensor cores, of halves and TF32 numbers with sums in float; 0 without."""
+    """The same on tensor cores, with fp16 and TF32 factors and float sums; else 0."""
 
     copy_bytes: float
     """Bytes per second, read and written, in device memory."""
 
     launch_seconds: float
-    """Of an empty kernel, with many in flight."""
+    """Time of an empty kernel, with many in flight."""
 
     round_trip_seconds: float
-    """Of an empty kernel that is waited for."""
+    """Time of an empty kernel that the host waits for."""
 
     upload_bytes: float
     download_bytes: float
     """Bytes per second between the device and pageable host memory."""
 
     transfer_seconds: float
-    """Of a copy of hardly any bytes that is waited for."""
+    """Time of a copy of a few bytes that the host waits for."""
 
     def __str__(self) -> str:
         tensor = ""
@@ -46,7 +46,7 @@ class Peaks:
         )
 
     def or_better(self, other: Peaks) -> Peaks:
-        """The better of each figure of two measurements."""
+        """Return the better figure of two measurements, for each field."""
         return Peaks(
             **{
                 field.name: (min if field.name.endswith("seconds") else max)(
@@ -57,15 +57,15 @@ class Peaks:
         )
 
     def flops(self, precision: str) -> float:
-        """Operations per second that a precision allows: by tensor cores where they do it."""
+        """Return operations per second in a precision, on tensor cores where they support it."""
         tensor = {"fp16": self.mma_f16_flops, "tf32": self.mma_tf32_flops}
         return max(self.fma_flops, tensor.get(precision, 0.0))
 
     def bound_ms(self, precision: str, flops: float, size: float) -> float:
-        """Least milliseconds for operations in a precision and bytes that must move."""
+        """Return the least milliseconds for some operations and for some bytes that must move."""
         return 1e3 * max(flops / self.flops(precision), size / self.copy_bytes)
 
 
 def measure(device: str = "", seconds: float = 1.0) -> Peaks:
-    """Measure a device for about so many seconds; ``device`` as in `clgpu_delegate.Options`."""
+    """Measure a device for about ``seconds``; ``device`` as in `clgpu_delegate.Options`."""
     return Peaks(**_core.measure_peaks(device, seconds))

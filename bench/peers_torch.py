@@ -5,14 +5,12 @@ from __future__ import annotations
 import contextlib
 import importlib
 import math
-import statistics
-import time
 from collections.abc import Callable, Iterator
 from typing import Any, Union
 
 from bench import networks
 from bench.conv_layers import Case
-from bench.measure import BATCH_S
+from bench.measure import batched_median_s
 
 CUDNN = "(cuDNN)"
 _Size = Union[int, tuple[int, int]]
@@ -57,24 +55,19 @@ def median_s(torch: Any, run: Callable[[], object], *, rounds: int, budget_s: fl
         return float(start.elapsed_time(end)) * 1e-3 / runs
 
     batch(2)  # the search
-    runs = max(1, min(1000, math.ceil(BATCH_S / batch(1))))
-    deadline = time.perf_counter() + budget_s
-    batch(runs)
-    times: list[float] = []
-    while len(times) < rounds and (not times or time.perf_counter() < deadline):
-        times.append(batch(runs))
-    return statistics.median(times)
+    return batched_median_s(batch, rounds=rounds, budget_s=budget_s)
+
+
+def storage_of(torch: Any, precision: str) -> tuple[Any, Any]:
+    """Type and memory format of tensors: NCHW for fp32, else channels_last, which is faster."""
+    form = torch.contiguous_format if precision == "fp32" else torch.channels_last
+    return torch.float16 if precision == "fp16" else torch.float32, form
 
 
 def conv_ms(torch: Any, case: Case, precision: str, *, rounds: int, budget_s: float) -> float:
-    """Milliseconds of a layer, without its bias.
-
-    fp32 is NCHW, without TF32; the others are channels_last, which is faster there.
-    """
+    """Milliseconds of a layer, without its bias."""
     layer = case.layer
-    last = precision != "fp32"
-    form = torch.channels_last if last else torch.contiguous_format
-    dtype = torch.float16 if precision == "fp16" else torch.float32
+    dtype, form = storage_of(torch, precision)
     _, h, w, _ = case.tile.shape
     tile = torch.from_numpy(case.tile).cuda().permute(0, 3, 1, 2).to(dtype)
     x = tile.repeat(1, 1, layer.height // h, layer.width // w).contiguous(memory_format=form)
@@ -105,9 +98,7 @@ class TorchNet:
     def __init__(self, torch: Any, precision: str) -> None:
         self._torch = torch
         self._functional = torch.nn.functional
-        self._dtype = torch.float16 if precision == "fp16" else torch.float32
-        last = precision != "fp32"
-        self._form = torch.channels_last if last else torch.contiguous_format
+        self._dtype, self._form = storage_of(torch, precision)
         self._inputs: dict[str, Any] = {}
         self._weights: list[Any] = []
         self._used = 0
@@ -205,10 +196,7 @@ class TorchNet:
 def network_ms(
     torch: Any, name: str, batch: int, precision: str, *, rounds: int, budget_s: float
 ) -> float:
-    """Milliseconds of a network of `NETWORKS` by replays of its CUDA graph, many in flight.
-
-    Layouts as in `conv_ms`.
-    """
+    """Milliseconds of a network of `NETWORKS` by replays of its CUDA graph, many in flight."""
     describe = networks.NETWORKS[name].describe
     with precision_of(torch, precision):
         net = TorchNet(torch, precision)

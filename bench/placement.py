@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import statistics
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
+import typer
 
 import clgpu_delegate
 from bench import networks
-from bench.record import Sheet
-from tests.runtimes import make_interpreter
+from bench.measure import medians
+from bench.report import Column, Report, TextTable, name_column
+from bench.session import Session
+from bench.setting import File, Names, Setting
 
-_SETTLE_S = 0.05  # until the threads of the run before have stopped spinning
-_LEAST = 5  # runs
+_SETTLE_S = 0.05  # after which the threads of the last run no longer spin
+_LEAST, _MOST = 5, 1000  # runs of a visit
+_LOST = 1.05  # measured over stock
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,78 +60,53 @@ class Row:
 
 
 class _Way:
-    """One way to run a model; it is loaded for each visit, and gone after it."""
+    """One way to run a model, which is loaded anew for each visit."""
 
-    def __init__(self, runtime: str, model: bytes, threads: int, options: dict[str, Any] | None):
-        self._runtime, self._model, self._threads = runtime, model, threads
-        self._options = options
+    def __init__(self, model: bytes, setting: Setting, options: dict[str, Any] | None) -> None:
+        self._model, self._setting, self._options = model, setting, options
         self.load_s = 0.0
         self.report: dict[str, Any] = {}
         self.expected = (0.0, 0.0)
         self.medians: list[float] = []
         self.problem = ""
 
-    def visit(self, budget_s: float) -> None:
+    def visit(self) -> None:
+        setting, threads = self._setting, self._setting.cpu_threads
         start = time.perf_counter()
         try:
             delegate = None if self._options is None else clgpu_delegate.load(**self._options)
-            delegates = [] if delegate is None else [delegate]
-            interpreter = make_interpreter(
-                self._runtime, self._model, delegates, threads=self._threads
-            )
+            session = Session(self._model, delegate, runtime=setting.runtime, threads=threads)
             self.load_s = self.load_s or time.perf_counter() - start
-            interpreter.allocate_tensors()
-            inputs = networks.sample_inputs(self._model, seed=1)
-            for detail, value in zip(interpreter.get_input_details(), inputs):
-                interpreter.set_tensor(detail["index"], value)
-            interpreter.invoke()
+            session.feed(networks.sample_inputs(self._model, seed=1))()
         except (RuntimeError, ValueError) as error:
             self.problem = str(error)
             return
         if delegate is not None:
             self.report = delegate.explain().to_dict()["placement"]
-            costs = delegate._native.estimates(self._threads)
+            costs = delegate._native.estimates(threads)
             self.expected = tuple(
                 1e3 * sum(cost[side] for cost in costs)
                 for side in ("cpu_seconds", "device_seconds")
             )
-        self.medians.append(_median_ms(interpreter, budget_s))
+        time.sleep(_SETTLE_S)
+        times = medians({"": session}, rounds=_MOST, budget_s=setting.budget, least=_LEAST)
+        self.medians.append(times[""] * 1e3)
 
     @property
     def ms(self) -> float | None:
         return min(self.medians, default=None)
 
 
-def _median_ms(interpreter: Any, budget_s: float) -> float:
-    time.sleep(_SETTLE_S)
-    interpreter.invoke()
-    times: list[float] = []
-    end = time.perf_counter() + budget_s
-    while len(times) < _LEAST or (time.perf_counter() < end and len(times) < 1000):
-        start = time.perf_counter()
-        interpreter.invoke()
-        times.append((time.perf_counter() - start) * 1e3)
-    return statistics.median(times)
-
-
-def measure(
-    name: str,
-    model: bytes,
-    *,
-    runtime: str,
-    threads: int,
-    visits: int,
-    budget_s: float,
-    **options: Any,
-) -> Row:
+def measure(name: str, model: bytes, setting: Setting, *, visits: int, precision: str) -> Row:
     """Measure a model: ways take turns, one is loaded at a time, the best median of each counts."""
-    ways = {"stock": _Way(runtime, model, threads, None)}
+    ways = {"stock": _Way(model, setting, None)}
     for placement in ("all", "auto", "measured"):
-        ways[placement] = _Way(runtime, model, threads, {**options, "placement": placement})
+        options = {"device": setting.device, "precision": precision, "placement": placement}
+        ways[placement] = _Way(model, setting, options)
     for _ in range(visits):
         for way in ways.values():
             if not way.problem:
-                way.visit(budget_s)
+                way.visit()
     stock = ways["stock"].ms
     if stock is None:
         raise ValueError(f"{name}: {ways['stock'].problem}")
@@ -161,74 +135,49 @@ def models(names: Sequence[str], folder: Path | None) -> Iterator[tuple[str, byt
             yield path.stem, path.read_bytes()
 
 
-def make_table(rows: Sequence[Row], title: str) -> Table:
-    """One line per model."""
-    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    table.add_column("model")
-    for heading in ("CPU ms", "expected", "all ms", "expected", "auto ms", "measured ms", "of CPU"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("auto", "measured", "in s"):
-        table.add_column(heading, no_wrap=True)
-    for row in rows:
-        times = (row.stock_ms, row.expected_cpu_ms, row.all_ms, row.expected_device_ms)
-        cells = [_number(ms) for ms in (*times, row.auto_ms, row.measured_ms)]
-        cells += [f"{row.ratio:.2f}", row.auto, row.choice, f"{row.measuring_s:.1f}"]
-        table.add_row(row.model, *cells, style="red" if row.ratio > 1.05 else "")
-    return table
-
-
-def _number(ms: float | None) -> str:
-    return "" if ms is None else f"{ms:.3f}"
+COLUMNS = (
+    name_column("model", "model"),
+    Column("CPU ms", "stock_ms", ".3f"),
+    Column("expected", "expected_cpu_ms", ".3f"),
+    Column("all ms", "all_ms", ".3f"),
+    Column("expected", "expected_device_ms", ".3f"),
+    Column("auto ms", "auto_ms", ".3f"),
+    Column("measured ms", "measured_ms", ".3f"),
+    Column("of CPU", "ratio", ".2f"),
+    Column("auto", "auto", is_text=True),
+    Column("measured", "choice", is_text=True),
+    Column("in s", "measuring_s", ".1f"),
+)
 
 
 def run(
-    names: Sequence[str],
-    *,
-    folder: Path | None,
-    csv_path: Path | None,
-    runtime: str,
-    threads: int,
-    visits: int,
-    budget_s: float,
-    json: Sheet | None = None,
-    **options: Any,
+    setting: Setting,
+    names: Names = None,
+    folder: Annotated[File, typer.Option(help="Folder of further .tflite files.")] = None,
+    precision: Annotated[str, typer.Option(help="Precision of the delegate.")] = "fp32",
+    visits: Annotated[int, typer.Option(min=1, help="Loads of each way.")] = 3,
 ) -> list[Row]:
-    """Measure and print all models."""
-    rows = []
-    console = Console(width=140)
-    device = clgpu_delegate.load(**options).device
-    for name, model in models(names, folder):
+    """Measure models on the CPU, on the device, and as placement="auto" and "measured" do."""
+    threads = setting.cpu_threads
+    report = Report[Row](setting, runtime=setting.runtime, threads=threads)
+    clgpu_delegate.load(device=setting.device, precision=precision)  # wrong options fail here
+    for name, model in models(names or (), folder):
         try:
-            row = measure(
-                name,
-                model,
-                runtime=runtime,
-                threads=threads,
-                visits=visits,
-                budget_s=budget_s,
-                **options,
-            )
+            row = measure(name, model, setting, visits=visits, precision=precision)
         except ValueError as error:
-            console.print(f"{name}: left out: {str(error)[:100]}")
+            report.say(f"{name}: left out: {str(error)[:100]}")
             continue
-        rows.append(row)
-        if json is not None:
-            known = [row.model for row in rows if row.model in networks.NETWORKS]
-            json.write(rows, device=device, runtime=runtime, threads=threads, networks=known)
-        console.print(
-            f"{name}: CPU {row.stock_ms:.3f}, measured {_number(row.measured_ms)} ms, {row.choice}"
-            f"{row.problem}"
-        )
-    console.print(make_table(rows, f"{device.name}, {threads} threads"))
+        report.add([row], network=name)
+        measured = "" if row.measured_ms is None else f"{row.measured_ms:.3f}"
+        times = f"CPU {row.stock_ms:.3f}, measured {measured} ms"
+        report.say(f"{name}: {times}, {row.choice}{row.problem}")
+    title = f"{setting.found.name}, {threads} threads"
+    red = lambda row: "red" if row.ratio > _LOST else ""  # noqa: E731
+    rows = report.finish(TextTable.of(title, report.rows, COLUMNS, red))
     lost = [
         row.model + (" (no node on the device: the CPU against itself)" * (row.choice == "cpu"))
         for row in rows
-        if not row.ratio <= 1.05
+        if not row.ratio <= _LOST
     ]
-    console.print(f"more than 5 % slower than the CPU: {', '.join(lost) or 'none'}")
-    if csv_path is not None:
-        with csv_path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, [field.name for field in dataclasses.fields(Row)])
-            writer.writeheader()
-            writer.writerows(dataclasses.asdict(row) for row in rows)
+    report.say(f"more than 5 % slower than the CPU: {', '.join(lost) or 'none'}")
     return rows

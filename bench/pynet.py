@@ -4,32 +4,75 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-import os
+import math
 import re
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from rich.console import Console
+import typer
 
 import clgpu_delegate
-from bench import peers_torch, pynet_torch
-from bench.measure import device_median_s, medians
+from bench import pynet_torch
+from bench.measure import device_median_s, medians, relative_error, sentence_of
 from bench.networks import NETWORKS
 from bench.networks.layers import Net
 from bench.networks.samples import Input, sample
 from bench.plan_digests import PYNET_12MP
-from bench.pynet_report import Row, make_table, psnr, write_csv
-from bench.record import Sheet
-from tests.runtimes import make_interpreter
+from bench.report import Column, Report, TextTable, megabytes, name_column
+from bench.session import Session
+from bench.setting import File, Setting, Strings, Tuning, split
 
 FULL_SIZE = (1488, 1984)  # of the raw image of a photograph of 3968 x 2976
 SMALL_SIZE = (192, 256)  # about an eighth of each side, for devices that are no GPU
-PEERS = ("stock CPU", "PyTorch")
 PRECISIONS = ("fp32", "fp16")
 _MOST_MACS_ON_CPU = 5e11
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One way to run the network.
+
+    Attributes
+    ----------
+    way
+        Its name.
+    precision
+        Of the delegate, or of the peer.
+    budget
+        Bytes of device memory that it may hold; None: what the device has.
+    host_ms, device_ms
+        Host array to host array, and many in flight without the inputs' and outputs' copies;
+        medians. None where it was not measured.
+    predicted, counted, largest
+        Bytes: predicted and counted peak of device memory, and the largest object.
+    error, psnr
+        Relative L2 error and decibels (of 1) of the image against our own in fp32 without a budget.
+    launches
+        Kernel launches per inference.
+    note
+        Why it was not measured.
+    """
+
+    way: str
+    precision: str
+    budget: int | None = None
+    host_ms: float | None = None
+    device_ms: float | None = None
+    predicted: int | None = None
+    counted: int | None = None
+    largest: int | None = None
+    error: float | None = None
+    psnr: float | None = None
+    launches: int | None = None
+    note: str = ""
+
+
+def psnr(got: np.ndarray, want: np.ndarray) -> float:
+    """Peak signal-to-noise ratio of images in 0..1, in decibels; infinite where they are equal."""
+    mean = float(np.mean((got.astype(np.float64) - want) ** 2))
+    return -10 * math.log10(mean) if mean else math.inf
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,42 +127,31 @@ def smallest_budget(message: str) -> int | None:
 
 
 class _Bench:
-    def __init__(
-        self, model: bytes, raw: np.ndarray, *, runtime: str, device: str, tuning: str,
-        threads: int, rounds: int, budget_s: float,
-    ) -> None:  # fmt: skip
-        self._model = model
-        self._raw = raw
-        self._runtime = runtime
-        self._options = {"device": device, "tuning": tuning}
-        self._threads = threads
-        self._rounds = rounds
-        self._budget_s = budget_s
+    def __init__(self, model: bytes, raw: np.ndarray, setting: Setting, tuning: str) -> None:
+        self._model, self._raw, self._setting, self._tuning = model, raw, setting, tuning
         self._want: np.ndarray | None = None
         self._peaks: dict[str, int] = {}  # by precision, without a budget
 
     def stock(self) -> Row:
         """The stock runtime on the CPU, timed once."""
-        interpreter = self._interpreter([])
+        session = self._session(None)
         start = time.perf_counter()
-        interpreter.invoke()
-        seconds = time.perf_counter() - start
-        return self._compared(_image(interpreter), Row("stock CPU", "fp32", host_ms=seconds * 1e3))
+        session()
+        ms = (time.perf_counter() - start) * 1e3
+        return self._compared(session.output(), Row("stock CPU", "fp32", host_ms=ms))
 
-    def torch(self, torch: Any, drawn: Sequence[np.ndarray], width: float, precision: str) -> Row:
+    def torch(self, drawn: Sequence[np.ndarray], width: float, precision: str) -> Row:
         """PyTorch with the same weights."""
         row = Row("PyTorch", precision)
         try:
-            peer = pynet_torch.measure(
-                torch, drawn, self._raw, precision, width=width, rounds=self._rounds,
-                budget_s=self._budget_s,
+            image, seconds, peak = pynet_torch.measure(
+                self._setting.peer, drawn, self._raw, precision, width=width,
+                **self._setting.timing(),
             )  # fmt: skip
-        except RuntimeError as failure:  # out of memory, say
-            return dataclasses.replace(row, note=_sentence(failure))
-        return self._compared(
-            peer.image,
-            dataclasses.replace(row, device_ms=peer.seconds * 1e3, counted=peer.peak_bytes),
-        )
+        except RuntimeError as failure:  # such as out of memory
+            return dataclasses.replace(row, note=sentence_of(failure))
+        row = dataclasses.replace(row, device_ms=seconds * 1e3, counted=peak)
+        return self._compared(image, row)
 
     def measure(self, way: Way) -> Row:
         """Run the network one way."""
@@ -134,23 +166,22 @@ class _Bench:
                 row = dataclasses.replace(row, budget=budget)
             return self._run(way, row)
         except clgpu_delegate.ClgpuError:
-            raise  # no such option
+            raise  # an option does not exist
         except (RuntimeError, ValueError) as failure:
-            return dataclasses.replace(row, note=_sentence(failure))
+            return dataclasses.replace(row, note=sentence_of(failure))
 
     def _run(self, way: Way, row: Row) -> Row:
         delegate = self._delegate(way, row.budget)
-        interpreter = self._interpreter([delegate])
-        interpreter.invoke()
+        session = self._session(delegate)
+        session()
         plan = delegate.explain()
         if plan.claimed != plan.total:
             left = next(node for node in plan.nodes if not node.claimed)
             return dataclasses.replace(row, note=f"{left.op}: {left.reason}")
-        image = _image(interpreter)
-        host = medians({"run": interpreter.invoke}, rounds=self._rounds, budget_s=self._budget_s)[
-            "run"
-        ]
-        on_device = device_median_s(delegate, rounds=self._rounds, budget_s=self._budget_s)
+        image = session.output()
+        timing = self._setting.timing()
+        host = medians({"run": session}, **timing)["run"]
+        on_device = device_median_s(delegate, **timing)
         predicted, counted, largest = memory_of(delegate)
         if way.is_free:
             self._peaks[way.precision] = predicted
@@ -173,8 +204,7 @@ class _Bench:
     def _smallest(self, way: Way) -> int:
         """The smallest budget, which the error of an impossible one names."""
         try:
-            delegate = self._delegate(way, 1)
-            self._interpreter([delegate])
+            self._session(self._delegate(way, 1))
         except (RuntimeError, ValueError) as failure:
             smallest = smallest_budget(str(failure))
             if smallest is None:
@@ -183,25 +213,24 @@ class _Bench:
         raise RuntimeError("a budget of one byte was met")
 
     def _delegate(self, way: Way, budget: int | None) -> clgpu_delegate.Delegate:
-        gc.collect()  # the memory of the row before
+        gc.collect()  # frees the memory of the last row
         delegate = clgpu_delegate.load(
-            precision=way.precision, engines=way.engines, memory_budget=budget,
-            max_object=way.max_object, **self._options,
+            device=self._setting.device, tuning=self._tuning, precision=way.precision,
+            engines=way.engines, memory_budget=budget, max_object=way.max_object,
         )  # fmt: skip
-        delegate._native.reset_peak()  # what is counted is of the whole process
+        delegate._native.reset_peak()  # the counter is that of the whole process
         return delegate
 
-    def _interpreter(self, delegates: Sequence[clgpu_delegate.Delegate]) -> Any:
-        interpreter = make_interpreter(self._runtime, self._model, delegates, threads=self._threads)
-        interpreter.allocate_tensors()
-        interpreter.set_tensor(interpreter.get_input_details()[0]["index"], self._raw)
-        return interpreter
+    def _session(self, delegate: clgpu_delegate.Delegate | None) -> Session:
+        setting = self._setting
+        return Session(
+            self._model, delegate, runtime=setting.runtime, threads=setting.cpu_threads
+        ).feed([self._raw])
 
     def _compared(self, image: np.ndarray, row: Row) -> Row:
         if self._want is None or self._want.shape != image.shape:
             return row
-        difference = np.linalg.norm((image - self._want).ravel().astype(np.float64))
-        error = float(difference / np.linalg.norm(self._want.ravel().astype(np.float64)))
+        error = relative_error(image, self._want)
         return dataclasses.replace(row, error=error, psnr=psnr(image, self._want))
 
 
@@ -213,23 +242,19 @@ def memory_of(delegate: clgpu_delegate.Delegate) -> tuple[int, int, int]:
 
 
 def measure(
-    ways: Sequence[Way], *, size: tuple[int, int], width: float = 1.0, runtime: str = "auto",
-    device: str = "", tuning: str = "auto", threads: int = 1, rounds: int = 5,
-    budget_s: float = 3.0, stock: bool = True, torch: Any = None,
+    ways: Sequence[Way], setting: Setting, *, size: tuple[int, int], width: float = 1.0,
+    tuning: str = "auto", stock: bool = True,
 ) -> Iterator[Row]:  # fmt: skip
     """Yield a row for each way, then those of the peers."""
     net = make_net(size, width)
     (raw,) = sample([Input("raw", (1, *size, 4))], seed=1)
-    bench = _Bench(
-        net.build(), raw, runtime=runtime, device=device, tuning=tuning, threads=threads,
-        rounds=rounds, budget_s=budget_s,
-    )  # fmt: skip
+    bench = _Bench(net.build(), raw, setting, tuning)
     for way in ways:
         yield bench.measure(way)
     if stock and net.macs <= _MOST_MACS_ON_CPU:
         yield bench.stock()
-    for precision in reversed(PRECISIONS) if torch is not None else ():
-        yield bench.torch(torch, net.drawn, width, precision)
+    for precision in reversed(PRECISIONS) if setting.peer is not None else ():
+        yield bench.torch(net.drawn, width, precision)
 
 
 def make_net(size: tuple[int, int], width: float = 1.0, flavour: str = "pt") -> Net:
@@ -237,60 +262,94 @@ def make_net(size: tuple[int, int], width: float = 1.0, flavour: str = "pt") -> 
     return NETWORKS["pynet"].make(size=size, width=width, flavour=flavour)
 
 
-def run(
-    ways: Sequence[Way] = (), *, size: tuple[int, int] | None = None, width: float = 1.0,
-    names: Sequence[str] = (), device: str = "", runtime: str = "auto", tuning: str = "auto",
-    threads: int | None = None, rounds: int = 5, budget_s: float = 3.0, stock: bool = True,
-    use_torch: bool = True, csv: Path | None = None, json: Sheet | None = None,
-) -> list[Row]:  # fmt: skip
-    """Measure, print a table, write files; parameters as on the command line.
+COLUMNS = (
+    name_column("way", "way"),
+    Column("", "precision"),
+    megabytes("budget", "budget"),
+    megabytes("predicted", "predicted"),
+    megabytes("counted", "counted"),
+    megabytes("largest", "largest"),
+    Column("host ms", "host_ms", ".2f"),
+    Column("device ms", "device_ms", ".2f"),
+    Column("error", "error", ".1e"),
+    Column("PSNR dB", "psnr", ".1f"),
+    name_column("note", "note", is_optional=True),
+)
 
-    Without ``ways`` those of `published` are taken, or those whose names begin with one of
-    ``names``.
+_Rows = Annotated[
+    Strings, typer.Argument(help="Beginnings of the rows' names; all when none is given.")
+]
+
+
+def run(
+    setting: Setting,
+    rows: _Rows = None,
+    size: Annotated[
+        str,
+        typer.Option(help="Raw image; the default on GPUs, 1488x1984, is 12 megapixels."),
+    ] = "",
+    width: Annotated[float, typer.Option(help="Factor on all filter counts.")] = 1.0,
+    write: Annotated[
+        File, typer.Option(help="Write the .tflite file instead of measuring.")
+    ] = None,
+    flavour: Annotated[str, typer.Option(help="Flavour of the file: pt or tf.")] = "pt",
+    memory_budget: Annotated[
+        int,
+        typer.Option(min=0, help="Bytes; measures your own row instead of the usual ones."),
+    ] = 0,
+    max_object: Annotated[int, typer.Option(min=0, help="Bytes, for a row of your own.")] = 0,
+    engines: Annotated[str, typer.Option(help="Option engines, for a row of your own.")] = "",
+    precision: Annotated[str, typer.Option(help="Precisions of your own rows.")] = "fp32,fp16",
+    tuning: Tuning = "auto",
+    stock: Annotated[
+        bool, typer.Option(help="Compare with the stock CPU, where it is able to.")
+    ] = True,
+) -> list[Row]:
+    """Measure PyNET inside budgets of device memory, or write its file.
 
     Raises
     ------
     ValueError
-        If there is no such size or name.
+        If there is no such size or row.
     """
-    found = clgpu_delegate.load(device=device).device
-    size = size or (FULL_SIZE if found.type == "gpu" else SMALL_SIZE)
-    if not ways:
-        area = size[0] * size[1] / (FULL_SIZE[0] * FULL_SIZE[1])
-        ways = [way for way in published(area) if not names or way.name.startswith(tuple(names))]
-        if not ways:
-            known = ", ".join(dict.fromkeys(way.name for way in published()))
-            raise ValueError(f"no row begins with {' or '.join(names)}; there are {known}")
-    console = Console(width=None if Console().is_terminal else 150)
-    title = f"PyNET, raw {size[0]} x {size[1]}, width {width:g}: {found.name} ({found.platform})"
-    threads = threads or os.cpu_count() or 1
-    torch = peers_torch.find() if use_torch else None
-    rows: list[Row] = []
-    for row in measure(
-        ways, size=size, width=width, device=device, runtime=runtime, tuning=tuning,
-        threads=threads, rounds=rounds, budget_s=budget_s, stock=stock, torch=torch,
-    ):  # fmt: skip
-        rows.append(row)
-        if json is not None:
-            json.write(
-                rows, device=found, runtime=runtime, threads=threads, torch=torch,
-                networks=[PYNET_12MP] if size == FULL_SIZE and width == 1 else [],
-            )  # fmt: skip
-        if not console.is_terminal:
-            ms = row.device_ms or row.host_ms
-            done = row.note or f"{ms or 0:.1f} ms"
-            console.print(f"{row.way}, {row.precision}: {done}", highlight=False)
-    console.print(make_table(rows, title))
-    if csv is not None:
-        write_csv(csv, rows, title)
-    return rows
+    extents = _image_size(size)
+    if write is not None:
+        write.write_bytes(make_net(extents or FULL_SIZE, width, flavour).build())
+        return []
+    found = setting.found
+    extents = extents or (FULL_SIZE if found.type == "gpu" else SMALL_SIZE)
+    if memory_budget or max_object or engines:
+        limits = (engines, memory_budget or None, max_object or None)
+        ways = [Way("own", each, *limits) for each in split(precision)]
+    else:
+        area = extents[0] * extents[1] / (FULL_SIZE[0] * FULL_SIZE[1])
+        ways = _chosen(published(area), rows or ())
+    report = Report[Row](
+        setting, runtime=setting.runtime, threads=setting.cpu_threads, torch=setting.peer
+    )
+    network = PYNET_12MP if extents == FULL_SIZE and width == 1 else ""
+    options: dict[str, Any] = {"size": extents, "width": width, "tuning": tuning, "stock": stock}
+    for row in measure(ways, setting, **options):
+        done = row.note or f"{row.device_ms or row.host_ms or 0:.1f} ms"
+        report.add([row], f"{row.way}, {row.precision}: {done}", network=network)
+    raw = f"PyNET, raw {extents[0]} x {extents[1]}, width {width:g}"
+    title = f"{raw}: {found.name} ({found.platform})"
+    return report.finish(TextTable.of(title, report.rows, COLUMNS), device=title)
 
 
-def _image(interpreter: Any) -> np.ndarray:
-    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+def _chosen(ways: Sequence[Way], names: Sequence[str]) -> list[Way]:
+    """The ways whose names begin with one of the given names; all if there is none."""
+    chosen = [way for way in ways if not names or way.name.startswith(tuple(names))]
+    if not chosen:
+        known = ", ".join(dict.fromkeys(way.name for way in ways))
+        raise ValueError(f"no row begins with {' or '.join(names)}; there are {known}")
+    return chosen
 
 
-def _sentence(failure: Exception) -> str:
-    """What a runtime says of a failure, without the lines it adds."""
-    lines = [line for line in str(failure).splitlines() if line.strip()]
-    return lines[0].removeprefix("clgpu_delegate: ") if lines else type(failure).__name__
+def _image_size(text: str) -> tuple[int, int] | None:
+    if not text:
+        return None
+    height, _, width = text.partition("x")
+    if not (height.isdecimal() and width.isdecimal()):
+        raise ValueError(f"{text!r} is no size, as 1488x1984 is")
+    return int(height), int(width)

@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from bench.networks.pynet import pynet
 from bench.peers_torch import TorchNet, free, median_s, precision_of
-
-
-class Peer(NamedTuple):
-    """What PyTorch makes of the network.
-
-    Attributes
-    ----------
-    image
-        The result, NHWC and float32.
-    seconds
-        Device time of an inference, median.
-    peak_bytes
-        Most device memory that its allocator has had in use, weights and work spaces of cuDNN
-        included.
-    """
-
-    image: np.ndarray
-    seconds: float
-    peak_bytes: int
 
 
 class Network(TorchNet):
@@ -95,8 +77,18 @@ class Network(TorchNet):
 def measure(
     torch: Any, drawn: Sequence[np.ndarray], raw: np.ndarray, precision: str, *,
     width: float, rounds: int, budget_s: float,
-) -> Peer:  # fmt: skip
+) -> tuple[np.ndarray, float, int]:  # fmt: skip
     """Run and time it; fp32 is NCHW without TF32, fp16 channels_last.
+
+    Returns
+    -------
+    image
+        The result, NHWC and float32.
+    seconds
+        Device time of an inference, median.
+    peak_bytes
+        Most device memory that its allocator has had in use, weights and work spaces of cuDNN
+        included.
 
     Raises
     ------
@@ -107,18 +99,11 @@ def measure(
     torch.cuda.reset_peak_memory_stats()
     with precision_of(torch, precision):
         network = Network(torch, precision, drawn, raw)
-        image, seconds = _timed(torch, network, raw.shape[1:3], width, rounds, budget_s)
+        describe = functools.partial(pynet, size=raw.shape[1:3], width=width)
+        run = functools.partial(network.run, describe, 1)
+        seconds = median_s(torch, run, rounds=rounds, budget_s=budget_s)
+        image = network.image()
     peak = int(torch.cuda.max_memory_allocated())
-    del network
+    del network, run
     free(torch)
-    return Peer(image, seconds, peak)
-
-
-def _timed(
-    torch: Any, network: Network, size: tuple[int, int], width: float, rounds: int, budget_s: float
-) -> tuple[np.ndarray, float]:
-    def run() -> None:
-        network.run(lambda net, batch: pynet(net, batch, size=size, width=width), 1)
-
-    seconds = median_s(torch, run, rounds=rounds, budget_s=budget_s)
-    return network.image(), seconds
+    return image, seconds, peak

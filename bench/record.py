@@ -173,8 +173,7 @@ class Sheet:
         RecordError
             If there is no folder for the file, or the commit is not known.
         """
-        if not path.absolute().parent.is_dir():
-            raise RecordError(f"there is no folder for {path}")
+        check_folder(path)
         return cls(path, what, command, dict(options), commit or commit_of(ROOT))
 
     @classmethod
@@ -248,6 +247,19 @@ class Sheet:
         part = self.path.with_name(self.path.name + ".part")
         part.write_text(record.text(), encoding="utf-8")
         part.replace(self.path)
+
+
+def check_folder(*paths: Path | None) -> None:
+    """Check that files can be written; None stands for no file.
+
+    Raises
+    ------
+    RecordError
+        If there is no folder for a file.
+    """
+    for path in paths:
+        if path is not None and not path.absolute().parent.is_dir():
+            raise RecordError(f"there is no folder for {path}")
 
 
 def commit_of(folder: Path) -> str:

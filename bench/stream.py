@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import numpy as np
-from rich import box
-from rich.console import Console
-from rich.table import Table
+import typer
 
 import clgpu_delegate
 from bench import networks
 from bench.measure import device_median_s, medians
 from bench.networks.layers import Net
-from bench.record import Sheet
-from tests.runtimes import make_interpreter, resolve_runtime
+from bench.report import Column, Report, TextTable, name_column
+from bench.session import Session
+from bench.setting import Names, Precision, Setting, check_known, split
+from tests.runtimes import resolve_runtime
 
 FULL_HD = (1, 1080, 1920, 3)
 
@@ -87,36 +85,18 @@ CASES: dict[str, Callable[[float], bytes]] = {
 
 
 def measure(
-    name: str,
-    *,
-    scale: float = 1.0,
-    precision: str = "fp32",
-    runtime: str = "auto",
-    count: int = 16,
-    depth: int = 3,
-    rounds: int = 5,
-    budget_s: float = 3.0,
-    **options: Any,
+    name: str, setting: Setting, *, scale: float, count: int, depth: int, **options: Any
 ) -> Row:
     """Measure one network with sequences of ``count`` inputs; four of them are different."""
     model = CASES[name](scale)
-    options["precision"] = precision
-    delegate = clgpu_delegate.load(**options)
-    interpreter = make_interpreter(runtime, model, [delegate])
-    interpreter.allocate_tensors()
-    (up,), (down,) = interpreter.get_input_details(), interpreter.get_output_details()
+    options["device"] = setting.device
     images = [networks.sample_inputs(model, seed=seed)[0] for seed in range(4)]
     items = [images[i % len(images)] for i in range(count)]
-
-    def invoke(x: np.ndarray) -> np.ndarray:
-        interpreter.set_tensor(up["index"], x)
-        interpreter.invoke()
-        result: np.ndarray = interpreter.get_tensor(down["index"])
-        return result
-
-    wanted = [invoke(x) for x in images]
+    delegate = clgpu_delegate.load(**options)
+    session = Session(model, delegate, runtime=setting.runtime).feed(images[:1])
+    wanted = [session.run(x) for x in images]
     with clgpu_delegate.Runner(
-        model, runtime=resolve_runtime(runtime), depth=depth, **options
+        model, runtime=resolve_runtime(setting.runtime), depth=depth, **options
     ) as runner:
         exact = all(map(np.array_equal, runner.run_many(images), wanted))
         bound = [runner.input_arrays() for _ in images]
@@ -129,103 +109,74 @@ def measure(
                 pass
 
         ways: dict[str, Callable[[], object]] = {
-            "invoke": lambda: each(map(invoke, items)),
+            "invoke": lambda: each(map(session.run, items)),
             "run": lambda: each(map(runner.run, items)),
             "many": lambda: each(runner.run_many(items)),
             "bound": lambda: each(runner.run_many(bound_items)),
         }
-        seconds = medians(ways, rounds=rounds, budget_s=budget_s)
+        seconds = medians(ways, **setting.timing())
         mode = runner.mode
-    batch = int(up["shape"][0])
-    rates = {way: batch * count / value for way, value in seconds.items()}
-    on_device = device_median_s(delegate, rounds=3, budget_s=budget_s / 4)
+    batch = images[0].shape[0]
+    on_device = device_median_s(delegate, rounds=3, budget_s=setting.budget / 4)
     return Row(
         network=name,
         batch=batch,
-        precision=precision,
+        precision=options["precision"],
         mode=mode,
         mb_in=images[0].nbytes / 1e6,
         mb_out=wanted[0].nbytes / 1e6,
         device=batch / on_device,
         exact=exact,
-        **rates,
+        **{way: batch * count / value for way, value in seconds.items()},
     )
 
 
-def make_table(rows: Sequence[Row], title: str) -> Table:
-    """One line per row."""
-    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    table.add_column("network")
-    headings = ["batch", "", "mode", "MB in", "MB out", "device/s", "invoke/s", "run/s", "many/s"]
-    for heading in [*headings, "bound/s", "many x", "bound x", "equal"]:
-        table.add_column(heading, justify="right", no_wrap=True)
-    for row in rows:
-        cells = [row.network, str(row.batch), row.precision, row.mode]
-        cells += [f"{row.mb_in:.1f}", f"{row.mb_out:.1f}"]
-        cells += [f"{rate:.1f}" for rate in (row.device, row.invoke, row.run, row.many, row.bound)]
-        cells += [f"{row.many / row.invoke:.2f}", f"{row.bound / row.invoke:.2f}"]
-        table.add_row(*cells, "yes" if row.exact else "NO")
-    return table
+COLUMNS = (
+    name_column("network", "network"),
+    Column("batch", "batch"),
+    Column("", "precision"),
+    Column("mode", "mode"),
+    Column("MB in", "mb_in", ".1f"),
+    Column("MB out", "mb_out", ".1f"),
+    Column("device/s", "device", ".1f"),
+    Column("invoke/s", "invoke", ".1f"),
+    Column("run/s", "run", ".1f"),
+    Column("many/s", "many", ".1f"),
+    Column("bound/s", "bound", ".1f"),
+    Column("many x", lambda row: row.many / row.invoke, ".2f"),
+    Column("bound x", lambda row: row.bound / row.invoke, ".2f"),
+    Column("equal", lambda row: "yes" if row.exact else "NO"),
+)
 
 
 def run(
-    names: Sequence[str] = (),
-    *,
-    precisions: Sequence[str] = ("fp32",),
-    scale: float = 1.0,
-    device: str = "",
-    runtime: str = "auto",
-    zero_copy: str = "auto",
-    count: int = 16,
-    depth: int = 3,
-    rounds: int = 5,
-    budget_s: float = 3.0,
-    csv_path: Path | None = None,
-    json: Sheet | None = None,
+    setting: Setting,
+    names: Names = None,
+    precision: Precision = "fp32",
+    scale: Annotated[
+        float, typer.Option(help="Factor on batches and heights; 0.1 for slow devices.")
+    ] = 1.0,
+    count: Annotated[int, typer.Option(min=1, help="Inputs in a sequence.")] = 16,
+    depth: Annotated[int, typer.Option(min=1, help="Inferences in flight.")] = 3,
+    zero_copy: Annotated[str, typer.Option(help="The option zero_copy of the delegate.")] = "auto",
 ) -> list[Row]:
-    """Measure, print a table, write files; parameters as on the command line.
+    """Measure sequences of images through a Runner, and by invoke() in a loop.
 
     Raises
     ------
     ValueError
         If a network does not exist.
     """
-    for name in names:
-        if name not in CASES:
-            raise ValueError(f"{name!r} is no network; there are {', '.join(CASES)}")
-    console = Console(width=None if Console().is_terminal else 150)
-    found = clgpu_delegate.load(device=device).device
-    rows = []
+    check_known("network", names or (), tuple(CASES))
+    report = Report[Row](setting, runtime=setting.runtime)
     for name in names or CASES:
-        for precision in precisions:
+        for each in split(precision):
             start = time.perf_counter()
-            rows.append(
-                measure(
-                    name,
-                    scale=scale,
-                    precision=precision,
-                    runtime=runtime,
-                    count=count,
-                    depth=depth,
-                    rounds=rounds,
-                    budget_s=budget_s,
-                    device=device,
-                    zero_copy=zero_copy,
-                )
-            )
-            if json is not None:
-                known = [row.network for row in rows if row.network in networks.NETWORKS]
-                json.write(rows, device=found, runtime=runtime, networks=known)
-            if not console.is_terminal:
-                seconds = time.perf_counter() - start
-                console.print(f"{name}, {precision}: {seconds:.1f} s", highlight=False)
-    title = f"{found.name} ({found.platform}), {depth} in flight"
-    console.print(make_table(rows, title))
-    if csv_path is not None:
-        with csv_path.open("w", newline="") as file:
-            columns = ["on", *(field.name for field in dataclasses.fields(Row))]
-            writer = csv.DictWriter(file, columns, lineterminator="\n")
-            writer.writeheader()
-            for row in rows:
-                writer.writerow({"on": title, **dataclasses.asdict(row)})
-    return rows
+            row = measure(
+                name, setting, scale=scale, count=count, depth=depth, precision=each,
+                zero_copy=zero_copy,
+            )  # fmt: skip
+            seconds = time.perf_counter() - start
+            report.add([row], f"{name}, {each}: {seconds:.1f} s", network=name)
+    title = f"{setting.found.name} ({setting.found.platform}), {depth} in flight"
+    return report.finish(TextTable.of(title, report.rows, COLUMNS), on=title)

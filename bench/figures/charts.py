@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.conv_measure import PRECISIONS
 from bench.conv_report import by_layer
 from bench.figures.source import Source, Sources
 from bench.figures.tables import (
@@ -24,6 +23,7 @@ from bench.figures.tables import (
     conv_rows,
 )
 from bench.nets import Row as NetRow
+from bench.setting import PRECISIONS
 
 FOLDER = Path("docs/images")
 

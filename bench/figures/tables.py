@@ -8,14 +8,15 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 
 from bench.conv_layers import LAYERS, Layer
-from bench.conv_measure import PRECISIONS, Row
+from bench.conv_measure import Row
 from bench.conv_report import LayerTimes, bound_ms, by_layer, totals
 from bench.figures.source import Source, Sources, caption
 from bench.nets import Row as NetRow
 from bench.peaks import Peaks
 from bench.placement import Row as PlacementRow
-from bench.pynet_report import Row as PynetRow
+from bench.pynet import Row as PynetRow
 from bench.record import RecordError
+from bench.setting import PRECISIONS
 from bench.stream import Row as StreamRow
 
 GPU = "nvidia_h200"

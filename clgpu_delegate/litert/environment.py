@@ -64,7 +64,7 @@ def litert_environment(**settings: Unpack[Settings]) -> Environment:
         _end(folder)
         raise
     weakref.finalize(environment, _end, folder)
-    return environment  # type: ignore[no-any-return]
+    return environment
 
 
 def _end(folder: Path) -> None:

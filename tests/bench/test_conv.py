@@ -13,6 +13,8 @@ from bench.__main__ import app
 from bench.conv_layers import LAYERS, Case, Layer, select
 from bench.conv_measure import Row, roots_of, wanted
 from bench.peaks import Peaks
+from bench.report import write_csv
+from bench.setting import Setting
 from clgpu_delegate import _core
 from tests.limits import needs
 from tests.runtimes import run_reference
@@ -103,10 +105,13 @@ def test_totals():
 
 def test_records_and_csv(tmp_path):
     path = tmp_path / "conv.csv"
-    conv_report.write_csv(path, conv_report.records(rows(), "a device", PEAKS))
+    write_csv(path, conv_report.records(rows(), "a device", PEAKS))
     with path.open() as file:
         read = list(csv.DictReader(file))
-    assert tuple(read[0]) == conv_report.COLUMNS
+    assert ",".join(read[0]) == (
+        "device,precision,layer,C,H,W,filter,K,gflop,engine,default,ms,gflops,over_direct,"
+        "peak_share,bound_ms,bound_share,max_error,note"
+    )
     assert len(read) == len(rows())
     first, refused = read[0], read[7]
     assert (first["C"], first["H"], first["W"], first["filter"], first["K"]) == (
@@ -123,8 +128,16 @@ def test_records_and_csv(tmp_path):
 
 
 def test_table_plot_and_notes(tmp_path):
-    table = conv_report.make_table(rows(), "fp32", PEAKS)
-    assert table.row_count == 2
+    table = conv_report.table_of(rows(), "fp32", PEAKS)
+    first, second = ([*zip((c.heading for c in table.columns), row)] for row in table.rows)
+    assert first[1:] == [
+        ("C,H,W,filter,K", "4,10,12,3,8"), ("GFLOP", "6.912e-05"), ("bound ms", "6.91e-05"),
+        ("default", "winograd_f4x4_3x3"), ("ms", "2"), ("best", "winograd_f2x2_3x3"), ("ms", "1"),
+        ("GFLOP/s", "0"), ("of peak", "0%"), ("of bound", "0%"), ("x direct", "4.00"),
+        ("error", "1e-04"), ("cuDNN ms", "0.5"), ("x cuDNN", "0.50"), ("direct ms", "4"),
+        ("winograd ms", "1"), ("implicit_gemm ms", ""),
+    ]  # fmt: skip
+    assert dict(second)["cuDNN ms"] == dict(second)["winograd ms"] == ""
     refused = [*rows(), *2 * [Row("fp32", LAYER, "winograd_f4x4_3x3", note="too small")]]
     assert conv_report.notes(rows()) == ["fp32: winograd_f4x4_3x3: filters are 1 x 1 (1 layer)"]
     assert conv_report.notes(refused) == [
@@ -146,9 +159,11 @@ def test_better_of_two_measurements_counts():
 def test_every_engine_of_a_device_is_measured(device, tmp_path):
     needs.work_groups_of(64, "conv2d_direct")
     measured = conv.run(
-        scale=0.01, precisions=["fp32", "fp16"], layers="1,12", device=device, rounds=1,
-        budget_s=0.01, use_torch=False, csv=tmp_path / "conv.csv",
-    )  # fmt: skip
+        Setting(device=device, rounds=1, budget=0.01, csv=tmp_path / "conv.csv"),
+        scale=0.01,
+        precision="fp32,fp16",
+        layers="1,12",
+    )
     for precision, limit in (("fp32", 1e-4), ("fp16", 2e-2)):
         ran = [r for r in measured if r.precision == precision and r.ms is not None]
         assert {row.layer.number for row in ran} == {1, 12}
@@ -163,9 +178,12 @@ def test_engine_that_fails_is_shown_with_the_reason(device):
     _core.override_kernel_source("conv2d/naive.cl", "#error not today\n")
     try:
         measured = conv.run(
-            scale=0.01, precisions=["fp32"], engines=["direct", "naive"], layers="1", device=device,
-            rounds=1, budget_s=0.01, use_torch=False,
-        )  # fmt: skip
+            Setting(device=device, rounds=1, budget=0.01),
+            scale=0.01,
+            precision="fp32",
+            engines="direct,naive",
+            layers="1",
+        )
     finally:
         _core.override_kernel_source("conv2d/naive.cl", None)
     (failed,) = [row for row in measured if row.engine == "naive"]
@@ -176,9 +194,12 @@ def test_engine_that_fails_is_shown_with_the_reason(device):
 
 def test_chosen_engine_alone(device):
     measured = conv.run(
-        scale=0.01, precisions=["fp32"], engines=["default"], layers="3", device=device,
-        rounds=1, budget_s=0.01, use_torch=False,
-    )  # fmt: skip
+        Setting(device=device, rounds=1, budget=0.01),
+        scale=0.01,
+        precision="fp32",
+        engines="default",
+        layers="3",
+    )
     (row,) = [r for r in measured if r.ms is not None]
     assert row.default
 

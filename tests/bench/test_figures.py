@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from bench import conv_measure, nets, placement, plan_digests, pynet_report, recording, stream
+from bench import conv_measure, nets, placement, plan_digests, pynet, recording, stream
 from bench.__main__ import app
 from bench.conv_layers import LAYERS
 from bench.figures import marks, tables
@@ -76,10 +76,10 @@ def made_up() -> dict[str, Record]:
         for engine, ms in (("some", 1.0), ("(cuDNN)", 0.5 if layer.number == 7 else 2.0))
     ]
     budgets = [
-        pynet_report.Row("unconstrained", "fp32", None, 9.0, 8.0, 10**9, 10**9, 10**8, 0.0, None),
-        pynet_report.Row("unconstrained", "fp16", None, 5.0, 4.0, 5 * 10**8, 5 * 10**8, 10**8),
-        pynet_report.Row("1/4 of the peak", "fp16", 125 * 10**6, 46.0, 45.0, 10**8, 10**8, 10**8),
-        pynet_report.Row("PyTorch", "fp16", device_ms=30.0, counted=2 * 10**9, psnr=58.6),
+        pynet.Row("unconstrained", "fp32", None, 9.0, 8.0, 10**9, 10**9, 10**8, 0.0, None),
+        pynet.Row("unconstrained", "fp16", None, 5.0, 4.0, 5 * 10**8, 5 * 10**8, 10**8),
+        pynet.Row("1/4 of the peak", "fp16", 125 * 10**6, 46.0, 45.0, 10**8, 10**8, 10**8),
+        pynet.Row("PyTorch", "fp16", device_ms=30.0, counted=2 * 10**9, psnr=58.6),
     ]
     rates = [
         stream.Row("unet", 16, "fp32", "stream", 12.6, 4.2, 900.0, 100.0, 200.0, many, 800.0, True)
@@ -163,7 +163,7 @@ def test_file_of_another_version_is_a_sentence(tmp_path):
         dataclasses.replace(record, rows=[row]).typed(recording.Row)
     budget = made_up()[f"{GPU}/pynet.json"]
     row = {k: v for k, v in budget.rows[0].items() if k != "launches"}
-    assert dataclasses.replace(budget, rows=[row]).typed(pynet_report.Row)[0].launches is None
+    assert dataclasses.replace(budget, rows=[row]).typed(pynet.Row)[0].launches is None
     path = tmp_path / "x.json"
     for text, words in (
         (None, "there is no .*x.json; docs/benchmarks.md says"),
@@ -406,7 +406,7 @@ def test_digests_are_those_of_the_snapshots(tmp_path, monkeypatch):
 def test_launches_of_pynet_are_compared_where_there_are_no_digests(tmp_path, monkeypatch):
     monkeypatch.setattr(snapshots, "FOLDER", tmp_path)
     device = {"name": "NVIDIA H200", "platform": "NVIDIA CUDA", "type": "gpu"}
-    row = pynet_report.Row("unconstrained", "fp16", launches=470)
+    row = pynet.Row("unconstrained", "fp16", launches=470)
     record = record_of("pynet", [row], device=device, peers={})
     path = tmp_path / "nvidia_h200" / "pynet_12mp.txt"
     path.parent.mkdir()

@@ -149,7 +149,7 @@ def test_mistake_is_a_sentence(arguments, words, tmp_path, monkeypatch):
 
 
 def test_run_without_a_baseline_says_how_to_make_one(tmp_path, first):
-    request = guard.Request(device=str(first.index), only=ONLY, folder=tmp_path)
+    request = guard.Request(device=str(first.index), only=ONLY[0], folder=tmp_path)
     with pytest.raises(ValueError, match=r"there is no baseline for .* --write"):
         guard.run(request)
     assert list(tmp_path.iterdir()) == []
@@ -213,7 +213,7 @@ def test_commit_that_does_not_build_is_a_sentence(tmp_path, first):
     root, kept = tmp_path / "repository", tmp_path / "builds"
     commit = repository(root, BROKEN)
     request = guard.Request(
-        device=str(first.index), against=("HEAD",), only=ONLY, root=root, builds=kept,
+        device=str(first.index), against=("HEAD",), only=ONLY[0], root=root, builds=kept,
         folder=tmp_path,
     )  # fmt: skip
     with pytest.raises(ValueError, match=f"^{commit[:10]} does not build: ") as caught:
@@ -291,7 +291,7 @@ def test_commits_are_measured_in_turns(first, tmp_path):
     commit = repository(root, {"README": "Hello."})
     copied_package(kept / f"{commit[:12]}-{sys.implementation.cache_tag}")
     request = guard.Request(
-        device=str(first.index), against=("HEAD", commit), only=ONLY, root=root, builds=kept,
+        device=str(first.index), against=("HEAD", commit), only=ONLY[0], root=root, builds=kept,
         folder=tmp_path, rounds=2, processes=1, plans=False,
     )  # fmt: skip
     outcome = guard.run(request)

@@ -10,15 +10,19 @@ from typer.testing import CliRunner
 
 from bench import nets, networks, peers_torch
 from bench.__main__ import app
+from bench.report import TextTable
+from bench.setting import Setting
 
 
 @pytest.mark.slow
 def test_network_is_measured_in_each_precision_and_batch(device, runtime, tmp_path):
     path = tmp_path / "nets.csv"
     rows = nets.run(
-        ["lenet5"], batches=[1, 2], precisions=["fp32", "fp16", "int8"], device=device,
-        runtime=runtime, threads=1, rounds=2, budget_s=0.1, use_torch=False, csv=path,
-    )  # fmt: skip
+        Setting(device=device, runtime=runtime, threads=1, rounds=2, budget=0.1, csv=path),
+        ["lenet5"],
+        batch="1,2",
+        precision="fp32,fp16,int8",
+    )
     assert [(row.batch, row.precision) for row in rows] == [
         (1, "fp32"), (1, "fp16"), (1, "int8"), (2, "fp32"), (2, "fp16"), (2, "int8"),
     ]  # fmt: skip
@@ -36,14 +40,14 @@ def test_network_is_measured_in_each_precision_and_batch(device, runtime, tmp_pa
 
 def test_table_compares_with_pytorch_where_it_was_measured():
     row = nets.Row("lenet5", 1, "fp32", 13, 13, 6, 2.0, 1.0, 0.5, 0.25, 9.0, 0, 1e-7, 10, 20)
-    table = nets.make_table([row, dataclasses.replace(row, network="espcn", torch_ms=None)], "t")
-    cells = {str(column.header): list(column.cells) for column in table.columns}
-    assert cells["x CPU"] == ["2.00", "2.00"]
-    assert cells["x PyTorch"] == ["0.50", ""]
-    assert "x PyTorch" not in {
-        str(c.header)
-        for c in nets.make_table([dataclasses.replace(row, torch_ms=None)], "t").columns
-    }
+    alone = dataclasses.replace(row, network="espcn", torch_ms=None)
+    table = TextTable.of("t", [row, alone], nets.COLUMNS)
+    headings = [column.heading for column in table.columns]
+    cells = dict(zip(headings, zip(*table.rows)))
+    assert cells["x CPU"] == ("2.00", "2.00")
+    assert cells["x PyTorch"] == ("0.50", "")
+    shown = TextTable.of("t", [alone], nets.COLUMNS).columns
+    assert [c.heading for c in shown] == [h for h in headings if "PyTorch" not in h]
 
 
 def test_networks_of_pytorch_are_ours():

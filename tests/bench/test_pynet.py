@@ -10,20 +10,19 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from bench import pynet, pynet_report
+from bench import pynet
 from bench.__main__ import app
 from bench.networks.samples import inputs_of
+from bench.setting import Setting
 
-SMALL = {"size": (32, 48), "width": 0.125, "rounds": 1, "budget_s": 0.01, "threads": 1}
+QUICK = {"rounds": 1, "budget": 0.01, "threads": 1}
 
 
 @pytest.mark.slow
-def test_rows_are_measured_and_compared(device, runtime, tmp_path):
-    path = tmp_path / "pynet.csv"
-    rows = pynet.run(
-        [pynet.Way("half"), pynet.Way("single", "fp32")], device=device, runtime=runtime,
-        use_torch=False, csv=path, **SMALL,
-    )  # fmt: skip
+def test_rows_are_measured_and_compared(device, runtime):
+    setting = Setting(device=device, runtime=runtime, **QUICK)
+    ways = [pynet.Way("half"), pynet.Way("single", "fp32")]
+    rows = list(pynet.measure(ways, setting, size=(32, 48), width=0.125))
     assert [row.way for row in rows] == ["half", "single", "stock CPU"]
     half, single, stock = rows
     assert single.error == 0
@@ -34,19 +33,24 @@ def test_rows_are_measured_and_compared(device, runtime, tmp_path):
     for row in rows[:2]:
         assert not row.note
         assert min(row.host_ms, row.device_ms, row.predicted) > 0
-    with path.open() as file:
-        read = list(csv.DictReader(file))
-    assert list(read[0]) == ["device", *(f.name for f in dataclasses.fields(pynet_report.Row))]
 
 
 @pytest.mark.slow
-def test_what_fails_is_a_note(device, runtime):
+def test_what_fails_is_a_note(device, runtime, tmp_path):
+    path = tmp_path / "pynet.csv"
     (row,) = pynet.run(
-        [pynet.Way("none", "fp32", "conv2d=no_such_engine")], device=device, runtime=runtime,
-        use_torch=False, stock=False, **SMALL,
-    )  # fmt: skip
+        Setting(device=device, runtime=runtime, csv=path, **QUICK),
+        size="32x48",
+        width=0.125,
+        engines="conv2d=no_such_engine",
+        precision="fp32",
+        stock=False,
+    )
     assert "no_such_engine" in row.note
     assert row.device_ms is None
+    with path.open() as file:
+        (read,) = csv.DictReader(file)
+    assert list(read) == ["device", *(f.name for f in dataclasses.fields(pynet.Row))]
 
 
 def test_budgets_of_small_images_are_scaled_by_area():
@@ -64,7 +68,7 @@ def test_smallest_budget_is_read_from_the_refusal():
 
 def test_psnr():
     image = np.zeros((4, 4), np.float32)
-    assert pynet_report.psnr(image + 0.1, image) == pytest.approx(20, abs=1e-3)
+    assert pynet.psnr(image + 0.1, image) == pytest.approx(20, abs=1e-3)
 
 
 def test_file_is_written(tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import hypothesis
 import hypothesis.strategies as st
@@ -12,6 +12,15 @@ import pytest
 import clgpu_delegate
 from tests.model_maker import ModelMaker
 from tests.ops.borders import Border
+from tests.ops.convolutions import (
+    GEOMETRIES,
+    Data,
+    convolve,
+    dilations_of,
+    make_data,
+    options_of,
+    windows,
+)
 from tests.ops.harness import EXAMPLES, check, check_refused, half_exact, op_runtime
 from tests.runtimes import make_interpreter, run_interpreter
 from tests.tolerance import assert_close
@@ -28,16 +37,15 @@ class Case(NamedTuple):
     activation: str = "NONE"
     bias: bool = True
 
+    @classmethod
+    def of(cls, name: str, inputs: int, outputs: int) -> Case:
+        """Give a geometry channels."""
+        image, size, *rest = GEOMETRIES[name]
+        return cls((*image, inputs), (outputs, *size, inputs), *rest)
+
     @property
     def options(self) -> dict:
-        return {
-            "padding": self.padding,
-            "stride_h": self.stride[0],
-            "stride_w": self.stride[1],
-            "dilation_h_factor": self.dilation[0],
-            "dilation_w_factor": self.dilation[1],
-            "fused_activation_function": self.activation,
-        }
+        return options_of(self, **dilations_of(self))
 
     @property
     def output(self) -> tuple[int, int, int, int]:
@@ -47,31 +55,26 @@ class Case(NamedTuple):
     @property
     def windows(self) -> list[tuple[int, int]]:
         """Zeros before the image and output size, for both axes."""
-        result = []
-        for axis in (0, 1):
-            size, stride = self.image[1 + axis], self.stride[axis]
-            reach = (self.weights[1 + axis] - 1) * self.dilation[axis] + 1
-            if self.padding == "SAME":
-                out = -(-size // stride)
-                result.append((max(0, (out - 1) * stride + reach - size) // 2, out))
-            else:
-                result.append((0, (size - reach) // stride + 1))
-        return result
+        return windows(self.image[1:3], self.weights[1:3], *self[2:5])
 
     @property
     def depth(self) -> int:
         return int(np.prod(self.weights[1:]))
 
 
+# Input and output channels by geometry.
+CHANNELS = {
+    "one_element": (1, 1), "odd": (3, 4), "strided": (3, 5), "strided_columns": (3, 6),
+    "pointwise": (12, 33), "pointwise_strided": (4, 17), "valid": (5, 7), "dilated": (8, 6),
+    "filter_larger_than_image": (4, 8), "high_filter": (4, 3), "doubling": (2, 1), "gaps": (3, 4),
+    "wide_rows": (4, 5),
+}  # fmt: skip
+
+COMMON = {"odd", "strided_columns", "high_filter", "doubling", "gaps", "wide_rows"}
+
 # The sizes meet the edges of every tile: 4, 6, 8, 16, 32, 64 and 128, with one less or more.
 CASES = {
-    "one_element": Case((1, 1, 1, 1), (1, 1, 1, 1)),
-    "three_channels": Case((1, 9, 7, 3), (5, 3, 3, 3), stride=(2, 2), activation="RELU6"),
-    "pointwise": Case((1, 5, 7, 12), (33, 1, 1, 12)),
-    "pointwise_strided": Case((1, 7, 5, 4), (17, 1, 1, 4), stride=(3, 2)),
-    "valid": Case((2, 7, 8, 5), (7, 3, 2, 5), padding="VALID", bias=False),
-    "dilated": Case((1, 11, 9, 8), (6, 3, 3, 8), dilation=(2, 3), activation="RELU_N1_TO_1"),
-    "filter_larger_than_image": Case((1, 3, 2, 4), (8, 5, 7, 4)),
+    **{name: Case.of(name, *CHANNELS[name]) for name in GEOMETRIES},
     "tile_edges": Case((1, 13, 5, 17), (65, 3, 3, 17)),
     "several_tiles": Case((3, 7, 7, 20), (130, 1, 3, 20)),
     "deep": Case((1, 4, 5, 34), (18, 3, 3, 34)),
@@ -89,7 +92,7 @@ CASES = {
     # Tiles of 16, 32 and 8 pixels with a rim, channels in chunks of 16, 32 and 64 bytes.
     "few_outputs": Case((1, 19, 37, 16), (3, 3, 3, 16), activation="RELU"),
     "several_chunks": Case((2, 18, 35, 72), (72, 3, 3, 72), padding="VALID"),
-    "high_filter": Case((1, 10, 17, 34), (34, 9, 1, 34)),
+    "very_high_filter": Case((1, 10, 17, 34), (34, 9, 1, 34)),
     "few_channels": Case((1, 17, 33, 4), (32, 5, 5, 4), activation="RELU6"),
     "dilated_chunks": Case((1, 20, 18, 40), (16, 3, 3, 40), dilation=(2, 3), bias=False),
     "three_outputs_of_a_point": Case((1, 20, 13, 4), (3, 1, 1, 4)),
@@ -100,60 +103,6 @@ CASES = {
     "few_pixels_great_depth": Case((1, 3, 2, 192), (20, 3, 3, 192)),
     "group_per_channel": Case((1, 5, 5, 3), (6, 3, 3, 1)),
 }
-
-
-def convolve(image: np.ndarray, weights: np.ndarray, bias: np.ndarray | None, case: Case):
-    """The convolution in float64."""
-    (top, height), (left, width) = case.windows
-    image, weights = image.astype(np.float64), weights.astype(np.float64)
-    outputs, filter_h, filter_w, group_in = weights.shape
-    groups = image.shape[3] // group_in
-    reach = [(n - 1) * d + 1 for n, d in zip((filter_h, filter_w), case.dilation)]
-    padded = np.zeros(
-        (
-            image.shape[0],
-            max(top + image.shape[1], (height - 1) * case.stride[0] + reach[0]),
-            max(left + image.shape[2], (width - 1) * case.stride[1] + reach[1]),
-            image.shape[3],
-        )
-    )
-    padded[:, top : top + image.shape[1], left : left + image.shape[2]] = image
-    split = padded.reshape(*padded.shape[:3], groups, group_in)
-    filters = weights.reshape(groups, outputs // groups, filter_h, filter_w, group_in)
-    result = np.zeros((image.shape[0], height, width, groups, outputs // groups))
-    for u in range(filter_h):
-        for v in range(filter_w):
-            y, x = u * case.dilation[0], v * case.dilation[1]
-            rows = slice(y, y + (height - 1) * case.stride[0] + 1, case.stride[0])
-            columns = slice(x, x + (width - 1) * case.stride[1] + 1, case.stride[1])
-            result += np.einsum("nhwgi,goi->nhwgo", split[:, rows, columns], filters[:, :, u, v])
-    result = result.reshape(image.shape[0], height, width, outputs)
-    if bias is not None:
-        result += bias
-    low, high = {
-        "NONE": (-np.inf, np.inf),
-        "RELU": (0, np.inf),
-        "RELU6": (0, 6),
-        "RELU_N1_TO_1": (-1, 1),
-    }[case.activation]
-    return np.clip(result, low, high)
-
-
-class Data(NamedTuple):
-    """The operands of a case."""
-
-    image: np.ndarray
-    weights: np.ndarray
-    bias: np.ndarray | None
-
-
-def make_data(case: Case, rng: np.random.Generator) -> Data:
-    image = half_exact(rng.standard_normal(case.image).astype(np.float32))
-    if case.activation == "RELU_N1_TO_1":
-        image /= 8  # else nearly all sums are cut off, and tolerances are of what is left
-    weights = half_exact(rng.standard_normal(case.weights).astype(np.float32))
-    bias = rng.standard_normal(case.weights[0]).astype(np.float32) if case.bias else None
-    return Data(image, weights, bias)
 
 
 def make_model(case: Case, data: Data, *, run_time: bool = False, half: bool = False) -> bytes:
@@ -176,18 +125,26 @@ def make_model(case: Case, data: Data, *, run_time: bool = False, half: bool = F
     return m.build()
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_conv_2d_is_the_sum_over_the_window(case, device, precision, rng):
+def check_case(case: Case, rng: np.random.Generator, **options: Any) -> None:
     data = make_data(case, rng)
     check(
         make_model(case, data),
         [data.image],
         [convolve(*data, case)],
-        device=device,
-        precision=precision,
         accumulation=case.depth,
         reference=case.bias,  # the runtime's kernel insists on one
+        **options,
     )
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in COMMON])
+def test_conv_2d_is_the_sum_over_the_window(name, device, precision, rng):
+    check_case(CASES[name], rng, device=device, precision=precision)
+
+
+@pytest.mark.parametrize("name", sorted(COMMON))
+def test_conv_2d_of_common_geometry(name, device, rng):
+    check_case(CASES[name], rng, device=device, precision="fp32", engines={"conv2d": "auto"})
 
 
 @hypothesis.given(draw=st.data())
@@ -431,7 +388,7 @@ def test_conv_2d_between_convolutions(device, precision, rng):
 
 
 def test_conv_2d_of_another_batch_and_size(device, rng):
-    case = CASES["three_channels"]
+    case = CASES["strided"]
     data = make_data(case, rng)
     larger = case._replace(image=(3, 12, 11, 3))
     image = rng.standard_normal(larger.image).astype(np.float32)

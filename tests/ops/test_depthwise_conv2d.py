@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import hypothesis
 import hypothesis.strategies as st
@@ -11,6 +11,15 @@ import pytest
 
 from tests.model_maker import ModelMaker
 from tests.ops.borders import Border
+from tests.ops.convolutions import (
+    GEOMETRIES,
+    Data,
+    convolve,
+    dilations_of,
+    make_data,
+    options_of,
+    windows,
+)
 from tests.ops.harness import EXAMPLES, check, check_refused, half_exact
 
 
@@ -26,17 +35,15 @@ class Case(NamedTuple):
     activation: str = "NONE"
     bias: bool = True
 
+    @classmethod
+    def of(cls, name: str, channels: int, multiplier: int = 1) -> Case:
+        """Give a geometry channels."""
+        image, size, *rest = GEOMETRIES[name]
+        return cls((*image, channels), size, multiplier, *rest)
+
     @property
     def options(self) -> dict:
-        return {
-            "padding": self.padding,
-            "stride_h": self.stride[0],
-            "stride_w": self.stride[1],
-            "dilation_h_factor": self.dilation[0],
-            "dilation_w_factor": self.dilation[1],
-            "depth_multiplier": self.multiplier,
-            "fused_activation_function": self.activation,
-        }
+        return options_of(self, depth_multiplier=self.multiplier, **dilations_of(self))
 
     @property
     def weights(self) -> tuple[int, int, int, int]:
@@ -45,16 +52,7 @@ class Case(NamedTuple):
     @property
     def windows(self) -> list[tuple[int, int]]:
         """Zeros before the image and output size, for both axes."""
-        result = []
-        for axis in (0, 1):
-            size, stride = self.image[1 + axis], self.stride[axis]
-            reach = (self.filter[axis] - 1) * self.dilation[axis] + 1
-            if self.padding == "SAME":
-                out = -(-size // stride)
-                result.append((max(0, (out - 1) * stride + reach - size) // 2, out))
-            else:
-                result.append((0, (size - reach) // stride + 1))
-        return result
+        return windows(self.image[1:3], self.filter, *self[3:6])
 
     @property
     def output(self) -> tuple[int, int, int, int]:
@@ -62,61 +60,23 @@ class Case(NamedTuple):
         return (self.image[0], height, width, self.weights[3])
 
 
+# Channels, and the multiplier, by geometry: vectors of 16, 8, 4 and 1.
+CHANNELS = {
+    "one_element": (1,), "odd": (3,), "strided": (4,), "strided_columns": (3, 5), "pointwise": (4,),
+    "pointwise_strided": (8,), "valid": (24,), "dilated": (16,), "filter_larger_than_image": (8,),
+    "high_filter": (32,), "doubling": (16,), "gaps": (3,), "wide_rows": (4,),
+}  # fmt: skip
+COMMON = GEOMETRIES.keys() - {"one_element", "odd", "strided_columns", "high_filter"}
 CASES = {
-    "one_element": Case((1, 1, 1, 1), (1, 1)),
-    "odd_channels": Case((1, 5, 7, 3), (3, 3), activation="RELU6"),
+    **{name: Case.of(name, *CHANNELS[name]) for name in GEOMETRIES},
     "four_channels_strided": Case((2, 9, 6, 4), (3, 3), stride=(2, 2)),
     "eight_channels_valid": Case((1, 7, 11, 24), (3, 2), padding="VALID", bias=False),
-    "sixteen_channels": Case((1, 6, 9, 32), (5, 3)),
-    "dilated": Case((1, 12, 11, 16), (3, 3), dilation=(2, 3)),
-    "filter_larger_than_image": Case((1, 2, 3, 8), (7, 5)),
-    "multiplier": Case((2, 5, 6, 3), (3, 3), multiplier=5, stride=(1, 2), activation="RELU"),
+    "dilated_sixteen_channels": Case((1, 12, 11, 16), (3, 3), dilation=(2, 3)),
+    "filter_higher_than_image": Case((1, 2, 3, 8), (7, 5)),
     "multiplied_by_two": Case((1, 6, 5, 8), (3, 3), multiplier=2),
     "multiplied_by_a_vector": Case((1, 5, 6, 3), (3, 2), multiplier=8, stride=(2, 1)),
     "one_channel_multiplied": Case((1, 5, 5, 1), (3, 3), multiplier=7, padding="VALID"),
 }
-
-
-def convolve(image: np.ndarray, weights: np.ndarray, bias: np.ndarray | None, case: Case):
-    """The convolution in float64."""
-    (top, height), (left, width) = case.windows
-    wide = np.repeat(image.astype(np.float64), case.multiplier, axis=3)
-    reach = [(n - 1) * d + 1 for n, d in zip(case.filter, case.dilation)]
-    padded = np.zeros(
-        (
-            wide.shape[0],
-            max(top + wide.shape[1], (height - 1) * case.stride[0] + reach[0]),
-            max(left + wide.shape[2], (width - 1) * case.stride[1] + reach[1]),
-            wide.shape[3],
-        )
-    )
-    padded[:, top : top + wide.shape[1], left : left + wide.shape[2]] = wide
-    result = np.zeros((wide.shape[0], height, width, wide.shape[3]))
-    for u in range(case.filter[0]):
-        for v in range(case.filter[1]):
-            y, x = u * case.dilation[0], v * case.dilation[1]
-            rows = slice(y, y + (height - 1) * case.stride[0] + 1, case.stride[0])
-            columns = slice(x, x + (width - 1) * case.stride[1] + 1, case.stride[1])
-            result += padded[:, rows, columns] * weights[0, u, v].astype(np.float64)
-    if bias is not None:
-        result += bias
-    low, high = {"NONE": (-np.inf, np.inf), "RELU": (0, np.inf), "RELU6": (0, 6)}[case.activation]
-    return np.clip(result, low, high)
-
-
-class Data(NamedTuple):
-    """The operands of a case."""
-
-    image: np.ndarray
-    weights: np.ndarray
-    bias: np.ndarray | None
-
-
-def make_data(case: Case, rng: np.random.Generator) -> Data:
-    image = half_exact(rng.standard_normal(case.image).astype(np.float32))
-    weights = half_exact(rng.standard_normal(case.weights).astype(np.float32))
-    bias = rng.standard_normal(case.weights[3]).astype(np.float32) if case.bias else None
-    return Data(image, weights, bias)
 
 
 def make_model(case: Case, data: Data, *, run_time: bool = False) -> bytes:
@@ -133,17 +93,27 @@ def make_model(case: Case, data: Data, *, run_time: bool = False) -> bytes:
     return m.build()
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_depthwise_conv_2d_filters_each_channel(case, device, precision, rng):
+def check_case(case: Case, rng: np.random.Generator, **options: Any) -> None:
     data = make_data(case, rng)
     check(
         make_model(case, data),
         [data.image],
         [convolve(*data, case)],
-        device=device,
-        precision=precision,
         accumulation=int(np.prod(case.filter)),
         reference=case.bias,  # the runtime's kernel insists on one
+        **options,
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in COMMON])
+def test_depthwise_conv_2d_filters_each_channel(name, device, precision, rng):
+    check_case(CASES[name], rng, device=device, precision=precision)
+
+
+@pytest.mark.parametrize("name", sorted(COMMON))
+def test_depthwise_conv_2d_of_common_geometry(name, device, rng):
+    check_case(
+        CASES[name], rng, device=device, precision="fp32", engines={"depthwise_conv2d": "auto"}
     )
 
 
@@ -208,7 +178,7 @@ def test_depthwise_conv_2d_of_any_geometry(draw, device, rng):
 
 
 def test_depthwise_conv_2d_with_weights_of_the_caller(device, precision, rng):
-    case = CASES["sixteen_channels"]
+    case = CASES["high_filter"]
     data = make_data(case, rng)
     data = data._replace(bias=half_exact(data.bias))
     check(

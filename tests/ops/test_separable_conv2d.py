@@ -11,6 +11,7 @@ import clgpu_delegate
 from tests.limits import needs
 from tests.model_maker import ModelMaker
 from tests.ops.borders import Border
+from tests.ops.convolutions import GEOMETRIES, windows
 from tests.ops.harness import LIMITED, SMALL, half_exact, op_runtime
 from tests.runtimes import make_interpreter, run_interpreter
 from tests.tolerance import assert_close
@@ -33,9 +34,26 @@ class Case(NamedTuple):
     residual: bool = False
     border: Border | None = None  # operations of its own, in front of the first convolution
 
+    @classmethod
+    def of(cls, name: str, channels: int, filters: int) -> Case:
+        """Give the first convolution a geometry, which must not be dilated."""
+        image, kernel, stride, _, padding, activation, bias = GEOMETRIES[name]
+        image = (*image, channels)
+        return cls(image, filters, kernel, stride, padding, (activation, "NONE"), bias)
 
+    @property
+    def output(self) -> tuple[int, int, int, int]:
+        n, *image, _ = self.border.shape(self.image) if self.border else self.image
+        sizes = windows(image, self.kernel, self.stride, (1, 1), self.padding)
+        return (n, *(size for _, size in sizes), self.filters)
+
+
+# Channels and filters by geometry: what the cases below have not.
+CHANNELS = {
+    "one_element": (4, 1), "odd": (4, 3), "strided_columns": (4, 6), "doubling": (16, 4),
+}  # fmt: skip
 CASES = {
-    "small": Case((1, 5, 7, 4), 3, activations=("RELU6", "NONE")),
+    **{name: Case.of(name, *channels) for name, channels in CHANNELS.items()},
     "edges": Case((2, 9, 19, 36), 33, activations=("RELU", "RELU6")),
     "strided": Case((1, 11, 18, 8), 70, stride=(2, 2), activations=("RELU6", "RELU")),
     "several_chunks": Case((1, 6, 9, 132), 40),
@@ -48,11 +66,7 @@ CASES = {
 def make_model(case: Case, rng: np.random.Generator, *, between: bool = False) -> bytes:
     """A chain with something before it, so that fp16 stores the image in half."""
     m = ModelMaker()
-    n, h, w, c = case.border.shape(case.image) if case.border else case.image
-    size = [
-        -(-extent // s) if case.padding == "SAME" else (extent - k) // s + 1
-        for extent, k, s in zip((h, w), case.kernel, case.stride)
-    ]
+    c, shape = case.image[3], case.output
     x = m.op("NEG", [m.input("image", case.image)], case.image)
     if case.border:
         x = case.border.add(m, x)
@@ -65,7 +79,7 @@ def make_model(case: Case, rng: np.random.Generator, *, between: bool = False) -
     if case.bias:
         inputs.append(constant(c))
     y = m.op(
-        "DEPTHWISE_CONV_2D", inputs, (n, *size, c), padding=case.padding, depth_multiplier=1,
+        "DEPTHWISE_CONV_2D", inputs, (*shape[:3], c), padding=case.padding, depth_multiplier=1,
         stride_h=case.stride[0], stride_w=case.stride[1],
         fused_activation_function=case.activations[0],
     )  # fmt: skip
@@ -74,7 +88,6 @@ def make_model(case: Case, rng: np.random.Generator, *, between: bool = False) -
     inputs = [y, constant(case.filters, 1, 1, c)]
     if case.bias:
         inputs.append(constant(case.filters))
-    shape = (n, *size, case.filters)
     z = m.op(
         "CONV_2D", inputs, shape, padding="VALID", stride_w=1, stride_h=1,
         fused_activation_function=case.activations[1],
@@ -164,14 +177,14 @@ def test_tuning_measures_both_ways(device, rng):
     "engines", [{"conv2d": "naive"}, {"depthwise_conv2d": "naive"}], ids=["conv2d", "depthwise"]
 )
 def test_forced_parts_stay_apart(engines, device, rng):
-    case = CASES["small"]
+    case = CASES["odd"]
     _, nodes = run(make_model(case, rng), sample(case, rng), engines, device=device)
     assert nodes[2]["reason"] == STAYS
     assert "naive" in (nodes[1]["candidate"], nodes[2]["candidate"])
 
 
 def test_result_between_that_is_an_output_stays(device, rng):
-    case = CASES["small"]
+    case = CASES["odd"]
     model = make_model(case, rng, between=True)
     _, nodes = run(model, sample(case, rng), ALWAYS, device=device)
     assert nodes[2]["reason"] == STAYS

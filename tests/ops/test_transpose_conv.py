@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import hypothesis
 import hypothesis.strategies as st
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.model_maker import ModelMaker
+from tests.ops.convolutions import GEOMETRIES, Data, finished, make_data, options_of
 from tests.ops.harness import EXAMPLES, check, check_refused, half_exact
 
 CUSTOM = "Convolution2DTransposeBias"
@@ -27,14 +28,16 @@ class Case(NamedTuple):
     bias: bool = True
     excess: tuple[int, int] = (0, 0)  # how much the output is larger than it need be
 
+    @classmethod
+    def of(cls, name: str, inputs: int, outputs: int) -> Case:
+        """Give a geometry, which must not be dilated, channels."""
+        geometry = GEOMETRIES[name]
+        image, weights = (*geometry.image, inputs), (outputs, *geometry.filter, inputs)
+        return cls(image, weights, geometry.stride, *geometry[4:])
+
     @property
     def options(self) -> dict:
-        return {
-            "padding": self.padding,
-            "stride_h": self.stride[0],
-            "stride_w": self.stride[1],
-            "fused_activation_function": self.activation,
-        }
+        return options_of(self)
 
     @property
     def output(self) -> tuple[int, int, int, int]:
@@ -60,15 +63,20 @@ class Case(NamedTuple):
         return int(np.prod(self.weights[1:]))
 
 
+# Input and output channels by geometry.
+CHANNELS = {
+    "one_element": (1, 1), "odd": (3, 4), "strided": (3, 5), "strided_columns": (3, 6),
+    "pointwise": (12, 33), "pointwise_strided": (4, 17), "valid": (5, 7),
+    "filter_larger_than_image": (4, 8), "high_filter": (4, 3), "doubling": (16, 1), "gaps": (3, 4),
+    "wide_rows": (4, 5),
+}  # fmt: skip
+COMMON = CHANNELS.keys() - {"one_element", "doubling", "gaps", "wide_rows"}
 CASES = {
-    "one_element": Case((1, 1, 1, 1), (1, 1, 1, 1)),
-    "doubling": Case((1, 5, 3, 16), (1, 2, 2, 16), (2, 2)),
+    **{name: Case.of(name, *channels) for name, channels in CHANNELS.items()},
     "same_overlapping": Case((2, 3, 7, 5), (9, 3, 3, 5), (2, 2), activation="RELU"),
     "valid_overlapping": Case((1, 4, 3, 8), (17, 4, 3, 8), (2, 1), "VALID", bias=False),
-    "gaps": Case((1, 3, 5, 3), (4, 2, 1, 3), (3, 2), "VALID", activation="RELU6"),
     "stride_of_one": Case((1, 7, 9, 6), (7, 3, 3, 6)),
     "output_not_a_multiple": Case((1, 4, 3, 4), (3, 3, 3, 4), (2, 2), "SAME", excess=(-1, -1)),
-    "wide_rows": Case((1, 2, 17, 4), (5, 3, 5, 4), (1, 3)),
 }
 
 
@@ -93,26 +101,7 @@ def scatter(image: np.ndarray, weights: np.ndarray, bias: np.ndarray | None, cas
             full[:, y0 : y0 + filter_h, x0 : x0 + filter_w] += np.einsum(
                 "ni,ohwi->nhwo", image[:, y, x], weights
             )
-    result = full[:, top : top + height, left : left + width]
-    if bias is not None:
-        result = result + bias
-    low, high = {"NONE": (-np.inf, np.inf), "RELU": (0, np.inf), "RELU6": (0, 6)}[case.activation]
-    return np.clip(result, low, high)
-
-
-class Data(NamedTuple):
-    """The operands of a case."""
-
-    image: np.ndarray
-    weights: np.ndarray
-    bias: np.ndarray | None
-
-
-def make_data(case: Case, rng: np.random.Generator) -> Data:
-    image = half_exact(rng.standard_normal(case.image).astype(np.float32))
-    weights = half_exact(rng.standard_normal(case.weights).astype(np.float32))
-    bias = rng.standard_normal(case.weights[0]).astype(np.float32) if case.bias else None
-    return Data(image, weights, bias)
+    return finished(full[:, top : top + height, left : left + width], bias, case.activation)
 
 
 def make_model(case: Case, data: Data, *, run_time: bool = False) -> bytes:
@@ -143,16 +132,26 @@ def make_custom(case: Case, data: Data, options: bytes | None = None, **attribut
     return m.build()
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_transpose_conv_scatters_the_filter(case, device, precision, rng):
+def check_case(case: Case, rng: np.random.Generator, **options: Any) -> None:
     data = make_data(case, rng)
     check(
         make_model(case, data),
         [data.image],
         [scatter(*data, case)],
-        device=device,
-        precision=precision,
         accumulation=case.depth,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in COMMON])
+def test_transpose_conv_scatters_the_filter(name, device, precision, rng):
+    check_case(CASES[name], rng, device=device, precision=precision)
+
+
+@pytest.mark.parametrize("name", sorted(COMMON))
+def test_transpose_conv_of_common_geometry(name, device, rng):
+    check_case(
+        CASES[name], rng, device=device, precision="fp32", engines={"transpose_conv": "auto"}
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,24 @@ def add_bias(
         values.astype(np.int64 if wide else np.int32),
         quantization=Quantization([float(s) for s in scales], 0, 0),
     )
+
+
+def typed(names: Iterable[str], all_types: Collection[str]) -> list[tuple[type, str]]:
+    """Return what is tested: types share all that geometry is about, so that int8 does for most.
+
+    Parameters
+    ----------
+    names
+        Cases that int8 is tested with.
+    all_types
+        Those of them that the other types are tested with, too.
+    """
+    return [
+        (dtype, name)
+        for dtype in ACTIVATION_TYPES
+        for name in names
+        if dtype == np.int8 or name in all_types
+    ]
 
 
 def check_exact(model: bytes, inputs: Sequence[np.ndarray], *, device: str, **options: Any) -> None:

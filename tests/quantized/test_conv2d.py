@@ -8,32 +8,25 @@ import numpy as np
 import pytest
 
 from tests.model_maker import ModelMaker, Quantization
+from tests.ops.convolutions import GEOMETRIES
 from tests.ops.harness import EXAMPLES
 from tests.ops.test_conv2d import CASES, Case
 from tests.quantized.parameters import (
-    ACTIVATION_TYPES,
     add_bias,
     check_exact,
     output_quantization,
     random_integers,
     random_quantization,
+    typed,
     weights_quantization,
 )
 
-# Geometry that integer kernels have branches for; the rest is that of the float kernels.
-NAMES = [
-    "one_element",
-    "three_channels",
-    "pointwise",
-    "pointwise_strided",
-    "valid",
-    "dilated",
-    "tile_edges",
-    "deep_groups",
-    "few_pixels_great_depth",
-    "dilated_chunks",
-    "two_panels_of_outputs",
-]
+# What integer kernels have branches for; the rest is that of the float kernels.
+BRANCHES = [
+    "one_element", "strided", "pointwise", "pointwise_strided", "valid", "dilated", "tile_edges",
+    "deep_groups", "few_pixels_great_depth", "dilated_chunks", "two_panels_of_outputs",
+]  # fmt: skip
+NAMES = list(dict.fromkeys([*GEOMETRIES, *BRANCHES]))
 
 
 def build(rng: np.random.Generator, case: Case, dtype: type, *, per_channel: bool) -> bytes:
@@ -53,13 +46,13 @@ def build(rng: np.random.Generator, case: Case, dtype: type, *, per_channel: boo
     return m.build()
 
 
-@pytest.mark.parametrize("dtype", ACTIVATION_TYPES)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("dtype", "name"), typed(NAMES, BRANCHES))
 def test_convolution_equals_the_reference(name, dtype, device, rng):
     case = CASES[name]
     per_channel = dtype != np.uint8
     model = build(rng, case, dtype, per_channel=per_channel)
-    check_exact(model, [random_integers(rng, case.image, dtype)], device=device)
+    engines = {} if name in BRANCHES else {"conv2d": "auto"}
+    check_exact(model, [random_integers(rng, case.image, dtype)], device=device, engines=engines)
 
 
 def test_addition_behind_channels_that_fill_no_vector(device, rng):

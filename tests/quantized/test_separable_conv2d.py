@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.model_maker import ModelMaker
-from tests.ops.test_separable_conv2d import ALWAYS, PARTS, Case
+from tests.ops.test_separable_conv2d import ALWAYS, CHANNELS, PARTS, Case
 from tests.quantized.parameters import (
     add_bias,
     check_exact,
@@ -17,6 +17,8 @@ from tests.quantized.parameters import (
 )
 
 CASES = {
+    "doubling": Case.of("doubling", *CHANNELS["doubling"]),
+    "strided_columns": Case.of("strided_columns", *CHANNELS["strided_columns"]),
     "edges": Case((2, 5, 7, 36), 40, activations=("RELU6", "RELU")),
     "strided": Case((1, 7, 9, 64), 72, stride=(2, 2)),
     "valid_narrow_filter": Case((1, 5, 6, 132), 16, (3, 2), padding="VALID"),
@@ -25,13 +27,9 @@ CASES = {
 
 def build(rng: np.random.Generator, case: Case) -> bytes:
     m = ModelMaker()
-    n, h, w, c = case.image
+    c, output = case.image[3], case.output
     quantization = random_quantization(rng, np.int8)
     x = m.input("image", case.image, np.int8, quantization=quantization)
-    size = [
-        -(-extent // s) if case.padding == "SAME" else (extent - k) // s + 1
-        for extent, k, s in zip((h, w), case.kernel, case.stride)
-    ]
     for op, shape, axis, activation in (
         ("DEPTHWISE_CONV_2D", (1, *case.kernel, c), 3, case.activations[0]),
         ("CONV_2D", (case.filters, 1, 1, c), 0, case.activations[1]),
@@ -45,7 +43,7 @@ def build(rng: np.random.Generator, case: Case) -> bytes:
         stride = case.stride if axis == 3 else (1, 1)
         depthwise = {"depth_multiplier": 1} if axis == 3 else {}
         x = m.op(
-            op, [x, values, bias], (n, *size, channels), quantization=dst,
+            op, [x, values, bias], (*output[:3], channels), quantization=dst,
             padding=case.padding, stride_h=stride[0], stride_w=stride[1], version=3,
             fused_activation_function=activation, **depthwise,
         )  # fmt: skip

@@ -1,0 +1,167 @@
+"""``python -m bench litert``: LiteRT's CompiledModel on this delegate, on its own GPU, on the CPU.
+
+Every way takes its inputs from arrays and gives its outputs as arrays.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import clgpu_delegate
+from bench import networks
+from bench.measure import medians, relative_error, sentence_of
+from bench.report import Column, Report, TextTable, name_column
+from bench.session import Session
+from bench.setting import Names, Precision, Setting
+
+_LEAST = 5  # timings of each way
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One network in one precision; times are milliseconds, from array to array.
+
+    Attributes
+    ----------
+    cpu_ms
+        CompiledModel on the CPU.
+    gpu_ms
+        CompiledModel on LiteRT's own GPU; None where it does not take the whole model.
+    interpreter_ms, compiled_ms
+        The delegate, by Interpreter and by CompiledModel.
+    error
+        Relative L2 error of the delegate by CompiledModel, against the CPU.
+    problem
+        Why there is no time of LiteRT's own GPU.
+    """
+
+    model: str
+    precision: str
+    cpu_ms: float
+    gpu_ms: float | None
+    interpreter_ms: float
+    compiled_ms: float
+    error: float
+    problem: str = ""
+
+    @property
+    def over_interpreter(self) -> float:
+        """Time by CompiledModel over that by Interpreter."""
+        return self.compiled_ms / self.interpreter_ms
+
+    @property
+    def faster_than_gpu(self) -> float | None:
+        """Time of LiteRT's own GPU over that of the delegate, both by CompiledModel."""
+        return self.gpu_ms and self.gpu_ms / self.compiled_ms
+
+
+class Compiled:
+    """A compiled model; a call takes its inputs from arrays and gives its outputs as arrays."""
+
+    def __init__(
+        self, model: bytes, inputs: list[np.ndarray], *, gpu: bool, threads: int = 1,
+        environment: Any = None,
+    ) -> None:  # fmt: skip
+        from ai_edge_litert.compiled_model import CompiledModel  # noqa: PLC0415
+        from ai_edge_litert.hardware_accelerator import HardwareAccelerator  # noqa: PLC0415
+        from ai_edge_litert.options import CpuOptions, Options  # noqa: PLC0415
+
+        options = Options(
+            hardware_accelerators=HardwareAccelerator.GPU if gpu else HardwareAccelerator.CPU,
+            cpu_options=CpuOptions(num_threads=threads),
+        )
+        self._model = CompiledModel.from_buffer(model, environment=environment, options=options)
+        self._sources = self._model.create_input_buffers(0)
+        self._results = self._model.create_output_buffers(0)
+        self._inputs = inputs
+        self._sizes: list[tuple[int, Any]] = []
+
+    def expect(self, outputs: list[np.ndarray]) -> Compiled:
+        """Tell sizes and types of the outputs, which LiteRT's buffers have to be told."""
+        self._sizes = [(output.size, output.dtype) for output in outputs]
+        return self
+
+    def __call__(self) -> list[np.ndarray]:
+        for buffer, value in zip(self._sources, self._inputs):
+            buffer.write(value)
+        self._model.run_by_index(0, self._sources, self._results)
+        return [buffer.read(*size) for buffer, size in zip(self._results, self._sizes)]
+
+
+def measure(name: str, model: bytes, setting: Setting, precision: str) -> Row:
+    """Time all ways of a model in turns."""
+    options: dict[str, Any] = {"device": setting.device, "precision": precision}
+    samples = networks.sample_inputs(model, seed=1)
+    session = Session(
+        model, clgpu_delegate.load(**options), runtime="ai_edge_litert", threads=1
+    ).feed(samples)
+    session()
+    outputs, inputs = session.outputs(), session.inputs
+    details = session._interpreter.get_input_details()
+
+    def by_interpreter() -> list[np.ndarray]:
+        for detail, value in zip(details, inputs):
+            session._interpreter.set_tensor(detail["index"], value)
+        session()
+        return session.outputs()
+
+    environment = clgpu_delegate.litert_environment(**options)
+    cpu = Compiled(model, inputs, gpu=False, threads=setting.cpu_threads).expect(outputs)
+    ours = Compiled(model, inputs, gpu=True, environment=environment).expect(outputs)
+    ways: dict[str, Callable[[], list[np.ndarray]]] = {
+        "cpu": cpu, "interpreter": by_interpreter, "compiled": ours,
+    }  # fmt: skip
+    problem = ""
+    try:
+        gpu = Compiled(model, inputs, gpu=True).expect(outputs)
+        wrong = relative_error(gpu()[0], cpu()[0])
+        if wrong > 0.1:
+            problem = f"relative error {wrong:.1g}"
+        else:
+            ways["gpu"] = gpu
+    except (RuntimeError, ValueError) as error:
+        problem = sentence_of(error)
+    times = medians(ways, rounds=setting.rounds, budget_s=setting.budget, least=_LEAST)
+    return Row(
+        model=name,
+        precision=precision,
+        cpu_ms=times["cpu"] * 1e3,
+        gpu_ms=times["gpu"] * 1e3 if "gpu" in times else None,
+        interpreter_ms=times["interpreter"] * 1e3,
+        compiled_ms=times["compiled"] * 1e3,
+        error=relative_error(ours()[0], cpu()[0]),
+        problem=problem,
+    )
+
+
+COLUMNS = (
+    name_column("model", "model"),
+    name_column("precision", "precision"),
+    Column("CPU ms", "cpu_ms", ".3f"),
+    Column("LiteRT's GPU ms", "gpu_ms", ".3f"),
+    Column("Interpreter ms", "interpreter_ms", ".3f"),
+    Column("CompiledModel ms", "compiled_ms", ".3f"),
+    Column("over Interpreter", "over_interpreter", ".2f"),
+    Column("LiteRT's GPU over ours", "faster_than_gpu", ".2f"),
+    Column("error", "error", ".0e"),
+)
+
+
+def run(setting: Setting, names: Names = None, precision: Precision = "fp32,fp16") -> list[Row]:
+    """Measure CompiledModel on the delegate, on LiteRT's own GPU and on the CPU."""
+    report = Report[Row](setting, runtime="ai_edge_litert", threads=setting.cpu_threads)
+    for name in networks.NETWORKS:
+        if names and name not in names:
+            continue
+        model = networks.build(name)
+        for word in precision.split(","):
+            row = measure(name, model, setting, word)
+            report.add([row], network=name)
+            gpu = row.problem or f"{row.gpu_ms:.3f} ms"
+            report.say(f"{name} {word}: {row.compiled_ms:.3f} ms, LiteRT's own GPU {gpu}")
+    title = f"{setting.found.name}, {setting.cpu_threads} threads"
+    return report.finish(TextTable.of(title, report.rows, COLUMNS))
