@@ -14,7 +14,12 @@ std::string size_problem(const ir::Shape& shape) {
 
 // Why a node cannot read a tensor; empty when it can.
 std::string input_problem(const ir::Tensor& tensor) {
-  if (tensor.is_constant()) return {};
+  if (tensor.is_constant()) {
+    // Axes and shapes of scalars are lists without elements. Weights without elements would be
+    // products of depth 0, which plans divide by.
+    const bool may_be_list = tensor.dtype == DType::kI32 || tensor.dtype == DType::kI64;
+    return may_be_list ? std::string() : size_problem(tensor.shape);
+  }
   if (tensor.shape.rank() != tensor.model_rank) {
     return tensor.shape.str() + " has " + std::to_string(tensor.shape.rank()) +
            " axes where the model was loaded with " + std::to_string(tensor.model_rank);

@@ -262,6 +262,21 @@ def test_model_on_which_stock_kernels_abort_stays_on_the_cpu(name):
     assert left(m) == [why, all_nodes, all_nodes]
 
 
+@pytest.mark.parametrize("shape", [(9, 1, 0, 2), (9, 0, 1, 2), (9, 1, 1, 0)])
+def test_weights_without_elements_stay_on_the_cpu(shape):
+    m = ModelMaker()
+    weights = m.constant(np.zeros(shape, np.float32))
+    bias = m.constant(np.zeros(9, np.float32))
+    x = m.input("x", (1, 4, 4, 2))
+    convolved = m.op(
+        "CONV_2D", [x, weights, bias], (1, 4, 4, 9), padding="SAME", stride_w=1, stride_h=1
+    )
+    m.output(m.op("NEG", [x], (1, 4, 4, 2)), convolved)
+    first, second = left(m)
+    assert "elements" in first or "channels" in first, first
+    assert second == ""
+
+
 def test_model_that_writes_a_constant_stays_on_the_cpu():
     m = ModelMaker()
     x = m.input("x", (1, 8))
