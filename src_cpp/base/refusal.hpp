@@ -27,7 +27,7 @@ enum class Why {
   kParameter,  ///< a parameter, or the value of a constant operand: absent, unknown, out of range
   kOperands,   ///< the number of operands is wrong, or they do not fit each other
   kMalformed,  ///< the model contradicts itself: no constant data, a tensor written twice
-  kAborts,     ///< the runtime's own kernels end the process on such a scale
+  kAborts,     ///< the runtime's own kernels can end the process on such a scale or rank
   kShape,      ///< sizes do not fit together, or exceed the index range of kernels
   kOption,     ///< an option, named by `what`, leaves the node on the CPU
   kCost,       ///< the cost model expects the CPU to be faster

@@ -258,7 +258,7 @@ def test_model_on_which_stock_kernels_abort_stays_on_the_cpu(name):
         bad = m.op(name, [a, a], (1, 8), quantization=(1e-7, 0))
         why = "the scale of the output is too small for that of the inputs"
     m.output(m.op("NEG", [x], (1, 8)), bad, m.op("ABS", [x], (1, 8)))
-    all_nodes = f"node 0 ({name}) ends the process in the runtime's kernels: {why}"
+    all_nodes = f"node 0 ({name}) can end the process in the runtime's kernels: {why}"
     assert left(m) == [why, all_nodes, all_nodes]
 
 
@@ -275,6 +275,14 @@ def test_weights_without_elements_stay_on_the_cpu(shape):
     first, second = left(m)
     assert "elements" in first or "channels" in first, first
     assert second == ""
+
+
+def test_model_with_more_axes_than_stock_counts_stays_on_the_cpu():
+    m = ModelMaker()
+    x = m.input("x", (1,) * 9)
+    m.output(m.op("MINIMUM", [x, x], (1,) * 9), m.op("NEG", [m.input("y", (2,))], (2,)))
+    why = "input 0 has rank 9; supported: 0 to 6"
+    assert left(m) == [why, f"node 0 (MINIMUM) can end the process in the runtime's kernels: {why}"]
 
 
 def test_model_that_writes_a_constant_stays_on_the_cpu():

@@ -9,6 +9,9 @@
 namespace clgpu::delegate {
 namespace {
 
+// Stock kernels check the number of axes with assertions that end the process.
+constexpr int kMostAxesOfStock = 8;
+
 Refusal not_core() {
   return {Why::kOption, "ops", "the operation is not one of the core operations"};
 }
@@ -24,6 +27,8 @@ std::optional<Refusal> check_tensor(const tfl::TensorView& tensor, const std::st
   if (tensor.raw().is_variable) return Refusal{Why::kVariable, what};
   if (tensor.raw().sparsity != nullptr && family.fold == nullptr)
     return Refusal{Why::kSparse, what};
+  if (tensor.rank() > kMostAxesOfStock)
+    return Refusal{Why::kAborts, what, {}, "rank " + std::to_string(tensor.rank()), {"0 to 6"}};
   if (auto refusal = ops::check_rank(tensor, what, 0)) return refusal;
   if (tensor.raw().allocation_type == kTfLiteMmapRo && tensor.raw().data == nullptr)
     return Refusal{Why::kMalformed, what, "is a constant without data"};
@@ -101,7 +106,7 @@ void Model::refuse_with_aborting() {
   // Without the delegate an error of another node may keep this one from running.
   const Refusal all{
       Why::kAborts, "node " + std::to_string(aborting->index) + " (" + aborting->op + ")",
-      "ends the process in the runtime's kernels: " + sentence_of(*aborting->refusal)};
+      "can end the process in the runtime's kernels: " + sentence_of(*aborting->refusal)};
   for (const ModelNode& node : nodes) {
     if (!node.refusal) refuse(node.index, all);
   }
