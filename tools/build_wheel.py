@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ARCHITECTURES = ("x86_64", "aarch64")
 # Libraries that every system with glibc has, of those that PEP 600 lets a wheel need.
 NEEDED = ("libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0")
+EXPORTS = {"_core": "exports_python.map", "libLiteRtGpuAccelerator": "exports_litert.map"}
 LOADERS = {"x86_64": "ld-linux-x86-64.so.2", "aarch64": "ld-linux-aarch64.so.1"}
 
 # Run by the Python that the wheel is for.
@@ -146,16 +147,18 @@ def repair(raw, out):
 
 
 def check(wheel, arguments):
-    """Stop unless the extension is what the wheel's name says."""
+    """Stop unless the libraries are the two of the package, and what the wheel's name says."""
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
-        libraries = [name for name in archive.namelist() if ".so" in Path(name).suffixes]
-        if len(libraries) != 1:
-            fail(f"{wheel} has other libraries than the extension: {', '.join(libraries)}.")
-        path = archive.extract(libraries[0], folder)
+        found = [name for name in archive.namelist() if ".so" in Path(name).suffixes]
+        libraries = {Path(name).name.split(".")[0]: name for name in found}
+        if len(found) != len(EXPORTS) or set(libraries) != set(EXPORTS):
+            fail(f"{wheel} has the libraries {', '.join(found)}; expected: {', '.join(EXPORTS)}.")
         needed = ",".join((*NEEDED, LOADERS[arguments.arch]))
         gates = ["--machine", arguments.arch, "--needed", needed, "--glibc", arguments.glibc]
-        gates += ["--exports", ROOT / "src_cpp/cmake/exports_python.map"]
-        run([sys.executable, ROOT / "tools/check_library.py", path, *gates])
+        for name, exports in EXPORTS.items():
+            path = archive.extract(libraries[name], folder)
+            symbols = ["--exports", ROOT / "src_cpp/cmake" / exports]
+            run([sys.executable, ROOT / "tools/check_library.py", path, *gates, *symbols])
 
 
 def zig():

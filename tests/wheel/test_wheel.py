@@ -31,6 +31,21 @@ interpreter.allocate_tensors()
 print(delegate.explain().summary())
 """
 
+README_COMPILED_MODEL = """
+import sys
+import clgpu_delegate
+from ai_edge_litert.compiled_model import CompiledModel
+from ai_edge_litert.hardware_accelerator import HardwareAccelerator
+
+with clgpu_delegate.litert_environment(precision="fp16") as environment:
+    model = CompiledModel.from_file(
+        sys.argv[1], HardwareAccelerator.GPU, environment=environment
+    )
+print("fully accelerated:", model.is_fully_accelerated())
+(delegate,) = clgpu_delegate.litert_delegates()
+print(delegate.explain().summary())
+"""
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
@@ -73,11 +88,16 @@ def test_it_holds_the_package_and_nothing_else(wheel):
     assert {name.split("/")[0] for name in names} == {"clgpu_delegate", info}
     assert f"{info}/licenses/LICENSE" in names
     package = {name for name in names if name.startswith("clgpu_delegate/")}
-    (extension,) = (name for name in package if name.endswith(".so"))
+    extension, accelerator = sorted(name for name in package if name.endswith(".so"))
     assert re.fullmatch(r"clgpu_delegate/_core\.cpython-\d+-\w+-linux-gnu\.so", extension)
+    assert accelerator == "clgpu_delegate/libLiteRtGpuAccelerator.so"
     assert "clgpu_delegate/py.typed" in package
     if (ROOT / ".git").exists():
-        assert package == {*run("git", "ls-files", "clgpu_delegate").split(), extension}
+        assert package == {
+            *run("git", "ls-files", "clgpu_delegate").split(),
+            extension,
+            accelerator,
+        }
 
 
 def test_it_works_in_a_clean_environment(wheel, tmp_path):
@@ -95,6 +115,10 @@ def test_it_works_in_a_clean_environment(wheel, tmp_path):
     # In the clone, where Python finds the sources first.
     told = run(python, "-c", README_SNIPPET, model, env=nothing, cwd=ROOT)
     assert "claimed" in told
+    if "litert" in extras:
+        told = run(python, "-c", README_COMPILED_MODEL, model, env=nothing, cwd=ROOT)
+        assert "fully accelerated: True" in told
+        assert "claimed" in told
     assert "cpu" in run(python, "-m", "clgpu_delegate", "devices", env=nothing, cwd=ROOT)
 
 
