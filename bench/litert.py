@@ -153,6 +153,9 @@ COLUMNS = (
 
 def run(setting: Setting, names: Names = None, precision: Precision = "fp32,fp16") -> list[Row]:
     """Measure CompiledModel on the delegate, on LiteRT's own GPU and on the CPU."""
+    if clgpu_delegate.litert_status().is_on:
+        message = "LiteRT's GPU is this delegate: run `clgpu litert off` first"
+        raise ValueError(message)
     report = Report[Row](setting, runtime="ai_edge_litert", threads=setting.cpu_threads)
     for name in networks.NETWORKS:
         if names and name not in names:

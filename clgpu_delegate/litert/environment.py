@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import weakref
@@ -61,12 +62,14 @@ def litert_environment(**settings: Unpack[Settings]) -> Environment:
         _core.litert_offer(str(folder), native.texts_of(options))
         environment: Any = make(runtime_path=str(folder))
     except BaseException:
-        _end(folder)
+        _end(folder, os.getpid())
         raise
-    weakref.finalize(environment, _end, folder)
+    weakref.finalize(environment, _end, folder, os.getpid())
     return environment
 
 
-def _end(folder: Path) -> None:
+def _end(folder: Path, owner: int) -> None:
+    if os.getpid() != owner:  # a forked child: the parent still uses it
+        return
     _core.litert_withdraw(str(folder))
     shutil.rmtree(folder, ignore_errors=True)

@@ -55,7 +55,8 @@ def litert_status() -> LiteRtSwitch:
     except RuntimeNotFoundError as error:
         return LiteRtSwitch(False, "", "", str(ours), str(error))
     version = package.version()
-    is_on = _is_ours(link) and link.exists() and link.resolve() == ours
+    is_on = link.is_symlink() and link.exists() and link.resolve() == ours
+    is_on = is_on and not package.problem(version)
     return LiteRtSwitch(is_on, version, str(link), str(ours), _problem(link, ours, version))
 
 
@@ -113,7 +114,12 @@ def litert_off() -> LiteRtSwitch:
 
 def _is_ours(link: Path) -> bool:
     """Whether it is a link to the library of this package, of any installation."""
-    return link.is_symlink() and link.readlink().parts[-2:] == ("clgpu_delegate", package.LIBRARY)
+    if not link.is_symlink():
+        return False
+    named = link.readlink()
+    return named.parts[-2:] == ("clgpu_delegate", package.LIBRARY) or (
+        link.exists() and link.resolve() == package.accelerator()
+    )
 
 
 def _problem(link: Path, ours: Path, version: str) -> str:

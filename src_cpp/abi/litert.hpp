@@ -14,9 +14,6 @@ enum Status : int {
   kOk = 0,
   kInvalidArgument = 1,
   kRuntimeFailure = 3,
-  kUnsupported = 5,
-  kWrongVersion = 8,
-  kDynamicLoading = 502,
 };
 
 /// First member of each structure that libraries share; tells how long it is.
@@ -75,7 +72,9 @@ struct AcceleratorDef {
   int (*get_name)(const void* accelerator, const char** name);
   int (*get_version)(const void* accelerator, Version* version);
   int (*get_hardware_support)(const void* accelerator, int* hardware);
-  int (*compiles_models)(const void* accelerator, bool* does);
+  /// LiteRT: is_tflite_delegate_responsible_for_jit_compilation. True: for models that ask for the
+  /// hardware; false: for all models.
+  int (*is_for_asking_models)(const void* accelerator, bool* is);
   int (*create_delegate)(const RuntimeContext* context, void* environment, const void* accelerator,
                          void* options, void** wrapper);
   int (*start_metrics)(const RuntimeContext* context, void* wrapper, int detail);

@@ -7,6 +7,9 @@
 #include <string>
 
 #include "abi/litert.hpp"
+#if defined(__ANDROID__)
+#include <android/log.h>
+#endif
 
 namespace {
 
@@ -25,20 +28,31 @@ std::string own_folder() {
   return path.substr(0, path.rfind('/') + 1);
 }
 
-// The function of the core that makes delegates; null, after a line on standard error.
+// Asked while the library is loaded: an environment may remove a link to it later, and a name that
+// nobody has any more could then be anybody's.
+const std::string kFolder = own_folder();
+
+void log_error(const std::string& sentence) {
+#if defined(__ANDROID__)
+  __android_log_write(ANDROID_LOG_ERROR, "clgpu_delegate", sentence.c_str());
+#else
+  std::fprintf(stderr, "clgpu_delegate: %s\n", sentence.c_str());
+#endif
+}
+
+// The function of the core that makes delegates; null, after a line in the log.
 Create find_create() {
   // For good: delegates may outlive the environment that LiteRT unloads this library with.
   constexpr int kMode = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
-  const std::string folder = own_folder();
-  void* core = folder.empty() ? nullptr : dlopen((folder + CLGPU_CORE).c_str(), kMode);
-  if (core == nullptr) core = dlopen(CLGPU_CORE, kMode);  // libraries inside an Android package
+  void* core = kFolder.empty() ? nullptr : dlopen((kFolder + CLGPU_CORE).c_str(), kMode);
+#if defined(__ANDROID__)  // libraries inside a package have no folder
+  if (core == nullptr) core = dlopen(CLGPU_CORE, kMode);
+#endif
   void* const create = core != nullptr ? dlsym(core, "litert_plugin_create_delegate") : nullptr;
   if (create == nullptr) {
     const char* const why = dlerror();
-    std::fprintf(stderr,
-                 "clgpu_delegate: the accelerator does not find its library " CLGPU_CORE
-                 " in %s: %s\n",
-                 folder.c_str(), why != nullptr ? why : "no reason given");
+    log_error("the accelerator does not find its library " CLGPU_CORE " in " + kFolder + ": " +
+              (why != nullptr ? why : "no reason given"));
   }
   return reinterpret_cast<Create>(create);
 }
@@ -61,16 +75,20 @@ int get_hardware_support(const void*, int* hardware) {
   return kOk;
 }
 
-int compiles_models(const void*, bool* does) {
-  if (does == nullptr) return kInvalidArgument;
-  *does = false;
+// LiteRT uses other accelerators for every model, those for the CPU alone included.
+int is_for_asking_models(const void*, bool* is) {
+  if (is == nullptr) return kInvalidArgument;
+  *is = true;
   return kOk;
 }
 
 int create_delegate(const RuntimeContext* context, void* environment, const void*, void* options,
                     void** wrapper) {
   static const Create create = find_create();
-  return create != nullptr ? create(context, environment, options, wrapper) : kDynamicLoading;
+  if (create != nullptr) return create(context, environment, options, wrapper);
+  if (wrapper == nullptr) return kInvalidArgument;
+  *wrapper = nullptr;  // no delegate: the model runs where else it may
+  return kOk;
 }
 
 }  // namespace
@@ -80,7 +98,7 @@ extern "C" __attribute__((visibility("default"))) const AcceleratorDef LiteRtAcc
     get_name,
     get_version,
     get_hardware_support,
-    compiles_models,
+    is_for_asking_models,
     create_delegate,
     nullptr,
     nullptr,

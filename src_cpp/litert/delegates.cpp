@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
 #include <set>
 
 #include "abi/litert.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "cl/fork.hpp"
 #include "delegate/doors/delegate.hpp"
 #include "delegate/guard.hpp"
 #include "delegate/options.hpp"
@@ -37,15 +39,16 @@ OptionTexts of_variable() {
   const char* const text = std::getenv("CLGPU_LITERT_OPTIONS");
   std::string rest = text != nullptr ? text : "";
   while (!rest.empty()) {
-    const std::string pair = rest.substr(0, rest.find(';'));
-    rest.erase(0, pair.size() + 1);
+    const std::string part = rest.substr(0, rest.find(';')), pair = trimmed(part);
+    rest.erase(0, part.size() + 1);
     if (pair.empty()) continue;
     const auto equals = pair.find('=');
     if (equals == std::string::npos) {
       throw OptionError("the variable CLGPU_LITERT_OPTIONS has '" + pair +
                         "'; allowed: key=value;key=value");
     }
-    delegate::add_option(options, pair.substr(0, equals).c_str(), pair.substr(equals + 1).c_str());
+    delegate::add_option(options, trimmed(pair.substr(0, equals)).c_str(),
+                         trimmed(pair.substr(equals + 1)).c_str());
   }
   return options;
 }
@@ -105,41 +108,33 @@ void forget(const TfLiteDelegate* tflite) noexcept {
 }
 
 void destroy(TfLiteDelegate* tflite) noexcept {
+  if (cl::is_forked_child()) return;  // another thread may hold the lock for ever
   forget(tflite);
   delegate::destroy(tflite);
 }
 
-// In place of a delegate that cannot be made: LiteRT would not compile the model at all, although a
-// CPU may be allowed, too. It takes no node.
-TfLiteDelegate* idle_delegate() {
-  auto* idle = new TfLiteDelegate{};
-  idle->Prepare = [](TfLiteContext*, TfLiteDelegate*) { return kTfLiteOk; };
-  return idle;
-}
-
-int create_idle(const RuntimeContext* context, void** wrapper) {
-  return context->wrap_delegate(
-      idle_delegate(), [](TfLiteDelegate* idle) { delete idle; }, wrapper);
-}
-
 // Whether the context has the functions that are used here.
-bool is_known(const RuntimeContext* context) {
+bool is_known(const RuntimeContext& context) {
   constexpr std::size_t kNeeded =
       offsetof(RuntimeContext, wrap_delegate) + sizeof(RuntimeContext::wrap_delegate);
-  if (context->header.major != 1 || context->header.size < kNeeded) {
+  if (context.header.major != 1 || context.header.size < kNeeded) {
     log(LogLevel::kError,
-        "LiteRT's accelerator interface has version " + std::to_string(context->header.major) +
-            "." + std::to_string(context->header.minor) + " and " +
-            std::to_string(context->header.size) + " bytes; supported: version 1 from " +
-            std::to_string(kNeeded) + " bytes on (LiteRT 2.2 and later)");
+        "LiteRT's accelerator interface has version " + std::to_string(context.header.major) + "." +
+            std::to_string(context.header.minor) + " and " + std::to_string(context.header.size) +
+            " bytes; supported: version 1 from " + std::to_string(kNeeded) +
+            " bytes on (LiteRT 2.2 and later)");
     return false;
   }
   return true;
 }
 
-int create(const RuntimeContext* context, void* environment, void* options, void** wrapper) {
-  Made made{nullptr, gathered(*context, environment, options)};
-  auto owned = std::make_unique<Delegate>(made.options);
+struct Release {
+  void operator()(Delegate* made) const noexcept { delegate::destroy(made->tflite()); }
+};
+
+int create(const RuntimeContext& context, void* environment, void* options, void** wrapper) {
+  Made made{nullptr, gathered(context, environment, options)};
+  std::unique_ptr<Delegate, Release> owned(new Delegate(made.options));
   TfLiteDelegate* const tflite = owned->tflite();
   made.delegate = tflite;
   Registry& all = registry();
@@ -148,7 +143,7 @@ int create(const RuntimeContext* context, void* environment, void* options, void
     all.living.push_back(std::move(made));
   }
   owned.release();  // from here on destroy() ends it
-  const int status = context->wrap_delegate(tflite, destroy, wrapper);
+  const int status = context.wrap_delegate(tflite, destroy, wrapper);
   if (status != kOk) {
     destroy(tflite);
     log(LogLevel::kError, "LiteRT does not take the delegate: status " + std::to_string(status));
@@ -166,6 +161,7 @@ void offer(const std::string& folder, const OptionTexts& options) {
 }
 
 void withdraw(const std::string& folder) noexcept {
+  if (cl::is_forked_child()) return;
   Registry& all = registry();
   const std::lock_guard<std::mutex> lock(all.mutex);
   all.offers.erase(folder);
@@ -180,18 +176,19 @@ std::vector<Made> living() {
 }  // namespace clgpu::litert
 
 /// For libLiteRtGpuAccelerator: makes a delegate for a model that LiteRT compiles. Returns a status
-/// of LiteRT's. Errors are logged; the delegate then takes no node of the model.
+/// of LiteRT's. After an error, which is logged, there is no delegate, and no error for LiteRT.
 extern "C" __attribute__((visibility("default"))) int litert_plugin_create_delegate(
     const clgpu::litert::RuntimeContext* context, void* environment, void* options,
     void** wrapper) {
   using namespace clgpu;
   if (context == nullptr || wrapper == nullptr) return litert::kInvalidArgument;
-  const auto report = [](const char* what) { log(LogLevel::kError, what); };
-  return delegate::guarded(static_cast<int>(litert::kRuntimeFailure), report, [&] {
-    if (!litert::is_known(context)) return static_cast<int>(litert::kWrongVersion);
-    constexpr int kNone = -1;
-    const int status = delegate::guarded(
-        kNone, report, [&] { return litert::create(context, environment, options, wrapper); });
-    return status == kNone ? litert::create_idle(context, wrapper) : status;
-  });
+  // Without a delegate LiteRT goes on: a model that may use the CPU, too, runs there.
+  *wrapper = nullptr;
+  constexpr int kNone = litert::kOk;
+  return delegate::guarded(
+      kNone, [](const char* what) { log(LogLevel::kError, what); },
+      [&] {
+        return litert::is_known(*context) ? litert::create(*context, environment, options, wrapper)
+                                          : kNone;
+      });
 }

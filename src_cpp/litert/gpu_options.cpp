@@ -2,15 +2,8 @@
 
 #include <sstream>
 
-#include "base/error.hpp"
-
 namespace clgpu::litert {
 namespace {
-
-std::string trimmed(const std::string& text) {
-  const auto first = text.find_first_not_of(" \t\r"), last = text.find_last_not_of(" \t\r");
-  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
-}
 
 std::string unquoted(const std::string& value) {
   const bool quoted = value.size() >= 2 && value.front() == '"' && value.back() == '"';
@@ -24,6 +17,11 @@ bool is_unset(const std::string& value) {
 
 }  // namespace
 
+std::string trimmed(const std::string& text) {
+  const auto first = text.find_first_not_of(" \t\r"), last = text.find_last_not_of(" \t\r");
+  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
+}
+
 GpuOptions read_gpu_options(const std::string& toml) {
   GpuOptions result;
   bool keeps_programs = true;
@@ -35,20 +33,25 @@ GpuOptions read_gpu_options(const std::string& toml) {
     const std::string key = trimmed(line.substr(0, equals));
     const std::string value = unquoted(trimmed(line.substr(equals + 1)));
     if (key == "precision") {
-      if (value == "1") {
+      if (value == "1" || value == "3") {  // 3: with sums in float, which ours always are
         result.options["precision"] = "fp16";
       } else if (value == "2") {
         result.options["precision"] = "fp32";
       } else if (value != "0") {
-        throw OptionError("LiteRT's GPU option 'precision' is " + value +
-                          "; allowed: 0 (default), 1 (fp16), 2 (fp32)");
+        result.ignored.push_back(key);
       }
     } else if (key == "serialization_dir") {
       folder = value;
     } else if (key == "serialize_program_cache") {
       keeps_programs = value != "false";
     } else if (key == "preferred_device_substr") {
-      if (!value.empty()) result.options["device"] = value;
+      // A number would be the index of a device here, not a part of its name.
+      const bool is_name = value.find_first_not_of("0123456789") != std::string::npos;
+      if (is_name) {
+        result.options["device"] = value;
+      } else if (!value.empty()) {
+        result.ignored.push_back(key);
+      }
     } else if (!is_unset(value)) {
       result.ignored.push_back(key);
     }

@@ -12,8 +12,10 @@ struct GpuOptions {
   std::vector<std::string> ignored;            ///< keys that are set and have no effect
 };
 
-/// Reads the text that LiteRT hands over: lines `key = value` of TOML. Throws OptionError where a
-/// value that has an effect is none that LiteRT knows.
+/// Text without the blanks at its ends.
+std::string trimmed(const std::string& text);
+
+/// Reads the text that LiteRT hands over: lines `key = value` of TOML.
 GpuOptions read_gpu_options(const std::string& toml);
 
 }  // namespace clgpu::litert

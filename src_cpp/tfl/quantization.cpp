@@ -52,9 +52,10 @@ std::optional<Refusal> check_quantization(const TensorView& tensor, const std::s
   const std::size_t count = q.scales.size();
   for (std::size_t i = 0; i < count; ++i) {
     if (q.scales[i] > 0.0F && std::isfinite(q.scales[i])) continue;
-    // Those of constants stay without effect where the constants are 0, as converters write them.
-    const bool is_constant = tensor.raw().allocation_type == kTfLiteMmapRo;
-    return Refusal{is_constant ? Why::kQuantization : Why::kAborts,
+    // Stock kernels abort on such scales of results. Converters write zeros beside constants that
+    // are 0, and stock does not look at the scales of wide integers.
+    const bool is_result = count == 1 && tensor.raw().allocation_type != kTfLiteMmapRo;
+    return Refusal{is_result && size_of(tensor.dtype()) <= 2 ? Why::kAborts : Why::kQuantization,
                    what,
                    {},
                    "the scale " + std::to_string(q.scales[i]) +

@@ -277,6 +277,47 @@ def test_weights_without_elements_stay_on_the_cpu(shape):
     assert second == ""
 
 
+def node_of(name: str, scale: float, dtype: type = np.int8) -> list[str]:
+    """Why nodes stay on the CPU, of a NEG beside one of that name with an unusual scale."""
+    m = ModelMaker()
+    a = m.input("a", (1, 8), np.int8, quantization=(scale if name == "GREATER" else 1.0, 0))
+    if name == "CAST":
+        other = m.op(name, [a], (1, 8), dtype=dtype, quantization=(scale, 0))
+    elif name == "GREATER":
+        other = m.op(name, [a, a], (1, 8), dtype=bool)
+    else:
+        other = m.op(name, [a, a], (1, 8), quantization=(scale, 0))
+    m.output(m.op("NEG", [m.input("x", (1, 8))], (1, 8)), other)
+    return left(m)
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "whole"),
+    [
+        ("GREATER", 1.5, False),
+        ("GREATER", 1.0, True),
+        ("SUB", 1e-7, False),
+        ("ADD", 1e-7, True),
+        ("ADD", -1.0, True),
+        ("CAST", 0.0, False),
+    ],
+)
+def test_only_scales_on_which_stock_aborts_keep_the_whole_model_on_the_cpu(name, scale, whole):
+    reasons = node_of(name, scale, np.int32)
+    assert ("can end the process" in "".join(reasons)) == whole, reasons
+    assert ("" in reasons) != whole, reasons
+
+
+def test_reshape_to_many_axes_keeps_nothing_else_on_the_cpu():
+    m = ModelMaker()
+    x = m.op("ABS", [m.input("x", (2, 4))], (2, 4))
+    wide = m.op("RESHAPE", [x, m.constant(np.int32([1] * 7 + [2, 4]))], (1,) * 7 + (2, 4))
+    m.output(m.op("NEG", [x], (2, 4)), wide)
+    reasons = left(m)
+    assert "rank 9" in "".join(reasons)
+    assert reasons.count("") == 2, reasons
+
+
 def test_model_with_more_axes_than_stock_counts_stays_on_the_cpu():
     m = ModelMaker()
     x = m.input("x", (1,) * 9)

@@ -205,6 +205,9 @@ def test_older_litert_is_told(monkeypatch):
         ("", {}, []),
         ("precision = 0\nbenchmark_mode = false\n", {}, []),
         ("precision = 1\n", {"precision": "fp16"}, []),
+        ("precision = 3\n", {"precision": "fp16"}, []),
+        ("precision = 7\n", {}, ["precision"]),
+        ('preferred_device_substr = "4090"', {}, ["preferred_device_substr"]),
         ('serialization_dir = "/d"\n', {"cache": "/d/clgpu_delegate.sqlite"}, []),
         ('serialization_dir = "/d"\nserialize_program_cache = false', {"cache": "off"}, []),
         ('preferred_device_substr = "Mali = 1"', {"device": "Mali = 1"}, []),
@@ -215,9 +218,34 @@ def test_gpu_options_of_litert(toml, options, ignored):
     assert _core.litert_gpu_options(toml) == (options, ignored)
 
 
-def test_unknown_precision_of_litert_is_told():
-    with pytest.raises(OptionError, match=r"'precision' is 7; allowed: 0 .default., 1 .fp16., 2"):
-        _core.litert_gpu_options("precision = 7")
+def test_model_for_the_cpu_stays_there():
+    with clgpu_delegate.litert_environment() as environment:
+        compiled = Compiled(chain(), "CPU", environment)
+    assert clgpu_delegate.litert_delegates() == []
+    np.testing.assert_allclose(compiled.run([a_row()])[0], np.tanh(np.abs(a_row())), atol=1e-6)
+
+
+@pytest.mark.parametrize("end", ["dropped", "forked"])
+def test_environment_that_ends_before_any_model_takes_nothing_with_it(end):
+    code = f"""
+        import gc, os, sys
+        import clgpu_delegate
+        from tests.litert.compiled import Compiled, chain
+        environment = clgpu_delegate.litert_environment()
+        if {end!r} == "forked":
+            child = os.fork()
+            if child == 0:
+                sys.exit()
+            os.waitpid(child, 0)
+            assert os.path.exists(environment.options.runtime_path)
+        else:
+            environment = None
+            gc.collect()
+            environment = clgpu_delegate.litert_environment()
+        model = Compiled(chain(), "GPU", environment)
+        assert len(clgpu_delegate.litert_delegates()) == 1
+    """
+    assert_succeeds(run_python(code))
 
 
 def test_option_without_effect_is_told_once():
@@ -241,7 +269,7 @@ def test_variable_gives_options_to_a_model():
         (delegate,) = clgpu_delegate.litert_delegates()
         print("options", delegate.options.precision, delegate.options.min_nodes)
     """
-    result = run_python(code, CLGPU_LITERT_OPTIONS="precision=fp16;min_nodes=1")
+    result = run_python(code, CLGPU_LITERT_OPTIONS=" precision = fp16; min_nodes=1;")
     assert_succeeds(result)
     assert "options fp16 2" in result.stdout
 

@@ -127,8 +127,10 @@ sys.path.insert(0, {str(tmp_path)!r})
 from ai_edge_litert.compiled_model import CompiledModel
 from ai_edge_litert.hardware_accelerator import HardwareAccelerator
 assert "clgpu_delegate" not in sys.modules
-model = CompiledModel.from_file({str(model)!r}, HardwareAccelerator.GPU)
+on_the_cpu = CompiledModel.from_file({str(model)!r})
 import clgpu_delegate
+assert clgpu_delegate.litert_delegates() == []
+model = CompiledModel.from_file({str(model)!r}, HardwareAccelerator.GPU)
 print("delegates", len(clgpu_delegate.litert_delegates()), model.is_fully_accelerated())
 """
     switch = f"""

@@ -29,7 +29,7 @@ LAYERS = {
     "delegate": {
         "abi", "base", "ir", "kernel", "store", "cl", "tfl", "ops", "passes", "plan", "runtime",
     },
-    "litert": {"abi", "base", "delegate"},
+    "litert": {"abi", "base", "cl", "delegate"},
     "python": {
         "litert", "base", "ir", "kernel", "store", "cl", "tfl", "ops", "passes", "plan", "runtime",
         "delegate",

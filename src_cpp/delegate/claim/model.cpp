@@ -27,7 +27,7 @@ std::optional<Refusal> check_tensor(const tfl::TensorView& tensor, const std::st
   if (tensor.raw().is_variable) return Refusal{Why::kVariable, what};
   if (tensor.raw().sparsity != nullptr && family.fold == nullptr)
     return Refusal{Why::kSparse, what};
-  if (tensor.rank() > kMostAxesOfStock)
+  if (tensor.rank() > kMostAxesOfStock && !family.is_view)
     return Refusal{Why::kAborts, what, {}, "rank " + std::to_string(tensor.rank()), {"0 to 6"}};
   if (auto refusal = ops::check_rank(tensor, what, 0)) return refusal;
   if (tensor.raw().allocation_type == kTfLiteMmapRo && tensor.raw().data == nullptr)
@@ -137,8 +137,9 @@ void Model::find_writers(TfLiteContext& context, const std::vector<int>& order) 
     if (context.GetNodeAndRegistration(&context, order[position], &node, &registration) !=
         kTfLiteOk)
       continue;  // the constructor says so
-    for (int i = 0; i < node->outputs->size; ++i)
-      writers_[node->outputs->data[i]].push_back(position);
+    for (int i = 0; i < node->outputs->size; ++i) {
+      if (node->outputs->data[i] >= 0) writers_[node->outputs->data[i]].push_back(position);
+    }
     if (!unbounded_) unbounded_ = check_bounds(context, *node, registration->builtin_code);
   }
 }
@@ -155,7 +156,7 @@ std::optional<Refusal> Model::check_bounds(const TfLiteContext& context, const T
     // The file has written a constant already. The memory of other tensors is of the size that the
     // last of their writers needs.
     if ((output != nullptr && output->allocation_type == kTfLiteMmapRo) ||
-        writers_.at(node.outputs->data[i]).size() > 1)
+        (node.outputs->data[i] >= 0 && writers_.at(node.outputs->data[i]).size() > 1))
       return Refusal{Why::kMalformed, "a tensor of the model", "is written more than once"};
   }
   // Stock kernels write as many bytes as elements of the input's type need, whatever the output has

@@ -27,8 +27,12 @@ bool is_scaled(const tfl::TensorView& tensor, int op) {
 std::optional<Refusal> check_scale(const tfl::TensorView& tensor, const std::string& what) {
   if (auto refusal = check_per_tensor(tensor, what)) return refusal;
   if (quantize_multiplier(static_cast<double>(tensor.scale())).shift <= 0) return std::nullopt;
-  return Refusal{
-      Why::kAborts, what, {}, "the scale " + std::to_string(tensor.scale()), {"below 1"}};
+  // The kernels of older runtimes abort on all of them, those of newer ones on 1 alone.
+  return Refusal{tensor.scale() == 1.0F ? Why::kAborts : Why::kQuantization,
+                 what,
+                 {},
+                 "the scale " + std::to_string(tensor.scale()),
+                 {"below 1"}};
 }
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {

@@ -43,8 +43,8 @@ std::optional<Refusal> check_quantized_binary(const tfl::NodeView& node, BinaryO
     }
   }
   if (scaling.result.shift > (sums ? 0 : 30) || scaling.a.shift > 30)
-    return Refusal{sums ? Why::kAborts : Why::kQuantization, "the scale of the output",
-                   "is too small for that of the inputs"};
+    return Refusal{sums && op != BinaryOp::kSub ? Why::kAborts : Why::kQuantization,
+                   "the scale of the output", "is too small for that of the inputs"};
   return std::nullopt;
 }
 
