@@ -133,9 +133,9 @@ struct TfLiteRegistration {
   void* async_kernel;
   std::uint64_t inplace_operator;
 #if UINTPTR_MAX > 0xffffffffU
-  // Zeroes behind what runtimes of today read: passed in memory, so a longer struct is harmless and
-  // a shorter one fatal should a later runtime append a field. Not on 32-bit ABIs, where arguments
-  // follow.
+  // Zeros behind the fields that today's runtimes read: the struct is passed in memory, so a longer
+  // one is harmless, and a shorter one would be fatal if a later runtime appends a field. Not on
+  // 32-bit ABIs, where arguments follow.
   std::uint64_t reserved[5];
 #endif
 };
@@ -200,7 +200,7 @@ static_assert(offsetof(TfLiteContext, PreviewDelegatePartitioning) == 152);
 }  // extern "C"
 
 // Parameters of builtin operations (TfLiteNode::builtin_data). Padding: 1 SAME, 2 VALID. Fields
-// that later runtimes append are left out: they must not be read without knowing the runtime.
+// that later runtimes append are left out: reading them requires knowing the runtime.
 namespace clgpu::tfl {
 
 struct ConvParams {

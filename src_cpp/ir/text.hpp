@@ -24,8 +24,8 @@
 namespace clgpu::ir {
 
 struct TextOptions {
-  /// Else what is long is left out, for people: of constants omitted(BYTES, DIGEST) remains, of
-  /// scales omitted(NUMBER). read_text() refuses these.
+  /// Otherwise the text omits long values, for people: of constants it keeps omitted(BYTES,
+  /// DIGEST), of scales omitted(NUMBER). read_text() refuses these.
   bool complete = true;
   bool digests = true;  ///< of constants that are left out
   bool steps = true;
@@ -34,14 +34,14 @@ struct TextOptions {
 /// Any graph, also one that verify() refuses.
 std::string write_text(const Graph& graph, const TextOptions& options = {});
 
-/// The reverse: a graph of which write_text() makes the same text. `kinds`: those that nodes may
-/// be of. Throws TextError, which says where it is wrong and what is allowed there.
+/// The reverse: a graph for which write_text() returns the same text. `kinds`: the allowed kinds of
+/// nodes. Throws TextError, which gives the position of the error and the allowed values.
 Graph read_text(std::string_view text, const std::vector<const OpKind*>& kinds);
 
 /// "conv2d"; with its variant, "rows.kept".
 std::string name_of(const OpKind& kind);
 
-/// "none", "relu", ...: by their numbers.
+/// "none", "relu", ...: indexed by their numbers.
 const std::vector<std::string>& activation_words();
 
 }  // namespace clgpu::ir

@@ -1,4 +1,4 @@
-// The macros that a kernel file demands, as the heads of the files it is made of tell.
+// The macros that a kernel file demands, as documented in the heads of the file and its includes.
 #pragma once
 
 #include <string>
@@ -14,14 +14,14 @@ struct DemandedMacro {
   std::string value;      ///< empty: any but 0
 };
 
-/// What a kernel file and its includes demand, in the order of the assembled text. A macro that the
-/// text itself defines before it includes a file is not demanded by that file, nor does a file
-/// demand anything that is included under a condition, or whose text is replaced (override_source):
-/// the replacement may be of another time. Throws InternalError for an unknown path.
+/// What a kernel file and its includes demand, in the order of the assembled text. Not included are
+/// macros that the text defines before it includes the file that demands them, files that are
+/// included under a condition, and files whose text is replaced (override_source), because the
+/// replacement may come from another version. Throws InternalError for an unknown path.
 std::vector<DemandedMacro> demanded_macros(const std::string& file);
 
 /// Throws Error if build options, "... -DNAME=VALUE ...", lack a macro that a kernel file demands.
-/// Drivers would take it for 0 in conditions, without a word.
+/// In conditions, drivers would silently take it for 0.
 void check_macros(const std::string& file, const std::string& options);
 
 }  // namespace clgpu::kernel

@@ -22,7 +22,7 @@ struct Registry {
   std::mutex mutex;
   std::map<std::string, OptionTexts> offers;  // by folder
   std::vector<Made> living;
-  std::set<std::string> told;  // options without effect that have been named
+  std::set<std::string> told;  // options without effect that have been reported
 };
 
 // Leaked on purpose: delegates may outlive static objects.
@@ -50,7 +50,7 @@ OptionTexts of_variable() {
   return options;
 }
 
-// The folder that LiteRT's environment loads accelerators from; empty where it names none.
+// The folder from which LiteRT's environment loads accelerators; empty if it names none.
 std::string folder_of(const RuntimeContext& context, void* environment) {
   void* options = nullptr;
   Any value{};
@@ -60,7 +60,7 @@ std::string folder_of(const RuntimeContext& context, void* environment) {
   return value.type == kAnyString && value.string != nullptr ? value.string : "";
 }
 
-// What the application has set for this model by LiteRT's own interface.
+// The options that the application has set for this model by LiteRT's own interface.
 GpuOptions of_model(const RuntimeContext& context, void* options) {
   void *opaque = nullptr, *text = nullptr;
   if (options == nullptr || context.get_opaque_options(options, &opaque) != kOk ||
@@ -79,7 +79,7 @@ void tell_once(const std::vector<std::string>& ignored) {
   }
 }
 
-// The nearer to the model, the stronger: the variable, the environment's, the model's.
+// Options closer to the model take precedence: the variable, the environment's, the model's.
 OptionTexts gathered(const RuntimeContext& context, void* environment, void* model_options) {
   OptionTexts options = of_variable();
   const std::string folder = folder_of(context, environment);
@@ -109,8 +109,8 @@ void destroy(TfLiteDelegate* tflite) noexcept {
   delegate::destroy(tflite);
 }
 
-// In place of a delegate that cannot be made: LiteRT would not compile the model at all, although a
-// CPU may be allowed, too. It takes no node.
+// Replaces a delegate that cannot be created: otherwise LiteRT would not compile the model at all,
+// even if a CPU is also allowed. It takes no node.
 TfLiteDelegate* idle_delegate() {
   auto* idle = new TfLiteDelegate{};
   idle->Prepare = [](TfLiteContext*, TfLiteDelegate*) { return kTfLiteOk; };
@@ -147,7 +147,7 @@ int create(const RuntimeContext* context, void* environment, void* options, void
     const std::lock_guard<std::mutex> lock(all.mutex);
     all.living.push_back(std::move(made));
   }
-  owned.release();  // from here on destroy() ends it
+  owned.release();  // from here on destroy() deletes it
   const int status = context->wrap_delegate(tflite, destroy, wrapper);
   if (status != kOk) {
     destroy(tflite);
@@ -179,8 +179,8 @@ std::vector<Made> living() {
 
 }  // namespace clgpu::litert
 
-/// For libLiteRtGpuAccelerator: makes a delegate for a model that LiteRT compiles. Returns a status
-/// of LiteRT's. Errors are logged; the delegate then takes no node of the model.
+/// For libLiteRtGpuAccelerator: creates a delegate for a model that LiteRT compiles. Returns a
+/// status of LiteRT's. Errors are logged; the delegate then takes no node of the model.
 extern "C" __attribute__((visibility("default"))) int litert_plugin_create_delegate(
     const clgpu::litert::RuntimeContext* context, void* environment, void* options,
     void** wrapper) {

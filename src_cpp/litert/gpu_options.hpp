@@ -12,8 +12,8 @@ struct GpuOptions {
   std::vector<std::string> ignored;            ///< keys that are set and have no effect
 };
 
-/// Reads the text that LiteRT hands over: lines `key = value` of TOML. Throws OptionError where a
-/// value that has an effect is none that LiteRT knows.
+/// Reads the text from LiteRT: lines `key = value` of TOML. Throws OptionError if LiteRT does not
+/// know a value that has an effect.
 GpuOptions read_gpu_options(const std::string& toml);
 
 }  // namespace clgpu::litert

@@ -1,4 +1,4 @@
-// What a node costs at least, whichever kernel computes it: for cost models and profiles.
+// The minimum work of a node, whichever kernel computes it: for cost models and profiles.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Work {
 /// Work of a node with inferred shapes; none for a view.
 Work work_of(const NodeContext& node);
 
-/// Family::flops of what only moves data.
+/// Family::flops of operations that only move data.
 double no_flops(const NodeContext& node);
 
 }  // namespace clgpu::ops

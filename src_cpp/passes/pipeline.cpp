@@ -26,7 +26,7 @@ const std::vector<Pass>& pipeline() {
       // Before an addition,
       {"fuse_lookup", [](G& graph, const O&, const D&) { fuse_lookup(graph); }},
       {"fuse_residual", [](G& graph, const O&, const D&) { fuse_residual(graph); }},
-      // and behind one.
+      // and after one.
       {"fuse_lookup", [](G& graph, const O&, const D&) { fuse_lookup(graph); }},
       {"dynamic_range",
        [](G& graph, const O& o, const D&) { dynamic_range(graph, o.dynamic_range); }},

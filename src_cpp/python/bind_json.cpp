@@ -1,4 +1,4 @@
-// Doors for tests: the JSON of the C library, which no Python code reads.
+// For tests: the JSON of the C library, which no Python code reads.
 #include "base/json.hpp"
 #include "delegate/tell/telling.hpp"
 #include "python/bind.hpp"

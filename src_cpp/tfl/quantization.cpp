@@ -24,13 +24,13 @@ ir::Quantization read(const TensorView& tensor) {
   result.scales.assign(scales->data, scales->data + scales->size);
   if (zero_points != nullptr)
     result.zero_points.assign(zero_points->data, zero_points->data + zero_points->size);
-  // Runtimes may shorten zero points that are all the same.
+  // Runtimes may shorten a list of equal zero points.
   if (result.zero_points.size() == 1)
     result.zero_points.resize(result.scales.size(), result.zero_points.front());
   return result;
 }
 
-/// Least and greatest zero point of a type; bias tensors have none but 0.
+/// Smallest and largest zero point of a type; bias tensors have only 0.
 std::pair<std::int32_t, std::int32_t> zero_points_of(DType dtype) {
   switch (dtype) {
     case DType::kI8:
@@ -52,7 +52,7 @@ std::optional<Refusal> check_quantization(const TensorView& tensor, const std::s
   const std::size_t count = q.scales.size();
   for (std::size_t i = 0; i < count; ++i) {
     if (q.scales[i] > 0.0F && std::isfinite(q.scales[i])) continue;
-    // Those of constants stay without effect where the constants are 0, as converters write them.
+    // Invalid parameters have no effect on constants that are 0; converters write such constants.
     const bool is_constant = tensor.raw().allocation_type == kTfLiteMmapRo;
     return Refusal{is_constant ? Why::kQuantization : Why::kAborts,
                    what,

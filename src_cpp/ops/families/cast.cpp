@@ -1,4 +1,4 @@
-// Room of CAST between element types.
+// Family of CAST between element types.
 #include "ops/shared/common.hpp"
 #include "ops/shared/row_rules.hpp"
 

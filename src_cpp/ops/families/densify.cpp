@@ -1,4 +1,4 @@
-// Room of DENSIFY: a sparse constant is unpacked on the host at load time.
+// Family of DENSIFY: a sparse constant is unpacked on the host at load time.
 #include <algorithm>
 #include <cstring>
 
@@ -12,7 +12,7 @@ namespace {
 /// the positions of its children, and the stored elements are the leaves in order.
 class SparseReader {
  public:
-  /// `error()` says whether the description can be followed; only then may `unpack` be called.
+  /// `error()` says whether the description is valid; only then may `unpack` be called.
   explicit SparseReader(const tfl::TensorView& tensor)
       : sparsity_(*tensor.raw().sparsity),
         dims_(tensor.dims()),
@@ -56,7 +56,7 @@ class SparseReader {
     levels_.resize(uz(order->size));
     std::vector<int> block_sizes(uz(rank), 1);
     std::vector<bool> seen(uz(order->size), false);
-    // Innermost first: the axis of a block is met before the axis that counts the blocks.
+    // Innermost first: the axis of a block comes before the axis that counts the blocks.
     for (int l = order->size - 1; l >= 0; --l) {
       const TfLiteDimensionMetadata& metadata = sparsity_.dim_metadata[l];
       const int axis = order->data[l];

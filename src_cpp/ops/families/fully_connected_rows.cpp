@@ -6,8 +6,8 @@
 namespace clgpu::ops::fully_connected {
 namespace {
 
-/// The geometry of a convolution (Convolution::push_geometry) of one row of pixels by a filter of
-/// one.
+/// The geometry of a convolution (Convolution::push_geometry) with one row of pixels and a filter
+/// of one element.
 void push_geometry(kernel::Launch& launch, const Products& size) {
   launch.i32(1).i32(size.rows).i32(size.depth);
   launch.i32(1).i32(size.rows).i32(size.cols);

@@ -1,5 +1,5 @@
-// Room of copies of some rows of a tensor; the pass stream_rows makes the nodes, the runtimes know
-// no such operation.
+// Family of copies of some rows of a tensor; the pass stream_rows makes the nodes, the runtimes
+// know no such operation.
 #include "ops/families/rows.hpp"
 
 #include <numeric>

@@ -1,4 +1,4 @@
-// Room of SPLIT, SPLIT_V and UNPACK: one launch per output.
+// Family of SPLIT, SPLIT_V and UNPACK: one launch per output.
 #include <numeric>
 
 #include "ir/fields.hpp"
@@ -137,7 +137,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return {rows_each};
 }
 
-/// Along columns or channels: rows stay what they are.
+/// Along columns or channels: the rows stay the same.
 int unit(const NodeContext& node) {
   const auto& attrs = node.attrs<SplitAttrs>();
   return !attrs.drop_axis && attrs.axis >= 2 ? 1 : 0;

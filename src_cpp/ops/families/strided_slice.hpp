@@ -7,7 +7,7 @@
 
 namespace clgpu::ops {
 
-/// What is taken from one axis of the input, or an axis that the output has in addition.
+/// The slice along one axis of the input, or a new axis of the output.
 struct AxisRule {
   enum class Kind { kWhole, kRange, kIndex, kNewAxis };
   Kind kind = Kind::kWhole;
@@ -30,12 +30,13 @@ struct SliceAttrs : ir::Attrs {
   CLGPU_FIELDS(strided, end_is_offset, rules)
 };
 
-/// Elements left out in front and behind.
+/// Elements left out at the beginning and at the end.
 struct Margin {
   int before = 0, after = 0;
 };
 
-/// One per axis where the slice leaves out the same whatever the size of its input; else none.
+/// One per axis if the slice leaves out the same elements for every size of its input; otherwise
+/// none.
 std::vector<Margin> margins(const SliceAttrs& attrs);
 
 }  // namespace clgpu::ops
