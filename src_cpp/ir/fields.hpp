@@ -39,7 +39,7 @@ class TextError : public Error {
               ": " + problem) {}
 };
 
-/// The type of a member.
+/// The value of a member.
 struct Value {
   enum class Kind {
     kScalar,  ///< text: a number or a word

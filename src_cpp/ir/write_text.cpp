@@ -191,7 +191,7 @@ class Writer {
     const auto* bytes = static_cast<const char*>(constant.data);
     const bool whole = constant.bytes % size == 0;
     const std::string first = whole && count > 0 ? element_text(constant, 0) : "";
-    // Whether each element is the previous one plus a constant.
+    // Whether all elements are equal: each is compared with the previous one.
     const bool splat =
         !first.empty() && count > 1 && std::memcmp(bytes, bytes + size, constant.bytes - size) == 0;
     if (splat) {

@@ -14,10 +14,10 @@ struct DemandedMacro {
   std::string value;      ///< empty: any but 0
 };
 
-/// What a kernel file and its includes demand, in the order of the assembled text. Not included are
-/// macros that the text defines before it includes the file that demands them, files that are
-/// included under a condition, and files whose text is replaced (override_source), because the
-/// replacement may come from another version. Throws InternalError for an unknown path.
+/// What a kernel file and its includes demand, in the order of the assembled text. A file does not
+/// demand a macro that the text defines before it includes the file. Files that are included under
+/// a condition are ignored, and so are files with a replaced text (override_source), which may come
+/// from another version. Throws InternalError for an unknown path.
 std::vector<DemandedMacro> demanded_macros(const std::string& file);
 
 /// Throws Error if build options, "... -DNAME=VALUE ...", lack a macro that a kernel file demands.

@@ -61,8 +61,8 @@ struct RowRules;
 
 constexpr int kAnyNumber = -1;
 
-/// An operation of TFLite and the operands of its nodes. `check_operands` ensures the declared
-/// operands before it calls a family.
+/// An operation of TFLite and the operands of its nodes. `check_operands` checks the declared
+/// operands before a family is called.
 struct Operation {
   int code;          ///< TFLite's builtin code
   const char* name;  ///< for messages; of a custom operation its identity
@@ -71,8 +71,8 @@ struct Operation {
   /// which may be left out.
   int optional = 0;
   int outputs = 1;  ///< or kAnyNumber: at least one
-  /// The input with the same type as output 0 (each input, if there may be any number of them),
-  /// unless both are quantised: then families check the types. -1: there is no such input.
+  /// The input whose type output 0 has (each input, if there may be any number of them), unless
+  /// both are quantised: then families check the types. -1: output 0 has another type.
   int type_of = 0;
 };
 

@@ -34,7 +34,7 @@ class Lent {
 
   py::object thing() const { return thing_ ? thing_ : py::none(); }
 
-  // None if the object is no longer here.
+  // None if the object has been moved or kept.
   py::object move() {
     if (!thing_) return py::none();
     py::object next = spare_ ? std::move(spare_) : py::cast(Lent());
@@ -73,7 +73,7 @@ class Lent {
 
  private:
   py::object pool_;   // a weak reference: the pool owns this
-  py::object thing_;  // empty if the pool no longer exists
+  py::object thing_;  // empty after move() or keep()
   py::object spare_;  // an empty one
 };
 

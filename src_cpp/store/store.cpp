@@ -326,7 +326,7 @@ void Store::connect_once() {
   // The given path may be a link; SQLite gets its target.
   if (const std::string why = why_untrusted(path_); !why.empty()) throw Failure{SQLITE_PERM, why};
   const auto before = identity(path_);
-  make_private_file(path_);  // SQLite leaves the permissions to the umask
+  make_private_file(path_);  // SQLite would let the umask decide
   const int code = api_->sqlite3_open_v2(
       path_.c_str(), &db_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
       nullptr);

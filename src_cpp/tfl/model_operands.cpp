@@ -78,7 +78,8 @@ std::string operands_problem(const Table& node, int code, std::int64_t tensors,
   return {};
 }
 
-/// Runtimes read all outputs after the last node; missing outputs are read before the first tensor.
+/// Runtimes read each output after the last node; a missing one (-1) is read before the first
+/// tensor.
 std::string outputs_problem(const Table& graph) {
   const std::vector<std::int32_t> ids = graph.ints(kOutputs);
   for (std::size_t i = 0; i < ids.size(); ++i) {

@@ -62,8 +62,8 @@ class Model {
  private:
   void find_writers(TfLiteContext& context, const std::vector<int>& order);
   /// Why all nodes stay on the CPU if a model has this one: stock kernels write beyond a tensor of
-  /// it. What that overwrites depends on the memory layout of the tensors, which a delegate would
-  /// change.
+  /// it. What that overwrites depends on the memory layout of the tensors, and a delegate changes
+  /// that layout.
   std::optional<Refusal> check_bounds(const TfLiteContext& context, const TfLiteNode& node,
                                       int builtin) const;
   /// Leaves all nodes on the CPU if the runtime's kernels end the process on one of them.
