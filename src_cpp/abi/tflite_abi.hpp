@@ -225,7 +225,7 @@ struct ActivationParams {
 };  // ADD SUB MUL DIV L2_NORMALIZATION
 struct AddParams {
   std::int32_t activation;
-  bool pot_scale_int16;  ///< int16 is shifted only, where the scales are powers of two
+  bool pot_scale_int16;  ///< int16 is only shifted if the scales are powers of two
 };  // ADD SUB
 struct PoolParams {
   std::int32_t padding, stride_width, stride_height, filter_width, filter_height, activation;

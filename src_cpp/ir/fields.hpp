@@ -65,7 +65,7 @@ class Visitor {
   struct Record {
     const char* names;                       ///< "a, b"
     const char* (*words)(std::string_view);  ///< null: none
-    void (*visit_default)(Visitor&);         ///< visits one whose members are as they are made
+    void (*visit_default)(Visitor&);         ///< visits one with the default values of its members
   };
   virtual void begin(const Record& record) = 0;  ///< its members follow
   virtual bool next() = 0;                       ///< one of them; whether its value follows

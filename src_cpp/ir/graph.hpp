@@ -13,15 +13,15 @@ namespace clgpu::ir {
 /// What a pass has done at a node of the model, or why it has done nothing.
 struct Step {
   enum class Outcome {
-    kApplied,   ///< the graph is another one since
-    kDeclined,  ///< the pass is for such nodes, and has left this one as it was
-    kSkipped,   ///< the pass has not looked at any node: an option says so
+    kApplied,   ///< the pass has changed the graph
+    kDeclined,  ///< the pass applies to such nodes, but left this one unchanged
+    kSkipped,   ///< the pass has not looked at any node because of an option
   };
   std::string pass;  ///< name of its function
   Outcome outcome = Outcome::kApplied;
-  int node = -1;       ///< index in the model; -1: it is about no node in particular
-  int into = -1;       ///< index in the model of the node that computes it since; -1: none does
-  std::string detail;  ///< the reason for what has not been done; of what has been, more about it
+  int node = -1;       ///< index in the model; -1: no particular node
+  int into = -1;       ///< index in the model of the node that computes it now; -1: none does
+  std::string detail;  ///< why something has not been done, or details of what has been done
 };
 
 /// "applied", "declined", "skipped".

@@ -48,18 +48,18 @@ struct Quantization;
 /// integers are looked up in a table, and another tensor (the input OpKind::residual) is added to
 /// them. With Epilogue::residual_after in this order, otherwise in reverse.
 struct Tail {
-  std::shared_ptr<const Quantization> own;        ///< of what its own arithmetic yields
-  std::vector<std::uint8_t> table;                ///< [256]: of v at v modulo 256; or empty
-  std::shared_ptr<const Quantization> looked_up;  ///< of what the table yields; null without one
-  std::shared_ptr<const Quantization> sum;        ///< of the sum; null where nothing is added
+  std::shared_ptr<const Quantization> own;  ///< of the result of its own arithmetic
+  std::vector<std::uint8_t> table;          ///< [256]: the entry of v is at v modulo 256; or empty
+  std::shared_ptr<const Quantization> looked_up;  ///< of the table's result; null without one
+  std::shared_ptr<const Quantization> sum;        ///< of the sum; null if nothing is added
   Activation sum_activation = Activation::kNone;
 };
 
 /// The weights among the inputs of a kind of operation.
 struct Weights {
   int slot = -1;      ///< input slot; -1: there are none
-  int bias = -1;      ///< input slot of what is added, a number for each output channel; -1: none
-  int out_axis = -1;  ///< of the weights, along which the output channels run
+  int bias = -1;      ///< input slot of the bias, one number per output channel; -1: none
+  int out_axis = -1;  ///< axis of the output channels in the weights
   /// The axis of the weights for the channels of the image (input 0). In a grouped convolution it
   /// is shorter than these. -1: not a convolution, or a depthwise one.
   int in_axis = -1;
@@ -94,7 +94,7 @@ struct Node {
   std::vector<int> outputs;  ///< tensor indices of the graph
   AttrsPtr attrs;
   Epilogue epilogue;
-  std::shared_ptr<const Tail> tail;  ///< null where there is nothing behind its own arithmetic
+  std::shared_ptr<const Tail> tail;  ///< null if its own arithmetic is all
   bool is_band = false;  ///< made by passes::stream_rows: some rows of a node of the model
 };
 

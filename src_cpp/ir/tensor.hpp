@@ -17,7 +17,7 @@ struct Constant {
   const void* data = nullptr;
   std::size_t bytes = 0;
   DType dtype = DType::kF32;  ///< type of the bytes; may differ from the tensor's storage
-  std::shared_ptr<const std::vector<std::uint8_t>> owner;  ///< keeps `data` alive when owned
+  std::shared_ptr<const std::vector<std::uint8_t>> owner;  ///< keeps `data` alive if owned
 
   /// Whether it consists of floats or halves that half storage can hold, except for rounding.
   bool fits_half() const;
@@ -26,7 +26,7 @@ struct Constant {
 /// The real values of a quantised tensor: real = scale * (stored - zero_point).
 struct Quantization {
   std::vector<float> scales;              ///< one, or one for each index along `axis`
-  std::vector<std::int32_t> zero_points;  ///< as many
+  std::vector<std::int32_t> zero_points;  ///< as many as scales
   int axis = 0;                           ///< only with several scales
 
   bool per_axis() const { return scales.size() > 1; }
@@ -47,7 +47,7 @@ struct Tensor {
   DType storage = DType::kF32;  ///< type it has in device memory
   int model_rank = 0;           ///< rank the model gives it: what the families have relied on
   Shape shape;
-  std::shared_ptr<const Quantization> quantization;  ///< null where its numbers are the numbers
+  std::shared_ptr<const Quantization> quantization;  ///< null if not quantised
   std::shared_ptr<const Constant> constant;  ///< null unless its bytes are known at load time
   /// Set if the tensor has no memory of its own. Its writer writes into the whole, and its only
   /// reader is the CONCATENATION that makes the whole.

@@ -27,7 +27,7 @@ struct TextOptions {
   /// Otherwise the text omits long values, for people: of constants it keeps omitted(BYTES,
   /// DIGEST), of scales omitted(NUMBER). read_text() refuses these.
   bool complete = true;
-  bool digests = true;  ///< of constants that are left out
+  bool digests = true;  ///< of omitted constants
   bool steps = true;
 };
 

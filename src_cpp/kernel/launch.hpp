@@ -21,7 +21,7 @@ struct Operand {
   enum class Kind { kInput, kOutput, kScratch };
   Kind kind;
   int index;    ///< into the node's inputs, its outputs, or the candidate's scratch list
-  bool writes;  ///< the kernel writes it (a kernel never reads what it writes unless `reads` too)
+  bool writes;  ///< the kernel writes it, and does not read it unless `reads` is also set
   bool reads;
   /// The kernel reads it as an image over the buffer: texel i is elements 4i to 4i+3 of this type,
   /// float or half. Its size in bytes is a multiple of a texel's.
@@ -156,8 +156,8 @@ struct Candidate {
   /// by the work-item that writes the same element of the output, and before that write.
   std::vector<int> in_place{};
   Form form = Form::kTuned;
-  bool adds_halves = false;   ///< sums are rounded to half on the way; else they are exact sums
-  bool tensor_cores = false;  ///< they multiply, whose peak is another than that of other units
+  bool adds_halves = false;   ///< intermediate sums are rounded to half; otherwise sums are exact
+  bool tensor_cores = false;  ///< they compute the products, with their own peak rate
 };
 
 /// The same candidate, with this form.

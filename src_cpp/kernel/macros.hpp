@@ -8,9 +8,9 @@ namespace clgpu::kernel {
 
 struct DemandedMacro {
   std::string name;
-  std::string file;       ///< whose head demands it, below kernels/
-  std::string text;       ///< what the head says of it: allowed values, then the meaning
-  std::string condition;  ///< demanded only where this macro has `value`; empty: always
+  std::string file;       ///< file whose head demands it, below kernels/
+  std::string text;       ///< its description in the head: allowed values, then the meaning
+  std::string condition;  ///< demanded only if this macro has `value`; empty: always
   std::string value;      ///< empty: any but 0
 };
 

@@ -87,7 +87,7 @@ enum class WorkKind : int {
 /// right.
 struct Indices {
   int output = -1;  ///< -1: there is none
-  int axis = -1;    ///< input slot of the axis that they count along; -1: it is the last one
+  int axis = -1;    ///< input slot of the axis to which the indices refer; -1: the last axis
 };
 
 /// Each family has one static object of this type, listed in families.def. Other files know of a
@@ -96,7 +96,7 @@ struct Indices {
 struct Family : ir::OpKind {
   std::vector<Operation> builtins;  ///< that it handles
   std::vector<Operation> customs;
-  bool core = false;  ///< claimed by ops="core" too
+  bool core = false;  ///< also claimed with ops="core"
 
   /// Check and import in one: attributes, or why the node stays on the CPU. Shapes of the node's
   /// tensors may change later (resize), so it may rely only on ranks and constants. Null if passes
@@ -130,7 +130,7 @@ struct Family : ir::OpKind {
 
   Indices indices;
   std::vector<const Family*> variants;  ///< kinds of the same name (OpKind::variant)
-  std::vector<const Family*> fuses;     ///< its nodes are made of these families' nodes, by a pass
+  std::vector<const Family*> fuses;     ///< a pass makes its nodes from these families' nodes
 };
 
 /// The family of an operation; nulls if there is none.

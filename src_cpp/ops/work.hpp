@@ -8,8 +8,8 @@
 namespace clgpu::ops {
 
 struct Work {
-  double flops = 0;  ///< arithmetic operations, two for each multiply-add; fused ones are not in it
-  std::int64_t bytes_read = 0, bytes_written = 0;  ///< its tensors as the device stores them, once
+  double flops = 0;  ///< arithmetic operations, two for each multiply-add, without fused ones
+  std::int64_t bytes_read = 0, bytes_written = 0;  ///< of its tensors in device memory, each once
 
   void operator+=(const Work& more) {
     flops += more.flops;

@@ -20,7 +20,7 @@ struct Links {
   std::vector<std::vector<int>> readers;
   std::vector<int> writers;
   std::vector<bool> is_output;
-  std::vector<bool> known;  ///< constants, and what is computed of them alone
+  std::vector<bool> known;  ///< constants, and what is computed from constants alone
 };
 
 /// An input of a concatenation that its writer can write directly to its place in the result.

@@ -98,7 +98,7 @@ void infer_shapes(ir::Graph& graph);
 enum class Concats {
   kCopyAll,  ///< launches copy them and all others
   kCopy,     ///< launches copy them
-  kSplit,    ///< where convolutions read it, they become sums of convolutions of the inputs; else
+  kSplit,    ///< if convolutions read it, they become sums of convolutions of the inputs; otherwise
              ///< as kCopy
 };
 

@@ -24,7 +24,7 @@ struct RowReader {
 struct RowChain {
   std::vector<int> nodes;                       ///< indices into graph.nodes
   std::vector<std::vector<RowReader>> readers;  ///< of each node's results
-  std::vector<bool> outside;                    ///< its results are read outside, or nowhere
+  std::vector<bool> outside;  ///< whether its results are read outside, or have no readers
 };
 
 /// progress[step][node]: rows of the node's results that exist after the step. Each node is ahead

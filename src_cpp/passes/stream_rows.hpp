@@ -12,14 +12,14 @@ namespace clgpu::passes {
 /// Nodes that can be computed together band by band: no path from one to another leaves the set.
 struct RowRegion {
   std::vector<int> nodes;    ///< indices into graph.nodes, ascending
-  std::int64_t largest = 0;  ///< bytes of the largest tensor that is read within alone
+  std::int64_t largest = 0;  ///< bytes of the largest tensor that is read only inside
   std::int64_t all = 0;      ///< bytes of all such tensors
 };
 
 /// Where regions end.
 enum class RowCut {
-  kNowhere,  ///< where a node needs all rows, or cannot be computed by rows: as large as possible
-  kHeights,  ///< also where the height changes
+  kNowhere,  ///< if a node needs all rows, or cannot be computed by rows: as large as possible
+  kHeights,  ///< also at nodes that change the height
 };
 
 /// Regions; each reads only from earlier ones. Nodes that stream_rows has created are left out.

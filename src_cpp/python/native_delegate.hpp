@@ -51,7 +51,7 @@ class NativeDelegate {
   }
 
  private:
-  delegate::Delegate* delegate_ = nullptr;  ///< the one that it owns, if any
+  delegate::Delegate* delegate_ = nullptr;  ///< the delegate that it owns, if any
   const TfLiteDelegate* tflite_ = nullptr;
   std::shared_ptr<delegate::State> state_;
 };

@@ -17,13 +17,13 @@
 namespace clgpu::delegate {
 
 struct ModelNode {
-  int index = 0;  ///< of the node, as TFLite counts
+  int index = 0;  ///< of the node, in TFLite's numbering
   std::string op;
-  std::vector<int> inputs, outputs;  ///< TFLite tensor ids; -1 for an absent optional input
+  std::vector<int> inputs, outputs;  ///< TFLite tensor ids; -1 for a missing optional input
   const ops::Family* family = nullptr;
   ops::Imported imported;
   std::shared_ptr<const ir::Constant> folded;  ///< decoded result of a DENSIFY
-  bool works = false;              ///< its family takes it, and nothing has failed on the device
+  bool works = false;              ///< its family accepts it, and nothing has failed on the device
   bool claimed = false;            ///< works, and is not left on the CPU for another reason
   std::optional<Refusal> refusal;  ///< why it is not claimed
   bool folded_at_load = false;     ///< claimed, and computed once: a constant
@@ -35,7 +35,8 @@ class Model {
   Model(TfLiteContext& context, const Options& options);
 
   std::vector<ModelNode> nodes;  ///< in execution order
-  std::set<int> model_outputs;   ///< tensors whose values the runtime wants, whoever reads them
+  std::set<int> model_outputs;   ///< tensors whose values the runtime needs, even if no node on the
+                                 ///< CPU reads them
 
   ModelNode& node(int index) { return nodes[position_.at(index)]; }
   const ModelNode& node(int index) const { return nodes[position_.at(index)]; }

@@ -9,7 +9,7 @@ constexpr int kArgMax = 56, kArgMin = 79;
 
 struct ArgMinMaxAttrs : ir::Attrs {
   bool min = false;
-  std::int64_t axis = 0;  ///< maybe negative
+  std::int64_t axis = 0;  ///< may be negative
   CLGPU_FIELDS(min, axis)
 };
 

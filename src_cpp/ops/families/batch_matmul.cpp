@@ -15,8 +15,8 @@ constexpr int kX = 0, kY = 1;
 constexpr int kBatchAxes = 4;  // a tensor has at most 6 axes
 
 struct BatchMatmulAttrs : DynamicRangeAttrs {
-  bool adj_x = false;  ///< x lies as [..., depth, rows]
-  bool adj_y = false;  ///< y lies as [..., cols, depth]
+  bool adj_x = false;  ///< the layout of x is [..., depth, rows]
+  bool adj_y = false;  ///< the layout of y is [..., cols, depth]
   CLGPU_FIELDS(asymmetric, allows_hybrid, depth, adj_x, adj_y)
 };
 

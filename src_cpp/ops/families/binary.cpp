@@ -15,8 +15,8 @@ struct Row {
   int code;
   BinaryOp op;
   bool fused;     ///< has ActivationParams
-  bool integers;  ///< defined on int32 and int64 too
-  Small small{};  ///< types of at most 16 bits it is defined on
+  bool integers;  ///< also defined on int32 and int64
+  Small small{};  ///< types of at most 16 bits on which it is defined
 };
 constexpr Row kRows[] = {
     {0, BinaryOp::kAdd, true, true, Small::kAll},

@@ -12,7 +12,7 @@ constexpr int kCodes[] = {71, 72, 61, 62, 58, 63};
 
 struct CompareAttrs : ir::Attrs {
   int op = 0;
-  bool scaled = false;  ///< quantised numbers are brought to one scale
+  bool scaled = false;  ///< quantised numbers are scaled to one scale
   CLGPU_FIELDS(op, scaled)
 };
 

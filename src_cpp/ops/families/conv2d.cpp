@@ -149,10 +149,10 @@ bool wide_registers(Case&) { return host_has_512_bit_registers(); }
 enum Numbers : unsigned {
   O = 0,    ///< none
   F = 1,    ///< floats
-  W = 2,    ///< floats by weights of int8, by engines whose kernels scale sums
+  W = 2,    ///< floats times int8 weights, by engines whose kernels scale sums
   I8 = 4,   ///< integers of 8 bits
-  I16 = 8,  ///< of 16 bits: plain forms only
-  H = 16,   ///< floats quantised row by row, by weights of int8
+  I16 = 8,  ///< integers of 16 bits: simple forms only
+  H = 16,   ///< floats quantised row by row, times int8 weights
   Q = I8 | I16,
 };
 
@@ -166,7 +166,7 @@ constexpr std::size_t kAll = SIZE_MAX;
 
 struct Row {
   Case::Engine engine;
-  unsigned cpu, mobile, gpu;  ///< Numbers that it is offered for on these devices
+  unsigned cpu, mobile, gpu;  ///< Numbers for which it is offered on these devices
   bool (*where)(Case&);
   std::size_t most = kAll;  ///< of its candidates
 };

@@ -9,7 +9,7 @@ namespace {
 constexpr int kCumsum = 128;
 
 struct CumsumAttrs : ir::Attrs {
-  std::int64_t axis = 0;  ///< maybe negative
+  std::int64_t axis = 0;  ///< may be negative
   bool exclusive = false;
   bool reverse = false;
   CLGPU_FIELDS(axis, exclusive, reverse)

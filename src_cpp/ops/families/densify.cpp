@@ -34,7 +34,7 @@ class SparseReader {
  private:
   struct Level {
     bool compressed = false;
-    int size = 1;           ///< children of a node when dense; extent of the axis
+    int size = 1;           ///< children of a node if dense; size of the axis
     std::int64_t step = 0;  ///< elements of the dense tensor per position
     const TfLiteIntArray* segments =
         nullptr;  ///< children of node i: segments[i] .. segments[i + 1]
@@ -132,7 +132,7 @@ class SparseReader {
   const TfLiteSparsity& sparsity_;
   std::vector<int> dims_;
   std::size_t element_bytes_;
-  std::int64_t stored_;  ///< elements at hand
+  std::int64_t stored_;  ///< number of stored elements
   const std::uint8_t* data_;
   std::vector<Level> levels_;
   std::string error_;

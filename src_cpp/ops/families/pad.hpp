@@ -9,7 +9,7 @@ namespace clgpu::ops {
 
 struct PadAttrs : ir::Attrs {
   enum class Mode {
-    kConstant,   ///< zero, or the value of input 2 where the node has one
+    kConstant,   ///< zero, or the value of input 2 if the node has one
     kReflect,    ///< mirrored, the outermost element once: c b | a b c | b a
     kSymmetric,  ///< mirrored, the outermost element twice: b a | a b c | c b
   };

@@ -19,7 +19,7 @@ struct PoolAttrs : ir::Attrs {
   int padding = 1;
   int stride_h = 1, stride_w = 1;
   int filter_h = 1, filter_w = 1;
-  std::optional<Window> rows;  ///< of a band: in place of what the padding mode says
+  std::optional<Window> rows;  ///< for a band: replaces the padding mode
   CLGPU_FIELDS(kind, padding, stride_h, stride_w, filter_h, filter_w, rows)
   static const char* words(std::string_view member) {
     if (member == "padding") return ", SAME, VALID";

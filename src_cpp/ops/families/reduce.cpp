@@ -19,7 +19,7 @@ enum class Op : int { kSum = 0, kMean = 1, kMax = 2, kMin = 3, kProd = 4 };
 
 struct ReduceAttrs : ir::Attrs {
   Op op = Op::kSum;
-  std::vector<std::int64_t> axes;  ///< as in the model: unordered, maybe negative or repeated
+  std::vector<std::int64_t> axes;  ///< as in the model: unordered, possibly negative or repeated
   bool keep_dims = false;
   CLGPU_FIELDS(op, axes, keep_dims)
   static const char* words(std::string_view member) {
@@ -154,7 +154,7 @@ const char* accumulator(DType storage) {
 /// The elements of src as kept and reduced axes.
 struct Split {
   Axes kept, reduced;
-  bool adjacent = false;  ///< reduced elements lie side by side
+  bool adjacent = false;  ///< reduced elements are adjacent in memory
 };
 
 Split split(const NodeContext& node) {

@@ -14,8 +14,8 @@ constexpr int kResizeBilinear = 23, kResizeNearest = 97;
 struct ResizeAttrs : ir::Attrs {
   bool bilinear = true;
   int height = 0, width = 0;        ///< of the output
-  bool align_corners = false;       ///< outermost pixels lie on each other
-  bool half_pixel_centers = false;  ///< a pixel lies in the middle of its cell
+  bool align_corners = false;       ///< the centres of the outermost pixels coincide
+  bool half_pixel_centers = false;  ///< a pixel is in the middle of its cell
   /// For a band: its rows of the result, and the input's first row and height within the whole.
   std::optional<RowRange> rows;
   int src_first = 0, src_height = 0;

@@ -88,7 +88,7 @@ struct Tile {
   int width, height;  ///< pixels of a work-group
   int channels;       ///< output channels of a work-group
   int items;
-  int chunk;  ///< channels between, at a time
+  int chunk;  ///< intermediate channels at a time
 };
 
 kernel::Candidate fused(const NodeContext& node, const Tile& tile) {

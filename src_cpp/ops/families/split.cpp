@@ -13,7 +13,7 @@ namespace {
 constexpr int kSplit = 49, kSplitV = 102, kUnpack = 88;
 
 struct SplitAttrs : ir::Attrs {
-  int src = 0;  ///< which input is taken apart
+  int src = 0;  ///< the input that is split
   int axis = 0;
   std::vector<std::int64_t> sizes;  ///< along the axis, -1 at most once; empty for equal parts
   bool drop_axis = false;           ///< UNPACK: parts of size 1 lose the axis

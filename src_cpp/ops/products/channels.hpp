@@ -39,7 +39,7 @@ std::optional<Refusal> check_dynamic_range(const tfl::NodeView& node, const Prod
 
 /// The table `channels` of kernels/common/requantize.cl, for node.output(0).
 struct ChannelTable {
-  kernel::Launch launch;           ///< writes it; runs once where weights and bias are constants
+  kernel::Launch launch;           ///< writes it; runs once if weights and bias are constants
   kernel::Scratch scales, result;  ///< scratch buffers `first` and `first` + 1 of the candidate
   int index;                       ///< of `result` among them
   std::int64_t pitch;              ///< channels, rounded up: vectors of 16 may be read anywhere

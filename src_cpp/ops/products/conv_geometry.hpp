@@ -42,7 +42,7 @@ struct ConvAttrs : ir::Attrs {
 /// Rows and columns around an image: padded, or left out if negative.
 struct Border {
   int top = 0, bottom = 0, left = 0, right = 0;
-  bool reflect = false;  ///< the padded ones mirror the image, else they are zeros
+  bool reflect = false;  ///< the padded ones mirror the image, otherwise they are zeros
 };
 
 /// The same convolution of an image that is still to get `border`; null if one node cannot do both:

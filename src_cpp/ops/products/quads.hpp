@@ -16,7 +16,7 @@ struct QuadProduct {
   int groups, group_in, group_out;  ///< channels of one group
   std::int64_t depth;               ///< filter taps * group_in
   bool pointwise;                   ///< pixels of the result are pixels of src
-  bool int8;                        ///< of int8 or uint8, else of floats
+  bool int8;                        ///< of int8 or uint8, otherwise of floats
 
   const char* file() const { return int8 ? "conv2d/quads_s8.cl" : "conv2d/quads.cl"; }
   const char* entry() const { return int8 ? "conv2d_quads_s8" : "conv2d_quads"; }

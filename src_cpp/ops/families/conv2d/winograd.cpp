@@ -11,7 +11,7 @@ namespace {
 struct Transform {
   const char* name;
   int alpha, tile;
-  bool in_blocks;  ///< for filters of several blocks of taps x taps, else of one
+  bool in_blocks;  ///< for filters of several blocks of taps x taps, otherwise of one
   int taps() const { return alpha - tile + 1; }
 };
 
@@ -32,7 +32,7 @@ struct ProductTile {
 /// The part of the image on which the launches work at a time.
 struct Slice {
   std::int64_t tile_rows;  ///< rows of tiles, over all images
-  int channels;            ///< input channels, a multiple of 16 unless all
+  int channels;            ///< input channels, a multiple of 16 unless it is all of them
 };
 
 constexpr int kDepthStep = 16;  // u is padded to multiples of it

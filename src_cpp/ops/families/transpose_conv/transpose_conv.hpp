@@ -17,7 +17,7 @@ struct TransposeConvAttrs : ir::Attrs {
   /// Output height and width that the model states; 0: computed by the rule of the custom
   /// operation.
   int out_h = 0, out_w = 0;
-  std::optional<Window> rows;  ///< of a band: in place of what these and the padding say
+  std::optional<Window> rows;  ///< for a band: replaces these and the padding
   CLGPU_FIELDS(geometry, image, bias, out_h, out_w, rows)
 };
 
