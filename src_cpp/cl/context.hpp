@@ -138,7 +138,7 @@ std::set<std::string> kernel_names();
 
 /// What a driver reports about a kernel without arguments.
 struct KernelFacts {
-  bool builds = false;            ///< else the numbers below are 0
+  bool builds = false;            ///< otherwise the numbers below are 0
   std::size_t work_group = 0;     ///< CL_KERNEL_WORK_GROUP_SIZE
   std::uint64_t local_bytes = 0;  ///< CL_KERNEL_LOCAL_MEM_SIZE
 };

@@ -1,4 +1,4 @@
-// What passes may know of CONCATENATION and PACK, and how they create them.
+// What passes may know of CONCATENATION and PACK, and functions that create them.
 #pragma once
 
 #include <vector>

@@ -145,7 +145,7 @@ bool tiles_are_best(Case& node) {
 
 bool wide_registers(Case&) { return host_has_512_bit_registers(); }
 
-/// The operands of the product; several values form a sum.
+/// The operands of the product, as flags.
 enum Numbers : unsigned {
   O = 0,    ///< none
   F = 1,    ///< floats
