@@ -40,7 +40,7 @@ enum class Why {
 struct Refusal {
   Why why;
   /// What is not supported: an operand ("input 0", "bias"), a parameter ("the block size"), an
-  /// operation, or the name of an option; empty where it is the node or the model as a whole.
+  /// operation, or the name of an option; empty if it is the node or the model as a whole.
   std::string what{};
   std::string detail{};  ///< the rest of the sentence, if code and fields are not sufficient
   std::string has{};     ///< its value, such as "int8" or "5"

@@ -1,4 +1,4 @@
-// Delegates that LiteRT asked for, and the options that they are made with.
+// Delegates that LiteRT requests, and their options.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// Splits large weights into pieces that each fit where the whole does not. A shaped pass.
+// Splits large weights that do not fit into pieces that do. A shaped pass.
 #pragma once
 
 #include <cstdint>

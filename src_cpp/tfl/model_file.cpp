@@ -39,7 +39,7 @@ enum class Kind : std::uint8_t {
   Options,   // a union whose type is in the slot before: builtin options,
   Details,   // of quantisation,
   Indices,   // or the integers of a sparse dimension
-  External,  // an offset and a size, in two slots: bytes behind the flatbuffer
+  External,  // an offset and a size, in two slots: bytes after the flatbuffer
 };
 
 struct Field {

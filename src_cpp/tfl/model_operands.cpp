@@ -89,7 +89,7 @@ std::string outputs_problem(const Table& graph) {
 }
 
 /// The writer of each tensor so far. Runtimes give a tensor with two writers the memory that one of
-/// them needs, and a larger result overwrites the memory behind it.
+/// them needs, and a larger result overwrites the memory after it.
 class Writers {
  public:
   explicit Writers(std::uint32_t tensors) : by_tensor_(tensors, kNobody) {}

@@ -212,7 +212,7 @@ std::string Partition::find_type_problem(const TfLiteContext& context) const {
 void Partition::prepare(TfLiteContext& context) {
   if (executor_ != nullptr) executor_->forget_tensors();  // the runtime allocates anew after this
   // Shapes that were left to the CPU are tried again: missing memory may be free now. The same
-  // holds for shapes behind a problem, whatever was known of them.
+  // holds for all shapes after a problem, whatever was known of them.
   bool changed =
       !problem_.empty() || (executor_ == nullptr && !(trust_ != nullptr && trust_->on_cpu()));
   for (const int id : graph_.inputs) {

@@ -18,7 +18,7 @@
 
 namespace clgpu::delegate {
 
-/// Gives a tensor of the runtime another shape, and memory if it is dynamic. Throws Error where the
+/// Gives a tensor of the runtime another shape, and memory if it is dynamic. Throws Error if the
 /// runtime refuses.
 void give_shape(TfLiteContext& context, int id, const std::vector<int>& dims);
 

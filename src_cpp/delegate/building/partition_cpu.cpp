@@ -13,7 +13,7 @@ std::string name_of(const TfLiteTensor& tensor) {
   return "tensor '" + (tensor.name == nullptr ? "" : printable(tensor.name)) + "'";
 }
 
-// As the runtime's own kernels do where the shape of a result depends on values.
+// As the runtime's own kernels do if the shape of a result depends on values.
 void make_dynamic(TfLiteTensor& tensor) {
   if (tensor.allocation_type == kTfLiteDynamic) return;
   tensor.allocation_type = kTfLiteDynamic;

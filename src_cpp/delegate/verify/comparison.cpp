@@ -99,7 +99,7 @@ std::optional<Suspects::Engine> Comparison::judge_alone(std::size_t position,
   return std::nullopt;
 }
 
-// Finds out whether another engine of the node is right where the chosen one is wrong.
+// Finds out whether another engine of the node is right if the chosen one is wrong.
 void Comparison::judge(const plan::Choice& choice, std::size_t position, const RunAlone& run_alone,
                        Suspects& suspects) const {
   const auto engine = judge_alone(position, choice.candidate, run_alone);

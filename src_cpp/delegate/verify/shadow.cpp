@@ -50,7 +50,7 @@ CpuNode::CpuNode(int node, std::string operation, const TfLiteNode& tflite,
       builtin_data(tflite.builtin_data),
       custom_data(tflite.custom_initial_data),
       custom_bytes(tflite.custom_initial_data_size) {
-  // Copies the fields that the runtime's struct has; our reserved ones lie behind them.
+  // Copies the fields that the runtime's struct has; our reserved ones come after them.
   std::memcpy(&registration, &by, offsetof(TfLiteRegistration, inplace_operator) + 8);
 }
 

@@ -49,7 +49,7 @@ inline std::int32_t rescaled(std::int32_t x, Multiplier m) {
 /// 1 / sqrt(x) of an integer x >= 0; for 0 the result is that of 1.
 Multiplier inverse_square_root(std::int32_t x);
 
-/// exp(x) in Q0 of an x <= 0 in Q5: x stands for x * 2^-26.
+/// exp(x) in Q0 of an x <= 0 in Q5: x represents x * 2^-26.
 std::int32_t exp_of_negative(std::int32_t x);
 
 /// The logarithm of a scale that is nearly a power of two, in the arithmetic of the reference

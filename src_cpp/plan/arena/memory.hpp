@@ -19,8 +19,8 @@ struct ObjectLimits {
   std::int64_t alignment = 1;          ///< of offsets, in bytes
   bool offsets = true;                 ///< false: every block is at the start of its object
   /// For devices on which overlapping parts of an object cost time. Above 0, sizes of blocks are
-  /// rounded up to so many classes for each power of two, and of places that cost no memory a block
-  /// takes one where a block of its class lies at another time.
+  /// rounded up to this many classes per power of two. If several places cost no memory, a block
+  /// takes one that a block of its class has at another time.
   int size_classes = 0;
 };
 

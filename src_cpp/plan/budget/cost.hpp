@@ -13,8 +13,8 @@ namespace clgpu::plan {
 
 using Kind = ops::WorkKind;
 
-/// Factors of products. The last two are the CPU's: the runtimes have plain loops for int16, and
-/// for convolutions in groups.
+/// Factors of products. The last two are only for the CPU: the runtimes have simple loops for
+/// int16, and for grouped convolutions.
 enum class Arithmetic : int { kFloat, kTf32, kHalf, kInt8, kInt16, kGroups };
 constexpr std::size_t kArithmetics = 6;
 

@@ -190,7 +190,7 @@ class Planner {
     std::move(run.begin(), run.end(), std::back_inserter(plan_.run));
   }
 
-  // All families that take a residual read it where the result is written.
+  // All families with a residual read each of its elements where they write that of the result.
   void note_in_place(const ir::Node& node, const kernel::Candidate& candidate, int begin) {
     const ir::Tensor& result = graph_.tensor(node.outputs.at(0));
     std::vector<int> slots = result.placement ? std::vector<int>{} : candidate.in_place;
