@@ -32,7 +32,7 @@ Registry& registry() {
   return *instance;
 }
 
-// Loads a library; null with `why` filled when that fails.
+// Loads a library; on an error, returns null and sets `why`.
 const Api* load(Registry& reg, const std::string& path, const System& system, std::string& why) {
   if (const auto found = reg.loaded.find(path); found != reg.loaded.end())
     return found->second.get();
@@ -229,7 +229,7 @@ std::string lower(std::string s) {
 }  // namespace
 
 void add_library(const std::string& path) {
-  if (is_forked_child()) return;  // nothing is loaded there any more
+  if (is_forked_child()) return;  // such a child loads nothing any more
   Registry& reg = registry();
   const std::lock_guard<std::mutex> lock(reg.mutex);
   if (std::find(reg.added.begin(), reg.added.end(), path) == reg.added.end())

@@ -41,7 +41,7 @@ std::string range_from(int least) {
   return std::to_string(least) + " to " + std::to_string(kMostCount);
 }
 
-// A whole number from `least` to kMostCount.
+// An integer from `least` to kMostCount.
 std::optional<int> parse_count(const std::string& value, int least) {
   const bool digits = !value.empty() && value.size() < 7 &&
                       value.find_first_not_of("0123456789") == std::string::npos;
@@ -313,7 +313,7 @@ Options parse_options(const std::map<std::string, std::string>& values) {
                         join(table, ", ", [](const OptionInfo& o) { return o.key; }));
     }
     if (entry.second.find_first_of(":;") != std::string::npos) {
-      // TFLite's command line tools split "key:value;key:value" at these.
+      // TFLite's command line tools split "key:value;key:value" at these characters.
       throw OptionError("option '" + key + "' is '" + entry.second +
                         "'; ':' and ';' are not allowed");
     }

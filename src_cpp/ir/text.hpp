@@ -8,11 +8,11 @@
 //   outputs %2
 //   step fuse_activation applied node=1 into=0  Graph::steps
 //
-// A tensor is described where it is first written, else in front of all nodes. Behind its type and
-// shape stand, where they differ from what is usual: "name" tflite=ID rank=N storage=TYPE
-// quantized(SCALES, ZERO POINTS, axis=N) part(%WHOLE, pitch=N, first=N). A constant is a list, [1,
-// 2], or splat(VALUE, COUNT), or hex(BYTES), of the type of the tensor, or of a type that stands in
-// front of it. Tensors that nothing mentions are not written. # begins a comment.
+// A tensor is described where it is first written, or before all nodes if no node writes it. After
+// its type and shape follow, if they differ from the default: "name" tflite=ID rank=N storage=TYPE
+// quantized(SCALES, ZERO POINTS, axis=N) part(%WHOLE, pitch=N, first=N). A constant is a list such
+// as [1, 2], splat(VALUE, COUNT) or hex(BYTES), of the tensor's type, or of the type written before
+// it. Tensors without any reference are not written. A comment begins with #.
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@
 
 namespace clgpu::kernel {
 
-/// The build flags that a form of DOT8_ADD needs; empty for none.
+/// The build flags that a form of DOT8_ADD needs; empty if it needs none.
 inline std::string dot8_flags(Dot8 form) {
   // Intel's compiler has the functions of cl_khr_integer_dot_product from OpenCL C 2.0 on.
   return form == Dot8::kKhronos ? "-cl-std=CL3.0" : "";

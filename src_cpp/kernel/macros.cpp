@@ -136,7 +136,7 @@ using Demands = std::shared_ptr<const std::vector<DemandedMacro>>;
 Demands known_demands(const std::string& file) {
   static auto* mutex = new std::mutex;
   static auto* known = new std::map<std::string, Demands>;
-  static std::uint64_t of_texts = 0;  // the value of overrides_made() that `known` belongs to
+  static std::uint64_t of_texts = 0;  // the value of overrides_made() for `known`
   const std::uint64_t texts = overrides_made();
   {
     const std::lock_guard<std::mutex> lock(*mutex);

@@ -78,7 +78,7 @@ class Follower {
     return true;
   }
 
-  // Nothing that reads the tensor is part of the normalisation.
+  // Records that no reader of the tensor is part of the normalisation.
   void close(int tensor) { closed_.insert(tensor); }
 
   const Value& value(int tensor) const { return values_.at(tensor); }

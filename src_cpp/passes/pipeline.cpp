@@ -43,7 +43,7 @@ const std::vector<Pass>& pipeline() {
 }
 
 void run_pipeline(ir::Graph& graph, const PipelineOptions& options, const DeviceInfo& device) {
-  // A half has no more mantissa than a TF32 number.
+  // Halves have no more mantissa bits than TF32 numbers.
   graph.allows_tf32 = options.precision != Precision::kFp32;
   for (const Pass& pass : pipeline()) pass.run(graph, options, device);
   ir::verify(graph);

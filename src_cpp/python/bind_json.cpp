@@ -8,7 +8,7 @@ namespace clgpu::python {
 namespace py = pybind11;
 namespace {
 
-// Bytes are texts, valid or not.
+// Writes bytes as texts, valid or not.
 void write_value(Writer& to, const py::handle& value) {
   if (value.is_none()) {
     to.null();

@@ -313,7 +313,7 @@ void Store::connect() {
         rebuild("is damaged (" + failure.message + ")", ".damaged", false);
         return;
       }
-      // Switching to WAL does not wait by itself.
+      // The switch to WAL does not wait for locks by itself.
       const bool busy = failure.code == SQLITE_BUSY || failure.code == SQLITE_LOCKED ||
                         failure.code == SQLITE_PROTOCOL || was_replaced(failure.code);
       if (!busy || waited >= kPatienceMs) throw;

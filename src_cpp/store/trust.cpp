@@ -148,7 +148,7 @@ std::string why_untrusted(const std::string& path) {
   if (error) return "its folder cannot be found: " + error.message();
   const fs::path own = home();
   fs::path folder = "/";
-  std::vector<std::string> parts;  // still to walk, the next one last
+  std::vector<std::string> parts;  // still to visit, the next one last
   push(parts, full);
   for (int links = 0; !parts.empty();) {
     const std::string part = parts.back();

@@ -50,7 +50,7 @@ void follow(const Verdict& verdict, Session& session, Model& model, bool is_main
   report.candidates = verdict.candidates;
 }
 
-// "the CPU is expected to take 0.04 ms, the device 0.21 ms".
+// Gives the reason "the CPU is expected to take 0.04 ms, the device 0.21 ms".
 Refusal refusal_of(const plan::Cost& cost) {
   const auto milliseconds = [](double seconds) {
     char text[32];

@@ -41,7 +41,7 @@ class Model {
   ModelNode& node(int index) { return nodes[position_.at(index)]; }
   const ModelNode& node(int index) const { return nodes[position_.at(index)]; }
 
-  /// Leaves a node on the CPU for good.
+  /// Leaves a node on the CPU permanently.
   void refuse(int index, Refusal refusal);
 
   /// Claims a node that only computes constants if all its readers are claimed. In either case each

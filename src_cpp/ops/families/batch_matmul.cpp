@@ -67,7 +67,7 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   return Imported{share(attrs), {}};
 }
 
-/// The axes in front of the matrix.
+/// The axes before those of the matrix.
 ir::Shape batch_shape(const ir::Shape& shape) {
   return ir::Shape(std::vector<int>(shape.dims().begin(), shape.dims().end() - 2));
 }

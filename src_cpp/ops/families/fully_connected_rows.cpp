@@ -1,4 +1,4 @@
-// FULLY_CONNECTED as a convolution whose pixels are rows.
+// FULLY_CONNECTED as a convolution with rows as its pixels.
 #include "ops/families/fully_connected.hpp"
 #include "ops/products/pairs.hpp"
 #include "ops/products/quads.hpp"

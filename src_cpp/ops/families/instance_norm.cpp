@@ -102,7 +102,7 @@ kernel::Candidate in_vectors_of(int width, const NodeContext& node, const Device
   push_result(normalize.src(kImage).scratch_in(kFactors), node, kBias).i32(pixels).i32(channels);
   writing.set(normalize, ceil_div(pixels, writing.rows * kRepeat), images);
 
-  // Nothing reads src after this launch, so dst may take its place.
+  // No launch reads src after this one, so dst may overwrite it.
   std::vector<int> in_place;
   for (const int input : {kImage, kResidual}) {
     if (node.output(0).placement) break;

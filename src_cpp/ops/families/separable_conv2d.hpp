@@ -50,7 +50,7 @@ std::vector<kernel::Candidate> fused_int8(const NodeContext& node, const DeviceI
 
 }  // namespace separable_conv2d
 
-/// Whether one launch is better than two on this device, as far as measured.
+/// Whether one launch is better than two on this device, according to measurements.
 bool separable_pays(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& device);
 
 }  // namespace clgpu::ops

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kTranspose = 39;
 constexpr int kTile = 32, kTileRows = 8;
-/// Shorter sides leave most of a tile empty.
+/// With shorter sides, most of a tile is empty.
 constexpr int kWorthATile = 8;
 
 struct TransposeAttrs : ir::Attrs {

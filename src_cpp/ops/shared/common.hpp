@@ -39,7 +39,7 @@ struct ResultLayout {
 
   /// Every pixel begins at a multiple of n elements, if it does so in a separate tensor.
   bool aligned(std::int64_t n) const { return !sliced || (pitch % n == 0 && first % n == 0); }
-  /// Units that divide `divisor` also divide the positions at which the pixels begin.
+  /// The greatest divisor of `divisor` that also divides the positions at which the pixels begin.
   std::int64_t common_divisor(std::int64_t divisor) const;
 };
 ResultLayout result_layout(const NodeContext& node);

@@ -26,7 +26,7 @@ std::vector<std::vector<int>> touches(const Plan& plan) {
 std::int64_t write_in_place(Plan& plan, const std::vector<bool>& is_static,
                             const std::vector<InPlace>& chances) {
   std::vector<std::vector<int>> steps = touches(plan);
-  // Bands of one node are nodes of their own that share an input and an output.
+  // Bands of one node are separate nodes that share an input and an output.
   std::map<std::pair<int, int>, std::vector<const InPlace*>> chances_of;
   for (const InPlace& chance : chances)
     chances_of[{chance.input, chance.output}].push_back(&chance);

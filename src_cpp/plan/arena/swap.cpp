@@ -192,7 +192,7 @@ class Swapper {
     return sum;
   }
 
-  // Cuts gaps until no step needs more than the goal; false when nothing is left to cut.
+  // Cuts gaps until no step needs more than the goal; false if nothing is left to cut.
   bool cut(std::int64_t goal) {
     find_live();
     while (true) {

@@ -200,7 +200,7 @@ class Planner {
       const int id = slot < static_cast<int>(node.inputs.size()) ? node.inputs[uz(slot)] : -1;
       if (id < 0 || graph_.tensor(id).storage != result.storage) continue;
       const int input = buffer_of_[uz(id)];
-      bool elsewhere = false;  // the input is read in another way, too
+      bool elsewhere = false;  // the input is also read in another way
       for (int step = begin; step < end; ++step) {
         for_operands(plan_.run[uz(step)], [&](int buffer, const Operand& o) {
           const bool meant = o.kind == Operand::Kind::kInput &&

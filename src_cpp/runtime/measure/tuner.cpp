@@ -136,7 +136,7 @@ struct Entrant {
   // Seconds of all rounds.
   double spent() const { return std::accumulate(seconds.begin(), seconds.end(), 0.0) * runs; }
   double least() const { return *std::min_element(seconds.begin(), seconds.end()); }
-  // One round; false when a launch fails.
+  // One round; false if a launch fails.
   bool time() {
     try {
       seconds.push_back(executor->device_time(runs, -1));

@@ -28,7 +28,7 @@ void set_filter(kernel::Launch& launch, const NodeContext& node) {
   launch.macro("WEIGHTS_SHIFTED", weights_zero(node) == 0 ? 0 : 1);
 }
 
-/// Arguments of engines whose filter is a constant of the kernel, after those of their blocks.
+/// Arguments of engines that have the filter's geometry as macros, after those of their blocks.
 void push_image(kernel::Launch& launch, const NodeContext& node) {
   const ir::Shape& src = node.input(kImage).shape;
   const ir::Shape& weights = node.input(kWeights).shape;
@@ -75,7 +75,7 @@ kernel::Candidate blocked(const NodeContext& node, const DeviceInfo& device, int
 /// For integers on CPUs: a work-item moves along rows, `columns` x `rows` pixels at a time.
 kernel::Candidate along_rows(const NodeContext& node, const DeviceInfo& device, int columns,
                              int rows) {
-  constexpr std::int64_t kItemsOfUnit = 4;  // even out what the others take
+  constexpr std::int64_t kItemsOfUnit = 4;  // several, to even out their different times
   const ir::Shape& dst = node.output(0).shape;
   const int width = vector_width(node, 16);
   // Enough pixels to make loading the filters and scales of their channels worthwhile.
