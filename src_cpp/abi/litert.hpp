@@ -1,6 +1,6 @@
-// What LiteRT hands to a GPU accelerator and takes from it: the parts of its C interface that are
-// used here, of versions 2.2 and 2.3. LiteRT is not needed to build this project. Handles that are
-// only passed on are void pointers.
+// The interface between LiteRT and a GPU accelerator: the parts of its C interface that are used
+// here, of versions 2.2 and 2.3. This project builds without LiteRT. Handles that are only passed
+// on are void pointers.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ enum Status : int {
   kRuntimeFailure = 3,
 };
 
-/// First member of each structure that libraries share; tells how long it is.
+/// First member of each structure that libraries share; gives the length of the structure.
 struct Header {
   std::uint16_t size;   ///< bytes of the structure, this header included
   std::uint16_t major;  ///< 1
@@ -54,10 +54,10 @@ struct RuntimeContext {
   int (*get_environment_options_value)(void* environment_options, int tag, Any* value);
   void* more[3];
   int (*wrap_delegate)(TfLiteDelegate* delegate, void (*destroy)(TfLiteDelegate*), void** wrapper);
-  // More follow, which are not used: see the header's size.
+  // More follow that are not used: see the header's size.
 };
 
-/// Functions that create, map and import tensor buffers; none where `count` is 0.
+/// Functions that create, map and import tensor buffers; none if `count` is 0.
 struct BufferHandlers {
   Header header;
   void* functions[6];
@@ -66,7 +66,7 @@ struct BufferHandlers {
   int types[16];
 };
 
-/// What an accelerator exports under the name LiteRtAcceleratorImpl.
+/// The object that an accelerator exports under the name LiteRtAcceleratorImpl.
 struct AcceleratorDef {
   Header header;
   int (*get_name)(const void* accelerator, const char** name);

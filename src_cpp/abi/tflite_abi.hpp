@@ -133,9 +133,9 @@ struct TfLiteRegistration {
   void* async_kernel;
   std::uint64_t inplace_operator;
 #if UINTPTR_MAX > 0xffffffffU
-  // Zeroes behind what runtimes of today read: passed in memory, so a longer struct is harmless and
-  // a shorter one fatal should a later runtime append a field. Not on 32-bit ABIs, where arguments
-  // follow.
+  // Zeros behind the fields that today's runtimes read: the struct is passed in memory, so a longer
+  // one is harmless, and a shorter one would be fatal if a later runtime appends a field. Not on
+  // 32-bit ABIs, where arguments follow.
   std::uint64_t reserved[5];
 #endif
 };
@@ -200,7 +200,7 @@ static_assert(offsetof(TfLiteContext, PreviewDelegatePartitioning) == 152);
 }  // extern "C"
 
 // Parameters of builtin operations (TfLiteNode::builtin_data). Padding: 1 SAME, 2 VALID. Fields
-// that later runtimes append are left out: they must not be read without knowing the runtime.
+// that later runtimes append are left out: reading them requires knowing the runtime.
 namespace clgpu::tfl {
 
 struct ConvParams {
@@ -225,7 +225,7 @@ struct ActivationParams {
 };  // ADD SUB MUL DIV L2_NORMALIZATION
 struct AddParams {
   std::int32_t activation;
-  bool pot_scale_int16;  ///< int16 is shifted only, where the scales are powers of two
+  bool pot_scale_int16;  ///< int16 is only shifted if the scales are powers of two
 };  // ADD SUB
 struct PoolParams {
   std::int32_t padding, stride_width, stride_height, filter_width, filter_height, activation;

@@ -8,7 +8,7 @@
 namespace clgpu {
 namespace {
 
-// Bytes of a unit in lower case; 0 where there is no such unit.
+// Bytes of a unit in lower case; 0 if there is no such unit.
 double unit_bytes(const std::string& unit) {
   if (unit.empty() || unit == "b") return 1;
   const std::string prefixes = "kmgt";
@@ -21,7 +21,7 @@ double unit_bytes(const std::string& unit) {
 }  // namespace
 
 std::optional<std::int64_t> parse_byte_size(const std::string& text) {
-  // Plain digits and a point only: strtod would take "inf", "0x10" and what a locale allows.
+  // Only digits and a point: strtod would also accept "inf", "0x10" and the locale's separators.
   const std::string digits = text.substr(0, text.find_first_not_of("0123456789."));
   if (digits.find_first_of("0123456789") == std::string::npos) return std::nullopt;
   if (digits.find('.') != digits.rfind('.')) return std::nullopt;

@@ -15,8 +15,8 @@ std::string lower(std::string text) {
 
 bool has(const std::string& text, const char* part) { return text.find(part) != text.npos; }
 
-// The first number of at most four digits that follows `word`, perhaps behind other signs; 0 where
-// there is none before the next letter.
+// The first number of at most four digits after `word`, possibly after other characters; 0 if there
+// is none before the next letter.
 int number_after(const std::string& text, const std::string& word) {
   const std::size_t found = text.find(word);
   if (found == text.npos) return 0;
@@ -30,7 +30,7 @@ int number_after(const std::string& text, const std::string& word) {
   return number;
 }
 
-// By Arm's own list of processors; what it will call Valhall's successors is not known.
+// From Arm's own list of processors; the names of Valhall's successors are not known yet.
 int mali_architecture(const std::string& name) {
   if (has(name, "mali-t")) return kMidgard;
   constexpr std::array<int, 6> bifrost{31, 51, 52, 71, 72, 76};

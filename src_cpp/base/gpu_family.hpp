@@ -12,7 +12,7 @@ constexpr int kMidgard = 1, kBifrost = 2, kValhall = 3, kFifthGeneration = 4;
 
 struct Gpu {
   GpuFamily family = GpuFamily::kOther;
-  int generation = 0;  ///< Adreno: 6 of a 660; Mali: its architecture; else, or unknown: 0
+  int generation = 0;  ///< Adreno: 6 of a 660; Mali: its architecture; others and unknown ones: 0
 };
 
 /// From CL_DEVICE_VENDOR, CL_DEVICE_NAME and CL_DEVICE_VERSION. Some drivers of Qualcomm have the

@@ -8,7 +8,7 @@
 
 namespace clgpu {
 JsonWriter::JsonWriter() {
-  out_.exceptions(std::ios_base::badbit);  // out of memory is no half of a text
+  out_.exceptions(std::ios_base::badbit);  // an incomplete text is an error: out of memory
   out_.imbue(std::locale::classic());
   out_.precision(std::numeric_limits<double>::max_digits10);
 }

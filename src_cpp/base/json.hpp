@@ -34,7 +34,7 @@ class JsonWriter final : public Writer {
   void quote(std::string_view value);
 
   std::ostringstream out_;
-  bool first_ = true;  // of an object or a list, or behind a key: no comma
+  bool first_ = true;  // of an object or a list, or after a key: no comma
 };
 
 template <class T>

@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #if defined(__ANDROID__)
-// Of <android/log.h>, the same since API level 1; declared here so that no NDK header is needed.
+// From <android/log.h>, unchanged since API level 1; declared here so that no NDK header is needed.
 extern "C" int __android_log_write(int priority, const char* tag, const char* text);
 #endif
 

@@ -12,14 +12,15 @@ struct Processor {
 };
 
 #if defined(__x86_64__) && defined(__GNUC__)
-// Not __builtin_cpu_supports: its table is in libgcc, and not every clang brings that.
+// Not __builtin_cpu_supports: its table is in libgcc, which not every clang installation has.
 Processor ask() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid(1, &a, &b, &c, &d) == 0) return {};
   const bool fma = (c & bit_FMA) != 0, kept = (c & bit_OSXSAVE) != 0;
   if (!kept || __get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return {};
-  // What the system keeps of registers when it switches processes: parts of 128 and 256 bits are
-  // bits 1 and 2; masks, the upper halves and the second sixteen registers of 512 are 5 to 7.
+  // The registers that the system saves when it switches processes: bits 1 and 2 are the parts of
+  // 128 and 256 bits; bits 5 to 7 are masks, the upper halves and the second sixteen registers of
+  // 512.
   unsigned low = 0, high = 0;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   const bool ymm = (low & 0x06) == 0x06, zmm = (low & 0xe6) == 0xe6;

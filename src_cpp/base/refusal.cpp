@@ -5,7 +5,7 @@
 namespace clgpu {
 namespace {
 
-// The rest of the sentence, where the refusal has no words of its own.
+// The rest of the sentence, if the refusal has no words of its own.
 std::string predicate_of(const Refusal& refusal) {
   const std::string& has = refusal.has;
   switch (refusal.why) {

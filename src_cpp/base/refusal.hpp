@@ -13,7 +13,7 @@ namespace clgpu {
 enum class Why {
   kNoKernels,      ///< no family has the operation
   kUnknownCustom,  ///< no family has the custom operation
-  kType,           ///< the type of a tensor; `supported` is empty where no kernel has that type
+  kType,           ///< the type of a tensor; `supported` is empty if no kernel has that type
   kIntegers,       ///< quantised integers, which the operation has no kernels for
   kRank,           ///< the number of axes of a tensor
   kQuantization,   ///< a scale or a zero point
@@ -40,9 +40,9 @@ enum class Why {
 struct Refusal {
   Why why;
   /// What is not supported: an operand ("input 0", "bias"), a parameter ("the block size"), an
-  /// operation, or the name of an option; empty where it is the node or the model as a whole.
+  /// operation, or the name of an option; empty if it is the node or the model as a whole.
   std::string what{};
-  std::string detail{};  ///< the rest of the sentence, where code and fields are not sufficient
+  std::string detail{};  ///< the rest of the sentence, if code and fields are not sufficient
   std::string has{};     ///< its value, such as "int8" or "5"
   std::vector<std::string> supported{};  ///< the supported values
 };

@@ -9,15 +9,16 @@
 namespace clgpu {
 namespace {
 
-// Bytes of the UTF-8 sequence that `text` begins with, or, negated, of what has begun as one and is
-// replaced as a whole (Unicode, chapter 3.9: maximal subparts).
+// Length in bytes of the UTF-8 sequence at the beginning of `text`. For an invalid sequence, the
+// negated number of bytes to replace as one (Unicode, chapter 3.9: maximal subparts).
 int sequence(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(0);
   if (first < 0x80) return 1;
   if (first < 0xC2 || first > 0xF4) return -1;
   const int length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-  // The second byte's range leaves out longer forms than needed, surrogates, and what is too large.
+  // The range of the second byte excludes overlong forms, surrogates, and code points that are too
+  // large.
   unsigned low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
   unsigned high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
   for (int i = 1; i < length; ++i) {
@@ -37,7 +38,7 @@ std::uint32_t code_point(std::string_view sequence) {
   return code;
 }
 
-// Unicode's categories Cc, Cf, Zl and Zp, as far as a terminal may act upon them or hide them.
+// Unicode's categories Cc, Cf, Zl and Zp, as far as a terminal may interpret or hide them.
 bool is_invisible(std::uint32_t code) {
   constexpr std::pair<std::uint32_t, std::uint32_t> kRanges[] = {
       {0x00, 0x1F},       {0x7F, 0x9F},     {0xAD, 0xAD},       {0x600, 0x605},

@@ -41,7 +41,7 @@ Context::Context(const Device& device) : device_(device) {
   cl_int code = CL_SUCCESS;
   context_ = {api(), api().clCreateContext(properties, 1, &device.id, nullptr, nullptr, &code)};
   check(code, "clCreateContext", device.info.name);
-  // The number is of our own format of what is kept.
+  // The number is the version of our own format of the stored data.
   const DeviceInfo& info = device.info;
   for (const std::string& fact : {std::string("1"), info.name, info.vendor, info.driver_version,
                                   info.opencl_version, info.platform, info.platform_version})
@@ -130,8 +130,8 @@ std::shared_ptr<Context::Program> Context::program(const std::string& key,
   return program;
 }
 
-// A process that tries many kernels, or opens model after model, would otherwise keep them all:
-// some drivers take a megabyte for each.
+// A process that tries many kernels, or opens many models in turn, would otherwise keep all
+// programs: some drivers take a megabyte for each.
 void Context::drop_idle() {
   constexpr std::size_t kKept = 128;  // more than the largest networks have
   while (programs_.size() > kKept) {
@@ -146,8 +146,8 @@ void Context::drop_idle() {
   }
 }
 
-// Makes the program of the store's binary. Leaves it empty where there is none, or the driver does
-// not take it: for good, or because the machine is short of something at the moment.
+// Creates the program from the store's binary. Leaves it empty if there is no binary or the driver
+// rejects it: permanently, or because the machine is short of a resource.
 void Context::load(Program& program, const std::string& key, const std::string& options,
                    store::Store& store) {
   const std::optional<std::string> row = store.get(store::kProgram, key);
@@ -282,7 +282,7 @@ KernelHandle Context::create_kernel(const ProgramSource& source, const std::stri
 void Context::save_programs(const Programs& used, store::Store& store) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!store.is_on()) return;
-  // PoCL compiles at launches, for a binary all over again, and has a cache of its own.
+  // PoCL compiles at launches, also for a program from a binary, and has its own cache.
   if (store.is_for_programs() && device_.info.platform == "Portable Computing Language") return;
   for (const auto& [key, program] : used) {
     std::set<std::string>& stored = program->stored[store.path()];
@@ -303,10 +303,10 @@ void Context::save_programs(const Programs& used, store::Store& store) {
 
 void Context::forget_programs() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  programs_.clear();  // who uses one keeps it
+  programs_.clear();  // executors keep the programs that they use
 }
 
-// Empty where the driver keeps its binaries to itself.
+// Empty if the driver does not give out its binaries.
 std::string Context::binary(cl_program program) const {
   std::size_t size = 0;
   if (api().clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) !=

@@ -70,7 +70,7 @@ class Context {
 
   /// An in-order queue; with `profiling`, its events tell when they started and ended.
   QueueHandle create_queue(bool profiling = false);
-  /// `host_visible`: where host and device share memory, the host maps it without a copy.
+  /// `host_visible`: if device and host share memory, the host maps it without a copy.
   Memory create_buffer(std::size_t bytes, const std::string& what, bool host_visible = false);
   /// Part of a buffer; `offset` is a multiple of DeviceInfo::base_align_bytes. It must go before
   /// the buffer, and after the parts that were created later.
@@ -138,7 +138,7 @@ std::set<std::string> kernel_names();
 
 /// What a driver reports about a kernel without arguments.
 struct KernelFacts {
-  bool builds = false;            ///< else the numbers below are 0
+  bool builds = false;            ///< otherwise the numbers below are 0
   std::size_t work_group = 0;     ///< CL_KERNEL_WORK_GROUP_SIZE
   std::uint64_t local_bytes = 0;  ///< CL_KERNEL_LOCAL_MEM_SIZE
 };

@@ -32,7 +32,7 @@ Registry& registry() {
   return *instance;
 }
 
-// Loads a library; null with `why` filled when that fails.
+// Loads a library; on an error, returns null and sets `why`.
 const Api* load(Registry& reg, const std::string& path, const System& system, std::string& why) {
   if (const auto found = reg.loaded.find(path); found != reg.loaded.end())
     return found->second.get();
@@ -41,7 +41,7 @@ const Api* load(Registry& reg, const std::string& path, const System& system, st
   return (reg.loaded[path] = std::move(api)).get();
 }
 
-// More than any driver offers: what it counts or how long its texts are may be nonsense.
+// More than any driver offers: a larger count or text length is not valid.
 constexpr cl_uint kMostObjects = 1024;
 constexpr std::size_t kMostText = std::size_t{1} << 20;
 
@@ -67,7 +67,7 @@ std::string text(const Api& api, cl_device_id device, cl_uint what) {
   return value;
 }
 
-/// 0 where the driver does not answer.
+/// 0 if the driver does not answer.
 template <class T>
 T number(const Api& api, cl_device_id device, cl_uint what) {
   T value{};
@@ -75,7 +75,7 @@ T number(const Api& api, cl_device_id device, cl_uint what) {
                                                                                         : T{};
 }
 
-// Vendors' names for it, then OpenCL 3.0's multiple that work-groups should have.
+// Vendors' queries first, then OpenCL 3.0's preferred multiple of the work-group size.
 int lanes(const Api& api, cl_device_id device) {
   for (const cl_uint what : {CL_DEVICE_WARP_SIZE_NV, CL_DEVICE_WAVEFRONT_WIDTH_AMD}) {
     if (const auto width = number<cl_uint>(api, device, what); width > 0)
@@ -98,7 +98,7 @@ DeviceInfo describe(const Api& api, cl_device_id id, cl_platform_id platform,
   info.opencl_version = text(api, id, CL_DEVICE_VERSION);
   info.extensions = text(api, id, CL_DEVICE_EXTENSIONS);
   const auto type = number<cl_bitfield>(api, id, CL_DEVICE_TYPE);
-  // Emulators call themselves everything at once; what is a CPU too computes like one.
+  // Emulators report all device types at once; a device that is also a CPU computes like one.
   info.type = (type & CL_DEVICE_TYPE_CPU) != 0           ? DeviceType::kCpu
               : (type & CL_DEVICE_TYPE_GPU) != 0         ? DeviceType::kGpu
               : (type & CL_DEVICE_TYPE_ACCELERATOR) != 0 ? DeviceType::kAccelerator
@@ -108,7 +108,7 @@ DeviceInfo describe(const Api& api, cl_device_id id, cl_platform_id platform,
     info.image_buffer_texels = number<std::size_t>(api, id, CL_DEVICE_IMAGE_MAX_BUFFER_SIZE);
   info.compute_units = static_cast<int>(number<cl_uint>(api, id, CL_DEVICE_MAX_COMPUTE_UNITS));
   info.max_work_group_size = number<std::size_t>(api, id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
-  // Drivers answer nothing where there is no room for all their axes, which may be more than three.
+  // Devices may have more than three axes, and drivers do not answer if there is no room for all.
   std::array<std::size_t, 16> along{};
   api.clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof along, along.data(), nullptr);
   for (std::size_t axis = 0; axis < 3; ++axis) info.max_work_item_sizes[axis] = along[axis];
@@ -119,7 +119,7 @@ DeviceInfo describe(const Api& api, cl_device_id id, cl_platform_id platform,
   info.global_bytes = number<cl_ulong>(api, id, CL_DEVICE_GLOBAL_MEM_SIZE);
   info.max_object_bytes = number<cl_ulong>(api, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
   info.base_align_bytes = number<cl_uint>(api, id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
-  // NVIDIA's driver (580) tracks what sub-buffers of one object share at every launch: with the 100
+  // NVIDIA's driver (580) tracks the sub-buffers of one object at every launch: with the 100
   // tensors of InceptionV3 in one object, inferences took seven times as long on an H200.
   info.sub_buffers_save = info.is(GpuFamily::kNvidia) ? std::uint64_t{64} << 20 : 0;
   info.unified_memory = number<cl_bool>(api, id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
@@ -128,7 +128,7 @@ DeviceInfo describe(const Api& api, cl_device_id id, cl_platform_id platform,
   return info;
 }
 
-/// Why a device cannot be used; empty when it can.
+/// Why a device cannot be used; empty if it can.
 std::string device_problem(const Api& api, cl_device_id id) {
   for (const auto& [what, problem] :
        {std::pair(CL_DEVICE_AVAILABLE, "it is not available"),
@@ -143,8 +143,9 @@ std::string device_problem(const Api& api, cl_device_id id) {
   return {};
 }
 
-// Appends the devices of one library, without the platforms that an earlier one has offered, and to
-// `unusable` those that cannot be used, with the reasons; returns the number of its platforms.
+// Appends the devices of one library, without the platforms that an earlier library has offered.
+// Appends to `unusable` the devices that cannot be used, with the reasons. Returns the number of
+// the library's platforms.
 int collect(const Api& api, const std::string& library, std::set<std::string>& seen,
             std::vector<Device>& found, std::string& unusable) {
   cl_uint count = 0;
@@ -152,7 +153,7 @@ int collect(const Api& api, const std::string& library, std::set<std::string>& s
     return 0;
   std::vector<cl_platform_id> platforms(count);
   if (api.clGetPlatformIDs(count, platforms.data(), nullptr) != CL_SUCCESS) return 0;
-  const std::set<std::string> earlier = seen;  // one library may well have two of one name
+  const std::set<std::string> earlier = seen;  // one library may have two of the same name
   for (const cl_platform_id platform : platforms) {
     const std::string name = text(api, platform, CL_PLATFORM_NAME);
     const std::string identity = name + "|" + text(api, platform, CL_PLATFORM_VERSION);
@@ -228,7 +229,7 @@ std::string lower(std::string s) {
 }  // namespace
 
 void add_library(const std::string& path) {
-  if (is_forked_child()) return;  // nothing is loaded there any more
+  if (is_forked_child()) return;  // such a child loads nothing any more
   Registry& reg = registry();
   const std::lock_guard<std::mutex> lock(reg.mutex);
   if (std::find(reg.added.begin(), reg.added.end(), path) == reg.added.end())

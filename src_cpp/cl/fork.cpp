@@ -14,8 +14,9 @@ namespace {
 
 std::atomic<bool> forked{false};
 
-// Libraries of OpenCL wait at exit for what is in flight: in a child for ever. So exit() ends with
-// what the child itself has asked for, and leaves out what the parent had.
+// OpenCL libraries wait at exit for commands in flight, and in a forked child that wait never ends.
+// So exit() runs only the handlers that the child itself has registered, and skips those of the
+// parent.
 #if defined(__GLIBC__)
 void leave(int status, void* /*unused*/) {
   std::fflush(nullptr);
@@ -33,7 +34,7 @@ void in_child() {
 }  // namespace
 
 void watch_forks() {
-  // Without memory for it children are not told; nothing else is lost.
+  // Without memory for it, children are not notified; nothing else is lost.
   static const int code = pthread_atfork(nullptr, nullptr, in_child);
   static_cast<void>(code);
 }

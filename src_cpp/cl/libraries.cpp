@@ -21,18 +21,18 @@ void* open(const std::string& path, const System& system, std::string& why) {
 
 }  // namespace
 
-// The order of LiteRT's GPU delegate, then names under which drivers have no loader in front of
-// them. From API level 26 on all vendors' files are in /vendor.
+// The order of LiteRT's GPU delegate, then names of drivers without a loader in front of them. From
+// API level 26 on, the files of all vendors are in /vendor.
 const System& android() {
   static const System system{
       {
-          "libOpenCL.so",                       // Adreno, Mali, PowerVR: the vendor's
+          "libOpenCL.so",                       // Adreno, Mali, PowerVR: the vendor's library
           "libOpenCL-pixel.so",                 // Pixel phones
           "libOpenCL-car.so",                   // Android Automotive
-          "/vendor/lib64/libOpenCL.so",         // Adreno, and what others link to
+          "/vendor/lib64/libOpenCL.so",         // Adreno, and a name that other vendors link to
           "/system/lib64/libOpenCL.so",         // older systems
           "/vendor/lib64/egl/libGLES_mali.so",  // Mali: OpenCL is a part of the OpenGL driver
-          "/vendor/lib64/libmali.so",           // Mali, of boards
+          "/vendor/lib64/libmali.so",           // Mali, on boards
           "/vendor/lib64/libPVROCL.so",         // PowerVR
       },
       true,

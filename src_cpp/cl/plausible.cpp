@@ -16,7 +16,7 @@ void within(T& value, std::uint64_t least, std::uint64_t most, std::uint64_t oth
 }  // namespace
 
 void make_plausible(DeviceInfo& info) {
-  // The upper limits are far above those of any device that is sold.
+  // The upper limits are far above those of any device on the market.
   within(info.compute_units, 1, 64 * kKib, 1);
   within(info.max_work_group_size, 1, 64 * kKib, 1);
   for (std::size_t& along : info.max_work_item_sizes)
@@ -29,7 +29,7 @@ void make_plausible(DeviceInfo& info) {
          std::max<std::uint64_t>(info.global_bytes / 4, 128 * kMib));
   if (info.global_bytes == 0) info.global_bytes = 4 * info.max_object_bytes;
   info.max_object_bytes = std::min(info.max_object_bytes, info.global_bytes);
-  // No sub-buffer can begin at a multiple of anything else.
+  // A sub-buffer cannot begin at a multiple of any other number.
   const std::size_t align = info.base_align_bytes;
   const bool power_of_two = align != 0 && (align & (align - 1)) == 0;
   if (!power_of_two || align > 64 * kKib) info.base_align_bytes = 4 * kKib;

@@ -27,7 +27,7 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
-// A setter of each kind of value.
+// Setters, one for each kind of value.
 template <typename T>
 using Set = void (*)(Options&, T);
 
@@ -41,7 +41,7 @@ std::string range_from(int least) {
   return std::to_string(least) + " to " + std::to_string(kMostCount);
 }
 
-// A whole number from `least` to kMostCount.
+// An integer from `least` to kMostCount.
 std::optional<int> parse_count(const std::string& value, int least) {
   const bool digits = !value.empty() && value.size() < 7 &&
                       value.find_first_not_of("0123456789") == std::string::npos;
@@ -102,7 +102,7 @@ OptionType one_of(const std::vector<std::pair<const char*, T>>& words, Set<T> se
   return type;
 }
 
-// One of the words, or a whole number from `least` on.
+// One of the words, or an integer not less than `least`.
 OptionType one_of_or_count(const std::vector<std::pair<const char*, int>>& words, int least,
                            Set<int> set) {
   OptionType type = one_of<int>(words, set);
@@ -141,8 +141,8 @@ bool read_engines(Options& options, const std::string& value) {
 
 }  // namespace
 
-// Order, names, defaults, what is allowed and what it means: all other places are made of this
-// table, or compared with it (CONTRIBUTING.md, "A new option").
+// Order, names, defaults, allowed values and meaning. All other places are generated from this
+// table or compared with it (CONTRIBUTING.md, "A new option").
 const std::vector<OptionInfo>& option_table() {
   static const std::vector<OptionInfo> table = {
       {"device", "",
@@ -301,7 +301,7 @@ Options parse_options(const std::map<std::string, std::string>& values) {
   Options options;
   for (const OptionInfo& info : option_table()) {
     const std::string text = info.default_value;
-    if (!text.empty()) info.type.read(options, text);  // empty: as Options has it
+    if (!text.empty()) info.type.read(options, text);  // empty: the default of Options
   }
   for (const auto& entry : values) {
     const std::string& key = entry.first;
@@ -313,7 +313,7 @@ Options parse_options(const std::map<std::string, std::string>& values) {
                         join(table, ", ", [](const OptionInfo& o) { return o.key; }));
     }
     if (entry.second.find_first_of(":;") != std::string::npos) {
-      // TFLite's command line tools split "key:value;key:value" at these.
+      // TFLite's command line tools split "key:value;key:value" at these characters.
       throw OptionError("option '" + key + "' is '" + entry.second +
                         "'; ':' and ';' are not allowed");
     }

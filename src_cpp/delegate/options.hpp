@@ -51,7 +51,7 @@ struct OptionType {
   /// "choice" of words, "switch", "count", "choice or count", "bytes", "path", "device", "engines",
   /// "nodes".
   const char* kind;
-  std::vector<std::string> words;  ///< of choices and switches; the others' have another form
+  std::vector<std::string> words;  ///< for choices and switches; other kinds have another form
   int least, most;                 ///< of counts
   std::string allowed;             ///< for messages
   std::function<bool(Options&, const std::string& value)> read;  ///< false: not allowed

@@ -15,7 +15,7 @@ namespace clgpu::delegate {
 struct Verdict {
   std::vector<std::string> ops;  ///< of the measured model, in execution order
   std::vector<int> left;         ///< nodes that stay on the CPU
-  bool cpu = false;              ///< all of them, those of other subgraphs too
+  bool cpu = false;              ///< all nodes, also of other subgraphs
   std::string choice, reason;    ///< its name, and why
   std::string source, runtime;   ///< "measured now" or "kept"; name and version
   int threads = 0;

@@ -63,10 +63,11 @@ std::optional<float> parsed(const std::string& text) {
   if (text.find_first_not_of("+-.0123456789eE") != std::string::npos) return std::nullopt;
   std::istringstream in(text);
   in.imbue(std::locale::classic());
-  // As double, which holds the smallest floats, too: some libraries call these an error.
+  // Read as double, which can also represent the smallest floats: some libraries report these as an
+  // error.
   double number = 0;
   if (!(in >> number) || in.peek() != std::istringstream::traits_type::eof()) return std::nullopt;
-  // What is rounded to the largest float is larger by less than half of its last place.
+  // A number that is rounded to the largest float exceeds it by less than half of its last place.
   constexpr double kMost = std::numeric_limits<float>::max();
   constexpr double kHalfPlace = 0x1p103;
   if (std::fabs(number) >= kMost + kHalfPlace) return std::nullopt;
@@ -74,7 +75,7 @@ std::optional<float> parsed(const std::string& text) {
   return static_cast<float>(number);
 }
 
-// The record that is visited, and how far.
+// The record that is visited, and the position in it.
 struct Visited {
   Visited(const Visitor::Record& visited, const Value* read)
       : record(visited), names(split(visited.names)), value(read) {}
@@ -84,11 +85,11 @@ struct Visited {
   }
   Visitor::Record record;
   std::vector<std::string> names;
-  const Value* value;    // where one is read
+  const Value* value;    // when reading
   std::size_t next = 0;  // member
 };
 
-// Makes a value of what it visits.
+// Turns the visited members into a value.
 class ToValue : public Visitor {
  public:
   explicit ToValue(bool keeps_defaults) : keeps_defaults_(keeps_defaults) {}
@@ -171,7 +172,7 @@ class ToValue : public Visitor {
   Value done_;
 };
 
-// Sets what it visits to what a value says.
+// Sets the visited members from a value.
 class FromValue : public Visitor {
  public:
   explicit FromValue(const Value& value) : value_(&value) {}
@@ -246,7 +247,7 @@ class FromValue : public Visitor {
     if (words.empty()) return integer_of(*value_, least, most);
     return integer_of(*value_, 0, static_cast<std::int64_t>(words.size()) - 1, words);
   }
-  // Behind an item of a list.
+  // After an item of a list.
   void to_next_item() {
     if (lists_.empty() || lists_.back().depth != records_.size()) return;
     Listed& list = lists_.back();
@@ -282,7 +283,7 @@ bool Value::operator==(const Value& other) const {
 std::string text_of(float number) {
   if (std::isnan(number)) return "nan";
   if (std::isinf(number)) return number < 0 ? "-inf" : "inf";
-  constexpr float kManyDigits = 1e6F;  // of which an exponent is shorter
+  constexpr float kManyDigits = 1e6F;  // whose exponent is shorter
   if (number != 0 && std::fabs(number) < kManyDigits && number == std::trunc(number))
     return std::to_string(static_cast<std::int64_t>(number));
   std::ostringstream out;

@@ -1,5 +1,5 @@
 // The attributes of a node as values with names, for the graph's text. A family's struct names its
-// members once, with CLGPU_FIELDS; all else is derived from that.
+// members once, with CLGPU_FIELDS; everything else is derived from that.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@
 #include "base/index.hpp"
 #include "ir/node.hpp"
 
-/// In a struct, all of whose members are its arguments; those of a base come first. Where members
-/// hold codes, a function `static const char* words(std::string_view member)` gives the words for
-/// the codes from 0 on, as "add, sub, mul"; "" where a member's numbers are numbers.
+/// For a struct whose members are exactly the arguments; members of a base come first. For members
+/// that hold codes, a function `static const char* words(std::string_view member)` returns the
+/// words for the codes from 0 on, as "add, sub, mul", and "" for members that hold numbers.
 #define CLGPU_FIELDS(...)                                   \
   static const char* field_names() { return #__VA_ARGS__; } \
   void visit_fields(::clgpu::ir::Visitor& visitor) {        \
@@ -31,7 +31,7 @@ struct TextPlace {
   int line = 1, column = 1;
 };
 
-/// A text is not that of a graph: "line 3, column 7: ...".
+/// A text that is not a valid graph: "line 3, column 7: ...".
 class TextError : public Error {
  public:
   TextError(TextPlace place, const std::string& problem)
@@ -39,7 +39,7 @@ class TextError : public Error {
               ": " + problem) {}
 };
 
-/// What a member holds.
+/// The value of a member.
 struct Value {
   enum class Kind {
     kScalar,  ///< text: a number or a word
@@ -57,7 +57,7 @@ struct Value {
   bool operator==(const Value& other) const;
 };
 
-/// Goes through the members of a struct, and reads or sets them.
+/// Visits the members of a struct, and reads or sets them.
 class Visitor {
  public:
   virtual ~Visitor() = default;
@@ -65,7 +65,7 @@ class Visitor {
   struct Record {
     const char* names;                       ///< "a, b"
     const char* (*words)(std::string_view);  ///< null: none
-    void (*visit_default)(Visitor&);         ///< visits one whose members are as they are made
+    void (*visit_default)(Visitor&);         ///< visits one with the default values of its members
   };
   virtual void begin(const Record& record) = 0;  ///< its members follow
   virtual bool next() = 0;                       ///< one of them; whether its value follows
@@ -79,7 +79,7 @@ class Visitor {
   virtual void visit(Node& value) = 0;
   /// A value or none; true: it follows.
   virtual bool optional(bool is_there) = 0;
-  /// So many values; the result: how many follow.
+  /// A list of this many values; the result: how many follow.
   virtual std::size_t begin_list(std::size_t size) = 0;
   virtual void end_list() = 0;
 };
@@ -123,7 +123,7 @@ void visit_value(Visitor& visitor, T& value) {
     const int before = static_cast<int>(value);
     int code = before;
     visitor.visit(code);
-    // Who only reads leaves it untouched: other threads may read it, too.
+    // Readers leave the member unchanged: other threads may read it, too.
     if (code != before) value = static_cast<T>(code);
   } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, Node>) {
     visitor.visit(value);
@@ -137,7 +137,7 @@ void visit_each(Visitor& visitor, Members&... members) {
   ((visitor.next() ? visit_value(visitor, members) : void(0)), ...);
 }
 
-/// What a kind of node has for attributes: a struct with CLGPU_FIELDS.
+/// The attributes of a kind of node: a struct with CLGPU_FIELDS.
 struct AttrsType {
   bool (*is)(const Attrs& attrs);
   Attrs* (*make)();
@@ -154,23 +154,23 @@ const AttrsType* attrs_type() {
   return &type;
 }
 
-/// A record of the members that differ from their default; nothing where the attributes are of
-/// another type.
+/// A record of the members that differ from their default; nothing if the attributes are of another
+/// type.
 std::optional<Value> value_of(const AttrsType& type, const Attrs& attrs);
 /// The reverse. Throws TextError.
 AttrsPtr attrs_of(const AttrsType& type, const Value& record);
 
-/// The shortest decimal number that reads as this one; "nan", "inf", "-inf".
+/// The shortest decimal number that is read as this one; "nan", "inf", "-inf".
 std::string text_of(float number);
 
-// Numbers of a scalar, and one of some words in place of its index. They throw TextError.
+// A number from a scalar; a word from a list gives its index. They throw TextError.
 std::int64_t integer_of(const Value& value, std::int64_t least, std::int64_t most,
                         const std::vector<std::string>& words = {});
 float number_of(const Value& value);
-/// The word of a number, else its digits.
+/// The word of a number, otherwise its digits.
 std::string word_of(std::int64_t number, const std::vector<std::string>& words);
 
-/// Throws TextError where a record has a member that is not one of these, or one twice.
+/// Throws TextError if a record has an unknown member, or has one twice.
 void expect_names(const Value& record, const std::vector<std::string>& allowed);
 
 }  // namespace clgpu::ir

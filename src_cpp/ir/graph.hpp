@@ -10,18 +10,18 @@
 
 namespace clgpu::ir {
 
-/// What a pass has done at a node of the model, or why it has not.
+/// What a pass has done at a node of the model, or why it has done nothing.
 struct Step {
   enum class Outcome {
-    kApplied,   ///< the graph is another one since
-    kDeclined,  ///< the pass is for such nodes, and has left this one as it was
-    kSkipped,   ///< the pass has not looked at any node: an option says so
+    kApplied,   ///< the pass has changed the graph
+    kDeclined,  ///< the pass applies to such nodes, but left this one unchanged
+    kSkipped,   ///< the pass has not looked at any node because of an option
   };
   std::string pass;  ///< name of its function
   Outcome outcome = Outcome::kApplied;
-  int node = -1;       ///< index in the model; -1: it is about no node in particular
-  int into = -1;       ///< index in the model of the node that computes it since; -1: none does
-  std::string detail;  ///< the reason for what has not been done; of what has been, more about it
+  int node = -1;       ///< index in the model; -1: no particular node
+  int into = -1;       ///< index in the model of the node that computes it now; -1: none does
+  std::string detail;  ///< why something has not been done, or details of what has been done
 };
 
 /// "applied", "declined", "skipped".
@@ -45,22 +45,22 @@ std::vector<std::vector<int>> readers_of(const Graph& graph);
 /// Writer of each tensor: index into graph.nodes, -1 for inputs and constants.
 std::vector<int> writers_of(const Graph& graph);
 
-/// True where a tensor is a graph output.
+/// True for tensors that are graph outputs.
 std::vector<bool> output_mask(const Graph& graph);
 
-/// Notes that a pass has changed a node of the model, or merged it into another one.
+/// Records that a pass has changed a node of the model, or merged it into another one.
 void applied(Graph& graph, const char* pass, int node, int into = -1, std::string detail = {});
 
-/// Notes that a pass has left a node of the model as it was.
+/// Records that a pass has left a node of the model unchanged.
 void declined(Graph& graph, const char* pass, int node, std::string reason);
 
-/// Notes that a pass has not looked at the graph.
+/// Records that a pass has not looked at the graph.
 void skipped(Graph& graph, const char* pass, std::string reason);
 
-/// The node of the model into which passes have merged one, -1 where they have not.
+/// The node of the model into which passes have merged this one, -1 if they have not.
 int merged_into(const Graph& graph, int node);
 
-/// Takes out the nodes that are marked; the others keep their order.
+/// Removes the marked nodes; the others keep their order.
 void remove_nodes(Graph& graph, const std::vector<bool>& marked);
 
 }  // namespace clgpu::ir

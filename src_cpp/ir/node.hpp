@@ -1,4 +1,4 @@
-// An operation of the graph. The ir knows no op: attributes are private to a family's room.
+// An operation of the graph. The ir knows no operations: attributes are private to their family.
 #pragma once
 
 #include <cstdint>
@@ -44,43 +44,43 @@ struct Epilogue {
 
 struct Quantization;
 
-/// What a node of quantised tensors does behind its own arithmetic, instead of nodes that did it:
-/// its integers are looked up in a table, and another tensor (the input OpKind::residual) is added
-/// to them, with Epilogue::residual_after in this order, else the other way round.
+/// What a node of quantised tensors does after its own arithmetic, in place of separate nodes: its
+/// integers are looked up in a table, and another tensor (the input OpKind::residual) is added to
+/// them. With Epilogue::residual_after in this order, otherwise in reverse.
 struct Tail {
-  std::shared_ptr<const Quantization> own;        ///< of what its own arithmetic yields
-  std::vector<std::uint8_t> table;                ///< [256]: of v at v modulo 256; or empty
-  std::shared_ptr<const Quantization> looked_up;  ///< of what the table yields; null without one
-  std::shared_ptr<const Quantization> sum;        ///< of the sum; null where nothing is added
+  std::shared_ptr<const Quantization> own;  ///< of the result of its own arithmetic
+  std::vector<std::uint8_t> table;          ///< [256]: the entry of v is at v modulo 256; or empty
+  std::shared_ptr<const Quantization> looked_up;  ///< of the table's result; null without one
+  std::shared_ptr<const Quantization> sum;        ///< of the sum; null if nothing is added
   Activation sum_activation = Activation::kNone;
 };
 
 /// The weights among the inputs of a kind of operation.
 struct Weights {
   int slot = -1;      ///< input slot; -1: there are none
-  int bias = -1;      ///< input slot of what is added, a number for each output channel; -1: none
-  int out_axis = -1;  ///< of the weights, along which the output channels run
-  /// Of the weights, along which the channels of the image (input 0) run: fewer than it has where
-  /// the convolution is one in groups. -1: it is no convolution, or of each channel by itself.
+  int bias = -1;      ///< input slot of the bias, one number per output channel; -1: none
+  int out_axis = -1;  ///< axis of the output channels in the weights
+  /// The axis of the weights for the channels of the image (input 0). In a grouped convolution it
+  /// is shorter than these. -1: not a convolution, or a depthwise one.
   int in_axis = -1;
-  /// Several nodes, each with some of the output channels, may take the place of one: out_axis is
-  /// 0, and its kernels write slices.
+  /// Several nodes, each with some of the output channels, may replace one: out_axis is 0, and its
+  /// kernels write slices.
   bool divisible = false;
   bool stock_needs_bias = false;  ///< without one, kernels of the runtimes may crash
 };
 
-/// Kind of operation: the part of ops::Family that the ir may know.
+/// The kind of an operation: the part of ops::Family that the ir may know.
 struct OpKind {
   const char* name = "";  ///< family name, also its folder in kernels/
-  /// Tells kinds of one name apart, which differ in what follows.
+  /// Distinguishes kinds with the same name but different properties below.
   const char* variant = "";
-  /// Names and values of its nodes' attributes (ir/fields.hpp); null where they have none.
+  /// Names and values of its nodes' attributes (ir/fields.hpp); null if they have none.
   const AttrsType* attrs = nullptr;
   bool has_epilogue = false;  ///< its kernels apply an Epilogue (macro ACT)
   bool is_view = false;       ///< output 0 is input 0 with another shape: no launch, memory shared
-  /// Input slot of a tensor that its kernels add before the activation, or behind it; -1: they
-  /// cannot. It lies in memory as the output does: it has its shape, or that of the whole of which
-  /// the output is a slice.
+  /// Input slot of a tensor that its kernels add before or after the activation; -1: they cannot.
+  /// It has the memory layout of the output: its shape, or the shape of the whole if the output is
+  /// a slice.
   int residual = -1;
   bool writes_slices = false;  ///< its outputs may have a Placement
   Weights weights;
@@ -94,7 +94,7 @@ struct Node {
   std::vector<int> outputs;  ///< tensor indices of the graph
   AttrsPtr attrs;
   Epilogue epilogue;
-  std::shared_ptr<const Tail> tail;  ///< null where there is nothing behind its own arithmetic
+  std::shared_ptr<const Tail> tail;  ///< null if its own arithmetic is all
   bool is_band = false;  ///< made by passes::stream_rows: some rows of a node of the model
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kMostTensors = 1'000'000;
 constexpr std::int64_t kMostElements = 1 << 28;  // of a constant
-constexpr int kDeepest = 8;                      // values within values
+constexpr int kDeepest = 8;                      // depth of nested values
 
 constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kI64, DType::kI32,
                             DType::kI16, DType::kI8,  DType::kU8,  DType::kBool};
@@ -25,7 +25,7 @@ bool is_of_word(char c) {
          c == '.' || c == '+' || c == '-';
 }
 
-// Names with a number each: "allowed" of an error, and what the word stands for.
+// Names with a number each: "allowed" in an error, and the meaning of the word.
 template <class T>
 using Choices = std::vector<std::pair<std::string, T>>;
 
@@ -186,7 +186,7 @@ class Reader {
   static std::string id_text(int id) { return "%" + std::to_string(id); }
   bool is_described(int id) const { return uz(id) < described_.size() && described_[uz(id)]; }
 
-  // %N, or - where an operand may be absent; of a node within a node it need not exist.
+  // %N, or - if the operand may be absent; for a node within a node it need not exist.
   int id(bool may_lack, bool exists = true) {
     skip_blanks();
     const TextPlace where = place();
@@ -202,7 +202,7 @@ class Reader {
     return graph_.tensors[uz(id)];
   }
 
-  // %N, and behind it ": ..." at the first time.
+  // %N, followed by ": ..." at its first occurrence.
   int described() {
     skip_blanks();
     const TextPlace where = place();
@@ -472,7 +472,7 @@ class Reader {
     return tail;
   }
 
-  // FAMILY(INPUTS), and what stands behind it.
+  // FAMILY(INPUTS), and its fields.
   void call(Node& node, bool tensors_exist, int depth = 0) {
     node.kind = choice(kinds_, "a family");
     expect('(');
@@ -604,7 +604,7 @@ class Reader {
 
   const std::string_view text_;
   std::size_t at_ = 0;
-  // What place() has counted: characters, lines, and where the last of these begins.
+  // The counts of place(): characters, lines, and the beginning of the last line.
   std::size_t counted_ = 0, line_start_ = 0;
   int line_ = 1;
   Choices<const OpKind*> kinds_;
@@ -612,7 +612,7 @@ class Reader {
   Choices<Activation> activations_;
   Graph graph_;
   std::vector<bool> described_;
-  std::map<int, TextPlace> mentioned_;  // where first
+  std::map<int, TextPlace> mentioned_;  // the position of its first occurrence
 };
 
 }  // namespace

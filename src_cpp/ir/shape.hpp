@@ -10,8 +10,7 @@
 
 namespace clgpu::ir {
 
-/// Sizes of a file may be anything: the bytes of so many elements of any type still fit into 64
-/// bits.
+/// A file may have any sizes: for any type, the bytes of this many elements still fit into 64 bits.
 constexpr std::int64_t kMostElements = INT64_MAX / 64;
 
 class Shape {
@@ -23,14 +22,14 @@ class Shape {
   int rank() const { return static_cast<int>(dims_.size()); }
   int operator[](int axis) const { return dims_[uz(axis)]; }
   int& operator[](int axis) { return dims_[uz(axis)]; }
-  /// Dimension counted from the last axis: back(0) is the fastest; 1 where there is no such axis.
+  /// Dimension counted from the last axis: back(0) is the fastest; 1 if there is no such axis.
   int back(int from_last) const {
     return from_last < rank() ? dims_[dims_.size() - 1 - static_cast<std::size_t>(from_last)] : 1;
   }
   const std::vector<int>& dims() const { return dims_; }
 
   std::int64_t elements() const { return elements(0, rank()); }
-  /// Product of the dimensions begin <= axis < end; kMostElements where it is more.
+  /// Product of the dimensions begin <= axis < end; at most kMostElements.
   std::int64_t elements(int begin, int end) const {
     std::int64_t product = 1;
     for (int i = begin; i < end; ++i) {

@@ -17,23 +17,24 @@ struct Constant {
   const void* data = nullptr;
   std::size_t bytes = 0;
   DType dtype = DType::kF32;  ///< type of the bytes; may differ from the tensor's storage
-  std::shared_ptr<const std::vector<std::uint8_t>> owner;  ///< keeps `data` alive when owned
+  std::shared_ptr<const std::vector<std::uint8_t>> owner;  ///< keeps `data` alive if owned
 
-  /// Whether it is of floats or halves, and half storage holds each of them but for a rounding.
+  /// Whether it consists of floats or halves that half storage can hold, except for rounding.
   bool fits_half() const;
 };
 
-/// What the integers of a tensor stand for: real = scale * (stored - zero_point).
+/// The real values of a quantised tensor: real = scale * (stored - zero_point).
 struct Quantization {
   std::vector<float> scales;              ///< one, or one for each index along `axis`
-  std::vector<std::int32_t> zero_points;  ///< as many
+  std::vector<std::int32_t> zero_points;  ///< as many as scales
   int axis = 0;                           ///< only with several scales
 
   bool per_axis() const { return scales.size() > 1; }
 };
 
-/// Where a tensor lies that is a part of another one: element (p, c), p being the flat index over
-/// all axes but the last and c that on the last, is element `first + p * pitch + c` of `whole`.
+/// The place of a tensor that is a part of another one: element (p, c), p being the flat index over
+/// all axes but the last and c the index on the last, is element `first + p * pitch + c` of
+/// `whole`.
 struct Placement {
   int whole = -1;  ///< tensor index; has no placement itself
   std::int64_t pitch = 0, first = 0;
@@ -46,14 +47,14 @@ struct Tensor {
   DType storage = DType::kF32;  ///< type it has in device memory
   int model_rank = 0;           ///< rank the model gives it: what the families have relied on
   Shape shape;
-  std::shared_ptr<const Quantization> quantization;  ///< null where its numbers are the numbers
+  std::shared_ptr<const Quantization> quantization;  ///< null if not quantised
   std::shared_ptr<const Constant> constant;  ///< null unless its bytes are known at load time
-  /// Set where it has no memory of its own. Its writer writes into the whole, and the
-  /// CONCATENATION that makes the whole is its only reader.
+  /// Set if the tensor has no memory of its own. Its writer writes into the whole, and its only
+  /// reader is the CONCATENATION that makes the whole.
   std::optional<Placement> placement;
 
   bool is_quantized() const { return quantization != nullptr; }
-  /// Of a tensor with one scale.
+  /// For a tensor with one scale.
   float scale() const { return quantization->scales.front(); }
   std::int32_t zero_point() const { return quantization->zero_points.front(); }
   bool is_constant() const { return constant != nullptr; }

@@ -8,11 +8,11 @@
 //   outputs %2
 //   step fuse_activation applied node=1 into=0  Graph::steps
 //
-// A tensor is described where it is first written, else in front of all nodes. Behind its type and
-// shape stand, where they differ from what is usual: "name" tflite=ID rank=N storage=TYPE
-// quantized(SCALES, ZERO POINTS, axis=N) part(%WHOLE, pitch=N, first=N). A constant is a list, [1,
-// 2], or splat(VALUE, COUNT), or hex(BYTES), of the type of the tensor, or of a type that stands in
-// front of it. Tensors that nothing mentions are not written. # begins a comment.
+// A tensor is described where it is first written, or before all nodes if no node writes it. After
+// its type and shape follow, if they differ from the default: "name" tflite=ID rank=N storage=TYPE
+// quantized(SCALES, ZERO POINTS, axis=N) part(%WHOLE, pitch=N, first=N). A constant is a list such
+// as [1, 2], splat(VALUE, COUNT) or hex(BYTES), of the tensor's type, or of the type written before
+// it. Tensors without any reference are not written. A comment begins with #.
 #pragma once
 
 #include <string>
@@ -24,24 +24,24 @@
 namespace clgpu::ir {
 
 struct TextOptions {
-  /// Else what is long is left out, for people: of constants omitted(BYTES, DIGEST) remains, of
-  /// scales omitted(NUMBER). read_text() refuses these.
+  /// Otherwise the text omits long values, for people: of constants it keeps omitted(BYTES,
+  /// DIGEST), of scales omitted(NUMBER). read_text() refuses these.
   bool complete = true;
-  bool digests = true;  ///< of constants that are left out
+  bool digests = true;  ///< of omitted constants
   bool steps = true;
 };
 
 /// Any graph, also one that verify() refuses.
 std::string write_text(const Graph& graph, const TextOptions& options = {});
 
-/// The reverse: a graph of which write_text() makes the same text. `kinds`: those that nodes may
-/// be of. Throws TextError, which says where it is wrong and what is allowed there.
+/// The reverse: a graph for which write_text() returns the same text. `kinds`: the allowed kinds of
+/// nodes. Throws TextError, which gives the position of the error and the allowed values.
 Graph read_text(std::string_view text, const std::vector<const OpKind*>& kinds);
 
 /// "conv2d"; with its variant, "rows.kept".
 std::string name_of(const OpKind& kind);
 
-/// "none", "relu", ...: by their numbers.
+/// "none", "relu", ...: indexed by their numbers.
 const std::vector<std::string>& activation_words();
 
 }  // namespace clgpu::ir

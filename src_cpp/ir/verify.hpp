@@ -1,4 +1,4 @@
-// Whether a graph is one.
+// Checks that a graph is valid.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace clgpu::ir {
 
-/// An id that is out of range, a tensor that is read before it is written, or written by two nodes;
-/// empty where there is nothing of this.
+/// The problem if an id is out of range, or a tensor is read before it is written, or written by
+/// two nodes; empty if there is none.
 std::string problem_of(const Graph& graph);
 
-/// Throws InternalError where there is a problem.
+/// Throws InternalError if there is a problem.
 void verify(const Graph& graph);
 
 }  // namespace clgpu::ir

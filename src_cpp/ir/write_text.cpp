@@ -12,7 +12,8 @@
 namespace clgpu::ir {
 namespace {
 
-// Elements of a constant, at most, that are written as a list; scales that are not left out.
+// Maximum number of elements of a constant that are written as a list; the same for scales that are
+// not omitted.
 constexpr std::size_t kLongList = 32, kLongForPeople = 8;
 
 std::string id_text(int id) { return id < 0 ? "-" : "%" + std::to_string(id); }
@@ -50,7 +51,7 @@ T element(const Constant& constant, std::size_t i) {
   return value;
 }
 
-// An element as text; empty where no text stands for its bits: of a NaN other than the usual one.
+// An element as text; empty if no text represents its bits: a NaN other than the usual one.
 std::string element_text(const Constant& constant, std::size_t i) {
   switch (constant.dtype) {
     case DType::kF32: {
@@ -96,7 +97,7 @@ class Writer {
     }
     mention(graph_.inputs);
     mention(graph_.outputs);
-    // An input or a constant stands in front, even where a node writes it.
+    // An input or a constant is written first, even if a node writes it.
     for (const int id : graph_.inputs)
       if (exists(id)) written_[uz(id)] = false;
     for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
@@ -143,7 +144,7 @@ class Writer {
       if (exists(id)) mentioned_[uz(id)] = true;
   }
 
-  // A tensor, with all that there is to know of it at the first time.
+  // A tensor, with all its properties at the first occurrence.
   std::string described(int id) {
     if (!exists(id) || described_[uz(id)]) return id_text(id);
     described_[uz(id)] = true;
@@ -190,7 +191,7 @@ class Writer {
     const auto* bytes = static_cast<const char*>(constant.data);
     const bool whole = constant.bytes % size == 0;
     const std::string first = whole && count > 0 ? element_text(constant, 0) : "";
-    // Each element is the one in front of it.
+    // Whether all elements are equal: each is compared with the previous one.
     const bool splat =
         !first.empty() && count > 1 && std::memcmp(bytes, bytes + size, constant.bytes - size) == 0;
     if (splat) {
@@ -215,7 +216,7 @@ class Writer {
            (options_.digests ? ", " + sha256_hex(all).substr(0, kDigits) : "") + ")";
   }
 
-  // What stands behind the operands.
+  // The fields after the operands.
   std::string rest_text(const Node& node) const {
     std::string text;
     if (node.kind != nullptr && node.attrs != nullptr) {

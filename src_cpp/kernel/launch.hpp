@@ -16,12 +16,12 @@
 
 namespace clgpu::kernel {
 
-/// A buffer a launch reads or writes, seen from the node it belongs to.
+/// A buffer that a launch reads or writes, as an operand of its node.
 struct Operand {
   enum class Kind { kInput, kOutput, kScratch };
   Kind kind;
   int index;    ///< into the node's inputs, its outputs, or the candidate's scratch list
-  bool writes;  ///< the kernel writes it (a kernel never reads what it writes unless `reads` too)
+  bool writes;  ///< the kernel writes it, and does not read it unless `reads` is also set
   bool reads;
   /// The kernel reads it as an image over the buffer: texel i is elements 4i to 4i+3 of this type,
   /// float or half. Its size in bytes is a multiple of a texel's.
@@ -87,7 +87,8 @@ struct Launch {
     return *this;
   }
 
-  /// Work-items asked for (rounded up to whole work-groups) and work-group size; absent axes are 1.
+  /// Requested work-items (rounded up to whole work-groups) and work-group size; missing axes are
+  /// 1.
   Launch& range(std::vector<std::size_t> items, std::vector<std::size_t> group) {
     for (std::size_t i = 0; i < 3; ++i) {
       local[i] = i < group.size() ? group[i] : 1;
@@ -104,7 +105,8 @@ inline std::size_t group_items(const Launch& launch) {
 }
 
 /// Divides the work-groups of a launch until they have at most `items` work-items, and `along[i]`
-/// along each axis. The work-items in all stay the same: kernels need not expect more of them.
+/// along each axis. The total number of work-items stays the same, so kernels never get more of
+/// them.
 inline void divide_groups(Launch& launch, std::size_t items, const std::size_t (&along)[3]) {
   const auto divide = [](std::size_t& size) {
     std::size_t factor = 2;
@@ -118,15 +120,15 @@ inline void divide_groups(Launch& launch, std::size_t items, const std::size_t (
     divide(*std::max_element(launch.local.begin(), launch.local.end()));
 }
 
-/// Memory private to a candidate: written by one of its launches, read by a later one. When all
-/// that flows into it is constant (transposed weights, say) the planner runs the writing launch
-/// once, at load time, and keeps the result; else it lies in the arena.
+/// Memory private to a candidate: written by one of its launches, read by a later one. If all its
+/// contents derive from constants (for example, transposed weights), the planner runs the writing
+/// launch once, at load time, and keeps the result; otherwise it is in the arena.
 struct Scratch {
   std::int64_t bytes;
-  /// Lives as long as the plan and is zero when it begins: counters, which every launch leaves
+  /// Lives as long as the plan and is initialised to zero: counters, which every launch resets to
   /// zero.
   bool counters = false;
-  /// Its contents, where the host knows them; no launch writes it then.
+  /// Its contents, if the host knows them; then no launch writes it.
   std::shared_ptr<const std::vector<std::uint8_t>> contents{};
 };
 
@@ -139,26 +141,26 @@ Scratch table(const std::vector<T>& numbers) {
           std::make_shared<const std::vector<std::uint8_t>>(bytes, bytes + count)};
 }
 
-/// How plain a candidate is. Tuning builds the plainest one first and compares the others with it.
+/// How simple a candidate is. Tuning builds the simplest one first and compares the others with it.
 enum class Form { kTuned, kPlain, kReference };
 
-/// One way to compute a node. Best guess first in the list that a family returns.
+/// One way to compute a node. Families return a list of candidates, best guess first.
 struct Candidate {
-  /// "direct", "gemm_64x64", ...: engine and, where there are several, variant; unique within the
-  /// family. For people and options: what a candidate is stands in the fields below.
+  /// "direct", "gemm_64x64", ...: engine and, if there are several, variant; unique within the
+  /// family. For people and options; code reads the fields below.
   std::string name;
   std::vector<Launch> launches;
   std::vector<Scratch> scratch;
   std::string refusal{};  ///< why it cannot compute this node; then there are no launches
   /// Inputs that output 0 may overwrite, as they have its size: each of their elements is read only
-  /// by the work-item that writes the same element of the output, and before it does.
+  /// by the work-item that writes the same element of the output, and before that write.
   std::vector<int> in_place{};
   Form form = Form::kTuned;
-  bool adds_halves = false;   ///< sums are rounded to half on the way; else they are exact sums
-  bool tensor_cores = false;  ///< they multiply, whose peak is another than that of other units
+  bool adds_halves = false;   ///< intermediate sums are rounded to half; otherwise sums are exact
+  bool tensor_cores = false;  ///< they compute the products, with their own peak rate
 };
 
-/// The same candidate, of this form.
+/// The same candidate, with this form.
 inline Candidate of_form(Form form, Candidate candidate) {
   candidate.form = form;
   return candidate;

@@ -31,7 +31,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// Takes a macro's name from the front of a text; empty where there is none.
+/// Takes a macro's name from the beginning of a text; empty if there is none.
 std::string take_name(std::string_view& text) {
   std::size_t n = 0;
   const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
@@ -43,8 +43,8 @@ std::string take_name(std::string_view& text) {
   return name;
 }
 
-/// Takes "NAME" or "NAME, NAME ..." that blanks or the line's end follow; none where a line does
-/// not begin with these.
+/// Takes "NAME" or "NAME, NAME ..." followed by blanks or the line's end; none if a line does not
+/// begin like that.
 std::vector<std::string> take_names(std::string_view& text) {
   std::vector<std::string> names;
   for (;;) {
@@ -56,7 +56,7 @@ std::vector<std::string> take_names(std::string_view& text) {
   }
 }
 
-/// Adds to what an entry says; single blanks stand between words.
+/// Appends to the description of an entry; single blanks separate words.
 void add_words(std::string& to, std::string_view text) {
   std::istringstream words{std::string(text)};
   for (std::string word; words >> word;) to += (to.empty() ? "" : " ") + word;
@@ -85,7 +85,7 @@ std::vector<DemandedMacro> read_head(const std::vector<std::string>& lines, std:
   std::vector<DemandedMacro> macros;
   const auto comment = [&] { return at < lines.size() && starts_with(lines[at], kComment); };
   while (comment() && !starts_with(lines[at], kMacros)) ++at;
-  std::size_t first = 0;  // of the entry at hand
+  std::size_t first = 0;  // of the current entry
   for (bool opens = true; comment(); ++at, opens = false) {
     std::string_view text = lines[at];
     if (!opens && !trimmed(text.substr(0, kEntry).substr(kComment.size())).empty()) break;
@@ -97,7 +97,7 @@ std::vector<DemandedMacro> read_head(const std::vector<std::string>& lines, std:
       for (const std::string& name : names) macros.push_back({name, file, {}, other, value});
       text = rest;
     } else if (!text.empty() && !is_blank(text.front())) {
-      first = macros.size();  // "and those of ...": no entry
+      first = macros.size();  // "and those of ..." is not an entry
     }
     for (std::size_t i = first; i < macros.size(); ++i) add_words(macros[i].text, text);
   }
@@ -136,7 +136,7 @@ using Demands = std::shared_ptr<const std::vector<DemandedMacro>>;
 Demands known_demands(const std::string& file) {
   static auto* mutex = new std::mutex;
   static auto* known = new std::map<std::string, Demands>;
-  static std::uint64_t of_texts = 0;  // the value of overrides_made() that `known` belongs to
+  static std::uint64_t of_texts = 0;  // the value of overrides_made() for `known`
   const std::uint64_t texts = overrides_made();
   {
     const std::lock_guard<std::mutex> lock(*mutex);

@@ -1,4 +1,4 @@
-// The macros that a kernel file demands, as the heads of the files it is made of tell.
+// The macros that a kernel file demands, as documented in the heads of the file and its includes.
 #pragma once
 
 #include <string>
@@ -8,20 +8,20 @@ namespace clgpu::kernel {
 
 struct DemandedMacro {
   std::string name;
-  std::string file;       ///< whose head demands it, below kernels/
-  std::string text;       ///< what the head says of it: allowed values, then the meaning
-  std::string condition;  ///< demanded only where this macro has `value`; empty: always
+  std::string file;       ///< file whose head demands it, below kernels/
+  std::string text;       ///< its description in the head: allowed values, then the meaning
+  std::string condition;  ///< demanded only if this macro has `value`; empty: always
   std::string value;      ///< empty: any but 0
 };
 
-/// What a kernel file and its includes demand, in the order of the assembled text. A macro that the
-/// text itself defines before it includes a file is not demanded by that file, nor does a file
-/// demand anything that is included under a condition, or whose text is replaced (override_source):
-/// the replacement may be of another time. Throws InternalError for an unknown path.
+/// What a kernel file and its includes demand, in the order of the assembled text. A file does not
+/// demand a macro that the text defines before it includes the file. Files that are included under
+/// a condition are ignored, and so are files with a replaced text (override_source), which may come
+/// from another version. Throws InternalError for an unknown path.
 std::vector<DemandedMacro> demanded_macros(const std::string& file);
 
 /// Throws Error if build options, "... -DNAME=VALUE ...", lack a macro that a kernel file demands.
-/// Drivers would take it for 0 in conditions, without a word.
+/// In conditions, drivers would silently take it for 0.
 void check_macros(const std::string& file, const std::string& options);
 
 }  // namespace clgpu::kernel

@@ -36,7 +36,7 @@ std::atomic<std::uint64_t>& override_count() {
 }
 
 std::map<std::string, std::string>& digests() {
-  static std::map<std::string, std::string> by_file;  // of the texts of the moment
+  static std::map<std::string, std::string> by_file;  // of the current texts
   return by_file;
 }
 
@@ -99,7 +99,7 @@ std::string source_digest(const std::string& file) {
   }
   std::string digest = sha256_hex(assemble(file));
   const std::lock_guard<std::mutex> lock(override_mutex());
-  // A text that was replaced in the meantime is not the one to remember.
+  // A text that has been replaced meanwhile must not be stored.
   if (made == override_count()) digests()[file] = digest;
   return digest;
 }

@@ -1,5 +1,5 @@
-// libLiteRtGpuAccelerator.so: the definition that LiteRT looks for. It has nothing of the core in
-// it; the core is the library of the same build, which lies beside it.
+// libLiteRtGpuAccelerator.so: the definition that LiteRT looks for. It contains nothing of the
+// core, which is the library of the same build in the same folder.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -17,7 +17,7 @@ using namespace clgpu::litert;
 
 using Create = int (*)(const RuntimeContext*, void*, void*, void**);
 
-// The folder of this file, or of the file that it is a link to; empty if the loader does not know.
+// The folder of this file, or of the target if it is a link; empty if the loader does not know.
 std::string own_folder() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0 || info.dli_fname == nullptr)
@@ -42,7 +42,7 @@ void log_error(const std::string& sentence) {
 
 // The function of the core that makes delegates; null, after a line in the log.
 Create find_create() {
-  // For good: delegates may outlive the environment that LiteRT unloads this library with.
+  // Never unloaded: delegates may outlive the environment with which LiteRT unloads this library.
   constexpr int kMode = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
   void* core = kFolder.empty() ? nullptr : dlopen((kFolder + CLGPU_CORE).c_str(), kMode);
 #if defined(__ANDROID__)  // libraries inside a package have no folder
@@ -65,7 +65,7 @@ int get_name(const void*, const char** name) {
 
 int get_version(const void*, Version* version) {
   if (version == nullptr) return kInvalidArgument;
-  *version = {1, 0, 0};  // of the interface; what LiteRT does with it is to print it
+  *version = {1, 0, 0};  // of the interface; LiteRT only prints it
   return kOk;
 }
 

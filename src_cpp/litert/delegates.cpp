@@ -24,7 +24,7 @@ struct Registry {
   std::mutex mutex;
   std::map<std::string, OptionTexts> offers;  // by folder
   std::vector<Made> living;
-  std::set<std::string> told;  // options without effect that have been named
+  std::set<std::string> told;  // options without effect that have been reported
 };
 
 // Leaked on purpose: delegates may outlive static objects.
@@ -53,7 +53,7 @@ OptionTexts of_variable() {
   return options;
 }
 
-// The folder that LiteRT's environment loads accelerators from; empty where it names none.
+// The folder from which LiteRT's environment loads accelerators; empty if it names none.
 std::string folder_of(const RuntimeContext& context, void* environment) {
   void* options = nullptr;
   Any value{};
@@ -63,7 +63,7 @@ std::string folder_of(const RuntimeContext& context, void* environment) {
   return value.type == kAnyString && value.string != nullptr ? value.string : "";
 }
 
-// What the application has set for this model by LiteRT's own interface.
+// The options that the application has set for this model by LiteRT's own interface.
 GpuOptions of_model(const RuntimeContext& context, void* options) {
   void *opaque = nullptr, *text = nullptr;
   if (options == nullptr || context.get_opaque_options(options, &opaque) != kOk ||
@@ -82,7 +82,7 @@ void tell_once(const std::vector<std::string>& ignored) {
   }
 }
 
-// The nearer to the model, the stronger: the variable, the environment's, the model's.
+// Options closer to the model take precedence: the variable, the environment's, the model's.
 OptionTexts gathered(const RuntimeContext& context, void* environment, void* model_options) {
   OptionTexts options = of_variable();
   const std::string folder = folder_of(context, environment);

@@ -1,4 +1,4 @@
-// Delegates that LiteRT asked for, and the options that they are made with.
+// Delegates that LiteRT requests, and their options.
 #pragma once
 
 #include <map>
@@ -11,9 +11,9 @@ namespace clgpu::litert {
 
 using OptionTexts = std::map<std::string, std::string>;
 
-/// Options for all models of the environments whose runtime library folder this is.
+/// Options for all models of the environments that have this runtime library folder.
 void offer(const std::string& folder, const OptionTexts& options);
-/// Takes them back; does nothing if there are none.
+/// Removes them; does nothing if there are none.
 void withdraw(const std::string& folder) noexcept;
 
 struct Made {
@@ -21,7 +21,7 @@ struct Made {
   OptionTexts options;
 };
 
-/// Delegates of LiteRT's models that exist, the oldest first.
+/// Existing delegates of LiteRT's models, the oldest first.
 std::vector<Made> living();
 
 }  // namespace clgpu::litert

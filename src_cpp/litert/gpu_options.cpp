@@ -10,7 +10,7 @@ std::string unquoted(const std::string& value) {
   return quoted ? value.substr(1, value.size() - 2) : value;
 }
 
-// LiteRT's Python package writes switches that nobody has set.
+// LiteRT's Python package also writes switches that the user has not set.
 bool is_unset(const std::string& value) {
   return value.empty() || value == "false" || value == "0" || value == "[]";
 }

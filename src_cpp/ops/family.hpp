@@ -1,5 +1,4 @@
-// The room of an op family: check and import, shape rule, kernel candidates. See
-// docs/architecture.md.
+// An op family: check and import, shape rule, kernel candidates. See docs/architecture.md.
 #pragma once
 
 #include <memory>
@@ -17,13 +16,13 @@
 
 namespace clgpu::ops {
 
-/// What importing a node yields: the family's attributes and the fused activation, if any.
+/// The result of importing a node: the family's attributes and the fused activation, if any.
 struct Imported {
   ir::AttrsPtr attrs;
   ir::Epilogue epilogue;
 };
 
-/// A node together with its graph: how shape rules and candidates see it.
+/// A node together with its graph: the view of shape rules and candidates.
 class NodeContext {
  public:
   NodeContext(const ir::Graph& graph, const ir::Node& node) : graph_(graph), node_(node) {}
@@ -32,7 +31,7 @@ class NodeContext {
   const ir::Node& node() const { return node_; }
   int input_count() const { return static_cast<int>(node_.inputs.size()); }
   int output_count() const { return static_cast<int>(node_.outputs.size()); }
-  /// False for an optional input that is absent.
+  /// False for an optional input that is missing.
   bool has_input(int i) const { return i >= 0 && i < input_count() && node_.inputs[uz(i)] >= 0; }
   const ir::Tensor& input(int i) const {
     CLGPU_CHECK(has_input(i));
@@ -47,7 +46,7 @@ class NodeContext {
     return static_cast<const T&>(*node_.attrs);
   }
   const ir::Epilogue& epilogue() const { return node_.epilogue; }
-  /// The input that is added before the activation; -1 where there is none.
+  /// The input that is added before the activation; -1 if there is none.
   int residual() const {
     const int slot = node_.kind->residual;
     return slot >= 0 && has_input(slot) ? slot : -1;
@@ -62,58 +61,60 @@ struct RowRules;
 
 constexpr int kAnyNumber = -1;
 
-/// An operation of TFLite and the operands of its nodes. What is declared here is there when a
-/// family is asked (`check_operands`).
+/// An operation of TFLite and the operands of its nodes. `check_operands` checks the declared
+/// operands before a family is called.
 struct Operation {
   int code;          ///< TFLite's builtin code
   const char* name;  ///< for messages; of a custom operation its identity
   int inputs = 1;    ///< that each node has
-  /// Further ones, which a node may lack or leave out (index -1). kAnyNumber: as many as it likes,
-  /// of which none is left out.
+  /// Further ones, which a node may lack or leave out (index -1). kAnyNumber: any number, none of
+  /// which may be left out.
   int optional = 0;
   int outputs = 1;  ///< or kAnyNumber: at least one
-  /// Input whose type output 0 has (where there may be any number of them, each one), unless both
-  /// are quantised, which families look at; -1: it has another one.
+  /// The input whose type output 0 has (each input, if there may be any number of them), unless
+  /// both are quantised: then families check the types. -1: output 0 has another type.
   int type_of = 0;
 };
 
-/// What the time of an operation goes into.
+/// What the time of an operation depends on.
 enum class WorkKind : int {
   kProduct,  ///< convolutions and matrix products: each number is used many times
   kWindow,   ///< depthwise convolutions and pools: a few times
   kOther,    ///< once
 };
 
-/// An output that names elements of input 0 by their indices. Of equal elements, either may be
-/// named.
+/// An output with indices of elements of input 0. For equal elements, any of their indices is
+/// right.
 struct Indices {
   int output = -1;  ///< -1: there is none
-  int axis = -1;    ///< input slot of the axis that they count along; -1: it is the last one
+  int axis = -1;    ///< input slot of the axis to which the indices refer; -1: the last axis
 };
 
-/// A family is one static object of this type per room, listed in families.def. Others know of it
-/// what stands here and in its header, if it has one: no other file names a family, an operation
-/// or a candidate.
+/// Each family has one static object of this type, listed in families.def. Other files know of a
+/// family only what is in this object and in the family's header, if it has one: none of them names
+/// a family, an operation or a candidate.
 struct Family : ir::OpKind {
   std::vector<Operation> builtins;  ///< that it handles
   std::vector<Operation> customs;
-  bool core = false;  ///< claimed by ops="core" too
+  bool core = false;  ///< also claimed with ops="core"
 
   /// Check and import in one: attributes, or why the node stays on the CPU. Shapes of the node's
-  /// tensors may change later (resize), so only ranks and constants may be relied on. Null where
-  /// passes make the nodes.
+  /// tensors may change later (resize), so it may rely only on ranks and constants. Null if passes
+  /// make the nodes.
   OrRefusal<Imported> (*import)(const tfl::NodeView&) = nullptr;
 
-  /// Shapes of the outputs from the shapes of the inputs; throws ShapeError when they do not fit.
+  /// Shapes of the outputs from the shapes of the inputs; throws ShapeError if they do not fit.
   ir::Shapes (*infer)(const NodeContext&) = nullptr;
 
   /// Ways to compute the node on this device, best guess first; null for a view.
   std::vector<kernel::Candidate> (*candidates)(const NodeContext&, const DeviceInfo&) = nullptr;
 
-  /// For nodes whose result is a constant the host decodes at load time (DENSIFY); else null.
+  /// For nodes whose result is a constant that the host decodes at load time (DENSIFY); otherwise
+  /// null.
   std::shared_ptr<const ir::Constant> (*fold)(const tfl::NodeView&) = nullptr;
 
-  /// It takes tensors of quantised type (QUANTIZE, DEQUANTIZE); others leave such nodes on the CPU.
+  /// The family takes tensors of quantised types (QUANTIZE, DEQUANTIZE); others leave such nodes on
+  /// the CPU.
   bool allows_quantized = false;
 
   /// How its nodes are computed band by band (ops/shared/row_rules.hpp); null: as a whole only.
@@ -123,16 +124,16 @@ struct Family : ir::OpKind {
   /// ops/work.hpp.
   double (*flops)(const NodeContext&) = nullptr;
   WorkKind work_kind = WorkKind::kOther;
-  /// How often the runtimes' kernels go through memory for it: more than once where they have
-  /// several nodes for it, which a pass makes one of.
+  /// How many times the runtimes' kernels pass over memory for it: more than once if a pass makes
+  /// one node of several.
   double stock_passes = 1;
 
   Indices indices;
   std::vector<const Family*> variants;  ///< kinds of the same name (OpKind::variant)
-  std::vector<const Family*> fuses;     ///< its nodes are made of these families' nodes, by a pass
+  std::vector<const Family*> fuses;     ///< a pass makes its nodes from these families' nodes
 };
 
-/// Who handles an operation; nulls when nobody does.
+/// The family of an operation; nulls if there is none.
 struct Handler {
   const Family* family = nullptr;
   const Operation* operation = nullptr;
@@ -141,18 +142,18 @@ struct Handler {
 /// `custom_name`: null for a builtin.
 Handler find_handler(int builtin_code, const char* custom_name);
 
-/// Why a node has not the operands that its operation needs; nothing when it has. Nobody has
-/// checked the file before.
+/// Why a node does not have the operands that its operation needs; nothing if it has them. No
+/// earlier step has checked the file.
 std::optional<Refusal> check_operands(const tfl::NodeView& node, const Operation& operation);
 
-/// Whether a node of a builtin operation may leave out its input or output i (index -1); true of
-/// what no family handles. The stock kernels of RESHAPE read the shape that is left out.
+/// Whether a node of a builtin operation may leave out its input or output i (index -1); true for
+/// operations without a family. The stock kernels of RESHAPE read a shape that is left out.
 bool may_lack(int builtin_code, bool is_input, int i);
 
 /// All families, in the order of families.def.
 const std::vector<const Family*>& all_families();
 
-/// The kinds of node that there are: families and their variants.
+/// All kinds of nodes: families and their variants.
 std::vector<const ir::OpKind*> all_kinds();
 
 /// The family an imported node belongs to.

@@ -87,7 +87,7 @@ std::optional<Refusal> check_operands(const tfl::NodeView& node, const Operation
   for (int i = 0; i < typed && operation.type_of >= 0; ++i) {
     const tfl::TensorView from = node.input(operation.type_of), to = node.output(i);
     if (from.tflite_type() == to.tflite_type()) continue;
-    if (from.is_quantized() && to.is_quantized()) continue;  // families look at their scales
+    if (from.is_quantized() && to.is_quantized()) continue;  // families check their scales
     const std::string has = tfl::type_name(to.tflite_type()),
                       wanted = tfl::type_name(from.tflite_type());
     return Refusal{Why::kType,

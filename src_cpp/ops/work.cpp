@@ -13,7 +13,7 @@ Work work_of(const NodeContext& node) {
     const bool is_repeated = std::find(inputs.begin(), slot, *slot) != slot;
     if (node.has_input(i) && !is_repeated) work.bytes_read += node.input(i).storage_bytes();
   }
-  // What takes an epilogue has one result; another output lies between its parts.
+  // A node with an epilogue has one result; another output is computed between its parts.
   const int results = node.node().kind->has_epilogue ? 1 : node.output_count();
   std::int64_t elements = 0;
   for (int i = 0; i < results; ++i) {

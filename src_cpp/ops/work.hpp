@@ -1,4 +1,4 @@
-// What a node costs at least, whichever kernel computes it: for cost models and profiles.
+// The minimum work of a node, whichever kernel computes it: for cost models and profiles.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 namespace clgpu::ops {
 
 struct Work {
-  double flops = 0;  ///< arithmetic operations, two for each multiply-add; fused ones are not in it
-  std::int64_t bytes_read = 0, bytes_written = 0;  ///< its tensors as the device stores them, once
+  double flops = 0;  ///< arithmetic operations, two for each multiply-add, without fused ones
+  std::int64_t bytes_read = 0, bytes_written = 0;  ///< of its tensors in device memory, each once
 
   void operator+=(const Work& more) {
     flops += more.flops;
@@ -21,7 +21,7 @@ struct Work {
 /// Work of a node with inferred shapes; none for a view.
 Work work_of(const NodeContext& node);
 
-/// Family::flops of what only moves data.
+/// Family::flops of operations that only move data.
 double no_flops(const NodeContext& node);
 
 }  // namespace clgpu::ops

@@ -7,7 +7,7 @@
 namespace clgpu::passes {
 namespace {
 
-// Whether a concatenation reads the tensor, itself or a view of it, and could have it in place.
+// Whether a concatenation reads the tensor or a view of it, and could have it in place.
 bool has_slot(const ir::Graph& graph, const Links& links, const Sums& sums, int id) {
   while (links.readers[uz(id)].size() == 1) {
     const int reader = links.readers[uz(id)][0];
@@ -23,7 +23,7 @@ bool has_slot(const ir::Graph& graph, const Links& links, const Sums& sums, int 
   return false;
 }
 
-// The nodes that could add `addend` to the parts that make `joined`; empty where one cannot.
+// The nodes that could add `addend` to the parts of `joined`; empty if one of them cannot.
 std::vector<int> takers(const ir::Graph& graph, const Links& links, const Sums& sums,
                         const ir::Node& sum, int joined, int addend) {
   const ir::Tensor &whole = graph.tensor(joined), &other = graph.tensor(addend);
@@ -38,22 +38,22 @@ std::vector<int> takers(const ir::Graph& graph, const Links& links, const Sums& 
     const ir::Node& part = graph.nodes[uz(slot->writer)];
     const int free = part.kind->residual;
     if (free < 0 || static_cast<int>(part.inputs.size()) > free) return {};
-    // One activation before the addition, or one behind it.
+    // One activation, before the addition or after it.
     if (!part.epilogue.empty() && !sum.epilogue.empty()) return {};
-    if (links.writers[uz(addend)] > slot->writer) return {};  // not there by then
+    if (links.writers[uz(addend)] > slot->writer) return {};  // not computed by then
     nodes.push_back(slot->writer);
   }
   return nodes;
 }
 
-// Moves one addition; false when there is none left to move.
+// Moves one addition; false if there is none left to move.
 bool move_one(ir::Graph& graph, Sums& sums) {
   const Links links(graph);
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const ir::Node sum = graph.nodes[n];
     const auto* binary = dynamic_cast<const ops::BinaryAttrs*>(sum.attrs.get());
     if (binary == nullptr || binary->op != ops::BinaryOp::kAdd || sum.inputs.size() != 2) continue;
-    // Written to a place of its own it costs less than a copy does.
+    // Written to memory of its own, it costs less than a copy.
     if (has_slot(graph, links, sums, sum.outputs[0])) continue;
     for (std::size_t k = 0; k < 2; ++k) {
       const int joined = sum.inputs[k], addend = sum.inputs[1 - k];

@@ -7,14 +7,14 @@ namespace clgpu::passes {
 namespace {
 
 // Small constants (biases, scales, epsilons) and small tensors (pooled features, gates, logits)
-// cost next to nothing in float, and it is these that a rounding hurts most.
+// cost almost nothing in float, and rounding does the most harm to them.
 constexpr std::int64_t kSmallConstant = 1024;
 constexpr std::int64_t kSmallTensor = 4096;
 
 }  // namespace
 
 void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool half_weights) {
-  // A view shares memory with its source, so both must have one storage: decide per root.
+  // A view shares memory with its source, so both must have the same storage: decide per root.
   std::vector<int> root(graph.tensors.size());
   std::iota(root.begin(), root.end(), 0);
   for (const ir::Node& node : graph.nodes) {
@@ -23,7 +23,7 @@ void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool ha
     }
   }
   std::vector<bool> outside(graph.tensors.size(),
-                            false);  // uploaded or downloaded as the model's type
+                            false);  // uploaded or downloaded with the model's type
   for (const auto* ids : {&graph.inputs, &graph.outputs}) {
     if (half_io) break;
     for (const int id : *ids) outside[uz(root[uz(id)])] = true;
@@ -37,7 +37,7 @@ void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool ha
       const bool large = half_io || tensor.shape.elements() > kSmallTensor;
       if (precision == Precision::kFp16 && large) tensor.storage = DType::kF16;
     } else if (tensor.constant->dtype == DType::kF16) {
-      tensor.storage = DType::kF16;  // a float16-weight model: as precise as it was shipped
+      tensor.storage = DType::kF16;  // a float16-weight model: as precise as the file
     } else if ((precision == Precision::kFp16 || half_weights) &&
                tensor.shape.elements() > kSmallConstant && tensor.constant->fits_half()) {
       tensor.storage = DType::kF16;

@@ -55,7 +55,7 @@ std::optional<Slot> slot_of(const ir::Graph& graph, const Links& links, const Su
   const ir::Node& writer = graph.nodes[uz(slot.writer)];
   if (!writer.kind->writes_slices || writer.outputs[0] != slot.tensors.back()) return std::nullopt;
   if (sums.count(writer.outputs[0]) != 0) return std::nullopt;
-  // An addend lies as the result does: it would have to be of the whole's shape.
+  // An addend has the layout of the result, so it would need the shape of the whole.
   const int residual = writer.kind->residual;
   const bool adds = residual >= 0 && static_cast<int>(writer.inputs.size()) > residual &&
                     writer.inputs[uz(residual)] >= 0;

@@ -10,13 +10,13 @@
 namespace clgpu::passes {
 namespace {
 
-/// A table of the weights' scales, one for each output channel: their bits, as no pass may store
-/// them as half, and some more at the end, as kernels read vectors.
+/// A table of the weights' scales, one for each output channel. It holds their bits, because no
+/// pass may store them as half, and some padding at the end, because kernels read vectors.
 int add_scales(ir::Graph& graph, int weights) {
   constexpr std::size_t kVector = 16;
   const ir::Quantization q = *graph.tensor(weights).quantization;
   const auto& dims = graph.tensor(weights).shape.dims();
-  // With one scale the number of channels is one of these.
+  // With one scale, the number of channels is one of these.
   const std::size_t channels =
       q.per_axis() ? q.scales.size() : uz(*std::max_element(dims.begin(), dims.end()));
   std::vector<float> scales(channels, q.scales.front());
@@ -49,15 +49,15 @@ int add_tensor(ir::Graph& graph, const std::string& name, DType dtype, int rank)
   return static_cast<int>(graph.tensors.size()) - 1;
 }
 
-/// Makes the node's input int8; returns the node that computes it, nothing where there is no hybrid
-/// arithmetic for this one.
+/// Makes the node's input int8; returns the node that computes it, or nothing if this one has no
+/// hybrid arithmetic.
 std::optional<ir::Node> quantize_input(ir::Graph& graph, ir::Node& node) {
   const int slot = node.inputs[uz(node.kind->weights.slot)];
   const ir::Tensor& weights = graph.tensor(slot);
   ops::QuantizeRowsAttrs rows;
   int source = 0;
   if (const auto* conv = dynamic_cast<const ops::ConvAttrs*>(node.attrs.get())) {
-    // A convolution of one scale alone has a symmetric kernel.
+    // A convolution with a single scale has a symmetric kernel.
     const auto& scales = weights.quantization->scales;
     const bool alike = std::all_of(scales.begin(), scales.end(),
                                    [&](float scale) { return scale == scales.front(); });

@@ -19,7 +19,7 @@ class Fuser {
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       ir::Node& node = graph_.nodes[i];
       if (removed_[i] || !node.kind->has_epilogue || node.outputs.size() != 1) continue;
-      // Behind an activation that has moved there may be another one: it is told why it stays.
+      // Another activation may follow one that has moved: its step gives the reason why it stays.
       while (take(node)) {
       }
     }
@@ -27,7 +27,7 @@ class Fuser {
   }
 
  private:
-  // Why no activation of a node's result can move into the node; empty where one can.
+  // Why no activation of a node's result can move into the node; empty if one can.
   std::string problem_of(const ir::Node& node) const {
     const int result = node.outputs[0];
     if (!node.epilogue.empty()) return "the node before it has an activation already";
@@ -37,7 +37,7 @@ class Fuser {
     return {};
   }
 
-  // Moves the activation of a node's result into the node; false where there is none, or it stays.
+  // Moves the activation of a node's result into the node; false if there is none, or it stays.
   bool take(ir::Node& node) {
     const std::string problem = problem_of(node);
     for (const int reader : readers_[uz(node.outputs[0])]) {

@@ -18,9 +18,10 @@ namespace {
 using ops::BinaryOp;
 using ops::UnaryOp;
 
-// What a tensor holds, in terms of the image x: `s` is the scale and `b` the bias, constants of a
-// number per channel that may be absent. Converters spell the same normalisation in many ways;
-// following what each operation makes of its operands covers all that end in kResult.
+// The content of a tensor, in terms of the image x: `s` is the scale and `b` the bias, both
+// optional constants with one number per channel. Converters write the same normalisation in many
+// ways; this tracks the result of each operation on its operands, and so covers all that end in
+// kResult.
 enum class Form {
   kImage,       // x
   kMean,        // of x over the pixels
@@ -42,7 +43,7 @@ struct Value {
   int scale = -1, bias = -1;  // tensors
 };
 
-// The number that a constant of one element holds.
+// The value of a constant with one element.
 std::optional<float> number(const ir::Tensor& tensor) {
   if (!tensor.is_constant() || tensor.shape.elements() != 1) return {};
   const ir::Constant& constant = *tensor.constant;
@@ -66,7 +67,7 @@ class Follower {
     values_[mean] = {Form::kMean};
   }
 
-  // Notes what the node computes; whether that has a form.
+  // Records what the node computes; returns whether that has a form.
   bool follow(const ir::Node& node) {
     if (node.outputs.size() != 1 || values_.count(node.outputs[0]) > 0) return false;
     const std::optional<Value> value = value_of(node);
@@ -77,7 +78,7 @@ class Follower {
     return true;
   }
 
-  // Nothing that reads the tensor is part of the normalisation.
+  // Records that no reader of the tensor is part of the normalisation.
   void close(int tensor) { closed_.insert(tensor); }
 
   const Value& value(int tensor) const { return values_.at(tensor); }
@@ -88,7 +89,7 @@ class Follower {
     return found != values_.end() && found->second.form == form && closed_.count(tensor) == 0;
   }
 
-  // A constant of a number per channel, which every image of other sizes will fit, too.
+  // A constant with one number per channel, which also fits images of other sizes.
   bool per_channel(int tensor) const {
     const ir::Tensor& t = graph_.tensor(tensor);
     return t.is_constant() && t.dtype == DType::kF32 && channels_ > 1 &&
@@ -157,7 +158,7 @@ class Follower {
         break;
       case BinaryOp::kAdd:
         if (is(a, Form::kVariance)) {
-          // Without an epsilon a flat image has no result.
+          // Without an epsilon, a constant image has no result.
           const auto epsilon = number(graph_.tensor(b));
           if (epsilon && *epsilon > 0) return Value{Form::kShifted, *epsilon};
         }
@@ -198,7 +199,7 @@ void fuse_instance_norm(ir::Graph& graph) {
     if (graph.tensor(image).dtype != DType::kF32 || !graph.nodes[first].epilogue.empty()) continue;
     Follower follower(graph, image, graph.nodes[first].outputs[0]);
     std::vector<std::size_t> followed{first};
-    std::map<int, std::size_t> results;  // tensor -> node, the last of each chain
+    std::map<int, std::size_t> results;  // tensor -> the last node of each chain
     for (std::size_t i = first + 1; i < graph.nodes.size(); ++i) {
       const ir::Node& node = graph.nodes[i];
       if (removed[i] || !follower.follow(node)) continue;
@@ -206,7 +207,7 @@ void fuse_instance_norm(ir::Graph& graph) {
       const int result = node.outputs[0];
       if (follower.value(result).form != Form::kResult) continue;
       results[result] = i;
-      for (const int input : node.inputs) results.erase(input);  // scaled or biased by this one
+      for (const int input : node.inputs) results.erase(input);  // this node scales or biases it
       if (readers[uz(result)].size() != 1 || is_output[uz(result)]) follower.close(result);
     }
     if (results.empty()) continue;
@@ -218,7 +219,7 @@ void fuse_instance_norm(ir::Graph& graph) {
       graph.nodes[i] = std::move(fused);
       into = graph.nodes[i].tflite_index;
     }
-    // What nobody reads any longer goes, so that the passes behind see the image's readers.
+    // Nodes without readers are removed, so that later passes see the image's real readers.
     for (auto i = followed.rbegin(); i != followed.rend(); ++i) {
       const int result = graph.nodes[*i].outputs[0];
       if (results.count(result) > 0 || is_output[uz(result)]) continue;

@@ -8,8 +8,8 @@ namespace {
 
 constexpr const char* kPass = "fuse_lookup";
 
-// Whether a node is one of integers that may have a table: where its kernels add a residual, they
-// look up results, too.
+// Whether a node computes integers and may have a table: kernels that add a residual also look up
+// results.
 bool may_have_table(const ir::Graph& graph, const ir::Node& node) {
   return node.kind->residual >= 0 && node.outputs.size() == 1 &&
          graph.tensor(node.outputs[0]).is_quantized() &&

@@ -13,19 +13,20 @@ using Mode = ops::PadAttrs::Mode;
 
 constexpr const char* kPass = "fuse_pad";
 
-// Whether a padding fills with what stands for zero: of PADV2 with a value that is constant.
+// Whether a padding fills with the value that represents zero; in PADV2 that value must be a
+// constant.
 bool fills_with_zero(const ir::Graph& graph, const ir::Node& node) {
   if (node.inputs.size() == 2 || node.inputs[2] < 0) return true;
   const ir::Tensor& value = graph.tensor(node.inputs[2]);
   if (!value.is_constant() || value.constant->dtype != value.dtype) return false;
-  // Of -0.0 the bits differ: it stays.
+  // The bits of -0.0 differ, so this padding is not fused.
   const auto zero = static_cast<std::uint32_t>(value.is_quantized() ? value.zero_point() : 0);
   const std::size_t bytes = size_of(value.dtype);
   return bytes <= sizeof zero && std::memcmp(value.constant->data, &zero, bytes) == 0;
 }
 
-// What a padding of height and width alone, with zeros or mirrored, adds to the image; nothing for
-// every other node.
+// The border that a padding of height and width alone, with zeros or mirrored, adds to the image;
+// nothing for every other node.
 std::optional<ops::Border> padded_border(const ir::Graph& graph, const ir::Node& node) {
   const auto* pad = dynamic_cast<const ops::PadAttrs*>(node.attrs.get());
   if (pad == nullptr || pad->mode == Mode::kSymmetric || !fills_with_zero(graph, node)) return {};
@@ -37,7 +38,7 @@ std::optional<ops::Border> padded_border(const ir::Graph& graph, const ir::Node&
                      pad->mode == Mode::kReflect};
 }
 
-// What a crop of height and width alone takes off; nothing for every other node.
+// What a crop of height and width alone removes; nothing for every other node.
 std::optional<ops::Border> cropped_border(const ir::Node& node) {
   const auto* slice = dynamic_cast<const ops::SliceAttrs*>(node.attrs.get());
   if (slice == nullptr) return {};
@@ -61,7 +62,7 @@ void fuse_pad(ir::Graph& graph) {
     if (!border) continue;
     const auto result = static_cast<std::size_t>(node.outputs[0]);
     if (readers[result].empty()) continue;
-    // Every reader must take it, or the padded tensor is needed all the same.
+    // Every reader must be able to take the border; otherwise the padded tensor is needed anyway.
     std::vector<ir::AttrsPtr> fused;
     std::string problem;
     if (is_output[result]) problem = "its result is one of the partition";
@@ -89,7 +90,7 @@ void fuse_pad(ir::Graph& graph) {
       ir::applied(graph, kPass, node.tflite_index, conv.tflite_index);
     }
   }
-  // The paddings and crops have lost their readers: remove_dead takes them.
+  // The paddings and crops have no readers now: remove_dead removes them.
 }
 
 }  // namespace clgpu::passes

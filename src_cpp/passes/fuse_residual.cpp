@@ -13,7 +13,8 @@ bool is_addition_of_two(const ir::Node& node) {
          !binary->shifts;
 }
 
-// Of integers: the sum is made of what the node would have stored, so the result is the same.
+// For integers, the sum starts from the value that the node would have stored, so the result is the
+// same.
 void add_in_tail(const ir::Graph& graph, const ir::Node& sum, int result, ir::Node& fused) {
   ir::Tail tail = fused.tail != nullptr ? *fused.tail : ir::Tail{};
   fused.epilogue.residual_after = !tail.table.empty();
@@ -31,7 +32,7 @@ void fuse_residual(ir::Graph& graph) {
   std::vector<int> writers = ir::writers_of(graph);
   std::vector<bool> removed(graph.nodes.size(), false);
 
-  // Why the node that writes `sum` cannot add `other` to it; empty where it can.
+  // Why the node that writes `sum` cannot add `other` to it; empty if it can.
   const auto problem = [&](int sum, int other) -> std::string {
     const ir::Tensor &result = graph.tensor(sum), &residual = graph.tensor(other);
     if (writers[uz(sum)] < 0) return "no node of the partition computes it";
@@ -42,11 +43,11 @@ void fuse_residual(ir::Graph& graph) {
     if (writer.kind->residual < 0) return "the kernels of " + name + " add nothing";
     if (static_cast<int>(writer.inputs.size()) > writer.kind->residual)
       return name + " adds another tensor already";
-    // The activation comes after the addition: one before it cannot stay. Of integers it can, as
-    // bounds of what is added to.
+    // The activation comes after the addition, so an activation before it cannot stay. For integers
+    // it can, as bounds of the value that the residual is added to.
     if (!result.is_quantized() && result.dtype != DType::kF32) return "it is not float32";
     if (!result.is_quantized() && !writer.epilogue.empty()) return name + " has an activation";
-    // The shapes of load time: constants never follow a resize. Where another operand does not
+    // The shapes at load time: constants never change with a resize. If another operand does not
     // either, the delegate runs the passes again (Partition::infer_shapes).
     if (residual.is_constant()) return "the other one is a constant";
     if (result.shape != residual.shape) return "the other one is of another shape";
@@ -65,11 +66,11 @@ void fuse_residual(ir::Graph& graph) {
                    "input 0: " + problem_of_a + "; input 1: " + problem_of_b);
       continue;
     }
-    // Of two, the later one: the other's result is there by then anyway.
+    // Of two candidates, the later one: the other's result exists by then.
     const bool take_b = from_b && (!from_a || writers[uz(b)] > writers[uz(a)]);
     const int writer = writers[uz(take_b ? b : a)];
 
-    // The node moves to the addition's place, where both operands have been computed.
+    // The node moves to the position of the addition, where both operands have been computed.
     ir::Node fused = std::move(graph.nodes[uz(writer)]);
     removed[uz(writer)] = true;
     fused.inputs.resize(uz(fused.kind->residual), -1);

@@ -25,7 +25,7 @@ void fuse_separable(ir::Graph& graph, Separable separable, const DeviceInfo& dev
       continue;
     }
     ir::applied(graph, kPass, pointwise.tflite_index, depthwise.tflite_index);
-    // In the later place, where a residual has been computed, too.
+    // At the later position, where a residual has been computed, too.
     pointwise = std::move(*node);
     removed[i] = true;
   }

@@ -4,7 +4,7 @@
 namespace clgpu::passes {
 namespace {
 
-// Why no kernel can take a tensor of this shape; empty when one can. Kernels index with 32-bit
+// Why no kernel can take a tensor of this shape; empty if one can. Kernels index with 32-bit
 // integers.
 std::string size_problem(const ir::Shape& shape) {
   const std::int64_t elements = shape.elements();
@@ -12,11 +12,11 @@ std::string size_problem(const ir::Shape& shape) {
   return shape.str() + " has " + std::to_string(elements) + " elements; supported: 1 to 2147483647";
 }
 
-// Why a node cannot read a tensor; empty when it can.
+// Why a node cannot read a tensor; empty if it can.
 std::string input_problem(const ir::Tensor& tensor) {
   if (tensor.is_constant()) {
     // Axes and shapes of scalars are lists without elements. Weights without elements would be
-    // products of depth 0, which plans divide by.
+    // products of depth 0, and plans divide by the depth.
     const bool may_be_list = tensor.dtype == DType::kI32 || tensor.dtype == DType::kI64;
     return may_be_list ? std::string() : size_problem(tensor.shape);
   }
@@ -53,8 +53,8 @@ void infer_shapes(ir::Graph& graph) {
       graph.tensor(node.outputs[i]).shape = std::move(shapes[i]);
     }
   }
-  // Nodes that read one may be gone, because nothing needs their results: it is uploaded all the
-  // same.
+  // Nodes that read an input may have been removed because nothing needs their results, but it is
+  // uploaded all the same.
   for (const int id : graph.inputs) {
     const ir::Tensor& tensor = graph.tensor(id);
     if (const std::string problem = size_problem(tensor.shape); !problem.empty())

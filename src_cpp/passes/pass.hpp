@@ -1,4 +1,4 @@
-// The passes: each takes a graph and leaves an equivalent, better one. Run in the order of
+// The passes: each takes a graph and leaves an equivalent, better one. They run in the order of
 // pipeline.cpp, before shapes are known to be final; fuse_residual alone relies on dimensions.
 #pragma once
 
@@ -20,22 +20,23 @@ enum class Precision {
 /// "fp32", "fp16", "tf32".
 const char* name_of(Precision precision);
 
-/// DEQUANTIZE of a float16 constant disappears: its readers read the half constant as it is.
+/// DEQUANTIZE of a float16 constant is removed: its readers read the half constant directly.
 void keep_half_constants(ir::Graph& graph);
 
 /// MEAN, SQUARED_DIFFERENCE, RSQRT and so on that normalise each image and channel over the pixels
-/// become one node (the family instance_norm), however the converter has spelled them.
+/// become one node (the family instance_norm), in whatever form the converter has written them.
 void fuse_instance_norm(ir::Graph& graph);
 
-/// An activation that alone reads a node's result moves into that node's epilogue.
+/// An activation that is the only reader of a node's result moves into that node's epilogue.
 void fuse_activation(ir::Graph& graph);
 
-/// An addition of two tensors of one shape moves into the node that computes one of them for it
-/// alone, where that node's kernels can add a residual (OpKind::residual).
+/// An addition of two tensors of the same shape moves into the node that computes one of them, if
+/// the addition is that tensor's only reader and the node's kernels can add a residual
+/// (OpKind::residual).
 void fuse_residual(ir::Graph& graph);
 
-/// A function of one tensor of 8-bit integers that alone reads a product's result moves into the
-/// product's tail, as a table.
+/// A function of one tensor of 8-bit integers that is the only reader of a product's result moves
+/// into the product's tail, as a table.
 void fuse_lookup(ir::Graph& graph);
 
 /// How floats are multiplied by int8 weights.
@@ -44,27 +45,28 @@ enum class DynamicRange {
   kHybrid,      ///< the floats are quantised first, row by row: TFLite's hybrid arithmetic
 };
 
-/// Nodes of floats with int8 weights get the weights' scales as an input (ops::kWeightScales); with
-/// kHybrid nodes in front of them quantise their input.
+/// Float nodes with int8 weights get the weights' scales as an input (ops::kWeightScales); with
+/// kHybrid, new nodes before them quantise their input.
 void dynamic_range(ir::Graph& graph, DynamicRange mode);
 
-/// A padding of height and width, with zeros or mirrored (MIRROR_PAD's mode REFLECT), and a crop of
-/// them, that feeds convolutions with VALID padding alone moves into these.
+/// A padding of height and width, with zeros or mirrored (MIRROR_PAD's mode REFLECT), or a crop of
+/// them, moves into the convolutions that read it if all its readers are convolutions with VALID
+/// padding.
 void fuse_pad(ir::Graph& graph);
 
-/// Which depthwise convolutions become one node with the 1x1 convolution behind them.
+/// Which depthwise convolutions are merged with the 1x1 convolution that follows.
 enum class Separable { kNever, kWherePays, kAlways };
 
-/// A depthwise convolution and the 1x1 convolution that alone reads it become one node, which may
-/// compute both in one launch.
+/// A depthwise convolution and the 1x1 convolution that is its only reader become one node, which
+/// may compute both in one launch.
 void fuse_separable(ir::Graph& graph, Separable separable, const DeviceInfo& device);
 
-/// Nodes whose results nobody reads go; so do tensors' constants that nobody reads.
+/// Removes nodes whose results have no readers, and constants of tensors without readers.
 void remove_dead(ir::Graph& graph);
 
-/// Sets Tensor::storage. Graph inputs and outputs keep the model's type, and so do views of them
-/// and small tensors, unless `half_io`: then everything is half and the host converts inputs and
-/// outputs. With `half_weights` large constants are half with any precision.
+/// Sets Tensor::storage. Graph inputs and outputs keep the model's type, as do views of them and
+/// small tensors, unless `half_io`: then all tensors are half and the host converts inputs and
+/// outputs. With `half_weights`, large constants are half with any precision.
 void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool half_weights);
 
 /// How the passes rewrite a graph; see the passes above.
@@ -82,26 +84,27 @@ struct Pass {
   void (*run)(ir::Graph& graph, const PipelineOptions& options, const DeviceInfo& device);
 };
 
-/// All of the above, in order; one may be there twice.
+/// All of the above, in order; a pass may occur twice.
 const std::vector<Pass>& pipeline();
 
-/// Runs them. Throws InternalError where what they leave is no graph.
+/// Runs them. Throws InternalError if the result is not a valid graph.
 void run_pipeline(ir::Graph& graph, const PipelineOptions& options, const DeviceInfo& device);
 
-/// Sets the shape of every tensor written by a node from the shapes of the graph's inputs and
-/// constants. Throws ShapeError naming the node. Run again after the inputs' shapes change.
+/// Sets the shape of every tensor that a node writes, from the shapes of the graph's inputs and
+/// constants. Throws ShapeError, which names the node. Run again after the inputs' shapes change.
 void infer_shapes(ir::Graph& graph);
 
-/// What becomes of the inputs of a concatenation that cannot be written where they end up.
+/// How to treat inputs of a concatenation that cannot be written directly to their place.
 enum class Concats {
   kCopyAll,  ///< launches copy them and all others
   kCopy,     ///< launches copy them
-  kSplit,    ///< where convolutions read it, they become sums of convolutions of the inputs; else
+  kSplit,    ///< if convolutions read it, they become sums of convolutions of the inputs; otherwise
              ///< as kCopy
 };
 
-/// Inputs of concatenations are written in place (Tensor::placement), additions to concatenations
-/// move into what writes the inputs. Relies on dimensions: run after infer_shapes, on a copy.
+/// Inputs of concatenations are written in place (Tensor::placement), and additions to
+/// concatenations move into the nodes that write the inputs. Relies on dimensions: run after
+/// infer_shapes, on a copy.
 void remove_concatenations(ir::Graph& graph, Concats concats);
 
 }  // namespace clgpu::passes

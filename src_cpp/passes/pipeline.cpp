@@ -26,7 +26,7 @@ const std::vector<Pass>& pipeline() {
       // Before an addition,
       {"fuse_lookup", [](G& graph, const O&, const D&) { fuse_lookup(graph); }},
       {"fuse_residual", [](G& graph, const O&, const D&) { fuse_residual(graph); }},
-      // and behind one.
+      // and after one.
       {"fuse_lookup", [](G& graph, const O&, const D&) { fuse_lookup(graph); }},
       {"dynamic_range",
        [](G& graph, const O& o, const D&) { dynamic_range(graph, o.dynamic_range); }},
@@ -43,7 +43,7 @@ const std::vector<Pass>& pipeline() {
 }
 
 void run_pipeline(ir::Graph& graph, const PipelineOptions& options, const DeviceInfo& device) {
-  // A half has no more mantissa than a TF32 number.
+  // Halves have no more mantissa bits than TF32 numbers.
   graph.allows_tf32 = options.precision != Precision::kFp32;
   for (const Pass& pass : pipeline()) pass.run(graph, options, device);
   ir::verify(graph);

@@ -7,14 +7,14 @@
 namespace clgpu::passes {
 namespace {
 
-// Bytes of intermediate tensors alive while each node runs, were every tensor freed after its last
-// reader.
+// Bytes of live intermediate tensors while each node runs, if every tensor were freed after its
+// last reader.
 class LiveBytes {
  public:
   LiveBytes(const ir::Graph& graph, const Links& links) : bytes_(graph.nodes.size(), 0) {
     const int count = static_cast<int>(graph.nodes.size());
     std::vector<int> last(graph.tensors.size(), -1);
-    // Backwards: a view's last reader counts for its source.
+    // Backwards: the last reader of a view counts for its source.
     for (int n = count - 1; n >= 0; --n) {
       const ir::Node& node = graph.nodes[uz(n)];
       for (const int id : node.outputs) last[uz(id)] = std::max(last[uz(id)], n);
@@ -45,7 +45,7 @@ class LiveBytes {
   std::vector<std::int64_t> bytes_;
 };
 
-// Where a part of a tensor that is itself placed lies in the whole of all.
+// The place in the outermost whole of a part of a tensor that itself has a place in another.
 std::optional<ir::Placement> composed(const ir::Graph& graph, const ir::Placement& inner, int id,
                                       const ir::Placement& outer) {
   const std::int64_t channels = graph.tensor(id).shape.back(0);
@@ -59,7 +59,7 @@ std::optional<ir::Placement> composed(const ir::Graph& graph, const ir::Placemen
                        outer.first + row * outer.pitch + column};
 }
 
-// Decides which parts are written in place, one concatenation after the other.
+// Decides which parts are written in place, for one concatenation after the other.
 class Chooser {
  public:
   Chooser(const ir::Graph& graph, const Sums& sums)
@@ -78,8 +78,8 @@ class Chooser {
                        [](const Slot& a, const Slot& b) { return a.writer > b.writer; });
       open.push_back(std::move(slots));
     }
-    // First what needs no more memory at its time, then, where this has made a new peak plain, what
-    // does not exceed it.
+    // First the slots that need no more memory at that time; after that the new peak is known. Then
+    // the slots that do not exceed it.
     for (std::vector<Slot>& slots : open) take(slots, false);
     for (std::vector<Slot>& slots : open) take(slots, true);
     return std::move(chosen_);
@@ -88,13 +88,13 @@ class Chooser {
  private:
   int whole_of(const Slot& slot) const { return graph_.nodes[uz(slot.node)].outputs[0]; }
 
-  // Node that first writes to the memory of a tensor.
+  // The node that first writes to the memory of a tensor.
   int begin_of(int id) const {
     const auto found = begin_.find(id);
     return found != begin_.end() ? found->second : links_.writers[uz(id)];
   }
 
-  // Takes the longest row of the latest written slots that memory allows.
+  // Takes the longest run of the latest written slots that memory allows.
   void take(std::vector<Slot>& slots, bool up_to_peak) {
     for (std::size_t count = slots.size(); count > 0; --count) {
       int whole = whole_of(slots[0]);
@@ -126,8 +126,8 @@ class Chooser {
   const Sums& sums_;
   const Links links_;
   LiveBytes live_;
-  std::map<int, int> around_;  // tensor -> the one that it is a part of
-  std::map<int, int> begin_;   // of what has parts
+  std::map<int, int> around_;  // tensor -> the one that contains it
+  std::map<int, int> begin_;   // of tensors that have parts
   std::vector<Slot> chosen_;
 };
 
@@ -139,7 +139,7 @@ std::vector<Slot> choose_slots(const ir::Graph& graph, const Sums& sums) {
 
 void place_parts(ir::Graph& graph, const Sums& sums) {
   std::vector<Slot> slots = choose_slots(graph, sums);
-  // The outer ones first, which the inner ones are placed in.
+  // Outer concatenations first, since the inner ones are placed in them.
   std::stable_sort(slots.begin(), slots.end(),
                    [](const Slot& a, const Slot& b) { return a.node > b.node; });
   for (const Slot& slot : slots) {

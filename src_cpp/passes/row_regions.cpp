@@ -9,14 +9,14 @@
 namespace clgpu::passes {
 namespace {
 
-// Whether a node reads rows of an input, all else being the same for all rows.
+// Whether a node reads rows of an input, and everything else is the same for all rows.
 bool reads_rows(const ir::Graph& graph, const ir::Node& node, std::size_t input) {
   return ops::family_of(node).rows->need({graph, node}, static_cast<int>(input), {0, 1}).kind !=
          ops::RowNeed::Kind::kWhole;
 }
 
-// Number of borders on the way to each node: two of one number that can be computed by rows have
-// none between them, on no path.
+// Number of borders on the way to each node: two nodes with the same number that can be computed by
+// rows have no border between them, on any path.
 std::vector<int> levels_of(const ir::Graph& graph, const std::vector<bool>& rows, RowCut cut) {
   const std::vector<int> writers = ir::writers_of(graph);
   std::vector<int> levels(graph.nodes.size(), 0);
@@ -43,7 +43,7 @@ std::vector<RowRegion> row_regions(const ir::Graph& graph, RowCut cut) {
   const std::vector<int> levels = levels_of(graph, rows, cut);
   const std::vector<int> writers = ir::writers_of(graph);
 
-  // Nodes of a level that one another's rows connect.
+  // Nodes of a level that are connected by the rows that they read.
   std::vector<int> root(graph.nodes.size());
   std::iota(root.begin(), root.end(), 0);
   const auto find = [&](int n) {
@@ -60,7 +60,7 @@ std::vector<RowRegion> row_regions(const ir::Graph& graph, RowCut cut) {
     }
   }
 
-  std::map<std::pair<int, int>, RowRegion> regions;  // by level, so that none reads from behind
+  std::map<std::pair<int, int>, RowRegion> regions;  // by level: no region reads from a later one
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     if (rows[n])
       regions[{levels[n], find(static_cast<int>(n))}].nodes.push_back(static_cast<int>(n));
@@ -69,7 +69,7 @@ std::vector<RowRegion> row_regions(const ir::Graph& graph, RowCut cut) {
   const std::vector<bool> is_output = ir::output_mask(graph);
   std::vector<RowRegion> result;
   for (auto& [key, region] : regions) {
-    // A node alone may at least read what another region leaves in bands.
+    // A region of one node is useful only if it reads bands that another region leaves.
     const auto reads_bands = [&](int n) {
       for (const int id : graph.nodes[uz(n)].inputs) {
         if (id >= 0 && writers[uz(id)] >= 0 && rows[uz(writers[uz(id)])]) return true;

@@ -26,7 +26,7 @@ class Progress {
   }
 
   std::vector<std::vector<int>> steps(int band) const {
-    // How far each is ahead when the first row of the results outside is due.
+    // How far each node is ahead when the first row of the results outside is due.
     int early = 0;
     const std::vector<int> ahead = due(0);
     for (std::size_t k = 0; k < ahead.size(); ++k) {
@@ -48,8 +48,8 @@ class Progress {
 
   int in_units(std::size_t k, int rows) const { return ops::ceil_of(rows, unit_[k]) * unit_[k]; }
 
-  // Rows due of each node, by the rule of the middle of the image: below 0 until its first row is,
-  // beyond its height in the end. `rows`: of the tallest.
+  // The rows of each node that are due, by the rule for the middle of the image: negative before
+  // its first row is due, above its height at the end. `rows`: rows of the tallest.
   std::vector<int> due(std::int64_t rows) const {
     std::vector<int> result(height_.size(), INT32_MIN);
     for (std::size_t k = height_.size(); k-- > 0;) {
@@ -66,7 +66,7 @@ class Progress {
     return result;
   }
 
-  // The same inside of the image, where its ends may need more.
+  // The same, limited to the image, whose top and bottom may need more rows.
   std::vector<int> made(const std::vector<int>& due) const {
     std::vector<int> result(due.size());
     for (std::size_t k = due.size(); k-- > 0;) {
@@ -98,7 +98,7 @@ bool has_rows(const ir::Graph& graph, const ir::Node& node) {
   for (int i = 0; i < context.output_count(); ++i) {
     const ir::Shape& shape = context.output(i).shape;
     if (shape.rank() != 4 || shape[0] != 1 || shape[1] != height) return false;
-    // A slice has its place in a whole, and its residual lies as that does.
+    // A slice has its place in a whole, and its residual has the same layout.
     if (context.output(i).placement) return false;
   }
   if (rules->unit(context) == 0) return false;
@@ -120,7 +120,8 @@ RowRange rows_needed(const ops::NodeContext& node, int input, RowRange rows) {
   RowRange result{std::clamp(need.rows.first, 0, height - 1), 0};
   result.end = std::clamp(need.rows.end, result.first + 1, height);
   if (need.beyond == RowNeed::Beyond::kNothing) return result;
-  // A mirror shows the row beyond the first, or the last, at the same distance inside.
+  // Mirroring reads the row at the same distance inside the image, counted from its first or last
+  // row.
   const int twice = need.beyond == RowNeed::Beyond::kSymmetric ? 1 : 0;
   if (need.rows.first < 0)
     result.end = std::clamp(-need.rows.first - twice + 1, result.end, height);

@@ -7,29 +7,29 @@
 
 namespace clgpu::passes {
 
-/// Whether the rows of a node can be computed apart.
+/// Whether the rows of a node can be computed separately.
 bool has_rows(const ir::Graph& graph, const ir::Node& node);
 
-/// The rows of an input that some rows of the results need, all of them inside of the input; at
-/// least one. Not of inputs that are needed whole.
+/// The rows of an input that some rows of the results need; at least one, all of them inside the
+/// input. Not for inputs that are needed as a whole.
 ops::RowRange rows_needed(const ops::NodeContext& node, int input, ops::RowRange rows);
 
-/// A node of the region that reads rows of a result of another.
+/// A node of the region that reads rows of another node's result.
 struct RowReader {
   int node = 0;  ///< position in the region
   int input = 0;
 };
 
-/// The nodes of a region in order, and who reads rows of whom.
+/// The nodes of a region in order, and which node reads rows of which.
 struct RowChain {
   std::vector<int> nodes;                       ///< indices into graph.nodes
   std::vector<std::vector<RowReader>> readers;  ///< of each node's results
-  std::vector<bool> outside;                    ///< its results are read outside, or nowhere
+  std::vector<bool> outside;  ///< whether its results are read outside, or have no readers
 };
 
-/// progress[step][node]: rows of the node's results that exist after the step. Each runs ahead of
-/// its readers by what they need, and all advance by a band in proportion to their height; so in
-/// the first steps only the foremost run.
+/// progress[step][node]: rows of the node's results that exist after the step. Each node is ahead
+/// of its readers by the rows that they need, and all advance by a band in proportion to their
+/// height; so only the first nodes run in the first steps.
 std::vector<std::vector<int>> row_progress(const ir::Graph& graph, const RowChain& chain, int band);
 
 }  // namespace clgpu::passes

@@ -1,6 +1,6 @@
-// Convolution is linear in its input channels: of [a, b] it is that of a plus that of b, each with
-// its share of the weights. The sum goes from one to the next as the addend that their kernels
-// take.
+// Convolution is linear in its input channels: the convolution of [a, b] is that of a plus that of
+// b, each with its part of the weights. The sum passes from one to the next as the addend that
+// their kernels accept.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -14,10 +14,10 @@ namespace {
 
 constexpr const char* kPass = "split_convolutions";
 constexpr int kImage = 0;  // input of a convolution
-// As choose_storage has it: in half precision these stay float.
+// As in choose_storage: with half precision these stay float.
 constexpr std::int64_t kSmallTensor = 4096;
 
-// Channels `first` .. `first + count` of a concatenation, which tensor `id` makes.
+// Channels `first` .. `first + count` of a concatenation, which are tensor `id`.
 struct Channels {
   int id, first, count;
   bool copied;  // it cannot be written in place
@@ -33,7 +33,7 @@ class Splitter {
     const std::size_t count = graph_.nodes.size();
     instead_.resize(count);
     replaced_.assign(count, false);
-    // An outer concatenation takes those apart that make its inputs.
+    // Backwards: splitting an outer concatenation also splits the inner ones that make its inputs.
     for (std::size_t n = count; n-- > 0;) {
       if (!replaced_[n] && can_split(static_cast<int>(n))) split(static_cast<int>(n));
     }
@@ -61,7 +61,7 @@ class Splitter {
     });
   }
 
-  // Whether a concatenation of channels writes a tensor that only another concatenation reads.
+  // Whether a concatenation of channels writes a tensor whose only reader is another concatenation.
   bool is_inner(int id) const {
     const int writer = links_.writers[uz(id)];
     return writer >= 0 && joins_channels(writer) && links_.readers[uz(id)].size() == 1 &&
@@ -80,16 +80,16 @@ class Splitter {
     });
   }
 
-  // Whether a node is a convolution of this tensor that can take the sum of others.
+  // Whether a node is a convolution of this tensor that can add the sum of others.
   bool is_linear_in(const ir::Node& node, int image) const {
     if (dynamic_cast<const ops::ConvAttrs*>(node.attrs.get()) == nullptr) return false;
     if (node.kind->weights.in_axis < 0 || node.inputs[kImage] != image) return false;
     if (std::count(node.inputs.begin(), node.inputs.end(), image) != 1) return false;
     const ir::Tensor& weights = graph_.tensor(node.inputs[uz(node.kind->weights.slot)]);
-    // Sums of integers are rounded once, behind the last of them.
+    // Sums of integers are rounded once, after the last of them.
     if (graph_.tensor(node.outputs[0]).is_quantized()) return false;
     if (weights.is_quantized()) return false;
-    // The addend of a result that is written in place would have to be of the whole's shape.
+    // The addend of a result that is written in place would need the shape of the whole.
     return weights.is_constant() && !ops::is_grouped(graph_, node) &&
            !node.epilogue.residual_after && in_place_.count(node.outputs[0]) == 0;
   }
@@ -113,7 +113,7 @@ class Splitter {
     const ir::Node node = graph_.nodes[uz(n)];
     std::vector<Channels> channels;
     collect(n, 0, channels);
-    // Terms of the sum: each of the copied ones, then the others together.
+    // Terms of the sum: each of the copied inputs, then the others together.
     std::vector<std::vector<Channels>> terms;
     std::vector<Channels> rest;
     for (const Channels& part : channels) {
@@ -137,7 +137,7 @@ class Splitter {
     }
   }
 
-  // A concatenation of those that are written in place, which needs no launch.
+  // A concatenation of the inputs that are written in place, which needs no launch.
   int join(int n, const std::vector<Channels>& parts) {
     ir::Node node = graph_.nodes[uz(n)];
     ir::Tensor joined = graph_.tensor(node.outputs[0]);
@@ -178,7 +178,7 @@ class Splitter {
 
   int partial_sum(const ir::Node& whole) {
     ir::Tensor sum = graph_.tensor(whole.outputs[0]);
-    // Rounded to half once more than it would be; the arithmetic remains that of floats.
+    // Rounded to half once more than without the split; the arithmetic remains in float.
     sum.storage = sum.shape.elements() > kSmallTensor ? graph_.tensor(whole.inputs[kImage]).storage
                                                       : DType::kF32;
     return add(std::move(sum));

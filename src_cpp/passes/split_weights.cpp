@@ -14,7 +14,7 @@ namespace {
 
 using Constant = std::shared_ptr<const ir::Constant>;
 
-// The part of a constant from output channel `first` on, of `channels` of `all`.
+// The part of a constant for output channels `first` to `first + channels`, out of `all`.
 Constant part_of(const ir::Constant& whole, int all, int first, int channels) {
   const std::size_t bytes = whole.bytes / uz(all);
   ir::Constant part = whole;
@@ -79,7 +79,7 @@ class Splitter {
     }
     const bool changed = nodes.size() != graph_.nodes.size();
     graph_.nodes = std::move(nodes);
-    if (changed) remove_dead(graph_);  // a TRANSPOSE that nobody reads
+    if (changed) remove_dead(graph_);  // a TRANSPOSE without readers
     return changed;
   }
 
@@ -101,7 +101,7 @@ class Splitter {
     return node.inputs.size() > uz(node.kind->weights.bias) && bias_id(node) >= 0;
   }
 
-  // The matrix that becomes this tensor by a TRANSPOSE; null where there is none.
+  // The matrix that a TRANSPOSE turns into this tensor; null if there is none.
   const ir::Tensor* transposed_constant(int id) const {
     const int writer = writers_[uz(id)];
     if (writer < 0 || !ops::transposes_matrix(graph_.nodes[uz(writer)])) return nullptr;
@@ -127,7 +127,7 @@ class Splitter {
     const Constant bytes = weights_of(weights_id(node));
     const int whole = node.outputs[0];
     const int all = weights.shape[0];
-    // Kernels like multiples of their tiles.
+    // Kernels are faster with multiples of their tiles.
     int channels =
         static_cast<int>(std::max<std::int64_t>(limit_ / (weights.storage_bytes() / all), 1));
     for (const int multiple : {64, 16, 4}) {

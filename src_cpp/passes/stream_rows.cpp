@@ -16,7 +16,7 @@ namespace {
 using ops::RowNeed;
 using ops::RowRange;
 
-// A tensor that holds some rows of another.
+// A tensor that contains some rows of another.
 struct Window {
   int tensor = -1;
   RowRange rows;
@@ -31,7 +31,7 @@ class Streamer {
     chain_.nodes = std::move(nodes);
   }
 
-  // `labels`, of each node, are kept up to date; those of the region vanish.
+  // Keeps `labels`, one per node, up to date; those of the region are removed.
   bool run(int band, std::vector<int>& labels) {
     if (!connect()) return false;
     progress_ = row_progress(graph_, chain_, band);
@@ -42,7 +42,7 @@ class Streamer {
   }
 
  private:
-  // Finds who reads what; false where the nodes make no region.
+  // Finds the readers of each tensor; false if the nodes are not a valid region.
   bool connect() {
     const auto readers = ir::readers_of(graph_);
     const std::vector<bool> is_output = ir::output_mask(graph_);
@@ -81,7 +81,8 @@ class Streamer {
     return split();
   }
 
-  // Nodes between those of the region go behind it if they depend on it, else in front of it.
+  // Nodes between those of the region move behind it if they depend on it, otherwise in front of
+  // it.
   bool split() {
     std::set<int> dependent;  // tensors
     std::size_t next = 0;
@@ -92,7 +93,7 @@ class Streamer {
       bool behind = false;
       for (const int id : node.inputs) behind = behind || dependent.count(id) > 0;
       if (member) {
-        if (behind) return false;  // a path leaves the region and comes back
+        if (behind) return false;  // a path leaves the region and returns
         for (const int id : node.outputs) own_.insert(id);
         continue;
       }
@@ -107,7 +108,7 @@ class Streamer {
     return graph_.tensor(graph_.nodes[uz(chain_.nodes[k])].outputs[0]).shape[1];
   }
 
-  // A tensor of some rows of `whole`.
+  // A tensor with some rows of `whole`.
   int add_tensor(int whole, RowRange rows) {
     ir::Tensor tensor = graph_.tensor(whole);
     tensor.name += " rows " + std::to_string(rows.first) + ":" + std::to_string(rows.end);
@@ -125,7 +126,7 @@ class Streamer {
     made_.push_back(std::move(node));
   }
 
-  // The rows of `whole` alone, copied out of a window where it has more.
+  // Exactly these rows of `whole`, copied out of a window that has more.
   int exactly(int whole, const Window& window, RowRange rows, bool kept = false) {
     if (window.rows == rows) return window.tensor;
     const auto key = std::make_tuple(window.tensor, rows.first, rows.end);
@@ -142,7 +143,7 @@ class Streamer {
     return result;
   }
 
-  // The parts of a tensor too large to exist; empty for others.
+  // The parts of a tensor that is too large to exist; empty for others.
   std::vector<Window> bands_of(int id) const {
     const auto writer = writer_.find(id);
     if (writer == writer_.end() || graph_.tensor(id).storage_bytes() <= max_object_) return {};
@@ -158,7 +159,7 @@ class Streamer {
     return bands;
   }
 
-  // A window of a tensor from outside that has at least these rows.
+  // A window of a tensor from outside, with at least these rows.
   Window outside(int id, RowRange rows) {
     const std::vector<Window> bands = bands_of(id);
     if (bands.empty()) return {id, {0, graph_.tensor(id).shape[1]}};
@@ -174,10 +175,10 @@ class Streamer {
     return {copies_[key] = joined(id, parts, rows), rows};
   }
 
-  // All nodes up to the rows that exist after the step.
+  // Computes all nodes up to the rows that exist after the step.
   void step(const std::vector<int>& until) {
     copies_.clear();
-    std::map<int, std::size_t> last;  // node that touches a tensor of the region
+    std::map<int, std::size_t> last;  // node that uses a tensor of the region
     for (std::size_t k = 0; k < until.size(); ++k) {
       if (until[k] == done_[k]) continue;
       const ir::Node& node = graph_.nodes[uz(chain_.nodes[k])];
@@ -197,7 +198,7 @@ class Streamer {
   }
 
   void compute(std::size_t k, RowRange rows) {
-    const ir::Node source = graph_.nodes[uz(chain_.nodes[k])];  // not moved by new tensors
+    const ir::Node source = graph_.nodes[uz(chain_.nodes[k])];  // adding tensors does not move it
     const ops::RowRules& rules = *ops::family_of(source).rows;
     tflite_index_ = source.tflite_index;
     ir::Node node = source;
@@ -225,7 +226,7 @@ class Streamer {
     }
   }
 
-  // The family agrees on what the node computes.
+  // The family confirms what the node computes.
   void check(const ir::Node& node) const {
     const ops::NodeContext context(graph_, node);
     const ir::Shapes shapes = ops::family_of(node).infer(context);
@@ -234,7 +235,7 @@ class Streamer {
     }
   }
 
-  // New rows of a tensor: behind those that are kept, and to the whole if there is to be one.
+  // Adds new rows of a tensor: to the rows that are kept, and to the whole if there is to be one.
   void append(int id, const Window& band, std::size_t k) {
     const bool read = is_read(id, k);
     Window& window = windows_[id];
@@ -247,7 +248,7 @@ class Streamer {
     }
     const auto pieces = pieces_.find(id);
     if (pieces == pieces_.end()) return;
-    // What is read here, too, is copied, so that the band need not live as long as the whole.
+    // Rows that are also read here are copied, so that the band need not live as long as the whole.
     int piece = band.tensor;
     if (read) {
       piece = add_tensor(id, band.rows);
@@ -270,7 +271,7 @@ class Streamer {
     return graph_.nodes[uz(chain_.nodes[uz(reader.node)])].inputs[uz(reader.input)];
   }
 
-  // Keeps of a tensor what its readers have not yet done with.
+  // Keeps the rows of a tensor that its readers still need.
   void trim(int id) {
     Window& window = windows_[id];
     if (window.tensor < 0) return;
@@ -317,14 +318,14 @@ class Streamer {
   std::vector<int> before_, after_;                  // nodes outside
   std::set<int> own_;                                // tensors that the region writes
   std::map<int, int> writer_;                        // tensor -> node
-  std::map<int, Window> windows_;                    // tensor of the region -> what there is of it
+  std::map<int, Window> windows_;                    // tensor of the region -> its existing rows
   std::map<int, std::vector<int>> pieces_;           // tensor that is read outside -> its bands
   std::map<std::tuple<int, int, int>, int> copies_;  // of this step
   std::vector<ir::Node> made_;
   int tflite_index_ = -1;
 };
 
-// Joins of bands that nobody reads any more.
+// Joins of bands that have no readers any more.
 void remove_joins(ir::Graph& graph) {
   const auto readers = ir::readers_of(graph);
   const std::vector<bool> is_output = ir::output_mask(graph);

@@ -13,7 +13,7 @@ namespace {
 
 using kernel::Candidate;
 
-// Texels of the image that a launch reads an operand as.
+// Texels of the image through which a launch reads an operand.
 std::int64_t texels(const kernel::Operand& operand, const Candidate& candidate,
                     const ops::NodeContext& node) {
   const std::int64_t bytes = operand.kind == kernel::Operand::Kind::kScratch
@@ -22,7 +22,7 @@ std::int64_t texels(const kernel::Operand& operand, const Candidate& candidate,
   return bytes / kernel::texel_bytes(*operand.image);
 }
 
-// Whether a launch of a candidate fits the limits that a device states.
+// Whether a launch of a candidate is within the limits that a device reports.
 std::string limit_exceeded(const kernel::Launch& launch, const Candidate& candidate,
                            const ops::NodeContext& node, const DeviceInfo& device) {
   if (std::string problem = group_exceeded(launch, device); !problem.empty()) return problem;
@@ -45,7 +45,7 @@ std::string limit_exceeded(const kernel::Launch& launch, const Candidate& candid
   return {};
 }
 
-// Why a candidate cannot be used; empty when it can.
+// Why a candidate cannot be used; empty if it can.
 std::string problem_of(const Candidate& candidate, const std::string& family,
                        const ops::NodeContext& node, const DeviceInfo& device,
                        const PlanOptions& options, const Broken& broken) {
@@ -70,8 +70,8 @@ std::string joined(const std::vector<Refused>& refused) {
   return join(refused, "; ", [](const Refused& one) { return one.first + ": " + one.second; });
 }
 
-// The first candidate that works among those that go by a name; none when there is no such. The
-// name of one candidate may begin that of another: then it is meant alone.
+// The first candidate that works among those that match a name; none if no name matches. The name
+// of one candidate may be a prefix of another: an exact match wins.
 const Candidate* find(const std::vector<Candidate>& candidates, const Choice& choice,
                       const std::string& engine) {
   const auto named = [&](const std::string& name) {

@@ -9,7 +9,7 @@
 namespace clgpu::plan {
 
 ir::Graph isolate(const ir::Graph& graph, std::size_t position) {
-  // Known at load time: constants and what is computed of them alone.
+  // Known at load time: constants and what is computed from constants alone.
   std::vector<bool> known(graph.tensors.size());
   const auto knows = [&](int id) { return id < 0 || known[uz(id)]; };
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) known[i] = graph.tensors[i].is_constant();
@@ -33,7 +33,7 @@ ir::Graph isolate(const ir::Graph& graph, std::size_t position) {
 
   const auto readers = ir::readers_of(graph);
   const std::vector<bool> is_output = ir::output_mask(graph);
-  ir::Graph part = graph;  // with all that holds for the graph as a whole
+  ir::Graph part = graph;  // with all properties of the graph as a whole
   part.tensors.clear();
   part.nodes.clear();
   part.inputs.clear();
@@ -53,10 +53,10 @@ ir::Graph isolate(const ir::Graph& graph, std::size_t position) {
     }
     return result;
   };
-  for (const std::size_t member : members) {  // a set of positions is in execution order
+  for (const std::size_t member : members) {  // a set of positions is sorted by execution order
     ir::Node node = graph.nodes[member];
     for (int& id : node.inputs) {
-      // A slice that is read has been written to the result already.
+      // If the part reads a slice, the slice has already been written to the result.
       const bool input = member == position && !knows(id) && !graph.tensor(id).placement;
       id = intern(id);
       if (input && std::find(part.inputs.begin(), part.inputs.end(), id) == part.inputs.end())
@@ -65,7 +65,7 @@ ir::Graph isolate(const ir::Graph& graph, std::size_t position) {
     for (int& id : node.outputs) {
       const auto old = static_cast<std::size_t>(id);
       id = intern(id);
-      // A result that nobody reads may not even be written.
+      // If nothing reads a result, it may not even be written.
       if (member != position || (!is_output[old] && readers[old].empty())) continue;
       const auto& placement = part.tensor(id).placement;
       part.outputs.push_back(placement ? placement->whole : id);

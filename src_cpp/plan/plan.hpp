@@ -34,8 +34,7 @@ struct Buffer {
   std::int64_t span = 0;     ///< arena only: bytes kept for it there, `bytes` or more
   int first = 0, last = -1;  ///< arena only: run steps that need it; uploads are -1
   bool scratch = false;      ///< a candidate's own memory
-  std::shared_ptr<const ir::Constant>
-      upload;  ///< written at load time; null when a launch writes it
+  std::shared_ptr<const ir::Constant> upload;  ///< written at load time; null if a launch writes it
   DType storage = DType::kF32;
 };
 
@@ -101,7 +100,7 @@ struct Choice {
   Origin origin = Origin::kDefault;
   std::string engine;     ///< as plan::engine_signature; empty without PlanOptions::distrusted
   std::string signature;  ///< as plan::signature; empty without PlanOptions::tuned
-  std::string dropped;    ///< a tuned candidate that does not work any more
+  std::string dropped;    ///< a tuned candidate that no longer works
   std::vector<std::string> candidates;  ///< those that work, in order of preference
   std::vector<Refused> refused;
   std::vector<std::string> plainest;  ///< of both, those of a kernel::Form that is plain, in order
@@ -148,7 +147,7 @@ bool learn(Broken& broken, const std::string& family, const std::string& candida
 using Distrusted =
     std::function<std::string(const std::string& family, const kernel::Candidate& candidate)>;
 
-/// The candidate measured as the fastest for a signature; empty when there is none.
+/// The candidate measured as the fastest for a signature; empty if there is none.
 using Tuned = std::function<std::string(const std::string& signature)>;
 
 struct PlanOptions {
@@ -160,14 +159,14 @@ struct PlanOptions {
   Distrusted distrusted;    ///< null: all are trusted
   bool exact_sums = false;  ///< candidates that add halves are excluded
   bool in_place = true;     ///< results may be written over an input
-  bool zero_copy = false;   ///< where device and host share memory, Road::kHostPointer and kMapped
+  bool zero_copy = false;   ///< if device and host share memory: Road::kHostPointer and kMapped
   /// Bytes of device memory that a plan may hold, and of the largest object; 0: what the device
   /// allows.
   std::int64_t memory_budget = 0, max_object = 0;
   // The measures that plan::fit takes to stay within them.
   bool swap = false;            ///< intermediate tensors may move to the host between uses
   bool stream_weights = false;  ///< weights may be uploaded during an inference
-  int row_band = 0;             ///< rows of a band where nodes run band by band; 0: they do not
+  int row_band = 0;             ///< rows of a band, for nodes that run band by band; 0: none do
 };
 
 /// No candidate of a node's family works on this device.

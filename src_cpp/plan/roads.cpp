@@ -11,12 +11,12 @@
 namespace clgpu::plan {
 namespace {
 
-// CPUs share caches with us, so only the kernels' vectors (float16) ask for alignment. Elsewhere
+// CPU devices share the host's caches, so only the kernels' vectors (float16) need alignment. Other
 // drivers give a device whole pages, and write back whole cache lines.
 constexpr std::uintptr_t kVectorBytes = 64;
 constexpr std::int64_t kLineBytes = 64;
 
-// Empty when the runtime's tensor may be the buffer.
+// Empty if the runtime's tensor may be the buffer.
 std::string reason_against(const Transfer& t, const PlanOptions& options, bool is_static,
                            bool is_alone) {
   if (t.bytes != t.host_bytes) return "the host converts between float and half";
@@ -65,7 +65,7 @@ void choose_roads(Plan& plan, const DeviceInfo& device, const PlanOptions& optio
         t.road = Road::kHostPointer;
         if (device.is_cpu()) plan.buffers[buffer].place = Buffer::Place::kHost;
       } else {
-        // Converting right into the object saves a copy even on a CPU.
+        // Converting directly into the object saves a copy even on a CPU.
         t.road = t.bytes != t.host_bytes ? Road::kMapped : second_best(device);
       }
     }

@@ -11,9 +11,9 @@ namespace clgpu::plan {
 /// "host_pointer", "mapped", "copy".
 const char* name_of(Road road);
 
-/// Sets the road of every transfer. On CPUs, where nothing can be wrong with them but the alignment
-/// of the runtime's memory, buffers of the road kHostPointer are placed outside of the arena.
-/// `is_static`: by buffer, whether its contents never change after loading.
+/// Sets the road of every transfer. On CPUs, where only the alignment of the runtime's memory can
+/// be wrong, buffers of the road kHostPointer are placed outside of the arena. `is_static`: by
+/// buffer, whether its contents never change after loading.
 void choose_roads(Plan& plan, const DeviceInfo& device, const PlanOptions& options,
                   const std::vector<bool>& is_static);
 
@@ -25,8 +25,8 @@ void settle_roads(Plan& plan, const DeviceInfo& device);
 /// empty when it can.
 std::string host_pointer_problem(const DeviceInfo& device, const void* data, std::int64_t bytes);
 
-/// The road where kHostPointer cannot be taken, which has the same result: a CPU gains nothing from
-/// mapping, other devices save the copy in the driver.
+/// The road if kHostPointer is impossible, with the same result: a CPU gains nothing from mapping,
+/// other devices save the copy in the driver.
 Road second_best(const DeviceInfo& device);
 
 }  // namespace clgpu::plan

@@ -11,7 +11,7 @@ namespace {
 
 class Digest {
  public:
-  // The length keeps neighbouring fields apart.
+  // The length separates neighbouring fields.
   Digest& add(std::string_view field) {
     hash_.update(std::to_string(field.size())).update(":").update(field);
     return *this;

@@ -8,17 +8,18 @@
 
 namespace clgpu::python {
 
-/// A string that may hold what a driver wrote, a build log say: they do not promise UTF-8.
+/// A string that may contain text from a driver, for example a build log: drivers do not guarantee
+/// UTF-8.
 inline pybind11::str text(const std::string& bytes) {
   const auto size = static_cast<Py_ssize_t>(bytes.size());
   return pybind11::reinterpret_steal<pybind11::str>(
       PyUnicode_DecodeUTF8(bytes.data(), size, "replace"));
 }
 
-/// Lets other threads use Python while it lives. Where Python has ended meanwhile, CPython
-/// before 3.14 ends the thread as it asks for Python again, which unwinds the stack: nothing may be
-/// destroyed on that way, since objects of Python would be. So the thread waits for the end of the
-/// process, as CPython 3.14 has it do. (pybind11's own class ends the process there.)
+/// Releases the GIL while it lives. If the interpreter has been finalised meanwhile, CPython before
+/// 3.14 ends a thread that asks for the GIL again, and unwinds its stack. No destructor may run
+/// then, since destructors would destroy Python objects. So the thread waits for the end of the
+/// process, as CPython 3.14 makes it do. (With pybind11's own class the process would end there.)
 class WithoutPython {
  public:
   WithoutPython() : state_(PyEval_SaveThread()) {}

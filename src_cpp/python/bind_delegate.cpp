@@ -139,7 +139,7 @@ py::dict to_dict(const delegate::TunedLayer& layer) {
   return entry;
 }
 
-// `progress(layer, layers, entry, candidate)` may raise, and so may a signal that has come.
+// `progress(layer, layers, entry, candidate)` may raise, and so may a pending signal.
 py::list tune(NativeDelegate& self, double budget, bool again, const py::object& progress) {
   const auto on_progress = [&](const delegate::TuningProgress& step) {
     const py::gil_scoped_acquire acquire;

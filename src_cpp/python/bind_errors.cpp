@@ -7,7 +7,7 @@ namespace clgpu::python {
 namespace py = pybind11;
 
 void bind_errors(py::module_& module) {
-  // Read by the translator below; leaked, since the interpreter goes before static destructors run.
+  // Read by the translator below; leaked, since the interpreter ends before static destructors run.
   static auto& base = *new py::object;
   static auto& option = *new py::object;
   static auto& build = *new py::object;
@@ -19,7 +19,7 @@ void bind_errors(py::module_& module) {
   py::register_exception<DeviceError>(module, "DeviceError", base);
   py::register_exception<InternalError>(module, "InternalError", base);
   py::register_exception<cl::OpenCLError>(module, "OpenCLError", base);
-  // Registered last, so asked first.
+  // Registered last, so it is tried first.
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {
       if (pointer) std::rethrow_exception(pointer);

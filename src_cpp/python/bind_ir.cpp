@@ -1,5 +1,5 @@
-// The text of graphs: of a model that was prepared, and, as a door for tests, what passes make of a
-// text. Neither needs a device or an interpreter of its own.
+// The text of graphs: of a prepared model and, for tests, the result of passes on a text. Neither
+// needs a device or an interpreter.
 #include <pybind11/stl.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ const T& chosen(const Choices<T>& choices, const std::string& what, const std::s
                     join(choices, ", ", [](const auto& choice) { return choice.first; }));
 }
 
-// What a pass may ask for, from keywords.
+// The options of a pass, from keywords.
 struct Settings {
   passes::PipelineOptions options;
   passes::Concats concats = passes::Concats::kCopy;
@@ -84,7 +84,7 @@ const Choices<Set>& settings() {
        }},
       {"limit", [](Settings& s, const py::object& value) { s.limit = value.cast<std::int64_t>(); }},
       {"band", [](Settings& s, const py::object& value) { s.band = value.cast<int>(); }},
-      // Facts of the device.
+      // Properties of the device.
       {"device",
        [](Settings& s, const py::object& value) {
          s.device.type = chosen<DeviceType>({{"gpu", DeviceType::kGpu},
@@ -147,7 +147,7 @@ std::vector<std::string> ir_passes() {
   return names;
 }
 
-// Passes rely on the operands that the import of a node has seen.
+// Passes rely on operands that the import of a node has checked.
 void check_operands(const ir::Node& node) {
   const ops::Family& family = ops::family_of(node);
   for (const auto* operations : {&family.builtins, &family.customs}) {

@@ -1,4 +1,4 @@
-// Doors for tests: the JSON of the C library, which no Python code reads.
+// For tests: the JSON of the C library, which no Python code reads.
 #include "base/json.hpp"
 #include "delegate/tell/telling.hpp"
 #include "python/bind.hpp"
@@ -8,7 +8,7 @@ namespace clgpu::python {
 namespace py = pybind11;
 namespace {
 
-// Bytes are texts, valid or not.
+// Writes bytes as texts, valid or not.
 void write_value(Writer& to, const py::handle& value) {
   if (value.is_none()) {
     to.null();

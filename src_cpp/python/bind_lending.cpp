@@ -1,4 +1,4 @@
-// Things of a pool that threads take turns with.
+// Pooled objects that threads use in turn.
 #include <new>
 #include <utility>
 
@@ -8,10 +8,10 @@ namespace clgpu::python {
 namespace py = pybind11;
 namespace {
 
-// A signal's handler may raise between any two instructions of Python: what a function has just
-// taken out of a queue may be dropped before a variable, or a `finally`, knows of it. So what lies
-// in the queue is one of these, which goes back by itself: the thing in another one, made ahead, so
-// that a lack of memory loses nothing.
+// A signal handler may raise between any two instructions of Python: the result of a function that
+// has just removed an object from a queue may be dropped before a variable, or a `finally`, refers
+// to it. So the queue contains objects of this class, which return to it by themselves: the pooled
+// object moves into a new one, created in advance, so that a lack of memory loses nothing.
 class Lent {
  public:
   Lent() = default;
@@ -34,7 +34,7 @@ class Lent {
 
   py::object thing() const { return thing_ ? thing_ : py::none(); }
 
-  // None where the thing is gone already.
+  // None if the object has been moved or kept.
   py::object move() {
     if (!thing_) return py::none();
     py::object next = spare_ ? std::move(spare_) : py::cast(Lent());
@@ -42,7 +42,7 @@ class Lent {
     try {
       lent.spare_ = py::cast(Lent());
     } catch (const std::bad_alloc&) {
-      // Made when it is wanted.
+      // Created on demand.
     }
     lent.pool_ = pool_;
     lent.thing_ = std::move(thing_);
@@ -64,7 +64,7 @@ class Lent {
       try {
         pool.attr("put")(item);
       } catch (...) {
-        item.cast<Lent&>().thing_ = {};  // else it would try for ever
+        item.cast<Lent&>().thing_ = {};  // otherwise it would try for ever
       }
     } catch (...) {
       thing_ = {};
@@ -73,7 +73,7 @@ class Lent {
 
  private:
   py::object pool_;   // a weak reference: the pool owns this
-  py::object thing_;  // empty where it is gone
+  py::object thing_;  // empty after move() or keep()
   py::object spare_;  // an empty one
 };
 

@@ -1,4 +1,4 @@
-// What decides whether nodes go to the device: the cost model, and verdicts of measurements.
+// Decides whether nodes go to the device: the cost model, and verdicts of measurements.
 #include <pybind11/stl.h>
 
 #include "delegate/building/estimate.hpp"
@@ -44,7 +44,7 @@ plan::NodeLoad node_load(const py::dict& from) {
   return node;
 }
 
-// Seconds on the device and on the CPU, of made-up figures.
+// Seconds on the device and on the CPU, for invented figures.
 std::pair<double, double> cost_of(const py::dict& load, const py::dict& device,
                                   const py::dict& cpu) {
   plan::Load asked;

@@ -1,4 +1,4 @@
-// The kernel texts and the programs made of them: what a bug capsule carries.
+// The kernel texts and the programs built from them: the contents of a bug capsule.
 #include <pybind11/stl.h>
 
 #include <map>

@@ -1,5 +1,5 @@
-// Files: the store, for tests; where SQLite may be found; whether a model is whole; how names of
-// strangers are shown.
+// Files: the store, for tests; the search path of SQLite; whether a model is whole; how names from
+// outside are displayed.
 #include <pybind11/stl.h>
 
 #include <string_view>

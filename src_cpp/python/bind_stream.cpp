@@ -50,15 +50,15 @@ py::object make(const NativeDelegate& self, int lanes, bool verified,
       [&] { return std::make_shared<NativeStream>(self.shared_state(), lanes, verified, report); });
 }
 
-// The memory of a contiguous buffer. pybind11's own view keeps it for good when it finds no memory
-// for itself.
+// The memory of a contiguous buffer. pybind11's own view never releases it if there is no memory
+// for the view.
 class View {
  public:
   explicit View(const py::buffer& buffer, bool writable = false) {
     const int wanted = PyBUF_C_CONTIGUOUS | (writable ? PyBUF_WRITABLE : 0);
     if (PyObject_GetBuffer(buffer.ptr(), &view_, wanted) != 0) throw py::error_already_set();
   }
-  // Of exactly so many bytes.
+  // Throws unless the size in bytes is exactly this.
   View(const py::buffer& buffer, std::int64_t bytes, bool writable) : View(buffer, writable) {
     if (view_.len != bytes)
       throw InternalError("a buffer of " + std::to_string(view_.len) + " bytes instead of " +

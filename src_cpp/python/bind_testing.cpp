@@ -1,4 +1,4 @@
-// Doors for tests: the memory layout, half conversion, what drivers answer.
+// For tests: the memory layout, half conversion, drivers' answers.
 #include <pybind11/stl.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace clgpu::python {
 namespace py = pybind11;
 namespace {
 
-// What a driver answers, byte for byte; nothing where it refuses to.
+// The answer of a driver, byte for byte; nothing if it refuses.
 template <class Ask>
 std::vector<std::optional<py::bytes>> answers(const std::vector<cl::cl_uint>& questions, Ask ask) {
   std::vector<std::optional<py::bytes>> list;

@@ -1,4 +1,4 @@
-// Objects of C++ that Python holds.
+// C++ objects that Python holds.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace clgpu::python {
 
-/// What Python holds of an object. In a process that was forked after OpenCL was used, the object
-/// is never destroyed: what the parent has in flight, or on the device, is the parent's to end.
+/// Holds an object for Python. In a process that was forked after OpenCL was used, the object is
+/// never destroyed: only the parent may end what it has in flight or on the device.
 template <class T>
 struct Held {
   Held() = default;
@@ -24,9 +24,9 @@ struct Held {
   std::shared_ptr<T> object;
 };
 
-/// Makes an object, while other threads use Python, for Python to hold. Python's side is made first
-/// and then given the object, which cannot fail: pybind11 frees a returned object twice when there
-/// is no memory for Python's side.
+/// Creates an object for Python while other threads use Python. The Python object is created first
+/// and then gets the C++ object, which cannot fail: pybind11 frees a returned object twice if there
+/// is no memory for the Python object.
 template <class T, class Make>
 pybind11::object hold(Make make) {
   pybind11::object held = pybind11::cast(Held<T>());

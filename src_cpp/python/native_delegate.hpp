@@ -1,4 +1,4 @@
-// The delegate object of the Python module; its methods are spread over several files.
+// The delegate object of the Python module; its methods are distributed over several files.
 #pragma once
 
 #include <map>
@@ -12,9 +12,9 @@
 
 namespace clgpu::python {
 
-/// Owns one delegate for Python; see Delegate for what outlives it. Python's side is made of an
-/// empty one, and only then the delegate: as for `hold`. In a process that was forked after OpenCL
-/// was used, whoever asks for its state gets a DeviceError.
+/// Owns one delegate for Python; Delegate says what outlives it. The Python object is created empty
+/// and gets its delegate afterwards, for the same reason as in `hold`. In a process that was forked
+/// after OpenCL was used, reading the state throws DeviceError.
 class NativeDelegate {
  public:
   NativeDelegate() = default;
@@ -28,14 +28,14 @@ class NativeDelegate {
   NativeDelegate(const NativeDelegate&) = delete;
   NativeDelegate& operator=(const NativeDelegate&) = delete;
 
-  /// To be called once, before all else. Throws OptionError and DeviceError.
+  /// Must be called once, before all other methods. Throws OptionError and DeviceError.
   void open(const std::map<std::string, std::string>& options) {
     delegate_ = new delegate::Delegate(options);
     tflite_ = delegate_->tflite();
     state_ = delegate_->state();
   }
 
-  /// In place of open(): a delegate that somebody else owns. False if it is gone.
+  /// Instead of open(): a delegate with another owner. False if it no longer exists.
   bool borrow(const TfLiteDelegate* tflite) {
     state_ = delegate::Delegate::state_of(tflite);
     tflite_ = tflite;
@@ -51,22 +51,23 @@ class NativeDelegate {
   }
 
  private:
-  delegate::Delegate* delegate_ = nullptr;  ///< the one that it owns, if any
+  delegate::Delegate* delegate_ = nullptr;  ///< the delegate that it owns, if any
   const TfLiteDelegate* tflite_ = nullptr;
   std::shared_ptr<delegate::State> state_;
 };
 
 // bind_placement.cpp
-/// What this thread's next interpreter does with placement="measured": a verdict or None, and why.
+/// The decision for this thread's next interpreter with placement="measured": a verdict or None,
+/// and the reason.
 void set_verdict(NativeDelegate& self, const pybind11::object& verdict, const std::string& note);
-/// What the cost model expects of each partition that exists.
+/// The estimate of the cost model for each existing partition.
 pybind11::list estimates(const NativeDelegate& self, int threads);
 /// File, entry and build options of the programs on the device.
 pybind11::list programs(const NativeDelegate& self);
 
 // bind_ir.cpp
-/// The text of each partition's graph "before" or "after" the passes; empty of one that is gone, or
-/// that the CPU computes after all.
+/// The text of each partition's graph "before" or "after" the passes; empty for a partition that no
+/// longer exists, or that the CPU computes.
 pybind11::list ir_texts(const NativeDelegate& self, const std::string& when, bool complete);
 
 }  // namespace clgpu::python

@@ -1,4 +1,4 @@
-// Python objects of what is written: dictionaries, lists, plain values.
+// Writes Python objects: dictionaries, lists, plain values.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace clgpu::python {
 
-/// The caller holds the interpreter's lock.
+/// The caller must hold the GIL.
 class PythonWriter final : public Writer {
  public:
-  /// The value, once all of it has been written.
+  /// The complete value, after all of it has been written.
   pybind11::object result() const { return result_; }
 
   void begin_object() override { open(pybind11::dict()); }

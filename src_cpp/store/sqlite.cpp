@@ -61,12 +61,13 @@ const Sqlite* sqlite(std::string& why) {
   if (reg.loaded != nullptr) return reg.loaded.get();
   if (const char* only = std::getenv("CLGPU_SQLITE_LIBRARY"); only != nullptr && *only != '\0')
     return (reg.loaded = load(only, why)).get();
-  // Python's own first: two copies of SQLite in one process void each other's locks on a file.
+  // Python's own library first: two copies of SQLite in one process break each other's locks on a
+  // file.
   for (const std::string& path : reg.added) {
     if ((reg.loaded = load(path, why)) != nullptr) return reg.loaded.get();
   }
   if ((reg.loaded = load(RTLD_DEFAULT)) != nullptr) return reg.loaded.get();
-  // The last is Android's own, for programs started by adb; apps bring libsqlite3.so.
+  // The last is Android's own, for programs that adb starts; apps bring libsqlite3.so.
   for (const char* name :
        {"libsqlite3.so.0", "libsqlite3.so", "libsqlite3.dylib", "libsqlite.so"}) {
     std::string failure;

@@ -37,7 +37,7 @@ constexpr int SQLITE_OPEN_READWRITE = 0x2, SQLITE_OPEN_CREATE = 0x4, SQLITE_OPEN
   X(int, sqlite3_column_bytes, (sqlite3_stmt*, int))                                     \
   X(std::int64_t, sqlite3_column_int64, (sqlite3_stmt*, int))
 
-// Only in some versions or builds of the library; null where missing.
+// Only in some versions or builds of the library; null if missing.
 #define CLGPU_SQLITE_OPTIONAL(X) X(int, sqlite3_db_config, (sqlite3*, int, ...))
 
 /// Function pointers of the loaded library.

@@ -21,11 +21,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Values of the file's header. Another format gets another number, and old files are put aside.
+// Values in the file's header. Another format gets another number, and files of older formats are
+// put aside.
 constexpr std::int64_t kApplicationId = 0x434C4750;  // "CLGP"
 constexpr std::int64_t kFormat = 1;
 
-constexpr int kPatienceMs = 5000;  // for another process's lock
+constexpr int kPatienceMs = 5000;  // to wait for another process's lock
 constexpr std::int64_t kProgramsLimit = std::int64_t{2} << 30;
 constexpr std::int64_t kDay = 24 * 60 * 60;
 
@@ -34,7 +35,7 @@ struct Failure {
   std::string message;
 };
 
-// The file is one of another application, or of another format of ours.
+// The file belongs to another application, or has another format of ours.
 struct Foreign {
   std::string why, suffix;
   bool keep_earlier;
@@ -51,20 +52,20 @@ std::string checksum(const std::string& kind, const std::string& key, std::strin
   return Sha256().update(kind).update(kNul).update(key).update(kNul).update(value).digest();
 }
 
-// Device and inode; zeros where there is no file.
+// Device and inode; zeros if there is no file.
 std::pair<std::uint64_t, std::uint64_t> identity(const std::string& path) {
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) return {};
   return {static_cast<std::uint64_t>(status.st_dev), static_cast<std::uint64_t>(status.st_ino)};
 }
 
-// One process at a time puts files of a folder aside, where the file system knows locks.
+// Only one process at a time puts files of a folder aside, if the file system supports locks.
 class FolderLock {
  public:
   explicit FolderLock(const fs::path& folder)
       : descriptor_(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC)) {
-    // Not for ever: whoever may read the folder can lock it. Without the lock, two processes may
-    // both put a file aside, and lose no more than a cache.
+    // The wait is limited, because every user who may read the folder can lock it. Without the
+    // lock, two processes may both put a file aside, and lose only a cache.
     for (int waited = 0; descriptor_ >= 0 && waited < kPatienceMs; waited += 20) {
       if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) break;
       if (errno != EWOULDBLOCK && errno != EINTR) break;
@@ -109,7 +110,7 @@ class Store::Statement {
     return *this;
   }
 
-  // True while there is a row.
+  // True while there is another row.
   bool step() {
     const int code = api_.sqlite3_step(statement_);
     if (code != SQLITE_ROW && code != SQLITE_DONE) check(code);
@@ -251,18 +252,19 @@ std::int64_t Store::number(const char* sql) {
   return statement.step() ? statement.integer_at(0) : 0;
 }
 
-// Whether an error comes of a file that another process has put aside and begun anew.
+// Whether the reason of an error is that another process has put the file aside and created a new
+// one.
 bool Store::was_replaced(int code) const {
   return code == SQLITE_IOERR && identity(path_) != identity_;
 }
 
-// Runs `body` with a connection, and turns whatever happens into a note.
+// Runs `body` with a connection, and turns every error into a note.
 template <class Body>
 void Store::attempt(Use use, const char* what, Body body) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!on_ || (use == Use::kWrite && !writable_)) return;
   try {
-    // A forked child must leave its parent's connection alone.
+    // A forked child must not use its parent's connection.
     if (process_ != ::getpid()) db_ = nullptr;
     if (db_ == nullptr) connect();
     try {
@@ -292,7 +294,7 @@ void Store::attempt(Use use, const char* what, Body body) {
   }
 }
 
-// Opens the file, waiting for other processes that do the same, and puts it aside where it is
+// Opens the file, waiting for other processes that do the same, and puts it aside if it is
 // unusable. Throws Failure.
 void Store::connect() {
   process_ = ::getpid();
@@ -311,7 +313,7 @@ void Store::connect() {
         rebuild("is damaged (" + failure.message + ")", ".damaged", false);
         return;
       }
-      // Switching to WAL does not wait by itself.
+      // The switch to WAL does not wait for locks by itself.
       const bool busy = failure.code == SQLITE_BUSY || failure.code == SQLITE_LOCKED ||
                         failure.code == SQLITE_PROTOCOL || was_replaced(failure.code);
       if (!busy || waited >= kPatienceMs) throw;
@@ -321,7 +323,7 @@ void Store::connect() {
 }
 
 void Store::connect_once() {
-  // What was named may be a link, and SQLite is given what it leads to.
+  // The given path may be a link; SQLite gets its target.
   if (const std::string why = why_untrusted(path_); !why.empty()) throw Failure{SQLITE_PERM, why};
   const auto before = identity(path_);
   make_private_file(path_);  // SQLite would let the umask decide
@@ -331,7 +333,7 @@ void Store::connect_once() {
   if (code != SQLITE_OK)
     throw Failure{code & 0xFF, db_ == nullptr ? "out of memory" : api_->sqlite3_errmsg(db_)};
   identity_ = identity(path_);
-  // What was opened may be the file of before, which another process has put aside meanwhile.
+  // The opened file may be an old one that another process has put aside meanwhile.
   if (before != identity_ && before != decltype(before){})
     throw Failure{SQLITE_BUSY, "another process is replacing it"};
   api_->sqlite3_busy_timeout(db_, kPatienceMs);
@@ -358,11 +360,11 @@ void Store::connect_once() {
       execute("BEGIN IMMEDIATE");
       execute(("PRAGMA application_id=" + std::to_string(kApplicationId)).c_str());
       execute(("PRAGMA user_version=" + std::to_string(kFormat)).c_str());
-      // Unless another process was first.
+      // Unless another process has created it first.
       if (number("SELECT count(*) FROM sqlite_master") == 0) execute(kTable.data());
       execute("COMMIT");
     }
-    // A cache may lose its last rows with the power, but must not be torn.
+    // A cache may lose its last rows in a power failure, but must not be corrupted.
     execute("PRAGMA synchronous=NORMAL");
   } catch (const Failure& failure) {
     if (failure.code == SQLITE_NOTADB) throw Foreign{"is no SQLite database", ".foreign", true};
@@ -372,8 +374,8 @@ void Store::connect_once() {
   }
 }
 
-// Turns off what a schema can make SQLite do. Older libraries know some of it only, and it is all
-// needed only until the schema is checked.
+// Turns off everything that a schema can make SQLite do. Older libraries know only some of these
+// settings, and they are needed only until the schema is checked.
 void Store::harden() {
   if (api_->sqlite3_db_config == nullptr) return;
   constexpr std::pair<int, int> kSwitches[] = {{SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
@@ -384,8 +386,8 @@ void Store::harden() {
     api_->sqlite3_db_config(db_, what, value, static_cast<int*>(nullptr));
 }
 
-// A schema is code: a view or a trigger may never end. Throws Failure where there is anything but
-// our table.
+// A schema is code: a view or a trigger may run for ever. Throws Failure if the schema has anything
+// but our table.
 void Store::check_schema() {
   Statement all(*this, "SELECT type, name, sql FROM sqlite_master");
   while (all.step()) {
@@ -397,12 +399,12 @@ void Store::check_schema() {
   }
 }
 
-// Puts the file aside and begins anew. An earlier file of that name goes, unless `keep_earlier`:
-// what may be someone's work is never lost. Throws Failure.
+// Puts the file aside and creates a new one. An earlier file of that name is overwritten, unless
+// `keep_earlier`, which is for files that may hold a user's work. Throws Failure.
 void Store::rebuild(const std::string& why, const std::string& suffix, bool keep_earlier) {
   close();
   if (++rebuilds_ > 3) throw Failure{SQLITE_CORRUPT, "it " + why + " again and again"};
-  // Unless another process was first.
+  // Unless another process has done it first.
   if (const FolderLock lock(fs::path(path_).parent_path()); identity(path_) == identity_) {
     std::string target = path_ + suffix;
     for (int i = 2; keep_earlier && fs::exists(target); ++i)
@@ -478,8 +480,8 @@ void Store::put(const std::string& kind, const std::string& key, const std::stri
   });
 }
 
-// Adding up all rows takes longer than writing one: a process looks at the limit at first, and then
-// each time that it has written a hundredth of it.
+// Adding up all rows takes longer than writing one, so a process checks the limit at its first
+// write, and then each time that it has written a hundredth of it.
 void Store::evict() {
   if (is_checked_ && unchecked_ < limit_ / 100) return;
   is_checked_ = true;

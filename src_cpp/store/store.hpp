@@ -33,7 +33,7 @@ constexpr std::string_view kTable =
     "NOT NULL, PRIMARY KEY (kind, key))";
 
 /// clgpu_delegate/cache.sqlite in the user's cache folder ($XDG_CACHE_HOME or ~/.cache; on macOS
-/// ~/Library/Caches). Empty where there is none: on Android an app must name a file.
+/// ~/Library/Caches). Empty if there is none: on Android an app must name a file.
 std::string default_path();
 
 constexpr std::int64_t kDefaultLimit = std::int64_t{256} << 20;

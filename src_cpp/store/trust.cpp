@@ -21,13 +21,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Android runs each app as a user of its own; the folders above the app's are the system's.
+// Android runs each app as its own user; the folders above the app's belong to the system.
 #if defined(__ANDROID__)
 constexpr bool kAppIsUser = true;
 #else
 constexpr bool kAppIsUser = false;
 #endif
-constexpr int kMostLinks = 40;  // as Linux follows at most
+constexpr int kMostLinks = 40;  // Linux follows at most this many
 constexpr const char* kElsewhere =
     "name a file in a folder of your own (option 'cache', variable CLGPU_CACHE)";
 
@@ -35,8 +35,8 @@ bool is_own(const struct stat& status) {
   return status.st_uid == ::geteuid() || status.st_uid == 0;
 }
 
-// Whether a group is the user's own: it has the same name and no other member. Systems that give
-// each user such a group let its members write to new files (umask 002).
+// Whether a group belongs to the user alone: it has the same name and no other member. Systems that
+// create such a group for each user let its members write to new files (umask 002).
 bool is_private_group(gid_t group) {
 #if defined(__ANDROID__)
   static_cast<void>(group);
@@ -59,7 +59,7 @@ bool is_private_group(gid_t group) {
 
 bool others_can_write(const struct stat& status) {
   if ((status.st_mode & S_IWOTH) != 0) return true;
-  // An app's cache folder has a group by which the system counts its bytes; no app is a member.
+  // An app's cache folder has a group that the system uses to count its bytes; no app is a member.
   if (kAppIsUser && S_ISDIR(status.st_mode)) return false;
   return (status.st_mode & S_IWGRP) != 0 && !is_private_group(status.st_gid);
 }
@@ -76,7 +76,7 @@ std::string owner(const struct stat& status) {
 }
 
 std::string why_file(const fs::path& path, const struct stat& status) {
-  if (S_ISDIR(status.st_mode)) return {};  // SQLite will tell
+  if (S_ISDIR(status.st_mode)) return {};  // SQLite reports the error
   if (!S_ISREG(status.st_mode)) return path.string() + " is no regular file; " + kElsewhere;
   if (!is_own(status))
     return path.string() + " " + owner(status) +
@@ -88,22 +88,22 @@ std::string why_file(const fs::path& path, const struct stat& status) {
          path.string() + "'";
 }
 
-// `is_last`: the file itself lies in it. A sticky bit keeps others from replacing the file, but not
-// from adding those that SQLite looks for beside it.
+// `is_last`: the file itself is in this folder. A sticky bit prevents others from replacing the
+// file, but not from adding the files that SQLite looks for beside it.
 std::string why_folder(const fs::path& path, const struct stat& status, bool is_last) {
   if (!is_own(status))
     return "the folder " + path.string() + " " + owner(status) + ", who could replace it; " +
            kElsewhere;
   const bool is_sticky = (status.st_mode & S_ISVTX) != 0;
   if (!others_can_write(status) || (is_sticky && !is_last)) return {};
-  // A sticky folder such as /tmp is for all, and must stay so.
+  // A sticky folder such as /tmp is shared by all users, and must stay so.
   const bool is_mine = status.st_uid == ::geteuid() && !is_sticky;
   return "other users can write to the folder " + path.string() + " (mode " +
          octal(status.st_mode) + ") and could replace it; " +
          (is_mine ? "chmod go-w '" + path.string() + "', or " : "") + kElsewhere;
 }
 
-// Whether `folder` lies above `inner`; both are canonical.
+// Whether `folder` is above `inner`; both are canonical.
 bool is_above(const fs::path& folder, const fs::path& inner) {
   if (inner.empty() || folder == inner) return false;
   return std::mismatch(folder.begin(), folder.end(), inner.begin(), inner.end()).first ==
@@ -122,7 +122,7 @@ std::string cannot_examine(const fs::path& path) {
   return path.string() + " cannot be examined: " + std::generic_category().message(errno);
 }
 
-// The files that SQLite looks for beside one.
+// The files that SQLite looks for beside a database.
 std::string why_companions(const fs::path& path) {
   for (const char* suffix : {"-wal", "-shm", "-journal"}) {
     const fs::path companion = path.string() + suffix;
@@ -148,7 +148,7 @@ std::string why_untrusted(const std::string& path) {
   if (error) return "its folder cannot be found: " + error.message();
   const fs::path own = home();
   fs::path folder = "/";
-  std::vector<std::string> parts;  // still to walk, the next one last
+  std::vector<std::string> parts;  // still to visit, the next one last
   push(parts, full);
   for (int links = 0; !parts.empty();) {
     const std::string part = parts.back();
@@ -167,7 +167,7 @@ std::string why_untrusted(const std::string& path) {
     const fs::path next = folder / part;
     if (::lstat(next.c_str(), &status) != 0) {
       if (errno != ENOENT) return cannot_examine(next);
-      return is_last ? why_companions(next) : std::string();  // the rest is ours to make
+      return is_last ? why_companions(next) : std::string();  // we create the rest ourselves
     }
     if (S_ISLNK(status.st_mode)) {
       if (!is_own(status))
@@ -183,7 +183,7 @@ std::string why_untrusted(const std::string& path) {
     } else if (S_ISDIR(status.st_mode)) {
       folder = next;
     } else {
-      return {};  // a file where a folder is needed: whoever makes the file will tell
+      return {};  // a file where a folder is needed: creating the file reports the error
     }
   }
   return {};

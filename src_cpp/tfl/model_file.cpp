@@ -6,10 +6,10 @@
 namespace clgpu::tfl {
 namespace {
 
-// A flatbuffer is tables that refer to others and to vectors by offsets. These are the tables of
-// TFLite's schema that hold offsets, and the slots they have them in.
+// A flatbuffer consists of tables that refer to other tables and to vectors by offsets. These are
+// the tables of TFLite's schema that have offsets, and the slots of the offsets.
 enum class Table : std::uint8_t {
-  Other,  // no offsets, or none that anybody follows
+  Other,  // no offsets, or none that a runtime follows
   Model,
   OperatorCode,
   Subgraph,
@@ -39,7 +39,7 @@ enum class Kind : std::uint8_t {
   Options,   // a union whose type is in the slot before: builtin options,
   Details,   // of quantisation,
   Indices,   // or the integers of a sparse dimension
-  External,  // an offset and a size, in two slots: bytes behind the flatbuffer
+  External,  // an offset and a size, in two slots: bytes after the flatbuffer
 };
 
 struct Field {
@@ -148,7 +148,7 @@ class Walk {
   }
 
  private:
-  /// Tables of a hostile file may be shared by so many others that the walk would never end.
+  /// Tables of a malicious file may be shared by so many others that checking them would never end.
   static constexpr std::size_t kMaxTables = 10'000'000;
 
   template <class T>
@@ -166,7 +166,7 @@ class Walk {
     return !bad_;
   }
 
-  /// Where the offset at `at` points.
+  /// The target of the offset at `at`.
   std::size_t follow(std::size_t at) {
     from_ = at;
     const auto offset = read<std::uint32_t>(at);
@@ -178,7 +178,7 @@ class Walk {
     unsigned slots, bytes;
   };
 
-  /// Where a field is, if it is there.
+  /// The position of a field, if it exists.
   std::optional<std::size_t> field(const View& view, unsigned slot, unsigned width) {
     if (slot >= view.slots) return std::nullopt;
     const auto offset = read<std::uint16_t>(view.vtable + 4 + 2 * slot);
@@ -211,7 +211,7 @@ class Walk {
         vector(*at, entry.width);
         break;
       case Kind::String:
-        require(vector(*at, 1), 1);  // the zero behind it
+        require(vector(*at, 1), 1);  // the terminating zero
         break;
       case Kind::OneTable:
         table(follow(*at), entry.of);
@@ -239,7 +239,7 @@ class Walk {
     }
   }
 
-  /// Where the vector ends that the offset at `at` points to.
+  /// The end of the vector to which the offset at `at` points.
   std::size_t vector(std::size_t at, unsigned width) {
     const std::size_t start = follow(at);
     const std::uint64_t bytes = std::uint64_t{read<std::uint32_t>(start)} * width;

@@ -12,7 +12,7 @@ namespace {
 template <class T>
 T read(const std::uint8_t* at) {
   T value{};
-  std::memcpy(&value, at, sizeof value);  // nothing says that the file is aligned
+  std::memcpy(&value, at, sizeof value);  // the file need not be aligned
   return value;
 }
 
@@ -58,7 +58,7 @@ constexpr unsigned kCodes = 1, kSubgraphs = 2;    // of a model
 constexpr unsigned kOldCode = 0, kCode = 3;       // of an operator code
 constexpr unsigned kTensors = 0, kOperators = 3;  // of a subgraph
 constexpr unsigned kCodeIndex = 0, kInputs = 1,
-                   kOutputs = 2;  // of an operator; the latter two of a subgraph, too
+                   kOutputs = 2;  // of an operator; the latter two also of a subgraph
 
 std::string operands_problem(const Table& node, int code, std::int64_t tensors,
                              bool (*may_lack)(int code, bool is_input, int i)) {
@@ -78,7 +78,8 @@ std::string operands_problem(const Table& node, int code, std::int64_t tensors,
   return {};
 }
 
-/// Runtimes read each output behind the last node, the absent ones before the first tensor.
+/// Runtimes read each output after the last node; a missing one (-1) is read before the first
+/// tensor.
 std::string outputs_problem(const Table& graph) {
   const std::vector<std::int32_t> ids = graph.ints(kOutputs);
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -87,8 +88,8 @@ std::string outputs_problem(const Table& graph) {
   return {};
 }
 
-/// Who writes which tensor, so far. Runtimes give a tensor with two writers the memory of one, and
-/// the larger result overwrites what lies behind it.
+/// The writer of each tensor so far. Runtimes give a tensor with two writers the memory that one of
+/// them needs, and a larger result overwrites the memory after it.
 class Writers {
  public:
   explicit Writers(std::uint32_t tensors) : by_tensor_(tensors, kNobody) {}

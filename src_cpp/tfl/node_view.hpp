@@ -12,13 +12,13 @@
 
 namespace clgpu::tfl {
 
-/// DType of a TfLiteType; nullopt for types we have no arithmetic for (string, complex, int4, ...).
+/// DType of a TfLiteType; nullopt for types without arithmetic here (string, complex, int4, ...).
 std::optional<DType> dtype_of(std::int32_t tflite_type);
 
 /// Name of a TfLiteType, for messages.
 const char* type_name(std::int32_t tflite_type);
 
-/// Name of a builtin operator code ("CONV_2D"), "BUILTIN_<code>" when unknown.
+/// Name of a builtin operator code ("CONV_2D"), "BUILTIN_<code>" if unknown.
 std::string builtin_name(std::int32_t code);
 
 class TensorView {
@@ -36,14 +36,16 @@ class TensorView {
   std::vector<int> dims() const;
   /// As ir::Shape counts them.
   std::int64_t elements() const;
-  /// Constant of the model with its bytes at hand.
+  /// Constant of the model whose bytes are available.
   bool has_data() const;
-  /// Has integer storage with a scale (int8, uint8, int16 ... with quantization parameters).
+  /// Whether the tensor has integer storage with a scale (int8, uint8, int16 ... with quantization
+  /// parameters).
   bool is_quantized() const;
   float scale() const { return tensor_->params.scale; }
   int zero_point() const { return tensor_->params.zero_point; }
 
-  /// Values of a constant int32/int64/bool tensor; nullopt when it is no constant or another type.
+  /// Values of a constant int32/int64/bool tensor; nullopt if it is not constant or has another
+  /// type.
   std::optional<std::vector<std::int64_t>> ints() const;
   /// Values of a constant float32 or float16 tensor.
   std::optional<std::vector<float>> floats() const;
@@ -62,7 +64,7 @@ class NodeView {
   int index() const { return index_; }
   int builtin() const { return registration_.builtin_code; }
   int version() const { return registration_.version; }
-  /// Name of a custom operation, null for a builtin.
+  /// Name of a custom operation, null for a builtin operation.
   const char* custom_name() const {
     return registration_.builtin_code == kTfLiteBuiltinCustom ? registration_.custom_name : nullptr;
   }
@@ -71,10 +73,11 @@ class NodeView {
 
   int input_count() const { return node_.inputs->size; }
   int output_count() const { return node_.outputs->size; }
-  /// False when there are fewer inputs, or the file leaves this one out, or names no tensor.
+  /// False if there are fewer inputs, the file leaves this one out, or it is not a tensor of the
+  /// model.
   bool has_input(int i) const { return i < input_count() && is_tensor(node_.inputs->data[i]); }
   bool has_output(int i) const { return i < output_count() && is_tensor(node_.outputs->data[i]); }
-  /// Both throw Error where there is no such tensor: nothing has checked the model before us.
+  /// Both throw Error if there is no such tensor: no earlier step has checked the model.
   TensorView input(int i) const {
     if (!has_input(i)) throw Error("it has no input " + std::to_string(i));
     return tensor(node_.inputs->data[i]);
@@ -88,7 +91,7 @@ class NodeView {
   }
   TensorView tensor(int id) const { return {&context_.tensors[id], id}; }
 
-  /// Builtin parameters; null when the operation has none. P is a struct of abi/tflite_abi.hpp.
+  /// Builtin parameters; null if the operation has none. P is a struct of abi/tflite_abi.hpp.
   template <class P>
   const P* params() const {
     return static_cast<const P*>(node_.builtin_data);

@@ -24,13 +24,13 @@ ir::Quantization read(const TensorView& tensor) {
   result.scales.assign(scales->data, scales->data + scales->size);
   if (zero_points != nullptr)
     result.zero_points.assign(zero_points->data, zero_points->data + zero_points->size);
-  // Runtimes may shorten zero points that are all the same.
+  // Runtimes may shorten a list of equal zero points.
   if (result.zero_points.size() == 1)
     result.zero_points.resize(result.scales.size(), result.zero_points.front());
   return result;
 }
 
-/// Least and greatest zero point of a type; bias tensors have none but 0.
+/// Smallest and largest zero point of a type; bias tensors have only 0.
 std::pair<std::int32_t, std::int32_t> zero_points_of(DType dtype) {
   switch (dtype) {
     case DType::kI8:

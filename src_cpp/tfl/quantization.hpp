@@ -11,11 +11,11 @@
 
 namespace clgpu::tfl {
 
-/// What is wrong with the parameters of a quantised tensor, which the refusal calls `what`; nothing
-/// where it is not quantised, or well.
+/// The error in the parameters of a quantised tensor, which the refusal calls `what`; nothing if
+/// the tensor is not quantised or its parameters are valid.
 std::optional<Refusal> check_quantization(const TensorView& tensor, const std::string& what);
 
-/// The parameters of a tensor without a problem; null where it is not quantised.
+/// The parameters of a tensor without errors; null if it is not quantised.
 std::shared_ptr<const ir::Quantization> quantization_of(const TensorView& tensor);
 
 }  // namespace clgpu::tfl

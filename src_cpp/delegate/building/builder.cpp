@@ -17,7 +17,7 @@ plan::PlanOptions Builder::plan_options(std::int64_t budget, Level level) const 
       return engines_.distrusted(family, c);
     };
   }
-  // With exact sums some winners are left out, which does not mean that they work no more.
+  // Exact sums exclude some winners, but these still work.
   if (options.tuning != Tuning::kOff && level != Level::kExactSums) {
     plan_options.tuned = [this](const std::string& signature) {
       return engines_.contest(signature).winner;
@@ -48,10 +48,9 @@ Built Builder::build(const ir::Graph& graph, std::int64_t budget,
                      const std::shared_ptr<runtime::Pool>& pool, Level level) const {
   plan::PlanOptions wanted = plan_options(budget, level);
   std::string failures;     // of allocations
-  std::int64_t failed = 0;  // peak bytes of the last plan that failed so
+  std::int64_t failed = 0;  // peak bytes of the last plan whose allocations failed
   plan::Broken known = engines_.broken();
-  // Kept when something has been built without these: where nothing can be built, all may work
-  // later.
+  // Kept only if a build without these succeeds: if nothing can be built, all may work later.
   plan::Broken learned;
   while (true) {
     plan::Fitted fitted;
@@ -65,7 +64,7 @@ Built Builder::build(const ir::Graph& graph, std::int64_t budget,
       throw DeviceError(failures + "; no plan needs less than " + byte_size(error.smallest()));
     }
     const std::int64_t peak = fitted.plan.peak_bytes;
-    // No smaller one is to be had, if there is device memory in the plan at all.
+    // The planner finds no smaller plan, or the plan needs no device memory at all.
     if (!failures.empty() && (peak > wanted.memory_budget || peak >= failed)) {
       throw DeviceError(failures);
     }
@@ -81,7 +80,7 @@ Built Builder::build(const ir::Graph& graph, std::int64_t budget,
       return built;
     } catch (const cl::OpenCLError& error) {
       if (!error.out_of_memory()) throw;
-      // The device has less than it says, or others use it.
+      // The device has less memory than it reports, or other processes use it.
       append_item(failures, "a plan of " + byte_size(peak) + " failed: " + error.what(), "; ");
       wanted.memory_budget = std::max<std::int64_t>(peak / 10 * 7, 1);
       failed = peak;

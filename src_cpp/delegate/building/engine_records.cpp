@@ -25,7 +25,7 @@ void EngineRecords::add_built(const plan::Plan& plan, const plan::Broken& learne
       failed_.erase({choice.family, candidate});
   }
   for (const auto& [engine, fault] : learned) {
-    // Another thread may have been first.
+    // Another thread may have done it first.
     plan::learn(broken_, engine.first, engine.second, fault);
   }
 }

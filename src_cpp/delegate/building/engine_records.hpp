@@ -48,7 +48,7 @@ class EngineRecords {
 
  private:
   struct Wrong {
-    std::string name, why;  // no reason where an engine is trusted
+    std::string name, why;  // no reason if an engine is trusted
   };
 
   void drop_contests(const plan::Plan& plan);

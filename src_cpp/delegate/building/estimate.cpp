@@ -14,7 +14,8 @@ plan::DeviceRates device_rates(const Target& target) {
   plan::DeviceRates rates;
   rates.is_cpu = info.is_cpu();
   rates.units = std::max(info.compute_units, 1);
-  // Tensor cores multiply int8 twice as fast as halves; sums of four products are four in one.
+  // Tensor cores multiply int8 twice as fast as half floats; dot-product instructions do four
+  // multiplications in one.
   const double int8 = peaks.mma_f16_flops > 0    ? 2 * peaks.mma_f16_flops
                       : info.dot8 != Dot8::kNone ? 4 * peaks.fma_flops
                                                  : peaks.fma_flops;

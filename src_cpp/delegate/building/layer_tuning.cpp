@@ -14,7 +14,7 @@ namespace clgpu::delegate {
 namespace {
 
 // Relative L2 norm by which the results of two candidates may differ. Sums of many terms in another
-// order differ by some 1e-5 in float; half storage and TF32 products by some 1e-3.
+// order differ by about 1e-5 in float; half storage and TF32 products by about 1e-3.
 double tolerance_of(passes::Precision precision) {
   return precision == passes::Precision::kFp32 ? 1e-4 : 1e-2;
 }
@@ -36,7 +36,7 @@ bool LayerTuning::measure_new(Built& built) const {
   collect({built.executor, built.graph, nullptr}, false, tunables);
   if (std::none_of(tunables.begin(), tunables.end(), [](const Tunable& t) { return t.pending; }))
     return false;
-  built.executor.reset();  // makes room
+  built.executor.reset();  // frees memory for the new one
   measure(tunables, INFINITY, nullptr);
   return true;
 }
@@ -62,7 +62,7 @@ LayerTuning::Tunable LayerTuning::tunable_of(const std::shared_ptr<const ir::Gra
 void LayerTuning::collect(const Live::Held& partition, bool again,
                           std::vector<Tunable>& tunables) const {
   const plan::Plan& plan = partition.executor->plan();
-  std::map<int, double> cost;  // of the nodes that compute anything in an inference
+  std::map<int, double> cost;  // of the nodes that compute something in each inference
   for (const plan::Step& step : plan.run) cost[step.node] = 0;
   bool any_pending = false;
   for (const plan::Choice& choice : plan.choices) {
@@ -75,7 +75,7 @@ void LayerTuning::collect(const Live::Held& partition, bool again,
       tunables.push_back(tunable_of(partition.graph, choice, again));
       tunable = tunables.end() - 1;
     }
-    std::vector<int>& nodes = tunable->layer.nodes;  // bands of one node are alike
+    std::vector<int>& nodes = tunable->layer.nodes;  // all bands of a node are alike
     if (std::count(nodes.begin(), nodes.end(), choice.node) == 0) nodes.push_back(choice.node);
     any_pending = any_pending || tunable->pending;
   }
@@ -84,7 +84,7 @@ void LayerTuning::collect(const Live::Held& partition, bool again,
     const std::vector<double> seconds = partition.executor->launch_times(1).launches;
     for (std::size_t i = 0; i < seconds.size(); ++i) cost[plan.run[i].node] += seconds[i];
   } catch (const cl::OpenCLError&) {
-    // No queue with profiling: the layers are measured in the order of the model.
+    // Without a queue with profiling, the layers are measured in the order of the model.
   }
   for (Tunable& tunable : tunables) {
     if (tunable.graph != partition.graph) continue;
@@ -95,7 +95,7 @@ void LayerTuning::collect(const Live::Held& partition, bool again,
 void LayerTuning::measure(std::vector<Tunable>& tunables, double budget,
                           const OnProgress& progress) const {
   using Clock = runtime::Tuner::Clock;
-  // A century is as good as no limit, and a sum that does not overflow.
+  // A century is as good as no limit, and the sum cannot overflow.
   const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                            std::chrono::duration<double>(std::min(budget, 3e9)));
   std::vector<Tunable*> pending;
@@ -118,7 +118,7 @@ void LayerTuning::measure(std::vector<Tunable>& tunables, double budget,
     for (const runtime::Trial& trial : contest.trials) {
       if (trial.broken) engines_.learn(layer.family, trial.candidate, {trial.problem});
     }
-    if (contest.winner.empty()) continue;  // out of time, or nothing works
+    if (contest.winner.empty()) continue;  // out of time, or no candidate works
     layer.winner = contest.winner;
     layer.outcome = TunedLayer::Outcome::kMeasured;
     engines_.keep(layer.signature, contest, label_of(layer));

@@ -14,7 +14,7 @@
 namespace clgpu::delegate {
 namespace {
 
-// An engine asked for must find its nodes.
+// Each engine that the options name must have a node.
 passes::Separable separable(const plan::Engines& engines) {
   const auto asked = [&](const ops::Family* family) { return engines.count(family->name) > 0; };
   const ops::Family& fused = ops::kSeparableConv2dFamily;
@@ -84,7 +84,7 @@ void Partition::infer_shapes(Level level) {
   }
 }
 
-// Who times the executor may keep it longer than the runtime keeps its tensors.
+// A caller that measures the executor may keep it longer than the runtime keeps its tensors.
 Partition::~Partition() {
   if (executor_ != nullptr) executor_->forget_tensors();
 }
@@ -108,7 +108,7 @@ void Partition::unbuild() {
 }
 
 void Partition::build() {
-  unbuild();  // first: the old plan is wrong from here on, and its arena makes room for the new one
+  unbuild();  // first: the old plan is now wrong, and freeing its arena makes room for the new one
   if (trust_ != nullptr) return recall();
   infer_shapes(Level::kAsAsked);
   rebuild(allowance());
@@ -136,7 +136,7 @@ std::int64_t Partition::allowance() const {
   if (const auto share = session_->share.find(index_); share != session_->share.end())
     return share->second;
   for (const auto& [partition, bytes] : session_->held) {
-    if (partition != index_) left -= bytes;  // ours makes room
+    if (partition != index_) left -= bytes;  // freeing ours makes room
   }
   return std::max<std::int64_t>(left, 1);
 }
@@ -211,8 +211,8 @@ std::string Partition::find_type_problem(const TfLiteContext& context) const {
 
 void Partition::prepare(TfLiteContext& context) {
   if (executor_ != nullptr) executor_->forget_tensors();  // the runtime allocates anew after this
-  // Shapes that are left to the CPU are tried again: what was short may be there now.
-  // So are those behind a problem, whatever was known of them then.
+  // Shapes that were left to the CPU are tried again: missing memory may be free now. The same
+  // holds for all shapes after a problem, whatever was known of them.
   bool changed =
       !problem_.empty() || (executor_ == nullptr && !(trust_ != nullptr && trust_->on_cpu()));
   for (const int id : graph_.inputs) {
@@ -289,7 +289,7 @@ void Partition::run(TfLiteContext& context) {
     run();
   } catch (const cl::OpenCLError& error) {
     if (!error.out_of_memory()) throw;
-    // Some devices find out this late that they lack the memory they have handed out.
+    // Some devices report only now that they lack the memory they have allocated.
     rebuild(std::max<std::int64_t>(plan.peak_bytes / 10 * 7, 1));
     publish();
     run();

@@ -18,7 +18,7 @@
 
 namespace clgpu::delegate {
 
-/// Gives a tensor of the runtime another shape, and memory if it is dynamic. Throws Error where the
+/// Gives a tensor of the runtime another shape, and memory if it is dynamic. Throws Error if the
 /// runtime refuses.
 void give_shape(TfLiteContext& context, int id, const std::vector<int>& dims);
 
@@ -125,7 +125,7 @@ class Partition {
   std::shared_ptr<const ir::Graph> published_;   ///< the executor's graph, for tuning
   std::shared_ptr<runtime::Executor> executor_;  ///< shared with timing in other threads
   Standby cpu_;
-  std::unique_ptr<Trust> trust_;  ///< null where nothing is verified
+  std::unique_ptr<Trust> trust_;  ///< null if nothing is verified
   /// Why a dynamic model has no executor for the current shapes. If it is empty and there is no
   /// executor, an error has prevented it, and the next inference builds again.
   std::string problem_;

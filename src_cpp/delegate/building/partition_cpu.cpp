@@ -1,5 +1,5 @@
-// A partition computed by the CPU's kernels: what verification has found wrong on the device, and
-// shapes that no kernel of ours takes.
+// A partition that the CPU's kernels compute: verification found it wrong on the device, or no
+// kernel of ours takes its shapes.
 #include <cstring>
 
 #include "base/utf8.hpp"
@@ -13,18 +13,18 @@ std::string name_of(const TfLiteTensor& tensor) {
   return "tensor '" + (tensor.name == nullptr ? "" : printable(tensor.name)) + "'";
 }
 
-// As the runtime's own kernels do where values decide on the shape of a result.
+// As the runtime's own kernels do if the shape of a result depends on values.
 void make_dynamic(TfLiteTensor& tensor) {
   if (tensor.allocation_type == kTfLiteDynamic) return;
   tensor.allocation_type = kTfLiteDynamic;
-  tensor.data = nullptr;  // it was the arena's
+  tensor.data = nullptr;  // it belonged to the runtime's arena
 }
 
 }  // namespace
 
 void give_shape(TfLiteContext& context, int id, const std::vector<int>& dims) {
   TfLiteTensor* const tensor = &context.tensors[id];
-  // A dynamic tensor gets its memory by this.
+  // Allocates the memory of a dynamic tensor.
   if (tensor->allocation_type != kTfLiteDynamic && to_vector(tensor->dims) == dims) return;
   const std::string what = name_of(*tensor);
   if (context.ResizeTensor(&context, tensor, new_array(dims)) != kTfLiteOk)
@@ -77,8 +77,8 @@ void Partition::give_shapes_of_cpu(TfLiteContext& context) const {
 
 void Partition::compute_on_cpu(TfLiteContext& context) {
   if (cpu_.reason.empty()) {
-    // Verification wants what it compares with, and that only where it can: not from stock kernels
-    // that leave out an activation.
+    // Verification needs results to compare with, and only correct ones: stock kernels that leave
+    // out an activation give none.
     if (!run_shadow(context, false)) throw Error(trust_->verdict.reason);
     return take_from_shadow(context);
   }
@@ -91,7 +91,7 @@ void Partition::compute_on_cpu(TfLiteContext& context) {
     }
     take_from_shadow(context);
   } catch (const ShadowError&) {
-    cpu_.shadow.reset();  // the next inference does not go on with what is half done
+    cpu_.shadow.reset();  // the next inference must not continue with partial results
     throw;
   }
 }

@@ -1,4 +1,4 @@
-// How a partition's results are compared with those of the CPU's kernels, and what follows.
+// Compares a partition's results with those of the CPU's kernels, and acts on the result.
 #include <algorithm>
 #include <cstring>
 #include <locale>
@@ -16,12 +16,12 @@
 namespace clgpu::delegate {
 namespace {
 
-constexpr std::size_t kHashed = 4096;  // bytes of a constant, from its start and from its end
+constexpr std::size_t kHashed = 4096;  // bytes hashed of a constant, at its start and at its end
 
-// A row of the store: level and numbers, reason, and engines, one a line.
+// A row of the store: level and numbers, reason, and engines, one per line.
 std::string to_record(const Judgement& verdict) {
   std::ostringstream text;
-  text.imbue(std::locale::classic());  // a store is read under other locales, too
+  text.imbue(std::locale::classic());  // a store may be read under another locale
   text.precision(9);
   text << static_cast<int>(verdict.level) << ' ' << verdict.relative_l2 << ' ' << verdict.max_abs
        << '\n'
@@ -43,12 +43,12 @@ bool from_record(const std::string& record, Judgement& verdict) {
   return true;
 }
 
-// Stock kernels compute fused activations that are a range, and silently leave out others.
+// Stock kernels compute fused activations that are a range, and silently ignore others.
 void check_activations(const ir::Graph& graph) {
   for (const ir::Node& node : graph.nodes) {
     const ir::Activation fused = node.epilogue.activation;
     if (fused != ir::Activation::kTanh && fused != ir::Activation::kSignBit) continue;
-    if (!ops::as_epilogue(node))  // else it is the operation itself
+    if (!ops::as_epilogue(node))  // otherwise the activation is the operation itself
       throw ShadowError("stock kernels leave out the activation of node " +
                         std::to_string(node.tflite_index) + " (" + node.op + ")");
   }
@@ -66,7 +66,8 @@ bool Partition::due() const {
   return every == kVerifyFirst ? trust_->inferences == 0 : trust_->inferences % every == 0;
 }
 
-// SHA-256 over all that a verdict depends on but the device; empty where it cannot be told.
+// SHA-256 over everything that a verdict depends on except the device; empty if it cannot be
+// computed.
 std::string Partition::signature() const {
   Sha256 hash;
   const auto add = [&](const std::string& field) { hash.update(field).update({"\0", 1}); };
@@ -100,7 +101,7 @@ std::string Partition::signature() const {
   return hex(hash.digest());
 }
 
-// Sets the graph of the level, with the shapes of the moment.
+// Sets the graph of the level, with the current shapes.
 void Partition::lower(Level level) {
   ir::Graph graph = pass(*original_, level);
   take_inputs(graph);
@@ -109,7 +110,7 @@ void Partition::lower(Level level) {
   trust_->verdict.level = level;
 }
 
-// Builds for new shapes, at the level that was found right before.
+// Builds for new shapes, at the level that was found right earlier.
 void Partition::recall() {
   Trust& trust = *trust_;
   cpu_.shadow.reset();
@@ -146,7 +147,7 @@ void Partition::keep() const {
                         (trust.verdict.engine.empty() ? "" : ", without ") + trust.verdict.engine);
 }
 
-// Builds at a level, or at the first one below it that can be built.
+// Builds at a level, or at the first lower one that can be built.
 void Partition::settle(Level level) {
   for (; level != Level::kCpu; level = static_cast<Level>(static_cast<int>(level) + 1)) {
     try {
@@ -156,7 +157,7 @@ void Partition::settle(Level level) {
     } catch (const InternalError&) {
       throw;
     } catch (const Error& error) {
-      // A device that lacks memory, say, has it tomorrow.
+      // The failure may pass: for example, the device may have enough memory later.
       trust_->is_lasting = false;
       append_item(trust_->verdict.reason, error.what(), "; ");
     }
@@ -199,7 +200,7 @@ Suspects Partition::find_suspects() const {
   });
 }
 
-// Distrusts engines; whether any of them is not in `left_out` yet.
+// Distrusts engines; returns whether any of them is not in `left_out` yet.
 bool Partition::leave_out(const std::vector<Suspects::Engine>& wrong,
                           std::set<std::string>& left_out) {
   Judgement& verdict = trust_->verdict;
@@ -220,13 +221,13 @@ void Partition::verify(TfLiteContext& context) {
   if (!run_shadow(context, false)) return publish();
   ++verdict.checked;
   bool lowered = false, has_all = false;
-  std::set<std::string> left_out;  // known to others, maybe, but not when this was built
+  std::set<std::string> left_out;  // others may know them by now, but this build did not
   while (true) {
     Finding finding = comparison().compare(context);
     if (!finding.problem.empty() && !has_all) {
       has_all = run_shadow(context, true);
       if (!has_all) return publish();
-      finding = comparison().compare(context);  // ties show now
+      finding = comparison().compare(context);  // ties are visible now
     }
     verdict.relative_l2 = finding.worst.relative_l2;
     verdict.max_abs = finding.worst.max_abs;

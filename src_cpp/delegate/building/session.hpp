@@ -15,7 +15,7 @@ namespace clgpu::delegate {
 /// The data that the partitions of the graph share.
 struct Session {
   std::uint64_t report = 0;             ///< number of its report
-  cl::Counters invoke;                  ///< of the inference under way
+  cl::Counters invoke;                  ///< of the current inference
   runtime::Pace pace;                   ///< with Options::profile
   std::shared_ptr<runtime::Pool> pool;  ///< of their arenas: they never run at the same time
   // Bytes of device memory, by partition.

@@ -6,7 +6,7 @@
 namespace clgpu::delegate {
 namespace {
 
-// The one partition of the report. Throws Error where there is none that may be streamed.
+// The only partition of the report. Throws Error if no partition can be streamed.
 Live::Held streamable(const Ledger& ledger, std::optional<std::uint64_t> number) {
   const Ledger::Shown shown = ledger.shown();
   if (number && *number != shown.number)
@@ -24,8 +24,7 @@ Live::Held streamable(const Ledger& ledger, std::optional<std::uint64_t> number)
   return *std::move(held);
 }
 
-// How many inferences the memory budget allows, of those that are wanted. Throws Error where it
-// allows none.
+// How many of the wanted inferences fit the memory budget. Throws Error if none fits.
 int affordable_lanes(const plan::Plan& plan, std::int64_t budget, int wanted) {
   if (budget <= 0 || runtime::Stream::is_direct(plan)) return wanted;
   const std::int64_t held = plan.arena_bytes + plan.weights_bytes;
@@ -46,7 +45,7 @@ Streamed stream(const Target& target, const Ledger& ledger, int lanes, bool veri
   const Options& options = target.options;
   const Live::Held partition = streamable(ledger, number);
   const plan::Plan& plan = partition.executor->plan();
-  // What the interpreter's own inferences do beside computing.
+  // What the interpreter does in an inference besides computing.
   if (options.verify != kVerifyOff && !(options.verify == kVerifyFirst && verified))
     throw Error("the option 'verify' looks at single inferences");
   if (plan.uploads.empty()) throw Error("the model takes nothing to the device");

@@ -18,7 +18,7 @@ std::string to_record(const runtime::Contest& contest) {
 }
 
 runtime::Contest from_record(const std::string& record) {
-  // Only what to_record writes is read; anything else is no record.
+  // Reads only what to_record writes; any other text is not a record.
   runtime::Contest contest;
   std::size_t at = 0;
   const auto skip = [&](const char* text) {

@@ -12,7 +12,7 @@ namespace clgpu::delegate {
 /// Nodes with one signature: the same layer, once or several times.
 struct TunedLayer {
   enum class Outcome {
-    kMeasured,  ///< now
+    kMeasured,  ///< in this run
     kKept,      ///< measured before
     kLeft,      ///< the budget was spent
   };

@@ -18,14 +18,14 @@ struct PartitionIds {
   std::vector<int> nodes, outputs;
 };
 
-// Why a model that the runtime cannot divide stays on the CPU as a whole.
+// Why a model that the runtime cannot partition stays on the CPU as a whole.
 Refusal not_divided() {
   return {Why::kRuntime, "the runtime",
           "cannot divide the model into partitions (PreviewDelegatePartitioning fails), as where a "
           "node reads what only a later one writes"};
 }
 
-// Nothing where the runtime cannot do it.
+// Empty if the runtime cannot do it.
 std::optional<std::vector<PartitionIds>> preview(TfLiteContext& context,
                                                  const std::vector<int>& nodes) {
   TfLiteDelegateParams* params = nullptr;
@@ -47,7 +47,7 @@ void refuse_all(Model& model) {
   }
 }
 
-// With every node in one partition, what leaves it are the outputs of the model.
+// If one partition has all nodes, its outputs are the outputs of the model.
 void find_outputs(TfLiteContext& context, Model& model) {
   std::vector<int> all;
   for (const ModelNode& node : model.nodes) all.push_back(node.index);
@@ -57,8 +57,8 @@ void find_outputs(TfLiteContext& context, Model& model) {
     model.model_outputs.insert(ids.outputs.begin(), ids.outputs.end());
 }
 
-// Deals the memory budget out to the partitions, in proportion to the least that each needs. Throws
-// BudgetError when that is too much.
+// Divides the memory budget among the partitions, in proportion to the minimum that each needs.
+// Throws BudgetError if the sum of the minima exceeds the budget.
 void share_budget(const std::shared_ptr<State>& state, const std::shared_ptr<Session>& session,
                   Model& model, const std::vector<PartitionIds>& partitions) {
   std::vector<std::int64_t> least;
@@ -87,7 +87,8 @@ void share_budget(const std::shared_ptr<State>& state, const std::shared_ptr<Ses
   }
 }
 
-// Leaves a partition with fewer nodes than the option 'min_nodes' wants; whether it has.
+// Leaves a partition with fewer nodes than the option 'min_nodes' to the CPU; returns whether it
+// did.
 bool leave_small(const Options& options, Model& model, const PartitionIds& ids) {
   const auto count = std::count_if(ids.nodes.begin(), ids.nodes.end(), [&](int index) {
     return !model.computes_constant(model.node(index));
@@ -104,8 +105,8 @@ bool leave_small(const Options& options, Model& model, const PartitionIds& ids) 
   return true;
 }
 
-// Builds the partition that `make` makes of the nodes, for the shapes of the moment. Null where
-// something stands in the way, which is refused then. Throws OptionError, and so plan::BudgetError.
+// Builds the partition that `make` makes of the nodes, for the current shapes. If a node prevents
+// that, refuses the node and returns null. Throws OptionError, and so plan::BudgetError.
 template <class Make>
 std::unique_ptr<Partition> build_or_refuse(const TfLiteContext& context, Model& model,
                                            const std::vector<int>& nodes, Make make) {
@@ -122,7 +123,8 @@ std::unique_ptr<Partition> build_or_refuse(const TfLiteContext& context, Model& 
     }
   } catch (const ShapeError& error) {
     if (partition != nullptr && partition->is_dynamic(context)) return partition;
-    // About no node in particular: what is uploaded for nodes that are gone.
+    // The problem concerns no particular node: for example, an upload for nodes that have been
+    // removed.
     const Refusal refusal{Why::kShape, "", error.what()};
     if (error.node() < 0) {
       leave(model, nodes, refusal);
@@ -132,14 +134,14 @@ std::unique_ptr<Partition> build_or_refuse(const TfLiteContext& context, Model& 
   } catch (const OptionError&) {
     throw;
   } catch (const Error& error) {
-    // Out of device memory, say: the partition stays on the CPU.
+    // For example, out of device memory: the partition stays on the CPU.
     leave(model, nodes, {Why::kDevice, "", error.what()});
   }
   return nullptr;
 }
 
-// One attempt: builds all partitions of the claimed nodes, or refuses at least one node that stood
-// in the way and returns false.
+// One attempt: builds all partitions of the claimed nodes, or refuses at least one node that
+// prevented it and returns false.
 bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
                const std::shared_ptr<Session>& session, Model& model,
                std::vector<std::unique_ptr<Partition>>& built) {
@@ -181,8 +183,8 @@ bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
   return true;
 }
 
-// Prepare is called for each subgraph. The model's own graph is the first; the others are bodies of
-// loops and branches, or further signatures.
+// Prepare is called for each subgraph. The model's main graph is the first; the others are bodies
+// of loops and branches, or further signatures.
 bool is_main_graph(TfLiteContext& context) {
   TfLiteContext* main = nullptr;
   if (context.AcquireSubgraphContext == nullptr ||

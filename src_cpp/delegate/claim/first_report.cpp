@@ -12,8 +12,8 @@
 namespace clgpu::delegate {
 namespace {
 
-// Engines asked for that no node of their family knows: with the alternative "auto" no error, but
-// likely a slip of the pen.
+// Engines that the option 'engines' names and no node's family has: with the alternative "auto"
+// this is no error, but probably a typing error.
 std::vector<std::string> unknown_engines(
     const Options& options, const std::vector<std::unique_ptr<Partition>>& partitions) {
   std::vector<std::string> notes;
@@ -41,7 +41,7 @@ std::vector<std::string> unknown_engines(
   return notes;
 }
 
-// What the option 'exclude' names and the main graph does not have: likely a slip of the pen.
+// Names in the option 'exclude' that the main graph does not have: probably typing errors.
 std::vector<std::string> unknown_excluded(const Options& options, const Model& model) {
   std::set<std::string> operations, indices;
   for (const ModelNode& node : model.nodes) {

@@ -18,7 +18,7 @@ const char* name_of(Placement placement) {
   }
 }
 
-// A pointer may be handed to another interpreter than the one that asked for it.
+// A pointer may be passed to another interpreter than the one that asked for it.
 bool fits(const Verdict& verdict, const Model& model) {
   if (verdict.ops.size() != model.nodes.size()) return false;
   for (std::size_t i = 0; i < verdict.ops.size(); ++i) {
@@ -50,7 +50,7 @@ void follow(const Verdict& verdict, Session& session, Model& model, bool is_main
   report.candidates = verdict.candidates;
 }
 
-// "the CPU is expected to take 0.04 ms, the device 0.21 ms".
+// Gives the reason "the CPU is expected to take 0.04 ms, the device 0.21 ms".
 Refusal refusal_of(const plan::Cost& cost) {
   const auto milliseconds = [](double seconds) {
     char text[32];
@@ -66,7 +66,7 @@ Refusal refusal_of(const plan::Cost& cost) {
           {"less than " + cpu}};
 }
 
-// The runtime's number of threads as the machine can run them.
+// The runtime's number of threads, limited to what the machine can run.
 int usable_threads(int recommended) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   return std::clamp(recommended, 1, cores);
@@ -91,7 +91,8 @@ void begin_placement(TfLiteContext& context, State& state, Session& session, Mod
   if (placement == Placement::kAll) return;
   if (placement == Placement::kMeasured) {
     const auto [verdict, note] = state.verdicts.get();
-    // Bodies of loops and branches are other graphs of the model that the verdict is of.
+    // Bodies of loops and branches are other graphs of the same model, so the verdict holds for
+    // them too.
     if (verdict && (!is_main || fits(*verdict, model))) {
       follow(*verdict, session, model, is_main);
       return;
@@ -116,7 +117,7 @@ bool leave_losers(Session& session, Model& model,
     try {
       cost = partition->expected(report.threads);
     } catch (const Error&) {
-      continue;  // building it says what is wrong, or its shapes come later
+      continue;  // building it reports the error, or its shapes come later
     }
     const bool loses = cost.device_seconds >= cost.cpu_seconds;
     report.judged.push_back({partition->nodes(), cost.device_seconds, cost.cpu_seconds, !loses});

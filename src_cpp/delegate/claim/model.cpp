@@ -16,7 +16,7 @@ Refusal not_core() {
   return {Why::kOption, "ops", "the operation is not one of the core operations"};
 }
 
-// Why a tensor bars its node from the device, whatever the family.
+// Why a tensor keeps its node off the device, whatever the family.
 std::optional<Refusal> check_tensor(const tfl::TensorView& tensor, const std::string& what,
                                     const ops::Family& family) {
   const char* const type = tfl::type_name(tensor.tflite_type());
@@ -44,7 +44,7 @@ std::shared_ptr<const ir::Constant> constant_of(const tfl::TensorView& view) {
   return constant;
 }
 
-// What nodes of a graph read and none of them writes, constants left out.
+// Tensors that nodes of a graph read and none of them writes, without constants.
 void find_inputs(ir::Graph& graph) {
   std::set<int> known;
   for (const ir::Node& node : graph.nodes) known.insert(node.outputs.begin(), node.outputs.end());
@@ -103,7 +103,7 @@ void Model::refuse_with_aborting() {
     return node.refusal && node.refusal->why == Why::kAborts;
   });
   if (aborting == nodes.end()) return;
-  // Without the delegate an error of another node may keep this one from running.
+  // Without the delegate, an error of another node may prevent this one from running.
   const Refusal all{
       Why::kAborts, "node " + std::to_string(aborting->index) + " (" + aborting->op + ")",
       "can end the process in the runtime's kernels: " + sentence_of(*aborting->refusal)};
@@ -153,14 +153,14 @@ std::optional<Refusal> Model::check_bounds(const TfLiteContext& context, const T
   };
   for (int i = 0; i < node.outputs->size; ++i) {
     const TfLiteTensor* const output = find(*node.outputs, i);
-    // The file has written a constant already. The memory of other tensors is of the size that the
+    // The file has already written a constant. The memory of other tensors has the size that the
     // last of their writers needs.
     if ((output != nullptr && output->allocation_type == kTfLiteMmapRo) ||
         (node.outputs->data[i] >= 0 && writers_.at(node.outputs->data[i]).size() > 1))
       return Refusal{Why::kMalformed, "a tensor of the model", "is written more than once"};
   }
-  // Stock kernels write as many bytes as elements of the input's type need, whatever the output has
-  // room for; those of views copy the bytes of types that have no kernels here, too.
+  // Stock kernels write as many bytes as the elements of the input's type need, whatever the size
+  // of the output; those of views also copy types that have no kernels here.
   const ops::Handler handler = ops::find_handler(builtin, nullptr);
   if (handler.operation == nullptr || handler.operation->type_of < 0) return std::nullopt;
   const auto size = [](const TfLiteTensor& tensor) -> std::optional<std::size_t> {
@@ -186,7 +186,7 @@ std::optional<Refusal> Model::check_bounds(const TfLiteContext& context, const T
 }
 
 std::optional<Refusal> Model::check_order(const tfl::NodeView& view) const {
-  // Without the delegate an error of another node may keep the one that writes from running.
+  // Without the delegate, an error of another node may prevent the writer from running.
   if (unbounded_) return unbounded_;
   const std::size_t here = nodes.size();
   for (int i = 0; i < view.input_count(); ++i) {
@@ -217,7 +217,7 @@ std::optional<Refusal> Model::check(const ModelNode& node, const ops::Operation*
     const std::string what = "input " + std::to_string(i);
     if (auto refusal = check_tensor(input, what, *node.family)) return refusal;
     const auto writer = writer_.find(input.id());
-    // Files write an unknown shape as that of a scalar.
+    // Files store an unknown shape as that of a scalar.
     if (input.rank() == 0 && writer != writer_.end() && !nodes[writer->second].works)
       return Refusal{Why::kUnknownShape, what};
   }
@@ -246,7 +246,8 @@ void Model::import(ModelNode& node, const tfl::NodeView& view, const Options& op
     return;
   }
   node.works = true;
-  // What only prepares constants for a core operation still runs at load time on the device.
+  // Operations that only prepare constants for a core operation still run on the device at load
+  // time.
   node.claimed = !core_only_ || node.family->core || computes_constant(node);
   if (!node.claimed) node.refusal = not_core();
 }
@@ -264,12 +265,12 @@ bool Model::computes_constant(const ModelNode& node) const {
 }
 
 void Model::settle_constants() {
-  // What has been refused since the last time derives nothing any more.
+  // Nodes refused since the last call no longer derive constants.
   constants_ = stored_;
   for (const ModelNode& node : nodes) {
     if (computes_constant(node)) constants_.insert(node.outputs.begin(), node.outputs.end());
   }
-  // Backwards: a chain of constants hangs on its last reader.
+  // Backwards: whether a chain of constants is needed depends on its last reader.
   for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
     if (!node->claimed || !computes_constant(*node)) continue;
     bool any_reader = false, all_claimed = true;
@@ -300,7 +301,7 @@ std::vector<int> Model::claimed() const {
 }
 
 std::set<std::size_t> Model::members(const std::vector<int>& node_indices) const {
-  // Constants are folded inside each partition, wherever TFLite put the nodes that compute them.
+  // Each partition folds its own constants, wherever TFLite put the nodes that compute them.
   std::set<std::size_t> members;
   std::vector<std::size_t> open;
   for (const int index : node_indices) open.push_back(position_.at(index));
@@ -343,7 +344,7 @@ ir::Graph Model::graph(const std::vector<int>& node_indices,
     return entry->second;
   };
   for (const std::size_t position :
-       members(node_indices)) {  // a set of positions is in execution order
+       members(node_indices)) {  // a set of positions is sorted by execution order
     const ModelNode& member = nodes[position];
     if (member.folded != nullptr) {
       ir::Tensor& result = graph.tensor(intern(member.outputs[0]));
@@ -365,7 +366,7 @@ ir::Graph Model::graph(const std::vector<int>& node_indices,
   for (const int tflite_id : outputs) {
     if (id_of.count(tflite_id) == 0) continue;
     if (is_constant(tflite_id) && model_outputs.count(tflite_id) == 0) {
-      // Other partitions fold their own copy; nobody on the CPU reads it (settle_constants).
+      // Other partitions fold their own copy, and no node on the CPU reads it (settle_constants).
       if (is_read_outside(tflite_id, own)) continue;
     }
     graph.outputs.push_back(id_of.at(tflite_id));

@@ -1,4 +1,4 @@
-// The subgraph handed to Prepare, read once: every node imported or refused.
+// The subgraph passed to Prepare, read once: every node is imported or refused.
 #pragma once
 
 #include <map>
@@ -17,13 +17,13 @@
 namespace clgpu::delegate {
 
 struct ModelNode {
-  int index = 0;  ///< of the node, as TFLite counts
+  int index = 0;  ///< of the node, in TFLite's numbering
   std::string op;
-  std::vector<int> inputs, outputs;  ///< TFLite tensor ids; -1 for an absent optional input
+  std::vector<int> inputs, outputs;  ///< TFLite tensor ids; -1 for a missing optional input
   const ops::Family* family = nullptr;
   ops::Imported imported;
   std::shared_ptr<const ir::Constant> folded;  ///< decoded result of a DENSIFY
-  bool works = false;              ///< its family takes it, and nothing has failed on the device
+  bool works = false;              ///< its family accepts it, and nothing has failed on the device
   bool claimed = false;            ///< works, and is not left on the CPU for another reason
   std::optional<Refusal> refusal;  ///< why it is not claimed
   bool folded_at_load = false;     ///< claimed, and computed once: a constant
@@ -31,30 +31,30 @@ struct ModelNode {
 
 class Model {
  public:
-  /// Reads the execution plan of a subgraph; throws Error when the runtime refuses to tell.
+  /// Reads the execution plan of a subgraph; throws Error if the runtime does not provide it.
   Model(TfLiteContext& context, const Options& options);
 
   std::vector<ModelNode> nodes;  ///< in execution order
-  std::set<int> model_outputs;   ///< tensors whose values the runtime wants, whoever reads them
+  std::set<int> model_outputs;   ///< tensors whose values the runtime needs, even if no node on the
+                                 ///< CPU reads them
 
   ModelNode& node(int index) { return nodes[position_.at(index)]; }
   const ModelNode& node(int index) const { return nodes[position_.at(index)]; }
 
-  /// Leaves a node on the CPU for good.
+  /// Leaves a node on the CPU permanently.
   void refuse(int index, Refusal refusal);
 
-  /// Settles the nodes that only compute constants: they are claimed when all their readers are.
-  /// Claimed or not, each partition folds its own copy of what works, so no constant crosses its
-  /// border.
+  /// Claims a node that only computes constants if all its readers are claimed. In either case each
+  /// partition folds its own copy of the constants that work, so no constant crosses its border.
   void settle_constants();
 
-  /// Whether a node works and all that it reads is known at load time.
+  /// Whether a node works and everything it reads is known at load time.
   bool computes_constant(const ModelNode& node) const;
 
   /// Indices of the claimed nodes.
   std::vector<int> claimed() const;
 
-  /// What the CPU needs to compute a partition, constants included, in execution order.
+  /// The nodes that the CPU needs to compute a partition, constants included, in execution order.
   std::vector<CpuNode> cpu_nodes(const std::vector<int>& node_indices) const;
 
   /// The graph of a partition before any pass. `outputs` are TFLite's tensor ids.
@@ -63,23 +63,23 @@ class Model {
  private:
   void find_writers(TfLiteContext& context, const std::vector<int>& order);
   /// Why all nodes stay on the CPU if a model has this one: stock kernels write beyond a tensor of
-  /// it. What that overwrites depends on where tensors lie, which is as stock has it only then.
+  /// it. What that overwrites depends on the memory layout of the tensors, and a delegate changes
+  /// that layout.
   std::optional<Refusal> check_bounds(const TfLiteContext& context, const TfLiteNode& node,
                                       int builtin) const;
   /// Leaves all nodes on the CPU if the runtime's kernels end the process on one of them.
   void refuse_with_aborting();
-  /// Why the next node's operands cannot be told apart by who writes them; nothing when they can.
-  /// Runtimes run such nodes all the same, one after the other, on what memory holds.
+  /// Why the writer of the next node's operands is ambiguous; nothing if it is not. Runtimes run
+  /// such nodes all the same, in order, on the contents of memory.
   std::optional<Refusal> check_order(const tfl::NodeView& view) const;
-  /// Why a node does not work, whatever its family imports; nothing where nothing stands against
-  /// it.
+  /// Why a node does not work, independent of its family's import; nothing if it works.
   std::optional<Refusal> check(const ModelNode& node, const ops::Operation* operation,
                                const tfl::NodeView& view, const Options& options) const;
   void read_tensor(const tfl::TensorView& view, int id);
   void import(ModelNode& node, const tfl::NodeView& view, const Options& options);
-  /// Positions of a partition's nodes and of those that compute its constants.
+  /// Positions of a partition's nodes and of the nodes that compute its constants.
   std::set<std::size_t> members(const std::vector<int>& node_indices) const;
-  /// Whether a node that is none of these reads the tensor.
+  /// Whether a node outside of these reads the tensor.
   bool is_read_outside(int tensor, const std::set<int>& node_indices) const;
   bool is_constant(int tensor) const { return constants_.count(tensor) != 0; }
 
@@ -91,7 +91,7 @@ class Model {
   std::vector<CpuNode> cpu_nodes_;    // one per node
   bool core_only_;
   std::set<int> stored_;     // constants of the model
-  std::set<int> constants_;  // these, and what nodes that work derive from them
+  std::set<int> constants_;  // these, and those that working nodes derive from them
 };
 
 }  // namespace clgpu::delegate

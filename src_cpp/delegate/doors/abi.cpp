@@ -14,9 +14,10 @@
 using clgpu::delegate::Delegate;
 using clgpu::delegate::guarded;
 
-/// Creates a delegate from `count` pairs of option keys and values. Returns null after telling
-/// `report_error` what was wrong. Where that is null, as from TfLiteExternalDelegateCreate(), which
-/// uses the result without looking at it, a delegate that tells the runtime as soon as it is used.
+/// Creates a delegate from `count` pairs of option keys and values. On an error, reports it through
+/// `report_error` and returns null. If `report_error` is null, returns a delegate that reports the
+/// error at its first use instead: TfLiteExternalDelegateCreate() passes no callback and uses the
+/// result without checking it.
 CLGPU_EXPORT TfLiteDelegate* tflite_plugin_create_delegate(char** keys, char** values,
                                                            std::size_t count,
                                                            void (*report_error)(const char*)) {
@@ -40,7 +41,7 @@ CLGPU_EXPORT TfLiteDelegate* tflite_plugin_create_delegate(char** keys, char** v
   return made != nullptr ? made : none;
 }
 
-/// Accepts null: a runtime's loader destroys what it failed to create.
+/// Accepts null: a runtime's loader also destroys a delegate that it failed to create.
 CLGPU_EXPORT void tflite_plugin_destroy_delegate(TfLiteDelegate* tflite) {
   clgpu::delegate::destroy(tflite);
 }

@@ -23,7 +23,7 @@ char* copy_of(const std::string& text) noexcept {
   return copy;
 }
 
-// Runs `body`; what it throws goes to `*error`.
+// Runs `body`; writes the message of an exception to `*error`.
 template <class Result, class Body>
 Result* told(char** error, Body body) noexcept {
   if (error != nullptr) *error = nullptr;
@@ -35,7 +35,7 @@ Result* told(char** error, Body body) noexcept {
       body);
 }
 
-// `tell(state)` gives what is to be written.
+// `tell(state)` returns the text to write.
 template <class Tell>
 char* json_of(const TfLiteDelegate* tflite, char** error, Tell tell) noexcept {
   return told<char>(error, [&] {

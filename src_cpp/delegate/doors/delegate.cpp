@@ -28,8 +28,8 @@ Delegate::Delegate(const std::map<std::string, std::string>& options)
     : state_(std::make_shared<State>(parse_options(options))) {
   tflite_.data_ = this;
   tflite_.Prepare = prepare_callback;
-  // Shapes are inferred by us, in the kernel's prepare; so the CPU kernels of claimed nodes need
-  // not be able to prepare them.
+  // The delegate infers shapes itself, in the kernel's prepare, so the CPU kernels of claimed nodes
+  // need not be able to prepare them.
   tflite_.flags = kTfLiteDelegateFlagsAllowDynamicTensors;
   enlist();
 }

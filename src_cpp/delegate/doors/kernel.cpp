@@ -7,8 +7,8 @@
 namespace clgpu::delegate {
 namespace {
 
-// What init returns is a partition. Older runtimes dereference a failure marker, so where there is
-// none it returns this, and prepare tells what went wrong.
+// init returns a partition. Older runtimes dereference a failure marker, so on failure init returns
+// this object instead, and prepare reports the error.
 char no_partition;
 
 auto reporter(TfLiteContext* context) {
@@ -26,7 +26,7 @@ void* init(TfLiteContext* context, const char* buffer, std::size_t /*length*/) {
 }
 
 void free(TfLiteContext* /*context*/, void* kernel) {
-  if (cl::is_forked_child()) return;  // the partition is left to the parent
+  if (cl::is_forked_child()) return;  // the parent process owns the partition
   if (kernel == &no_partition) return;
   guarded(
       0, [](const char*) {},

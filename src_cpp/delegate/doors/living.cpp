@@ -1,4 +1,4 @@
-// The delegates that are in use: a C caller may hand in any address.
+// The delegates in use: a C caller may pass any address.
 #include <map>
 #include <mutex>
 
@@ -29,7 +29,7 @@ void Delegate::enlist() {
 }
 
 bool Delegate::release(const TfLiteDelegate* tflite) {
-  if (cl::is_forked_child()) return true;  // all of it is left to the parent
+  if (cl::is_forked_child()) return true;  // the parent process owns all of them
   Delegate* delegate = nullptr;
   {
     const std::lock_guard<std::mutex> lock(living().mutex);

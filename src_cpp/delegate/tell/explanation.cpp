@@ -1,4 +1,4 @@
-// What became of each node of a model.
+// The outcome of each node of a model.
 #include <algorithm>
 #include <utility>
 
@@ -7,7 +7,7 @@
 namespace clgpu::delegate {
 namespace {
 
-// Null where the node is not refused.
+// Null if the node is not refused.
 void write(Writer& to, const std::optional<Refusal>& refusal) {
   if (!refusal) {
     to.null();
@@ -52,7 +52,7 @@ void write(Writer& to, const NodeReport& node) {
   });
 }
 
-// Null where nothing has failed.
+// Null if nothing has failed.
 void write(Writer& to, const std::optional<Failure>& failure) {
   if (!failure) {
     to.null();
@@ -95,7 +95,7 @@ void write(Writer& to, const PartitionReport::Border& border) {
   });
 }
 
-// `node` and `into` are null where there is no such node.
+// `node` and `into` are null if there is no such node.
 void write(Writer& to, const ir::Step& step) {
   const auto index = [](int node) {
     return node < 0 ? std::optional<int>() : std::optional<int>(node);
@@ -168,7 +168,7 @@ void write(Writer& to, std::size_t partition, const Judgement& verdict) {
   });
 }
 
-// Null where nothing is verified.
+// Null if nothing is verified.
 void write_verification(Writer& to, const std::vector<PartitionReport>& partitions) {
   std::int64_t checked = -1;
   for (const PartitionReport& partition : partitions) {

@@ -138,10 +138,10 @@ Profile profile_of(const Ledger& ledger) {
     profile.nodes.push_back(node);
     work[node.index] = node.work;
   }
-  std::map<std::uint64_t, int> partitions;  // that have an inference
+  std::map<std::uint64_t, int> partitions;  // number of partitions that recorded an inference
   int all_of_them = 0;
-  // Events are read first, which takes its time, and the last partition before the others: what has
-  // been through it has been through them.
+  // Reading events takes time, so it is done first. The last partition is read before the others:
+  // an inference that has reached it has passed them all.
   for (const auto& recorder : recorders) {
     if (recorder != nullptr) recorder->settle();
   }
@@ -158,7 +158,8 @@ Profile profile_of(const Ledger& ledger) {
     }
   }
   std::vector<ProfiledInference>& all = profile.inferences;
-  // One under way has been through some of them only; those with many commands keep fewer.
+  // An inference in progress has passed only some partitions; partitions with many commands keep
+  // fewer inferences.
   const auto is_part = [&](const ProfiledInference& i) {
     return partitions[i.number] < all_of_them;
   };

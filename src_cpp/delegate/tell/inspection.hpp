@@ -24,7 +24,7 @@ Profile profile_of(const Ledger& ledger);
 /// Deletes the recordings, and records so many inferences in a row.
 void reset_profile(const Ledger& ledger, int in_a_row);
 
-/// By partition: what its interpreter has; nulls where the partition does not exist any more.
+/// By partition: the data of its interpreter; nulls if the partition does not exist any more.
 std::vector<Live::Held> graphs(const Ledger& ledger);
 
 /// The addresses of tensors; none of partitions that do not exist any more.

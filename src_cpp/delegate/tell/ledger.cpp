@@ -22,11 +22,11 @@ const char* name_of(plan::Choice::Origin origin) {
   }
 }
 
-// What the nodes of a graph have become in a plan, by their indices in the model.
+// The outcome of each node of a graph in a plan, by its index in the model.
 struct Outcome {
   Outcome(const ir::Graph& planned, const plan::Plan& plan) : graph(planned) {
     for (const plan::Choice& choice : plan.choices) {
-      // Bands of a node are computed one by one, and joined.
+      // Bands of a node are computed separately, and reported as one node.
       const plan::Choice*& most = choices[choice.node];
       if (most == nullptr || choice.work.flops >= most->work.flops) most = &choice;
       work[choice.node] += choice.work;
@@ -60,9 +60,9 @@ void set_choice(NodeReport& node, const plan::Choice& choice) {
   node.refused = choice.refused;
 }
 
-// `reason`: that of before anything was built.
+// `reason`: the one known before anything was built.
 void set_outcome(NodeReport& node, const std::string& reason, const Outcome& outcome) {
-  // Other shapes or types may have led to something else.
+  // Other shapes or types may have had another outcome.
   clear(node);
   node.reason = reason;
   node.candidates.clear();

@@ -24,7 +24,7 @@ struct Stats {
 /// A partition of the report, while its interpreter exists.
 struct Live {
   struct Held {
-    std::shared_ptr<runtime::Executor> executor;  ///< null where the CPU computes the partition
+    std::shared_ptr<runtime::Executor> executor;  ///< null if the CPU computes the partition
     std::shared_ptr<const ir::Graph> graph;       ///< as it was planned; null there, too
     std::shared_ptr<const ir::Graph> original;    ///< before any pass
   };

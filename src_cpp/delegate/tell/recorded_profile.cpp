@@ -1,4 +1,4 @@
-// What was recorded of a model's last inferences.
+// The records of a model's last inferences.
 #include <set>
 #include <utility>
 

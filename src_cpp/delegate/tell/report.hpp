@@ -38,7 +38,7 @@ struct NodeReport {
 
 /// A tensor that nodes of the model read or write.
 struct TensorReport {
-  int id = 0;  ///< as TFLite counts
+  int id = 0;  ///< in TFLite's numbering
   std::string name;
   const char* type = "";
   std::int64_t bytes = 0;  ///< in the runtime's memory; 0 until the shape is known
@@ -52,17 +52,17 @@ struct PartitionReport {
   std::int64_t arena_bytes = 0, weights_bytes = 0, naive_bytes = 0, bound_bytes = 0;
   std::int64_t load_peak_bytes = 0, peak_bytes = 0;  ///< of this partition alone
   std::string layout;                                ///< as plan::Plan has it
-  std::vector<std::int64_t> objects;                 ///< bytes of those of the arena
+  std::vector<std::int64_t> objects;                 ///< bytes of the objects of the arena
   std::int64_t bytes_up = 0, bytes_down = 0;         ///< per inference, moves excluded
   struct Move {
-    bool out = false;  ///< to the host; else to the device
+    bool out = false;  ///< to the host; otherwise to the device
     std::string tensor;
     std::int64_t bytes = 0;
-    int start = 0, finish = 0;  ///< launches: may begin behind those before it; that which waits
+    int start = 0, finish = 0;  ///< may begin before launch `start`; launch `finish` waits
   };
   std::vector<Move> moves;  ///< per inference
   struct Border {
-    int id = -1;  ///< of the tensor, as TFLite counts
+    int id = -1;  ///< of the tensor, in TFLite's numbering
     std::string tensor;
     std::int64_t bytes = 0;  ///< on the device
     std::vector<int> shape;
@@ -76,19 +76,19 @@ struct PartitionReport {
 
 /// Device memory of partitions that are built one after the other.
 struct MemoryTotals {
-  std::int64_t arena_bytes = 0, weights_bytes = 0;  ///< in the end
-  std::int64_t peak_bytes = 0;                      ///< loading included
+  std::int64_t arena_bytes = 0, weights_bytes = 0;  ///< after building
+  std::int64_t peak_bytes = 0;                      ///< including load time
 };
 
 /// `shared`: their arenas take turns in one pool, as runtime::Pool has it.
 MemoryTotals memory_totals(const std::vector<PartitionReport>& partitions, bool shared);
 
-/// A kernel launch of an inference, or a move between device and host, and what it takes.
+/// A kernel launch of an inference, or a move between device and host, with its time.
 struct LaunchTime {
-  int node = 0;  ///< index of the node in the model; of a move, that which waits for it, or -1
-  std::string op, candidate, entry;  ///< of a move: SWAP_OUT or SWAP_IN, nothing, and the tensor
+  int node = 0;  ///< index in the model; of a move, the node that waits for it, or -1
+  std::string op, candidate, entry;  ///< of a move: SWAP_OUT or SWAP_IN, "", the tensor
   double seconds = 0;
-  std::int64_t bytes = 0;  ///< that are moved
+  std::int64_t bytes = 0;  ///< moved
 };
 
 /// A tensor in an object of device memory, between two launches of an inference.

@@ -9,8 +9,8 @@
 namespace clgpu::delegate {
 namespace {
 
-// Largest relative L2 error of integer networks. Stock integer kernels round differently from each
-// other, and a network may amplify the difference up to this.
+// Largest relative L2 error of integer networks. Stock integer kernels differ from each other in
+// rounding, and a network may amplify the difference up to this.
 constexpr double kMostOfIntegers = 0.5;
 
 bool has_quantized(const ir::Graph& graph) {
@@ -20,7 +20,7 @@ bool has_quantized(const ir::Graph& graph) {
 
 }  // namespace
 
-// Whether an output that holds indices names elements as large as the right ones.
+// Whether an output that holds indices refers to elements as large as the right ones.
 bool Comparison::is_tie(int tensor, const void* got, double slack) const {
   for (const CpuNode& node : cpu_.nodes) {
     if (std::count(node.outputs.begin(), node.outputs.end(), tensor) == 0) continue;
@@ -62,8 +62,8 @@ Finding Comparison::compare(const TfLiteContext& context) const {
   return finding;
 }
 
-// What one candidate makes of the right inputs: nothing where that cannot be told, no `why` where
-// it is right.
+// The result of one candidate on the right inputs: empty if it cannot be determined, no `why` if it
+// is right.
 std::optional<Suspects::Engine> Comparison::judge_alone(std::size_t position,
                                                         const std::string& candidate,
                                                         const RunAlone& run_alone) const {
@@ -94,12 +94,12 @@ std::optional<Suspects::Engine> Comparison::judge_alone(std::size_t position,
   } catch (const InternalError&) {
     throw;
   } catch (const Error&) {
-    // It cannot be built alone, say.
+    // For example, it cannot be built alone.
   }
   return std::nullopt;
 }
 
-// Finds out whether another engine of the node is right where the chosen one is wrong.
+// Finds out whether another engine of the node is right if the chosen one is wrong.
 void Comparison::judge(const plan::Choice& choice, std::size_t position, const RunAlone& run_alone,
                        Suspects& suspects) const {
   const auto engine = judge_alone(position, choice.candidate, run_alone);
@@ -107,7 +107,7 @@ void Comparison::judge(const plan::Choice& choice, std::size_t position, const R
   const ir::Node& node = graph_.nodes[position];
   const std::string where = "node " + std::to_string(node.tflite_index) + " (" + node.op + ")";
   std::vector<Suspects::Engine> wrong{*engine};
-  // In the plan it may have other types or places for its tensors.
+  // In the plan its tensors may have other types or storage.
   wrong.push_back({choice.engine, engine->name, engine->why});
   bool any_right = false;
   for (const std::string& other : choice.candidates) {

@@ -12,7 +12,8 @@
 namespace clgpu::delegate {
 namespace {
 
-// Of quantised results: a rounding of a step, where steps are coarse or a steep function follows.
+// Tolerances of quantised results: results may differ by one step, and steps may be coarse or a
+// steep function may follow.
 constexpr double kIntegerL2 = 5e-2, kIntegerPeak = 0.3;
 
 template <class T>

@@ -25,7 +25,7 @@ struct Tolerance {
   double relative_l2;
   double peak;
   double floor;      ///< max_abs that is never an error, however small the right values
-  double differing;  ///< of integers that are no quantised numbers
+  double differing;  ///< of integers that are not quantised
   double odd;        ///< a number near the largest half may round to infinity
   double steps;      ///< of quantised ones
 };

@@ -19,18 +19,18 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;  // of the runtimes' arenas
 constexpr std::size_t kHeadroom = 64;   // tensors that one call may add
-constexpr std::size_t kSlack = 64;      // bytes: XNNPACK's kernels read beyond the end
+constexpr std::size_t kSlack = 64;      // bytes: XNNPACK's kernels read beyond the end of a tensor
 
-// What free() takes and a kernel may realloc().
+// Memory that free() accepts and a kernel may realloc().
 void* new_memory(std::size_t bytes) {
   const std::size_t whole = (bytes + kSlack + kAlignment - 1) / kAlignment * kAlignment;
-  void* memory = nullptr;  // Android has aligned_alloc() from API level 28 on only
+  void* memory = nullptr;  // Android has aligned_alloc() only from API level 28 on
   if (posix_memalign(&memory, kAlignment, whole) != 0) throw Error("out of host memory");
   std::memset(memory, 0, whole);
   return memory;
 }
 
-// 0: no tensor that we could allocate.
+// 0: not a tensor that the sandbox can allocate.
 std::size_t size_of_type(TfLiteType type) {
   switch (type) {
     case kTfLiteFloat32:

@@ -20,7 +20,7 @@ ir::Weights weights_of(const CpuNode& node) {
   return node.family != nullptr ? node.family->weights : ir::Weights{};
 }
 
-// What a constant of 8-bit integers stands for.
+// The real values that a constant of 8-bit integers represents.
 std::vector<float> dequantized(const TfLiteTensor& tensor, const ir::Quantization& quantization) {
   const std::vector<int> dims = to_vector(tensor.dims);
   std::size_t inner = 1;
@@ -50,7 +50,7 @@ CpuNode::CpuNode(int node, std::string operation, const TfLiteNode& tflite,
       builtin_data(tflite.builtin_data),
       custom_data(tflite.custom_initial_data),
       custom_bytes(tflite.custom_initial_data_size) {
-  // The runtime's struct ends where our reserve begins.
+  // Copies the fields that the runtime's struct has; our reserved ones come after them.
   std::memcpy(&registration, &by, offsetof(TfLiteRegistration, inplace_operator) + 8);
 }
 
@@ -65,7 +65,7 @@ struct Shadow::Impl {
   std::vector<Instance> instances;
   std::set<int> boundary;            // tensors read, but written by no node here
   std::map<int, std::size_t> until;  // tensor -> last instance that uses it
-  std::set<int> open;                // tensors whose shapes wait for values
+  std::set<int> open;                // tensors whose shapes depend on values
   std::vector<std::vector<float>> weights;
 
   explicit Impl(const TfLiteContext& context) : sandbox(context) {}
@@ -83,7 +83,7 @@ struct Shadow::Impl {
     }
   }
 
-  // Apart from the constructor: what it leaves half done is freed.
+  // Separate from the constructor: if it throws, the destructor frees what it has allocated.
   void load(std::vector<CpuNode> nodes, bool dequantize) {
     std::set<int> written;
     for (CpuNode& node : nodes) instances.push_back({std::move(node)});
@@ -112,7 +112,7 @@ struct Shadow::Impl {
                       instance.recipe.op + ") " + what + (text.empty() ? "" : ": " + text));
   }
 
-  // Only those that nothing but float products read.
+  // Only weights that float products alone read.
   void widen_weights() {
     std::set<int> found, others;
     for (const Instance& instance : instances) {
@@ -138,7 +138,7 @@ struct Shadow::Impl {
     }
   }
 
-  // Stock convolutions need a bias: without one, some do not prepare and others crash.
+  // Stock convolutions need a bias: without one, some fail to prepare and others crash.
   void add_biases() {
     for (std::size_t i = 0; i < instances.size(); ++i) {
       std::vector<int>& inputs = instances[i].recipe.inputs;

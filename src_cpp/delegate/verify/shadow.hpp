@@ -20,7 +20,7 @@ struct CpuNode {
 
   int index;  ///< of the node in the model
   std::string op;
-  const ops::Family* family;  ///< of a builtin operation; else null
+  const ops::Family* family;  ///< of a builtin operation; otherwise null
   TfLiteRegistration registration{};
   std::vector<int> inputs, outputs, intermediates;
   void* builtin_data;

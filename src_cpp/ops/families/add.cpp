@@ -1,4 +1,4 @@
-// Room of ADD: apart from its siblings in binary.cpp because ops="core" claims ADD alone.
+// Family of ADD: separate from binary.cpp because ops="core" claims only ADD.
 #include "ops/families/binary.hpp"
 #include "ops/shared/row_rules.hpp"
 

@@ -1,4 +1,4 @@
-// Room of ARG_MAX and ARG_MIN.
+// Family of ARG_MAX and ARG_MIN.
 #include "ir/fields.hpp"
 #include "ops/shared/sharing.hpp"
 
@@ -9,7 +9,7 @@ constexpr int kArgMax = 56, kArgMin = 79;
 
 struct ArgMinMaxAttrs : ir::Attrs {
   bool min = false;
-  std::int64_t axis = 0;  ///< maybe negative
+  std::int64_t axis = 0;  ///< may be negative
   CLGPU_FIELDS(min, axis)
 };
 
@@ -17,7 +17,8 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   const tfl::TensorView src = node.input(0);
   CLGPU_REFUSE_TYPE(src, "input", DType::kF32, DType::kI32, DType::kBool, DType::kI8, DType::kU8);
   CLGPU_REFUSE_TYPE(node.output(0), "output", DType::kI32, DType::kI64);
-  // Stock corrects the type that the file gives the output, and what reads it relies on that.
+  // Stock kernels correct the type that the file gives the output, and readers of the output rely
+  // on that.
   const auto* params = node.params<tfl::OutputTypeParams>();
   const auto said = params != nullptr ? tfl::dtype_of(params->output_type) : std::nullopt;
   CLGPU_REFUSE_IF((said == DType::kI32 || said == DType::kI64) &&

@@ -1,4 +1,4 @@
-// Room of BATCH_MATMUL: products of matrices in the last two axes, the others broadcast.
+// Family of BATCH_MATMUL: products of matrices in the last two axes, the others broadcast.
 #include <utility>
 
 #include "ir/fields.hpp"
@@ -15,8 +15,8 @@ constexpr int kX = 0, kY = 1;
 constexpr int kBatchAxes = 4;  // a tensor has at most 6 axes
 
 struct BatchMatmulAttrs : DynamicRangeAttrs {
-  bool adj_x = false;  ///< x lies as [..., depth, rows]
-  bool adj_y = false;  ///< y lies as [..., cols, depth]
+  bool adj_x = false;  ///< the layout of x is [..., depth, rows]
+  bool adj_y = false;  ///< the layout of y is [..., cols, depth]
   CLGPU_FIELDS(asymmetric, allows_hybrid, depth, adj_x, adj_y)
 };
 
@@ -62,12 +62,12 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   attrs.adj_y = params->adj_y;
   attrs.asymmetric = params->asymmetric_quantize_inputs;
   attrs.depth = node.input(kY).dim(node.input(kY).rank() - (params->adj_y ? 1 : 2));
-  // Else a row of x is no row of the result, or y has no sums of columns.
+  // Otherwise a row of x is not a row of the result, or y has no sums of columns.
   attrs.allows_hybrid = !params->adj_x && node.input(kY).rank() == 2;
   return Imported{share(attrs), {}};
 }
 
-/// The axes in front of the matrix.
+/// The axes before those of the matrix.
 ir::Shape batch_shape(const ir::Shape& shape) {
   return ir::Shape(std::vector<int>(shape.dims().begin(), shape.dims().end() - 2));
 }
@@ -87,8 +87,8 @@ ir::Shapes infer(const NodeContext& node) {
 
 bool quantized(const NodeContext& node) { return node.output(0).dtype != DType::kF32; }
 
-/// A candidate of one launch with all but tile and adjoint macros and range. `words`: its kernel
-/// multiplies words of int8, and sums rows and columns where there are zero points.
+/// A candidate with one launch that lacks only tile and adjoint macros and range. `words`: its
+/// kernel multiplies words of int8, and sums rows and columns if there are zero points.
 kernel::Candidate make_candidate(const NodeContext& node, const Products& size,
                                  const std::string& name, const char* file, const char* entry,
                                  bool words = false) {
@@ -139,7 +139,7 @@ kernel::Candidate make_candidate(const NodeContext& node, const Products& size,
   return candidate;
 }
 
-/// Candidates on tensor cores; empty where x or the batches do not lie as they read them.
+/// Candidates on tensor cores; empty if x or the batches do not have the required layout.
 std::vector<kernel::Candidate> tensor_candidates(const NodeContext& node, const DeviceInfo& device,
                                                  const Products& size) {
   const auto& attrs = node.attrs<BatchMatmulAttrs>();
@@ -172,7 +172,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     list.push_back(make_candidate(node, size, name, file, entry, words));
     return list.back().launches.back();
   };
-  // Vectors of long are not requantised.
+  // Vectors of long cannot be requantised.
   if (device.is_cpu() && !attrs.adj_y && node.output(0).dtype != DType::kI16) {
     constexpr int kRows = 4, kVec = 16;
     auto& launch = add("strips", "batch_matmul/strips.cl", "batch_matmul_strips");
@@ -202,10 +202,10 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     set_mobile_range(launch, ceil_div(size.cols, 4), ceil_div(size.rows, 4), size.count, device);
   };
   if (device.is_mobile()) add_quads();
-  // Tiles of a few rows or columns are mostly empty.
+  // Tiles of a few rows or columns would be mostly empty.
   const bool naive_first = !list.empty() || size.rows < 8 || size.cols < 8;
   if (naive_first) list.push_back(naive);
-  // Matrices whose inner axis is the depth are read by 16.
+  // Matrices whose inner axis is the depth are read in vectors of 16.
   const auto vec = [&](int input, bool depth) {
     const int inner = node.input(input).shape.back(0);
     return int8 && depth && inner % 16 == 0 ? 2 : inner % 4 == 0 ? 1 : 0;

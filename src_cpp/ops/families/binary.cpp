@@ -1,4 +1,4 @@
-// Room of element-wise operations on two tensors with broadcasting, and of ADD_N.
+// Family of element-wise operations on two tensors with broadcasting, and of ADD_N.
 #include "ops/families/binary.hpp"
 
 #include "ops/families/quantized_binary.hpp"
@@ -15,8 +15,8 @@ struct Row {
   int code;
   BinaryOp op;
   bool fused;     ///< has ActivationParams
-  bool integers;  ///< defined on int32 and int64 too
-  Small small{};  ///< types of at most 16 bits it is defined on
+  bool integers;  ///< also defined on int32 and int64
+  Small small{};  ///< types of at most 16 bits on which it is defined
 };
 constexpr Row kRows[] = {
     {0, BinaryOp::kAdd, true, true, Small::kAll},
@@ -54,7 +54,7 @@ std::optional<Refusal> check_types(const Row& row, const tfl::TensorView& input,
   }
 }
 
-/// Activations that integers have too: they set bounds. Also true for none.
+/// Activations that also exist for integers, as bounds. Also true for none.
 bool clamps(ir::Activation activation) {
   return activation == ir::Activation::kNone || activation == ir::Activation::kRelu ||
          activation == ir::Activation::kReluN1To1 || activation == ir::Activation::kRelu6;
@@ -137,8 +137,8 @@ std::vector<kernel::Candidate> binary_candidates(const NodeContext& node, const 
   const ir::Tensor& dst = node.output(0);
   kernel::Candidate candidate{"elementwise", {}, {}};
 
-  // More than two inputs (ADD_N): partial sums in float, one scratch buffer each, so that none is
-  // written twice and those of constants can be kept.
+  // More than two inputs (ADD_N): partial sums in float, each in its own scratch buffer, so that
+  // none is written twice and those of constants can be kept.
   Value sum = input_value(node, 0);
   for (int i = 1; i + 1 < node.input_count(); ++i) {
     const DType storage = is_float(dst.storage) ? DType::kF32 : dst.storage;

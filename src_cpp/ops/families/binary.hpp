@@ -1,4 +1,4 @@
-// What the rooms of element-wise operations on two tensors share: add and binary.
+// Shared by the families of element-wise operations on two tensors: add and binary.
 #pragma once
 
 #include "ops/shared/binary_op.hpp"

@@ -1,4 +1,4 @@
-// Room of BROADCAST_TO: axes of size 1, and axes that are missing in front, repeated.
+// Family of BROADCAST_TO: repeats axes of size 1, and axes that are missing in front.
 #include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/common.hpp"

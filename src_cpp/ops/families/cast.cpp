@@ -1,4 +1,4 @@
-// Room of CAST between element types.
+// Family of CAST between element types.
 #include "ops/shared/common.hpp"
 #include "ops/shared/row_rules.hpp"
 
@@ -6,7 +6,7 @@ namespace clgpu::ops {
 namespace {
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
-  // The tensors' types decide; the parameters only repeat them.
+  // Uses the tensors' types; the parameters only repeat them.
   CLGPU_REFUSE_TYPE(node.output(0), "output", DType::kF32, DType::kI32, DType::kI64, DType::kBool,
                     DType::kI16, DType::kI8, DType::kU8);
   return Imported{share(ir::Attrs{}), {}};

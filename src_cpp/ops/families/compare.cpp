@@ -1,4 +1,4 @@
-// Room of comparisons with broadcasting; the result is bool.
+// Family of comparisons with broadcasting; the result is bool.
 #include "ir/fields.hpp"
 #include "ops/families/quantized_binary.hpp"
 #include "ops/shared/row_rules.hpp"
@@ -12,18 +12,18 @@ constexpr int kCodes[] = {71, 72, 61, 62, 58, 63};
 
 struct CompareAttrs : ir::Attrs {
   int op = 0;
-  bool scaled = false;  ///< quantised numbers are brought to one scale
+  bool scaled = false;  ///< quantised numbers are scaled to one scale
   CLGPU_FIELDS(op, scaled)
 };
 
-/// int16 is compared as it is stored but for (in)equality: so do the reference kernels.
+/// int16 is compared by stored values, except for (in)equality, as in the reference kernels.
 bool is_scaled(const tfl::TensorView& tensor, int op) {
   const bool equality = op < 2;
   return size_of(tensor.dtype()) == 1 ? tensor.dtype() != DType::kBool
                                       : tensor.dtype() == DType::kI16 && equality;
 }
 
-/// The reference kernels have no scales from 1 on.
+/// The reference kernels do not support scales of 1 or more.
 std::optional<Refusal> check_scale(const tfl::TensorView& tensor, const std::string& what) {
   if (auto refusal = check_per_tensor(tensor, what)) return refusal;
   if (quantize_multiplier(static_cast<double>(tensor.scale())).shift <= 0) return std::nullopt;

@@ -1,4 +1,4 @@
-// Room of CONCATENATION and PACK: one launch per input, each writing its part of the output.
+// Family of CONCATENATION and PACK: one launch per input, each writing its part of the output.
 #include "ops/families/concatenation.hpp"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   } else {
     const auto* params = node.params<tfl::ConcatenationParams>();
     CLGPU_REFUSE_IF(params == nullptr, Why::kParameter, "", "the node has no parameters");
-    // The stock kernel knows none either.
+    // The stock kernel does not support any either.
     CLGPU_REFUSE_IF(params->activation != 0, Why::kActivation, "a fused activation",
                     "is not supported here");
     axis = params->axis;
@@ -36,7 +36,7 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   if (!positive) return positive.refusal();
   attrs.axis = *positive;
   for (int i = 0; i < node.input_count(); ++i) {
-    // The reference kernel requantises uint8, and demands equal parameters of int8.
+    // The reference kernel requantises uint8, and requires equal parameters for int8.
     const bool requantised = !attrs.new_axis && node.input(i).dtype() == DType::kU8 &&
                              node.input(i).is_quantized() && node.output(0).is_quantized();
     if (requantised) {
@@ -79,7 +79,7 @@ ir::Shapes infer(const NodeContext& node) {
   return {dst};
 }
 
-/// Along columns or channels: rows stay what they are.
+/// Along columns or channels: the rows stay the same.
 int row_unit(const NodeContext& node) {
   const auto& attrs = node.attrs<ConcatenationAttrs>();
   return !attrs.new_axis && attrs.axis >= 2 ? kRowwise.unit(node) : 0;
@@ -111,7 +111,7 @@ bool is_requantized(const ir::Tensor& part, const ir::Tensor& whole) {
 
 namespace {
 
-/// What each uint8 of a part becomes in the whole: in float, as the reference kernel computes it.
+/// The value in the whole of each uint8 of a part: computed in float, like the reference kernel.
 kernel::Scratch requantized(const ir::Tensor& part, const ir::Tensor& whole) {
   const float inverse = 1.0F / whole.scale();
   const float scale = part.scale() * inverse;
@@ -127,7 +127,7 @@ kernel::Scratch requantized(const ir::Tensor& part, const ir::Tensor& whole) {
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
   const ir::Tensor& dst = node.output(0);
-  // What has been written in place needs no launch.
+  // Parts that were written in place need no launch.
   const int whole = dst.placement ? dst.placement->whole : node.node().outputs[0];
   const ResultLayout layout = result_layout(node);
   kernel::Candidate rows_each{kRowsEngine, {}, {}};

@@ -1,4 +1,4 @@
-// What passes may know of CONCATENATION and PACK, and make.
+// What passes may know of CONCATENATION and PACK, and functions that create them.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@ namespace clgpu::ops {
 
 extern const Family kConcatenationFamily;
 
-/// Engines that one may ask for: each input is copied by a launch of its own; convolutions of the
-/// whole become sums of convolutions of the inputs, which is no candidate.
+/// Engines that an option can select: each input is copied by its own launch; convolutions of the
+/// whole become sums of convolutions of the inputs, which is not a candidate.
 constexpr const char *kRowsEngine = "rows", *kSplitEngine = "split";
 
 struct ConcatenationAttrs : ir::Attrs {
@@ -26,17 +26,18 @@ bool joins_rows(const ir::Node& node);
 /// A CONCATENATION of `parts` along an axis.
 ir::Node concatenation_of(const std::vector<int>& parts, int whole, int axis);
 
-/// Where an input of a concatenation lies in the output, in elements: its flat element
-/// row * columns + c is the output's element first + row * pitch + c.
+/// The place of an input of a concatenation in the output, in elements: element row * columns + c
+/// of the input is the output's element first + row * pitch + c.
 struct Part {
   std::int64_t rows = 1, columns = 1;
   std::int64_t first = 0, pitch = 0;
 };
 
-/// Whether a CONCATENATION changes the numbers of a part, as its scale is not that of the whole.
+/// Whether a CONCATENATION changes the stored integers of a part because its scale differs from the
+/// whole's.
 bool is_requantized(const ir::Tensor& part, const ir::Tensor& whole);
 
-/// The parts of a node with ConcatenationAttrs, whose shapes are known, one for each input.
+/// The parts of a node with ConcatenationAttrs and known shapes, one for each input.
 std::vector<Part> parts_of(const NodeContext& node);
 
 }  // namespace clgpu::ops

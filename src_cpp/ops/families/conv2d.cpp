@@ -1,4 +1,5 @@
-// Room of CONV_2D: 2-D convolution with strides, dilations and groups. Its engines are in conv2d/.
+// Family of CONV_2D: 2-D convolution with strides, dilations and groups. Its engines are in
+// conv2d/.
 #include <cstdint>
 #include <map>
 
@@ -30,7 +31,8 @@ ir::Shapes infer(const NodeContext& node) {
 
 using Candidates = std::vector<kernel::Candidate>;
 
-/// With so few products each work-item has only some, and the time of one work-item decides.
+/// With so few products, each work-item has only some, and the time of a single work-item
+/// determines the total.
 bool few_products(const Convolution& conv) {
   return conv.pixels * conv.out_c * conv.depth <= 2 << 20;
 }
@@ -49,7 +51,7 @@ Candidates plain(const Convolution& conv) {
   return {kernel::of_form(kernel::Form::kPlain, direct(conv, "direct", width, vectors, pixels))};
 }
 
-/// Twice the sums, on CPUs: better where they fit the registers, worse where they do not.
+/// Twice the sums, on CPUs: faster if they fit the registers, slower if they do not.
 Candidates wide(const Convolution& conv) {
   const int width = cpu_vector(conv.group_out);
   if (conv.group_out <= width) return {};
@@ -58,7 +60,7 @@ Candidates wide(const Convolution& conv) {
 
 Candidates dots(const Convolution& conv) {
   if (!few_products(conv)) return {};
-  const int tile = conv.pixels < 4 ? 1 : 4;  // pixels that a work-item reads its weights for
+  const int tile = conv.pixels < 4 ? 1 : 4;  // pixels for which a work-item reads its weights once
   const bool short_sums = conv.depth < 64;
   if (has_int8_weights(conv.node)) return {dot(conv, short_sums ? 8 : 32, tile)};
   if (short_sums && !conv.device.is_cpu()) return {dot(conv, 8, tile), dot(conv, 32, tile)};
@@ -72,7 +74,7 @@ Candidates gemms(const Convolution& conv) {
   return implicit_gemms(conv, cpu || mobile ? 2 : 6);
 }
 
-/// The node, and what its engines have made of it so far.
+/// The node, and the candidates that its engines have given so far.
 class Case {
  public:
   using Engine = Candidates (*)(const Convolution&);
@@ -81,7 +83,7 @@ class Case {
 
   const Candidates& made_by(Engine engine) { return offer(engine).made; }
 
-  /// Appends the next candidates of an engine, up to `most`: each is offered once.
+  /// Appends the next candidates of an engine, up to `most`; each candidate is appended once.
   void append(Engine engine, std::size_t most, Candidates& list) {
     Offer& found = offer(engine);
     for (; most > 0 && found.taken < found.made.size(); --most)
@@ -105,7 +107,7 @@ class Case {
   std::map<Engine, Offer> offers_;
 };
 
-// Where rows of the table apply.
+// Conditions for rows of the table.
 
 bool always(Case&) { return true; }
 
@@ -116,7 +118,7 @@ bool fills_blocks(Case& node) {
   return node.conv.group_out >= 8 && node.conv.depth >= 16 && !few_products(node.conv);
 }
 
-/// The best guess of tensor_halo has work-groups for half of the compute units at least.
+/// The best guess of tensor_halo has work-groups for at least half of the compute units.
 bool fills_units(Case& node) {
   const Candidates& found = node.made_by(tensor_halo);
   if (found.empty() || found.front().launches.empty()) return false;
@@ -130,8 +132,8 @@ bool transform_pays(Case& node) { return winograd_pays(node.conv); }
 
 bool transform_by_quads_pays(Case& node) { return winograd_quads_pays(node.conv); }
 
-/// An image tile reads least, but there are few of them and they share no depth; a product pads
-/// channels to 16 at least.
+/// Image tiles read the least, but there are few of them and they do not share the depth; a matrix
+/// product pads channels to at least 16.
 bool tiles_are_best(Case& node) {
   constexpr int kPieceArea = 128, kNarrow = 32;
   const Convolution& conv = node.conv;
@@ -143,14 +145,14 @@ bool tiles_are_best(Case& node) {
 
 bool wide_registers(Case&) { return host_has_512_bit_registers(); }
 
-/// What is multiplied; several of them are a sum.
+/// The operands of the product, as flags.
 enum Numbers : unsigned {
   O = 0,    ///< none
   F = 1,    ///< floats
-  W = 2,    ///< floats by weights of int8, by engines whose kernels scale sums
+  W = 2,    ///< floats times int8 weights, by engines whose kernels scale sums
   I8 = 4,   ///< integers of 8 bits
-  I16 = 8,  ///< of 16 bits: plain forms only
-  H = 16,   ///< floats quantised row by row, by weights of int8
+  I16 = 8,  ///< integers of 16 bits: simple forms only
+  H = 16,   ///< floats quantised row by row, times int8 weights
   Q = I8 | I16,
 };
 
@@ -164,14 +166,15 @@ constexpr std::size_t kAll = SIZE_MAX;
 
 struct Row {
   Case::Engine engine;
-  unsigned cpu, mobile, gpu;  ///< Numbers that it is offered for on these devices
+  unsigned cpu, mobile, gpu;  ///< Numbers for which it is offered on these devices
   bool (*where)(Case&);
   std::size_t most = kAll;  ///< of its candidates
 };
 
-/// Best guess first. An engine may stand in several rows: each offers what none above it has.
-/// Mobile GPUs have less bandwidth for the tiles of Winograd's transforms than their rule knows,
-/// and in front no private arrays nor local memory, which Mali has none of; see docs/devices.md.
+/// Best guess first. An engine may be in several rows: each row appends candidates that no row
+/// above has. Mobile GPUs have less bandwidth for the tiles of Winograd's transforms than their
+/// rule assumes. Engines with private arrays or local memory do not come first there, since Mali
+/// has no local memory; see docs/devices.md.
 // clang-format off
 constexpr Row kOrder[] = {
     // engine          CPU      mobile       GPU      where

@@ -1,4 +1,4 @@
-// Room of CUMSUM: running sums along one axis.
+// Family of CUMSUM: running sums along one axis.
 #include "ir/fields.hpp"
 #include "ops/shared/common.hpp"
 #include "ops/shared/sharing.hpp"
@@ -9,7 +9,7 @@ namespace {
 constexpr int kCumsum = 128;
 
 struct CumsumAttrs : ir::Attrs {
-  std::int64_t axis = 0;  ///< maybe negative
+  std::int64_t axis = 0;  ///< may be negative
   bool exclusive = false;
   bool reverse = false;
   CLGPU_FIELDS(axis, exclusive, reverse)
@@ -51,7 +51,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   };
   const auto serial = make("serial", "cumsum_serial", uz(lines));
   const auto scan = make("scan", "cumsum_scan", uz(lines) * group);
-  // The scan adds eight times as often; worth it where lines alone leave the device idle.
+  // The scan does eight times as many additions; it pays only if the lines alone do not fill the
+  // device.
   if (!device.is_cpu() && length >= 64 && lines < 1024LL * device.compute_units) {
     return {scan, serial};
   }

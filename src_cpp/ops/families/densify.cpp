@@ -1,4 +1,4 @@
-// Room of DENSIFY: a sparse constant is unpacked on the host at load time.
+// Family of DENSIFY: a sparse constant is unpacked on the host at load time.
 #include <algorithm>
 #include <cstring>
 
@@ -12,7 +12,7 @@ namespace {
 /// the positions of its children, and the stored elements are the leaves in order.
 class SparseReader {
  public:
-  /// `error()` says whether the description can be followed; only then may `unpack` be called.
+  /// `error()` says whether the description is valid; only then may `unpack` be called.
   explicit SparseReader(const tfl::TensorView& tensor)
       : sparsity_(*tensor.raw().sparsity),
         dims_(tensor.dims()),
@@ -34,7 +34,7 @@ class SparseReader {
  private:
   struct Level {
     bool compressed = false;
-    int size = 1;           ///< children of a node when dense; extent of the axis
+    int size = 1;           ///< children of a node if dense; size of the axis
     std::int64_t step = 0;  ///< elements of the dense tensor per position
     const TfLiteIntArray* segments =
         nullptr;  ///< children of node i: segments[i] .. segments[i + 1]
@@ -56,7 +56,7 @@ class SparseReader {
     levels_.resize(uz(order->size));
     std::vector<int> block_sizes(uz(rank), 1);
     std::vector<bool> seen(uz(order->size), false);
-    // Innermost first: the axis of a block is met before the axis that counts the blocks.
+    // Innermost first: the axis of a block comes before the axis that counts the blocks.
     for (int l = order->size - 1; l >= 0; --l) {
       const TfLiteDimensionMetadata& metadata = sparsity_.dim_metadata[l];
       const int axis = order->data[l];
@@ -132,7 +132,7 @@ class SparseReader {
   const TfLiteSparsity& sparsity_;
   std::vector<int> dims_;
   std::size_t element_bytes_;
-  std::int64_t stored_;  ///< elements at hand
+  std::int64_t stored_;  ///< number of stored elements
   const std::uint8_t* data_;
   std::vector<Level> levels_;
   std::string error_;

@@ -1,4 +1,4 @@
-// Room of DEPTHWISE_CONV_2D: each input channel has its own filters. Its engines are in
+// Family of DEPTHWISE_CONV_2D: each input channel has its own filters. Its engines are in
 // depthwise_conv2d/.
 #include "ops/families/depthwise_conv2d/depthwise.hpp"
 #include "ops/products/conv_rows.hpp"
@@ -10,7 +10,7 @@ using namespace depthwise_conv2d;
 
 constexpr int kDepthwiseConv2d = 4;
 
-// The depth multiplier is what the shapes say; runtimes do not rely on the parameter either.
+// The shapes determine the depth multiplier; runtimes do not rely on the parameter either.
 ir::Shapes infer(const NodeContext& node) {
   const ir::Shape& src = node.input(kImage).shape;
   const ir::Shape& weights = node.input(kWeights).shape;
@@ -39,11 +39,11 @@ kernel::Candidate naive(const NodeContext& node) {
 }
 
 kernel::Candidate direct(const NodeContext& node, const DeviceInfo& device) {
-  constexpr int kTile = 4;  // pixels of a work-item
+  constexpr int kTile = 4;  // pixels per work-item
   const bool cpu = device.is_cpu();
   const ir::Shape& dst = node.output(0).shape;
   int width = vector_width(node, cpu ? 16 : 4);
-  // Longer vectors are read as one or spread from one element, not gathered.
+  // Longer vectors are loaded whole or filled from one element, not gathered.
   while (width > 4 && multiplier(node) > 1 && multiplier(node) % width != 0) width /= 2;
   const std::int64_t group = cpu ? 1 : 8;
 
@@ -57,7 +57,7 @@ kernel::Candidate direct(const NodeContext& node, const DeviceInfo& device) {
   push_geometry(launch, node);
   const std::size_t rows = uz(dst.elements(0, 2));
   if (cpu) {
-    launch.range({1, 1, rows}, {1, 1, 1});  // a whole row pays for starting a work-item
+    launch.range({1, 1, rows}, {1, 1, 1});  // only a whole row is worth starting a work-item
   } else {
     launch.range({uz(dst[3] / width), uz(ceil_div(dst[2], kTile)), rows},
                  {uz(group), uz(group), 1});
@@ -66,7 +66,7 @@ kernel::Candidate direct(const NodeContext& node, const DeviceInfo& device) {
 }
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
-  // Sums of 64 bits come one by one.
+  // Sums of 64 bits are computed one at a time.
   if (node.output(0).dtype == DType::kI16 || is_hybrid(node)) return {naive(node)};
   std::vector<kernel::Candidate> result = blocks(node, device);
   result.push_back(direct(node, device));

@@ -1,4 +1,4 @@
-// Room of DEQUANTIZE: float16 or integers with one scale or one per channel to float32.
+// Family of DEQUANTIZE: float16 or integers with one scale or one per channel to float32.
 #include "ops/families/dequantize.hpp"
 
 #include "ops/quantized/axis_scales.hpp"

@@ -10,7 +10,8 @@ struct DequantizeAttrs : ir::Attrs {
   CLGPU_FIELDS(half)
 };
 
-/// A DEQUANTIZE that only widens float16 to float32, as models with float16 weights have many of.
+/// Whether a DEQUANTIZE only widens float16 to float32: models with float16 weights have many of
+/// these.
 bool is_half_dequantize(const ir::Node& node);
 
 }  // namespace clgpu::ops

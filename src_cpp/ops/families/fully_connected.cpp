@@ -1,4 +1,4 @@
-// Room of FULLY_CONNECTED: rows of the flattened input times a weights matrix [cols, depth].
+// Family of FULLY_CONNECTED: rows of the flattened input times a weights matrix [cols, depth].
 #include "ops/families/fully_connected.hpp"
 
 #include <utility>
@@ -83,8 +83,8 @@ bool has_weights_zero(const NodeContext& node) {
   return weights.is_quantized() && weights.zero_point() != 0;
 }
 
-/// Appends a launch with all but tile macros and range, and what has to run before it. `as_int8`:
-/// its kernel reads uint8 less 128.
+/// Appends a launch that lacks only tile macros and range, and the launches that must run before
+/// it. `as_int8`: its kernel reads uint8 less 128.
 kernel::Launch& add_launch(kernel::Candidate& candidate, const NodeContext& node,
                            const Products& size, const char* file, const char* entry,
                            bool as_int8 = false) {
@@ -150,7 +150,7 @@ kernel::Candidate gemm(const NodeContext& node, const Products& size, const Gemm
   launch.macro("VEC_A", vec).macro("VEC_B", vec);
   const bool vec_n = size.cols % 4 == 0 && result_layout(node).aligned(4);
   set_tile(launch, tile, vec_n, int8 ? TileArith::kInt8 : TileArith::kFloat, size);
-  // The zero point of src is in the channels' table.
+  // The table of the channels includes the zero point of src.
   if (int8) {
     const bool zero = int8_zero_point(node.input(kWeights)) != 0;
     set_words(launch, device, /*a_sums=*/zero);
@@ -188,8 +188,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     list.insert(list.end(), vectors.begin(), vectors.end());
     return list;
   }
-  constexpr int kGemvRows = 8;    // more rows re-read the weights too often
-  constexpr int kGemvDepth = 32;  // a shorter sum leaves work-items without any term
+  constexpr int kGemvRows = 8;    // more rows would read the weights too often
+  constexpr int kGemvDepth = 32;  // a shorter sum leaves work-items without a term
   list = {gemv(node, size, device), naive(node, size)};
   if (size.depth < kGemvDepth) std::swap(list[0], list[1]);
   if (!has_weights_zero(node) && !has_int8_weights(node)) {

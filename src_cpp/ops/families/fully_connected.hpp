@@ -1,4 +1,4 @@
-// FULLY_CONNECTED as a convolution whose pixels are rows: engines that it shares with CONV_2D.
+// FULLY_CONNECTED as a convolution whose pixels are rows: engines shared with CONV_2D.
 #pragma once
 
 #include <vector>
@@ -16,12 +16,12 @@ constexpr ProductInputs kProduct{kSrc,
                                  /*any_zero=*/true,
                                  /*narrow_bias=*/true};
 
-/// 8-bit integers on CPUs, as pairs of 16 bits in registers; none for other types, nor for weights
-/// that are computed, since packing is work for the time of loading.
+/// 8-bit integers on CPUs, as pairs of 16 bits in registers; none for other types, nor for computed
+/// weights, since packing belongs to load time.
 std::vector<kernel::Candidate> pairs(const NodeContext& node, const Products& size,
                                      const DeviceInfo& device);
 
-/// Sums of floats in variables of their own, for mobile GPUs; none for weights that are computed.
+/// Sums of floats in separate variables, for mobile GPUs; none for computed weights.
 std::vector<kernel::Candidate> quads(const NodeContext& node, const Products& size,
                                      const DeviceInfo& device);
 

@@ -1,4 +1,4 @@
-// FULLY_CONNECTED as a convolution whose pixels are rows.
+// FULLY_CONNECTED as a convolution with rows as its pixels.
 #include "ops/families/fully_connected.hpp"
 #include "ops/products/pairs.hpp"
 #include "ops/products/quads.hpp"
@@ -6,8 +6,8 @@
 namespace clgpu::ops::fully_connected {
 namespace {
 
-/// The geometry of a convolution (Convolution::push_geometry) of one row of pixels by a filter of
-/// one.
+/// The geometry of a convolution (Convolution::push_geometry) with one row of pixels and a filter
+/// of one element.
 void push_geometry(kernel::Launch& launch, const Products& size) {
   launch.i32(1).i32(size.rows).i32(size.depth);
   launch.i32(1).i32(size.rows).i32(size.cols);

@@ -1,4 +1,4 @@
-// Room of GATHER: places along one axis, chosen by indices.
+// Family of GATHER: positions along one axis, chosen by indices.
 #include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/common.hpp"

@@ -1,4 +1,4 @@
-// Room of GATHER_ND: slices chosen by rows of indices.
+// Family of GATHER_ND: slices chosen by rows of indices.
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/common.hpp"
 #include "ops/shared/movement.hpp"
@@ -18,7 +18,7 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   return Imported{nullptr, {}};
 }
 
-/// Axes of the input that one row of indices goes through.
+/// Axes of the input that one row of indices addresses.
 int depth_of(const NodeContext& node) { return node.input(1).shape.back(0); }
 
 ir::Shapes infer(const NodeContext& node) {

@@ -1,4 +1,4 @@
-// Room of instance normalisation; the pass fuse_instance_norm makes the nodes, of the elementary
+// Family of instance normalisation; the pass fuse_instance_norm makes the nodes from the elementary
 // operations that converters write.
 #include "ops/families/instance_norm.hpp"
 
@@ -40,8 +40,8 @@ std::int64_t power_of_two(std::int64_t at_least) {
   return power;
 }
 
-// How a work-group covers an image: `lanes` work-items side by side along the channels, each with
-// `width` of them, on `rows` pixels at a time; so many `tiles` cover all channels.
+// How a work-group covers an image: `lanes` work-items next to each other along the channels, each
+// with `width` channels, on `rows` pixels at a time; `tiles` groups cover all channels.
 struct Tiling {
   std::int64_t width, lanes, rows, tiles;
 
@@ -66,17 +66,18 @@ kernel::Candidate in_vectors_of(int width, const NodeContext& node, const Device
   const std::int64_t images = src.shape[0], channels = src.shape.back(0);
   const std::int64_t pixels = src.shape.elements() / images / channels;
   const Tiling reading(width, channels, device);
-  // Stores of 8 halves take twice the time of two of 4 on an H200.
+  // On an H200, stores of 8 halves take twice the time of two stores of 4.
   const Tiling writing(std::min(width, 4), channels, device);
-  // Four work-groups per compute unit, but chains of sums neither so short that merging them takes
-  // the time nor so long that they lose digits.
+  // Four work-groups per compute unit, but not so short chains of sums that merging them dominates,
+  // nor so long ones that they lose precision.
   const std::int64_t wanted = 4 * std::int64_t{device.compute_units};
   const std::int64_t each = ceil_div(pixels * reading.tiles * images, reading.rows * wanted);
-  // Alone, an item adds the distances of all its pixels from its first one, which may lie far off.
+  // An item on its own sums the differences of all its pixels from the first one, which may be far
+  // from the mean.
   const std::int64_t longest = reading.rows < 8 ? 32 : 256;
   const std::int64_t chunk = reading.rows * std::clamp<std::int64_t>(each, 4, longest);
   const std::int64_t chunks = ceil_div(pixels, chunk);
-  // Of a group that merges chunks.
+  // Work-items of a group that merges chunks.
   const auto group = static_cast<std::int64_t>(group_of(256, device));
   const std::int64_t merged = std::min<std::int64_t>(8, group), shared = group / merged;
   const bool has_scale = node.has_input(kScale);
@@ -101,7 +102,7 @@ kernel::Candidate in_vectors_of(int width, const NodeContext& node, const Device
   push_result(normalize.src(kImage).scratch_in(kFactors), node, kBias).i32(pixels).i32(channels);
   writing.set(normalize, ceil_div(pixels, writing.rows * kRepeat), images);
 
-  // Nothing reads src after this launch, so dst may take its place.
+  // No launch reads src after this one, so dst may overwrite it.
   std::vector<int> in_place;
   for (const int input : {kImage, kResidual}) {
     if (node.output(0).placement) break;

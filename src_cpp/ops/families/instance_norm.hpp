@@ -5,10 +5,10 @@
 
 namespace clgpu::ops {
 
-/// The node that computes `activation((x - mean) / sqrt(variance + epsilon) * scale + bias)`, mean
-/// and variance being those of each image (axis 0) and channel (the last axis) of `x`. It takes the
-/// place of `last` with its result and epilogue. `scale` and `bias` are tensors of a number per
-/// channel, or -1.
+/// The node that computes `activation((x - mean) / sqrt(variance + epsilon) * scale + bias)`, with
+/// mean and variance of each image (axis 0) and channel (the last axis) of `x`. It replaces `last`
+/// and has its result and epilogue. `scale` and `bias` are tensors with one number per channel, or
+/// -1.
 ir::Node instance_norm(const ir::Node& last, int x, float epsilon, int scale, int bias);
 
 }  // namespace clgpu::ops

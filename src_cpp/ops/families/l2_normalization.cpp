@@ -1,4 +1,4 @@
-// Room of L2_NORMALIZATION, over the last axis.
+// Family of L2_NORMALIZATION, over the last axis.
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/row_rules.hpp"
 #include "ops/shared/sharing.hpp"

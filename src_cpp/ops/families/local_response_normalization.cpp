@@ -1,4 +1,4 @@
-// Room of LOCAL_RESPONSE_NORMALIZATION, across neighbouring channels.
+// Family of LOCAL_RESPONSE_NORMALIZATION, across neighbouring channels.
 #include "ir/fields.hpp"
 #include "ops/shared/common.hpp"
 #include "ops/shared/row_rules.hpp"
@@ -31,8 +31,8 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
   const auto& attrs = node.attrs<LrnAttrs>();
   const ir::Tensor& src = node.input(0);
-  // The runtime's reference kernel leaves out the neighbour at +radius; its optimised one and
-  // TensorFlow, which we follow, do not.
+  // The runtime's reference kernel omits the neighbour at +radius. Its optimised kernel and
+  // TensorFlow do not, and we follow them.
   kernel::Launch launch("local_response_normalization/local_response_normalization.cl",
                         "local_response_normalization_direct");
   launch.type("SRC_T", src.storage).type("DST_T", node.output(0).storage);

@@ -1,4 +1,4 @@
-// Room of LOGICAL_AND, LOGICAL_OR and LOGICAL_NOT.
+// Family of LOGICAL_AND, LOGICAL_OR and LOGICAL_NOT.
 #include "ir/fields.hpp"
 #include "ops/shared/broadcast.hpp"
 #include "ops/shared/row_rules.hpp"

@@ -1,4 +1,4 @@
-// Room of MediaPipe's MaxPoolingWithArgmax2D: maxima and where in its window each one lies.
+// Family of MediaPipe's MaxPoolingWithArgmax2D: maxima and their positions within their windows.
 #include "ops/shared/custom_pool.hpp"
 
 namespace clgpu::ops {
@@ -48,7 +48,7 @@ double flops(const NodeContext& node) {
 }  // namespace
 
 extern const Family kMaxPoolArgmaxFamily;
-// No epilogue from other nodes: a following activation would have to spare the indices.
+// No epilogue from other nodes: an activation must not apply to the indices.
 const Family kMaxPoolArgmaxFamily = [] {
   Family family;
   family.name = "max_pool_argmax";

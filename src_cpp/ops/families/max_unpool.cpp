@@ -1,4 +1,4 @@
-// Room of MediaPipe's MaxUnpooling2D: puts values back where MaxPoolingWithArgmax2D found them.
+// Family of MediaPipe's MaxUnpooling2D: puts values back where MaxPoolingWithArgmax2D found them.
 #include <algorithm>
 
 #include "ops/shared/custom_pool.hpp"
@@ -27,8 +27,8 @@ ir::Shapes infer(const NodeContext& node) {
   return {ir::Shape{src[0], src[1] * attrs.filter_h, src[2] * attrs.filter_w, src[3]}};
 }
 
-/// Elements by which windows reach over the top or left edge; more than none if strides are larger
-/// than the filter.
+/// Elements by which windows extend beyond the top or left edge; positive only if strides are
+/// larger than the filter.
 int overhang(int in, int filter, int stride) {
   return std::max(0, ((in - 1) * stride + filter - in * filter) / 2);
 }

@@ -1,4 +1,4 @@
-// Room of ONE_HOT: a new axis that is `on` at the index and `off` elsewhere.
+// Family of ONE_HOT: a new axis that is `on` at the index and `off` elsewhere.
 #include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/common.hpp"
@@ -51,7 +51,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const ir::Tensor& dst = node.output(0);
   const DType on = node.input(2).storage, off = node.input(3).storage;
   const std::int64_t n = dst.shape.elements();
-  // As bits where all three lie alike in memory.
+  // Copied as bits if all three have the same storage.
   const bool alike = on == dst.storage && off == dst.storage;
   const MoveUnit unit = move_unit(dst.storage, dst.storage, 1);
   const char* on_type = alike ? unit.src_type : cl_name(on);

@@ -1,4 +1,4 @@
-// Room of PAD, PADV2 and MIRROR_PAD.
+// Family of PAD, PADV2 and MIRROR_PAD.
 #include "ops/families/pad.hpp"
 
 #include <numeric>
@@ -59,7 +59,7 @@ ir::Shapes infer(const NodeContext& node) {
   return {dst};
 }
 
-/// Axes as the kernels see them: neighbours joined, sizes in units.
+/// Axes as the kernels see them: neighbours are joined, sizes are in units.
 struct Axes {
   std::vector<int> src, dst, before;
   MoveUnit unit;
@@ -73,8 +73,8 @@ Axes axes_of(const NodeContext& node, bool wide) {
   bool last_is_padded = false;
   for (int i = 0; i < src.shape.rank(); ++i) {
     const bool padded = attrs.before[uz(i)] != 0 || attrs.after[uz(i)] != 0;
-    // An axis without padding belongs to the one before it, unless that one is mirrored: a mirror
-    // turns places round, not the elements within a place.
+    // An axis without padding is joined to the one before it, unless that one is mirrored: a mirror
+    // reverses positions, not the elements within a position.
     const bool joins = !axes.src.empty() && !padded &&
                        (attrs.mode == PadAttrs::Mode::kConstant || !last_is_padded);
     if (joins) {
@@ -109,7 +109,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
   Axes axes = axes_of(node, /*wide=*/!has_value);
   std::string value_type = axes.unit.dst_type;
-  // Bits may be copied only where the value lies in memory as the tensors do.
+  // Bits may be copied only if the value has the same storage as the tensors.
   if (has_value && node.input(2).storage != dst.storage) {
     axes.unit.src_type = cl_name(node.input(0).storage);
     axes.unit.dst_type = cl_name(dst.storage);

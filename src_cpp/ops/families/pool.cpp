@@ -1,4 +1,4 @@
-// Room of MAX_POOL_2D, AVERAGE_POOL_2D and L2_POOL_2D on NHWC tensors.
+// Family of MAX_POOL_2D, AVERAGE_POOL_2D and L2_POOL_2D on NHWC tensors.
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +19,7 @@ struct PoolAttrs : ir::Attrs {
   int padding = 1;
   int stride_h = 1, stride_w = 1;
   int filter_h = 1, filter_w = 1;
-  std::optional<Window> rows;  ///< of a band: in place of what the padding mode says
+  std::optional<Window> rows;  ///< for a band: replaces the padding mode
   CLGPU_FIELDS(kind, padding, stride_h, stride_w, filter_h, filter_w, rows)
   static const char* words(std::string_view member) {
     if (member == "padding") return ", SAME, VALID";
@@ -32,7 +32,8 @@ Window rows_of(const PoolAttrs& attrs, const ir::Shape& src) {
                     : window(attrs.padding, src[1], attrs.filter_h, attrs.stride_h, 1);
 }
 
-/// The reference kernels never rescale: they only work where input and output agree.
+/// The reference kernels never rescale: they are correct only if input and output have the same
+/// scale.
 std::optional<Refusal> check_quantized(const tfl::NodeView& node) {
   const tfl::TensorView src = node.input(0), dst = node.output(0);
   if (auto refusal = check_type(src, "input", {DType::kI8, DType::kU8, DType::kI16}))
@@ -87,7 +88,7 @@ ir::Shapes infer(const NodeContext& node) {
   return {ir::Shape{src[0], h, w, src[3]}};
 }
 
-/// What both kernels take: types, function, buffers and geometry.
+/// The arguments of both kernels: types, function, buffers and geometry.
 void describe(const NodeContext& node, kernel::Launch& launch) {
   const auto& attrs = node.attrs<PoolAttrs>();
   const ir::Shape& src = node.input(0).shape;
@@ -143,7 +144,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
   const int elements = std::min(attrs.filter_h, src[1]) * std::min(attrs.filter_w, src[2]);
   if (elements >= kLargeWindow && device.max_work_group_size >= 256) {
-    // Few pixels do not fill a GPU. A CPU has few cores, and barriers only cost there.
+    // Few pixels do not fill a GPU. A CPU has few cores, and barriers only add cost there.
     const std::int64_t least = device.is_mobile() ? 64 : 64 * 32;
     const bool first = !device.is_cpu() && dst.elements() / 4 < least * device.compute_units;
     found.insert(first ? found.begin() : found.end(), tree(node));

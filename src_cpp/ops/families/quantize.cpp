@@ -1,4 +1,4 @@
-// Room of QUANTIZE: from float, one scale or one per channel, and from integers of another scale,
+// Family of QUANTIZE: from float, one scale or one per channel, and from integers of another scale,
 // zero point or type.
 #include "ops/quantized/axis_scales.hpp"
 #include "ops/quantized/quantized.hpp"
@@ -10,7 +10,7 @@ Multiplier rescaling(float src, float dst) {
   return quantize_multiplier(static_cast<double>(src) / static_cast<double>(dst));
 }
 
-/// The pairs of types that the reference kernels rescale.
+/// The pairs of types that the reference kernels can rescale.
 std::optional<Refusal> check_rescaling(const tfl::TensorView& src, const tfl::TensorView& dst) {
   using T = DType;
   std::optional<Refusal> refusal;

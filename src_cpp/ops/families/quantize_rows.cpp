@@ -1,4 +1,4 @@
-// Room of the activations of hybrid arithmetic: rows of floats to int8. A family without an
+// Family of the activations of hybrid arithmetic: rows of floats to int8. A family without an
 // operation: passes::dynamic_range makes its nodes.
 #include "ops/families/quantize_rows.hpp"
 
@@ -27,7 +27,7 @@ std::int64_t rows_of(const NodeContext& node) {
   return attrs.depth > 0 ? src.elements() / attrs.depth : src[0];
 }
 
-/// What a window covers of an axis that begins `before` the image.
+/// Length of the part of an axis that the windows cover, including the border before the image.
 int covered(const Window& window, int in, int filter, int stride, int dilation) {
   return std::max((window.out - 1) * stride + (filter - 1) * dilation + 1, window.before + in);
 }
@@ -55,7 +55,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const auto& attrs = node.attrs<QuantizeRowsAttrs>();
   const ir::Shape &src = node.input(kSrc).shape, &dst = node.output(0).shape;
   const std::int64_t rows = rows_of(node), elements = src.elements() / rows;
-  // As many parts as keep the device busy, each of some elements an item.
+  // As many parts as keep the device busy, each with some elements per item.
   const std::int64_t wanted = ceil_div(4 * device.compute_units, rows);
   const std::int64_t parts = std::clamp<std::int64_t>(
       std::min(wanted, elements / (8 * static_cast<std::int64_t>(items))), 1, 64);

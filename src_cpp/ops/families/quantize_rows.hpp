@@ -1,4 +1,4 @@
-// What passes may know of the family quantize_rows, which no operation of a model has.
+// What passes may know of the family quantize_rows, which no operation of a model uses.
 #pragma once
 
 #include "ir/fields.hpp"
@@ -6,14 +6,14 @@
 
 namespace clgpu::ops {
 
-/// Floats to int8, each row with a scale and a zero point of its own: kernels/quantize_rows.
-/// Inputs: the floats, and a filter or -1; outputs: the integers, and the rows' factors (kI32: the
-/// bits of a scale and a zero point).
+/// Floats to int8, each row with its own scale and zero point: kernels/quantize_rows. Inputs: the
+/// floats, and a filter or -1; outputs: the integers, and the rows' factors (kI32: the bits of a
+/// scale and a zero point).
 struct QuantizeRowsAttrs : ir::Attrs {
   bool asymmetric = false;
-  /// Elements of a row; 0: a row is an image, all but the first axis.
+  /// Elements of a row; 0: a row is an image, that is all axes but the first.
   int depth = 0;
-  /// Of images: the border that a filter (input 1: [.., h, w, ..]) needs becomes part of the
+  /// For images: the border that a filter (input 1: [.., h, w, ..]) needs becomes part of the
   /// result.
   std::optional<ConvGeometry> border;
   CLGPU_FIELDS(asymmetric, depth, border)
@@ -28,7 +28,7 @@ struct DynamicRangeAttrs : ir::Attrs {
 
 ir::Node quantize_rows(const QuantizeRowsAttrs& attrs, int src, int filter, int dst, int factors);
 
-/// Input of a node of transpose_conv that is its image.
+/// The input that is the image of a transpose_conv node.
 int transposed_image(const ir::Node& node);
 
 }  // namespace clgpu::ops

@@ -7,7 +7,7 @@ namespace {
 
 bool is_sum(BinaryOp op) { return op == BinaryOp::kAdd || op == BinaryOp::kSub; }
 
-/// By how much a and b are shifted to the right; nullopt where that is not what is asked for.
+/// The right shifts of a and b; nullopt unless all scales are powers of two.
 std::optional<std::pair<int, int>> shifts_of(float a, float b, float dst) {
   const auto log_a = log2_of(a), log_b = log2_of(b), log_dst = log2_of(dst);
   if (!log_a || !log_b || !log_dst) return std::nullopt;

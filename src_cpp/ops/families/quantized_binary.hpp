@@ -6,8 +6,8 @@
 
 namespace clgpu::ops {
 
-/// Refuses what the reference kernels do not compute on quantised tensors, or not as integers.
-/// `shifts`: set where operands are shifted only, as their scales are powers of two.
+/// Refuses what the reference kernels do not compute on quantised tensors, or not in integers.
+/// `shifts`: set if operands are only shifted, as their scales are powers of two.
 std::optional<Refusal> check_quantized_binary(const tfl::NodeView& node, BinaryOp op, bool* shifts);
 
 kernel::Candidate quantized_binary(const NodeContext& node);

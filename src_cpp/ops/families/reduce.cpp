@@ -1,4 +1,4 @@
-// Room of MEAN, SUM, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD, REDUCE_ANY and REDUCE_ALL.
+// Family of MEAN, SUM, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD, REDUCE_ANY and REDUCE_ALL.
 #include "ops/families/reduce.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ enum class Op : int { kSum = 0, kMean = 1, kMax = 2, kMin = 3, kProd = 4 };
 
 struct ReduceAttrs : ir::Attrs {
   Op op = Op::kSum;
-  std::vector<std::int64_t> axes;  ///< as in the model: unordered, maybe negative or repeated
+  std::vector<std::int64_t> axes;  ///< as in the model: unordered, possibly negative or repeated
   bool keep_dims = false;
   CLGPU_FIELDS(op, axes, keep_dims)
   static const char* words(std::string_view member) {
@@ -45,7 +45,7 @@ Op op_of(int builtin) {
   }
 }
 
-/// What the reference kernels compute of quantised integers.
+/// What the reference kernels compute on quantised integers.
 std::optional<Refusal> check_quantized(const tfl::NodeView& node, Op op) {
   const tfl::TensorView src = node.input(0), dst = node.output(0);
   if (auto refusal = check_per_tensor(src, "input")) return refusal;
@@ -94,7 +94,7 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   return Imported{share(attrs), {}};
 }
 
-/// Which axes of a shape are reduced.
+/// The axes of a shape that are reduced.
 std::vector<bool> reduced_axes(const ReduceAttrs& attrs, const ir::Shape& src) {
   std::vector<bool> reduced(uz(src.rank()), false);
   if (src.rank() == 0) return reduced;
@@ -123,9 +123,9 @@ ir::Shapes infer(const NodeContext& node) {
   return {ir::Shape(dims)};
 }
 
-/// Axes of one sort, neighbours merged, aligned to the right; absent ones have size 1.
+/// Axes of one kind, neighbours merged, aligned to the right; missing ones have size 1.
 struct Axes {
-  static constexpr int kMost = 3;  // six axes alternate between two sorts
+  static constexpr int kMost = 3;  // six axes alternate between two kinds
   int size[kMost] = {1, 1, 1};
   int stride[kMost] = {0, 0, 0};
   int used = 0;
@@ -154,7 +154,7 @@ const char* accumulator(DType storage) {
 /// The elements of src as kept and reduced axes.
 struct Split {
   Axes kept, reduced;
-  bool adjacent = false;  ///< reduced elements lie side by side
+  bool adjacent = false;  ///< reduced elements are adjacent in memory
 };
 
 Split split(const NodeContext& node) {
@@ -187,7 +187,7 @@ void push_axes(kernel::Launch& launch, const Split& split) {
   for (const int stride : split.reduced.stride) launch.i32(stride);
 }
 
-/// The reference kernel's factor of a sum, or of a mean of `count` elements, cut instead of
+/// The reference kernel's factor of a sum, or of a mean of `count` elements, truncated instead of
 /// rounded.
 Multiplier sum_multiplier(const NodeContext& node, std::int64_t count) {
   const double scale = static_cast<double>(node.input(0).scale());
@@ -227,7 +227,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const Split axes = split(node);
   if (src.is_quantized() && op == Op::kProd) return {quantized_product(node, axes)};
   const std::int64_t outputs = axes.kept.elements(), count = axes.reduced.elements();
-  // Integer means add up in 64 bits, like the runtime's; those of quantised integers do not.
+  // Integer means add up in 64 bits, as in the runtime; those of quantised integers do not.
   const bool wide = op == Op::kMean && !is_float(src.storage) && !src.is_quantized();
   const bool rescaled = src.is_quantized() && (op == Op::kMean || op == Op::kSum);
 

@@ -5,8 +5,8 @@
 
 namespace clgpu::ops {
 
-/// Whether a node is the MEAN over all axes of its input but the first and the last, which it keeps
-/// with size 1.
+/// Whether a node is the MEAN over all axes of its input but the first and the last, and keeps
+/// these axes with size 1.
 bool is_mean_of_pixels(const ir::Graph& graph, const ir::Node& node);
 
 }  // namespace clgpu::ops

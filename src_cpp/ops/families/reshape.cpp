@@ -1,4 +1,4 @@
-// Room of the views: RESHAPE, SQUEEZE and EXPAND_DIMS. They launch nothing.
+// Family of the views: RESHAPE, SQUEEZE and EXPAND_DIMS. They launch nothing.
 #include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/common.hpp"
@@ -10,7 +10,7 @@ constexpr int kReshape = 22, kSqueeze = 43, kExpandDims = 70;
 
 struct ViewAttrs : ir::Attrs {
   int builtin = kReshape;
-  /// RESHAPE: the new shape, -1 at most once; SQUEEZE: axes to drop, empty for all of size 1;
+  /// RESHAPE: the new shape, -1 at most once; SQUEEZE: axes to remove, empty for all of size 1;
   /// EXPAND_DIMS: the new axis.
   std::vector<int> values;
   CLGPU_FIELDS(builtin, values)
@@ -18,7 +18,7 @@ struct ViewAttrs : ir::Attrs {
 
 OrRefusal<std::vector<int>> new_shape(const tfl::NodeView& node) {
   std::vector<int> shape;
-  // As the stock kernel: an input that is no vector of int32 gives way to the parameters.
+  // As in the stock kernel: if the input is not a vector of int32, the parameters are used.
   if (node.has_input(1) && tfl::dtype_of(node.input(1).tflite_type()) == DType::kI32 &&
       node.input(1).rank() == 1) {
     const auto values = node.input(1).ints();

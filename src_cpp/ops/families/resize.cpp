@@ -1,4 +1,4 @@
-// Room of RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR.
+// Family of RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR.
 #include <cmath>
 
 #include "ir/fields.hpp"
@@ -14,9 +14,9 @@ constexpr int kResizeBilinear = 23, kResizeNearest = 97;
 struct ResizeAttrs : ir::Attrs {
   bool bilinear = true;
   int height = 0, width = 0;        ///< of the output
-  bool align_corners = false;       ///< outermost pixels lie on each other
-  bool half_pixel_centers = false;  ///< a pixel lies in the middle of its cell
-  /// Of a band: its rows of the result, and the input's first row and height in the whole.
+  bool align_corners = false;       ///< the centres of the outermost pixels coincide
+  bool half_pixel_centers = false;  ///< a pixel is in the middle of its cell
+  /// For a band: its rows of the result, and the input's first row and height within the whole.
   std::optional<RowRange> rows;
   int src_first = 0, src_height = 0;
   CLGPU_FIELDS(bilinear, height, width, align_corners, half_pixel_centers, rows, src_first,
@@ -67,7 +67,8 @@ float scale(const ResizeAttrs& attrs, int src, int dst) {
   return static_cast<float>(src) / static_cast<float>(dst);
 }
 
-/// int8 and int16 are interpolated in integers, places in steps of 1/1024 pixel; uint8 in float.
+/// int8 and int16 are interpolated in integers, with positions in steps of 1/1024 pixel; uint8 in
+/// float.
 bool is_fixed_point(const ir::Tensor& src) {
   return src.dtype == DType::kI8 || src.dtype == DType::kI16;
 }
@@ -101,7 +102,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     launch.macro("SRC_T", unit.src_type).macro("DST_T", unit.dst_type);
     launch.macro("ROUND", attrs.align_corners ? 1 : 0);
   }
-  // The bilinear kernel has a dimension for rows: their places cost it more than reading does.
+  // The bilinear kernel has a dimension for rows: computing the positions costs it more than
+  // reading.
   const std::int64_t n = (attrs.bilinear ? dst.shape.elements(2, 4) : dst.shape.elements()) / width;
   push_result(launch.src(0), layout, attrs.bilinear ? 1 : width);
   launch.i32(n).i32(channels / width);

@@ -1,4 +1,4 @@
-// Room of REVERSE_V2: the order of elements turned round along some axes.
+// Family of REVERSE_V2: the order of elements reversed along some axes.
 #include <algorithm>
 
 #include "ir/fields.hpp"

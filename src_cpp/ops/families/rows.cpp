@@ -1,5 +1,5 @@
-// Room of copies of some rows of a tensor; the pass stream_rows makes the nodes, the runtimes know
-// no such operation.
+// Family of copies of some rows of a tensor; the pass stream_rows makes the nodes, the runtimes
+// know no such operation.
 #include "ops/families/rows.hpp"
 
 #include <numeric>
@@ -27,7 +27,7 @@ ir::Shapes infer(const NodeContext& node) {
   return {shape};
 }
 
-// Rows lie side by side in memory.
+// Rows are adjacent in memory.
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
   const ir::Tensor& src = node.input(0);
   const ir::Tensor& dst = node.output(0);
@@ -59,7 +59,7 @@ const Family kRowsFamily = [] {
   return family;
 }();
 
-// The same, but for writes_slices.
+// The same, except for writes_slices.
 const Family kKeptRowsFamily = [] {
   Family family;
   family.name = "rows";

@@ -6,7 +6,7 @@
 namespace clgpu::ops {
 
 /// A node that copies rows of `source`, NHWC with n = 1, to `result`. `kept`: for a later step, so
-/// that the result shall not be placed in another tensor, which would then exist as long.
+/// the result must not be placed in another tensor, which would then live as long.
 ir::Node rows_of(int source, RowRange rows, int result, bool kept);
 
 }  // namespace clgpu::ops

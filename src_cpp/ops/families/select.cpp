@@ -1,4 +1,4 @@
-// Room of SELECT and SELECT_V2: dst = condition ? x : y.
+// Family of SELECT and SELECT_V2: dst = condition ? x : y.
 #include "ir/fields.hpp"
 #include "ops/shared/broadcast.hpp"
 #include "ops/shared/row_rules.hpp"
@@ -13,8 +13,8 @@ struct SelectAttrs : ir::Attrs {
   CLGPU_FIELDS(broadcasts)
 };
 
-/// Shape with which the condition broadcasts. SELECT allows a vector that picks whole slices of the
-/// first axis of x and y.
+/// The shape with which the condition is broadcast. SELECT allows a vector that selects whole
+/// slices of the first axis of x and y.
 ir::Shape condition_shape(const NodeContext& node) {
   const ir::Shape& condition = node.input(0).shape;
   const ir::Shape& x = node.input(1).shape;
@@ -47,7 +47,7 @@ ir::Shapes infer(const NodeContext& node) {
   const ir::Shape& x = node.input(1).shape;
   const ir::Shape& y = node.input(2).shape;
   const ir::Shape& present = node.output(0).shape;
-  // As the stock kernels: where all is one element, the output keeps the rank that it has.
+  // As in the stock kernels: if every shape has one element, the output keeps its rank.
   if (node.input(0).shape.elements() == 1 && x.elements() == 1 && y.elements() == 1 &&
       present.elements() == 1)
     return {present};

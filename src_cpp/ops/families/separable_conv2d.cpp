@@ -1,5 +1,5 @@
-// Room of a depthwise convolution followed by a 1x1 convolution; the pass fuse_separable makes the
-// nodes, the runtimes know no such operation.
+// Family of a depthwise convolution followed by a 1x1 convolution; the pass fuse_separable makes
+// the nodes, the runtimes know no such operation.
 #include "ops/families/separable_conv2d.hpp"
 
 #include <algorithm>
@@ -58,7 +58,7 @@ using namespace separable_conv2d;
 
 constexpr int kVector = 4;  // channels that the fused kernel reads at once
 
-// The launches of both nodes one after the other: of each the best guess, or the plainest.
+// The launches of both nodes one after the other: of each the best guess, or the simplest.
 kernel::Candidate separate(const NodeContext& node, const DeviceInfo& device, bool plain) {
   kernel::Candidate result{plain ? "naive" : "separate", {}, {}};
   if (plain) result.form = kernel::Form::kReference;
@@ -88,7 +88,7 @@ struct Tile {
   int width, height;  ///< pixels of a work-group
   int channels;       ///< output channels of a work-group
   int items;
-  int chunk;  ///< channels between, at a time
+  int chunk;  ///< intermediate channels at a time
 };
 
 kernel::Candidate fused(const NodeContext& node, const Tile& tile) {
@@ -147,7 +147,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     result.push_back(separate(node, device, true));
     return result;
   }
-  // Local memory of other devices ends at 32 KB.
+  // Devices with less local memory may have only 32 KB.
   const int chunk = device.local_bytes >= 48 * 1024 ? 128 : 64;
   const bool wide = node.output(kResult).shape[3] > 32;
   if (wide) result.push_back(fused(node, {16, 4, 64, 256, chunk}));
@@ -196,9 +196,9 @@ std::optional<ir::Node> separable(const ir::Graph& graph, const ir::Node& depthw
   const ir::Tensor& image = graph.tensor(depthwise.inputs[0]);
   const ir::Tensor& filter = graph.tensor(depthwise.inputs[1]);
   const ir::Tensor& weights = graph.tensor(pointwise.inputs[1]);
-  // Constants never change their shape; of other tensors the channels alone matter here.
+  // Constants never change their shape; for other tensors only the channels matter here.
   if (!filter.is_constant() || !weights.is_constant() || image.shape.rank() != 4) return {};
-  // Weights of integers with activations of floats have kernels of their own.
+  // Integer weights with float activations have their own kernels.
   const bool integers = graph.tensor(pointwise.outputs[0]).is_quantized();
   if (!integers && (filter.is_quantized() || weights.is_quantized())) return {};
   const int channels = weights.shape[3];
@@ -214,7 +214,7 @@ std::optional<ir::Node> separable(const ir::Graph& graph, const ir::Node& depthw
   const bool takes = filter.shape[1] <= 5 && filter.shape[2] <= 5 && depth.stride_h <= 2 &&
                      depth.stride_w <= 2 && depth.dilation_h == 1 && depth.dilation_w == 1;
   const bool has_residual = depthwise.inputs.size() > 3;
-  // A slope is a macro of its own: there is one.
+  // The kernel has only one macro for a slope.
   const bool leaky = depthwise.epilogue.activation == ir::Activation::kLeakyRelu;
   if (!is_point || !takes || has_residual || leaky) return {};
 
@@ -246,12 +246,12 @@ std::optional<ir::Node> separable(const ir::Graph& graph, const ir::Node& depthw
 }
 
 bool separable_pays(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& device) {
-  // What one launch saves is a pass over memory, which here costs arrays and local memory; mobile
-  // GPUs have slow ones of both or none.
+  // A single launch saves a pass over memory, but costs arrays and local memory; on mobile GPUs
+  // both are slow or missing.
   if (device.is_mobile()) return false;
-  // Measured on an H200: with more channels between, each group of output channels filters too many
-  // of them again; with fewer pixels the two launches share the sums among more work-items. Tensor
-  // cores, which the fused kernel does not use, are better alone unless there is little to
+  // Measured on an H200: with more channels in between, each group of output channels filters too
+  // many of them again; with fewer pixels, the two launches share the sums among more work-items.
+  // Tensor cores, which the fused kernel does not use, are faster unless there is little to
   // multiply.
   if (graph.tensor(node.outputs[kResult]).is_quantized())
     return int8_refusal(NodeContext(graph, node), device).empty();

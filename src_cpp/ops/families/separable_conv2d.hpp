@@ -1,4 +1,4 @@
-// A depthwise convolution and the 1x1 convolution that alone reads it, as one node.
+// A depthwise convolution and the 1x1 convolution that is its only reader, as one node.
 #pragma once
 
 #include <optional>
@@ -11,20 +11,20 @@ namespace clgpu::ops {
 
 extern const Family kSeparableConv2dFamily;
 
-/// The nodes as they were, but for their tensors' numbers; the result of `depthwise` is output 1 of
-/// the node made of both, which nobody reads.
+/// The original nodes, except for their tensors' numbers; the result of `depthwise` is output 1 of
+/// the merged node, which has no readers.
 struct SeparableAttrs : ir::Attrs {
   ir::Node depthwise, pointwise;
   CLGPU_FIELDS(depthwise, pointwise)
 };
 
-/// The node that computes both, in the place of the second; none when they are no such pair, or not
-/// one that the fused kernel takes. That nobody else reads the result between is the caller's
-/// knowledge.
+/// The node that computes both, at the position of the second; none if they are not such a pair, or
+/// the fused kernel does not support it. The caller ensures that the result between them has no
+/// other reader.
 std::optional<ir::Node> separable(const ir::Graph& graph, const ir::Node& depthwise,
                                   const ir::Node& pointwise);
 
-// What the room's files share.
+// Shared by the files of this family.
 namespace separable_conv2d {
 
 constexpr int kImage = 0, kFilter = 1, kFilterBias = 2, kWeights = 3, kBias = 4, kResidual = 5;
@@ -36,13 +36,13 @@ struct Parts {
 };
 Parts parts_of(const NodeContext& node);
 
-/// A launch of one of the two nodes as a launch of the node made of both: its buffers are looked up
-/// by tensor, its scratch buffers come after `scratch` others.
+/// A launch of one of the two nodes as a launch of the merged node: its buffers are looked up by
+/// tensor, and its scratch buffers come after `scratch` others.
 kernel::Launch translated(kernel::Launch launch, const ir::Node& part, const ir::Node& whole,
                           int scratch);
 
-/// Why the fused kernel of int8 (fused_s8_nvidia.cl) cannot compute a quantised node; empty where
-/// it can.
+/// Why the fused kernel of int8 (fused_s8_nvidia.cl) cannot compute a quantised node; empty if it
+/// can.
 std::string int8_refusal(const NodeContext& node, const DeviceInfo& device);
 
 /// Its variants, best guess first.
@@ -50,7 +50,7 @@ std::vector<kernel::Candidate> fused_int8(const NodeContext& node, const DeviceI
 
 }  // namespace separable_conv2d
 
-/// Whether one launch is better than two on this device, as far as measured.
+/// Whether one launch is better than two on this device, according to measurements.
 bool separable_pays(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& device);
 
 }  // namespace clgpu::ops

@@ -1,5 +1,5 @@
-// Engine `fused_int8` of the separable room: a depthwise convolution and the 1x1 convolution behind
-// it in one launch on NVIDIA's tensor cores. See kernels/separable_conv2d/fused_s8_nvidia.cl.
+// Engine `fused_int8` of the separable family: a depthwise convolution and the 1x1 convolution
+// after it in one launch on NVIDIA's tensor cores. See kernels/separable_conv2d/fused_s8_nvidia.cl.
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +19,7 @@ constexpr Tile kTiles[] = {{16, 4, 2}, {16, 4, 4}, {16, 8, 4}, {32, 4, 2}, {32, 
                            {32, 8, 4}, {32, 8, 8}, {64, 4, 2}, {64, 4, 4}, {64, 8, 4}};
 constexpr std::int64_t kLocalBytes = 48 * 1024;  // of a work-group
 constexpr std::size_t kMostCandidates = 5;
-constexpr int kStep = 32;  // channels that one product of tensor cores sums
+constexpr int kStep = 32;  // channels that one product of tensor cores adds up
 
 struct Sizes {
   explicit Sizes(const NodeContext& node)
@@ -35,7 +35,7 @@ struct Sizes {
   std::int64_t mid_bytes(const Tile& tile) const { return tile.tm * (steps * kStep + 16); }
 };
 
-/// The weights of each filter row and channel in a word, its first column in the lowest byte.
+/// The weights of each filter row and channel in one word, the first column in the lowest byte.
 std::vector<std::uint32_t> filter_words(const ir::Tensor& filter) {
   const int height = filter.shape[1], width = filter.shape[2], channels = filter.shape[3];
   const auto* weights = static_cast<const std::uint8_t*>(filter.constant->data);
@@ -51,7 +51,7 @@ std::vector<std::uint32_t> filter_words(const ir::Tensor& filter) {
   return words;
 }
 
-/// Clock cycles that the node takes, a guess that ranks tiles.
+/// Estimate of the clock cycles of the node. It ranks tiles.
 double cycles(const Sizes& size, const Tile& tile, const DeviceInfo& device) {
   const auto real = [](std::int64_t n) { return static_cast<double>(n); };
   const double filtered = 0.9 * real(tile.tm) * real(size.src[3]) / 4;
@@ -61,7 +61,7 @@ double cycles(const Sizes& size, const Tile& tile, const DeviceInfo& device) {
   const double groups = real(size.tiles(tile) * size.panels(tile));
   const double resident =
       std::max(1.0, std::min(2048.0 / tile.items() / 2, 227.0 * 1024 / real(size.mid_bytes(tile))));
-  // One work-group alone has too few warps to keep its compute unit busy.
+  // A single work-group has too few warps to keep its compute unit busy.
   const double alone = 1500 + busy * 8 / tile.warps;
   constexpr double kGroup = 800;  // for every work-group
   return std::max(groups / device.compute_units * (busy + kGroup),
@@ -143,7 +143,7 @@ std::vector<kernel::Candidate> fused_int8(const NodeContext& node, const DeviceI
   std::vector<std::pair<double, const Tile*>> ranked;
   for (const Tile& tile : kTiles) {
     const bool fits = size.mid_bytes(tile) + 16 * tile.tm <= kLocalBytes;
-    // A half of the panel may be empty.
+    // Half of the panel may be empty.
     if (!fits || tile.channels() >= 2 * round_up(size.dst[3], 64)) continue;
     ranked.emplace_back(cycles(size, tile, device), &tile);
   }

@@ -1,4 +1,4 @@
-// Room of SOFTMAX and LOG_SOFTMAX, over the last axis.
+// Family of SOFTMAX and LOG_SOFTMAX, over the last axis.
 #include <algorithm>
 #include <cmath>
 
@@ -25,12 +25,12 @@ Multiplier step_of(float beta, float scale) {
   return quantize_multiplier(std::min(real, 2147483647.0));
 }
 
-/// The greatest difference that the reference kernel takes into account.
+/// The largest difference that the reference kernel takes into account.
 int reach_of(Multiplier step) {
   return static_cast<int>(31.0 * (1 << 26) / static_cast<double>(std::int64_t{1} << step.shift));
 }
 
-/// exp(beta * scale * -d) in Q0 for differences d of inputs of 8 bits; 0 beyond that reach.
+/// exp(beta * scale * -d) in Q0 for differences d of 8-bit inputs; 0 above that limit.
 std::vector<std::int32_t> exponentials(Multiplier step) {
   std::vector<std::int32_t> table(256, 0);
   for (int d = 0; d < 256 && d <= reach_of(step); ++d)

@@ -1,4 +1,4 @@
-// Room of DEPTH_TO_SPACE, SPACE_TO_DEPTH, BATCH_TO_SPACE_ND and SPACE_TO_BATCH_ND.
+// Family of DEPTH_TO_SPACE, SPACE_TO_DEPTH, BATCH_TO_SPACE_ND and SPACE_TO_BATCH_ND.
 #include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/movement.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kDepthToSpace = 5, kSpaceToDepth = 26, kBatchToSpace = 37, kSpaceToBatch = 38;
 
-/// Largest block along an axis: the elements of a block of two axes are an int.
+/// Largest block along an axis: the number of elements of a two-dimensional block fits an int.
 constexpr int kLargestBlock = 32767;
 
 struct SpaceDepthAttrs : ir::Attrs {
@@ -73,7 +73,7 @@ struct Nhwc {
   int n, h, w, c;
 };
 
-/// The same before it is known whether they are too large.
+/// The same, before the sizes are checked for overflow.
 struct WideNhwc {
   std::int64_t n, h, w, c;
 };
@@ -126,7 +126,7 @@ ir::Shapes infer(const NodeContext& node) {
   return {ir::Shape(dims)};
 }
 
-/// Blocks between depth and space: a permutation of [n, h, block_h, w, block_w, c].
+/// Moves blocks between depth and space: a permutation of [n, h, block_h, w, block_w, c].
 kernel::Launch blocks(const NodeContext& node) {
   const auto& a = node.attrs<SpaceDepthAttrs>();
   const ir::Tensor& src = node.input(0);
@@ -173,7 +173,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return {{"gather", {depth ? blocks(node) : batch(node)}, {}}};
 }
 
-/// Whole blocks; a batch is none of rows.
+/// The rows of a block; 0 for operations on batches, which are not computed by rows.
 int unit(const NodeContext& node) {
   const auto& attrs = node.attrs<SpaceDepthAttrs>();
   return attrs.builtin == kDepthToSpace ? attrs.block_h : attrs.builtin == kSpaceToDepth ? 1 : 0;

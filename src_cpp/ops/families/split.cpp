@@ -1,4 +1,4 @@
-// Room of SPLIT, SPLIT_V and UNPACK: one launch per output.
+// Family of SPLIT, SPLIT_V and UNPACK: one launch per output.
 #include <numeric>
 
 #include "ir/fields.hpp"
@@ -13,7 +13,7 @@ namespace {
 constexpr int kSplit = 49, kSplitV = 102, kUnpack = 88;
 
 struct SplitAttrs : ir::Attrs {
-  int src = 0;  ///< which input is taken apart
+  int src = 0;  ///< the input that is split
   int axis = 0;
   std::vector<std::int64_t> sizes;  ///< along the axis, -1 at most once; empty for equal parts
   bool drop_axis = false;           ///< UNPACK: parts of size 1 lose the axis
@@ -137,7 +137,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return {rows_each};
 }
 
-/// Along columns or channels: rows stay what they are.
+/// Along columns or channels: the rows stay the same.
 int unit(const NodeContext& node) {
   const auto& attrs = node.attrs<SplitAttrs>();
   return !attrs.drop_axis && attrs.axis >= 2 ? 1 : 0;

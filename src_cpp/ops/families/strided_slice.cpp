@@ -1,4 +1,4 @@
-// Room of STRIDED_SLICE and SLICE: both read places base + step * i along each axis.
+// Family of STRIDED_SLICE and SLICE: both read positions base + step * i along each axis.
 #include "ops/families/strided_slice.hpp"
 
 #include <algorithm>
@@ -61,7 +61,7 @@ OrRefusal<Imported> import_strided(const tfl::NodeView& node) {
   const int rest = node.input(0).rank() - from_input;
   CLGPU_REFUSE_IF(rest < 0, Why::kParameter, "begin", "names more axes than the input has");
   CLGPU_REFUSE_IF(ellipses > 1, Why::kParameter, "", "there is more than one ellipsis");
-  // The stock kernel lets it stand for one axis then and forgets the last entry.
+  // The stock kernel then takes it for one axis and ignores the last entry.
   CLGPU_REFUSE_IF(ellipses == 1 && rest == 0, Why::kParameter, "the ellipsis",
                   "stands for no axis");
 
@@ -96,7 +96,7 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   return node.builtin() == kSlice ? import_slice(node) : import_strided(node);
 }
 
-/// Places first, first + step, ... (`count` of them) along one axis.
+/// Positions first, first + step, ... (`count` of them) along one axis.
 struct Places {
   int first, step, count;
 };
@@ -113,7 +113,7 @@ Places sliced(const AxisRule& rule, int extent) {
 
 Places strided(const AxisRule& rule, int extent, bool end_is_offset) {
   const bool forward = rule.stride > 0;
-  // A backward walk may end in front of element 0.
+  // A slice with a negative step may end before element 0.
   const int low = forward ? 0 : -1, high = forward ? extent : extent - 1;
   int begin = std::clamp(rule.begin < 0 ? rule.begin + extent : rule.begin, low, high);
   if (rule.from_start) begin = forward ? 0 : extent - 1;
@@ -132,7 +132,7 @@ Places strided(const AxisRule& rule, int extent, bool end_is_offset) {
   return {begin, rule.stride, static_cast<int>(count)};
 }
 
-/// Shape of the output, and the copy that fills it.
+/// The shape of the output, and the copy that fills it.
 struct Selection {
   std::vector<int> dims;
   StridedCopy copy;
@@ -154,7 +154,7 @@ Selection select(const SliceAttrs& attrs, const ir::Shape& src) {
     }
     if (rule.kind != AxisRule::Kind::kIndex) result.dims.push_back(places.count);
     result.copy.dims.push_back(places.count);
-    // With one place the step is never taken, and may be huge.
+    // With a single position the step is never used, and may be huge.
     result.copy.strides.push_back(places.count > 1 ? places.step * strides[uz(axis)] : 0);
     result.copy.base += static_cast<std::int64_t>(places.first) * strides[uz(axis)];
     ++axis;

@@ -7,15 +7,15 @@
 
 namespace clgpu::ops {
 
-/// What is taken from one axis of the input, or an axis that the output has in addition.
+/// The slice along one axis of the input, or a new axis of the output.
 struct AxisRule {
   enum class Kind { kWhole, kRange, kIndex, kNewAxis };
   Kind kind = Kind::kWhole;
   int begin = 0;
-  int end = 0;  ///< of STRIDED_SLICE, like `begin` from the back when negative
+  int end = 0;  ///< of STRIDED_SLICE; counted from the back if negative, like `begin`
   int stride = 1;
   bool from_start = false, to_end = false;  ///< ignore begin, end
-  int size = 0;                             ///< of SLICE, -1 for all that is left
+  int size = 0;                             ///< of SLICE, -1 for all remaining elements
   CLGPU_FIELDS(kind, begin, end, stride, from_start, to_end, size)
   static const char* words(std::string_view member) {
     if (member == "kind") return "whole, range, index, new_axis";
@@ -26,16 +26,17 @@ struct AxisRule {
 struct SliceAttrs : ir::Attrs {
   bool strided = true;
   bool end_is_offset = false;   ///< end counts from begin
-  std::vector<AxisRule> rules;  ///< in order; those that are no new axis belong to input axes
+  std::vector<AxisRule> rules;  ///< in order; those that are not a new axis belong to input axes
   CLGPU_FIELDS(strided, end_is_offset, rules)
 };
 
-/// Elements left out in front and behind.
+/// Elements left out at the beginning and at the end.
 struct Margin {
   int before = 0, after = 0;
 };
 
-/// One per axis where the slice leaves out the same whatever the size of its input; else none.
+/// One per axis if the slice leaves out the same elements for every size of its input; otherwise
+/// none.
 std::vector<Margin> margins(const SliceAttrs& attrs);
 
 }  // namespace clgpu::ops

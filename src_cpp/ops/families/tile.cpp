@@ -1,4 +1,4 @@
-// Room of TILE: the tensor repeated along its axes.
+// Family of TILE: the tensor repeated along its axes.
 #include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/common.hpp"

@@ -1,4 +1,4 @@
-// Room of TOPK_V2: the largest elements of the last axis and where they are.
+// Family of TOPK_V2: the largest elements of the last axis and their indices.
 #include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/common.hpp"
@@ -55,7 +55,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   };
   const auto rank = make("rank", "topk_rank", uz(rows * cols));
   const auto select = make("select", "topk_select", uz(rows) * group);
-  // Comparisons: cols * cols, spread over all compute units, against k * cols on one of them.
+  // Number of comparisons: cols * cols, distributed over all compute units, against k * cols on one
+  // of them.
   const std::int64_t spread = device.is_cpu() ? 1 : 64;
   if (cols <= k * spread) return {rank, select};
   return {select, rank};

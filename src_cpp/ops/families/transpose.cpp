@@ -1,4 +1,4 @@
-// Room of TRANSPOSE: any permutation of up to six axes.
+// Family of TRANSPOSE: any permutation of up to six axes.
 #include "ops/families/transpose.hpp"
 
 #include "ir/fields.hpp"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kTranspose = 39;
 constexpr int kTile = 32, kTileRows = 8;
-/// Shorter sides leave most of a tile empty.
+/// With shorter sides, most of a tile is empty.
 constexpr int kWorthATile = 8;
 
 struct TransposeAttrs : ir::Attrs {
@@ -54,7 +54,7 @@ struct Matrices {
   int rows, cols;
 };
 
-/// nullopt when `copy` (merged) is not a mere transposition of matrices.
+/// nullopt unless `copy` (merged) is only a transposition of matrices.
 std::optional<Matrices> matrices(const StridedCopy& copy) {
   const std::size_t n = copy.dims.size();
   if (n < 2 || n > 3) return std::nullopt;
@@ -85,7 +85,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   tiled.macro("TILE", kTile).macro("TILE_ROWS", kTileRows);
   tiled.src(0).dst(0).i32(m->rows).i32(m->cols);
   tiled.range({uz(m->batches * tiles * kTile), kTileRows}, {kTile, kTileRows});
-  // Where local memory is a part of the caches these do what the tile does, and barriers cost.
+  // If local memory is a part of the caches, the caches do the work of the tile, and barriers only
+  // add cost.
   const bool worth = has_local_memory(device) && std::min(m->rows, m->cols) >= kWorthATile;
   result.insert(worth ? result.begin() : result.end(), {"tiled", {tiled}, {}});
   return result;

@@ -1,5 +1,5 @@
-// Room of TRANSPOSE_CONV and of MediaPipe's custom operation Convolution2DTransposeBias. More of it
-// is in transpose_conv/.
+// Family of TRANSPOSE_CONV and of MediaPipe's custom operation Convolution2DTransposeBias. More of
+// it is in transpose_conv/.
 #include <algorithm>
 #include <cstring>
 
@@ -107,7 +107,7 @@ kernel::Candidate direct(const NodeContext& node, const DeviceInfo& device) {
   const bool cpu = device.is_cpu();
   const ir::Shape& dst = node.output(0).shape;
   const int width = cpu ? cpu_vector(dst[3]) : 4;
-  const int tile = cpu ? 6 : 4;  // pixels of a work-item
+  const int tile = cpu ? 6 : 4;  // pixels per work-item
   const int stride = attrs.geometry.stride_w;
   const std::int64_t blocks = ceil_div(ceil_div(dst[2], stride), tile) * stride;
   const std::int64_t group = cpu ? 1 : 8;
@@ -122,14 +122,14 @@ kernel::Candidate direct(const NodeContext& node, const DeviceInfo& device) {
   launch.i32(blocks).i32(packed.zeros_at);
   push_geometry(launch, node);
   push_zeros(launch, node);
-  // On a CPU a whole row pays for starting a work-item.
+  // On a CPU only a whole row is worth starting a work-item.
   launch.range({uz(packed.panels), cpu ? 1 : uz(blocks), uz(dst.elements(0, 2))},
                {uz(group), uz(group), 1});
   candidate.launches.push_back(launch);
   return candidate;
 }
 
-// Tiles of `pixels` x `channels`; reads input channels by fours.
+// Tiles of `pixels` x `channels`; input channels are read in vectors of 4.
 kernel::Candidate gemm(const NodeContext& node, int pixels, int channels) {
   constexpr std::size_t kItems = 256;
   const auto& attrs = node.attrs<TransposeConvAttrs>();
@@ -153,9 +153,9 @@ kernel::Candidate gemm(const NodeContext& node, int pixels, int channels) {
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
   const ir::Shape& dst = node.output(0).shape;
-  // Sums of 64 bits come one by one.
+  // Sums of 64 bits are computed one at a time.
   if (node.output(0).dtype == DType::kI16 || is_hybrid(node)) return {naive(node)};
-  // With fewer channels than a vector has, most of its work would be thrown away.
+  // With fewer channels than a vector has, most of its work would be wasted.
   if (dst[3] < 3) return {naive(node), direct(node, device)};
   std::vector<kernel::Candidate> result{direct(node, device)};
   const int in_c = node.input(node.attrs<TransposeConvAttrs>().image).shape[3];
@@ -179,7 +179,7 @@ RowNeed need(const NodeContext& node, int input, RowRange rows) {
   if (input != attrs.image) return {};
   const int top = windows_of(node).h.before, stride = attrs.geometry.stride_h;
   const int filter = node.input(kWeights).shape[1];
-  // A row may have no taps at all; the kernels count from one at or above it.
+  // A row may have no taps at all; the kernels start at the first one at or above it.
   const int above = floor_of(rows.first + top, stride);
   return {RowNeed::Kind::kRows,
           {std::min(ceil_of(rows.first + top - filter + 1, stride), above),
@@ -196,7 +196,7 @@ ir::AttrsPtr band_attrs(const NodeContext& node, const RowBand& band) {
 
 const RowRules kRows{unit, need, band_attrs};
 
-// Of a filter, a pixel of the result meets one weight in stride_h * stride_w.
+// Each pixel of the result meets one of stride_h * stride_w weights of a filter.
 double flops(const NodeContext& node) {
   const auto& geometry = node.attrs<TransposeConvAttrs>().geometry;
   const ir::Shape& weights = node.input(kWeights).shape;

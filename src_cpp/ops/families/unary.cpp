@@ -1,4 +1,4 @@
-// Room of element-wise operations on one tensor. Activations are the identity with an epilogue.
+// Family of element-wise operations on one tensor. Activations are the identity with an epilogue.
 #include "ops/families/unary.hpp"
 #include "ir/fields.hpp"
 #include "ops/quantized/lookup.hpp"

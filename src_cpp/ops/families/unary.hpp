@@ -27,14 +27,14 @@ enum class UnaryOp : int {
 };
 
 /// The function of a node that is nothing but an ir::Activation of one tensor (RELU, TANH, GELU
-/// ...), so that the node before it may take it over as its epilogue; nullopt for every other node.
+/// ...), so that the previous node can apply it in its epilogue; nullopt for every other node.
 std::optional<ir::Epilogue> as_epilogue(const ir::Node& node);
 
 /// The operation of a node of this family on floats or wide integers; nullopt for every other node.
 std::optional<UnaryOp> unary_op(const ir::Node& node);
 
-/// The operation of a node of this family on integers of at most 16 bits, to be had from table_of()
-/// with the node's input and output; nullopt for every other node.
+/// The operation of a node of this family on integers of at most 16 bits, which table_of()
+/// tabulates with the node's input and output; nullopt for every other node.
 std::optional<TableFunction> table_function(const ir::Node& node);
 
 }  // namespace clgpu::ops

@@ -8,7 +8,7 @@
 namespace clgpu::ops {
 namespace {
 
-// Rows of the inputs and of the result of kernels/requantize/channels.cl.
+// Row indices of the inputs and of the result of kernels/requantize/channels.cl.
 constexpr int kScaleRows = 3, kTableRows = 5;
 
 Refusal wrong_scale_axis(int axis, int channel_axis) {
@@ -56,7 +56,7 @@ std::optional<Refusal> check_quantized_product(const tfl::NodeView& node,
     return Refusal{Why::kQuantization, "the weights", "have a zero point other than 0"};
   if (node.has_input(inputs.bias)) {
     const tfl::TensorView bias = node.input(inputs.bias);
-    // With a bias of int32 the reference kernels sum int16 in 32 bits, and round otherwise.
+    // With an int32 bias, the reference kernels sum int16 in 32 bits, and round differently.
     if (wide && inputs.narrow_bias) return check_type(bias, "bias", {DType::kI64, DType::kI32});
     if (wide) return check_type(bias, "bias", {DType::kI64});
     return check_type(bias, "bias", {DType::kI32});

@@ -1,4 +1,4 @@
-// What the convolution rooms share.
+// Shared by the convolution families.
 #include "ops/products/conv_geometry.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace clgpu::ops {
 
 namespace {
 
-// What one axis reflects has to be there.
+// Mirroring needs more elements along an axis than it adds on either side.
 void check_mirror(const char* what, int before, int after, int size) {
   if (std::max(before, after) < size) return;
   throw ShapeError("paddings (" + std::to_string(before) + ", " + std::to_string(after) + ") of " +
@@ -22,8 +22,7 @@ ir::AttrsPtr with_border(const ConvAttrs& attrs, const Border& border) {
   if (attrs.geometry.padding != kPaddingValid) return nullptr;
   ConvAttrs result = attrs;
   ConvGeometry& g = result.geometry;
-  // The image ends where the new border begins: what the convolution adds itself lies outside of
-  // it.
+  // The image ends where the new border begins: the convolution's own border is outside of it.
   const bool adds = g.extra_top > 0 || g.extra_bottom > 0 || g.extra_left > 0 || g.extra_right > 0;
   const bool crops = border.top < 0 || border.bottom < 0 || border.left < 0 || border.right < 0;
   if (adds && (crops || border.reflect || g.reflect)) return nullptr;
@@ -119,7 +118,7 @@ PackedWeights pack_weights(const NodeContext& node, int weights, int groups, int
   const std::int64_t depth = filter.shape.elements(1, 4);
   const std::int64_t group_out = filter.shape[0] / groups;
   const std::int64_t panels = ceil_div(group_out, panel);
-  // Half weights stay half, on CPUs too: a model shipped with float16 weights is meant to be small.
+  // Half weights stay half, also on CPUs: a model with float16 weights is meant to be small.
   const DType storage = filter.storage;
   const std::int64_t elements = groups * panels * depth * panel;
   const std::int64_t row_bytes =

@@ -1,4 +1,4 @@
-// What the convolution rooms share: strides, paddings, packed weights.
+// Shared by the convolution families: strides, paddings, packed weights.
 #pragma once
 
 #include <string>
@@ -19,11 +19,11 @@ struct ConvGeometry {
   int padding = kPaddingSame;
   int stride_h = 1, stride_w = 1;
   int dilation_h = 1, dilation_w = 1;
-  /// Rows and columns around the image on top of the mode; only with VALID (a padding that was
-  /// folded into the convolution). Negative: so many of the image's own are left out.
+  /// Rows and columns around the image, added to those of the mode; only with VALID (a padding that
+  /// was folded into the convolution). Negative: this many of the image's own are left out.
   int extra_top = 0, extra_bottom = 0, extra_left = 0, extra_right = 0;
-  /// What they hold: false: zeros; true: the image mirrored at its outermost rows and columns, as
-  /// MIRROR_PAD's mode REFLECT does. Each is then smaller than the image.
+  /// The content of the border: false: zeros; true: the image mirrored at its outermost rows and
+  /// columns, as in MIRROR_PAD's mode REFLECT. Each border is then smaller than the image.
   bool reflect = false;
   CLGPU_FIELDS(padding, stride_h, stride_w, dilation_h, dilation_w, extra_top, extra_bottom,
                extra_left, extra_right, reflect)
@@ -33,20 +33,20 @@ struct ConvGeometry {
   }
 };
 
-/// Attributes of CONV_2D and DEPTHWISE_CONV_2D, which a pass folds PAD into.
+/// Attributes of CONV_2D and DEPTHWISE_CONV_2D, into which a pass folds PAD.
 struct ConvAttrs : ir::Attrs {
   ConvGeometry geometry;
   CLGPU_FIELDS(geometry)
 };
 
-/// Rows and columns around an image: padded, or left out where negative.
+/// Rows and columns around an image: padded, or left out if negative.
 struct Border {
   int top = 0, bottom = 0, left = 0, right = 0;
-  bool reflect = false;  ///< the padded ones mirror the image, else they are zeros
+  bool reflect = false;  ///< the padded ones mirror the image, otherwise they are zeros
 };
 
-/// The same convolution of an image that still gets `border`; null when one node cannot do both:
-/// the padding is not VALID, or what the convolution adds itself is of another kind.
+/// The same convolution of an image that is still to get `border`; null if one node cannot do both:
+/// the padding is not VALID, or the convolution's own border is of another kind.
 ir::AttrsPtr with_border(const ConvAttrs& attrs, const Border& border);
 
 /// Positions of a filter of filter_h x filter_w elements on an image of in_h x in_w.
@@ -55,18 +55,18 @@ struct ConvWindows {
 };
 ConvWindows windows(const ConvGeometry& geometry, int in_h, int in_w, int filter_h, int filter_w);
 
-/// Like windows(), but throws ShapeError when there is no position for the filter, or less to
-/// mirror than a reflecting border takes.
+/// Like windows(), but throws ShapeError if there is no position for the filter, or the image is
+/// too small for a reflecting border.
 ConvWindows checked_windows(const ConvGeometry& geometry, int in_h, int in_w, int filter_h,
                             int filter_w);
 
-/// Refusals common to the convolutions: image and weights of rank 4, all of float32 or quantised as
-/// check_quantized_product demands; padding, strides and dilations that make sense.
+/// Refusals common to the convolutions: image and weights of rank 4, all float32 or quantised as
+/// check_quantized_product demands; valid padding, strides and dilations.
 std::optional<Refusal> check_convolution(const tfl::NodeView& node, const ProductInputs& inputs,
                                          const ConvGeometry& geometry);
 
 /// Import of a convolution with inputs image, weights and bias. Params: tfl::ConvParams or
-/// tfl::DepthwiseConvParams; channel_axis: of the weights, that of the output channels.
+/// tfl::DepthwiseConvParams; channel_axis: the axis of the output channels in the weights.
 template <class Params, int channel_axis>
 OrRefusal<Imported> import_convolution(const tfl::NodeView& node) {
   const auto* params = node.params<Params>();
@@ -87,7 +87,7 @@ OrRefusal<Imported> import_convolution(const tfl::NodeView& node) {
   return Imported{share(attrs), *epilogue};
 }
 
-/// Throws ShapeError unless the bias, where there is one, has `channels` elements.
+/// Throws ShapeError if there is a bias and it does not have `channels` elements.
 void check_bias_shape(const NodeContext& node, int bias, int channels);
 
 /// set_result_types() and SRC_T; image: input index.
@@ -101,7 +101,7 @@ void set_border(kernel::Launch& launch, const ConvGeometry& geometry);
 void push_conv_sizes(kernel::Launch& launch, const NodeContext& node, int image, int weights,
                      const ConvGeometry& geometry);
 
-/// OHWI weights laid out by output channel in a scratch buffer: [groups, panels, depth, panel],
+/// OHWI weights arranged by output channel in a scratch buffer: [groups, panels, depth, panel],
 /// then zeros for pixels outside of the image. See kernels/conv2d/pack_weights.cl.
 struct PackedWeights {
   kernel::Launch launch;  ///< writes the scratch buffer 0
@@ -111,21 +111,21 @@ struct PackedWeights {
   std::int64_t zeros_at;  ///< element where the zeros begin
 };
 
-/// `groups` groups of weights (input `weights` of the node), `panel` output channels side by side.
-/// `image_storage` is the type that the zeros, a filter row of input pixels of a group, will be
-/// read as.
+/// `groups` groups of weights (input `weights` of the node), `panel` output channels next to each
+/// other. `image_storage` is the type as which the zeros (a filter row of input pixels of a group)
+/// will be read.
 PackedWeights pack_weights(const NodeContext& node, int weights, int groups, int panel,
                            DType image_storage);
 
 /// The same for weights of 8 bits, as words of four input channels: depth counts words, storage is
-/// int32, and the borders in place of the zeros are stored integers that stand for zero in the
-/// image. See kernels/conv2d/pack_words.cl.
+/// int32, and the borders hold the stored integers that represent zero in the image. See
+/// kernels/conv2d/pack_words.cl.
 PackedWeights pack_words(const NodeContext& node, int image, int weights, int groups, int panel);
 
-/// Output channels a CPU computes as one vector when there are `channels` of them: 4, 8 or 16.
+/// Output channels that a CPU computes as one vector if there are `channels` of them: 4, 8 or 16.
 int cpu_vector(int channels);
 
-/// Whether vectors of 16 floats are registers of the host, which a CPU device runs on.
+/// Whether the host, on which a CPU device runs, has registers for vectors of 16 floats.
 bool host_has_512_bit_registers();
 
 }  // namespace clgpu::ops

@@ -1,4 +1,4 @@
-// Rows of convolutions: the filter begins further down, or above the image, by paddings of its own.
+// Rows of convolutions: their own paddings make the filter begin further down, or above the image.
 #include "ops/products/conv_rows.hpp"
 
 namespace clgpu::ops {

@@ -1,4 +1,4 @@
-// Tiles of products of matrices, and which to choose.
+// Tiles of products of matrices, and their choice.
 #include "ops/products/matmul.hpp"
 
 #include <algorithm>
@@ -9,19 +9,19 @@
 namespace clgpu::ops {
 namespace {
 
-// Large tiles read the matrices less often, small ones and slices keep more compute units busy.
+// Large tiles read the matrices less often; small ones and slices keep more compute units busy.
 constexpr GemmTile kTiles[] = {
     {128, 128, 16, 8, 8, 1}, {128, 64, 16, 8, 8, 1}, {128, 32, 16, 8, 8, 1}, {64, 64, 16, 8, 8, 1},
     {64, 64, 16, 8, 4, 2},   {64, 32, 16, 8, 4, 1},  {32, 32, 16, 4, 4, 1},  {32, 32, 32, 4, 4, 4},
     {16, 32, 32, 4, 4, 4},   {16, 16, 64, 4, 4, 8},  {256, 16, 8, 8, 8, 1},  {256, 4, 16, 4, 4, 1}};
 
-/// Cycles that a launch takes on a device like an NVIDIA one, of 128 lanes a compute unit. Fitted
-/// to the layers of networks and of PyNET on an H200; only comparisons count.
+/// Estimate of the cycles of a launch on a device like NVIDIA's, with 128 lanes per compute unit.
+/// Fitted to the layers of networks and of PyNET on an H200; only comparisons are meaningful.
 double cycles(const GemmTile& tile, const Products& products, const DeviceInfo& device) {
   constexpr double kLanes = 128, kLatency = 150;
-  constexpr double kRead = 1.9;  // cost of reading a row or column of sums next to a multiply-add
-  constexpr double kStage = 8;   // ... of bringing four elements to local memory
-  constexpr double kWarps = 8;   // of 32 items, that hide the latencies of arithmetic
+  constexpr double kRead = 1.9;  // cost of reading a row or column of sums, in multiply-adds
+  constexpr double kStage = 8;   // ... of copying four elements to local memory
+  constexpr double kWarps = 8;   // of 32 items, which hide the latencies of arithmetic
   const double area = tile.rm * tile.rn;
   const double multiply = (area + kRead * (tile.rm + tile.rn)) / area * tile.tm * tile.tn * tile.tk;
   const double work = (multiply + kStage * (tile.tm + tile.tn) * tile.tk / 4) / kLanes;
@@ -34,7 +34,7 @@ double cycles(const GemmTile& tile, const Products& products, const DeviceInfo& 
   return steps * std::max(alone, in_turn * work / std::min(1.0, std::sqrt(warps / kWarps)));
 }
 
-/// ... that the launch takes which adds the sums of splits.
+/// ... of the launch that adds the sums of splits.
 double cycles_of_sum(std::int64_t splits, const Products& products, const DeviceInfo& device) {
   constexpr double kLaunch = 5000, kBytesPerCycle = 16;
   const auto elements = static_cast<double>(products.rows * products.cols * products.count);
@@ -65,7 +65,7 @@ std::vector<GemmChoice> choose_tiles(const Products& products, const DeviceInfo&
   std::vector<std::pair<double, GemmChoice>> choices;
   for (const GemmTile& tile : kTiles) {
     if (!tile.fits(device)) continue;
-    // CPUs have other engines, and their compilers take seconds for many sums of many items.
+    // CPUs have other engines, and their compilers take seconds for items with many sums.
     if (device.is_cpu() && tile.rm * tile.rn > 32) continue;
     std::pair<double, GemmChoice> best{cycles(tile, products, device), {tile, 1}};
     for (std::int64_t splits = 2; splits <= most_splits; splits *= 2) {
@@ -117,7 +117,7 @@ Products in_words(Products products) {
 }
 
 void set_dot_tile(kernel::Launch& launch, int rm, int rn, int vec, const Products& products) {
-  // Small groups: they are what a CPU's cores share out among each other.
+  // Small groups, because a CPU distributes whole groups to its cores.
   constexpr std::size_t kGroup = 4;
   launch.macro("RM", rm).macro("RN", rn).macro("VEC", vec);
   launch.range(

@@ -1,4 +1,4 @@
-// Products of matrices, and the tiles that a work-group computes of them: kernels/common/tile.cl.
+// Products of matrices, and the tiles that a work-group computes: kernels/common/tile.cl.
 #pragma once
 
 #include <string>
@@ -25,34 +25,35 @@ struct GemmTile {
   bool fits(const DeviceInfo& device) const;
 };
 
-/// A tile, and the work-groups that share the depth of one: 1, or a launch of its own adds their
+/// A tile, and the number of work-groups that share its depth: 1, or another launch adds their
 /// sums.
 struct GemmChoice {
   GemmTile tile;
   std::int64_t splits;
 };
 
-/// The best `count` tiles that the device can run, by an estimate of the time they take; each with
-/// its best number of splits up to `most_splits`.
+/// The best `count` tiles that the device can run, by an estimate of their time; each with its best
+/// number of splits up to `most_splits`.
 std::vector<GemmChoice> choose_tiles(const Products& products, const DeviceInfo& device,
                                      std::size_t count, std::int64_t most_splits);
 
 /// Tiles for FULLY_CONNECTED and BATCH_MATMUL, best guess first.
 std::vector<GemmTile> gemm_tiles(const Products& products, const DeviceInfo& device);
 
-/// Arithmetic of a tile, as the macro TILE_ARITH of kernels/common/tile_arith.cl has it.
+/// Arithmetic of a tile: the macro TILE_ARITH of kernels/common/tile_arith.cl.
 enum class TileArith { kFloat = 0, kHalf = 1, kInt8 = 2 };
 
-/// Sets the macros of common/tile.cl but those of the epilogue, and the range: one work-group per
-/// tile. vec_n: every row of the result begins at a multiple of 4 elements and has such a number.
+/// Sets the macros of common/tile.cl except those of the epilogue, and the range: one work-group
+/// per tile. vec_n: the number of elements in every row of the result is a multiple of 4, and so is
+/// its beginning.
 void set_tile(kernel::Launch& launch, const GemmTile& tile, bool vec_n, TileArith arith,
               const Products& products);
 
-/// Sets the macros that TileArith::kInt8 has on top of these. a_sums: rows of a are summed since b
-/// has a zero point; b_sums: columns of b since a has one.
+/// Sets the additional macros of TileArith::kInt8. a_sums: rows of a are summed since b has a zero
+/// point; b_sums: columns of b since a has one.
 void set_words(kernel::Launch& launch, const DeviceInfo& device, bool a_sums, bool b_sums = false);
 
-/// A product of int8 whose depth counts words of four, as tiles are chosen for it.
+/// A product of int8 whose depth counts words of four, for the choice of its tile.
 Products in_words(Products products);
 
 /// Sets the macros RM, RN, VEC of kernels/common/dot.cl and the range of a launch.

@@ -7,20 +7,20 @@
 namespace clgpu::ops {
 namespace {
 
-/// Elements of the depth that a tile has in local memory: all of it for most layers, and one number
-/// for all layers, which keeps programs few. A row takes 32 more.
+/// Elements of the depth that a tile keeps in local memory: all of it for most layers, and one
+/// number for all layers, so that there are few programs. A row takes 32 more.
 int run(const DeviceInfo& device, int tile) {
   constexpr int kMost = 72 * 64, kStep = 64, kBeyond = 32;
   const auto fits = static_cast<int>(device.local_bytes / 2 / sizeof(std::int16_t)) / tile;
   return std::max(kStep, std::min(kMost, (fits - kBeyond) / kStep * kStep));
 }
 
-/// What a work-item computes: `panels` panels for each of `tiles` tiles.
+/// The work of a work-item: `panels` panels for each of `tiles` tiles.
 struct Share {
   std::int64_t panels, tiles;
 };
 
-/// Enough work to pay for starting it and for copying pixels, enough items for the cores.
+/// Enough work to justify starting it and copying pixels, enough items for the cores.
 Share share(const PairProducts& products, const PairTile& tile, int cores) {
   constexpr std::int64_t kWork = 1 << 21;  // multiply-adds
   const std::int64_t panels = ceil_div(products.channels, tile.panel());
@@ -35,7 +35,7 @@ Share share(const PairProducts& products, const PairTile& tile, int cores) {
   return result;
 }
 
-// Weights less their zero point have nine bits.
+// Weights minus their zero point have nine bits.
 DType packed_type(const ir::Tensor& weights) {
   return weights.dtype == DType::kI8 && weights.zero_point() == 0 ? DType::kI8 : DType::kI16;
 }
@@ -47,8 +47,8 @@ std::vector<PairTile> pair_tiles(const PairProducts& products) {
   const int fitting = cpu_vector(static_cast<int>(products.channels));
   const int width = wide ? fitting : std::min(8, fitting);
   const int vectors = products.channels > width ? 2 : 1;
-  // As many sums as 32 registers hold, 16 where they are narrow, and few pixels beyond the last
-  // one: a tile costs its pixels, and two more for its weights.
+  // As many sums as 32 registers hold, 16 if they are narrow, and few pixels beyond the last one: a
+  // tile costs its pixels, and two more for its weights.
   std::vector<int> tiles = wide ? std::vector<int>{14, 12, 10, 7, 4, 1} : std::vector<int>{6, 4, 1};
   const auto cost = [&](int tile) { return ceil_div(products.pixels, tile) * (tile + 2); };
   std::stable_sort(tiles.begin(), tiles.end(), [&](int a, int b) { return cost(a) < cost(b); });
@@ -76,7 +76,8 @@ void push_pairs(kernel::Launch& launch, const NodeContext& node, const DeviceInf
   const std::int64_t panels = ceil_div(products.channels, tile.panel());
   const Share item = share(products, tile, device.compute_units);
   launch.type("PACKED_T", packed_type(node.input(products.weights)));
-  // A start that is cut to 2^29 and a sum within 2^28 still end at the bound that they exceeded.
+  // A start that is clamped to 2^29 plus a sum within 2^28 still ends at the bound that it
+  // exceeded.
   const std::int64_t factor = node.input(products.src).dtype == DType::kI8 ? 128 : 255;
   const bool quick = channels.quick && products.depth * factor * 255 < (1 << 28);
   launch.macro("QUICK", quick ? 1 : 0);

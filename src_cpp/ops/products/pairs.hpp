@@ -20,7 +20,7 @@ struct PairTile {
   int width, vectors, pixels;
 
   int panel() const { return width * vectors; }
-  /// "pairs_14": pixels tell the tiles of a node apart.
+  /// "pairs_14": the number of pixels distinguishes the tiles of a node.
   std::string name() const { return "pairs_" + std::to_string(pixels); }
 };
 
@@ -31,8 +31,9 @@ std::vector<PairTile> pair_tiles(const PairProducts& products);
 kernel::Launch pack_pairs(const NodeContext& node, const PairProducts& products,
                           const PairTile& tile, kernel::Scratch& scratch);
 
-/// The launch of kernels/conv2d/pairs.cl with macros, range and arguments up to group_out; those of
-/// the geometry and src_zero are to follow. The types of src and of the result are set already.
+/// The launch of kernels/conv2d/pairs.cl with macros, range and arguments up to group_out; the
+/// caller appends those of the geometry and src_zero. The types of src and of the result are
+/// already set.
 void push_pairs(kernel::Launch& launch, const NodeContext& node, const DeviceInfo& device,
                 const PairProducts& products, const PairTile& tile, const ChannelTable& channels);
 

@@ -1,4 +1,4 @@
-// Products for mobile GPUs: which tile, which work-group, and the launches.
+// Products for mobile GPUs: the choice of tile and work-group, and the launches.
 #include "ops/products/quads.hpp"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::int64_t items_of(const QuadProduct& product, int pixels, int vectors) {
   return ceil_div(product.pixels, pixels) * vectors_of(product, vectors) * product.groups;
 }
 
-/// Work-items that share a sum: more than one where too few would be busy, each having some steps.
+/// Work-items that share a sum: more than one if too few would be busy, each with several steps.
 int parts_of(const QuadProduct& product, const DeviceInfo& device) {
   constexpr int kMost = 16, kSteps = 4;
   int parts = 1;
@@ -43,7 +43,7 @@ int parts_of(const QuadProduct& product, const DeviceInfo& device) {
   return parts;
 }
 
-/// Index of the largest tile that leaves work-items enough.
+/// Index of the largest tile that leaves enough work-items.
 std::size_t guess(const QuadProduct& product, const DeviceInfo& device) {
   for (std::size_t i = 0; i < kTiles.size(); ++i) {
     const auto [pixels, vectors] = kTiles[i];
@@ -53,14 +53,14 @@ std::size_t guess(const QuadProduct& product, const DeviceInfo& device) {
   return kTiles.size() - 1;
 }
 
-/// Work-items of a group: a wave of Adreno has 64 or 128, those of others fewer. Mali halves the
-/// threads of a core for kernels of many registers; 64 always fit.
+/// Work-items of a group: a wave of Adreno has 64 or 128, waves of others have fewer. Mali halves
+/// the threads of a core for kernels with many registers; 64 always fit.
 int group_items(const DeviceInfo& device, bool large) {
   return device.is(GpuFamily::kAdreno) && !large ? 128 : 64;
 }
 
-/// Work-items along channels and pixels: neighbours share image and weights alike, so groups are
-/// about square, few of them idle.
+/// Work-items along channels and pixels: neighbours share image and weights equally, so groups are
+/// about square, with few idle items.
 struct Shape {
   std::int64_t c, p;
 };
@@ -122,7 +122,7 @@ std::vector<QuadTile> quad_tiles(const NodeContext& node, const QuadProduct& pro
   }
   for (const std::size_t i : order) result.push_back(tile(i, false));
   if (images && !device.prefers_images()) result.push_back(tile(best, true));
-  // Smaller groups, which some kernels like better.
+  // Smaller groups, with which some kernels are faster.
   QuadTile small = tile(best, images && device.prefers_images());
   small.items = 32;
   if (device.max_work_group_size >= 64) result.push_back(small);
@@ -140,7 +140,7 @@ kernel::Candidate pack_quads(const NodeContext& node, const QuadProduct& product
   const char* entry = product.int8 ? "conv2d_pack_words" : "conv2d_pack_weights";
   kernel::Launch launch(file, entry);
   launch.macro("PANEL", panel).type("SRC_T", weights.storage);
-  launch.src(product.weights).scratch_out(0).i32(0);  // nothing behind the panels
+  launch.src(product.weights).scratch_out(0).i32(0);  // no zeros after the panels
   DType storage = DType::kI32;
   if (product.int8) {
     launch.i32(0).i32(taps).i32(product.group_in);

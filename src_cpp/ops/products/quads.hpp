@@ -1,4 +1,4 @@
-// Products for mobile GPUs, of quads of elements and without private arrays:
+// Products for mobile GPUs, on quads of elements and without private arrays:
 // kernels/conv2d/quads.cl, for convolutions and rows of a matrix.
 #pragma once
 
@@ -16,7 +16,7 @@ struct QuadProduct {
   int groups, group_in, group_out;  ///< channels of one group
   std::int64_t depth;               ///< filter taps * group_in
   bool pointwise;                   ///< pixels of the result are pixels of src
-  bool int8;                        ///< of int8 or uint8, else of floats
+  bool int8;                        ///< of int8 or uint8, otherwise of floats
 
   const char* file() const { return int8 ? "conv2d/quads_s8.cl" : "conv2d/quads.cl"; }
   const char* entry() const { return int8 ? "conv2d_quads_s8" : "conv2d_quads"; }
@@ -33,8 +33,8 @@ struct QuadTile {
   std::string name() const;
 };
 
-/// Tiles for the device, best guess first, `most` at most; for devices that are not mobile two or
-/// three that they are likely to run well, images among them where they have any.
+/// Tiles for the device, best guess first, `most` at most. For devices that are not mobile, two or
+/// three tiles that probably run well there, with images among them if the device has any.
 std::vector<QuadTile> quad_tiles(const NodeContext& node, const QuadProduct& product,
                                  const DeviceInfo& device);
 
@@ -42,12 +42,12 @@ std::vector<QuadTile> quad_tiles(const NodeContext& node, const QuadProduct& pro
 kernel::Candidate pack_quads(const NodeContext& node, const QuadProduct& product,
                              const DeviceInfo& device, const QuadTile& tile);
 
-/// Sets macros and range of a launch of that kernel but types, result and REFLECT, and appends src
-/// and packed; result, pixels, group sizes, geometry and push_quad_zeros() are to follow.
+/// Sets macros and range of a launch of that kernel except types, result and REFLECT, and appends
+/// src and packed; the caller appends result, pixels, group sizes, geometry and push_quad_zeros().
 void set_quads(kernel::Launch& launch, const NodeContext& node, const QuadProduct& product,
                const DeviceInfo& device, const QuadTile& tile);
 
-/// Appends the last arguments that the kernel of integers has.
+/// Appends the last arguments, which only the kernel of integers has.
 void push_quad_zeros(kernel::Launch& launch, const NodeContext& node, const QuadProduct& product);
 
 }  // namespace clgpu::ops

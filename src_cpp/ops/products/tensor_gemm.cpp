@@ -10,7 +10,8 @@
 namespace clgpu::ops {
 namespace {
 
-/// Macros of the kernel, see its head; and how much slower than others of its size it was seen.
+/// Macros of the kernel, see its head; and by which measured factor it is slower than others of its
+/// size.
 struct Tile {
   const char* name;
   int tm, tn, warps_m, warps_n, warps_k, step_bytes, stages;
@@ -31,13 +32,13 @@ constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24};
 constexpr int kMostSplits = 24;
 constexpr std::size_t kMostCandidates = 6;
 
-/// Microseconds that a launch of `groups` work-groups of `steps` steps takes, give or take an
-/// eighth: a model of latency and throughput with coefficients fitted to 10000 launches on an
-/// H200. It ranks tiles; on another device the ranks are a guess.
+/// Estimate of the microseconds of a launch with `groups` work-groups of `steps` steps, within
+/// about an eighth: a model of latency and throughput with coefficients fitted to 10000 launches on
+/// an H200. It ranks tiles; on another device the ranks are a guess.
 double microseconds(const Tile& tile, double groups, double steps, int splits, int compute_units) {
   const double area = static_cast<double>(tile.tm) * tile.tn, rim = tile.tm + tile.tn;
   const double bytes = tile.step_bytes;
-  // Work-groups of a compute unit, by local memory, work-items and registers.
+  // Work-groups that fit a compute unit, by local memory, work-items and registers.
   const double by_registers = 65536 / (tile.items() * 40 + area * 1.5);
   const double resident = std::max(1.0, std::min({227.0 * 1024 / (tile.local_bytes() + 1024),
                                                   2048.0 / tile.items(), by_registers}));
@@ -51,7 +52,7 @@ double microseconds(const Tile& tile, double groups, double steps, int splits, i
   return 3.1 + tile.slowness * work + sharing;
 }
 
-/// Multiplication and shift that divide numbers below 2^31 by `divisor`; see QUOTIENT.
+/// Multiplier and shift that divide numbers below 2^31 by `divisor`; see QUOTIENT.
 void push_divisor(kernel::Launch& launch, std::int64_t divisor) {
   if (divisor == 1) {
     launch.i32(0).i32(0);
@@ -70,8 +71,8 @@ class Maker {
 
   std::int64_t element() const { return static_cast<std::int64_t>(size_of(storage_)); }
 
-  /// Bytes that one copy moves: 16, 8, 4; or, when rows of channels are not aligned to 4, 1 of
-  /// integers and else 0.
+  /// Bytes that one copy moves: 16, 8 or 4; if rows of channels are not aligned to 4, 1 for
+  /// integers and 0 otherwise.
   int copy_bytes() const {
     for (const int bytes : {16, 8, 4}) {
       const auto whole = [&](std::int64_t elements) { return elements * element() % bytes == 0; };
@@ -88,7 +89,7 @@ class Maker {
     return ceil_div(p_.pixels(), tile.tm) * panels(tile) * p_.groups;
   }
 
-  /// Why this product cannot be computed; empty where it can.
+  /// Why this product cannot be computed; empty if it can.
   std::string refusal() const {
     const ir::Tensor& weights = node_.input(p_.weights);
     if (quantized()) {
@@ -109,7 +110,7 @@ class Maker {
              " channels are not aligned to 4 bytes";
     }
     if (storage_ == DType::kF16 && weights.storage == DType::kF32) {
-      // They were left in float for being few, or for not fitting a half.
+      // The weights stayed float because they are few, or because they do not fit a half.
       if (!weights.is_constant() || !weights.constant->fits_half())
         return "weights in float may not fit the half that the image is stored as";
     }
@@ -118,7 +119,7 @@ class Maker {
 
   /// Whether a tile suits the product at all.
   bool suits(const Tile& tile) const {
-    // Items of small copies have too many of them, or too few rows in common.
+    // With small copies, work-items have too many of them, or too few rows in common.
     if (copy_bytes() < 16 && (tile.step_bytes > 64 || tile.tm > 64)) return false;
     const std::int64_t packed =
         p_.groups * panels(tile) * steps(tile) * tile.tn * tile.step_bytes / element();
@@ -225,7 +226,8 @@ std::vector<kernel::Candidate> tensor_gemms(const NodeContext& node, const Devic
     for (const int splits : kSplits) {
       const std::int64_t split_steps = ceil_div(steps, splits);
       const bool whole = ceil_div(steps, split_steps) == splits;
-      // More than some work-groups per compute unit share nothing but the work of sharing.
+      // More work-groups than a few per compute unit gain nothing, and only add the cost of
+      // sharing.
       if (splits > 1 && (!whole || split_steps < 2 || tiles * splits > 8 * device.compute_units))
         continue;
       ranked.push_back(

@@ -1,4 +1,4 @@
-// Engine `tensor_gemm` of the convolution and matrix product rooms: NVIDIA's tensor cores.
+// Engine `tensor_gemm` of the families of convolutions and matrix products: NVIDIA's tensor cores.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,11 @@
 
 namespace clgpu::ops {
 
-/// Groups of convolutions, or of matrix products: images 1 high, filters of 1 x 1. See
+/// Groups of convolutions, or of matrix products (images of height 1, filters of 1 x 1). See
 /// kernels/tensor_gemm/tensor_gemm_nvidia.cl.
 struct TensorGemm {
   int src = 0, weights = 1, bias = -1;  ///< inputs of the node; no bias: -1
-  /// The weights lie as [groups, depth, group_out], not [groups, group_out, depth].
+  /// The layout of the weights is [groups, depth, group_out], not [groups, group_out, depth].
   bool transposed = false;
   int groups = 1;
   std::int64_t src_group = 0, dst_group = 0;  ///< elements between groups of src; of bias and dst
@@ -19,7 +19,7 @@ struct TensorGemm {
   int filter_h = 1, filter_w = 1, group_in = 1, group_out = 1;
   int stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1, top = 0, left = 0;
   bool reflect = false;  ///< the image is mirrored at its border, not zero
-  Requantization requantization = Requantization::kShifts;  ///< where the result is quantised
+  Requantization requantization = Requantization::kShifts;  ///< if the result is quantised
 
   /// src: [groups, rows, depth]; weights: groups times [cols, depth] (or see `transposed`).
   static TensorGemm matmul(const Products& products) {
@@ -47,10 +47,9 @@ inline bool has_mma(const DeviceInfo& device, Mma type) {
   return type == Mma::kHalf ? device.mma_f16 : type == Mma::kTf32 ? device.mma_tf32 : device.mma_s8;
 }
 
-/// Candidates "tensor_gemm_<pixels>x<channels>...", best guess first: half operands where the
-/// source is half, TF32 where it is float and the node allows that, int8 where it is int8. Where
-/// the device has no tensor cores there is none; where only this node cannot use them, one that
-/// says why.
+/// Candidates "tensor_gemm_<pixels>x<channels>...", best guess first: half operands if the source
+/// is half, TF32 if it is float and the node allows that, int8 if it is int8. None if the device
+/// has no tensor cores; one that gives the reason if only this node cannot use them.
 std::vector<kernel::Candidate> tensor_gemms(const NodeContext& node, const DeviceInfo& device,
                                             const TensorGemm& product);
 

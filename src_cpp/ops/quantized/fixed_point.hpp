@@ -1,5 +1,5 @@
-// Fixed-point arithmetic of TFLite's reference kernels, on the host: for look-up tables. Its
-// counterpart for devices is kernels/common/fixed_point.cl.
+// Fixed-point arithmetic of TFLite's reference kernels, on the host: for look-up tables. The
+// version for devices is kernels/common/fixed_point.cl.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace clgpu::ops {
 
-/// a * b / 2^(bits - 1), rounded with halves going up, for integers of 16 or 32 bits; saturates.
+/// a * b / 2^(bits - 1), rounded with halves up, for integers of 16 or 32 bits; saturates.
 template <class T>
 T doubled_high(T a, T b) {
   using Wide = std::int64_t;
@@ -20,8 +20,8 @@ T doubled_high(T a, T b) {
   return static_cast<T>((product + (product >= 0 ? kUnit / 2 : 1 - kUnit / 2)) / kUnit);
 }
 
-/// x / 2^n with halves away from zero, 0 <= n < 64. An n beyond the bits of T leaves what the
-/// reference kernels make of it: 1 for the numbers that are not negative.
+/// x / 2^n, rounded with halves away from zero, 0 <= n < 64. If n exceeds the bits of T, the result
+/// is that of the reference kernels: 1 for numbers that are not negative.
 template <class T>
 T shifted(T x, int n) {
   const T mask = static_cast<T>((std::uint64_t{1} << n) - 1);
@@ -29,7 +29,7 @@ T shifted(T x, int n) {
   return static_cast<T>((x >> (n & 31)) + (static_cast<T>(x & mask) > threshold ? 1 : 0));
 }
 
-/// x as a saturated integer of 16 or 32 bits, shifted to the left.
+/// x shifted to the left, as a saturated integer of 16 or 32 bits.
 template <class T>
 T shifted_left(T x, int n) {
   const std::int64_t value = static_cast<std::int64_t>(x) * (std::int64_t{1} << n);
@@ -38,7 +38,7 @@ T shifted_left(T x, int n) {
                                                : static_cast<T>(value);
 }
 
-/// x * m as kernels/common/requantize.cl has it.
+/// x * m, as in kernels/common/requantize.cl.
 inline std::int32_t rescaled(std::int32_t x, Multiplier m) {
   const int left = m.shift > 0 ? m.shift : 0;
   const auto y = static_cast<std::int32_t>(static_cast<std::uint32_t>(x) << left);
@@ -46,13 +46,14 @@ inline std::int32_t rescaled(std::int32_t x, Multiplier m) {
   return shifted(doubled_high(y, value), m.shift > 0 ? 0 : -m.shift);
 }
 
-/// 1 / sqrt(x) of an integer x >= 0; that of 0 is taken for that of 1.
+/// 1 / sqrt(x) of an integer x >= 0; for 0 the result is that of 1.
 Multiplier inverse_square_root(std::int32_t x);
 
-/// exp(x) in Q0 of an x <= 0 in Q5: x stands for x * 2^-26.
+/// exp(x) in Q0 of an x <= 0 in Q5: x represents x * 2^-26.
 std::int32_t exp_of_negative(std::int32_t x);
 
-/// The logarithm of a scale that is a power of two, nearly: in the arithmetic of the reference.
+/// The logarithm of a scale that is nearly a power of two, in the arithmetic of the reference
+/// kernels.
 std::optional<int> log2_of(float scale);
 
 }  // namespace clgpu::ops

@@ -8,7 +8,7 @@
 
 namespace clgpu::ops {
 
-/// What is stored for `function` of real numbers at 513 places of the range of int16, in the
+/// The stored values of `function` of real numbers at 513 positions in the range of int16, in the
 /// arithmetic of Real: float or double.
 template <class Real, class Function>
 std::vector<std::int16_t> interpolation_table(Real src_scale, int src_zero, Real dst_scale,

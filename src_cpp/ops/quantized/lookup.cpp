@@ -14,7 +14,7 @@ Ends ends_of(const ir::Tensor& src, const ir::Tensor& dst) {
   return {src.scale(), dst.scale(), src.zero_point(), dst.zero_point(), range_of(dst.dtype)};
 }
 
-/// RELU and its kind: rescaled, then clamped.
+/// RELU and its variants: rescaled, then clamped.
 struct Clamped {
   Clamped(int builtin, const Ends& given) : ends(given) {
     factor = quantize_multiplier(static_cast<double>(ends.src_scale / ends.dst_scale));
@@ -66,7 +66,7 @@ struct Absolute {
 
 struct SquareRoot {
   std::int16_t at(int x) const {
-    // The reference kernel stops at negative numbers; their result is that of 0.
+    // The reference kernel stops at negative numbers; here their result is that of 0.
     const float value = std::max(ends.src_scale * static_cast<float>(x - ends.src_zero), 0.0F);
     return ends.clamped(static_cast<std::int32_t>(std::sqrt(value) / ends.dst_scale) +
                         ends.dst_zero);

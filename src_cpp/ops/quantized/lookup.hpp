@@ -1,5 +1,5 @@
-// Functions of one quantised tensor as tables: what TFLite's reference kernels make of each value
-// that can be stored.
+// Functions of one quantised tensor as tables: the result of TFLite's reference kernels for each
+// value that can be stored.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 
 namespace clgpu::ops {
 
-/// Refuses an input of a type that an operation on one tensor is not defined on.
+/// Refuses an input of a type for which an operation on one tensor is not defined.
 std::optional<Refusal> check_unary_input(const tfl::TensorView& src, int builtin);
 
-/// Refuses types and scales that the reference kernels do not take.
+/// Refuses types and scales that the reference kernels do not accept.
 std::optional<Refusal> check_table(const tfl::NodeView& node, const TableFunction& function);
 
-/// The stored result for each stored value, that of value v at index v modulo 2^8 (2^16 where src
-/// is int16). A result of 8 bits is to be cut from its number.
+/// The stored result for each stored value; that of value v is at index v modulo 2^8 (2^16 if src
+/// is int16). A result of 8 bits must be truncated from its number.
 std::vector<std::int16_t> table_of(const TableFunction& function, const ir::Tensor& src,
                                    const ir::Tensor& dst);
 
-/// The same in memory, in elements of dst's storage.
+/// The same, as bytes in dst's storage.
 kernel::Scratch table_scratch(const TableFunction& function, const ir::Tensor& src,
                               const ir::Tensor& dst);
 

@@ -10,7 +10,7 @@ namespace {
 
 double real(float x) { return static_cast<double>(x); }
 
-/// Saturates; not a number is 0.
+/// Saturates; NaN becomes 0.
 std::int32_t to_int(float x) {
   if (x >= -2147483648.0F && x < 2147483648.0F) return static_cast<std::int32_t>(x);
   if (std::isnan(x)) return 0;
@@ -26,7 +26,7 @@ float gelu(float x, bool approximate) {
   return 0.5F * x * (1.0F + std::tanh(kFactor * (x + 0.044715F * x * x * x)));
 }
 
-/// The function of a real number, where the reference kernels tabulate it.
+/// The functions of real numbers that the reference kernels tabulate.
 float value_of(const TableFunction& f, const Ends& ends, float x) {
   switch (f.builtin) {
     case kLogistic:

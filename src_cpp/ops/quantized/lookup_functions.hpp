@@ -45,7 +45,7 @@ struct Ends {
   }
 };
 
-/// The result where the reference tabulates a function of real numbers; x of 8 bits.
+/// The result if the reference tabulates a function of real numbers; x of 8 bits.
 std::int16_t tabulated(const TableFunction& f, const Ends& ends, int x);
 
 /// int16: the reference interpolates between 513 values of the function.
@@ -74,11 +74,11 @@ class Sigmoid {
   std::array<std::uint32_t, 256> table_{};
 };
 
-/// HARD_SWISH of 8 bits, in 16.
+/// HARD_SWISH of 8 bits, computed in 16.
 class HardSwish {
  public:
   explicit HardSwish(const Ends& ends);
-  /// The scale of the result is not too small for the reference kernel.
+  /// Whether the scale of the result is large enough for the reference kernel.
   bool allowed() const { return output_.shift <= 0; }
   std::int16_t at(int x) const;
 

@@ -28,7 +28,7 @@ PairScaling pair_scaling(BinaryOp op, float a, float b, float dst, bool wide) {
     case BinaryOp::kSub:
     case BinaryOp::kSquaredDifference:
       return sum_scaling(op, a, b, dst, wide);
-    case BinaryOp::kMul:  // these products and quotients are floats in the reference kernels, too
+    case BinaryOp::kMul:  // these products and quotients are also floats in the reference kernels
       scaling.result = quantize_multiplier(real(a * b / dst));
       break;
     case BinaryOp::kDiv:

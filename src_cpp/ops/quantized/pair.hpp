@@ -1,4 +1,5 @@
-// Two quantised numbers as one: scaled to a common scale, and the result to its own.
+// Operations on two quantised numbers: both are scaled to a common scale, and the result to its
+// own.
 #pragma once
 
 #include "ops/quantized/quantized.hpp"
@@ -20,12 +21,12 @@ struct PairScaling {
   IntRange range{0, 0};
 };
 
-/// For dst = activation(a + b), a - b or (a - b)^2 with the arithmetic of the reference kernels; a,
-/// b and dst have one scale each, and `check_quantized_binary` has nothing against them.
+/// For dst = activation(a + b), a - b or (a - b)^2 with the arithmetic of the reference kernels. a,
+/// b and dst have one scale each, and have passed `check_quantized_binary`.
 PairScaling pair_scaling(BinaryOp op, const ir::Tensor& a, const ir::Tensor& b,
                          const ir::Tensor& dst, ir::Activation activation);
 
-/// The same of scales alone, without zero points and bounds; `wide`: of int16.
+/// The same for scales alone, without zero points and bounds; `wide`: for int16.
 PairScaling pair_scaling(BinaryOp op, float a, float b, float dst, bool wide);
 
 /// Appends the arguments of QUANTIZED_PAIR_PARAMS.

@@ -9,7 +9,8 @@ Multiplier quantize_multiplier(double real, Requantization requantization) {
   int shift = 0;
   const double mantissa = std::frexp(real, &shift);
   if (requantization == Requantization::kReal) {
-    // No sum of 64 bits comes to one half below, and each but 0 to more than any result above.
+    // Below a shift of -63, no 64-bit sum reaches one half. Above 31, every sum except 0 exceeds
+    // all results.
     if (shift < -63) return {};
     return {static_cast<std::int64_t>(std::ldexp(mantissa, 53)), std::min(shift, 31)};
   }

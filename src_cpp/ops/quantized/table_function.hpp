@@ -9,7 +9,7 @@ namespace clgpu::ops {
 struct TableFunction {
   int builtin = 0;           ///< TFLite's code
   float alpha = 0.0F;        ///< slope of LEAKY_RELU
-  bool approximate = false;  ///< of GELU: with tanh
+  bool approximate = false;  ///< for GELU: with tanh
   CLGPU_FIELDS(builtin, alpha, approximate)
 };
 

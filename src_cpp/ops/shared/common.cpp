@@ -1,4 +1,4 @@
-// Helpers shared by the rooms.
+// Helpers shared by the families.
 #include "ops/shared/common.hpp"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ OrRefusal<ir::Epilogue> fused_activation(std::int32_t code) {
 
 void set_epilogue(kernel::Launch& launch, const ir::Epilogue& epilogue) {
   std::ostringstream alpha;
-  alpha.imbue(std::locale::classic());  // where the process's locale writes 0,5
+  alpha.imbue(std::locale::classic());  // for locales that write 0,5
   alpha.precision(9);
   alpha << std::scientific << epilogue.alpha << 'f';
   launch.macro("ACT", static_cast<int>(epilogue.activation)).macro("ACT_ALPHA", alpha.str());

@@ -39,7 +39,7 @@ struct ResultLayout {
 
   /// Every pixel begins at a multiple of n elements, if it does so in a separate tensor.
   bool aligned(std::int64_t n) const { return !sliced || (pitch % n == 0 && first % n == 0); }
-  /// Units that divide `divisor` divide where the pixels begin, too.
+  /// The greatest divisor of `divisor` that also divides the positions at which the pixels begin.
   std::int64_t common_divisor(std::int64_t divisor) const;
 };
 ResultLayout result_layout(const NodeContext& node);
@@ -98,8 +98,8 @@ kernel::Launch& push_result(kernel::Launch& launch, const NodeContext& node, int
 /// Sets the macros of kernels/common/epilogue.cl for sums that are only stored.
 void set_no_epilogue(kernel::Launch& launch, DType sum = DType::kF32);
 
-/// Throws ShapeError unless the residual, where there is one, has the shape of the result, or of
-/// the whole that the result is placed in.
+/// Throws ShapeError unless the residual, if there is one, has the shape of the result, or of the
+/// whole that contains the result.
 void check_residual_shape(const NodeContext& node, const ir::Shape& result);
 
 /// "input 0 is int8; supported: float32, int32" unless the type of `tensor` is one of `allowed`.

@@ -5,7 +5,7 @@
 namespace clgpu::ops {
 
 std::int64_t items_to_fill(const DeviceInfo& device) {
-  // A compute unit of Adreno is as large as several of others.
+  // A compute unit of Adreno is as large as several of other vendors.
   return std::int64_t{device.is(GpuFamily::kAdreno) ? 1024 : 256} * device.compute_units;
 }
 
@@ -23,7 +23,8 @@ std::int64_t group_within(const DeviceInfo& device, std::int64_t wanted) {
 
 void set_mobile_range(kernel::Launch& launch, std::int64_t x, std::int64_t y, std::int64_t z,
                       const DeviceInfo& device) {
-  // Neighbours along x read neighbouring channels, those along y the same filters.
+  // Work-items next to each other along x read neighbouring channels, those along y the same
+  // filters.
   constexpr std::int64_t kItems = 64, kAcross = 16;
   const std::int64_t all = group_within(device, kItems);
   std::int64_t across = 1;

@@ -1,4 +1,4 @@
-// Row rules that several families have in common.
+// Row rules shared by several families.
 #include "ops/shared/row_rules.hpp"
 
 namespace clgpu::ops {

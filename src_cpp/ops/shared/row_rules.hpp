@@ -53,7 +53,7 @@ struct RowRules {
   /// Results are computed in multiples of so many rows, except the last ones; 0: this node's rows
   /// cannot be computed separately.
   int (*unit)(const NodeContext&);
-  /// `first` and `end` may lie outside of the results.
+  /// `first` and `end` may be outside of the results.
   RowNeed (*need)(const NodeContext&, int input, RowRange rows);
   /// Attributes of the node that computes a band.
   ir::AttrsPtr (*attrs)(const NodeContext&, const RowBand&);

@@ -8,8 +8,8 @@
 namespace clgpu::plan {
 namespace {
 
-// The run steps that touch each buffer, in order; an upload is step -1, a download the one behind
-// the last.
+// The run steps that use each buffer, in order; an upload is step -1, a download the one after the
+// last.
 std::vector<std::vector<int>> touches(const Plan& plan) {
   std::vector<std::vector<int>> steps(plan.buffers.size());
   for (const Transfer& t : plan.uploads) steps[uz(t.buffer)].push_back(-1);
@@ -26,12 +26,12 @@ std::vector<std::vector<int>> touches(const Plan& plan) {
 std::int64_t write_in_place(Plan& plan, const std::vector<bool>& is_static,
                             const std::vector<InPlace>& chances) {
   std::vector<std::vector<int>> steps = touches(plan);
-  // Bands of one node are nodes of their own that share an input and an output.
+  // Bands of one node are separate nodes that share an input and an output.
   std::map<std::pair<int, int>, std::vector<const InPlace*>> chances_of;
   for (const InPlace& chance : chances)
     chances_of[{chance.input, chance.output}].push_back(&chance);
 
-  std::vector<int> stands_for(plan.buffers.size());  // buffer -> the one that it has become
+  std::vector<int> stands_for(plan.buffers.size());  // buffer -> the one that replaces it
   for (std::size_t i = 0; i < stands_for.size(); ++i) stands_for[i] = static_cast<int>(i);
   const auto root = [&](int buffer) {
     while (stands_for[uz(buffer)] != buffer) buffer = stands_for[uz(buffer)];

@@ -9,7 +9,7 @@ namespace {
 
 using kernel::Operand;
 
-// All that the contents of the buffers that a launch writes depend on.
+// Everything that determines the contents of the buffers that a launch writes.
 std::string key_of(const Step& step, const std::vector<Buffer>& buffers) {
   const kernel::Launch& launch = step.launch;
   std::string key = launch.file + '\n' + launch.entry + '\n' + launch.build_flags + '\n';
@@ -51,7 +51,7 @@ void LoadOnce::share(std::vector<Step>& steps, std::vector<Step>& others,
   for (Step& step : steps) {
     rename(step);
     std::vector<int> written;
-    bool alone = true;  // it alone writes scratch buffers, and nothing else
+    bool alone = true;  // scratch buffers, written by this launch alone
     for_operands(step, [&](int buffer, const Operand& operand) {
       if (!operand.writes) return;
       const auto found = writes.find(buffer);

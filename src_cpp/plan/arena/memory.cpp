@@ -15,8 +15,8 @@ namespace {
 
 using Order = std::vector<std::size_t>;
 
-// Steps that would stay unused between `block` and its neighbour in time among `members`; -1 when
-// one of them is alive at the same time.
+// Steps that would stay unused between `block` and its neighbour in time among `members`; -1 if one
+// of them is alive at the same time.
 int pause(const Block& block, const std::vector<const Block*>& members) {
   int shortest = INT_MAX;
   for (const Block* other : members) {
@@ -31,8 +31,8 @@ int pause(const Block& block, const std::vector<const Block*>& members) {
   return shortest;
 }
 
-// Section 4.3 of the paper: from the largest block to the smallest, each goes to the object that
-// leaves the shortest time unused next to it, or to a new one.
+// Section 4.3 of the paper: from the largest block to the smallest, each is assigned to the object
+// that stays unused for the shortest time next to it, or to a new one.
 Layout whole_objects(const std::vector<Block>& blocks, const Order& by_size) {
   Layout layout;
   layout.objects.resize(blocks.size());
@@ -71,8 +71,8 @@ struct Object {
 
 struct Spot {
   std::int64_t growth = INT64_MAX;  // of the object
-  bool is_new = true;               // no block of this size lies there at another time
-  std::int64_t gap = INT64_MAX;     // bytes of it that are free there
+  bool is_new = true;               // no block of this size has this place at another time
+  std::int64_t gap = INT64_MAX;     // free bytes at this place
   std::size_t object = 0;
   std::int64_t offset = 0;
 };
@@ -130,7 +130,7 @@ class Packer {
       if (aligned(top) <= limits_.max_bytes - block.bytes)
         consider(aligned(top), std::max(block.bytes, objects_[k].bytes - aligned(top)));
     }
-    // A gap that is aligned may make the object grow by more than the block.
+    // Aligning the gap may make the object grow by more than the block.
     if (best.growth > block.bytes + limits_.alignment)
       best = {block.bytes, true, 0, objects_.size(), 0};
     return best;
@@ -186,7 +186,7 @@ int first_step(const std::vector<Block>& blocks) {
   return begin;
 }
 
-// The blocks with their sizes rounded up: of `classes` for each power of two.
+// The blocks with their sizes rounded up to one of `classes` sizes per power of two.
 std::vector<Block> rounded(std::vector<Block> blocks, const ObjectLimits& limits) {
   for (Block& block : blocks) {
     std::int64_t power = 1;
@@ -203,7 +203,7 @@ std::vector<std::int64_t> sizes(const std::vector<Block>& blocks) {
   return bytes;
 }
 
-// Positions of the blocks by descending keys; equals keep their order.
+// Positions of the blocks by descending keys; equal keys keep their order.
 template <class F>
 Order sorted(const std::vector<Block>& blocks, F key) {
   std::vector<decltype(key(blocks.front()))> keys;
@@ -248,7 +248,7 @@ Layout lay_out(const std::vector<Block>& exact, const ObjectLimits& limits) {
   if (!limits.offsets) return best;
 
   const std::int64_t least = lower_bound(blocks);
-  bool whole = true;  // the best one so far is that of whole objects
+  bool whole = true;  // the best one so far is the layout in whole objects
   const auto attempt = [&](const char* strategy, const Order& order, bool best_fit) {
     if (best.total() == least) return;
     Layout layout = Packer(blocks, limits, best_fit).pack(order);
@@ -262,7 +262,7 @@ Layout lay_out(const std::vector<Block>& exact, const ObjectLimits& limits) {
   const int begin = first_step(blocks);
   const std::vector<std::int64_t> live = breadths(blocks, begin);
   attempt("offsets by size", by_size, true);
-  // The blocks of the fullest step first, then those of the next.
+  // The blocks of the step with the most bytes first, then those of the next.
   attempt("offsets by breadth",
           sorted(blocks,
                  [&](const Block& b) {

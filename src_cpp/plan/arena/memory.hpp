@@ -17,17 +17,17 @@ struct Block {
 struct ObjectLimits {
   std::int64_t max_bytes = INT64_MAX;  ///< of one object
   std::int64_t alignment = 1;          ///< of offsets, in bytes
-  bool offsets = true;                 ///< false: every block lies at the start of its object
+  bool offsets = true;                 ///< false: every block is at the start of its object
   /// For devices on which overlapping parts of an object cost time. Above 0, sizes of blocks are
-  /// rounded up to so many classes for each power of two, and of places that cost no memory a block
-  /// takes one where a block of its class lies at another time.
+  /// rounded up to this many classes per power of two. If several places cost no memory, a block
+  /// takes one that a block of its class has at another time.
   int size_classes = 0;
 };
 
 struct Layout {
-  std::vector<int> objects;           ///< one per block: index of the object it lies in
-  std::vector<std::int64_t> offsets;  ///< one per block: where in it
-  std::vector<std::int64_t> spans;    ///< one per block: bytes kept for it there; its size, or more
+  std::vector<int> objects;           ///< one per block: index of its object
+  std::vector<std::int64_t> offsets;  ///< one per block: offset in the object
+  std::vector<std::int64_t> spans;    ///< one per block: bytes kept for it; its size, or more
   std::vector<std::int64_t> bytes;    ///< of each object; none is larger than the limit
   std::string strategy;               ///< the one that found this layout
 

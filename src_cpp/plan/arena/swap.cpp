@@ -11,13 +11,14 @@
 namespace clgpu::plan {
 namespace {
 
-// A copy over the bus is hidden behind steps that read and write so many times its bytes: about the
-// ratio of the bandwidths of a discrete device's memory and its bus; arithmetic leaves some more.
+// A copy over the bus is hidden behind steps that read and write this many times its bytes: about
+// the ratio between the bandwidths of a discrete device's memory and its bus. Arithmetic adds some
+// reserve.
 constexpr std::int64_t kHidden = 16;
-constexpr int kLeads[] = {0, 1, 4, 16};         // steps that a copy gets, at most
-constexpr std::int64_t kOverhead = 256 * 1024;  // bytes that could be copied while a move is begun
-constexpr std::size_t kMany = 2000;             // buffers whose layout takes long: fewer are tried
-constexpr int kRounds = 8;  // of aiming lower, since a layout needs more than its worst step
+constexpr int kLeads[] = {0, 1, 4, 16};         // maximum number of steps for a copy
+constexpr std::int64_t kOverhead = 256 * 1024;  // bytes copied in the time of starting a move
+constexpr std::size_t kMany = 2000;  // buffers; from here on layout is slow: fewer are tried
+constexpr int kRounds = 8;  // lower goals to try, since a layout needs more than its worst step
 
 class Swapper {
  public:
@@ -38,13 +39,13 @@ class Swapper {
   std::int64_t run() {
     const std::vector<Tenant> whole = tenants_;
     Solution best{tenants_, INT64_MAX, 0};
-    std::int64_t most = INT64_MAX;  // that a solution may cost
+    std::int64_t most = INT64_MAX;  // maximum cost of a solution
     for (const int lead : kLeads) {
       most_lead_ = lead;
       Solution found = search(whole);
       if (found.peak > budget_ ? found.peak < best.peak : found.cost <= most) best = found;
       if (best.peak > budget_ || tenants_.size() > kMany) break;
-      // Time to hide the copies is worth some more of them.
+      // Time to hide the copies is worth moving somewhat more.
       if (most == INT64_MAX) most = best.cost + best.cost / 4;
     }
     tenants_ = std::move(best.tenants);
@@ -59,7 +60,7 @@ class Swapper {
     std::int64_t peak, cost;
   };
 
-  // The first that fits, or the smallest, with most_lead_ steps for copies.
+  // The first solution that fits, or the smallest, with most_lead_ steps for copies.
   Solution search(const std::vector<Tenant>& whole) {
     Solution best{whole, INT64_MAX, 0};
     const std::int64_t least = floor();
@@ -105,7 +106,7 @@ class Swapper {
     return peak_of_(blocks, resident);
   }
 
-  // Steps from `from` on, in a direction, that hide a copy of so many bytes.
+  // Number of steps, from `from` on in one direction, that hide a copy of `bytes` bytes.
   int lead(std::int64_t bytes, int from, int direction) const {
     std::int64_t hidden = 0;
     int steps = 0;
@@ -117,7 +118,7 @@ class Swapper {
     return steps;
   }
 
-  // Gap i cut so that the tenant is not there at `step`.
+  // Gap i, cut so that the tenant is not on the device at `step`.
   Gap cut_gap(const Tenant& tenant, std::size_t i, int step) const {
     const int until = tenant.uses[i].step;
     Gap gap{true, 0, std::min(lead(tenant.bytes, until - 1, -1), until)};
@@ -131,12 +132,12 @@ class Swapper {
 
   void take_off(Tenant& tenant, int step) const {
     const std::size_t i = uz(tenant.gap_at(step));
-    // A weight that leaves is not there when an inference begins.
+    // A weight that leaves the device is not there when an inference begins.
     if (tenant.is_weight && !tenant.gaps[0].cut) tenant.gaps[0] = cut_gap(tenant, 0, step);
     tenant.gaps[i] = cut_gap(tenant, i, step);
   }
 
-  // What take_off() takes off the excess of all steps, by byte that it moves.
+  // How much take_off() reduces the excess of all steps, per byte that it moves.
   double score(const Tenant& tenant, int step, std::int64_t goal) {
     const std::size_t i = uz(tenant.gap_at(step));
     double relief = 0;
@@ -156,7 +157,7 @@ class Swapper {
     return relief / static_cast<double>(copies * (tenant.bytes + kOverhead));
   }
 
-  // The least that the worst step needs, whatever moves.
+  // The minimum that the worst step needs, whatever is moved.
   std::int64_t floor() {
     live_.assign(uz(end_) + 2, 0);
     for (const Tenant& tenant : tenants_) {
@@ -169,7 +170,7 @@ class Swapper {
     return *std::max_element(live_.begin(), live_.end());
   }
 
-  // Chooses the steps that count in excess().
+  // Selects the steps that excess() counts.
   void find_crowded(std::int64_t goal) {
     constexpr std::size_t kMost = 256;
     std::vector<int> all;
@@ -181,8 +182,8 @@ class Swapper {
     for (std::size_t i = 0; i < all.size(); i += stride) crowded_.push_back(all[i]);
   }
 
-  // Excess over the goal that goes with so many bytes from step `first` to `last`, summed over the
-  // steps: all, or an even choice of them.
+  // The excess over the goal that removing so many bytes from step `first` to `last` saves, summed
+  // over the steps: all, or an evenly spaced selection.
   double excess(std::int64_t bytes, int first, int last, std::int64_t goal) {
     double sum = 0;
     for (auto step = std::lower_bound(crowded_.begin(), crowded_.end(), first);
@@ -191,7 +192,7 @@ class Swapper {
     return sum;
   }
 
-  // Cuts gaps until no step needs more than the goal; false when nothing is left to cut.
+  // Cuts gaps until no step needs more than the goal; false if nothing is left to cut.
   bool cut(std::int64_t goal) {
     find_live();
     while (true) {
@@ -202,7 +203,7 @@ class Swapper {
     }
   }
 
-  // The same for one step.
+  // The same for a single step.
   bool cut_at(int step, std::int64_t goal) {
     std::vector<std::pair<double, std::size_t>> candidates;
     for (std::size_t i = 0; i < tenants_.size(); ++i) {
@@ -222,7 +223,8 @@ class Swapper {
     return live(step) <= goal;
   }
 
-  // Moves less, and gives copies more time, as far as that fits; returns the peak then.
+  // Moves fewer tenants and gives copies more time, as far as that fits; returns the resulting
+  // peak.
   std::int64_t improve(std::int64_t peak) {
     const std::vector<Tenant> before = tenants_;
     for (const double share : {1.0, 0.95, 0.9}) {
@@ -237,7 +239,7 @@ class Swapper {
     return peak;
   }
 
-  // Leaves on the device what need not have gone, the dearest first.
+  // Keeps tenants on the device that did not have to leave, the most expensive first.
   void join(std::int64_t limit) {
     std::vector<std::size_t> order(tenants_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -257,7 +259,7 @@ class Swapper {
     }
   }
 
-  // Gives copies as many steps to hide behind as there is room for.
+  // Gives copies as many steps to hide behind as fit.
   void widen(std::int64_t limit) {
     most_lead_ = std::end(kLeads)[-1];
     for (Tenant& tenant : tenants_) {

@@ -36,7 +36,8 @@ class Cutter {
     }
   }
 
-  // Of moves that may start at once, first those that make room, then those waited for first.
+  // Of moves that may start at the same step, first those that free memory, then those that are
+  // needed first.
   void sort_moves() {
     const auto key = [](const Move& m) { return std::make_tuple(m.start, m.kind, m.finish); };
     std::stable_sort(plan_.moves.begin(), plan_.moves.end(),
@@ -119,7 +120,7 @@ int Tenant::gap_at(int step) const {
 
 std::vector<Tenant> find_tenants(const Plan& plan, const std::vector<bool>& is_static,
                                  const PlanOptions& options) {
-  std::vector<std::map<int, bool>> uses(plan.buffers.size());  // step -> it writes
+  std::vector<std::map<int, bool>> uses(plan.buffers.size());  // step -> whether it writes
   for (int step = 0; step < static_cast<int>(plan.run.size()); ++step) {
     std::size_t next = 0;
     for (const kernel::Arg& arg : plan.run[uz(step)].launch.args) {
@@ -140,7 +141,7 @@ std::vector<Tenant> find_tenants(const Plan& plan, const std::vector<bool>& is_s
     tenant.is_fixed = !(is_static[i] ? options.stream_weights : options.swap) || tenant.bytes == 0;
     for (const auto& [step, writes] : uses[i]) {
       tenant.uses.push_back({step, writes});
-      // What an inference leaves for the next one, such as counters.
+      // Data that an inference leaves for the next one, such as counters.
       if (is_static[i] && writes) tenant.is_fixed = true;
     }
     tenant.gaps.resize(tenant.uses.size());

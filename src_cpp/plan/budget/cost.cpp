@@ -18,28 +18,28 @@ struct Efficiency {
   }
 };
 
-// All these were found on the networks of bench/networks: stock XNNPACK on a Zen 5 and a Sapphire
-// Rapids server with 1, 4 and 16 threads, Intel's OpenCL and PoCL on 2 cores, and the OpenCL of an
-// NVIDIA H200. With them most times are met within a third.
+// All these were measured on the networks of bench/networks: stock XNNPACK on a Zen 5 and a
+// Sapphire Rapids server with 1, 4 and 16 threads, Intel's OpenCL and PoCL on 2 cores, and the
+// OpenCL of an NVIDIA H200. With them most estimates are within a third of the measured times.
 
-// Shares of the peak of float multiply-adds.
+// Fractions of the peak rate of float multiply-adds.
 constexpr Efficiency kCpuEfficiency{0.82, 0.22, 0.075};
 constexpr Efficiency kCpuDeviceEfficiency{0.45, 0.12, 0.05};
 constexpr Efficiency kGpuEfficiency{0.35, 0.1, 0.05};
-// What of that is left with tensor cores and other instructions that wait for their factors.
+// The fraction that remains with tensor cores and other instructions that wait for their operands.
 constexpr double kWaiting = 0.5;
 
-// Products of the CPU's kernels over those of floats, by Arithmetic.
+// Speed of the products of the CPU's kernels relative to floats, by Arithmetic.
 constexpr std::array<double, kArithmetics> kCpuProducts{1, 1, 1, 2, 0.01, 0.06};
-// Seconds that the runtime spends on a node, whatever it does; with threads, it wakes them.
+// Seconds that the runtime spends on every node; with threads, it also wakes them.
 constexpr double kCpuNode = 1e-6, kCpuThreads = 2e-6;
-// Power of the number of threads that they are worth.
+// A number of threads gives this power of it as speed-up.
 constexpr double kCpuScaling = 0.75;
-// Weights that stay in the host's caches from one inference to the next, and what a node may touch
-// to find it in the cache of a core.
+// Bytes of weights that stay in the host's caches from one inference to the next, and bytes that a
+// node may use and still find in the cache of a core.
 constexpr double kSharedCacheBytes = 16 << 20, kCoreCacheBytes = 1 << 20;
-// Seconds of a launch beyond those of an empty kernel of one group: a CPU device hands the groups
-// to its threads and gathers them, a GPU fetches arguments and first operands.
+// Seconds that a launch takes in addition to an empty kernel of one group: a CPU device distributes
+// the groups to its threads and waits for them, a GPU fetches arguments and first operands.
 constexpr double kCpuDeviceLaunch = 7e-6, kGpuLaunch = 1.3e-6;
 // Work-items that a compute unit of a GPU needs to be busy.
 constexpr double kBusyItems = 256;

@@ -13,8 +13,8 @@ namespace clgpu::plan {
 
 using Kind = ops::WorkKind;
 
-/// Factors of products. The last two are the CPU's: the runtimes have plain loops for int16, and
-/// for convolutions in groups.
+/// Factors of products. The last two are only for the CPU: the runtimes have simple loops for
+/// int16, and for grouped convolutions.
 enum class Arithmetic : int { kFloat, kTf32, kHalf, kInt8, kInt16, kGroups };
 constexpr std::size_t kArithmetics = 6;
 
@@ -37,14 +37,14 @@ struct Load {
   int transfers = 0;                    ///< copies between host and device
   double up_bytes = 0, down_bytes = 0;  ///< ... and their bytes
   double moved_bytes = 0;               ///< during an inference, in both directions
-  double weight_bytes = 0;              ///< of the device's
+  double weight_bytes = 0;              ///< on the device
 };
 
 /// Rates of a device per second, each measured alone.
 struct DeviceRates {
   bool is_cpu = false;
   int units = 1;
-  std::array<double, kArithmetics> flops{};  ///< by Arithmetic; 0: as floats
+  std::array<double, kArithmetics> flops{};  ///< by Arithmetic; 0: the same as for floats
   double bytes = 0;
   double up_bytes = 0, down_bytes = 0;
   double launch_seconds = 0, round_trip_seconds = 0, transfer_seconds = 0;
@@ -63,7 +63,7 @@ struct NodeCost {
 
 struct Cost {
   double device_seconds = 0, cpu_seconds = 0;
-  std::vector<NodeCost> nodes;  ///< as those of the load
+  std::vector<NodeCost> nodes;  ///< in the order of the load
 };
 
 /// Of a plan; `cpu_nodes` counts the model's nodes that it replaces.

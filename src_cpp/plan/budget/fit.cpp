@@ -16,7 +16,7 @@
 namespace clgpu::plan {
 namespace {
 
-// What is done to a graph for it to need less memory.
+// Changes to a graph that reduce its memory.
 struct Measures {
   bool split_concatenations = false;
   bool swap = false;
@@ -45,11 +45,11 @@ struct Measures {
   }
 };
 
-// Bands worth a try. Half of one needs less memory and twice the launches.
+// Band heights to try. Half the height needs less memory and twice the launches.
 constexpr int kBands[] = {512, 256, 128, 64, 32, 16, 8, 4, 2, 1};
-// Planning takes a millisecond or so for every ten nodes.
+// Planning takes about a millisecond for every ten nodes.
 constexpr std::int64_t kMostNodes = 6000;
-constexpr std::int64_t kMostPieces = 64;  // that all weights together are cut into
+constexpr std::int64_t kMostPieces = 64;  // of all weights together
 
 std::int64_t int64(std::uint64_t bytes) {
   return static_cast<std::int64_t>(std::min(bytes, static_cast<std::uint64_t>(INT64_MAX)));
@@ -90,9 +90,9 @@ class Fitter {
     return budget_ == 0 || fitted.plan.peak_bytes <= budget_;
   }
 
-  // The plan with these measures; none when a tensor is larger than an object may be.
+  // The plan with these measures; none if a tensor is larger than the limit of one object.
   std::optional<Fitted> attempt(const Measures& measures, std::int64_t budget) {
-    // Families size their scratch memory by what the device has.
+    // Families size their scratch memory by the device's memory.
     DeviceInfo device = device_;
     if (budget > 0)
       device.global_bytes = std::min(device.global_bytes, static_cast<std::uint64_t>(budget));
@@ -112,7 +112,8 @@ class Fitter {
 
   ir::Graph rewritten(const Measures& measures, std::int64_t budget) const {
     ir::Graph graph = graph_;
-    // Packed, weights take some more. Of streamed ones, one piece arrives while the other is read.
+    // Packed weights take somewhat more. While one piece of streamed weights is read, the next one
+    // arrives.
     std::int64_t piece = int64(device_.max_object_bytes / 2);
     if (measures.stream_weights)
       piece = std::min(piece, std::max(budget / 4, constant_bytes_ / kMostPieces));
@@ -125,7 +126,7 @@ class Fitter {
     return graph;
   }
 
-  // What the user asks for by the option engines.
+  // The engines that the user has chosen by the option 'engines'.
   passes::Concats concatenations() const {
     const auto wish = options_.engines.find(ops::kConcatenationFamily.name);
     if (wish == options_.engines.end()) return passes::Concats::kCopy;
@@ -135,7 +136,7 @@ class Fitter {
     return split ? passes::Concats::kSplit : passes::Concats::kCopy;
   }
 
-  // Where computing by bands pays: regions with tensors that matter.
+  // The regions where bands pay: those with large tensors.
   std::vector<std::vector<int>> regions(const ir::Graph& graph) const {
     const std::vector<passes::RowRegion> all = passes::row_regions(graph);
     std::int64_t largest = 0;
@@ -147,7 +148,7 @@ class Fitter {
     return chosen;
   }
 
-  // Bands that change anything, and whose plans are made before anyone loses patience.
+  // Bands that change anything and whose plans take an acceptable time.
   std::vector<int> bands() const {
     const std::vector<std::vector<int>> all = regions(graph_);
     std::vector<int> found;
@@ -169,7 +170,7 @@ class Fitter {
     return found;
   }
 
-  // Seconds that a plan takes beyond computing, roughly.
+  // Estimate of the seconds that a plan takes besides computing.
   double cost(const Plan& plan) const {
     const double bus = device_.unified_memory ? 8e9 : 25e9;  // bytes per second
     const double launch = device_.is_cpu() ? 2e-5 : 5e-6;
@@ -178,7 +179,7 @@ class Fitter {
     return seconds;
   }
 
-  // Of the plans that fit, the one whose measures cost the least; none where none fits.
+  // The plan that fits and whose measures cost the least; none if no plan fits.
   std::optional<Fitted> cheapest() {
     std::optional<Fitted> best;
     const auto consider = [&](const Measures& measures) {
@@ -193,7 +194,7 @@ class Fitter {
     const Measures moving = kNone.swapping().streaming();
     if (!best && !consider(moving)) consider(moving.splitting());
     const std::vector<int> usable = bands();
-    // Without moves a smaller band costs more: the largest one that fits.
+    // Without moves a smaller band costs more, so the search is for the largest band that fits.
     std::size_t begin = 0, end = usable.size();
     while (begin < end) {
       const std::size_t middle = (begin + end) / 2;
@@ -203,14 +204,14 @@ class Fitter {
         begin = middle + 1;
       }
     }
-    // With them it may cost less, since it needs fewer.
+    // With moves a smaller band may cost less, since it needs fewer moves.
     if (end == usable.size()) {
       for (const int band : usable) consider(moving.in_bands(band));
     }
     return best;
   }
 
-  // The plan of the smallest peak that all measures together reach.
+  // The plan with the smallest peak that all measures together reach.
   std::optional<Fitted> smallest() {
     std::vector<int> tried{0};
     const std::vector<int> usable = bands();
@@ -239,7 +240,7 @@ class Fitter {
   const Broken& broken_;
   const std::int64_t budget_;                // bytes; 0: none
   std::int64_t constant_bytes_ = 0;          // of all weights
-  std::optional<ObjectTooLarge> too_large_;  // of the attempt that was the closest
+  std::optional<ObjectTooLarge> too_large_;  // of the attempt that came closest
 };
 
 }  // namespace

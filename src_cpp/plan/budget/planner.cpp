@@ -19,7 +19,7 @@ namespace {
 
 using kernel::Operand;
 
-// What a scratch buffer holds from the beginning; null where launches write it.
+// The initial contents of a scratch buffer; null if launches write it.
 std::shared_ptr<const ir::Constant> initial(const kernel::Scratch& scratch) {
   auto owner = scratch.contents;
   if (scratch.counters) {
@@ -62,7 +62,7 @@ class Planner {
   }
 
  private:
-  // One buffer per tensor; a view has the buffer of its source, a slice that of the whole.
+  // One buffer per tensor; a view has the buffer of its source, a slice the buffer of the whole.
   void bind_tensors() {
     buffer_of_.assign(graph_.tensors.size(), -1);
     const auto bind = [&](int slice) {
@@ -152,8 +152,9 @@ class Planner {
     note_in_place(node, candidate, begin);
   }
 
-  // A launch runs once when all it reads is static and all it writes is written by such launches
-  // only. Several nodes write a tensor of slices: not all of them once, and it lies in the arena.
+  // A launch runs once if everything it reads is static and everything it writes is written by such
+  // launches only. Several nodes write the slices of a tensor, and not all of them once, so it is
+  // in the arena.
   void separate(std::vector<Step>& steps, const std::vector<int>& scratch) {
     std::set<int> written;
     std::map<int, int> writes;  // scratch buffer -> steps that write it
@@ -189,7 +190,7 @@ class Planner {
     std::move(run.begin(), run.end(), std::back_inserter(plan_.run));
   }
 
-  // A residual is read where the result is written, by all families that take one.
+  // All families with a residual read each of its elements where they write that of the result.
   void note_in_place(const ir::Node& node, const kernel::Candidate& candidate, int begin) {
     const ir::Tensor& result = graph_.tensor(node.outputs.at(0));
     std::vector<int> slots = result.placement ? std::vector<int>{} : candidate.in_place;
@@ -199,7 +200,7 @@ class Planner {
       const int id = slot < static_cast<int>(node.inputs.size()) ? node.inputs[uz(slot)] : -1;
       if (id < 0 || graph_.tensor(id).storage != result.storage) continue;
       const int input = buffer_of_[uz(id)];
-      bool elsewhere = false;  // the input is read in another way, too
+      bool elsewhere = false;  // the input is also read in another way
       for (int step = begin; step < end; ++step) {
         for_operands(plan_.run[uz(step)], [&](int buffer, const Operand& o) {
           const bool meant = o.kind == Operand::Kind::kInput &&
@@ -218,8 +219,8 @@ class Planner {
     return {id, buffer_of_[uz(id)], tensor.storage_bytes(), host_bytes};
   }
 
-  // Constants and results of load-time launches stay when an inference needs them. What only
-  // importing has read, such as a permutation, needs no memory at all.
+  // Constants and results of load-time launches stay if an inference needs them. Constants that
+  // only the import has read, such as a permutation, need no memory.
   void place_static() {
     std::vector<bool> loading(plan_.buffers.size(), false), needed(plan_.buffers.size(), false);
     for (const Step& step : plan_.load) {
@@ -287,9 +288,8 @@ class Planner {
     plan_.objects = std::move(layout.bytes);
   }
 
-  // Where a driver tracks sub-buffers that overlap, they slow every launch. Whole objects need
-  // none, blocks of few sizes need few: both may take somewhat more memory, if the budget allows
-  // it.
+  // If a driver tracks overlapping sub-buffers, they slow every launch. Whole objects need none,
+  // blocks of few sizes need few: both may take somewhat more memory, if the budget allows it.
   Layout shared(const std::vector<Block>& blocks) const {
     Layout smallest = lay_out(blocks, limits());
     if (device_.sub_buffers_save == 0) return smallest;
@@ -321,7 +321,7 @@ class Planner {
            options_.share_memory && peak() > options_.memory_budget;
   }
 
-  // The peak were these the arena's blocks, and only these of the weights kept.
+  // The peak if these were the arena's blocks, and only these weights were kept.
   std::int64_t peak_of(const std::vector<Block>& blocks, const std::vector<bool>& resident) {
     std::int64_t bytes = lay_out(blocks, limits()).total();
     std::vector<std::size_t> streamed;
@@ -348,7 +348,7 @@ class Planner {
   std::vector<InPlace> in_place_;
   std::int64_t overwritten_bytes_ = 0;  // of buffers that in_place_ has saved
   std::vector<bool> static_;            // buffer -> its contents never change after loading
-  std::set<int> sliced_;                // buffers of tensors that others are placed in
+  std::set<int> sliced_;                // buffers of tensors that contain others
   LoadOnce load_once_;
 };
 

@@ -12,7 +12,7 @@ Alone run_alone(const std::shared_ptr<cl::Context>& context,
                 plan::PlanOptions options, const plan::Broken& broken, const InputOf& input) {
   const ir::Graph part = plan::isolate(graph, position);
   const std::string family = part.nodes.back().kind->name;
-  // The family may compute constants of the node, too, in its own way.
+  // The family may also compute constants of the node.
   options.engines[family] = candidate + "|auto";
   options.tuned = nullptr;
   options.zero_copy = false;

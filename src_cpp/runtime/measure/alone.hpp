@@ -19,7 +19,7 @@ using InputOf = std::function<const void*(const ir::Tensor&, std::int64_t bytes)
 struct Alone {
   /// An output of the node, as the host sees it.
   struct Result {
-    int tflite_id;  ///< -1 of our own tensors
+    int tflite_id;  ///< -1 for our own tensors
     std::vector<std::uint8_t> bytes;
   };
   std::vector<Result> results;

@@ -19,13 +19,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Independent sums: latency times throughput of multiply-adds. Their starts differ, or the compiler
-// keeps one sum for all.
+// Independent sums: latency times throughput of multiply-adds. They start at different values, so
+// that the compiler does not merge them.
 constexpr int kChains = 12;
 constexpr int kRounds = 4096;
 
-// One source, compiled for several instruction sets; the compiler contracts to multiply-adds where
-// there are any.
+// One source, compiled for several instruction sets; the compiler contracts to multiply-adds if the
+// set has any.
 #if defined(__GNUC__) || defined(__clang__)
 #define CLGPU_INLINE inline __attribute__((always_inline))
 template <int Lanes>
@@ -92,7 +92,7 @@ std::vector<Loop> loops() {
 std::vector<Loop> loops() { return {{with_128_bits, 4}}; }
 #endif
 
-// Least seconds of a call, of those that fit into some milliseconds.
+// Shortest time of a call in seconds, of as many calls as fit into some milliseconds.
 template <class F>
 double best(F call) {
   call();
@@ -110,12 +110,12 @@ double copy_rate(std::size_t bytes) {
   std::vector<char> from(bytes, 1), to(bytes);
   const double seconds = best([&] {
     std::memcpy(to.data(), from.data(), bytes);
-    from[0] = static_cast<char>(from[0] + to[bytes - 1]);  // so that no copy is left out
+    from[0] = static_cast<char>(from[0] + to[bytes - 1]);  // so that the compiler keeps every copy
   });
   return 2 * static_cast<double>(bytes) / seconds;
 }
 
-// What tells machines apart that share a store.
+// Distinguishes the machines that share a store.
 std::string identity() {
   std::string text = std::to_string(std::thread::hardware_concurrency());
   std::ifstream facts("/proc/cpuinfo");

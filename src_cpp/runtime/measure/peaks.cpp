@@ -20,12 +20,12 @@ namespace {
 constexpr const char* kFile = "device/peaks.cl";
 constexpr const char* kMmaFile = "device/mma_peak_nvidia.cl";
 constexpr std::size_t kGroup = 64, kCopyGroup = 256;
-constexpr std::size_t kItemsPerUnit = 2048;    // fills a compute unit of any GPU so far
-constexpr std::size_t kLargestCopy = 1 << 28;  // bytes; many times any cache
+constexpr std::size_t kItemsPerUnit = 2048;    // enough for a compute unit of any GPU known so far
+constexpr std::size_t kLargestCopy = 1 << 28;  // bytes; many times the size of any cache
 constexpr double kFmasPerRound = 16 * 8;       // of one work-item and lane, see peaks.cl
 constexpr double kMmasPerRound = 32;           // of one warp, see mma_peak_nvidia.cl
-constexpr int kShares = 12;                    // measurements that divide the time
-constexpr double kKeptSeconds = 0.15;          // of what is kept
+constexpr int kShares = 12;                    // measurements that share the time
+constexpr double kKeptSeconds = 0.15;          // of the measurements that are kept
 
 class Probe {
  public:
@@ -80,7 +80,8 @@ class Probe {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
-  // Least seconds per call of `enqueue`: with many in flight, batches of milliseconds.
+  // Shortest time in seconds per call of `enqueue`, of batches of some milliseconds with many calls
+  // in flight.
   template <class F>
   double best(F enqueue, bool in_flight = true) {
     time(enqueue, 1);
@@ -111,12 +112,12 @@ class Probe {
         this->kernel(kMmaFile, "device_mma_peak", tf32 ? "-DMMA_TYPE=1" : "-DMMA_TYPE=0");
     constexpr cl::cl_uint kHalves = 0x2C002C00, kFloat = 0x3D800000;  // 1/16
     set(kernel, 2, tf32 ? kFloat : kHalves);
-    const double operations = 2.0 * 16 * 8 * (tf32 ? 8 : 16) / 32;  // of a product, by one item
+    const double operations = 2.0 * 16 * 8 * (tf32 ? 8 : 16) / 32;  // of a product, per work-item
     return arithmetic(kernel, 1, operations * kMmasPerRound);
   }
 
-  // Operations per second of a kernel that writes so many floats and, in each round, computes so
-  // many operations, by each item. Its arguments 0 and 1 are the floats and the rounds.
+  // Operations per second of a kernel in which each work-item writes `floats` floats and computes
+  // `operations` operations per round. Its arguments 0 and 1 are the floats and the rounds.
   double arithmetic(const cl::KernelHandle& kernel, std::size_t floats, double operations) {
     const std::size_t group = std::min(kGroup, context_.max_work_group_size(kernel));
     const auto units = static_cast<std::size_t>(context_.device().info.compute_units);
@@ -127,7 +128,7 @@ class Probe {
     cl::cl_int rounds = 1;
     set(kernel, 1, rounds);
     time(enqueue, 1);
-    // Long enough that starting and ending do not show.
+    // Long enough to make the time of starting and ending negligible.
     while (time(enqueue, 1) < 2e-3 && rounds < 1 << 16) {
       rounds *= 4;
       set(kernel, 1, rounds);
@@ -140,7 +141,7 @@ class Probe {
     const std::size_t group = std::min(kCopyGroup, context_.max_work_group_size(kernel));
     double seconds = 0;
     std::size_t bytes = 1 << 20;
-    // Large enough for no cache to help, unless the device is slow.
+    // Too large for any cache, unless the device is slow.
     for (;; bytes *= 4) {
       const cl::Memory from = buffer(bytes), to = buffer(bytes);
       set(kernel, 0, from.get());

@@ -12,14 +12,14 @@ namespace clgpu::runtime {
 
 struct Peaks {
   double fma_flops = 0;           ///< float operations per second, two for each multiply-add
-  double mma_f16_flops = 0;       ///< the same of tensor cores, of halves; 0 where there are none
-  double mma_tf32_flops = 0;      ///< and of TF32 numbers
+  double mma_f16_flops = 0;       ///< the same for tensor cores with halves; 0 if there are none
+  double mma_tf32_flops = 0;      ///< and with TF32 numbers
   double copy_bytes = 0;          ///< bytes per second, read and written, in device memory
   double launch_seconds = 0;      ///< of an empty kernel, with many in flight
-  double round_trip_seconds = 0;  ///< of an empty kernel that is waited for
+  double round_trip_seconds = 0;  ///< of an empty kernel, with waiting for it
   double upload_bytes = 0;        ///< bytes per second from pageable host memory
   double download_bytes = 0;      ///< bytes per second to pageable host memory
-  double transfer_seconds = 0;    ///< of a copy of hardly any bytes that is waited for
+  double transfer_seconds = 0;    ///< of a copy of a few bytes, with waiting for it
 };
 
 void write(Writer& writer, const Peaks& peaks);

@@ -36,7 +36,7 @@ std::vector<std::uint16_t> halves(const std::vector<float>& values) {
 }
 
 /// One launch: uploads `inputs`, runs the kernel with them, a result of `bytes` and `number` (none
-/// when negative) as its arguments, and reads the result.
+/// if negative) as its arguments, and reads the result.
 Bytes run(cl::Context& context, store::Store& store, const char* file, const char* entry,
           const std::string& options, const std::vector<Bytes>& inputs, std::size_t bytes,
           int number, std::size_t items, std::size_t group) {
@@ -75,7 +75,7 @@ Bytes run(cl::Context& context, store::Store& store, const char* file, const cha
   return result;
 }
 
-/// Runs `compute`, which returns whether the numbers are right. Notes those that are wrong.
+/// Runs `compute`, which returns whether the numbers are right. Records wrong numbers.
 template <class F>
 bool works(const std::string& what, ProbedDevice& result, F compute) {
   const auto note_failure = [&](const Error& error) {
@@ -106,7 +106,7 @@ Bytes bytes_as(const std::vector<float>& values) {
 }
 
 bool right_mma(cl::Context& context, store::Store& store, Mma type) {
-  constexpr int kRows = 16, kCols = 8, kRead = 13;  // rows of a that are read
+  constexpr int kRows = 16, kCols = 8, kRead = 13;  // rows of a that the kernel reads
   const int depth = type == Mma::kHalf ? 16 : type == Mma::kTf32 ? 8 : 32;
   // Small whole numbers: every product and sum is exact.
   std::vector<float> a, b, expected;
@@ -140,14 +140,14 @@ bool right_half(cl::Context& context, store::Store& store) {
 }
 
 bool right_dot8(cl::Context& context, store::Store& store, Dot8 dot8) {
-  // Products at both ends of their range, four of a sign too, which saturate where 16 bits hold
-  // two.
+  // Products at both ends of their range, four with the same sign too: sums saturate where the
+  // hardware adds two products in 16 bits.
   std::vector<std::int8_t> a, b;
   std::vector<std::int32_t> sums, expected;
   for (const int x : {-128, -127, -1, 0, 1, 127}) {
     for (const int y : {-128, -127, -1, 0, 1, 127}) {
       for (const int step : {0, 37}) {
-        // Sums wrap around, which only unsigned numbers may.
+        // Sums wrap around, which C allows for unsigned numbers only.
         auto sum = static_cast<std::uint32_t>(INT32_MAX - 1) - static_cast<std::uint32_t>(x * 1000);
         sums.push_back(static_cast<std::int32_t>(sum));
         for (int i = 0; i < 4; ++i) {
@@ -175,7 +175,7 @@ Dot8 find_dot8(cl::Context& context, store::Store& store, ProbedDevice& result) 
   };
   struct Form {
     Dot8 number;
-    bool possible;  // other compilers may end the process over another machine's instructions
+    bool possible;  // other compilers may end the process on another machine's instructions
     const char* name;
   };
   for (const Form& form :
@@ -190,7 +190,7 @@ Dot8 find_dot8(cl::Context& context, store::Store& store, ProbedDevice& result) 
   return Dot8::kNone;
 }
 
-// What is found out, in the order that it is kept in; then the digit of dot8.
+// The capabilities that are probed, in the order of the stored digits; then the digit of dot8.
 std::array<bool*, 4> facts(ProbedDevice& device) {
   DeviceInfo& info = device.info;
   return {&info.half_arithmetic, &info.mma_f16, &info.mma_tf32, &info.mma_s8};
@@ -199,14 +199,14 @@ std::array<bool*, 4> facts(ProbedDevice& device) {
 ProbedDevice probe_now(cl::Context& context, store::Store& store) {
   ProbedDevice result{context.device().info, {}, true};
   DeviceInfo& info = result.info;
-  // NVIDIA's compiler takes half arithmetic without listing the extension. Of CPUs only those that
-  // list it compute in half instead of converting to float for every operation.
+  // NVIDIA's compiler accepts half arithmetic without listing the extension. Of the CPUs, only
+  // those that list it compute in half instead of converting to float for every operation.
   info.half_arithmetic = info.has_half;
   if (!info.has_half && !info.is_cpu()) {
     info.half_arithmetic =
         works("half arithmetic", result, [&] { return right_half(context, store); });
   }
-  // Other compilers may end the process over another machine's instructions.
+  // Other compilers may end the process on another machine's instructions.
   if (info.is(GpuFamily::kNvidia)) {
     info.mma_f16 = works("the tensor cores' product of halves", result,
                          [&] { return right_mma(context, store, Mma::kHalf); });
@@ -258,7 +258,7 @@ ProbedDevice probe(cl::Context& context, store::Store& store) {
     std::string value;
     for (const bool* fact : facts(result)) value += *fact ? '1' : '0';
     value += static_cast<char>('0' + static_cast<int>(result.info.dot8));
-    // What went wrong is tried again, and told.
+    // A failed probe is repeated, and reported.
     if (result.notes.empty())
       store.put(store::kProbe, key, value, "abilities of " + result.info.name);
   }

@@ -13,7 +13,7 @@ namespace clgpu::runtime {
 struct ProbedDevice {
   DeviceInfo info;
   std::vector<std::string> notes;  ///< abilities that gave a wrong number, and are not used
-  bool is_final = true;            ///< false where something failed that may succeed the next time
+  bool is_final = true;            ///< false if a failure may not happen the next time
 };
 
 /// Builds and runs a small kernel for each ability that the device may have, and compares with the

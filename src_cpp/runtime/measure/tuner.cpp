@@ -18,22 +18,22 @@ constexpr std::size_t kDuelRounds = 9;
 constexpr std::size_t kFirstRuns = 3;   // of a candidate that seems hopeless
 constexpr int kMostRuns = 1000;         // of one round
 constexpr double kRoundSeconds = 4e-3;  // of runs of one candidate, back to back
-constexpr double kHopeless = 3.0;       // times the best: out after one run
-constexpr double kBehind = 1.5;         // times the best: out after two rounds
-constexpr double kEnough = 0.5;         // seconds of measuring after which two rounds will do
-constexpr double kNoise = 1.05;  // a winner is faster than the default by more; less does not show
+constexpr double kHopeless = 3.0;       // times the best: dropped after one run
+constexpr double kBehind = 1.5;         // times the best: dropped after two rounds
+constexpr double kEnough = 0.5;         // seconds of measuring after which two rounds suffice
+constexpr double kNoise = 1.05;  // a winner is faster than the default by more; less has no effect
                                  // in a network, where caches hold what other layers have left
 constexpr double kWaitSeconds = 20e-6;  // of one clFinish, at most: part of a single run's time
 constexpr double kFewNonFinite = 1e-3;  // share of elements that may overflow in one result only
 constexpr std::size_t kPeriod = 1'000'003;       // of random inputs, in elements
-constexpr std::size_t kCompared = 1U << 22;      // elements of a result, about; evenly spread
+constexpr std::size_t kCompared = 1U << 22;      // elements of a result, about; evenly distributed
 constexpr std::int64_t kPoisonBytes = 64 << 20;  // larger arenas are not filled with NaN
-constexpr std::uint64_t kMostBytes = std::uint64_t{4} << 30;  // of candidates that take turns
+constexpr std::uint64_t kMostBytes = std::uint64_t{4} << 30;  // of candidates measured in turns
 
 using Bytes = std::vector<std::uint8_t>;
 
 // Reals from -1 to 1, repeated after a prime number of them, so that no two rows of a tensor are
-// alike. Integers may be indices or sizes: 0 is valid wherever any number is.
+// alike. Integers may be indices or sizes: 0 is always valid.
 Bytes random_bytes(DType dtype, std::int64_t host_bytes) {
   Bytes bytes(static_cast<std::size_t>(host_bytes));
   std::uint32_t state = 12345;
@@ -56,8 +56,8 @@ Bytes random_bytes(DType dtype, std::int64_t host_bytes) {
   return bytes;
 }
 
-// How far `got` is from `want`: reals by L2 norm, relative to that of `want`; others by the share
-// of bytes that differ.
+// The difference between `got` and `want`: the relative L2 norm for reals; for others the share of
+// bytes that differ.
 double distance(DType dtype, const Bytes& got, const Bytes& want) {
   double error = 0, norm = 0;
   std::size_t count = 0, odd = 0;
@@ -72,7 +72,7 @@ double distance(DType dtype, const Bytes& got, const Bytes& want) {
       norm += w * w;
     }
   };
-  // An odd step meets every column, whatever power of two a row has.
+  // An odd step reaches every column, even if the row length is a power of two.
   const auto step_of = [](std::size_t n) { return n / kCompared + (n / kCompared + 1) % 2; };
   const auto element = [](const Bytes& bytes, std::size_t i, auto x) {
     std::memcpy(&x, &bytes[i * sizeof x], sizeof x);
@@ -101,7 +101,7 @@ double distance(DType dtype, const Bytes& got, const Bytes& want) {
   return std::sqrt(error / std::max(norm, 1e-30));
 }
 
-// The elements of a slice alone: nobody writes the others of the whole here.
+// Only the elements of a slice: here nothing writes the other elements of the whole.
 Bytes slice_of(const Bytes& whole, const ir::Tensor& slice) {
   const std::size_t size = size_of(slice.dtype);
   const std::size_t run = static_cast<std::size_t>(slice.shape.back(0)) * size;
@@ -136,7 +136,7 @@ struct Entrant {
   // Seconds of all rounds.
   double spent() const { return std::accumulate(seconds.begin(), seconds.end(), 0.0) * runs; }
   double least() const { return *std::min_element(seconds.begin(), seconds.end()); }
-  // One round; false when a launch fails.
+  // One round; false if a launch fails.
   bool time() {
     try {
       seconds.push_back(executor->device_time(runs, -1));
@@ -150,7 +150,7 @@ struct Entrant {
   }
 };
 
-// What the contest of one node needs.
+// The state of the contest of one node.
 class Arena {
  public:
   Arena(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
@@ -164,7 +164,7 @@ class Arena {
         broken_(broken),
         tolerance_(tolerance) {}
 
-  // Builds a candidate, runs it once and judges its result; null when it does not count.
+  // Builds a candidate, runs it once and judges its result; null if it is out of the contest.
   std::unique_ptr<Executor> enter(Trial& trial) {
     if (const auto found = broken_.find({choice_.family, trial.candidate});
         found != broken_.end() && found->second.group == 0) {
@@ -173,10 +173,10 @@ class Arena {
     }
     try {
       plan::PlanOptions options;
-      // The family may compute constants of the node, too, in its own way.
+      // The family may also compute constants of the node.
       options.engines[choice_.family] = trial.candidate + "|auto";
-      options.share_memory = false;  // else a run spoils the inputs of the next
-      options.in_place = false;      // all compute on the same inputs, many times
+      options.share_memory = false;  // otherwise a run overwrites the inputs of the next
+      options.in_place = false;      // all candidates compute on the same inputs, many times
       plan::Plan plan = plan::make_plan(part_, device_, options, broken_);
       if (plan.choices.back().candidate != trial.candidate)
         throw Error("the plan has " + plan.choices.back().candidate + " instead");
@@ -195,7 +195,7 @@ class Arena {
     } catch (const InternalError&) {
       throw;
     } catch (const Error& error) {
-      trial.problem = error.what();  // an object larger than the device allows, say
+      trial.problem = error.what();  // for example, an object is larger than the device allows
     }
     return nullptr;
   }
@@ -245,8 +245,8 @@ class Arena {
   std::string reference_name_;
 };
 
-// The order to build in: first the simplest one, which the others are compared with, and then the
-// default, so that the hopeless are known early.
+// The order of building: first the simplest candidate, the reference of all others, and then the
+// default, so that hopeless candidates are recognised early.
 std::vector<Trial*> order_of(std::vector<Trial>& trials, const std::vector<std::string>& plainest) {
   std::vector<Trial*> order;
   for (Trial& trial : trials) order.push_back(&trial);
@@ -266,7 +266,8 @@ double best_of(const std::vector<Trial>& trials) {
   return best;
 }
 
-// Rounds of those that are built, in turns, without those that fall behind `best` by a factor.
+// Runs rounds of the candidates in turns, and drops those slower than `best` by the factor
+// `behind`.
 void race(std::vector<Entrant>& entrants, std::size_t rounds, double behind, double best) {
   for (Entrant& entrant : entrants) {
     entrant.runs =
@@ -290,7 +291,7 @@ Contest Tuner::measure(const ir::Graph& graph, std::size_t position, const plan:
                        const plan::Broken& broken) const {
   Contest contest;
   for (const std::string& name : choice.candidates) contest.trials.push_back({name, 0, {}, false});
-  // What failed while the model was loaded is a result of this contest, too.
+  // A candidate that failed while the model was loaded is a result of this contest, too.
   for (const auto& refused : choice.refused) {
     if (broken.count({choice.family, refused.first}) != 0)
       contest.trials.push_back({refused.first, 0, {}, false});
@@ -307,7 +308,7 @@ Contest Tuner::measure(const ir::Graph& graph, std::size_t position, const plan:
     if (executor == nullptr) continue;
     const double best = best_of(contest.trials);
     Entrant entrant{trial, std::move(executor)};
-    // A single run may have been disturbed; several hardly all.
+    // A single run may have been disturbed; several are hardly all disturbed.
     const double hopeless = kHopeless * best + kWaitSeconds;
     while (entrant.time() && entrant.least() > hopeless && entrant.seconds.size() < kFirstRuns) {
     }
@@ -322,7 +323,7 @@ Contest Tuner::measure(const ir::Graph& graph, std::size_t position, const plan:
   race(entrants, kRounds, kBehind, best_of(contest.trials));
 
   const double best = best_of(contest.trials);
-  Trial* standard = nullptr;  // the default: the first without a problem
+  Trial* standard = nullptr;  // the default: the first candidate without a problem
   Trial* fastest = nullptr;
   for (Trial& trial : contest.trials) {
     if (!trial.problem.empty()) continue;
@@ -331,7 +332,7 @@ Contest Tuner::measure(const ir::Graph& graph, std::size_t position, const plan:
   }
   if (fastest == nullptr) return contest;
   if (standard->seconds > kNoise * best) {
-    // A disturbance of the default looks like a gain: the two alone once more.
+    // A disturbance of the default looks like a gain, so the two are measured again, alone.
     for (Trial* trial : {standard, fastest}) entrants.push_back({trial, arena.enter(*trial)});
     if (entrants[0].executor != nullptr && entrants[1].executor != nullptr) {
       race(entrants, kDuelRounds, INFINITY, best);

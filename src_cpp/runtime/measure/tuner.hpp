@@ -16,14 +16,14 @@ namespace clgpu::runtime {
 /// One candidate of a node, measured.
 struct Trial {
   std::string candidate;
-  double seconds = 0;   ///< median of one run on the device; 0 where there is a problem
-  std::string problem;  ///< why it does not count
+  double seconds = 0;   ///< median of one run on the device; 0 if there is a problem
+  std::string problem;  ///< why the candidate is out of the contest
   bool broken = false;  ///< it does not build or launch, or computes wrong numbers
 };
 
 struct Contest {
   std::vector<Trial> trials;  ///< in the order of the candidates
-  std::string winner;         ///< empty when time ran out before all were measured
+  std::string winner;         ///< empty if time ran out before all were measured
 };
 
 class Tuner {

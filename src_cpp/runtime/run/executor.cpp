@@ -21,7 +21,8 @@ std::string triple(const std::array<std::size_t, 3>& v) {
   return "(" + std::to_string(v[0]) + "," + std::to_string(v[1]) + "," + std::to_string(v[2]) + ")";
 }
 
-// What PoCL compiles a kernel anew for: work-group sizes, and index ranges beyond 16 bits.
+// Launch properties for which PoCL compiles a kernel again: work-group sizes, and index ranges
+// beyond 16 bits.
 std::string variant(const kernel::Launch& launch) {
   const bool wide = *std::max_element(launch.global.begin(), launch.global.end()) > 0xFFFF;
   return triple(launch.local) + (wide ? " wide" : "");
@@ -33,14 +34,14 @@ std::string describe(const plan::Step& step) {
          std::to_string(step.node) + ")";
 }
 
-// Blames the candidate for a failure in one of its launches, unless memory is short: drivers that
-// allocate late say so at the first use.
+// Attributes a failure of a launch to its candidate, unless memory is short: drivers that allocate
+// late report that at the first use.
 [[noreturn]] void fail(const plan::Step& step, const cl::OpenCLError& error) {
   if (error.out_of_memory()) throw error;
   throw CandidateFailure(step.family, step.candidate, {error.what()});
 }
 
-// Calls `attempt` once more where the cause of its failure may have passed.
+// Calls `attempt` a second time if the cause of its failure may be temporary.
 template <class Attempt>
 auto twice(Attempt attempt) {
   try {
@@ -51,7 +52,7 @@ auto twice(Attempt attempt) {
   return attempt();
 }
 
-// Makes the work-groups as small as this kernel demands, where it does not care what they are.
+// Reduces the work-group to the limit of the kernel, unless the kernel depends on the size.
 void fit_group(plan::Step& step, std::size_t limit) {
   kernel::Launch& launch = step.launch;
   const std::size_t items = kernel::group_items(launch);
@@ -99,7 +100,7 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
   try {
     make_all(warm_up, std::move(pool), record);
   } catch (...) {
-    abandon_run();  // nobody calls the destructor
+    abandon_run();  // the destructor will not run
     throw;
   }
 }
@@ -112,7 +113,7 @@ void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record) {
   arena_ = std::make_unique<Lease>(
       pool != nullptr && !plan_.poison ? std::move(pool) : std::make_shared<Pool>(context_), plan_);
   const auto turn = take_turn();
-  stale_ = false;  // bind() gives each kernel its objects
+  stale_ = false;  // bind() sets the objects of each kernel
   if (plan_.poison) poison_arena();
   launches_.reserve(plan_.run.size());
   for (plan::Step& step : plan_.run) launches_.push_back(bind(step));
@@ -126,7 +127,7 @@ void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record) {
 
 Executor::~Executor() {
   if (arena_ != nullptr) arena_->settle();
-  finish_all();  // buffers must outlive what the queue still does with them
+  finish_all();  // buffers must outlive the commands in the queue
   if (recorder_ != nullptr) recorder_->settle();
 }
 
@@ -250,7 +251,7 @@ void Executor::set_buffers(const BoundLaunch& bound) {
   }
 }
 
-// Others may have had larger objects made meanwhile.
+// Meanwhile other executors may have had objects replaced by larger ones.
 std::unique_lock<std::mutex> Executor::take_turn() {
   std::unique_lock<std::mutex> turn = arena_->take_turn();
   arena_->refresh(stale_);
@@ -299,8 +300,9 @@ void Executor::finish(const char* where) {
   cl::check(context_->api().clFinish(queue_.get()), "clFinish", where);
 }
 
-// Memory is allocated when a launch first needs it, and freed after the last one if nothing else
-// does, so that weights are never on the device twice; memory just used is faster, too.
+// Memory is allocated at the first launch that needs it, and freed after the last one unless an
+// inference needs it, so that weights are never on the device twice; recently used memory is also
+// faster.
 void Executor::run_load_steps() {
   buffers_.resize(plan_.buffers.size());
   const std::vector<plan::LoadStep> schedule = plan::load_schedule(plan_);
@@ -317,7 +319,7 @@ void Executor::run_load_steps() {
   }
 }
 
-// Its results do not depend on how often it runs: no load-time or warm-up launch reads what it
+// Repeating the launch does not change its results: no load-time or warm-up launch reads what it
 // writes.
 void Executor::try_launch(const BoundLaunch& bound, const char* where) {
   try {
@@ -365,8 +367,8 @@ void Executor::run(const std::vector<const void*>& inputs, const std::vector<voi
   }
 }
 
-// What was enqueued still reads and writes the caller's memory. The next run looks at that anew,
-// wherever this one has stopped.
+// The enqueued commands still read and write the caller's memory. The next run sets up all
+// transfers again, wherever this one has stopped.
 void Executor::abandon_run() noexcept {
   finish_all();
   transfers_.forget();

@@ -145,7 +145,7 @@ class Executor {
   plan::Plan plan_;
   cl::QueueHandle queue_;
   cl::QueueHandle recording_queue_;             // takes its place while an inference is recorded
-  cl::Context::Programs programs_;              // what the launches were made of
+  cl::Context::Programs programs_;              // of the launches
   std::map<std::string, std::string> sources_;  // assembled, by file, while loading
   std::unique_ptr<Lease> arena_;                // empty while loading
   std::vector<cl::Memory> buffers_;             // one per plan buffer; empty for those of the arena
@@ -154,7 +154,7 @@ class Executor {
   // Set before an object that is a kernel argument is created or released, and cleared when all
   // arguments are set: whatever fails in between, no launch uses a released object.
   bool stale_ = false;
-  std::unique_ptr<Mover> mover_;  // null where nothing moves
+  std::unique_ptr<Mover> mover_;  // null if nothing moves
   Transfers transfers_;
   std::shared_ptr<Recorder> recorder_;
 };

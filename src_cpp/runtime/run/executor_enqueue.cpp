@@ -1,4 +1,4 @@
-// Inferences of an executor that are enqueued and not waited for.
+// Inferences of an executor that it enqueues without waiting for them.
 #include "base/index.hpp"
 #include "runtime/run/executor.hpp"
 
@@ -23,10 +23,10 @@ cl::EventHandle Executor::enqueue_all(Up up, Down down) {
     launch_all();
     const std::size_t count = plan_.downloads.size();
     CLGPU_CHECK(count > 0);
-    // The queue is in order: the last one's event tells of all.
+    // The queue is in order: the event of the last command covers all.
     for (std::size_t i = 0; i < count; ++i)
       down(plan_.downloads[i], i, i + 1 == count ? &done : nullptr);
-    // What another queue waits for has to be flushed.
+    // Another queue can wait only for commands that were flushed.
     cl::check(api.clFlush(queue_.get()), "clFlush", "the queue of launches");
   } catch (...) {
     finish_all();

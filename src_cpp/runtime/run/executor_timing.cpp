@@ -1,4 +1,4 @@
-// How long an executor's launches take on the device.
+// Measures how long an executor's launches take on the device.
 #include <algorithm>
 #include <chrono>
 

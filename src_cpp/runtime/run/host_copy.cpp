@@ -9,8 +9,8 @@
 namespace clgpu::runtime {
 namespace {
 
-// Beyond these, memory is busy; a thread starts in tens of microseconds, in which another copies
-// half a megabyte.
+// More threads do not make memory faster. Starting a thread takes tens of microseconds, in which
+// another copies half a megabyte.
 constexpr std::size_t kMostThreads = 8, kGrainBytes = std::size_t{1} << 21;
 
 std::size_t threads_for(std::size_t parts) {
@@ -31,7 +31,7 @@ void in_parts(std::size_t items, std::size_t grain,
     try {
       threads.emplace_back(std::cref(work), first, first + part);
     } catch (const std::exception&) {
-      break;  // no thread or no memory for one to be had: the rest is done here
+      break;  // no thread, or no memory for one: this thread does the rest
     }
   }
   work(first, items);

@@ -39,10 +39,10 @@ std::shared_ptr<HostBlock> HostPool::take(std::size_t bytes) {
   if (block == nullptr) block = make(bytes);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    in_use_ += bytes;  // put_back() takes them off
+    in_use_ += bytes;  // put_back() subtracts them
   }
-  // The pool lives until its last block is back. Where there is no memory for the shared pointer,
-  // its constructor gives the block back.
+  // The pool lives until its last block is back. If there is no memory for the shared pointer, its
+  // constructor returns the block.
   const std::shared_ptr<HostBlock> shared(
       block.release(),
       [pool = shared_from_this()](HostBlock* returned) { pool->put_back(returned); });
@@ -55,7 +55,7 @@ void HostPool::put_back(HostBlock* block) noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
   used_.erase(block->data_);
   in_use_ -= block->bytes_;
-  const auto list = free_.find(block->bytes_);  // take() has made it
+  const auto list = free_.find(block->bytes_);  // take() has created it
   block->next_ = list->second;
   list->second = block;
 }

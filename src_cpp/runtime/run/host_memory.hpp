@@ -25,7 +25,7 @@ class HostBlock {
   };
   HostBlock* next_ = nullptr;                 // of those that are free
   cl::MemHandle object_;                      // pinned memory, mapped
-  std::unique_ptr<void, AlignedDelete> own_;  // where there is none
+  std::unique_ptr<void, AlignedDelete> own_;  // if there is none
   void* data_ = nullptr;
   std::size_t bytes_ = 0;
 };
@@ -34,7 +34,7 @@ class HostBlock {
 /// std::make_shared, so that blocks may outlive their users.
 class HostPool : public std::enable_shared_from_this<HostPool> {
  public:
-  /// Pinned memory, or, not `pinned` or where there is none, whole pages.
+  /// Pinned memory. Without `pinned`, or if there is none, whole pages.
   HostPool(std::shared_ptr<cl::Context> context, bool pinned);
   ~HostPool();
   HostPool(const HostPool&) = delete;

@@ -24,7 +24,7 @@ Mover::Mover(cl::Context& context, const plan::Plan& plan, bool record, MemoryOf
   try {
     for (const plan::HostSlot& planned : plan.slots) make_slot(planned);
   } catch (...) {
-    drop_slots();  // nobody calls the destructor
+    drop_slots();  // the destructor will not run
     throw;
   }
 }
@@ -46,7 +46,7 @@ void Mover::make_slot(const plan::HostSlot& planned) {
   Slot& slot = slots_.emplace_back();
   const ir::Constant* constant = planned.constant.get();
   const bool converts = constant != nullptr && constant->dtype != planned.storage;
-  // Where there is no bus, nothing is gained by a second copy of the model.
+  // Without a bus, a second copy of the model brings no gain.
   if (constant != nullptr && !converts && context_.device().info.unified_memory) {
     CLGPU_CHECK(constant->bytes >= bytes);
     slot.data = constant->data;
@@ -102,7 +102,7 @@ void Mover::before(int step, const cl::QueueHandle& launches, const cl::QueueHan
     cl::check(api.clEnqueueMarkerWithWaitList(launches.get(), 0, nullptr, &done),
               "clEnqueueMarkerWithWaitList", "the queue of launches");
     const cl::EventHandle marker(api, done);
-    // What another queue waits for has to be flushed.
+    // Another queue can wait only for commands that were flushed.
     cl::check(api.clFlush(launches.get()), "clFlush", "the queue of launches");
     for (; next_ < plan_.moves.size() && plan_.moves[next_].start == step; ++next_)
       enqueue(next_, moves, done, recording);
@@ -142,8 +142,8 @@ void Mover::enqueue(std::size_t index, const cl::QueueHandle& moves, cl::cl_even
   if (recording != nullptr) recording->end(api);
 }
 
-// NVIDIA's driver reads memory that is not pinned when a command is enqueued, not when the queue
-// gets there: what a device is to put there first has to be there.
+// NVIDIA's driver reads memory that is not pinned when a command is enqueued, not when it runs:
+// data that a device must first write there has to be there by then.
 void Mover::wait_for(int move, const cl::QueueHandle& moves) {
   const cl::cl_event filled = events_[uz(move)].get();
   cl::check(context_.api().clFlush(moves.get()), "clFlush", "the queue of moves");

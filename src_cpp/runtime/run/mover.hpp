@@ -50,7 +50,7 @@ class Mover {
  private:
   struct Slot {
     cl::MemHandle object;             // pinned memory, mapped
-    std::vector<std::uint8_t> bytes;  // where there is none
+    std::vector<std::uint8_t> bytes;  // if there is none
     const void* data = nullptr;       // contents
     void* writable = nullptr;         // null for a constant's own memory
     int filled_by = -1;               // move of the pass under way; -1: none

@@ -36,7 +36,8 @@ void Pool::join(const Lease* arena, Needs needs) {
   }
 }
 
-// What nobody else needs is freed now; what others need less of when they next take their turn.
+// Objects that no executor needs any longer are freed now; those of which others need less when
+// they next take their turn.
 void Pool::leave(const Lease* arena) noexcept {
   needs_.erase(arena);
   for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -47,7 +48,8 @@ void Pool::leave(const Lease* arena) noexcept {
   }
 }
 
-// Objects that are too small go first, so that old and new do not exist at once.
+// Objects that are too small are freed first, so that old and new ones do not exist at the same
+// time.
 void Pool::provide(const Needs& needs) {
   slots_.resize(std::max(slots_.size(), needs.size()));
   for (std::size_t i = 0; i < needs.size(); ++i) {
@@ -80,8 +82,8 @@ cl::cl_mem Pool::part(std::size_t slot, std::int64_t offset, std::int64_t bytes,
   return known;
 }
 
-// NVIDIA's driver 580 crashes when sub-buffers that kernels have used are released in the order in
-// which they were created. Hence those of all arenas live and go together.
+// NVIDIA's driver 580 crashes when sub-buffers that kernels have used are released in the order of
+// their creation. So the sub-buffers of all arenas are created and released together.
 void Pool::drop_parts() noexcept {
   settle();
   images_.clear();
@@ -131,8 +133,8 @@ void Lease::leave_in_flight(std::function<void()> wait) {
   pool_->wait_ = std::move(wait);
 }
 
-// Where an object is divided, all its tensors are sub-buffers: a kernel must not have an object and
-// a part of it as arguments if it writes one of them.
+// In a divided object all tensors are sub-buffers: a kernel must not have an object and a part of
+// it as arguments if it writes one of them.
 void Lease::refresh(bool& stale) {
   using plan::Buffer;
   pool_->provide(needs_);

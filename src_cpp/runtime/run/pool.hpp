@@ -77,7 +77,7 @@ class Lease {
   /// In our turn, before commands that use the memory and may run beyond the turn. Other users call
   /// `wait`, which must not throw, before they use the memory; our own commands run in order.
   void leave_in_flight(std::function<void()> wait);
-  /// Waits for these commands; from now on nobody calls `wait`.
+  /// Waits for these commands; afterwards no caller uses `wait` any more.
   void settle();
 
   /// In our turn: allocates the memory. Sets `stale` if memory() changes. Throws

@@ -47,7 +47,7 @@ std::vector<Command> commands_of(const plan::Plan& plan) {
   return commands;
 }
 
-// False where the driver has no such number.
+// False if the driver has no such time stamp.
 bool stamp(const cl::Api& api, const cl::EventHandle& event, cl::cl_uint which,
            std::int64_t& nanoseconds, std::string& problem) {
   cl::cl_ulong value = 0;
@@ -119,11 +119,11 @@ void Recording::resolve(const cl::Api& api, std::string& problem) {
   for (Entry& entry : entries_) entry.event = {};
 }
 
-// Drivers stamp a command as queued inside of the call that enqueues it, none starts before its
-// call, and all have ended when the inference has: so many bounds on what the device's clock is
-// ahead of the host's that they leave less than a microsecond, and no clock has to be asked.
+// The driver stamps a command as queued during the call that enqueues it, no command starts before
+// its call, and all have ended when the inference has. These bounds fix the offset between the
+// device's clock and the host's to less than a microsecond, without a query of the clocks.
 void Recording::map_clock() {
-  std::int64_t least = std::numeric_limits<std::int64_t>::min();  // as no effect may precede
+  std::int64_t least = std::numeric_limits<std::int64_t>::min();  // an effect cannot precede
   std::int64_t most = std::numeric_limits<std::int64_t>::max();   // its cause
   std::int64_t queued_least = least, queued_most = most;
   for (const Entry& entry : entries_) {
@@ -135,13 +135,13 @@ void Recording::map_clock() {
     queued_most = std::min(queued_most, t.queued - t.host.start);
   }
   const std::int64_t low = std::max(least, queued_least), high = std::min(most, queued_most);
-  // Where stamps of queuing contradict the rest, they mean something else to this driver.
+  // If the stamps of queueing contradict the rest, they mean something else in this driver.
   const std::int64_t ahead = low <= high ? low + (high - low) / 2 : least + (most - least) / 2;
   for (Entry& entry : entries_) {
     CommandTimes& t = entry.times;
     if (!entry.event || !t.is_known) continue;
     for (std::int64_t* moment : {&t.queued, &t.submitted, &t.start, &t.end}) *moment -= ahead;
-    // Stamps of host and device need not be of one clock inside of a driver.
+    // Within a driver, the stamps of host and device may come from different clocks.
     t.end = std::max(t.end, t.start);
     t.submitted = std::min(t.submitted, t.start);
     t.queued = std::min(t.queued, t.submitted);
@@ -149,7 +149,7 @@ void Recording::map_clock() {
 }
 
 void Pace::next() {
-  constexpr double kShare = 0.025, kCommand = 10e3;  // of all time; nanoseconds
+  constexpr double kShare = 0.025, kCommand = 10e3;  // share of all time; nanoseconds
   // An inference that was not recorded tells how long one takes.
   const double earned = kShare * static_cast<double>(taken_) * static_cast<double>(number_ - last_);
   is_recorded_ =
@@ -171,9 +171,9 @@ Recorder::Recorder(const cl::Api& api, const plan::Plan& plan)
       commands_(commands_of(plan)),
       capacity_(std::clamp<std::size_t>(kMostCommands / std::max<std::size_t>(commands_.size(), 1),
                                         1, kInferences)) {
-  // One is under way while the others are kept.
+  // One more than is kept, for the inference in progress.
   for (std::size_t i = 0; i <= capacity_; ++i) spare_.push_back(std::make_unique<Recording>(plan));
-  kept_.reserve(capacity_ + 1);  // keep() allocates nothing: what it keeps has succeeded
+  kept_.reserve(capacity_ + 1);  // keep() must not fail, so it allocates nothing
 }
 
 Recording* Recorder::begin() {

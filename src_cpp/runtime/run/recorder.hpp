@@ -19,10 +19,10 @@ namespace clgpu::runtime {
 struct Command {
   enum class Kind { kUpload, kLaunch, kSwapOut, kSwapIn, kDownload };
   Kind kind = Kind::kLaunch;
-  int node = -1;  ///< of the model; of a swap, that which waits for it; -1: none
+  int node = -1;  ///< of the model; of a swap, the one that waits for it; -1: none
   std::string op, family, candidate, kernel;  ///< of a launch
-  std::string tensor;                         ///< that is copied
-  std::int64_t bytes = 0;                     ///< that are copied
+  std::string tensor;                         ///< of a copy
+  std::int64_t bytes = 0;                     ///< of a copy
   std::array<std::size_t, 3> global{}, local{};
   bool tensor_cores = false;  ///< of a launch: as kernel::Candidate has it
 };

@@ -10,7 +10,7 @@ namespace {
 using plan::Road;
 using plan::Transfer;
 
-// Bytes that a bus moves while a command is enqueued.
+// Bytes that a bus transfers in the time of enqueueing one command.
 constexpr std::int64_t kLittle = 1 << 18;
 
 std::size_t size(std::int64_t bytes) { return static_cast<std::size_t>(bytes); }
@@ -119,7 +119,8 @@ Stream::Stream(std::shared_ptr<cl::Context> context, std::shared_ptr<Executor> e
 }
 
 Stream::~Stream() {
-  // Flights hold the stream, and wait when they go: only the executor may still know our memory.
+  // Flights hold the stream and wait in their destructors, so only the executor may still know our
+  // memory.
   if (lanes_.empty()) executor_->forget_tensors();
 }
 
@@ -135,14 +136,14 @@ std::shared_ptr<Flight> Stream::start(const std::vector<const void*>& inputs,
   return flight;
 }
 
-// What the host has to copy or to convert, at the same time as other threads.
+// Copies or converts on the host, in parallel with other threads.
 void Stream::stage(Flight& flight, const std::vector<const void*>& inputs,
                    const std::vector<void*>& outputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Transfer& t = plan().uploads[i];
     const bool half = converts(t);
     if (is_direct() && t.road != Road::kHostPointer) {
-      flight.inputs_.push_back(nullptr);  // the executor takes it from where it is
+      flight.inputs_.push_back(nullptr);  // the executor reads it where it is
       continue;
     }
     auto block = half ? nullptr : host_->find(inputs[i], size(t.host_bytes));
@@ -185,7 +186,7 @@ void Stream::launch(Flight& flight) {
   Lane& lane = lanes_[next_];
   if (lane.done != nullptr) {
     const cl::cl_event taken = lane.done->get();
-    context_->api().clWaitForEvents(1, &taken);  // its own flight tells whether it failed
+    context_->api().clWaitForEvents(1, &taken);  // its own flight reports whether it failed
     lane.done.reset();
   }
   try {
@@ -195,7 +196,7 @@ void Stream::launch(Flight& flight) {
       fly(flight, lane);
     }
   } catch (...) {
-    // What was enqueued still uses the blocks and the lane.
+    // The enqueued commands still use the blocks and the lane.
     executor_->settle();
     const cl::Api& api = context_->api();
     for (const cl::QueueHandle* queue : {&up_, &down_}) {
@@ -207,10 +208,10 @@ void Stream::launch(Flight& flight) {
   next_ = (next_ + 1) % lanes_.size();
 }
 
-// Queues are in order: the last command's event tells of those before it.
+// Queues are in order: the event of the last command covers those before it.
 void Stream::fly(Flight& flight, Lane& lane) {
   const cl::Api& api = context_->api();
-  // Made before anything is enqueued, so that nothing in flight is without an owner.
+  // Created before anything is enqueued, so that every command in flight has an owner.
   const auto landed = std::make_shared<cl::EventHandle>();
   std::vector<cl::cl_mem> inputs, outputs;
   for (const cl::Memory& input : lane.inputs) inputs.push_back(input.get());

@@ -24,8 +24,9 @@ class Flight {
   /// Waits until the outputs are on the host. Throws cl::OpenCLError.
   void wait();
 
-  /// After wait(): the block that holds an output in the host's form, to be kept; null where it has
-  /// to be converted, lies in the memory that start() was given, or too many blocks are in use.
+  /// After wait(): the block that holds an output in the host's form, which the caller keeps. Null
+  /// if the output must be converted or is in the memory passed to start(), or if too many blocks
+  /// are in use.
   std::shared_ptr<HostBlock> block(std::size_t output) const;
   /// After wait(): writes an output to `to`, unless it is there already.
   void read(std::size_t output, void* to) const;
@@ -65,7 +66,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   /// Whether device and host share memory as far as this plan is concerned.
   static bool is_direct(const plan::Plan& plan);
-  /// Device memory of one lane; 0 where all goes through the executor's queue.
+  /// Device memory of one lane; 0 if all transfers use the executor's queue.
   static std::int64_t lane_bytes(const plan::Plan& plan);
 
   const plan::Plan& plan() const { return executor_->plan(); }
@@ -108,7 +109,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   const std::shared_ptr<HostPool> host_;
   const cl::QueueHandle up_, down_;
   std::mutex order_;
-  std::vector<Lane> lanes_;      // none where device and host share memory
+  std::vector<Lane> lanes_;      // none if device and host share memory
   bool may_do_without_ = false;  // the executor moves the bytes as we do
   std::size_t next_ = 0;
   std::atomic<int> under_way_{0};  // flights

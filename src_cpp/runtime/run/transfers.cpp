@@ -16,7 +16,7 @@ using plan::Buffer;
 using plan::Road;
 using plan::Transfer;
 
-constexpr std::size_t kGrain = 1 << 17;  // numbers that a thread converts while another starts
+constexpr std::size_t kGrain = 1 << 17;  // numbers converted in the time of starting a thread
 
 std::size_t size(std::int64_t bytes) { return static_cast<std::size_t>(bytes); }
 
@@ -107,14 +107,15 @@ void Transfers::attach(Way& way, const void* pointer) {
   way.pointer = pointer;
 }
 
-// The road kHostPointer; where it cannot be taken, false, and the next best road.
+// Takes the road kHostPointer and returns true; if that is impossible, takes the next best road and
+// returns false.
 bool Transfers::wrap(Way& way, const void* pointer) {
   const DeviceInfo& device = context_.device().info;
   std::string problem = way.failure;
   if (problem.empty()) problem = plan::host_pointer_problem(device, pointer, way.planned->bytes);
   if (problem.empty()) {
     try {
-      // The device writes to outputs only, whose memory is not constant.
+      // The device writes only to outputs, whose memory is not constant.
       way.wrapped = context_.wrap_memory(const_cast<void*>(pointer), size(way.planned->bytes),
                                          plan_.buffers[size(way.planned->buffer)].name);
       drop(way.fallback);
@@ -171,7 +172,7 @@ void Transfers::make_stand_in(Way& way, const Buffer& buffer) {
   const std::size_t bytes = size(buffer.bytes);
   try {
     way.block.reset(::operator new(bytes, std::align_val_t{page_bytes()}));
-    std::memset(way.block.get(), 0, bytes);  // its pages exist before anything is timed
+    std::memset(way.block.get(), 0, bytes);  // so that its pages exist before anything is timed
     way.stand_in = context_.wrap_memory(way.block.get(), bytes, buffer.name);
   } catch (const cl::OpenCLError& error) {
     way.block.reset();
@@ -198,7 +199,7 @@ std::vector<RoadTaken> Transfers::roads() const {
   return roads;
 }
 
-// Null where the driver refuses; then the copying road is taken, now and later.
+// Null if the driver refuses; then the copying road is taken, now and later.
 void* Transfers::map(Way& way, cl::cl_bitfield flags, bool blocking) {
   cl::cl_int code = cl::CL_SUCCESS;
   void* mapped = context_.api().clEnqueueMapBuffer(
@@ -210,7 +211,7 @@ void* Transfers::map(Way& way, cl::cl_bitfield flags, bool blocking) {
   return nullptr;
 }
 
-// What is mapped is forgotten first: nobody unmaps it twice.
+// Clears the pointer first, so that it cannot be unmapped twice.
 void Transfers::unmap_own(Way& way) { unmap(way, std::exchange(way.mapped, nullptr)); }
 
 void Transfers::unmap(const Way& way, const void* pointer) {
@@ -282,8 +283,8 @@ void Transfers::down(const std::vector<void*>& outputs, Recording* recording) {
     if (way.road == Road::kHostPointer) {
       way.is_mapped = map(way, cl::CL_MAP_READ | cl::CL_MAP_WRITE, last) != nullptr;
       if (way.is_mapped) continue;
-      // The next run makes an object of another kind. What this one holds may be read into its own
-      // memory.
+      // The next run creates an object of another kind. The content of this one may be read into
+      // its own memory.
       if (!way.is_input) read(i, outputs[i - first], last, recording);
       way.pointer = nullptr;
     } else if (!way.is_input) {

@@ -32,7 +32,7 @@ void to_host_form(const plan::Transfer& t, const void* from, void* to);
 /// kHostPointer are mapped except during a run. Not thread-safe, except roads().
 class Transfers {
  public:
-  /// The memory of a buffer; must give object(buffer) where that is not null.
+  /// The memory of a buffer; must return object(buffer) if that is not null.
   using Memory = std::function<cl::cl_mem(int buffer)>;
   /// Called before each of its objects is released.
   using Parting = std::function<void(cl::cl_mem object)>;
@@ -85,7 +85,7 @@ class Transfers {
     // Both empty but between stand_in() and attach(); `stand_in` goes first.
     std::unique_ptr<void, AlignedDelete> block{};
     cl::MemHandle stand_in{};
-    std::vector<std::uint16_t> staged{};  // halves, where the driver copies them
+    std::vector<std::uint16_t> staged{};  // halves, if the driver copies them
     void* mapped = nullptr;               // of the road kMapped, during up() and down()
   };
 

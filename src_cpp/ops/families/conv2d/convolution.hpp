@@ -1,5 +1,5 @@
-// One CONV_2D in numbers, and the engines of its room: each makes the launches of one way to
-// compute it. A file per engine.
+// The parameters of a CONV_2D, and the engines of its family: each creates the launches of one way
+// to compute it. One file per engine.
 #pragma once
 
 #include <string>
@@ -27,15 +27,15 @@ struct Convolution {
   std::int64_t pixels;              ///< batch * out_h * out_w
   std::int64_t depth;               ///< filter_h * filter_w * group_in
 
-  /// Four input channels from a multiple of four on lie at an address aligned to four elements.
+  /// Each quad of input channels begins at an address aligned to four elements.
   bool aligned() const { return group_in % 4 == 0; }
-  /// The output is a product of the image, seen as a matrix, with the weights; of one image perhaps
-  /// of some of its rows alone, from -at.h.before on.
+  /// The output is the product of the image, seen as a matrix, with the weights; possibly only of
+  /// some rows of one image, from -at.h.before on.
   bool is_pointwise() const;
-  /// Integers with scales; else floats.
+  /// Integers with scales; otherwise floats.
   bool quantized() const { return node.output(0).is_quantized() || hybrid(); }
   bool hybrid() const { return is_hybrid(node); }
-  /// Of int8, or of uint8.
+  /// Of int8 or uint8.
   bool is_int8() const { return quantized() && size_of(node.output(0).dtype) == 1; }
   DType image_storage() const { return node.input(kImage).storage; }
 
@@ -44,7 +44,7 @@ struct Convolution {
     set_conv_types(launch, node, kImage, kBias);
     set_border(launch, geometry);
   }
-  /// Four output channels from a multiple of four on, of any group, lie at a multiple of four.
+  /// Each quad of output channels, in any group, begins at a multiple of four elements.
   bool aligned_result() const { return group_out % 4 == 0 && result_layout(node).aligned(4); }
   /// Appends bias, residual and dst.
   kernel::Launch& push_result(kernel::Launch& launch) const {
@@ -59,21 +59,21 @@ struct Convolution {
   void push_geometry(kernel::Launch& launch) const;
 };
 
-/// A work-item per element: the plainest form.
+/// A work-item per element: the simplest form.
 kernel::Candidate naive(const Convolution& conv);
 
-/// A work-item keeps `vectors` vectors of `width` channels x `tile` pixels. Width: any of
-/// floats, 4 of int8 and uint8, 1 of int16.
+/// A work-item keeps `vectors` vectors of `width` channels x `tile` pixels. Width: any for floats,
+/// 4 for int8 and uint8, 1 for int16.
 kernel::Candidate direct(const Convolution& conv, const char* name, int width, int vectors,
                          int tile);
 
 /// 8-bit integers on CPUs, as pairs of 16 bits in registers; best guess first, none for int16.
 std::vector<kernel::Candidate> pairs(const Convolution& conv);
 
-/// `lanes` work-items share each of `tile` sums at a time: for few outputs, launched in a moment.
+/// `lanes` work-items share each of `tile` sums at a time: for few outputs and short launches.
 kernel::Candidate dot(const Convolution& conv, int lanes, int tile);
 
-/// Sums in variables of their own, image and weights read by quads through buffers or images: for
+/// Sums in separate variables, image and weights read in quads through buffers or images: for
 /// mobile GPUs, best guess first; none for int16.
 std::vector<kernel::Candidate> quads(const Convolution& conv);
 
@@ -83,33 +83,34 @@ std::vector<kernel::Candidate> implicit_gemms(const Convolution& conv, std::size
 /// Such tiles for int8 and uint8.
 std::vector<kernel::Candidate> int8_gemms(const Convolution& conv, std::size_t count);
 
-/// The best of them with products and short sums in half; none where the device has no such
+/// The best of them with products and short sums in half; none if the device has no half
 /// arithmetic, or the image is float.
 std::vector<kernel::Candidate> half_gemms(const Convolution& conv);
 
-/// Tiles on NVIDIA's tensor cores; empty where the device has none.
+/// Tiles on NVIDIA's tensor cores; empty if the device has none.
 std::vector<kernel::Candidate> tensor_gemm(const Convolution& conv);
 
-/// Tensor cores of NVIDIA, stride 1, every pixel copied to local memory once; best guess first,
-/// empty where the device has none.
+/// NVIDIA's tensor cores with stride 1, every pixel copied to local memory once; best guess first,
+/// empty if the device has none.
 std::vector<kernel::Candidate> tensor_halo(const Convolution& conv);
 
-/// Variants that keep a piece of the image in local memory for all taps of the filter, best guess
-/// first; none where there is one tap, or a stride or dilation above 1.
+/// Variants that keep a part of the image in local memory for all taps of the filter, best guess
+/// first; none for a single tap, or for a stride or dilation above 1.
 std::vector<kernel::Candidate> image_tiles(const Convolution& conv);
 
-/// Winograd's transforms, each a candidate of four launches or more, best guess first, and why
-/// others cannot compute the node.
+/// Winograd's transforms, each a candidate with four or more launches, best guess first, and the
+/// reasons why others cannot compute the node.
 std::vector<kernel::Candidate> winograd(const Convolution& conv);
 
-/// The first of winograd() is likely to take less time than the products of direct convolution.
+/// Whether the first of winograd() probably takes less time than the products of direct
+/// convolution.
 bool winograd_pays(const Convolution& conv);
 
-/// Transforms for filters of 3x3 in vectors by name, best guess first: for mobile GPUs, one for
-/// others; none where channels are no multiples of four.
+/// Transforms for filters of 3x3 in named vectors, best guess first: several for mobile GPUs, one
+/// for others; none unless the channels are multiples of four.
 std::vector<kernel::Candidate> winograd_quads(const Convolution& conv);
 
-/// On a mobile GPU the first of them is likely to take less time than direct convolution.
+/// Whether on a mobile GPU the first of them probably takes less time than direct convolution.
 bool winograd_quads_pays(const Convolution& conv);
 
 }  // namespace clgpu::ops::conv2d

@@ -1,4 +1,4 @@
-// Engine `direct`: sums in registers, nothing staged.
+// Engine `direct`: sums in registers, no staging in local memory.
 #include <algorithm>
 
 #include "ops/families/conv2d/convolution.hpp"
@@ -6,9 +6,9 @@
 namespace clgpu::ops::conv2d {
 namespace {
 
-/// Pixel tiles of a CPU work-item: enough work to pay for starting it, enough items for the cores.
+/// Pixel tiles of a CPU work-item: enough work to justify starting it, enough items for the cores.
 std::int64_t cpu_tiles(const Convolution& conv, int channels, int tile) {
-  constexpr std::int64_t kWork = 1 << 20;  // multiply-adds, some 10 us
+  constexpr std::int64_t kWork = 1 << 20;  // multiply-adds, about 10 us
   const std::int64_t by_work = kWork / (static_cast<std::int64_t>(channels) * tile * conv.depth);
   const std::int64_t all =
       ceil_div(conv.pixels, tile) * ceil_div(conv.group_out, channels) * conv.groups;
@@ -21,7 +21,8 @@ kernel::Candidate direct(const Convolution& conv, const char* name, int width, i
                          int tile) {
   const bool cpu = conv.device.is_cpu();
   const int channels = width * vectors;
-  // On a GPU neighbouring work-items read neighbouring weights; a CPU core walks one panel.
+  // On a GPU, neighbouring work-items read neighbouring weights; a CPU core reads one panel in
+  // order.
   std::int64_t group_c = 1;
   while (!cpu && group_c < 16 && group_c * channels < conv.group_out) group_c *= 2;
   const std::int64_t group_p = cpu ? 1 : 128 / group_c;

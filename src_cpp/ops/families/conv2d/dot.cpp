@@ -1,4 +1,4 @@
-// Engine `dot`: several work-items share the sum of one output.
+// Engine `dot`: several work-items share the sum of each output.
 #include <algorithm>
 
 #include "ops/families/conv2d/convolution.hpp"

@@ -18,8 +18,9 @@ struct Piece {
   }
 };
 
-// By measurements on an H200: what an item keeps fits 128 registers, few items read the same words.
-// More channels at a time use more of what a read of the image brings; large filters leave no room.
+// Measured on an H200: the values of a work-item fit 128 registers, and few work-items read the
+// same words. More channels at a time use more of each read of the image; large filters leave no
+// registers for that.
 constexpr Piece kPieces[] = {
     {"image_tile_64x8", 64, 8, 8, 2, 8, 8, 4},  {"image_tile_64x4", 64, 8, 8, 2, 8, 4, 2},
     {"image_tile_32x8", 32, 8, 8, 4, 8, 8, 2},  {"image_tile_32x4", 32, 8, 8, 4, 8, 4, 4},
@@ -60,7 +61,7 @@ std::vector<kernel::Candidate> image_tiles(const Convolution& conv) {
     return result;
   }
   for (const Piece& piece : kPieces) {
-    // The narrowest pieces that hold all channels, or the widest.
+    // The narrowest tiles that hold all channels, or the widest.
     const int width = conv.group_out > 32   ? 64
                       : conv.group_out > 16 ? 32
                       : conv.group_out > 4  ? 16

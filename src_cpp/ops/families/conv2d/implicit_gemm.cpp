@@ -1,5 +1,5 @@
-// Engine `implicit_gemm`: a product of matrices, tiled through local memory and registers, the left
-// one (im2col) read from the image on the fly. Of int8 its elements are words of four channels.
+// Engine `implicit_gemm`: a product of matrices, tiled through local memory and registers; the left
+// one (im2col) is read from the image on the fly. For int8 its elements are words of four channels.
 #include "ops/families/conv2d/convolution.hpp"
 
 namespace clgpu::ops::conv2d {
@@ -10,7 +10,7 @@ int elements_of(int channels, TileArith arith) {
   return arith == TileArith::kInt8 ? static_cast<int>(ceil_div(channels, 4)) : channels;
 }
 
-/// How the kernel finds the elements of the image: its macro GATHER.
+/// How the kernel computes the positions of the image's elements: its macro GATHER.
 int gather(const Convolution& conv, const GemmTile& tile, TileArith arith) {
   const int channels = elements_of(conv.group_in, arith);
   if (arith == TileArith::kInt8 && !conv.aligned()) return 4;
@@ -26,7 +26,7 @@ Products products(const Convolution& conv, TileArith arith) {
 
 constexpr std::int64_t kMostSplits = 32;
 
-/// The launch that adds the sums of splits, without its arguments behind dst.
+/// The launch that adds the sums of splits, without its arguments after dst.
 kernel::Launch sum_splits(const Convolution& conv) {
   kernel::Launch sum("conv2d/sum_splits.cl", "conv2d_sum_splits");
   set_result_types(sum, conv.node, kBias);

@@ -1,4 +1,4 @@
-// Engine `quads`: sums in variables of their own, quads read through buffers or images; for mobile
+// Engine `quads`: sums in separate variables, quads read through buffers or images; for mobile
 // GPUs.
 #include "ops/products/quads.hpp"
 

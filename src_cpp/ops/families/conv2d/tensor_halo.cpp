@@ -1,5 +1,5 @@
-// Engine `tensor_halo`: NVIDIA's tensor cores, every pixel copied to local memory once for all taps
-// of the filter. See kernels/conv2d/tensor_halo_nvidia.cl.
+// Engine `tensor_halo`: NVIDIA's tensor cores; every pixel is copied to local memory once for all
+// taps of the filter. See kernels/conv2d/tensor_halo_nvidia.cl.
 #include <algorithm>
 
 #include "ops/families/conv2d/convolution.hpp"
@@ -25,9 +25,9 @@ constexpr Tile kTiles[] = {
 };
 constexpr std::size_t kMostCandidates = 4;
 constexpr int kLocalBytes = 48 * 1024;  // of a work-group
-constexpr int kMostFilterRows = 9;      // more have no place in the registers
+constexpr int kMostFilterRows = 9;      // more do not fit the registers
 
-/// How a tile walks through the channels.
+/// How a tile proceeds through the channels.
 struct Chunks {
   int units, stages;
 };
@@ -39,7 +39,7 @@ class Maker {
         storage_(conv.image_storage()),
         element_(static_cast<int>(size_of(storage_))) {}
 
-  /// Why this convolution cannot be computed; empty where it can.
+  /// Why this convolution cannot be computed; empty if it can.
   std::string refusal() const {
     const ConvGeometry& g = conv_.geometry;
     if (g.stride_h != 1 || g.stride_w != 1) return "the stride is not 1";
@@ -62,8 +62,8 @@ class Maker {
     return {};
   }
 
-  /// The chunks that suit a tile; no units where its halo does not fit local memory, or the launch
-  /// is too large.
+  /// The chunks that suit a tile; no units if its halo does not fit local memory, or the launch is
+  /// too large.
   Chunks chunks(const Tile& tile) const {
     if (std::int64_t{conv_.batch} * tiles_y(tile) > 65535) return {0, 0};
     const bool small = conv_.in_c * element_ <= 32;
@@ -74,14 +74,15 @@ class Maker {
       if (chunk_count(4) > 1 && fits(4, 2)) return {4, 2};
       if (fits(4, 1)) return {4, 1};
     }
-    // Short chunks: waiting for a copy would take as long as the products.
+    // Chunks of two units are short: waiting for a copy would take as long as the products.
     if (chunk_count(2) > 1 && fits(2, 2)) return {2, 2};
     if (fits(2, 1)) return {2, 1};
     return {0, 0};
   }
 
-  /// Clock cycles that the convolution takes, give or take a quarter on an H200, whose measured
-  /// times of some hundred launches gave the coefficients. It ranks tiles.
+  /// Estimate of the clock cycles of the convolution, within about a quarter on an H200. The
+  /// coefficients are fitted to the measured times of several hundred launches there. It ranks
+  /// tiles.
   double cycles(const Tile& tile) const {
     const Chunks c = chunks(tile);
     const auto real = [](std::int64_t n) { return static_cast<double>(n); };
@@ -90,7 +91,7 @@ class Maker {
     const std::int64_t count = chunk_count(c.units), stage = stage_bytes(tile, c.units);
     const std::int64_t warps = tile.items() / 32, steps = conv_.filter_w * (c.units / 2);
 
-    // Busy with products or with reading their operands, with copies, with the result.
+    // Cycles for products or reading their operands, for copies, for the result.
     const std::int64_t source_rows =
         tile.rows + std::int64_t{conv_.filter_h - 1} * conv_.geometry.dilation_h;
     const double products = real(steps * tile.rows * tile.blocks * conv_.filter_h);
@@ -98,12 +99,12 @@ class Maker {
         real(steps * (4 * source_rows + std::int64_t{2} * conv_.filter_h * tile.blocks));
     const double stored =
         real(std::int64_t{tile.height()} * tile.width() * std::min(tile.channels(), conv_.out_c));
-    // Where a chunk is waited for, only another work-group covers the copies.
+    // While a work-group waits for a chunk, only other work-groups can hide the copies.
     const double copies = (c.stages == 1 ? 0.02 : 0.01) * real(stage);
     const double busy = real(count) * (real(warps) * std::max(1.66 * products, reads) + copies) +
                         0.06 * element_ * stored + 375 * real(warps);
 
-    // The time of one work-group, and how often a compute unit takes it.
+    // The time of one work-group, and how many a compute unit runs one after the other.
     const double copy = 1200 + 180 * real(ceil_div(stage / 16, tile.items()));
     const double compute = 6.6 * products;
     const double alone = real(count) * (c.stages == 2 ? std::max(copy, compute) : copy + compute);
@@ -174,7 +175,7 @@ class Maker {
     launch.macro("BLOCKS", tile.blocks).macro("UNITS", c.units);
   }
 
-  /// Bytes that one copy moves: 16, 8, 4, or 0 when pixels are not aligned to 4.
+  /// Bytes that one copy moves: 16, 8, 4, or 0 if pixels are not aligned to 4.
   int copy_bytes() const {
     for (const int bytes : {16, 8, 4}) {
       if (conv_.in_c * element_ % bytes == 0) return bytes;
@@ -193,7 +194,7 @@ class Maker {
     const std::int64_t width = tile.width() + std::int64_t{conv_.filter_w - 1} * g.dilation_w;
     return height * round_up(width, 2) * units * 16;
   }
-  /// 32-bit registers of all right operands.
+  /// 32-bit registers for all right operands.
   std::int64_t registers(const Tile& tile, int units) const {
     return panels(tile) * tile.warps_n * chunk_count(units) * conv_.filter_w * (units / 2) *
            conv_.filter_h * tile.blocks * 64;
@@ -213,7 +214,7 @@ std::vector<kernel::Candidate> tensor_halo(const Convolution& conv) {
 
   std::vector<std::pair<double, const Tile*>> ranked;
   for (const Tile& tile : kTiles) {
-    // Blocks of channels that stay empty are wasted; a half of the panel may be.
+    // Blocks of channels that stay empty are wasted; half of the panel may be wasted.
     const bool empty = tile.channels() >= 2 * round_up(conv.out_c, 8);
     const bool narrow = tile.blocks < 4 && conv.out_c > 2 * tile.channels();
     if (empty || narrow || maker.chunks(tile).units == 0) continue;

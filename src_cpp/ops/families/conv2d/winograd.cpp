@@ -1,4 +1,4 @@
-// Engine `winograd`: fewer products for more sums. Four launches: filters (once, at load), image,
+// Engine `winograd`: fewer products, more sums. Four launches: filters (once, at load), image,
 // product of matrices, result; see kernels/conv2d/winograd_tile.cl.
 #include <algorithm>
 
@@ -11,7 +11,7 @@ namespace {
 struct Transform {
   const char* name;
   int alpha, tile;
-  bool in_blocks;  ///< for filters of several blocks of taps x taps, else of one
+  bool in_blocks;  ///< for filters of several blocks of taps x taps, otherwise of one
   int taps() const { return alpha - tile + 1; }
 };
 
@@ -22,17 +22,17 @@ constexpr Transform kTransforms[] = {
     {"winograd_f3x3_5x5_blocks", 7, 3, true},
 };
 
-/// How the product of the third launch is tiled: winograd_gemm.cl, or for CPUs winograd_panels.cl.
+/// The tiling of the third launch's product: winograd_gemm.cl, or for CPUs winograd_panels.cl.
 struct ProductTile {
   int rows, cols;  ///< of a work-group
   int item_rows, item_cols;
   int panel() const { return cols; }
 };
 
-/// How much of the image the launches work on at a time.
+/// The part of the image on which the launches work at a time.
 struct Slice {
   std::int64_t tile_rows;  ///< rows of tiles, over all images
-  int channels;            ///< input channels, a multiple of 16 unless all
+  int channels;            ///< input channels, a multiple of 16 unless it is all of them
 };
 
 constexpr int kDepthStep = 16;  // u is padded to multiples of it
@@ -40,10 +40,10 @@ constexpr std::int64_t kFloat = sizeof(float);
 
 class Winograd {
  public:
-  /// `tiled`: tiles in local memory; else in registers, as CPUs like it.
+  /// `tiled`: tiles in local memory; otherwise in registers, which suits CPUs.
   Winograd(const Convolution& conv, const Transform& transform, bool tiled)
       : conv_(conv), transform_(transform), tiled_(tiled) {
-    // NVIDIA's caches serve the overlap of tiles faster than its local memory does.
+    // NVIDIA's caches serve the overlap of tiles faster than its local memory.
     staged_ = tiled && !conv.device.is(GpuFamily::kNvidia);
     const int taps = transform.taps();
     blocks_w_ = static_cast<int>(ceil_div(conv.filter_w, taps));
@@ -67,10 +67,10 @@ class Winograd {
   /// Bytes of v and m together for a row of tiles.
   std::int64_t row_bytes() const { return v_row_bytes(channels_) + m_row_bytes(); }
 
-  /// The most rows of tiles whose v and m each are an object of the device and can be counted in 32
-  /// bits, and together are within the budget; 0 if there are none. A budget that fits the caches
-  /// of a CPU costs it nothing; on an H200 a slice that fits its L2 cache takes up to three times
-  /// as long as one launch for all, two slices of a GiB a few per cent.
+  /// The maximum number of rows of tiles for which v and m each fit an object of the device and can
+  /// be counted in 32 bits, and together are within the budget; 0 if there is none. On a CPU, a
+  /// budget that fits the caches costs nothing; on an H200, a slice that fits its L2 cache takes up
+  /// to three times as long as one launch for all, two slices of a GiB a few per cent more.
   std::int64_t rows_within_limits() const {
     constexpr std::int64_t kCpuBudget = std::int64_t{16} << 20, kGpuBudget = std::int64_t{2} << 30;
     const DeviceInfo& device = conv_.device;
@@ -79,7 +79,7 @@ class Winograd {
         std::min<std::uint64_t>(device.max_object_bytes, std::uint64_t{INT32_MAX} * kFloat));
     const auto memory = static_cast<std::int64_t>(device.global_bytes / 8);
     const std::int64_t budget = std::min(memory, device.is_cpu() ? kCpuBudget : kGpuBudget);
-    // A row of tiles at a time is possible even where it exceeds the budget.
+    // A single row of tiles is possible even if it exceeds the budget.
     const std::int64_t rows = std::max<std::int64_t>(1, budget / row_bytes());
     const std::int64_t slices = ceil_div(tile_rows_, std::min(tile_rows_, rows));
     return std::min(ceil_div(tile_rows_, slices), object / largest);
@@ -147,7 +147,7 @@ class Winograd {
     } else {
       const int width = tiled_ ? 1 : in_vector_;
       const std::int64_t items = rows * tiles_w_ * (channels / width);
-      // Channels of the padding are none of the image's, at whatever width.
+      // Channels of the padding are not channels of the image, whatever the vector width.
       launch.macro("VW", width).macro("VEC_C", channels_ == conv_.in_c ? 1 : 0).i32(items);
       launch.range({uz(items), uz(blocks_)}, {tiled_ ? kGpuGroup : kCpuGroup, 1});
     }
@@ -203,7 +203,7 @@ class Winograd {
     return launch;
   }
 
-  /// Tiles of a CPU work-item: enough work to pay for starting it, enough items for the cores.
+  /// Tiles of a CPU work-item: enough work to justify starting it, enough items for the cores.
   std::int64_t cpu_tiles(const ProductTile& tile, std::int64_t rows, std::int64_t panels) const {
     constexpr std::int64_t kWork = 1 << 20;  // multiply-adds
     const std::int64_t depth = std::int64_t{blocks_} * channels_;
@@ -236,13 +236,14 @@ std::string refusal(const Convolution& conv, const Transform& transform) {
     return "the dilation is " + by(g.dilation_h, g.dilation_w) + "; supported: 1x1";
   }
   if (conv.groups != 1) return "there are " + std::to_string(conv.groups) + " groups; supported: 1";
-  // The sums of fewer terms are so exact that the error of the transform would stand out.
+  // Sums of fewer terms are so exact that the error of the transform would dominate.
   constexpr int kLeastChannels = 8;
   if (transform.alpha == 7 && conv.in_c < kLeastChannels) {
     return "there are " + std::to_string(conv.in_c) +
            " input channels; supported: " + std::to_string(kLeastChannels) + " or more";
   }
-  // A block of which taps are missing along a whole axis is of the same error and less of a sum.
+  // If the filter is narrower than a block along an axis, the error stays the same and the sum gets
+  // smaller.
   const int taps = transform.taps();
   const auto is = [&](int n) { return conv.filter_h == n && conv.filter_w == n; };
   const bool fits = transform.in_blocks
@@ -271,8 +272,8 @@ ProductTile local_tile(const Convolution& conv, const Winograd& winograd) {
   return {32, 32, 4, 4};
 }
 
-/// Costs in units of a multiply-add, as measured on an H200 and on AVX-512 cores: what one channel
-/// of a tile costs besides its products, one weight, and one launch more per compute unit.
+/// Costs in units of a multiply-add, measured on an H200 and on AVX-512 cores: of one channel of a
+/// tile besides its products, of one weight, and of one more launch per compute unit.
 struct Prices {
   std::int64_t transform, weight, launches;
 };
@@ -289,7 +290,7 @@ std::int64_t cost(const Convolution& conv, const Transform& transform) {
 
 std::int64_t direct_cost(const Convolution& conv) {
   const Prices prices = conv.device.is_cpu() ? kCpuPrices : kGpuPrices;
-  // GPUs compute 4, 16 or 32 channels for the price of fewer.
+  // GPUs compute 4, 16 or 32 channels at the price of fewer.
   const int step = conv.device.is_cpu() ? 1 : conv.out_c <= 4 ? 4 : conv.out_c <= 16 ? 16 : 32;
   const std::int64_t out_c = round_up(conv.out_c, step);
   return conv.depth * out_c * (conv.pixels + prices.weight);
@@ -333,7 +334,7 @@ std::vector<kernel::Candidate> winograd(const Convolution& conv) {
                                        {tiled.rows_within_limits(), tiled.channels()}));
     }
     if (transform.tile != 4) continue;
-    // A quarter of the scratch memory, by rows of tiles and by input channels.
+    // Candidates with a quarter of the scratch memory, split by rows of tiles or by input channels.
     if (rows > 1)
       others.push_back(best.candidate(name + "_split_p", tile, {ceil_div(rows, 4), channels}));
     const int quarter = static_cast<int>(round_up(ceil_div(channels, 4), kDepthStep));

@@ -30,7 +30,7 @@ std::int64_t tiles(const Convolution& conv, int tile) {
 
 class WinogradQuads {
  public:
-  /// `images`: what may be is read as images.
+  /// `images`: operands that can be images are read as images.
   WinogradQuads(const Convolution& conv, const Transform& transform, bool images)
       : conv_(conv), transform_(transform), images_(images) {
     planes_ = std::int64_t{transform.alpha} * transform.alpha;
@@ -39,7 +39,7 @@ class WinogradQuads {
     tile_rows_ = conv.batch * tiles_h_;
     panel_ = std::min<std::int64_t>(16, round_up(conv.out_c, 8));
     panels_ = ceil_div(conv.out_c, panel_);
-    // Rows of tiles whose v and m are objects of the device and do not take most of its memory.
+    // Rows of tiles for which v and m fit objects of the device and do not take most of its memory.
     const std::int64_t row_bytes = planes_ * tiles_w_ * std::max(conv.in_c, conv.out_c) * kFloat;
     const std::uint64_t most = std::min(
         {conv.device.max_object_bytes, conv.device.global_bytes / 16, std::uint64_t{INT32_MAX}});
@@ -50,7 +50,7 @@ class WinogradQuads {
     m_image_ = images && reads_as_image(scratch_elements(conv.out_c), DType::kF32, conv.device);
   }
 
-  /// None where a row of tiles is too large.
+  /// None if a single row of tiles is too large.
   std::optional<kernel::Candidate> candidate() const {
     if (rows_ == 0) return {};
     const std::string name = std::string(transform_.name) + (images_ ? "_image" : "");
@@ -149,7 +149,7 @@ class WinogradQuads {
 
 std::vector<kernel::Candidate> winograd_quads(const Convolution& conv) {
   if (!possible(conv)) return {};
-  // A tile that hangs over the edge by half is wasted work.
+  // If half of a tile is outside of the image, that half is wasted work.
   constexpr int kSmall = 5;
   const bool small = std::min(conv.out_h, conv.out_w) < kSmall;
   std::vector<kernel::Candidate> result;
@@ -166,8 +166,8 @@ std::vector<kernel::Candidate> winograd_quads(const Convolution& conv) {
 }
 
 bool winograd_quads_pays(const Convolution& conv) {
-  // Each pass over the tiles is bound by memory: it takes many products to save to be worth three
-  // of them. Texture caches make direct convolution faster.
+  // Each pass over the tiles is limited by memory bandwidth: only many saved products justify three
+  // passes. Texture caches make direct convolution faster.
   if (!possible(conv)) return false;
   const bool adreno = conv.device.is(GpuFamily::kAdreno);
   const int channels = adreno ? 128 : 64;

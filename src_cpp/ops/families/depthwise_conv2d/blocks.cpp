@@ -7,7 +7,7 @@
 namespace clgpu::ops::depthwise_conv2d {
 namespace {
 
-// Whether a block of pixels keeps its filter and a row of the image in registers.
+// Whether a block of pixels can keep its filter and a row of the image in registers.
 bool fits_registers(const NodeContext& node) {
   const auto& g = node.attrs<ConvAttrs>().geometry;
   const ir::Shape& weights = node.input(kWeights).shape;
@@ -28,7 +28,7 @@ void set_filter(kernel::Launch& launch, const NodeContext& node) {
   launch.macro("WEIGHTS_SHIFTED", weights_zero(node) == 0 ? 0 : 1);
 }
 
-/// Arguments of engines that know the filter, after those of their blocks.
+/// Arguments of engines that have the filter's geometry as macros, after those of their blocks.
 void push_image(kernel::Launch& launch, const NodeContext& node) {
   const ir::Shape& src = node.input(kImage).shape;
   const ir::Shape& weights = node.input(kWeights).shape;
@@ -40,7 +40,7 @@ void push_image(kernel::Launch& launch, const NodeContext& node) {
   push_zeros(launch, node);
 }
 
-// `columns` x `rows` pixels of up to `most` channels a work-item.
+// `columns` x `rows` pixels of up to `most` channels per work-item.
 kernel::Candidate blocked(const NodeContext& node, const DeviceInfo& device, int columns, int rows,
                           int most) {
   const bool cpu = device.is_cpu();
@@ -57,7 +57,7 @@ kernel::Candidate blocked(const NodeContext& node, const DeviceInfo& device, int
   kernel::Launch& launch = candidate.launches.back();
   launch.macro("VW", width).macro("PX", columns).macro("PY", rows);
   launch.macro("ALIGNED", result_layout(node).aligned(width) ? 1 : 0);
-  // A core jumps over conditions; the items of a warp wait for each other.
+  // A CPU core branches around conditions; the items of a warp wait for each other.
   launch.macro("INTERIOR", cpu ? 1 : 0).macro("WG_C", group_c).macro("WG_X", group_x);
   set_filter(launch, node);
   launch.i32(row_blocks);
@@ -72,13 +72,13 @@ kernel::Candidate blocked(const NodeContext& node, const DeviceInfo& device, int
   return candidate;
 }
 
-/// For integers on CPUs: a work-item goes along rows, `columns` x `rows` pixels at a time.
+/// For integers on CPUs: a work-item moves along rows, `columns` x `rows` pixels at a time.
 kernel::Candidate along_rows(const NodeContext& node, const DeviceInfo& device, int columns,
                              int rows) {
-  constexpr std::int64_t kItemsOfUnit = 4;  // even out what the others take
+  constexpr std::int64_t kItemsOfUnit = 4;  // several, to even out their different times
   const ir::Shape& dst = node.output(0).shape;
   const int width = vector_width(node, 16);
-  // Enough pixels that it pays to load their channels' filters and scales.
+  // Enough pixels to make loading the filters and scales of their channels worthwhile.
   const std::int64_t block_rows = std::max<std::int64_t>(ceil_div(64, dst[2]) / rows, 1) * rows;
   const std::int64_t row_blocks = ceil_div(dst[1], block_rows), layers = dst[0] * row_blocks;
   const std::string name = "rows_" + std::to_string(columns) + "x" + std::to_string(rows);

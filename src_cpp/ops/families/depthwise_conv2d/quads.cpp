@@ -1,4 +1,4 @@
-// Engine `quads`, for GPUs of phones.
+// Engine `quads`, for mobile GPUs.
 #include "ops/families/depthwise_conv2d/depthwise.hpp"
 #include "ops/shared/mobile.hpp"
 
@@ -11,10 +11,10 @@ Images images_of(const NodeContext& node, const DeviceInfo& device) {
           !has_int8_weights(node) && reads_as_image(node.input(kWeights), device)};
 }
 
-// `pixels` of a row a work-item.
+// A work-item computes `pixels` of a row.
 kernel::Candidate quads_of(const NodeContext& node, const DeviceInfo& device, int pixels,
                            const Images& images) {
-  constexpr int kLongest = 5;  // taps of a row that are worth a program of their own
+  constexpr int kLongest = 5;  // taps per row that are worth a separate program
   const auto& geometry = node.attrs<ConvAttrs>().geometry;
   const ir::Shape& dst = node.output(0).shape;
   const int taps = node.input(kWeights).shape[2];
@@ -37,7 +37,7 @@ kernel::Candidate quads_of(const NodeContext& node, const DeviceInfo& device, in
 }  // namespace
 
 std::vector<kernel::Candidate> quads(const NodeContext& node, const DeviceInfo& device) {
-  // Four sums and four pixels are all that each work-item of a full core has registers for.
+  // On a core at full occupancy, each work-item has registers for four sums and four pixels only.
   const ir::Shape& dst = node.output(0).shape;
   const int width = vector_width(node, 4);
   const auto items = [&](int pixels) {
@@ -47,7 +47,7 @@ std::vector<kernel::Candidate> quads(const NodeContext& node, const DeviceInfo& 
   while (best > 1 && (dst[2] <= best / 2 || items(best) < items_to_fill(device))) best /= 2;
   const Images images = images_of(node, device);
   std::vector<kernel::Candidate> result{quads_of(node, device, best, images)};
-  // Not every driver makes images of every buffer.
+  // Not every driver can create an image from every buffer.
   if (images.any()) result.push_back(quads_of(node, device, best, {}));
   if (!device.is_mobile()) return result;
   for (const int pixels : {4, 2, 1}) {

@@ -35,7 +35,8 @@ void add_result(kernel::Candidate& candidate, kernel::Launch& launch, const Node
     push_result(launch, node, attrs.bias);
     return;
   }
-  // Each phase of the pixels has taps of its own, so there is no sum over the weights of a channel.
+  // Each phase of the pixels has its own taps, so there is no single sum over the weights of a
+  // channel.
   const ChannelTable table = channel_table(node, {attrs.image, kWeights, attrs.bias, 0},
                                            {node.output(0).shape[3], /*depth=*/0, 0, 0},
                                            static_cast<int>(candidate.scratch.size()));

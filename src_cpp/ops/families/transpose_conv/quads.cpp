@@ -56,7 +56,7 @@ kernel::Candidate quads_of(const NodeContext& node, const DeviceInfo& device, bo
 
 std::vector<kernel::Candidate> quads(const NodeContext& node, const DeviceInfo& device) {
   std::vector<kernel::Candidate> result{quads_of(node, device, false)};
-  // Not every driver makes images of every buffer.
+  // Not every driver can create an image from every buffer.
   const ir::Tensor& src = node.input(node.attrs<TransposeConvAttrs>().image);
   if (reads_as_image(src, device)) result.insert(result.begin(), quads_of(node, device, true));
   return result;
