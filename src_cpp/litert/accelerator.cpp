@@ -7,8 +7,10 @@
 #include <string>
 
 #include "abi/litert.hpp"
+
 #if defined(__ANDROID__)
-#include <android/log.h>
+// From <android/log.h>, unchanged since API level 1; declared here so that no NDK header is needed.
+extern "C" int __android_log_write(int priority, const char* tag, const char* text);
 #endif
 
 namespace {
@@ -34,7 +36,7 @@ const std::string kFolder = own_folder();
 
 void log_error(const std::string& sentence) {
 #if defined(__ANDROID__)
-  __android_log_write(ANDROID_LOG_ERROR, "clgpu_delegate", sentence.c_str());
+  __android_log_write(6 /* error */, "clgpu_delegate", sentence.c_str());
 #else
   std::fprintf(stderr, "clgpu_delegate: %s\n", sentence.c_str());
 #endif
