@@ -95,7 +95,7 @@ def unpack(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, byte
     try:
         status = Path(path).stat()
         if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
-            raise FileError(f"cannot read the capsule {name}: it is no regular file")
+            raise FileError(f"cannot read the capsule {name}: it is not a regular file")
         file = Path(path).open("rb")  # noqa: SIM115  # closed below, where other errors are told
     except OSError as error:
         raise FileError(f"cannot read the capsule {name}: {error.strerror}") from None
@@ -115,7 +115,7 @@ def _unpack(file: BinaryIO, most_bytes: int) -> tuple[dict[str, Any], dict[str, 
         if MANIFEST not in names:
             raise ModelError("is not a capsule: it has no manifest")
         if len(infos) > _MOST_MEMBERS or len(set(names)) < len(names):
-            raise ModelError("is not a capsule: too many members, or some twice")
+            raise ModelError("is not a capsule: it has too many members, or duplicate ones")
         manifest = without_controls(from_json(_member(archive, archive.getinfo(MANIFEST))))
         if not isinstance(manifest, dict) or not isinstance(manifest.get("format"), int):
             raise ModelError("is not a capsule: its manifest has no format")
@@ -133,8 +133,8 @@ def _unpack(file: BinaryIO, most_bytes: int) -> tuple[dict[str, Any], dict[str, 
             total += info.file_size
             if total > most_bytes:
                 raise ModelError(
-                    f"is not read: it unpacks to more than {most_bytes >> 20} MiB, which is what "
-                    "a file of its size may have"
+                    f"is not read: it unpacks to more than {most_bytes >> 20} MiB, the limit for "
+                    "a file of its size"
                 )
             content = _member(archive, info)
             if hashlib.sha256(content).hexdigest() != listed[info.filename]:
@@ -151,12 +151,14 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     if limit is None and info.filename.startswith("kernels/"):
         limit = _KERNEL_LIMIT
     if limit is None:
-        raise ModelError(f"is not a capsule: {info.filename[:80]!r} is no part of one")
+        raise ModelError(f"is not a capsule: {info.filename[:80]!r} is not a member of capsules")
     if info.file_size > limit:
         raise ModelError(f"is not a capsule: {info.filename!r} has more than {limit >> 20} MiB")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         # `zipfile` unpacks the others without a bound.
-        raise ModelError(f"is not a capsule: {info.filename!r} is not packed as in one")
+        raise ModelError(
+            f"is not a capsule: {info.filename!r} has another compression than in capsules"
+        )
     # The size in the directory may lie, so what comes is counted, and no more is asked for.
     content = bytearray()
     with archive.open(info) as member:
@@ -165,7 +167,7 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
             if len(content) > info.file_size:
                 break
     if len(content) != info.file_size:
-        raise ModelError(f"is damaged: {info.filename!r} has another size than it says")
+        raise ModelError(f"is damaged: the size of {info.filename!r} differs from the directory")
     return bytes(content)
 
 
@@ -205,7 +207,7 @@ def from_npz(content: bytes) -> dict[str, Array]:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if sum(info.file_size for info in archive.infolist()) > len(content):
-                raise ModelError("is damaged: its arrays lie over each other")
+                raise ModelError("is damaged: its arrays overlap")
             for info in archive.infolist():
                 if info.compress_type != zipfile.ZIP_STORED or info.file_size > len(content):
                     raise ModelError("is damaged: its arrays are not as they were written")

@@ -46,9 +46,7 @@ def capture(
     ] = None,
     tolerance: Annotated[
         Optional[float],
-        typer.Option(
-            help="Largest relative L2 error that counts as right. Default: that of the precision."
-        ),
+        typer.Option(help="Largest relative L2 error that is accepted. Default: by precision."),
     ] = None,
     timeout: Annotated[
         float, typer.Option(help="A run that takes longer than this many seconds counts as hung.")
@@ -58,7 +56,7 @@ def capture(
     as_json: Json = False,
     **settings: Any,
 ) -> None:
-    """Write one file with all that it takes to see a failure again: a bug capsule."""
+    """Write a bug capsule: one file with everything needed to reproduce a failure."""
     bar = Progress(
         SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn(),
         console=SafeConsole(stderr=True), transient=True,
@@ -89,5 +87,5 @@ def capture(
         print_text(str(result))
         print_text(
             f"{result.path}: {count(len(result.nodes), 'node')} written; "
-            f"see it again with: clgpu replay {result.path}"
+            f"replay it with: clgpu replay {result.path}"
         )

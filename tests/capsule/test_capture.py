@@ -262,4 +262,4 @@ def test_what_fails_once_is_kept(tmp_path, monkeypatch):
     with cases.wrong_softmax():
         result = capture(models.chain(ops=("SOFTMAX",)), tmp_path / "once.clgpu.zip")
     assert result.outcome.kind == "wrong"
-    assert result.remark == "it does not fail every time"
+    assert result.remark == "the failure does not occur every time"

@@ -55,7 +55,7 @@ def test_icd_that_names_a_missing_library(staged, name, fix):
     icd(staged, f"{name}\n", "x.icd")
     staged.env.access = lambda *_: False
     (found,) = staged.find(vendors.check, "problem")
-    assert "there is no such library" in found.what
+    assert "the library does not exist" in found.what
     assert found.fix == f"sudo {fix}"
 
 
@@ -71,7 +71,7 @@ def test_icd_that_names_a_text_file(staged):
     text = staged.write("driver.so", "I am no library, but long enough to have had a header.\n" * 9)
     icd(staged, str(text))
     (found,) = staged.find(vendors.check, "problem")
-    assert "the file is no library" in found.what
+    assert "the file is not a library" in found.what
     assert "invalid ELF header" in found.why
     icd(staged, "")
     assert "is empty" in staged.find(vendors.check, "problem")[0].what
@@ -80,7 +80,7 @@ def test_icd_that_names_a_text_file(staged):
 def test_library_that_is_no_driver(staged):
     icd(staged, "libm.so.6")
     (found,) = staged.find(vendors.check, "problem")
-    assert "the library is no OpenCL driver" in found.what
+    assert "the library is not an OpenCL driver" in found.what
 
 
 def test_driver_that_lacks_a_library_of_its_own(staged, tmp_path):

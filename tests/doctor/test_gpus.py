@@ -64,7 +64,7 @@ def test_container_without_the_host_s_gpu(machine, file, environ, fix):
     machine.write(file)
     machine.set(**environ)
     (found,) = machine.find(nodes.check, "problem")
-    assert "this container has not" in found.what
+    assert "this container does not" in found.what
     assert found.fix == fix
 
 

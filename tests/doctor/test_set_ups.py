@@ -156,7 +156,7 @@ def test_cache_whose_schema_is_not_ours(machine, tmp_path):
     machine.set(CLGPU_CACHE=str(file))
     (found,) = machine.find(store.check, "warning")
     assert found.what.endswith("is damaged")
-    assert "the view 'rows' is not of a cache" in found.why
+    assert "the view 'rows' does not belong to a cache" in found.why
 
 
 def test_cache_on_a_network(machine, tmp_path):
