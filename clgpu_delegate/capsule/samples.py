@@ -48,7 +48,7 @@ def inputs_of(interpreter: Any, given: Inputs, seed: int) -> list[Array]:
 
 def _by_name(given: Mapping[str, Any], names: list[str]) -> list[Any]:
     if len(names) == len(given) == 1:
-        return list(given.values())  # a single array fits whatever its name
+        return list(given.values())  # a single array belongs to the only input, whatever its name
     have = ", ".join(map(repr, names))
     for name in given:
         if name not in names:

@@ -22,7 +22,7 @@ class Library:
 
     path: Path
     machine: str
-    """``"x86_64"``, ``"aarch64"``, ...; empty if it is no library."""
+    """``"x86_64"``, ``"aarch64"``, ...; empty if it is not a library."""
 
     broken_link: bool = False
 

@@ -46,9 +46,11 @@ def test_what_is_of_others_stays(folder, kind):
     else:
         path.symlink_to(other if kind == "link" else folder / "gone.so")
     for change in (clgpu_delegate.litert_on, clgpu_delegate.litert_off):
-        with pytest.raises(FileError, match="is not of clgpu_delegate; it is left as it is"):
+        with pytest.raises(
+            FileError, match="does not belong to clgpu_delegate; it was not changed"
+        ):
             change()
-    assert "is not of clgpu_delegate" in clgpu_delegate.litert_status().problem
+    assert "does not belong to clgpu_delegate" in clgpu_delegate.litert_status().problem
     assert os.path.lexists(path)
     assert other.read_bytes() == b"theirs"
     assert kind == "file" or path.is_symlink()

@@ -235,7 +235,7 @@ def test_cache_commands_leave_other_files_alone(words, tmp_path, capfd):
     _core.Store(str(ours)).put("probe", "a", b"1")
     other.write_text("my notes")
     arguments = [word.format(ours=ours, out=tmp_path / "out") for word in words.split()]
-    for path, part in [(other, "is no cache of clgpu_delegate"), (tmp_path, "Is a directory")]:
+    for path, part in [(other, "is not a cache of clgpu_delegate"), (tmp_path, "Is a directory")]:
         words = ["cache", *arguments, "--cache", str(path)]
         said = fails(capfd, exits.FILE, words)
         assert str(path) in said
@@ -350,7 +350,7 @@ def test_input_beyond_all_memory_is_one_sentence_and_no_mistake_of_ours(words, t
     exits.answer(cli.app, [words, str(path)])
     output = " ".join("".join(capfd.readouterr()).split())
     assert "mistake" not in output
-    reasons = ("GiB cannot be allocated", "it gives no reason", "supported: 1 to 2147483647")
+    reasons = ("GiB cannot be allocated", "it gave no reason", "supported: 1 to 2147483647")
     assert any(reason in output for reason in reasons), output
 
 

@@ -499,7 +499,7 @@ def test_functions_say_what_stands_in_their_way(filled, tmp_path, monkeypatch):
         cache.import_file(other, filled)
     with sql(tmp_path / "foreign") as database:
         database.execute("CREATE TABLE rows (x)")
-    with pytest.raises(ClgpuError, match="is no cache of clgpu_delegate"):
+    with pytest.raises(ClgpuError, match="is not a cache of clgpu_delegate"):
         cache.import_file(tmp_path / "foreign", filled)
     monkeypatch.setenv("CLGPU_CACHE", "off")
     with pytest.raises(ClgpuError, match="the cache is off"):

@@ -115,7 +115,7 @@ def test_models_that_are_no_float_models(tmp_path):
     for error, content, part in [
         (QuantizationError, models.quantized(), "is quantised already: tensor 'x' is int8"),
         (ModelError, b"no model at all", "lacks the mark TFL3"),
-        (ModelError, one_input()[:80], "is not a whole .tflite model"),
+        (ModelError, one_input()[:80], "is not a complete .tflite model"),
     ]:
         assert part in refused(error, tmp_path, content)
     m = ModelMaker()

@@ -269,7 +269,7 @@ def test_resize(device, runtime, rng, way):
         runner.resize(np.array(SHAPE))
         runner.resize(tuple(np.int64(n) for n in SHAPE))
         for bad in ("abc", 5, [(1, 2.5, 6, 3)], (1, -7, 6, 3), None):
-            with pytest.raises(InputError, match="is no shape for input 'x'"):
+            with pytest.raises(InputError, match="is not a shape for input 'x'"):
                 runner.resize(bad)
         assert (runner.mode, runner.inputs[0].shape) == (mode, SHAPE)
         assert_same([runner.run(inputs[0])], want[:1])

@@ -77,12 +77,12 @@ def test_remarks_tell_what_the_times_are_worth(model):
     result = compare(model, runs=1)
     assert result.device.type == "cpu"
     said = " ".join(str(result).split())
-    assert "the CPU plays the GPU here" in said
+    assert "OpenCL runs on the CPU here" in said
     assert "other work" not in said
     busy = " ".join(str(dataclasses.replace(result, busy=0.43)).split())
     assert "other work used 43% of the cores" in busy
     on_gpu = dataclasses.replace(result, device=dataclasses.replace(result.device, type="gpu"))
-    assert "the CPU plays the GPU" not in str(on_gpu)
+    assert "OpenCL runs on the CPU" not in str(on_gpu)
 
 
 @pytest.mark.usefixtures("quiet")
