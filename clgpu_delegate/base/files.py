@@ -72,9 +72,7 @@ def read_arrays(path: str | os.PathLike[str]) -> Any:
 def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
     """Write a .npz file; see `write_atomically`."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(
-        buffer, "w"
-    ) as archive:  # savez() has arguments of its own, which may have the same names
+    with zipfile.ZipFile(buffer, "w") as archive:  # savez() has arguments with other meanings
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w") as file:
                 np.save(file, array, allow_pickle=False)
@@ -108,8 +106,8 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
         if _is_special(path):
             path.write_bytes(content)
             return
-        # Not `tempfile`, whose files only their owner may read. The kernel applies the umask, which a
-        # process cannot read without changing it for all threads. Mode "x" follows no link.
+        # Not `tempfile`, whose files only their owner may read. The kernel applies the umask, which
+        # a process cannot read without changing it for all threads. Mode "x" follows no link.
         unused = path.parent / f".{path.name}.{secrets.token_hex(4)}"
         with unused.open("xb") as file:
             temporary = unused
