@@ -99,9 +99,7 @@ def cpu_runtime(env: Environment) -> str:
 def pip(env: Environment, what: str) -> str:
     """How to install a Python package into this environment."""
     command = "pip install" if env.version("pip") else "uv pip install"
-    if (
-        env.externally_managed
-    ):  # the distribution's own Python: this package was installed in the same way
+    if env.externally_managed:  # the distribution's Python, as for this package
         command += " --break-system-packages"
     return f"{command} {what}"
 

@@ -99,7 +99,7 @@ def _fit(value: Any, tensor: Tensor, what: str) -> Array:
     wanted = np.dtype(tensor.dtype)
     # Wider types are accepted if the numbers fit; another kind is a mistake, such as raw pixels.
     if array.dtype.kind != wanted.kind or not np.can_cast(array.dtype, wanted, "same_kind"):
-        raise QuantizationError(f"{what} has type {array.dtype}; the model takes {wanted}")
+        raise QuantizationError(f"{what} is of type {array.dtype}; the model takes {wanted}")
     if wanted.kind != "f" and not np.array_equal(array, array.astype(wanted)):
         raise QuantizationError(f"{what} contains numbers that are too large for {wanted}")
     with np.errstate(over="ignore"):  # reported below
@@ -110,7 +110,7 @@ def _fit(value: Any, tensor: Tensor, what: str) -> Array:
     fits = array.ndim == len(shape) and all(s in (-1, n) for s, n in zip(shape, array.shape))
     if not fits or not array.size:
         raise QuantizationError(
-            f"{what} has shape {np.shape(value)}; the model takes {tuple(shape)}"
+            f"{what} is of shape {np.shape(value)}; the model takes {tuple(shape)}"
         )
     if wanted.kind == "f" and not np.isfinite(array).all():
         raise QuantizationError(f"{what} holds NaN or infinity")

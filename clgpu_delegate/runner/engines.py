@@ -40,7 +40,7 @@ class Engine(Protocol):
     @property
     def ahead(
         self,
-    ) -> int: ...  # inferences that are worth starting before the first result is read
+    ) -> int: ...  # that are worth starting before the first result is read
     @property
     def inputs(self) -> tuple[TensorSpec, ...]: ...
     @property

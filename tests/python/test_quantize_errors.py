@@ -87,7 +87,7 @@ def test_files_of_samples_that_do_not_fit(tmp_path):
     np.savez(folder / "other.npz", z=np.ones((3, *SHAPE)))
     for error, name, part in [
         (FileError, "gone.npy", "No such file"),
-        (FileError, "text.npy", "no .npy or .npz file of numbers"),
+        (FileError, "text.npy", "not a .npy or .npz file of numbers"),
         (QuantizationError, "one.npy", "1 arrays; the model has 2 inputs"),
         (QuantizationError, "other.npz", "has arrays for z"),
     ]:
