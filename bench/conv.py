@@ -47,9 +47,7 @@ def run(
     check_known("precision", precisions, PRECISIONS)
     check_folder(plot)
     if plot is not None:
-        importlib.import_module(
-            "matplotlib"
-        )  # a missing package raises an error before the measurements
+        importlib.import_module("matplotlib")  # a missing package fails before the measurements
     chosen = [layer.scaled(scale) for layer in select(layers)]
     start = time.perf_counter()
     found = setting.found

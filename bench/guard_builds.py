@@ -91,9 +91,7 @@ def _install(commit: str, new: Path) -> None:
         "--no-cache-dir", "--disable-pip-version-check", "--target", str(new / "package"), "-C",
         f"build-dir={new / 'objects'}", str(new / "source"),
     ]  # fmt: skip
-    folder = Path(
-        sys.executable
-    ).parent  # cmake and ninja of this virtual environment, if it is one
+    folder = Path(sys.executable).parent  # has cmake and ninja in a virtual environment
     environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ.get('PATH', '')}"}
     result = subprocess.run(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,

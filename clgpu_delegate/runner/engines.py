@@ -38,9 +38,7 @@ class Engine(Protocol):
     @property
     def depth(self) -> int: ...
     @property
-    def ahead(
-        self,
-    ) -> int: ...  # that are worth starting before the first result is read
+    def ahead(self) -> int: ...  # inferences that are worth starting before the first result
     @property
     def inputs(self) -> tuple[TensorSpec, ...]: ...
     @property

@@ -311,7 +311,7 @@ def test_lock_that_someone_else_holds_for_ever_is_not_waited_for(path):
 
 def test_schema_of_a_stranger_is_not_imported(hostile, path):
     start = time.monotonic()
-    with pytest.raises(ClgpuError, match="it is not read"):
+    with pytest.raises(ClgpuError, match="it was not read"):
         cache.import_file(hostile, path)
     assert time.monotonic() - start < 5
     assert is_used(path)
