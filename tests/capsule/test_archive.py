@@ -1,4 +1,4 @@
-"""A capsule may come from anyone: what is wrong with it is one line, and nothing is extracted."""
+"""Capsules are untrusted: an error is one line, and nothing is extracted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def good(tmp_path_factory) -> bytes:
 
 
 def rewritten(content: bytes, **changes: object) -> bytes:
-    """A capsule with other members, or another manifest, whose hashes are right."""
+    """A capsule with other members or another manifest, and correct hashes."""
     with zipfile.ZipFile(io.BytesIO(content)) as file:
         members = {name: file.read(name) for name in file.namelist()}
     manifest = json.loads(members.pop("manifest.json"))
@@ -110,7 +110,7 @@ def test_bombs_and_paths_are_refused(tmp_path, good):
 
 
 def listed(content: bytes, compression: int = zipfile.ZIP_DEFLATED, **members: bytes) -> bytes:
-    """A capsule with further members, whose hashes are right."""
+    """A capsule with further members and correct hashes."""
     with zipfile.ZipFile(io.BytesIO(content)) as file:
         all_members = {name: file.read(name) for name in file.namelist()}
     manifest = json.loads(all_members.pop("manifest.json"))
@@ -134,7 +134,7 @@ def test_small_file_unpacks_to_little(tmp_path, good, monkeypatch):
         assert tracemalloc.get_traced_memory()[1] < 8 << 20
     finally:
         tracemalloc.stop()
-    monkeypatch.undo()  # the limits that users have
+    monkeypatch.undo()  # the default limits
     assert archive._most_bytes(2 << 20) == 256 << 20
     assert archive._most_bytes(100 << 20) == 3200 << 20
     assert archive._most_bytes(1 << 40) == 4 << 30
