@@ -1,7 +1,7 @@
-"""Runs a small model through the delegate in every way it can, and compares.
+"""Runs a small model through the delegate in every possible way, and compares.
 
-`check` is the whole of it: each kernel candidate of each node is run, not only the one chosen
-(with ``--quick`` that one and another).
+`check` runs each kernel candidate of each node, not only the chosen one (with ``--quick`` the
+chosen one and another).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.tolerance import assert_close
 
 # Under an interpreter of OpenCL devices (Oclgrind), some thousand times slower, only small cases.
 SMALL = bool(os.environ.get("CLGPU_TEST_SMALL"))
-# On an emulated device kernels may have smaller limits of their own than the device has.
+# On an emulated device, kernels may have smaller limits than the device.
 LIMITED = bool(os.environ.get("CLGPU_LIMITS"))
 TRACKED = bool(os.environ.get("OCLGRIND_UNINITIALIZED"))
 _SMALL_WORK = 200_000  # multiply-adds, or elements touched
@@ -150,7 +150,7 @@ def check(
         explanation = run({family: f"{name}|auto"})
         taken = {n.candidate for n in explanation.nodes}
         if name not in taken and LIMITED:
-            # It was built first, to learn that the kernel allows no such work-groups.
+            # It was built first, to find out that the kernel does not allow such work-groups.
             limit = f"kernel {family}/{name} is made for smaller work-groups or left out"
             assert any(note.startswith(limit) for note in explanation.notes), explanation.notes
             continue
@@ -158,7 +158,7 @@ def check(
 
 
 def check_refused(model: bytes, reason: str, **options: Any) -> None:
-    """Check that the delegate claims nothing of a model and says why, in words.
+    """Check that the delegate claims no node of a model and gives the reason.
 
     Parameters
     ----------

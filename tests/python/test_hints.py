@@ -1,4 +1,4 @@
-"""Hints are true: what they advise to write is claimed."""
+"""Hints are true: the delegate claims what they recommend."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BOXES = bytes(
 def explain(m: ModelMaker | bytes, **options: object) -> clgpu_delegate.Explanation:
     delegate = clgpu_delegate.load(**options)
     model = m if isinstance(m, bytes) else m.build()
-    # Nothing is allocated: the stock kernels of what stays on the CPU may well reject the model.
+    # Nothing is allocated, because stock kernels of nodes on the CPU may reject the model.
     interpreter = make_interpreter(op_runtime(), model, [delegate])
     explanation = delegate.explain()
     del interpreter

@@ -1,4 +1,4 @@
-"""What quantize() refuses is told in one sentence; nothing is written then."""
+"""quantize() refuses with one sentence, and then writes nothing."""
 
 from __future__ import annotations
 

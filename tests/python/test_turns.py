@@ -1,4 +1,4 @@
-"""Times are taken in turns, on a machine that is quiet, and remarks say what they are worth."""
+"""Times are measured in turns on an idle machine, and remarks say how reliable they are."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_ways_take_turns_in_blocks_with_an_untimed_call_first(runs):
 
 
 def stat_file(tmp_path, monkeypatch, shares):
-    """A file that tells one share of busy cores after another."""
+    """A file that gives one share of busy cores after another."""
     path = tmp_path / "stat"
     ticks = {"busy": 0, "idle": 0}
     rest = iter([0.0, *shares])
