@@ -109,7 +109,7 @@ def build(name: str, batch: int = 1, **options: Any) -> bytes:
     batch
         Images, or texts, per run.
     **options
-        ``seed`` of the weights, ``float16_weights`` to store them as float16 behind DEQUANTIZE,
+        ``seed`` of the weights, ``float16_weights`` to store them as float16 with DEQUANTIZE,
         and the sizes that the network's own function takes.
 
     Returns

@@ -47,8 +47,8 @@ class Outcome:
     elements: int = 0
 
     signs: tuple[str, ...] = ()
-    """What tells it from other failures of its kind: of ``"build"`` the kernels, of ``"error"`` the
-    class, the call and what that gave, as `clgpu_delegate.Failure` has them. Empty in
+    """What distinguishes it from other failures of its kind: for ``"build"`` the kernels, for
+    ``"error"`` the class, the call and its result, as in `clgpu_delegate.Failure`. Empty in
     capsules of older versions."""
 
     @property

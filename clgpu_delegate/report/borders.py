@@ -1,4 +1,4 @@
-"""What crosses the borders of partitions, and what that costs."""
+"""The tensors that cross the borders of partitions, and the cost."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ _CUSTOMS = {"TFLite_Detection_PostProcess": _LAST}
 
 # By the option that leaves a node on the CPU.
 _OPTIONS = {
-    "exclude": "remove it from the option exclude",
+    "exclude": "take it out of the option exclude",
     "min_nodes": "lower the option min_nodes",
     "ops": "set the option ops to all",
 }

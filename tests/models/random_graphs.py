@@ -880,7 +880,7 @@ class Stock:
     def undefined(self, precision: str) -> list[bool]:
         """For each output, whether nothing defines its values in the last run."""
         tensor = self.interpreter.get_tensor
-        # With a smaller batch a row may be missing: stock then reads what lies behind the axis.
+        # With a smaller batch a row may be missing: stock then reads past the axis.
         found = {t for t, (x, row) in self.rows.items() if row >= tensor(x).shape[0]}
         if precision == "fp16":  # infinite in half storage, and then the rest follows
             found |= {t for t in self.floats if np.abs(tensor(t)).max(initial=0) > MOST_HALF}

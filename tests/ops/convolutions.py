@@ -35,7 +35,7 @@ class Geometry(NamedTuple):
 # Each family adds channels. What only some families can do (groups, Winograd's filters, outputs
 # that are larger than need be) and the edges of tiles stand in their own files. There, geometry is
 # COMMON where no kernel of the family has branches for it: the chosen candidate alone computes it,
-# because most of the time goes to compilers, which would compile all candidates anew.
+# because most of the time goes to compilers, which would compile all candidates again.
 GEOMETRIES = {
     "one_element": Geometry((1, 1, 1), (1, 1)),
     "odd": Geometry((1, 5, 7), (3, 3), activation="RELU6"),

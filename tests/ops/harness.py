@@ -26,7 +26,7 @@ from tests.runtimes import (
 )
 from tests.tolerance import assert_close
 
-# Under an interpreter of OpenCL devices (Oclgrind), some thousand times slower, only small cases.
+# Only small cases in an interpreter of OpenCL devices (Oclgrind), which is 1000 times slower.
 SMALL = bool(os.environ.get("CLGPU_TEST_SMALL"))
 # On an emulated device, kernels may have smaller limits than the device.
 LIMITED = bool(os.environ.get("CLGPU_LIMITS"))
@@ -51,8 +51,8 @@ def op_runtime() -> str:
 def half_exact(array: Array) -> Array:
     """Round to numbers that half storage holds exactly, keeping the type.
 
-    Inputs of functions with steps (floor, comparisons, arg max) must be such numbers, else fp16
-    rightly takes the other side of a step than a reference that saw the unrounded input.
+    Inputs of functions with steps (floor, comparisons, arg max) must be such numbers. Otherwise
+    fp16 correctly takes another side of a step than a reference with the unrounded input.
     """
     return np.asarray(array).astype(np.float16).astype(np.asarray(array).dtype)
 
@@ -99,7 +99,7 @@ def check(
     runtime = runtime or op_runtime()
     # Without warm-up each kernel runs once only. With half inputs and outputs the kernels of a
     # model of one node read and write half; models of several nodes mix both. Without sharing,
-    # memory that nobody wrote is NaN; where a tool tracks what was written, it must stay unwritten.
+    # unwritten memory is NaN; if a tool tracks writes, it must stay unwritten.
     options = {
         "warm_up": False,
         "half_io": precision == "fp16",
