@@ -46,7 +46,9 @@ def capture(
     ] = None,
     tolerance: Annotated[
         Optional[float],
-        typer.Option(help="Largest relative L2 error that is accepted. Default: by precision."),
+        typer.Option(
+            help="Largest relative L2 error that is accepted. Default: depends on the precision."
+        ),
     ] = None,
     timeout: Annotated[
         float, typer.Option(help="A run that takes longer than this many seconds counts as hung.")

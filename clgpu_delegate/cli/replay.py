@@ -48,7 +48,7 @@ def replay(
     kernels: Annotated[
         str,
         typer.Option(
-            help="own: those of this package; recorded: those of the capsule. Trust its origin.",
+            help="own: those of this package; recorded: those of the capsule, if you trust it.",
             autocompletion=words("own", "recorded"),
         ),
     ] = "own",

@@ -56,9 +56,7 @@ def _missing(survey: Survey, error: str) -> Finding:
     if survey.devices and not survey.gpus and not icd.listed(env):
         return Finding(_CHECK, "ok", f"{what}; OpenCL runtimes installed by pip do not need it")
     if not survey.gpus and any(problem.check == "vendor files" for problem in survey.problems):
-        return Finding(
-            _CHECK, "skipped", f"{what}; only registered drivers need it, and there is none"
-        )
+        return Finding(_CHECK, "skipped", f"{what}; only the missing drivers need it")
     named = env.environ.get("LD_LIBRARY_PATH", "").split(":")
     if files and not links and str(files[0].path.parent) in named:
         return Finding(

@@ -27,10 +27,10 @@ def check(survey: Survey) -> Iterator[Finding]:
         if not there
     ]  # fmt: skip
     if missing:
-        yield Finding(_CHECK, "skipped", f"not run without {' and '.join(missing)}")
+        yield Finding(_CHECK, "skipped", f"not run: it needs {' and '.join(missing)}")
         return
     if survey.fatal_vendors:
-        what = f"not run: {survey.fatal_vendors[0]} ends every process that lists the devices"
+        what = f"not run: {survey.fatal_vendors[0]} crashes every process that lists the devices"
         yield Finding(_CHECK, "skipped", what)
         return
     for number, name in enumerate(names):

@@ -103,7 +103,7 @@ class Survey:
         """Platforms of a library (`opencl_probe.list_platforms`)."""
         if library in self.env.loader_names and self.fatal_vendors:
             return Outcome(
-                None, f"was not asked: {self.fatal_vendors[0]} ends every process that asks"
+                None, f"was not asked: {self.fatal_vendors[0]} crashes every process that asks"
             )
         outcome = self.env.call("opencl_probe.py", "list_platforms", library)
         if outcome.ok and outcome.answer["error"] and library in self.env.loader_names[:1]:

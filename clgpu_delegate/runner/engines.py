@@ -45,7 +45,7 @@ class Engine(Protocol):
     def outputs(self) -> tuple[TensorSpec, ...]: ...
 
     def empty(self, tensor: TensorSpec) -> Array:
-        """Arrays in the memory that needs the fewest copies."""
+        """An array in the memory that needs the fewest copies."""
 
     def run(self, inputs: Sequence[Array], outs: Sequence[Out]) -> list[Array]:
         """One inference."""
