@@ -57,7 +57,7 @@ def facts(
     device: DeviceName = "",
     workers: Annotated[int, typer.Option(min=0, help="Processes; 0: one per core, to 8.")] = 0,
 ) -> None:
-    """Record what a device and its driver answer, for the snapshots of plans."""
+    """Record a device's and its driver's answers, for the snapshots of plans."""
     with mistakes():
         facts_bench.record(file, names=names or (), device=device, workers=workers)
 
@@ -70,7 +70,7 @@ def plans(
     ] = None,
     write: Annotated[bool, typer.Option(help="Keep the plans of today.")] = False,
 ) -> None:
-    """Compare plans for devices that need not be there with those that are kept."""
+    """Compare the plans for recorded devices with the stored ones; no device is needed."""
     with mistakes():
         if not snapshots_bench.run(names or (), profiles=profile or (), write=write):
             raise typer.Exit(1)

@@ -1,7 +1,7 @@
-"""``python -m bench conv``: the 35 convolution layers of PyNET by every engine of the device.
+"""``python -m bench conv``: the 35 convolution layers of PyNET with every engine of the device.
 
-Rates and bounds count the operations of the plain sum. Winograd's convolution needs fewer, so it
-may pass 100 % of the peak and of the bound.
+Rates and bounds count the operations of direct convolution. Winograd's convolution needs fewer, so
+it may exceed 100 % of the peak and of the bound.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def run(
     layers: Annotated[str, typer.Option(help="Numbers and ranges of layers, as in 1,4-6.")] = "",
     plot: Annotated[File, typer.Option(help="PNG file to write.")] = None,
 ) -> list[Row]:
-    """Measure the 35 convolution layers of PyNET by every engine that the device offers.
+    """Measure the 35 convolution layers of PyNET with every engine that the device offers.
 
     Raises
     ------

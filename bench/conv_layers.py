@@ -92,18 +92,18 @@ def select(text: str) -> list[Layer]:
 
 @dataclasses.dataclass
 class Case:
-    """A layer with seeded data, as a model whose large tensors exist on the device only.
+    """A layer with seeded data, as a model whose large tensors exist only on the device.
 
     A small image is repeated by TILE, convolved (node `CONV_NODE`), and GATHER_ND picks a few
-    hundred pixels. So the largest layer takes megabytes, not gigabytes, on the host; and nothing is
-    converted or copied where tensors are stored as half.
+    hundred pixels. So the largest layer takes megabytes, not gigabytes, on the host, and tensors
+    that are stored as half need no conversion or copy.
 
     Attributes
     ----------
     layer
         The layer.
     tile
-        What is repeated: ``(1, h, w, channels)``, normal numbers.
+        The image that is repeated: ``(1, h, w, channels)``, normal numbers.
     weights, bias
         ``(filters, filter, filter, channels)`` and ``(filters,)``.
     pixels
@@ -171,5 +171,5 @@ class Case:
 
 
 def _multiple(extent: int) -> int:
-    """How often a part of an extent is repeated: the largest of a few that divide it."""
+    """How often a part of an extent is repeated: the largest of some numbers that divide it."""
     return next(m for m in (16, 8, 4, 2, 1) if extent % m == 0)

@@ -14,8 +14,8 @@ from bench.measure import device_median_s, sentence_of
 from bench.session import Session
 from bench.setting import Setting
 
-# An engine is skipped where it is expected to take more seconds than the first number, and to be
-# slower than the best engine by more than the factor.
+# An engine is skipped if its expected time exceeds the first number (seconds) and the best engine's
+# time by more than the factor.
 _SLOW_S, _SLOW_RATIO = 0.3, 8.0
 
 
@@ -32,7 +32,7 @@ class Row:
     ms
         Device time, many in flight: median; None where it was not measured.
     error
-        Largest deviation relative to the root mean square of the right result, or None.
+        Largest deviation relative to the root mean square of the correct result, or None.
     note
         Why it was not measured.
     """
@@ -52,15 +52,15 @@ class Row:
 
     @property
     def is_peer(self) -> bool:
-        """Whether this is another library's time."""
+        """Whether this is the time of another library."""
         return self.engine.startswith("(")
 
 
 def roots_of(names: Iterable[str]) -> dict[str, str]:
     """The engine that each candidate is a variant of.
 
-    That is its name up to the first part with a digit; or less, where this is the name or the
-    engine of another.
+    That is its name up to the first part with a digit, or a shorter prefix if that is the name or
+    the engine of another candidate.
 
     >>> roots = roots_of(["direct", "direct_wide", "implicit_gemm_128x64", "implicit_gemm_split"])
     >>> list(roots.values())
@@ -72,20 +72,20 @@ def roots_of(names: Iterable[str]) -> dict[str, str]:
 
 
 def wanted(engine: str, engines: Sequence[str]) -> bool:
-    """Whether a candidate is asked for by its name, or by the front of it."""
+    """Whether a candidate is requested by its name or a prefix of it."""
     return not engines or any(engine == e or engine.startswith(f"{e}_") for e in engines)
 
 
 class Bench:
-    """Measures layers, and learns from each layer which engines are too slow for the next ones.
+    """Measures layers, and skips engines that were too slow on earlier layers.
 
     Parameters
     ----------
     setting
         Its rounds and seconds apply to each layer with each engine.
     engines
-        Candidates to measure, or fronts of their names; ``"default"`` stands for the chosen one;
-        all if empty.
+        Candidates to measure, or prefixes of their names; ``"default"`` stands for the delegate's
+        choice; empty: all.
     """
 
     def __init__(self, setting: Setting, engines: Sequence[str] = ()) -> None:
@@ -125,7 +125,7 @@ class Bench:
                 continue
             try:
                 if session is None or not default:
-                    session = None  # its device memory first
+                    session = None  # frees its device memory first
                     session, _ = self._load(model, case, precision, engines={"conv2d": engine})
                 session()
                 error = case.error(session.output())

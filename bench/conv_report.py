@@ -1,4 +1,4 @@
-"""What the times of the layers say: table, totals, CSV file, plot."""
+"""Results of the layers: table, totals, CSV file, plot."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LayerTimes:
     own
         The delegate's, the fastest first.
     default, best
-        The one that the delegate chooses by itself, and its fastest.
+        The delegate's choice, and its fastest engine.
     peer
         The other library's.
     by_root
@@ -88,7 +88,7 @@ class Totals:
     layers
         Layers that were measured.
     default_ms, best_ms
-        Sums over these, by the engine that the delegate chooses untuned and by its fastest.
+        Sums over these, with the engine that the delegate chooses untuned and with its fastest.
     peer_ms, peer_layers
         Sum of the other library, and over how many layers.
     tuning_geomean, tuning_max
@@ -108,7 +108,7 @@ class Totals:
 
 
 def totals(rows: Iterable[Row], precision: str) -> Totals | None:
-    """Sum up one precision; None if it has no layer whose default engine was measured."""
+    """The totals of one precision; None if no layer's default engine was measured."""
     every = by_layer(rows, precision)
     times = [t for t in every if t.default is not None]
     if not times:
@@ -138,7 +138,7 @@ def totals(rows: Iterable[Row], precision: str) -> Totals | None:
 
 
 def sentences(sums: Totals, precision: str) -> list[str]:
-    """Totals in words."""
+    """The totals as sentences."""
     lines = [
         f"{precision}: sum of {sums.layers} layers: {sums.default_ms:.4g} ms by the untuned "
         f"choice, {sums.best_ms:.4g} ms by the best engine of each layer; tuning gains "
@@ -157,7 +157,7 @@ def sentences(sums: Totals, precision: str) -> list[str]:
 
 
 def summary(rows: Sequence[Row], precisions: Iterable[str]) -> list[str]:
-    """What was not measured, and the totals of each precision."""
+    """Sentences about what was not measured, and the totals of each precision."""
     lines = notes(rows)
     for precision in precisions:
         sums = totals(rows, precision)
@@ -295,7 +295,7 @@ def plot(path: Path, rows: Sequence[Row], title: str, peaks: Peaks) -> None:
 
 
 def ms_of(row: Row | None) -> float | None:
-    """The time of a row that may not be there."""
+    """The time of a row; None without the row."""
     return None if row is None else row.ms
 
 

@@ -1,4 +1,4 @@
-"""``python -m bench guard``: what is slower than a device's baseline, or than another commit."""
+"""``python -m bench guard``: what is slower than a device's baseline or another commit."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Say = Callable[[str], None]
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What is asked for, as on the command line.
+    """The request, as on the command line.
 
     Attributes
     ----------
@@ -52,20 +52,20 @@ class Request:
     against
         Commits to compare with.
     write
-        Whether to keep the run as the baseline.
+        Whether to store the run as the baseline.
     baseline
         A file instead of the device's own.
     only, quick
         See `bench.guard_items.chosen`.
     scale
-        Of the layers; 0: what suits the device.
+        Of the layers; 0: as suits the device.
     plans
-        Whether to compare the plans with the kept ones.
+        Whether to compare the plans with the stored ones.
     time_limit, rounds, processes
         See `bench.guard_session.Session`; 0 seconds: 230 for each build; 0 processes: as many as
         suit.
     commit
-        That is measured; empty: what git tells.
+        The measured commit; empty: the one that git reports.
     root, folder, builds
         The repository of the commits, the folder of the baselines, and that of the builds; None:
         within the repository.
@@ -123,7 +123,7 @@ class Request:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What a run found.
+    """The result of a run.
 
     Attributes
     ----------
@@ -132,11 +132,11 @@ class Outcome:
     rows
         Of this build.
     changes
-        By what they are compared with: the baseline and other commits.
+        By the baseline or commit that they are compared with.
     measured
         All samples.
     lines, told
-        Sentences on the run, and how many of them were printed before it.
+        Sentences about the run, and how many of them are printed already.
     """
 
     device: Device
@@ -149,7 +149,7 @@ class Outcome:
 
     @property
     def failures(self) -> list[Change]:
-        """What is worse than it was."""
+        """What has become worse."""
         return [c for changes in self.changes.values() for c in changes if c.problems]
 
     @property
@@ -165,7 +165,7 @@ class Outcome:
         return f"passed: none of {len(self.rows)} items is worse{advice}"
 
     def sheets(self, *, everything: bool = False) -> list[TextTable]:
-        """Tables of what moved, failures first, and of all groups, for each comparison."""
+        """For each comparison, tables of the changes, failures first, and of all groups."""
         sheets = []
         for name, changes in self.changes.items():
             other = name if name in (_BASELINE, _PLANS, _ITSELF) else f"commit {name}"
@@ -181,7 +181,7 @@ class Outcome:
         return sheets
 
     def markdown(self, sheets: list[TextTable]) -> str:
-        """For the note of a change."""
+        """Markdown for the note of a change."""
         lines = [self.lines[0], "", *(f"- {line}" for line in [*self.lines[1:], self.verdict]), ""]
         return "\n".join(["\n".join(lines), *(sheet.markdown() for sheet in sheets)])
 
@@ -214,7 +214,7 @@ def run(
     markdown: Annotated[File, typer.Option(help="Markdown file to write.")] = None,
     json: Json = None,
 ) -> Outcome:
-    """Tell what a change of the C++ or the kernels made worse on this device; exits 1 then.
+    """Find what a change of the C++ or the kernels made worse on this device; exits 1 then.
 
     It measures, compares and prints, and writes files.
 
@@ -223,7 +223,7 @@ def run(
     request
         What to do.
     everything
-        Whether tables have the items that are the same, too.
+        Whether the tables include unchanged items.
     markdown, json
         Files for the tables and for the data.
 
@@ -320,7 +320,7 @@ def _items(request: Request, device: Device) -> list[Item]:
 
 
 def _files(request: Request, device: Device, say: Say) -> tuple[Path | None, Baseline | None]:
-    """The baseline to be written, and the one that there is."""
+    """The baseline to be written, and the existing one."""
     if request.write:
         if (request.only or request.quick) and request.baseline is None:
             raise ValueError(
@@ -339,7 +339,7 @@ def _files(request: Request, device: Device, say: Say) -> tuple[Path | None, Bas
 
 
 def _others(request: Request, say: Say) -> list[Build]:
-    """Builds of the commits to compare with; all are looked up before the first is built."""
+    """Builds of the commits to compare with; git resolves all of them before the first is built."""
     hashes = [guard_builds.resolve(commit, request.root) for commit in request.against or ()]
     return [
         Build(sha[:10], str(guard_builds.build(sha, request.root, request.builds, say)))
@@ -357,7 +357,7 @@ def _commit(request: Request, *, must: bool) -> str:
 
 
 def _newer_source() -> str:
-    """A source that was changed after the package was compiled; empty if there is none."""
+    """A source file that is newer than the compiled package; empty if there is none."""
     compiled = Path(_core.__file__).stat().st_mtime
     files = [f for top in ("src_cpp", "kernels") for f in (ROOT / top).rglob("*") if f.is_file()]
     newest = max(files, key=lambda file: file.stat().st_mtime, default=None)
@@ -401,10 +401,10 @@ def _measure(
 
 
 def _wanted(request: Request, before: Baseline, items: list[Item]) -> list[Row]:
-    """The baseline's rows of what is asked for, which this run should have measured."""
+    """The baseline's rows of the requested items, which this run should have measured."""
     try:
         names = set(chosen([r.item for r in before.rows], request.words, quick=request.quick))
-    except ValueError:  # something that the baseline does not have yet
+    except ValueError:  # an item that the baseline does not contain yet
         names = set()
     names |= {item.name for item in items}
     return [row for row in before.rows if row.item in names]

@@ -1,7 +1,7 @@
 """The committed runs that ``python -m bench guard`` compares with: ``bench/baselines/*.json``.
 
-They are files of `bench.record`. A baseline belongs to the device whose name and platform it holds,
-whatever it is called.
+They are files of `bench.record`. A baseline belongs to the device whose name and platform it
+contains; the name of the file does not matter.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class MissingError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Baseline:
-    """A run that was kept; `path` is its file, the others are as in `bench.record.Record`.
+    """A stored run; `path` is its file, the other fields are as in `bench.record.Record`.
 
     Attributes
     ----------
@@ -44,11 +44,11 @@ class Baseline:
     rows: list[Row]
 
     def is_of(self, device: Device) -> bool:
-        """Whether it was measured on such a device."""
+        """Whether it was measured on a device of this name and platform."""
         return (self.device["name"], self.device["platform"]) == (device.name, device.platform)
 
     def is_same(self, device: Device, commit: str) -> bool:
-        """Whether another run of a commit, without other changes, would measure the same."""
+        """Whether a run of a commit, without other changes, would measure the same code."""
         driver = self.device["driver"] == device.driver_version
         return driver and self.commit == commit and not commit.endswith(record.DIRTY)
 
@@ -99,12 +99,12 @@ def find(device: Device, path: Path | None = None, folder: Path = FOLDER) -> Bas
 
 
 def target(device: Device, path: Path | None = None, folder: Path = FOLDER) -> Path:
-    """Where a baseline of a device is to be written.
+    """The path for the baseline of a device.
 
     Raises
     ------
     ValueError
-        If what lies there is another device's, or there is no folder.
+        If the file there is another device's, or there is no folder.
     """
     if path is None:
         for file in sorted(folder.glob("*.json")):

@@ -16,11 +16,11 @@ from pathlib import Path
 from bench.guard_worker import PACKAGE
 
 KEPT = Path("build") / "guard"
-"""Where builds are kept, within the repository; git ignores it."""
+"""The folder for builds in the repository; git ignores it."""
 
 
 class CommitError(ValueError):
-    """There is no such commit, or it does not build; a sentence."""
+    """There is no such commit, or it does not build; the message is a sentence."""
 
 
 def resolve(commit: str, root: Path) -> str:
@@ -45,7 +45,7 @@ def resolve(commit: str, root: Path) -> str:
 def build(
     commit: str, root: Path, kept: Path | None = None, say: Callable[[str], None] = lambda _: None
 ) -> Path:
-    """Build the package of a commit, or find it built already.
+    """Build the package of a commit, or find an existing build.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def build(
     root, kept
         The repository, and the folder for builds; None: `KEPT`.
     say
-        Gets a line when something is built.
+        Called with a line when something is built.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def _install(commit: str, new: Path) -> None:
         "--no-cache-dir", "--disable-pip-version-check", "--target", str(new / "package"), "-C",
         f"build-dir={new / 'objects'}", str(new / "source"),
     ]  # fmt: skip
-    folder = Path(sys.executable).parent  # its cmake and ninja, where it is an environment
+    folder = Path(sys.executable).parent  # has cmake and ninja in a virtual environment
     environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ.get('PATH', '')}"}
     result = subprocess.run(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
@@ -104,7 +104,7 @@ def _install(commit: str, new: Path) -> None:
 
 
 def last_error(output: str, folder: Path) -> str:
-    """The last line in which a compiler complains; else the last of all."""
+    """The last line with a compiler error; without one, the last line."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     compilers = [line for line in lines if re.search(r"(?<!\w)(fatal )?error: \S", line)]
     ours = [line for line in compilers if re.search(r"\.(cpp|hpp|c|h|txt|cmake):\d+", line)]

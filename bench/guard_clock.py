@@ -1,7 +1,7 @@
 """The calibration kernel of ``python -m bench guard``: a fixed amount of float arithmetic.
 
-It goes to OpenCL through ctypes and has its text here, so that no change of ``src_cpp`` or
-``kernels`` changes what it takes, and any commit of the package may be measured beside it.
+It calls OpenCL through ctypes, and its source is here. So no change of ``src_cpp`` or ``kernels``
+affects its time, and it can be measured together with any commit of the package.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ __kernel void calibrate(__global float* out, const int steps, const float m, con
 _FACTOR, _TERM = 0.999, 0.001  # numbers stay near 1
 _GROUP = 64
 _ITEMS_PER_UNIT = 2048  # fills a compute unit of any GPU so far
-_WANTED_S = 2e-3  # of one launch, where the work is chosen
-_EMPTY = 256  # launches of next to no work that are timed as one
+_WANTED_S = 2e-3  # of one launch, for choosing the work
+_EMPTY = 256  # nearly empty launches that are timed as one
 
 _PROFILE_TYPE_ALL = 0xFFFFFFFF
 _WRITE_ONLY = 1 << 1
@@ -36,7 +36,7 @@ _PLATFORM_NAME, _DEVICE_NAME, _UNITS, _BUILD_LOG = 0x0902, 0x102B, 0x1002, 0x118
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """What a launch of the calibration kernel does: so many work-items, each so many steps."""
+    """The work of a launch of the calibration kernel: work-items, and steps of each."""
 
     items: int
     steps: int
@@ -52,12 +52,12 @@ class Clock:
     position
         Of the device among those of the same name.
     work
-        What a launch does; None: so much that it takes about two milliseconds.
+        The work of a launch; None: chosen so that it takes about two milliseconds.
 
     Raises
     ------
     RuntimeError
-        If OpenCL refuses anything.
+        If an OpenCL call fails.
     """
 
     def __init__(
@@ -84,14 +84,14 @@ class Clock:
         self._set(2, ctypes.c_float(_FACTOR))
         self._set(3, ctypes.c_float(_TERM))
         self.work = work or self._choose(items)
-        """What a launch of `seconds` does."""
+        """The work of a launch that takes `seconds`."""
 
     def seconds(self, runs: int = 2) -> float:
-        """Return what one launch takes: the mean of some in a row that are waited for once."""
+        """Return the seconds of one launch: the mean of several that are waited for once."""
         return self._time(self.work, runs)
 
     def launch_seconds(self, rounds: int = 5) -> float:
-        """Return what a launch of next to no work takes with many in flight: the median."""
+        """Return the median seconds of a nearly empty launch, with many in flight."""
         nothing = Work(_GROUP, 1)
         self._time(nothing, _EMPTY)
         return statistics.median(self._time(nothing, _EMPTY) for _ in range(rounds))
@@ -103,7 +103,7 @@ class Clock:
         steps = 64
         while (seconds := least(steps)) < _WANTED_S / 2 and steps < 1 << 20:
             steps *= 2
-        seconds = min(seconds, least(steps))  # clocks are up now
+        seconds = min(seconds, least(steps))  # clock rates are high now
         return Work(items, max(16, round(steps * _WANTED_S / seconds)))
 
     def _time(self, work: Work, runs: int) -> float:

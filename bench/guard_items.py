@@ -18,13 +18,13 @@ from bench.setting import PRECISIONS
 
 BATCHES = (1, 16)
 
-# Quantised in a second or two each, and of different character.
+# Networks of different kinds that are quantised within two seconds each.
 INT8_NETWORKS = ("lenet5", "mobilenet_v1", "mobilenet_v2", "resnet50")
 
 # A dozen of the 35: 4, 16 and up to 512 inputs; 3, 16 and up to 512 filters of 3x3 to 9x9.
 GUARDED_LAYERS = (1, 2, 4, 8, 10, 12, 15, 17, 24, 32, 33, 35)
 
-# For a look in between: each kind of item once.
+# For a quick run: each kind of item once.
 _QUICK = (
     "lenet5 b1 fp32", "resnet50 b16 fp16", "resnet50 b1 fp32", "mobilenet_v1 b1 fp16",
     "mobilenet_v1 b1 int8", "inception_v3 b16 tf32", "transformer b1 fp16", "layer-8 fp16",
@@ -39,9 +39,9 @@ class Item:
     Attributes
     ----------
     name
-        What rows are called: words that a choice of items may consist of.
+        Name of its rows: words by which items are chosen.
     model
-        What `build_model` takes.
+        Argument of `build_model`.
     options
         Of the delegate, besides the device and the cache.
     node
@@ -60,9 +60,9 @@ def all_items(*, gpu: bool, tensor_cores: bool, scale: float | None = None) -> l
     Parameters
     ----------
     gpu
-        Others get PyNET and the layers in sizes that they can compute.
+        Whether it is a GPU; other devices get PyNET and the layers in smaller sizes.
     tensor_cores
-        Whether tf32 is another computation than fp32.
+        Whether tf32 differs from fp32.
     scale
         Of the layers' height and width; None: 1 on GPUs, else an eighth.
     """
@@ -84,7 +84,7 @@ def all_items(*, gpu: bool, tensor_cores: bool, scale: float | None = None) -> l
 
 
 def _pynet(size: tuple[int, int]) -> Item:
-    """The network for photographs in little memory, by Winograd's convolution."""
+    """PyNET in little memory, with Winograd's convolution."""
     area = size[0] * size[1] / (pynet.FULL_SIZE[0] * pynet.FULL_SIZE[1])
     way = next(way for way in pynet.published(area) if way.name == "Winograd")
     options = {
@@ -101,7 +101,7 @@ def _loads_slowly(name: str) -> tuple[int, str]:
 
 
 def chosen(names: Iterable[str], only: Sequence[str] = (), *, quick: bool = False) -> list[str]:
-    """Return the names that are asked for.
+    """Return the requested names.
 
     Parameters
     ----------
@@ -110,12 +110,12 @@ def chosen(names: Iterable[str], only: Sequence[str] = (), *, quick: bool = Fals
     only
         Each some words of a name: ``"resnet50 fp16"`` stands for two batches. Empty: all.
     quick
-        Of these a few only.
+        Only a few of these.
 
     Raises
     ------
     ValueError
-        If one of ``only`` is in no name.
+        If one of ``only`` matches no name.
     """
     names = list(names)
     if quick:
@@ -149,7 +149,7 @@ def build_model(model: str, folder: Path) -> tuple[bytes, list[npt.NDArray[Any]]
         ``"network NAME BATCH"``, ``"int8 NAME BATCH"``, ``"layer NUMBER SCALE"`` or
         ``"pynet HEIGHTxWIDTH"``.
     folder
-        Where `save_model` has put the float network that is quantised.
+        The folder where `save_model` has written the float network to quantise.
     """
     kind, *words = model.split()
     if kind == "network":
@@ -169,7 +169,7 @@ def build_model(model: str, folder: Path) -> tuple[bytes, list[npt.NDArray[Any]]
 
 
 def needed_first(model: str) -> str | None:
-    """The model that another is made of."""
+    """The model that another is made from."""
     kind, *words = model.split()
     return f"network {' '.join(words)}" if kind == "int8" else None
 

@@ -1,4 +1,4 @@
-"""The plans that the device of ``python -m bench guard`` really makes, beside the kept ones."""
+"""Compares the plans of the device of ``python -m bench guard`` with the stored ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHOWN = 6  # lines of a difference; ``python -m bench plans`` has all of them
 
 
 def snapshot_of(item: Item) -> tuple[str, str] | None:
-    """The network and the title of the kept plan of an item; None where none is kept."""
+    """The network and the title of the stored plan of an item; None if there is none."""
     kind, name, *rest = item.model.split()
     if kind == "network":
         return name, f"{item.options['precision']}, batch {rest[0]}"
@@ -26,7 +26,7 @@ def snapshot_of(item: Item) -> tuple[str, str] | None:
 
 
 def profile_of(device: Device) -> tuple[str | None, str]:
-    """The profile that describes a device, and a sentence on that."""
+    """The profile that describes a device, and a sentence about it."""
     try:
         name = snapshots.find_for(str(device.index))
     except (ValueError, RuntimeError) as failure:
@@ -37,14 +37,14 @@ def profile_of(device: Device) -> tuple[str | None, str]:
 
 
 def compare(profile: str, items: Sequence[Item], results: Mapping[str, Result]) -> list[Change]:
-    """Return what differs from the kept plans, a change for each item.
+    """Return the differences from the stored plans, one change for each item.
 
     Parameters
     ----------
     profile
         The name of the device's profile.
     items, results
-        What was run; the facts of a result hold its ``plan``.
+        The measured items and their results; the facts of a result contain its ``plan``.
     """
     changes = []
     for item in items:

@@ -1,4 +1,4 @@
-"""What has changed between two runs of ``python -m bench guard``, and whether that is a failure.
+"""Compares two runs of ``python -m bench guard``, and decides what is a failure.
 
 Times are compared as ratios to the calibration kernel. The *noise* of a row is half the range
 between the quartiles of its rounds, relative to their median (half the range of all where there are
@@ -21,16 +21,16 @@ from bench.report import Column, TextTable, name_column
 
 FLOOR = 0.015
 HOST_FLOOR = 0.05
-"""The floor of rows whose launches alone take half of their time: the host's processor counts."""
+"""The floor of host-bound rows: launches take at least half of their time."""
 
 LIMIT = 3.0
-_OF_THE_CACHE = ("the cache ", "there is no cache")  # notes that tell nothing of a device
-_ONE_ROUND = 0.05  # noise of what was timed once
+_OF_THE_CACHE = ("the cache ", "there is no cache")  # notes that do not concern the device
+_ONE_ROUND = 0.05  # noise of items that were timed once
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One item of one run, as baselines keep it.
+    """One item of one run, as in baselines.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Row:
 
     @classmethod
     def of(cls, item: str, result: Result, launch_seconds: float) -> Row:
-        """Condense what was measured."""
+        """Summarise the measurements."""
         if result.error or not result.samples:
             return cls(item, error=result.error or f"not measured {TOO_LATE}")
         facts = result.facts
@@ -113,16 +113,16 @@ def spread(values: Sequence[float]) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """An item now and then.
+    """The comparison of an item: now and in the baseline or other commit.
 
     Attributes
     ----------
     ratio, noise
-        Of the time now to that of then, and what it may be off; None where there is no time.
+        Of the time now to the earlier time, and the noise of the ratio; None without a time.
     problems
-        What is worse: each a failure.
+        What has become worse: each is a failure.
     remarks
-        What else is different.
+        Other differences.
     """
 
     item: str
@@ -135,7 +135,7 @@ class Change:
 
     @property
     def is_faster(self) -> bool:
-        """Whether it takes less time, beyond the noise."""
+        """Whether it is faster by more than the noise."""
         return self.ratio is not None and self.ratio < 1 / (1 + LIMIT * self.noise)
 
     @property
@@ -145,7 +145,7 @@ class Change:
 
     @property
     def verdict(self) -> str:
-        """In words; empty where nothing is different."""
+        """The differences as a sentence; empty if there are none."""
         return "; ".join([*self.problems, *self.remarks])
 
 
@@ -211,12 +211,12 @@ def _facts(now: Row, then: Row) -> tuple[list[str], list[str]]:
 
 
 def _front(note: str) -> str:
-    """A note without the reason behind it, which may hold a compiler's log."""
+    """A note without its reason, which may contain a compiler's log."""
     return note.split(": ", maxsplit=1)[0].split("\n", maxsplit=1)[0]
 
 
 def in_turns(now: Result, then: Result) -> list[float]:
-    """By round, how many times as long it takes now."""
+    """By round, the time now as a multiple of the earlier time."""
     rounds = sorted(now.samples.keys() & then.samples.keys())
     return [now.samples[n][0] / then.samples[n][0] for n in rounds]
 

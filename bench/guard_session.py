@@ -1,4 +1,4 @@
-"""The processes of ``python -m bench guard``: who loads what, and who is timed when."""
+"""The processes of ``python -m bench guard``: which items each loads, and when it is timed."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from bench.guard_worker import main; main(*sys.argv[2:])"
 )
-_SLOW_S = 0.25  # inferences above that are timed in three rounds only
+_SLOW_S = 0.25  # longer inferences are timed in only three rounds
 _SLOW_ROUNDS = 3
-_PREPARING, _LOADING = 0.7, 0.8  # shares of the time after which nothing more is begun
-_LEAST_WAIT_S = 30.0  # for an answer, however late it is
-_MEMORY = 0.6  # share of the device's memory that loaded items may take
+_PREPARING, _LOADING = 0.7, 0.8  # shares of the time after which no further work is started
+_LEAST_WAIT_S = 30.0  # for an answer, even after the time limit
+_MEMORY = 0.6  # share of the device's memory for loaded items
 
 TOO_LATE = "within the time limit"
-"""The end of what is said of an item that no time was left for."""
+"""The end of the message about an item for which no time was left."""
 
 Say = Callable[[str], None]
 
 
 class WorkerError(RuntimeError):
-    """A request failed; the process is well."""
+    """A request failed; the process still works."""
 
 
 class WorkerLostError(RuntimeError):
-    """The process ended, or had to be ended."""
+    """The process ended, or was ended."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,9 +51,9 @@ class Build:
     Attributes
     ----------
     name
-        How it is called: ``"this"``, or a commit.
+        ``"this"``, or a commit.
     package
-        The folder that holds `clgpu_delegate`; empty for the one that is installed.
+        The folder that contains `clgpu_delegate`; empty: the installed one.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Worker:
         Raises
         ------
         WorkerError
-            If what was asked for failed.
+            If the request failed.
         WorkerLostError
             If the process ended, or did not answer in time and was ended.
         """
@@ -118,7 +118,7 @@ class Worker:
         with contextlib.suppress(subprocess.TimeoutExpired):  # a driver may hold it
             self._process.wait(timeout=10)
         assert self._process.stdin is not None
-        with contextlib.suppress(OSError):  # it was gone before it had read all
+        with contextlib.suppress(OSError):  # it ended before it had read everything
             self._process.stdin.close()
 
     def _listen(self) -> None:
@@ -135,7 +135,7 @@ class Worker:
 
 @dataclasses.dataclass
 class Result:
-    """What one build made of one item.
+    """The result of one build for one item.
 
     Attributes
     ----------
@@ -186,7 +186,7 @@ class Session:
     plans
         Whether the facts of this build's items have their plans.
     say
-        Gets a line about what is going on.
+        Called with a line about each step.
     """
 
     def __init__(
@@ -219,7 +219,7 @@ class Session:
             self._memory = _MEMORY * ours["global_bytes"] / len(self._builds)
             calibration = self._timed[self._builds[0].name].ask("clock", 120, **self._clock)
             self._clock["work"] = calibration["work"]
-            for build in self._builds[1:]:  # what runs before a timing is to be the same
+            for build in self._builds[1:]:  # the same work must run before each timing
                 self._timed[build.name].ask("clock", 120, **self._clock)
             measured = Measured(self._results, calibration, ours)
             self._load()
@@ -263,7 +263,7 @@ class Session:
             try:
                 self._do(task, workers)
             except WorkerError as failure:
-                if task.item is None:  # else loading will tell
+                if task.item is None:  # otherwise loading reports the error
                     self._fail_task(task, str(failure))
             except Exception as failure:  # other items go on
                 if name in workers:
@@ -299,7 +299,7 @@ class Session:
             self._guarded(build, item, self._hold)
 
     def _hold(self, build: Build, item: Item) -> None:
-        """Load an item into the process that is timed; with too little memory for one timing."""
+        """Load an item into the timed process, just for one timing: memory is short."""
         worker = self._open_again(build)
         facts = worker.ask("hold", self._patience(), item=dataclasses.asdict(item))
         self._results[build.name][item.name].facts = facts
@@ -354,7 +354,7 @@ class Session:
     # ------------------------------------------------------------------ processes
 
     def _guarded(self, build: Build, item: Item, what: Callable[[Build, Item], None]) -> None:
-        """Do something; a failure is the item's, and a process that is lost is started again."""
+        """Run a request; a failure belongs to the item, and a lost process is started again."""
         try:
             what(build, item)
         except WorkerError as failure:
@@ -379,11 +379,11 @@ class Session:
 
     def _fail(self, build: str, item: Item, why: str) -> None:
         self._results[build][item.name].error = why
-        if not why.endswith(TOO_LATE):  # there may be many, which are told of together
+        if not why.endswith(TOO_LATE):  # there may be many, which are reported together
             self._say(f"{item.name}{'' if build == self._builds[0].name else f' ({build})'}: {why}")
 
     def _fail_task(self, task: _Task, why: str) -> None:
-        """Let an item fail, or all those of a model that could not be made."""
+        """Record a failure of an item, or of all items of a model that could not be built."""
         if task.item is not None:
             self._fail(task.build.name, task.item, why)
             return
@@ -401,7 +401,7 @@ class Session:
 
 @dataclasses.dataclass(frozen=True)
 class _Task:
-    """To build a model (without an item), or to prepare an item."""
+    """A task: build a model (without an item), or prepare an item."""
 
     build: Build
     model: str
@@ -409,7 +409,7 @@ class _Task:
 
 
 class _Tasks:
-    """What is to be done, in the order of the items; an item waits for its model."""
+    """The tasks, in the order of the items; an item waits for its model."""
 
     def __init__(self, items: Sequence[Item], builds: Sequence[Build]) -> None:
         self._condition = threading.Condition()
@@ -432,7 +432,7 @@ class _Tasks:
                 self._waiting.setdefault(first, []).append((position, task))
 
     def take(self) -> _Task | None:
-        """Wait for something to do; None if nothing is left."""
+        """Wait for a task; None if none is left."""
         with self._condition:
             while not self._ready and self._running:
                 self._condition.wait()
@@ -442,7 +442,7 @@ class _Tasks:
             return heapq.heappop(self._ready)[2]
 
     def done(self, task: _Task) -> None:
-        """Tell that a task has ended, well or not."""
+        """Report the end of a task, successful or not."""
         with self._condition:
             self._running -= 1
             if task.item is None:

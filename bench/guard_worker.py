@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PACKAGE = "clgpu_delegate"
 
-_SHORT_S = 20e-3  # inferences below that are timed three times in a round
+_SHORT_S = 20e-3  # shorter inferences are timed three times in a round
 
 
 class _OtherPackage(importlib.abc.MetaPathFinder):
@@ -42,7 +42,7 @@ class _OtherPackage(importlib.abc.MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find the package and its modules; others are left to the usual finders."""
+        """Find the package and its modules; the usual finders handle other modules."""
         if name == PACKAGE:
             return PathFinder.find_spec(name, [self._folder], target)
         if name.startswith(f"{PACKAGE}."):
@@ -51,7 +51,7 @@ class _OtherPackage(importlib.abc.MetaPathFinder):
 
 
 def file_of(folder: Path, model: str) -> Path:
-    """Where a model lies; its inputs lie beside it, with the suffix ``.npz``."""
+    """Path of a model; its inputs are in the same folder, with the suffix ``.npz``."""
     return folder / f"{model.replace(' ', '-')}.tflite"
 
 
@@ -75,7 +75,7 @@ class _Held:
         self._runs = 0
 
     def seconds(self) -> float:
-        """Time an inference, many in flight; the first call also finds out how many."""
+        """Time an inference, with many in flight; the first call also determines how many."""
         if not self._runs:
             self._runs = runs_in_batch(self._time(1))
         first = self._time(self._runs)
@@ -87,7 +87,7 @@ class _Held:
         return float(self.delegate.device_time(runs, self._node))
 
     def facts(self) -> dict[str, Any]:
-        """Return what is compared besides the time."""
+        """Return the facts that are compared besides the time."""
         plan = self.delegate.explain()
         return {
             "launches": sum(partition.launches for partition in plan.partitions),
@@ -100,12 +100,12 @@ class _Held:
 
 
 class Server:
-    """What answers the requests; each method whose name is that of a request does one.
+    """Answers the requests; each request is a method of the same name.
 
     Parameters
     ----------
     device, cache, folder
-        As in `clgpu_delegate.load`, and where the models lie.
+        As in `clgpu_delegate.load`, and the folder of the models.
     """
 
     def __init__(self, device: str, cache: str, folder: str) -> None:
@@ -116,8 +116,8 @@ class Server:
         self._clock: Clock | None = None
 
     def where(self) -> dict[str, Any]:
-        """Tell which package and device are used."""
-        import clgpu_delegate  # noqa: PLC0415  # main() has said from where
+        """Return the package and the device that are used."""
+        import clgpu_delegate  # noqa: PLC0415  # main() has set the folder
         from clgpu_delegate import _core  # noqa: PLC0415
 
         device = clgpu_delegate.load(**self._options).device
@@ -126,7 +126,7 @@ class Server:
         return {"package": str(Path(_core.__file__).parent), "device": facts}
 
     def build(self, model: str) -> dict[str, Any]:
-        """Make a model and write it down."""
+        """Make a model and write it to its file."""
         from bench import guard_items  # noqa: PLC0415  # of the present package
 
         guard_items.save_model(model, self._folder)
@@ -138,7 +138,7 @@ class Server:
         """Prepare the calibration kernel."""
         wanted = Work(*work) if work else None
         self._clock = Clock(library, platform, device, position, wanted)
-        self._clock.seconds(8)  # brings clocks up
+        self._clock.seconds(8)  # raises the clock rates
         return {
             "work": [self._clock.work.items, self._clock.work.steps],
             "seconds": statistics.median(self._clock.seconds() for _ in range(5)),
@@ -146,13 +146,13 @@ class Server:
         }
 
     def prepare(self, item: dict[str, Any]) -> dict[str, Any]:
-        """Load an item and let it go, so that its programs are in the cache."""
+        """Load an item and release it, so that its programs are in the cache."""
         _load(item, self._options, file_of(self._folder, item["model"]).read_bytes())
         gc.collect()
         return {}
 
     def hold(self, item: dict[str, Any]) -> dict[str, Any]:
-        """Load an item and keep it."""
+        """Load an item and keep it loaded."""
         start = time.perf_counter()
         model = item["model"]
         if model not in self._made:
@@ -164,17 +164,17 @@ class Server:
         return {**held.facts(), "load_s": time.perf_counter() - start}
 
     def plan(self, name: str) -> dict[str, Any]:
-        """Return the plan of an item that is held; of the present package."""
+        """Return the plan of a loaded item; works with the present package only."""
         return {"plan": self._held[name].delegate._native.explain()}
 
     def drop(self, name: str) -> dict[str, Any]:
-        """Let an item go."""
+        """Release an item."""
         self._held.pop(name, None)
         gc.collect()
         return {}
 
     def time(self, name: str) -> dict[str, Any]:
-        """Time an item that is held, between two calibrations where there is a clock."""
+        """Time a loaded item, between two calibrations if there is a clock."""
         before = self._clock.seconds() if self._clock else 0.0
         seconds = self._held[name].seconds()
         after = self._clock.seconds() if self._clock else 0.0
@@ -203,7 +203,7 @@ def main(package: str, device: str, cache: str, folder: str) -> None:
     """
     if package:
         sys.meta_path.insert(0, _OtherPackage(package))
-    # What libraries print goes where errors go.
+    # Output of libraries goes to standard error.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     server = Server(device, cache, folder)
@@ -213,7 +213,7 @@ def main(package: str, device: str, cache: str, folder: str) -> None:
             name = request.pop("do")
             try:
                 answer = getattr(server, name)(**request)
-            except Exception as failure:  # whatever it is, it is that item's
+            except Exception as failure:  # any error belongs to that item
                 answer = {"error": sentence_of(failure)}
                 gc.collect()
             answers.write(json.dumps(answer) + "\n")

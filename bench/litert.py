@@ -30,13 +30,13 @@ class Row:
     cpu_ms
         CompiledModel on the CPU.
     gpu_ms
-        CompiledModel on LiteRT's own GPU; None where it does not take the whole model.
+        CompiledModel on LiteRT's own GPU; None if it does not take the whole model.
     interpreter_ms, compiled_ms
-        The delegate, by Interpreter and by CompiledModel.
+        The delegate, with Interpreter and with CompiledModel.
     error
-        Relative L2 error of the delegate by CompiledModel, against the CPU.
+        Relative L2 error of the delegate with CompiledModel, against the CPU.
     problem
-        Why there is no time of LiteRT's own GPU.
+        Why there is no time for LiteRT's own GPU.
     """
 
     model: str
@@ -50,12 +50,12 @@ class Row:
 
     @property
     def over_interpreter(self) -> float:
-        """Time by CompiledModel over that by Interpreter."""
+        """Time with CompiledModel divided by the time with Interpreter."""
         return self.compiled_ms / self.interpreter_ms
 
     @property
     def faster_than_gpu(self) -> float | None:
-        """Time of LiteRT's own GPU over that of the delegate, both by CompiledModel."""
+        """Time of LiteRT's own GPU divided by that of the delegate, both with CompiledModel."""
         return self.gpu_ms and self.gpu_ms / self.compiled_ms
 
 
@@ -81,7 +81,7 @@ class Compiled:
         self._sizes: list[tuple[int, Any]] = []
 
     def expect(self, outputs: list[np.ndarray]) -> Compiled:
-        """Tell sizes and types of the outputs, which LiteRT's buffers have to be told."""
+        """Return sizes and types of the outputs, which LiteRT's buffers need."""
         self._sizes = [(output.size, output.dtype) for output in outputs]
         return self
 

@@ -1,6 +1,6 @@
 """Timing: medians of runs that take turns, and of batches of runs.
 
-Nothing here imports the package: `bench.guard_worker` takes other builds of it.
+This module does not import the package, because `bench.guard_worker` imports other builds of it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def medians(
 ) -> dict[str, float]:
     """Time functions side by side.
 
-    They take turns, so that a machine whose speed drifts slows all of them alike and ratios hold.
+    They take turns, so that a drift of the machine's speed affects all of them and not the ratios.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def batched_median_s(batch: Callable[[int], float], *, rounds: int, budget_s: fl
         return once
     runs = runs_in_batch(once)
     deadline = time.perf_counter() + budget_s
-    batch(runs)  # brings clocks up
+    batch(runs)  # raises the clock rates
     times: list[float] = []
     while len(times) < rounds and (not times or time.perf_counter() < deadline):
         times.append(batch(runs))

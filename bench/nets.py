@@ -39,15 +39,15 @@ class Row:
     device_ms
         The device's own time per inference: many in flight, nothing copied.
     torch_ms
-        The same of PyTorch by CUDA graphs; None where it was not measured.
+        PyTorch's, with CUDA graphs; None where it was not measured.
     load_ms, compiled
-        From nothing to the first result, and the programs compiled from source for that.
+        From loading to the first result, and the programs compiled from source for that.
     error
         Relative L2 error against the stock runtime on the float network.
     arena_bytes
         Device memory of intermediate tensors.
     peak_bytes
-        All device memory, at its worst moment.
+        Peak of all device memory.
     exact
         Of int8 at batch 1: whether all elements equal those of the reference kernels.
     """

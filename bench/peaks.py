@@ -1,4 +1,4 @@
-"""The measured peaks of a device, and the least time of a computation that follows from them."""
+"""The measured peaks of a device, and the least time of a computation under them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from clgpu_delegate import _core
 
 @dataclasses.dataclass(frozen=True)
 class Peaks:
-    """The best measured rates of an OpenCL device, each by a kernel that does nothing else."""
+    """The best measured rates of an OpenCL device, each measured with a dedicated kernel."""
 
     fma_flops: float
     """Float operations per second, two for each multiply-add."""
@@ -46,7 +46,7 @@ class Peaks:
         )
 
     def or_better(self, other: Peaks) -> Peaks:
-        """Return the better figure of two measurements, for each field."""
+        """Return for each field the better value of two measurements."""
         return Peaks(
             **{
                 field.name: (min if field.name.endswith("seconds") else max)(

@@ -1,4 +1,4 @@
-"""PyTorch on CUDA, in the same run as ours: what cuDNN takes for the same work."""
+"""PyTorch on CUDA in the same run: the time of cuDNN for the same work."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def find() -> Any:
 
 @contextlib.contextmanager
 def precision_of(torch: Any, precision: str) -> Iterator[None]:
-    """Let cuDNN search, and round products to TF32 in ``"tf32"`` only."""
+    """Let cuDNN search for algorithms, and use TF32 only in ``"tf32"``."""
     torch.backends.cudnn.benchmark = True
     allowed = precision == "tf32"
     before = (torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32)
@@ -54,7 +54,7 @@ def median_s(torch: Any, run: Callable[[], object], *, rounds: int, budget_s: fl
         end.synchronize()
         return float(start.elapsed_time(end)) * 1e-3 / runs
 
-    batch(2)  # the search
+    batch(2)  # cuDNN's search
     return batched_median_s(batch, rounds=rounds, budget_s=budget_s)
 
 
@@ -84,15 +84,15 @@ def conv_ms(torch: Any, case: Case, precision: str, *, rounds: int, budget_s: fl
 
 
 def free(torch: Any) -> None:
-    """Give the memory that PyTorch keeps back to the device."""
+    """Return the memory that PyTorch has cached to the device."""
     torch.cuda.empty_cache()
 
 
 class TorchNet:
     """The layers of `bench.networks.layers.Net` on CUDA tensors, NCHW, with random weights.
 
-    Describing a network runs it: weights are drawn by the first run and used again in the order of
-    the layers by the others. SAME with a stride pads alike on both sides, as PyTorch does.
+    Describing a network runs it: the first run draws the weights, and later runs use them in the
+    same order. SAME with a stride pads both sides equally, as PyTorch does.
     """
 
     def __init__(self, torch: Any, precision: str) -> None:
@@ -105,7 +105,7 @@ class TorchNet:
         self.result: Any = None
 
     def run(self, describe: Callable[..., None], batch: int) -> None:
-        """Run once; `result` is always of the last run."""
+        """Run once; `result` is the result of the last run."""
         self._used = 0
         describe(self, batch)
 
@@ -141,7 +141,7 @@ class TorchNet:
 
     def dense(
         self, x: Any, units: int, *, activation: str | None = None, gain: float = 1.0,
-        transposed: bool = False,  # noqa: ARG002  # a matter of the file
+        transposed: bool = False,  # noqa: ARG002  # concerns the file only
     ) -> Any:  # fmt: skip
         weights = self._weight(units, x.shape[-1], gain=gain)
         return self.activate(self._functional.linear(x, weights, self._weight(units)), activation)
@@ -196,7 +196,7 @@ class TorchNet:
 def network_ms(
     torch: Any, name: str, batch: int, precision: str, *, rounds: int, budget_s: float
 ) -> float:
-    """Milliseconds of a network of `NETWORKS` by replays of its CUDA graph, many in flight."""
+    """Milliseconds of a network of `NETWORKS` with replays of its CUDA graph, many in flight."""
     describe = networks.NETWORKS[name].describe
     with precision_of(torch, precision):
         net = TorchNet(torch, precision)

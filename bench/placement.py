@@ -1,4 +1,4 @@
-"""``python -m bench placement``: whether measured placements ever lose to the stock CPU."""
+"""``python -m bench placement``: whether measured placements are ever slower than the stock CPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bench.report import Column, Report, TextTable, name_column
 from bench.session import Session
 from bench.setting import File, Names, Setting
 
-_SETTLE_S = 0.05  # after which the threads of the last run no longer spin
+_SETTLE_S = 0.05  # until the threads of the last run stop spinning
 _LEAST, _MOST = 5, 1000  # runs of a visit
 _LOST = 1.05  # measured over stock
 
@@ -31,13 +31,13 @@ class Row:
     stock_ms
         The runtime without the delegate.
     all_ms, auto_ms, measured_ms
-        With the delegate, by the option `placement`; None where the delegate cannot.
+        With the delegate and the option `placement`; None if the delegate fails.
     expected_cpu_ms, expected_device_ms
-        What the cost model expects of the partitions of ``"all"``, alone.
+        Times that the cost model expects for the partitions of ``"all"``.
     auto, choice
-        What the cost model and what the measurement chose.
+        The choices of the cost model and of the measurement.
     measuring_s
-        What the first interpreter took with ``placement="measured"``.
+        Seconds that the first interpreter took with ``placement="measured"``.
     """
 
     model: str
@@ -51,16 +51,16 @@ class Row:
     choice: str
     measuring_s: float
     problem: str = ""
-    """Why the delegate cannot."""
+    """Why the delegate fails."""
 
     @property
     def ratio(self) -> float:
-        """Measured over stock: above 1 it lost."""
+        """Measured divided by stock: above 1 it is slower."""
         return (self.measured_ms or float("nan")) / self.stock_ms
 
 
 class _Way:
-    """One way to run a model, which is loaded anew for each visit."""
+    """One way to run a model; each visit loads the model again."""
 
     def __init__(self, model: bytes, setting: Setting, options: dict[str, Any] | None) -> None:
         self._model, self._setting, self._options = model, setting, options
@@ -160,7 +160,7 @@ def run(
     """Measure models on the CPU, on the device, and as placement="auto" and "measured" do."""
     threads = setting.cpu_threads
     report = Report[Row](setting, runtime=setting.runtime, threads=threads)
-    clgpu_delegate.load(device=setting.device, precision=precision)  # wrong options fail here
+    clgpu_delegate.load(device=setting.device, precision=precision)  # checks the options
     for name, model in models(names or (), folder):
         try:
             row = measure(name, model, setting, visits=visits, precision=precision)

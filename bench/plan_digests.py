@@ -1,9 +1,9 @@
-"""Which plans a measurement is of: digests of the snapshots that `bench.plans` keeps.
+"""The plans of a measurement: digests of the snapshots that `bench.plans` stores.
 
-A file of `bench.record` holds the digest of each of its networks, as the snapshots stood in the
-tree when it was measured; a test of the snapshots says that they are those of the code. A file that
-was measured before its device had snapshots holds none: then the launches of its rows, which were
-counted by the device's run, are compared with those of the snapshots.
+A file of `bench.record` contains for each of its networks the digest of the snapshots at the time
+of measurement; a test checks that the snapshots match the code. A file that was measured before its
+device had snapshots contains none: then the launches of its rows, counted in the device's run, are
+compared with those of the snapshots.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PYNET_12MP = "pynet_12mp"  # the network of `bench pynet` and of the layers of `bench conv`
 
-# They import what imports this module.
+# Imported here because they import modules that import this one.
 _SNAPSHOTS, _TEXT = "bench.plans.snapshots", "bench.plans.text"
 
 _COUNTS = re.compile(r"nodes (\d+) of (\d+), partitions \d+, launches (\d+)")
@@ -37,9 +37,9 @@ def profile_of(device: Mapping[str, Any]) -> str | None:
 
 
 def digests(device: Mapping[str, Any], networks: Iterable[str]) -> dict[str, str]:
-    """Network -> digest of its plans on a device, of those that have a snapshot now.
+    """Network -> digest of its plans on a device, for networks with a snapshot.
 
-    Empty where no profile describes the device.
+    Empty if no profile describes the device.
     """
     profile = profile_of(device)
     snapshots = importlib.import_module(_SNAPSHOTS)
@@ -48,7 +48,7 @@ def digests(device: Mapping[str, Any], networks: Iterable[str]) -> dict[str, str
 
 
 def changed(record: Record) -> list[str]:
-    """Networks whose plans are no longer those that a file was measured with."""
+    """Networks whose plans have changed since a file was measured."""
     now = digests(record.device, record.plans)
     old = [name for name, digest in record.plans.items() if now.get(name) != digest]
     counted: dict[str, None] = {}
@@ -69,12 +69,12 @@ def _title(row: Mapping[str, Any]) -> str:
 
 
 def _counts_of(row: Mapping[str, Any]) -> tuple[int, ...]:
-    # Rows of PyNET tell the launches alone: there are none where a node is left on the CPU.
+    # Rows of PyNET contain only launches; there are none if a node stays on the CPU.
     return tuple(row[key] for key in ("claimed", "nodes", "launches") if key in row)
 
 
 def _counts(device: Mapping[str, Any], network: str) -> dict[str, tuple[int, ...]]:
-    """Title -> nodes claimed, nodes and launches, or of PyNET at full size launches alone."""
+    """Title -> nodes claimed, nodes and launches; for PyNET at full size only launches."""
     profile = profile_of(device)
     snapshot = profile and importlib.import_module(_SNAPSHOTS).stored(profile, network)
     found = {}

@@ -25,7 +25,7 @@ from bench.session import Session
 from bench.setting import File, Setting, Strings, Tuning, split
 
 FULL_SIZE = (1488, 1984)  # of the raw image of a photograph of 3968 x 2976
-SMALL_SIZE = (192, 256)  # about an eighth of each side, for devices that are no GPU
+SMALL_SIZE = (192, 256)  # about an eighth of each side, for devices other than GPUs
 PRECISIONS = ("fp32", "fp16")
 _MOST_MACS_ON_CPU = 5e11
 
@@ -41,14 +41,14 @@ class Row:
     precision
         Of the delegate, or of the peer.
     budget
-        Bytes of device memory that it may hold; None: what the device has.
+        Bytes of device memory that it may use; None: all of the device.
     host_ms, device_ms
         Host array to host array, and many in flight without the inputs' and outputs' copies;
         medians. None where it was not measured.
     predicted, counted, largest
         Bytes: predicted and counted peak of device memory, and the largest object.
     error, psnr
-        Relative L2 error and decibels (of 1) of the image against our own in fp32 without a budget.
+        Relative L2 error and PSNR (peak 1) of the image relative to fp32 without a budget.
     launches
         Kernel launches per inference.
     note
@@ -77,7 +77,7 @@ def psnr(got: np.ndarray, want: np.ndarray) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Way:
-    """How the network is to run.
+    """A way to run the network.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Way:
     precision, engines
         Options of the delegate.
     budget, max_object
-        Bytes, or None; a budget of 0 stands for the smallest that a plan is found for.
+        Bytes, or None; a budget of 0 means the smallest with a plan.
     share
         The budget as a share of the peak of the same precision without one.
     """
@@ -105,7 +105,7 @@ class Way:
 
 
 def published(area: float = 1.0) -> list[Way]:
-    """The ways that the project has goals for, budgets multiplied by a share of the full area."""
+    """The ways with goals of the project; budgets are multiplied by a share of the full area."""
 
     def scaled(budget: float) -> int:
         return round(budget * area)
@@ -121,7 +121,7 @@ def published(area: float = 1.0) -> list[Way]:
 
 
 def smallest_budget(message: str) -> int | None:
-    """The bytes that a refusal names as the smallest feasible budget; None where it names none."""
+    """The smallest feasible budget in bytes that a refusal names; None if it names none."""
     found = re.search(r"smallest.*?(\d+) bytes", message, re.DOTALL)
     return int(found[1]) if found else None
 
@@ -154,7 +154,7 @@ class _Bench:
         return self._compared(image, row)
 
     def measure(self, way: Way) -> Row:
-        """Run the network one way."""
+        """Run the network in one way."""
         row = Row(way.name, way.precision, way.budget)
         try:
             if self._want is None and not (way.is_free and way.precision == "fp32"):
@@ -202,7 +202,7 @@ class _Bench:
         return self._peaks[precision]
 
     def _smallest(self, way: Way) -> int:
-        """The smallest budget, which the error of an impossible one names."""
+        """The smallest budget, from the error of an impossible one."""
         try:
             self._session(self._delegate(way, 1))
         except (RuntimeError, ValueError) as failure:
@@ -218,7 +218,7 @@ class _Bench:
             device=self._setting.device, tuning=self._tuning, precision=way.precision,
             engines=way.engines, memory_budget=budget, max_object=way.max_object,
         )  # fmt: skip
-        delegate._native.reset_peak()  # the counter is that of the whole process
+        delegate._native.reset_peak()  # the counter belongs to the whole process
         return delegate
 
     def _session(self, delegate: clgpu_delegate.Delegate | None) -> Session:
@@ -338,7 +338,7 @@ def run(
 
 
 def _chosen(ways: Sequence[Way], names: Sequence[str]) -> list[Way]:
-    """The ways whose names begin with one of the given names; all if there is none."""
+    """The ways whose names begin with one of the given names; all without any."""
     chosen = [way for way in ways if not names or way.name.startswith(tuple(names))]
     if not chosen:
         known = ", ".join(dict.fromkeys(way.name for way in ways))

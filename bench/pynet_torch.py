@@ -1,4 +1,4 @@
-"""PyNET in PyTorch with the weights of our file: the peer of ``python -m bench pynet``."""
+"""PyNET in PyTorch with the weights of the .tflite file: the peer of ``python -m bench pynet``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Network(TorchNet):
     torch
         The module.
     precision
-        As of `bench.peers_torch.precision_of`; layouts as there.
+        As in `bench.peers_torch.precision_of`, with the same layouts.
     drawn
         The constants of `bench.networks.layers.Net`, in its order.
     raw
@@ -87,13 +87,12 @@ def measure(
     seconds
         Device time of an inference, median.
     peak_bytes
-        Most device memory that its allocator has had in use, weights and work spaces of cuDNN
-        included.
+        Peak of its allocator's device memory, including weights and work spaces of cuDNN.
 
     Raises
     ------
     RuntimeError
-        If the memory of the device does not suffice.
+        If the device has too little memory.
     """
     free(torch)
     torch.cuda.reset_peak_memory_stats()

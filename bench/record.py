@@ -1,14 +1,13 @@
 """Measurements as files: what was measured, at which commit, on which device, and the rows.
 
-``python -m bench nets --json FILE`` and its like write such files, `bench.figures` makes tables and
-charts of those that are committed. Whoever keeps other measurements as JSON may use the same
-envelope: `Sheet` writes one, `read` reads it, and `Record.typed` makes dataclasses of its rows::
+Commands such as ``python -m bench nets --json FILE`` write such files; `bench.figures` makes tables
+and charts from the committed ones. Other measurements can use the same format: `Sheet` writes it,
+`read` reads it, and `Record.typed` makes dataclasses of its rows::
 
     sheet = Sheet.open(path, "guard", command="python -m bench guard", options={}, commit="")
     sheet.write(rows, device=clgpu_delegate.load().device, threads=2)
 
-The text has one line per row, and numbers have five digits, so that a difference is read at a
-glance.
+The text has one line per row and numbers have five digits, so that differences are easy to read.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class RecordError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """What a file holds.
+    """The content of a file.
 
     Attributes
     ----------
@@ -58,15 +57,15 @@ class Record:
     command
         How to repeat it, without the file.
     commit
-        Abbreviated hash; it ends with ``-dirty`` where tracked files had other changes.
+        Abbreviated hash; it ends with ``-dirty`` if tracked files had other changes.
     date
         YYYY-MM-DD, UTC.
     device
         ``name``, ``platform``, ``driver`` and ``type`` of the OpenCL device, ``host`` and ``cores``
-        of the CPU beside it.
+        of the host's CPU.
     peers
-        ``runtime`` and ``threads`` of the stock kernels, ``torch``, ``cuda`` and ``cudnn``, as far
-        as they took part.
+        ``runtime`` and ``threads`` of the stock kernels, ``torch``, ``cuda`` and ``cudnn``, if
+        they took part.
     options
         All options of the command.
     plans
@@ -100,13 +99,12 @@ class Record:
         return "{\n" + "".join(lines) + '  "rows": [\n' + body + "\n  ]\n}\n"
 
     def typed(self, kind: type[_Row]) -> list[_Row]:
-        """The rows as dataclasses; fields that came later have their defaults.
+        """The rows as dataclasses; fields that the file lacks have their defaults.
 
         Raises
         ------
         RecordError
-            If other fields are missing or too many: another version of the command has written
-            them.
+            If other fields are missing or unknown: another version of the command wrote them.
         """
         fields = dataclasses.fields(kind)  # type: ignore[arg-type]
         known = {field.name for field in fields}
@@ -127,7 +125,7 @@ def read(path: Path, root: Path = ROOT) -> Record:
     Raises
     ------
     RecordError
-        If it is missing, is no such file, or has another format; a sentence.
+        If it is missing, is another kind of file, or has another format; a sentence.
     """
     name = path.relative_to(root) if path.is_relative_to(root) else path
     try:
@@ -148,7 +146,7 @@ def read(path: Path, root: Path = ROOT) -> Record:
 
 @dataclasses.dataclass(frozen=True)
 class Sheet:
-    """A file to be written while it is measured.
+    """A file that is written during a measurement.
 
     Attributes
     ----------
@@ -166,7 +164,7 @@ class Sheet:
     def open(
         cls, path: Path, what: str, *, command: str, options: Mapping[str, Any], commit: str
     ) -> Sheet:
-        """Check all that can be checked before anything is measured.
+        """Check everything that can be checked before the measurement.
 
         Raises
         ------
@@ -210,9 +208,9 @@ class Sheet:
         device
             Where they were measured.
         runtime, threads
-            Stock runtime and its threads.
+            The stock runtime and its threads.
         torch
-            The module, where it took part.
+            The module, if it took part.
         networks
             Names of the networks whose plans were measured.
         peaks
@@ -285,12 +283,12 @@ def commit_of(folder: Path) -> str:
 
 
 def _parameters(context: typer.Context) -> list[Any]:
-    """Those of a command that say what is measured, and not where that goes."""
+    """The options of a command that define the measurement, without those for output."""
     return [p for p in context.command.params if p.name in context.params.keys() - _NOT_OPTIONS]
 
 
 def _command(context: typer.Context) -> str:
-    """The command as it was given, without files and commit."""
+    """The command line, without files and commit."""
     words: list[str] = []
     for parameter in _parameters(context):
         name = str(parameter.name)
@@ -308,7 +306,7 @@ def _command(context: typer.Context) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has: numbers of a few digits, null for those that are not finite."""
+    """A value for JSON: numbers with a few digits, null for those that are not finite."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):

@@ -1,4 +1,4 @@
-"""``python -m bench recording``: what the option profile costs."""
+"""``python -m bench recording``: the cost of the option profile."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from bench.session import Session
 from bench.setting import Names, Setting
 
 DEFAULT = ("lenet5", "mobilenet_v1", "resnet50")
-BATCH = 128  # inferences that are timed as one, so that those that are recorded count by their part
-ROW = 32  # inferences in a row that are all recorded
+BATCH = 128  # inferences that are timed together, so that recorded ones count by their share
+ROW = 32  # successive inferences that are all recorded
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +50,7 @@ COLUMNS = (
 
 
 def run(setting: Setting, names: Names = None) -> list[Row]:
-    """Measure what the option profile costs.
+    """Measure the cost of the option profile.
 
     Inferences without recording, with the option, and with all of them recorded take turns.
     Without names, the networks are those of `DEFAULT`.

@@ -1,4 +1,4 @@
-"""What commands show and write: tables, CSV files, and the rows that were measured so far."""
+"""Output of the commands: tables, CSV files, and the rows measured so far."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class Column(NamedTuple):
     heading
         Its first line.
     value
-        What it shows: an attribute of the row, or a function of it. None is an empty cell.
+        An attribute of the row, or a function of it. None is an empty cell.
     form, scale
-        How, as in `format`, and what a number is multiplied by before.
+        Format as in `format`, and a factor that is applied before.
     is_text
         Whether it is aligned on the left.
     wraps
         Whether a long cell has several lines.
     is_optional
-        Whether it is left out where all cells are empty.
+        Whether it is left out if all cells are empty.
     """
 
     heading: str
@@ -133,14 +133,14 @@ def write_csv(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
 
 
 class Report(Generic[_Row]):
-    """The rows of a command: kept while they are measured, and shown in the end.
+    """The rows of a command: collected during the measurement, and shown at the end.
 
     Parameters
     ----------
     setting
         Of the command.
     width
-        Of what is printed where that is no terminal.
+        Of the output if it is not a terminal.
     peers
         ``runtime``, ``threads`` and ``torch`` for the JSON file, as in `bench.record.Sheet.write`.
     """
@@ -162,7 +162,7 @@ class Report(Generic[_Row]):
         rows
             Dataclasses.
         progress
-            What is printed where that is no terminal, which shows a status instead.
+            Printed if the output is not a terminal, which shows a status instead.
         network
             The network whose plans were measured.
         peaks

@@ -19,7 +19,7 @@ class Session:
     model
         Bytes of a .tflite file.
     delegate
-        What runs it; None: the stock CPU kernels.
+        The delegate that runs it; None: the stock CPU kernels.
     runtime, threads
         As in `tests.runtimes.make_interpreter`.
     """
@@ -35,7 +35,7 @@ class Session:
 
     @property
     def delegate(self) -> Delegate:
-        """The delegate, which must be there."""
+        """The delegate, which must exist."""
         (delegate,) = self._delegates
         return delegate
 

@@ -49,7 +49,7 @@ class Setting:
     rounds, budget
         The largest number of timings, and the seconds after which no further timing starts.
     torch
-        Whether to compare with PyTorch where it finds a GPU.
+        Whether to compare with PyTorch if it finds a GPU.
     sheet
         The JSON file to write.
     """
@@ -75,7 +75,7 @@ class Setting:
 
     @functools.cached_property
     def peer(self) -> Any:
-        """The module torch where it takes part, else None."""
+        """The module torch if it takes part, else None."""
         return peers_torch.find() if self.torch else None
 
     @property
@@ -176,7 +176,7 @@ def command(run: Callable[..., object], *, per: str, **defaults: Any) -> Callabl
 
 @contextlib.contextmanager
 def mistakes() -> Iterator[None]:
-    """Show errors in what was asked for as those of the command line."""
+    """Show errors in the request like errors of the command line."""
     try:
         yield
     except (ValueError, clgpu_delegate.ClgpuError) as error:
@@ -184,7 +184,7 @@ def mistakes() -> Iterator[None]:
 
 
 def split(text: str) -> list[str]:
-    """Return the parts of a list with commas."""
+    """Return the items of a comma-separated list."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 

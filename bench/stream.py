@@ -1,4 +1,4 @@
-"""``python -m bench stream``: sequences of images through a Runner, and by invoke() in a loop."""
+"""``python -m bench stream``: sequences of images through a Runner, and with invoke() in a loop."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Row:
     mode
         `clgpu_delegate.Runner.mode`.
     device
-        Rate of the device's own, nothing copied: the limit.
+        Rate of the device alone, without copies: the limit.
     invoke
         ``set_tensor``, ``invoke``, ``get_tensor`` in a loop.
     run, many, bound
@@ -73,7 +73,7 @@ def _network(name: str, batch: int, **sizes: Any) -> Callable[[float], bytes]:
     return lambda scale: networks.build(name, max(1, round(batch * scale)), **sizes)
 
 
-# Inputs and outputs that are large for the arithmetic between them.
+# Inputs and outputs that are large relative to the arithmetic.
 CASES: dict[str, Callable[[float], bytes]] = {
     "colours": _pixels(1),
     "edges": _pixels(3),

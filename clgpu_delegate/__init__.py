@@ -15,7 +15,7 @@ from clgpu_delegate.extension import folder_of_another_copy
 if (_folder := folder_of_another_copy()) is not None:
     __path__[:] = [_folder]
 
-from clgpu_delegate import errors  # first: it takes care of an extension that is missing
+from clgpu_delegate import errors  # first: it handles a missing extension
 from clgpu_delegate.capsule import Capture, Replay, capture, replay
 from clgpu_delegate.delegate import Delegate, LaunchTime, load, plugin_path
 from clgpu_delegate.devices import Abilities, Device, devices

@@ -29,13 +29,13 @@ from clgpu_delegate.errors import ClgpuError, FileError, OptionError
 if TYPE_CHECKING:
     import sqlite3
 
-# As in src_cpp/store/store.cpp, which makes the table.
+# As in src_cpp/store/store.cpp, which creates the table.
 APPLICATION_ID = 0x434C4750
 FORMAT = 1
 
 KINDS = ("program", "tuning", "probe", "peaks", "placement", "verification")
 
-_DAY = 24 * 60 * 60  # by which clocks of machines may differ
+_DAY = 24 * 60 * 60  # by which the clocks of two machines may differ
 
 _COLUMNS = "kind, key, label, bytes, created, used, checksum, value"
 
@@ -118,7 +118,7 @@ def clear(path: str | os.PathLike[str] | None = None, kind: str | None = None) -
         return 0
     with _open(file) as database:
         count = database.execute("DELETE FROM rows WHERE ? IN (kind, '')", (kind or "",)).rowcount
-        with contextlib.suppress(_sqlite().OperationalError):  # others are reading: later, then
+        with contextlib.suppress(_sqlite().OperationalError):  # another process reads it
             database.execute("VACUUM")
         return int(count)
 
@@ -172,7 +172,7 @@ def import_file(
     if not source.is_file():
         raise FileError(f"there is no file {source}")
     with _reporting(source), tempfile.TemporaryDirectory(prefix="clgpu-") as folder:
-        # What is checked is a copy, which nobody changes between the checks and the reading.
+        # A copy is checked, because the file may change between the checks and the reading.
         copy = Path(folder, "copy")
         for suffix in ("", "-wal"):  # of a cache that is in use
             part = source.with_name(source.name + suffix)
@@ -223,7 +223,7 @@ def _open(file: Path) -> Iterator[sqlite3.Connection]:
     if why:
         raise FileError(f"the cache {file} is not used: {why}")
     _check_header(file)
-    # The core makes the file where missing, and puts aside one of another format, or damaged.
+    # The core creates a missing file, and replaces one that is damaged or has another format.
     store = _core.Store(str(file))
     if not store.is_on:
         raise FileError("; ".join(store.notes()))
@@ -235,7 +235,7 @@ def _open(file: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _check_header(file: Path) -> None:
-    """Leave alone what was named by mistake; the core would put it aside."""
+    """Refuse a file that was named by mistake, which the core would replace."""
     try:
         with file.open("rb") as content:
             header = content.read(100)
@@ -244,18 +244,18 @@ def _check_header(file: Path) -> None:
     except OSError as error:
         raise FileError(f"cannot read the cache {file}: {error.strerror}") from None
     application = int.from_bytes(header[68:72], "big")
-    log = file.with_name(file.name + "-wal")  # where the number may be still
+    log = file.with_name(file.name + "-wal")  # the number may still be there
     ours = application == APPLICATION_ID or (application == 0 and log.exists())
     if header and not (ours and header.startswith(b"SQLite format 3\0")):
-        raise FileError(f"{file} is no cache of clgpu_delegate")
+        raise FileError(f"{file} is not a cache of clgpu_delegate")
 
 
 def _check_source(database: sqlite3.Connection, file: Path) -> None:
-    """Look whether a file that anyone may have made can be read; a FileError if not.
+    """Check an untrusted file before it is read; a FileError if it is not a cache.
 
-    A schema is code that SQLite runs, and may be a view without end; so it must be that of an
-    exported file. That pages are used once each is for `quick_check` to tell, in a time that the
-    size of the file bounds: else a small file may have rows and values without end.
+    A schema is code that SQLite runs, and a view may never end, so only the schema of an exported
+    file is allowed. `quick_check` finds pages that are used twice, in a time that is bounded by the
+    size of the file; such pages could give a small file rows and values without end.
     """
     database.execute("PRAGMA trusted_schema=OFF")
     database.execute("PRAGMA cell_size_check=ON")
@@ -265,7 +265,7 @@ def _check_source(database: sqlite3.Connection, file: Path) -> None:
             ("table", "rows", _core.store_table()),
             ("index", "sqlite_autoindex_rows_1", None),
         ):
-            raise FileError(f"{file} has other tables than a cache; it is not read")
+            raise FileError(f"{file} has tables that a cache does not have; it was not read")
     (answer,) = database.execute("PRAGMA quick_check(1)").fetchone()
     if answer != "ok":
         raise FileError(f"{file} is damaged: {answer}")
@@ -275,7 +275,7 @@ def _check_format(database: sqlite3.Connection, file: Path) -> None:
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (version,) = database.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID:
-        raise FileError(f"{file} is no cache of clgpu_delegate")
+        raise FileError(f"{file} is not a cache of clgpu_delegate")
     if version != FORMAT:
         raise FileError(f"{file} has format {version}; this version reads {FORMAT}")
 
@@ -296,11 +296,11 @@ def _is_plausible(row: tuple[Any, ...]) -> bool:
 
 
 def _tell_core_of_sqlite() -> None:
-    """Register the SQLite that Python uses, which need not be the system's."""
+    """Register the SQLite library that Python uses; it may differ from the system's."""
     # Not `importlib.util.find_spec`, which would find a library in the current folder.
     module = PathFinder.find_spec("_sqlite3", children.import_path())
     if module is not None and module.origin is not None and Path(module.origin).is_file():
-        with contextlib.suppress(ImportError):  # of the extension, which `clgpu doctor` tells of
+        with contextlib.suppress(ImportError):  # of the extension; `clgpu doctor` reports it
             _core.add_sqlite_library(module.origin)
 
 

@@ -57,7 +57,7 @@ class Delegate:
 
     @classmethod
     def _of_native(cls, native: _core.NativeDelegate, options: Options) -> Delegate:
-        """The object around one that exists."""
+        """Wrap an existing native delegate."""
         delegate = cls.__new__(cls)
         delegate._native, delegate._options = native, options
         return delegate
@@ -158,7 +158,7 @@ class Delegate:
         return [LaunchTime(*row[:4], row[4] * 1e6, row[5]) for row in rows]
 
     def _graph_texts(self, when: str) -> tuple[str, ...]:
-        """As `clgpu_delegate.inspection.graph_texts`, while the interpreter lives."""
+        """As `clgpu_delegate.inspection.graph_texts`, while the interpreter exists."""
         return tuple(self._native.ir(when))
 
     def memory_map(self) -> MemoryMap:

@@ -4,7 +4,7 @@ Python looks into the current folder first. In a clone, ``import clgpu_delegate`
 the sources, which have no compiled extension after ``pip install .`` has installed it elsewhere.
 
 Where there is no extension at all, a stand-in takes its place. The package can then be imported, so
-that ``clgpu doctor`` can tell what is wrong; the first use of anything that needs the extension
+that ``clgpu doctor`` can report what is wrong; the first use of anything that needs the extension
 raises an ImportError that is a `ClgpuError`, too.
 """
 
@@ -61,7 +61,7 @@ class InternalError(ClgpuError): ...
 
 
 class MissingExtensionError(ClgpuError, ImportError):
-    """The compiled extension was needed."""
+    """The compiled extension is needed but missing."""
 
 
 class _StandIn(types.ModuleType):
@@ -84,7 +84,7 @@ def install_stand_in(error: ImportError) -> None:
         )
     else:
         module.reason = f"the compiled extension of clgpu_delegate cannot be loaded: {error}"
-    module.reason += " (`clgpu doctor` tells more)"
+    module.reason += " (`clgpu doctor` shows details)"
     for known in (
         ClgpuError, OptionError, DeviceError, OpenCLError, BuildError, ShapeError, InternalError,
     ):  # fmt: skip

@@ -1,4 +1,4 @@
-"""The extension's own delegate, as options ask for it, with nothing of this package around it."""
+"""The extension's delegate, made from options, without the classes of this package."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def device_of(native: _core.NativeDelegate, options: Options) -> Device:
     data = native.explain()
     name = (data["platform"], data["device"])
     alike = [d for d in devices() if (d.platform, d.name) == name]
-    # Of several devices of one name, an index in the options tells which.
+    # An index in the options distinguishes devices of the same name.
     return next((d for d in alike if str(d.index) == options.device), alike[0])
 
 
 class BareDelegate:
-    """What a runtime's interpreter needs of a delegate, which is its pointer."""
+    """The pointer of a delegate, for a runtime's interpreter."""
 
     def __init__(self, options: Options) -> None:
         self.native = make(options)
 
     def _get_native_delegate_pointer(self) -> int:
-        """As of `clgpu_delegate.Delegate`, but no verdict is looked for."""
+        """As in `clgpu_delegate.Delegate`, but without looking for a verdict."""
         return self.native.pointer

@@ -309,7 +309,8 @@ def _nodes(row: _Row, value: object) -> str:
     return ",".join(items)
 
 
-# By the kind of value: what takes a row of the table and a value, and gives the value to keep.
+# By the kind of value: a function that takes a row of the table and a value, and returns the
+# value to store.
 _CHECKS: dict[str, Callable[[_Row, object], object]] = {
     "device": _device,
     "choice": _choice,

@@ -1,1 +1,1 @@
-"""Tests of clgpu_delegate, and the tools they are written with."""
+"""Tests of clgpu_delegate, and their helpers."""

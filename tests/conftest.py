@@ -21,10 +21,10 @@ from tests.runtimes import available_runtimes
 if TYPE_CHECKING:
     import clgpu_delegate
 
-# The user's own cache is none of the tests' business; those of the cache name a file.
+# Tests must not use the user's cache; tests of the cache name a file.
 os.environ["CLGPU_CACHE"] = "off"
-# Compiled programs alone are kept, for the next process and for the next run: compilers of kernels
-# take most of the time. Tests of what is compiled set this variable to nothing.
+# Only compiled programs are stored, for the next process and the next run, because compiling
+# kernels takes most of the time. Tests of compilation set this variable to an empty text.
 PROGRAMS = "CLGPU_PROGRAMS"
 
 hypothesis.settings.register_profile(
@@ -70,11 +70,11 @@ def _fraction(text: str) -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Set variables before anyone lists devices; processes that tests start inherit them.
+    """Set variables before devices are listed; child processes of tests inherit them.
 
-    So do workers of pytest-xdist.
+    Workers of pytest-xdist do, too.
     """
-    if config.rootpath.stat().st_uid in (os.geteuid(), 0):  # else no store would use the file
+    if config.rootpath.stat().st_uid in (os.geteuid(), 0):  # otherwise no store would use the file
         shared = config.rootpath / "build" / "programs" / "devices.sqlite"
         os.environ.setdefault(PROGRAMS, str(shared))
     if config.getoption("--quick"):
@@ -86,7 +86,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     try:
         os.environ.update(environment(profile, config.rootpath / "build" / "limits"))
-        layer = Path(os.environ["CLGPU_OPENCL_LIBRARY"]).stem  # it changes what is compiled
+        layer = Path(os.environ["CLGPU_OPENCL_LIBRARY"]).stem  # it changes the compiled programs
         programs = config.rootpath / "build" / "programs" / f"{layer}.sqlite"
         os.environ[PROGRAMS] = str(programs)
         clgpu_delegate.devices()
@@ -124,7 +124,7 @@ def _devices() -> dict[str, str]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "device" in metafunc.fixturenames:
-        # Without a device the tests fail in `device` below rather than vanish.
+        # Without a device the tests fail in `device` below instead of disappearing.
         names: dict[str, str | None] = {**_devices()} or {"none": None}
         metafunc.parametrize("device", names.values(), ids=names, indirect=True)
 
@@ -160,11 +160,11 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
 LEFT_OUT = pytest.StashKey[int]()
 
 
-@pytest.hookimpl(trylast=True)  # after -k and -m, whose tests the rule then draws from
+@pytest.hookimpl(trylast=True)  # after -k and -m, which select the tests for this rule
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is not asked for.
+    """Deselect tests that were not requested.
 
-    Where devices are interpreted, hypothesis tests: their shapes are not small.
+    On interpreted devices also hypothesis tests, because their shapes are not small.
     """
     left_out: list[pytest.Item] = []
     if os.environ.get("CLGPU_TEST_SMALL"):
@@ -180,13 +180,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[LEFT_OUT] = len(gone)
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in gone]
-    # What takes longest is begun first: at the end no core is to wait for another.
+    # The longest tests start first, so that no core waits for another at the end.
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Tell pytest-xdist how many tests this worker has left out."""
+    """Tell pytest-xdist how many tests this worker has deselected."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["left_out"] = session.config.stash.get(LEFT_OUT, 0)
@@ -194,13 +194,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ARG001
-    """Hear it from a worker; each has left out the same."""
+    """Get the number from a worker; all have deselected the same tests."""
     output = getattr(node, "workeroutput", {})
     node.config.stash[LEFT_OUT] = output.get("left_out", 0)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Say what was left out, and how to run it."""
+    """Print what was deselected, and how to run it."""
     if config.getoption("--quick"):
         terminalreporter.write_line(
             f"quick: {config.stash.get(LEFT_OUT, 0)} tests were left out: other OpenCL devices, "

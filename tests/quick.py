@@ -1,4 +1,4 @@
-"""The rule of ``--quick``, which ``make test`` runs: which tests it keeps of all of them."""
+"""The rule of ``--quick``, which ``make test`` uses to select tests."""
 
 from __future__ import annotations
 
@@ -62,6 +62,6 @@ def function_of(item: pytest.Item) -> str:
 
 
 def rank(item: pytest.Item, device: str | None) -> tuple[bool, int, str]:
-    """Return what orders the cases of a function: the one that is kept is the first."""
+    """Return the sort key of the cases of a function; the first one is kept."""
     elsewhere = device is not None and parameters(item).get("device", device) != device
     return elsewhere, zlib.crc32(item.nodeid.encode()), item.nodeid

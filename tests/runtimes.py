@@ -20,7 +20,7 @@ ENVIRONMENT_VARIABLE = "CLGPU_TEST_RUNTIME"
 _RESOLVERS = {
     "builtin": "BUILTIN",  # optimized kernels, and XNNPACK where it applies
     "no_delegate": "BUILTIN_WITHOUT_DEFAULT_DELEGATES",  # optimized kernels, no XNNPACK
-    "ref": "BUILTIN_REF",  # plain loops, slow, the least surprising numbers
+    "ref": "BUILTIN_REF",  # plain loops: slow, but the reference results
 }
 
 
@@ -74,9 +74,9 @@ def make_interpreter(
     model
         Bytes of a .tflite file.
     delegates
-        What the same runtime's ``load_delegate`` returned.
+        Results of the same runtime's ``load_delegate``.
     resolver
-        Which kernels run what no delegate takes: ``"builtin"``, ``"no_delegate"`` (optimized
+        Kernels of nodes that no delegate takes: ``"builtin"``, ``"no_delegate"`` (optimized
         kernels, but not XNNPACK) or ``"ref"``.
     threads
         Of the stock kernels.

@@ -1,11 +1,11 @@
-"""The tolerances of every numerical test; nothing is loosened elsewhere.
+"""The tolerances of all numerical tests; no test loosens them.
 
 A result is right when, for each element,
 
     |got - want| <= atol + rtol * max(|want|, rms(want))
 
-``want`` is computed in float64. The root mean square of all of ``want`` stands in for the size of
-the terms of a sum: where terms cancel, an element can be far smaller than what was added up.
+``want`` is computed in float64. The root mean square of all of ``want`` approximates the size of
+the terms of a sum: where terms cancel, an element can be far smaller than its terms.
 
 fp32
     Adding K terms of random sign, each of size s, passes through partial sums of size s*sqrt(k).
@@ -14,16 +14,16 @@ fp32
     times that, hence ``8 * eps * sqrt(K)``. Functions add a constant: OpenCL C allows exp and log
     3 ulp, tanh 5, pow 16, and some formulas chain two of them, hence ``24 * eps``.
 fp16
-    Tensors are stored in half, whose values are within 2**-11 of what they stand for. Each input
-    and each weight is off by that much, at random, and so is the stored result; sums are kept in
-    float, so their length adds only what it does in fp32. Functions pass an input's error on,
-    multiplied by their steepness: exp by |x|. A factor of 8 covers both.
+    Tensors are stored in half, with relative errors up to 2**-11. Each input and each weight has
+    such a random error, and so has the stored result; sums are kept in float, so their length adds
+    the same error as in fp32. Functions multiply an input's error by their slope: exp by |x|. A
+    factor of 8 covers both.
 tf32
-    Factors may be rounded to 10 bits of mantissa, as half has, products and sums are as in fp32.
+    Factors may be rounded to 10 bits of mantissa, like half; products and sums are as in fp32.
 
 half_sums
-    Candidates named so round each of up to 16 partial sums to half before a float takes over: the
-    last ones are sqrt(16) terms in size, hence four times the error of fp16.
+    Such candidates round each of up to 16 partial sums to half before adding them in float: the
+    last ones have the size of sqrt(16) terms, hence four times the error of fp16.
 
 Below the normal numbers of a format the relative error has no bound: ``atol`` is its smallest
 normal number for float (devices may flush what is smaller to zero) and its smallest subnormal one
@@ -88,9 +88,9 @@ def assert_close(
     Parameters
     ----------
     got
-        What the delegate computed.
+        The delegate's result.
     want
-        The truth, of the same shape; float64 for real numbers.
+        The correct result, of the same shape; float64 for real numbers.
     precision, accumulation
         As in `tolerance`.
     what

@@ -1,7 +1,7 @@
 """Build a wheel that runs with old glibc, on any Linux: ``python tools/build_wheel.py``.
 
-zig compiles and links (src_cpp/cmake/linux-zig.cmake), auditwheel names the oldest platform that
-the wheel is for, and tools/check_library.py reads the extension inside. ``--arch`` builds for
+zig compiles and links (src_cpp/cmake/linux-zig.cmake), auditwheel finds the oldest platform that
+the wheel supports, and tools/check_library.py reads the extension inside. ``--arch`` builds for
 another architecture with the headers of this one's Python; ``--python`` names the Python that the
 wheel is for. Needs the extra `cross`. The last line on standard output is the path of the wheel.
 """
@@ -80,7 +80,7 @@ def parse():
 
 
 def prepare(python, work):
-    """An environment of another Python with what a build needs; its Python."""
+    """Make an environment of another Python with the build requirements; return its Python."""
     name = run([python, "-c", "import sys; print('env-%d.%d' % sys.version_info[:2])"]).strip()
     if not (work / name / "ready").exists():
         run([python, "-m", "venv", "--clear", work / name])
@@ -102,10 +102,10 @@ def build(python, facts, arguments, folder):
         "PYBIND11_USE_CROSSCOMPILING": "ON",
     }
     settings = {f"cmake.define.{name}": str(value) for name, value in defines.items()}
-    # One folder for each Python: scikit-build-core empties a folder that another one's used.
+    # One folder for each Python: scikit-build-core empties a folder that another Python has used.
     settings["build-dir"] = str(ROOT / f"build/wheel/{soabi}-glibc{arguments.glibc}")
     environment = {
-        "PATH": f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}",  # its cmake and ninja
+        "PATH": f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}",  # has cmake and ninja
         "_PYTHON_HOST_PLATFORM": f"linux-{arguments.arch}",
         "SETUPTOOLS_EXT_SUFFIX": f".{soabi}.so",
     }
@@ -117,8 +117,8 @@ def build(python, facts, arguments, folder):
 def check_sizes(pyconfig, arguments, folder):
     """Stop unless the types of the architecture have the sizes in the headers of this Python.
 
-    Those are all that its public headers take from pyconfig.h and that may differ between systems
-    of the same C library.
+    Python's public headers take these from pyconfig.h, and nothing else that may differ between
+    systems with the same C library.
     """
     text = Path(pyconfig).read_text(encoding="utf-8")
     names = {"size_t": "size_t", "void_p": "void*", "wchar_t": "wchar_t", "pid_t": "pid_t"}
@@ -137,13 +137,13 @@ def check_sizes(pyconfig, arguments, folder):
 
 
 def repair(raw, out):
-    """Name the oldest platform that the wheel is for; the path of the result."""
+    """Tag the wheel with the oldest platform that it supports; return its path."""
     environment = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     fixed = raw.parent / "repaired"
-    # Nothing is grafted: the wheel needs no library that a system may lack.
+    # No library is bundled: the wheel needs none that a system may lack.
     run([sys.executable, "-m", "auditwheel", "repair", "-w", fixed, raw], environment)
     (wheel,) = fixed.glob("*.whl")
-    return Path(shutil.move(wheel, out / wheel.name))  # onto another disk, too
+    return Path(shutil.move(wheel, out / wheel.name))  # also works across disks
 
 
 def check(wheel, arguments):
@@ -170,7 +170,7 @@ def zig():
 
 
 def run(command, environment=None, text=None, show=False):
-    """Run a command and return its output; what it told is shown where it fails."""
+    """Run a command and return its output; on failure show the output."""
     result = subprocess.run(
         [str(part) for part in command],
         cwd=ROOT,

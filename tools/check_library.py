@@ -1,4 +1,4 @@
-"""Tell what keeps a shared library (ELF) from being loaded where it should be.
+"""Find what keeps a shared library (ELF) from being loaded on its target.
 
     python tools/check_library.py build/android-arm64/libclgpu_delegate.so --machine aarch64 \
         --needed libc.so,libdl.so,libm.so,liblog.so --exports src_cpp/cmake/exports.map
@@ -19,7 +19,7 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 MACHINES = {"aarch64": "EM_AARCH64", "x86_64": "EM_X86_64"}
-# Versions that glibc does not number, and the release that brought them.
+# Versions of glibc without a number, and the release that introduced them.
 UNNUMBERED = {"GLIBC_ABI_DT_RELR": (2, 36)}
 
 
@@ -53,7 +53,7 @@ def parse():
 
 
 def check(elf, arguments):
-    """Yield each finding as the end of a sentence that begins with the library's path."""
+    """Yield each finding as the rest of a sentence that begins with the library's path."""
     if elf["e_type"] != "ET_DYN":
         yield "is no shared library."
         return

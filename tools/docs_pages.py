@@ -1,7 +1,7 @@
 """A hook of mkdocs: pages that are files of the top folder, pictures of real runs, and links.
 
 A line ``<!-- picture: NAME -->`` of a page becomes a picture that `tools/docs_pictures.py` makes.
-Where it cannot, without an OpenCL device for example, the site has no pictures.
+If it cannot, for example without an OpenCL device, the site has no pictures.
 """
 
 import logging
@@ -51,7 +51,7 @@ def on_pre_build(config):  # noqa: ARG001  # mkdocs names it
 
 
 def on_files(files, config):
-    """Add the pictures that are files of their own."""
+    """Add the pictures that are separate files."""
     for name, suffix in (("profile", "page.html"), ("timeline", "svg")):
         picture = PICTURES / f"{name}.{suffix}"
         if picture.exists():
@@ -71,7 +71,7 @@ def on_page_markdown(markdown, page, config, files):  # noqa: ARG001  # mkdocs n
 
 
 def on_post_page(output, page, config):  # noqa: ARG001  # mkdocs names them
-    """Links of the notebook to other pages; mkdocs follows those of Markdown only."""
+    """Links of the notebook to other pages; mkdocs only handles those of Markdown."""
     if not page.file.src_uri.endswith(".ipynb"):
         return output
     return re.sub(r'href="(\w+)\.md\b', r'href="\1.html', output)

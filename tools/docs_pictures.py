@@ -1,7 +1,7 @@
 """Make the pictures of the site from real runs: ``python tools/docs_pictures.py FOLDER``.
 
 Runs small networks on the default OpenCL device and writes one file for each picture. A file
-``NAME.html`` is a part of a page, ``NAME.page.html`` a page of its own, ``NAME.svg`` an image.
+``NAME.html`` is a part of a page, ``NAME.page.html`` a separate page, ``NAME.svg`` an image.
 `tools/docs_pages.py` runs this while the site is built, and puts the results where the pages have
 ``<!-- picture: NAME -->``.
 """
@@ -43,11 +43,11 @@ def quantization() -> None:
 
 
 def _html(result: object) -> str:
-    return result._repr_html_()  # as a notebook shows it
+    return result._repr_html_()  # like a notebook
 
 
 def main() -> None:
-    """Make all pictures in the folder, where the models lie meanwhile: no picture shows a path."""
+    """Make all pictures in the folder; it has the models, too, so that pictures show no path."""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     os.chdir(folder)

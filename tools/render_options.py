@@ -1,9 +1,9 @@
-"""Writes what is made of the table of options, src_cpp/delegate/options.cpp, into the files.
+"""Generates parts of files from the table of options, src_cpp/delegate/options.cpp.
 
-    python tools/render_options.py           tells what differs
-    python tools/render_options.py --write   writes it
+    python tools/render_options.py           shows the differences
+    python tools/render_options.py --write   writes them
 
-The table is that of the compiled extension: compile first. What is written stands between marks,
+The table is that of the compiled extension: compile first. The generated parts are between marks,
 ``options: NAME`` and ``/options``: the arguments' and fields' types, defaults and documentation in
 clgpu_delegate/options.py, and the table of docs/options.md.
 """
@@ -50,7 +50,7 @@ _PLACE = re.compile(
 
 
 def python_type(row: dict[str, Any]) -> str:
-    """The annotation, in which type checkers see each word that is allowed."""
+    """The annotation; type checkers see each allowed word in it."""
     words = f"Literal[{', '.join(map(quoted, row['words']))}]"
     return {"choice": words, "choice or count": f"{words} | int"}.get(row["kind"]) or TYPES[
         row["kind"]
@@ -116,7 +116,7 @@ PARTS: dict[str, Callable[[list[dict[str, Any]]], str]] = {
 
 
 def rendered(text: str, rows: list[dict[str, Any]]) -> str:
-    """A file's text as the rows of the table ask for it."""
+    """The text of a file, generated from the rows of the table."""
 
     def part(match: re.Match[str]) -> str:
         return match["begin"] + PARTS[match["name"]](rows) + match["end"]
@@ -125,7 +125,7 @@ def rendered(text: str, rows: list[dict[str, Any]]) -> str:
 
 
 def main() -> int:
-    """Exit status: 1 where files differ from the table, and were not to be written."""
+    """Exit status: 1 if files differ from the table and are not written."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="write the files")
     write = parser.parse_args().write

@@ -17,7 +17,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOK = ROOT / "docs" / "tour.ipynb"
-KEPT = ("text/plain", "text/html")  # of the forms of an output
+KEPT = ("text/plain", "text/html")  # formats of an output
 MOST_BYTES = 20_000  # of an output
 # Folders of a machine, times of day, and addresses of objects.
 PRIVATE = re.compile(
@@ -27,7 +27,7 @@ PRIVATE = re.compile(
 
 
 def run(folder: str) -> Any:
-    """Return the notebook with new outputs; a cache in this folder is used, and no other.
+    """Return the notebook with new outputs; only the cache in this folder is used.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def run(folder: str) -> Any:
 
 
 def clean(notebook: Any) -> None:
-    """Remove times, counters of other runs, and forms of outputs that no page shows."""
+    """Remove times, counters of other runs, and formats of outputs that no page shows."""
     notebook.metadata = {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
@@ -64,14 +64,14 @@ def clean(notebook: Any) -> None:
 
 
 def _is_log(output: Any) -> bool:
-    """Whether an output is what runtimes log, such as the name of a delegate, and no warning."""
+    """Whether an output is a runtime's log, such as the name of a delegate, and not a warning."""
     if output.get("name") != "stderr":
         return False
     return all(line.startswith("INFO: ") for line in output["text"].splitlines())
 
 
 def faults(notebook: Any) -> Iterator[str]:
-    """Sentences about what must not be in a stored notebook, and what is missing."""
+    """Sentences about what a stored notebook must not contain, and what it lacks."""
     for number, cell in enumerate(notebook["cells"]):
         if cell["cell_type"] != "code":
             continue
@@ -94,7 +94,7 @@ def faults(notebook: Any) -> Iterator[str]:
 
 
 def main() -> int:
-    """Run the notebook and store it, unless something is wrong with it."""
+    """Run the notebook and store it unless it has problems."""
     import nbformat  # noqa: PLC0415  # of the extra
 
     with tempfile.TemporaryDirectory() as folder:

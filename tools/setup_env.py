@@ -23,11 +23,11 @@ VENV = ROOT / ".venv"
 STATE = VENV / "clgpu_setup.json"
 OLDEST = (3, 9)
 
-# What takes part in a build, besides pyproject.toml.
+# Sources of a build, besides pyproject.toml.
 SOURCES = ("CMakeLists.txt", "include", "src_cpp", "kernels")
 BUILD_TOOLS = ("scikit-build-core>=0.11", "pybind11>=3.0.1", "cmake>=3.20", "ninja")
 
-# What is missing: (the part, the package in Debian and Ubuntu, the package in Fedora).
+# Requirements: (the part, the package in Debian and Ubuntu, the package in Fedora).
 VENV_MODULE = ("Python's venv module", "python3-venv", "python3")
 HEADERS = ("the headers of Python", "python3-dev", "python3-devel")
 COMPILER = ("a C++17 compiler", "g++", "gcc-c++")
@@ -56,7 +56,7 @@ def main():
         state = ready
         write_state(state)
     if purpose == "wheel":
-        return  # it compiles all for another system
+        return  # it compiles everything for another system
     if state.get("sources") != sources:
         install_project()
         write_state({**state, "sources": sources})
@@ -70,7 +70,7 @@ def extras(purpose):
     names = []
     if platform.system() == "Linux" and platform.machine() == "x86_64":
         names.append("cpu")
-    # The newer runtime where there is one for this Python; tests run in both.
+    # The newer runtime if it supports this Python; tests run in both.
     if version >= (3, 10):
         names.append("litert")
     if version < (3, 10) or (purpose == "test" and version < (3, 12)):
@@ -87,7 +87,7 @@ def extras(purpose):
 
 
 def check_system():
-    """Stop with one message that names all that is missing."""
+    """Stop with one message that names everything that is missing."""
     missing = []
     try:
         import ensurepip  # noqa: F401, PLC0415  # Debian ships venv without it
@@ -139,7 +139,7 @@ def make_venv():
 
 
 def install_all(names):
-    """Fill a new environment: downloads do not need the cores that the compiler needs."""
+    """Fill a new environment; downloads run beside the compiler, because they need few cores."""
     with step("installing what the compiler needs"):
         run([str(python()), "-m", "pip", "install", "-q", *BUILD_TOOLS])
     optional = ",".join(name for name in names if name != "dev")
@@ -186,7 +186,7 @@ def pip_install_project():
     command = [str(python()), "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps"]
     folder = ["-C", "build-dir=build/{wheel_tag}"]  # kept, so that only changes are compiled
     library = ["-C", "cmake.define.CLGPU_BUILD_LIBRARY=ON"]  # linked only: tests use it
-    # A forgotten #include is found by tests/android, whose build reads fewer headers once.
+    # tests/android finds missing #includes, because its build includes fewer headers.
     headers = ["-C", "cmake.define.CLGPU_PRECOMPILE=ON"]
     run([*command, *folder, *library, *headers, "-e", str(ROOT)])
 
@@ -218,7 +218,7 @@ def write_state(state):
 
 
 def run(command):
-    """Run a command quietly; its output is shown only when it fails."""
+    """Run a command quietly; show its output only if it fails."""
     # The tools of the environment, ninja among them, must be found.
     env = {**os.environ, "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"}
     env.pop("PYTHONPATH", None)
@@ -232,7 +232,7 @@ def run(command):
 
 
 class step:
-    """Tells what is being done, and then how long it took."""
+    """Prints what is being done, and then how long it took."""
 
     def __init__(self, what):
         self.what = what

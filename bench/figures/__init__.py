@@ -1,12 +1,12 @@
 """``python -m bench figures``: the tables, sentences and charts of README.md and docs, from files.
 
-The files lie beside this one, ``<device>/<what>.json``; `bench.record` describes them.
+The files are in this folder, ``<device>/<what>.json``; `bench.record` describes them.
 
 | module | |
 | --- | --- |
-| `source` | a file, its rows, and the line that says where they come from |
+| `source` | a file, its rows, and the line that names their origin |
 | `marks` | the places in pages that are rewritten |
 | `tables` | a function for each such place |
-| `charts` | drawings, which know the digests of their files |
+| `charts` | drawings, which contain the digests of their files |
 | `command` | writes or compares |
 """

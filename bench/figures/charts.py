@@ -27,7 +27,7 @@ from bench.setting import PRECISIONS
 
 FOLDER = Path("docs/images")
 
-# Of the palette of Okabe and Ito, which colour-blind people tell apart.
+# From the palette of Okabe and Ito, which colour-blind people can distinguish.
 _COLOURS = {"fp32": "#0072b2", "tf32": "#009e73", "fp16": "#e69f00"}
 _LOSS = "#d55e00"
 _STYLE: Any = {
@@ -44,11 +44,11 @@ class Chart:
     Attributes
     ----------
     name
-        Of the file in `FOLDER`, without its end, and a key of `CHART_TITLES`.
+        Name of the file in `FOLDER`, without its suffix, and a key of `CHART_TITLES`.
     draw
-        Takes pyplot and a `Source` for each of the files and returns a figure.
+        A function of pyplot and a `Source` for each file; returns a figure.
     files
-        Names as of `Source`.
+        Names as in `Source`.
     """
 
     name: str
@@ -57,11 +57,11 @@ class Chart:
 
     @property
     def path(self) -> Path:
-        """Of the SVG file, from the top of the repository."""
+        """Path of the SVG file in the repository."""
         return FOLDER / f"{self.name}.svg"
 
     def stamp(self, sources: Sources) -> str:
-        """What the SVG file says of the files that it was made of."""
+        """The line of the SVG file with the digests of its files."""
         used = [sources[name] for name in self.files]
         return ", ".join(f"{source.path.as_posix()} {source.digest}" for source in used)
 
@@ -85,13 +85,13 @@ class Chart:
 
 
 def stamp_of(svg: str) -> str:
-    """What a chart says of its files; empty where it says nothing."""
+    """The line with the digests in a chart; empty if there is none."""
     found = re.search(r"<dc:source>(.*?)</dc:source>", svg, re.DOTALL)
     return found[1].strip() if found else ""
 
 
 def draw_networks(pyplot: Any, source: Source) -> Any:
-    """How many times faster than the stock CPU and PyTorch: bars from 1 to the right, or left."""
+    """Speed relative to the stock CPU and PyTorch: bars from 1 to the right (faster) or left."""
     panels = [
         ("stock CPU, host to host", 1, lambda row: (row.cpu_ms, row.host_ms)),
         ("PyTorch, batch 1", 1, lambda row: (row.torch_ms, row.device_ms)),
@@ -132,7 +132,7 @@ def draw_networks(pyplot: Any, source: Source) -> Any:
 
 
 def draw_roofline(pyplot: Any, source: Source) -> Any:
-    """Rates of the layers over operations per byte, below roofs that were measured."""
+    """Roofline plot: rates of the layers over operations per byte, and the measured peaks."""
     rows, peaks = conv_rows(source), conv_peaks(source)
     figure, axes = pyplot.subplots(1, 3, figsize=(7.6, 3.3), sharey=True, layout="constrained")
     for axis, precision in zip(axes, PRECISIONS):

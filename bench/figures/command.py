@@ -26,7 +26,7 @@ class Outcome:
     Attributes
     ----------
     problems
-        Sentences: what could not be rendered, and so nothing was written.
+        Sentences about what could not be rendered; then nothing was written.
     differences
         Page or chart -> how it differs from its files.
     """
@@ -63,7 +63,7 @@ class Book:
         return [self.root / "README.md", *sorted((self.root / "docs").glob("*.md"))]
 
     def compare(self) -> Outcome:
-        """Look for what differs from the files."""
+        """Find the differences from the files."""
         found = {}
         for page, text in self._render_pages().items():
             before = page.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -82,7 +82,7 @@ class Book:
         return Outcome(list(self._problems), found)
 
     def write(self) -> Outcome:
-        """Render everything, and if that succeeds write what differs."""
+        """Render everything; if that succeeds, write what differs."""
         texts = self._render_pages()
         for chart in self.charts:
             svg = self._try(chart.svg, self._sources)
@@ -98,7 +98,7 @@ class Book:
         return Outcome(list(self._problems), written)
 
     def places(self) -> dict[Path, list[str]]:
-        """The names of the places of each page that has any."""
+        """The names of the places by page."""
         found: dict[Path, list[str]] = {}
         for page in self.pages():
             name = page.relative_to(self.root).as_posix()
@@ -109,7 +109,7 @@ class Book:
         return {page: names for page, names in found.items() if names}
 
     def old(self) -> list[str]:
-        """Files that were measured with other plans than those of today, and what to do."""
+        """Sentences about files that were measured with other plans than the current ones."""
         found = []
         for name in self.files():
             source = self._try(self._sources.__getitem__, name)
@@ -152,7 +152,7 @@ class Book:
 
 
 def run(root: Path = ROOT, *, write: bool = False) -> int:
-    """Write or compare; print what was done or found; return the exit code."""
+    """Write or compare, print the result, and return the exit code."""
     book = Book(root)
     outcome = book.write() if write else book.compare()
     old = book.old()

@@ -45,7 +45,7 @@ def names(text: str, page: str) -> list[str]:
 
 
 def fill(text: str, rendered: Mapping[str, str]) -> str:
-    """The page with new contents of its places, of which `names` tells the names."""
+    """The page with new contents of its places; `names` returns the names of the places."""
     parts: list[str] = []
     end = 0
     for match in _MARK.finditer(text):

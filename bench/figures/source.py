@@ -1,4 +1,4 @@
-"""A committed file of measurements, as renderers see it."""
+"""A committed file of measurements, for the renderers."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Source:
         self.digest = hashlib.sha256((root / self.path).read_bytes()).hexdigest()[:16]
 
     def rows(self, kind: type[_Row], **wanted: Any) -> list[_Row]:
-        """The rows as dataclasses, those alone whose fields have the wanted values.
+        """The rows as dataclasses, only those whose fields have the wanted values.
 
         Raises
         ------
         RecordError
-            If there is none, or another version of the command has written them.
+            If there is none, or another version of the command wrote them.
         """
         try:
             every = self.record.typed(kind)
@@ -63,7 +63,7 @@ class Source:
 
     @property
     def peers(self) -> str:
-        """What took part beside the delegate; empty where nothing did."""
+        """The peers of the delegate; empty if there are none."""
         peers = self.record.peers
         parts = []
         if "torch" in peers:
@@ -97,7 +97,7 @@ class Source:
 
 
 class Sources(Mapping[str, Source]):
-    """All files, each read when it is first asked for."""
+    """All files; each is read at its first use."""
 
     def __init__(self, root: Path = ROOT) -> None:
         self._root = root
@@ -116,7 +116,7 @@ class Sources(Mapping[str, Source]):
 
 
 def caption(*sources: Source, peers: bool = True) -> str:
-    """The line below a table: what its files have in common is said once."""
+    """The line below a table; it states once what its files have in common."""
     files: dict[str, list[str]] = {}
     for source in sources:
         facts = source.facts if peers else f"{source.device}; {source.when}"

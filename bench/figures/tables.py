@@ -1,4 +1,4 @@
-"""What is written into the pages: a function for each place, and the files it takes."""
+"""The renderers: a function for each place of the pages, and its files."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Figure:
     Attributes
     ----------
     render
-        Takes a `Source` for each of the files and returns Markdown.
+        A function of a `Source` for each file; returns Markdown.
     files
-        Names as of `Source`.
+        Names as in `Source`.
     """
 
     render: Callable[..., str]
@@ -75,12 +75,12 @@ def figure(name: str, *files: str) -> Callable[[_Render], _Render]:
 
 
 def name_of(network: str) -> str:
-    """A network as people call it."""
+    """The usual name of a network."""
     return NAMES.get(network, network)
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A number with so many digits that count, or nothing."""
+    """A number with this many significant digits; empty for None."""
     if value is None or not math.isfinite(value):
         return ""
     if value == 0:
@@ -90,7 +90,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def numbers(values: Iterable[float | None]) -> str:
-    """Numbers in one cell; nothing where all are missing."""
+    """Numbers in one cell; empty if all are missing."""
     cells = [number(value) or "-" for value in values]
     return " / ".join(cells) if any(cell != "-" for cell in cells) else ""
 
@@ -118,7 +118,7 @@ def sentence(text: str) -> str:
 
 
 def image(chart: str, front: str = "") -> str:
-    """A chart of `bench.figures.charts`, for a page that is so far from docs."""
+    """A chart of `bench.figures.charts`, for a page with this relative path to docs."""
     return f"![{CHART_TITLES[chart]}]({front}images/{chart}.svg)"
 
 
@@ -153,7 +153,7 @@ _NET_HEADINGS = (
 
 @figure("networks", f"{GPU}/nets.json")
 def networks(source: Source) -> str:
-    """Networks at batch 1, and in a sentence some of them at 16."""
+    """Networks at batch 1, and a sentence about some of them at 16."""
     rows = [[NAMES[name], *_net_cells(source, name, 1)] for name in NETWORKS]
     parts = []
     for name in BY_BATCH:
@@ -266,7 +266,7 @@ def _is_wide(layer: Layer) -> bool:
 
 
 def conv_rows(source: Source) -> list[Row]:
-    """The rows, with layers as such.
+    """The rows, with their layers as objects.
 
     Raises
     ------
@@ -285,7 +285,7 @@ def conv_rows(source: Source) -> list[Row]:
 
 
 def conv_peaks(source: Source) -> Peaks:
-    """The device's, as measured with the rows."""
+    """The device's peaks, as measured with the rows."""
     return Peaks(**(source.record.peaks or {}))
 
 
@@ -378,7 +378,7 @@ def int8_cpu(source: Source) -> str:
 
 
 def cpu(source: Source) -> str:
-    """A CPU as the device, beside the stock kernels on it."""
+    """A CPU as the device, compared with the stock kernels on it."""
     parts = [
         f"{name_of(row.network)} {number(row.host_ms)} ({number(row.cpu_ms)})"
         for row in source.rows(NetRow, batch=1, precision="fp32")
@@ -449,11 +449,11 @@ class _Loss:
 def losses_of(
     nets: Iterable[NetRow], convolutions: Iterable[Row], budgets: Sequence[PynetRow]
 ) -> list[_Loss]:
-    """All that another one does faster, the worst first.
+    """Everything that another implementation computes faster, the worst first.
 
-    Compared are the device's time with that of PyTorch, the time from host array to host array
-    with that of the stock CPU, and the layers' default engines with cuDNN, those layers together
-    that it does faster.
+    It compares the device's time with PyTorch's, the time from host array to host array with the
+    stock CPU's, and the layers' default engines with cuDNN (the sum of the layers where cuDNN is
+    faster).
     """
     found = []
     for row in budgets:
@@ -482,7 +482,7 @@ def losses_of(
     "losses", f"{GPU}/nets.json", f"{GPU}/batches.json", f"{GPU}/pynet.json", f"{GPU}/conv.json"
 )
 def losses(nets: Source, more: Source, budgets: Source, conv: Source) -> str:
-    """What others do faster."""
+    """What other implementations compute faster."""
     rows = [*nets.rows(NetRow), *more.rows(NetRow)]
     found = losses_of(rows, conv_rows(conv), budgets.rows(PynetRow))
     lines = [[x.what, number(x.own_ms), x.peer, number(x.peer_ms), f"{x.ratio:.2f}"] for x in found]

@@ -38,9 +38,9 @@ class NetworkInfo:
     describe
         Adds the layers to a `Net`; called with the batch size, and sizes by keyword.
     inputs
-        What it takes at batch 1 and at its default size.
+        Its inputs at batch 1 and at its default size.
     description
-        What it is, and what it exercises.
+        What it is, and what it tests.
     """
 
     describe: Callable[..., None]
@@ -50,7 +50,7 @@ class NetworkInfo:
     def make(
         self, batch: int = 1, *, seed: int = 0, float16_weights: bool = False, **sizes: Any
     ) -> Net:
-        """Return the network before it is written; its ``macs`` tell its work."""
+        """Return the network before it is written; its ``macs`` are its multiply-accumulates."""
         net = Net(seed, float16_weights=float16_weights)
         self.describe(net, batch, **sizes)
         return net
@@ -109,7 +109,7 @@ def build(name: str, batch: int = 1, **options: Any) -> bytes:
     batch
         Images, or texts, per run.
     **options
-        ``seed`` of the weights, ``float16_weights`` to store them as float16 behind DEQUANTIZE,
+        ``seed`` of the weights, ``float16_weights`` to store them as float16 with DEQUANTIZE,
         and the sizes that the network's own function takes.
 
     Returns

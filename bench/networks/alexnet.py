@@ -8,8 +8,8 @@ from bench.networks.layers import Net
 def alexnet(net: Net, batch: int = 1) -> None:
     """Describe the network: ``(batch, 227, 227, 3)`` to probabilities ``(batch, 1000)``.
 
-    The towers are the groups of a grouped CONV_2D. The first dense layer's weights come through a
-    TRANSPOSE of a constant, so a delegate that does not fold constants pays 151 MB of traffic.
+    The towers are the groups of a grouped CONV_2D. The first dense layer's weights are a
+    TRANSPOSE of a constant, so a delegate that does not fold constants moves 151 MB more.
     """
     x = net.input("image", (batch, 227, 227, 3))
     x = net.conv(x, 96, 11, 4, padding="VALID")

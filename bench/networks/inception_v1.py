@@ -29,7 +29,7 @@ def inception_v1(net: Net, batch: int = 1) -> None:
 def _inception(
     net: Net, x: int, one: int, three: tuple[int, int], five: tuple[int, int], pooled: int
 ) -> int:
-    """Join four branches; the pairs are (filters of the 1 x 1 in front, filters)."""
+    """Join four branches; the pairs are (filters of the preceding 1 x 1, filters)."""
     return net.concat(
         net.conv(x, one, 1),
         net.conv(net.conv(x, three[0], 1), three[1], 3),

@@ -1,9 +1,9 @@
 """Layers with seeded random weights, so that a network file reads like its paper's table.
 
-Batch normalization is taken as folded into the weights and biases in front of it, as converters
-do. All images are NHWC, batch first; all weights are float32, or float16 behind a DEQUANTIZE.
-Weights are drawn such that what they produce has mean square ``gain``, 1 unless a layer says
-otherwise (He et al. 2015, generalized: see `bench.networks.signal`).
+Batch normalization counts as folded into the preceding weights and biases, as converters do it.
+All images are NHWC, batch first; all weights are float32, or float16 followed by a DEQUANTIZE.
+Weights are drawn so that the result has mean square ``gain``, by default 1 (He et al. 2015,
+generalized: see `bench.networks.signal`).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _INPUT_POWER = 0.09  # mean square of the sample images
 _BIAS_SCALE = 0.1
 _LEAKY_SLOPE = 0.2
 
-# Rectified layers forget: what all images have in common, the positive mean, gains on what tells
-# them apart, until every image has the same top class. Taking some of the mean weight out of each
-# filter holds against that. All of it would be too much: the network would turn chaotic, and
-# amplify rounding errors just as well.
+# In rectified layers the positive mean, which all images share, grows relative to the differences
+# between images, until every image has the same top class. Subtracting a part of the mean weight of
+# each filter prevents that. Subtracting all of it would make the network chaotic, and it would
+# amplify rounding errors, too.
 _CENTERED = 0.35
 
 
@@ -41,7 +41,7 @@ class Net:
     seed
         Of the weights.
     float16_weights
-        Store constants as float16 behind DEQUANTIZE nodes, as the converter's float16 mode does.
+        Store constants as float16 with DEQUANTIZE nodes, as the converter's float16 mode does.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Net:
     # ------------------------------------------------------------------ ends of the network
 
     def input(self, name: str, shape: tuple[int, ...], dtype: Any = np.float32) -> int:
-        """Add an input of the kind that `bench.networks.samples` draws."""
+        """Add an input that `bench.networks.samples` can draw."""
         x = self._maker.input(name, shape, dtype)
         self._signals[x] = Signal(_INPUT_POWER)
         return x
@@ -102,7 +102,7 @@ class Net:
         filters, kernel, stride, padding, groups
             Of the convolution.
         activation
-            Fused where the runtime can, a node of its own otherwise; None for none.
+            Fused where the runtime can, else a separate node; None for none.
         gain
             Mean square of what enters the activation.
         """
@@ -120,7 +120,7 @@ class Net:
     def depthwise(
         self, x: int, kernel: Size, stride: int = 1, *, activation: str | None = "RELU"
     ) -> int:
-        """Convolve each channel of ``(n, h, w, c)`` with a filter of its own, zero padded."""
+        """Convolve each channel of ``(n, h, w, c)`` with its own filter, zero padded."""
         (kh, kw), (n, h, w, c) = _pair(kernel), self.shape(x)
         weights = self._filters((1, kh, kw, c), kh * kw, x, 1.0)
         shape = (n, _extent(h, kh, stride), _extent(w, kw, stride), c)
@@ -133,7 +133,7 @@ class Net:
     def transpose_conv(self, x: int, filters: int, kernel: int, stride: int) -> int:
         """Enlarge ``(n, h, w, c)`` by ``stride`` with learned interpolation; linear."""
         n, h, w, c = self.shape(x)
-        fan_in = max(1, kernel * kernel * c // stride**2)  # pixels that meet in one of the output
+        fan_in = max(1, kernel * kernel * c // stride**2)  # inputs of one output pixel
         weights = self._filters((filters, kernel, kernel, c), fan_in, x, 1.0, (1, 2, 3))
         shape = (n, h * stride, w * stride, filters)
         self.macs += n * h * w * c * filters * kernel * kernel
@@ -153,8 +153,8 @@ class Net:
     ) -> int:
         """Multiply the last axis of ``(..., c)`` by a matrix.
 
-        ``transposed`` stores the matrix as ``(c, units)`` and turns it with a TRANSPOSE node in
-        front of FULLY_CONNECTED, as exporters of other frameworks do.
+        ``transposed`` stores the matrix as ``(c, units)`` and adds a TRANSPOSE node before
+        FULLY_CONNECTED, as exporters of other frameworks do.
         """
         *rows, c = self.shape(x)
         shape = (c, units) if transposed else (units, c)
@@ -179,9 +179,8 @@ class Net:
     ) -> int:
         """Bring ``x`` to mean 0 and variance 1 over ``axes``, then scale and shift its channels.
 
-        Spelled out in elementary ops, as converters write layer and instance normalization.
-        ``scale`` and ``shift`` are the typical size of what channels are multiplied with and of
-        what is added to them.
+        It uses elementary ops, as converters do for layer and instance normalization. ``scale``
+        and ``shift`` are the typical factor of a channel and the typical number added to it.
         """
         shape = self.shape(x)
         kept = tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
@@ -227,7 +226,7 @@ class Net:
         )  # fmt: skip
 
     def activate(self, x: int, activation: str) -> int:
-        """Apply an activation as a node of its own."""
+        """Apply an activation as a separate node."""
         options = {"alpha": _LEAKY_SLOPE} if activation == "LEAKY_RELU" else {}
         signal = self._signals[x].after(activation)
         return self._emit(activation, [x], self.shape(x), signal, **options)
@@ -395,5 +394,5 @@ def _pair(size: Size) -> tuple[int, int]:
 
 
 def _extent(size: int, kernel: int, stride: int, padding: str = "SAME") -> int:
-    """Return the extent that a window leaves of ``size`` pixels."""
+    """Return the extent of the output of a window over ``size`` pixels."""
     return -(-size // stride) if padding == "SAME" else (size - kernel) // stride + 1

@@ -1,8 +1,8 @@
 """PyNET: a five-level pyramid that develops raw photographs (Ignatov et al. 2020).
 
-Level 1 works at the raw resolution, level 5 at a sixteenth of it; coarse levels understand the
-scene, fine ones paint it. Each level starts from its own features of the photograph and from what
-the level below hands up. Two forms are published: PyTorch's has reflection padding, bilinear
+Level 1 works at the raw resolution, level 5 at a sixteenth of it; coarse levels capture the
+scene, fine ones its details. Each level starts from its own features of the photograph and from the
+output of the level below. Two forms are published: PyTorch's has reflection padding, bilinear
 up-sampling and a sigmoid at its end; TensorFlow's has zero padding, transposed convolutions, tanh
 ends of every level, and residuals in level 5.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bench.networks.layers import Net, Size
 
-_RESIDUAL = 0.3  # mean square of what a residual block adds, so that sums of three stay O(1)
+_RESIDUAL = 0.3  # mean square of a residual block's sum, so that sums of three stay O(1)
 _KERNELS = (3, 5, 7, 9)  # of the parallel branches of a block
 _FILTERS = (32, 64, 128, 256, 512)  # of a branch, by level
 FLAVOURS = ("pt", "tf")
@@ -25,7 +25,7 @@ def pynet(
     Parameters
     ----------
     size
-        Height and width of the raw image, of which each pixel has the four sites of a Bayer cell.
+        Height and width of the raw image, whose pixels have the four sites of a Bayer cell.
         Multiples of 16, and at least 32: level 5 must be wider than its padding.
     width
         Factor on all filter counts; 1 is the published network (47 million weights).
@@ -52,7 +52,7 @@ def pynet(
 
 
 class _PyTorch:
-    """What the two forms do in ways of their own, as PyTorch's does it."""
+    """The operations that differ between the two forms, as in PyTorch's."""
 
     residuals_of_level_5 = False
 
@@ -65,7 +65,7 @@ class _PyTorch:
         return self.net.conv(framed, filters, kernel, padding="VALID", activation=None, gain=gain)
 
     def up(self, x: int, filters: int, count: int = 1) -> list[int]:
-        """Enlarge ``x`` in so many ways; what is interpolated is shared, as converters do it."""
+        """Enlarge ``x`` several times; the interpolation is shared, as converters do it."""
         larger = self.net.resize_bilinear(x, 2)
         return [
             self.net.activate(self.conv(larger, filters, 3), "LEAKY_RELU") for _ in range(count)
@@ -169,8 +169,8 @@ def _block(
         for _ in range(2):
             y = form.conv(y, filters, kernel, gain=gain)
             if normalized:
-                # Shifts of the order of the signal keep the 60 normalizations in a row from
-                # turning rounding errors into noise.
+                # Shifts of the order of the signal keep 60 successive normalizations from
+                # amplifying rounding errors to noise.
                 y = net.normalize(y, (1, 2), scale=0.7 * gain**0.5, shift=0.8 * gain**0.5)
             y = net.activate(y, "LEAKY_RELU")
         branches.append(y)

@@ -10,7 +10,7 @@ _STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))  # (filters, block
 def resnet50(net: Net, batch: int = 1) -> None:
     """Describe the network: ``(batch, 224, 224, 3)`` to probabilities ``(batch, 1000)``.
 
-    Padding in front of the first convolution and pool is explicit, as in the original weights.
+    Padding before the first convolution and pool is explicit, as in the original weights.
     """
     x = net.input("image", (batch, 224, 224, 3))
     x = net.conv(net.pad(x, 3), 64, 7, 2, padding="VALID")

@@ -1,4 +1,4 @@
-"""Seeded inputs that networks may be run and compared on."""
+"""Seeded inputs for running and comparing networks."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def sample(inputs: Sequence[Input], seed: int = 0) -> list[np.ndarray]:
     Returns
     -------
     list of arrays
-        For float inputs of rank 4 images with the smooth structure of photographs, in -1..1; for
-        other floats standard normal numbers; for integers 0 or 1, or token ids where the name
-        says ``ids``; for booleans either.
+        Float inputs of rank 4: images with the smooth structure of photographs, in -1..1; other
+        floats: standard normal numbers; integers: 0 or 1, or token ids if the name contains
+        ``ids``; booleans: random.
     """
     random = np.random.default_rng(seed)
     return [_draw(random, i).astype(i.dtype) for i in inputs]
@@ -64,7 +64,7 @@ def _image(random: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     for grid, amplitude in _SCALES:
         rows, cols = min(grid, h), min(grid, w)
         noise = random.uniform(-1, 1, (n, rows, cols, c))
-        # Optimized, they are matrix products.
+        # With optimization, these become matrix products.
         spread = np.einsum("hr,nrkc->nhkc", _interpolation(rows, h), noise, optimize=True)
         image += amplitude * np.einsum(
             "wk,nhkc->nhwc", _interpolation(cols, w), spread, optimize=True

@@ -1,8 +1,9 @@
-"""Expected size of activations, by which `bench.networks.layers` scales its weights.
+"""Expected size of activations; `bench.networks.layers` scales its weights by it.
 
 Activations must not grow or fade with depth: float16 would overflow, or compute noise. So each
 tensor carries an estimate of its mean square. Estimates need not be exact, since every layer with
-weights starts anew; measured root mean squares of such layers differ by a factor of 2, rarely 3.
+weights resets the scale; measured root mean squares of such layers differ by a factor of 2, rarely
+3.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 FUSED = ("RELU", "RELU6")  # activations that the kernels of every op with the option accept
 
-# What an activation leaves of a mean square of 1, for normally distributed input.
+# Mean square after an activation, for normally distributed input of mean square 1.
 _KEPT_BY_ACTIVATION = {
     "GELU": 0.425,
     "LEAKY_RELU": 0.52,  # slope 0.2
@@ -28,7 +29,7 @@ _LEFT_BY_AVERAGE = {"window": 0.5, "image": 0.15}  # of a variance
 
 
 class Signal(NamedTuple):
-    """What is expected of a tensor's values.
+    """The expected statistics of a tensor's values.
 
     Attributes
     ----------
@@ -42,7 +43,7 @@ class Signal(NamedTuple):
     common: float = 0.0
 
     def after(self, activation: str | None) -> Signal:
-        """Return what is expected behind an activation."""
+        """Return the expectation after an activation."""
         if activation is None:
             return self
         power = self.power * _KEPT_BY_ACTIVATION[activation]
@@ -51,22 +52,22 @@ class Signal(NamedTuple):
         return Signal(power)
 
     def averaged(self, over: str) -> Signal:
-        """Return what is expected of means over a ``"window"``, or over the whole ``"image"``."""
+        """Return the expectation for means over a ``"window"``, or over the whole ``"image"``."""
         varying = (1 - self.common) * _LEFT_BY_AVERAGE[over]
         left = self.common + varying
         return Signal(self.power * left, self.common / left)
 
     def maximum(self) -> Signal:
-        """Return what is expected of maxima over a window."""
+        """Return the expectation for maxima over a window."""
         return Signal(self.power * _RAISED_BY_MAXIMUM, self.common)
 
     def scaled(self, factor: float) -> Signal:
-        """Return what is expected of ``factor`` times the values."""
+        """Return the expectation for ``factor`` times the values."""
         return Signal(self.power * factor**2, self.common if factor > 0 else 0.0)
 
 
 def mix(signals: Sequence[Signal], widths: Sequence[int]) -> Signal:
-    """Return what is expected of signals side by side, each over so many channels."""
+    """Return the expectation for concatenated signals with these numbers of channels."""
     power = sum(w * s.power for w, s in zip(widths, signals))
     common = sum(w * s.power * s.common for w, s in zip(widths, signals)) / power
     return Signal(power / sum(widths), common if all(s.common for s in signals) else 0.0)

@@ -1,7 +1,7 @@
-"""Snapshots of plans: which engines compute the networks, on devices that are known by facts.
+"""Snapshots of plans: which engines compute the networks on devices that profiles describe.
 
-`profile` reads and writes what a device and its driver answer, and `facts` records it on a real
-one; `emulated` has the mobile devices of the tests. `paper` makes plans for profiles through an
-OpenCL library that computes nothing, `text` writes them down, and `snapshots` compares them with
-those that are kept.
+`profile` reads and writes the answers of a device and its driver, and `facts` records them on a
+real device; `emulated` has the mobile devices of the tests. `paper` makes plans for profiles with
+an OpenCL library that computes nothing, `text` formats them, and `snapshots` compares them with the
+stored ones.
 """

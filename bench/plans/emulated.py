@@ -1,4 +1,4 @@
-"""The profiles of mobile devices, made of those that tests emulate (`tests.limits.profiles`)."""
+"""The profiles of mobile devices, made from those that tests emulate (`tests.limits.profiles`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAME = re.compile(r"__kernel\b[^;{]*?\bvoid\s+(\w+)\s*\(")
 
 
 def profile(name: str) -> Profile:
-    """One of `NAMES`. What local memory a kernel takes is not known, and answered with 0."""
+    """The profile of one of `NAMES`. The local memory of kernels is unknown and given as 0."""
     limits = profiles.PROFILES[name]
     device: dict[str, Answer] = {
         "CL_DEVICE_TYPE": GPU,
@@ -38,7 +38,7 @@ def profile(name: str) -> Profile:
         "CL_DEVICE_IMAGE_MAX_BUFFER_SIZE": limits.image_texels,
         "CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE": limits.lanes,
     }
-    # What a probe finds on them: they compute in half where they list the extension.
+    # The results of a probe: they compute in half if they list the extension.
     probe = {
         "half_arithmetic": "cl_khr_fp16" in limits.extensions.split(),
         "mma_f16": False, "mma_tf32": False, "mma_s8": False, "dot8": "none",

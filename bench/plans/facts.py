@@ -1,4 +1,4 @@
-"""``python -m bench facts``: what a real device and its driver answer, as a profile."""
+"""``python -m bench facts``: records the answers of a real device and its driver as a profile."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _Task = tuple[str, int]  # a network and a batch size
 
 
 def record(path: Path, *, names: Sequence[str] = (), device: str = "", workers: int = 0) -> Profile:
-    """Load all networks on a device in all ways, and write what its driver answered.
+    """Load all networks on a device in all ways, and write the answers of its driver.
 
     Parameters
     ----------
     path
-        Of the profile; a file there is replaced when all is done.
+        Of the profile; an existing file is replaced at the end.
     names
         Networks; by default all, and PyNET at full size on GPUs.
     device
@@ -83,18 +83,18 @@ def record(path: Path, *, names: Sequence[str] = (), device: str = "", workers: 
 
 
 def _tasks(names: Sequence[str]) -> list[_Task]:
-    """What is done in one go; what takes longest comes first."""
+    """The tasks of one process each; the longest come first."""
     long_ones = [models.PYNET_12MP, "pynet", "inception_v3", "alexnet"]
     order = sorted(names, key=lambda n: long_ones.index(n) if n in long_ones else len(long_ones))
     return [(n, b) for n in order for b in dict.fromkeys(w.batch for w in models.ways(n))]
 
 
 def _facts_of(task: _Task, device: str, cache: str) -> tuple[Kernels, list[str]]:
-    """In a process of its own: facts of the kernels that a network needs, and what went wrong."""
+    """Runs in a separate process: facts of the kernels that a network needs, and errors."""
     _core.record_kernels()
     name, batch = task
     found = clgpu_delegate.devices()[int(device)]
-    # On CPUs launches take long, and tell nothing: work-groups and memory have no hard limits.
+    # On CPUs launches are slow and give no facts: work-groups and memory have no hard limits.
     planner = Planner(models.Models(name), device, cache=cache, warm_up=found.type == "gpu")
     problems: dict[str, None] = {}
     for way in models.ways(name):
@@ -113,5 +113,5 @@ def _facts_of(task: _Task, device: str, cache: str) -> tuple[Kernels, list[str]]
     return kernels, list(problems)
 
 
-# A launch that failed, in a note of the delegate's.
+# A failed launch in a note of the delegate.
 _REFUSED = re.compile(r"clEnqueueNDRangeKernel: .* in [\w/]+\.cl:(\w+) ")

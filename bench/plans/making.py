@@ -1,4 +1,4 @@
-"""Plans of networks: the delegate is given a model, and tells what it would do."""
+"""Makes the plans of networks: the delegate loads a model and reports its plan."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench.plans.models import Models, Way
 from clgpu_delegate import Explanation
 from tests.runtimes import make_interpreter
 
-Made = Union[Explanation, str]  # a sentence where there is no plan
+Made = Union[Explanation, str]  # a sentence if there is no plan
 
 
 class Planner:
@@ -32,7 +32,7 @@ class Planner:
         self._peaks: dict[str, int] = {}  # by precision, without a budget
 
     def plan(self, way: Way) -> Made:
-        """What the delegate does with the model of a way; ways come in the order of `ways`."""
+        """The delegate's plan for the model of a way; call it in the order of `ways`."""
         options = dict(way.options)
         precision = options.get("precision", "fp32")
         if way.share is not None:
@@ -48,7 +48,7 @@ class Planner:
         delegate = clgpu_delegate.load(**self._options, **options)
         model = self._models.model(way)
         try:
-            # XNNPACK would pack the weights of nodes that are left on the CPU.
+            # XNNPACK would pack the weights of nodes that stay on the CPU.
             interpreter = make_interpreter("auto", model, [delegate], resolver="no_delegate")
             interpreter.allocate_tensors()
         except (RuntimeError, ValueError, MemoryError) as error:
@@ -57,7 +57,7 @@ class Planner:
 
 
 def _sentence(error: Exception) -> str:
-    """What the delegate says of a failure, without what the runtime adds, in the same line even."""
+    """The delegate's error message, without the runtime's additions, even in the same line."""
     lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     sentence = lines[0].removeprefix("clgpu_delegate: ")
     budget = re.match(r".*smallest feasible budget is .*?\(\d+ bytes\)", sentence)

@@ -1,8 +1,8 @@
 """The networks that plans are made for, and the ways in which each of them is run.
 
-Plans depend on types, shapes and a few properties of constants (whether halves hold them, say), not
-on their values. So weights are a short sequence of random numbers over and over, and ranges of
-int8 tensors are made up: neither costs an inference or minutes of drawing numbers.
+Plans depend on types, shapes and a few properties of constants (for example, whether they fit into
+half), not on their values. So weights repeat a short sequence of random numbers, and ranges of int8
+tensors are invented. That saves an inference and minutes of drawing numbers.
 `tests/bench/test_plans.py` compares with real weights and ranges.
 """
 
@@ -49,7 +49,7 @@ class Way:
     options
         Of the delegate.
     share
-        Memory budget as a share of the peak of the way before that had none.
+        Memory budget as a share of the peak of the last way without a budget.
     """
 
     title: str
@@ -74,7 +74,7 @@ def ways(name: str) -> list[Way]:
 
 
 def _published(way: pynet_bench.Way) -> Way:
-    # An impossible budget's error names the smallest one; a plan with that takes as long again.
+    # An impossible budget's error names the smallest one; planning with that takes as long again.
     budget = 1 if way.budget == 0 else way.budget
     options = {
         "precision": way.precision, "engines": way.engines, "memory_budget": budget,
@@ -85,7 +85,7 @@ def _published(way: pynet_bench.Way) -> Way:
 
 
 class Models:
-    """The models of one network, each made when it is first asked for.
+    """The models of one network, each made at its first use.
 
     Parameters
     ----------
@@ -130,13 +130,13 @@ def _quantised(model: bytes) -> bytes:
 
 
 def _made_up(tensors: Iterable[int]) -> dict[int, tuple[float, float]]:
-    """A range for each tensor, no two alike: equal ones would join what real ones keep apart."""
+    """A range for each tensor, all different, because equal ranges would merge tensors."""
     golden = 0.6180339887
     return {t: (-1 - t * golden % 1, 1 + t * golden**2 % 1) for t in tensors}
 
 
 class _Transposes(Run):
-    """What `fold` needs to know of a model, without a runtime: transposed weights."""
+    """The folded constants that `fold` needs, without a runtime: transposed weights."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -160,7 +160,7 @@ class _Transposes(Run):
 
 @contextlib.contextmanager
 def _repeated_weights() -> Iterator[None]:
-    """Make networks draw few numbers, and repeat them."""
+    """Make networks draw few random numbers and repeat them."""
     few = np.random.default_rng(0).standard_normal(_WEIGHTS, np.float32)
 
     def normal(_: Net, shape: tuple[int, ...], std: float = 1.0) -> np.ndarray:

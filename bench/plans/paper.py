@@ -1,4 +1,4 @@
-"""Planning for devices that are not here: an OpenCL library that answers from profiles."""
+"""Planning for absent devices: an OpenCL library that answers from profiles."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Plans(NamedTuple):
     """Lines by title."""
 
     unknown: list[str]
-    """Kernels that the profile does not know: the name, a tab, build options."""
+    """Kernels that the profile lacks: the name, a tab, build options."""
 
 
 class PaperError(ClgpuError):
-    """The process that makes plans has failed."""
+    """The process that makes plans failed."""
 
 
 def driver() -> Path:
-    """The library, compiled if need be; raises `tests.limits.build.LayerError` where that fails."""
+    """The library, compiled if necessary; raises `tests.limits.build.LayerError` if that fails."""
     return shared_library("paper", [_DRIVER], ROOT / "build" / "plans", "plans are made with")
 
 
@@ -45,8 +45,8 @@ def make(
 ) -> dict[str, list[Plans]]:
     """Make the plans of networks; by network, in the order of the profiles.
 
-    A process of its own makes them, whose only OpenCL library is the driver. Weights and ranges are
-    short cuts (`bench.plans.models`) unless ``real``.
+    A separate process makes them; its only OpenCL library is the driver. Weights and ranges are
+    simplified (`bench.plans.models`) unless ``real``.
     """
     task = {
         "real": real,
@@ -75,7 +75,7 @@ def make(
         done = subprocess.run(
             [sys.executable, "-X", "faulthandler", "-c", _SCRIPT],
             input=json.dumps(task), env={**os.environ, **variables},
-            cwd="/",  # the current folder leads the path, and ours has a package without extension
+            cwd="/",  # the current folder is first in the path, and its package has no extension
             capture_output=True, text=True, check=False,
         )  # fmt: skip
     if done.returncode != 0:
@@ -89,17 +89,17 @@ def make(
 
 
 def _runtime() -> dict[str, str]:
-    """The newer runtime where there is one.
+    """The newer runtime if it is installed.
 
-    tflite_runtime allocates the whole network on the host after a delegate has refused it, and
-    PyNET at full size is too much for that.
+    tflite_runtime allocates the whole network on the host after a delegate has refused it; PyNET
+    at full size is too large for that.
     """
     newer = RUNTIMES[-1]
     return {ENVIRONMENT_VARIABLE: newer} if newer in available_runtimes() else {}
 
 
 def facts_text(profile: Profile) -> str:
-    """A profile as the driver reads it."""
+    """A profile in the driver's format."""
     lines = ["profile"]
     for head, answers, questions in (
         ("platform", profile.platform, PLATFORM_QUESTIONS),

@@ -1,7 +1,7 @@
-"""Device profiles: what drivers answer, as files.
+"""Device profiles: the answers of drivers, as files.
 
-A profile is a JSON file of facts: the answers to clGetDeviceInfo and clGetPlatformInfo, what probes
-have found, and for each kernel by name and build options the largest work-group and the bytes of
+A profile is a JSON file of facts: the answers to clGetDeviceInfo and clGetPlatformInfo, the results
+of probes, and for each kernel by name and build options the largest work-group and the bytes of
 local memory. ``python -m bench facts`` writes one.
 """
 
@@ -24,7 +24,7 @@ FOLDER = Path(__file__).parent / "profiles"
 
 Answer = Union[str, int, "list[int]"]
 
-# Name, number and kind of all that src_cpp/cl/device.cpp asks a driver.
+# Name, number and kind of all queries of src_cpp/cl/device.cpp.
 # Kinds: text; u: cl_uint; l: cl_ulong; z: size_t, or an array of these.
 PLATFORM_QUESTIONS = {
     "CL_PLATFORM_VERSION": (0x0901, "text"),
@@ -54,7 +54,7 @@ DEVICE_QUESTIONS = {
     "CL_DEVICE_WARP_SIZE_NV": (0x4003, "u"),
     "CL_DEVICE_WAVEFRONT_WIDTH_AMD": (0x4043, "u"),
 }
-_OPTIONAL = (  # to these some drivers have no answer
+_OPTIONAL = (  # some drivers do not answer these
     "CL_DEVICE_IMAGE_MAX_BUFFER_SIZE", "CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE",
     "CL_DEVICE_WARP_SIZE_NV", "CL_DEVICE_WAVEFRONT_WIDTH_AMD",
 )  # fmt: skip
@@ -64,20 +64,20 @@ _STANDARD = "-cl-std=CL1.2"
 
 
 class ProfileError(ClgpuError):
-    """There is no such profile, or a file is none."""
+    """There is no such profile, or a file is not a profile."""
 
 
 class KernelFacts(NamedTuple):
-    """What a driver says of a kernel."""
+    """A driver's answers about a kernel."""
 
     work_group: int
     """The largest that it can be launched with; 0 where it does not build."""
 
     local_bytes: int
-    """Of local memory, as answered; some drivers add what is theirs."""
+    """Of local memory, as answered; some drivers include their own."""
 
     is_refused: bool = False
-    """Whether its launch fails for its local memory."""
+    """Whether its launch fails because of its local memory."""
 
 
 Kernels = dict[tuple[str, str], KernelFacts]  # by name and build options
@@ -118,7 +118,7 @@ class Profile:
 
 
 def source_digests() -> dict[str, str]:
-    """What stands for the text of each kernel file and of what it includes, without comments."""
+    """A digest of the text of each kernel file and its includes, without comments."""
     digests = {}
     for path, text in _core.kernel_sources().items():
         if "__kernel" in text:
@@ -129,7 +129,7 @@ def source_digests() -> dict[str, str]:
 
 def ask(device: str) -> tuple[dict[str, Answer], dict[str, Answer]]:
     """Answers of a real device: those of its platform, and its own."""
-    clgpu_delegate.devices()  # finds runtimes of pip, too
+    clgpu_delegate.devices()  # also finds runtimes that pip installed
     told = []
     for questions, of_platform in ((PLATFORM_QUESTIONS, True), (DEVICE_QUESTIONS, False)):
         codes = [code for code, _ in questions.values()]
@@ -164,10 +164,10 @@ def encoded(value: Answer, kind: str) -> bytes:
 
 
 def differences(profile: Profile, device: str) -> list[str]:
-    """Facts that plans depend on and that a real device answers in another way; empty: it fits.
+    """Facts that plans depend on and that differ on a real device; empty: it matches.
 
-    Versions of drivers may differ; so may the memory of CPUs, some of which answer with what is
-    free, and a little of the memory of other devices, of which drivers keep some.
+    Versions of drivers may differ; so may the memory of CPUs, because some report free memory, and
+    the memory of other devices by a little, because drivers reserve some.
     """
     platform, answers = ask(device)
     probe = _core.probe_device(device)
@@ -275,7 +275,7 @@ def _facts(answer: str) -> KernelFacts:
 
 
 def _short(options: str) -> str:
-    """Build options without what all have in common."""
+    """Build options without the common ones."""
     standard, *macros = options.split(" ")
     if standard != _STANDARD or not all(m.startswith("-D") for m in macros):
         return options

@@ -1,4 +1,4 @@
-"""``python -m bench plans``: the kept plans of all profiles, compared with those of today."""
+"""``python -m bench plans``: compares the stored plans of all profiles with the current ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def profile_names() -> list[str]:
 
 
 def find(name: str) -> Profile:
-    """The profile of a name; a `ProfileError` where there is none."""
+    """The profile of a name; a `ProfileError` if there is none."""
     if name in emulated.NAMES:
         return emulated.profile(name)
     path = profile.FOLDER / f"{name}.json"
@@ -37,7 +37,7 @@ def find(name: str) -> Profile:
 
 
 def find_for(device: str) -> str | None:
-    """The name of the profile that describes a real device, by its facts; None where none does.
+    """The name of the profile whose facts match a real device; None if there is none.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def find_for(device: str) -> str | None:
 
 
 def networks_of(device: Profile) -> list[str]:
-    """The networks whose plans are kept for a profile."""
+    """The networks whose plans are stored for a profile."""
     memory = device.device["CL_DEVICE_GLOBAL_MEM_SIZE"]
     assert isinstance(memory, int)
     large = device.device["CL_DEVICE_TYPE"] == emulated.GPU and memory >= _LARGE
@@ -59,33 +59,33 @@ def networks_of(device: Profile) -> list[str]:
 
 
 def stale_sources(device: Profile) -> list[str]:
-    """Kernel files whose code is not what it was when the facts of a profile were recorded."""
+    """Kernel files that have changed since the facts of a profile were recorded."""
     now = profile.source_digests()
     return [path for path, digest in device.sources.items() if now.get(path) != digest]
 
 
 def path_of(name: str, network: str) -> Path:
-    """Of a snapshot, by the names of the profile and of the network."""
+    """Path of a snapshot, by the names of the profile and the network."""
     return FOLDER / name / f"{network}.txt"
 
 
 def stored(name: str, network: str) -> str | None:
-    """The text of a snapshot; None where there is none."""
+    """The text of a snapshot; None if there is none."""
     path = path_of(name, network)
     return path.read_text() if path.is_file() else None
 
 
 def digest(name: str, network: str) -> str | None:
-    """What stands for the plans of a network for a profile; None where there is no snapshot.
+    """The digest of a network's plans for a profile; None without a snapshot.
 
-    It changes when a plan does, and with nothing else.
+    It changes only when a plan changes.
     """
     snapshot = stored(name, network)
     return None if snapshot is None else text.digest_of(snapshot)
 
 
 def differences_to(name: str, network: str, title: str, made: Made) -> list[str]:
-    """Lines that tell what a plan has, and what its snapshot has instead; empty where they agree.
+    """The differences between a plan and its snapshot, as lines; empty if they agree.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def differences_to(name: str, network: str, title: str, made: Made) -> list[str]
     title
         Of the plan: ``"fp16, batch 1"``.
     made
-        What `Delegate.explain` returned, on a real device, say.
+        The result of `Delegate.explain`, for example on a real device.
     """
     snapshot = stored(name, network)
     if snapshot is None:
@@ -103,7 +103,7 @@ def differences_to(name: str, network: str, title: str, made: Made) -> list[str]
 
 
 def make(network: str, profiles: Sequence[Profile]) -> list[str]:
-    """The snapshots of a network as they are today, in the order of the profiles."""
+    """The current snapshots of a network, in the order of the profiles."""
     return [
         _snapshot(network, device, plans)
         for device, plans in zip(profiles, paper.make([network], profiles)[network])
@@ -119,7 +119,7 @@ def _snapshot(network: str, device: Profile, plans: paper.Plans) -> str:
 
 
 def differences(network: str, device: Profile, made: str) -> list[str]:
-    """What `make` gave against the kept snapshot, for people; empty where they are equal."""
+    """The differences between a result of `make` and the stored snapshot; empty if equal."""
     old = stored(device.name, network)
     if old == made:
         return []
@@ -138,15 +138,15 @@ def _head(snapshot: str) -> list[str]:
 
 
 def _changes(old: Sequence[str], new: Sequence[str]) -> list[str]:
-    """Lines that are gone, marked with ``-``, and new ones, marked with ``+``."""
+    """Removed lines, marked with ``-``, and new ones, marked with ``+``."""
     compared = difflib.unified_diff(old, new, n=0, lineterm="")
     return [line for line in itertools.islice(compared, 2, None) if not line.startswith("@@")]
 
 
 def run(names: Sequence[str] = (), *, profiles: Sequence[str] = (), write: bool = False) -> bool:
-    """Compare, print what has changed, and write it if asked to; whether all was as kept.
+    """Compare, print the changes, and write them on request; returns whether nothing has changed.
 
-    Nothing is written unless all plans could be made.
+    It writes only if all plans could be made.
 
     Raises
     ------

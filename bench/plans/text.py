@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from bench.plans.making import Made
 from clgpu_delegate import Node
 
-_COLUMN = 42  # where the nodes of an engine begin, if its name leaves room
+_COLUMN = 42  # column of an engine's nodes, if its name is short enough
 _INDENT = "  "
 
 
 def plan_text(made: Made) -> list[str]:
     """The lines of a plan.
 
-    ``made`` is what `Delegate.explain` returns, or a sentence where there is no plan. Equal plans
-    have equal lines: these hold neither the device's name nor times.
+    ``made`` is the result of `Delegate.explain`, or a sentence if there is no plan. Equal plans
+    have equal lines: these contain neither the device's name nor times.
     """
     if isinstance(made, str):
         return [f"{_INDENT}no plan: {made}"]
@@ -66,11 +66,11 @@ def _ranges(numbers: Sequence[int], separator: str = " ") -> str:
 
 
 def snapshot_text(head: Sequence[str], blocks: Mapping[str, Sequence[str]]) -> str:
-    """A snapshot: its head, then the plans by title. What equals an earlier plan names that."""
+    """A snapshot: its head, then the plans by title. A repeated plan refers to the earlier one."""
     parts = ["\n".join(head)]
     titles: dict[tuple[str, ...], str] = {}
     for title, lines in blocks.items():
-        # Remarks differ where plans do not: "precision tf32 is fp32 here".
+        # Remarks differ between equal plans: "precision tf32 is fp32 here".
         notes = [line for line in lines if line.startswith(_NOTE)]
         body = tuple(line for line in lines if line not in notes)
         earlier = titles.setdefault(body, title)
@@ -99,7 +99,7 @@ def blocks_of(snapshot: str) -> dict[str, list[str]]:
 
 
 def digest_of(snapshot: str) -> str:
-    """Sixteen hexadecimal digits that stand for the plans of a snapshot, its head left out."""
+    """Digest (16 hexadecimal digits) of the plans of a snapshot, without its head."""
     blocks = blocks_of(snapshot)
     text = "\n".join(line for title, lines in blocks.items() for line in [title, *lines])
     return hashlib.sha256(text.encode()).hexdigest()[:16]

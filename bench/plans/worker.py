@@ -1,4 +1,4 @@
-"""In a process whose OpenCL devices are on paper: the plans of networks, as text."""
+"""Makes the plans of networks as text, in a process whose OpenCL devices are profiles."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from clgpu_delegate import _core
 def main() -> None:
     """Read the task from standard input, write plans to standard output, both as JSON.
 
-    The task lists networks, and the probe's facts of each device in the driver's order; it tells
-    whether weights and ranges are to be real ones.
+    The task lists networks, the probe's facts of each device in the driver's order, and whether
+    weights and ranges are real ones.
     """
     task = json.load(sys.stdin)
     driver = ctypes.CDLL(os.environ["CLGPU_OPENCL_LIBRARY"])

@@ -1,1 +1,1 @@
-"""What every room uses: processes, files, texts, and OpenCL runtimes that pip installed."""
+"""What all subpackages use: processes, files, texts, and OpenCL runtimes that pip installed."""

@@ -44,13 +44,13 @@ def command(code: str, *arguments: str) -> list[str]:
 def import_path() -> list[str]:
     """``sys.path`` as absolute paths and without the current folder.
 
-    Python itself puts the current folder first where it is started with ``-c`` or ``-m``; whoever
-    has filled that folder is not trusted. It stays where PYTHONPATH has its absolute path, and it
+    Python puts the current folder first if it is started with ``-c`` or ``-m``, but the content of
+    that folder is not trusted. It stays where PYTHONPATH has its absolute path, and it
     comes last where this package lies in it.
     """
     try:
         here = Path.cwd().resolve()
-    except FileNotFoundError:  # it was deleted, and with it all that is relative to it
+    except FileNotFoundError:  # it was deleted, so relative entries are gone, too
         return [entry for entry in sys.path if Path(entry).is_absolute()]
     named = [Path(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     is_named = any(entry.is_absolute() and entry.resolve() == here for entry in named)

@@ -28,9 +28,9 @@ _RUNTIMES = {"intel-opencl-rt": "libintelocl.so"}
 
 @contextlib.contextmanager
 def registered() -> Iterator[None]:
-    """Make the runtimes known before devices are looked for, and add to a DeviceError inside.
+    """Register the runtimes before devices are listed, and extend a DeviceError raised inside.
 
-    What is added is why a runtime that is installed could not be used.
+    The addition says why an installed runtime could not be used.
     """
     # With this variable set, the one library it names is the only one to use.
     if os.environ.get("CLGPU_OPENCL_LIBRARY"):
@@ -52,7 +52,7 @@ def libraries() -> list[Path]:
 
 @functools.cache
 def _register() -> tuple[str, ...]:
-    """Hand every runtime to the C++ side, once; returns why some could not be used."""
+    """Register every runtime with the C++ side once; returns why some cannot be used."""
     problems = []
     for path, distribution in zip(_find(), _RUNTIMES):
         if path is not None:
@@ -86,17 +86,16 @@ def _find_one(distribution: str, name: str) -> Path | None:
 
 
 def _installed(distribution: str) -> list[importlib.metadata.Distribution]:
-    """The installed distributions of a name, but none that lies in the current folder."""
+    """The installed distributions of a name, without any in the current folder."""
     found = importlib.metadata.Distribution.discover(name=distribution, path=children.import_path())
     return list(found)
 
 
 def _open(path: Path, mode: int) -> str | None:
-    """Load a library for good, its missing dependencies from its own folder first.
+    """Load a library permanently, after its missing dependencies from its own folder.
 
-    Intel's wheels of today find each other by RUNPATH; where one does not, what the linker misses
-    is loaded by its full path and then satisfies the next attempt. Returns None, or the linker's
-    complaint.
+    Intel's current wheels find each other by RUNPATH. Where one does not, the missing library is
+    loaded by its full path, and the next attempt succeeds. Returns None, or the linker's error.
     """
     seen = set()
     while True:

@@ -7,7 +7,7 @@ import signal
 
 
 def ending(code: int) -> str:
-    """The name of the signal or the exit code behind a return code of `subprocess`.
+    """The name of the signal or the exit code of a return code of `subprocess`.
 
     Parameters
     ----------

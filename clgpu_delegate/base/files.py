@@ -27,7 +27,7 @@ def read_model(path: str | os.PathLike[str]) -> bytes:
     FileError
         If it cannot be read.
     ModelError
-        If it is no model, or only a part of one.
+        If it is not a model, or not a complete one.
     """
     try:
         content = Path(path).read_bytes()
@@ -44,12 +44,12 @@ def read_content(model: Source) -> bytes:
 
 
 def check_model(content: bytes, name: str) -> bytes:
-    """The same bytes; a ModelError where a runtime would find no model, or read beyond its end."""
+    """The same bytes; a ModelError if they are no model, or a runtime would read past the end."""
     if content[4:8] != b"TFL3":
         raise ModelError(f"{name} is not a .tflite model: it lacks the mark TFL3")
     problem = _core.model_file_problem(content)
     if problem:
-        raise ModelError(f"{name} is not a whole .tflite model: {problem}")
+        raise ModelError(f"{name} is not a complete .tflite model: {problem}")
     problem = _core.model_operands_problem(content)
     if problem:
         raise ModelError(f"{name} is damaged: {problem}")
@@ -65,14 +65,14 @@ def read_arrays(path: str | os.PathLike[str]) -> Any:
         with loaded:
             return {name: loaded[name] for name in loaded.files}
     except Exception as error:  # of the operating system, of zip, of pickle
-        reason = getattr(error, "strerror", None) or "it is no .npy or .npz file of numbers"
+        reason = getattr(error, "strerror", None) or "it is not a .npy or .npz file of numbers"
         raise FileError(f"cannot read the arrays {os.fspath(path)}: {reason}") from None
 
 
 def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
     """Write a .npz file; see `write_atomically`."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:  # savez() has arguments with names of its own
+    with zipfile.ZipFile(buffer, "w") as archive:  # savez() has arguments with other meanings
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w") as file:
                 np.save(file, array, allow_pickle=False)
@@ -80,18 +80,18 @@ def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> Non
 
 
 def check_writable(out: str | os.PathLike[str]) -> Path:
-    """Return where to write; a FileError now, rather than after the work, if that cannot be."""
+    """Return the path to write to; raises a FileError before the work if it cannot be written."""
     path = Path(out)
     if path.is_dir():
         raise FileError(f"cannot write {path}: it is a folder")
     if _is_special(path):
         if not os.access(path, os.W_OK):
-            raise FileError(f"cannot write {path}: no right to write to it")
+            raise FileError(f"cannot write {path}: no permission to write to it")
         return path
     if not path.parent.is_dir():
         raise FileError(f"cannot write {path}: there is no folder {path.parent}")
     if not os.access(path.parent, os.W_OK):
-        raise FileError(f"cannot write {path}: no right to write to {path.parent}")
+        raise FileError(f"cannot write {path}: no permission to write to {path.parent}")
     return path
 
 
@@ -107,7 +107,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
             path.write_bytes(content)
             return
         # Not `tempfile`, whose files only their owner may read. The kernel applies the umask, which
-        # nobody can read without changing it for all threads. The mode "x" follows no link.
+        # a process cannot read without changing it for all threads. Mode "x" follows no link.
         unused = path.parent / f".{path.name}.{secrets.token_hex(4)}"
         with unused.open("xb") as file:
             temporary = unused

@@ -16,7 +16,7 @@ Option = Union[bool, Report, None]
 
 
 class Bar:
-    """Shows how many steps a stage of long work is through.
+    """Shows the progress of long work, stage by stage.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Bar:
             self._progress.add_task("reading the model", total=None)
 
     def stage(self, name: str, total: int | None) -> None:
-        """Begin a stage of ``total`` steps, None if nobody knows how many they are."""
+        """Begin a stage of ``total`` steps; None if the number is unknown."""
         self._stage, self._done, self._total = name, 0, total
         if self._progress is not None:
             self._progress.reset(self._progress.task_ids[0], description=name, total=total)

@@ -12,8 +12,8 @@ from rich.segment import Segment
 
 WIDTH = 100  # columns
 
-# Unicode's categories of characters that control, that format, that are half of one, and that end
-# lines and paragraphs: terminals act upon them, or hide them, or let them turn text around.
+# Unicode's categories of control and format characters, surrogates, and separators of lines and
+# paragraphs: terminals interpret or hide them, or reverse the text.
 _UNPRINTABLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 
 
@@ -78,7 +78,7 @@ def as_text(what: Any, width: int = WIDTH) -> str:
 
 
 class Shown:
-    """A result that a notebook shows as ``str()`` does: tables in a fixed-width font, in colour."""
+    """A result that a notebook shows like ``str()``: tables in a fixed-width font, in colour."""
 
     def _repr_html_(self) -> str:
         return as_html(self)

@@ -1,4 +1,4 @@
-"""Bug capsules: one file with all that it takes to see a failure again elsewhere."""
+"""Bug capsules: one file with everything needed to reproduce a failure elsewhere."""
 
 from clgpu_delegate.capsule.capturing import Capture, capture
 from clgpu_delegate.capsule.outcome import Outcome

@@ -1,4 +1,4 @@
-"""The file format: a zip of few known members, read as what a stranger has sent."""
+"""The file format: a zip with a few known members, read as untrusted input."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _LIMITS = {  # bytes, unpacked
 _KERNEL_LIMIT = 4 << 20
 _MOST_MEMBERS = 1000
 _MOST_BYTES = 4 << 30
-# Few bytes of a zip may unpack to a thousand times as many. A file is read where all its members
-# together have at most so many bytes, or so many times those of the file.
+# A zip may unpack to a thousand times its size. A file is read only if all its members together
+# have at most this many bytes, or at most this multiple of the file's size.
 _SMALL_BYTES = 256 << 20
 _MOST_GROWTH = 32
 _CHUNK = 1 << 20
-_LONGEST_HEADER = 4096  # of an array; Python's parser takes long for hostile ones
+_LONGEST_HEADER = 4096  # of an array; Python's parser is slow for malicious ones
 _NPY = b"\x93NUMPY"
 # Not the newline.
 _CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -60,7 +60,7 @@ def pack(members: Mapping[str, bytes], manifest: Mapping[str, Any]) -> bytes:
     everything = [(MANIFEST, head), *sorted(members.items())]
     _write(out, everything, zipfile.ZIP_DEFLATED)
     if sum(len(content) for _, content in everything) > _most_bytes(out.tell()):
-        # Nothing but zeros, say. What would pass for a bomb is not compressed.
+        # For example only zeros. Data that would look like a zip bomb is not compressed.
         out.seek(0)
         out.truncate()
         _write(out, everything, zipfile.ZIP_STORED)
@@ -77,7 +77,7 @@ def _write(out: io.BytesIO, members: list[tuple[str, bytes]], compression: int) 
 
 
 def _most_bytes(size: int) -> int:
-    """To how many bytes a file of a size may unpack."""
+    """The most bytes that a file of a size may unpack to."""
     return min(_MOST_BYTES, max(_SMALL_BYTES, _MOST_GROWTH * size))
 
 
@@ -95,8 +95,8 @@ def unpack(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, byte
     try:
         status = Path(path).stat()
         if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
-            raise FileError(f"cannot read the capsule {name}: it is no regular file")
-        file = Path(path).open("rb")  # noqa: SIM115  # closed below, where other errors are told
+            raise FileError(f"cannot read the capsule {name}: it is not a regular file")
+        file = Path(path).open("rb")  # noqa: SIM115  # closed below, where other errors are handled
     except OSError as error:
         raise FileError(f"cannot read the capsule {name}: {error.strerror}") from None
     try:
@@ -104,7 +104,7 @@ def unpack(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, byte
             return _unpack(file, _most_bytes(status.st_size))
     except ModelError as error:
         raise ModelError(f"{name} {error}") from None
-    except Exception:  # whatever zipfile, zlib and json run into
+    except Exception:  # any error of zipfile, zlib and json
         raise ModelError(f"{name} is not a capsule, or is damaged") from None
 
 
@@ -115,7 +115,7 @@ def _unpack(file: BinaryIO, most_bytes: int) -> tuple[dict[str, Any], dict[str, 
         if MANIFEST not in names:
             raise ModelError("is not a capsule: it has no manifest")
         if len(infos) > _MOST_MEMBERS or len(set(names)) < len(names):
-            raise ModelError("is not a capsule: too many members, or some twice")
+            raise ModelError("is not a capsule: it has too many members, or duplicate ones")
         manifest = without_controls(from_json(_member(archive, archive.getinfo(MANIFEST))))
         if not isinstance(manifest, dict) or not isinstance(manifest.get("format"), int):
             raise ModelError("is not a capsule: its manifest has no format")
@@ -129,12 +129,12 @@ def _unpack(file: BinaryIO, most_bytes: int) -> tuple[dict[str, Any], dict[str, 
         members, total = {}, 0
         for info in infos:
             if info.filename == MANIFEST or info.filename not in listed:
-                continue  # nobody reads what is not listed
+                continue  # unlisted members are ignored
             total += info.file_size
             if total > most_bytes:
                 raise ModelError(
-                    f"is not read: it unpacks to more than {most_bytes >> 20} MiB, which is what "
-                    "a file of its size may have"
+                    f"is not read: it unpacks to more than {most_bytes >> 20} MiB, the limit for "
+                    "a file of its size"
                 )
             content = _member(archive, info)
             if hashlib.sha256(content).hexdigest() != listed[info.filename]:
@@ -151,13 +151,15 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     if limit is None and info.filename.startswith("kernels/"):
         limit = _KERNEL_LIMIT
     if limit is None:
-        raise ModelError(f"is not a capsule: {info.filename[:80]!r} is no part of one")
+        raise ModelError(f"is not a capsule: {info.filename[:80]!r} is not a member of capsules")
     if info.file_size > limit:
         raise ModelError(f"is not a capsule: {info.filename!r} has more than {limit >> 20} MiB")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         # `zipfile` unpacks the others without a bound.
-        raise ModelError(f"is not a capsule: {info.filename!r} is not packed as in one")
-    # The size in the directory may lie, so what comes is counted, and no more is asked for.
+        raise ModelError(
+            f"is not a capsule: {info.filename!r} has another compression than in capsules"
+        )
+    # The size in the directory may be wrong, so the bytes are counted, and no more are read.
     content = bytearray()
     with archive.open(info) as member:
         while chunk := member.read(_CHUNK):
@@ -165,7 +167,7 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
             if len(content) > info.file_size:
                 break
     if len(content) != info.file_size:
-        raise ModelError(f"is damaged: {info.filename!r} has another size than it says")
+        raise ModelError(f"is damaged: the size of {info.filename!r} differs from the directory")
     return bytes(content)
 
 
@@ -175,12 +177,12 @@ def to_json(data: Any) -> bytes:
 
 
 def from_json(content: bytes) -> Any:
-    """The inverse; ValueError if it is none."""
+    """The inverse; ValueError for anything else."""
     return json.loads(content.decode("utf-8"))
 
 
 def without_controls(data: Any) -> Any:
-    """Plain data without characters that would tell a terminal to do something."""
+    """Plain data without control characters for terminals."""
     if isinstance(data, str):
         return _CONTROLS.sub(" ", data)
     if isinstance(data, dict):
@@ -205,7 +207,7 @@ def from_npz(content: bytes) -> dict[str, Array]:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if sum(info.file_size for info in archive.infolist()) > len(content):
-                raise ModelError("is damaged: its arrays lie over each other")
+                raise ModelError("is damaged: its arrays overlap")
             for info in archive.infolist():
                 if info.compress_type != zipfile.ZIP_STORED or info.file_size > len(content):
                     raise ModelError("is damaged: its arrays are not as they were written")
@@ -220,7 +222,7 @@ def from_npz(content: bytes) -> dict[str, Array]:
 
 
 def _array(content: bytes) -> Array:
-    """An array of which the header is believed only where the bytes bear it out."""
+    """An array whose header is checked against the number of its bytes."""
     if content[:6] != _NPY or content[6] not in (1, 2):
         raise ValueError
     width = 2 if content[6] == 1 else 4

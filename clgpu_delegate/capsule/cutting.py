@@ -54,7 +54,7 @@ class Cutter:
 
     @property
     def nodes(self) -> list[int]:
-        """Nodes that can be left out; those that only compute constants go with their readers."""
+        """Nodes that can be removed; those that only compute constants go with their readers."""
         count = len(self.model.main.operators)
         return [i for i in range(count) if i not in self._constant_nodes]
 
@@ -69,9 +69,9 @@ class Cutter:
         return sum(v.nbytes for v in values if v is not None)
 
     def cut(self, nodes: Iterable[int], *, expose: bool = False) -> Cut | None:
-        """These nodes by themselves; None where a tensor that they read is not known.
+        """A model of these nodes; None if a tensor that they read is unknown.
 
-        With ``expose``, all that they compute are outputs, not just what none of them reads.
+        With ``expose``, all their results are outputs, not only those that none of them reads.
         """
         wanted = self._with_constants(set(nodes))
         model = self.model.copy()
@@ -92,7 +92,7 @@ class Cutter:
         for t in sorted({*graph.inputs, *made}):
             value = self._run.value(t)
             if value is not None:
-                # A tensor of an extent that was open is as large as it was in that run.
+                # A tensor with a dynamic extent has the size that it had in that run.
                 graph.tensors[t].shape = tuple(value.shape)
                 graph.tensors[t].signature = None
             if t in graph.inputs:
@@ -123,14 +123,14 @@ class Cutter:
             if op.inputs and set(op.inputs) <= known:
                 found.add(i)
                 known.update(op.outputs)
-        # One whose result is the model's output is no mere constant.
+        # A node whose result is the model's output is needed.
         return {i for i in found if not set(graph.operators[i].outputs) & set(graph.outputs)}
 
 
 def with_batch_of_one(cut: Cut) -> Cut | None:
     """The same nodes for the first image of a batch; None where there is none.
 
-    Only the extents change: whether the result is a model at all, a run must tell.
+    Only the extents change: only a run shows whether the result is a valid model.
     """
     batches = {a.shape[0] if a.ndim > 1 else 0 for a in cut.inputs}
     if len(batches) != 1 or max(batches) < 2:

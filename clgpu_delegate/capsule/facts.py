@@ -1,4 +1,4 @@
-"""What a report of a bug needs to say about model, package and machine."""
+"""The facts about model, package and machine in a bug report."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _VARIABLES = ("CLGPU_", "CL_", "OCL_", "POCL_", "NEO_", "RUSTICL_", "GALLIUM_")
 _INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 _KERNEL_FILE = re.compile(r"\b\w+/\w+\.cl\b")
 _INTEGERS = ("int8", "uint8", "int16")
-LOCAL = ("device", "cache")  # options that mean nothing elsewhere
+LOCAL = ("device", "cache")  # options that mean nothing on another machine
 _HYBRID_TOLERANCE = 0.05  # activations that TFLite rounds to int8 and the delegate does not
 
 
 @dataclasses.dataclass(frozen=True)
 class Nature:
-    """What of a model decides how its results are compared."""
+    """The properties of a model that decide how its results are compared."""
 
     integer: bool
-    """Activations are quantised: TFLite's reference kernels say what is right."""
+    """Activations are quantised: TFLite's reference kernels define the right results."""
 
     hybrid: bool
     """Weights are int8 and activations float."""
@@ -63,7 +63,7 @@ class Nature:
     def _guess(cls, interpreter: Any) -> Nature:
         details = interpreter.get_tensor_details()
         has_codes = any(np.dtype(d["dtype"]).name in _INTEGERS for d in details)
-        # Without integers at its border or in it, all that is int8 are weights.
+        # Without integer inputs, outputs and activations, only weights are int8.
         border = interpreter.get_input_details() + interpreter.get_output_details()
         names = {op["op_name"] for op in interpreter._get_ops_details()}
         integer = "QUANTIZE" in names or any(np.dtype(d["dtype"]).name in _INTEGERS for d in border)
@@ -142,7 +142,7 @@ def packages() -> dict[str, str]:
 
 
 def versions(runtime: Runtime) -> dict[str, Any]:
-    """Versions of what took part."""
+    """Versions of the packages that took part."""
     return {
         "package": packages(),
         "runtime": {"name": runtime.name, "version": runtime.version},
@@ -160,7 +160,7 @@ def versions(runtime: Runtime) -> dict[str, Any]:
 
 
 def device_facts(told: Mapping[str, Any]) -> dict[str, Any]:
-    """The device of a trial; of its library only the name, not where it lies."""
+    """The device of a trial; its library without the folder."""
     cleaned: dict[str, Any] = scrub_all(
         {"device": told.get("device"), "abilities": told.get("abilities")}
     )
@@ -168,5 +168,5 @@ def device_facts(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def diagnosis(device: str) -> Any:
-    """What `clgpu_delegate.doctor` finds, where a driver or a set-up may be to blame."""
+    """The findings of `clgpu_delegate.doctor`, if a driver or a set-up may be the cause."""
     return scrub_all(doctor(device=device).to_dict())

@@ -1,4 +1,4 @@
-"""How a model fares on a device: right, or wrong in one of several ways."""
+"""The outcome of a model on a device: correct, or one of several failures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clgpu_delegate.tflite.graph import Array
 
 KINDS = ("agrees", "wrong", "build", "error", "hang", "crash", "unusable")
 
-# Relative L2 errors of float outputs that are beyond what rounding explains.
+# Relative L2 errors of float outputs above these cannot come from rounding.
 TOLERANCES = {"fp32": 1e-4, "tf32": 1e-2, "fp16": 2e-2}
 
 _MOST_TEXT = 4000  # characters
@@ -20,7 +20,7 @@ _MOST_TEXT = 4000  # characters
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What came of running a model on the CPU and through the delegate."""
+    """The outcome of running a model on the CPU and through the delegate."""
 
     kind: str
     """``"agrees"``; ``"wrong"``: other numbers than the CPU's; ``"build"``: the numbers agree, but
@@ -47,8 +47,8 @@ class Outcome:
     elements: int = 0
 
     signs: tuple[str, ...] = ()
-    """What tells it from other failures of its kind: of ``"build"`` the kernels, of ``"error"`` the
-    class, the call and what that gave, as `clgpu_delegate.Failure` has them. Empty in
+    """What distinguishes it from other failures of its kind: for ``"build"`` the kernels, for
+    ``"error"`` the class, the call and its result, as in `clgpu_delegate.Failure`. Empty in
     capsules of older versions."""
 
     @property
@@ -57,11 +57,11 @@ class Outcome:
         return self.kind not in ("agrees", "unusable")
 
     def is_like(self, other: Outcome) -> bool:
-        """Tell whether it is the same failure, as far as one can see from outside."""
+        """Whether it is the same failure, as far as its symptoms show."""
         if self.kind != other.kind:
             return False
         if self.kind in ("error", "build") and not (self.signs and other.signs):
-            return True  # nothing is known but the kind
+            return True  # only the kind is known
         if self.kind == "error":
             return self.signs == other.signs
         if self.kind == "build":
@@ -125,7 +125,7 @@ def outcome_of_one(got: Array, expected: Array, tolerance: float, position: int 
 
 
 def kernels_that_fail(faults: Sequence[Mapping[str, str]]) -> Outcome | None:
-    """What becomes of right numbers where kernels do not build or launch; None where all do.
+    """The outcome for correct results if kernels do not build or launch; None if all do.
 
     Parameters
     ----------

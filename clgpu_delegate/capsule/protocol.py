@@ -1,4 +1,4 @@
-"""Messages between a process and its worker: JSON and arrays, nothing that can be executed."""
+"""Messages between a process and its worker: JSON and arrays, but no code."""
 
 from __future__ import annotations
 

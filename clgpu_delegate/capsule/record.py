@@ -1,4 +1,4 @@
-"""A capsule that was read, and how here differs from there."""
+"""A capsule that was read, and how this machine differs from the recorded one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clgpu_delegate.tflite.graph import Array
 
 
 class Record:
-    """A capsule that was read; what is in it may be anything."""
+    """A capsule that was read; its content is not trusted."""
 
     def __init__(self, manifest: Mapping[str, Any], members: Mapping[str, bytes]) -> None:
         self._manifest, self._members = manifest, members
@@ -26,13 +26,13 @@ class Record:
         self.outcome = Outcome(**{**told, "signs": tuple(map(str, told.get("signs", ())))})
         if self.outcome.kind not in KINDS or not isinstance(self.outcome.text, str):
             raise ModelError("is damaged: its outcome is unknown")
-        str(self.outcome)  # numbers where numbers belong
+        str(self.outcome)  # fields that must be numbers
         self.tolerance = float(manifest["tolerance"])
         self.reference = bool(manifest["reference_kernels"])
         self.nodes = tuple((int(n["original"]), str(n["op"])) for n in manifest["nodes"])
         self.inputs = self._arrays("inputs.npz")
         used = dict(self._json("options.json")["used"])
-        # A stranger does not say which of our files to write.
+        # A capsule must not choose which files are written.
         self.options = {str(k): v for k, v in used.items() if k not in facts.LOCAL}
         facts_of_device = self._json("device.json").get("device") or {}
         self.device = str(facts_of_device.get("name", "")), str(facts_of_device.get("platform", ""))
@@ -51,7 +51,7 @@ class Record:
         }
 
     def differences(self) -> list[str]:
-        """What of versions and kernels is not as it was."""
+        """Versions and kernels that differ from the recorded ones."""
         told = []
         then, now = self._manifest.get("package", {}), facts.packages()
         for name in ("clgpu_delegate", "numpy"):
@@ -71,18 +71,18 @@ class Record:
                 "(--kernels recorded runs the recorded ones)"
             )
         if gone:
-            told.append(f"kernels are gone since: {', '.join(gone)[:200]}")
+            told.append(f"kernels no longer exist: {', '.join(gone)[:200]}")
         return told
 
     def other_numbers(self, trial: Trial) -> list[str]:
-        """Whether the CPU here computes something else than the CPU did there."""
+        """Whether the CPU's results here differ from the recorded ones."""
         if len(self._expected) != len(trial.expected):
             return []
         found = outcome_of(trial.expected, self._expected, self.tolerance)
         return [f"the CPU's own results differ from the recorded ones: {found}"] * found.failed
 
     def other_candidates(self, trial: Trial) -> list[str]:
-        """Nodes that are computed by another kernel than they were."""
+        """Nodes that another kernel computes than recorded."""
         now = (trial.facts.get("explain") or {}).get("nodes", [])
         return [
             f"node {n['index']} {n['op']} was computed by {then} and is by {_kernel(n)}"

@@ -194,6 +194,6 @@ def _device(record: Record, wanted: str | int | None, warnings: list[str]) -> st
 
 
 def _named(index: str) -> str:
-    """A device that did not come to tell its name."""
+    """A device whose name is unknown."""
     alike = [d for d in devices() if str(d.index) == index]
     return f"{alike[0].name} ({alike[0].platform})" if alike else index or "the default one"

@@ -33,7 +33,7 @@ def inputs_of(interpreter: Any, given: Inputs, seed: int) -> list[Array]:
         for detail in details:
             if np.dtype(detail["dtype"]).kind not in "fiubc":
                 raise ModelError(
-                    f"input {detail['name']!r} is text, which nobody can make up; give inputs"
+                    f"input {detail['name']!r} is text, which cannot be random; give inputs"
                 )
         return list(random_inputs(interpreter, seed))
     arrays: Any = read_arrays(given) if isinstance(given, (str, os.PathLike)) else given
@@ -48,7 +48,7 @@ def inputs_of(interpreter: Any, given: Inputs, seed: int) -> list[Array]:
 
 def _by_name(given: Mapping[str, Any], names: list[str]) -> list[Any]:
     if len(names) == len(given) == 1:
-        return list(given.values())  # whatever its name, what else could be meant
+        return list(given.values())  # a single array belongs to the only input, whatever its name
     have = ", ".join(map(repr, names))
     for name in given:
         if name not in names:

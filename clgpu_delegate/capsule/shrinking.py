@@ -49,7 +49,7 @@ class Shrinking:
         self.trial: Trial | None = None  # of the best
 
     def search(self) -> bool:
-        """Run; False where it was stopped before the end. ``best`` is None where cutting heals."""
+        """Run; False if it was stopped before the end. ``best`` is None if no part fails."""
         nodes = self._cutter.nodes
         try:
             if not self._fails(nodes):
@@ -84,9 +84,9 @@ class Shrinking:
         return self._attempt(cut)
 
     def _suspects(self, nodes: Sequence[int]) -> list[int]:
-        """Nodes that seem to be where numbers go wrong: their results are, their inputs are not.
+        """Nodes that may cause the error: their results are wrong, their inputs are not.
 
-        One run with all tensors as outputs tells. It prevents fusion, so it may find nothing.
+        One run with all tensors as outputs finds them. It prevents fusion, so it may find none.
         """
         if self._wanted.kind != "wrong" or self._cutter.bytes_between() > _MOST_EXPOSED:
             return []
@@ -110,9 +110,10 @@ class Shrinking:
 
 
 def minimise(items: Sequence[int], fails: Callable[[Sequence[int]], bool]) -> list[int]:
-    """Delta debugging (Zeller's ddmin): a part of ``items``, which fail, that fails, too, and does
-    not without any one of its items.
-    """  # noqa: D205
+    """Delta debugging (Zeller's ddmin): a minimal failing subset of failing ``items``.
+
+    It does not fail if any one of its items is removed.
+    """
     items, parts = list(items), 2
     while len(items) > 1:
         edges = [round(len(items) * i / parts) for i in range(parts + 1)]

@@ -22,10 +22,10 @@ from clgpu_delegate.errors import DeviceError, FileError, RuntimeNotFoundError
 from clgpu_delegate.tflite.graph import Array
 
 _START = "from clgpu_delegate.capsule.worker import main; main()"
-_MOST_LOG = 20_000  # bytes of what a worker has printed
-_OF_THE_ERROR = ("stage", "text", "log", "class", "signs")  # of what a worker tells
+_MOST_LOG = 20_000  # bytes of a worker's output
+_OF_THE_ERROR = ("stage", "text", "log", "class", "signs")  # of the worker's messages
 _OF_A_DRIVER = ("OpenCLError", "BuildError", "DeviceError")
-_LONGEST = 1e6  # seconds; what timers take ends somewhere
+_LONGEST = 1e6  # seconds; timers have a largest value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Bench:
             if facts["explain"] is None and message["class"] == "DeviceError":
                 raise DeviceError(text)
             if message["signs"][0] in _OF_A_DRIVER:
-                self._stop()  # a driver's error may leave a context behind that fails ever after
+                self._stop()  # after a driver's error, the context may keep failing
             outcome = Outcome("error", text, signs=tuple(message["signs"]))
             return Trial(outcome, expected, [], facts, log or text)
         outcome = Outcome("agrees") if plan_only else outcome_of(got, expected, self.tolerance)

@@ -18,7 +18,7 @@ from clgpu_delegate.runtimes import Runtime
 from clgpu_delegate.tflite.graph import Array
 
 _HANG_TIMEOUT = 30.0  # seconds for parts of a model that hangs
-_TRIES = 3  # to see again what was seen once
+_TRIES = 3  # to reproduce a failure
 
 
 class Work:
@@ -80,7 +80,7 @@ class Work:
         search = Shrinking(cutter, attempt, self.trial.outcome, self._bench.tolerance, show)
         finished = search.search()
         if search.best is None:
-            self.remark = "not shrunk: written anew, the model does not fail in this way"
+            self.remark = "not shrunk: after rewriting, the model does not fail in this way"
         else:
             self.part, self.trial = search.best, search.trial or self.trial
             self._used = self._options_of(self.part)
@@ -89,9 +89,9 @@ class Work:
             self.remark = f"the search was stopped after {budget:g} s"
 
     def look_closer(self) -> None:
-        """Run what is written once more, for all that there is to know of it."""
+        """Run the model to be written once more, to record all facts."""
         if self.trial.outcome.kind in ("crash", "hang"):
-            # What the plan is can be told without a run, unless loading is what fails.
+            # The plan is known without a run, unless loading fails.
             planned = self._once({**self._used, "warm_up": False}, plan_only=True)
             log = "\n".join(filter(None, [planned.log, self.trial.log]))
             self.trial = dataclasses.replace(
@@ -105,7 +105,7 @@ class Work:
         explain = self.trial.facts.get("explain")
         pins = facts.pinned_engines(explain) if explain else ""
         if pins and not self._used.get("engines"):
-            # Elsewhere nothing is tuned, or something else.
+            # Another machine may have no tuned choices, or others.
             used = {**self._used, "engines": pins}
             pinned = self._once(used)
             if pinned.outcome.kind == self.trial.outcome.kind:
@@ -117,7 +117,9 @@ class Work:
             trial = self._once(self._used)
             if trial.outcome.is_like(before.outcome):
                 return trial
-        self.remark = "; ".join(filter(None, [self.remark, "it does not fail every time"]))
+        self.remark = "; ".join(
+            filter(None, [self.remark, "the failure does not occur every time"])
+        )
         return dataclasses.replace(
             trial, outcome=before.outcome, got=before.got, expected=before.expected
         )
@@ -154,9 +156,9 @@ class Work:
 
     def _doctor(self) -> Any:
         if self.trial.outcome.kind not in ("error", "crash", "hang"):
-            return None  # it takes seconds, and what computes is set up well
+            return None  # it takes seconds, and a set-up that computes is not at fault
         if self._progress is not None:
-            self._progress(self._bench.trials, len(self.nodes), "looking at the machine")
+            self._progress(self._bench.trials, len(self.nodes), "examining the machine")
         return facts.diagnosis(str(self._options.get("device", "")))
 
     def _once(self, options: Mapping[str, Any], *, plan_only: bool = False) -> Trial:

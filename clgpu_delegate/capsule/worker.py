@@ -22,14 +22,14 @@ from clgpu_delegate.runtimes import Runtime, find_runtime
 from clgpu_delegate.tflite.graph import Array
 from clgpu_delegate.tflite.inference import usable_cores
 
-_RUNS = 2  # what one inference leaves behind may spoil the next
+_RUNS = 2  # one inference may affect the next
 
 
 def main() -> None:
     """Answer requests until there are no more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the starter's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what runtimes and drivers print is no answer
+    os.dup2(2, 1)  # output of runtimes and drivers must not mix with answers
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     requests = sys.stdin.buffer
     while True:
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def _end_with(starter: int) -> None:
-    """End this process soon after the one that has started it, even in the middle of a hang."""
+    """End this process soon after its parent has ended, even during a hang."""
     while os.getppid() == starter:
         time.sleep(1)
     os._exit(1)
@@ -114,7 +114,7 @@ def _run(interpreter: Any, inputs: list[Array], runs: int = 1) -> tuple[list[Arr
 
 
 def _worse(last: list[Array], first: list[Array], expected: list[Array]) -> list[Array]:
-    """The run that agrees less with the CPU; the first unless the last is worse."""
+    """The run that differs more from the CPU; the first unless the last is worse."""
     same = [all(map(_equal, run, expected)) for run in (first, last)]
     return last if same[0] and not same[1] else first
 
@@ -131,10 +131,10 @@ def _told(error: Exception) -> dict[str, Any]:
 
 
 def _signs(error: Exception, step: str, failure: dict[str, str] | None) -> list[str]:
-    """What an error has in common with the same one of another graph: `Outcome.signs`.
+    """The part of an error that is independent of the graph: `Outcome.signs`.
 
-    Of what the delegate throws, a runtime passes on no more than the message, which names nodes and
-    sizes; so the delegate keeps the rest. Of a runtime's own errors nothing but the step is known.
+    A runtime passes on only the message of the delegate's errors, which names nodes and sizes; the
+    delegate keeps the rest. Of a runtime's own errors only the step is known.
     """
     if failure is not None:
         return [failure["class"], failure["call"], failure["code"]]

@@ -100,7 +100,7 @@ def import_(
         print_json(dataclasses.asdict(merged))
         return
     print_text(
-        f"{cache.resolve(path)}: {count(merged.added, 'row')} added, {merged.kept} there already, "
+        f"{cache.resolve(path)}: {count(merged.added, 'row')} added, {merged.kept} already there, "
         f"{merged.damaged} damaged"
         + (f", {count(merged.programs, 'program')} left out (--programs)" * bool(merged.programs))
     )

@@ -47,7 +47,7 @@ def capture(
     tolerance: Annotated[
         Optional[float],
         typer.Option(
-            help="Largest relative L2 error that counts as right. Default: that of the precision."
+            help="Largest relative L2 error that is accepted. Default: depends on the precision."
         ),
     ] = None,
     timeout: Annotated[
@@ -58,7 +58,7 @@ def capture(
     as_json: Json = False,
     **settings: Any,
 ) -> None:
-    """Write one file with all that it takes to see a failure again: a bug capsule."""
+    """Write a bug capsule: one file with everything needed to reproduce a failure."""
     bar = Progress(
         SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn(),
         console=SafeConsole(stderr=True), transient=True,
@@ -89,5 +89,5 @@ def capture(
         print_text(str(result))
         print_text(
             f"{result.path}: {count(len(result.nodes), 'node')} written; "
-            f"see it again with: clgpu replay {result.path}"
+            f"replay it with: clgpu replay {result.path}"
         )

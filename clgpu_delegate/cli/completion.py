@@ -1,4 +1,4 @@
-"""What the shell offers for the values of options."""
+"""Completion of option values in shells."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clgpu_delegate.devices import devices as find_devices
 from clgpu_delegate.errors import ClgpuError
 from clgpu_delegate.runtimes import NAMES
 
-Offer = Union["list[str]", "list[tuple[str, str]]"]  # values, or values with what they mean
+Offer = Union["list[str]", "list[tuple[str, str]]"]  # values, or values with their meanings
 Complete = Callable[[str], Offer]
 
 
@@ -38,7 +38,7 @@ runtimes = words(*NAMES)
 
 
 def devices(incomplete: str) -> Offer:
-    """Offer indices of devices, or words of their names once the first letter is there."""
+    """Offer indices of devices, or words of their names once a letter is typed."""
     try:
         found = find_devices()
     except ClgpuError:
@@ -65,7 +65,7 @@ def files(*suffixes: str) -> Complete:
         prefix = incomplete[: incomplete.rfind("/") + 1]
         try:
             found = _listed(folder, prefix, incomplete, suffixes)
-            # A folder alone would be taken for the whole answer: go on inside it.
+            # A folder as the only match would end the completion: continue inside it.
             while len(found) == 1 and found[0].endswith("/"):
                 inside = _listed(Path(found[0]), found[0], found[0], suffixes)
                 if not inside:

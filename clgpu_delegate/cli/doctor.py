@@ -27,7 +27,7 @@ def doctor(
         float, typer.Option(help="Time limit of one step, in seconds.", min=1)
     ] = 60.0,
 ) -> None:
-    """Find what keeps models from running on this machine's devices, and tell how to fix it."""
+    """Find what keeps models from running on this machine's devices, and how to fix it."""
     console = SafeConsole(stderr=True)
     with console.status("looking", spinner="dots") as status:
         if as_json or not sys.stderr.isatty():

@@ -1,4 +1,4 @@
-"""What ends a command: exit codes, and one line on standard error."""
+"""How commands end: exit codes, and one line on standard error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from clgpu_delegate.errors import (
 )
 
 DONE, FAILED, USAGE, NO_DEVICE, FILE, FINDING = range(6)
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
 READER_GONE = 141  # 128 + SIGPIPE
 
 MEANINGS = {
@@ -36,9 +36,9 @@ MEANINGS = {
     USAGE: "wrong usage, or an option that is not allowed",
     NO_DEVICE: "no usable OpenCL device or TensorFlow Lite runtime, or its driver failed",
     FILE: "a file or model that cannot be read or written",
-    FINDING: "done, but what it found is bad (a broken set-up, wrong results)",
+    FINDING: "finished, but found a problem (a broken set-up, wrong results)",
     INTERRUPTED: "interrupted (Ctrl-C)",
-    READER_GONE: "the reader of the output has gone (a closed pipe)",
+    READER_GONE: "the reader of the output has closed it (a broken pipe)",
 }
 
 _CODES: tuple[tuple[type[BaseException], int], ...] = (
@@ -53,14 +53,14 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
 
 _OUTPUT_FAILS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of standard output
 
-# Typer has a click of its own or depends on click, as its version goes; this is in both.
+# Some versions of Typer contain click, others depend on it; this works with both.
 _ClickException = typer.BadParameter.__mro__[2]
 
 
 def answer(app: typer.Typer, arguments: Sequence[str] | None = None) -> int:
     """Run a command, those of the process if None, and return its exit code.
 
-    What goes wrong is one line on standard error; with ``--json`` it is an object with ``error``,
+    An error is one line on standard error; with ``--json`` it is an object with ``error``,
     ``kind`` (the class of the exception) and ``exit_code``.
     """
     words = (sys.argv[1:] if arguments is None else list(arguments)) or ["--help"]
@@ -99,7 +99,7 @@ def _report(error: Exception, as_json: bool) -> int:
         return _say(f"there is not enough memory: {error}".rstrip(": "), kind, FAILED, as_json)
     if os.environ.get("CLGPU_TRACEBACK"):
         raise error
-    hint = "a mistake in clgpu_delegate, please report it; CLGPU_TRACEBACK=1 shows where"
+    hint = "a bug in clgpu_delegate, please report it; CLGPU_TRACEBACK=1 shows where"
     return _say(f"{kind}: {error} ({hint})", kind, FAILED, as_json)
 
 
@@ -114,14 +114,14 @@ def _say(message: str, kind: str, code: int, as_json: bool) -> int:
 
 
 def _stop_writing() -> None:
-    # Python flushes standard output once more as it ends, and would complain.
+    # Python flushes standard output again when it ends, and would print an error.
     with Path(os.devnull).open("w") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 @contextlib.contextmanager
 def _second_interrupt_ends() -> Iterator[None]:
-    """Let Ctrl-C raise an exception once; as drivers may not return, the next one ends all."""
+    """Let the first Ctrl-C raise an exception; the second ends the process, as drivers may hang."""
 
     def interrupt(*_: object) -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)

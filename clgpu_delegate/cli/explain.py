@@ -16,22 +16,24 @@ def explain(
     model: Model,
     as_json: Json = False,
     memory: Annotated[
-        bool, typer.Option("--memory", help="Show where the tensors lie in device memory instead.")
+        bool, typer.Option("--memory", help="Show instead where the tensors are in device memory.")
     ] = False,
     passes: Annotated[
         bool,
-        typer.Option("--passes", help="Show what rewrites the graph, and why it did not, instead."),
+        typer.Option(
+            "--passes", help="Show instead which passes rewrote the graph, and why others did not."
+        ),
     ] = False,
     ir: Annotated[
         Optional[str],
         typer.Option(
             metavar="[before|after]",
-            help="Print the graphs as text instead, before or after the passes that rewrite them.",
+            help="Print instead the graphs as text, before or after the passes that rewrite them.",
         ),
     ] = None,
     **settings: Any,
 ) -> None:
-    """Tell which nodes of a model the delegate claims, and why it leaves the others."""
+    """Show which nodes of a model the delegate claims, and why it does not claim the others."""
     if ir is not None:
         texts = inspection.graph_texts(model, ir, **settings)
         if as_json:

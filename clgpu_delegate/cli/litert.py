@@ -7,7 +7,9 @@ from clgpu_delegate.cli.printing import paragraphs, print_json, print_text
 from clgpu_delegate.cli.settings import Json
 from clgpu_delegate.litert import LiteRtSwitch, litert_off, litert_on, litert_status
 
-app = typer.Typer(help="Make OpenCL the GPU of LiteRT's CompiledModel in this Python environment.")
+app = typer.Typer(
+    help="Let LiteRT's CompiledModel use OpenCL as its GPU in this Python environment."
+)
 
 
 def _print(switch: LiteRtSwitch, as_json: bool) -> None:
@@ -31,5 +33,5 @@ def off(as_json: Json = False) -> None:
 
 @app.command("status", epilog=paragraphs("For example:", "clgpu litert status --json"))
 def status(as_json: Json = False) -> None:
-    """Tell whether the link is there, and what is wrong with it."""
+    """Show whether the link exists, and what is wrong with it."""
     _print(litert_status(), as_json)

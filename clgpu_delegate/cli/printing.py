@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from clgpu_delegate.base.rendering import SafeConsole, printable
 
-_PIPE_WIDTH = 120  # narrow pipes would break tables apart; terminals know their width
+_PIPE_WIDTH = 120  # pipes have no width, which would wrap tables; terminals have one
 
 
 class _Console(SafeConsole):
@@ -20,7 +20,7 @@ class _Console(SafeConsole):
 
 
 def rich_console() -> SafeConsole:
-    """Where to print what rich can render."""
+    """The console for what rich can render."""
     console = _Console()
     return console if console.is_terminal else _Console(width=_PIPE_WIDTH)
 
@@ -31,7 +31,7 @@ def print_rich(what: Any) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print lines that may contain what a model, a capsule or a driver says."""
+    """Print lines that may contain text from a model, a capsule or a driver."""
     print(printable(text, keep="\n"))
 
 

@@ -13,7 +13,7 @@ from clgpu_delegate.measure.profiling import profile_model
 
 
 def _file(help_: str, *suffixes: str) -> Any:
-    # What cannot be done with a path is the function's to tell.
+    # The function checks the paths.
     complete = completion.files(*suffixes)
     return typer.Option(help=help_, metavar="FILE", readable=False, autocompletion=complete)
 
@@ -38,7 +38,7 @@ def profile(
     ] = None,
     **settings: Any,
 ) -> None:
-    """Tell where the time of a model's inferences goes, node by node."""
+    """Show how much time each node of a model takes."""
     result = profile_model(
         model,
         runs=runs,

@@ -73,7 +73,7 @@ def quantize(
     runtime: Runtime = None,
     as_json: Json = False,
 ) -> None:
-    """Write a quantised form of a float model, and tell how well each layer does."""
+    """Quantise a float model, and show the accuracy of each layer."""
     report = api.quantize(
         model,
         calibration,

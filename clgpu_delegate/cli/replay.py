@@ -48,7 +48,7 @@ def replay(
     kernels: Annotated[
         str,
         typer.Option(
-            help="own, or recorded: those of the capsule, whose origin you should trust.",
+            help="own: those of this package; recorded: those of the capsule, if you trust it.",
             autocompletion=words("own", "recorded"),
         ),
     ] = "own",
@@ -57,7 +57,7 @@ def replay(
     ] = 300.0,
     runtime: Runtime = None,
 ) -> None:
-    """Run a bug capsule here and tell whether it fails in the same way."""
+    """Run a bug capsule here and show whether it fails in the same way."""
     given = {"device": device, "precision": precision, "engines": engines}
     overrides: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
     result = capsule.replay(file, kernels=kernels, timeout=timeout, runtime=runtime, **overrides)

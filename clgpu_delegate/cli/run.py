@@ -40,9 +40,9 @@ def run(
     ] = False,
     **settings: Any,
 ) -> None:
-    """Run a model through stock TensorFlow Lite and through the delegate, side by side.
+    """Compare a model's results and times in stock TensorFlow Lite and with the delegate.
 
-    With --verify the exit code is 5 where verification has found wrong numbers.
+    With --verify the exit code is 5 if verification has found wrong numbers.
     """
     result = comparison.compare(
         model,

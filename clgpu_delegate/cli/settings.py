@@ -15,8 +15,8 @@ from clgpu_delegate.cli import completion
 from clgpu_delegate.errors import ClgpuError
 from clgpu_delegate.options import Options
 
-# Typer would tell of files without the right to read them in its own way; none of the paths is
-# `readable`, so that all is told by the function that reads.
+# Typer would report unreadable files in its own way. None of the paths is `readable`, so the
+# function that reads the file reports the error.
 Model = Annotated[
     Path,
     typer.Argument(
@@ -38,7 +38,7 @@ Runtime = Annotated[
 
 # Each other field of `Options` is an option of the commands that load a model.
 NOT_OPTIONS = {
-    "memory_pool": "a command has one interpreter at a time, so nobody to share a pool with",
+    "memory_pool": "a command has one interpreter at a time, so no pool is shared",
     "profile": "the command profile sets it, and nothing else shows what is recorded",
 }
 
@@ -86,7 +86,7 @@ def _parameters() -> list[inspect.Parameter]:
         if name in NOT_OPTIONS:
             continue
         row = rows.get(name, {})
-        # One word suffices for what is off otherwise.
+        # One word is sufficient for an option that is off by default.
         names = (f"--{name.replace('_', '-')}",) if default is False else ()
         option = typer.Option(
             *names,
@@ -101,7 +101,7 @@ def _parameters() -> list[inspect.Parameter]:
 
 
 def _table() -> dict[str, Any]:
-    """Rows by name; none where the extension is missing, so that ``clgpu doctor`` can tell why."""
+    """Rows by name; none without the extension, so that ``clgpu doctor`` can report why."""
     try:
         return {row["key"]: row for row in _core.option_table()}
     except ClgpuError:
@@ -109,7 +109,7 @@ def _table() -> dict[str, Any]:
 
 
 def _help(row: Mapping[str, Any]) -> str:
-    """What the table says of an option."""
+    """The help text of an option, from the table."""
     if not row:
         return ""
     phrase = row["help"]
@@ -122,7 +122,7 @@ def _help(row: Mapping[str, Any]) -> str:
 
 
 def _complete(row: Mapping[str, Any]) -> Optional[Callable[..., Any]]:
-    """What the shell offers as values."""
+    """The completion of an option's values."""
     kind = row.get("kind", "")
     if kind in ("choice", "choice or count"):
         return completion.words(*row["words"])

@@ -23,7 +23,7 @@ def tune(
     ] = False,
     **settings: Any,
 ) -> None:
-    """Measure which kernels are the fastest for a model, and keep the winners in the cache."""
+    """Measure which kernels are the fastest for a model, and store the choice in the cache."""
     result = tuning.tune(
         model,
         budget=budget,

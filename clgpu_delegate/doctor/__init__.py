@@ -1,4 +1,4 @@
-"""Find problems of this machine's OpenCL and tell how to fix them; ``clgpu doctor``."""
+"""Find problems of this machine's OpenCL and how to fix them; ``clgpu doctor``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def doctor(
     Diagnosis
         Problems of the machine are findings, and never an exception.
     """
-    # Nobody else needs it.
+    # Imported here because only this function needs it.
     from clgpu_delegate.doctor.environment import Environment  # noqa: PLC0415
     from clgpu_delegate.doctor.examination import examine  # noqa: PLC0415
 

@@ -73,7 +73,7 @@ def manager(env: Environment) -> str:
 
 
 def sudo(env: Environment) -> str:
-    """What commands for administrators begin with."""
+    """The prefix of commands for administrators."""
     return "sudo " if env.uid else ""
 
 
@@ -90,7 +90,7 @@ def install(env: Environment, what: str) -> str:
 
 
 def cpu_runtime(env: Environment) -> str:
-    """How to get an OpenCL device where there is none: the CPU."""
+    """How to use the CPU as an OpenCL device."""
     if env.machine in ("x86_64", "AMD64") and manager(env) != "apk":  # no wheels for musl
         return pip(env, "'clgpu_delegate[cpu]'")
     return install(env, "pocl")
@@ -99,7 +99,7 @@ def cpu_runtime(env: Environment) -> str:
 def pip(env: Environment, what: str) -> str:
     """How to install a Python package into this environment."""
     command = "pip install" if env.version("pip") else "uv pip install"
-    if env.externally_managed:  # the distribution's own Python, into which this package came so
+    if env.externally_managed:  # the distribution's Python, as for this package
         command += " --break-system-packages"
     return f"{command} {what}"
 
@@ -118,7 +118,7 @@ def nvidia_version(env: Environment) -> str:
 
 
 def container_flags(env: Environment, docker: str, *, nvidia: bool = False) -> str:
-    """What the container has to be started with; ``docker`` are the flags of Docker and Podman."""
+    """How to start the container; ``docker`` are the flags of Docker and Podman."""
     return {
         "snap": f"{sudo(env)}snap connect {env.environ.get('SNAP_NAME', 'NAME')}:opengl",
         "flatpak": "flatpak override --user --device=all "

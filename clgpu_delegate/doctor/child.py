@@ -1,4 +1,4 @@
-"""What might crash or hang is done by another process: a broken driver becomes a finding."""
+"""Calls that may crash or hang run in another process, so a broken driver becomes a finding."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from clgpu_delegate.base import children
 from clgpu_delegate.base.endings import ending
 
-# The last line of output with this mark is the answer; drivers print what they like.
+# The last line of output with this mark is the answer; drivers may print other lines.
 MARK = "clgpu-doctor-answer:"
 
 # `module` is found by its file, so that it works where the package cannot be imported.
@@ -28,7 +28,7 @@ sys.modules[spec.name] = module
 spec.loader.exec_module(module)
 print()
 print(sys.argv[4] + json.dumps(getattr(module, sys.argv[2])(*json.loads(sys.argv[3]))), flush=True)
-# Not even the exit handlers of a driver are waited for.
+# Skips the exit handlers of drivers, which may hang.
 sys.stderr.flush()
 __import__("os")._exit(0)
 """
@@ -45,7 +45,7 @@ class Outcome:
     """``"crashed (SIGSEGV)"``, ``"did not return in 60 s"``, or the last line of the error."""
 
     output: str = ""
-    """The end of what it printed beside the answer."""
+    """The end of its other output."""
 
     @property
     def ok(self) -> bool:

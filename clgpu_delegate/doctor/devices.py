@@ -12,12 +12,12 @@ from clgpu_delegate.doctor.survey import FoundDevice, Survey
 
 # (pattern of "platform | name | driver version", what is known, whether it is a warning).
 _KNOWN = (
-    (r"^NVIDIA.*\| 580\.", "sub-buffers of this driver are slow and fragile; it is handled", False),
-    (r"^NVIDIA", "no cl_khr_fp16: halves are computed by inline PTX where that works", False),
-    (r"^Clover \|", "Clover is incomplete and was taken out of Mesa; Rusticl replaces it", True),
+    (r"^NVIDIA.*\| 580\.", "sub-buffers of this driver are slow and fragile; worked around", False),
+    (r"^NVIDIA", "no cl_khr_fp16: fp16 is computed with inline PTX where that works", False),
+    (r"^Clover \|", "Clover is incomplete and was removed from Mesa; Rusticl replaces it", True),
     (r"^Intel Gen OCL Driver \|", "Beignet is abandoned; Intel's own driver replaces it", True),
-    (r"FPGA Emulation", "an emulator of FPGAs, which only takes time; choose another device", True),
-    (r"^Oclgrind", "an interpreter that looks for errors; a thousand times slower", True),
+    (r"FPGA Emulation", "a slow emulator of FPGAs; choose another device", True),
+    (r"^Oclgrind", "an interpreter that detects errors; about 1000 times slower", True),
     (r"^rusticl \| .*llvmpipe", "this is the CPU", False),
 )  # fmt: skip
 _INSTEAD = {"Clover": "mesa", "Intel Gen OCL Driver": "intel"}
@@ -72,7 +72,7 @@ def platforms(survey: Survey) -> Iterator[Finding]:
         if unusable:
             yield Finding(
                 "platforms", "warning", f"{name}: {', '.join(unusable)} cannot be used",
-                "the driver says that it is not available, or has no compiler",
+                "the driver reports that it is not available or has no compiler",
                 "install a driver with a compiler",
             )  # fmt: skip
         elif not devices and "Portable Computing" in name:
@@ -99,7 +99,7 @@ def _describe(survey: Survey, device: FoundDevice) -> Finding:
     known = [(text, bad) for pattern, text, bad in _KNOWN if re.search(pattern, identity)]
     notes = [text for text, _ in known]
     memory = f"{facts['bytes'] / 2**30:.1f} GiB"
-    half = "computes in half" if facts["half"] else "half for storage only"
+    half = "fp16 arithmetic" if facts["half"] else "fp16 for storage only"
     what = f"{device}: {facts['type']}, {facts['units']} units, {memory}, {half}"
     details = (f"{facts['version']}, driver {facts['driver_version']}, by {device.library}",)
     if not any(bad for _, bad in known):
@@ -129,10 +129,10 @@ def kernels(survey: Survey) -> Iterator[Finding]:
             )  # fmt: skip
             continue
         seconds, run = outcome.answer["compile_seconds"], outcome.answer["run_seconds"]
-        what = f"{device}: right, compiled in {seconds:.2f} s, run in {run * 1e3:.1f} ms"
+        what = f"{device}: correct result, compiled in {seconds:.2f} s, run in {run * 1e3:.1f} ms"
         if seconds > _SLOW_COMPILER:
             yield Finding(
-                "test kernel", "warning", what, "models will take long to load at first",
+                "test kernel", "warning", what, "the first load of each model will take long",
                 "clgpu cache list   # shows whether compiled programs are kept",
             )  # fmt: skip
         else:

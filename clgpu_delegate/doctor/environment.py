@@ -1,4 +1,4 @@
-"""The machine as the checks see it; tests stage another one in a folder."""
+"""The machine as the checks see it; tests simulate another one in a folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from clgpu_delegate.doctor import child, paths
 def _user_name() -> str:
     try:
         return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # containers run users that nobody has named
+    except KeyError:  # in containers a user may have no name
         return ""
 
 
@@ -44,7 +44,7 @@ def _version(distribution: str) -> str | None:
 
 
 def _pip_libraries() -> list[Path]:
-    # Here, as it takes the compiled extension, which may be what is broken.
+    # Imported here because it needs the compiled extension, which may be broken.
     from clgpu_delegate.base import embedded  # noqa: PLC0415
 
     return embedded.libraries()
@@ -56,7 +56,7 @@ def _why_untrusted(path: str) -> str:
 
     try:
         return _core.why_untrusted(path)
-    except ClgpuError:  # the extension is missing, which another check tells
+    except ClgpuError:  # the extension is missing, which another check reports
         return ""
 
 
@@ -74,7 +74,7 @@ def _externally_managed() -> bool:
 
 @dataclasses.dataclass
 class Environment:
-    """Where and as whom the checks look; the defaults are this process."""
+    """The machine and the user to check; the defaults are those of this process."""
 
     root: Path = Path("/")
     environ: Mapping[str, str] = dataclasses.field(default_factory=lambda: dict(os.environ))
@@ -89,11 +89,11 @@ class Environment:
     """Lines of what a distribution needs."""
 
     requirements: tuple[str, ...] = ("numpy", "platformdirs", "rich", "typer")
-    """Distributions that this package needs; what they need is found out."""
+    """Distributions that this package needs, without those that they need in turn."""
 
     machine: str = dataclasses.field(default_factory=platform.machine)
     libc: str = " ".join(platform.libc_ver()).strip()
-    """``"glibc 2.36"``; empty where it is another."""
+    """``"glibc 2.36"``; empty for another C library."""
 
     system: str = sys.platform
     bits: int = struct.calcsize("P") * 8
@@ -120,7 +120,7 @@ class Environment:
     call_process: Callable[..., child.Outcome] = child.call
 
     def at(self, path: str | os.PathLike[str]) -> Path:
-        """A path of the staged machine."""
+        """A path of the simulated machine."""
         return self.root / os.fspath(path).lstrip("/")
 
     def shown(self, path: Path) -> str:
@@ -130,7 +130,7 @@ class Environment:
         return str(path)
 
     def read(self, path: str | os.PathLike[str]) -> str:
-        """Text of a file; empty where there is none to read."""
+        """Text of a file; empty if it cannot be read."""
         try:
             return self.at(path).read_text(errors="replace")
         except OSError:
@@ -178,5 +178,5 @@ class Environment:
 
     @functools.cached_property
     def is_wsl(self) -> bool:
-        """Whether this is Windows' Linux."""
+        """Whether this is WSL, Linux under Windows."""
         return "microsoft" in self.read("/proc/sys/kernel/osrelease").lower()

@@ -1,4 +1,4 @@
-"""All checks, one after the other, none of which can stop the others."""
+"""Runs all checks, one after the other; an error in one does not stop the others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from clgpu_delegate.doctor.finding import Diagnosis, Finding
 from clgpu_delegate.doctor.redact import redact, redactor
 from clgpu_delegate.doctor.survey import Check, Survey
 
-# In the order in which one thing depends on the other.
+# Each check comes after those that it depends on.
 CHECKS: tuple[tuple[str, Check], ...] = (
     ("system", system.machine),
     ("package", system.package),
@@ -58,7 +58,7 @@ def examine(env: Environment, progress: Callable[[str], None] | None = None) -> 
 
 
 def guarded(name: str, check: Check, survey: Survey) -> Iterator[Finding]:
-    """Run a check; what it raises is a finding."""
+    """Run a check; an exception becomes a finding."""
     try:
         yield from check(survey)
     except Exception as error:

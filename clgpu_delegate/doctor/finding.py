@@ -1,4 +1,4 @@
-"""What a check found, and what all of them found together."""
+"""The result of one check, and the results of all."""
 
 from __future__ import annotations
 

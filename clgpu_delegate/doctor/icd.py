@@ -45,7 +45,7 @@ def listed(env: Environment) -> list[Vendor]:
         if path.suffix != ".icd":
             found.append(Vendor("OCL_ICD_VENDORS", str(path), None))
         else:
-            # A name alone is one of the usual folder.
+            # A name without a path is a file of the usual folder.
             found.append(_read(env, path if "/" in str(path) else env.at(FOLDER) / path))
     elif paths.is_folder(place):
         found += [_read(env, path) for path in paths.matching(place, "*.icd")]

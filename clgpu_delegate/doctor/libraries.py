@@ -1,4 +1,4 @@
-"""Shared libraries as files: where they lie and for which machine they are."""
+"""Shared libraries as files: their paths and the machines they are for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Library:
 
     path: Path
     machine: str
-    """``"x86_64"``, ``"aarch64"``, ...; empty if it is no library."""
+    """``"x86_64"``, ``"aarch64"``, ...; empty if it is not a library."""
 
     broken_link: bool = False
 
@@ -55,7 +55,7 @@ def folders(env: Environment) -> list[Path]:
 
 
 def find(env: Environment, pattern: str) -> list[Library]:
-    """Files of a name (a pattern) on the linker's way, in its order."""
+    """Files of a name (a pattern) on the linker's search path, in its order."""
     found: dict[Path, Library] = {}
     for folder in folders(env):
         for path in paths.matching(folder, pattern):
@@ -64,5 +64,5 @@ def find(env: Environment, pattern: str) -> list[Library]:
 
 
 def machine(env: Environment) -> str:
-    """The machine's name as in ``Library.machine``."""
+    """The machine's name, spelt as in ``Library.machine``."""
     return _ALIASES.get(env.machine.lower(), env.machine)

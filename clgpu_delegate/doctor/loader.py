@@ -54,16 +54,16 @@ def _missing(survey: Survey, error: str) -> Finding:
     else:
         what = "there is no OpenCL loader (libOpenCL.so.1)"
     if survey.devices and not survey.gpus and not icd.listed(env):
-        return Finding(_CHECK, "ok", f"{what}; OpenCL runtimes installed by pip do without")
+        return Finding(_CHECK, "ok", f"{what}; OpenCL runtimes installed by pip do not need it")
     if not survey.gpus and any(problem.check == "vendor files" for problem in survey.problems):
-        return Finding(_CHECK, "skipped", f"{what}; only drivers that are not there need it")
+        return Finding(_CHECK, "skipped", f"{what}; only the missing drivers need it")
     named = env.environ.get("LD_LIBRARY_PATH", "").split(":")
     if files and not links and str(files[0].path.parent) in named:
         return Finding(
-            _CHECK, survey.severity, f"{what}; LD_LIBRARY_PATH leads there", error,
+            _CHECK, survey.severity, f"{what}; it was found through LD_LIBRARY_PATH", error,
             "unset LD_LIBRARY_PATH",
         )  # fmt: skip
-    why = "GPU drivers are found through it" if survey.devices else ""
+    why = "programs find GPU drivers through it" if survey.devices else ""
     return Finding(
         _CHECK, survey.severity, what, why or error, advice.install(env, "loader"), (error,)
     )
@@ -101,14 +101,14 @@ def _shadowed(survey: Survey, file: str) -> Iterator[Finding]:
         if outcome.ok and outcome.answer["platforms"]:
             yield Finding(
                 _CHECK, survey.severity, f"LD_LIBRARY_PATH puts {file} before {other.path}",
-                "the one finds no platform, the other does",
+                "the first finds no platform, the second does",
                 f"export CLGPU_OPENCL_LIBRARY={other.path}",
             )  # fmt: skip
             return
 
 
 def _ignored(survey: Survey, file: str) -> Iterator[Finding]:
-    """A loader that does not look where the variable says; CUDA's own is one."""
+    """A loader that ignores the variable, such as CUDA's own."""
     variable = "OCL_ICD_VENDORS"
     folder = survey.env.environ.get(variable)
     offering = [
@@ -119,6 +119,6 @@ def _ignored(survey: Survey, file: str) -> Iterator[Finding]:
     if folder and offering:
         yield Finding(
             _CHECK, survey.severity, f"{file} finds none of {', '.join(offering)}",
-            f"it does not heed {variable}, as CUDA's loader does not",
+            f"it ignores {variable}; CUDA's own loader does so, for example",
             f"{advice.sudo(survey.env)}cp {' '.join(offering)} {icd.FOLDER}/",
         )  # fmt: skip

@@ -1,7 +1,7 @@
 """The model that the doctor runs: a small convolution, a dense layer and a softmax, in float32.
 
-Its bytes are kept here, as writing models takes packages that need not be installed;
-tests/doctor/test_model.py describes it, makes it, and compares.
+Its bytes are stored here because writing models needs packages that may not be installed;
+tests/doctor/test_model.py builds the same model and compares the bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A small model, run by a runtime alone and with the delegate."""
+"""The check that runs a small model with a runtime alone and with the delegate."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def check(survey: Survey) -> Iterator[Finding]:
         if not there
     ]  # fmt: skip
     if missing:
-        yield Finding(_CHECK, "skipped", f"not run, for want of {' and '.join(missing)}")
+        yield Finding(_CHECK, "skipped", f"not run: it needs {' and '.join(missing)}")
         return
     if survey.fatal_vendors:
-        what = f"not run, as {survey.fatal_vendors[0]} kills whoever lists the devices"
+        what = f"not run: {survey.fatal_vendors[0]} crashes every process that lists the devices"
         yield Finding(_CHECK, "skipped", what)
         return
     for number, name in enumerate(names):
@@ -57,15 +57,15 @@ def _run(survey: Survey, name: str, device: FoundDevice) -> Finding:
         what += f", which is {answer['device']} for the delegate"
     if not answer["error"] <= _TOLERANCE:  # NaN too
         return Finding(
-            _CHECK, "problem", f"{what}: outputs are off by {answer['error']:.2g}",
+            _CHECK, "problem", f"{what}: the outputs are off by {answer['error']:.2g}",
             "a kernel or the driver is wrong", report,
         )  # fmt: skip
     if answer["left"]:
         return Finding(
-            _CHECK, "warning", f"{what}: {len(answer['left'])} of {answer['nodes']} nodes are left "
-            "to the CPU", "; ".join(answer["left"]), report,
+            _CHECK, "warning", f"{what}: {len(answer['left'])} of {answer['nodes']} nodes stay "
+            "on the CPU", "; ".join(answer["left"]), report,
         )  # fmt: skip
     return Finding(
-        _CHECK, "ok", f"{what}: all {answer['nodes']} nodes, right to {answer['error']:.0e}, "
+        _CHECK, "ok", f"{what}: all {answer['nodes']} nodes, error {answer['error']:.0e}, "
         f"loaded and run in {answer['seconds']:.2f} s", details=tuple(answer["notes"]),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Device files: does the kernel know a GPU, is its file here, may this user open it."""
+"""Device files: does the kernel know a GPU, does its file exist, may this user open it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check(survey: Survey) -> Iterator[Finding]:
             nothing = False
             yield from _permission(survey, path, f"{path} is there")
     if nothing:
-        yield Finding(_CHECK, "ok", "no GPU is to be seen in /dev and /sys")
+        yield Finding(_CHECK, "ok", "no GPU was found in /dev and /sys")
 
 
 def _render_node(survey: Survey, gpu: Gpu) -> Iterator[Finding]:
@@ -44,13 +44,13 @@ def _render_node(survey: Survey, gpu: Gpu) -> Iterator[Finding]:
         if gpu.driver == "amdgpu":
             flags = "--device /dev/kfd " + flags
         yield Finding(
-            _CHECK, survey.severity, f"the host has a GPU, {what}, this container has not",
+            _CHECK, survey.severity, f"the host has a GPU, {what}, but this container does not",
             "the container was started without it", advice.container_flags(env, flags),
         )  # fmt: skip
     else:
         yield Finding(
-            _CHECK, survey.severity, f"the kernel has a GPU, but {gpu.node} is missing",
-            "the device manager (udev) makes it", f"{advice.sudo(env)}udevadm trigger",
+            _CHECK, survey.severity, f"the kernel has found a GPU, but {gpu.node} is missing",
+            "the device manager (udev) creates it", f"{advice.sudo(env)}udevadm trigger",
         )  # fmt: skip
 
 
@@ -61,7 +61,9 @@ def _permission(survey: Survey, node: str, what: str) -> Iterator[Finding]:
         return
     why, fix = _mend(env, node)
     status = "warning" if survey.has_gpu_device else "problem"
-    yield Finding(_CHECK, status, f"{what}: this user may not read and write it", why, fix)
+    yield Finding(
+        _CHECK, status, f"{what}: this user has no permission to read and write it", why, fix
+    )
 
 
 def _mend(env: Environment, node: str) -> tuple[str, str]:
@@ -74,7 +76,7 @@ def _mend(env: Environment, node: str) -> tuple[str, str]:
         )
     if group in ("", "root"):
         return (
-            "it belongs to no group that users can be in",
+            "its group is not one that users can join",
             f"{advice.sudo(env)}chgrp render {node} && {advice.sudo(env)}chmod g+rw {node}",
         )
     members = [
@@ -85,9 +87,9 @@ def _mend(env: Environment, node: str) -> tuple[str, str]:
     if env.user and any(env.user in names for names in members) and group not in env.groups:
         return f"this user joined the group {group} after logging in", "log out and in again"
     if group in env.groups:
-        return f"the group {group} may not", f"{advice.sudo(env)}chmod g+rw {node}"
+        return f"the group {group} has no permission", f"{advice.sudo(env)}chmod g+rw {node}"
     return (
-        f"it is for members of the group {group}",
+        f"only members of the group {group} may use it",
         f"sudo usermod -aG {group} $USER   # then log out and in again",
     )
 
@@ -104,7 +106,7 @@ def _group_name(env: Environment, gid: int) -> str:
 
 
 def drivers(survey: Survey) -> Iterator[Finding]:
-    """Tell of GPUs for which no OpenCL driver offers a device."""
+    """Report GPUs for which no OpenCL driver offers a device."""
     env = survey.env
     for gpu in survey.gpus:
         if gpu.driver not in GPU_DRIVERS or not env.access(env.at(gpu.node), os.R_OK | os.W_OK):
@@ -116,7 +118,10 @@ def drivers(survey: Survey) -> Iterator[Finding]:
         what = f"there is a GPU of {label} ({gpu.node}), but OpenCL does not offer it"
         vendors = [vendor.library for vendor in icd.listed(env)]
         if any("Rusticl" in name for name in vendors) and rusticl not in _enabled(env):
-            why, fix = "Rusticl offers only what it is told to", f"export RUSTICL_ENABLE={rusticl}"
+            why, fix = (
+                "Rusticl uses only the drivers that RUSTICL_ENABLE names",
+                f"export RUSTICL_ENABLE={rusticl}",
+            )
         elif blob := _mali_library(env, gpu.driver):
             why, fix = (
                 "the vendor's library is not registered",
@@ -147,7 +152,7 @@ def _mali_library(env: Environment, driver: str) -> str:
 
 
 def rusticl(survey: Survey) -> Iterator[Finding]:
-    """Tell of Rusticl's variable where Rusticl is the driver and offers nothing."""
+    """Report a wrong RUSTICL_ENABLE where Rusticl is the driver and offers no device."""
     env = survey.env
     if not any("Rusticl" in vendor.library for vendor in icd.listed(env)):
         return

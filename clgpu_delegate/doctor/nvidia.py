@@ -1,4 +1,4 @@
-"""NVIDIA's driver, whose OpenCL part is often the one left out."""
+"""NVIDIA's driver, which is often installed without its OpenCL part."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CAPABILITIES = "--gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility"
 
 
 def check(survey: Survey) -> Iterator[Finding]:
-    """Follow NVIDIA's chain: module, device files, library, vendor file, versions."""
+    """Check in this order: kernel module, device files, library, vendor file, versions."""
     env = survey.env
     version = advice.nvidia_version(env)
     cards = env.names("/dev", "nvidia[0-9]*")
@@ -47,7 +47,7 @@ def _is_offered(survey: Survey) -> bool:
 
 
 def _obstacle(survey: Survey, version: str, cards: list[str]) -> Finding:
-    """The first thing on the way that is missing."""
+    """The first of these that is missing."""
     env, status = survey.env, survey.severity
     name = f"NVIDIA's driver {version}".rstrip()
     if not cards:
@@ -66,10 +66,10 @@ def _obstacle(survey: Survey, version: str, cards: list[str]) -> Finding:
     (found,) = _versions(survey, version)
     if found.status != "ok":
         return found
-    # A variable may hide it, too: `variables` tells.
+    # A variable may hide it, too: `variables` checks that.
     return Finding(
         _CHECK, status, f"{name} is complete, but offers no OpenCL device",
-        "nvidia-smi tells whether the GPU itself works", "nvidia-smi",
+        "nvidia-smi shows whether the GPU itself works", "nvidia-smi",
     )  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def _no_card(survey: Survey, name: str) -> Finding:
     env, status = survey.env, survey.severity
     if env.container:
         return Finding(
-            _CHECK, status, f"the host has {name}, this container has none of its GPUs",
+            _CHECK, status, f"the host has {name}, but this container has none of its GPUs",
             "the container was started without them",
             advice.container_flags(env, _CAPABILITIES, nvidia=True),
         )  # fmt: skip
@@ -89,7 +89,7 @@ def _no_card(survey: Survey, name: str) -> Finding:
 
 def _no_library(survey: Survey, name: str) -> Finding:
     env, status = survey.env, survey.severity
-    why, fix = "it is a package of its own", advice.install(env, "nvidia")
+    why, fix = "it is a separate package", advice.install(env, "nvidia")
     if env.container:
         given = env.environ.get("NVIDIA_DRIVER_CAPABILITIES", "")
         left_out = given and not {"compute", "all"} & set(given.split(","))
@@ -97,7 +97,7 @@ def _no_library(survey: Survey, name: str) -> Finding:
         if left_out:
             why = f"NVIDIA_DRIVER_CAPABILITIES={given} leaves it out"
         fix = advice.container_flags(env, _CAPABILITIES, nvidia=True)
-    what = f"{name} is here without its OpenCL part, libnvidia-opencl.so.1"
+    what = f"{name} is installed without its OpenCL part, libnvidia-opencl.so.1"
     return Finding(_CHECK, status, what, why, fix)
 
 

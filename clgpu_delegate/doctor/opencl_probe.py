@@ -1,4 +1,4 @@
-"""OpenCL by ctypes alone, run in a process of its own: it works without the compiled extension.
+"""OpenCL through ctypes, in a separate process; it works without the compiled extension.
 
 Every function returns plain data and may crash with the driver that it calls.
 """
@@ -42,12 +42,12 @@ def load_vendor(path: str) -> dict[str, Any]:
     try:
         find = library.clGetExtensionFunctionAddress
     except AttributeError:
-        return {"error": f"{path} is no OpenCL driver: it lacks clGetExtensionFunctionAddress"}
+        return {"error": f"{path} is not an OpenCL driver: it lacks clGetExtensionFunctionAddress"}
     find.restype, find.argtypes = c_void_p, [c_char_p]
     address = find(b"clIcdGetPlatformIDsKHR")
     if not address:
         return {
-            "error": f"{path} is no OpenCL driver for a loader: it lacks clIcdGetPlatformIDsKHR"
+            "error": f"{path} is not an OpenCL driver for a loader: it lacks clIcdGetPlatformIDsKHR"
         }
     count = c_uint32()
     get = ctypes.CFUNCTYPE(c_int, c_uint32, c_void_p, POINTER(c_uint32))(address)
@@ -82,7 +82,7 @@ def list_platforms(path: str) -> dict[str, Any]:
 
 
 def run_kernel(path: str, platform: int, device: int) -> dict[str, Any]:
-    """Compile a kernel and run it; returns seconds, and what was wrong if anything."""
+    """Compile a kernel and run it; returns the times in seconds, and an error or none."""
     library = _open(path)
     count = c_uint32()
     _check("clGetPlatformIDs", library.clGetPlatformIDs(0, None, byref(count)))
@@ -137,7 +137,7 @@ def run_kernel(path: str, platform: int, device: int) -> dict[str, Any]:
 
 
 def _is_relative(path: str) -> bool:
-    """Whether it would load what lies in the current folder."""
+    """Whether the name would load a file of the current folder."""
     return "/" in path and not path.startswith("/")
 
 
@@ -179,7 +179,7 @@ def _describe(library: Any, device: int) -> dict[str, Any]:
     kind = _number(ask, device, _TYPE, c_int64())
     return {
         **{key: _text(ask, device, what) for key, what in _DEVICE.items()},
-        # Emulators call themselves everything at once.
+        # Emulators report several types at once.
         "type": next((name for bit, name in kinds.items() if kind >> bit & 1), "other"),
         "units": _number(ask, device, _UNITS, c_uint32()),
         "bytes": _number(ask, device, _MEMORY, c_uint64()),
@@ -206,7 +206,7 @@ def _text(ask: Any, handle: Any, what: int) -> str:
 
 
 def _file_of(library: Any) -> str:
-    """The file that a name such as libOpenCL.so.1 has stood for."""
+    """The file that a name such as libOpenCL.so.1 was resolved to."""
     try:
         address = ctypes.cast(library.clGetPlatformIDs, c_void_p).value or 0
         with open("/proc/self/maps") as maps:  # noqa: PTH123  # no file, and read line by line

@@ -1,4 +1,4 @@
-"""Removes names of people from findings, which are for bug reports."""
+"""Removes names of users from findings, because people paste them into bug reports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from clgpu_delegate.doctor.environment import Environment
 from clgpu_delegate.doctor.finding import Finding
 
-# Account names that say nothing about anybody, and occur in other words' places.
+# Account names that identify nobody and also occur as ordinary words.
 _NOBODY = {"", "root", "user", "ubuntu", "debian", "pi", "nobody", "docker", "admin", "runner"}
 
 

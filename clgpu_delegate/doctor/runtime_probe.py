@@ -1,4 +1,4 @@
-"""The extension and the TensorFlow Lite runtimes, tried in a process of their own."""
+"""Tries the extension and the TensorFlow Lite runtimes; runs in a separate process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 def import_extension() -> dict[str, Any]:
     """Import the compiled extension; returns its file and version."""
     core = importlib.import_module("clgpu_delegate._core")
-    core.devices  # noqa: B018  # raises where a stand-in has taken its place
+    core.devices  # noqa: B018  # raises if it is the stand-in
     return {"file": core.__file__, "version": core.__version__}
 
 
@@ -22,7 +22,7 @@ def import_runtime(module: str) -> dict[str, Any]:
 
 
 def run_model(runtime: str, device: str) -> dict[str, Any]:
-    """Run the test model by a runtime alone and with the delegate."""
+    """Run the test model with a runtime alone and with the delegate."""
     import numpy as np  # noqa: PLC0415
 
     import clgpu_delegate  # noqa: PLC0415

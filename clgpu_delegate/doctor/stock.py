@@ -10,7 +10,7 @@ from clgpu_delegate.doctor.finding import Finding
 from clgpu_delegate.doctor.survey import Survey
 
 _CHECK = "runtimes"
-# Name -> distributions that have it, module with Interpreter; as in clgpu_delegate/runtimes.py.
+# Name -> distributions that contain it, module with Interpreter; as in clgpu_delegate/runtimes.py.
 RUNTIMES = {
     "ai_edge_litert": (("ai-edge-litert", "ai-edge-litert-nightly"), "ai_edge_litert.interpreter"),
     "tflite_runtime": (("tflite-runtime", "tflite-runtime-nightly"), "tflite_runtime.interpreter"),
@@ -37,7 +37,7 @@ def check(survey: Survey) -> Iterator[Finding]:
     works = any(finding.status == "ok" for finding in findings)
     for finding in findings:
         if finding.status == "problem" and works:
-            # Another one does the work.
+            # Another runtime works.
             yield Finding(_CHECK, "warning", finding.what, finding.why, finding.fix)
         else:
             yield finding
@@ -63,5 +63,5 @@ def _one(survey: Survey, name: str, number: str) -> Finding:
 
 
 def _advice(env: Environment) -> str:
-    # As clgpu_delegate.runtimes: one of the two has wheels for any Python.
+    # As in clgpu_delegate.runtimes: for each Python, one of the two has wheels.
     return advice.pip(env, f"'clgpu_delegate[{'litert' if env.python >= (3, 10) else 'tflite'}]'")

@@ -33,7 +33,7 @@ def path(env: Environment) -> Path | None:
 
 
 def check(survey: Survey) -> Iterator[Finding]:
-    """Look whether the file can be written and is in order."""
+    """Check that the file can be written and is intact."""
     env = survey.env
     file = path(env)
     if file is None:
@@ -66,7 +66,7 @@ def _unusable(env: Environment, file: Path, what: str) -> Finding:
 
 
 def _own(file: Path) -> str:
-    """The command that gives a cache back to its user alone; what others may have written goes."""
+    """The command that makes a cache private again; it deletes what others may have written."""
     folder = file.parent
     with contextlib.suppress(OSError):
         status = folder.stat()
@@ -78,12 +78,12 @@ def _own(file: Path) -> str:
 
 def _contents(env: Environment, file: Path) -> Finding:
     if not paths.exists(file):
-        return Finding(_CHECK, "ok", f"{file} will be made")
+        return Finding(_CHECK, "ok", f"{file} will be created")
     outcome = env.call("store_probe.py", "examine", str(file))
     error = outcome.failure or outcome.answer["error"]
     if error:
         return Finding(
-            _CHECK, "warning", f"{file} is damaged", f"{error}; it will be begun anew",
+            _CHECK, "warning", f"{file} is damaged", f"{error}; it will be replaced by a new one",
             "clgpu cache clear",
         )  # fmt: skip
     answer = outcome.answer
@@ -109,6 +109,6 @@ def _network(env: Environment, folder: Path) -> Iterator[Finding]:
     if kind in _NETWORK:
         yield Finding(
             _CHECK, "warning", f"{folder} is on a network file system ({kind})",
-            "databases on such are slow, and may be damaged when two machines write",
+            "databases there are slow, and may be damaged when two machines write",
             _ELSEWHERE,
         )  # fmt: skip

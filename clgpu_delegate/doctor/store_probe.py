@@ -1,4 +1,4 @@
-"""Reads the cache in a process of its own, without the rest of the package."""
+"""Reads the cache in a separate process, without the rest of the package."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def examine(file: str) -> dict[str, object]:
                     return {"error": f"{pragma} is {value}, not {wanted}"}
             for kind, name in database.execute("SELECT type, name FROM sqlite_master"):
                 if (kind, name) not in _SCHEMA:  # a view may never end
-                    return {"error": f"the {kind} {name!r} is not of a cache"}
+                    return {"error": f"the {kind} {name!r} does not belong to a cache"}
             (answer,) = database.execute("PRAGMA quick_check(1)").fetchone()
             if answer != "ok":
                 return {"error": str(answer)}

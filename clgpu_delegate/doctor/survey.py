@@ -33,10 +33,10 @@ GPU_DRIVERS: Mapping[str, tuple[str, str, str, str]] = {
 
 @dataclasses.dataclass(frozen=True, eq=False)  # hashed by identity
 class FoundDevice:
-    """A device, with the numbers by which a probe finds it again."""
+    """A device, with the indices by which a probe finds it."""
 
     index: int
-    """As the option ``device`` takes it."""
+    """The value for the option ``device``."""
 
     library: str
     platform: int
@@ -59,7 +59,7 @@ class Gpu:
 
     @property
     def label(self) -> str:
-        """Whose it is, for people."""
+        """Name of the vendor, for people."""
         return GPU_DRIVERS[self.driver][0] if self.driver in GPU_DRIVERS else self.driver
 
 
@@ -70,7 +70,7 @@ class Survey:
         self.env = env
         self._working: dict[str, bool] = {}
         self.problems: list[Finding] = []
-        """What the checks before this one have found."""
+        """What the earlier checks have found."""
 
     @functools.cached_property
     def extension(self) -> Outcome:
@@ -92,7 +92,7 @@ class Survey:
 
     @functools.cached_property
     def fatal_vendors(self) -> list[str]:
-        """Drivers that take every process along that asks the loader for its platforms."""
+        """Drivers that end every process that asks the loader for its platforms."""
         if self.env.environ.get("CLGPU_OPENCL_LIBRARY"):
             return []
         names = [vendor.library for vendor in icd.listed(self.env) if vendor.library]
@@ -102,7 +102,9 @@ class Survey:
     def listing(self, library: str) -> Outcome:
         """Platforms of a library (`opencl_probe.list_platforms`)."""
         if library in self.env.loader_names and self.fatal_vendors:
-            return Outcome(None, f"was not asked, as {self.fatal_vendors[0]} kills whoever does")
+            return Outcome(
+                None, f"was not asked: {self.fatal_vendors[0]} crashes every process that asks"
+            )
         outcome = self.env.call("opencl_probe.py", "list_platforms", library)
         if outcome.ok and outcome.answer["error"] and library in self.env.loader_names[:1]:
             for other in self.env.loader_names[1:]:
@@ -157,7 +159,7 @@ class Survey:
 
     @functools.cached_property
     def gpus(self) -> list[Gpu]:
-        """Render nodes that the kernel has made, be they visible in /dev or not."""
+        """Render nodes of the kernel, whether /dev has their files or not."""
         env = self.env
         names = {*env.names("/sys/class/drm", "renderD*"), *env.names("/dev/dri", "renderD*")}
         found = []
@@ -186,7 +188,7 @@ class Survey:
 
     @property
     def severity(self) -> str:
-        """Of what keeps a device away: a problem where there is no other, else a warning."""
+        """Status of what hides a device: a problem if no other device works, else a warning."""
         return "warning" if self.devices else "problem"
 
 

@@ -13,7 +13,7 @@ from clgpu_delegate.doctor.survey import Survey
 
 
 def machine(survey: Survey) -> Iterator[Finding]:
-    """Name the machine; Linux with 64 bits and glibc has everything."""
+    """Describe the machine; 64-bit Linux with glibc is fully supported."""
     env = survey.env
     python = ".".join(map(str, env.python))
     system = env.distribution.get("PRETTY_NAME", platform.system())
@@ -43,7 +43,7 @@ def machine(survey: Survey) -> Iterator[Finding]:
 
 
 def package(survey: Survey) -> Iterator[Finding]:
-    """Import the compiled extension, or tell why that fails."""
+    """Import the compiled extension, or report why that fails."""
     env, outcome = survey.env, survey.extension
     version = env.version("clgpu_delegate")
     if outcome.ok:
@@ -85,7 +85,7 @@ def package(survey: Survey) -> Iterator[Finding]:
 
 
 def dependencies(survey: Survey) -> Iterator[Finding]:
-    """Look whether all that the package needs is installed; ``pip --no-deps`` leaves it out."""
+    """Check that all required packages are installed; ``pip --no-deps`` leaves them out."""
     env = survey.env
     seen: set[str] = set()
     waiting, missing = list(env.requirements), []

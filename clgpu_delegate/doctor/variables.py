@@ -1,4 +1,4 @@
-"""Environment variables that hide devices or lead to nowhere."""
+"""Environment variables that hide devices or name paths that do not exist."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clgpu_delegate.doctor.finding import Finding
 from clgpu_delegate.doctor.survey import Survey
 
 _CHECK = "variables"
-# What bug reports should tell, where it is set.
+# Bug reports should show these where they are set.
 _SHOWN = (
     "OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "OPENCL_VENDOR_PATH", "OPENCL_LAYERS",
     "LD_LIBRARY_PATH", "LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES",
@@ -20,7 +20,7 @@ _SHOWN = (
     "RUSTICL_ENABLE", "RUSTICL_FEATURES", "LIBGL_ALWAYS_SOFTWARE", "LP_NUM_THREADS",
     "MESA_LOADER_DRIVER_OVERRIDE", "CL_CONFIG_CPU_TARGET_ARCH",
 )  # fmt: skip
-# Lists of GPUs, of which an empty one (or a number that does not exist) hides all of a vendor.
+# Lists of GPUs: an empty list (or an index that does not exist) hides all GPUs of the vendor.
 _LISTS = {
     "CUDA_VISIBLE_DEVICES": "NVIDIA", "NVIDIA_VISIBLE_DEVICES": "NVIDIA",
     "ROCR_VISIBLE_DEVICES": "AMD", "HIP_VISIBLE_DEVICES": "AMD", "GPU_DEVICE_ORDINAL": "AMD",
@@ -38,7 +38,7 @@ def check(survey: Survey) -> Iterator[Finding]:
     yield from found
     names = [n for n in environ if n.startswith("CLGPU_")] + [n for n in _SHOWN if n in environ]
     if not found:
-        what = "none that hides a device" if names else "none is set that matters"
+        what = "none hides a device" if names else "no relevant one is set"
         yield Finding(_CHECK, "ok", what, details=tuple(f"{n}={environ[n]}" for n in names))
 
 
@@ -119,7 +119,7 @@ def _pocl(survey: Survey) -> Iterator[Finding]:
     value = env.environ.get("POCL_CACHE_DIR")
     if value and not (paths.is_folder(Path(value)) and env.access(Path(value), os.W_OK)):
         yield Finding(
-            _CHECK, "warning", f"POCL_CACHE_DIR names {value}, which is no folder to write to",
+            _CHECK, "warning", f"POCL_CACHE_DIR names {value}, which is not a writable folder",
             "PoCL compiles every kernel again in every process", "unset POCL_CACHE_DIR",
         )  # fmt: skip
     kinds = env.environ.get("POCL_DEVICES", "").split()

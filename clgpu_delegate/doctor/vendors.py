@@ -37,7 +37,7 @@ def _none(survey: Survey) -> Finding:
     state = "is empty" if place is not None and paths.is_folder(place) else "does not exist"
     what = f"no driver is registered: {shown} {state}"
     if survey.devices:
-        return Finding(_CHECK, "ok", f"{what}; OpenCL runtimes installed by pip do without")
+        return Finding(_CHECK, "ok", f"{what}; OpenCL runtimes installed by pip need none")
     if place != env.at(icd.FOLDER):
         return Finding(_CHECK, "skipped", f"{what}; see the variables below")
     return Finding(
@@ -60,7 +60,7 @@ def _one(survey: Survey, vendor: Vendor) -> Finding:
     if outcome.died:
         return Finding(
             _CHECK, "problem", f"{name} {outcome.failure} while it was loaded",
-            "every program that uses OpenCL loads it, and dies the same way",
+            "every program that uses OpenCL loads it, and fails the same way",
             _disable(env, vendor), tuple(outcome.output.splitlines()[-5:]),
         )  # fmt: skip
     error = outcome.answer["error"] if outcome.ok else outcome.failure
@@ -72,16 +72,16 @@ def _loaded(vendor: Vendor, outcome: Outcome) -> Finding:
     count = outcome.answer["platforms"]
     what = f"{vendor.source}: {vendor.library}, {count} platform{'' if count == 1 else 's'}"
     # Drivers of GPUs that are not in this machine are often installed.
-    why = "" if count else f"it finds nothing to drive (code {outcome.answer['code']})"
+    why = "" if count else f"it finds no device (code {outcome.answer['code']})"
     return Finding(_CHECK, "ok", what, why)
 
 
-# Parts of the dynamic linker's complaints, and what they mean.
+# Parts of the dynamic linker's error messages, and what they mean.
 _COMPLAINTS = {
     "wrong ELF class": "the library is for another word size",
-    "invalid ELF header": "the file is no library",
-    "file too short": "the file is no library",
-    "is no OpenCL driver": "the library is no OpenCL driver",
+    "invalid ELF header": "the file is not a library",
+    "file too short": "the file is not a library",
+    "is not an OpenCL driver": "the library is not an OpenCL driver",
 }
 
 
@@ -96,7 +96,10 @@ def _explain(env: Environment, vendor: Vendor, error: str) -> tuple[str, str]:
         what = f"{missing[1]}, which it needs, is missing"
         fix = _provide(env, missing[1], package)
     elif "Permission denied" in error:
-        what, fix = "may not be read", f"{advice.sudo(env)}chmod a+rx {shlex.quote(vendor.library)}"
+        what, fix = (
+            "cannot be read: permission denied",
+            f"{advice.sudo(env)}chmod a+rx {shlex.quote(vendor.library)}",
+        )
     elif "version `" in error:
         what = "the driver is built for another system"
         fix = advice.install(env, package) if package else fix
@@ -116,7 +119,7 @@ def _not_there(env: Environment, vendor: Vendor, package: str) -> tuple[str, str
         what = f"the library is elsewhere, {elsewhere[0]}"
         return what, _rewrite(env, vendor, str(elsewhere[0]))
     else:
-        what = "there is no such library"
+        what = "the library does not exist"
     return what, advice.install(env, package) if package else _disable(env, vendor)
 
 

@@ -1,4 +1,4 @@
-"""The delegates behind LiteRT's compiled models."""
+"""The delegates of LiteRT's compiled models."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def litert_environment(**settings: Unpack[Settings]) -> Environment:
     """
     make = package.environment_class().create
     options = Options.from_settings(**settings)
-    native.make(options)  # tells now what LiteRT would only log
+    native.make(options)  # raises errors that LiteRT would only log
     folder = Path(tempfile.mkdtemp(prefix="clgpu_litert_"))
     try:
         (folder / package.LIBRARY).symlink_to(package.accelerator())

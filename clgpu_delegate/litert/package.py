@@ -1,4 +1,4 @@
-"""LiteRT's Python package, and the file of ours that it loads."""
+"""LiteRT's Python package, and the library of this package that it loads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clgpu_delegate.errors import FileError, RuntimeNotFoundError
 
 LIBRARY = "libLiteRtGpuAccelerator.so"  # the first name that LiteRT looks for
 OLDEST = (2, 2)
-NEWEST = (2, 3)  # of those that the tests have seen
+NEWEST = (2, 3)  # that the tests have run with
 
 _INSTALL = "install LiteRT with: pip install 'ai-edge-litert>=2.3'"
 
@@ -36,7 +36,7 @@ def folder() -> Path:
 
 
 def version() -> str:
-    """The version of the package; empty where it does not say."""
+    """The version of the package; empty if it is unknown."""
     try:
         return importlib.metadata.version("ai-edge-litert")
     except importlib.metadata.PackageNotFoundError:
@@ -44,7 +44,7 @@ def version() -> str:
 
 
 def problem(text: str) -> str:
-    """Why a version has no use for the accelerator; empty for those that have, and unknown ones."""
+    """Why a version cannot use the accelerator; empty for those that can, and for unknown ones."""
     found = re.match(r"(\d+)\.(\d+)", text)
     if found is None or (int(found[1]), int(found[2])) >= OLDEST:
         return ""
@@ -52,7 +52,7 @@ def problem(text: str) -> str:
 
 
 def doubt(text: str) -> str:
-    """What is not known of a version that is not refused; empty for those that were tested."""
+    """A warning about an untested version that is not refused; empty for tested ones."""
     found = re.match(r"(\d+)\.(\d+)", text)
     if found is None or (int(found[1]), int(found[2])) <= NEWEST:
         return ""

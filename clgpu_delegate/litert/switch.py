@@ -80,12 +80,12 @@ def litert_on() -> LiteRtSwitch:
         raise RuntimeNotFoundError(obstacle)
     if os.path.lexists(link):
         if not _is_ours(link):
-            raise FileError(f"{link} is not of clgpu_delegate; it is left as it is")
+            raise FileError(f"{link} does not belong to clgpu_delegate; it was not changed")
         if link.exists() and link.resolve() == ours:
             return litert_status()
     try:
         link.unlink(missing_ok=True)
-        link.symlink_to(ours)  # fails, rather than overwrite what somebody wrote just now
+        link.symlink_to(ours)  # fails instead of overwriting a file that was just created
     except OSError as error:
         raise FileError(f"cannot write {link}: {error.strerror}") from None
     return litert_status()
@@ -104,7 +104,7 @@ def litert_off() -> LiteRtSwitch:
     link = package.folder() / package.LIBRARY
     if os.path.lexists(link):
         if not _is_ours(link):
-            raise FileError(f"{link} is not of clgpu_delegate; it is left as it is")
+            raise FileError(f"{link} does not belong to clgpu_delegate; it was not changed")
         try:
             link.unlink()
         except OSError as error:
@@ -127,7 +127,7 @@ def _problem(link: Path, ours: Path, version: str) -> str:
     if obstacle or not os.path.lexists(link):
         return obstacle
     if not _is_ours(link):
-        return f"{link} is not of clgpu_delegate"
+        return f"{link} does not belong to clgpu_delegate"
     if not link.exists():
         return f"{link} names a file that is gone; run `clgpu litert on` or `clgpu litert off`"
     if link.resolve() != ours:

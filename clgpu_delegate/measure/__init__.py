@@ -1,1 +1,1 @@
-"""Public functions that run models, or devices, for what can be measured of them."""
+"""Public functions that measure models or devices."""

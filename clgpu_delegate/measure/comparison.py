@@ -152,16 +152,16 @@ class Comparison(Shown):
         return table
 
     def _remarks(self) -> list[str]:
-        """What one has to know about the times."""
+        """What readers must know about the times."""
         remarks = [f"times are medians of {self.runs} runs, in turns"]
         if self.device.type == "cpu":
             remarks.append(
-                "the CPU plays the GPU here, on the same cores: this shows that the model runs, "
-                "not what a GPU gains"
+                "OpenCL runs on the CPU here, on the same cores: this shows that the model runs, "
+                "not how fast a GPU is"
             )
         if self.busy is not None and self.busy > turns.BUSY:
             remarks.append(
-                f"other work used {self.busy:.0%} of the cores: the times say little, run it again"
+                f"other work used {self.busy:.0%} of the cores: the times are unreliable, try again"
             )
         return remarks
 
@@ -285,7 +285,7 @@ def _named(device: Device) -> str:
 
 
 def _others(delegate: Delegate) -> list[Device]:
-    """The first device of each type but that of the delegate's."""
+    """The first device of each type other than that of the delegate's device."""
     firsts: dict[str, Device] = {}
     for device in devices():
         firsts.setdefault(device.type, device)

@@ -50,7 +50,7 @@ def measure(job: Job) -> tuple[dict[str, Any], list[inference.Array]]:
         The exception that was raised there, or one that says how the process ended.
     """
     with tempfile.TemporaryDirectory(prefix="clgpu-") as folder:
-        # A session of its own: Ctrl-C is for this process, which then ends the other.
+        # A separate session: only this process gets Ctrl-C, and it then ends the other.
         with subprocess.Popen(
             children.command(_MAIN, json.dumps(dataclasses.asdict(job)), folder),
             stdin=subprocess.DEVNULL,
@@ -73,7 +73,7 @@ def measure(job: Job) -> tuple[dict[str, Any], list[inference.Array]]:
 
 
 def main() -> None:
-    """Do the job of the process's first argument; what comes of it goes into the folder."""
+    """Do the job of the process's first argument; the results go into the folder."""
     job, folder = Job(**json.loads(sys.argv[1])), Path(sys.argv[2])
     try:
         result, outputs = _measured(job)
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def _measured(job: Job) -> tuple[dict[str, Any], list[inference.Array]]:
-    """The numbers of a `Measurement`, and the outputs of inputs that depend on the model only."""
+    """The numbers of a `Measurement`, and the outputs for inputs that depend only on the model."""
     content, runtime = files.read_model(job.model), find_runtime(job.runtime)
     before = _host_bytes()
     start = time.perf_counter()

@@ -89,7 +89,7 @@ def profile_model(
     if not delegate.explain().partitions:
         raise ClgpuError(
             "no node of the model runs on the device, so there is nothing to profile; "
-            "explain says why"
+            "explain shows why"
         )
     result = delegate._profile(os.fspath(model), spans)
     if html is not None:

@@ -26,7 +26,7 @@ from clgpu_delegate.tflite import inference
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-_SLOT_SECONDS = 0.3  # of each of the turns that the whole model takes, before and after
+_SLOT_SECONDS = 0.3  # of each turn of the whole model, before and after
 _TURNS = 3
 
 
@@ -52,7 +52,7 @@ class TunedLayer:
     before all candidates were measured, and the choice is what it was."""
 
     seconds: Mapping[str, float]
-    """Time of one run on the device by candidate; of those far behind, of a single run."""
+    """Time of one run on the device by candidate; of much slower ones, from a single run."""
 
     problems: Mapping[str, str]
     """Candidates that do not count, and why: they do not build, compute wrong numbers, or need too
@@ -275,7 +275,7 @@ def _microseconds(seconds: float | None) -> str:
 
 
 def _seconds(budget: float | str) -> float:
-    """Seconds of a budget; an OptionError where it is none above 0."""
+    """Seconds of a budget; an OptionError unless it is above 0."""
     found = _TIME.fullmatch(budget) if isinstance(budget, str) else None
     if found is not None:
         seconds = float(found[1]) * _UNITS[found[2]]

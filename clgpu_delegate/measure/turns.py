@@ -1,4 +1,4 @@
-"""Times of several ways to do the same, side by side, on a machine that should be quiet."""
+"""Compares the times of several functions on a machine that should be idle."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 BUSY = 0.2
-"""Share of the cores that others may use where times are to mean anything."""
+"""Largest share of the cores that other processes may use for reliable times."""
 
 _STATISTICS = Path("/proc/stat")
 _SAMPLE_S = 0.25
@@ -84,7 +84,7 @@ def _core_times() -> tuple[int, int] | None:
     """Time that all cores were busy, and in all, in ticks since the system has started."""
     try:
         words = _STATISTICS.read_text(encoding="ascii").split("\n", 1)[0].split()
-        ticks = [int(word) for word in words[1:9]]  # what follows is part of the first two
+        ticks = [int(word) for word in words[1:9]]  # the first two contain the other fields
     except (OSError, ValueError):
         return None
     if words[:1] != ["cpu"] or len(ticks) < 5:

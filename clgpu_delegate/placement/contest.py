@@ -18,9 +18,9 @@ from clgpu_delegate.placement.verdict import CPU, PLACEMENTS, Timing, Verdict
 from clgpu_delegate.report.explanation import Explanation
 from clgpu_delegate.tflite.inference import random_inputs
 
-_TIE = 1.03  # the CPU wins where it takes up to so much longer
-_CLEAR = 1.25  # a lead that needs no second look
-_HOPELESS = 3.0  # times the best so far: one run tells enough
+_TIE = 1.03  # the CPU wins if it takes at most this factor longer
+_CLEAR = 1.25  # a lead that needs no second measurement
+_HOPELESS = 3.0  # times the best so far: one run is enough
 _SETTLE_SECONDS = 0.05  # until the threads of the one before have stopped spinning
 _TIMING_SECONDS = 0.5  # of a placement
 _TOTAL_SECONDS = 8.0  # after which no further placement is timed, but the first two
@@ -37,7 +37,7 @@ class _Loaded:
 
     interpreter: Any
     first_ms: float
-    """Of the run that it has had."""
+    """Of its first run."""
 
     explanation: Explanation | None = None
     undone: bool = False
@@ -61,7 +61,7 @@ def measure(
         if progress is not None:
             progress(done, len(PLACEMENTS), name)
         if done > 1 and time.perf_counter() - start > _TOTAL_SECONDS:
-            contest.timings[name] = Timing(name, None, 0, "not tried: the time was up")
+            contest.timings[name] = Timing(name, None, 0, "not tried: the time limit was reached")
         else:
             contest.enter(name)
     if time.perf_counter() - start < 2 * _TOTAL_SECONDS:
@@ -82,9 +82,9 @@ def measure(
 
 
 class _Contest:
-    """Placements that are loaded and gone again one by one.
+    """Placements that are loaded and released one by one.
 
-    Threads that spin would spoil the time of the next one, and weights take memory.
+    Spinning threads would falsify the time of the next one, and weights take memory.
     """
 
     def __init__(self, make: Make, options: Options, threads: int) -> None:
@@ -96,7 +96,7 @@ class _Contest:
         self._worth: frozenset[bool] = frozenset()
 
     def enter(self, name: str) -> None:
-        """Measure a placement, unless it claims what another one does."""
+        """Measure a placement, unless it claims the same nodes as another one."""
         options = self._options_of(name)
         if name != CPU and options is None:
             return
@@ -113,13 +113,13 @@ class _Contest:
                     self.claims[name] = claimed
                 ms = self._time(loaded)
                 del loaded
-        except (RuntimeError, ValueError) as error:  # the runtimes' and ours
+        except (RuntimeError, ValueError) as error:  # errors of the runtimes and of this package
             self.timings[name] = Timing(name, None, 0, one_line(error))
         else:
             self.timings[name] = Timing(name, ms, len(self.claims[name]))
 
     def look_again(self) -> None:
-        """Measure a close result anew: the better time of each counts."""
+        """Measure a close result again: the better time of each counts."""
         name = self.winner()
         cpu, best = self._ms(CPU), self._ms(name)
         if name == CPU or cpu is None or best is None or cpu > best * _CLEAR:
@@ -135,7 +135,7 @@ class _Contest:
         self.timings[name] = dataclasses.replace(timing, ms=min(ms, timing.ms or ms))
 
     def winner(self) -> str:
-        """Name of the fastest; ClgpuError where nothing works."""
+        """Name of the fastest; ClgpuError if none works."""
         times = {name: t.ms for name, t in self.timings.items() if t.ms is not None}
         if not times:
             problems = "; ".join(f"{t.name}: {t.problem}" for t in self.timings.values())
@@ -155,7 +155,7 @@ class _Contest:
         return dataclasses.replace(self._options, **changes) if changes else None
 
     def _changes_of(self, name: str) -> dict[str, Any]:
-        """Empty where the placement cannot differ from another one."""
+        """Empty if the placement cannot differ from another one."""
         plan = self.all_nodes
         if plan is None or not plan.claimed:
             return {}

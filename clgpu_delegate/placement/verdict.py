@@ -1,4 +1,4 @@
-"""What a measurement of placements has found, as it is kept and handed to a delegate."""
+"""The result of measuring placements, as it is stored and given to a delegate."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ PLACEMENTS = {
     "core": "the core operations on the device",
     "largest": "the largest partition on the device",
 }
-"""Names of the placements, in the order they are timed, and what they put where."""
+"""Names of the placements, in the order they are timed, and their descriptions."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Timing:
-    """A placement and its time in milliseconds, or what kept it from having one."""
+    """A placement and its time in milliseconds, or why it has none."""
 
     name: str
     ms: float | None
@@ -50,7 +50,7 @@ class Verdict:
         return "measured: " + ", ".join(shown)
 
     def as_native(self) -> dict[str, Any]:
-        """What the delegate's core takes."""
+        """The form that the delegate's core takes."""
         return {
             "ops": list(self.ops),
             "left": list(self.left),

@@ -1,4 +1,4 @@
-"""Verdicts of measured placements: looked up, or measured and kept; on their way to a delegate."""
+"""Looks up the verdicts of measured placements, or measures and stores them, for a delegate."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 KIND = "placement"
 _FORMAT = 2
 
-# Options that say where to keep, or what to watch, not what runs.
+# Options that do not affect what runs, only storage and observation.
 _NEUTRAL = ("placement", "cache", "verify", "profile", "warm_up")
 
 _here = threading.Lock()  # one measurement at a time
-_unkept: dict[str, Verdict] = {}  # where there is no store
+_unkept: dict[str, Verdict] = {}  # used without a store
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,10 +46,10 @@ class Subject:
 
     threads: int
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    """Further ones of the class that are not its defaults."""
+    """Further options of the class that are not its defaults."""
 
     def make(self, delegates: Sequence[object]) -> Any:
-        """An interpreter; what the class raises."""
+        """Make an interpreter; raises what the class raises."""
         return self.interpreter(
             model_content=self.content,
             num_threads=self.threads,
@@ -58,7 +58,7 @@ class Subject:
         )
 
     def key(self) -> str:
-        """Hash of all that the outcome depends on."""
+        """Hash of everything that the outcome depends on."""
         all_nodes = dataclasses.replace(self.options, placement="all")
         device = native.device_of(native.make(all_nodes), all_nodes)
         options = self.options.as_delegate_dict()
@@ -109,7 +109,7 @@ def hand_over(native: _core.NativeDelegate, options: Options, frame: FrameType |
         else:
             problems = [timing.problem for timing in verdict.timings if timing.name == "all"]
             native.set_verdict(None, f"the device does not run it ({'; '.join(problems)})")
-    except Exception as error:  # a wish that fails must not break the interpreter
+    except Exception as error:  # a failing measurement must not break the interpreter
         text = one_line(error) or type(error).__name__
         native.set_verdict(None, f"measuring failed ({text})")
 
@@ -168,7 +168,7 @@ def _runtime(module: str) -> str:
 
 
 def _plain(value: object) -> str:
-    """A text that is the same in every process."""
+    """A text that is equal in every process."""
     if isinstance(value, enum.Enum):
         return value.name
     if isinstance(value, (list, tuple)):

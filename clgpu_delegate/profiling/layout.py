@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 _SWEEPS = 12
 _WIDTH, _GAP, _POINT = 1.0, 0.25, 0.25  # of a node, between neighbours, of an edge that passes
-_STRAIGHT = 8.0  # how much more a passing edge insists on being straight
+_STRAIGHT = 8.0  # how much more weight the straightness of a passing edge has
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Layout:
 
 
 def lay_out(nodes: Sequence[int], edges: Sequence[tuple[int, int]]) -> Layout:
-    """Place a graph without cycles, whose nodes are in an order of execution."""
+    """Place an acyclic graph whose nodes are in an order of execution."""
     layer = _layers(nodes, edges)
     rows: list[list[int]] = [[] for _ in range(max(layer.values(), default=-1) + 1)]
     for node in nodes:
@@ -71,7 +71,7 @@ def _layers(nodes: Sequence[int], edges: Sequence[tuple[int, int]]) -> dict[int,
     layer: dict[int, int] = {}
     for node in nodes:
         layer[node] = max((layer[other] + 1 for other in before[node]), default=0)
-    # What begins a path, such as the unpacking of a weight, belongs beside its reader.
+    # The start of a path, such as the unpacking of a weight, belongs next to its reader.
     for node in reversed(nodes):
         if not before[node] and after[node]:
             layer[node] = min(layer[other] for other in after[node]) - 1
@@ -79,7 +79,7 @@ def _layers(nodes: Sequence[int], edges: Sequence[tuple[int, int]]) -> dict[int,
 
 
 class _Graph:
-    """Nodes and points of edges in rows, and who is joined to whom in the rows beside."""
+    """Nodes and points of edges in rows, and their neighbours in the adjacent rows."""
 
     def __init__(self, rows: list[list[int]], nodes: set[int]) -> None:
         self.rows, self.nodes = rows, nodes
@@ -125,7 +125,7 @@ class _Graph:
         for row in self.rows:
             steps = self._steps(row)
             x.update({key: step - steps[-1] / 2 for key, step in zip(row, steps)})
-        # Looking one way at a time keeps chains straight; downwards last, so forks are symmetric.
+        # One direction at a time keeps chains straight; downwards last, so forks are symmetric.
         for sweep in range(_SWEEPS + 1):
             down = sweep % 2 == 0
             one, other = (self.above, self.below) if down else (self.below, self.above)
@@ -151,7 +151,7 @@ class _Graph:
 
 
 def isotonic(values: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """The nearest sequence that never falls, in weighted least squares."""
+    """The nearest non-decreasing sequence, in weighted least squares."""
     pools: list[tuple[float, float, int]] = []  # mean, weight, members
     for value, weight in zip(values, weights):
         mean, heavy, members = value, weight, 1

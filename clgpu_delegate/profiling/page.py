@@ -1,7 +1,7 @@
 """A profile as one page for a browser: the data, and the files beside this one around it.
 
-Names in a model are anybody's: they reach the page only within JSON, which cannot end the element
-that holds it, and its script puts them nowhere but into text. The page's policy allows the scripts
+Names in a model are not trusted: they reach the page only within JSON, which cannot end its HTML
+element, and the script inserts them only as text. The page's policy allows the scripts
 and styles that are here, by their hashes, and no connection.
 """
 
@@ -49,7 +49,7 @@ def text(profile: Recorded) -> str:
 
 
 def data(profile: Recorded) -> dict[str, Any]:
-    """What the page shows; times in seconds, but of spans, in nanoseconds from the first on."""
+    """What the page shows; times in seconds, times of spans in nanoseconds from the first span."""
     explanation = profile.explanation.to_dict()
     return {
         "name": Path(profile.model).name or "model",
@@ -197,7 +197,7 @@ def _facts(launch: Launch) -> dict[str, Any]:
 
 
 def _launch_names(profile: Recorded) -> list[list[tuple[int, str]]]:
-    """For each partition node and operation of each launch, which a map of memory counts."""
+    """For each partition the node and the operation of each launch, for the memory map."""
     number = profile.inference("median")
     names: list[list[tuple[int, str]]] = [[] for _ in profile.memory.partitions]
     for launch in profile.launches:

@@ -14,12 +14,12 @@ from clgpu_delegate.profiling.table import milliseconds
 if TYPE_CHECKING:
     from clgpu_delegate.profiling.recorded import Recorded
 
-_NODES = 15  # that have a bar
+_NODES = 15  # with a bar
 _COLOURS = {"host": "#8b8f98", "kernels": "#2f6fde", "copies": "#1b9e77", "CPU": "#e0a030"}
 
 
 def check(path: str | os.PathLike[str]) -> None:
-    """Raise what `image` would: without matplotlib, or for an ending that is no format."""
+    """Raise the errors of `image`: matplotlib is missing, or the ending is not a format."""
     _format(_canvas()[1], path)
 
 
@@ -43,7 +43,7 @@ def image(profile: Recorded, path: str | os.PathLike[str]) -> bytes:
 
 def _canvas() -> tuple[Any, Any]:
     try:
-        # No pyplot: it would choose a window system, and keep every figure.
+        # Not pyplot, which would choose a window system and keep every figure.
         from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ImportError:

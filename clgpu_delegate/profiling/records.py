@@ -77,7 +77,7 @@ class Launch:
 
     @property
     def name(self) -> str:
-        """What a timeline calls it."""
+        """Its name in a timeline."""
         return self.op or self.kernel if self.kind == "launch" else f"{self.kind} {self.tensor}"
 
 

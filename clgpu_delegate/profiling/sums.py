@@ -1,4 +1,4 @@
-"""What the launches of a profile amount to: per node, and per inference."""
+"""Sums of the launches of a profile: per node, and per inference."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def match(
 
 
 def of_these(data: Mapping[str, Any], spans: Iterable[tuple[int, int]]) -> Mapping[str, Any]:
-    """Only the inferences that were timed, where any was: the others were to warm up."""
+    """Only the timed inferences, if there are any: the others were the warm-up."""
     kept = {invoke.inference for invoke in match(data["host"], spans)}
     if not kept:
         return data
@@ -107,7 +107,7 @@ def _least_seconds(
     precision: str,
     peaks: Mapping[str, float] | None,
 ) -> tuple[str, float | None]:
-    """What bounds work from below on this device, and the time it takes at least."""
+    """The bound on this device (arithmetic or memory), and the least time."""
     if not peaks:
         return "", None
     rate = peaks["fma_flops"]

@@ -1,4 +1,4 @@
-"""A profile as text: a table of nodes, and a bar of what an inference consists of."""
+"""A profile as text: a table of nodes, and a bar of the parts of an inference."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def milliseconds(seconds: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Whole ones; a dash for None."""
+    """Whole percent; a dash for None."""
     return "-" if share is None else f"{share * 100:.0f} %"
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _Event = dict[str, Any]
 
-# Processes; a device is one as well, so that its tracks stand together.
+# Processes; a device is one, too, so that its tracks are adjacent.
 _HOST, _DEVICE = 1, 2
 # Tracks of the host.
 _INVOKES, _ENQUEUES = 1, 2
@@ -40,11 +40,11 @@ def text(profile: Recorded) -> str:
 
 
 def events(profile: Recorded) -> list[_Event]:
-    """Names of the tracks first, then all else by time, which begins at 0."""
+    """Names of the tracks first, then the other events by time, starting at 0."""
     spans = [*_device_spans(profile.launches), *_host_spans(profile), *_memory(profile)]
     origin = min((span["ts"] for span in spans), default=0)
     for span in spans:
-        # Whole nanoseconds until here: microseconds as floats lose them when they are large.
+        # Times are whole nanoseconds up to here, because large microseconds as floats lose them.
         span["ts"] = (span["ts"] - origin) / 1000
         if "dur" in span:
             span["dur"] /= 1000
@@ -114,7 +114,7 @@ def _host(name: str, start: int, end: int, invoke: Invoke) -> _Event:
 
 
 def memory_steps(profile: Recorded, launches: Iterable[Launch]) -> Iterator[tuple[int, int]]:
-    """Bytes of the arena that hold something, from each moment on."""
+    """Bytes of the arena in use, from each moment on."""
     in_use = [
         [
             sum(

@@ -1,4 +1,4 @@
-"""Watching a float model run, and comparing what was made of it with it."""
+"""Observing a float model, and comparing the quantised model with it."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def measure(
     return {index: _decibels(signal[index], noise[index]) for index in seen}
 
 
-# Functions of their own, so that no view of a tensor outlives the run that it is of.
+# Separate functions, so that no view of a tensor outlives its run.
 def _observe(values: Array | None, observer: Observer, name: str) -> bool:
     """Show values to an observer, if there are any."""
     if values is None or not values.size:

@@ -13,7 +13,7 @@ from clgpu_delegate.tflite.graph import ABSENT, Array, Model, Operator
 
 
 def quantised_nodes(model: Model, dtype: str, skip: Collection[int] = ()) -> dict[int, Rule]:
-    """Choose the nodes that shall compute with integers.
+    """Choose the nodes that compute with integers.
 
     Parameters
     ----------

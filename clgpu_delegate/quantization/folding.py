@@ -1,4 +1,4 @@
-"""Turning what is computed of constants only into constants.
+"""Constant folding.
 
 Weights often come through nodes: DEQUANTIZE of float16, TRANSPOSE, DENSIFY.
 """
@@ -16,7 +16,7 @@ _FOLDED = frozenset(
 
 
 def fold(model: Model, run: Run) -> None:
-    """Replace nodes of the main graph that compute constants by the constants.
+    """Replace nodes of the main graph whose inputs are constants by their results.
 
     Parameters
     ----------

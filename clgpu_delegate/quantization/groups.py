@@ -11,13 +11,13 @@ class Groups:
         self._members: dict[int, list[int]] = {}
 
     def root(self, item: int) -> int:
-        """The item that stands for the set of this one."""
+        """The item that represents the set of this one."""
         while (parent := self._parent.get(item, item)) != item:
             item = parent
         return item
 
     def join(self, one: int, other: int) -> None:
-        """Make one set of two; it goes by the root of the first."""
+        """Unite two sets; the root of the first represents the result."""
         first, second = self.root(one), self.root(other)
         if first != second:
             self._members[first] = [*self.members(one), *self.members(other)]

@@ -107,12 +107,12 @@ class Percentile(Histogram):
 
 
 class LeastSquares(Histogram):
-    """The range that loses least: the mean square error of rounding and of clipping together."""
+    """The range with the smallest mean square error of rounding and clipping."""
 
     _STEPS = 80
 
     def __init__(self, levels: int = 256) -> None:
-        """Weigh the error of as many ``levels`` as the integers have."""
+        """Compute the error for ``levels``, the number of integers."""
         super().__init__()
         self._levels = levels
 

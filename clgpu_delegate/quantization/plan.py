@@ -23,7 +23,7 @@ _FINEST_EXPONENT = 2.0**-25
 
 @dataclasses.dataclass
 class Plan:
-    """What becomes of the nodes and tensors of the main graph."""
+    """How the nodes and tensors of the main graph are quantised."""
 
     dtype: str
     """Of the activations: ``"int8"`` or ``"int16"``."""
@@ -182,7 +182,7 @@ def _coarsen(
     affines: dict[int, Affine],
     fixed: Collection[int],
 ) -> None:
-    """Raise the scales that kernels would abort on, but for those that other kernels demand."""
+    """Raise the scales that kernels would abort on, except those that other kernels demand."""
     graph = model.main
 
     def scale(tensor: int) -> float:
@@ -200,7 +200,7 @@ def _coarsen(
         if op.name in ("ADD", "SUB"):
             output = op.outputs[0]
             raise_to(output, largest * _FINEST_SUM[dtype])
-            # For powers of two there is a kernel of its own, which takes few.
+            # Powers of two have a separate kernel, which takes only a few of them.
             if dtype == "int16" and all(_is_power_of_two(scale(t)) for t in (*data, output)):
                 raise_to(output, 1.01 * scale(output))
         elif op.name == "SQUARED_DIFFERENCE":

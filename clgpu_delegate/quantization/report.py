@@ -19,7 +19,7 @@ _SHOWN = 10  # layers in the table
 
 @dataclasses.dataclass(frozen=True)
 class QuantizedLayer:
-    """A node of the model, and what became of its first output."""
+    """A node of the model, and how its first output was quantised."""
 
     node: int
     """Index in the float model, once nodes that compute constants are folded away."""

@@ -15,7 +15,7 @@ _QUANTIZE = {"int8": 1, "uint8": 1, "int16": 2}
 _REQUANTIZE = {"int8": 2, "uint8": 2, "int16": 2}
 _DEQUANTIZE = {"int8": 2, "uint8": 1, "int16": 3, "float16": 3}
 
-# Products whose kernels want a bias where the float kernels do without one.
+# Products whose integer kernels need a bias, while the float kernels need none.
 _NEEDS_BIAS = frozenset(("CONV_2D", "DEPTHWISE_CONV_2D"))
 
 
@@ -56,7 +56,7 @@ class Rewriter:
         self._old = model.main.operators
         self._new: list[Operator] = []
         self._computed: set[int] = set()  # old tensors that are integers first of all
-        self._floats: dict[int, int] = {}  # those of them that floats are made of -> the floats
+        self._floats: dict[int, int] = {}  # those that are converted to floats -> the floats
         self._integers: dict[int, dict[Affine, int]] = {}  # old tensor -> its forms as integers
         self._constants: dict[tuple[int, Affine, str], int] = {}
 
@@ -67,7 +67,7 @@ class Rewriter:
         return forms.get(affine) if affine else None
 
     def float_of(self, tensor: int) -> int:
-        """The new tensor that holds an old one as floats; made of integers where needed."""
+        """The new tensor that holds an old one as floats; converted from integers where needed."""
         if tensor in self._floats or tensor not in self._computed:
             return self._floats.get(tensor, tensor)
         source = next(iter(self._integers[tensor].values()))
@@ -154,7 +154,7 @@ class Rewriter:
             new = self._add(old, dtype, affine, f"_{dtype}")
             if old in self._computed:
                 self._new.append(requantize_node(dtype, next(iter(forms.values())), new))
-            else:  # not from another form, whose range may be narrower
+            else:  # not from another integer form, whose range may be narrower
                 self._new.append(quantize_node(dtype, old, new))
             forms[affine] = new
         return forms[affine]

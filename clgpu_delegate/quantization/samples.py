@@ -95,13 +95,13 @@ def _fit(value: Any, tensor: Tensor, what: str) -> Array:
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise QuantizationError(f"{what} is no array: {error}") from None
+        raise QuantizationError(f"{what} is not an array: {error}") from None
     wanted = np.dtype(tensor.dtype)
-    # Wider types will do, whose numbers fit; another kind is a mistake, such as raw pixels.
+    # Wider types are accepted if the numbers fit; another kind is a mistake, such as raw pixels.
     if array.dtype.kind != wanted.kind or not np.can_cast(array.dtype, wanted, "same_kind"):
         raise QuantizationError(f"{what} is of type {array.dtype}; the model takes {wanted}")
     if wanted.kind != "f" and not np.array_equal(array, array.astype(wanted)):
-        raise QuantizationError(f"{what} holds numbers that are too large for {wanted}")
+        raise QuantizationError(f"{what} contains numbers that are too large for {wanted}")
     with np.errstate(over="ignore"):  # reported below
         array = array.astype(wanted)
     shape = tensor.signature or tensor.shape

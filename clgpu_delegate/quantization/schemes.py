@@ -1,4 +1,4 @@
-"""The schemes: what a float model is turned into."""
+"""The quantisation schemes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RangesOf = Callable[[Iterable[int]], "dict[int, tuple[float, float]]"]
 
 @dataclasses.dataclass
 class Conversion:
-    """A model and what was made of it."""
+    """A float model and the quantised model."""
 
     float_model: Model
     """As it was, constants folded."""
@@ -49,7 +49,7 @@ class Conversion:
 
 
 def check_together(io: str, scheme: str, mode: str) -> None:
-    """Raise an OptionError unless the options go together."""
+    """Raise an OptionError unless the options fit together."""
     if mode == "pseudo" and scheme not in _ACTIVATIONS:
         names = ", ".join(_ACTIVATIONS)
         raise OptionError(f"scheme is {scheme!r}; allowed with mode 'pseudo': {names}")
@@ -137,7 +137,7 @@ def _conversion(
     find: Callable[[int], tuple[int, Affine | None]],
     dtypes: dict[int, str],
 ) -> Conversion:
-    """Tidy up the new model, and tell where the old one's tensors are in it."""
+    """Remove unused tensors of the new model, and map the old one's tensors to it."""
     moved = new.compact()
     pairs: dict[int, tuple[int, Affine | None]] = {}
     for op in old.main.operators:

@@ -9,7 +9,7 @@ from clgpu_delegate.tflite.graph import Model
 
 
 def skipped_nodes(model: Model, skip: Iterable[int | str]) -> set[int]:
-    """Find nodes by what the caller calls them.
+    """Find the nodes that the caller names.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def skipped_nodes(model: Model, skip: Iterable[int | str]) -> set[int]:
     Raises
     ------
     OptionError
-        If nothing is called so.
+        If no node has the name.
     """
     graph = model.main
     nodes: set[int] = set()

@@ -33,7 +33,7 @@ _HYBRIDS = {
 
 
 def to_float16(model: Model, skip: Collection[int]) -> dict[int, str]:
-    """Store float constants as float16 behind DEQUANTIZE, in place.
+    """Store float constants as float16 with a DEQUANTIZE, in place.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What crosses the borders of partitions, and what that costs."""
+"""The tensors that cross the borders of partitions, and the cost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Border:
-    """A tensor that a partition takes from, or hands to, somebody else in every inference."""
+    """An input or output of a partition, which crosses its border in every inference."""
 
     tensor: str
     """Its name."""
@@ -51,7 +51,7 @@ def complete(data: Mapping[str, Any]) -> None:
 
 
 def _side(nodes: Iterable[Mapping[str, Any]], own: int) -> str:
-    """Where those nodes are that are not in the partition; the CPU, if any is there."""
+    """Where the nodes outside the partition are; the CPU, if any is there."""
     others = [node for node in nodes if not node["claimed"] or node["partition"] != own]
     if any(not node["claimed"] for node in others):
         return "CPU"

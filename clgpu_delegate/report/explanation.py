@@ -396,7 +396,7 @@ def _node(entry: Mapping[str, Any]) -> Node:
 
 
 def _shapes(outputs: tuple[tuple[int, ...], ...]) -> str:
-    """The first, and how many more there are."""
+    """The first item, and how many more there are."""
     more = f" and {len(outputs) - 1}" if len(outputs) > 1 else ""
     return extents(outputs[0]) + more if outputs else ""
 

@@ -12,10 +12,9 @@ _UNROLL = (
 )
 _STATE = "make the state an input and an output of the model instead of a variable"
 _SEGMENTS = "write the sums as a BATCH_MATMUL with a constant matrix of zeros and ones"
-_LAST = "leave it to the end of the model, where one partition in front of it takes the rest"
+_LAST = "move it to the end of the model, so that one partition takes all nodes before it"
 _UNITE = (
-    "unite branches: compute both and choose with SELECT_V2; write loops of known length out, step "
-    "by step"
+    "replace branches: compute both and choose with SELECT_V2; unroll loops whose length is known"
 )
 _PLANES = "split the depth: a CONV_2D for each plane of the filter, and ADD"
 
@@ -44,10 +43,10 @@ _OPERATIONS = {
     "CONV_3D_TRANSPOSE": "split the depth: a TRANSPOSE_CONV for each plane of the filter, and ADD",
     "SEGMENT_SUM": _SEGMENTS,
     "UNSORTED_SEGMENT_SUM": _SEGMENTS,
-    "DYNAMIC_UPDATE_SLICE": "where the place is constant, write SLICE and CONCATENATION",
+    "DYNAMIC_UPDATE_SLICE": "where the position is constant, write SLICE and CONCATENATION",
     "SCATTER_ND": "where the indices are constant, write PAD and ADD, or a BATCH_MATMUL",
     "REVERSE_SEQUENCE": "where all lengths are equal, write REVERSE_V2",
-    "FAKE_QUANT": "it is for training: strip it, or quantise the model with clgpu quantize",
+    "FAKE_QUANT": "it is for training: remove it, or quantise the model with clgpu quantize",
     "MATRIX_DIAG": "write MUL by a constant identity matrix",
     "COMPLEX_ABS": "keep real and imaginary parts in two tensors: SQRT of the sum of two SQUAREs",
     "WHERE": "write SELECT_V2, whose result has a fixed shape",
@@ -67,18 +66,18 @@ _OPTIONS = {
 # By the type that no kernel has.
 _PARTS = "keep real and imaginary parts in two tensors of float32"
 _TYPES = {
-    "string": "keep text out of the model: pass it the numbers that stand for words",
+    "string": "keep text out of the model: pass the indices of words as integers",
     "complex64": _PARTS,
     "complex128": _PARTS,
 }
 _OTHER_TYPES = (
-    "put a CAST to float32 or int32 where the tensor is made; the CPU casts from all other types"
+    "add a CAST to float32 or int32 after the node that computes the tensor; the CPU runs it"
 )
 
-# By what has another number of axes, and the number that is supported. Of weights, which are not
-# reshaped at run time, nothing general is known.
-_MERGE = "RESHAPE neighbouring axes into one in front of it, and back behind it"
-_IMAGE = "RESHAPE the input to [batch, height, width, channels] in front of it"
+# By the tensor with another number of axes, and the supported number. There is no general advice
+# for weights, because they are not reshaped at run time.
+_MERGE = "RESHAPE neighbouring axes into one before the node, and back after it"
+_IMAGE = "RESHAPE the input to [batch, height, width, channels] before the node"
 
 _SPEED = "set the option placement to all, if the device is free"
 
@@ -95,7 +94,7 @@ def _custom(op: str, _refusal: Mapping[str, Any]) -> str:
             f"convert without SELECT_TF_OPS: write {op[4:]} in operations of TensorFlow Lite "
             "before the conversion"
         )
-    return _CUSTOMS.get(op, "write it in builtin operations")
+    return _CUSTOMS.get(op, "replace it by builtin operations")
 
 
 def _type(op: str, refusal: Mapping[str, Any]) -> str:
@@ -108,14 +107,14 @@ def _type(op: str, refusal: Mapping[str, Any]) -> str:
     if has == "float16" and to == "float32":
         return f"convert {what} to float32 with a DEQUANTIZE"
     if has in ("int32", "int64", "bool", "float32") and to in ("float32", "int32", "int64"):
-        return f"convert {what} to {to} with a CAST, or give it that type in the source"
+        return f"convert {what} to {to} with a CAST, or use that type in the source model"
     return f"give {what} the type {' or '.join(supported)}"
 
 
 def _integers(op: str, _refusal: Mapping[str, Any]) -> str:
     return (
-        f"put DEQUANTIZE in front of {op} and QUANTIZE behind it, or leave it out when the model "
-        "is quantised"
+        f"add DEQUANTIZE before {op} and QUANTIZE after it, or keep {op} in float when you "
+        "quantise the model"
     )
 
 
@@ -129,7 +128,7 @@ def _option(_op: str, refusal: Mapping[str, Any]) -> str:
     return _OPTIONS.get(refusal["what"], "")
 
 
-# By the code of a refusal, as `Why` of base/refusal.hpp has them; of others no way is known.
+# By the code of a refusal (`Why` in base/refusal.hpp); there is no advice for the other codes.
 _RULES: dict[str, str | Callable[[str, Mapping[str, Any]], str]] = {
     "no_kernels": _builtin,
     "unknown_custom": _custom,
@@ -138,23 +137,23 @@ _RULES: dict[str, str | Callable[[str, Mapping[str, Any]], str]] = {
     "rank": _rank,
     "quantization": "quantise the model again, with clgpu quantize for instance",
     "rescaling": (
-        "give input and output the same scale and zero point, or put a QUANTIZE behind it"
+        "give input and output the same scale and zero point, or add a QUANTIZE after the node"
     ),
     "run_time": _FIXED,
     "unknown_shape": "export the model with fixed shapes",
     "variable": _STATE,
-    "sparse": "export the weights dense: sparse ones are not faster here",
+    "sparse": "export dense weights: the delegate does not compute sparse ones faster",
     "layout": "convert without shuffled weights (the default format)",
-    "activation": "export the activation as an operation of its own",
+    "activation": "export the activation as a separate operation",
     "option": _option,
     "cost": _SPEED,
     "measured": _SPEED,
-    "reader": "see the node that reads it",
+    "reader": "see the node that reads its output",
 }
 
 
 def hint(node: Mapping[str, Any]) -> str:
-    """Tell how to get a node of `Explanation.to_dict` onto the device; empty: no way is known.
+    """Advise how to get a node of `Explanation.to_dict` onto the device; empty: no way is known.
 
     Parameters
     ----------

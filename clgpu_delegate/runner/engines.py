@@ -14,7 +14,7 @@ from clgpu_delegate.base.rendering import one_line
 from clgpu_delegate.errors import ClgpuError
 from clgpu_delegate.runner.tensors import Array, TensorSpec
 
-_SMALL = 1 << 16  # bytes that are copied rather than lent
+_SMALL = 1 << 16  # bytes that are copied, not lent
 Out = Optional[Array]
 Form = Callable[["list[Array]"], Any]
 _Pool = queue.SimpleQueue["Optional[_core.Lent]"]
@@ -38,14 +38,14 @@ class Engine(Protocol):
     @property
     def depth(self) -> int: ...
     @property
-    def ahead(self) -> int: ...  # inferences that are worth starting before the first is wanted
+    def ahead(self) -> int: ...  # inferences that are worth starting before the first result
     @property
     def inputs(self) -> tuple[TensorSpec, ...]: ...
     @property
     def outputs(self) -> tuple[TensorSpec, ...]: ...
 
     def empty(self, tensor: TensorSpec) -> Array:
-        """Memory from and to which the least is copied."""
+        """An array in the memory that needs the fewest copies."""
 
     def run(self, inputs: Sequence[Array], outs: Sequence[Out]) -> list[Array]:
         """One inference."""
@@ -125,7 +125,7 @@ class Streaming:
 
     def close(self) -> None:
         self._waiter.shutdown(wait=True)
-        # Flights and memory that is lent keep what they need: the rest makes room on the device.
+        # Running inferences and lent memory keep what they need; the rest is freed on the device.
         self._native = None
 
     def _use(self) -> Any:
@@ -148,7 +148,7 @@ class Streaming:
         return x if x.flags.c_contiguous else self._keep(tensor, x)
 
     def _keep(self, tensor: TensorSpec, x: Array) -> Array:
-        if x.flags.c_contiguous and self._use().has(x):  # its transpose begins there, too
+        if x.flags.c_contiguous and self._use().has(x):  # its transposed view has the same address
             return x
         kept = self.empty(tensor)
         np.copyto(kept, x)
@@ -191,7 +191,7 @@ class Interpreters:
 
         def work() -> Any:
             mine = lent.move()
-            if mine is None:  # nobody has the future
+            if mine is None:  # no caller has the future
                 raise ClgpuError("the call was interrupted before this inference could begin")
             try:
                 return form(self._invoke(mine.thing, outs))
@@ -207,7 +207,7 @@ class Interpreters:
 
     def close(self) -> None:
         self._pool.shutdown(wait=True)
-        # None of them is used any more, also not by who comes late: the runtime may resize them.
+        # No interpreter is used from now on, not even by late callers: the runtime may resize them.
         for _ in range(self.depth):
             lent = self._free.get()
             if lent is None:  # closed before

@@ -36,7 +36,7 @@ class Model:
         if self._delegate.options.verify != "first" or not any(self._kernels()):
             return self._open(depth, verified=False)
         inputs, outputs = self._tensors()
-        reason = "the option 'verify' looks at the first inference"
+        reason = "the option 'verify' compares the first inference"
         first = Interpreters([self._interpreter], inputs, outputs, reason)
         return Verified(first, lambda: self._open(depth, verified=True))
 
@@ -59,7 +59,7 @@ class Model:
         try:
             _resize(self._interpreter, shapes)
         except (RuntimeError, ValueError):
-            # Runtimes may have taken back what delegates had claimed.
+            # Runtimes may have undone the delegation.
             self._interpreter = self._make()
             self._report = _core.last_report()
             _resize(self._interpreter, before)
@@ -68,7 +68,7 @@ class Model:
     def _interpreters(
         self, depth: int, shapes: list[tuple[int, ...]], reason: str
     ) -> tuple[list[Any], str]:
-        """As many interpreters as may run at once, and why no more or no stream."""
+        """The interpreters that may run at once, and why there are no more, or no stream."""
         options = self._delegate.options
         plan = self._kernels()
         made = [self._interpreter]
@@ -90,7 +90,7 @@ class Model:
         return made, reason
 
     def _kernels(self) -> list[str]:
-        """What computes each node; empty where it is the CPU."""
+        """The kernel of each node; empty for the CPU."""
         return [node.candidate if node.claimed else "" for node in self._delegate.explain().nodes]
 
     def _make(self) -> Any:

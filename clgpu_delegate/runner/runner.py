@@ -86,7 +86,7 @@ class Runner:
             raise OptionError(f"threads is {threads!r}; allowed: 1 and more, or None")
         if delegate is not None and settings:
             raise OptionError(f"option {next(iter(settings))!r}: the delegate given has its own")
-        self._lock = threading.Lock()  # of what follows, while it changes
+        self._lock = threading.Lock()  # protects the fields below while they change
         # None: closed, or, where there is a model, not opened again since an error.
         self._engine: Engine | None = None
         self._depth = depth

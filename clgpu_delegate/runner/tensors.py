@@ -90,7 +90,7 @@ def bind(
 
 
 def arrange(given: Any, tensors: Sequence[TensorSpec], kind: str) -> list[Any]:
-    """What is given for each tensor: of a dict by name, of a list in order, or the only one."""
+    """The value for each tensor: from a dict by name, a list in order, or a single one."""
     names = [t.name for t in tensors]
     if isinstance(given, Mapping):
         unknown = [name for name in given if name not in names]
@@ -109,7 +109,7 @@ def arrange(given: Any, tensors: Sequence[TensorSpec], kind: str) -> list[Any]:
 
 
 def arrange_shapes(given: Shapes, tensors: Sequence[TensorSpec]) -> list[tuple[int, ...]]:
-    """The shape for each input; an InputError where one is no shape."""
+    """The shape for each input; an InputError if one is not a shape."""
     one = isinstance(given, Sequence) and all(isinstance(n, numbers.Integral) for n in given)
     shapes = []
     for wanted, shape in zip(tensors, arrange([given] if one else given, tensors, "input")):
@@ -118,7 +118,7 @@ def arrange_shapes(given: Shapes, tensors: Sequence[TensorSpec]) -> list[tuple[i
         except TypeError:
             extents = (-1,)
         if min(extents, default=0) < 0:
-            raise InputError(f"{shape!r} is no shape for input {wanted.name!r}")
+            raise InputError(f"{shape!r} is not a shape for input {wanted.name!r}")
         shapes.append(extents)
     return shapes
 

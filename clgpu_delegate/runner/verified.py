@@ -1,4 +1,4 @@
-"""The first inference apart: by an interpreter, whose delegate verifies it."""
+"""Runs the first inference with an interpreter, whose delegate verifies it."""
 
 from __future__ import annotations
 

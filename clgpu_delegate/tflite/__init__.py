@@ -1,1 +1,1 @@
-"""TensorFlow Lite: its files as objects, read and written, and its runtimes, started and run."""
+"""TensorFlow Lite: reading and writing its files, and running its runtimes."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 NO_BUFFER = 0  # the format reserves buffer 0, which is empty, for tensors without data
-ABSENT = -1  # the index of an optional input that is not there
+ABSENT = -1  # the index of an absent optional input
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,7 @@ from clgpu_delegate.base.rendering import one_line
 from clgpu_delegate.errors import ClgpuError, ModelError, OptionError
 from clgpu_delegate.runtimes import Runtime
 
-# What runtimes put behind the delegate's own words, without a blank.
+# What runtimes append to the delegate's message, without a space.
 _RESTORED = "Restored original execution plan after delegate application failure."
 
 Array = np.ndarray[Any, Any]
@@ -64,8 +64,8 @@ def as_our_error(what: str, kind: type[ClgpuError] = ClgpuError) -> Iterator[Non
         if isinstance(error, ClgpuError):
             raise
         text = one_line(str(error).replace(_RESTORED, " "))
-        # Where memory is lacking runtimes give none.
-        raise kind(f"{what}: {text or 'it gives no reason'}") from None
+        # Without enough memory, runtimes give no message.
+        raise kind(f"{what}: {text or 'it gave no reason'}") from None
     except MemoryError:
         raise kind(f"{what}: there is not enough memory") from None
 

@@ -34,7 +34,7 @@ def parse(content: bytes) -> Model:
     ModelError
         If it is none, or is damaged.
     QuantizationError
-        If it keeps its constants outside of the format.
+        If it stores its constants outside of the format.
     DependencyError
         If the packages that know the format are not installed.
     """
@@ -45,7 +45,7 @@ def parse(content: bytes) -> Model:
         return _model(tflite.Model.GetRootAs(content, 0))
     except ClgpuError:
         raise
-    except Exception as error:  # whatever the generated code runs into
+    except Exception as error:  # any error of the generated code
         raise ModelError(
             f"the .tflite model is damaged ({type(error).__name__}: {error})"
         ) from None
@@ -119,7 +119,7 @@ def _affine(raw: Any) -> Affine | None:
 
 def _operator(raw: Any, node: int, codes: list[tuple[str, int, bool]]) -> Operator:
     if raw.LargeCustomOptionsOffset() > 1:
-        raise QuantizationError("the .tflite model keeps options behind its end (over 2 GiB)")
+        raise QuantizationError("the .tflite model stores options after its end (over 2 GiB)")
     name, version, custom = codes[raw.OpcodeIndex()]
     options = raw.CustomOptionsAsNumpy()
     table, values = None, {}
@@ -146,7 +146,7 @@ def _operator(raw: Any, node: int, codes: list[tuple[str, int, bool]]) -> Operat
 
 def _buffer(raw: Any) -> Array:
     if raw.Offset() > 1:
-        raise QuantizationError("the .tflite model keeps constants behind its end (over 2 GiB)")
+        raise QuantizationError("the .tflite model stores constants after its end (over 2 GiB)")
     data = raw.DataAsNumpy()
     return data if isinstance(data, np.ndarray) else np.empty(0, np.uint8)
 
@@ -168,5 +168,5 @@ def _text(value: bytes | None) -> str:
 
 
 def _ints(value: Any) -> list[int]:
-    # The generated code returns 0 for a vector that is not there.
+    # The generated code returns 0 for an absent vector.
     return [int(v) for v in value] if isinstance(value, np.ndarray) else []

@@ -1,4 +1,4 @@
-"""Running a model with the stock runtime, every tensor readable afterwards."""
+"""Runs a model with the stock runtime and keeps every tensor readable."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Run:
             self._interpreter: Any = runtime.module.Interpreter(
                 model_content=content,
                 num_threads=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1,
-                # Delegates keep to themselves what they compute between their first and last node.
+                # Delegates do not expose the tensors between their first and last node.
                 experimental_op_resolver_type=types.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
                 experimental_preserve_all_tensors=True,
             )
@@ -68,7 +68,7 @@ class Run:
     def value(self, tensor: int) -> Array | None:
         """A view of a tensor of the main graph; None if the run has not computed it.
 
-        It must be gone before the next run.
+        It must be deleted before the next run.
         """
         try:
             view: Array = self._interpreter.tensor(tensor)()
@@ -95,7 +95,7 @@ def _exposed(content: bytes) -> bytes:
     model = parse(content)
     graph = model.main
     if any(t.is_sparse for t in graph.tensors):
-        return content  # which cannot be written anew
+        return content  # which cannot be rewritten
     computed = [
         t
         for op in graph.operators

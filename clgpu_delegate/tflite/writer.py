@@ -21,7 +21,7 @@ from clgpu_delegate.tflite.graph import (
 
 _SCHEMA_VERSION = 3
 _ALIGNMENT = 16  # bytes; the runtimes map constants in place and their kernels expect it
-_PLACEHOLDER = 127  # what readers older than this many operations are told
+_PLACEHOLDER = 127  # the code for readers that know fewer operations
 
 
 def serialize(model: Model) -> bytes:

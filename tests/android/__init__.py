@@ -1,1 +1,1 @@
-"""Android: that all sources compile and link for it, and what CMake refuses."""
+"""Android: all sources compile and link for it; CMake refuses what cannot be built."""

@@ -1,8 +1,8 @@
 """A stand-in for Android's C library that ziglang takes: headers, and libraries of names only.
 
-The headers are musl's, which ziglang brings, with those in include/ over them; the libraries have
-the functions listed in names/ and no code. What is built with it shows that the sources fit
-Android, and cannot run.
+The headers are musl's from ziglang, overridden by those in include/; the libraries have the
+functions listed in names/, but no code. Builds with it show that the sources fit Android, but they
+cannot run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ API = 26
 TARGET = f"aarch64-linux-android.{API}"
 LIBRARIES = ("c", "m", "dl", "log")
 
-# Of these crtbegin_so.o alone has something: the handle by which destructors are registered.
+# Only crtbegin_so.o has content: the handle by which destructors are registered.
 START_FILES = {
     "crtbegin_so": ".hidden __dso_handle\n.globl __dso_handle\n.data\n.balign 8\n"
     "__dso_handle: .quad __dso_handle\n",
@@ -42,7 +42,7 @@ def names(library: str) -> list[str]:
 
 
 def key(zig: Path) -> str:
-    """Return what changes with anything that objects are compiled with."""
+    """Return a digest of everything that affects compiled objects."""
     digest = hashlib.sha256(str((zig, zig.stat().st_mtime_ns)).encode())
     for path in (Path(__file__), *sorted((HERE / "include").rglob("*.h")), HERE / "zig.cmake"):
         digest.update(path.read_bytes())
@@ -69,7 +69,7 @@ def make(zig: Path, folder: Path) -> Path:
 
 
 def make_headers(theirs: Path, folder: Path) -> None:
-    """Put ours over ziglang's; those that ours include go into musl/."""
+    """Put our headers over ziglang's; those that ours include go into musl/."""
     for part in ("any-linux-any", "aarch64-linux-any", "generic-musl", "aarch64-linux-musl"):
         shutil.copytree(theirs / part, folder, dirs_exist_ok=True)
     (folder / "musl").mkdir(exist_ok=True)

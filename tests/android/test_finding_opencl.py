@@ -1,4 +1,4 @@
-"""Where OpenCL is looked for on Android, tried here with libraries that stand in for a phone's."""
+"""The search for OpenCL on Android, tested with substitutes for a phone's libraries."""
 
 from __future__ import annotations
 

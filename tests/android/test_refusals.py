@@ -1,4 +1,4 @@
-"""What cannot be built is refused by CMake in one sentence that says what to set."""
+"""CMake refuses builds that cannot work with one sentence that says what to set."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TOOLS = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 CMAKE = shutil.which("cmake", path=TOOLS)
 
-# Instead of the NDK's: tells what it was given and builds for this machine.
+# Replaces the NDK's file: prints its settings and builds for this machine.
 TOOLCHAIN = """
 set(ANDROID TRUE)
 message(STATUS "given: ${ANDROID_ABI} ${ANDROID_PLATFORM} ${ANDROID_STL} \

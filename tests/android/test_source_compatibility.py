@@ -1,8 +1,8 @@
 """Android source compatibility: all sources compile and link for aarch64, API level 26.
 
-Where ANDROID_NDK_HOME is set the NDK builds the library, as for a release. Else a substitute does
-(zig.cmake, sysroot.py), which proves that no header and no function is used that Android lacks, and
-nothing more: its compiler, its C++ library and its linker are not the NDK's.
+If ANDROID_NDK_HOME is set, the NDK builds the library, as for a release. Otherwise a substitute
+does (zig.cmake, sysroot.py). It only proves that Android has all headers and functions that are
+used: its compiler, C++ library and linker are not the NDK's.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def library(request: pytest.FixtureRequest) -> Path:
     environment = request.getfixturevalue("zig")
     here = Path(__file__).parent
     build = Path(environment["ZIG_LIBC"]).with_name("build")
-    # Nothing is optimised: the time goes into that, and more calls remain to be linked.
+    # No optimisation: it takes most of the time, and without it more calls remain to be linked.
     succeed(
         "cmake", "-G", "Ninja", "-S", ROOT, "-B", build,
         f"-DCMAKE_TOOLCHAIN_FILE={here / 'zig.cmake'}",
@@ -84,7 +84,7 @@ def library(request: pytest.FixtureRequest) -> Path:
         **environment,
     )  # fmt: skip
     made = build / "libclgpu_delegate.so"
-    made.unlink(missing_ok=True)  # the lists of names may have changed, and ninja sees none
+    made.unlink(missing_ok=True)  # the lists of names may have changed, which ninja does not notice
     succeed("cmake", "--build", build, "-j", "2", **environment)
     return made
 

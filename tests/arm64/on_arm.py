@@ -1,8 +1,8 @@
 """Runs on the ARM system, without this package's tests: RUNTIME LIBRARY FOLDER.
 
 Every model of the folder runs in the stock runtime alone and with the delegate of the library,
-or of the package ("package"); the folder gets the outputs of both. What is printed is JSON: the
-operations that are then in the interpreter, and what the delegate says of them.
+or of the package ("package"); the folder gets the outputs of both. It prints JSON: the operations
+in the interpreter afterwards, and the delegate's explanation.
 """
 
 import ctypes
@@ -35,7 +35,7 @@ def make_delegate(module, library):
 
 
 def explain(delegate, library):
-    """What the delegate says of the nodes: by the package, or by the functions of the C header."""
+    """The delegate's explanation of the nodes, from the package or the C functions."""
     if library == "package":
         return [[node.op, node.claimed] for node in delegate.explain().nodes]
     functions = ctypes.CDLL(library)

@@ -19,7 +19,7 @@ from tools.arm64 import build, common, emulation, sites, system
 GATES = common.REPOSITORY / "tools" / "check_library.py"
 EXPORTS = common.REPOSITORY / "src_cpp" / "cmake" / "exports.map"
 INSIDE = Path(__file__).with_name("on_arm.py")
-MODELS = {"network": 5, "integers": 3}  # and how many operations they have
+MODELS = {"network": 5, "integers": 3}  # models and their numbers of operations
 
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,7 @@ def library() -> Path:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Models, and what goes into them."""
+    """Models and their inputs."""
     path, rng = tmp_path_factory.mktemp("models"), np.random.default_rng(3)
     (path / "network.tflite").write_bytes(models.network(rng))
     np.savez(path / "network.npz", rng.standard_normal((1, 8, 8, 1)).astype(np.float32))
@@ -85,7 +85,7 @@ def test_wheel_claims_models_and_is_right(folder):
 
 
 def made(make: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function makes; this machine may lack what that takes, CI may not."""
+    """The result of a function; skips if this machine lacks its tools, which CI must have."""
     try:
         return make(*arguments)
     except common.Missing as reason:
@@ -95,7 +95,7 @@ def made(make: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def check(facts: Any, folder: Path, name: str) -> None:
-    """All nodes are computed by one partition, and right."""
+    """One partition computes all nodes, with correct results."""
     assert facts["machine"] == "aarch64"
     for model, count in MODELS.items():
         *nodes, ours = facts["operations"][model]

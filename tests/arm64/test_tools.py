@@ -1,4 +1,4 @@
-"""What makes the ARM system: once, anew when its recipe changes, else one sentence why not."""
+"""The ARM system is made once, again if its recipe changes, or fails with one sentence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.arm64 import common, system
 
 
 def make(folder: Path, recipe: str, *, fails: bool = False) -> bool:
-    """Whether the folder had to be made."""
+    """Whether the folder was made."""
     with common.made_once(folder, recipe, "making it") as part:
         if part is not None:
             part.mkdir()

@@ -1,1 +1,1 @@
-"""The measurements: what they compute from times, and that they run."""
+"""The measurements run, and compute the right values from times."""

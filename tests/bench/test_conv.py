@@ -1,4 +1,4 @@
-"""``python -m bench conv`` at tiny sizes; what is computed from its times."""
+"""``python -m bench conv`` at tiny sizes, and the values computed from its times."""
 
 from __future__ import annotations
 

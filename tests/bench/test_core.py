@@ -1,4 +1,4 @@
-"""What commands share: tables, batches of timings, and the options of the command line."""
+"""The parts shared by all commands: tables, batches of timings, and command-line options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures come from files: envelopes, marks, renderers, charts, and what is committed."""
+"""Figures from files: records, marks, renderers, charts, and the committed files."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def record_of(what: str, rows: list[Any], *, device: Any, peers: Any, **more: An
 
 
 def net(name: str, batch: int, precision: str) -> nets.Row:
-    """PyTorch is faster with LeNet-5 alone, the stock CPU with none."""
+    """PyTorch is faster only with LeNet-5, the stock CPU with no network."""
     torch_ms = None if precision == "int8" else (0.5 if name == "lenet5" else 2.0) * batch
     return nets.Row(
         name, batch, precision, 30, 30, 29, cpu_ms=20.0 * batch, host_ms=1.5 * batch,
@@ -416,7 +416,7 @@ def test_launches_of_pynet_are_compared_where_there_are_no_digests(tmp_path, mon
         assert plan_digests.changed(record) == old
 
 
-# What is committed.
+# The committed files.
 
 
 def test_committed_pages_and_charts_are_those_of_their_files():

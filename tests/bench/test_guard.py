@@ -32,13 +32,13 @@ FEW = ["--rounds", "2", "--processes", "1", "--no-plans"]
 
 @pytest.fixture
 def first() -> clgpu_delegate.Device:
-    """A device that is here."""
+    """A device of this machine."""
     return clgpu_delegate.devices()[0]
 
 
 @pytest.fixture
 def other(first) -> clgpu_delegate.Device:
-    """One that is not."""
+    """A device that this machine does not have."""
     return dataclasses.replace(first, name="Fast GPU")
 
 
@@ -263,7 +263,7 @@ def test_guard_writes_a_baseline_and_fails_on_a_doctored_one(device, tmp_path):
     assert min(row.ratio, row.ms, row.launches) > 0
     assert (row.claimed, row.nodes, row.rounds) == (13, 13, 2)
 
-    # Far apart, whatever this machine does meanwhile.
+    # Far apart, so that load on this machine does not matter.
     doctored = dataclasses.replace(row, ratio=row.ratio / 1e6, launches=row.launches - 1)
     missing = dataclasses.replace(row, item="lenet5 b1 fp32 gone")
     write(path, device_of(device), [doctored, missing])
@@ -277,7 +277,7 @@ def test_guard_writes_a_baseline_and_fails_on_a_doctored_one(device, tmp_path):
 
 
 def copied_package(folder: Path) -> None:
-    """Put a copy of the package where a build of a commit is looked for."""
+    """Put a copy of the package into the folder of a commit's build."""
     shutil.copytree(
         Path(clgpu_delegate.__file__).parent, folder / "clgpu_delegate",
         ignore=shutil.ignore_patterns("__pycache__"),

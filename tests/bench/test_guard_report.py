@@ -1,4 +1,4 @@
-"""What ``python -m bench guard`` makes of numbers: made-up ones."""
+"""The reports of ``python -m bench guard`` on invented numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m bench nets``: the smallest network, and what is asked for by mistake."""
+"""``python -m bench nets``: the smallest network, and wrong arguments."""
 
 from __future__ import annotations
 

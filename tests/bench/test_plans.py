@@ -1,4 +1,4 @@
-"""Plans of networks, on devices that are known by facts, are those that are kept."""
+"""The plans of networks for recorded devices equal the stored ones."""
 
 from __future__ import annotations
 
@@ -97,14 +97,14 @@ def test_plans_do_not_depend_on_values_of_weights_and_ranges(network):
 
 
 def with_kernels(change):
-    """The H200, each of whose kernels is changed by a function of its facts."""
+    """The H200 with a function applied to the facts of each kernel."""
     device = snapshots.find(H200)
     kernels = {key: change(facts) for key, facts in device.kernels.items()}
     return dataclasses.replace(device, kernels=kernels)
 
 
 def test_kernels_refused_for_their_local_memory_show():
-    # A check once refused them, although they run: the driver adds bytes of its own to its answer.
+    # A check once refused them, although they run: the driver's answer includes its own bytes.
     limit = snapshots.find(H200).device["CL_DEVICE_LOCAL_MEM_SIZE"]
     refusing = with_kernels(lambda facts: facts._replace(is_refused=facts.local_bytes > limit))
     assert any(facts.is_refused for facts in refusing.kernels.values())

@@ -1,4 +1,4 @@
-"""``python -m bench pynet``: a small PyNET, and what is asked for by mistake."""
+"""``python -m bench pynet``: a small PyNET, and wrong arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m bench stream``: one small case, and what is asked for by mistake."""
+"""``python -m bench stream``: one small case, and wrong arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The campaign: what faults, hostile files, random graphs and load make of the delegate, counted.
+"""The campaign counts the effects of faults, malicious files, random graphs and load.
 
 ``python -m tests.campaign`` runs it and prints the table of docs/reliability.md.
 """

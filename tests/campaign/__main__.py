@@ -15,12 +15,12 @@ from tests.campaign import table
 # By module of this package. Each has ``run(share, seed)``: one attempt in `share` of all, drawn by
 # the seed; it returns rows.
 PARTS = ("faults", "graphs", "files", "load", "mutants")
-# Parts whose attempts know nothing of each other: `--jobs` divides them.
+# Parts with independent attempts: `--jobs` divides them.
 DIVISIBLE = ("graphs", "files")
 
 
 def main() -> int:
-    """Run the parts that are named, all by default; 1 where a row is not clean."""
+    """Run the named parts, by default all; returns 1 if a row is not clean."""
     parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}")
     parser.add_argument(
@@ -80,11 +80,11 @@ def main() -> int:
 
 
 def _run(part: str, share: int, seed: int, jobs: int) -> list[table.Row]:
-    """Run a part, divided into so many jobs, each with a seed of its own."""
+    """Run a part, divided into this many jobs, each with its own seed."""
     run = importlib.import_module(f"tests.campaign.{part}").run
     if jobs == 1:
         return run(share, seed)
-    # Threads suffice: the attempts run in child processes.
+    # Threads are sufficient: the attempts run in child processes.
     with ThreadPoolExecutor(jobs) as pool:
         divided = pool.map(lambda job: run(share * jobs, seed * 1000 + job), range(jobs))
         return table.added(divided)

@@ -1,4 +1,4 @@
-"""Attempts in other processes: one for many attempts, and a new one behind a death."""
+"""Attempts in child processes: one for many attempts, and a new one after a crash."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MARK = "ROW "  # begins the child's answers; drivers and runtimes print, too
 def answers(
     module: str, items: Sequence[str], limit_s: float = 60, **environment: str
 ) -> Iterator[tuple[str, str, str]]:
-    """Hand items to a module that calls `serve`; yield each with its outcome and a sentence.
+    """Send items to a module that calls `serve`; yield each with its outcome and a sentence.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def answers(
     Yields
     ------
     item, outcome, text
-        The outcome is what the module said, or ``"died"`` or ``"hung"``.
+        The outcome is the module's, or ``"died"`` or ``"hung"``.
     """
     child: _Child | None = None
     try:
@@ -104,7 +104,7 @@ class _Child:
         self._reader.join()
         for stream in (self._process.stdin, self._process.stdout):
             assert stream is not None
-            with contextlib.suppress(BrokenPipeError):  # of a question that nobody read
+            with contextlib.suppress(BrokenPipeError):  # of a request that the child did not read
                 stream.close()
 
     def _read(self, stream: IO[str]) -> None:

@@ -1,7 +1,7 @@
 """Calls of OpenCL and of the memory allocator that fail, one after the other.
 
-Each configuration of tests/faults/configurations.py has a process of its own, and another one
-behind every experiment that ends its process or hangs.
+Each configuration of tests/faults/configurations.py has a separate process, and a new one after
+every experiment that ends its process or hangs.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def run(share: int, seed: int) -> list[Row]:
 
 
 def start_of_process(share: int, seed: int) -> Row:
-    """Run one experiment in `share` of tests/faults/start.py, each in a process of its own."""
+    """Run one experiment in `share` of tests/faults/start.py, each in a separate process."""
     variables = {**environment(BUILD), **_surroundings()}
 
     def run_one(*arguments: object) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def start_of_process(share: int, seed: int) -> Row:
 
 
 def _surroundings() -> dict[str, str]:
-    """Variables with which a child imports what this process can."""
+    """Environment variables with which a child can import the same modules."""
     path = os.pathsep.join([*(p for p in sys.path if p), str(ROOT)])
     return {"PYTHONPATH": path, "CLGPU_CACHE": "off"}
 
@@ -105,10 +105,10 @@ def count(row: Row, name: str, kind: str, *, share: int, most: int, seed: int) -
 def experiments(
     name: str, kind: str, *, share: int = 1, most: int = 10**9, seed: int = 0
 ) -> Iterator[dict[str, Any]]:
-    """What became of each experiment of a configuration."""
+    """The outcome of each experiment of a configuration."""
     variables = environment(BUILD, fail_allocations=kind == ALLOCATIONS)
     if CONFIGURATIONS[name].cold:
-        variables["CLGPU_PROGRAMS"] = ""  # what is compiled is kept nowhere else
+        variables["CLGPU_PROGRAMS"] = ""  # the only cache of compiled programs
     variables.update(CONFIGURATIONS[name].device)
     variables.update(_surroundings())
     command = [sys.executable, "-X", "faulthandler", "-m", "tests.faults.experiment", name]
@@ -150,7 +150,7 @@ def experiments(
 
 
 def _lines(child: subprocess.Popen[str]) -> Iterator[str | None]:
-    """Yield lines of JSON that a process writes; None where none comes for too long."""
+    """Yield lines of JSON that a process writes; None if none comes in time."""
     lines: queue.Queue[str | None] = queue.Queue()
     assert child.stdout is not None
     reader = threading.Thread(target=_read, args=(child.stdout, lines), daemon=True)

@@ -1,4 +1,4 @@
-"""Damaged and hostile model files: what the delegate makes of them, and what stock does.
+"""Damaged and malicious model files, with the delegate and with the stock runtime.
 
 ``python -m tests.campaign.files NUMBER`` writes one file to the present folder and tries it.
 """
@@ -33,7 +33,7 @@ WHAT = "damaged or hostile model files"
 WHAT_ENDS_STOCK = "of these, files that end stock TensorFlow Lite: refused before it sees them"
 MORE = Path(__file__).resolve().parents[2].parent / "shared" / "models"
 LARGEST = 60_000  # bytes of a file of those
-MEMORY = 4 << 30  # bytes that a child may have: shapes are anything
+MEMORY = 4 << 30  # memory limit of a child in bytes: shapes are random
 LIMIT_S = 60
 COMPARED = 10_000_000  # elements of an output, as many as the memory above has room for
 
@@ -41,8 +41,8 @@ BOUNDARIES = [0, 1, 2, 3, 4, 7, 16, 127, 128, 255, 256, 1000, 32767, 32768, 6553
 BOUNDARIES += [2**31 - 1, 2**31, 2**32 - 1, 2**32 - 2, 2**32 - 128]
 REALS = [0.0, -0.0, -1.0, float("inf"), float("nan"), 1e-45, 1e-38, 1e-20, 1e20, 3e38, 0.5, 1.0]
 REALS += [1 / 256, 1 / 32768]
-# With other scales the shifts and ranges of stock's integer arithmetic overflow, and anything may
-# come of it.
+# With other scales the shifts and ranges of stock's integer arithmetic overflow, so its results are
+# undefined.
 SCALES = (1e-15, 1e15)
 # Stock cuts products of sums and scales to 32 bits; below this even a scale of two leaves room.
 BIAS = 1 << 30
@@ -51,7 +51,7 @@ Spot = tuple[str, int, int]  # what lies there, where, how many bytes
 
 
 class Places:
-    """Where in a model's bytes the fields are that decide something."""
+    """The positions of the relevant fields in a model's bytes."""
 
     def __init__(self, content: bytearray) -> None:
         self.content = content
@@ -164,7 +164,7 @@ def _set(changed: bytearray, places: Places, random: Random) -> None:
 
 @functools.lru_cache(maxsize=1)
 def models() -> list[Path]:
-    """Small models of others, where they are there."""
+    """Small models from other projects, if they are present."""
     found = sorted(MORE.rglob("*.tflite"))
     return [path for path in found if path.stat().st_size <= LARGEST]
 
@@ -185,7 +185,7 @@ def run(share: int, seed: int) -> list[Row]:
 
 
 def attempt(count: int, seed: int) -> tuple[list[Row], list[str]]:
-    """Try so many files; the rows, and for each failure how to repeat it and what it says."""
+    """Try this many files; returns the rows, and how to repeat each failure with its message."""
     row, ends_stock, failures = Row(WHAT), Row(WHAT_ENDS_STOCK), []
     items = [str(seed * 1_000_000 + i) for i in range(count)]
     with tempfile.TemporaryDirectory() as folder:
@@ -197,13 +197,13 @@ def attempt(count: int, seed: int) -> tuple[list[Row], list[str]]:
             _, outcome_of_ours, text = next(ours)
             (Path(folder) / item).unlink(missing_ok=True)
             if outcome in {"died", "hung"}:
-                # Without our check stock would die in the same way: that is no death of ours.
+                # Without our check, stock would crash in the same way: that is not our crash.
                 seen = outcome_of_ours == "refused"
                 ends_stock.count("told" if seen else "right")
                 row.count("told" if seen else "right")
                 continue
             if outcome_of_ours == "cut":
-                # Tables lead out of the file. Stock checks none of that, and runs what it does not
+                # Tables point out of the file. Stock does not check that, and runs what it does not
                 # happen to read.
                 outcome_of_ours = "told"
             elif outcome_of_ours == "refused":  # and stock, too, has one sentence, or runs it
@@ -221,7 +221,7 @@ def attempt(count: int, seed: int) -> tuple[list[Row], list[str]]:
 
 
 def stock_one(item: str, folder: str) -> tuple[str, str]:
-    """Run a file without the delegate and keep what it yields."""
+    """Run a file without the delegate and keep its results."""
     content = made(item)
     path = Path(folder) / item
     try:
@@ -275,7 +275,7 @@ def our_one(item: str, folder: str | None) -> tuple[str, str]:
 
 
 def _compared(content: bytes, outputs: list[Any], kept: Path) -> str:
-    """In what the outputs differ from stock's; nothing where stock's own are not defined."""
+    """The difference from stock's outputs; empty if stock's are undefined."""
     defined = [_is_ordered, _has_constants, _has_scales, _has_biases, _has_known_activations]
     defined += [_has_results_of_one_type]
     if not all(is_defined(content) for is_defined in defined):
@@ -289,9 +289,9 @@ def _compared(content: bytes, outputs: list[Any], kept: Path) -> str:
 def _varies(content: bytes, item: str, kept: Path) -> bool:
     """Whether stock itself gives another result.
 
-    Either when tensors lie elsewhere: it reads what nobody wrote. Or, where constants are not
-    finite, with its default kernels: they multiply weights by the zeros of a border, and the
-    reference kernels leave these products out.
+    With another memory layout of tensors, if it reads unwritten memory. Or with its default
+    kernels, if constants are not finite: they multiply weights by the zeros of a border, while the
+    reference kernels skip these products.
     """
     resolvers = ["ref"] if _is_finite(content) else ["ref", "builtin"]
     for resolver in resolvers:
@@ -318,7 +318,7 @@ def _is_finite(content: bytes) -> bool:
 
 
 def _is_ordered(content: bytes) -> bool:
-    """Whether each node reads what is given, constant, or written before, and once."""
+    """Whether each node reads only inputs, constants, or tensors that were written once before."""
     model = tflite.Model.GetRootAs(content, 0)
     graph = model.Subgraphs(0)
     known = set(graph.InputsAsNumpy().tolist()) if graph.InputsLength() else set()
@@ -375,7 +375,7 @@ def _has_biases(content: bytes) -> bool:
 
 
 def _has_known_activations(content: bytes) -> bool:
-    """Whether no node has a fused activation that stock kernels leave out without a word."""
+    """Whether no node has a fused activation that stock kernels silently ignore."""
     graph = tflite.Model.GetRootAs(content, 0).Subgraphs(0)
     left_out = {tflite.ActivationFunctionType.TANH, tflite.ActivationFunctionType.SIGN_BIT}
     names = {code: name for name, code in vars(tflite.BuiltinOptions).items()}
@@ -393,7 +393,7 @@ def _has_known_activations(content: bytes) -> bool:
 
 
 def _has_results_of_one_type(content: bytes) -> bool:
-    """Whether no node writes its input's type into a larger one, whose further bytes stay as is."""
+    """Whether no node writes its input's type into a larger one, leaving bytes unwritten."""
     model = tflite.Model.GetRootAs(content, 0)
     graph = model.Subgraphs(0)
     names = ["RESHAPE", "SQUEEZE", "EXPAND_DIMS", "REDUCE_ANY", "REDUCE_ALL", "REDUCE_MIN"]
@@ -421,12 +421,12 @@ def _outputs(interpreter: Any, item: str) -> list[Any]:
         interpreter.set_tensor(detail["index"], values.astype(dtype))
     interpreter.invoke()
     outputs = [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
-    # Text, which the delegate leaves alone, as bytes: objects are not kept in files.
+    # Text, which the delegate does not handle, as bytes: objects cannot be stored in files.
     return [y.astype("S") if y.dtype.kind == "O" else y for y in outputs]
 
 
 def _scale(interpreter: Any) -> float:
-    """The largest root mean square of a tensor of real numbers; infinite where one is no number."""
+    """The largest root mean square of a float tensor; infinite if it contains NaN."""
     scale = 1.0
     for detail in interpreter.get_tensor_details():
         if np.dtype(detail["dtype"]).kind != "f":

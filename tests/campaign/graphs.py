@@ -25,7 +25,7 @@ def run(share: int, seed: int) -> list[Row]:
 
 
 def attempt(count: int, seed: int) -> tuple[Row, list[str]]:
-    """Try so many graphs; the row, and for each failure how to repeat it and what it says."""
+    """Try this many graphs; returns the row, and how to repeat each failure with its message."""
     row, failures = Row(WHAT), []
     items = [str(seed * 1_000_000 + i) for i in range(count)]
     for item, outcome, text in children.answers(__name__, items):
@@ -43,12 +43,12 @@ def one(item: str) -> tuple[str, str]:
         return compare(graph, device()), ""
     except AssertionError as error:
         return "wrong", str(error)
-    except Exception as error:  # an error where stock has none
+    except Exception as error:  # an error that stock does not report
         return "stuck", f"{type(error).__name__}: {error}"
 
 
 def device() -> str:
-    """The device that is tried: the one named, else the first."""
+    """The device to test: the named one, or the first."""
     return os.environ.get("CLGPU_TEST_DEVICE") or clgpu_delegate.devices()[0].name
 
 

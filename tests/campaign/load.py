@@ -1,4 +1,4 @@
-"""Load: many at once, for long, forked, interrupted and ended in any order; see `tests.load`."""
+"""Load: many at once, long runs, forks, interrupts and ends in any order; see `tests.load`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PATIENCE_S = 1800
 
 
 def run(share: int, seed: int) -> list[Row]:
-    """Run one attempt in `share` of each case; the seed draws nothing, attempts are the same."""
+    """Run one attempt in `share` of each case; the seed has no effect: all attempts are equal."""
     del seed
     rows = []
     for name, case in cases.CASES.items():

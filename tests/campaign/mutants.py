@@ -1,10 +1,10 @@
-"""Planted faults: each mistake of `planted.FAULTS`, and whether the tests meant to notice it do.
+"""Planted faults: each mistake of `planted.FAULTS`, and whether its tests notice it.
 
-All happens in a copy of the tree in a temporary folder. Kernels and Python modules are taken from
-there as they are; for a mistake in C++ the copy is compiled, the first time whole, then what has
-changed, by ccache where it is installed. A mistake that quick tests let pass is shown to all cases
-of the same tests, on one OpenCL device, before it counts as a survivor. `KEEP_COPY` names a folder
-to use, and to leave, instead of a temporary one: then only what has changed is compiled.
+It works on a copy of the tree in a temporary folder. Kernels and Python modules are used from
+there; for a mistake in C++ the copy is compiled: the first time completely, then only the changes,
+with ccache if it is installed. If quick tests miss a mistake, all cases of the same tests run on
+one OpenCL device before it counts as a survivor. `KEEP_COPY` names a permanent folder instead of
+the temporary one: then only changes are compiled.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.campaign.table import Row
 from tests.swapped.environment import environment
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_S = 1800  # of a run of tests without a mistake
+PATIENCE_S = 1800  # of a test run without a mistake
 _PASSED = 0  # pytest: all tests have passed
 _FAILED = 1  # pytest: tests have failed
 _BROKEN = 2  # pytest: modules of tests could not be imported
@@ -43,15 +43,15 @@ AREAS = {
 
 
 class Run(NamedTuple):
-    """What became of a run of tests."""
+    """The result of a test run."""
 
-    code: int | None  #: of pytest, negative a signal; None: it had no end
+    code: int | None  #: of pytest, negative: a signal; None: it did not end
     seconds: float
     failed: str  #: the first test that failed; empty where none is known
 
     @property
     def notices(self) -> bool:
-        """Whether tests failed, or the process died or hung, by what is planted."""
+        """Whether the planted mistake made tests fail, or the process crash or hang."""
         return self.code is None or self.code < 0 or self.code in (_FAILED, _BROKEN)
 
     def __str__(self) -> str:
@@ -61,18 +61,18 @@ class Run(NamedTuple):
 
 
 class Mutants:
-    """A copy of the tree that mistakes are planted in, one at a time."""
+    """A copy of the tree; mistakes are planted in it one at a time."""
 
     def __init__(self, tree: Path) -> None:
         self._tree = tree
         self._build = tree / "build" / "mutants"
         self._output = self._build / "clgpu_delegate"  # tests/faults know the extension by that
-        # Runs without a mistake, by tests, whether these are quick, and whether C++ is compiled.
+        # Runs without a mistake; the key: tests, whether these are quick, whether C++ is compiled.
         self._clean: dict[tuple[tuple[str, ...], bool, bool], Run] = {}
         _copy(tree)
 
     def outcome(self, fault: Fault) -> tuple[str, str]:
-        """Return the column that the mistake counts in, and what noticed it or went wrong."""
+        """Return the table column of the mistake, and the test that noticed it or the error."""
         compiled = fault.file.startswith("src_cpp/")
         for quick in (True, False):
             clean = self._without_mistake(fault.tests, quick, compiled)
@@ -81,7 +81,7 @@ class Mutants:
             with self._planted(fault):
                 if compiled and not self._compile():
                     return "stuck", f"{fault.new!r} does not compile"
-                # Waiting without end is what some mistakes do.
+                # Some mistakes make tests wait forever.
                 patience = min(60 + 5 * clean.seconds, PATIENCE_S)
                 found = self._run(fault.tests, quick, compiled, patience)
             if found.notices:
@@ -109,17 +109,17 @@ class Mutants:
             path.write_text(text, encoding="utf-8")  # now: what is compiled is older
 
     def _compile(self) -> bool:
-        """Compile what has changed; false where that fails."""
+        """Compile the changes; returns False if that fails."""
         scripts = sysconfig.get_path("scripts")
         variables = {
             **os.environ,
             "PATH": os.pathsep.join([scripts, os.environ.get("PATH", "")]),
-            # For ccache: copies in other folders are the same to it.
+            # For ccache: copies in different folders must be equal.
             "CCACHE_BASEDIR": str(self._tree),
             "CCACHE_NOHASHDIR": "1",
         }
         if not (self._build / "build.ninja").exists():
-            # Without ccache, precompiled headers make the first time shorter. It knows them badly.
+            # Precompiled headers shorten the first build, but ccache handles them badly.
             cached = shutil.which("ccache") is not None
             speed = (
                 ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache", "-DCLGPU_PRECOMPILE=OFF"]
@@ -162,7 +162,7 @@ class Mutants:
             code = process.wait(timeout=patience)
         except subprocess.TimeoutExpired:
             code = None
-        finally:  # what tests have started and left, too
+        finally:  # also processes that tests have left running
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -181,7 +181,7 @@ class Mutants:
 
 
 def _first_failure(report: Path) -> str:
-    """Return the test that a JUnit report says has failed; empty where none does."""
+    """Return the failed test of a JUnit report; empty if there is none."""
     if not report.exists():  # the process died
         return ""
     for case in ET.parse(report).getroot().iter("testcase"):
@@ -191,7 +191,7 @@ def _first_failure(report: Path) -> str:
 
 
 def planted(text: str, fault: Fault) -> str:
-    """Return the text of a file with the mistake; ValueError unless the line is there once."""
+    """Return the text of a file with the mistake; ValueError unless the line occurs once."""
     count = text.count(fault.old)
     if count != 1:
         raise ValueError(
@@ -202,7 +202,7 @@ def planted(text: str, fault: Fault) -> str:
 
 
 def _copy(tree: Path) -> None:
-    """Copy what git knows and what is new; files that are the same keep their times."""
+    """Copy tracked and new files; unchanged files keep their times."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     for name in filter(None, listed.stdout.split("\0")):
@@ -222,7 +222,7 @@ def run(share: int, seed: int) -> list[Row]:
 
 
 def run_some(faults: Iterable[Fault]) -> list[Row]:
-    """Plant these; say what survives."""
+    """Plant these; report the survivors."""
     rows = {area: Row(what) for area, what in AREAS.items()}
     with contextlib.ExitStack() as stack:
         kept = os.environ.get("KEEP_COPY")

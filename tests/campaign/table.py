@@ -17,7 +17,7 @@ END = "<!-- /campaign -->"
 
 @dataclasses.dataclass
 class Row:
-    """What became of so many attempts of one kind. All columns after `told` should be zero."""
+    """The outcomes of the attempts of one kind. All columns after `told` should be zero."""
 
     what: str
     tried: int = 0
@@ -66,7 +66,7 @@ def added(runs: Iterable[Sequence[Row]]) -> list[Row]:
 
 
 def keep(part: str, rows: Sequence[Row], facts: dict[str, object]) -> Path:
-    """Write the rows of a part of the campaign where docs/reliability.md is made from."""
+    """Write the rows of a part of the campaign to the file that docs/reliability.md is made of."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{part}.json"
     kept = {**facts, "rows": [dataclasses.asdict(row) for row in rows]}
@@ -82,7 +82,7 @@ def page_with(rows: Iterable[Row]) -> str:
 
 
 def kept(part: str) -> list[Row]:
-    """Return the rows that `keep` wrote; none where it has not."""
+    """Return the rows that `keep` wrote; empty if there are none."""
     path = RESULTS / f"{part}.json"
     if not path.exists():
         return []

@@ -1,4 +1,4 @@
-"""The table of docs/reliability.md is that of the rows that are kept."""
+"""The table of docs/reliability.md matches the stored rows."""
 
 from __future__ import annotations
 

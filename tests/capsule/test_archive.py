@@ -1,4 +1,4 @@
-"""A capsule may come from anyone: what is wrong with it is one line, and nothing is extracted."""
+"""Capsules are untrusted: an error is one line, and nothing is extracted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def good(tmp_path_factory) -> bytes:
 
 
 def rewritten(content: bytes, **changes: object) -> bytes:
-    """A capsule with other members, or another manifest, whose hashes are right."""
+    """A capsule with other members or another manifest, and correct hashes."""
     with zipfile.ZipFile(io.BytesIO(content)) as file:
         members = {name: file.read(name) for name in file.namelist()}
     manifest = json.loads(members.pop("manifest.json"))
@@ -103,14 +103,14 @@ def test_manifest_and_members_may_hold_anything(tmp_path, good, change):
 
 
 def test_bombs_and_paths_are_refused(tmp_path, good):
-    assert "is no part of one" in message(tmp_path, rewritten(good, **{"../evil": b"x"}))
-    assert "is no part of one" in message(tmp_path, rewritten(good, **{"/evil": b"x"}))
+    assert "is not a member of capsules" in message(tmp_path, rewritten(good, **{"../evil": b"x"}))
+    assert "is not a member of capsules" in message(tmp_path, rewritten(good, **{"/evil": b"x"}))
     bomb = {"options__json": b" " * (2 << 20)}
     assert "more than 1 MiB" in message(tmp_path, rewritten(good, **bomb))
 
 
 def listed(content: bytes, compression: int = zipfile.ZIP_DEFLATED, **members: bytes) -> bytes:
-    """A capsule with further members, whose hashes are right."""
+    """A capsule with further members and correct hashes."""
     with zipfile.ZipFile(io.BytesIO(content)) as file:
         all_members = {name: file.read(name) for name in file.namelist()}
     manifest = json.loads(all_members.pop("manifest.json"))
@@ -134,7 +134,7 @@ def test_small_file_unpacks_to_little(tmp_path, good, monkeypatch):
         assert tracemalloc.get_traced_memory()[1] < 8 << 20
     finally:
         tracemalloc.stop()
-    monkeypatch.undo()  # the limits that users have
+    monkeypatch.undo()  # the default limits
     assert archive._most_bytes(2 << 20) == 256 << 20
     assert archive._most_bytes(100 << 20) == 3200 << 20
     assert archive._most_bytes(1 << 40) == 4 << 30
@@ -150,7 +150,9 @@ def test_capsule_of_zeros_is_written_so_that_it_is_read(tmp_path, good, monkeypa
 
 @pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_packings_without_a_bound_are_refused(tmp_path, good, compression):
-    assert "is not packed as in one" in message(tmp_path, listed(good, compression))
+    assert "has another compression than in capsules" in message(
+        tmp_path, listed(good, compression)
+    )
 
 
 @pytest.mark.parametrize("size", [0, 10, 1 << 20, 1 << 31])
@@ -170,7 +172,7 @@ def test_arrays_that_lie_over_each_other_are_refused():
     end = content.index(b"PK\x05\x06")
     content[end + 8 : end + 12] = count.to_bytes(2, "little") * 2
     content[end + 12 : end + 16] = (len(record) * count).to_bytes(4, "little")
-    with pytest.raises(ModelError, match="lie over each other"):
+    with pytest.raises(ModelError, match="its arrays overlap"):
         archive.from_npz(bytes(content))
 
 
@@ -192,7 +194,7 @@ def test_headers_of_arrays_may_hold_anything(head):
 
 def test_pipe_is_no_capsule(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(FileError, match="is no regular file"):
+    with pytest.raises(FileError, match="is not a regular file"):
         replay(tmp_path / "pipe")
 
 

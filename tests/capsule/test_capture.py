@@ -34,7 +34,7 @@ from tests.python import models
 
 @pytest.fixture(autouse=True)
 def _quick_doctor(monkeypatch):
-    """The doctor takes seconds, and has tests of its own."""
+    """The doctor takes seconds, and has its own tests."""
     monkeypatch.setattr(facts, "doctor", lambda **_: Diagnosis(()))
 
 
@@ -45,7 +45,7 @@ def ops(file) -> list[str]:
 
 @pytest.fixture(scope="module")
 def wrong(tmp_path_factory):
-    """A capsule of a softmax that is wrong, and what its capture returned."""
+    """A capsule of a wrong softmax, and the result of its capture."""
     path = tmp_path_factory.mktemp("capsule") / "wrong.clgpu.zip"
     with cases.wrong_softmax():
         return path, capture(cases.network(1, batch=2), path)
@@ -262,4 +262,4 @@ def test_what_fails_once_is_kept(tmp_path, monkeypatch):
     with cases.wrong_softmax():
         result = capture(models.chain(ops=("SOFTMAX",)), tmp_path / "once.clgpu.zip")
     assert result.outcome.kind == "wrong"
-    assert result.remark == "it does not fail every time"
+    assert result.remark == "the failure does not occur every time"

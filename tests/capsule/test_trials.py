@@ -15,13 +15,13 @@ from clgpu_delegate.capsule.trials import Bench
 
 @pytest.fixture
 def run(tmp_path):
-    """Run a model by a worker that is a shell script; ``answer`` has the CPU's results."""
+    """Run a model with a shell script as the worker; ``answer`` has the CPU's results."""
     message = io.BytesIO()
     send(message, {"stage": "expected"}, {"out0": np.ones(4, np.float32)})
     (tmp_path / "answer").write_bytes(message.getvalue())
 
     def run(script: str, timeout: float = 60):
-        # As a worker does, it waits for the request before it does anything.
+        # Like a worker, it first waits for the request.
         wait = "head -c 1 >/dev/null"
         command = ["sh", "-c", f"{wait}; answer='{tmp_path / 'answer'}'; {script}"]
         with Bench(

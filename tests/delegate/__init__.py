@@ -1,1 +1,1 @@
-"""Tests of the core as a runtime sees it: claims, partitions, constants, failing devices."""
+"""Tests of the core through a runtime: claims, partitions, constants, failing devices."""

@@ -1,4 +1,4 @@
-"""Parameters of quantisation that are missing or do not fit: the node stays on the CPU."""
+"""With missing or unsuitable parameters of quantisation, the node stays on the CPU."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def convolution(
     return m.build()
 
 
-# With a number of scales that fits no axis, or an axis that there is not, runtimes load no model.
+# Runtimes reject models whose number of scales fits no axis, or whose axis does not exist.
 @pytest.mark.parametrize(
     ("parameters", "reason"),
     [

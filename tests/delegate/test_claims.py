@@ -1,4 +1,4 @@
-"""Which nodes are claimed, and what becomes of constants, outputs, shapes and broken nodes."""
+"""Which nodes are claimed, and how constants, outputs, shapes and invalid nodes are handled."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_shapes_known_only_at_run_time(device, runtime):
     m.output(m.op("ABS", [m.op("EXP", [y], (-1, -1))], (-1, -1)))
     x = normal(2, 6)
     for size in ([3, 4], [12, 1]):
-        # An interpreter each: ai_edge_litert alone keeps the first shape of a dynamic tensor.
+        # Separate interpreters: only ai_edge_litert keeps the first shape of a dynamic tensor.
         delegate = clgpu_delegate.load(device=device)
         interpreter = make_interpreter(runtime, m.build(), [delegate])
         (got,) = run_interpreter(interpreter, [x, np.array(size, np.int32)])

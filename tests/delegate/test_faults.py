@@ -1,4 +1,4 @@
-"""What a device that fails leads to: another kernel, the CPU, or an error; never a crash."""
+"""A failing device leads to another kernel, the CPU, or an error, but never to a crash."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def kernels(delegate):
 
 @pytest.fixture(scope="module")
 def library() -> dict[str, str]:
-    """Variables with which a process uses an OpenCL library whose calls fail on demand."""
+    """Environment variables for an OpenCL library whose calls fail on demand."""
     try:
         return environment(BUILD)
     except LayerError as error:
@@ -55,7 +55,7 @@ def library() -> dict[str, str]:
 
 
 def run(library: dict[str, str], script: str, runtime: str) -> str:
-    # Every program is compiled: calls that build it may be those that fail.
+    # Every program is compiled, because the calls that build it may be the failing ones.
     result = run_python(PRELUDE + script, runtime, **library, CLGPU_PROGRAMS="")
     assert_succeeds(result)
     return result.stdout
@@ -82,7 +82,7 @@ assert None not in kernels(delegate)
 
 
 def test_partition_of_constants_alone_stays_on_the_cpu_without_memory(library, runtime):
-    # What only computes constants is left last, and nothing else is left here.
+    # Nodes that only compute constants are released last; here there are no others.
     script = """
 from tests.model_maker import ModelMaker
 m = ModelMaker()
@@ -287,7 +287,7 @@ check(interpreter)
 
 
 def test_gpu_comes_before_accelerator_before_cpu(library):
-    # The device is one, if need be: what counts is the order of those that there are.
+    # One device is enough: the test checks the order of the existing ones.
     script = """
 from tests.faults.control import Layer
 layer = Layer()
@@ -376,7 +376,7 @@ NUMBERS = {
 
 @pytest.mark.parametrize("bits", [0, 1, 2**64 - 1], ids=["zero", "one", "all"])
 def test_nonsense_about_a_device_is_not_believed(library, runtime, bits):
-    # In each place where one was divided by, or multiplied with, the process died.
+    # Each use of one as a divisor or factor once crashed the process.
     script = f"""
 for what in {list(NUMBERS.values())}:
     layer.tell_number(what, {bits})

@@ -1,4 +1,4 @@
-"""Device memory: what is predicted is what is allocated, and all of it goes again."""
+"""Device memory: the prediction equals the allocation, and all of it is released."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIDE = 16
 
 
 def ladder(levels: int = 2, channels: int = 4, seed: int = 3) -> bytes:
-    """Convolutions down to small images and up again, with connections across, as a U-Net has."""
+    """Convolutions down to small images and up again, with skip connections, like a U-Net."""
     rng = np.random.default_rng(seed)
     m = ModelMaker()
 
@@ -55,10 +55,10 @@ def ladder(levels: int = 2, channels: int = 4, seed: int = 3) -> bytes:
 
 
 class Loaded:
-    """A model on the device, and the memory that this has taken."""
+    """A model on the device, and the memory that it takes."""
 
     def __init__(self, runtime, model, **options):
-        # In the interpreter's memory, inputs and outputs would be no part of the arena.
+        # In the interpreter's memory, inputs and outputs would not be in the arena.
         self.delegate = clgpu_delegate.load(**{"zero_copy": "off", **options})
         gc.collect()
         self.delegate._native.reset_peak()

@@ -1,4 +1,4 @@
-"""Operands that a file leaves out, or has too many of, for each operation that families handle."""
+"""Missing and excess operands, for each operation that families handle."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def operands(name: str) -> tuple[int, int, int]:
 
 
 def reasons(nodes: list[tuple[str, list[int | None], int]]) -> list[str]:
-    """Why each node stays on the CPU; the files are not run, for which runtimes die."""
+    """Why each node stays on the CPU; the files are not run, because they crash runtimes."""
     m = ModelMaker()
     x = m.input("x", (1, 2, 2, 1))
     for name, inputs, outputs in nodes:
@@ -222,7 +222,7 @@ def test_result_without_a_scale_of_a_quantised_input_stays_on_the_cpu(dtype, nam
 
 @pytest.mark.parametrize("name", ["RESHAPE", "SQUEEZE", "EXPAND_DIMS"])
 def test_model_that_copies_floats_into_a_smaller_tensor_stays_on_the_cpu(name):
-    # Stock kernels write beyond the output; what they hit there depends on where tensors lie.
+    # Stock kernels write beyond the output; the effect depends on the memory layout.
     m = ModelMaker()
     x = m.input("x", (1, 8))
     axis = [m.constant(np.int32(0))] if name == "EXPAND_DIMS" else []

@@ -1,4 +1,4 @@
-"""What a device can do beyond its description is found by running it, and doubted when wrong."""
+"""Probes find abilities that a device does not report, and reject wrong results."""
 
 from __future__ import annotations
 

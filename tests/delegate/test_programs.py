@@ -10,7 +10,7 @@ import clgpu_delegate
 from tests.model_maker import ModelMaker
 from tests.runtimes import make_interpreter
 
-KEPT = 128  # programs, as src_cpp/cl/context.cpp says
+KEPT = 128  # programs, as in src_cpp/cl/context.cpp
 
 
 def slopes(first: int, count: int) -> bytes:
@@ -23,7 +23,7 @@ def slopes(first: int, count: int) -> bytes:
 
 
 def load(model: bytes, device: str) -> tuple[int, Any]:
-    """How many programs a new delegate compiles for this model, and what keeps them in use."""
+    """The number of programs that a new delegate compiles for this model, and what uses them."""
     delegate = clgpu_delegate.load(device=device, cache="off")
     interpreter = make_interpreter("auto", model, [delegate])
     return delegate.stats()["load"]["programs_built"], interpreter

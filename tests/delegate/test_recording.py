@@ -1,4 +1,4 @@
-"""What is recorded of inferences, and what that costs."""
+"""The recordings of inferences, and their cost."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def check_times(data):
     for row in data["launches"]:
         assert row["queued"] <= row["submitted"] <= row["start"] <= row["end"], row
         assert row["host_start"] <= row["host_end"], row
-        # On the host's clock no effect precedes its cause.
+        # On the host's clock, no effect precedes its cause.
         span = spans[row["inference"], row["partition"]]
         assert span["start"] <= row["host_start"] <= row["start"] + 1, row
         assert row["end"] <= span["end"] + 1, row

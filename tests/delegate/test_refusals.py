@@ -146,7 +146,7 @@ CASES |= {
 
 
 def sparse_weights(m: ModelMaker) -> Any:
-    """A node that cannot read what only DENSIFY unpacks."""
+    """A node that cannot read sparse weights, which only DENSIFY unpacks."""
     weights = m.sparse_constant(np.eye(4, dtype=F32))
     return m.op("FULLY_CONNECTED", [m.input("x", (2, 4)), weights], (2, 4))
 
@@ -162,12 +162,12 @@ def malformed(m: ModelMaker) -> Any:
 
 
 def of_unknown_shape(m: ModelMaker) -> Any:
-    """Files write a shape that they do not know as that of a scalar."""
+    """Files store an unknown shape as that of a scalar."""
     return m.op("NEG", [m.op("ABS", [m.input("x", ())], ())], ())
 
 
 def ints_as_weights(m: ModelMaker) -> Any:
-    """Weights of int8 that somebody hands over at run time."""
+    """Weights of int8 that are passed at run time."""
     weights = m.input("weights", (3, 4), I8, quantization=Q)
     return m.op("FULLY_CONNECTED", [m.input("x", (2, 4)), weights], (2, 3))
 

@@ -1,4 +1,4 @@
-"""Shapes that no kernel of ours takes: the CPU's kernels compute them."""
+"""The CPU's kernels compute shapes that no kernel of ours supports."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_what_the_cpu_does_not_take_either_is_an_error_and_the_next_shape_is_rig
 
 
 def test_a_shape_that_values_decide_on_is_known_after_the_inference(runtime, device, rng):
-    """How often to repeat is computed: we do that while planning, stock while inferring."""
+    """The number of repetitions is computed: by us while planning, by stock in the inference."""
     m = ModelMaker()
     x = m.input("x", (2, 6), shape_signature=(-1, 6))
     times = m.op("NEG", [m.constant(np.array([-1, -2], np.int32))], (2,))
@@ -131,7 +131,7 @@ def test_a_shape_that_values_decide_on_is_known_after_the_inference(runtime, dev
 
 
 def looping(rows: int, grows: bool) -> bytes:
-    """A WHILE of three rounds with a state of so many rows, to which each may add one."""
+    """A WHILE of three rounds with a state of this many rows; each round may add one."""
     m = ModelMaker()
     i, state, x = (
         m.constant(np.zeros(1, np.int32)),
@@ -188,7 +188,7 @@ def test_states_of_loops_may_have_no_rows_or_grow(runtime, device, rng, rows, gr
 
 
 def test_a_type_that_the_model_does_not_say_goes_to_the_cpu(runtime, device, rng):
-    """Stock kernels set the types of their results, whatever the file says of these."""
+    """Stock kernels set the types of their results, regardless of the file."""
     m = ModelMaker()
     rows = m.input("rows", (4,), np.int32)
     table = m.constant(rng.standard_normal((5, 3)).astype(np.float32))

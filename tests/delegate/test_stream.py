@@ -106,7 +106,7 @@ def test_what_crosses_the_bus_and_what_is_copied_on_the_host(device, rng):
             assert cost["objects_created"] == 0
             moved = {0} if runner.mode == "direct" else {x.nbytes}
             if clgpu_delegate.devices()[int(device)].type != "cpu":
-                moved.add(x.nbytes)  # such devices take memory of whole pages only
+                moved.add(x.nbytes)  # such devices take only memory of whole pages
             assert {cost["bytes_up"], cost["bytes_down"]} <= moved
             # The arrays are the memory that the device reads and writes.
             result = runner.run(bound)
@@ -153,7 +153,7 @@ def test_integers(device, rng):
 
 
 def test_arenas_that_several_runners_share(device, rng):
-    # One arena's memory, in turns: whoever comes next waits for what is in flight.
+    # One arena for all, in turns: each waits for the inferences in flight.
     options: dict[str, Any] = {"device": device, "zero_copy": "off", "memory_pool": "process"}
     makers = [elementwise, functools.partial(models.image, LARGE)]
     inputs = [models.normal(rng, *LARGE) for _ in range(4)]

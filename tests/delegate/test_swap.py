@@ -1,4 +1,4 @@
-"""Inferences with copies between device and host in their middle."""
+"""Inferences that copy tensors between device and host in the middle."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_network_is_the_same_within_less_memory(name, device):
 
 @pytest.fixture
 def detour(device, runtime, rng):
-    """A model of which both a tensor and weights have to move, prepared and run once."""
+    """A model that must move a tensor and weights; prepared and run once."""
     model = models.detour()
     x = models.normal(rng, 1, 64, 64, 4)
     _, full = run_delegated(runtime, model, [x], device=device)

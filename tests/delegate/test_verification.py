@@ -1,4 +1,4 @@
-"""Kernels broken on purpose are caught: another engine, exact numbers or the CPU takes over."""
+"""Verification detects kernels broken on purpose: another engine, fp32 or the CPU replaces them."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_another_engine_takes_over(broken, x, device, runtime, tmp_path):
     assert "computes wrong numbers" in explanation.nodes[0].refused["naive"]
     assert "fully_connected/naive" in str(explanation)
 
-    # The next one begins without it, before anything is compared, with another model, too.
+    # The next one starts without it, before any comparison, even with another model.
     for model in (dense(), dense(depth=24)):
         delegate = clgpu_delegate.load(warm_up=False, verify="first", **options)
         interpreter = make_interpreter(runtime, model, [delegate])
@@ -160,7 +160,7 @@ def test_the_cpu_takes_over_where_no_engine_is_right(broken, x, device, runtime,
     check = check_of(explanation)
     assert (check.level, check.source, check.checked) == ("cpu", "kept", 0)
 
-    # A mended kernel is another one: it is checked anew.
+    # A fixed kernel is another one: it is checked again.
     broken(SOFTMAX, STORE + "c + ", STORE)
     got, explanation = run(model, [x], runtime, **options)
     check = check_of(explanation)
@@ -232,7 +232,7 @@ def test_partitions_are_judged_one_by_one(broken, x, device):
     for i in range(2):
         wrong = models.normal(weights, 40, 40)[0, 1] < 0
         levels.append((check_of(explanation, i).level == "cpu", bool(wrong)))
-    # A broken engine is left out everywhere from the moment on that it is known.
+    # A broken engine is left out everywhere as soon as it is known.
     assert all(cpu or not wrong for cpu, wrong in levels), levels
 
 

@@ -1,4 +1,4 @@
-"""Inputs and outputs stay where the interpreter has them, wherever the device can reach them."""
+"""Inputs and outputs stay in the interpreter's memory if the device can access it."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_timing_leaves_the_interpreter_s_tensors_alone(device, runtime, rng):
     np.testing.assert_allclose(interpreter.get_tensor(output), want, rtol=1e-4, atol=1e-5)
     shape = (1, 100, 90, 3)
     interpreter.resize_tensor_input(index_of_input(interpreter), shape)
-    interpreter.allocate_tensors()  # the old memory is gone, and the new one is not yet known
+    interpreter.allocate_tensors()  # the old memory is released, and the new one is not yet known
     assert delegate.device_time(2) > 0
     larger = models.normal(rng, *shape)
     check(

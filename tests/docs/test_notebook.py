@@ -1,4 +1,4 @@
-"""The notebook of the documentation runs from top to bottom, and is stored with fit outputs."""
+"""The notebook of the documentation runs from top to bottom, and its stored outputs are valid."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_docstrings_describe_the_parameters_there_are(name):
         text = inspect.getdoc(function) or ""
         assert text, label
         taken, documented = taken_parameters(function), documented_parameters(text)
-        # One line may do for few parameters, if it names them.
+        # One line is sufficient for few parameters, if it names them.
         if documented or len(taken) > 2:
             assert documented == taken, label
 

@@ -9,5 +9,5 @@ from tests.doctor.machine import Machine
 
 @pytest.fixture
 def machine(tmp_path):
-    """A staged machine without any GPU, driver or runtime."""
+    """A simulated machine without any GPU, driver or runtime."""
     return Machine(tmp_path)

@@ -1,4 +1,4 @@
-"""Staged machines: a folder tree, an environment and a user that only the doctor sees."""
+"""Simulated machines: a folder tree, an environment and a user that only the doctor sees."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def device(name: str = "Some CPU", kind: str = "cpu", vendor: str = "Somebody") 
 
 
 class Machine:
-    """A staged machine: an Environment whose processes are answered here, or run for real."""
+    """A simulated machine: an Environment whose processes are simulated, too, or really run."""
 
     def __init__(self, root: Path, **fields: Any) -> None:
         self.root = root
@@ -53,7 +53,7 @@ class Machine:
         self.env = Environment(root=root, **{**defaults, **fields})
 
     def write(self, path: str, text: str = "") -> Path:
-        """Make a file of the staged machine."""
+        """Make a file of the simulated machine."""
         file = self.root / path.lstrip("/")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
@@ -64,7 +64,7 @@ class Machine:
         self.env.environ = {**self.env.environ, **environ}
 
     def find(self, check: Check, status: str | None = None) -> list[Finding]:
-        """Run one check; returns its findings (of a status), and asserts that all can be mended."""
+        """Run one check; returns its findings (of a status), and asserts that all have a fix."""
         found = list(check(Survey(dataclasses.replace(self.env))))
         for finding in found:
             assert bool(finding.fix) == (finding.status in ("problem", "warning")), finding
@@ -72,7 +72,7 @@ class Machine:
         return [finding for finding in found if status in (None, finding.status)]
 
     def gpu(self, driver: str, *, node: bool = True) -> None:
-        """Let the kernel have a GPU, with its file in /dev or without."""
+        """Add a GPU to the kernel, with or without its file in /dev."""
         self.write("/sys/class/drm/renderD128/device/uevent", f"DRIVER={driver}\n")
         if node:
             self.write("/dev/dri/renderD128")

@@ -1,4 +1,4 @@
-"""The doctor as a whole: this machine, what it prints, and that nothing stops it."""
+"""The doctor as a whole: this machine, its output, and that no error stops it."""
 
 from __future__ import annotations
 

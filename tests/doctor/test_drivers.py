@@ -1,4 +1,4 @@
-"""Broken loaders, vendor files and drivers, staged in a folder; libraries are loaded for real."""
+"""Broken loaders, vendor files and drivers in a folder; libraries are really loaded."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_icd_that_names_a_missing_library(staged, name, fix):
     icd(staged, f"{name}\n", "x.icd")
     staged.env.access = lambda *_: False
     (found,) = staged.find(vendors.check, "problem")
-    assert "there is no such library" in found.what
+    assert "the library does not exist" in found.what
     assert found.fix == f"sudo {fix}"
 
 
@@ -71,7 +71,7 @@ def test_icd_that_names_a_text_file(staged):
     text = staged.write("driver.so", "I am no library, but long enough to have had a header.\n" * 9)
     icd(staged, str(text))
     (found,) = staged.find(vendors.check, "problem")
-    assert "the file is no library" in found.what
+    assert "the file is not a library" in found.what
     assert "invalid ELF header" in found.why
     icd(staged, "")
     assert "is empty" in staged.find(vendors.check, "problem")[0].what
@@ -80,7 +80,7 @@ def test_icd_that_names_a_text_file(staged):
 def test_library_that_is_no_driver(staged):
     icd(staged, "libm.so.6")
     (found,) = staged.find(vendors.check, "problem")
-    assert "the library is no OpenCL driver" in found.what
+    assert "the library is not an OpenCL driver" in found.what
 
 
 def test_driver_that_lacks_a_library_of_its_own(staged, tmp_path):
@@ -103,7 +103,7 @@ def test_deadly_driver_is_named_and_nobody_else_loads_it(staged, tmp_path, code,
     icd(staged, str(library(tmp_path, code)), "bad.icd")
     icd(staged, str(library(tmp_path, DRIVER.replace("COUNT", "1"), "libgood.so")), "good.icd")
     staged.env.timeout = timeout
-    # All that the test model needs, so that nothing but the driver is in its way.
+    # Everything that the test model needs, so that only the driver can fail.
     staged.env.pip_libraries, staged.devices = lambda: [tmp_path / "libpip.so"], [device()]
     staged.env.version = {"numpy": "1.26.4", "ai-edge-litert": "2.3.0"}.get
     right = {"error": "", "compile_seconds": 0.1, "run_seconds": 0.1}
@@ -196,7 +196,7 @@ def test_machine_without_a_device(machine, tmp_path):
 def test_kernel_on_a_broken_device(machine, tmp_path, code, words):
     name = clgpu_delegate.devices()[0].library
     real = name if "/" in name else opencl_probe.list_platforms(name)["file"]
-    # What it lacks is found in the real library.
+    # The real library has the missing symbols.
     broken = library(tmp_path, code, "libbroken.so", "-Wl,--no-as-needed", real)
     machine.real = ("list_platforms", "run_kernel")
     machine.set(**{**os.environ, "CLGPU_OPENCL_LIBRARY": str(broken)})

@@ -1,4 +1,4 @@
-"""GPUs that the kernel knows and OpenCL does not offer, each for another reason."""
+"""GPUs that the kernel knows but OpenCL does not offer, for different reasons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ELF = b"\x7fELF\x02\x01" + bytes(12) + b"\x3e\0" + bytes(40)
 
 
 def closed(path, _mode):
-    """As if /dev/dri and /dev/kfd were for others; root would be let in."""
+    """Deny access to /dev/dri and /dev/kfd, because root always has it."""
     return "/dev/" not in str(path)
 
 
@@ -33,7 +33,7 @@ def test_render_node_for_a_group_this_user_is_not_in(machine):
 
 
 def vars_of(machine: Machine) -> dict:
-    """The fields of the environment, without what it has looked up already."""
+    """The fields of the environment, without cached values."""
     return {name: getattr(machine.env, name) for name in machine.env.__dataclass_fields__}
 
 
@@ -64,7 +64,7 @@ def test_container_without_the_host_s_gpu(machine, file, environ, fix):
     machine.write(file)
     machine.set(**environ)
     (found,) = machine.find(nodes.check, "problem")
-    assert "this container has not" in found.what
+    assert "this container does not" in found.what
     assert found.fix == fix
 
 
@@ -102,7 +102,7 @@ def test_mali_library_that_is_not_registered(machine):
 
 
 def nvidia_machine(machine: Machine, *parts: str) -> Machine:
-    """A machine with NVIDIA's module and those of: card, library, vendor file."""
+    """A machine with NVIDIA's module and the given parts of: card, library, vendor file."""
     machine.write("/proc/driver/nvidia/version", MODULE)
     if "card" in parts:
         machine.write("/dev/nvidia0")

@@ -1,4 +1,4 @@
-"""The doctor's test model is what the maker of models gives; the doctor has only its bytes."""
+"""The doctor stores only the bytes of its test model; they equal the output of `ModelMaker`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variables, cache, runtimes and the package itself, each broken in its ways."""
+"""Variables, cache, runtimes and the package itself, each broken in several ways."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_cache_whose_schema_is_not_ours(machine, tmp_path):
     machine.set(CLGPU_CACHE=str(file))
     (found,) = machine.find(store.check, "warning")
     assert found.what.endswith("is damaged")
-    assert "the view 'rows' is not of a cache" in found.why
+    assert "the view 'rows' does not belong to a cache" in found.why
 
 
 def test_cache_on_a_network(machine, tmp_path):
@@ -227,7 +227,7 @@ def test_doctor_runs_in_a_package_without_extension(tmp_path):
     shutil.copytree(
         package, tmp_path / "clgpu_delegate", ignore=shutil.ignore_patterns("*.so", "__pycache__")
     )
-    # Without site: a development install would find the extension elsewhere, by a hook there.
+    # Without site, because the hook of a development install would find the extension elsewhere.
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
     python.chmod(0o755)

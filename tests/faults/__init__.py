@@ -1,1 +1,1 @@
-"""What failing calls of OpenCL and of the memory allocator lead to, one after the other."""
+"""The effects of failing calls of OpenCL and of the memory allocator, one call at a time."""

@@ -1,4 +1,4 @@
-"""What the experiments run: a model, options, and what the device claims to be."""
+"""Configurations of the experiments: a model, options, and what the device reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.passes import test_quantized_memory
 from tests.passes.test_stream_rows import Rows
 from tests.python import models
 
-GPU = {"FAULTS_DEVICE_TYPE": "4", "FAULTS_UNIFIED_MEMORY": "0"}  # with memory of its own
+GPU = {"FAULTS_DEVICE_TYPE": "4", "FAULTS_UNIFIED_MEMORY": "0"}  # with separate memory
 SHARED_GPU = {"FAULTS_DEVICE_TYPE": "4", "FAULTS_UNIFIED_MEMORY": "1"}
 
 
@@ -28,9 +28,9 @@ class Configuration:
     resize: bool = False  # to a batch of two and back
     cold: bool = False  # the process forgets its compiled programs before each experiment
     cache: bool = False  # a file has them
-    budget: float = 0.0  # of device memory, as a share of what the plan takes without
+    budget: float = 0.0  # of device memory, as a share of the plan's memory without a budget
     tolerance: float = 1e-3  # relative L2
-    claims: str = ""  # what makes the configuration what it is; see `experiment.holds`
+    claims: str = ""  # the property that the configuration must have; see `experiment.holds`
 
 
 def narrow() -> bytes:
@@ -75,7 +75,7 @@ def integers() -> bytes:
 
 
 def long_chain() -> bytes:
-    """Five operations, of which some may be left to the CPU."""
+    """Five operations, some of which may stay on the CPU."""
     return models.chain((2, 11), ("TANH", "SOFTMAX", "LOGISTIC", "TANH", "SOFTMAX"))
 
 

@@ -33,8 +33,8 @@ def allocations(folder: Path) -> Path:
 def real_library() -> str:
     """Return the path of the OpenCL library that tests use here.
 
-    That of an emulated device, where there is one (--limits), of a package, or of the first device.
-    Raises LayerError where there is none that a path is known of.
+    That of an emulated device, if there is one (--limits), of a package, or of the first device.
+    Raises LayerError if no path is known.
     """
     import clgpu_delegate  # noqa: PLC0415  # a parent process may do without
 
@@ -56,7 +56,7 @@ def real_library() -> str:
 
 
 def environment(folder: Path, *, fail_allocations: bool = False) -> dict[str, str]:
-    """Return the variables with which a process uses the layer."""
+    """Return the environment variables for a process that uses the layer."""
     variables = {"CLGPU_OPENCL_LIBRARY": str(layer(folder)), "FAULTS_LIBRARY": real_library()}
     if fail_allocations:
         path = str(allocations(folder))
@@ -81,14 +81,14 @@ class Layer:
         self.functions = [library.faults_name(i).decode() for i in range(number)]
 
     def fail(self, call: str, code: int, skip: int = 0, count: int = 1) -> None:
-        """Make a call fail: `count` times (negative: for good) after `skip` others."""
+        """Make a call fail: `count` times (negative: always) after `skip` others."""
         found = self._library.faults_set(
             call.encode(), code, ctypes.c_long(skip), ctypes.c_long(count)
         )
         assert found, f"the layer has no {call}"
 
     def lose_device(self, code: int, skip: int) -> None:
-        """Make all calls fail for good, after `skip` others."""
+        """Make all calls fail permanently, after `skip` others."""
         self._library.faults_lose_device(code, ctypes.c_long(skip))
 
     def refuse_host_pointers(self, code: int, skip: int = 0, count: int = 1) -> None:
@@ -100,7 +100,7 @@ class Layer:
         self._library.faults_clear()
 
     def reset(self) -> None:
-        """Forget what was counted."""
+        """Reset all counters."""
         self._library.faults_reset_counts()
 
     def calls(self) -> dict[str, int]:
@@ -117,20 +117,20 @@ class Layer:
         return {kind: self._library.faults_live(i) for i, kind in enumerate(KINDS)}
 
     def tell_number(self, what: int, bits: int) -> None:
-        """Choose what any device answers to a question about a number."""
+        """Set the answer of all devices to a query of a number."""
         self._library.faults_tell_number(what, ctypes.c_uint64(bits))
 
     def tell_name(self, name: bytes) -> None:
-        """Choose what any device says of its name."""
+        """Set the name of all devices."""
         self._library.faults_tell_name(name)
 
     def tell_type(self, index: int, bits: int) -> None:
-        """Choose what the device that is asked as the `index`-th one says of its type."""
+        """Set the type of the device that is queried as the `index`-th one."""
         self._library.faults_tell_type(ctypes.c_size_t(index), ctypes.c_uint64(bits))
 
     @property
     def events(self) -> int:
-        """Events that commands were asked for since the process began."""
+        """Events that commands were asked for since the start of the process."""
         return self._library.faults_events()
 
     @property
@@ -145,7 +145,7 @@ class Layer:
 
     @property
     def misuse(self) -> str:
-        """A line for each use of an object that was gone; empty where there was none."""
+        """A line for each use of a released object; empty if there was none."""
         return self._library.faults_misuse().decode()
 
 
@@ -163,7 +163,7 @@ class Allocations:
         assert self._library.allocations_watch(ctypes.c_long(after)), "the extension is not loaded"
 
     def rest(self) -> None:
-        """Count no more."""
+        """Stop counting."""
         self._library.allocations_rest()
 
     @property
@@ -173,7 +173,7 @@ class Allocations:
 
     @property
     def thrown(self) -> int:
-        """Those that have thrown."""
+        """The number of calls that have thrown."""
         return self._library.allocations_thrown()
 
 

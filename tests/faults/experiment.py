@@ -1,9 +1,9 @@
 """One process of experiments: ``python -m tests.faults.experiment CONFIGURATION KIND ...``.
 
 An experiment runs the phases of a job, from the loading of the delegate to the third inference.
-In one of them, one call fails; afterwards the cause is gone, and the next inference has to be
-right. Each line of the output is an object of JSON: the number of experiments, then for each one
-what it is, and then what became of it, so that the parent knows which one ended the process.
+In one of them, one call fails; then the cause is removed, and the next inference must be correct.
+Each line of the output is a JSON object: the number of experiments, then for each one its
+description and then its outcome, so that the parent knows which one ended the process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.runtimes import make_interpreter, run_reference
 
 Arrays = list[np.ndarray]
 
-# What the standard allows a call to fail with that was made with right arguments.
+# Errors that the standard allows for calls with correct arguments.
 RESOURCES, HOST_MEMORY, DEVICE_MEMORY, LOST = -5, -6, -4, -2
 CODES: dict[str, tuple[int, ...]] = {
     "clCreateContext": (LOST, HOST_MEMORY),
@@ -51,7 +51,7 @@ CODES: dict[str, tuple[int, ...]] = {
     "clWaitForEvents": (RESOURCES, -14),  # CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST
 }
 USUAL = (RESOURCES, HOST_MEMORY)
-# Asked once in a process: tests/faults/start.py.
+# Called once in a process: see tests/faults/start.py.
 OF_PROCESS = (
     "clGetPlatformIDs", "clGetPlatformInfo", "clGetDeviceIDs", "clGetDeviceInfo", "clCreateContext",
     "clReleaseContext",
@@ -62,7 +62,7 @@ ANY, NEW = "any call", "operator new"
 
 @dataclasses.dataclass(frozen=True)
 class Attempt:
-    """What fails: `count` calls (-1: all) of a phase after `skip` others."""
+    """The failing calls: `count` (-1: all) of a phase after `skip` others."""
 
     phase: str
     call: str
@@ -84,7 +84,7 @@ class Job:
         self.phases.append("end")
         self.delegate: Any = None
         self.interpreter: Any = None
-        self.got: tuple[Arrays, int] | None = None  # results, and of which inputs
+        self.got: tuple[Arrays, int] | None = None  # results, and the inputs of each
 
     def load(self) -> None:
         self.delegate = clgpu_delegate.load(**self.options)
@@ -134,7 +134,7 @@ class Job:
             self.load()
         if self.interpreter is None:
             self.make()
-        if phase not in self.inferences:  # the runtime wants it after a failed allocation
+        if phase not in self.inferences:  # the runtime requires it after a failed allocation
             shape = self.xs[0][0].shape
             (detail, *_) = self.interpreter.get_input_details()
             if tuple(detail["shape"]) != shape:
@@ -235,7 +235,7 @@ class Laboratory:
             self.options["memory_budget"] = int(bytes_ * c.budget)
             job.end()
         self.counts: dict[str, dict[str, int]] = {}
-        for _ in range(2):  # the second time, all that is kept is there
+        for _ in range(2):  # the second time, everything is cached
             self.counts = self.run_cleanly()
         self.kept = self.cache.read_bytes() if self.cache else b""
         self.base = self.live()
@@ -249,7 +249,7 @@ class Laboratory:
         return job
 
     def run_cleanly(self) -> dict[str, dict[str, int]]:
-        """Return how often each phase makes each call, after checks of what it is meant to do."""
+        """Check the configuration; return how often each phase makes each call."""
         job = self.job()
         counts = {}
         for phase in job.phases:
@@ -280,7 +280,7 @@ class Laboratory:
             assert job.runner.mode == "stream", job.runner.mode
 
     def is_right(self, got: Arrays, k: int) -> bool:
-        """Compare results of inputs `k` with the stock kernels' ones."""
+        """Compare the results of inputs `k` with those of the stock kernels."""
         return all(self.is_close(g, w) for g, w in zip(got, self.want[k]))
 
     def is_close(self, got: np.ndarray, want: np.ndarray) -> bool:
@@ -293,7 +293,7 @@ class Laboratory:
         return bool(np.isfinite(g).all() and np.linalg.norm(g - w) <= most)
 
     def live(self) -> dict[str, int]:
-        """Objects that a job has and that have to go with it."""
+        """Objects of a job, which must be released with it."""
         gc.collect()
         kept = ("context", "program")  # of the process
         return {kind: n for kind, n in self.layer.live().items() if kind not in kept}
@@ -315,7 +315,7 @@ class Laboratory:
             self.layer.clear()
 
     def attempts(self) -> list[Attempt]:
-        """All of them: a call fails once, or it and all that follow do."""
+        """All experiments: one call fails once, or it and all later ones fail."""
         found = []
         for phase, counts in self.counts.items():
             if NEW in counts:
@@ -334,7 +334,7 @@ class Laboratory:
         return found
 
     def drawn(self, share: int, most: int, seed: int) -> list[tuple[int, Attempt]]:
-        """Return one attempt in `share` of each phase, of `most` at most, with their numbers."""
+        """Return one attempt in `share` of each phase, at most `most`, with their numbers."""
         draw = random.Random(seed)
         by_phase: dict[str, list[tuple[int, Attempt]]] = {}
         for number, attempt in enumerate(self.attempts()):
@@ -345,7 +345,7 @@ class Laboratory:
         return sorted(chosen)
 
     def run(self, attempt: Attempt) -> dict[str, Any]:
-        """Return the column that an experiment counts in, and what was seen."""
+        """Return the table column of an experiment, and the observation."""
         if self.cache:
             self.cache.write_bytes(self.kept)
         job = self.job()
@@ -397,7 +397,7 @@ def _draw(rng: np.random.Generator, shape: Sequence[int], dtype: Any) -> np.ndar
 
 
 def main() -> None:
-    """Run the experiments that the arguments ask for."""
+    """Run the experiments that the arguments name."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults.experiment")
     parser.add_argument("configuration", choices=CONFIGURATIONS)
     parser.add_argument("--share", type=int, default=1, help="one in so many, drawn by the seed")

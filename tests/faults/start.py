@@ -1,7 +1,7 @@
 """One experiment of a process's start: ``python -m tests.faults.start [CALL SKIP COUNT CODE]``.
 
-What is asked once in a process, about platforms, devices and the context, fails here. Prints an
-object of JSON: what became of it, or, without arguments, how often each call is made.
+Here calls fail that a process makes once: for platforms, devices and the context. Prints a JSON
+object: the outcome, or, without arguments, how often each call is made.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TOLERANCE = 1e-3
 
 
 def main() -> None:
-    """Run the experiment that the arguments ask for."""
+    """Run the experiment that the arguments name."""
     import clgpu_delegate  # noqa: PLC0415  # the layer has to be told before
 
     layer = Layer()
@@ -50,7 +50,7 @@ def main() -> None:
     if len(sys.argv) == 1:
         seen["calls"] = {name: layer.calls()[name] for name in CALLS}
     print(json.dumps(seen), flush=True)
-    os._exit(0)  # what ends a process is the business of other tests
+    os._exit(0)  # other tests cover the end of a process
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Smallest cases of what the experiments have found, one test for each."""
+"""Minimal cases of the errors that the experiments have found, one test for each."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ SEED = datetime.date.today().toordinal()
 MOST = 4 if quick.is_on() else 12
 MOST_COLD = 3
 
-# `make test` runs these alone.
+# `make test` runs only these.
 QUICK = ("float", "resize", "swap", "runner, lanes")
 NAMES = [
     name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CONFIGURATIONS

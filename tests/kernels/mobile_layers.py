@@ -1,4 +1,4 @@
-"""One small model of what mobile GPUs have kernels of their own for, or reduce."""
+"""One small model of the layers for which mobile GPUs have special or reduced kernels."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Every kernel file is documented alike, its head lists its macros, and it is used.
+"""Every kernel file is used and has the same form of documentation; its head lists its macros.
 
-That each of them builds and computes what it says is shown by the tests of its family, which run
-every candidate on every device.
+The tests of a family check that its kernels build and compute the right results: they run every
+candidate on every device.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ CODE = {name: re.sub(r"//.*", "", text) for name, text in FILES.items()}
 ENTRIES = {name: ENTRY.findall(code) for name, code in CODE.items()}
 OWN = sorted(name for name, entries in ENTRIES.items() if entries)
 PARTS = sorted(set(FILES) - set(OWN))  # only included by others
-# Capitals that are no macros of ours: those of OpenCL C.
+# Capitalised names that are not our macros: those of OpenCL C.
 OPENCL = {
     "CLK_LOCAL_MEM_FENCE", "FLT_MAX", "INFINITY", "INT_MAX", "INT_MIN", "LONG_MAX", "LONG_MIN",
 }  # fmt: skip
 CAPITALS = re.compile(r"\b[A-Z][A-Z0-9_]*\b")
-# Parts of names that are put together: in front of ##, or CLGPU_CAT's first argument.
+# Prefixes of concatenated names: before ##, or CLGPU_CAT's first argument.
 PART = re.compile(r"\b([A-Z][A-Z0-9_]*)\s*##|CLGPU_CAT\(([A-Z][A-Z0-9_]*),")
 
 
@@ -62,7 +62,7 @@ def included(name: str) -> set[str]:
 
 
 def undefined(name: str) -> tuple[set[str], set[str]]:
-    """The macros that a file and its includes use and never define; and all that they use."""
+    """The macros that a file and its includes use but never define; and all that they use."""
     code = re.sub(r"//.*|/\*.*?\*/", "", _core.assembled_source(name))
     code = re.sub(r'"[^"]*"|^#(line|error|pragma OPENCL).*', "", code, flags=re.MULTILINE)
     defined = set(re.findall(r"^#define (\w+)", code, re.MULTILINE))
@@ -211,7 +211,7 @@ GROUP = re.compile(r"get_local_|get_group_id|get_num_groups|barrier\(|__local\b|
 
 @pytest.mark.parametrize("name", OWN)
 def test_kernels_that_ask_about_their_work_group_demand_its_size(name):
-    # Others are launched with smaller work-groups where a device demands that.
+    # Others are launched with smaller work-groups if a device requires that.
     for body in CODE[name].split("__kernel")[1:]:
         if "reqd_work_group_size" not in body.split(")) void")[0]:
             assert not GROUP.search(body), body.splitlines()[0]

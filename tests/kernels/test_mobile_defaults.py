@@ -25,10 +25,10 @@ CASES = {
     "5x5": Case((1, 16, 16, 16), (12, 5, 5, 16)),
 }
 
-# Files whose arrays do no harm, and why.
+# Files whose arrays are harmless, and why.
 EXEMPT = {"conv2d/winograd_filter.cl": "it runs once, when a model is loaded"}
 
-# Two names in a row and a subscript: a type and what is declared; or a further name behind it.
+# Two names and a subscript: a type and a declared name; or a further declared name after it.
 DECLARATION = re.compile(
     r"(?:\b(?!(?:if|for|while|else|return|case)\b)[A-Za-z_]\w*\s+|\],\s*)(\w+)\s*\["
 )
@@ -63,7 +63,7 @@ def private_arrays(code: str) -> list[str]:
 
 
 def outside_of_parentheses(line: str) -> str:
-    """A line without the arguments of calls, in which subscripts follow each other."""
+    """A line without the arguments of calls, which may contain several subscripts."""
     while (shorter := re.sub(r"\([^()]*\)", "", line)) != line:
         line = shorter
     return line

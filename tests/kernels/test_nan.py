@@ -1,4 +1,4 @@
-"""What is not a number stays one wherever the reference kernels keep it.
+"""NaN stays NaN wherever it does in the reference kernels.
 
 A clamp by fmax and fmin would turn a NaN into a number, and hide that a network has overflowed.
 """
@@ -29,7 +29,7 @@ def holed(*shape: int) -> np.ndarray:
 def weights(m: ModelMaker, *shape: int) -> int:
     """Weights with a NaN for the second output channel only.
 
-    Whatever way sums are taken, that channel of the result is NaN, and the others are numbers.
+    However sums are computed, that channel of the result is NaN, and the others are numbers.
     """
     values = np.random.default_rng(2).standard_normal(shape).astype(np.float32)
     values[(0, 1, 1, 1) if shape[0] == 1 else 1] = np.nan

@@ -1,8 +1,8 @@
-"""Every kernel runs once in Oclgrind, which looks at each access to memory, without a finding.
+"""Every kernel runs once in Oclgrind, which checks each memory access, without a finding.
 
 It reports reads and writes out of bounds, data races and misuse of the OpenCL API. Its search for
 uninitialised values crashes on vectors that the compiler leaves partly undefined, so those are
-found in another way: the op tests fill fresh device memory with NaN.
+found differently: the op tests fill fresh device memory with NaN.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a device can do at most is measured with kernels of its own."""
+"""The peak rates of a device are measured with special kernels."""
 
 from __future__ import annotations
 

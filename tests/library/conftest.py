@@ -15,7 +15,7 @@ TOOLS = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH"
 
 
 def tool(*names: str) -> str:
-    """Path of the first of these programs that there is; skips the test without any."""
+    """Path of the first of these programs that exists; skips the test if none does."""
     for name in names:
         if found := shutil.which(name, path=TOOLS):
             return found
@@ -23,7 +23,7 @@ def tool(*names: str) -> str:
 
 
 def run(*command: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a program and show what it said, should the test fail."""
+    """Run a program and show its output if the test fails."""
     result = subprocess.run(
         [str(part) for part in command],
         env={**os.environ, "PATH": TOOLS, **environment},
@@ -38,14 +38,14 @@ def run(*command: str | Path, **environment: str) -> subprocess.CompletedProcess
 
 
 def skip_without_opencl(code: int) -> None:
-    """Skip where a program has ended with 77: it found no OpenCL library."""
+    """Skip if a program has exited with 77: it found no OpenCL library."""
     if code == 77:
         pytest.skip("only the Python package finds the OpenCL runtime that pip installed")
 
 
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder that ``cmake --install`` has put the library into."""
+    """Folder into which ``cmake --install`` has installed the library."""
     # With the extension beside it: for this machine, and not by another toolchain. Sanitizers are
     # for programs that are linked with them, too.
     trees = [ROOT / "build", *(ROOT / "build").glob("*/")]

@@ -1,4 +1,4 @@
-"""The JSON that C programs get: valid whatever drivers write, and what Python gets, too."""
+"""The JSON for C programs is valid whatever drivers write, and equal to that for Python."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VALUES = st.recursive(
 
 
 def as_python(value: Any) -> Any:
-    """Return the value that JSON has room for."""
+    """Return the value that JSON can represent."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, bytes):

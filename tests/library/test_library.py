@@ -17,7 +17,7 @@ from tests.runtimes import run_reference
 HERE = Path(__file__).parent
 MAP = ROOT / "src_cpp" / "cmake" / "exports.map"
 
-# A user's program: neither the package nor its folder is anywhere near.
+# A user's program, which cannot find the package or its folder.
 PROGRAM = """
 import ctypes, json, sys
 import numpy as np

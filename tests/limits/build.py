@@ -1,4 +1,4 @@
-"""Builds the layer, once per version of its sources, and finds the library behind it.
+"""Builds the layer, once per version of its sources, and finds the real library.
 
 Other libraries of C that stand in for OpenCL are built in the same way.
 """
@@ -20,11 +20,11 @@ SYSTEM_LOADER = "libOpenCL.so.1"
 
 
 class LayerError(Exception):
-    """The layer cannot be built here, in words."""
+    """The layer cannot be built here; the message says why."""
 
 
 def layer(folder: Path) -> Path:
-    """Return the path of the layer, compiled into ``folder`` unless that has it already."""
+    """Return the path of the layer, compiled into ``folder`` unless it exists there."""
     sources = sorted([*FOLDER.glob("*.c"), *FOLDER.glob("*.h")])
     return shared_library("limits", sources, folder, "limits of devices are emulated by")
 
@@ -32,7 +32,7 @@ def layer(folder: Path) -> Path:
 def shared_library(
     name: str, sources: Sequence[Path], folder: Path, what: str, include: Path | None = None
 ) -> Path:
-    """Return the path of a library of sources and headers, compiled unless it is there already.
+    """Return the path of a library of sources and headers, compiled unless it exists.
 
     Sources are all in C or all in C++. Processes may call this at the same time. ``what`` begins
     the sentence of an error.

@@ -1,4 +1,4 @@
-"""What a test needs of a device whose limits are emulated."""
+"""Requirements of tests on a device with emulated limits."""
 
 from __future__ import annotations
 

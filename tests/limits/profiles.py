@@ -1,4 +1,4 @@
-"""Limits of mobile devices, as plain data; docs/devices.md tells where the numbers come from."""
+"""Limits of mobile devices, as plain data; docs/devices.md names the sources of the numbers."""
 
 from __future__ import annotations
 

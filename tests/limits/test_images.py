@@ -1,4 +1,4 @@
-"""Images go before the memory that they lie in."""
+"""Images are released before their memory."""
 
 from __future__ import annotations
 

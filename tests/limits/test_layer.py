@@ -36,7 +36,7 @@ Open = Callable[..., raw.Device]
 def device_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Open:
     """Open a device with the limits of a profile, some of them changed.
 
-    The library is a copy of its own, as it adds up the memory that a process uses.
+    The library is a separate copy, because it sums the memory that a process uses.
     """
 
     def opened(name: str, **changes: object) -> raw.Device:
@@ -97,7 +97,7 @@ def test_buffers_are_limited_one_by_one_and_together(device_with):
     made = [device.buffer(64 * MIB) for _ in range(4)]
     fails(ALLOCATION_FAILURE, device.buffer, 1)
     host = ctypes.create_string_buffer(4096)
-    device.buffer(4096, host)  # memory that is there already
+    device.buffer(4096, host)  # existing memory
     parts = [device.part(made[0], 0, MIB), device.part(made[0], MIB, MIB)]
     device.release(made[0])
     fails(ALLOCATION_FAILURE, device.buffer, 1)  # its parts keep it

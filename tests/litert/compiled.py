@@ -1,4 +1,4 @@
-"""Running models by LiteRT's CompiledModel."""
+"""Running models with LiteRT's CompiledModel."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Compiled:
         self.model = CompiledModel.from_buffer(content, environment=environment, options=options)
         self.sources = self.model.create_input_buffers(0)
         self.results = self.model.create_output_buffers(0)
-        # LiteRT tells types by names of its own; the runtime's interpreter has the same order.
+        # LiteRT has its own names of types; the runtime's interpreter has the same order.
         interpreter = make_interpreter("ai_edge_litert", content)
         self.outputs = interpreter.get_output_details()
 

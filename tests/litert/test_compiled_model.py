@@ -62,13 +62,13 @@ def test_delegates_are_there_as_long_as_their_models():
 
 @pytest.fixture(autouse=True)
 def collected():
-    """What a test leaves behind does not count for the next one."""
+    """Objects that a test has left do not affect the next one."""
     gc.collect()
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_same_bits_as_by_an_interpreter(device, seed):
-    """Random graphs, of which LiteRT leaves to the CPU what the delegate does not take."""
+    """Random graphs; LiteRT runs the nodes that the delegate does not take on the CPU."""
     graph = random_graph(Random(seed))
     delegate = clgpu_delegate.load(device=device, dynamic_range="hybrid")
     interpreter = make_interpreter("ai_edge_litert", graph.model, [delegate])
@@ -152,7 +152,7 @@ def test_models_in_threads_are_right():
 
 @pytest.mark.parametrize("order", ["model first", "environment first", "delegate last", "exit"])
 def test_any_order_of_ends(order):
-    """In a process of its own: what goes wrong here ends it."""
+    """Runs in a separate process, because errors here end the process."""
     code = f"""
         import gc, os, sys
         import clgpu_delegate

@@ -19,7 +19,7 @@ from tests.python.subprocesses import assert_succeeds, run_python
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """In place of LiteRT's."""
+    """Replaces LiteRT's."""
     monkeypatch.setattr(package, "folder", lambda: tmp_path)
     monkeypatch.setattr(package, "version", lambda: "2.3.0")
     return tmp_path
@@ -46,9 +46,11 @@ def test_what_is_of_others_stays(folder, kind):
     else:
         path.symlink_to(other if kind == "link" else folder / "gone.so")
     for change in (clgpu_delegate.litert_on, clgpu_delegate.litert_off):
-        with pytest.raises(FileError, match="is not of clgpu_delegate; it is left as it is"):
+        with pytest.raises(
+            FileError, match="does not belong to clgpu_delegate; it was not changed"
+        ):
             change()
-    assert "is not of clgpu_delegate" in clgpu_delegate.litert_status().problem
+    assert "does not belong to clgpu_delegate" in clgpu_delegate.litert_status().problem
     assert os.path.lexists(path)
     assert other.read_bytes() == b"theirs"
     assert kind == "file" or path.is_symlink()
@@ -114,7 +116,7 @@ def test_commands_print_what_the_functions_return(capsys):
 
 @needs_litert
 def test_program_that_knows_nothing_of_us_runs_on_the_device(tmp_path):
-    """With a copy of LiteRT's folder, of links to its files: the real one is not to change."""
+    """Uses a copy of LiteRT's folder with links to its files: the real one must not change."""
     copy = tmp_path / "ai_edge_litert"
     copy.mkdir()
     for path in package.folder().iterdir():

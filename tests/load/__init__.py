@@ -1,1 +1,1 @@
-"""Many at once, for long, forked, interrupted and ended in any order."""
+"""Load: many at once, long runs, forks, interrupts and ends in any order."""

@@ -1,8 +1,7 @@
-"""What a process of its own does to the delegate; ``python -m tests.load.cases CASE COUNT DEVICE``.
+"""Cases that run in separate processes; ``python -m tests.load.cases CASE COUNT DEVICE``.
 
 Each case is a function that returns how many of its attempts ended in which column of
-`tests.campaign.table.Row`. What it raises, its end by a signal and its being stuck are counted by
-`attempt`, which runs it.
+`tests.campaign.table.Row`. `attempt` runs it and counts exceptions, ends by a signal, and hangs.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Wrong(Exception):
 
 
 class Known:
-    """A model, some inputs, and what the runtime computes of them without the delegate."""
+    """A model, some inputs, and the runtime's results without the delegate."""
 
     def __init__(self, model: bytes, shape: tuple[int, ...] = SHAPE, count: int = 3) -> None:
         rng = np.random.default_rng(7)
@@ -59,7 +58,7 @@ class Known:
             raise Wrong
 
     def interpreter(self, device: str, delegate: Any = None, **options: Any) -> Any:
-        """Return an interpreter with the delegate, or with one of its own."""
+        """Return an interpreter with the given delegate, or with a new one."""
         if delegate is None:
             delegate = clgpu_delegate.load(device=device, **options)
         return make_interpreter("auto", self.model, [delegate])
@@ -70,7 +69,7 @@ class Known:
         self.check(position, run_interpreter(interpreter, [x])[0])
 
     def call(self, runner: Runner, position: int) -> None:
-        """Run an input by a runner and check its result."""
+        """Run an input with a runner and check its result."""
         self.check(position, runner.run(self.inputs[position % len(self.inputs)]))
 
 
@@ -92,7 +91,7 @@ def in_threads(count: int, work: Callable[[int], None]) -> None:
 
 
 def interpreters(count: int, device: str) -> Counts:
-    """So many interpreters at once, half of them with delegates of their own."""
+    """As many interpreters at once, half of them with their own delegates."""
     known, shared = Known(models.image()), clgpu_delegate.load(device=device)
     pooled = clgpu_delegate.load(device=device, memory_pool="process")
     delegates = itertools.cycle([shared, None, pooled, None])
@@ -109,7 +108,7 @@ def interpreters(count: int, device: str) -> Counts:
 
 
 def threads(count: int, device: str) -> Counts:
-    """Sixteen threads by so many inferences, on interpreters of shared delegates."""
+    """Sixteen threads with this many inferences each, on interpreters of shared delegates."""
     known, lock, outcomes = Known(models.image()), threading.Lock(), Counts()
     options: list[dict[str, Any]] = [{}, {"memory_pool": "process"}, {"zero_copy": "off"}]
     shared = [clgpu_delegate.load(device=device, **chosen) for chosen in options]
@@ -125,7 +124,7 @@ def threads(count: int, device: str) -> Counts:
 
 
 def runner_threads(count: int, device: str) -> Counts:
-    """Sixteen threads by so many inferences on one runner, for each of its modes."""
+    """Sixteen threads with this many inferences each on one runner, for each of its modes."""
     known, lock, outcomes = Known(models.image()), threading.Lock(), Counts()
     for options in WAYS.values():
         with Runner(known.model, device=device, **options) as runner:
@@ -144,11 +143,11 @@ def runner_threads(count: int, device: str) -> Counts:
 
 
 def loads(count: int, device: str) -> Counts:
-    """So many interpreters one after the other: memory and OpenCL objects stay what they were."""
+    """As many interpreters one after the other: memory and OpenCL objects do not grow."""
     known = Known(models.image())
     alive = _counter()
     outcomes, seen = Counts(), []
-    settled = max(10, count // 4)  # drivers and Python keep what they have once needed
+    settled = max(10, count // 4)  # drivers and Python keep memory that they have once needed
     for i in range(count):
         delegate = clgpu_delegate.load(device=device, zero_copy="off" if i % 3 else "auto")
         interpreter = known.interpreter(device, delegate)
@@ -161,10 +160,10 @@ def loads(count: int, device: str) -> Counts:
             gc.collect()
             seen.append((resident_bytes(), alive()))
     first, last = seen[0], seen[-1]
-    # A kilobyte that each load leaves behind is found among thousands of loads.
+    # A leak of a kilobyte per load shows after thousands of loads.
     allowed = max(4 << 20, 1024 * (count - settled))
     if "libasan" in os.environ.get("LD_PRELOAD", ""):
-        allowed = 1 << 30  # it keeps what is freed, to find its uses
+        allowed = 1 << 30  # it keeps freed memory to detect its use
     if last[0] - first[0] > allowed or last[1] != first[1]:
         print(f"resident bytes and objects: {first} after {settled} loads, {last} after {count}")
         outcomes["leaked"] += 1
@@ -197,7 +196,7 @@ def resident_bytes() -> int:
 
 
 def _counter() -> Callable[[], int]:
-    """How many OpenCL objects are alive; zero where the library does not count them."""
+    """The number of OpenCL objects; zero if the library does not count them."""
     if "FAULTS_LIBRARY" not in os.environ:
         return lambda: 0
     layer = Layer()
@@ -206,7 +205,7 @@ def _counter() -> Callable[[], int]:
 
 
 def _child(work: Callable[[], str], patience: float = 30) -> str:
-    """Return the column of what a forked child does; it ends as a script would."""
+    """Return the column of a forked child's work; it ends like a script."""
     read, write = os.pipe()
     if (pid := os.fork()) == 0:
         faulthandler.dump_traceback_later(patience / 2)  # where it waits
@@ -230,7 +229,7 @@ def _child(work: Callable[[], str], patience: float = 30) -> str:
 
 
 def _refused(use: Callable[[], object]) -> str:
-    """Return the column of a use of the delegate in a forked child: one sentence is the best."""
+    """Return the column of a use of the delegate in a forked child; best is one sentence."""
     try:
         use()
     except (DeviceError, RuntimeError) as error:
@@ -283,7 +282,7 @@ def forks(count: int, device: str) -> Counts:
 
 
 def forks_among_threads(count: int, device: str) -> Counts:
-    """Children of a process whose other threads run inferences: locks are held as it is forked."""
+    """Children of a process whose other threads run inferences: locks are held during the fork."""
     known, outcomes, stop = Known(models.image()), Counts(), threading.Event()
     shared = clgpu_delegate.load(device=device, memory_pool="process")
     made = [known.interpreter(device, shared) for _ in range(3)]
@@ -341,7 +340,7 @@ class _Interrupt(Exception):
 def _signals(number: signal.Signals, error: type[BaseException], count: int, device: str) -> Counts:
     """Loads, inferences and runners that a signal's handler ends at any moment, in turns.
 
-    What is made anew after each works, and so does what was interrupted.
+    After each, both new and interrupted objects work.
     """
     known, outcomes = Known(models.image()), Counts()
     interpreter = known.interpreter(device)
@@ -368,7 +367,7 @@ def _signals(number: signal.Signals, error: type[BaseException], count: int, dev
             lambda: waited(runner),  # noqa: B023
         ]
         use = uses[i % len(uses)]
-        # From another process's point of view: at any moment, also between two instructions.
+        # From another process: at any moment, also between two instructions.
         timer = threading.Timer(rng.uniform(0.0005, 0.02), os.kill, (os.getpid(), number))
         try:
             try:
@@ -456,7 +455,7 @@ device = sys.argv[1]
 known = Known(models.image())
 x = known.inputs[0]
 """
-# What the last lines of a script leave for the end of the interpreter.
+# Objects that the last lines of a script leave for the end of the interpreter.
 ENDINGS = {
     "delegate first": """
 delegate = clgpu_delegate.load(device=device)
@@ -539,7 +538,7 @@ last = Last()
 
 
 def endings(count: int, device: str) -> Counts:
-    """Processes that end with something alive; `count` times all orders of `ENDINGS`."""
+    """Processes that end with live objects; `count` times all orders of `ENDINGS`."""
     outcomes = Counts()
     for _ in range(count):
         for name, ending in ENDINGS.items():
@@ -655,7 +654,7 @@ def throwing(count: int, device: str) -> Counts:  # noqa: PLR0915  # a function 
 
 
 class Case(NamedTuple):
-    """A case, as often as a test and as the campaign run it."""
+    """A case, and how often a test and the campaign run it."""
 
     what: str
     run: Callable[[int, str], Counts]
@@ -707,7 +706,7 @@ def counting(folder: Path) -> dict[str, str]:
 def attempt(
     name: str, count: int, device: str = "", patience: float = 3000, **environment: str
 ) -> tuple[Row, str]:
-    """Run a case in a process of its own; return its row and what it has said.
+    """Run a case in a separate process; return its row and its output.
 
     Parameters
     ----------
@@ -731,7 +730,7 @@ def attempt(
         try:
             out, err = process.communicate(timeout=patience)
         except subprocess.TimeoutExpired:
-            # So that its threads tell where they are; its children are of the same session.
+            # Makes its threads print their stacks; its children are in the same session.
             os.kill(process.pid, signal.SIGABRT)
             time.sleep(1)
             os.killpg(process.pid, signal.SIGKILL)
@@ -753,7 +752,7 @@ def attempt(
 
 
 def main() -> None:
-    """Run the case that is named and print its counts."""
+    """Run the named case and print its counts."""
     name, count, device = sys.argv[1:]
     outcomes = CASES[name].run(int(count), device)
     print(json.dumps(outcomes), flush=True)

@@ -1,4 +1,4 @@
-"""What runners lend comes back, however a call ends."""
+"""Runners get lent objects back, however a call ends."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_what_is_given_back_is_gone_for_who_gave_it(pool):
 def test_one_owner_only_gives_it_back(pool):
     lent = pool.get()
     mine = lent.move()
-    lent.give_back()  # it is no longer this one's
+    lent.give_back()  # it belongs to another one now
     assert pool.empty()
     assert mine.thing == "thing"
     del mine

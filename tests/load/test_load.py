@@ -1,4 +1,4 @@
-"""A sample of `python -m tests.campaign load`, which does the same as often as it takes."""
+"""A sample of `python -m tests.campaign load`, which repeats the same more often."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_each_attempt_ends_well(name, platform):
 
 
 def test_a_load_that_leaves_something_behind_is_found():
-    # The same process without the release of queues: what `loads` looks at does grow then.
+    # The same process without the release of queues: then the values that `loads` checks grow.
     try:
         variables = cases.counting(BUILD)
     except LayerError as error:

@@ -1,4 +1,4 @@
-"""How whole models are judged: against the stock runtime, by relative L2 error and top-1."""
+"""Compares whole models with the stock runtime, by relative L2 error and top-1."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import clgpu_delegate
 from tests.runtimes import make_interpreter, run_interpreter
 
-# The project's promise for whole networks, from its first issue on.
+# The project's goal for whole networks since its first issue.
 LIMITS = {"fp32": 1e-5, "fp16": 5e-3}
 
 
@@ -36,7 +36,7 @@ def run_delegated(
 
 
 def assert_close(got: Sequence[np.ndarray], want: Sequence[np.ndarray], limit: float) -> None:
-    """Fail when an output is further than `limit` from the stock runtime's, or top-1 differs."""
+    """Fail if an output differs by more than `limit` from the stock runtime's, or top-1 differs."""
     assert len(got) == len(want)
     for index, (g, w) in enumerate(zip(got, want)):
         assert g.shape == w.shape

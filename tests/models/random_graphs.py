@@ -1,13 +1,13 @@
-"""Random graphs: what no test of one operation sees, the ways in which operations meet.
+"""Random graphs test combinations of operations, which tests of single operations do not.
 
 Fusion, views, memory that tensors share, storage that changes from float to half, several
 partitions with nodes on the CPU between them: each depends on the neighbours of a node. Graphs of
 some ten nodes, with branches and joins, are drawn at random and compared with the stock runtime's
 reference kernels. A graph, its inputs and the options of the delegate all come from one number.
 
-Operations on real numbers are chosen so that rounding stays what it is: none has steps (floor,
-arg max) on computed ones, and none makes a small error much larger (division, powers). Integers
-are exact, so any operation on them will do.
+Operations on real numbers are chosen so that rounding errors stay small: none has steps (floor,
+arg max) on computed values, and none amplifies errors much (division, powers). Integers are exact,
+so any operation on them is possible.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ class RandomGraph:
 
     nodes: tuple[str, ...]  # first, for the report of a failure
     options: dict[str, Any]
-    engine: float  # draws one of the candidates of each family; 0: what the plan chooses
-    budget: float  # of the memory that the plan takes without one; 1: all of it
+    engine: float  # draws one of the candidates of each family; 0: the plan's choice
+    budget: float  # share of the plan's memory without a budget; 1: all of it
     batch: int  # of the third inference; 0: there is none
     model: bytes = dataclasses.field(repr=False)
     inputs: tuple[list[Array], list[Array]] = dataclasses.field(repr=False)
     floats: tuple[int, ...] = dataclasses.field(repr=False)  # all tensors of real numbers
-    tensors: tuple[int, ...] = dataclasses.field(repr=False)  # all that are computed or given
-    sources: dict[int, tuple[int, ...]] = dataclasses.field(repr=False)  # what each is computed of
+    tensors: tuple[int, ...] = dataclasses.field(repr=False)  # all computed or given tensors
+    sources: dict[int, tuple[int, ...]] = dataclasses.field(repr=False)  # the inputs of each
     rows: dict[int, tuple[int, int]] = dataclasses.field(
         repr=False
-    )  # those cut out: of what, which
+    )  # slices: of which tensor, which part
 
 
 class Drawing:
@@ -107,14 +107,14 @@ class Drawing:
         return tensor
 
     def dtype(self) -> Any:
-        """The element type of the present kind."""
+        """The element type of the current kind."""
         return getattr(np, self.kind[1:]) if isinstance(self.kind, str) else self.kind
 
     def is_float(self) -> bool:
         return self.kind is np.float32
 
     def alike(self, x: int) -> list[int]:
-        """Tensors of the present kind and of the same scale."""
+        """Tensors of the current kind and of the same scale."""
         return [t for t in self.floats if self.scales.get(t) == self.scales.get(x)]
 
     def like(self, x: int, shape: Shape) -> int:
@@ -132,7 +132,7 @@ class Drawing:
         return self.rng.integers(-3, 4, shape).astype(dtype)
 
     def weights(self, shape: Shape, terms: int) -> int:
-        """A constant that keeps the size of what it is multiplied with."""
+        """A constant factor that preserves the size of values."""
         return self.maker.constant(self.values(shape) / np.float32(np.sqrt(terms)))
 
     def ints(self, *values: Any, dtype: Any = np.int32) -> int:
@@ -164,7 +164,7 @@ class Drawing:
         return self.pick(self.floats[-1:] + self.floats)
 
     def with_rank(self, *ranks: int) -> int:
-        """A tensor of the present kind, of one of these ranks, reshaped where there is none."""
+        """A tensor of the current kind, of one of these ranks, reshaped if there is none."""
         fitting = [t for t in self.floats if len(self.shape(t)) in ranks]
         if fitting:
             return self.pick(fitting[-1:] + fitting)
@@ -174,7 +174,7 @@ class Drawing:
 
 
 def factors(count: int, rank: int) -> Shape:
-    """Some shape of so many elements."""
+    """Some shape with this many elements."""
     shape = []
     for _ in range(rank - 1):
         divisor = next((d for d in (3, 2, 5, 7) if count % d == 0), 1)
@@ -283,7 +283,7 @@ def conv(g: Drawing) -> None:
         options["depth_multiplier"] = multiplier
         name = "DEPTHWISE_CONV_2D"
     if fits((n, out_h, out_w, out)):
-        bias = g.maker.constant(g.values((out,)))  # the stock kernels insist on one
+        bias = g.maker.constant(g.values((out,)))  # the stock kernels require one
         g.op(name, [x, weights, bias], (n, out_h, out_w, out), **options)
 
 
@@ -373,7 +373,7 @@ def cumsum(g: Drawing) -> None:
 def top_k(g: Drawing) -> None:
     x = g.with_rank(1, 2, 3)
     shape = (*g.shape(x)[:-1], g.size(1, min(3, g.shape(x)[-1])))
-    # The places of equal numbers may rightly differ: nobody reads them.
+    # The positions of equal numbers may differ, so no node reads them.
     types = {"dtype": [g.dtype(), np.int32], "quantization": None}
     g.op("TOPK_V2", [x, g.ints(shape[-1])], [shape, shape], **types)
 
@@ -508,7 +508,7 @@ def reverse(g: Drawing) -> None:
 
 def space_to_depth(g: Drawing) -> None:
     if g.dtype() is np.int16:
-        return  # the stock kernels know no such integers
+        return  # the stock kernels do not support such integers
     x = g.with_rank(4)
     n, h, w, c = g.shape(x)
     if h % 2 == 0 and w % 2 == 0:
@@ -522,7 +522,7 @@ def space_to_depth(g: Drawing) -> None:
 
 
 def gather(g: Drawing) -> None:
-    """By places that a node computes."""
+    """By positions that a node computes."""
     x = g.with_rank(4, 3, 2, 1)
     shape, axis = g.shape(x), g.size(0, len(g.shape(x)) - 1)
     count = g.size(1, 4)
@@ -541,7 +541,7 @@ def gather(g: Drawing) -> None:
 
 
 def select(g: Drawing) -> None:
-    """By comparing integers: those are exact."""
+    """By comparing integers, which are exact."""
     x = g.with_rank(4, 3, 2, 1)
     shape = g.shape(x)
     same = [t for t in g.alike(x) if g.shape(t) == shape]
@@ -581,7 +581,7 @@ def arithmetic(g: Drawing) -> None:
 
 
 def smaller(g: Drawing) -> None:
-    """Sums of sums would overflow, which C leaves open."""
+    """Sums of sums would overflow, which is undefined in C."""
     x = g.any_tensor()
     bound = [g.maker.constant(np.array(v, g.dtype())) for v in (-100, 100)]
     x = g.op("MAXIMUM", [x, bound[0]], g.shape(x))
@@ -603,7 +603,7 @@ def fold(g: Drawing) -> None:
 
 def extremum(g: Drawing) -> None:
     if g.dtype() in {np.int64, np.int16}:
-        return  # the stock kernels know neither
+        return  # the stock kernels support neither
     x = g.with_rank(1, 2, 3, 4)
     axis = g.size(0, len(g.shape(x)) - 1)
     shape = (*g.shape(x)[:axis], *g.shape(x)[axis + 1 :])
@@ -780,9 +780,9 @@ MOVES = [reshape, transpose, concatenate, pack, split, slice_, pad, tile, revers
 MOVES += [gather, select, resize]
 FLOATS = [activation, prelu, join, add_n, conv, transpose_conv, pool, fully_connected, attention]
 FLOATS += [softmax, reduce, cumsum, top_k, cast, *MOVES, spread]
-# Branches that meet and layers of weights are what networks are made of.
+# Networks mostly consist of joined branches and layers with weights.
 FLOATS += [activation, join, join, conv, conv, concatenate, reshape]
-# Integers that are not quantised stay small: what overflows is not defined.
+# Integers that are not quantised stay small, because overflow is undefined.
 INTEGERS = [arithmetic, smaller, smaller, fold, extremum, comparison, one_hot, to_float]
 INTEGERS += [reshape, transpose, concatenate, slice_, tile, reverse, gather, select, top_k, spread]
 BOOLS = [logic, logic, fold, reshape, transpose]
@@ -791,7 +791,7 @@ QUANTISED += [rescale, q_mean, to_float, extremum, *MOVES]
 
 
 def steps_of(kind: Any) -> list[Any]:
-    """What a graph does with tensors of a kind."""
+    """The steps of a graph for tensors of a kind."""
     if isinstance(kind, str):
         return QUANTISED
     return {np.float32: FLOATS, np.bool_: BOOLS}.get(kind, INTEGERS)
@@ -818,12 +818,12 @@ def random_graph(random: Random) -> RandomGraph:
 
 
 def finished(g: Drawing) -> RandomGraph:
-    """What has been drawn, with outputs, inputs and options."""
+    """The drawn graph with outputs, inputs and options."""
     all_ = sorted(t for pool in g.pools.values() for t in pool)
     computed = [t for t in all_ if not is_input(g, t)]
     ends = [t for t in computed if t not in g.read]
     inner = [t for t in computed if t in g.read]
-    # Not every end: what is left computes nothing that anyone wants.
+    # Not every end: the other nodes compute unused results.
     outputs = [t for t in ends[:-1] if g.size(0, 3) > 0] + ends[-1:]
     outputs += [t for t in inner if g.size(0, 7) == 0]
     g.maker.output(*(outputs or all_[-1:]))
@@ -880,7 +880,7 @@ class Stock:
     def undefined(self, precision: str) -> list[bool]:
         """For each output, whether nothing defines its values in the last run."""
         tensor = self.interpreter.get_tensor
-        # With a smaller batch a row may be missing: stock then reads what lies behind the axis.
+        # With a smaller batch a row may be missing: stock then reads past the axis.
         found = {t for t, (x, row) in self.rows.items() if row >= tensor(x).shape[0]}
         if precision == "fp16":  # infinite in half storage, and then the rest follows
             found |= {t for t in self.floats if np.abs(tensor(t)).max(initial=0) > MOST_HALF}
@@ -890,7 +890,7 @@ class Stock:
         return [d["index"] in found for d in self.interpreter.get_output_details()]
 
     def run(self, inputs: list[Array]) -> tuple[list[Array], float]:
-        """Outputs, and the largest root mean square of any tensor on the way."""
+        """Outputs, and the largest root mean square of any tensor."""
         outputs = run_shaped(self.interpreter, inputs)
         floats = [self.interpreter.get_tensor(t).astype(np.float64) for t in self.floats]
         squares = [np.mean(values**2) for values in floats if values.size]
@@ -921,7 +921,7 @@ def with_options(graph: RandomGraph, device: str, **options: Any) -> tuple[Any, 
     delegate, interpreter = make(graph, device, **options)
     plan = delegate.explain()
     more: dict[str, Any] = {}
-    if graph.engine > 0:  # or, where that does not suit a node, what the plan chooses
+    if graph.engine > 0:  # or the plan's choice, if that does not suit a node
         more["engines"] = {
             node.family: node.candidates[int(graph.engine * len(node.candidates))] + "|auto"
             for node in plan.nodes
@@ -951,7 +951,7 @@ def resized(graph: RandomGraph) -> list[Array]:
 
 
 def compare(graph: RandomGraph, device: str, **options: Any) -> str:
-    """Run twice, so that the second run meets what the first one left in memory; then resized.
+    """Run twice, so that the second run starts with the first one's memory content; then resized.
 
     Returns
     -------
@@ -965,7 +965,7 @@ def compare(graph: RandomGraph, device: str, **options: Any) -> str:
         check(graph, stock, run_shaped(interpreter, inputs), inputs, options)
     assert_texts_are_read_back(delegate)
     for node in delegate.explain().nodes:
-        # What computes a constant stays with the node that reads it.
+        # Nodes that compute a constant stay with the node that reads it.
         code = "" if node.refusal is None else node.refusal.code
         allowed = code in ("", "option", "reader", "unknown_shape")
         allowed = allowed or (code == "device" and "memory" in node.reason)
@@ -988,7 +988,7 @@ def compare(graph: RandomGraph, device: str, **options: Any) -> str:
             return "told"
         message = f"stock takes another batch size, the delegate says: {error}"
         raise AssertionError(message) from error
-    # Where stock refuses it the delegate may know better: its shapes are those of its kernels.
+    # If stock refuses it, the delegate may accept it: its shapes are those of its kernels.
     if wanted is not None:
         check(graph, stock, got, inputs, options)
     return "right"
@@ -997,12 +997,12 @@ def compare(graph: RandomGraph, device: str, **options: Any) -> str:
 def check(
     graph: RandomGraph, stock: Stock, got: list[Array], inputs: list[Array], options: dict[str, Any]
 ) -> None:
-    """Fail where an output differs from stock's by more than the tolerance of whole networks."""
+    """Fail if an output differs from stock's by more than the tolerance of whole networks."""
     wanted, scale = stock.run(inputs)
     precision = options.get("precision", graph.options["precision"])
     for i, (g, w, undefined) in enumerate(zip(got, wanted, stock.undefined(precision))):
         assert (g.shape, g.dtype) == (w.shape, w.dtype), f"output {i}: {g.shape} {g.dtype}"
-        if undefined or g.size == 0:  # of a smaller batch: a window that fits nowhere any more
+        if undefined or g.size == 0:  # of a smaller batch: the window does not fit any more
             continue
         if g.dtype.kind != "f":
             differ = int((g != w).sum())

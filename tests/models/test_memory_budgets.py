@@ -1,4 +1,4 @@
-"""Every network within full, half, a quarter and the smallest memory: the same result."""
+"""Every network gives the same result in full, half, a quarter and the smallest memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench import networks
 from tests.models.comparison import assert_close
 from tests.runtimes import make_interpreter, run_interpreter
 
-# A quarter of the filters has the same layers; the whole network is bench's.
+# A quarter of the filters has the same layers; the bench has the whole network.
 SIZES = {"pynet": {"width": 0.25}}
 LIMIT = 1e-5  # relative L2, fp32
 
@@ -30,7 +30,7 @@ def run(name: str, device: str, **options):
     model, inputs = _model(name)
     delegate = clgpu_delegate.load(device=device, **options)
     gc.collect()
-    delegate._native.reset_peak()  # what is counted is of the whole process
+    delegate._native.reset_peak()  # the counter belongs to the whole process
     before = delegate.stats()["device_bytes"]
     interpreter = make_interpreter("auto", model, [delegate])
     run_interpreter(interpreter, inputs)

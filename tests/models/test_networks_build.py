@@ -1,4 +1,4 @@
-"""Every benchmark network loads in the stock runtime and computes something worth comparing."""
+"""Every benchmark network loads in the stock runtime and computes useful values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LARGEST_FLOAT16 = 65504.0
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_network_computes_in_a_range_that_float16_holds(name):
-    """Activations neither fade nor come near overflow, and another image gives another result."""
+    """Activations neither vanish nor nearly overflow, and another image gives another result."""
     model = build(name, **SIZES.get(name, {}))
     assert inputs_of(model) == list(NETWORKS[name].inputs)
     interpreter = make_interpreter(

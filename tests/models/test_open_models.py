@@ -1,7 +1,7 @@
-"""Models as their makers ship them: every .tflite file of a folder, where there is one.
+"""Published models: every .tflite file of a folder, if there is one.
 
 The folder is named by ``CLGPU_OPEN_MODELS``, else it is ``shared/models/open`` beside the checkout.
-The suffix of a file's name tells its kind: ``_int8``, ``_i16x8`` and ``_dyn*`` are quantised.
+The suffix of a file's name gives its kind: ``_int8``, ``_i16x8`` and ``_dyn*`` are quantised.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ FLOAT_FILES = [name for name in FILES if not QUANTISED.search(name)]
 INTEGER_FILES = [name for name in FILES if name.endswith(("_int8.tflite", "_i16x8.tflite"))]
 DYNAMIC_FILES = [name for name in FILES if QUANTISED.search(name) and name not in INTEGER_FILES]
 
-# Hybrid kernels quantise activations to 8 bits at run time: a last-bit difference in front of one
-# may move a value by a step of 1/127 of the largest. The stock runtime's own kernels differ by up
-# to 0.24 (deeplab_dyn), so what they do to each other is allowed too.
+# Hybrid kernels quantise activations to 8 bits at run time: a last-bit difference before one may
+# move a value by a step of 1/127 of the largest. The stock runtime's own kernels differ by up to
+# 0.24 (deeplab_dyn), so the differences between them are allowed, too.
 DYNAMIC_LIMIT = 2e-2
 
 pytestmark = pytest.mark.skipif(not FILES, reason=f"there are no models in {FOLDER}")
@@ -56,7 +56,7 @@ FP16_LIMITS = {
 
 @functools.lru_cache(maxsize=4)
 def _case(name: str, resolver: str):
-    """The model, its inputs, what the stock runtime makes of them, and that runtime."""
+    """The model, its inputs, the stock runtime's results, and that runtime."""
     model = (FOLDER / name).read_bytes()
     problems = []
     for runtime in reversed(available_runtimes()):  # the newer one knows more operations
@@ -70,7 +70,7 @@ def _case(name: str, resolver: str):
 
 @functools.lru_cache(maxsize=2)
 def _reference(name: str):
-    """What the reference kernels make of the same inputs; None where they cannot run the model."""
+    """The reference kernels' results for the same inputs; None if they cannot run the model."""
     model, inputs, _, runtime = _case(name, "builtin")
     try:
         return run_reference(model, inputs, runtime, "ref")
@@ -122,7 +122,7 @@ def _with_first_versions(model: bytes, builtin: int) -> bytes:
 
 @functools.lru_cache(maxsize=2)
 def _integer_case(name: str):
-    """The model, its inputs and what the newer runtime's reference kernels make of them."""
+    """The model, its inputs and the results of the newer runtime's reference kernels."""
     model = (FOLDER / name).read_bytes()
     if name == "espcn_x3_int8.tflite":  # they know int8 there all the same
         model = _with_first_versions(model, tflite.BuiltinOperator.DEPTH_TO_SPACE)

@@ -41,5 +41,5 @@ def test_graphs_of_the_day(count):
 
 
 def test_output_without_elements_is_right():
-    """After the resize of this graph a window fits nowhere: stock and we have an empty output."""
+    """After the resize of this graph a window fits nowhere: stock's and our output are empty."""
     assert graphs.one("5023000068") == ("right", "")

@@ -1,4 +1,4 @@
-"""What the tests of all convolutions share: how windows move, operands, and the sums in float64."""
+"""Shared parts of the tests of convolutions: geometry of windows, operands, and sums in float64."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMITS = {
 
 
 class Geometry(NamedTuple):
-    """What a convolution does to an image, whatever its channels.
+    """The geometry of a convolution, without channels.
 
     ``image`` is batch, height and width. A transposed convolution has the same image as its input.
     """
@@ -35,7 +35,7 @@ class Geometry(NamedTuple):
 # Each family adds channels. What only some families can do (groups, Winograd's filters, outputs
 # that are larger than need be) and the edges of tiles stand in their own files. There, geometry is
 # COMMON where no kernel of the family has branches for it: the chosen candidate alone computes it,
-# because most of the time goes to compilers, which would compile all candidates anew.
+# because most of the time goes to compilers, which would compile all candidates again.
 GEOMETRIES = {
     "one_element": Geometry((1, 1, 1), (1, 1)),
     "odd": Geometry((1, 5, 7), (3, 3), activation="RELU6"),
@@ -65,7 +65,7 @@ def make_data(case: Any, rng: np.random.Generator) -> Data:
     """Draw numbers that half holds; a bias has one for each channel of ``case.output``."""
     image = half_exact(rng.standard_normal(case.image).astype(np.float32))
     if case.activation == "RELU_N1_TO_1":
-        image /= 8  # else nearly all sums are cut off, and tolerances are of what is left
+        image /= 8  # else nearly all sums are clipped, and tolerances depend on the rest
     weights = half_exact(rng.standard_normal(case.weights).astype(np.float32))
     bias = rng.standard_normal(case.output[3]).astype(np.float32) if case.bias else None
     return Data(image, weights, bias)

@@ -1,7 +1,7 @@
-"""Runs a small model through the delegate in every way it can, and compares.
+"""Runs a small model through the delegate in every possible way, and compares.
 
-`check` is the whole of it: each kernel candidate of each node is run, not only the one chosen
-(with ``--quick`` that one and another).
+`check` runs each kernel candidate of each node, not only the chosen one (with ``--quick`` the
+chosen one and another).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from tests.runtimes import (
 )
 from tests.tolerance import assert_close
 
-# Under an interpreter of OpenCL devices (Oclgrind), some thousand times slower, only small cases.
+# Only small cases in an interpreter of OpenCL devices (Oclgrind), which is 1000 times slower.
 SMALL = bool(os.environ.get("CLGPU_TEST_SMALL"))
-# On an emulated device kernels may have smaller limits of their own than the device has.
+# On an emulated device, kernels may have smaller limits than the device.
 LIMITED = bool(os.environ.get("CLGPU_LIMITS"))
 TRACKED = bool(os.environ.get("OCLGRIND_UNINITIALIZED"))
 _SMALL_WORK = 200_000  # multiply-adds, or elements touched
@@ -51,8 +51,8 @@ def op_runtime() -> str:
 def half_exact(array: Array) -> Array:
     """Round to numbers that half storage holds exactly, keeping the type.
 
-    Inputs of functions with steps (floor, comparisons, arg max) must be such numbers, else fp16
-    rightly takes the other side of a step than a reference that saw the unrounded input.
+    Inputs of functions with steps (floor, comparisons, arg max) must be such numbers. Otherwise
+    fp16 correctly takes another side of a step than a reference with the unrounded input.
     """
     return np.asarray(array).astype(np.float16).astype(np.asarray(array).dtype)
 
@@ -99,7 +99,7 @@ def check(
     runtime = runtime or op_runtime()
     # Without warm-up each kernel runs once only. With half inputs and outputs the kernels of a
     # model of one node read and write half; models of several nodes mix both. Without sharing,
-    # memory that nobody wrote is NaN; where a tool tracks what was written, it must stay unwritten.
+    # unwritten memory is NaN; if a tool tracks writes, it must stay unwritten.
     options = {
         "warm_up": False,
         "half_io": precision == "fp16",
@@ -150,7 +150,7 @@ def check(
         explanation = run({family: f"{name}|auto"})
         taken = {n.candidate for n in explanation.nodes}
         if name not in taken and LIMITED:
-            # It was built first, to learn that the kernel allows no such work-groups.
+            # It was built first, to find out that the kernel does not allow such work-groups.
             limit = f"kernel {family}/{name} is made for smaller work-groups or left out"
             assert any(note.startswith(limit) for note in explanation.notes), explanation.notes
             continue
@@ -158,7 +158,7 @@ def check(
 
 
 def check_refused(model: bytes, reason: str, **options: Any) -> None:
-    """Check that the delegate claims nothing of a model and says why, in words.
+    """Check that the delegate claims no node of a model and gives the reason.
 
     Parameters
     ----------

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from tests.model_maker import ModelMaker
 from tests.ops.harness import EXAMPLES, check, check_refused, half_exact
 
-# Shapes of both operands: how many axes are left once those that go together are merged decides
-# the kernel variant.
+# Shapes of both operands: the number of axes after merging decides the kernel variant.
 CASES = [
     ((1,), (1,)),
     ((7,), (7,)),

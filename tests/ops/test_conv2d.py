@@ -263,7 +263,7 @@ def test_conv_2d_of_any_reflected_geometry(draw, device, rng):
 
 
 def test_reflecting_conv_2d_of_another_size(device, rng):
-    """Shapes are checked anew: there may be less than what the border mirrors."""
+    """Shapes are checked again: the image may be smaller than the mirrored border."""
     case, border = Case((1, 8, 9, 4), (6, 7, 7, 4)), Border((3, 3), (3, 3))
     data = make_data(case, rng)
     delegate = clgpu_delegate.load(device=device)

@@ -92,7 +92,7 @@ def test_float_becomes_half_and_back(rng, device):
 
 
 def test_indices_outside_of_the_axis_yield_zeros(rng, device):
-    x = random_array(rng, (3, 5, 3))  # other numbers lie before and behind each part of the axis
+    x = random_array(rng, (3, 5, 3))  # other numbers are before and after each part of the axis
     indices = np.array([-1, 5, 2, 2**31 - 1], np.int32)
     want = np.zeros((3, 4, 3), np.float32)
     want[:, 2] = x[:, 2]

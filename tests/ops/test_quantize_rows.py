@@ -1,4 +1,4 @@
-"""quantize_rows: what hybrid arithmetic makes of activations, seen through products of them."""
+"""quantize_rows: quantised activations of hybrid arithmetic, tested through their products."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROWS = [(-1.0, 1.0), (-3.0, 0.5), (0.0, 2.0), (0.25, 2.0), (-5.0, -1.0), (0.0, 0
 
 @pytest.mark.parametrize("asymmetric", [False, True])
 def test_rows_have_scales_and_zero_points_of_their_own(asymmetric, device, rng):
-    """Weights of one and a bias of zero: the results are the sums of what the rows became."""
+    """Weights of one and a bias of zero: the results are the sums of the quantised rows."""
     rows = [rng.uniform(low, high, 65) for low, high in ROWS]
     x = np.stack(rows).astype(np.float32)
     m = ModelMaker()

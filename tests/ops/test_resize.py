@@ -30,7 +30,7 @@ def _scale(n, size, align_corners):
 
 
 def _places(n, size, align_corners, half_pixel_centers):
-    """Where the pixels of the result lie in the input, in float as the stock kernel has it."""
+    """The positions of the result's pixels in the input, in float like the stock kernel."""
     shift = np.float32(0.5 if half_pixel_centers else 0)
     scale = _scale(n, size, align_corners)
     return (np.arange(size, dtype=np.float32) + shift) * scale, shift

@@ -1,4 +1,4 @@
-"""A depthwise convolution and the 1x1 convolution behind it as one node, computed in every way."""
+"""A depthwise convolution and the following 1x1 convolution as one node, in every way."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Case(NamedTuple):
     activations: tuple[str, str] = ("NONE", "NONE")
     bias: bool = True
     residual: bool = False
-    border: Border | None = None  # operations of its own, in front of the first convolution
+    border: Border | None = None  # separate operations before the first convolution
 
     @classmethod
     def of(cls, name: str, channels: int, filters: int) -> Case:
@@ -48,7 +48,7 @@ class Case(NamedTuple):
         return (n, *(size for _, size in sizes), self.filters)
 
 
-# Channels and filters by geometry: what the cases below have not.
+# Channels and filters by geometry that the cases below do not have.
 CHANNELS = {
     "one_element": (4, 1), "odd": (4, 3), "strided_columns": (4, 6), "doubling": (16, 4),
 }  # fmt: skip
@@ -105,7 +105,7 @@ def sample(case: Case, rng: np.random.Generator) -> np.ndarray:
 def run(
     model: bytes, x: np.ndarray, engines: dict[str, str], resize: bool = False, **options: str
 ) -> tuple[np.ndarray, list[dict]]:
-    """The result, and how the explanation describes the nodes. What nobody wrote is NaN."""
+    """The result, and how the explanation describes the nodes. Unwritten memory is NaN."""
     delegate = clgpu_delegate.load(engines=engines, share_memory=False, **options)
     interpreter = make_interpreter(op_runtime(), model, [delegate])
     outputs = run_interpreter(interpreter, [x], {0: x.shape} if resize else None)
@@ -160,7 +160,7 @@ def test_another_batch_and_size(engine, device, rng):
 
 
 def test_tuning_measures_both_ways(device, rng):
-    """Alone in a graph of its own, the node has other tensors; the one between is no result."""
+    """In a separate graph, the node has other tensors; the one in the middle is not a result."""
     needs.work_groups_of(256, "separable_conv2d_fused")
     case = CASES["edges"]
     model, x = make_model(case, rng), sample(case, rng)

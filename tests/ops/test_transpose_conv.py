@@ -26,7 +26,7 @@ class Case(NamedTuple):
     padding: str = "SAME"
     activation: str = "NONE"
     bias: bool = True
-    excess: tuple[int, int] = (0, 0)  # how much the output is larger than it need be
+    excess: tuple[int, int] = (0, 0)  # extra size of the output
 
     @classmethod
     def of(cls, name: str, inputs: int, outputs: int) -> Case:
@@ -50,7 +50,7 @@ class Case(NamedTuple):
 
     @property
     def offsets(self) -> list[int]:
-        """Rows and columns that the scattered result loses in front."""
+        """Rows and columns that are cut off at the start of the scattered result."""
         if self.padding == "VALID":
             return [0, 0]
         return [

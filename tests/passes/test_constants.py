@@ -1,4 +1,4 @@
-"""What depends on constants only is computed once, at load time."""
+"""Nodes that depend only on constants are computed once, at load time."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def test_batch_matmul(adj_x, adj_y, device, precision, rng):
 
 
 def test_additions_and_activations_move_into_both_modes(device, rng):
-    """A residual ADD behind a convolution, and a PAD in front of it."""
+    """A residual ADD after a convolution, and a PAD before it."""
     image = draw(rng, (1, 6, 7, 4))
     weights = Weights.draw(rng, (4, 3, 3, 4), 0, per_channel=True)
 

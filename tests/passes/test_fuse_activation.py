@@ -1,4 +1,4 @@
-"""Activations move into the node before them, where nobody else reads it."""
+"""Activations move into the preceding node if no other node reads its result."""
 
 from __future__ import annotations
 

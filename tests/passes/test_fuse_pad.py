@@ -1,4 +1,4 @@
-"""Padding and cropping of height and width moves into convolutions without padding of their own."""
+"""Padding and cropping of height and width move into convolutions that have no padding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Additions move into the convolution or matrix product that makes one of their operands."""
+"""Additions move into the convolution or matrix product that computes one of their operands."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Maker:
 
 
 def reasons_of(model: bytes, *inputs: np.ndarray) -> list[str]:
-    """Why each node of a model is where it is."""
+    """The reason for the place of each node of a model."""
     nodes = run_delegated("auto", model, inputs)[1]["nodes"]
     return [node["reason"] for node in nodes]
 

@@ -1,4 +1,4 @@
-"""What saves memory, bands of rows and slices of concatenations, leaves integers what they are."""
+"""Bands of rows and slices of concatenations, which save memory, do not change integers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Network(ModelMaker):
         self.last = self.input("x", IMAGE, np.int8, quantization=self.scales)
 
     def product(self, name: str, shape: tuple, weights: tuple, axis: int, *first: int) -> int:
-        """A convolution of the kind `name`; `first`: inputs in front of the weights."""
+        """A convolution of the kind `name`; `first`: inputs before the weights."""
         scales = weights_quantization(self.rng, np.int8, 8, axis, True)
         values = random_integers(self.rng, weights, np.int8)
         w = self.constant(values, quantization=scales)

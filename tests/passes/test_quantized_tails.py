@@ -1,4 +1,4 @@
-"""Additions move into the node of integers before them; results stay those of the reference."""
+"""Additions move into the preceding node of integers; results still equal the reference."""
 
 from __future__ import annotations
 

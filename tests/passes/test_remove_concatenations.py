@@ -1,4 +1,4 @@
-"""Inputs of concatenations are written where they end up, or their readers become sums."""
+"""Inputs of concatenations are written in place, or the readers become sums."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_rows_inside_of_channels(device, precision, rng):
 
 
 def test_heads_of_a_detector(device, precision, rng):
-    """Predictions of several scales, reshaped, one behind the other."""
+    """Predictions of several scales, reshaped and concatenated."""
     for batch, kind in ((1, IN_PLACE), (2, ROWS)):
         shapes = [(batch, 4, 4, 8), (batch, 2, 2, 8)]
         m = Maker()
@@ -282,7 +282,7 @@ def test_part_of_early_days_is_copied(device, precision, rng):
 
 
 def test_other_sizes_after_loading(device, rng):
-    """Two images of one: rows are no place any more."""
+    """Two images instead of one: rows cannot be written in place any more."""
     m = Maker()
     x = m.input((1, 3, 4, 8))
     channels = m.concat(m.conv(x, 3), m.conv(x, 5))

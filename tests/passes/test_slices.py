@@ -1,7 +1,7 @@
-"""Every family that can writes its result into a slice of another tensor, and nothing around it.
+"""Every family with this ability writes its result into a slice of another tensor, and only there.
 
-The slice is a part of a concatenation. The parts beside it are written before it is, so that what a
-kernel writes outside of its slice shows in them.
+The slice is a part of a concatenation. The adjacent parts are written before, so that they show
+what a kernel writes outside of its slice.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tests.runtimes import make_interpreter, run_interpreter, run_reference
 from tests.tolerance import assert_close
 
 IMAGE = (1, 9, 10, 8)
-# Channels before the slice and behind it: it begins, and its pixels lie apart, by multiples of 1, 4
-# and 8 elements, where it has such a number of channels itself.
+# Channels before and after the slice: its start and the distance of its pixels are multiples of 1,
+# 4 and 8 elements, if its number of channels is such a multiple.
 AROUND = [(3, 2), (4, 8), (8, 16)]
 
 
@@ -121,7 +121,7 @@ LAYERS: dict[str, Layer] = {
     "add": lambda m, x: m.op("ADD", [x, *m.constants(IMAGE)], IMAGE),
     "concatenation": lambda m, x: m.concat([x, *m.constants((*IMAGE[:3], 4))]),
 }
-# Nodes that a pass makes: sure to be there only when they are asked for.
+# Nodes that a pass makes: guaranteed only on request.
 SEPARABLE = [
     {"separable_conv2d": engine} for engine in ("naive", "separate", "fused_32x32", "fused_16x32")
 ]
@@ -151,7 +151,7 @@ def check_in_place(
     check(model, values, None, accumulation=200, device=device, precision=precision)
     want = run_reference(model, values, op_runtime())
     for engines in SEPARABLE if m.separable else [{}]:
-        # Here memory is shared: what is added to a slice must not be taken for its place.
+        # Memory is shared here: the addend of a slice must not be taken for its place.
         delegate = clgpu_delegate.load(device=device, precision=precision, engines=engines)
         interpreter = make_interpreter(op_runtime(), model, [delegate])
         got = run_interpreter(interpreter, values)

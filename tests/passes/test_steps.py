@@ -1,4 +1,4 @@
-"""Passes tell what they did at each node, and why they left others as they were."""
+"""Passes report what they did at each node, and why they did not change others."""
 
 from __future__ import annotations
 

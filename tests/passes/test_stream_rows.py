@@ -1,4 +1,4 @@
-"""Chains of nodes computed band by band give what they give as a whole, in less memory."""
+"""Chains of nodes computed band by band give the same results in less memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.ops.harness import op_runtime
 from tests.runtimes import make_interpreter, run_interpreter
 from tests.tolerance import MODEL_L2
 
-# The same engine for bands and wholes: then they differ by nothing.
+# The same engine for bands and whole tensors, so that results are equal.
 PLAIN = {"conv2d": "naive", "depthwise_conv2d": "naive", "transpose_conv": "naive"}
 SAME = 1e-6  # relative L2; bands and wholes may take different engines
 
@@ -154,7 +154,7 @@ def check_bands(
     split: bool = True,
     **options: Any,
 ) -> None:
-    """Compare bands of so many rows with the whole, and the whole with the stock kernels."""
+    """Compare bands of this many rows with the whole, and the whole with the stock kernels."""
     model = m.build()
     inputs = [m.rng.standard_normal(m.image).astype(np.float32)]
     options = {"device": device, "precision": precision, **options}

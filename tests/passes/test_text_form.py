@@ -1,4 +1,4 @@
-"""The text of a graph: what is written is read back, what is wrong is told with its place."""
+"""The text of a graph can be read back; errors in it are reported with their place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each pass of the pipeline, text in, text out: what it rewrites, and what it leaves."""
+"""Each pass of the pipeline, text in, text out: what it rewrites, and what it does not change."""
 
 from __future__ import annotations
 

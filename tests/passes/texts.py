@@ -1,4 +1,4 @@
-"""Passes from text to text: no interpreter and no device takes part.
+"""Passes from text to text, without an interpreter or a device.
 
 The form of the text is described in ``src_cpp/ir/text.hpp``. What has its usual value may be left
 out, spaces, comments and empty lines are free.
@@ -13,7 +13,7 @@ from clgpu_delegate import _core
 
 
 def after(text: str, *passes: str, **settings: Any) -> str:
-    """Return the text of what passes make of the graph of a text.
+    """Return the text of a graph after passes.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def normal(text: str) -> str:
 
 
 def assert_becomes(before: str, passes: str, expected: str, **settings: Any) -> None:
-    """Check what passes, their names separated by spaces, make of a text."""
+    """Check the result of passes (names separated by spaces) on a text."""
     assert after(before, *passes.split(), **settings) == normal(expected)
 
 

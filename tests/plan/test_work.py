@@ -1,4 +1,4 @@
-"""Operations and bytes of nodes: what a kernel does at least, whichever it is."""
+"""Operations and bytes of nodes: the least work of any kernel."""
 
 from __future__ import annotations
 

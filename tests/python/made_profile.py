@@ -21,7 +21,7 @@ HOSTILE = (
 
 
 def recorded(inferences: int = 3) -> dict[str, Any]:
-    """As the extension tells it."""
+    """In the form of the extension's data."""
     launches, host = [], []
     for i in range(inferences):
         t = 10_000_000 + 1_000_000 * i  # nanoseconds
@@ -73,7 +73,7 @@ def invokes(inferences: int = 3) -> list[tuple[int, int]]:
 
 
 def explanation() -> Explanation:
-    """Of the same model; one name in it would like to be a script."""
+    """Of the same model; one of its names contains a script."""
 
     def node(index: int, op: str, **facts: Any) -> dict[str, Any]:
         return {

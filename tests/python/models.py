@@ -73,7 +73,7 @@ def detour(size: int = 64) -> bytes:
 
 
 def unclaimed() -> bytes:
-    """An operation without kernels: nothing for the delegate to claim."""
+    """An operation without kernels, so the delegate claims nothing."""
     m = ModelMaker()
     x = m.input("x", (1, 4))
     m.output(m.op("SHAPE", [x], (2,), dtype=np.int32, out_type=np.int32))

@@ -72,7 +72,7 @@ def _select(name: str):
 
 
 def _reads(name: str, *more: object, shape: tuple[int, ...], dtype: object, **options: object):
-    """Operations with a result that is no float; it is cast for the comparison."""
+    """Operations whose result is not a float; it is cast for the comparison."""
 
     def add(m: ModelMaker, x: int, _rng: np.random.Generator) -> int:
         ids = [x, *(m.constant(v) for v in more)]

@@ -1,4 +1,4 @@
-"""Python in a process of its own: for what needs another environment, or might crash."""
+"""Python in a separate process, for code that needs another environment or may crash."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def run_python(
     stdout: int = subprocess.PIPE,
     **environment: str,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a script; what this process can import, it can, too."""
+    """Run a script that can import the same modules as this process."""
     path = os.pathsep.join([*(p for p in sys.path if p), str(ROOT)])
     return subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", script, *arguments],
         env={**os.environ, "PYTHONPATH": path, **environment},
-        cwd="/",  # the current folder leads the path, and ours has a package without extension
+        cwd="/",  # the current folder is first in the path, and its package has no extension
         stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
@@ -32,5 +32,5 @@ def run_python(
 
 
 def assert_succeeds(result: subprocess.CompletedProcess[str]) -> None:
-    """Assert that the process ended well, else show what it said."""
+    """Assert that the process succeeded, else show its output."""
     assert result.returncode == 0, f"exit {result.returncode}\n{result.stdout}\n{result.stderr}"

@@ -68,7 +68,7 @@ def fails(capfd, code: int, words: list[str]) -> str:
 
 
 def arguments(command, model: str, tmp_path, **instead: str) -> list[str]:
-    """What the command needs, good but for what is named."""
+    """Valid arguments of the command, except for the named one."""
     good = dict.fromkeys(MODELS | CAPSULES, model)
     good |= dict.fromkeys(OUTPUTS, str(tmp_path / "written"))
     words = []
@@ -113,7 +113,7 @@ def test_sweep_knows_all_paths(command, words):
 @pytest.mark.parametrize("bad", BAD_MODELS)
 @pytest.mark.parametrize(("command", "words"), [*WITH_MODEL, *READING])
 def test_bad_model(command, words, bad, tmp_path, capfd, monkeypatch):
-    # Typer asks this of paths, and would tell in its own way what is the function's to tell.
+    # Typer checks paths with this, but the function must report the error.
     monkeypatch.setattr(os, "access", lambda _, right: right != os.R_OK)
     path = tmp_path / "bad.tflite"
     if bad == "folder":
@@ -176,7 +176,7 @@ def test_interrupt(command, words, model, tmp_path, capfd, monkeypatch):
         os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(find_runtime().module.Interpreter, "allocate_tensors", interrupted)
-    # Of commands that have other processes do the work.
+    # Commands whose work runs in other processes.
     monkeypatch.setattr(subprocess.Popen, "communicate", interrupted)
     monkeypatch.setattr("clgpu_delegate.capsule.trials.receive", interrupted)
     before = sorted(tmp_path.iterdir())
@@ -235,7 +235,7 @@ def test_cache_commands_leave_other_files_alone(words, tmp_path, capfd):
     _core.Store(str(ours)).put("probe", "a", b"1")
     other.write_text("my notes")
     arguments = [word.format(ours=ours, out=tmp_path / "out") for word in words.split()]
-    for path, part in [(other, "is no cache of clgpu_delegate"), (tmp_path, "Is a directory")]:
+    for path, part in [(other, "is not a cache of clgpu_delegate"), (tmp_path, "Is a directory")]:
         words = ["cache", *arguments, "--cache", str(path)]
         said = fails(capfd, exits.FILE, words)
         assert str(path) in said
@@ -350,7 +350,7 @@ def test_input_beyond_all_memory_is_one_sentence_and_no_mistake_of_ours(words, t
     exits.answer(cli.app, [words, str(path)])
     output = " ".join("".join(capfd.readouterr()).split())
     assert "mistake" not in output
-    reasons = ("GiB cannot be allocated", "it gives no reason", "supported: 1 to 2147483647")
+    reasons = ("GiB cannot be allocated", "it gave no reason", "supported: 1 to 2147483647")
     assert any(reason in output for reason in reasons), output
 
 
@@ -421,7 +421,7 @@ def test_optional_operand_may_be_absent():
 def test_umask_counts_for_a_written_file_and_is_never_changed(mask, tmp_path, monkeypatch):
     before, change = os.umask(mask), os.umask
     try:
-        # Files that other threads make in the meantime would get the rights of another umask.
+        # Files that other threads create in the meantime would get the mode of another umask.
         monkeypatch.setattr(os, "umask", lambda _: pytest.fail("the umask was changed"))
         files.write_atomically(tmp_path / "x", b"content")
     finally:

@@ -1,4 +1,4 @@
-"""Benchmarks: variants beside the stock CPU, and what devices can do at most."""
+"""Benchmarks: variants compared with the stock CPU, and peak rates of devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes in bytes as options: what Python takes, C++ takes, and nothing else."""
+"""Sizes in bytes as options: Python and C++ accept the same values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cache costs time when something is wrong with it, never a result."""
+"""A defective cache costs time, but never a result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.python import models
 from tests.python.subprocesses import assert_succeeds, run_python
 from tests.runtimes import make_interpreter, run_interpreter
 
-# One process: loads a model and tells what that took.
+# One process: loads a model and prints counters.
 START = """
 import json, sys
 import numpy as np
@@ -55,7 +55,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def filled(path):
-    """A cache of ten rows that nobody has open."""
+    """A cache of ten rows that no process has open."""
     store = _core.Store(str(path))
     for i in range(10):
         store.put("tuning", f"key {i}", bytes([i]) * 5000, "label")
@@ -137,7 +137,7 @@ def test_damaged_row_is_dropped_alone(filled, capfd):
 
 
 def flip(data: bytes) -> bytes:
-    """Damage every page but the first: what reads the rows finds nonsense."""
+    """Damage every page except the first: rows contain nonsense."""
     return data[:4096] + bytes(byte ^ 0x55 for byte in data[4096:])
 
 
@@ -499,7 +499,7 @@ def test_functions_say_what_stands_in_their_way(filled, tmp_path, monkeypatch):
         cache.import_file(other, filled)
     with sql(tmp_path / "foreign") as database:
         database.execute("CREATE TABLE rows (x)")
-    with pytest.raises(ClgpuError, match="is no cache of clgpu_delegate"):
+    with pytest.raises(ClgpuError, match="is not a cache of clgpu_delegate"):
         cache.import_file(tmp_path / "foreign", filled)
     monkeypatch.setenv("CLGPU_CACHE", "off")
     with pytest.raises(ClgpuError, match="the cache is off"):

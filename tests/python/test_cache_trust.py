@@ -1,4 +1,4 @@
-"""A cache is machine code: it is used only where nobody else can have written it."""
+"""A cache contains machine code: it is used only if no other user can have written it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STRANGER = 54321
 
 @pytest.fixture
 def path(tmp_path):
-    """A cache with one row, which nobody has open; all rights are those of today."""
+    """A cache with one row that no process has open, with the usual permissions."""
     path = tmp_path / "home" / "cache.sqlite"
     _core.Store(str(path)).put("tuning", "k", b"v")
     return path
@@ -157,7 +157,7 @@ def test_links_are_followed_to_what_is_judged(path, tmp_path):
 
 @pytest.mark.parametrize("relative", [True, False])
 def test_folders_on_the_way_of_links_are_judged(relative, path, tmp_path):
-    """Whoever can write to one of them makes the link lead elsewhere."""
+    """A user who can write to one of them can redirect the link."""
     between = tmp_path / "between"
     between.mkdir()
     (between / "second").symlink_to(path)
@@ -191,7 +191,7 @@ def test_what_belongs_to_another_user_is_refused(path, tmp_path):
 
 
 def test_rights_of_a_group_count_unless_it_is_the_user_s_own(path):
-    """Systems that give each user an own group let it write to new files (umask 002)."""
+    """Systems with a group per user let it write to new files (umask 002)."""
     grp, pwd = pytest.importorskip("grp"), pytest.importorskip("pwd")
     user = pwd.getpwuid(os.geteuid())
     group = grp.getgrgid(user.pw_gid)
@@ -311,7 +311,7 @@ def test_lock_that_someone_else_holds_for_ever_is_not_waited_for(path):
 
 def test_schema_of_a_stranger_is_not_imported(hostile, path):
     start = time.monotonic()
-    with pytest.raises(ClgpuError, match="it is not read"):
+    with pytest.raises(ClgpuError, match="it was not read"):
         cache.import_file(hostile, path)
     assert time.monotonic() - start < 5
     assert is_used(path)

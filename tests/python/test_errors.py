@@ -1,4 +1,4 @@
-"""What goes wrong is told in one sentence: what, what was found, what to do."""
+"""Errors are one sentence: what is wrong, what was found, what to do."""
 
 from __future__ import annotations
 

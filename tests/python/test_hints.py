@@ -1,4 +1,4 @@
-"""Hints are true: what they advise to write is claimed."""
+"""Hints are true: the delegate claims what they recommend."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BOXES = bytes(
 def explain(m: ModelMaker | bytes, **options: object) -> clgpu_delegate.Explanation:
     delegate = clgpu_delegate.load(**options)
     model = m if isinstance(m, bytes) else m.build()
-    # Nothing is allocated: the stock kernels of what stays on the CPU may well reject the model.
+    # Nothing is allocated, because stock kernels of nodes on the CPU may reject the model.
     interpreter = make_interpreter(op_runtime(), model, [delegate])
     explanation = delegate.explain()
     del interpreter
@@ -96,7 +96,7 @@ ON_THE_CPU = {
     ),
     "no integers": (
         node("CUMSUM", ((2, 4), I8, Q), ints(0), q=Q),
-        "integers", "DEQUANTIZE in front of CUMSUM and QUANTIZE behind it",
+        "integers", "DEQUANTIZE before CUMSUM and QUANTIZE after it",
     ),
     "a sum of integers": (
         node("ADD_N", *[((2, 4), I8, Q)] * 3, q=Q), "type", "a chain of ADDs"
@@ -132,7 +132,7 @@ ON_THE_CPU = {
     ),
     "an activation": (
         node("CONCATENATION", X, X, to=(4, 4), axis=0, fused_activation_function="RELU"),
-        "activation", "an operation of its own",
+        "activation", "a separate operation",
     ),
     "a parameter": (node("CUMSUM", X, ints(5)), "parameter", ""),
     "operands": (
@@ -276,7 +276,7 @@ def test_a_constant_that_the_cpu_reads_points_at_its_reader():
     m.output(m.op("ZEROS_LIKE", [table], (2, 4)))
     first = explain(m).nodes[0]
     assert first.refusal == clgpu_delegate.Refusal("reader", "", "", ())
-    assert first.hint == "see the node that reads it"
+    assert first.hint == "see the node that reads its output"
 
 
 def test_a_kernel_that_does_not_build_has_no_hint():

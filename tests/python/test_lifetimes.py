@@ -1,4 +1,4 @@
-"""Interpreters, delegates and views may go in any order and be used from any thread."""
+"""Interpreters, delegates and views may be deleted in any order and used from any thread."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHAPE = (2, 5)
 
 
 def test_any_order_of_deletion_is_safe(runtime):
-    # In a process of its own: what is unsafe here crashes.
+    # In a separate process, because errors here crash.
     script = """
 import gc, itertools, sys
 import numpy as np

@@ -83,7 +83,7 @@ def test_c_callers_may_pass_nothing_at_all():
 
 
 class OnlyPointer:
-    """What an interpreter takes for a delegate."""
+    """An object that an interpreter accepts as a delegate."""
 
     def __init__(self, pointer: int) -> None:
         self._pointer = pointer

@@ -1,4 +1,4 @@
-"""Names in models are text of strangers: no command lets them act upon a terminal."""
+"""Names in models are untrusted: no command lets a terminal interpret them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the package promises beside its functions: types, examples, names."""
+"""Further promises of the package: types, examples, names."""
 
 from __future__ import annotations
 

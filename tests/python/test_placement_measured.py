@@ -1,4 +1,4 @@
-"""placement="measured": what was measured is found again by whoever makes the same interpreter."""
+"""placement="measured": an equal interpreter finds the stored measurement."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_other_callers_get_the_cost_model_and_a_note(measured, store, runtime):
     delegate = clgpu_delegate.load(placement="measured", cache=store)
 
     class Handle:
-        """Hides the delegate as a wrapper of somebody else would."""
+        """Hides the delegate like a third-party wrapper."""
 
         def _get_native_delegate_pointer(self):
             return delegate._get_native_delegate_pointer()

@@ -1,4 +1,4 @@
-"""A profile adds up what was recorded, and every form of it says the same."""
+"""A profile sums the recordings, and all its forms show the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What quantize() refuses is told in one sentence; nothing is written then."""
+"""quantize() refuses with one sentence, and then writes nothing."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_files_of_samples_that_do_not_fit(tmp_path):
     np.savez(folder / "other.npz", z=np.ones((3, *SHAPE)))
     for error, name, part in [
         (FileError, "gone.npy", "No such file"),
-        (FileError, "text.npy", "no .npy or .npz file of numbers"),
+        (FileError, "text.npy", "not a .npy or .npz file of numbers"),
         (QuantizationError, "one.npy", "1 arrays; the model has 2 inputs"),
         (QuantizationError, "other.npz", "has arrays for z"),
     ]:
@@ -115,7 +115,7 @@ def test_models_that_are_no_float_models(tmp_path):
     for error, content, part in [
         (QuantizationError, models.quantized(), "is quantised already: tensor 'x' is int8"),
         (ModelError, b"no model at all", "lacks the mark TFL3"),
-        (ModelError, one_input()[:80], "is not a whole .tflite model"),
+        (ModelError, one_input()[:80], "is not a complete .tflite model"),
     ]:
         assert part in refused(error, tmp_path, content)
     m = ModelMaker()

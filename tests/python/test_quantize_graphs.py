@@ -1,4 +1,4 @@
-"""Graphs in which integers and floats meet: what the rewriting has to get right."""
+"""Graphs that mix integers and floats, for the rewriting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What settles ranges."""
+"""Observers, which settle ranges."""
 
 from __future__ import annotations
 

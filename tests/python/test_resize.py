@@ -1,4 +1,4 @@
-"""resize_tensor_input after loading gives right results, as often as one likes."""
+"""resize_tensor_input after loading gives right results, any number of times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runner: what goes in, what comes out, and what is said of mistakes."""
+"""Runner: inputs, outputs, and errors."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ def test_resize(device, runtime, rng, way):
         runner.resize(np.array(SHAPE))
         runner.resize(tuple(np.int64(n) for n in SHAPE))
         for bad in ("abc", 5, [(1, 2.5, 6, 3)], (1, -7, 6, 3), None):
-            with pytest.raises(InputError, match="is no shape for input 'x'"):
+            with pytest.raises(InputError, match="is not a shape for input 'x'"):
                 runner.resize(bad)
         assert (runner.mode, runner.inputs[0].shape) == (mode, SHAPE)
         assert_same([runner.run(inputs[0])], want[:1])
@@ -310,7 +310,7 @@ def test_a_closed_runner_says_so():
 
 @pytest.mark.parametrize("way", ["interpreters", "invoke"])
 def test_who_comes_late_does_not_use_an_interpreter_that_is_resized(way):
-    # A thread that had the engine in hand when another one closed it.
+    # A thread that held the engine when another one closed it.
     with Runner(models.image(), **WAYS[way]) as runner:
         late = runner._use()
         runner.resize((2, 9, 5, 3))
@@ -322,7 +322,7 @@ def test_who_comes_late_does_not_use_an_interpreter_that_is_resized(way):
 
 
 def test_any_order_of_deletion_is_safe(runtime):
-    # In a process of its own: what is unsafe here crashes.
+    # In a separate process, because errors here crash.
     script = """
 import gc, sys
 import numpy as np

@@ -1,4 +1,4 @@
-"""Times are taken in turns, on a machine that is quiet, and remarks say what they are worth."""
+"""Times are measured in turns on an idle machine, and remarks say how reliable they are."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_ways_take_turns_in_blocks_with_an_untimed_call_first(runs):
 
 
 def stat_file(tmp_path, monkeypatch, shares):
-    """A file that tells one share of busy cores after another."""
+    """A file that gives one share of busy cores after another."""
     path = tmp_path / "stat"
     ticks = {"busy": 0, "idle": 0}
     rest = iter([0.0, *shares])
@@ -77,12 +77,12 @@ def test_remarks_tell_what_the_times_are_worth(model):
     result = compare(model, runs=1)
     assert result.device.type == "cpu"
     said = " ".join(str(result).split())
-    assert "the CPU plays the GPU here" in said
+    assert "OpenCL runs on the CPU here" in said
     assert "other work" not in said
     busy = " ".join(str(dataclasses.replace(result, busy=0.43)).split())
     assert "other work used 43% of the cores" in busy
     on_gpu = dataclasses.replace(result, device=dataclasses.replace(result.device, type="gpu"))
-    assert "the CPU plays the GPU" not in str(on_gpu)
+    assert "OpenCL runs on the CPU" not in str(on_gpu)
 
 
 @pytest.mark.usefixtures("quiet")

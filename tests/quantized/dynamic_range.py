@@ -1,4 +1,4 @@
-"""Models of floats with int8 weights: how both modes of the option ``dynamic_range`` are judged."""
+"""Float models with int8 weights: checks of both modes of the option ``dynamic_range``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.runtimes import run_reference
 
 
 class Weights(NamedTuple):
-    """int8 weights and what they stand for."""
+    """int8 weights and the floats that they represent."""
 
     stored: np.ndarray
     quantization: Quantization
@@ -67,7 +67,7 @@ def check_dequantized(
 def check_hybrid(model: bytes, inputs: Sequence[np.ndarray], *, device: str) -> None:
     """Run every candidate of ``dynamic_range="hybrid"`` and compare with the stock hybrid kernels.
 
-    The sums are exact; only the float operations behind them may be rounded otherwise. A step of
+    The sums are exact; only the float operations after them may be rounded differently. A step of
     the quantised activations would be far above the tolerance.
     """
     check(model, inputs, None, device=device, precision="fp32", dynamic_range="hybrid")

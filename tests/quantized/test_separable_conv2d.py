@@ -1,4 +1,4 @@
-"""A depthwise convolution of int8 and the 1x1 convolution behind it as one node."""
+"""A depthwise convolution of int8 and the following 1x1 convolution as one node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Structs of attributes name all their members: what is forgotten is missing in the IR's text."""
+"""Structs of attributes name all their members, because the IR's text lacks unnamed ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OPS = Path(__file__).resolve().parents[2] / "src_cpp" / "ops"
 
 
 class Struct(NamedTuple):
-    """A struct of C++, as far as it matters here."""
+    """The relevant parts of a C++ struct."""
 
     base: str
     members: list[str]

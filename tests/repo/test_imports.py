@@ -1,4 +1,4 @@
-"""Which module of the Python package imports which: rooms in one direction, no circles.
+"""Imports between the subpackages of the Python package: in one direction, without cycles.
 
 Imports within functions and those for type checkers count as any other.
 """
@@ -17,7 +17,7 @@ PACKAGE = ROOT / "clgpu_delegate"
 TOP = "clgpu_delegate"
 
 # Rooms, and modules of the root, from the lowest to the highest; as in docs/architecture.md.
-# A room imports from itself and from what is named here.
+# A room imports from itself and from the rooms named here.
 BELOW = {
     "_core": set(),
     "extension": set(),

@@ -1,4 +1,4 @@
-"""What a family or a candidate is stands in fields: no code asks for it by name, outside its room.
+"""Properties of a family or candidate are fields: no code outside its room tests its name.
 
 So a new family is its room, its kernels, its tests and one line of families.def.
 """
@@ -15,7 +15,7 @@ from tests.repo.test_shape_of_repo import ROOT, SOURCES, families, sources
 STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 COMMENT = re.compile(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 
-# Words that stand for something else there.
+# Words with another meaning there.
 OTHER_MEANINGS = {
     ("delegate/options.cpp", "conv2d"): "an example in the documentation of the option engines",
     ("delegate/options.cpp", "dequantize"): "a value of the option dynamic_range",
@@ -30,7 +30,7 @@ OTHER_MEANINGS = {
     ("store/store.cpp", "rows"): "the table of the cache",
     ("store/store.cpp", "table"): "a kind of object of SQLite",
 }
-# Files that look up the families and candidates that a user has asked for.
+# Files that look up families and candidates that a user has named.
 LOOK_UP = {
     "delegate/claim/claim.cpp",
     "delegate/claim/first_report.cpp",

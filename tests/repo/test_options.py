@@ -1,4 +1,4 @@
-"""What is made of the table of options is up to date."""
+"""Everything generated from the table of options is up to date."""
 
 from __future__ import annotations
 

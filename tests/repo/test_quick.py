@@ -1,4 +1,4 @@
-"""What --quick keeps: a part of all tests, and of every test function on a device a case."""
+"""--quick keeps a part of all tests, and one case of every test function on a device."""
 
 from __future__ import annotations
 

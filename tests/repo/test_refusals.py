@@ -1,9 +1,9 @@
 """Each refusal that the sources can give is expected by a test.
 
-A refusal is where a code of `Why` stands in the sources, or a helper that gives one. The core makes
-its sentence, with a mark where something comes in at run time. A test expects it when one of its
-texts (of the family's own tests, for a refusal in the room of a family) has all words of that
-sentence in their order, up to what is supported instead, or is most of it.
+A refusal is a place in the sources with a code of `Why`, or with a helper that returns one. The
+core makes its sentence, with a mark for each part that is inserted at run time. A test expects it
+if one of its texts (of the family's own tests, for a refusal in the room of a family) has all words
+of that sentence in their order, up to the supported values, or is most of it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src_cpp"
 TESTS = ROOT / "tests"
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
-MARK = "\0"  # what comes in at run time
-MOST = 0.4  # of a sentence's words, that tell it from others
+MARK = "\0"  # a part that is inserted at run time
+MOST = 0.4  # share of a sentence's words that identifies it
 
-# Calls that give a refusal: its code, the position of the argument that names what is refused, and
-# what it has. What they say is the same everywhere but for that name.
+# Calls that give a refusal: its code, the position of the argument that names the refused thing,
+# and its value. Only the name differs between their sentences.
 HELPERS = {
     "CLGPU_REFUSE_TYPE": ("type", 1, MARK),
     "check_type": ("type", 1, MARK),
@@ -37,7 +37,7 @@ HELPERS = {
 }
 STARTS = re.compile(r"\bWhy::k(\w+)|\b(" + "|".join(HELPERS) + r")\(")
 
-# What no test can see, with the reason: parts of sites as `Site` writes them.
+# Refusals that no test can cause, with the reason: parts of sites in the form of `Site`.
 UNSEEN = {
     "quantize_rows.cpp: no operation is imported": "it has no operation, so nobody asks it",
     "the node has no parameters": "runtimes hand over parameters, of zeros where the file has none",
@@ -64,12 +64,12 @@ class Site(NamedTuple):
 
     @property
     def parts(self) -> list[str]:
-        """Of its sentence, between what comes in at run time."""
+        """Parts of its sentence between those that are inserted at run time."""
         return [part for part in self.sentence.split(MARK) if part.strip()]
 
 
 def expression(text: str, start: int) -> str:
-    """From there to where its bracket or its statement ends."""
+    """The text from there to the end of its bracket or statement."""
     depth, at = 0, start
     while at < len(text):
         literal = LITERAL.match(text, at)
@@ -103,7 +103,7 @@ def arguments(text: str) -> list[str]:
 
 
 def shown(code: str) -> str:
-    """The text that an expression makes, with marks for what is not written in it."""
+    """The text of an expression, with marks for the parts that it does not contain literally."""
     text, depth, at = "", 0, 0
     while at < len(code):
         literal = LITERAL.match(code, at)

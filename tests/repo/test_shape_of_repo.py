@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src_cpp"
 KERNELS = ROOT / "kernels"
 
-# Who may include whom, as in docs/architecture.md; `python` and `delegate` are at the top.
+# Allowed includes, as in docs/architecture.md; `python` and `delegate` are at the top.
 LAYERS = {
     "abi": set(),
     "base": set(),
@@ -45,7 +45,7 @@ ROOMS = {
     "delegate": (".", "tell", "verify", "building", "claim", "doors"),
 }
 
-# Families without kernels of their own, and why.
+# Families without their own kernels, and why.
 NO_KERNELS = {
     "add": "computed by kernels/binary; a family of its own because ops='core' claims it",
     "broadcast_to": "computed by kernels/strided_copy",
@@ -168,7 +168,7 @@ def test_rooms_include_only_rooms_below_them(layer):
 
 
 def circles(graph: Mapping[str, set[str]]) -> set[str]:
-    """What a graph has left when whoever depends on nobody that is left goes, again and again."""
+    """The nodes of a graph that are part of a cycle or depend on one."""
     left = set(graph)
     while gone := {name for name in left if not graph[name] & left}:
         left -= gone
@@ -230,7 +230,7 @@ def test_every_source_says_what_it_is():
 
 
 def test_no_file_names_a_place_on_someone_s_machine():
-    # Put together here, so that this file is no finding of its own.
+    # Concatenated, so that the test does not find this file.
     places = [f"/{folder}/" for folder in ("work", "home", "Users", "root")]
     wrong = []
     for file in tracked_files():

@@ -2,13 +2,13 @@
 
 The extension is compiled with the sanitizer into a folder of its own, `build/asan` or `build/tsan`,
 and every process of the tests takes that one. Without arguments a sample runs. A report of the
-sanitizer ends the process in which it comes about, so the test fails that has started it; reports
-of the process of pytest itself are among the last lines.
+sanitizer ends its process, so the test that started the process fails; reports of the process of
+pytest itself are among the last lines.
 
 ``address`` looks for uses of memory that is freed, out of bounds or uninitialised in part, and for
 undefined behaviour; ``thread`` for data that threads touch at the same time, and for locks that are
-taken in different orders. Drivers are not compiled with sanitizers: `*.supp` tell what they do and
-why it is no mistake of ours.
+taken in different orders. Drivers are not compiled with sanitizers: `*.supp` list their reports and
+why they are not our errors.
 
 The first build takes 6 minutes of processor time with ``address``. CI runs that sample.
 """
@@ -64,7 +64,7 @@ SANITIZERS = {
         "tsan",
         "libtsan.so",
         {
-            # Only our code is compiled with it: what others touch is theirs to order.
+            # Only our code is compiled with it: other code must synchronise its own accesses.
             "TSAN_OPTIONS": "ignore_noninstrumented_modules=1:halt_on_error=1:exitcode=66:"
             f"second_deadlock_stack=1:history_size=4:suppressions={FOLDER / 'thread.supp'}",
         },
@@ -79,7 +79,7 @@ SANITIZERS = {
 
 
 def build(sanitizer: Sanitizer) -> Path:
-    """Return the path of the extension, compiled if need be."""
+    """Return the path of the extension, compiled if necessary."""
     folders = [sysconfig.get_path("scripts"), os.environ.get("PATH", "")]
     variables = {**os.environ, "PATH": os.pathsep.join(folders)}
     for command in (

@@ -1,4 +1,4 @@
-"""Variables with which processes take parts of the package from elsewhere."""
+"""Environment variables that replace parts of the package in processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SITE = Path(__file__).parent / "site"
 def environment(
     extension: Path | None = None, package: Path | None = None, kernels: Path | None = None
 ) -> dict[str, str]:
-    """Return the variables; what is None stays as it is installed.
+    """Return the variables; None keeps the installed part.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Processes take parts of the package from where they are told to."""
+"""Processes use the replaced parts of the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tools/check_library.py finds what is wrong with a library, and nothing in a good one."""
+"""tools/check_library.py finds the errors of a library, and none in a correct one."""
 
 from __future__ import annotations
 

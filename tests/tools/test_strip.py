@@ -1,4 +1,4 @@
-"""src_cpp/cmake/Strip.cmake moves a library's symbols into a file beside it and tells the sizes."""
+"""src_cpp/cmake/Strip.cmake moves a library's symbols into a second file and prints the sizes."""
 
 from __future__ import annotations
 

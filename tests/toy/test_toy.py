@@ -1,6 +1,6 @@
-"""A new operation is its room, its kernels and one line: ATAN2, which the delegate does not have.
+"""A new operation needs its room, its kernels and one line: ATAN2, which the delegate lacks.
 
-The extension is linked anew, with these files added, into a folder of the test.
+The extension is linked again with these files into a folder of the test.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ print(node.claimed, node.reason)
 
 
 def tool(build: Path, name: str) -> str:
-    """A program that the extension was made with."""
+    """A program that built the extension."""
     found = re.search(rf"^{name}:\w+=(.+)$", (build / "CMakeCache.txt").read_text(), re.MULTILINE)
     if found is None or shutil.which(found[1]) is None:
         pytest.skip(f"what the extension was made with is gone: {name}")
@@ -67,7 +67,7 @@ def tool(build: Path, name: str) -> str:
 
 
 def compiled(commands: list[dict[str, str]], like: str, source: Path, folder: Path) -> Path:
-    """Compile a file as the project compiles the one whose name ends like this."""
+    """Compile a file like the project's file whose name has this end."""
     (entry,) = (c for c in commands if c["file"].endswith(like) and "clgpu_objects" in c["command"])
     words = shlex.split(entry["command"])
     target = folder / f"{source.stem}.o"

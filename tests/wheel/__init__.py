@@ -1,1 +1,1 @@
-"""Wheels: what is in them, and that they work where they are installed."""
+"""Wheels: their content, and that they work after installation."""

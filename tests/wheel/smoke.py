@@ -1,7 +1,7 @@
-"""What an installed wheel must do anywhere: ``python smoke.py [MODEL.tflite]``.
+"""Smoke test of an installed wheel: ``python smoke.py [MODEL.tflite]``.
 
-Run by the Python of an environment where the wheel is installed, from any folder but the checkout.
-Without a model no device and no runtime is asked for. Used by tests/wheel/test_wheel.py and by
+Run it with the Python of an environment that has the wheel, from any folder except the checkout.
+Without a model it needs no device and no runtime. Used by tests/wheel/test_wheel.py and by
 cibuildwheel.
 """
 
@@ -40,12 +40,12 @@ def check_commands():
     assert (code, text) == (0, f"clgpu_delegate {version}\n"), text
     code, text = clgpu("devices")
     print(f"clgpu devices: {text.strip()}")
-    # Where there is no device, one sentence says so: no crash, no traceback.
+    # Without a device there is one sentence, but no crash and no traceback.
     assert code == 0 or (code > 0 and re.match(r"clgpu: [A-Z].*", text)), (code, text)
 
 
 def check_model(path):
-    """Run a model by the CPU and by both ways into the delegate."""
+    """Run a model on the CPU and through both entries of the delegate."""
     x = np.random.default_rng(7).standard_normal((1, 8, 8, 3), dtype=np.float32)
     ran = 0
     for name in RUNTIMES:
@@ -73,7 +73,7 @@ def outputs(runtime, path, x, delegates):
 
 
 def clgpu(*words):
-    """Exit code and text of a command, as its user starts it."""
+    """Exit code and output of a command, started like a user."""
     command = shutil.which("clgpu", path=f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}")
     assert command, "the command clgpu is not installed"
     result = subprocess.run(

@@ -1,4 +1,4 @@
-"""What pyproject.toml says of versions, Pythons and platforms agrees with itself and is valid."""
+"""Versions, Pythons and platforms in pyproject.toml are valid and consistent."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_metadata_are_valid_and_name_each_python(written):
 
 
 def test_each_python_gets_a_numpy_and_a_runtime(written):
-    """Extras ask for nothing that a Python cannot have; each Python has one runtime."""
+    """Extras require only packages that exist for the Python; each Python has one runtime."""
     for python in PYTHONS:
         environment = {"python_version": python, "python_full_version": f"{python}.0"}
         asked = {

@@ -14,7 +14,7 @@ from tools.arm64.system import make_system
 
 
 def main() -> None:
-    """Do what the command line asks for; end with 1 and a sentence where that cannot be."""
+    """Run the command; exit with 1 and a sentence if it fails."""
     parser = argparse.ArgumentParser(
         prog="python3 -m tools.arm64", description="64-bit ARM Linux under emulation."
     )

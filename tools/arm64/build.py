@@ -27,12 +27,12 @@ def build_wheel() -> Path:
 
 
 def build_library() -> Path:
-    """Build libclgpu_delegate.so by the preset of the cross compiler; return its path.
+    """Build libclgpu_delegate.so with the preset of the cross compiler; return its path.
 
     For tests: with half of the preset's optimizations, in half the time.
     """
     require("aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu")
-    # CMake and ninja are those of the environment that this Python is in, where it has them.
+    # Uses CMake and ninja of this Python's environment if it has them.
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     cmake = require("cmake", "cmake", path)
     folder = FOLDER / "library"

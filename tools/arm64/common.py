@@ -1,4 +1,4 @@
-"""Where things lie, and how they fail."""
+"""Folders and exceptions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 FOLDER = REPOSITORY / "build" / "arm64"
 
 
-class Missing(Exception):  # it is not always an error: tests skip
-    """Something that this machine lacks; the message says what to do about it."""
+class Missing(Exception):  # not always an error: tests skip
+    """Something is missing on this machine; the message says what to do."""
 
 
 class Failed(Exception):
@@ -23,7 +23,7 @@ class Failed(Exception):
 
 
 def require(tool: str, package: str, path: str | None = None) -> str:
-    """Find a program, which a package of Debian and Ubuntu has, on the PATH or another one."""
+    """Find a program of a package of Debian and Ubuntu on the PATH, or on another path."""
     found = shutil.which(tool, path=path)
     if found is None:
         raise Missing(f"{tool} is not on the PATH (Debian and Ubuntu: apt-get install {package})")
@@ -46,7 +46,7 @@ def run(command: Sequence[str | Path], **how: object) -> str:
 
 @contextlib.contextmanager
 def made_once(folder: Path, recipe: str, what: str) -> Iterator[Path | None]:
-    """Hand out a new folder that becomes `folder`, or None where it was made by the same recipe.
+    """Yield a new folder that becomes `folder`, or None if the same recipe has already made it.
 
     Processes that want the same folder wait for the first of them.
     """

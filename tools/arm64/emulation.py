@@ -20,9 +20,9 @@ def _tool(path: Path, text: str) -> None:
 def environment(root: Path, sites: Sequence[Path] = ()) -> dict[str, str]:
     """Environment variables of emulated programs: OpenCL is PoCL, Python's modules are `sites`.
 
-    PoCL links every kernel by the program `ld`, which is this machine's for ARM. The loader of
-    OpenCL asks by faccessat() for the drivers it knows, and qemu does not redirect that: their
-    paths are those outside.
+    PoCL links every kernel with the program `ld`, here this machine's linker for ARM. The OpenCL
+    loader checks its drivers with faccessat(), which qemu does not redirect, so their paths are
+    those of the host.
     """
     folder = FOLDER / "emulation"
     compiler = require("aarch64-linux-gnu-gcc", "g++-aarch64-linux-gnu")

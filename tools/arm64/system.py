@@ -9,7 +9,7 @@ from pathlib import Path
 from tools.arm64.common import FOLDER, Failed, Missing, made_once, require, run
 
 SUITE = "bookworm"
-PYTHON = (3, 11)  # that of the suite, and the newest that there is a wheel of tflite-runtime for
+PYTHON = (3, 11)  # the suite's version, and the newest with a wheel of tflite-runtime
 PYTHON_NAME = "python{}.{}".format(*PYTHON)
 PACKAGES = (
     "ocl-icd-libopencl1",
@@ -20,9 +20,9 @@ PACKAGES = (
 MIRROR_VARIABLE = "CLGPU_DEBIAN_MIRROR"
 LIBRARIES = Path("usr/lib/aarch64-linux-gnu")
 
-# The processor of qemu and of /proc/cpuinfo. With all extensions that qemu 7.2 knows, the newer
-# runtime's XNNPACK computes wrong 8-bit convolutions; and qemu would show programs the cpuinfo of
-# this machine, which ends that runtime.
+# The processor of qemu and of /proc/cpuinfo. With all extensions of qemu 7.2, the newer runtime's
+# XNNPACK computes wrong 8-bit convolutions; and qemu would show the cpuinfo of this machine, which
+# makes that runtime fail.
 PROCESSOR = "cortex-a72"
 _CORE = """processor\t: {index}
 BogoMIPS\t: 108.00
@@ -55,13 +55,13 @@ def mirror() -> str:
 
 
 def make_system() -> Path:
-    """Unpack the system, where that has not been done; return its folder."""
+    """Unpack the system unless it is unpacked; return its folder."""
     root = FOLDER / "root"
     recipe = f"{SUITE} {' '.join(PACKAGES)}\n{CPUINFO}"
     with made_once(root, recipe, f"unpacking Debian {SUITE} for arm64") as part:
         if part is not None:
             mmdebstrap = require("mmdebstrap", "mmdebstrap")
-            # Others want root or its namespaces; nothing in the packages is run in any mode.
+            # Other modes need root or namespaces; no mode runs anything of the packages.
             mode = "auto" if os.geteuid() == 0 else "chrootless"
             command = [
                 mmdebstrap, "--quiet", f"--mode={mode}",
