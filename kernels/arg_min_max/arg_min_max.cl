@@ -1,13 +1,13 @@
-// arg_min_max.cl - dst[o, n] = index of the largest (smallest) of src[o, :, n], the first among equals
+// arg_min_max.cl - dst[o, n] = index of the largest (smallest) of src[o, :, n], the first one if several are equal
 //
 // Shapes    src: [outer, length, inner]; dst: [outer, inner], outputs = outer * inner
 // Launch    global = (ceil(outputs / WX) * WX * WY, 1, 1), local = (WX * WY, 1, 1): a work-group
-//           makes WX outputs, WY work-items share each
-// Macros    MIN    0|1                   1 looks for the smallest
+//           computes WX outputs, WY work-items share each
+// Macros    MIN    0|1                   1: the smallest
 //           WX     power of two, 1..256  outputs of a work-group
 //           WY     power of two, 1..256  work-items that share an output
-//           Y_FAST 0|1                   items that share an output are neighbours, else items of
-//                                        neighbouring outputs are: as the elements of src lie
+//           Y_FAST 0|1                   1: neighbouring items share an output; 0: they compute
+//                                        neighbouring outputs; the order of src decides
 //           SRC_T  float|half|int|char|uchar  element type of src
 //           DST_T  int|long              element type of dst
 // Numerics  exact
@@ -25,7 +25,7 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void arg_min_max(
   const int x = Y_FAST ? item / WY : item % WX;
   const int y = Y_FAST ? item % WY : item / WX;
   const int output = get_group_id(0) * WX + x;
-  // Items without an element of their own start from the first one, which does no harm.
+  // Items without elements start with the first element, which does not change the result.
   const int last = min(output, outputs - 1);
   src += last / inner * length * inner + last % inner;
   int best = y < length ? y : 0;

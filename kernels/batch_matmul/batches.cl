@@ -1,7 +1,7 @@
-// batches.cl - where the matrices of x and y for a batch of dst begin, in matrices
+// batches.cl - index of the matrices of x and y for a batch of dst
 //
-// The batch axes of dst are [b0, b1, b2, b3], leading ones where there are fewer. x and y are read
-// with strides that are 0 along the axes they are broadcast over.
+// The batch axes of dst are [b0, b1, b2, b3], padded with leading ones. x and y have stride 0 along the
+// axes that they are broadcast over.
 #define BATCH_PARAMETERS                                                              \
   int b1, int b2, int b3, int x_stride0, int x_stride1, int x_stride2, int x_stride3, \
       int y_stride0, int y_stride1, int y_stride2, int y_stride3

@@ -1,12 +1,12 @@
 // dot.cl - dst[b, m, n] = act(sum over k of x[b, m, k] * y[b, n, k]) in tiles, on CPUs (adj_y only)
 //
 // Shapes    x: [..., rows, depth]; y: [..., cols, depth]; dst: [b0, b1, b2, b3, rows, cols]
-//           batch_matmul/batches.cl says how the batches of x and y are found
+//           batches of x and y: see batch_matmul/batches.cl
 // Launch    one work-item per tile of RM rows and RN columns: global = (ceil(cols / RN) rounded up,
-//           ceil(rows / RM), batches), local of one item along axis 2
+//           ceil(rows / RM), batches), local size 1 along axis 2
 // Macros    X_T, Y_T, DST_T  float|half, or char|short and DST_T int with QUANTIZED  element types
-//           ZEROS  0|1  zero points, the last arguments, are subtracted from x and y
-//           and those of common/epilogue.cl: neither bias nor residual
+//           ZEROS  0|1  1: subtract the zero points, the last arguments, from x and y
+//           and those of common/epilogue.cl; BIAS and RESIDUAL are 0
 // Numerics  see common/dot.cl (RM, RN, VEC)
 #define A_T X_T
 #define B_T Y_T

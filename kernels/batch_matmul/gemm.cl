@@ -1,15 +1,15 @@
 // gemm.cl - dst[b, m, n] = act(sum over k of x(b, m, k) * y(b, k, n)), in tiles
 //
-// Shapes    x: [..., rows, depth], or [..., depth, rows] where ADJ_X; y: [..., depth, cols], or
-//           [..., cols, depth] where ADJ_Y; dst: [b0, b1, b2, b3, rows, cols]
-//           batch_matmul/batches.cl says how the batches of x and y are found
+// Shapes    x: [..., rows, depth], or [..., depth, rows] if ADJ_X; y: [..., depth, cols], or
+//           [..., cols, depth] if ADJ_Y; dst: [b0, b1, b2, b3, rows, cols]
+//           batches of x and y: see batch_matmul/batches.cl
 // Launch    one work-group per tile: global = (TILE_ITEMS * ceil(cols / TN), ceil(rows / TM),
 //           batches), local = (TILE_ITEMS, 1, 1)
 // Macros    X_T, Y_T, DST_T  float|half  element types
-//           ADJ_X, ADJ_Y     0|1         x, y is transposed
-//           VEC_A, VEC_B     0|1         the inner axis of x, of y is a multiple of 4
+//           ADJ_X, ADJ_Y     0|1         1: x (y) is transposed
+//           VEC_A, VEC_B     0|1         1: the inner axis of x (y) is a multiple of 4
 //           TM, TN, TK, RM, RN, SLICES, VEC_N, TILE_ARITH  see common/tile.cl
-//           and those of common/epilogue.cl: neither bias nor residual
+//           and those of common/epilogue.cl; BIAS and RESIDUAL are 0
 // Numerics  see common/tile.cl
 #define A_T X_T
 #define B_T Y_T

@@ -1,14 +1,14 @@
 // naive.cl - dst[b, m, n] = act(sum over k of x(b, m, k) * y(b, k, n)), one item per element
 //
-// Shapes    x: [..., rows, depth], or [..., depth, rows] where ADJ_X; y: [..., depth, cols], or
-//           [..., cols, depth] where ADJ_Y; dst: [b0, b1, b2, b3, rows, cols]
-//           batch_matmul/batches.cl says how the batches of x and y are found
-// Launch    global = (rows * cols rounded up, 1, batches), any local of one item along axis 2
+// Shapes    x: [..., rows, depth], or [..., depth, rows] if ADJ_X; y: [..., depth, cols], or
+//           [..., cols, depth] if ADJ_Y; dst: [b0, b1, b2, b3, rows, cols]
+//           batches of x and y: see batch_matmul/batches.cl
+// Launch    global = (rows * cols rounded up, 1, batches), any local size that is 1 along axis 2
 // Macros    X_T, Y_T, DST_T  float|half, or char|short and DST_T int with QUANTIZED  element types
-//           ADJ_X  0|1         x is transposed
-//           ADJ_Y  0|1         y is transposed
-//           ZEROS  0|1         zero points, the last arguments, are subtracted from x and y
-//           and those of common/epilogue.cl: neither bias nor residual
+//           ADJ_X  0|1         1: x is transposed
+//           ADJ_Y  0|1         1: y is transposed
+//           ZEROS  0|1         1: subtract the zero points, the last arguments, from x and y
+//           and those of common/epilogue.cl; BIAS and RESIDUAL are 0
 // Numerics  one accumulator, SUM_T
 #include "batch_matmul/batches.cl"
 #include "batch_matmul/zeros.cl"

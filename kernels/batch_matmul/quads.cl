@@ -1,17 +1,17 @@
-// quads.cl - dst[b, m, n] = act(sum over k of x(b, m, k) * y(b, k, n)), for GPUs of phones: a work-item keeps
-//            4 rows x 4 columns in vectors with names, as their compilers put arrays into slow memory
+// quads.cl - dst[b, m, n] = act(sum over k of x(b, m, k) * y(b, k, n)), for mobile GPUs: a work-item keeps
+//            4 rows x 4 columns in named vectors, because their compilers put arrays into slow memory
 //
-// Shapes    x: [..., rows, depth], or [..., depth, rows] where ADJ_X; y: [..., depth, cols], or
-//           [..., cols, depth] where ADJ_Y; dst: [b0, b1, b2, b3, rows, cols]
-//           batch_matmul/batches.cl says how the batches of x and y are found
+// Shapes    x: [..., rows, depth], or [..., depth, rows] if ADJ_X; y: [..., depth, cols], or
+//           [..., cols, depth] if ADJ_Y; dst: [b0, b1, b2, b3, rows, cols]
+//           batches of x and y: see batch_matmul/batches.cl
 // Launch    axis 0: blocks of 4 columns; axis 1: of 4 rows; axis 2: batches; axes 0 and 1 rounded up.
-//           local: any of one item along axis 2
+//           any local size that is 1 along axis 2
 // Macros    X_T, Y_T, DST_T  float|half, or char and DST_T char|int with QUANTIZED  element types
-//           ADJ_X  0|1         x is transposed
-//           ADJ_Y  0|1         y is transposed
-//           ZEROS  0|1         zero points, the last arguments, are subtracted from x and y
-//           and those of common/epilogue.cl: neither bias nor residual
-// Numerics  one accumulator each, SUM_T, in the order of k; of floats four products at a time where only y is
+//           ADJ_X  0|1         1: x is transposed
+//           ADJ_Y  0|1         1: y is transposed
+//           ZEROS  0|1         1: subtract the zero points, the last arguments, from x and y
+//           and those of common/epilogue.cl; BIAS and RESIDUAL are 0
+// Numerics  one accumulator each, SUM_T, in the order of k; floats: four products at a time if only y is
 //           transposed
 #include "batch_matmul/batches.cl"
 #include "batch_matmul/zeros.cl"
@@ -27,13 +27,13 @@
 #define DOT(a, b) dot(a, b)
 #endif
 
-// Places of the work-item's rows and columns; those past the end are read where the last one lies.
+// Positions of the work-item's rows and columns; those past the end repeat the last one.
 #define PLACE(i)                           \
   const int row##i = min(m + i, rows - 1); \
   const int col##i = min(n + i, cols - 1); \
   SUM4_T sum##i = (SUM4_T)(0);
 
-// Four elements of a row of a matrix from the place of the first on: as one where they are all there.
+// Four elements of a row of a matrix; one load if all four exist.
 #define LOAD_SIDE(T, p, at, whole, i0, i1, i2, i3)                                               \
   ((whole) ? LOAD4(T, p, (at) + (i0))                                                            \
            : (SUM4_T)(LOAD(T, p, (at) + (i0)), LOAD(T, p, (at) + (i1)), LOAD(T, p, (at) + (i2)), \
@@ -62,7 +62,7 @@
     ADD_OUTER(2, s2)                         \
     ADD_OUTER(3, s3)                         \
   }
-// Four steps: of rows of x by rows of y, and by columns.
+// Four steps: rows of x by rows of y, and by columns of y.
 #define LOAD_ROW(r) const SUM4_T a##r = X_VALUE(LOAD4(X_T, x, row##r * depth + k));
 #define LOAD_COLUMN(c) const SUM4_T b##c = Y_VALUE(LOAD4(Y_T, y, col##c * depth + k));
 #define ADD_DOTS(r) sum##r += (SUM4_T)(DOT(a##r, b0), DOT(a##r, b1), DOT(a##r, b2), DOT(a##r, b3));

@@ -1,16 +1,16 @@
 // strips.cl - dst[b, m, n] = act(sum over k of x(b, m, k) * y[b, k, n]), strips of VEC columns, on CPUs
 //
-// Shapes    x: [..., rows, depth], or [..., depth, rows] where ADJ_X; y: [..., depth, cols];
+// Shapes    x: [..., rows, depth], or [..., depth, rows] if ADJ_X; y: [..., depth, cols];
 //           dst: [b0, b1, b2, b3, rows, cols]
-//           batch_matmul/batches.cl says how the batches of x and y are found
+//           batches of x and y: see batch_matmul/batches.cl
 // Launch    one work-item per RM rows and VEC columns: global = (ceil(cols / VEC) rounded up,
-//           ceil(rows / RM), batches), local of one item along axis 2
+//           ceil(rows / RM), batches), local size 1 along axis 2
 // Macros    X_T, Y_T, DST_T  float|half, or char|short and DST_T int with QUANTIZED  element types
-//           ADJ_X  0|1         x is transposed
+//           ADJ_X  0|1         1: x is transposed
 //           RM     1..8        rows of a work-item
 //           VEC    8|16        columns of a work-item
-//           ZEROS  0|1         zero points, the last arguments, are subtracted from x and y
-//           and those of common/epilogue.cl: neither bias nor residual
+//           ZEROS  0|1         1: subtract the zero points, the last arguments, from x and y
+//           and those of common/epilogue.cl; BIAS and RESIDUAL are 0
 // Numerics  one accumulator per element, SUM_T
 #include "batch_matmul/batches.cl"
 #include "batch_matmul/zeros.cl"
@@ -41,7 +41,7 @@ __kernel __attribute__((vec_type_hint(STRIP))) void batch_matmul_strips(
   dst += batch * rows * cols;
   int m[RM];
 #pragma unroll
-  for (int i = 0; i < RM; ++i) m[i] = min(m0 + i, rows - 1);  // past the end: the last row again
+  for (int i = 0; i < RM; ++i) m[i] = min(m0 + i, rows - 1);  // past the end: repeat the last row
   if (n0 + VEC <= cols) {
     STRIP acc[RM];
 #pragma unroll

@@ -1,8 +1,8 @@
-// zeros.cl - the zero points of integers, where there are any
+// zeros.cl - the zero points of integers, if there are any
 //
-// X_VALUE(v), Y_VALUE(v)  what v, an element of x or of y or a vector of such, stands for but for the scale
+// X_VALUE(v), Y_VALUE(v)  v, an element or a vector of x (y), less the zero point
 //
-// Macros    ZEROS  0|1             there are some: the arguments x_zero, y_zero
+// Macros    ZEROS  0|1             1: there are arguments x_zero, y_zero
 //           SUM_T  float|int|long  type of sums
 
 #if ZEROS

@@ -4,8 +4,8 @@
 // Launch    one work-item per WIDTH elements: global = ceil(elements / WIDTH), local any
 // Macros    OP       0..10             0 add, 1 sub, 2 mul, 3 div, 4 maximum, 5 minimum, 6 pow,
 //                                      7 squared difference, 8 floor div, 9 floor mod, 10 prelu
-//           WIDTH    1|4               elements of a work-item; 4 needs RANK 1 or a last axis of 4k, and
-//                                      of a slice runs of 4
+//           WIDTH    1|4               elements of a work-item; 4 needs RANK 1 or a last axis of 4k;
+//                                      the runs of a slice are multiples of 4
 //           INTEGER  0|1               1: all of A_T, B_T, DST_T are the same integer type
 //           A_T      float|half|int|long  element type of a
 //           B_T      float|half|int|long  element type of b
@@ -79,13 +79,13 @@ static inline VALUE_T binary_apply(VALUE_T a, VALUE_T b) {
 #if OP == 3
   return a / b;
 #elif OP == 4
-  return a > b ? a : b;  // as the reference does: a NaN in b stays, one in a does not
+  return a > b ? a : b;  // like the reference: a NaN in b stays, one in a does not
 #elif OP == 5
   return a < b ? a : b;
 #elif OP == 6
   return pow(a, b);
 #elif OP == 8
-  // a / b may be off by some units in the last place; the remainder tells on which side it fell.
+  // a / b may be off by some units in the last place; the remainder tells in which direction.
   const float q = floor(a / b);
   if (!isfinite(q)) return q;
   const float r = fma(-q, b, a);

@@ -4,22 +4,22 @@
 // Launch    one work-item per WIDTH elements: global = ceil(elements / WIDTH), local any
 // Macros    OP     0..10           0 add, 1 sub, 2 mul, 3 div, 4 maximum, 5 minimum, 7 squared
 //                                  difference, 10 prelu
-//           WIDTH  1|4|16          elements of a work-item; 1 of div; more than 1 needs RANK 1 or a last axis that
-//                                  it divides, and of a slice runs that begin at multiples of it
-//           SHIFTS 0|1             1: scales are powers of two, operands are shifted only (0 add, 1 sub)
+//           WIDTH  1|4|16          elements of a work-item; 1 for div; more than 1 needs RANK 1 or a last axis that
+//                                  it divides; the runs of a slice begin at multiples of it
+//           SHIFTS 0|1             1: scales are powers of two, operands are only shifted (0 add, 1 sub)
 //           A_T    char|uchar|short  element type of a
 //           B_T    char|uchar|short  element type of b
 //           DST_T  char|uchar|short  element type of dst
 //           and those of common/broadcast.cl and common/result.cl
-// Numerics  bit for bit TFLite's reference kernels; maximum and minimum are of the stored integers,
-//           whatever their scales are; a quotient by zero is that by one
+// Numerics  bit for bit as TFLite's reference kernels; maximum and minimum compare the stored integers,
+//           whatever their scales are; division by zero divides by one
 #include "common/broadcast.cl"
 #include "common/fixed_point.cl"
 #include "common/quantized_add.cl"
 #include "common/result.cl"
 #include "common/types.cl"
 
-// x / 2^-shift of few bits, halves away from zero, for vectors too
+// x / 2^-shift of few bits, halves away from zero; also for vectors
 #define SHIFTED(x, shift) \
   (((x) + ((1 << -(shift)) >> 1) + (((x) >> 31) & ((shift) >> 31))) >> -(shift))
 
@@ -73,7 +73,7 @@ static inline int quotient(int a, int b, int multiplier, int shift) {
 #define VEC int
 #endif
 
-// Vectors are not to be made of vectors: Intel's compiler gathers them from single integers.
+// Do not build vectors from vectors: Intel's compiler gathers them from single integers.
 __kernel __attribute__((vec_type_hint(VEC))) void binary_quantized(
     __global const A_T *a, __global const B_T *b, RESULT_PARAM QUANTIZED_PAIR_PARAMS,
     BROADCAST_DIMS, BROADCAST_STRIDES(a), BROADCAST_STRIDES(b)) {

@@ -4,10 +4,10 @@
 // Launch    one work-item per element: global = count, local any
 // Macros    SRC_T       float|half|int|long|short|char|uchar  element type of src
 //           DST_T       float|half|int|long|short|char|uchar  element type of dst
-//           FROM_FLOAT  0|1                                   SRC_T is float or half
-//           TO_FLOAT    0|1                                   DST_T is float or half
-//           TO_BOOL     0|1                                   dst is bool: 1 where src is not zero
-// Numerics  floats are cut towards zero, what does not fit an integer type is clamped to its range;
+//           FROM_FLOAT  0|1                                   1: SRC_T is float or half
+//           TO_FLOAT    0|1                                   1: DST_T is float or half
+//           TO_BOOL     0|1                                   1: dst is bool, 1 if src is not zero
+// Numerics  floats are truncated towards zero and clamped to the range of an integer type;
 //           wider integers lose their upper bits; integers round to the nearest float
 #include "common/types.cl"
 

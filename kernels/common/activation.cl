@@ -1,4 +1,4 @@
-// activation.cl - the epilogue of every float kernel: ACTIVATE(x) for a scalar or a vector of floats
+// activation.cl - the activation of float kernels: ACTIVATE(x) for a scalar or a vector of floats
 //
 // Macros    ACT        0..12, clgpu::ir::Activation: 0 none, 1 relu, 2 relu_n1_to_1, 3 relu6, 4 tanh,
 //                      5 sign bit, 6 sigmoid, 7 relu_0_to_1, 8 hard_swish, 9 leaky_relu, 10 elu,
@@ -12,7 +12,7 @@
 #endif
 
 #define ACTIVATE(x) ACTIVATION(ACT, x)
-// The activation of a number, for kernels that have two.
+// One activation by its number, for kernels that have two.
 #define ACTIVATION(act, x) CLGPU_CAT(activation_, act)(x)
 #define activation_0(x) (x)
 #define activation_1(x) AT_LEAST(x, 0.0f)

@@ -1,8 +1,8 @@
 // axes.cl - UNRAVEL(flat, d1, ..., d5) declares i0..i5, the coordinates of `flat` in [d0, ..., d5]
 //
-// Few tensors need six divisions: only the AXES last sizes may differ from 1.
+// Few tensors need six divisions, so only the last AXES sizes may differ from 1.
 //
-// Macros    AXES    2|4|6    coordinates that are computed; the ones in front are 0
+// Macros    AXES    2|4|6    coordinates that are computed; those before them are 0
 
 #if AXES == 2
 #define UNRAVEL(flat, d1, d2, d3, d4, d5)   \

@@ -1,4 +1,4 @@
-// broadcast.cl - where the element of a broadcast operand lies that belongs to a flat output index
+// broadcast.cl - the element of a broadcast operand for a flat output index
 //
 // clgpu::ops::BroadcastWalk merges the axes of an output until 1, 3 or 6 are left and appends the
 // kernel arguments: the sizes d0.. of the axes (slowest first), then for each operand its strides in

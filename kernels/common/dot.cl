@@ -4,7 +4,7 @@
 // Launch    any; a work-item calls dot_tile for one tile
 // Macros    A_T, B_T  float|half, or char|uchar|short  element types of a, b
 //           SUM_T     float|int|long  type of sums
-//           DOT_ZEROS  0|1   a_zero is subtracted from the elements of a, b_zero from those of b
+//           DOT_ZEROS  0|1   1: subtract a_zero from the elements of a, b_zero from those of b
 //           RM   1..8        rows of a in a tile
 //           RN   1..8        rows of b in a tile
 //           VEC  8|16        elements of a vector
@@ -31,8 +31,8 @@ SUM_T dot_sum8(CLGPU_CAT(SUM_T, 8) v) {
 }
 SUM_T dot_sum16(CLGPU_CAT(SUM_T, 16) v) { return dot_sum8(v.lo + v.hi); }
 
-// The loops over a tile must be unrolled, else its accumulators lie in memory; not every compiler
-// sees that by itself (PoCL: eight times slower).
+// The loops over a tile must be unrolled, or the accumulators end up in memory; not every compiler
+// unrolls them by itself (PoCL: eight times slower).
 //
 // sums[i * RN + j] = a[m0 + i, :] . b[n0 + j, :]; rows past the end repeat the last one.
 void dot_tile(__global const A_T *a, __global const B_T *b, int rows, int cols, int depth, int m0,

@@ -4,7 +4,7 @@
 //
 // DOT8_ADD(a, b, sum)  sum + a0 * b0 + a1 * b1 + a2 * b2 + a3 * b3 for the words a and b; int, wraps around
 //
-// DOT8_ADD4(a, b, sum)  an int4 of such sums: of the word a with each of the four of b
+// DOT8_ADD4(a, b, sum)  an int4 of such sums: the word a with each of the four words of b
 //
 // Macros    DOT8  0..3, clgpu::Dot8: 0 plain C, 1 cl_khr_integer_dot_product (packed),
 //                 2 cl_arm_integer_dot_product_accumulate_int8, 3 NVIDIA's dp4a

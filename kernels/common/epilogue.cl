@@ -1,41 +1,41 @@
 // epilogue.cl - the end of convolutions and matrix products: dst[at] = act(sum + bias[o] + residual[at])
-//               or act(sum + bias[o]) + residual[at]; of integers the requantised sum
+//               or act(sum + bias[o]) + residual[at]; for integers the requantised sum
 //
 //   __kernel void f(__global const SRC_T *src, ..., BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM ...) {
 //     const int at = RESULT_AT(pixel, o, channels);
 //     ... STORE4(DST_T, dst, at, FINISH_SUM4(sum, CHANNEL4_AT(o), at));
 //
-// CHANNEL_T, CHANNEL_AT(o)  what output channel o has of its own, to be loaded once for many sums;
+// CHANNEL_T, CHANNEL_AT(o)  the parameters of output channel o, to be loaded once for many sums;
 //                           CHANNEL4_T, CHANNEL8_T, CHANNEL16_T: the channels from o on
 // FINISH_SUM(sum, c, at)    the result to be stored at the flat index `at` of dst; sum: SUM_T (SUM4_T for
-//                           FINISH_SUM4 ...) of the products alone, c: CHANNEL_T. FINISH_SUM4_ALIGNED: `at`
-//                           is a multiple of 4. FINISH_QUICK4 .. 16: of integers, in fewer steps where
-//                           clgpu::ops::ChannelTable::quick says so
-// FINISH_LANE(v, at)        of integers the same of v, a lane of CHANNEL_RESULT4 .. 16 (see
-//                           common/requantize.cl): where there is not a whole vector to be stored
-// Kernels of floats only may use what these are made of:
-// BIAS_AT(o)     bias of output channel o, 0 where there is none; BIAS4_AT, BIAS8_AT, BIAS16_AT: of the
+//                           FINISH_SUM4 ...), the products only; c: CHANNEL_T. FINISH_SUM4_ALIGNED: `at`
+//                           is a multiple of 4. FINISH_QUICK4 .. 16: for integers, in fewer steps if
+//                           clgpu::ops::ChannelTable::quick allows it
+// FINISH_LANE(v, at)        for integers: the same for v, one lane of CHANNEL_RESULT4 .. 16 (see
+//                           common/requantize.cl), when less than a whole vector is stored
+// Only kernels of floats may use the parts of these:
+// BIAS_AT(o)     bias of output channel o, 0 if there is none; BIAS4_AT, BIAS8_AT, BIAS16_AT: the
 //                channels from o on
 // FINISH(v, at)  the activation of v plus the residual's element `at`, a flat index of dst; FINISH4,
-//                FINISH8, FINISH16: of the elements from `at` on; FINISH4_ALIGNED: `at` is a multiple
+//                FINISH8, FINISH16: the elements from `at` on; FINISH4_ALIGNED: `at` is a multiple
 //                of 4
-// FINISH_WITH(v, r)  the same with the residual's elements r, where there is one
+// FINISH_WITH(v, r)  the same with the given elements r of the residual, if there is one
 //
-// Macros    BIAS        0|1         there is a bias parameter
-//           BIAS_T      float|half  element type of bias (any where there is none)
-//           RESIDUAL    0|1         there is a residual parameter; its elements lie as those of dst
-//           RESIDUAL_T  float|half|char|uchar|short  element type of residual (any where there is none)
-//           RESIDUAL_AFTER  0|1     1: it is added after the activation
-//           QUANTIZED   0..4        1, 2: sums are integers and become others, of the scale of channels
-//                                   (common/requantize.cl); the residual is one, too, and is added
-//                                   as common/quantized_add.cl has it, of the scales of pair_...;
-//                                   3: sums are integers, and results; there is no residual then;
-//                                   4: integers that become floats, see common/hybrid.cl
-//           TABLE       0|1         1: a result of 8 bits is looked up, before a residual that comes
-//                                   RESIDUAL_AFTER and behind one that does not; the table of 256
-//                                   bytes, v at v modulo 256, lies behind channels
-//           SCALED      0|1         with QUANTIZED 0: sums are of int8 weights, and are scaled before the
-//                                   bias is added; kernels have to use FINISH_SUM then
+// Macros    BIAS        0|1         1: there is a bias parameter
+//           BIAS_T      float|half  element type of bias (any if there is none)
+//           RESIDUAL    0|1         1: there is a residual parameter, with the layout of dst
+//           RESIDUAL_T  float|half|char|uchar|short  element type of residual (any if there is none)
+//           RESIDUAL_AFTER  0|1     1: the residual is added after the activation
+//           QUANTIZED   0..4        1, 2: sums are integers, requantised with the scales of `channels`
+//                                   (common/requantize.cl); the residual is an integer, too, added
+//                                   as in common/quantized_add.cl with the scales of pair_...;
+//                                   3: sums are integers and stay as they are, without a residual;
+//                                   4: sums are integers and become floats, see common/hybrid.cl
+//           TABLE       0|1         1: an 8-bit result is looked up in a table: before the residual is
+//                                   added with RESIDUAL_AFTER, else after that; the 256 bytes of the
+//                                   table follow `channels`, the entry of v at v modulo 256
+//           SCALED      0|1         1, with QUANTIZED 0: weights are int8, and sums are scaled before the
+//                                   bias is added; kernels must use FINISH_SUM then
 //           SUM_T       float|int|long  type of sums
 //           and those of common/result.cl and common/activation.cl
 #include "common/activation.cl"

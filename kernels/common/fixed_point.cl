@@ -1,21 +1,21 @@
-// fixed_point.cl - functions of fixed-point numbers, bit for bit as TFLite's reference kernels have them
+// fixed_point.cl - functions of fixed-point numbers, bit for bit as in TFLite's reference kernels
 //
-// A Qm number is an int that stands for itself times 2^(m - 31).
+// A Qm number is an int n that stands for n * 2^(m - 31).
 //
-// FIXED_MUL(a, b)         the product, rounded: a of Qm, b of Qn, the result of Q(m + n)
+// FIXED_MUL(a, b)         the product, rounded: a in Qm, b in Qn, the result in Q(m + n)
 // FIXED_SHIFT(x, n)       x / 2^n, halves away from zero
 // FIXED_LEFT(x, n)        x * 2^n, saturated
-// fixed_one_over(x)       1 / (1 + x) of Q0, x of Q0 and not negative
-// fixed_reciprocal(x, p)  1 / x for an integer x > 0: the result of Q0 is to be divided by 2^*p
-// fixed_inverse_root(x, p)  1 / sqrt(x) for an integer x >= 0, likewise; that of 0 is that of 1
-// fixed_log(x)              log(x) in Q5 of an x >= 1 in Q12
+// fixed_one_over(x)       1 / (1 + x) in Q0; x in Q0 and not negative
+// fixed_reciprocal(x, p)  1 / x for an integer x > 0: the caller divides the result, in Q0, by 2^*p
+// fixed_inverse_root(x, p)  1 / sqrt(x) for an integer x >= 0, likewise; 0 gives the result of 1
+// fixed_log(x)              log(x) in Q5; x in Q12 and at least 1
 #include "common/multiply.cl"
 
 #define FIXED_MUL(a, b) requantize_high(a, b)
 #define FIXED_SHIFT(x, n) fixed_shift(x, n)
 #define FIXED_LEFT(x, n) fixed_left(x, n)
 
-// Beyond 31 as x86 does, where reference kernels leave it undefined: shifts are modulo the width.
+// Shifts beyond 31 are undefined in the reference kernels; here, as on x86, they count modulo the width.
 static inline int fixed_shift(int x, int n) {
   const int mask = (int)((1UL << n) - 1);
   return (x >> n) + ((x & mask) > (mask >> 1) + (x < 0 ? 1 : 0) ? 1 : 0);
@@ -25,7 +25,7 @@ static inline int fixed_left(int x, int n) {
   return x > most ? INT_MAX : x < -most ? INT_MIN : (int)((uint)x << n);
 }
 static inline int fixed_one_over(int x) {
-  const int halved = (int)(((uint)x + (1u << 31)) >> 1);  // of the denominator
+  const int halved = (int)(((uint)x + (1u << 31)) >> 1);  // the halved denominator
   // Newton's iteration from 48/17 - 32/17 d, in Q2
   int y = 1515870810 + FIXED_MUL(halved, -1010580540);
   for (int i = 0; i < 3; ++i) y += FIXED_LEFT(FIXED_MUL(y, (1 << 29) - FIXED_MUL(halved, y)), 2);
@@ -42,7 +42,7 @@ static inline int fixed_inverse_root(int x, int *p) {
   int right = 11;
   for (; x >= 1 << 29; ++right) x /= 4;
   for (; x < 1 << 27; --right) x *= 4;
-  // Newton's iteration for the root of x * 2^-29, in Q3 from 1
+  // Newton's iteration for 1 / sqrt(x * 2^-29), in Q3, starting at 1
   const int halved = FIXED_SHIFT(x >> 1, 1);
   int y = 1 << 28;
   for (int i = 0; i < 5; ++i) {
@@ -55,7 +55,7 @@ static inline int fixed_inverse_root(int x, int *p) {
 }
 static inline int fixed_log(int x) {
   const int sqrt_half = 1518500250, root = 1805811301, quarter = 1 << 23;
-  // x = r * 2^z, twice, r about sqrt(sqrt(1/2)): the r nearer to it, in Q0, and its z, in Q6
+  // Of two ways to write x = r * 2^z, the one whose r is nearer to sqrt(sqrt(1/2)); r in Q0, z in Q6
   const int zeros = clz(x), zeros_b = clz(FIXED_MUL(x, sqrt_half)) - 1;
   const int r_a = FIXED_LEFT(FIXED_MUL(FIXED_LEFT(x, zeros - 1), sqrt_half), 1);
   const int r = min(r_a, FIXED_LEFT(x, zeros_b));

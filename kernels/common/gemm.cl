@@ -1,24 +1,24 @@
-// gemm.cl - loading of two matrices that lie whole in memory, for common/tile.cl
+// gemm.cl - loading of two matrices from global memory, for common/tile.cl
 //
 //   __global const A_T *a_matrix = ...; __global const B_T *b_matrix = ...;
 //   const int first_row = ..., first_col = ...;  // of the tile; rows, cols and depth are parameters
 //   TILE_PRODUCT(0, TILE_DEPTH(depth))
 //
-// Of int8 (TILE_ARITH 2): SUM_T int, A_T and B_T char, or uchar, which is read less 128 (so are the zero
-// points then). Parameters int a_zero, int b_zero are needed only with B_SUMS and A_SUMS (tile.cl): one
-// whose row sums the channel table holds (constant weights: `start`) needs no such sums.
+// For int8 (TILE_ARITH 2): SUM_T is int, A_T and B_T are char or uchar; 128 is subtracted from uchar, and
+// from its zero points. Parameters int a_zero, int b_zero are needed only with B_SUMS and A_SUMS (tile.cl);
+// if the channel table holds the row sums (`start`, for constant weights), those are 0.
 //
 // Macros    A_T, B_T      float|half|char|uchar  element types
-//           A_TRANSPOSED  0|1         a lies as [depth, rows], else as [rows, depth]
-//           B_TRANSPOSED  0|1         b lies as [cols, depth], else as [depth, cols]
-//           VEC_A, VEC_B  0..2        1: inner axis and begin of the matrix are multiples of 4; 2: of 16,
+//           A_TRANSPOSED  0|1         1: a is stored as [depth, rows], else as [rows, depth]
+//           B_TRANSPOSED  0|1         1: b is stored as [cols, depth], else as [depth, cols]
+//           VEC_A, VEC_B  0..2        1: inner axis and start of the matrix are multiples of 4; 2: of 16,
 //                                     for integers whose inner axis is the depth
 #include "common/tile.cl"
 
 #if TILE_ARITH == 2
 #include "common/gemm_words.cl"
 #else
-// Elements i .. i + 3 of a line, those from `end` on being zero; with VEC it is a multiple of 4.
+// Elements i .. i + 3 of a line, zero from `end` on; with VEC, `end` is a multiple of 4.
 #define GEMM_QUAD(T, VEC, v, p, at, i, end)           \
   v = (float4)(0.0f);                                 \
   if (VEC) {                                          \
@@ -29,7 +29,7 @@
     if ((i) + 2 < (end)) v.s2 = LOAD(T, p, (at) + 2); \
     if ((i) + 3 < (end)) v.s3 = LOAD(T, p, (at) + 3); \
   }
-// Quads along k, where k is the inner axis: lines below the last repeat it.
+// Quads along k, if k is the inner axis: lines past the last one repeat it.
 #define GEMM_LOAD_K4(T, VEC, v, p, width, first, count, step)                                     \
   _Pragma("unroll") for (int q = 0; q < (TILE_QUADS(width) + TILE_ITEMS - 1) / TILE_ITEMS; ++q) { \
     if (TILE_HAS(q, width)) {                                                                     \
@@ -38,7 +38,7 @@
       GEMM_QUAD(T, VEC, v[q], p, at_, k_, depth)                                                  \
     }                                                                                             \
   }
-// Quads of four neighbouring rows or columns, where those are the inner axis.
+// Quads of four neighbouring rows or columns, if those are the inner axis.
 #define GEMM_LOAD_N4(T, VEC, v, p, width, first, count, step)                                     \
   _Pragma("unroll") for (int q = 0; q < (TILE_QUADS(width) + TILE_ITEMS - 1) / TILE_ITEMS; ++q) { \
     if (TILE_HAS(q, width)) {                                                                     \

@@ -1,9 +1,9 @@
 // gemm_words.cl - the loading of common/gemm.cl for matrices of int8: quads of words
 //
-// Bytes outside of a matrix are zeros, those of uint8 after 128 has been subtracted.
+// Bytes outside of a matrix are 0 (for uint8: after 128 has been subtracted).
 #include "common/word.cl"
 
-// Four words along k, where k is the inner axis: lines below the last repeat it.
+// Four words along k, if k is the inner axis: lines past the last one repeat it.
 #define GEMM_LOAD_K4(T, VEC, v, p, width, first, count, step)                                     \
   _Pragma("unroll") for (int q = 0; q < (TILE_QUADS(width) + TILE_ITEMS - 1) / TILE_ITEMS; ++q) { \
     if (TILE_HAS(q, width)) {                                                                     \
@@ -25,7 +25,7 @@
       }                                                                                           \
     }                                                                                             \
   }
-// Words of four neighbouring rows or columns, where those are the inner axis.
+// Words of four neighbouring rows or columns, if those are the inner axis.
 #define GEMM_LOAD_N4(T, VEC, v, p, width, first, count, step)                                     \
   _Pragma("unroll") for (int q = 0; q < (TILE_QUADS(width) + TILE_ITEMS - 1) / TILE_ITEMS; ++q) { \
     if (TILE_HAS(q, width)) {                                                                     \

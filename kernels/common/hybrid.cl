@@ -1,13 +1,13 @@
-// hybrid.cl - from sums of products of int8 to floats, as TFLite's hybrid kernels: part of common/epilogue.cl
+// hybrid.cl - int8 sums to floats, as in TFLite's hybrid kernels; part of common/epilogue.cl
 //
 //   channels     a table of ints, [5][channel_pitch]: for each output channel the sum of its weights and
 //                the bits of their scale. kernels/requantize/channels.cl writes it
 //   row_factors  [rows, 2]: the bits of a row's scale, and its zero point; a row has row_elements elements
-//                of dst, the first one from row_first on
+//                of dst; the first row begins at row_first
 //
-// FINISH_SUM(sum, c, at)  act((sum - zero of the row * c.start) * (scale of the row * c.scale) + c.bias ...)
-// ROW_ZERO(row)           the zero point, for kernels that subtract it themselves: where not all weights of
-//                         a channel have a part in each sum
+// FINISH_SUM(sum, c, at)  act((sum - row zero * c.start) * (row scale * c.scale) + c.bias ...)
+// ROW_ZERO(row)           the zero point, for kernels that subtract it themselves because their sums do
+//                         not include all weights of a channel
 //
 // Numerics  as written, each operation rounded to float
 #include "common/types.cl"

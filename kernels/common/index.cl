@@ -1,4 +1,4 @@
-// index.cl - a flat output index taken apart into six coordinates
+// index.cl - a flat output index split into six coordinates
 //
 // Tensors of rank 1 to 6 are seen as rank 6 with leading ones. Kernels take the six sizes of the
 // output as int arguments d0..d5 (slowest first) and get the coordinates i0..i5 in registers.

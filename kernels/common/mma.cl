@@ -1,9 +1,9 @@
 // mma.cl - NVIDIA's tensor cores and asynchronous copies as inline PTX: products of 16 x 8 blocks by one
-//          warp, their operands from local memory, and copies into it that no register passes
+//          warp with operands from local memory, and copies into local memory without registers
 //
-// Only for devices whose DeviceInfo::mma_f16 (MMA_TYPE 0), mma_tf32 (1) or mma_s8 (2) is set. Every
-// function must be called by all 32 items of a warp; lane = item % 32, g = lane / 4, q = lane % 4. A
-// register is 32 bits: two halves or four int8, those of smaller k in lower bits, or one float. K is 16
+// Only for devices whose DeviceInfo::mma_f16 (MMA_TYPE 0), mma_tf32 (1) or mma_s8 (2) is set. All 32
+// items of a warp must call each function; lane = item % 32, g = lane / 4, q = lane % 4. A
+// register is 32 bits: two halves or four int8 (lower k in lower bits), or one float. K is 16
 // halves, 8 floats or 32 int8: 32 bytes each.
 //
 //   a: [16, K] in four registers. halves: (g, 2q..2q+1), (g+8, 2q..), (g, 2q+8..), (g+8, 2q+8..);
@@ -13,13 +13,13 @@
 //      int8: (4q..4q+3, g), (4q+16.., g)
 //   c: [16, 8], MMA_SUM4_T: (g, 2q), (g, 2q+1), (g+8, 2q), (g+8, 2q+1)
 //
-// MMA_BYTES   of an operand's element
-// MMA_SUM_T, MMA_SUM4_T  of sums: float, of int8 int
+// MMA_BYTES   bytes of an operand's element
+// MMA_SUM_T, MMA_SUM4_T  types of sums: float, or int for int8
 //
 // Macros    MMA_TYPE  0..2  operands: 0 half, 1 float rounded to TF32 (10 bits of mantissa), 2 int8
-// Numerics  products are exact, sums in float; of int8 exact, modulo 2^32
+// Numerics  products are exact, sums in float; int8: sums are exact, modulo 2^32
 
-// Address of local memory as the instructions take it.
+// An address in local memory, in the form that the instructions take.
 uint local_address(__local const void *p) { return (uint)(size_t)p; }
 
 // c += a * b
@@ -67,7 +67,7 @@ uint to_tf32(uint bits) {
   return rounded;
 }
 
-// Two floats as the halves of a register, the first in the low bits; rounded to nearest even.
+// Two floats rounded to nearest even, as the halves of a register, the first in the low bits.
 uint to_halves(float low, float high) {
   uint bits;
   __asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(bits) : "f"(low), "f"(high));
@@ -83,9 +83,9 @@ float2 from_halves(uint bits) {
   return v;
 }
 
-// Copies 4, 8 or 16 bytes to local memory, both ends aligned to as many; where `valid` is 0 nothing is
-// read and zeros are written. Done when COPIES_WAIT says so, and then visible to the item itself; to
-// the others behind a barrier.
+// Copies 4, 8 or 16 bytes to local memory; source and destination are aligned to that size. If `valid`
+// is 0, nothing is read and zeros are written. After COPIES_WAIT the item itself sees the copy, after
+// a barrier the others do.
 #define COPY_16(address, from, valid)                                                       \
   __asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), \
                  "r"((valid) ? 16 : 0)                                                      \
@@ -98,8 +98,8 @@ float2 from_halves(uint bits) {
   __asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from), \
                  "r"((valid) ? 4 : 0)                                                      \
                  : "memory")
-// The same, but where `valid` is 0 the item itself writes `word` again and again. A constant in global memory
-// instead would be read by all compute units at one place, one after the other.
+// The same, but if `valid` is 0 the item fills the destination with `word`. With a constant in global
+// memory all compute units would read one address, one after the other.
 #define COPY_OR(kind, bytes, words, address, from, valid, word)                                    \
   __asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; @p cp.async." kind                          \
                  ".shared.global [%0], [%1], " bytes "; @!p st.shared." words ";}" ::"r"(address), \
@@ -116,8 +116,8 @@ float2 from_halves(uint bits) {
   __asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(word) : "memory")
 // Ends a batch of copies.
 #define COPIES_COMMIT() __asm volatile("cp.async.commit_group;" ::: "memory")
-// Waits until all but the `pending` (a literal) youngest batches of this item are done.
+// Waits until all batches of this item but the last `pending` (a literal) are done.
 #define COPIES_WAIT(pending) __asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory")
 
-// Orders what this item has written and read in global memory against the other work-groups.
+// Orders this item's reads and writes of global memory with those of other work-groups.
 #define FENCE_DEVICE() __asm volatile("fence.acq_rel.gpu;" ::: "memory")

@@ -1,10 +1,10 @@
-// mma_wide.cl - the results of a lane of tensor cores (common/mma.cl), stored at once: 2 * BLOCKS neighbours
+// mma_wide.cl - stores all results of a lane of tensor cores (common/mma.cl), 2 * BLOCKS neighbours
 //
-// A lane has results of BLOCKS blocks of 8 channels, in BLOCKS / 2 quads; the blocks' channels interleave so that
-// they are neighbours. p is aligned to all of them.
+// A lane holds results of BLOCKS blocks of 8 channels, in BLOCKS / 2 quads; the blocks' channels interleave so
+// that a lane's results are neighbours. p is aligned to 2 * BLOCKS elements.
 //
-// store_wide_float(p, v), store_wide_half  of floats, where QUANTIZED is 0
-// store_wide_char(p, v)                    of integers
+// store_wide_float(p, v), store_wide_half  floats, if QUANTIZED is 0
+// store_wide_char(p, v)                    integers
 //
 // Macros    BLOCKS     2|4   blocks of a lane
 //           QUANTIZED  0..3  see common/epilogue.cl

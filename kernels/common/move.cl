@@ -1,6 +1,6 @@
-// move.cl - units of kernels that move elements as they are
+// move.cl - the units of kernels that only move elements
 //
-// Where source and destination have the same storage, elements are moved as bits: SRC_T and DST_T
+// If source and destination have the same storage, elements are moved as bits: SRC_T and DST_T
 // are uchar, short, int, int2 or int4, a unit that may hold several neighbouring elements, and all
 // sizes, strides and offsets count units. Between float and half SRC_T and DST_T differ, a unit is
 // one element, and LOAD and STORE convert.

@@ -1,14 +1,14 @@
-// multiply.cl - integers times a real number that is given as a multiplier of 31 bits and a shift, bit
-// for bit as TFLite's reference kernels
+// multiply.cl - integers times a real number, given as a 31-bit multiplier and a shift, bit for bit
+// as in TFLite's reference kernels
 //
-// requantize_int(x, m, shift)  x * m * 2^(shift - 31), m >= 0: first (x * 2^shift) * m * 2^-31 with halves
-//                              going up, then, for a negative shift, a division with halves away from
-//                              zero; requantize_int4, requantize_int8, requantize_int16 of vectors
-// requantize_long(x, m, shift) the same of a long, in one step, with 15 bits of m
-// requantize_high(a, b)        a * b * 2^-31 with halves going up
-// The high half of 2 * a * b, rounded: mul_hi keeps GPUs without 64-bit products fast. It takes 2 * b for a
-// signed number, 2^32 off where b is not half of one, which is a in the high half. Two halves put together
-// by shifts would do, too, but compilers make a funnel shift of them that simulators do not know.
+// requantize_int(x, m, shift)  x * m * 2^(shift - 31), m >= 0: first (x * 2^shift) * m * 2^-31, halves
+//                              rounded up, then, for a negative shift, a division with halves rounded
+//                              away from zero; requantize_int4, requantize_int8, requantize_int16: vectors
+// requantize_long(x, m, shift) the same for a long, in one step, with 15 bits of m
+// requantize_high(a, b)        a * b * 2^-31, halves rounded up
+// The high half of 2 * a * b, rounded: mul_hi is fast on GPUs without 64-bit products. It takes 2 * b as a
+// signed number; if that overflows, it is off by 2^32, which changes the high half by a. Shifting two halves
+// together would work, too, but compilers turn that into a funnel shift, which simulators do not know.
 static inline int requantize_high(int a, int b) {
   const uint twice = (uint)b << 1;
   const int off = (b >> 31) - ((int)twice >> 31);
@@ -31,7 +31,7 @@ static inline int4 requantize_high4(int4 a, int4 b) {
   const int4 twice = as_int4(as_uint4(b) << 1u);
   return mul_hi(a, twice) + (a & (twice >> 31)) + as_int4((as_uint4(a) * as_uint4(twice)) >> 31u);
 }
-// CPUs multiply every other int of a register to longs; here those at even and at odd places in turn.
+// CPUs multiply every second int of a register to longs: here first the even ones, then the odd ones.
 #define REQUANTIZE_HIGH(N, H)                                                     \
   static inline int##N requantize_high##N(int##N a, int##N b) {                   \
     const long##H x = as_long##H(a), y = as_long##H(b);                           \
@@ -41,7 +41,7 @@ static inline int4 requantize_high4(int4 a, int4 b) {
   }
 REQUANTIZE_HIGH(8, 4)
 REQUANTIZE_HIGH(16, 8)
-#if __NV_CL_C_VERSION  // NVIDIA's compiler makes less of vectors than of their elements
+#if __NV_CL_C_VERSION  // NVIDIA's compiler makes slower code of vectors than of their elements
 static inline int4 requantize_int4(int4 x, int4 m, int4 shift) {
   return (int4)(requantize_int(x.s0, m.s0, shift.s0), requantize_int(x.s1, m.s1, shift.s1),
                 requantize_int(x.s2, m.s2, shift.s2), requantize_int(x.s3, m.s3, shift.s3));
@@ -57,7 +57,7 @@ static inline int16 requantize_int16(int16 x, int16 m, int16 shift) {
   static inline int##N requantize_int##N(int##N x, int##N m, int##N shift) {                    \
     const int##N left = max(shift, (int##N)(0)), right = max(-shift, (int##N)(0));              \
     const int##N high = requantize_high##N(as_int##N(as_uint##N(x) << as_uint##N(left)), m);    \
-    /* Halves of a negative number go down: to the floor of what is a little less. */           \
+    /* Halves of negative numbers are rounded down: the floor of a slightly smaller value. */   \
     const int##N less = high + ((high >> 31) & -min(right, (int##N)(1)));                       \
     const uint##N half_bit = ((uint##N)(1u) << as_uint##N(right)) >> 1u;                        \
     return (less >> right) +                                                                    \

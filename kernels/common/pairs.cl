@@ -1,5 +1,5 @@
-// pairs.cl - sums of two products of 16-bit integers in each lane, which x86 has as one instruction: vectors of VW
-//            ints, and of 2 * VW shorts and chars, two to a lane
+// pairs.cl - sums of two products of 16-bit integers in each lane, one instruction on x86: vectors of VW
+//            ints, and of 2 * VW shorts and chars, two per lane
 //
 // PAIRS_T, SHORT_PAIRS_T  2 * VW chars, 2 * VW shorts
 // SHORT_PAIRS(c)          chars as shorts
@@ -10,7 +10,7 @@
 #include "common/types.cl"
 
 #if VW == 16
-// Wider than OpenCL's vectors, but not than clang's: halves would not become one instruction.
+// Wider than OpenCL's vectors, but clang has them: two halves would not become one instruction.
 typedef char pairs_t __attribute__((ext_vector_type(32)));
 typedef uchar unsigned_pairs_t __attribute__((ext_vector_type(32)));
 typedef short short_pairs_t __attribute__((ext_vector_type(32)));

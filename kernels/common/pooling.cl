@@ -1,13 +1,13 @@
-// pooling.cl - the three ways to pool a window: POOL_START, POOL_ADD and POOL_END on numbers or vectors
+// pooling.cl - the three kinds of pooling: POOL_START, POOL_ADD and FINISH_POOL on numbers or vectors
 //
-// A window is summed up by `x = POOL_ADD(x, element)` from POOL_START on, partial results are joined
-// by POOL_JOIN, and FINISH_POOL turns the result of `count` elements (padding left out) into the value.
+// `x = POOL_ADD(x, element)` accumulates a window, starting with POOL_START, POOL_JOIN joins partial
+// results, and FINISH_POOL turns the result of `count` elements (without padding) into the value.
 //
 //   #define VALUE_T POOL_T  // or a vector
 //   __kernel void f(__global const SRC_T *src, RESULT_PARAM POOL_RANGE_PARAM int count) {
 //
 // Macros    KIND       0..2  0 maximum, 1 average, 2 root of the mean square (floats only)
-//           QUANTIZED  0|1   1: integers; averages are rounded, halves away from zero, and all clamped
+//           QUANTIZED  0|1   1: integers; averages are rounded, halves away from zero; results are clamped
 //           and those of common/activation.cl
 #include "common/activation.cl"
 

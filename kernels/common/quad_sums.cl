@@ -1,16 +1,16 @@
-// quad_sums.cl - sums of PX pixels x OV vectors of four channels, each a variable of its own: some compilers
-//                for mobile GPUs keep private arrays in memory, even those with constant subscripts
+// quad_sums.cl - sums of PX pixels x OV vectors of four channels, each in its own variable: some compilers
+//                for mobile GPUs keep private arrays in memory, even with constant subscripts
 //
-//   EACH_SUM(DECLARE_SUM)                          SUM4_T sum00, sum01, sum10, ...: of pixel 0 and vector 0, ...
+//   EACH_SUM(DECLARE_SUM)                          SUM4_T sum00, sum01, sum10, ...; sum00: pixel 0, vector 0
 //   EACH_PIXEL(M), EACH_SUM(M), PIXELS_OF(M, v)    M(p); M(p, v); M(p, v) for one vector
 //   EACH_VECTOR(M)                                 M(v)
-//   SUM_PARTS                                      adds the sums of PARTS work-items into those of part 0
-//   STORE_SUMS(channel, first_channel)             the end; parameters or variables pixels, first (pixel of
-//                                                  sum 0), group_out, out_c; channel: of vector 0, within
-//                                                  the group of channels that begins at first_channel
+//   SUM_PARTS                                      adds the sums of PARTS work-items to those of part 0
+//   STORE_SUMS(channel, first_channel)             stores the results; needs the variables pixels, first
+//                                                  (pixel of sum 0), group_out, out_c; channel: that of
+//                                                  vector 0, in the group that begins at first_channel
 //
-// Channels of a work-item: WG_C work-items side by side have vectors side by side, so vector v begins 4 * WG_C * v
-// channels behind the first.
+// Channels of a work-item: WG_C neighbouring work-items have neighbouring vectors, so vector v begins
+// 4 * WG_C * v channels after the first.
 //
 // Macros    PX     1|2|4  pixels of a work-item
 //           OV     1|2    vectors of a work-item
@@ -41,7 +41,7 @@
 #define DECLARE_SUM(p, v) SUM4_T sum##p##v = (SUM4_T)(0);
 
 #if PARTS > 1
-// Every item of a part but the first has a row of the staged sums.
+// Sums of all parts but the first; each has a row.
 #define STAGED(p, v, part) \
   staged[((p) * OV + (v)) * (PARTS - 1) + (part) - 1][get_local_id(1) * WG_C + get_local_id(0)]
 #define STAGE_SUM(p, v) STAGED(p, v, get_local_id(2)) = sum##p##v;

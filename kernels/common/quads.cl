@@ -1,10 +1,10 @@
-// quads.cl - four neighbouring elements at a time, of a buffer or of an image over it
+// quads.cl - four neighbouring elements at a time, of a buffer or of an image of that buffer
 //
-// QUADS(KIND, T) p       a parameter that is only read; the macro KIND is `buffer` or `image`, T names
-//                        the element type: float, half or, of buffers, any other that LOAD4 knows
-// QUAD(KIND, T, p, q)    elements 4 q to 4 q + 3 as float4, or int4 of integers
+// QUADS(KIND, T) p       a read-only parameter; the macro KIND is `buffer` or `image`, T names
+//                        the element type: float, half or, for buffers, any other type of LOAD4
+// QUAD(KIND, T, p, q)    elements 4 q to 4 q + 3 as float4, or int4 for integers
 //
-// The host passes images with Launch::src_image and scratch_image. Those of halves arrive as float4, too.
+// The host passes images with Launch::src_image and scratch_image. Images of halves are read as float4, too.
 #include "common/types.cl"
 
 #define QUADS(KIND, T) CLGPU_CAT(quads_, KIND)(T)

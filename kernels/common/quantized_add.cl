@@ -1,15 +1,15 @@
-// quantized_add.cl - the sum of two quantised numbers as another one, bit for bit as TFLite's
-// reference kernels compute it; clgpu::ops::PairScaling has the parameters
+// quantized_add.cl - the quantised sum of two quantised numbers, bit for bit as in TFLite's
+// reference kernels; clgpu::ops::PairScaling makes the parameters
 //
 //   __kernel void f(..., QUANTIZED_PAIR_PARAMS) {
 //     ... STORE(DST_T, dst, i, QUANTIZED_ADD(int, LOAD(A_T, a, i), LOAD(B_T, b, i)));
 //
 // QUANTIZED_PAIR_PARAMS   the parameters pair_...
 // QUANTIZED_ADD(V, a, b)  the stored integer; V: int, int4, int8 or int16, the type of the stored
-//                         integers a and b; QUANTIZED_SUB their difference
+//                         integers a and b; QUANTIZED_SUB: their difference
 // PAIR_SCALED_A(V, a)     a on the common scale; likewise PAIR_SCALED_B
-// PAIR_RESULT(V, x)       x on the common scale as a stored integer; PAIR_STORED(V, x): moved by the
-//                         zero point and clamped
+// PAIR_RESULT(V, x)       x on the common scale as a stored integer; PAIR_STORED(V, x): x plus the
+//                         zero point, clamped
 #include "common/multiply.cl"
 #include "common/types.cl"
 

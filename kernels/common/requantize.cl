@@ -1,22 +1,22 @@
-// requantize.cl - from sums of products to quantised results, bit for bit as TFLite's reference kernels
+// requantize.cl - from sums of products to quantised results, bit for bit as in TFLite's reference kernels
 //
-//   channels  a table of ints, [5][channel_pitch]: for each output channel the number that is added to
-//             its sum (bias and what the zero points amount to; row 3 holds its upper half where sums
-//             are long), a multiplier (row 4: its upper half) and its shift.
+//   channels  a table of ints, [5][channel_pitch]: for each output channel a summand (bias and the share
+//             of the zero points; row 3 holds its upper half if sums are long), a multiplier (row 4:
+//             its upper half) and its shift.
 //             kernels/requantize/channels.cl writes it
 //
-// REQUANTIZE(x, m, shift)  x * m * 2^(shift - 31), rounded as TFLite does; x an int, m >= 0: first
-//                          (x * 2^shift) * m * 2^-31 with halves going up, then, for a negative shift, a
+// REQUANTIZE(x, m, shift)  x * m * 2^(shift - 31), rounded as in TFLite. x an int, m >= 0: first
+//                          (x * 2^shift) * m * 2^-31, halves rounded up, then, for a negative shift, a
 //                          division with halves away from zero. x a long: in one step, with 15 bits of m
-// requantize_real(x, m, shift)  x * m * 2^(shift - 53), m of 53 bits, as a product of doubles has it,
+// requantize_real(x, m, shift)  x * m * 2^(shift - 53), m of 53 bits, as a product of doubles,
 //                               rounded to an integer with halves away from zero; at most 2^30
-// CHANNEL_T, CHANNEL_AT(o)   a channel's row of the table, kept in registers; CHANNEL4_T .. CHANNEL16_T:
-//                            of the channels from o on
-// CHANNEL_RESULT(sum, c)     the stored integer, of channel c; CHANNEL_RESULT4 .. CHANNEL_RESULT16
+// CHANNEL_T, CHANNEL_AT(o)   a channel's column of the table, in registers; CHANNEL4_T .. CHANNEL16_T:
+//                            the channels from o on
+// CHANNEL_RESULT(sum, c)     the stored integer of channel c; CHANNEL_RESULT4 .. CHANNEL_RESULT16
 //                            likewise
-// CHANNEL_QUICK4 .. 16       the same in fewer steps where clgpu::ops::ChannelTable::quick says so
+// CHANNEL_QUICK4 .. 16       the same in fewer steps, if clgpu::ops::ChannelTable::quick allows it
 //
-// Macros    SUM_T      int|long  type of sums; vectors of long are not made
+// Macros    SUM_T      int|long  type of sums; there are no vectors of long
 //           QUANTIZED  1|2       how sums are requantised: 1 REQUANTIZE, 2 requantize_real
 //           DST_T      as in common/epilogue.cl
 #include "common/multiply.cl"
@@ -26,8 +26,8 @@
 
 #if QUANTIZED == 2
 #define REQUANTIZE_BIT(n) ((n) >= 0 && (n) < 64 ? 1UL << ((n) & 63) : 0UL)
-// The 128 bits of a * m are first rounded to the 53 of a double. That takes a product to the next half
-// only from less than half a unit of its last place below, which is added instead.
+// The 128 bits of a * m are first rounded to the 53 bits of a double. That changes the final result only if the
+// product is less than half a unit in the last place below a half, so that half unit is added instead.
 static inline int requantize_exact(ulong a, ulong m, int shift) {
   const int right = 53 - shift;  // 22 .. 116
   ulong low = a * m, high = mul_hi(a, m);
@@ -51,8 +51,8 @@ static inline int requantize_real_int(int x, ulong m, int shift) {
   const int right = 32 - shift;
   int y = 0;
   if (right < 64) {
-    // 32 bits of m give the same result but next to a half: what they lack, and a double's rounding,
-    // is less than a + 4096.
+    // 32 bits of m give the same result except close to a half: the missing bits and a double's rounding
+    // together are less than a + 4096.
     const ulong product = (ulong)a * (m >> 21) + (1UL << (right - 1));
     const ulong least = product >> right, most = (product + a + 4096) >> right;
     y = least == most ? (int)min(least, 1UL << 30) : requantize_exact(a, m, shift);
@@ -145,7 +145,7 @@ CHANNELS_OF(16)
 #define CHANNEL_RESULT8(sum, c) channel_result8(sum, c, dst_zero, dst_low, dst_high)
 #define CHANNEL_RESULT16(sum, c) channel_result16(sum, c, dst_zero, dst_low, dst_high)
 
-// What is beyond 2^29 is out of range at the end, too: the sums of this division do not overflow.
+// A start beyond 2^29 gives a result out of range anyway; clamped, it cannot make this division overflow.
 #define CHANNEL_QUICK_OF(N)                                                              \
   static inline int##N channel_quick##N(int##N sum, channel##N##_t c, int zero, int low, \
                                         int high) {                                      \

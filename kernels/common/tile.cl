@@ -7,37 +7,37 @@
 //     TILE_PRODUCT(begin, end)
 //     TILE_STORE(first_row, rows, first_column, columns, pitch, first)
 //
-// A work-group keeps TM rows and TN columns of c. In steps of TK of depth its items load elements to
-// registers, put them down in local memory and multiply: an item keeps RM x RN sums in registers, as
-// blocks of 4 x 4 that lie 4 * TILE_GY rows and 4 * TILE_GX columns apart. While a step is
-// multiplied the elements of the next are on their way. SLICES > 1 deals the depth of a step out to
-// parts of the work-group, whose sums TILE_STORE adds: more items for few tiles.
+// A work-group computes TM rows and TN columns of c. In steps of depth TK its items load elements into
+// registers, write them to local memory and multiply: an item keeps RM x RN sums in registers, as
+// blocks of 4 x 4 that are 4 * TILE_GY rows and 4 * TILE_GX columns apart. While a step is
+// multiplied, the elements of the next one are being loaded. SLICES > 1 divides the depth of a step
+// among parts of the work-group, whose sums TILE_STORE adds: more items for few tiles.
 //
-// Of int8 an element is a word: four integers that are neighbours along k, in an int (common/dot8.cl).
-// k, TK, begin and end count words then; TILE_DEPTH(n) is the depth that n integers have.
+// With int8 an element is a word: four integers that are neighbours along k, in an int (common/dot8.cl).
+// k, TK, begin and end then count words; TILE_DEPTH(n) is the depth of n integers in words.
 //
 // TILE_LOAD_A(v, step)   fills QUAD_T v[TILE_AQ], the item's quads of a for k = step .. step + TK - 1,
 //                        zero outside of a; TILE_LOAD_B: v[TILE_BQ] of b
-// TILE_PUT_A(stage, v)   puts them down; TILE_PUT_B likewise
-// TILE_PUT_K4            does so for quads of four k of one row (or column): quad q of an item is of
+// TILE_PUT_A(stage, v)   writes them to a stage in local memory; TILE_PUT_B likewise
+// TILE_PUT_K4            the same for quads of four k of one row (or column): quad q of an item belongs to
 //                        row TILE_K4_ROW(q), k = TILE_K4_K(q) .. + 3 of the step
-// TILE_PUT_N4            does so for quads of four rows (or columns) of one k: TILE_N4_AT(q, width)
+// TILE_PUT_N4            the same for quads of four rows (or columns) of one k: TILE_N4_AT(q, width)
 //                        .. + 3 of `width`, k = TILE_N4_K(q, width)
 //
 // Macros    TM, TN     rows and columns of a tile: multiples of RM and RN
 //           TK         depth of a step: a multiple of 4 * SLICES; TK / 4 divides the number of items
 //           RM, RN     rows and columns of an item: multiples of 4
 //           SLICES     1|2|4|8  parts of a work-group that share the depth of a step
-//           VEC_N      0|1  1: every row of c begins at a multiple of 4 and has such a number of columns
+//           VEC_N      0|1  1: every row of c begins at a multiple of 4 and has a multiple of 4 columns
 //           TILE_ARITH 0..2  0 float; 1 half: elements are rounded to half, products and the sum of a step
-//                      are half; 2 int8
+//                      are computed in half; 2 int8
 //           DOT8 if TILE_ARITH == 2    0..3, see common/dot8.cl
-//           A_SUMS if TILE_ARITH == 2  0|1  1: b has the zero point b_zero, an int in scope: products are of
-//                      a and b - b_zero
-//           B_SUMS if TILE_ARITH == 2  0|1  1: a has the zero point a_zero; with both of them the sums lack
+//           A_SUMS if TILE_ARITH == 2  0|1  1: b has the zero point b_zero, an int in scope: products are
+//                      a * (b - b_zero)
+//           B_SUMS if TILE_ARITH == 2  0|1  1: a has the zero point a_zero; with both macros the sums lack
 //                      a_zero * b_zero for each k
-// Numerics  TILE_ARITH 0: products and sums in float, in the order of k, of each slice;
-//           TILE_ARITH 1: products and sums of TK / SLICES of them in half, added to a sum in float;
+// Numerics  TILE_ARITH 0: products and sums in float, in the order of k within each slice;
+//           TILE_ARITH 1: products and sums of TK / SLICES products in half, added to a sum in float;
 //           TILE_ARITH 2: exact, modulo 2^32
 #include "common/epilogue.cl"
 #include "common/types.cl"
@@ -53,7 +53,7 @@
 #define TILE_AQ ((TILE_QUADS(TM) + TILE_ITEMS - 1) / TILE_ITEMS)  // quads that an item loads
 #define TILE_BQ ((TILE_QUADS(TN) + TILE_ITEMS - 1) / TILE_ITEMS)
 
-// 32 neighbours read few rows and few columns of the tile.
+// 32 neighbouring items read few rows and few columns of the tile.
 #if TILE_GX >= 8 && TILE_PLACES >= 32
 #define TILE_COLUMN(i) ((i) / 32 % (TILE_GX / 8) * 8 + (i) % 8)
 #define TILE_ROW(i) ((i) / 32 / (TILE_GX / 8) * 4 + (i) % 32 / 8)
@@ -64,13 +64,13 @@
 
 #include "common/tile_arith.cl"
 
-// Stages lie as [TK][width + 4]: the padding spreads what is put down over the banks.
+// A stage is [TK][width + 4]: the padding spreads writes over the banks.
 #define TILE_PITCH(width) ((width) / 4 + 1)
 #define TILE_A_STAGE (TK * TILE_PITCH(TM))
 #define TILE_B_STAGE (TK * TILE_PITCH(TN))
 #define TILE_STAGES (TILE_A_STAGE + TILE_B_STAGE)
 
-// Which quad q of the item is, in a tile of `width` rows or columns.
+// Position of the item's quad q in a tile of `width` rows or columns.
 #define TILE_QUAD(q) (tile_item + (q) * TILE_ITEMS)
 #define TILE_K4_K(q) (TILE_QUAD(q) % (TK / 4) * 4)
 #define TILE_K4_ROW(q) (TILE_QUAD(q) / (TK / 4))
@@ -98,7 +98,7 @@
     }                                                                               \
   }
 
-// The loops must be unrolled, else the sums lie in memory; not every compiler sees that by itself
+// The loops must be unrolled, or the sums end up in memory; not every compiler unrolls them by itself
 // (PoCL: eight times slower).
 //
 // Adds the products of a slice's part of a step; a, b: the item's first quads. a_sum, b_sum: sums of
@@ -150,7 +150,7 @@ void tile_multiply(__local const TILE_VEC *a, __local const TILE_VEC *b, SUM4_T 
 #endif
 }
 
-// Declares local memory, the item's place and its sums; only allowed in the body of a kernel.
+// Declares local memory, the item's position and its sums; only allowed in the body of a kernel.
 #define TILE_SUMS ((SLICES - 1) * TM * TN / 4)
 #define TILE_SUM4S (TILE_ARITH == 1 ? (TILE_STAGES + 1) / 2 : TILE_STAGES)
 #define TILE_BEGIN                                                                      \
@@ -167,8 +167,8 @@ void tile_multiply(__local const TILE_VEC *a, __local const TILE_VEC *b, SUM4_T 
   _Pragma("unroll") for (int q = 0; q < TILE_QM; ++q) tile_a_sum[q] = (SUM4_T)(0);      \
   _Pragma("unroll") for (int q = 0; q < TILE_QN; ++q) tile_b_sum[q] = (SUM4_T)(0);
 
-// Adds a(m, k) * b(k, n) for k = begin .. end - 1, rounded up to whole steps, to the sums. A turn loads
-// one step and multiplies the one before.
+// Adds a(m, k) * b(k, n) for k = begin .. end - 1, rounded up to whole steps, to the sums. An iteration
+// loads one step and multiplies the previous one.
 #define TILE_PRODUCT(begin, end)                                                               \
   for (int step = (begin); step < (end) + TK; step += TK) {                                    \
     QUAD_T a[TILE_AQ], b[TILE_BQ];                                                             \

@@ -1,10 +1,10 @@
 // tile_arith.cl - the arithmetic of common/tile.cl: floats, halves, or words of int8
 //
-// QUAD_T                what loads fill: four elements, each a TILE_ELEMENT_T
+// QUAD_T                the result of loads: four elements, each a TILE_ELEMENT_T
 // TILE_T, TILE_VEC      an element and a quad in local memory; TILE_CONVERT(v): from QUAD_T
 // TILE_DEPTH(n)         elements along k of n numbers
 // TILE_MAD(x, y, s)     s + x * y; x an element, y a quad, s a quad of sums
-// TILE_SUBTRACT_ZEROS   takes from the sums what the zero points of a and b amount to
+// TILE_SUBTRACT_ZEROS   subtracts the share of the zero points of a and b from the sums
 //
 // Macros    TILE_ARITH  0..2  0 float, 1 half, 2 int8; see common/tile.cl
 //           A_SUMS, B_SUMS if TILE_ARITH == 2  0|1  see common/tile.cl

@@ -1,6 +1,6 @@
-// tile_store.cl - the end of common/tile.cl: sums of slices, and results
+// tile_store.cl - the end of common/tile.cl: adds slices and stores results
 
-// Brings the sums of all slices to slice 0, the only one that stores.
+// Adds the sums of all slices in slice 0, the only one that stores.
 #if SLICES > 1
 #define TILE_KEPT(slice, r, c) \
   tile_memory[(((slice) * RM + (r)) * TILE_QN + (c)) * TILE_PLACES + tile_place]
@@ -26,7 +26,7 @@
 #define TILE_SUM_SLICES
 #endif
 
-// What four columns have of their own: of floats those that there are, of the table all.
+// Parameters of four columns: biases only of existing columns; the table has all four.
 #if QUANTIZED
 #define TILE_CHANNELS(c4, o, left_over) const CHANNEL4_T c4 = CHANNEL4_AT(o);
 #else
@@ -48,8 +48,8 @@
 #endif
 #endif
 
-// Stores what lies inside of c: row m, column n at m * pitch + first + n, or where that lies of a
-// result that is a slice; the output channel is first + n.
+// Stores the sums inside of c: row m, column n at m * pitch + first + n, or at that element of a
+// slice; the output channel is first + n.
 #define TILE_STORE(first_row, rows, first_column, columns, pitch, first)        \
   {                                                                             \
     TILE_SUM_SLICES                                                             \
@@ -78,7 +78,7 @@
     if (left_over > 2) STORE(DST_T, dst, at + 2, TILE_FINISHED(v.s2, at + 2)); \
     if (left_over > 3) STORE(DST_T, dst, at + 3, TILE_FINISHED(v.s3, at + 3)); \
   }
-// Of four only those that there are have a residual.
+// Reads the residual only for existing columns.
 #if QUANTIZED == 3
 #define TILE_FINISH(v, sum, c4, at) const SUM4_T v = sum;
 #define TILE_FINISHED(v, at) (v)

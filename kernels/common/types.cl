@@ -1,16 +1,16 @@
 // types.cl - element types in memory and in arithmetic
 //
 // A buffer parameter SRC of a kernel is declared `__global const SRC_T *src`, where the macro SRC_T
-// (float, half, int, long, short, char, uchar) says how its elements lie in memory. Only LOAD and
+// (float, half, int, long, short, char, uchar) is the type of its elements in memory. Only LOAD and
 // STORE touch global memory: half is read and written with vload_half/vstore_half, which need no
 // half arithmetic, and all float arithmetic is done in float.
 //
 // LOAD(T, p, i)      element i as float (float, half) or as the integer type itself
-// LOAD4(T, p, i)     elements i .. i+3 as float4, or int4 of char, uchar, short and int; i counts elements, any alignment
+// LOAD4(T, p, i)     elements i .. i+3 as float4, or int4 for small integers and int; i counts elements, any alignment
 // STORE(T, p, i, v)  writes element i
 // STORE4(T, p, i, v) writes elements i .. i+3 from a float4 or int4
-// LOAD4_ALIGNED, STORE4_ALIGNED: the same where i is a multiple of 4 and p the start of a buffer, or a
-// multiple of 4 elements behind it: one access, where a compiler must make four of LOAD4. Likewise
+// LOAD4_ALIGNED, STORE4_ALIGNED: the same, if i is a multiple of 4 and p the start of a buffer or a
+// multiple of 4 elements after it: one access, while LOAD4 may compile to four. Likewise
 // LOAD8_ALIGNED and STORE8_ALIGNED
 #define CLGPU_CAT_(a, b) a##b
 #define CLGPU_CAT(a, b) CLGPU_CAT_(a, b)
@@ -107,7 +107,7 @@
 #define load8_aligned_int(p, i) (*(__global const int8 *)((p) + (i)))
 #define store8_aligned_int(p, i, v) (*(__global int8 *)((p) + (i)) = (v))
 
-// int8 weights that floats are multiplied by are read as floats; the scale comes last, see epilogue.cl.
+// int8 weights in products with floats are read as floats; the scale is applied last, see epilogue.cl.
 typedef char weight8;
 #define load_weight8(p, i) ((float)(p)[i])
 #define load4_weight8(p, i) convert_float4(vload4(0, (p) + (i)))

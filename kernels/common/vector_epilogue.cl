@@ -1,4 +1,4 @@
-// vector_epilogue.cl - common/epilogue.cl for VW channels side by side
+// vector_epilogue.cl - common/epilogue.cl for VW neighbouring channels
 //
 // CHANNEL_VEC_T, CHANNEL_VEC_AT(o), FINISH_SUM_VEC(sum, c, at)  see epilogue.cl
 // Kernels of floats only:
@@ -20,7 +20,7 @@
 #define FINISH_SUM_VEC(sum, c, at) CLGPU_CAT(FINISH_SUM, VW)(sum, c, at)
 #endif
 
-// BIAS is a macro: names cannot be put together from it.
+// BIAS is a macro, so its name cannot be pasted together (##).
 #if VW == 1
 #define BIAS_VEC_AT(o) BIAS_AT(o)
 #elif VW == 4

@@ -1,12 +1,12 @@
 // word.cl - reading words: ints of four int8, the first in the lowest byte (common/dot8.cl)
 //
-// T is char, or uchar, of which 128 is subtracted: int8 again. i counts elements.
+// T is char or uchar; 128 is subtracted from uchar, which makes it int8. i counts elements.
 //
-// WORD(T, p, i, step, count)   of the elements i, i + step, ... below the count-th; zeros for the rest
-// WORD_ALIGNED(T, p, i)        of i .. i+3; i is a multiple of 4, p the start of a buffer or aligned alike
-// WORD4_ALIGNED(T, p, i)       four words of i .. i+15, an int4; multiples of 16
-// WORD4_ACROSS(T, p, i, step, count)  an int4, one word for each of i .. i+3, a multiple of 4
-//                              (so is step): of the elements i, i + step, ...
+// WORD(T, p, i, step, count)   the elements i, i + step, ...; zeros from the count-th on
+// WORD_ALIGNED(T, p, i)        the elements i .. i+3; i is a multiple of 4, p the start of a buffer or aligned like it
+// WORD4_ALIGNED(T, p, i)       four words, i .. i+15, as int4; multiples of 16
+// WORD4_ACROSS(T, p, i, step, count)  an int4, one word for each of i .. i+3; the word of i:
+//                              elements i, i + step, ...; i and step are multiples of 4
 // word_mask(count)             the first count bytes of a word, all for 4 or more
 #include "common/types.cl"
 

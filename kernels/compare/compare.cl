@@ -7,7 +7,7 @@
 //           A_T     float|half|int|long|short|char|uchar  element type of a
 //           B_T     float|half|int|long|short|char|uchar  element type of b
 //           and those of common/broadcast.cl
-// Numerics  half is widened to float, which is exact; quantised integers are scaled bit for bit as by
+// Numerics  half is widened to float, which is exact; quantised integers are scaled bit for bit as in
 //           TFLite's reference kernels; dst holds 0 or 1
 #include "common/broadcast.cl"
 #include "common/quantized_add.cl"

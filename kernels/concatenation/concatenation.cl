@@ -1,12 +1,12 @@
-// concatenation.cl - one input of CONCATENATION or PACK: dst[r, first + c] = src[r, c], of uint8 with
-//                    another scale table[src[r, c]]
+// concatenation.cl - one input of CONCATENATION or PACK: dst[r, first + c] = src[r, c], or
+//                    table[src[r, c]] for uint8 with another scale
 //
-// Shapes    src: [rows, cols]; dst: [rows, dst_cols], contiguous; a column is one place along the
-//           axis of the concatenation and all axes behind it; table: [256]
+// Shapes    src: [rows, cols]; dst: [rows, dst_cols], contiguous; a column is one position along the
+//           axis of the concatenation and all axes after it; table: [256]
 // Launch    one work-item per unit of src: global = (n rounded up, 1, 1), any local
 // Macros    SRC_T   uchar|short|int|int2|int4|float|half    unit of src, see common/move.cl
 //           DST_T   uchar|short|int|int2|int4|float|half    unit of dst
-//           LOOKUP  0|1    1: units are bytes, which a table translates
+//           LOOKUP  0|1    1: units are bytes, converted with the table
 //           and those of common/result.cl
 // Numerics  bits are copied; float to half rounds to nearest even
 #include "common/move.cl"

@@ -7,20 +7,20 @@
 //           of words: as pack_words.cl writes it
 // Launch    axis 0: blocks of OV * VW channels of one group; axis 1: blocks of `tiles` * PX
 //           consecutive pixels; axis 2: groups. local = (WG_C, WG_P, 1)
-// Macros    VW        1|4|8|16        channels of one vector; 1 of int16
+// Macros    VW        1|4|8|16        channels of one vector; 1 for int16
 //           OV        1..4            vectors of a work-item; OV * VW divides PANEL
 //           PX        1..16           pixels of a tile
-//           KV        1|4             input channels, or words of four, read at once; divides their
-//                                     number in a group
-//           WORDS     0..2            1: of int8, as words of four channels; 2: group_in is no multiple
-//                                     of four. VW is 4 then
+//           KV        1|4             input channels, or words of four, read at once; divides the
+//                                     number of them in a group
+//           WORDS     0..2            1: int8, as words of four channels; 2: likewise, and group_in is not
+//                                     a multiple of four. VW is 4 then
 //           A_SUMS if WORDS  0|1      1: weights have the zero point b_zero
 //           DOT8 if WORDS    0..3     see common/dot8.cl
 //           PANEL     multiple of 4   row length of packed
 //           WG_C, WG_P  1..64         size of a work-group
 //           SRC_T, PACKED_T, DST_T    float|half; char|uchar, int, char|uchar; short, char, short;
 //                                     PACKED_T also weight8, see common/types.cl
-//           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
+//           REFLECT  0|1  values outside of the image: 0 zero, 1 mirrored; see common/border.cl
 //           and those of common/epilogue.cl
 // Numerics  products and sum in float, in the order of the filter taps, then input channels; the bias
 //           is added last. Integers: exact
@@ -83,7 +83,7 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_P, 1))) void conv2d_direct
   const int channel = get_global_id(0) * OV * VW;  // first one, within the group
   const int group = get_global_id(2);
   if (channel >= group_out) return;
-  // A filter row outside of src is read from here, so that the loops have no conditions.
+  // Filter rows outside of src are read from here, so the loops need no conditions.
   __global const SRC_T *zeros = (__global const SRC_T *)(packed + zeros_at);
   const int elements_in = WORDS ? (group_in + 3) / 4 : group_in;
   const int depth = filter_h * filter_w * elements_in;
@@ -121,7 +121,7 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_P, 1))) void conv2d_direct
     int x_sum[PX] = {0};
 #endif
 
-    // Few channels make short runs; a filter row within the image's columns is one run, too.
+    // Few channels make short runs; a filter row inside the image's columns is a single run.
     bool whole_rows = WORDS != 2 && group_in <= 8 && dilation_w == 1 && group_in == in_c;
 #pragma unroll
     for (int p = 0; p < PX; ++p) {

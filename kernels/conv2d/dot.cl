@@ -1,5 +1,5 @@
-// dot.cl - 2-D convolution as in naive.cl for few outputs: LANES work-items share the sum of each, so
-//          that a small image keeps many of them busy; the weights are read as they lie
+// dot.cl - 2-D convolution as in naive.cl for few outputs: LANES work-items share each sum, so that a
+//          small image keeps many of them busy; weights are read in their stored layout
 //
 // Shapes    src: [n, in_h, in_w, in_c]; weights: OHWI, [out_c, depth], depth = filter_h * filter_w *
 //           group_in; bias: [out_c]; dst: [pixels, out_c], pixels = n * out_h * out_w
@@ -10,9 +10,9 @@
 //           PX     1..LANES pixels of a work-item
 //           KV     1|4      elements read at once; divides group_in
 //           SRC_T, WEIGHTS_T, DST_T  float|half  element types; WEIGHTS_T also weight8, see common/types.cl
-//           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
+//           REFLECT  0|1  values outside of the image: 0 zero, 1 mirrored; see common/border.cl
 //           and those of common/epilogue.cl
-// Numerics  products and sums in float; a lane adds every LANES-th product (group of KV), the lanes' sums
+// Numerics  products and sums in float; a lane adds every LANES-th product (group of KV); the lanes' sums
 //           are added as a tree; the bias is added last
 #include "common/border.cl"
 #include "common/epilogue.cl"
@@ -37,7 +37,7 @@ __kernel __attribute__((reqd_work_group_size(LANES, WG_C, 1))) void conv2d_dot(
   const int lane = get_local_id(0), row = get_local_id(1);
   const int o = get_global_id(1);
   const int first = (int)get_group_id(2) * PX;
-  const int channel = min(o, out_c - 1);  // those past the end repeat the last one
+  const int channel = min(o, out_c - 1);  // channels past the end repeat the last one
   src += channel / group_out * group_in;
   const int depth = filter_h * filter_w * group_in;
   weights += channel * depth;

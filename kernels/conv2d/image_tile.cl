@@ -1,6 +1,6 @@
-// image_tile.cl - 2-D convolution as in naive.cl, strides and dilations being 1: a work-group reads a
-//                 piece of the image once, with the halo that the filter needs, and keeps it in
-//                 local memory for all filter taps
+// image_tile.cl - 2-D convolution as in naive.cl for strides and dilations of 1: a work-group reads
+//                 a part of the image once, with the halo of the filter, and keeps it in local
+//                 memory for all filter taps
 //
 // Shapes    src: [n, in_h, in_w, in_c]; bias: [out_c]; residual, dst: [n, out_h, out_w, out_c]
 //           packed: [groups, panels, FILTER_H * FILTER_W * group_in, TN] as pack_weights.cl
@@ -10,17 +10,17 @@
 //           local = (IMAGE_TILE_ITEMS, 1, 1)
 // Macros    TN        multiple of RN  output channels of a tile
 //           RN        multiple of 4   output channels of a work-item
-//           PX        4|8             pixels of a work-item, neighbours in a row
+//           PX        4|8             neighbouring pixels of a row per work-item
 //           XG        1..16           work-items side by side in a row of the tile
 //           TH        1..32           rows of the tile
 //           CK        multiple of 4   input channels in local memory at a time
-//           UNROLL    1..CK           input channels that the inner loop is unrolled by
+//           UNROLL    1..CK           input channels per unrolled inner loop
 //           FILTER_H, FILTER_W  1..   size of the filter
 //           VEC_N     0|1             1: group_out is a multiple of 4
 //           SRC_T, PACKED_T, DST_T    float|half  element types
-//           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
+//           REFLECT  0|1  values outside of the image: 0 zero, 1 mirrored; see common/border.cl
 //           and those of common/epilogue.cl
-// Numerics  products and sum in float: CK channels after another, of these in the order of the
+// Numerics  products and sum in float: CK channels at a time, among these in the order of the
 //           filter's rows, then channels, then columns; bias and residual are added last
 #include "common/border.cl"
 #include "common/epilogue.cl"
@@ -29,7 +29,7 @@
 #define GX (TN / RN)  // items along the channels
 #define IMAGE_TILE_ITEMS (GX * XG * TH)
 #define QN (RN / 4)
-// 32 neighbours read few pixels and few channels.
+// 32 neighbouring items read few pixels and few channels.
 #if GX >= 8
 #define COLUMN(i) ((i) / 32 % (GX / 8) * 8 + (i) % 8)
 #define PLACE(i) ((i) / 32 / (GX / 8) * 4 + (i) % 32 / 8)
@@ -42,10 +42,10 @@
 #define IMAGE_H (TH + FILTER_H - 1)
 #define PITCH ((IMAGE_W + 3) / 4)                // of a row, in vectors
 #define PLANE (IMAGE_H * PITCH)                  // of a channel
-#define ROW_QUADS ((PX + FILTER_W - 1 + 3) / 4)  // of a row, that an item reads
+#define ROW_QUADS ((PX + FILTER_W - 1 + 3) / 4)  // of a row, read by an item
 #define WEIGHT_QUADS (FILTER_W * CK * TN / 4)    // of a row of the filter
 #define WEIGHTS \
-  ((WEIGHT_QUADS + IMAGE_TILE_ITEMS - 1) / IMAGE_TILE_ITEMS)  // of these, that an item loads
+  ((WEIGHT_QUADS + IMAGE_TILE_ITEMS - 1) / IMAGE_TILE_ITEMS)  // of these, loaded by an item
 #define HAS_WEIGHT(q) \
   (WEIGHT_QUADS % IMAGE_TILE_ITEMS == 0 || item + (q) * IMAGE_TILE_ITEMS < WEIGHT_QUADS)
 
@@ -84,11 +84,11 @@ __kernel __attribute__((reqd_work_group_size(IMAGE_TILE_ITEMS, 1, 1))) void conv
     for (int k = 0; k < QN; ++k) sum[p][k] = (float4)(0.0f);
   }
 
-  float4 w[WEIGHTS];  // the next row of the filter, on its way
+  float4 w[WEIGHTS];  // the next row of the filter, being loaded
   LOAD_WEIGHTS(0, 0)
   int stage = 0;
   for (int c0 = 0; c0 < group_in; c0 += CK) {
-    barrier(CLK_LOCAL_MEM_FENCE);  // the channels before have been read
+    barrier(CLK_LOCAL_MEM_FENCE);  // the previous channels have been read
     for (int i = item; i < IMAGE_H * IMAGE_W * (CK / 4); i += IMAGE_TILE_ITEMS) {
       const int quad = i % (CK / 4) * 4, at = i / (CK / 4);
       const int y = BORDER(first_y - top + at / IMAGE_W, in_h);

@@ -1,33 +1,33 @@
-// implicit_gemm.cl - 2-D convolution as in naive.cl, as a product of matrices in tiles; the rows of
-//                    the left one (im2col) are read from src on the fly
+// implicit_gemm.cl - 2-D convolution as in naive.cl, as a tiled product of matrices; the rows of the
+//                    left one (im2col) are read from src on the fly
 //
-// Shapes    src: [n, in_h, in_w, in_c]; bias: [out_c]; residual: as dst
+// Shapes    src: [n, in_h, in_w, in_c]; bias: [out_c]; residual: like dst
 //           dst: [pixels, out_c], pixels = n * out_h * out_w
 //           packed: [groups, panels, depth, TN] as pack_weights.cl writes it,
 //           depth = filter_h * filter_w * group_in
-//           with SPLIT dst is a buffer [splits, pixels, out_c] of sums, of SUM_T, over `chunk` elements
-//           of depth each, for sum_splits.cl; chunk is a multiple of TK
-//           With TILE_ARITH 2 elements of the product are words of four input channels, the last one
-//           of a tap perhaps of fewer: so depth and chunk count, packed is as pack_words.cl writes it,
-//           and border is the word that lies outside of src
+//           With SPLIT dst is a buffer [splits, pixels, out_c] of SUM_T, for sum_splits.cl: each sum covers
+//           `chunk` elements of depth; chunk is a multiple of TK
+//           With TILE_ARITH 2 elements of the product are words of four input channels (the last word of a
+//           tap may have fewer), and depth and chunk count words; packed is as pack_words.cl writes it,
+//           and border is the word outside of src
 // Launch    one work-group per tile of TM pixels x TN channels and per split:
 //           global = (TILE_ITEMS * panels, ceil(pixels / TM), groups * splits),
 //           local = (TILE_ITEMS, 1, 1)
-// Macros    GATHER  0..4  how elements of src are found: 0 rows are pixels of src (1 x 1, stride 1,
-//                         one group, group_in a multiple of 4; of several images all rows, else
-//                         also those from -top on); 1 a step has one filter tap
-//                         (group_in a multiple of TK); 2 four elements have one (group_in a
-//                         multiple of 4); 3 one by one; 4 one by one, words made of bytes (group_in
-//                         no multiple of 4; else 0..3, of words for multiples of 4)
-//           TAIL    0|1   depth is no multiple of TK
-//           SPLIT   0|1   there are parameters splits and chunk
-//           SRC_T, PACKED_T, DST_T float|half  element types; with TILE_ARITH 2 char|uchar, int and
-//                         that of src, with SPLIT int
+// Macros    GATHER  0..4  how elements of src are found: 0 row p is pixel p of src (1 x 1, stride 1,
+//                         one group, group_in a multiple of 4; a single image may start at row
+//                         -top); 1 one filter tap per step (group_in a multiple of TK); 2 one per
+//                         four elements (group_in a multiple of 4); 3 one per element; 4 one per
+//                         element, words made of bytes (group_in not a multiple of 4; 0..3 read
+//                         whole words)
+//           TAIL    0|1   1: depth is not a multiple of TK
+//           SPLIT   0|1   1: there are parameters splits and chunk
+//           SRC_T, PACKED_T, DST_T float|half  element types; with TILE_ARITH 2 char|uchar, int, and
+//                         that of src, or int with SPLIT
 //           TM, TN, TK, RM, RN, SLICES, VEC_N, TILE_ARITH  see common/tile.cl
 //           A_SUMS, B_SUMS, DOT8 if TILE_ARITH == 2  see common/tile.cl; B_SUMS is 0
-//           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
+//           REFLECT  0|1  values outside of the image: 0 zero, 1 mirrored; see common/border.cl
 //           and those of common/epilogue.cl
-// Numerics  see common/tile.cl, depth being in the order of the filter taps, then input channels;
+// Numerics  see common/tile.cl; depth is in the order of the filter taps, then input channels;
 //           bias and residual are added last
 #include "common/border.cl"
 #include "common/tile.cl"
@@ -36,7 +36,7 @@
 #include "common/word.cl"
 #define SRC_QUAD(i) WORD4_ALIGNED(SRC_T, src, (i) * 4)
 #define SRC_ELEMENT(i) WORD_ALIGNED(SRC_T, src, (i) * 4)
-// Beyond the depth all is zero, as sums of rows demand.
+// Elements beyond the depth are zero, because sums of rows include them.
 #define OUTSIDE(in_depth) ((in_depth) ? border : 0)
 #else
 #define SRC_QUAD(i) LOAD4_ALIGNED(SRC_T, src, i)
@@ -44,7 +44,7 @@
 #define OUTSIDE(in_depth) 0.0f
 #endif
 
-// Where quad q of an item lies: rows below the last repeat it, so that they need no condition.
+// Position of an item's quad q; rows past the last one repeat it, so they need no condition.
 #define ROW_OF(q) min(first_pixel + TILE_K4_ROW(q), pixels - 1)
 #define NEXT_TAP(t, u)                     \
   {                                        \
@@ -191,7 +191,7 @@ __kernel __attribute__((reqd_work_group_size(TILE_ITEMS, 1, 1))) void conv2d_imp
     in_y[q] = pixel / out_w % out_h * stride_h - top;
     image[q] = pixel / out_w / out_h * in_h * in_w;
   }
-  // Input channel and filter tap of the present step: of its first element, or of the item's.
+  // Input channel and filter tap of the current step: those of its first element, or of the item's.
 #if GATHER == 1
   const int first = begin;
 #else

@@ -1,11 +1,11 @@
-// pack_pairs.cl - weights laid out for common/pairs.cl: dst[g, j / PANEL, k / 2, j % PANEL, k % 2] =
-//                 src[g * group_out + j, k] - weights_zero, zero where j >= group_out or k >= depth
+// pack_pairs.cl - weights in the layout of common/pairs.cl: dst[g, j / PANEL, k / 2, j % PANEL, k % 2] =
+//                 src[g * group_out + j, k] - weights_zero, zero if j >= group_out or k >= depth
 //
 // Shapes    src: OHWI weights seen as [groups * group_out, depth]
 //           dst: [groups, panels, pairs, PANEL, 2], panels = ceil(group_out / PANEL), pairs = ceil(depth / 2)
 // Launch    one work-item per pair of k and panel: global = (pairs rounded up, groups * panels),
 //           local = (64, 1)
-// Macros    PANEL  multiple of 4  output channels that lie side by side
+// Macros    PANEL  multiple of 4  neighbouring output channels
 //           SRC_T  char|uchar     element type of src
 //           DST_T  char|short     element type of dst
 // Numerics  exact

@@ -1,11 +1,11 @@
-// pack_weights.cl - convolution weights laid out for reading by output channel:
-//   dst[g, j / PANEL, k, j % PANEL] = src[g * group_out + j, k], zero where j >= group_out
+// pack_weights.cl - convolution weights in panels of output channels:
+//   dst[g, j / PANEL, k, j % PANEL] = src[g * group_out + j, k], zero if j >= group_out
 //
 // Shapes    src: OHWI weights seen as [groups * group_out, depth], depth = filter_h * filter_w * group_in
-//           dst: [groups, panels, depth, PANEL], panels = ceil(group_out / PANEL), then `zeros` zeros
+//           dst: [groups, panels, depth, PANEL], panels = ceil(group_out / PANEL), followed by `zeros` zeros
 // Launch    one work-item per k and panel, then one row of items for the zeros:
 //           global = (depth rounded up, groups * panels + 1), local = (64, 1)
-// Macros    PANEL  multiple of 4   output channels that lie side by side
+// Macros    PANEL  multiple of 4   neighbouring output channels
 //           SRC_T  float|half|char element type of src
 //           DST_T  float|half|char element type of dst
 // Numerics  values are copied; float to half rounds to nearest even

@@ -1,15 +1,15 @@
-// pack_words.cl - convolution weights of 8 bits as words of four input channels (common/word.cl), laid
-//                 out for reading by output channel:
+// pack_words.cl - 8-bit convolution weights as words of four input channels (common/word.cl), in
+//                 panels of output channels:
 //   dst[g, j / PANEL, tap * words + i, j % PANEL] = src[g * group_out + j, tap, 4 * i .. 4 * i + 3],
-//   zero where j >= group_out and where there are no such channels; words = ceil(group_in / 4)
+//   zero if j >= group_out or there are no such channels; words = ceil(group_in / 4)
 //
 // Shapes    src: OHWI weights seen as [groups * group_out, taps, group_in]
-//           dst: [groups, panels, taps * words, PANEL], panels = ceil(group_out / PANEL), then
-//           `borders` words `border`, of stored integers
+//           dst: [groups, panels, taps * words, PANEL], panels = ceil(group_out / PANEL), followed
+//           by `borders` copies of the word `border`, of stored integers
 // Launch    one work-item per word of depth and panel, then one row of items for the borders:
 //           global = (taps * words rounded up, groups * panels + 1), local = (64, 1)
-// Macros    PANEL  multiple of 4   output channels that lie side by side
-//           SRC_T  char|uchar      element type of src; 128 is subtracted of uchar
+// Macros    PANEL  multiple of 4   neighbouring output channels
+//           SRC_T  char|uchar      element type of src; 128 is subtracted from uchar
 // Numerics  values are copied
 #include "common/word.cl"
 

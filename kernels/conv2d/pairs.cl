@@ -1,5 +1,5 @@
-// pairs.cl - 2-D convolution of 8-bit integers as in naive.cl for CPUs; a work-item copies the pixels that a
-//            tile reads to local memory, as shorts, and keeps PX pixels x (OV * VW) channels in registers
+// pairs.cl - 2-D convolution of 8-bit integers as in naive.cl for CPUs; a work-item copies the pixels of a tile
+//            to local memory, as shorts, and keeps PX pixels x (OV * VW) channels in registers
 //
 // Shapes    src: [n, in_h, in_w, in_c]; dst: [pixels, out_c], pixels = n * out_h * out_w
 //           packed: [groups, panels, ceil(depth / 2), OV * VW, 2] as pack_pairs.cl writes it, depth =
@@ -9,27 +9,27 @@
 // Macros    VW        4|8|16   channels of one vector
 //           OV        1..2     vectors of a panel
 //           PX        1..14    pixels of a tile
-//           RUN       multiple of 64  elements of the depth that are in local memory at once
+//           RUN       multiple of 64  elements of the depth in local memory at a time
 //           SRC_T     char|uchar  element type of src
 //           PACKED_T  char|short  element type of packed
 //           DST_T     char|uchar  element type of dst
 //           REFLECT   0|1      see common/border.cl
-//           POINTWISE 0|1      1: pixel p reads pixel p of src alone
+//           POINTWISE 0|1      1: pixel p reads only pixel p of src
 //           QUICK     0|1      1: requantise with CHANNEL_QUICK4 .. 16 of common/requantize.cl
-//           and those of common/epilogue.cl, QUANTIZED being 1
+//           and those of common/epilogue.cl; QUANTIZED is 1
 // Numerics  exact
 #include "common/border.cl"
 #include "common/epilogue.cl"
 #include "common/pairs.cl"
 
 #define PANEL (OV * VW)
-#define PITCH (RUN + 32)  // an odd number of cache lines, so that rows spread over a cache
+#define PITCH (RUN + 32)  // an odd number of cache lines, which spreads rows over the cache
 #define LOAD_PAIRS(p) CLGPU_CAT(load_pairs_, PACKED_T)(p)
 #define load_pairs_char(p) SHORT_PAIRS(*(__global const pairs_t *)(p))
 #define load_pairs_short(p) (*(__global const short_pairs_t *)(p))
 #define LOAD_SHORTS16(p) convert_short16(vload16(0, p))
 
-// BIAS and the like are macros: names cannot be put together from them.
+// BIAS and similar names are macros and cannot be pasted together (##).
 #if VW == 4
 #define CHANNELS_VEC_T CHANNEL4_T
 #define CHANNELS_VEC_AT(o) CHANNEL4_AT(o)
@@ -51,8 +51,8 @@
 #endif
 #define FINISH_RESULTS(v, at) BEHIND_SUM(INT_VEC, v, CLGPU_CAT(LOAD, VW)(RESIDUAL_T, residual, at))
 
-// Both write up to 15 elements beyond the last one, which what follows overwrites. readable: elements
-// that src has from `from` on.
+// Both write up to 15 elements beyond the last one; later writes overwrite these. readable: the number of
+// elements of src from `from` on.
 static inline void copy_run(__global const SRC_T *from, __local short *to, int count,
                             int readable) {
   int i = 0;
@@ -63,8 +63,8 @@ static inline void fill_run(short value, __local short *to, int count) {
   for (int i = 0; i < count; i += 16) vstore16((short16)(value), 0, to + i);
 }
 
-// Its vectors are those of the device: nothing is left to gain by work-items side by side, which
-// compilers take long to try.
+// The hint says that the code is vectorised already: vectorising over work-items gains nothing, and
+// compilers take long to try it.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(INT_VEC))) void conv2d_pairs(
     __global const SRC_T *src, __global const PACKED_T *packed,
     BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int pixels, int tiles, int block, int panels, int depth,
@@ -82,7 +82,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(INT_VEC))) 
       (pixels - 1) / (out_h * out_w) * in_h * in_w * in_c + in_h * in_w * in_c - group * group_in;
 
   const int reach = (filter_h - 1) * dilation_h, row_run = filter_w * group_in;
-  // Within the image, a row of the filter is a run of src.
+  // Inside of the image, a row of the filter is one run of src.
   const bool rows_are_runs = dilation_w == 1 && group_in == in_c && depth <= RUN;
 
   for (int tile = 0; tile < tiles; ++tile) {
@@ -98,7 +98,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(INT_VEC))) 
       }
       for (int start = 0; start < depth; start += RUN) {
         const int end = min(start + RUN, depth);
-        // What is in local memory serves all panels, unless it is a part of the depth.
+        // Local memory is filled once for all panels, unless it holds only a part of the depth.
         if (depth > RUN || panel == first_panel) {
 #if POINTWISE
           for (int p = 0; p < count_p; ++p) {
@@ -159,7 +159,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(INT_VEC))) 
           }
         }
       }
-      INT_VEC sums[OV][PX];  // in memory: the epilogue's code is there once
+      INT_VEC sums[OV][PX];  // in memory, so that the epilogue's code exists only once
 #pragma unroll
       for (int p = 0; p < PX; ++p) {
 #pragma unroll

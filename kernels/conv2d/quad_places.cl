@@ -1,15 +1,15 @@
-// quad_places.cl - where PX pixels of a work-item lie in the image, for convolutions of quads and of words
+// quad_places.cl - positions in the image of a work-item's PX pixels, for convolutions of quads and of words
 //
-//   FIRST_PLACE EACH_PIXEL(PLACE)  in front of the taps' loops; `first` is the first pixel's index
+//   FIRST_PLACE EACH_PIXEL(PLACE)  before the loops over taps; `first` is the first pixel's index
 //   EACH_PIXEL(FIND)               in the loop over rows u and columns t of the filter: int at0, at1, ... are
-//                                  the places of the group's first channel, in units of UNIT elements
-//   INSIDE(p, v, outside)          v, or `outside` where pixel p sees none of the image under this tap; its
-//                                  place is that of the first pixel then, so that reads need no condition and
-//                                  can be begun early
+//                                  the positions of the group's first channel, in units of UNIT elements
+//   INSIDE(p, v, outside)          v, or `outside` if this tap of pixel p is outside of the image; the position
+//                                  is then that of the first pixel, so reads need no condition and can
+//                                  start early
 //
-// Variables src's sizes and the filter's as naive.cl has them, pixels, first_in: the group's first channel
-// Macros    POINTWISE  0|1  1: the output's pixels are those of the image, of one image perhaps those
-//                           from row -top on
+// Variables sizes of src and of the filter as in naive.cl, pixels, first_in: the group's first channel
+// Macros    POINTWISE  0|1  1: output pixel p reads pixel p of the image; in a single image,
+//                           pixel p counted from row -top on
 //           UNIT       1|4  elements; in_c and first_in are multiples of it
 #include "common/border.cl"
 

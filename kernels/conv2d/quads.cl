@@ -1,6 +1,6 @@
 // quads.cl - 2-D convolution as in naive.cl, for mobile GPUs; a work-item keeps PX pixels x OV vectors of four
-//            channels in variables with names and reads four input channels at a time, of the image and
-//            of the weights through buffers or images
+//            channels in named variables and reads four input channels at a time; the image and the
+//            weights are buffers or OpenCL images
 //
 // Shapes    src: [n, in_h, in_w, in_c]; bias: [out_c]; dst: [pixels, out_c], pixels = n * out_h * out_w
 //           packed: [groups, panels, filter_h * filter_w * group_in, PANEL] as pack_weights.cl writes
@@ -9,14 +9,14 @@
 //           group. local = (WG_C, WG_P, PARTS)
 // Macros    PX, OV, PARTS, VEC_N, WG_C, WG_P  see common/quad_sums.cl; PARTS share the input channels
 //           KV         1|4     4: group_in and in_c are multiples of 4
-//           POINTWISE  0|1     1: the output's pixels are those of the image, of one image perhaps
-//                              those from row -top on
+//           POINTWISE  0|1     1: output pixel p reads pixel p of the image; in a single image,
+//                              pixel p counted from row -top on
 //           SRC_KIND, PACKED_KIND  buffer|image  see common/quads.cl; SRC_KIND is buffer with KV 1
 //           SRC_T, PACKED_T, DST_T  float|half  element types; PACKED_T also weight8, see common/types.cl
-//           REFLECT    0|1     what src is outside of the image: zero, or mirrored; see common/border.cl
+//           REFLECT    0|1     values outside of the image: 0 zero, 1 mirrored; see common/border.cl
 //           and those of common/epilogue.cl
-// Numerics  products and sum in float, in the order of the filter taps, then input channels; of these PARTS
-//           sums are made, which are added in order; the bias is added last
+// Numerics  products and sum in float, in the order of the filter taps, then input channels, as PARTS sums,
+//           which are added in order; the bias is added last
 #include "common/quad_sums.cl"
 #include "common/quads.cl"
 

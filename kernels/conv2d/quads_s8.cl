@@ -1,5 +1,5 @@
 // quads_s8.cl - 2-D convolution of 8-bit integers as in naive.cl, for mobile GPUs; a work-item keeps PX pixels x OV
-//               vectors of four channels in variables with names and reads words of four input channels
+//               vectors of four channels in named variables and reads words of four input channels
 //
 // Shapes    src: [n, in_h, in_w, in_c]; dst: [pixels, out_c], pixels = n * out_h * out_w
 //           packed: [groups, panels, filter_h * filter_w * words, PANEL] as pack_words.cl writes it,
@@ -7,14 +7,14 @@
 // Launch    axis 0: WG_C work-items per panel; axis 1: blocks of PX consecutive pixels; axis 2: PARTS per
 //           group. local = (WG_C, WG_P, PARTS)
 // Macros    PX, OV, PARTS, VEC_N, WG_C, WG_P  see common/quad_sums.cl; PARTS share the input channels
-//           KV         0|1|4  words read at once: 4 of a group_in that is a multiple of 16, 1 of one of 4, 0:
+//           KV         0|1|4  words read at once: 4 if group_in is a multiple of 16, 1 if it is one of 4; 0:
 //                             bytes
-//           POINTWISE  0|1    1: the output's pixels are those of the image, of one image perhaps
-//                             those from row -top on
-//           A_SUMS     0|1    weights have the zero point b_zero
+//           POINTWISE  0|1    1: output pixel p reads pixel p of the image; in a single image,
+//                             pixel p counted from row -top on
+//           A_SUMS     0|1    1: weights have the zero point b_zero
 //           DOT8       0..3   see common/dot8.cl
 //           SRC_T, DST_T  char|uchar  element types
-//           REFLECT    0|1    what src is outside of the image: `border`, a word, or mirrored; see
+//           REFLECT    0|1    values outside of the image: 0 the word `border`, 1 mirrored; see
 //                             common/border.cl
 //           and those of common/epilogue.cl
 // Numerics  exact
@@ -58,7 +58,7 @@
   const int read##p = WORD_ALIGNED(SRC_T, src, (at##p + i) * 4); \
   const int word##p = INSIDE(p, read##p, border);
 #else
-// Beyond the group's channels all is zero, as sums of rows demand.
+// Elements beyond the group's channels are zero, because sums of rows include them.
 #define READ(p)                                                             \
   const int read##p = WORD(SRC_T, src, at##p + i * 4, 1, group_in - i * 4); \
   const int word##p = INSIDE(p, read##p, border & word_mask(group_in - i * 4));
@@ -66,7 +66,7 @@
 #define ADD_WORDS ADD_WORD(0)
 #endif
 
-// Weights less their zero point: what that amounts to is taken off in the end.
+// The zero point of the weights: its share is subtracted at the end.
 #if A_SUMS
 #define DECLARE_ROW(p) int row##p = 0;
 #if KV == 4

@@ -1,5 +1,5 @@
-// sum_splits.cl - dst[p, o] = act(bias[o] + sum over s of src[s, p, o]), the end of a convolution whose
-//                 depth several work-groups have shared
+// sum_splits.cl - dst[p, o] = act(bias[o] + sum over s of src[s, p, o]), the end of a convolution
+//                 whose depth is shared by several work-groups
 //
 // Shapes    src: [splits, pixels, out_c] of SUM_T; bias: [out_c]; dst: [pixels, out_c]
 // Launch    one work-item per element of dst: global = (elements, rounded up), local = (64)

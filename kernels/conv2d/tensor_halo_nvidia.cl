@@ -1,11 +1,11 @@
-// tensor_halo_nvidia.cl - 2-D convolution of stride 1 on NVIDIA's tensor cores: a work-group copies the pixels
-//                         under its tile, the halo, to local memory once for all taps of the filter;
+// tensor_halo_nvidia.cl - 2-D convolution of stride 1 on NVIDIA's tensor cores: a work-group copies the
+//                         pixels of its tile and the halo to local memory once for all filter taps;
 //                         a warp reads a row of pixels once for all rows of the filter
 //
 // Shapes    src: [batch, in_h, in_w, in_c]; bias: [out_c]; dst, residual: [batch, out_h, out_w, out_c]
 //           packed: as tensor_halo_pack_nvidia.cl writes it; chunks = ceil(in_c / channels of a chunk),
-//           UNITS * 8 halves, UNITS * 4 floats or UNITS * 16 chars; with FILL: outside: four bytes of what
-//           src is outside of the image; tiles_y = ceil(out_h / (ROWS * WARPS_Y))
+//           UNITS * 8 halves, UNITS * 4 floats or UNITS * 16 chars; with FILL: outside: four bytes, each the
+//           value outside of the image; tiles_y = ceil(out_h / (ROWS * WARPS_Y))
 // Launch    one work-group of `items` = 32 * WARPS_X * WARPS_Y * WARPS_N per tile of ROWS * WARPS_Y rows
 //           of 16 * WARPS_X pixels x 8 * BLOCKS * WARPS_N channels (a panel):
 //           global = (panels * items, ceil(out_w / (16 * WARPS_X)), batch * tiles_y), local = (items)
@@ -14,14 +14,14 @@
 //           ROWS      2|8    rows of 16 pixels of a warp
 //           BLOCKS    1|2|4  blocks of 8 output channels of a warp
 //           WARPS_X, WARPS_Y, WARPS_N  1..4  warps of a work-group along width, height, channels
-//           UNITS     2|4    16 bytes of a pixel that make up a chunk
-//           STAGES    1|2    chunks in local memory; 2: the next is copied while one is computed
-//           COPY      4|8|16 bytes copied at once: a pixel is a multiple of them
-//           WIDE      0|1    1: BLOCKS is above 1 and every pixel of dst begins at a multiple of
-//                           2 * BLOCKS; so does out_c
+//           UNITS     2|4    units of 16 bytes per pixel and chunk
+//           STAGES    1|2    chunks in local memory; 2: one is copied while the other is computed
+//           COPY      4|8|16 bytes copied at once: they divide a pixel
+//           WIDE      0|1    1: BLOCKS is above 1; out_c and the start of every pixel of dst are
+//                           multiples of 2 * BLOCKS
 //           MMA_TYPE  0..2   0: src is half, 1: float, 2: char; packed is of the same type
-//           FILL      0|1    1: outside of the image src is `outside`, not zero
-//           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
+//           FILL      0|1    1: values outside of the image are `outside`, not zero
+//           REFLECT  0|1  values outside of the image: 0 zero, 1 mirrored; see common/border.cl
 //           DST_T     float|half|char  element type of dst; and those of common/epilogue.cl
 // Numerics  products exact (after float operands have been rounded to TF32), sums in float in the order
 //           of chunks, filter columns, half chunks, filter rows; bias and residual are added last. Integers: exact
@@ -51,7 +51,7 @@
 #define STEP (FILTER_H * BLOCKS * 64)  // registers of right operands that a warp reads in a step
 #define SOURCE_ROWS (ROWS + (FILTER_H - 1) * DILATION_H)  // that a warp reads
 
-// Units of a pixel change places, so that 8 pixels side by side, read at one unit, lie in all banks.
+// Swizzle: units of a pixel are permuted so that one unit of 8 neighbouring pixels covers all banks.
 #if UNITS == 4
 #define SWIZZLE(x) (((x) >> 1) & 3)
 #else
@@ -152,7 +152,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_tensor_h
 #pragma unroll
       for (int depth = 0; depth < DEPTHS; ++depth) {
         const uint from = stage + (depth == 1 ? at ^ 32 : at);
-        packed += STEP;  // of the next step; behind the last there is room for one more
+        packed += STEP;  // of the next step; the buffer has space for one more after the last
 #if FILTER_H <= 3
         uint next[FILTER_H][2 * BLOCKS];
 #pragma unroll
@@ -178,7 +178,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_tensor_h
                 MMA(sum[y][b], a, right[u][2 * b], right[u][2 * b + 1]);
             }
 #if FILTER_H > 3
-            if (y == ROWS - 1) load_right(right[u], packed, u, lane);  // read for the last time
+            if (y == ROWS - 1) load_right(right[u], packed, u, lane);  // the last use
 #endif
           }
         }

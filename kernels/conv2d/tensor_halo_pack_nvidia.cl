@@ -3,17 +3,17 @@
 //
 // Shapes    src: [out_c, FILTER_H, FILTER_W, in_c]
 //           dst: [blocks, chunks, FILTER_W, UNITS / 2, FILTER_H, ceil(BLOCKS / 2), 32 lanes, R] of 32 bits
-//           each, then as many as one step has that nobody uses; blocks: of 8 * BLOCKS channels;
-//           R = 2 where BLOCKS is 1, else 4: registers 0 and 1 of one or two blocks of 8 columns.
+//           each, followed by one unused step; blocks: of 8 * BLOCKS channels;
+//           R = 2 if BLOCKS is 1, else 4: registers 0 and 1 of one or two blocks of 8 columns.
 //           Column j of block b is channel j / 2 * (2 * BLOCKS) + b * 2 + j % 2, so that a lane has
-//           2 * BLOCKS channels side by side; zero where there is no channel
+//           2 * BLOCKS neighbouring channels; zero if there is no channel
 // Launch    one work-item per register: global = (registers, rounded up), local = (64)
 // Macros    FILTER_H, FILTER_W  1..  filter, at most 9 rows
 //           BLOCKS  1|2|4         blocks of 8 output channels of a warp
-//           UNITS   2|4           16 bytes of a pixel that make up a chunk
+//           UNITS   2|4           units of 16 bytes per pixel and chunk
 //           SRC_T   float|half    element type of src, or char
-//           DST_T   float|half    what a register holds: a float, two halves or, of char, four chars of
-//                                 neighbouring channels
+//           DST_T   float|half    contents of a register: a float, two halves or, for char, four chars
+//                                 of neighbouring channels
 // Numerics  float to half rounds to nearest even; floats are rounded to TF32 (10 bits of mantissa), to
 //           nearest, ties away from zero
 #include "common/types.cl"
@@ -48,7 +48,7 @@ __kernel void conv2d_tensor_halo_pack(__global const SRC_T *src, __global DST_T 
       x = LOAD(SRC_T, src, ((o * FILTER_H + u) * FILTER_W + t) * in_c + c + e);
     }
 #if EACH == 1
-    // Infinities and NaNs have no bits to round away, or must keep them.
+    // Infinities and NaNs are not rounded.
     if (isfinite(x)) x = as_float((as_uint(x) + 0x1000u) & 0xFFFFE000u);
 #endif
     STORE(DST_T, dst, i * EACH + e, x);

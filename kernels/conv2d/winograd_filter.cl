@@ -1,24 +1,24 @@
-// winograd_filter.cl - dst[e, k / PANEL, b * padded_c + c, k % PANEL] = (G g[k, b, c] G^T)[e], g the block b
-//                      of TAPS x TAPS taps of a filter; the first of four kernels, see winograd_tile.cl
+// winograd_filter.cl - dst[e, k / PANEL, b * padded_c + c, k % PANEL] = (G g[k, b, c] G^T)[e]; g: block b of
+//                      TAPS x TAPS taps of a filter; the first of four kernels, see winograd_tile.cl
 //
 // Shapes    src: OHWI weights [out_c, filter_h, filter_w, in_c]
-//           dst: [ALPHA^2, panels, depth, PANEL], zero where there is no tap or channel;
+//           dst: [ALPHA^2, panels, depth, PANEL], zero if there is no tap or channel;
 //           depth >= blocks * padded_c, padded_c: in_c rounded up to PAD
 //           A filter larger than TAPS x TAPS is a sum of convolutions with blocks of TAPS x TAPS taps.
 // Launch    one work-item per element of a plane: global = (elements, rounded up), local = (64),
 //           elements = panels * depth * PANEL
-// Macros    PANEL  multiple of 4  output channels that lie side by side
+// Macros    PANEL  multiple of 4  neighbouring output channels
 //           PAD    4|8|16         input channels of a block are padded to a multiple of PAD
 //           SRC_T  float|half     element type of src
 //           DST_T  float|half     element type of dst
 //           ALPHA, TILE           see conv2d/winograd_tile.cl
-// Numerics  by Horner's rule in pairs of floats, then divided by the product of the point's distances
-//           from the others: rounded once
+// Numerics  Horner's rule in pairs of floats, then divided by the product of the point's distances
+//           from the other points; rounded once
 #include "common/types.cl"
 #include "conv2d/winograd_tile.cl"
 
-// Row i of G times g, as the sum of a float and its rounding error: the products with the image have
-// to lose no more than they must. The distances are exact.
+// Row i of G times g, as the sum of a float and its rounding error, so that the products with the image
+// lose as little as possible. The distances are exact.
 float2 winograd_filter_row(const float2 *g, int i) {
   float2 sum = g[TAPS - 1];
   if (i == ALPHA - 1) return sum;

@@ -1,8 +1,8 @@
-// winograd_gemm.cl - m[e, p, k] = sum over c of v[e, p, c] * u[e, k / TN, u_first + c, k % TN], tiled through two
-//                    stages of local memory; the third of four kernels, see winograd_tile.cl
+// winograd_gemm.cl - m[e, p, k] = sum over c of v[e, p, c] * u[e, k / TN, u_first + c, k % TN], tiled, with two
+//                    stages in local memory; the third of four kernels, see winograd_tile.cl
 //
 // Shapes    v: [planes, rows, depth], depth a multiple of 4; u: [planes, panels, u_depth, TN], zero past the
-//           channels there are, u_depth >= u_first + depth rounded up to TK
+//           last channel, u_depth >= u_first + depth rounded up to TK
 //           m: [planes, rows, cols], cols a multiple of 4
 // Launch    a work-group per tile of TM rows x TN columns: TM * TN / (RM * RN) items;
 //           global = (items * panels, ceil(rows / TM), planes), local = (items, 1, 1)
@@ -10,22 +10,22 @@
 //           TK      8|16          depth of a stage; an item loads whole vectors of 4: TM * TK / 4 and
 //                                 TN * TK / 4 are multiples of the number of items
 //           RM, RN  4|8           rows and columns of an item
-//           ADD     0|1           1: the products are added to m, which holds those of other channels
+//           ADD     0|1           1: add the products to m, which holds those of other channels
 //           V_T, U_T, M_T         float|half  element types
 // Numerics  one float sum per element, in the order of c
 #include "common/types.cl"
 
-#define GX (TN / RN)  // items along the columns, and ...
-#define GY (TM / RM)  // ... along the rows
+#define GX (TN / RN)  // items along the columns
+#define GY (TM / RM)  // items along the rows
 #define ITEMS (GX * GY)
-#define QM (RM / 4)   // groups of four rows, and ...
-#define QN (RN / 4)   // ... of four columns of an item
+#define QM (RM / 4)   // groups of four rows of an item
+#define QN (RN / 4)   // groups of four columns of an item
 #define ROW (TM + 4)  // row of the left tile: the padding spreads its writes over the banks
 #define V_LOADS (TM * TK / 4 / ITEMS)
 #define U_LOADS (TN * TK / 4 / ITEMS)
 
-// Reads the tiles from depth k0 on into registers. Past the depth v repeats its last channels: u is
-// zero there.
+// Reads the tiles from depth k0 on into registers. Past the depth, v repeats its last channels, because
+// u is zero there.
 #define FETCH(k0)                                                       \
   do {                                                                  \
     const int c_ = min((k0) + load_k, depth - 4);                       \
@@ -37,7 +37,7 @@
     }                                                                   \
   } while (0)
 
-// Writes them into stage s, rows along the row of the left tile.
+// Writes them to stage s; a row of the left tile holds the rows of v.
 #define STAGE(s)                                                                                \
   do {                                                                                          \
     _Pragma("unroll") for (int q = 0; q < V_LOADS; ++q) {                                       \
@@ -87,7 +87,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_winograd
     if (more) FETCH(k0 + TK);
 #pragma unroll
     for (int k = 0; k < TK; ++k) {
-      // All reads first: an H200 needs a fourth less time so.
+      // All reads come first, which takes a quarter less time on an H200.
       float4 right[QN], left[QM];
 #pragma unroll
       for (int c = 0; c < QN; ++c) right[c] = b_tile[stage][k * (TN / 4) + c * GX + x];

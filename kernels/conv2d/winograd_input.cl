@@ -1,17 +1,17 @@
-// winograd_input.cl - dst[e, p, b * channels + c] = (B^T d B)[e] of channel first_c + c of the tile p, moved by
+// winograd_input.cl - dst[e, p, b * channels + c] = (B^T d B)[e] of channel first_c + c of tile p, shifted by
 //                     block b of the filter; the second of four kernels, see winograd_tile.cl
 //
 // Shapes    src: [n, in_h, in_w, in_c]
-//           dst: [ALPHA^2, tile_rows * tiles_w, depth], depth = blocks * channels; the tiles are those of
-//           tile_rows rows from first_row on of the n * tiles_h rows, with TILE x TILE outputs each
+//           dst: [ALPHA^2, tile_rows * tiles_w, depth], depth = blocks * channels; the tiles are those in
+//           tile_rows of the n * tiles_h rows of tiles, from first_row on, with TILE x TILE outputs each;
 //           channels is a multiple of 4; those past in_c are zero
 // Launch    a work-group per strip of TX tiles x CV vectors of 4 channels:
 //           global = (TX * CV * ceil(channels / 4 / CV), ceil(tiles_w / TX), tile_rows * blocks),
 //           local = (TX * CV, 1, 1). It reads its strip once, then keeps two rows of a tile in registers.
 // Macros    TX     1..32        tiles of a strip
-//           CV     1..32        vectors of a strip; ALPHA * (TX * TILE + TAPS - 1) * CV * 16 bytes
+//           CV     1..32        vectors of a strip; local memory: ALPHA * (TX * TILE + TAPS - 1) * CV * 16 bytes
 //           VEC_C  0|1          1: in_c is a multiple of 4
-//           REFLECT  0|1        what src is outside of the image: zero, or mirrored; see common/border.cl
+//           REFLECT  0|1        values outside of the image: 0 zero, 1 mirrored; see common/border.cl
 //           SRC_T  float|half   element type of src
 //           DST_T  float|half   element type of dst
 //           ALPHA, TILE         see conv2d/winograd_tile.cl
@@ -25,7 +25,7 @@
 #define COLUMN(y) STRIP(y, x)
 #define ROW(x) row[x]
 
-// Writes row i of the transform, whose columns along y are transformed already.
+// Writes row i of the transform; the columns along y are transformed already.
 #define WRITE_ROW(i)                                                  \
   do {                                                                \
     float4 v_[ALPHA];                                                 \

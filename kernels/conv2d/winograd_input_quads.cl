@@ -1,14 +1,14 @@
-// winograd_input_quads.cl - dst[p, e, c] = (B^T d B)[e] of channel c of the tile p, for GPUs of phones; see
+// winograd_input_quads.cl - dst[p, e, c] = (B^T d B)[e] of channel c of tile p, for mobile GPUs; see
 //                           winograd_tile.cl
 //
 // Shapes    src: [n, in_h, in_w, in_c], in_c a multiple of 4
-//           dst: [tiles, ALPHA^2, in_c], the tiles those of rows first_row and on of the n * tiles_h rows
+//           dst: [tiles, ALPHA^2, in_c], tiles of the n * tiles_h rows, from first_row on
 // Launch    axis 0: in_c / 4; axis 1: tiles; axis 2: the ALPHA rows of a transformed tile, so that a work-item
-//           keeps one; axes 0 and 1 rounded up. local = (any, any, 1): the items of a group take the same way
+//           keeps one; axes 0 and 1 rounded up. local = (any, any, 1): the items of a group take the same branches
 // Macros    SRC_KIND  buffer|image  see common/quads.cl
 //           SRC_T     float|half    element type of src
 //           DST_T     float|half    element type of dst
-//           REFLECT   0|1           what src is outside of the image: zero, or mirrored; see common/border.cl
+//           REFLECT   0|1           values outside of the image: 0 zero, 1 mirrored; see common/border.cl
 //           ALPHA, TILE             see conv2d/winograd_tile.cl; ALPHA 4 or 6
 // Numerics  in float; columns first, then rows
 #include "common/border.cl"
@@ -38,7 +38,7 @@ __constant float winograd_rows[ALPHA][ALPHA] = {
 #endif
 
 #define DECLARE(x) float4 sum##x = (float4)(0.0f);
-// Column x of a row of the image, times its number in B^T; outside of the image the nearest one is read.
+// Column x of a row of the image, times its factor in B^T; outside of the image the nearest column is read.
 #define ADD(x)                                                                      \
   {                                                                                 \
     const int in_x = BORDER(x0 + x, in_w), near_x = min(max(in_x, 0), in_w - 1);    \

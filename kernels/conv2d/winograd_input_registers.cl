@@ -1,11 +1,11 @@
-// winograd_input_registers.cl - the same as winograd_input.cl without local memory: a work-item transforms a
-//                               tile of VW channels in registers, or on a CPU in its cache
+// winograd_input_registers.cl - winograd_input.cl without local memory: a work-item transforms a tile of VW
+//                               channels in registers, or in the cache of a CPU
 //
 // Shapes    src, dst: as in winograd_input.cl; channels is a multiple of VW
 // Launch    axis 0: tiles * channels / VW items, rounded up, channels fastest; axis 1: blocks; local: any
 // Macros    VW     1|4|8|16     channels of a vector
 //           VEC_C  0|1          1: in_c is a multiple of VW
-//           REFLECT  0|1        what src is outside of the image: zero, or mirrored; see common/border.cl
+//           REFLECT  0|1        values outside of the image: 0 zero, 1 mirrored; see common/border.cl
 //           SRC_T  float|half   element type of src
 //           DST_T  float|half   element type of dst
 //           ALPHA, TILE         see conv2d/winograd_tile.cl
@@ -54,7 +54,7 @@ __kernel void conv2d_winograd_input_registers(__global const SRC_T *src, __globa
         d[y] = LOAD_VEC(SRC_T, src, at);
       } else if (inside) {
         float lanes[VW];
-#pragma unroll 1  // rare, and many copies take the compiler long
+#pragma unroll 1  // rarely executed, and unrolled it compiles slowly
         for (int j = 0; j < VW; ++j) lanes[j] = j < left_over ? LOAD(SRC_T, src, at + j) : 0.0f;
         d[y] = FILL_VEC(lanes);
       }

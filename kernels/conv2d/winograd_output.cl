@@ -1,13 +1,13 @@
 // winograd_output.cl - dst[n, y, x, o] = act((A^T m A)[y, x] of the tile + bias[o] + residual[n, y, x, o]), the
 //                      last of four kernels, see winograd_tile.cl
 //
-// Shapes    src: [ALPHA^2, tile_rows * tiles_w, cols], the tiles those of tile_rows rows from first_row on of
-//           the n * tiles_h rows; plane = tile_rows * tiles_w * cols, cols a multiple of VW
+// Shapes    src: [ALPHA^2, tile_rows * tiles_w, cols], the tiles in tile_rows of the n * tiles_h rows of tiles,
+//           from first_row on; plane = tile_rows * tiles_w * cols, cols a multiple of VW
 //           bias: [out_c]; dst, residual: [n, out_h, out_w, out_c]
 // Launch    one work-item per tile and VW channels, channels fastest: global = (items, rounded up),
 //           local: any
 // Macros    VW     4|8|16      channels of a vector
-//           VEC_O  0|1         1: out_c is a multiple of VW; with VW 4 every pixel of dst begins at one
+//           VEC_O  0|1         1: out_c is a multiple of VW; with VW 4 so is the start of every pixel of dst
 //           SRC_T  float|half  element type of src
 //           DST_T  float|half  element type of dst
 //           and those of common/epilogue.cl

@@ -1,10 +1,10 @@
 // winograd_output_quads.cl - dst[n, y, x, o] = act((A^T m A)[y, x] of the tile + bias[o] + residual[n, y, x, o]),
-//                            for GPUs of phones; see winograd_tile.cl
+//                            for mobile GPUs; see winograd_tile.cl
 //
-// Shapes    src: [tiles, ALPHA^2, out_c], out_c a multiple of 4, the tiles those of rows first_row and on of
-//           the n * tiles_h rows; bias: [out_c]; dst, residual: [n, out_h, out_w, out_c]
+// Shapes    src: [tiles, ALPHA^2, out_c], out_c a multiple of 4, tiles of the n * tiles_h rows, from first_row on;
+//           bias: [out_c]; dst, residual: [n, out_h, out_w, out_c]
 // Launch    axis 0: out_c / 4; axis 1: tiles; axis 2: the TILE rows of a tile, so that a work-item keeps one;
-//           axes 0 and 1 rounded up. local = (any, any, 1): the items of a group take the same way
+//           axes 0 and 1 rounded up. local = (any, any, 1): the items of a group take the same branches
 // Macros    SRC_KIND  buffer|image  see common/quads.cl
 //           ALIGNED   0|1           1: every pixel of dst begins at a multiple of 4
 //           SRC_T     float|half    element type of src
@@ -16,7 +16,7 @@
 #include "common/quads.cl"
 #include "conv2d/winograd_tile.cl"
 
-// DO(j) for each column of the products, and for each of the results.
+// DO(j) for each column of the products, and for each column of the results.
 #if ALPHA == 4
 #define EACH(DO) DO(0) DO(1) DO(2) DO(3)
 #else

@@ -1,4 +1,4 @@
-// winograd_panels.cl - the same as winograd_gemm.cl for CPUs: a work-item keeps PX rows x (OV * VW) columns in
+// winograd_panels.cl - winograd_gemm.cl for CPUs: a work-item keeps PX rows x (OV * VW) columns in
 //                      registers and walks one panel of u
 //
 // Shapes    v: [planes, rows, depth], depth a multiple of 4; u: [planes, panels, u_depth, OV * VW];
@@ -7,7 +7,7 @@
 // Macros    VW     4|8|16          columns of a vector
 //           OV     1|2             vectors of a work-item
 //           PX     1..16           rows of a tile
-//           ADD    0|1             1: the products are added to m, which holds those of other channels
+//           ADD    0|1             1: add the products to m, which holds those of other channels
 //           V_T, U_T, M_T          float|half  element types
 // Numerics  one float sum per element, in the order of c
 #define SUM_T float

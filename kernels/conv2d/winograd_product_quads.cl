@@ -1,13 +1,13 @@
 // winograd_product_quads.cl - m[p, e, o] = sum over c of v[p, e, c] * u[e, o / PANEL, c, o % PANEL], for GPUs of
-//                             phones: a work-item keeps 4 rows x OV vectors of 4 columns in vectors with
-//                             names; see winograd_tile.cl
+//                             phones: a work-item keeps 4 rows x OV vectors of 4 columns in named
+//                             vectors; see winograd_tile.cl
 //
 // Shapes    v: [rows, planes, depth], depth a multiple of 4; u: [planes, panels, depth, PANEL] as
 //           winograd_filter.cl writes it; m: [rows, planes, cols], cols a multiple of 4
 // Launch    axis 0: blocks of OV vectors of columns; axis 1: of 4 rows, both rounded up; axis 2: planes.
 //           local: any
 // Macros    OV      1|2                   vectors of a work-item
-//           PANEL   multiple of 4 * OV    columns that lie side by side in u
+//           PANEL   multiple of 4 * OV    neighbouring columns in u
 //           V_KIND, U_KIND  buffer|image  see common/quads.cl
 //           V_T, U_T, M_T   float|half    element types
 // Numerics  one float sum per element, in the order of c

@@ -1,21 +1,21 @@
 // winograd_tile.cl - the transforms of Winograd's convolution F(TILE x TILE, TAPS x TAPS), along one axis
 //
-// TILE results y of TAPS filter taps g on ALPHA = TILE + TAPS - 1 values d: y = A^T ((G g) * (B^T d)), with
+// TAPS filter taps g on ALPHA = TILE + TAPS - 1 values d give TILE results y = A^T ((G g) * (B^T d)), with
 // ALPHA products instead of TILE * TAPS (A. Lavin, S. Gray, Fast algorithms for convolutional neural
 // networks, 2015, arXiv:1509.09308). The points of interpolation are infinity and
 //   ALPHA 4   0, +-1
 //   ALPHA 6   0, +-11/16, +-3/2          half the error of the usual 0, +-1, +-2
 //   ALPHA 7   +-1/4, +-7/8, +-7/4        without 0: 1.8 times the error of ALPHA 6
-// found by a search among fractions that keep A and B exact in float.
+// They were found by a search among fractions that keep A and B exact in float.
 //
 // Macros    ALPHA  4|6|7  values of a tile of the image along an axis
 //           TILE   2|3|4  values of a tile of the output
 
 #define TAPS (ALPHA - TILE + 1)
 
-// B^T d, D(i) being value i. The rows PAIR_ROW(k) and PAIR_ROW(k) + 1 belong to the points p and -p of
+// B^T d, where D(i) is value i. The rows PAIR_ROW(k) and PAIR_ROW(k) + 1 belong to the points p and -p of
 // pair k: they are SHARED(k, D) + SIGNED(k, D) and SHARED(k, D) - SIGNED(k, D). The row of infinity is
-// the last one; that of 0, where it is a point, the first.
+// the last one; the row of 0, if 0 is a point, the first.
 #if ALPHA == 4
 #define PAIRS 1
 #define PAIR_ROW(k) 1
@@ -72,7 +72,7 @@
     v[ALPHA - 1] = LAST(D);                                       \
   } while (0)
 
-// Row i of A, TILE values: the powers of point i; infinity has the last one only.
+// Row i of A, TILE values: the powers of point i; for infinity only the last one.
 #define POWERS(p) {1.0f, p, (p) * (p), (p) * (p) * (p)}
 #define LAST_POWER(i) (TILE == (i) + 1 ? 1.0f : 0.0f)
 __constant float winograd_powers[ALPHA][4] = {

@@ -6,8 +6,8 @@
 // Macros    WG         power of two, 1..256  work-items that scan a line; any for cumsum_serial
 //           SRC_T      float|half|int|long   element type of src
 //           DST_T      float|half|int|long   element type of dst
-//           EXCLUSIVE  0|1                   j < i instead of j <= i
-//           REVERSE    0|1                   sums run from the end
+//           EXCLUSIVE  0|1                   1: j < i instead of j <= i
+//           REVERSE    0|1                   1: sums run from the end
 // Numerics  float sums: serial in blocks of 32, scan pairwise within WG elements; integers wrap
 #include "common/types.cl"
 

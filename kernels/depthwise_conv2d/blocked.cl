@@ -3,24 +3,24 @@
 //
 // Shapes    src: [n, in_h, in_w, out_c]; weights: [1, FILTER_H, FILTER_W, out_c]; bias: [out_c]
 //           dst: [n, out_h, out_w, out_c]; out_c is a multiple of VW
-// Launch    axis 0: channel blocks; axis 1: blocks of PX pixels of a row; on both a work-item goes on
-//           to the blocks that are a whole global size further; axis 2: n * row_blocks,
+// Launch    axis 0: channel blocks; axis 1: blocks of PX pixels of a row; along both, a work-item
+//           also takes the blocks one or more global sizes further on; axis 2: n * row_blocks,
 //           row_blocks = ceil(out_h / PY). local = (WG_C, WG_X, 1)
 // Macros    VW        1|4|8|16     channels of a work-item
 //           PX        1..8         pixels of a work-item
 //           PY        1..8         rows of a work-item
-//           INTERIOR  0|1          a path of its own, without conditions, for pixels whose filter lies
+//           INTERIOR  0|1          1: a separate path, without conditions, for pixels whose filter lies
 //                                  inside of the image's columns
 //           FILTER_H, FILTER_W  1..7  size of the filter
 //           STRIDE_H, STRIDE_W, DILATION_H, DILATION_W  1..  of the convolution
 //           WG_C, WG_X  1..64      size of a work-group
 //           ALIGNED   0|1          1: every pixel of dst begins at a multiple of VW
-//           WEIGHTS_SHIFTED  0|1  weights_zero may be other than 0
+//           WEIGHTS_SHIFTED  0|1  1: weights_zero may differ from 0
 //           SRC_T, WEIGHTS_T, DST_T  float|half, or char|uchar with QUANTIZED  element types
-//           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
+//           REFLECT  0|1  values outside of the image: 0 zero, 1 mirrored; see common/border.cl
 //           and those of common/epilogue.cl
 // Numerics  products and sum in SUM_T, in the order of the filter taps; the bias is added last. Integers:
-//           what lies outside of src stands for zero, that is src_zero
+//           values outside of src are src_zero
 #include "common/border.cl"
 #include "common/vector_epilogue.cl"
 
@@ -35,14 +35,14 @@
 #else
 #define LOAD_WEIGHTS(at) LOAD_VEC_ALIGNED(WEIGHTS_T, weights, at)
 #endif
-// Compilers that know the numbers to be small have faster products for them.
+// If the compiler knows that the numbers are small, it uses faster products.
 #if QUANTIZED
 #define OUTSIDE (VEC)((SRC_T)src_zero)
 #else
 #define OUTSIDE (VEC)(0)
 #endif
 
-// Rows and columns of the image that a block looks at.
+// Rows and columns of the image that a block reads.
 #define ROWS ((PY - 1) * STRIDE_H + (FILTER_H - 1) * DILATION_H + 1)
 #define COLUMNS ((PX - 1) * STRIDE_W + (FILTER_W - 1) * DILATION_W + 1)
 
@@ -73,7 +73,7 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void depthwise_con
         for (int p = 0; p < PX; ++p) sum[q][p] = (VEC)(0);
       }
 
-      // All conditions on loop variables are decided by the compiler.
+      // The compiler decides all conditions on loop variables.
 #pragma unroll
       for (int r = 0; r < ROWS; ++r) {
         VEC pixel[COLUMNS];

@@ -3,24 +3,24 @@
 //
 // Shapes    src: [n, in_h, in_w, in_c]; weights: [1, filter_h, filter_w, out_c]; bias: [out_c]
 //           dst: [n, out_h, out_w, out_c]; out_c = MULTIPLIER * in_c is a multiple of VW
-// Launch    axis 0: channel blocks; axis 1: blocks of PX pixels of a row; on both a work-item goes on
-//           to the blocks that are a whole global size further; axis 2: the n * out_h rows.
+// Launch    axis 0: channel blocks; axis 1: blocks of PX pixels of a row; along both, a work-item
+//           also takes the blocks one or more global sizes further on; axis 2: the n * out_h rows.
 //           local = (WG_C, WG_X, 1)
-// Macros    VW       1|4|8|16    channels of a work-item; above 4 only where it divides MULTIPLIER or
-//                                that is 1
-//           MULTIPLIER  1..      output channels of an input channel
+// Macros    VW       1|4|8|16    channels of a work-item; above 4 only if it divides MULTIPLIER or
+//                                MULTIPLIER is 1
+//           MULTIPLIER  1..      output channels per input channel
 //           PX       1..8        pixels of a work-item
 //           WG_C, WG_X  1..64    size of a work-group
-//           WEIGHTS_SHIFTED  0|1  weights_zero may be other than 0
+//           WEIGHTS_SHIFTED  0|1  1: weights_zero may differ from 0
 //           SRC_T, WEIGHTS_T, DST_T  float|half, or char|uchar with QUANTIZED  element types
-//           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
+//           REFLECT  0|1  values outside of the image: 0 zero, 1 mirrored; see common/border.cl
 //           and those of common/epilogue.cl
 // Numerics  products and sum in SUM_T, in the order of the filter taps; the bias is added last. Integers:
-//           what lies outside of src stands for zero, that is src_zero
+//           values outside of src are src_zero
 #include "common/border.cl"
 #include "common/vector_epilogue.cl"
 
-// The VW input channels that the output channels from c on look at, at a pixel's first one.
+// The VW input channels that the output channels from c on read, at one pixel.
 #if MULTIPLIER == 1
 #define LOAD_PIXEL(pixel, c) LOAD_VEC(SRC_T, src, (pixel) + (c))
 #elif MULTIPLIER % VW == 0
@@ -36,7 +36,7 @@
 #else
 #define LOAD_WEIGHTS(at) LOAD_VEC(WEIGHTS_T, weights, at)
 #endif
-// Compilers that know the numbers to be small have faster products for them.
+// If the compiler knows that the numbers are small, it uses faster products.
 #if QUANTIZED
 #define ADD_OUTSIDE(sum, w) (sum) = MAD_VEC(w, (VEC)((SRC_T)src_zero), sum)
 #else

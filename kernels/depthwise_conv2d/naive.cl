@@ -1,16 +1,16 @@
 // naive.cl - dst[n, y, x, o] = act(bias[o] + sum over u, v of
 //            src[n, y * stride_h - top + u * dilation_h, x * stride_w - left + v * dilation_w, o / m]
-//            * weights[u, v, o]), src being zero outside or mirrored;
+//            * weights[u, v, o]), with src zero or mirrored outside of the image;
 //            m = out_c / in_c
 //
 // Shapes    src: [n, in_h, in_w, in_c]; weights: [1, filter_h, filter_w, out_c]; bias: [out_c]
 //           dst: [n, out_h, out_w, out_c]
 // Launch    one work-item per element of dst: global = (elements, rounded up), local = (64)
 // Macros    SRC_T, WEIGHTS_T, DST_T  float|half, or char|uchar|short with QUANTIZED  element types
-//           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
+//           REFLECT  0|1  values outside of the image: 0 zero, 1 mirrored; see common/border.cl
 //           and those of common/epilogue.cl
-// Numerics  products and sum in SUM_T, in the order u, v; the bias is added last. Integers: what lies
-//           outside of src stands for zero, that is src_zero
+// Numerics  products and sum in SUM_T, in the order u, v; the bias is added last. Integers: values
+//           outside of src are src_zero
 #include "common/border.cl"
 #include "common/epilogue.cl"
 #include "common/types.cl"

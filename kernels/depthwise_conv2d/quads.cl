@@ -1,5 +1,5 @@
-// quads.cl - depthwise convolution as in naive.cl, of any geometry, for GPUs of phones: all that a work-item
-//            keeps has a name, as their compilers put arrays into slow memory
+// quads.cl - depthwise convolution as in naive.cl, of any geometry, for mobile GPUs: a work-item keeps
+//            its data in named variables, because their compilers put arrays into slow memory
 //
 // Shapes    src: [n, in_h, in_w, in_c]; weights: [1, filter_h, filter_w, out_c]; bias: [out_c]
 //           dst: [n, out_h, out_w, out_c]; out_c = MULTIPLIER * in_c is a multiple of VW
@@ -7,23 +7,23 @@
 //           axes 0 and 1 rounded up. local: any
 // Macros    VW       1|4        channels of a work-item
 //           PX       1|2|4      pixels of a work-item
-//           SLIDES   0|1        1: stride_w is dilation_w, so a pixel read is the next tap's of its neighbour
-//           FILTER_W 0..5       width of the filter, 0: filter_w
-//           MULTIPLIER  1..     output channels of an input channel
+//           SLIDES   0|1        1: stride_w is dilation_w, so neighbouring pixels share what they read
+//           FILTER_W 0..5       width of the filter; 0: the argument filter_w
+//           MULTIPLIER  1..     output channels per input channel
 //           ALIGNED  0|1        1: every pixel of dst begins at a multiple of VW
-//           SRC_KIND, WEIGHTS_KIND  buffer|image  see common/quads.cl; an image only of floats, with VW 4;
-//                                   src with MULTIPLIER 1
-//           WEIGHTS_SHIFTED  0|1  weights_zero may be other than 0
+//           SRC_KIND, WEIGHTS_KIND  buffer|image  see common/quads.cl; an image only for floats, with VW 4;
+//                                   src only with MULTIPLIER 1
+//           WEIGHTS_SHIFTED  0|1  1: weights_zero may differ from 0
 //           SRC_T, WEIGHTS_T, DST_T  float|half, or char|uchar with QUANTIZED  element types
-//           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
+//           REFLECT  0|1  values outside of the image: 0 zero, 1 mirrored; see common/border.cl
 //           and those of common/epilogue.cl
 // Numerics  products and sum in SUM_T, in the order of the filter taps; the bias is added last. Integers:
-//           what lies outside of src stands for zero, that is src_zero
+//           values outside of src are src_zero
 #include "common/border.cl"
 #include "common/quads.cl"
 #include "common/vector_epilogue.cl"
 
-// DO(p) for each of the pixels, and for each but the last together with the one behind it.
+// DO(p) for each pixel, and DO(p, p + 1) for each pair of neighbours.
 #if PX == 1
 #define EACH(DO) DO(0)
 #define EACH_PAIR(DO)
@@ -38,7 +38,7 @@
 #define LAST_OF(name) name##3
 #endif
 
-// The input channels that the output channels from c on look at, of a pixel.
+// The input channels of a pixel that the output channels from c on read.
 #define LANE(pixel, c) LOAD(SRC_T, src, (pixel) * in_c + (c) / MULTIPLIER)
 #if VW == 1
 #define LOAD_PIXEL(pixel) LANE(pixel, c)
@@ -67,7 +67,7 @@
 #define OUTSIDE (VEC)(0)
 #endif
 
-// to = the pixel at column `column` of the row, or what lies outside: without a branch around the read.
+// to = the pixel at column `column` of the row, or the value outside, without a branch around the read.
 #define READ(to, column)                                                       \
   do {                                                                         \
     const int x_ = BORDER(column, in_w), nearest_ = min(max(x_, 0), in_w - 1); \
@@ -85,8 +85,8 @@
 #else
 #define STORE_RESULT(at, v) STORE_VEC(DST_T, dst, at, v)
 #endif
-// What a channel has of its own is loaded once; of integers anew for each pixel, in a form that Oclgrind
-// 21.10 knows all functions of.
+// A channel's parameters are loaded once; for integers once per pixel, so that Oclgrind 21.10 knows all
+// functions.
 #if QUANTIZED
 #define CHANNEL_OF_SUM CHANNEL_VEC_AT(c)
 #else

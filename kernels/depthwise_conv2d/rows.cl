@@ -1,33 +1,33 @@
-// rows.cl - depthwise convolution of 8-bit integers as in naive.cl with a depth multiplier of 1, for CPUs; a work-item goes
-//           along block_rows rows with VW channels at a time, whose filters and scales stay in registers
+// rows.cl - depthwise convolution of 8-bit integers as in naive.cl with a depth multiplier of 1, for CPUs; a work-item
+//           walks block_rows rows with VW channels, whose filters and scales stay in registers
 //
 // Shapes    src: [n, in_h, in_w, out_c]; weights: [1, FILTER_H, FILTER_W, out_c]; bias: [out_c]
 //           dst: [n, out_h, out_w, out_c]; out_c is a multiple of VW
-// Launch    axis 0: channel blocks; a work-item goes on to the blocks that are a whole global size
-//           further; axis 1: n * row_blocks, row_blocks = ceil(out_h / block_rows). local = (1, 1)
+// Launch    axis 0: channel blocks; a work-item also takes the blocks one or more global sizes further
+//           on; axis 1: n * row_blocks, row_blocks = ceil(out_h / block_rows). local = (1, 1)
 // Macros    VW        1|4|8|16     channels of a work-item
-//           PX        1..8         pixels side by side that are computed at a time
-//           PY        1..8         rows of these
+//           PX        1..8         neighbouring pixels computed at a time
+//           PY        1..8         rows computed at a time
 //           FILTER_H, FILTER_W  1..7  size of the filter
 //           STRIDE_H, STRIDE_W, DILATION_H, DILATION_W  1..  of the convolution
 //           QUICK     0|1          1 (not with VW 1): requantise with FINISH_QUICK4 .. 16 of common/epilogue.cl
-//           WEIGHTS_SHIFTED  0|1  weights_zero may be other than 0
+//           WEIGHTS_SHIFTED  0|1  1: weights_zero may differ from 0
 //           SRC_T, WEIGHTS_T, DST_T  char|uchar  element types
-//           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
+//           REFLECT  0|1  values outside of the image: 0 zero, 1 mirrored; see common/border.cl
 //           and those of common/epilogue.cl: QUANTIZED 1, SUM_T int
-// Numerics  exact: products and sums in float are integers below 2^24; what lies outside of src stands for
-//           zero, that is src_zero
+// Numerics  exact: products and sums in float are integers below 2^24; values outside of src are
+//           src_zero
 #include "common/border.cl"
 #include "common/vector_epilogue.cl"
 #if QUANTIZED != 1
 #error "QUANTIZED has to be 1"
 #endif
 
-// Rows and columns of the image that a block looks at.
+// Rows and columns of the image that a block reads.
 #define ROWS ((PY - 1) * STRIDE_H + (FILTER_H - 1) * DILATION_H + 1)
 #define COLUMNS ((PX - 1) * STRIDE_W + (FILTER_W - 1) * DILATION_W + 1)
 
-// Floats count integers below 2^24 exactly, and CPUs have faster products for them.
+// Floats hold integers below 2^24 exactly, and CPUs multiply them faster.
 #if VW == 1
 #define FLOATS float
 #else
@@ -41,9 +41,9 @@
 #define FINISH_FLOATS(sum, at) FINISH_SUM_VEC(INTEGERS(sum), channel, at)
 #endif
 
-// Sums and stores PY x PX pixels from (y, x) on. LOAD_COLUMN(t): column t of what they look at, in row
-// in_y; HAS(q, p): whether there is a pixel (y + q, x + p). All other conditions but that on in_y are
-// decided by the compiler.
+// Sums and stores PY x PX pixels from (y, x) on. LOAD_COLUMN(t): column t of their input, in row in_y;
+// HAS(q, p): whether pixel (y + q, x + p) exists. The compiler decides all other conditions except the
+// one on in_y.
 #define FILTER_BLOCK(LOAD_COLUMN, HAS)                                                       \
   do {                                                                                       \
     FLOATS sum[PY][PX];                                                                      \
@@ -103,7 +103,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void depthwise_conv2d_ro
       w[t] -= (FLOATS)(weights_zero);
 #endif
     }
-    // Member by member: what clang makes of a returned struct in such loops, Oclgrind does not know.
+    // Member by member: Oclgrind cannot run the code that clang makes of a returned struct in such loops.
     CHANNEL_VEC_T channel;
     channel.start = LOAD_VEC(int, channels, c);
     channel.multiplier = LOAD_VEC(int, channels, channel_pitch + c);

@@ -1,11 +1,11 @@
-// dequantize.cl - dst[i] = scale * (src[i] - zero_point), one of both or one per channel
+// dequantize.cl - dst[i] = scale * (src[i] - zero_point), per tensor or per channel
 //
-// Shapes    src, dst: the same, contiguous; scales, zero_points: [axis_size], along an axis of which two
-//           neighbours lie `inner` elements apart; axis_size 1: the same for all
+// Shapes    src, dst: the same, contiguous; scales, zero_points: [axis_size], along an axis whose
+//           neighbours lie `inner` elements apart; axis_size 1: one for all
 // Launch    one work-item per element: global = count, local any
 // Macros    SRC_T  float|half|char|uchar|short  element type of src; floats have scale 1, zero point 0
 //           DST_T  float|half                   element type of dst
-//           PER_AXIS  0|1  0: axis_size is 1, and no element is divided for its place
+//           PER_AXIS  0|1  0: axis_size is 1, so no division is needed
 // Numerics  the difference is exact, the product is rounded once
 #include "common/types.cl"
 

@@ -1,5 +1,5 @@
-// dot8.cl - dst[i] = start[i] + the sum of four products of int8, by the device's instruction: a device on
-//           which it builds and gives the right numbers has it
+// dot8.cl - dst[i] = start[i] + the sum of four products of int8, with the device's instruction: a device
+//           has the instruction if this builds and gives the right numbers
 //
 // Shapes    a, b: [n] words of four int8; start, dst: [n]
 // Launch    one work-item per word: global = (n), local = (1)

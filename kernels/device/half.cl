@@ -1,5 +1,5 @@
-// half.cl - dst = a * b + c in half arithmetic: a device on which it builds and gives the right numbers
-//           computes in half, whether it lists the extension or not
+// half.cl - dst = a * b + c in half arithmetic: a device computes in half if this builds and
+//           gives the right numbers, whether it lists the extension or not
 //
 // Shapes    src: [2 * n, 3] half, rows of a, b and c; dst: [2 * n] half
 // Launch    one work-item per two rows: global = (n), local = (1)

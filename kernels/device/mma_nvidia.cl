@@ -1,9 +1,9 @@
 // mma_nvidia.cl - dst = a * b^T by one warp, as kernels on tensor cores compute it: copied asynchronously,
-//                 read as matrices, multiplied. A device on which it gives the right numbers has what
-//                 common/mma.cl needs
+//                 read as matrices, multiplied. A device supports common/mma.cl if this gives the right
+//                 numbers
 //
-// Shapes    a: [16, K]; b: [8, K]; dst: [16, 8] float, or int of int8; K is 16 halves, 8 floats or 32
-//           int8; of a only the first `rows` rows are read, zeros stand for the others
+// Shapes    a: [16, K]; b: [8, K]; dst: [16, 8] float, or int for int8; K is 16 halves, 8 floats or 32
+//           int8; only the first `rows` rows of a are read, the others count as zero
 // Launch    one warp: global = local = (32)
 // Macros    MMA_TYPE  0..2  elements of a and b: 0 half, 1 float, 2 char
 // Numerics  see common/mma.cl

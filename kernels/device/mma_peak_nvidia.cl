@@ -1,10 +1,10 @@
-// mma_peak_nvidia.cl - how many products tensor cores compute at most
+// mma_peak_nvidia.cl - the peak rate of products on tensor cores
 //
-// Shapes    dst: [global size] float, or int of int8
-// Launch    whole warps; any group
-// Macros    MMA_TYPE  0..2  operands: 0 half, 1 TF32, 2 int8, whose bits are any
-// Numerics  see common/mma.cl; every element of both operands has the given bits, which the caller
-//           keeps so small that float sums stay finite; 32 products per round and warp
+// Shapes    dst: [global size] float, or int for int8
+// Launch    whole warps; any work-group
+// Macros    MMA_TYPE  0..2  operands: 0 half, 1 TF32, 2 int8
+// Numerics  see common/mma.cl; every element of both operands has the given bits; the caller chooses
+//           values so small that float sums stay finite; 32 products per round and warp
 #include "common/mma.cl"
 
 // Independent sums, enough to hide the latency of one.

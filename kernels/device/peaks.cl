@@ -1,11 +1,11 @@
-// peaks.cl - what a device can do at most: multiply-adds, copies, launches
+// peaks.cl - peak rates of a device: multiply-adds, copies, launches
 //
 // Shapes    device_fma: dst: [global size * LANES]; device_copy: src, dst: [global size * 4]
 //           device_nothing: dst: [1]
-// Launch    one work-item per LANES or 4 elements; any group
+// Launch    one work-item per LANES or 4 elements; any work-group
 // Macros    LANES     1|4|16   floats in a vector of device_fma (any for the others)
 // Numerics  x = x * a + b in float, 16 * CHAINS * LANES times per round and work-item; the caller
-//           keeps x finite by |a| < 1
+//           passes |a| < 1, so x stays finite
 #include "common/types.cl"
 
 #if LANES == 1

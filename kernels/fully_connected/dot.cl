@@ -4,7 +4,7 @@
 // Launch    one work-item per tile of RM rows and RN columns: global = (ceil(cols / RN) rounded up,
 //           ceil(rows / RM), 1), any local
 // Macros    SRC_T, WEIGHTS_T, DST_T  float|half, or char|uchar|short with QUANTIZED  element types
-//           WEIGHTS_ZERO             0|1  weights have a zero point, the last argument
+//           WEIGHTS_ZERO             0|1  1: weights have a zero point, the last argument
 //           and those of common/epilogue.cl
 // Numerics  see common/dot.cl (RM, RN, VEC) and common/epilogue.cl
 #define A_T SRC_T

@@ -4,7 +4,7 @@
 // Launch    one work-group per tile: global = (TILE_ITEMS * ceil(cols / TN), ceil(rows / TM), 1),
 //           local = (TILE_ITEMS, 1, 1)
 // Macros    SRC_T, WEIGHTS_T, DST_T  float|half  element types
-//           VEC_A, VEC_B             0|1         depth is a multiple of 4
+//           VEC_A, VEC_B             0|1         1: depth is a multiple of 4
 //           TM, TN, TK, RM, RN, SLICES, VEC_N, TILE_ARITH  see common/tile.cl
 //           and those of common/epilogue.cl
 // Numerics  see common/tile.cl; bias and residual are added last

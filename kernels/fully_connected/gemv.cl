@@ -6,14 +6,14 @@
 // Macros    WG         power of two, 1..256  work-items that share a sum
 //           ROWS       1|2|4                 rows of src per work-group
 //           SRC_T, WEIGHTS_T, DST_T  float|half, or char|uchar|short with QUANTIZED  element types
-//           WEIGHTS_ZERO  0|1                weights have a zero point, the last argument
+//           WEIGHTS_ZERO  0|1                1: weights have a zero point, the last argument
 //           and those of common/epilogue.cl
 // Numerics  WG accumulators (SUM_T), added pairwise; the bias is added last
 #include "common/epilogue.cl"
 #include "common/types.cl"
 #include "fully_connected/zero.cl"
 
-// Each row has variables of its own: some compilers keep private arrays in memory.
+// Each row has its own variables: some compilers keep private arrays in memory.
 #if ROWS == 1
 #define EACH_ROW(M) M(0)
 #elif ROWS == 2

@@ -3,7 +3,7 @@
 // Shapes    src: [rows, depth]; weights: [cols, depth]; bias: [cols]; dst: [rows, cols]
 // Launch    global = (rows * cols rounded up, 1, 1), any local
 // Macros    SRC_T, WEIGHTS_T, DST_T  float|half, or char|uchar|short with QUANTIZED  element types
-//           WEIGHTS_ZERO             0|1  weights have a zero point, the last argument
+//           WEIGHTS_ZERO             0|1  1: weights have a zero point, the last argument
 //           and those of common/epilogue.cl
 // Numerics  one accumulator, SUM_T; the bias is added last
 #include "common/epilogue.cl"

@@ -1,10 +1,10 @@
-// zero.cl - the zero point of the weights, which few models have
+// zero.cl - the zero point of the weights; few models have one
 //
 //   __kernel void f(..., int depth WEIGHTS_ZERO_PARAM) { ... WEIGHT(LOAD(WEIGHTS_T, weights, k)) ...
 //
-// WEIGHT(w)  what the stored weight w stands for, but for the scale: SUM_T
+// WEIGHT(w)  the stored weight w less the zero point: SUM_T
 //
-// Macros    WEIGHTS_ZERO  0|1             there is one
+// Macros    WEIGHTS_ZERO  0|1             1: there is one
 //           SUM_T         float|int|long  type of sums
 
 #if WEIGHTS_ZERO

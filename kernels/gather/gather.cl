@@ -10,7 +10,7 @@
 //           yields zeros
 #include "common/move.cl"
 
-// n units of dst; outer, size and count in places, inner in units.
+// n units of dst; outer, size and count in positions, inner in units.
 __kernel void gather_rows(__global const SRC_T *src, __global const INDEX_T *indices,
                           __global DST_T *dst, int n, int outer, int size, int count, int inner) {
   const int i = get_global_id(0);

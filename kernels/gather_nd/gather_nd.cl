@@ -6,8 +6,8 @@
 // Macros    SRC_T    uchar|short|int|int2|int4|float|half    unit of src, see common/move.cl
 //           DST_T    uchar|short|int|int2|int4|float|half    unit of dst
 //           INDEX_T  short|int|long                          element of indices
-// Numerics  bits are copied; float to half rounds to nearest even; a row of indices that lies
-//           outside of src yields zeros
+// Numerics  bits are copied; float to half rounds to nearest even; a row of indices outside of
+//           src yields zeros
 #include "common/move.cl"
 
 // n units of dst; inner in units; sizes m0..m5 of src's axes, those from depth on are not read.

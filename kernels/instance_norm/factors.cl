@@ -7,8 +7,8 @@
 //           1), local = (WX * WY, 1, 1)
 // Macros    WX       power of two  channels of a work-group
 //           WY       power of two  work-items that share a channel
-//           SCALE    0|1           there is a parameter scale; else 1
-//           SCALE_T  float|half    element type of scale (any where there is none)
+//           SCALE    0|1           1: there is a parameter scale; 0: the scale is 1
+//           SCALE_T  float|half    element type of scale (any if there is none)
 // Numerics  float; sets are merged in pairs, work-item by work-item
 #include "common/types.cl"
 #include "instance_norm/merge.cl"
@@ -30,7 +30,7 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void instance_norm
   const int channel = get_group_id(0) * WX + item % WX;
   const int image = get_group_id(1);
   float count = 0.0f, mean = 0.0f, square = 0.0f;
-  float first = 0.0f;  // means are added as distances from it: they may be large and alike
+  float first = 0.0f;  // means are added relative to it, because they may be large and similar
   if (channel < channels) {
     first = LOAD(float, moments, image * chunks * 2 * channels + channel);
     for (int i = row; i < chunks; i += WY) {

@@ -1,4 +1,4 @@
-// merge.cl - mean and sum of squared deviations of two sets of numbers together
+// merge.cl - mean and sum of squared deviations of the union of two sets of numbers
 //
 // MERGE(T, count, mean, square, other_count, other_mean, other_square)  adds the other set to the
 //                  first, whose count may be 0; T is float or a vector of floats

@@ -6,10 +6,10 @@
 //           ceil(channels / (LANES * VW)), images), local = (LANES * ROWS, 1, 1)
 // Macros    VW     1|4|8         channels of a work-item; channels is a multiple of it
 //           LANES  power of two  work-items side by side along the channels
-//           ROWS   power of two  pixels that a work-group looks at at once
+//           ROWS   power of two  pixels that a work-group reads at once
 //           SRC_T  float|half    element type of src
 // Numerics  float. A work-item sums deviations from the first of its n values, which bounds the
-//           relative error of their squares' sum by n * 2^-24 whatever their mean; partial results are
+//           relative error of the sum of their squares by n * 2^-24, whatever their mean; partial results are
 //           merged in pairs (Chan, Golub and LeVeque 1979)
 #include "common/types.cl"
 #include "instance_norm/merge.cl"
@@ -23,7 +23,7 @@
 #define LOAD_VALUES(p, i) CLGPU_CAT(CLGPU_CAT(LOAD, VW), _ALIGNED)(SRC_T, p, i)
 #define STORE_VALUES(p, i, v) CLGPU_CAT(CLGPU_CAT(STORE, VW), _ALIGNED)(float, p, i, v)
 #endif
-// Loads of a work-item that are on their way at a time.
+// Loads of a work-item in flight at a time.
 #define UNROLLED 4
 #define DEVIATION(i) (LOAD_VALUES(src, at + (i) * ROWS * channels) - first)
 

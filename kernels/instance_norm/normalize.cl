@@ -7,7 +7,7 @@
 //           = (LANES * ROWS, 1, 1)
 // Macros    VW      1|4           channels of a work-item; channels is a multiple of it
 //           LANES   power of two  work-items side by side along the channels
-//           ROWS    power of two  pixels that a work-group looks at at once
+//           ROWS    power of two  pixels that a work-group reads at once
 //           REPEAT  1..           pixels of a work-item
 //           SRC_T, DST_T  float|half  element types
 //           and those of common/epilogue.cl

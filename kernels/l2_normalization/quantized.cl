@@ -7,7 +7,7 @@
 //           WG     power of two, 1..256  work-items per row
 //           SRC_T  char|uchar            element type of src and dst; dst has the scale 1/128 and the
 //                                        zero point 0 (char) or 128
-// Numerics  bit for bit TFLite's reference kernels, which round differently for char and uchar
+// Numerics  bit for bit as TFLite's reference kernels, which round differently for char and uchar
 #include "common/fixed_point.cl"
 #include "common/types.cl"
 

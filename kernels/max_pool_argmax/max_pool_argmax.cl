@@ -1,4 +1,4 @@
-// max_pool_argmax.cl - dst[n, y, x, c] = activation(max of src over a window); indices: where it lies
+// max_pool_argmax.cl - dst[n, y, x, c] = activation(max of src over a window); indices: its position
 //
 // Shapes    src: [batches, src_h, src_w, channels]; dst, indices: [batches, dst_h, dst_w, channels]
 // Launch    one work-item per element of dst: global = elements, local any
@@ -7,7 +7,7 @@
 //           INDEX_T  float|half  element type of indices
 //           and those of common/activation.cl
 // Numerics  an index is row * filter_w + column within the window (padding included) of the first
-//           maximum, plus 0.1 so that cutting it to an integer gives it back, as MediaPipe has it
+//           maximum, plus 0.1 so that truncation gives the index, as in MediaPipe
 #include "common/activation.cl"
 #include "common/types.cl"
 

@@ -2,13 +2,13 @@
 //
 // Shapes    src, indices: [batches, src_h, src_w, channels];
 //           dst: [batches, src_h * filter_h, src_w * filter_w, channels]
-// Launch    one work-item per element of dst: global = elements, local any. It looks through the
-//           windows that cover it, last one first: where windows overlap the last one wins.
+// Launch    one work-item per element of dst: global = elements, local any. It searches the
+//           windows that cover it, last one first: where windows overlap, the last one wins
 // Macros    SRC_T    float|half  element type of src
 //           INDEX_T  float|half  element type of indices
 //           DST_T    float|half  element type of dst
-// Numerics  indices are cut to integers row * filter_w + column within the window; those outside of
-//           the window are ignored
+// Numerics  indices are truncated to integers row * filter_w + column within the window; those
+//           outside of the window are ignored
 #include "common/types.cl"
 
 __kernel void max_unpool_gather(__global const SRC_T *src, __global const INDEX_T *indices,

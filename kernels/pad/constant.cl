@@ -1,14 +1,14 @@
 // constant.cl - dst[i] = src[i - p] inside src, else the constant, for i of up to six axes
 //
-// Shapes    src: [m0, ..., m5], dst: [d0, ..., d5], contiguous; p: units in front along each axis;
+// Shapes    src: [m0, ..., m5], dst: [d0, ..., d5], contiguous; p: padding before each axis, in units;
 //           value: [1]
 // Launch    one work-item per unit of dst: global = (n rounded up, 1, 1), any local
 // Macros    SRC_T      uchar|short|int|int2|int4|float|half    unit of src, see common/move.cl
 //           DST_T      uchar|short|int|int2|int4|float|half    unit of dst
-//           AXES       2|4|6                                   axes of dst after joining neighbours
-//           HAS_VALUE  0|1    1: there is a parameter value; 0: there is one of four bytes, fill,
-//                             that a unit repeats (0 where elements are half or float)
-//           VALUE_T    uchar|short|int|int2|float|half         element of value, when there is one
+//           AXES       2|4|6                                   axes of dst after neighbours are merged
+//           HAS_VALUE  0|1    1: there is a parameter value; 0: a parameter fill, four bytes that
+//                             a unit repeats (0 if elements are half or float)
+//           VALUE_T    uchar|short|int|int2|float|half         element of value, if there is one
 //           and those of common/result.cl
 // Numerics  bits are copied; float to half rounds to nearest even
 #include "common/axes.cl"

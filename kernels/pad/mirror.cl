@@ -1,10 +1,10 @@
 // mirror.cl - dst[i] = src[i - p], mirrored at the ends of src, for i of up to six axes
 //
-// Shapes    src: [m0, ..., m5], dst: [d0, ..., d5], contiguous; p: units in front along each axis
+// Shapes    src: [m0, ..., m5], dst: [d0, ..., d5], contiguous; p: padding before each axis, in units
 // Launch    one work-item per unit of dst: global = (n rounded up, 1, 1), any local
 // Macros    SRC_T      uchar|short|int|int2|int4|float|half    unit of src, see common/move.cl
 //           DST_T      uchar|short|int|int2|int4|float|half    unit of dst
-//           AXES       2|4|6                                   axes of dst after joining neighbours
+//           AXES       2|4|6                                   axes of dst after neighbours are merged
 //           SYMMETRIC  0|1    1: the outermost element is repeated (c b a | a b c); 0: it is not
 //           and those of common/result.cl
 // Numerics  bits are copied; float to half rounds to nearest even
@@ -12,7 +12,7 @@
 #include "common/move.cl"
 #include "common/result.cl"
 
-// Place in [0, size) that a place outside is the mirror image of.
+// The position in [0, size) that a position outside mirrors.
 int pad_mirrored(int place, int size) {
   if (place < 0) return -place - SYMMETRIC;
   return place < size ? place : 2 * (size - 1) - place + SYMMETRIC;

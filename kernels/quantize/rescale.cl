@@ -3,12 +3,12 @@
 //
 // Shapes    src, dst: the same, contiguous
 // Launch    one work-item per WIDTH elements: global = ceil(count / WIDTH), local any
-// Macros    WIDTH  1|4|16                elements of a work-item; of a slice runs that begin at multiples
+// Macros    WIDTH  1|4|16                elements of a work-item; the runs of a slice begin at multiples
 //                                        of it
 //           SRC_T  char|uchar|short|int  element type of src
 //           DST_T  char|uchar|short|int  element type of dst
 //           and those of common/result.cl
-// Numerics  bit for bit TFLite's reference kernel: common/multiply.cl; differences wrap around
+// Numerics  bit for bit as TFLite's reference kernel: common/multiply.cl; differences wrap around
 #include "common/multiply.cl"
 #include "common/result.cl"
 #include "common/types.cl"
@@ -24,7 +24,7 @@
 #define VEC int
 #endif
 
-// Vectors are not to be made of vectors: Intel's compiler gathers them from single integers.
+// Do not build vectors from vectors: Intel's compiler gathers them from single integers.
 __kernel __attribute__((vec_type_hint(VEC))) void quantize_rescale(__global const SRC_T *src,
                                                                    RESULT_PARAM int count,
                                                                    int src_zero, int multiplier,

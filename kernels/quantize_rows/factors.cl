@@ -1,17 +1,17 @@
-// factors.cl - scale and zero point of a row of floats from its least and greatest element
+// factors.cl - scale and zero point of a row of floats, from its least and greatest elements
 //
 //   row_factors_t f = row_factors(least, greatest);
 //
-// Macros    ASYMMETRIC  0|1  0: -127 .. 127 stand for -range .. range; 1: -128 .. 127 for least .. greatest
-// Numerics  as TFLite's hybrid kernels; what they compute in double is computed in pairs of floats, of 48
-//           bits, and rounded to float or to an integer
+// Macros    ASYMMETRIC  0|1  0: -127 .. 127 represent -range .. range; 1: -128 .. 127 represent least .. greatest
+// Numerics  as in TFLite's hybrid kernels; pairs of floats (48 bits) replace their doubles and are
+//           rounded to float or to an integer
 
 typedef struct {
   float scale, inverse;
   int zero;
 } row_factors_t;
 
-// a / b, correctly rounded: OpenCL lets it be off by 2.5 units in the last place.
+// a / b, correctly rounded; OpenCL allows an error of 2.5 units in the last place.
 static inline float row_quotient(float a, float b) {
   const float q = a / b;
   return q + fma(-q, b, a) / b;
@@ -30,7 +30,7 @@ static inline row_factors_t row_factors(float least, float greatest) {
   f.scale = step + step_rest;
   f.inverse = row_quotient(1.0f, f.scale);
   const float rest = step_rest - (f.scale - step);
-  // The zero point lies as far above -128 as 0 above low, or as far below 127 as 0 below high.
+  // The distance of the zero point from -128 is that of 0 from low, or its distance from 127 that of 0 from high.
   const bool from_low = -low < high;
   const float bound = from_low ? low : high;
   const float steps = bound / f.scale;

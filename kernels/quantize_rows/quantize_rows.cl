@@ -1,8 +1,8 @@
-// quantize_rows.cl - floats to int8, each row with a scale and a zero point of its own; the rows may be
-//                    images that get a border
+// quantize_rows.cl - floats to int8, each row with its own scale and zero point; rows may be images, which
+//                    get a border
 //
-// Shapes    src: [rows, in_h, in_w, channels]; ranges: [rows, PARTS, 2], least and greatest of a part;
-//           dst: [rows, out_h, out_w, channels], src from (top, left) on, the zero point around it;
+// Shapes    src: [rows, in_h, in_w, channels]; ranges: [rows, PARTS, 2], least and greatest element of a part;
+//           dst: [rows, out_h, out_w, channels], src at (top, left), zero points around it;
 //           factors: [rows, 2], the bits of the scale and the zero point
 // Launch    quantize_rows_ranges: a work-group for each part: global = (ITEMS * PARTS, rows),
 //           local = (ITEMS, 1); quantize_rows: the same
@@ -10,7 +10,7 @@
 //           ITEMS       1..64       work-items of a part
 //           PARTS       1..64       parts of a row
 //           ASYMMETRIC  0|1         see factors.cl
-// Numerics  round(zero + x * (1 / scale)) in float, halves away from zero, as TFLite's hybrid kernels
+// Numerics  round(zero + x * (1 / scale)) in float, halves away from zero, as in TFLite's hybrid kernels
 #include "common/types.cl"
 #include "quantize_rows/factors.cl"
 

@@ -4,8 +4,8 @@
 // Shapes    as in reduce.cl
 // Launch    one work-item per output: global = (outputs, rounded up), local = (64)
 // Macros    SRC_T, DST_T  char|short  element types
-// Numerics  each factor, and at last 1, is followed by a rescaling by multiplier * 2^(shift - 31) in 64
-//           bits and a cut to 32: the order of the factors matters, it is that of src
+// Numerics  after each factor, and after a final 1, the product is multiplied by multiplier *
+//           2^(shift - 31) in 64 bits and truncated to 32: the order of the factors matters; it is that of src
 #include "common/multiply.cl"
 #include "common/types.cl"
 

@@ -1,22 +1,22 @@
 // reduce.cl - dst[i] = OP over r of src[kept offset of i + reduced offset of r]
 //
-// Shapes    src: alternating kept and reduced axes, neighbours of one sort merged: at most three of
+// Shapes    src: alternating kept and reduced axes, neighbours of one kind merged: at most three of
 //           each, sizes (.., k1, k2) and (.., r1, r2), each with a stride in elements
 //           dst: [outputs], the kept axes in their order
 // Launch    global = (ceil(outputs / WX) * WX * WY, 1, 1), local = (WX * WY, 1, 1): a work-group
-//           makes WX outputs, WY work-items share each
+//           computes WX outputs, WY work-items share each
 // Macros    OP     0..4                    0 sum, 1 mean, 2 max, 3 min, 4 product
 //           WX     power of two, 1..256    outputs of a work-group
 //           WY     power of two, 1..256    work-items that share an output
-//           Y_FAST 0|1                     items that share an output are neighbours, else items of
-//                                          neighbouring outputs are: as the elements of src lie
-//           R_AXES 1|3                     1 where r2 is the only reduced axis
+//           Y_FAST 0|1                     1: neighbouring items share an output; 0: they compute
+//                                          neighbouring outputs; the order of src decides
+//           R_AXES 1|3                     1: r2 is the only reduced axis
 //           SRC_T  float|half|int|long|short|char|uchar  element type of src
 //           DST_T  float|half|int|long|short|char|uchar  element type of dst
 //           ACC_T  float|int|long          type of the accumulators
 //           QUANTIZED  0|1                 1: OP is 0, ACC_T int; the sum plus `start` is requantised:
 //                                          times multiplier * 2^(shift - 31), plus dst_zero, clamped
-// Numerics  float sums in blocks of 32 per work-item, the work-items pairwise; integer means are cut
+// Numerics  float sums in blocks of 32 per work-item, the work-items pairwise; integer means are truncated
 //           towards zero, sums of quantised integers wrap around; ACT and ACT_ALPHA (float only): see
 //           common/activation.cl
 #include "common/activation.cl"
@@ -56,7 +56,7 @@
 #define REDUCED_OFFSET(r) \
   ((r) / r2 / r1 * r0_stride + (r) / r2 % r1 * r1_stride + (r) % r2 * r2_stride)
 #endif
-// Elements that a work-item adds up before it adds to its total: bounds the error of long sums.
+// Elements that a work-item sums before it adds to its total, which bounds the error of long sums.
 #define BLOCK 32
 
 __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void reduce_axes(

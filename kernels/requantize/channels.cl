@@ -1,15 +1,15 @@
-// channels.cl - what the zero points and the bias amount to, for each output channel o:
+// channels.cl - the share of the zero points and the bias in each output channel o:
 //               start[o] = bias[o] - src_zero * sum over k of (weights[o, k] - weights_zero)
 //
 // Shapes    weights: element k of channel o lies at o * step_o + k * step_k
 //           bias: [count]; scales: [3, pitch], the multipliers, their shifts, their upper halves;
-//           behind them `extra` ints
+//           followed by `extra` ints
 //           dst: [5, pitch]: start, multiplier, shift, upper half of start, upper half of multiplier
-//           (common/requantize.cl); what is beyond count is zero; behind them the extra ints
+//           (common/requantize.cl); entries beyond count are zero; followed by the extra ints
 // Launch    one work-item per channel: global = (pitch, rounded up), local = (64)
 // Macros    WEIGHTS_T  char|uchar|short  element type of weights
-//           BIAS       0|1               there is a bias
-//           BIAS_T     int|long          its element type (any where there is none)
+//           BIAS       0|1               1: there is a bias
+//           BIAS_T     int|long          its element type (any if there is none)
 // Numerics  exact: modulo 2^64
 #include "common/types.cl"
 

@@ -1,25 +1,25 @@
 // bilinear.cl - dst[b, y, x, c] = the four neighbours of (y', x') in src, weighted by nearness
 //
-// y' = (y + shift) * scale_h - shift and likewise x'; neighbours outside src are moved to its edge.
+// y' = (y + shift) * scale_h - shift and likewise x'; neighbours outside of src are clamped to its edge.
 //
-// Shapes    src: [n, src_h, src_w, c], dst: [n, dst_h, dst_w, c], contiguous: the rows from src_row
-//           on of a taller image, and those from dst_row on of its result
+// Shapes    src: [n, src_h, src_w, c], dst: [n, dst_h, dst_w, c], contiguous: rows of a taller image
+//           from src_row on, and of its result from dst_row on
 // Launch    one work-item per VEC channels of a pixel of dst: global = (n rounded up, dst_h, n of src),
 //           any local
 // Macros    SRC_T  float|half|uchar|char|short  element type of src
 //           DST_T  float|half|uchar|char|short  element type of dst
-//           VEC    1|4           channels of a work-item; divides c, and where slices begin
+//           VEC    1|4           channels of a work-item; divides c and the start of slices
 //           FIXED_POINT  0|1     1: elements are char or short
 //           HALF_UP  0|1         1: 0.5 is added to results, which are stored as uchar
 //           SUM_T  int|long      type of sums with FIXED_POINT: long for short
 //           and those of common/result.cl
-// Numerics  places, weights and sums in float, results truncated where they are uchar. With
-//           FIXED_POINT places in units of 1/1024 pixel, sums in integers, halves away from zero: both
-//           as TFLite's reference kernels
+// Numerics  positions, weights and sums in float, uchar results truncated. With FIXED_POINT
+//           positions in units of 1/1024 pixel, sums in integers, halves away from zero: both as in
+//           TFLite's reference kernels
 #include "common/result.cl"
 #include "common/types.cl"
 
-// Contraction would move places that lie on a pixel off it.
+// Contraction would shift positions that are exactly on a pixel.
 #pragma OPENCL FP_CONTRACT OFF
 
 #if VEC == 4

@@ -1,13 +1,13 @@
 // nearest.cl - dst[b, y, x, c] = src[b, y', x', c], y' = floor or round of (y + shift) * scale_h
 //
-// Shapes    src: [n, src_h, src_w, c], dst: [n, dst_h, dst_w, c], contiguous: the rows from src_row
-//           on of a taller image, and those from dst_row on of its result
+// Shapes    src: [n, src_h, src_w, c], dst: [n, dst_h, dst_w, c], contiguous: rows of a taller image
+//           from src_row on, and of its result from dst_row on
 // Launch    one work-item per unit of dst: global = (n rounded up, 1, 1), any local
 // Macros    SRC_T  uchar|short|int|int2|int4|float|half    unit of src, see common/move.cl
 //           DST_T  uchar|short|int|int2|int4|float|half    unit of dst
-//           ROUND  0|1    1: to the nearest place, halves up; 0: to the one below
+//           ROUND  0|1    1: to the nearest position, halves up; 0: down
 //           and those of common/result.cl
-// Numerics  places in float, each operation rounded by itself as the reference does; bits are
+// Numerics  positions in float, each operation rounded separately, as in the reference; bits are
 //           copied; float to half rounds to nearest even
 #include "common/move.cl"
 #include "common/result.cl"

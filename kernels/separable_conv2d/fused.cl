@@ -1,9 +1,9 @@
 // fused.cl - depthwise convolution with a depth multiplier of 1, then a 1x1 convolution:
 //            mid[n, y, x, c] = depth_act(depth_bias[c] + sum over u, v of src[n, y * STRIDE_H - top + u,
-//            x * STRIDE_W - left + v, c] * depth_weights[u, v, c]), src being zero outside
-//            or mirrored;
+//            x * STRIDE_W - left + v, c] * depth_weights[u, v, c]), with src zero or
+//            mirrored outside of the image;
 //            dst[n, y, x, o] = act(bias[o] + residual + sum over c of mid[n, y, x, c] * weights[c, o]).
-//            A work-group computes mid for its pixels into local memory and multiplies it at once
+//            A work-group computes mid for its pixels in local memory and multiplies it at once
 //
 // Shapes    src: [n, in_h, in_w, channels]; depth_weights: [1, FILTER_H, FILTER_W, channels];
 //           depth_bias: [channels]; packed: [panels, channels, TN] as conv2d/pack_weights.cl writes it;
@@ -13,13 +13,13 @@
 // Macros    TILE_W, TILE_H  1..  pixels of a work-group: TILE_W is a multiple of 4, TILE_H at most 16
 //           TN        32|64|128     output channels of a work-group
 //           ITEMS     64|128|256    work-items: TN / 4 x a divisor of the tile's pixels
-//           CHUNK     multiple of 4 channels of mid that are in local memory at a time
+//           CHUNK     multiple of 4 channels of mid in local memory at a time
 //           FILTER_H, FILTER_W  1..5  of the depthwise convolution, not dilated
 //           STRIDE_H, STRIDE_W  1|2   likewise
-//           DEPTH_BIAS     0|1      there is a parameter depth_bias
+//           DEPTH_BIAS     0|1      1: there is a parameter depth_bias
 //           DEPTH_ACT      0..12    activation of mid, see common/activation.cl
 //           SRC_T, DEPTH_T, DEPTH_BIAS_T, PACKED_T, DST_T  float|half  element types
-//           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
+//           REFLECT  0|1  values outside of the image: 0 zero, 1 mirrored; see common/border.cl
 //           and those of common/epilogue.cl
 // Numerics  products and sums in float, in the order of the filter taps and of the channels; mid is not
 //           rounded to half; biases are added last
@@ -27,11 +27,11 @@
 #include "common/epilogue.cl"
 #include "common/types.cl"
 
-#define PX 4  // pixels of a row that an item filters at a time
+#define PX 4  // pixels of a row filtered by an item at a time
 #define COLUMNS ((PX - 1) * STRIDE_W + FILTER_W)
 #define TM (TILE_W * TILE_H)           // pixels of a work-group
-#define GX (TN / 4)                    // items along the channels, and ...
-#define GY (ITEMS / GX)                // ... along the pixels
+#define GX (TN / 4)                    // items along the channels
+#define GY (ITEMS / GX)                // items along the pixels
 #define RM (TM / GY)                   // pixels of an item
 #define PITCH (CHUNK / 4 + 1)          // row of `mid` in vectors, padded
 #define UNITS (TM / PX * (CHUNK / 4))  // PX pixels x 4 channels each

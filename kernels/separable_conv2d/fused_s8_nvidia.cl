@@ -1,20 +1,20 @@
 // fused_s8_nvidia.cl - depthwise convolution of int8 with a depth multiplier of 1, then a 1x1 convolution on
-//                      NVIDIA's tensor cores: mid[n, y, x, c] = the requantised sum over u, v of
+//                      NVIDIA's tensor cores: mid[n, y, x, c] = requantised sum over u, v of
 //                      src[n, y * stride_h - top + u, x * stride_w - left + v, c] * depth_weights[u, v, c],
-//                      dst[n, y, x, o] = the requantised sum over c of mid[n, y, x, c] * weights[o, c].
-//                      A work-group computes mid for its pixels into local memory and multiplies it at once
+//                      dst[n, y, x, o] = requantised sum over c of mid[n, y, x, c] * weights[o, c].
+//                      A work-group computes mid for its pixels in local memory and multiplies it at once
 //
-// Shapes    src: [n, in_h, in_w, in_c]; depth_packed: [FILTER_H, in_c] words, the FILTER_W weights of a row of a
-//           channel in the lowest bytes, zero above; depth_channels: [4, depth_pitch], see
+// Shapes    src: [n, in_h, in_w, in_c]; depth_packed: [FILTER_H, in_c] words; the FILTER_W weights of a row of a
+//           channel are in the lowest bytes, the others are zero; depth_channels: [4, depth_pitch], see
 //           common/requantize.cl; packed: as tensor_gemm/pack_nvidia.cl writes it with TK 32 and
-//           BLOCKS 2 where NB is 2, else 4; dst: [pixels, out_c], pixels = n * out_h * out_w;
-//           places: TM, mid: TM rows of ceil(in_c / 32) * 32 + 16 bytes; outside: four times the zero point
-//           of src; in_c is a multiple of 4, out_c of 8, and pixels of dst begin at such
+//           BLOCKS 2 if NB is 2, else 4; dst: [pixels, out_c], pixels = n * out_h * out_w;
+//           places: TM, mid: TM rows of ceil(in_c / 32) * 32 + 16 bytes; outside: the zero point of src in
+//           four bytes; in_c is a multiple of 4; out_c and the start of each pixel of dst are multiples of 8
 // Launch    one work-group per TM pixels x TN = WARPS * NB * 8 output channels (a panel):
-//           global = (tiles * panels * items), local = (items), items = WARPS * 32; `width`: a power of
-//           two, at most items, of items side by side along the channels of mid
+//           global = (tiles * panels * items), local = (items), items = WARPS * 32; `width`: items
+//           along the channels of mid, a power of two, at most `items`
 // Macros    TM        16..64  pixels of a work-group
-//           WARPS     4|8     warps of a work-group, each with channels of its own
+//           WARPS     4|8     warps of a work-group, each with its own channels
 //           NB        2|4|8   blocks of 8 output channels of a warp
 //           FILTER_H  1..5    rows of the depthwise filter
 //           FILTER_W  1..4    its columns
@@ -29,7 +29,7 @@
 #define TN (WARPS * NB * 8)
 #define MB (TM / 16)
 #if NB == 2
-#define BLOCKS 2  // blocks whose channels interleave: a lane has 2 * BLOCKS channels side by side
+#define BLOCKS 2  // blocks whose channels interleave: a lane has 2 * BLOCKS neighbouring channels
 #else
 #define BLOCKS 4
 #endif
@@ -107,7 +107,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void separable_conv2
       int4 sum = start;
 #pragma unroll
       for (int u = 0; u < FILTER_H; ++u) {
-        // Words of one column and four channels become words of one channel and four columns.
+        // Transposes words of one column and four channels to words of one channel and four columns.
         const uint low = permuted(pixel[u][0], pixel[u][1], 0x5140);
         const uint high = permuted(pixel[u][0], pixel[u][1], 0x7362);
         const uint low2 = permuted(pixel[u][2], pixel[u][3], 0x5140);

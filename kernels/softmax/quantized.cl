@@ -1,8 +1,8 @@
 // quantized.cl - softmax over the last axis of quantised integers, or its logarithm
 //
 // Shapes    src, dst: [rows, cols], row-major, contiguous
-//           exps: of 8 bits [256], exp(beta * scale * -d) in Q0 (common/fixed_point.cl) at d; of int16
-//           [513], between which exp is interpolated; inverses: [513], likewise of 1 / (1 + x)
+//           exps: for 8 bits [256], exp(beta * scale * -d) in Q0 (common/fixed_point.cl) at d; for int16
+//           [513], exp is interpolated between entries; inverses: [513], likewise for 1 / (1 + x)
 // Launch    global = (ceil(rows / ROWS) * ROWS * WG, 1, 1), local = (ROWS * WG, 1, 1): a work-group
 //           takes ROWS rows, WG work-items share each
 // Macros    ROWS    power of two, 1..64   rows of a work-group
@@ -11,16 +11,16 @@
 //           DST_T   char|uchar|short      element type of dst
 //           WIDE    0|1                   1: SRC_T and DST_T are short
 //           LOG     0|1                   1: the logarithm; SRC_T and DST_T are char
-// Numerics  bit for bit TFLite's reference kernels: exponentials of fixed point, of int16 tables;
-//           where a sum of exponentials is too large for those, the nearest result of 8 bits, while
-//           one of 16 bits and a logarithm are those of the largest sum (4096 of 8-bit inputs)
+// Numerics  bit for bit as TFLite's reference kernels: exponentials in fixed point, tables for int16. If
+//           a sum of exponentials is too large for them, 8-bit results are the nearest ones, while 16-bit
+//           results and logarithms are those of the largest sum (4096 for 8-bit inputs)
 #include "common/fixed_point.cl"
 #include "common/types.cl"
 
 #if WIDE
 #define TABLES_PARAM \
   __global const short *exps, __global const short *inverses, int multiplier, int shift
-// The table's function of an int16, as common/fixed_point.cl has none of floats.
+// Interpolates a table at an int16.
 static inline int interpolated(__global const short *table, int x) {
   x = clamp(x, -32768, 32767);
   const int i = 256 + (x >> 7);
@@ -30,7 +30,7 @@ static inline int interpolated(__global const short *table, int x) {
 #define TERM(d) EXP(d)
 #else
 #if LOG
-// Differences of 1 in Q5, how many of them are too many, and their inverse.
+// A step of src in Q5 (multiplier, shift), the limit of differences, and the inverse of the step.
 #define TABLES_PARAM \
   __global const int *exps, int multiplier, int shift, int least, int inverse, int inverse_shift
 #else
@@ -95,7 +95,7 @@ __kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void softmax_qua
   const int right = power + 12 - 8 * (int)sizeof(DST_T);
   for (int c = item; c < end; c += WG) {
     const int share = FIXED_MUL(inverse, EXP(src[c] - largest));
-    // Of a sum of 512 or more no share is above half a step; reference kernels abort there.
+    // If the sum is 512 or more, no result exceeds half a step; the reference kernels abort there.
     const int value = right < 32 ? FIXED_SHIFT(share, right) : 0;
     dst[c] = (DST_T)clamp(value + low, low, high);
   }

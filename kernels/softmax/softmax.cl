@@ -7,7 +7,7 @@
 //           WG      power of two, 1..256    work-items per row
 //           SRC_T   float|half              element type of src
 //           DST_T   float|half              element type of dst
-//           LOG     0|1                     1 stores beta * (x - max) - log(sum)
+//           LOG     0|1                     1: beta * (x - max) - log(sum)
 // Numerics  max, exp and sum in float, whatever the storage is; WG partial sums, added pairwise
 #include "common/types.cl"
 

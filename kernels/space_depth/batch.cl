@@ -3,7 +3,7 @@
 // With z = (y_in_block * block_w + x_in_block) * n + b, a batch of the blocked tensor:
 //   space to batch: dst[z, y, x, c] = src[b, y * block_h + y_in_block - top, ..., c], fill outside src
 //   batch to space: dst[b, y, x, c] = src[z, (y + top) / block_h, (x + left) / block_w, c]
-// where y_in_block, x_in_block are the remainders of the latter divisions.
+// where y_in_block, x_in_block are the remainders of these divisions.
 //
 // Shapes    src: [src_n, src_h, src_w, c], dst: [dst_n, dst_h, dst_w, c], contiguous; tensors with
 //           three axes have w = 1
@@ -13,8 +13,8 @@
 // Numerics  bits are copied; float to half rounds to nearest even
 #include "common/move.cl"
 
-// n units of dst; channels in units; top and left are the paddings in front; fill: four bytes that a
-// unit repeats (0 where elements are half or float).
+// n units of dst; channels in units; top and left are the leading paddings; fill: four bytes that a
+// unit repeats (0 if elements are half or float).
 __kernel void space_depth_space_to_batch(__global const SRC_T *src, __global DST_T *dst, int n,
                                          int channels, int dst_h, int dst_w, int src_n, int src_h,
                                          int src_w, int block_h, int block_w, int top, int left,
@@ -36,7 +36,7 @@ __kernel void space_depth_space_to_batch(__global const SRC_T *src, __global DST
   }
 }
 
-// n units of dst; channels in units; top and left are the crops in front.
+// n units of dst; channels in units; top and left are the leading crops.
 __kernel void space_depth_batch_to_space(__global const SRC_T *src, __global DST_T *dst, int n,
                                          int channels, int dst_h, int dst_w, int dst_n, int src_h,
                                          int src_w, int block_h, int block_w, int top, int left) {

@@ -1,7 +1,7 @@
 // split.cl - one output of SPLIT, SPLIT_V or UNPACK: dst[r, c] = src[r, first + c]
 //
-// Shapes    src: [rows, src_cols]; dst: [rows, cols], contiguous; a column is one place along the
-//           axis of the split and all axes behind it
+// Shapes    src: [rows, src_cols]; dst: [rows, cols], contiguous; a column is one position along the
+//           axis of the split and all axes after it
 // Launch    one work-item per unit of dst: global = (n rounded up, 1, 1), any local
 // Macros    SRC_T   uchar|short|int|int2|int4|float|half    unit of src, see common/move.cl
 //           DST_T   uchar|short|int|int2|int4|float|half    unit of dst

@@ -1,14 +1,14 @@
 // strided_copy.cl - dst[i0, ..., i5] = src[base + s0 * i0 + ... + s5 * i5]
 //
-// What several families are: parts of a tensor (s: step along an axis times src's stride), reversed axes (s is
-// negative along them, base the last element), axes that repeat (s is 0), permutations of axes (s: src's strides
+// Computes several families: parts of a tensor (s: step along an axis times src's stride), reversed axes (s is
+// negative along them, base the last element), repeated axes (s is 0), permutations of axes (s: src's strides
 // in the order of dst's axes) and, as permutations of six axes, blocks of space that become depth, and back.
 //
 // Shapes    src, dst: up to 6 axes, contiguous; s: distances in src along the axes of dst
 // Launch    one work-item per unit of dst: global = (n rounded up, 1, 1), any local
 // Macros    SRC_T   uchar|short|int|int2|int4|float|half    unit of src, see common/move.cl
 //           DST_T   uchar|short|int|int2|int4|float|half    unit of dst
-//           AXES    2|4|6                                   axes of dst after joining neighbours
+//           AXES    2|4|6                                   axes of dst after neighbours are merged
 // Numerics  bits are copied; float to half rounds to nearest even
 #include "common/axes.cl"
 #include "common/move.cl"

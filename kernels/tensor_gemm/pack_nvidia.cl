@@ -1,20 +1,20 @@
 // pack_nvidia.cl - weights in the order in which the lanes of a warp read them as right operands of
 //                  tensor-core products (common/mma.cl)
 //
-// Shapes    src: [groups, group_out, depth], or [groups, depth, group_out] where TRANSPOSED;
+// Shapes    src: [groups, group_out, depth], or [groups, depth, group_out] if TRANSPOSED;
 //           dst: [groups, panels, steps, TK / K, TN / 16, 32 lanes, 16 bytes], panels =
-//           ceil(group_out / TN), steps = ceil(depth / TK), K = 16 halves, 8 floats or 32 chars, zero where there is
-//           no channel or no depth; the 16 bytes of a lane are its registers of two blocks of 8
-//           columns. Column j of block b of a warp is the channel that leaves every lane with
-//           2 * BLOCKS channels side by side: j / 2 * (2 * BLOCKS) + b % BLOCKS * 2 + j % 2, further
-//           BLOCKS blocks behind these
+//           ceil(group_out / TN), steps = ceil(depth / TK), K = 16 halves, 8 floats or 32 chars, zero past the
+//           last channel or depth; the 16 bytes of a lane are its registers of two blocks of 8
+//           columns. Column j of block b of a warp is channel j / 2 * (2 * BLOCKS) + b % BLOCKS * 2 +
+//           j % 2, so that a lane has 2 * BLOCKS neighbouring channels; the next BLOCKS blocks follow
+//           these
 // Launch    one work-item per element of dst: global = (elements, rounded up), local = (64)
 // Macros    TN          16..128        channels of a panel
 //           TK          multiple of K  depth of a step
 //           BLOCKS      2|4            blocks of 8 columns whose channels interleave
-//           TRANSPOSED  0|1            the depth is the slower axis of src
+//           TRANSPOSED  0|1            1: the depth is the slower axis of src
 //           SRC_T       float|half     element type of src, or char
-//           DST_T       float|half     element type of dst, or char of char
+//           DST_T       float|half     element type of dst, or char if SRC_T is char
 // Numerics  float to half rounds to nearest even; floats are rounded to TF32 (10 bits of mantissa), to
 //           nearest, ties away from zero
 #include "common/types.cl"
@@ -37,7 +37,7 @@ __kernel void tensor_gemm_pack(__global const SRC_T *src, __global DST_T *dst, i
   const int step = i / (TN * TK) % steps;
   const int panel = i / (TN * TK) / steps % panels;
   const int group = i / (TN * TK) / steps / panels;
-  // The elements of a register follow each other; its second half begins at K / 2.
+  // The elements of a register are neighbours; its second half begins at K / 2.
   const int k = step * TK + part * K + reg % 2 * (K / 2) + q * (EACH / 4) + i % (EACH / 4);
   const int block = pair * 2 + reg / 2;
   const int channel = panel * TN + block / BLOCKS * (8 * BLOCKS) + g / 2 * (2 * BLOCKS) +
@@ -51,7 +51,7 @@ __kernel void tensor_gemm_pack(__global const SRC_T *src, __global DST_T *dst, i
 #endif
   }
 #if BYTES == 4
-  // Infinities and NaNs have no bits to round away, or must keep them.
+  // Infinities and NaNs are not rounded.
   if (isfinite(x)) x = as_float((as_uint(x) + 0x1000u) & 0xFFFFE000u);
 #endif
   STORE(DST_T, dst, i, x);

@@ -1,35 +1,35 @@
-// tensor_gemm_nvidia.cl - 2-D convolution on NVIDIA's tensor cores as a product of matrices tiled in local
+// tensor_gemm_nvidia.cl - 2-D convolution on NVIDIA's tensor cores as a product of matrices, tiled in local
 //                         memory; the rows of the left matrix (im2col) are copied from src on the fly.
-//                         A matrix product is the convolution of an image 1 wide with a filter of 1 x 1
+//                         A matrix product is a convolution of an image of width 1 with a 1 x 1 filter
 //
 // Shapes    src: groups times [n, in_h, in_w, in_c], `src_group` elements apart (channels of one image, or
-//           images of their own); bias: [out_c]; dst, residual: groups times [pixels, out_c], `dst_group`
-//           elements apart, pixels = n * out_h * out_w; bias, too, is read at group * dst_group
+//           separate images); bias: [out_c]; dst, residual: groups times [pixels, out_c], `dst_group`
+//           elements apart, pixels = n * out_h * out_w; bias is also read at group * dst_group
 //           packed: as pack_nvidia.cl writes it; steps = ceil(filter_h * filter_w * group_in / TK)
 //           ..._mul, ..._shift: quotients by out_w, out_h and filter_w, see QUOTIENT
-//           with FILL: outside: four bytes of what src is outside of the image
+//           with FILL: outside: four bytes, each the value outside of the image
 //           with SPLIT: sums: [tiles, splits, TM * TN] SUM_T in the order of the items' registers;
 //           counters: [tiles], zero before and after; split_steps: steps of one split
 // Launch    one work-group of WARPS_M * WARPS_N * WARPS_K * 32 per tile of TM pixels x TN channels and
 //           split: global = (ceil(pixels / TM) * panels * items, 1, groups * splits),
 //           local = (items, 1, 1)
 // Macros    TM, TN            tile: pixels (32..128) and output channels (16..128) of a work-group
-//           WARPS_M, WARPS_N  1..4  warps along them, each of whole blocks of 16 pixels x 16 channels
-//           WARPS_K           1..4  warps that share the depth of a step, each an even number of
-//                             parts of 32 bytes
+//           WARPS_M, WARPS_N  1..4  warps along TM and TN, each with whole blocks of 16 pixels x 16 channels
+//           WARPS_K           1..4  warps that share the depth of a step, each with an even number
+//                             of parts of 32 bytes
 //           STEP_BYTES        64|128   bytes of depth of a step, TK = STEP_BYTES / size of an element
 //           STAGES            2..6     steps in local memory, (TM + TN) * STEP_BYTES bytes each
 //           COPY              1|4|8|16  bytes copied at once: group_in, in_c and src_group are multiples;
 //                                    1, with FILL and char: an item reads four bytes one by one
-//           SPLIT             0|1      several work-groups share the depth of a tile, the last ends it
-//           WIDE              0|1      1: group_out, out_c and dst_group are multiples of 8, and the
-//                                    pixels of dst begin at such
+//           SPLIT             0|1      1: several work-groups share the depth of a tile; the last one stores it
+//           WIDE              0|1      1: group_out, out_c, dst_group and the start of each pixel of
+//                                    dst are multiples of 8
 //           MMA_TYPE          0..2     0: src is half, 1: float, 2: char; packed is of the same type
-//           FILL              0|1      1: outside of the image src is `outside`, not zero
-//           REFLECT  0|1  what src is outside of the image: zero, or mirrored; see common/border.cl
+//           FILL              0|1      1: values outside of the image are `outside`, not zero
+//           REFLECT  0|1  values outside of the image: 0 zero, 1 mirrored; see common/border.cl
 //           DST_T     float|half|char  element type of dst; and those of common/epilogue.cl
-// Numerics  products exact (after float operands have been rounded to TF32), sums in float in an order
-//           that depends on sizes only; bias and residual are added last. Integers: exact
+// Numerics  products exact (after float operands have been rounded to TF32), sums in float, in an order
+//           that depends only on sizes; bias and residual are added last. Integers: exact
 #include "common/border.cl"
 #include "common/epilogue.cl"
 #include "common/mma.cl"
@@ -45,10 +45,10 @@
 #define BYTES MMA_BYTES
 #define ITEMS (WARPS_M * WARPS_N * WARPS_K * 32)
 #define TK (STEP_BYTES / BYTES)
-#define MB (TM / WARPS_M / 16)  // blocks of 16 pixels, and ...
-#define NB (TN / WARPS_N / 8)   // ... of 8 channels of a warp
+#define MB (TM / WARPS_M / 16)  // blocks of 16 pixels of a warp
+#define NB (TN / WARPS_N / 8)   // blocks of 8 channels of a warp
 #if NB == 2
-#define BLOCKS 2  // blocks whose channels interleave: a lane has 2 * BLOCKS channels side by side
+#define BLOCKS 2  // blocks whose channels interleave: a lane has 2 * BLOCKS neighbouring channels
 #else
 #define BLOCKS 4
 #endif
@@ -58,7 +58,7 @@
 #endif
 #define STAGE ((TM + TN) * STEP_BYTES)
 #if COPY == 1
-#define PIECE 4  // bytes that an item brings at once
+#define PIECE 4  // bytes that an item copies at once
 #else
 #define PIECE COPY
 #endif
@@ -67,14 +67,14 @@
 #define ROWS (TM * COLUMNS / ITEMS)   // pixels whose rows an item copies
 #define APART (ITEMS / COLUMNS)       // their distance, a multiple of 8
 
-// Pieces of 16 bytes change places within a row, so that 8 rows read at one place lie in all banks.
+// Swizzle: pieces of 16 bytes are permuted within a row so that one piece of 8 rows covers all banks.
 #if STEP_BYTES == 64
 #define SWIZZLE(row) (((row) >> 1) & 3)
 #else
 #define SWIZZLE(row) ((row) & 7)
 #endif
 #define FROM_CORNER \
-  (!REFLECT)  // taps lie in step with the first one: `from` is that pixel, else the image
+  (!REFLECT)  // taps have a fixed distance from the first one: `from` is that pixel, else the image
 #if FILL
 #define COPY_TO(address, from, valid) CLGPU_CAT(COPY_OR_, COPY)(address, from, valid, outside)
 #else
@@ -204,7 +204,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
       (__global const uint4 *)packed +
       (size_t)((group * panels + panel) * steps + begin) * (TN * STEP_BYTES / 16) + item;
 
-  // Needs no arithmetic: on its way before all that follows.
+  // Needs no arithmetic, so it starts before everything else.
 #pragma unroll
   for (int s = 0; s < STAGES - 1; ++s) {
     if (s < count) COPY_RIGHT(s, s);
@@ -238,7 +238,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
   }
   const int step_taps = TK / group_in, step_i = TK - step_taps * group_in;
 
-  // Places of this lane's operands in a stage.
+  // Positions of this lane's operands in a stage.
   const int row = warp_m * (TM / WARPS_M) + lane % 16;
   const uint left_at = base + row * STEP_BYTES + ((lane / 16) ^ SWIZZLE(row)) * 16;
   const int right_at = (TM * STEP_BYTES + warp_n * (NB / 2) * 512) / 16 + lane;
@@ -291,7 +291,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
   }
 
 #if WARPS_K > 1
-  // The first of the warps that shared the depth adds what the others have.
+  // The first of the warps that share the depth adds the sums of the others.
   __local MMA_SUM4_T *shared_sums = (__local MMA_SUM4_T *)tile;
 #pragma unroll
   for (int w = 1; w < WARPS_K; ++w) {
@@ -317,7 +317,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
 
   bool ends = warp_k == 0;
 #if SPLIT
-  // Every group leaves its sums; the last to come adds them all, in order.
+  // Every group writes its sums; the last one to finish adds them all, in order.
   const int tile_id = group * (int)get_num_groups(0) + (int)get_group_id(0);
   sums += (size_t)tile_id * splits * (TM * TN / 4) + item;
   if (warp_k == 0) {

@@ -4,7 +4,7 @@
 // Launch    one work-item per unit of dst: global = (n rounded up, 1, 1), any local
 // Macros    SRC_T   uchar|short|int|int2|int4|float|half    unit of src, see common/move.cl
 //           DST_T   uchar|short|int|int2|int4|float|half    unit of dst
-//           AXES    2|4|6                                   axes of dst after joining neighbours
+//           AXES    2|4|6                                   axes of dst after neighbours are merged
 // Numerics  bits are copied; float to half rounds to nearest even
 #include "common/axes.cl"
 #include "common/move.cl"

@@ -1,4 +1,4 @@
-// topk.cl - the k largest of each row with their indices, sorted, the lower index first among equals
+// topk.cl - the k largest of each row with their indices, sorted; of equal elements the lower index comes first
 //
 // Shapes    src: [rows, cols]; values, indices: [rows, k]
 // Launch    topk_rank: one work-item per element of src: global = (rows * cols rounded up, 1, 1)
@@ -6,8 +6,8 @@
 // Macros    WG     power of two, 1..256  work-items of a row; any for topk_rank
 //           SRC_T  float|half|int|long|short|char|uchar  element type of src
 //           DST_T  float|half|int|long|short|char|uchar  element type of values
-// Numerics  exact; floats are compared as integers of the same order, so that any two differ or are
-//           equal, NaN too (above infinity), and -0 equals 0
+// Numerics  exact; floats are compared as integers of the same order, so the order is total: NaN is
+//           above infinity, and -0 equals 0
 #include "common/types.cl"
 
 int ordered(float value) {
@@ -63,9 +63,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_select(__glob
   const int row = get_group_id(0);
   src += row * cols;
   KEY_T last_key = 0;
-  int last = -1;  // the element found in the round before
+  int last = -1;  // the element found in the previous round
   for (int place = 0; place < k; ++place) {
-    // The first, in the order of the result, of my elements behind the last one found.
+    // The first of this item's elements, in the order of the result, after the last one found.
     KEY_T best_key = 0;
     int best = -1;
     for (int i = item; i < cols; i += WG) {

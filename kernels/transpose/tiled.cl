@@ -1,8 +1,8 @@
 // tiled.cl - transposed matrices through local memory: dst[b, c, r] = src[b, r, c]
 //
 // Shapes    src: [batches, rows, cols], dst: [batches, cols, rows], contiguous
-// Launch    one work-group per tile of TILE x TILE elements, tiles of a row of tiles next to each
-//           other: global = (batches * tiles * TILE, TILE_ROWS, 1), local = (TILE, TILE_ROWS, 1)
+// Launch    one work-group per tile of TILE x TILE elements, tiles in row-major
+//           order: global = (batches * tiles * TILE, TILE_ROWS, 1), local = (TILE, TILE_ROWS, 1)
 // Macros    SRC_T      uchar|short|int|int2|float|half    one element of src, see common/move.cl
 //           DST_T      uchar|short|int|int2|float|half    one element of dst
 //           TILE       1..  elements along a side of a tile, a multiple of TILE_ROWS
@@ -12,7 +12,7 @@
 
 __kernel __attribute__((reqd_work_group_size(TILE, TILE_ROWS, 1))) void transpose_tiled(
     __global const SRC_T *src, __global DST_T *dst, int rows, int cols) {
-  // One column more than needed, so that a column of the tile lies in different banks.
+  // One extra column, so that a column of the tile covers different banks.
   __local ARITH(SRC_T) tile[TILE][TILE + 1];
   const int tiles_across = (cols + TILE - 1) / TILE;
   const int tiles_down = (rows + TILE - 1) / TILE;

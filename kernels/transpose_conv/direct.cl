@@ -4,8 +4,8 @@
 // Shapes    src: [n, in_h, in_w, in_c]; bias: [out_c]; dst: [n, out_h, out_w, out_c]
 //           packed: [panels, filter_h * filter_w * in_c, VW] as conv2d/pack_weights.cl writes it,
 //           followed at element `zeros_at` by the bytes of in_c zeros of type SRC_T
-// Launch    axis 0: blocks of VW channels; axis 1: blocks of PX pixels, counted phase (x % stride_w)
-//           first; a work-item goes on to the blocks that are a whole global size further; axis 2:
+// Launch    axis 0: blocks of VW channels; axis 1: blocks of PX pixels, counted by phase (x % stride_w)
+//           first; a work-item also takes the blocks one or more global sizes further on; axis 2:
 //           the n * out_h rows. local = (WG_C, WG_X, 1)
 // Macros    VW        4|8|16      channels of a work-item
 //           PX        1..8        pixels of a work-item
@@ -13,8 +13,8 @@
 //           SRC_T, PACKED_T, DST_T   float|half, or char|uchar with QUANTIZED  element types
 //           and those of common/epilogue.cl
 // Numerics  products and sum in SUM_T, in the order of the filter taps, then input channels; the bias
-//           is added last. Integers: zero points are subtracted one by one, as each phase has taps of
-//           its own
+//           is added last. Integers: zero points are subtracted one by one, because each phase has its
+//           own taps
 #include "common/vector_epilogue.cl"
 
 #if QUANTIZED
@@ -34,7 +34,7 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_X, 1))) void transpose_con
   if (channel >= out_c) return;
   const int row = get_global_id(2);
   const int y = row % out_h;
-  // A pixel outside of src reads its channels from here, so that the loop has no conditions.
+  // Pixels outside of src read their channels from here, so the loop needs no conditions.
   __global const SRC_T *zeros = (__global const SRC_T *)(packed + zeros_at);
   packed += channel * filter_h * filter_w * in_c;
   src += row / out_h * in_h * in_w * in_c;

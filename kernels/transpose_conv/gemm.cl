@@ -1,5 +1,5 @@
-// gemm.cl - transposed convolution as in naive.cl, as products of matrices tiled in local memory. The
-//           pixels of one phase (y % stride_h, x % stride_w) use the same filter taps, every stride-th:
+// gemm.cl - transposed convolution as in naive.cl, as products of matrices, tiled in local memory. The
+//           pixels of one phase (y % stride_h, x % stride_w) use the same filter taps, one per stride:
 //           they are the rows of the left matrix, which is read from src on the fly
 //
 // Shapes    src: [n, in_h, in_w, in_c]; bias: [out_c]; dst: [n, out_h, out_w, out_c]
@@ -17,8 +17,8 @@
 #include "common/types.cl"
 
 #define TK 16         // depth of a step
-#define QM (TM / 64)  // groups of four pixels, and ...
-#define QN (TN / 64)  // ... of four channels of a work-item
+#define QM (TM / 64)  // groups of four pixels of a work-item
+#define QN (TN / 64)  // groups of four channels of a work-item
 #define ROW (TM + 4)  // row of the left tile: the padding spreads its writes over the banks
 
 // Reads the tiles of input channels `channel` .. channel + TK - 1 and of tap (u, v) of the phase.
@@ -58,8 +58,8 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void transpose_conv_ge
   const int first_pixel = (int)get_group_id(0) * TM;
   packed += panel * filter_h * filter_w * in_c * TN;
 
-  // The taps of the phase are first_u + u * stride_h; that of u = 0 looks at row in_y of src, the
-  // others at those before.
+  // The taps of the phase are first_u + u * stride_h; u = 0 reads row in_y of src, the others the
+  // rows before it.
   const int first_u = (phase_y + top) % stride_h, first_v = (phase_x + left) % stride_w;
   const int taps_u = max((filter_h - first_u + stride_h - 1) / stride_h, 0);
   const int taps_v = max((filter_w - first_v + stride_w - 1) / stride_w, 0);
@@ -87,7 +87,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void transpose_conv_ge
   float4 a[QM], b[QN];
   if (steps > 0) READ_STEP();
   for (int step = 0; step < steps; ++step) {
-    barrier(CLK_LOCAL_MEM_FENCE);  // the tiles of the step before have been read
+    barrier(CLK_LOCAL_MEM_FENCE);  // the tiles of the previous step have been read
 #pragma unroll
     for (int q = 0; q < QM; ++q) {
       const int at = k0 * ROW + item / (TK / 4) + q * 64;
@@ -100,7 +100,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void transpose_conv_ge
     for (int q = 0; q < QN; ++q) b_tile[item + q * 256] = b[q];
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    // The next step is on its way while this one is computed.
+    // The next step is loaded while this one is computed.
     channel += TK;
     const bool next_tap = channel >= in_c;
     channel = next_tap ? 0 : channel;

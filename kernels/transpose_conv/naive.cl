@@ -1,6 +1,6 @@
 // naive.cl - transposed convolution, gathered: dst[n, y, x, o] = act(bias[o] + sum over u, v, i of
 //            src[n, (y + top - u) / stride_h, (x + left - v) / stride_w, i] * weights[o, u, v, i])
-//            where both divisions leave no remainder and src has the element
+//            if both divisions leave no remainder and src has the element
 //
 // Shapes    src: [n, in_h, in_w, in_c]; weights: [out_c, filter_h, filter_w, in_c]; bias: [out_c]
 //           dst: [n, out_h, out_w, out_c]
@@ -8,7 +8,7 @@
 // Macros    SRC_T, WEIGHTS_T, DST_T  float|half, or char|uchar|short with QUANTIZED  element types
 //           and those of common/epilogue.cl
 // Numerics  products and sum in SUM_T, in the order u, v, i; the bias is added last. Integers: zero points
-//           are subtracted one by one, as each phase of the pixels has taps of its own
+//           are subtracted one by one, because each phase of the pixels has its own taps
 #include "common/epilogue.cl"
 #include "common/types.cl"
 

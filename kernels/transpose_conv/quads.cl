@@ -1,21 +1,21 @@
-// quads.cl - transposed convolution as in naive.cl, for GPUs of phones; a work-item keeps PX pixels of one row x 4
-//            channels in vectors with names, as their compilers put arrays into slow memory. The pixels are
+// quads.cl - transposed convolution as in naive.cl, for mobile GPUs; a work-item keeps PX pixels of one row x 4
+//            channels in named vectors, because their compilers put arrays into slow memory. The pixels are
 //            stride_w apart: they use the same filter columns
 //
 // Shapes    src: [n, in_h, in_w, in_c]; bias: [out_c]; dst: [n, out_h, out_w, out_c]
 //           packed: [panels, filter_h * filter_w * in_c, PANEL] as conv2d/pack_weights.cl writes it
-// Launch    axis 0: blocks of 4 channels; axis 1: blocks of PX pixels, counted phase (x % stride_w) first;
+// Launch    axis 0: blocks of 4 channels; axis 1: blocks of PX pixels, counted by phase (x % stride_w) first;
 //           axis 2: the n * out_h rows; axes 0 and 1 rounded up. local: any
 // Macros    PX        1|2|4         pixels of a work-item
-//           PANEL     multiple of 4 output channels that lie side by side in packed
+//           PANEL     multiple of 4 neighbouring output channels in packed
 //           KV        1|4           4: in_c is a multiple of 4
-//           ALIGNED   0|1           1: out_c and the places of pixels in dst are multiples of 4
-//           SRC_KIND, PACKED_KIND   buffer|image  see common/quads.cl; an image only of floats, src with KV 4
+//           ALIGNED   0|1           1: out_c and the start of each pixel in dst are multiples of 4
+//           SRC_KIND, PACKED_KIND   buffer|image  see common/quads.cl; an image only for floats, src only with KV 4
 //           SRC_T, PACKED_T, DST_T  float|half, or char|uchar with QUANTIZED  element types
 //           and those of common/epilogue.cl
 // Numerics  products and sum in SUM_T, in the order of the filter taps, then input channels; the bias
-//           is added last. Integers: zero points are subtracted one by one, as each phase has taps of
-//           its own
+//           is added last. Integers: zero points are subtracted one by one, because each phase has its
+//           own taps
 #include "common/epilogue.cl"
 #include "common/quads.cl"
 
@@ -38,7 +38,7 @@
 #endif
 
 #define DECLARE(p) SUM4_T sum##p = (SUM4_T)(0);
-// A pixel outside of src is read at the nearest place inside, and not added.
+// A pixel outside of src is read at the nearest position inside, and not added.
 #define PLACE(p)                                        \
   const bool inside##p = (uint)(in_x + p) < (uint)in_w; \
   const int at##p = (row + min(max(in_x + p, 0), in_w - 1)) * in_c;

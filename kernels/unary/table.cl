@@ -1,9 +1,9 @@
-// table.cl - dst[i] = table[src[i]]: any function of one quantised tensor
+// table.cl - dst[i] = table[src[i]]: any function of a quantised tensor
 //
-// Shapes    src, dst: the same, contiguous; table: one element for each value that src can hold, that
-//           of value v at v modulo the table's size (256 or 65536)
+// Shapes    src, dst: the same, contiguous; table: one element for each value that src can hold; value
+//           v is at v modulo the table's size (256 or 65536)
 // Launch    one work-item per WIDTH elements: global = ceil(count / WIDTH), local any
-// Macros    WIDTH  1|4|16            elements of a work-item; of a slice runs that begin at multiples of it
+// Macros    WIDTH  1|4|16            elements of a work-item; the runs of a slice begin at multiples of it
 //           SRC_T  char|uchar|short  element type of src
 //           DST_T  char|uchar|short  element type of dst and table
 //           and those of common/result.cl

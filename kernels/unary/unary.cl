@@ -8,7 +8,7 @@
 //           SRC_T    float|half|int|long  element type of src
 //           DST_T    float|half|int|long  element type of dst
 //           and those of common/activation.cl (no activation on integers) and common/result.cl
-// Numerics  float arithmetic whatever the storage is; round takes halves to the even neighbour;
+// Numerics  float arithmetic whatever the storage is; round: halves to even;
 //           integers wrap
 #include "common/activation.cl"
 #include "common/result.cl"
