@@ -14,13 +14,13 @@
  * (C++). It must live as long as the interpreters that use it; any number of them may share one.
  *
  * The library exports tflite_plugin_create_delegate() and tflite_plugin_destroy_delegate(), too, so
- * it is also what TfLiteExternalDelegateCreate(), benchmark_model's --external_delegate_path and
- * Python's load_delegate() take. The delegate of TfLiteExternalDelegateCreate() is TensorFlow
- * Lite's own, which only wraps one of ours: the functions below do not know it.
+ * it can also be passed to TfLiteExternalDelegateCreate(), benchmark_model's
+ * --external_delegate_path and Python's load_delegate(). TfLiteExternalDelegateCreate() returns
+ * TensorFlow Lite's own delegate, which wraps one of ours: the functions below do not accept it.
  *
- * Texts are UTF-8 and end with NUL. No function throws, ends the process or keeps a pointer that it
- * is given. All may be called from any thread; the caller sees to it that nobody uses a delegate
- * that is being destroyed.
+ * Texts are UTF-8 and end with NUL. No function throws, ends the process or keeps a pointer that is
+ * passed to it. All functions may be called from any thread, but nobody may use a delegate while it
+ * is being destroyed.
  */
 #ifndef CLGPU_DELEGATE_H_
 #define CLGPU_DELEGATE_H_
@@ -51,59 +51,60 @@ typedef struct clgpu_delegate_option {
 CLGPU_DELEGATE_API const char* clgpu_delegate_version(void);
 
 /*
- * Creates a delegate from `count` options; what is not named has its default. `options` may be NULL
- * where `count` is 0. Keys and values are those of Python's clgpu_delegate.Options as texts, with
- * "on" and "off" for True and False; a value has neither ':' nor ';'. The error of an unknown key
- * lists all keys, that of a bad value the allowed ones. The environment variables CLGPU_DEVICE and
- * CLGPU_CACHE stand in for the options "device" and "cache" where these are not given;
+ * Creates a delegate from `count` options; the other options have their defaults. `options` may be
+ * NULL if `count` is 0. Keys and values are those of Python's clgpu_delegate.Options as texts, with
+ * "on" and "off" for True and False; a value must not contain ':' or ';'. The error of an unknown
+ * key lists all keys, that of a bad value the allowed values. The environment variables
+ * CLGPU_DEVICE and CLGPU_CACHE replace the options "device" and "cache" if these are not given;
  * CLGPU_OPENCL_LIBRARY and CLGPU_SQLITE_LIBRARY name the library to load instead of the usual ones.
  *
  * Tuned choices and compiled programs are kept in the file that the option "cache" names. By
  * default that is clgpu_delegate/cache.sqlite in the user's cache folder; Android has no such
- * default: without "cache", a file in the app's own cache folder say, nothing is kept there and
- * every start compiles anew. The cache needs SQLite, which is loaded; what keeps it from working is
- * among the "notes" of clgpu_delegate_explain_json(). No other file is written.
+ * default: without "cache", for example a file in the app's own cache folder, nothing is kept there
+ * and every start compiles again. The cache needs SQLite, which is loaded; if it does not work, the
+ * "notes" of clgpu_delegate_explain_json() say why. No other file is written.
  *
- * Returns NULL when an option is bad or there is no device that fits. Then `*error` is a sentence,
+ * Returns NULL if an option is bad or no device matches. Then `*error` is a sentence,
  * which the caller frees; after success it is NULL. `error` may be NULL.
  */
 CLGPU_DELEGATE_API struct TfLiteDelegate* clgpu_delegate_create(
     const clgpu_delegate_option* options, size_t count, char** error);
 
 /*
- * Destroys a delegate of this library, after the interpreters that use it. NULL is accepted. What
- * is no delegate of this library, or has been destroyed before, is left alone, with a line in the
- * log (Android's, else standard error); a second call is told from the first only as long as no new
- * delegate has the address.
+ * Destroys a delegate of this library, after the interpreters that use it. NULL is accepted. A
+ * pointer that is not a delegate of this library, or was destroyed before, is not touched, and a
+ * line in the log (logcat on Android, else standard error) says so. A second call for the same
+ * delegate is recognised only as long as no new delegate has its address.
  */
 CLGPU_DELEGATE_API void clgpu_delegate_destroy(struct TfLiteDelegate* delegate);
 
 /*
- * What became of each node of the model that the delegate was given last, as a JSON object: its
- * "nodes" tell "op", "claimed", "reason" (why a node is on the CPU, in words) and "refusal" (the
- * same as fields: "code", "what", "has" and "supported", or null; docs/refusals.md), the kernel
- * chosen and the others that were possible; further keys are "device", "partitions", memory in
- * bytes, "notes", "faults" (kernels that do not work on the device) and "failure" (the class of the
- * error that the runtime was told last, and of an OpenCL error the "call" and its "code"; or null).
- * It is the data of Delegate.explain() in Python.
+ * The report on the delegate's last model, as a JSON object. Its "nodes" have "op", "claimed",
+ * "reason" (why a node is on the CPU, as a sentence) and "refusal" (the same as fields: "code",
+ * "what", "has" and "supported", or null; docs/refusals.md), the chosen kernel and the other
+ * possible ones. Further keys are "device", "partitions", memory in bytes, "notes", "faults"
+ * (kernels that do not work on the device) and "failure" (the class of the last error that was
+ * reported to the runtime and, for an OpenCL error, its "call" and "code"; or null). It is the data
+ * of Delegate.explain() in Python.
  *
- * Returns a text that the caller frees, or NULL: then `*error`, as above, is a sentence, be it that
- * `delegate` is NULL, destroyed or not of this library.
+ * Returns a text that the caller frees, or NULL with a sentence in `*error`, as above, for example
+ * if `delegate` is NULL, destroyed or not of this library.
  */
 CLGPU_DELEGATE_API char* clgpu_delegate_explain_json(struct TfLiteDelegate* delegate, char** error);
 
 /*
- * When each kernel launch and each transfer of the last recorded inferences was queued, submitted,
- * started and ended, as a JSON object: "launches", a row each, in nanoseconds of the host's steady
- * clock (null where the driver did not tell), "host", the span of each inference, "nodes" and what
- * they compute, "peaks", the rates of the device. It is the data of Delegate.profile() in Python.
+ * The times at which each kernel launch and each transfer of the last recorded inferences was
+ * queued, submitted, started and ended, as a JSON object: "launches", one row each, in nanoseconds
+ * of the host's steady clock (null if the driver did not report a time), "host", the span of each
+ * inference, "nodes" and what they compute, "peaks", the rates of the device. It is the data of
+ * Delegate.profile() in Python.
  *
- * Only a delegate created with the option "profile" = "on" records: the first inferences, and later
- * ones now and then. The first call for a device measures its rates, which takes some tenths of a
- * second; they are kept in the cache.
+ * Only a delegate created with the option "profile" = "on" records: the first inferences, and some
+ * of the later ones. The first call for a device measures its rates, which takes some tenths of a
+ * second; they are stored in the cache.
  *
- * Returns and reports as clgpu_delegate_explain_json(); a delegate that does not record is an
- * error, one without an inference so far is not.
+ * Returns values and errors like clgpu_delegate_explain_json(). A delegate that does not record is
+ * an error; one that has not run an inference yet is not.
  */
 CLGPU_DELEGATE_API char* clgpu_delegate_profile_json(struct TfLiteDelegate* delegate, char** error);
 

@@ -177,7 +177,7 @@ void Context::load(Program& program, const std::string& key, const std::string& 
 
 void Context::reject(const std::string& key, const std::string& why, store::Store& store) {
   store.warn("the driver of " + device_.info.name + " rejects a program of the cache " +
-             store.path() + " (" + why + "); it is compiled anew");
+             store.path() + " (" + why + "); it is compiled again");
   store.erase(store::kProgram, key);
 }
 

@@ -136,7 +136,7 @@ std::string device_problem(const Api& api, cl_device_id id) {
     cl_bool answer = 0;
     const cl_int code = api.clGetDeviceInfo(id, what, sizeof answer, &answer, nullptr);
     if (code != CL_SUCCESS)
-      return "its driver does not tell whether it can be used (clGetDeviceInfo: " +
+      return "its driver does not report whether it can be used (clGetDeviceInfo: " +
              error_name(code) + ")";
     if (answer == 0) return std::string("its driver says that ") + problem;
   }

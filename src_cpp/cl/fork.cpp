@@ -47,7 +47,7 @@ void refuse_forked_child() {
       "this process was forked after OpenCL was used, and OpenCL does not work in a forked child; "
       "start processes by 'spawn' or 'forkserver' "
       "(multiprocessing.get_context('spawn')), or fork them before the first use of a device, "
-      "which listing the devices is, too");
+      "which includes listing devices");
 }
 
 }  // namespace clgpu::cl

@@ -75,8 +75,8 @@ struct Launch {
   }
   Launch& i32(std::int64_t value) {
     if (value < INT32_MIN || value > INT32_MAX) {
-      throw Error("a kernel of " + file + " would have to count to " + std::to_string(value) +
-                  "; kernels count in 32 bits, to 2147483647");
+      throw Error("a kernel of " + file + " would need the index or size " + std::to_string(value) +
+                  "; kernels have 32-bit integers, up to 2147483647");
     }
     return arg(static_cast<std::int32_t>(value));
   }

@@ -104,7 +104,7 @@ void dynamic_range(ir::Graph& graph, DynamicRange mode) {
           ir::applied(graph, kPass, node.tflite_index, -1, "its input is quantised row by row");
         } else {
           ir::declined(graph, kPass, node.tflite_index,
-                       "the reference kernels know no hybrid arithmetic for it");
+                       "the reference kernels have no hybrid arithmetic for it");
         }
       } else {
         ir::applied(graph, kPass, node.tflite_index, -1, "its weights are scaled");

@@ -31,9 +31,9 @@ class Fuser {
   std::string problem_of(const ir::Node& node) const {
     const int result = node.outputs[0];
     if (!node.epilogue.empty()) return "the node before it has an activation already";
-    if (is_output_[uz(result)]) return "what it reads is a result of the partition";
-    if (readers_[uz(result)].size() != 1) return "other nodes read what it reads";
-    if (graph_.tensor(result).dtype != DType::kF32) return "what it reads is not float32";
+    if (is_output_[uz(result)]) return "its input is a result of the partition";
+    if (readers_[uz(result)].size() != 1) return "other nodes read its input";
+    if (graph_.tensor(result).dtype != DType::kF32) return "its input is not float32";
     return {};
   }
 

@@ -34,8 +34,8 @@ void fuse_lookup(ir::Graph& graph) {
     const ir::Tensor& to = graph.tensor(graph.nodes[next].outputs[0]);
     const int index = graph.nodes[next].tflite_index;
     const std::string problem = [&]() -> std::string {
-      if (is_output[uz(result)]) return "what it reads is a result of the partition";
-      if (readers[uz(result)].size() != 1) return "other nodes read what it reads";
+      if (is_output[uz(result)]) return "its input is a result of the partition";
+      if (readers[uz(result)].size() != 1) return "other nodes read its input";
       if (node.tail != nullptr && !node.tail->table.empty())
         return "the node before it has a table already";
       if (size_of(to.dtype) != 1 || !to.is_quantized())

@@ -65,14 +65,14 @@ void fuse_pad(ir::Graph& graph) {
     // Every reader must be able to take the border; otherwise the padded tensor is needed anyway.
     std::vector<ir::AttrsPtr> fused;
     std::string problem;
-    if (is_output[result]) problem = "its result is one of the partition";
+    if (is_output[result]) problem = "its result is a result of the partition";
     for (const int reader : readers[result]) {
       if (!problem.empty()) break;
       const ir::Node& conv = graph.nodes[uz(reader)];
       const std::string name = conv.op + " (node " + std::to_string(conv.tflite_index) + ")";
       const auto* conv_attrs = dynamic_cast<const ops::ConvAttrs*>(conv.attrs.get());
       if (conv_attrs == nullptr || conv.inputs[0] != node.outputs[0]) {
-        problem = "the reader " + name + " takes no border";
+        problem = "the reader " + name + " cannot have a border";
         break;
       }
       ir::AttrsPtr attrs = with_border(*conv_attrs, *border);

@@ -49,8 +49,8 @@ void fuse_residual(ir::Graph& graph) {
     if (!result.is_quantized() && !writer.epilogue.empty()) return name + " has an activation";
     // The shapes at load time: constants never change with a resize. If another operand does not
     // either, the delegate runs the passes again (Partition::infer_shapes).
-    if (residual.is_constant()) return "the other one is a constant";
-    if (result.shape != residual.shape) return "the other one is of another shape";
+    if (residual.is_constant()) return "the other input is a constant";
+    if (result.shape != residual.shape) return "the other input has another shape";
     if (result.shape.rank() == 0) return "it is a scalar";
     return {};
   };

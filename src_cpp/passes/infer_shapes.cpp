@@ -22,7 +22,7 @@ std::string input_problem(const ir::Tensor& tensor) {
   }
   if (tensor.shape.rank() != tensor.model_rank) {
     return tensor.shape.str() + " has " + std::to_string(tensor.shape.rank()) +
-           " axes where the model was loaded with " + std::to_string(tensor.model_rank);
+           " axes; the model was loaded with " + std::to_string(tensor.model_rank);
   }
   return size_problem(tensor.shape);
 }

@@ -56,7 +56,7 @@ void choose_roads(Plan& plan, const DeviceInfo& device, const PlanOptions& optio
         continue;
       }
       if (!device.unified_memory) {
-        t.reason = "the device has memory of its own";
+        t.reason = "the device has its own memory";
         continue;
       }
       const auto buffer = static_cast<std::size_t>(t.buffer);
@@ -107,7 +107,7 @@ std::string host_pointer_problem(const DeviceInfo& device, const void* data, std
     return "the runtime's memory is not aligned to " + std::to_string(alignment) + " bytes";
   }
   if (!device.is_cpu() && bytes % kLineBytes != 0) {
-    return "its " + std::to_string(bytes) + " bytes are no whole cache lines of " +
+    return "its " + std::to_string(bytes) + " bytes are not a multiple of the cache line size, " +
            std::to_string(kLineBytes);
   }
   return {};

@@ -204,37 +204,38 @@ void bind_delegate(py::module_& module) {
       py::arg("options"), "A TFLite delegate; options are strings.");
   py::class_<NativeDelegate>(module, "NativeDelegate", "A TFLite delegate, from make_delegate().")
       .def_property_readonly("pointer", &NativeDelegate::pointer, "Address of the TfLiteDelegate.")
-      .def("explain", &explain, "What became of each node of the model last prepared.")
+      .def("explain", &explain, "The result for each node of the model prepared last.")
       .def("set_verdict", &set_verdict, py::arg("verdict"), py::arg("note"),
-           "What placement='measured' does for the next interpreter of this thread.")
+           "Sets the placement that placement='measured' uses for the next interpreter of this "
+           "thread.")
       .def("estimates", &estimates, py::arg("threads"),
-           "What the cost model expects of each partition of the model last prepared.")
+           "The cost that the cost model expects for each partition of the model prepared last.")
       .def("ir", &ir_texts, py::arg("when"), py::arg("complete") = false,
            "Text of each partition's graph, 'before' or 'after' the passes.")
       .def("programs", &programs,
-           "File, entry and build options of each program of the model last prepared.")
+           "File, entry and build options of each program of the model prepared last.")
       .def("stats", &stats,
            "Counters: launches, transfers, objects created; roads of inputs and outputs.")
       .def(
           "reset_peak",
           [](NativeDelegate& self) { self.state().target.context->usage().reset_peak(); },
-          "Makes the device memory of the moment the peak.")
+          "Resets the peak of device memory to the current use.")
       .def("memory_map", &memory_map, "Objects and blocks of each partition.")
       .def("device_time", &device_time, py::arg("runs"), py::arg("node"),
            "Seconds per inference with many in flight, without transfers.")
       .def("launch_times", &launch_times, py::arg("rounds"),
            "Node, operation, candidate, kernel and seconds of each launch of an inference.")
       .def("profile", &profile, py::arg("peaks") = true,
-           "What was recorded of the last inferences, with the rates of the device.")
+           "The recordings of the last inferences, with the rates of the device.")
       .def(
           "reset_profile",
           [](NativeDelegate& self, int in_a_row) {
             delegate::reset_profile(self.state().ledger, in_a_row);
           },
           py::arg("in_a_row") = runtime::Pace::kFirst,
-          "Forgets what was recorded; records so many inferences in a row.")
+          "Deletes the recordings, and records the given number of inferences in a row.")
       .def("tune", &tune, py::arg("budget"), py::arg("again"), py::arg("progress"),
-           "Measures the candidates of the layers of the model last prepared.");
+           "Measures the candidates of the layers of the model prepared last.");
   module.def("option_table", &option_table,
              "Key, default, allowed values and help of every option.");
   module.def("families", &families, "Name, operations and core flag of every op family.");

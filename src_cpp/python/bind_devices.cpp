@@ -112,12 +112,13 @@ void bind_devices(py::module_& module) {
   module.def("add_library", &cl::add_library, py::arg("path"),
              "Registers an OpenCL library to be tried after the system's loader.");
   module.def("measure_peaks", &measure_peaks, py::arg("device"), py::arg("seconds"),
-             "What a device can do at most: operations and bytes per second, seconds per launch.");
+             "Peak rates of a device: operations and bytes per second, seconds per launch.");
   module.def("measure_host_peaks", &measure_host_peaks,
-             "What a core of the host can do at most: operations and bytes per second.");
+             "Peak rates of a core of the host: operations and bytes per second.");
   module.def(
       "probe_device", &probe_device, py::arg("device"),
-      "What a device can do that its description does not tell, and what gave wrong numbers.");
+      "Abilities of a device that its description does not list, found by probes, and notes on "
+      "those that gave wrong numbers.");
 }
 
 }  // namespace clgpu::python

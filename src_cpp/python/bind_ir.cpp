@@ -203,7 +203,7 @@ py::list ir_texts(const NativeDelegate& self, const std::string& when, bool comp
 void bind_ir(py::module_& module) {
   module.def("ir_passes", &ir_passes, "Names of the passes that ir_after() runs.");
   module.def("ir_after", &ir_after, py::arg("text"), py::arg("passes"),
-             "What passes make of the text of a graph (src_cpp/ir/text.hpp). Keywords: options of "
+             "The text of a graph after passes (src_cpp/ir/text.hpp). Keywords: options of "
              "passes and facts of the device. Shapes and attributes are not checked as those of a "
              "model are.");
 }

@@ -50,14 +50,14 @@ void bind_json(py::module_& module) {
       [](const NativeDelegate& self) {
         return py::bytes(to_json(delegate::explain(self.state().target, self.state().report())));
       },
-      py::arg("delegate"), "JSON of what explain() tells.");
+      py::arg("delegate"), "The result of explain() as JSON.");
   module.def(
       "profile_json",
       [](NativeDelegate& self) {
         return py::bytes(to_json(delegate::recorded_profile(
             self.state().target, self.state().ledger, /*with_peaks=*/true)));
       },
-      py::arg("delegate"), "JSON of what profile() tells.");
+      py::arg("delegate"), "The result of profile() as JSON.");
 }
 
 }  // namespace clgpu::python

@@ -80,13 +80,20 @@ class Lent {
 }  // namespace
 
 void bind_lending(py::module_& module) {
-  module.def("lend", &Lent::make, py::arg("pool"), py::arg("thing"),
-             "A Lent, to be put into the pool, a queue.SimpleQueue.");
-  py::class_<Lent>(module, "Lent", "A thing of a pool, back there when the last reference goes.")
-      .def_property_readonly("thing", &Lent::thing, "None when it is gone.")
-      .def("move", &Lent::move, "The same thing for another owner; None when it is gone.")
-      .def("give_back", &Lent::give_back, "Puts it back, unless it is gone.")
-      .def("keep", &Lent::keep, "It never goes back.");
+  module.def(
+      "lend", &Lent::make, py::arg("pool"), py::arg("thing"),
+      "A Lent for a pooled object. pool: the queue.SimpleQueue that receives it, and to which it "
+      "returns.");
+  py::class_<Lent>(module, "Lent",
+                   "An object lent by a pool. It returns to the pool when the last "
+                   "reference to this one is deleted.")
+      .def_property_readonly("thing", &Lent::thing,
+                             "The pooled object; None after move() or keep().")
+      .def("move", &Lent::move,
+           "A new Lent with the object, for another owner; None after move() or keep().")
+      .def("give_back", &Lent::give_back,
+           "Returns the object to the pool; does nothing after move() or keep().")
+      .def("keep", &Lent::keep, "Removes the object from the pool for good: it is never returned.");
 }
 
 }  // namespace clgpu::python

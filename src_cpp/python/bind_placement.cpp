@@ -123,7 +123,7 @@ py::list estimates(const NativeDelegate& self, int threads) {
 
 void bind_placement(py::module_& module) {
   module.def("placement_cost", &cost_of, py::arg("load"), py::arg("device"), py::arg("cpu"),
-             "Seconds that the cost model expects of a device and of the CPU.");
+             "Seconds that the cost model expects for a device and for the CPU.");
 }
 
 }  // namespace clgpu::python

@@ -36,7 +36,7 @@ void bind_programs(py::module_& module) {
       },
       "Text of every embedded kernel file by path.");
   module.def("assembled_source", &kernel::assemble, py::arg("path"),
-             "A kernel file with its includes expanded, as drivers are given it.");
+             "A kernel file with its includes expanded, as it is passed to drivers.");
   module.def(
       "demanded_macros",
       [](const std::string& path) {
@@ -52,9 +52,9 @@ void bind_programs(py::module_& module) {
         }
         return list;
       },
-      py::arg("path"), "The macros that the heads of a kernel file and its includes demand.");
+      py::arg("path"), "The macros that the heads of a kernel file and of its includes demand.");
   module.def("check_macros", &kernel::check_macros, py::arg("path"), py::arg("options"),
-             "Raises Error where build options lack a macro that a kernel file demands.");
+             "Raises Error if build options lack a macro that a kernel file demands.");
   module.def(
       "override_kernel_source",
       [](const std::string& path, const std::optional<std::string>& text) {

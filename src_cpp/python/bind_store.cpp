@@ -51,9 +51,9 @@ void bind_store(py::module_& module) {
       });
   module.def(
       "printable", [](const std::string& bytes) { return text(printable(bytes)); }, py::arg("text"),
-      "The text as one line with escapes for what is not to be printed.");
+      "The text as one line, with escapes for characters that cannot be printed safely.");
   module.def("why_untrusted", &store::why_untrusted, py::arg("path"),
-             "Why a file is not to be used as a cache, or nothing.");
+             "Why a file must not be used as a cache; empty if it may.");
   module.def(
       "store_table", [] { return std::string(store::kTable); },
       "The statement that makes the only table of a cache.");
@@ -70,7 +70,8 @@ void bind_store(py::module_& module) {
         return tfl::model_file_problem(reinterpret_cast<const std::uint8_t*>(view.data()),
                                        view.size());
       },
-      py::arg("bytes"), "What of a .tflite file lies beyond its end, or nothing.");
+      py::arg("bytes"),
+      "The part of a .tflite file that is beyond its end; empty if there is none.");
   module.def(
       "model_operands_problem",
       [](const py::bytes& bytes) {
@@ -79,7 +80,8 @@ void bind_store(py::module_& module) {
         return tfl::model_operands_problem(reinterpret_cast<const std::uint8_t*>(view.data()),
                                            ops::may_lack);
       },
-      py::arg("bytes"), "Which node of a whole .tflite file lacks an operand, or nothing.");
+      py::arg("bytes"),
+      "The node of a complete .tflite file that lacks an operand; empty if there is none.");
 }
 
 }  // namespace clgpu::python

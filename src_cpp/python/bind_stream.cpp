@@ -130,9 +130,10 @@ void bind_stream(py::module_& module) {
                                static_cast<py::ssize_t>(self.object->bytes()));
       });
   py::class_<Held<Flight>>(module, "Flight", "One inference of a stream.")
-      .def("wait", &wait, py::call_guard<WithoutPython>(), "Until its outputs are on the host.")
+      .def("wait", &wait, py::call_guard<WithoutPython>(),
+           "Waits until its outputs are on the host.")
       .def("block", &block, py::arg("output"),
-           "The block that holds an output; None where it has to be read.")
+           "The block that holds an output; None if it must be read.")
       .def("read", &read, py::arg("output"), py::arg("to"), "Copies an output to a buffer.");
   py::class_<Stream>(module, "NativeStream", "Several inferences in flight.")
       .def_property_readonly("is_direct",
@@ -149,14 +150,14 @@ void bind_stream(py::module_& module) {
           py::arg("bytes"), "Memory that start() takes without a copy.")
       .def("has", &has, py::arg("data"), "Whether this is a block().")
       .def("start", &start, py::arg("inputs"), py::arg("outputs"), py::arg("now"),
-           "Begins an inference; waits while all lanes are taken.");
+           "Begins an inference; waits while all lanes are in use.");
+  module.def("make_stream", &make, py::arg("delegate"), py::arg("lanes"), py::arg("verified"),
+             py::arg("report") = py::none(),
+             "A stream of the model prepared last. Raises an error with the reason if it cannot be "
+             "streamed, or if its number is not `report`.");
   module.def(
-      "make_stream", &make, py::arg("delegate"), py::arg("lanes"), py::arg("verified"),
-      py::arg("report") = py::none(),
-      "A stream of the model last prepared; an error with the reason where there is none, or "
-      "where that model has another number than `report`.");
-  module.def("last_report", &delegate::Ledger::last_report,
-             "The number of the model that this thread has prepared last, of its delegate's.");
+      "last_report", &delegate::Ledger::last_report,
+      "The number, among its delegate's models, of the model that this thread prepared last.");
 }
 
 }  // namespace clgpu::python

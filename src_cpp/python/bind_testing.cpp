@@ -93,25 +93,26 @@ void bind_testing(py::module_& module) {
   module.def("kernel_names", cl::kernel_names,
              "Names of the kernel functions that this process has made kernels of.");
   module.def("record_kernels", cl::record_kernels,
-             "From now on kernel_facts() tells of every kernel that this process makes.");
-  module.def("refusal_codes", &refusal_codes, "What explain() may give as the code of a refusal.");
+             "From now on kernel_facts() lists every kernel that this process makes.");
+  module.def("refusal_codes", &refusal_codes, "The codes that a refusal in explain() may have.");
   module.def("refusal_sentence", &refusal_sentence, py::arg("code"), py::arg("what") = "",
              py::arg("detail") = "", py::arg("has") = "",
              py::arg("supported") = std::vector<std::string>{},
-             "What explain() gives as the reason for a refusal.");
+             "The sentence that explain() gives for a refusal.");
   module.def("kernel_facts", &kernel_facts,
              "Name, build options, whether it builds, largest work-group and bytes of local memory "
              "of each kernel that was recorded.");
-  module.def("device_answers", &device_answers, py::arg("device"), py::arg("questions"),
-             py::arg("of_platform") = false,
-             "What a driver answers to clGetDeviceInfo or clGetPlatformInfo, as bytes; None where "
-             "it refuses to.");
+  module.def(
+      "device_answers", &device_answers, py::arg("device"), py::arg("questions"),
+      py::arg("of_platform") = false,
+      "A driver's answers to clGetDeviceInfo or clGetPlatformInfo, as bytes; None if it gives an "
+      "error.");
   module.def("pretend_probe", &pretend_probe, py::arg("device"), py::kw_only(),
              py::arg("half_arithmetic"), py::arg("mma_f16"), py::arg("mma_tf32"), py::arg("mma_s8"),
-             py::arg("dot8"), "What probes say of a device from now on.");
+             py::arg("dot8"), "Sets the results of a device's probes from now on.");
   module.def(
       "android_libraries", [] { return cl::android().libraries; },
-      "The names under which OpenCL is looked for on Android, in order.");
+      "The names of the OpenCL libraries that are tried on Android, in order.");
   module.def(
       "devices_as_on_android",
       [] {
@@ -120,13 +121,13 @@ void bind_testing(py::module_& module) {
           libraries.push_back(device.info.library);
         return libraries;
       },
-      "The libraries of the devices that are found when they are looked for as on Android.");
+      "The libraries of the devices that a search as on Android finds.");
   module.def(
       "forget_programs",
       [](const std::string& device) {
         cl::Context::of(cl::find_device(device))->forget_programs();
       },
-      py::arg("device"), "Forgets the compiled programs of a device that nobody uses.");
+      py::arg("device"), "Releases the compiled programs of a device that are not in use.");
   module.def(
       "lay_out",
       [](const std::vector<std::tuple<std::int64_t, int, int>>& blocks, std::int64_t max_bytes,
@@ -156,7 +157,7 @@ void bind_testing(py::module_& module) {
         return plan::host_pointer_problem(device, reinterpret_cast<const void*>(address), bytes);
       },
       py::arg("is_cpu"), py::arg("base_align"), py::arg("address"), py::arg("bytes"),
-      "Why a device cannot work on host memory in place; empty when it can.");
+      "Why a device cannot work on host memory in place; empty if it can.");
   module.def(
       "classify_gpu",
       [](const std::string& vendor, const std::string& name, const std::string& version) {
@@ -164,7 +165,7 @@ void bind_testing(py::module_& module) {
         return std::make_pair(name_of(gpu.family), gpu.generation);
       },
       py::arg("vendor"), py::arg("name"), py::arg("version"),
-      "Family and generation of a GPU, by what its driver says.");
+      "Family and generation of a GPU, from the names that its driver reports.");
   module.def("float_to_half", &float_to_half, py::arg("value"), "Bits of the nearest half.");
   module.def("half_to_float", &half_to_float, py::arg("bits"),
              "Value of a half given by its bits.");

@@ -281,7 +281,7 @@ void Store::attempt(Use use, const char* what, Body body) {
         rebuild("is damaged (" + failure.message + ")", ".damaged", false);
       } else if (use == Use::kWrite) {
         writable_ = false;
-        note("the cache " + path_ + " is only read from here on: a row cannot be " + what + ": " +
+        note("the cache " + path_ + " is read-only from now on: a row cannot be " + what + ": " +
              failure.message);
       } else {
         turn_off(failure.message);
@@ -346,9 +346,9 @@ void Store::connect_once() {
       throw Foreign{"is a database of another application", ".foreign", true};
     if (!empty && format != kFormat) {
       const std::string suffix = ".format-" + std::to_string(format);
-      throw Foreign{
-          "has format " + std::to_string(format) + ", this version's is " + std::to_string(kFormat),
-          suffix, false};
+      throw Foreign{"has format " + std::to_string(format) + "; this version reads format " +
+                        std::to_string(kFormat),
+                    suffix, false};
     }
     if (!empty) check_schema();
     try {
@@ -367,7 +367,7 @@ void Store::connect_once() {
     // A cache may lose its last rows in a power failure, but must not be corrupted.
     execute("PRAGMA synchronous=NORMAL");
   } catch (const Failure& failure) {
-    if (failure.code == SQLITE_NOTADB) throw Foreign{"is no SQLite database", ".foreign", true};
+    if (failure.code == SQLITE_NOTADB) throw Foreign{"is not an SQLite database", ".foreign", true};
     if (failure.code == SQLITE_ERROR)  // a schema that cannot be read
       throw Failure{SQLITE_CORRUPT, failure.message};
     throw;
@@ -403,7 +403,7 @@ void Store::check_schema() {
 // `keep_earlier`, which is for files that may hold a user's work. Throws Failure.
 void Store::rebuild(const std::string& why, const std::string& suffix, bool keep_earlier) {
   close();
-  if (++rebuilds_ > 3) throw Failure{SQLITE_CORRUPT, "it " + why + " again and again"};
+  if (++rebuilds_ > 3) throw Failure{SQLITE_CORRUPT, "it " + why + " repeatedly"};
   // Unless another process has done it first.
   if (const FolderLock lock(fs::path(path_).parent_path()); identity(path_) == identity_) {
     std::string target = path_ + suffix;
@@ -416,7 +416,7 @@ void Store::rebuild(const std::string& why, const std::string& suffix, bool keep
         throw Failure{SQLITE_CORRUPT, "it " + why + " and cannot be renamed: " + error.message()};
     }
     note("the cache " + path_ + " " + why + "; it was renamed to " + target +
-         ", and a new one begun");
+         ", and a new one was created");
   }
   connect();
 }

@@ -77,14 +77,14 @@ std::string owner(const struct stat& status) {
 
 std::string why_file(const fs::path& path, const struct stat& status) {
   if (S_ISDIR(status.st_mode)) return {};  // SQLite reports the error
-  if (!S_ISREG(status.st_mode)) return path.string() + " is no regular file; " + kElsewhere;
+  if (!S_ISREG(status.st_mode)) return path.string() + " is not a regular file; " + kElsewhere;
   if (!is_own(status))
-    return path.string() + " " + owner(status) +
-           ", and what a cache keeps is run as machine code; " + kElsewhere;
+    return path.string() + " " + owner(status) + ", and programs of a cache run as machine code; " +
+           kElsewhere;
   if (!others_can_write(status)) return {};
   return "other users can write to " + path.string() + " (mode " + octal(status.st_mode) +
-         "), and what a cache keeps is run as machine code; remove it, or, if nobody else has "
-         "written to it, chmod go-w '" +
+         "), and programs of a cache run as machine code; remove it or, if nobody else has "
+         "written to it, run chmod go-w '" +
          path.string() + "'";
 }
 
@@ -100,7 +100,7 @@ std::string why_folder(const fs::path& path, const struct stat& status, bool is_
   const bool is_mine = status.st_uid == ::geteuid() && !is_sticky;
   return "other users can write to the folder " + path.string() + " (mode " +
          octal(status.st_mode) + ") and could replace it; " +
-         (is_mine ? "chmod go-w '" + path.string() + "', or " : "") + kElsewhere;
+         (is_mine ? "run chmod go-w '" + path.string() + "', or " : "") + kElsewhere;
 }
 
 // Whether `folder` is above `inner`; both are canonical.

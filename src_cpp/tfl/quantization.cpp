@@ -92,7 +92,7 @@ std::optional<Refusal> check_quantization(const TensorView& tensor, const std::s
                    what,
                    {},
                    std::to_string(count) + " scales along axis " + std::to_string(q.axis),
-                   {"one, or " + std::to_string(tensor.dim(q.axis)) + " as its size is"}};
+                   {"one, or " + std::to_string(tensor.dim(q.axis)) + ", the size of that axis"}};
   }
   return std::nullopt;
 }

@@ -337,7 +337,7 @@ FAULTS = (
     # Passes.
     Fault(
         "src_cpp/passes/fuse_activation.cpp",
-        'if (is_output_[uz(result)]) return "what it reads is a result of the partition";',
+        'if (is_output_[uz(result)]) return "its input is a result of the partition";',
         "",
         "an output of the model is before its activation",
         ("tests/passes/test_fuse_activation.py",),

@@ -178,7 +178,7 @@ def test_another_number_of_axes_after_loading_is_an_error(runtime):
     for shape in ([2, 3, 4], [1, 2, 3, 4, 5], [7]):
         interpreter.resize_tensor_input(0, shape)
         for _ in range(2):  # the second attempt must not take the plan of the old shapes
-            with pytest.raises(RuntimeError, match="axes where the model was loaded with 4"):
+            with pytest.raises(RuntimeError, match="axes; the model was loaded with 4"):
                 interpreter.allocate_tensors()
     x = normal(1, 2, 3, 4)
     (got,) = run_interpreter(interpreter, [x], {0: x.shape})
@@ -276,7 +276,7 @@ def test_engine_that_cannot_compute_a_node_is_an_error_naming_it(runtime):
 def test_engine_that_no_node_has_is_noted(runtime):
     delegate = run(runtime, two_transposes(), [normal(16, 24)], engines="transpose=tilled|auto")
     (note,) = delegate.explain().notes
-    assert "'tilled' of transpose; no node of this model has it, but: naive, tiled" in note
+    assert "'tilled' of transpose; no node of this model offers it; offered: naive, tiled" in note
 
 
 def test_explanation_is_of_the_model_last_loaded_whatever_else_is_resized(runtime):

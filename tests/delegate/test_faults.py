@@ -426,7 +426,7 @@ try:
     load()
 except clgpu_delegate.DeviceError as error:
     assert "no usable device (" in str(error), error
-    assert "does not tell whether it can be used" in str(error), error
+    assert "does not report whether it can be used" in str(error), error
     assert "CL_OUT_OF_RESOURCES (-5)" in str(error), error
 else:
     raise AssertionError("a delegate was made")

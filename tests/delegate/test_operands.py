@@ -179,8 +179,8 @@ def test_model_that_the_runtime_cannot_divide_stays_on_the_cpu():
     m.output(y, z)
     reason, own = left(m)
     assert reason == (
-        "the runtime cannot divide the model into partitions (PreviewDelegatePartitioning fails), "
-        "as where a node reads what only a later one writes"
+        "the runtime cannot divide the model into partitions (PreviewDelegatePartitioning fails); "
+        "one cause: a node reads a tensor that only a later node writes"
     )
     assert own == "input 1 is written by a later node"
 

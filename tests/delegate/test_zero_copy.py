@@ -232,7 +232,7 @@ def test_rows_end_with_the_interpreter(device, runtime):
         (False, 128, PAGESIZE // 2, 128, f"not aligned to {PAGESIZE} bytes"),
         (False, 4 * PAGESIZE, 2 * PAGESIZE, 128, f"not aligned to {4 * PAGESIZE} bytes"),
         (False, 4 * PAGESIZE, 4 * PAGESIZE, 128, ""),
-        (False, 128, PAGESIZE, 100, "its 100 bytes are no whole cache lines of 64"),
+        (False, 128, PAGESIZE, 100, "its 100 bytes are not a multiple of the cache line size, 64"),
     ],
 )
 def test_alignment_that_a_host_pointer_needs(is_cpu, base_align, address, size, problem):

@@ -55,7 +55,7 @@ def test_c99_program(installed, library, tmp_path):
     result = run(program, CLGPU_CACHE="off")
     skip_without_opencl(result.returncode)
     assert (result.returncode, result.stdout) == (0, f"{_core.__version__}\n")
-    assert result.stderr.count("a delegate is to be destroyed that is none") == 2
+    assert result.stderr.count("the delegate to destroy does not belong to this library") == 2
 
 
 def test_only_the_plugin_and_the_header_are_exported(installed, library):

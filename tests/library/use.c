@@ -57,7 +57,7 @@ int main(void) {
   clgpu_delegate_destroy(delegate);
   clgpu_delegate_destroy(delegate); /* a line on standard error, no more */
   CHECK(clgpu_delegate_explain_json(delegate, &error) == NULL);
-  check_error(&error, "no working delegate");
+  check_error(&error, "not a working delegate");
 
   delegate = clgpu_delegate_create(NULL, 0, NULL);
   CHECK(delegate != NULL);
@@ -82,7 +82,7 @@ int main(void) {
   CHECK(clgpu_delegate_explain_json(NULL, &error) == NULL);
   check_error(&error, "null");
   CHECK(clgpu_delegate_profile_json((struct TfLiteDelegate*)(void*)foreign, &error) == NULL);
-  check_error(&error, "no working delegate of this library");
+  check_error(&error, "not a working delegate of this library");
   clgpu_delegate_destroy((struct TfLiteDelegate*)(void*)foreign);
   clgpu_delegate_destroy(NULL);
   clgpu_delegate_free(NULL);

@@ -73,10 +73,10 @@ def test_dense_constant_is_refused():
     m = ModelMaker()
     dense = m.op("DENSIFY", [m.constant(np.ones((2, 3), np.float32))], (2, 3))
     m.output(m.op("ABS", [dense], (2, 3)))
-    check_refused(m.build(), "input is no sparse constant", exclude=["ABS"])
+    check_refused(m.build(), "input is not a sparse constant", exclude=["ABS"])
 
 
 def test_computed_input_is_refused():
     m = ModelMaker()
     m.output(m.op("DENSIFY", [m.input("x", (2, 3))], (2, 3)))
-    check_refused(m.build(), "input is no sparse constant")
+    check_refused(m.build(), "input is not a sparse constant")

@@ -185,7 +185,7 @@ def test_any_paddings_of_any_shape(data, device):
 def test_mirror_of_more_than_there_is_is_refused():
     m = ModelMaker()
     m.output(_mirror(((0, 3),), "REFLECT")(m, m.input("x", (3,))))
-    check_refused(m.build(), "paddings (0, 3) of axis 0 of [3] exceed what there is to mirror")
+    check_refused(m.build(), "paddings (0, 3) of axis 0 of [3] exceed what can be mirrored")
 
 
 def test_paddings_at_run_time_are_refused():

@@ -182,7 +182,7 @@ def test_block_size_out_of_range_is_refused(size):
 def test_channels_that_do_not_divide_are_refused():
     m = ModelMaker()
     m.output(m.op("DEPTH_TO_SPACE", [m.input("x", (1, 1, 1, 5))], (1, 2, 2, 1), block_size=2))
-    check_refused(m.build(), "[1, 1, 1, 5]: channel count 5 is no multiple of 4")
+    check_refused(m.build(), "[1, 1, 1, 5]: channel count 5 is not a multiple of 4")
 
 
 def _refused(reason, shape=(4, 1, 1, 1), block=(2, 2), margins=((0, 0), (0, 0))):
@@ -214,11 +214,11 @@ def test_negative_crop_is_refused():
 
 
 def test_batch_that_does_not_divide_is_refused():
-    _refused("batch 3 is no multiple of 4", shape=(3, 1, 1, 1))
+    _refused("batch 3 is not a multiple of 4", shape=(3, 1, 1, 1))
 
 
 def test_crops_that_exceed_the_result_are_refused():
-    reason = "the crops exceed what is made of [4, 1, 1, 1]"
+    reason = "the crops exceed the output of [4, 1, 1, 1]"
     _refused(reason, margins=((2, 1), (0, 0)))
 
 

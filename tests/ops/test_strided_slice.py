@@ -180,7 +180,9 @@ def test_two_ellipses_are_refused():
 
 
 def test_ellipsis_for_no_axis_is_refused():
-    _refused([0, 0, 0], [1, 1, 1], [1, 1, 1], "the ellipsis stands for no axis", ellipsis_mask=1)
+    _refused(
+        [0, 0, 0], [1, 1, 1], [1, 1, 1], "the ellipsis does not stand for any axis", ellipsis_mask=1
+    )
 
 
 def test_range_at_run_time_is_refused():

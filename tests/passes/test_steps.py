@@ -38,8 +38,8 @@ def test_activation_that_is_fused():
 @pytest.mark.parametrize(
     ("case", "reason"),
     [
-        ("two readers", "other nodes read what it reads"),
-        ("result", "what it reads is a result of the partition"),
+        ("two readers", "other nodes read its input"),
+        ("result", "its input is a result of the partition"),
         ("second", "the node before it has an activation already"),
     ],
 )
@@ -80,7 +80,13 @@ def test_padding_that_is_fused_and_one_that_stays():
     m.output(m.op("ABS", [other], (1, 8, 8, 4)))
     found = [s for s in steps(m) if s[0] == "fuse_pad"]
     assert ("fuse_pad", "applied", 0, 1, "") in found
-    assert ("fuse_pad", "declined", 2, None, "the reader ABS (node 3) takes no border") in found
+    assert (
+        "fuse_pad",
+        "declined",
+        2,
+        None,
+        "the reader ABS (node 3) cannot have a border",
+    ) in found
 
 
 def test_pass_that_an_option_keeps_away():

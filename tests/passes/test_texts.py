@@ -135,14 +135,14 @@ def test_activation_moves_into_the_node_before_it():
             %4: float32[1, 6, 6, 4] = unary(%2) {op=abs} op=ABS node=2
             outputs %3, %4
             """,
-            "other nodes read what it reads",
+            "other nodes read its input",
         ),
         (
             """
             %3: float32[1, 6, 6, 4] = unary(%2) op=RELU node=1 activation=relu
             outputs %2, %3
             """,
-            "what it reads is a result of the partition",
+            "its input is a result of the partition",
         ),
     ],
 )
@@ -199,7 +199,7 @@ def test_table_moves_into_the_product_before_it():
 
 def test_table_of_a_result_of_the_partition_stays():
     before = TABLED.replace("outputs %3", "outputs %2, %3")
-    declined = 'fuse_lookup declined node=1 "what it reads is a result of the partition"'
+    declined = 'fuse_lookup declined node=1 "its input is a result of the partition"'
     assert_stays(before, "fuse_lookup", declined)
 
 
@@ -315,7 +315,7 @@ def test_weights_without_hybrid_arithmetic_are_scaled_only():
     %2: float32[2, 4] = fully_connected(%0, %1, -, -, -, %3) {{allows_hybrid=false, depth=8}} \
         op=FULLY_CONNECTED node=0
     outputs %2
-    step dynamic_range declined node=0 "the reference kernels know no hybrid arithmetic for it"
+    step dynamic_range declined node=0 "the reference kernels have no hybrid arithmetic for it"
     """
     assert_becomes(before, "dynamic_range", expected, dynamic_range="hybrid")
 
@@ -359,7 +359,7 @@ def test_padding_in_front_of_another_padding_stays():
 
 def test_padding_that_is_a_result_of_the_partition_stays():
     before = PADDED.replace("outputs %4", "outputs %3, %4")
-    declined = 'fuse_pad declined node=0 "its result is one of the partition"'
+    declined = 'fuse_pad declined node=0 "its result is a result of the partition"'
     assert_stays(before, "fuse_pad", declined)
 
 
@@ -372,7 +372,9 @@ def test_padding_that_another_node_reads_stays():
     """,
     )
     assert_stays(
-        before, "fuse_pad", 'fuse_pad declined node=0 "the reader ABS (node 2) takes no border"'
+        before,
+        "fuse_pad",
+        'fuse_pad declined node=0 "the reader ABS (node 2) cannot have a border"',
     )
 
 

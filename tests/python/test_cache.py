@@ -160,7 +160,7 @@ def test_damaged_file_is_put_aside_and_begun_anew(filled, damage, suffix):
     assert store.get("tuning", "key 3") == b"new"
     assert store.is_on
     (note,) = store.notes()
-    assert "a new one begun" in note
+    assert "a new one was created" in note
     assert filled.with_name(f"{filled.name}.{suffix}").read_bytes() == data
 
 
@@ -277,7 +277,7 @@ print(*store.notes(), sep="\\n")
     result = run_python(script, str(filled))
     assert_succeeds(result)
     assert result.stdout.count("\n") == 1
-    assert "only read from here on" in result.stdout
+    assert "read-only from now on" in result.stdout
 
 
 def test_file_deleted_under_a_store_harms_nobody(path):

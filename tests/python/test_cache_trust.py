@@ -137,7 +137,7 @@ def test_companion_that_others_can_write_is_refused(path, suffix):
     assert f"can write to {companion}" in refusal(path)
     companion.unlink()
     companion.symlink_to("elsewhere")
-    assert f"{companion} is no regular file" in refusal(path)
+    assert f"{companion} is not a regular file" in refusal(path)
 
 
 def test_links_are_followed_to_what_is_judged(path, tmp_path):
@@ -172,7 +172,7 @@ def test_folders_on_the_way_of_links_are_judged(relative, path, tmp_path):
 def test_pipe_is_refused_and_not_waited_for(path):
     pipe = path.with_name("pipe")
     os.mkfifo(pipe)
-    assert "is no regular file" in refusal(pipe)
+    assert "is not a regular file" in refusal(pipe)
 
 
 @as_root

@@ -142,7 +142,7 @@ def test_what_exclude_names_and_the_model_lacks_is_noted():
     make_interpreter(resolve_runtime(), m.build(), [delegate]).allocate_tensors()
     plan = delegate.explain()
     assert [node.claimed for node in plan.nodes] == [True, False]
-    has = "the model has no such node, but nodes 0 to 1, of ABS, TANH"
+    has = "the model has no such node; it has nodes 0 to 1, of ABS, TANH"
     assert sorted(note for note in plan.notes if "exclude" in note) == [
         f"option 'exclude' names '{name}'; {has}" for name in ("999", "TAHN")
     ]

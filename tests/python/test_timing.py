@@ -57,7 +57,7 @@ def test_results_stay_right_after_timing(prepared):
 
 def test_nothing_to_time_is_a_sentence(device, runtime):
     delegate = clgpu_delegate.load(device=device)
-    with pytest.raises(clgpu_delegate.ClgpuError, match="nothing is on the device"):
+    with pytest.raises(clgpu_delegate.ClgpuError, match="no node is on the device"):
         delegate.device_time()
     interpreter = make_interpreter(runtime, models.image(), [delegate])
     interpreter.allocate_tensors()

@@ -179,7 +179,7 @@ def test_kernel_that_computes_wrong_numbers_is_reported_and_not_chosen(
     layer = result.layers[0]
     assert layer.winner != "gemv"
     assert "computes wrong numbers" in layer.problems["gemv"]
-    assert "from what naive computes for node 0" in layer.problems["gemv"]
+    assert "from naive for node 0" in layer.problems["gemv"]
     (note,) = result.notes
     assert "fully_connected/gemv does not work on this device: computes wrong numbers" in note
     assert explain(model, runtime, cache=cache).nodes[0].candidate == layer.winner

@@ -124,7 +124,7 @@ def test_chain_of_odd_length(device, rng):
     [
         ("LOGISTIC", np.int8, 0.5, "output has the scale 0.500000; supported: 1/256"),
         ("TANH", np.int16, 0.5, "supported: 1/32768"),
-        ("HARD_SWISH", np.int8, 1e-5, "supported: 1/128 of the input's at least"),
+        ("HARD_SWISH", np.int8, 1e-5, "supported: at least 1/128 of the input's"),
         ("ELU", np.uint8, 0.5, "input is uint8; supported: float32, int8"),
         ("SIN", np.int8, 0.5, "input is int8; supported: float32"),
     ],

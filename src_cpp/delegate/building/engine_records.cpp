@@ -86,7 +86,7 @@ void EngineRecords::drop_contests(const plan::Plan& plan) {
     const std::lock_guard<std::mutex> lock(mutex_);
     contests_.erase(choice.signature);
     notes_.insert("the kernel " + choice.family + "/" + choice.dropped + ", tuned for node " +
-                  std::to_string(choice.node) + ", does not work any more: it is forgotten");
+                  std::to_string(choice.node) + ", no longer works; its measurement is deleted");
   }
 }
 

@@ -141,7 +141,7 @@ std::vector<TunedLayer> LayerTuning::measure(const Ledger& ledger, double budget
   }
   if (!any && !partitions.empty())
     throw Error(
-        "nothing is on the device: tuning needs an interpreter whose tensors are allocated");
+        "no node is on the device: tuning needs an interpreter whose tensors are allocated");
   measure(tunables, budget, progress);
   std::vector<TunedLayer> layers;
   for (Tunable& tunable : tunables) layers.push_back(std::move(tunable.layer));

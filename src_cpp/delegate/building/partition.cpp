@@ -202,8 +202,8 @@ std::string Partition::find_type_problem(const TfLiteContext& context) const {
     const ir::Tensor& tensor = original_->tensor(id);
     const std::int32_t type = context.tensors[tensor.tflite_id].type;
     if (tfl::dtype_of(type) != tensor.dtype) {
-      return "its input '" + tensor.name + "' is " + tfl::type_name(type) +
-             " where the model says " + name_of(tensor.dtype);
+      return "its input '" + tensor.name + "' is " + tfl::type_name(type) + "; the model says " +
+             name_of(tensor.dtype);
     }
   }
   return {};
@@ -269,7 +269,7 @@ void Partition::run(TfLiteContext& context) {
     const TfLiteTensor& tflite = context.tensors[tensor.tflite_id];
     if (tflite.data == nullptr || tflite.bytes < static_cast<std::size_t>(t.host_bytes)) {
       throw Error("tensor '" + tensor.name + "' has " + std::to_string(tflite.bytes) +
-                  " bytes on the host where " + std::to_string(t.host_bytes) + " are needed");
+                  " bytes on the host; " + std::to_string(t.host_bytes) + " are needed");
     }
     return tflite.data;
   };

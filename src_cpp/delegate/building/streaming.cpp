@@ -10,17 +10,17 @@ namespace {
 Live::Held streamable(const Ledger& ledger, std::optional<std::uint64_t> number) {
   const Ledger::Shown shown = ledger.shown();
   if (number && *number != shown.number)
-    throw Error("the delegate has been given to another interpreter since");
+    throw Error("the delegate has been given to another interpreter in the meantime");
   if (shown.partitions.size() != 1) {
     throw Error(shown.partitions.empty()
-                    ? "nothing of the model is on the device"
+                    ? "no node of the model is on the device"
                     : "the model has " + std::to_string(shown.partitions.size()) +
                           " partitions on the device");
   }
   if (const std::string& why = shown.report.partitions.front().on_cpu; !why.empty())
     throw Error("the CPU's kernels compute the model for now: " + why);
   std::optional<Live::Held> held = shown.partitions.front().hold();
-  if (!held) throw Error("the runtime has taken back what the delegate had claimed");
+  if (!held) throw Error("the runtime has taken back the nodes that the delegate had claimed");
   return *std::move(held);
 }
 
@@ -32,8 +32,8 @@ int affordable_lanes(const plan::Plan& plan, std::int64_t budget, int wanted) {
   int lanes = wanted;
   while (lanes > 0 && held + lanes * each > budget) --lanes;
   if (lanes == 0) {
-    throw Error("the memory budget of " + byte_size(budget) + " has no room for another " +
-                byte_size(each) + " beside the model's " + byte_size(held));
+    throw Error("the memory budget of " + byte_size(budget) + " does not suffice for another " +
+                byte_size(each) + " in addition to the model's " + byte_size(held));
   }
   return lanes;
 }
@@ -47,8 +47,8 @@ Streamed stream(const Target& target, const Ledger& ledger, int lanes, bool veri
   const plan::Plan& plan = partition.executor->plan();
   // What the interpreter does in an inference besides computing.
   if (options.verify != kVerifyOff && !(options.verify == kVerifyFirst && verified))
-    throw Error("the option 'verify' looks at single inferences");
-  if (plan.uploads.empty()) throw Error("the model takes nothing to the device");
+    throw Error("the option 'verify' compares single inferences");
+  if (plan.uploads.empty()) throw Error("the model has no inputs on the device");
   if (options.profile) throw Error("the option 'profile' records single inferences");
   lanes = affordable_lanes(plan, options.plan.memory_budget, lanes);
   Streamed streamed{runtime::Stream::make(target.context, partition.executor, lanes), {}, {}};

@@ -21,8 +21,8 @@ struct PartitionIds {
 // Why a model that the runtime cannot partition stays on the CPU as a whole.
 Refusal not_divided() {
   return {Why::kRuntime, "the runtime",
-          "cannot divide the model into partitions (PreviewDelegatePartitioning fails), as where a "
-          "node reads what only a later one writes"};
+          "cannot divide the model into partitions (PreviewDelegatePartitioning fails); one "
+          "cause: a node reads a tensor that only a later node writes"};
 }
 
 // Empty if the runtime cannot do it.

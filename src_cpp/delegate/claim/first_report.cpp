@@ -34,7 +34,8 @@ std::vector<std::string> unknown_engines(
       });
       if (found || engine == "auto") continue;
       std::string note = "option 'engines' asks for '";
-      note += engine + "' of " + family + "; no node of this model has it, but: " + join(known);
+      note +=
+          engine + "' of " + family + "; no node of this model offers it; offered: " + join(known);
       notes.push_back(std::move(note));
     }
   }
@@ -52,7 +53,7 @@ std::vector<std::string> unknown_excluded(const Options& options, const Model& m
   for (const std::string& item : options.exclude) {
     if (operations.count(item) != 0 || indices.count(item) != 0) continue;
     notes.push_back("option 'exclude' names '" + item +
-                    "'; the model has no such node, but nodes 0 to " +
+                    "'; the model has no such node; it has nodes 0 to " +
                     std::to_string(model.nodes.size() - 1) + ", of " + join(operations));
   }
   return notes;

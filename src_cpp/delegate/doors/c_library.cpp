@@ -42,7 +42,7 @@ char* json_of(const TfLiteDelegate* tflite, char** error, Tell tell) noexcept {
     const auto state = Delegate::state_of(tflite);
     if (state == nullptr) {
       throw clgpu::Error(tflite == nullptr ? "the delegate is null"
-                                           : "this is no working delegate of this library");
+                                           : "this is not a working delegate of this library");
     }
     char* copy = copy_of(clgpu::to_json(tell(*state)));
     if (copy == nullptr) throw std::bad_alloc();

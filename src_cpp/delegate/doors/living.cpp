@@ -63,7 +63,7 @@ void destroy(const TfLiteDelegate* tflite) noexcept {
       [&] {
         if (!Delegate::release(tflite)) {
           log(LogLevel::kError,
-              "a delegate is to be destroyed that is none of this library, or was destroyed "
+              "the delegate to destroy does not belong to this library, or was destroyed "
               "before");
         }
         return 0;

@@ -25,7 +25,7 @@ Executors executors_to_time(const Ledger& ledger) {
   Executors live = live_executors(ledger);
   if (live.empty()) {
     throw Error(
-        "nothing is on the device: timing needs an interpreter whose tensors are allocated");
+        "no node is on the device: timing needs an interpreter whose tensors are allocated");
   }
   return live;
 }

@@ -157,7 +157,7 @@ TfLiteStatus Sandbox::add_tensors(TfLiteContext* context, int count, int* first)
 
 TfLiteStatus Sandbox::add(int count, int* first) {
   if (copies_.capacity() - copies_.size() < static_cast<std::size_t>(count)) {
-    error = "it adds more tensors than there is room for";
+    error = "it adds more tensors than were reserved";
     return kTfLiteError;
   }
   if (first != nullptr) *first = static_cast<int>(copies_.size());

@@ -152,7 +152,8 @@ struct Shadow::Impl {
       weights.emplace_back(static_cast<std::size_t>(channels), 0.0F);
       sandbox.make_room();
       int id = -1;
-      if (sandbox.AddTensors(&sandbox, 1, &id) != kTfLiteOk) fail(instances[i], "gets no bias");
+      if (sandbox.AddTensors(&sandbox, 1, &id) != kTfLiteOk)
+        fail(instances[i], "cannot be given a bias");
       TfLiteTensor& bias = sandbox.at(id);
       bias.type = kTfLiteFloat32;
       bias.allocation_type = kTfLiteMmapRo;
@@ -169,7 +170,7 @@ struct Shadow::Impl {
     const CpuNode& recipe = instance.recipe;
     const TfLiteRegistration& by = recipe.registration;
     if (by.invoke == nullptr || by.registration_external != nullptr)
-      fail(instance, "is of a kind that only the interpreter can run");
+      fail(instance, "can be run only by the interpreter");
     TfLiteNode& node = instance.node;
     node.inputs = new_array(recipe.inputs);
     node.outputs = new_array(recipe.outputs);

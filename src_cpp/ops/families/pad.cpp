@@ -51,7 +51,7 @@ ir::Shapes infer(const NodeContext& node) {
       if (before > most || after > most) {
         throw ShapeError("paddings (" + std::to_string(before) + ", " + std::to_string(after) +
                          ") of axis " + std::to_string(i) + " of " + dst.str() +
-                         " exceed what there is to mirror");
+                         " exceed what can be mirrored");
       }
     }
     dst[i] += before + after;

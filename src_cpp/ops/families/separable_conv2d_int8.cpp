@@ -132,7 +132,7 @@ std::string int8_refusal(const NodeContext& node, const DeviceInfo& device) {
     return "an image of integers is not mirrored";
   if (filter[1] > 5 || filter[2] > 4) return "a row of the filter does not fit a word";
   if (node.input(kWeights).shape[0] % 8 != 0 || !result_layout(node).aligned(8))
-    return "the output channels are no multiple of 8";
+    return "the output channels are not a multiple of 8";
   return {};
 }
 

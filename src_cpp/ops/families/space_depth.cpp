@@ -85,7 +85,7 @@ Nhwc nhwc(const ir::Shape& shape) {
 std::int64_t divided(std::int64_t value, int divisor, const NodeContext& node, const char* what) {
   if (value % divisor != 0) {
     throw ShapeError(node.input(0).shape.str() + ": " + std::string(what) + " " +
-                     std::to_string(value) + " is no multiple of " + std::to_string(divisor));
+                     std::to_string(value) + " is not a multiple of " + std::to_string(divisor));
   }
   return value / divisor;
 }
@@ -112,7 +112,7 @@ ir::Shapes infer(const NodeContext& node) {
       d = {divided(d.n, blocks, node, "batch"), d.h * a.block_h - a.top - a.bottom,
            d.w * a.block_w - a.left - a.right, d.c};
       if (d.h < 0 || d.w < 0) {
-        throw ShapeError("the crops exceed what is made of " + src.str());
+        throw ShapeError("the crops exceed the output of " + src.str());
       }
   }
   std::vector<int> dims;

@@ -66,7 +66,7 @@ std::vector<int> part_sizes(const SplitAttrs& attrs, const ir::Shape& src, int p
   const int extent = src[attrs.axis];
   const std::string what = "axis " + std::to_string(attrs.axis) + " of " + src.str();
   if (attrs.drop_axis && extent != parts) {
-    throw ShapeError(what + " does not have one place for each of " + std::to_string(parts) +
+    throw ShapeError(what + " does not have one element for each of " + std::to_string(parts) +
                      " outputs");
   }
   if (attrs.sizes.empty()) {

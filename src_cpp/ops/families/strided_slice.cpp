@@ -63,7 +63,7 @@ OrRefusal<Imported> import_strided(const tfl::NodeView& node) {
   CLGPU_REFUSE_IF(ellipses > 1, Why::kParameter, "", "there is more than one ellipsis");
   // The stock kernel then takes it for one axis and ignores the last entry.
   CLGPU_REFUSE_IF(ellipses == 1 && rest == 0, Why::kParameter, "the ellipsis",
-                  "stands for no axis");
+                  "does not stand for any axis");
 
   SliceAttrs attrs;
   attrs.end_is_offset = params->offset;

@@ -13,7 +13,7 @@ namespace {
 void check_mirror(const char* what, int before, int after, int size) {
   if (std::max(before, after) < size) return;
   throw ShapeError("paddings (" + std::to_string(before) + ", " + std::to_string(after) + ") of " +
-                   std::to_string(size) + " " + what + " exceed what there is to mirror");
+                   std::to_string(size) + " " + what + " exceed what can be mirrored");
 }
 
 }  // namespace

@@ -168,7 +168,7 @@ std::optional<Refusal> check_table(const tfl::NodeView& node, const TableFunctio
     case kHardSwish: {
       const Ends ends{src.scale(), dst.scale(), src.zero_point(), dst.zero_point(),
                       range_of(dst.dtype())};
-      if (!HardSwish(ends).allowed()) return wrong_scale("1/128 of the input's at least");
+      if (!HardSwish(ends).allowed()) return wrong_scale("at least 1/128 of the input's");
       break;
     }
     default:

@@ -79,11 +79,11 @@ Bytes run(cl::Context& context, store::Store& store, const char* file, const cha
 template <class F>
 bool works(const std::string& what, ProbedDevice& result, F compute) {
   const auto note_failure = [&](const Error& error) {
-    result.notes.push_back(what + " fails in a probe: not used: " + error.what());
+    result.notes.push_back(what + " fails in a probe and is not used: " + error.what());
   };
   try {
     if (compute()) return true;
-    result.notes.push_back(what + " gives wrong numbers in a probe: not used");
+    result.notes.push_back(what + " gives wrong numbers in a probe and is not used");
   } catch (const cl::BuildError& error) {
     if (!cl::may_pass(error.code())) return false;  // the device does not have it
     note_failure(error);

@@ -226,9 +226,9 @@ class Arena {
       const DType dtype = part_.tensor(plan.downloads[i].tensor).dtype;
       const double error = distance(dtype, results[i], reference_[i]);
       if (error <= tolerance_) continue;
-      trial.problem = "computes wrong numbers: " + text(error) + " from what " + reference_name_ +
-                      " computes for node " + std::to_string(choice_.node) + ", allowed " +
-                      text(tolerance_);
+      trial.problem = "computes wrong numbers: off by " + text(error) + " from " + reference_name_ +
+                      " for node " + std::to_string(choice_.node) +
+                      "; allowed: " + text(tolerance_);
       trial.broken = true;
       return;
     }

@@ -55,7 +55,7 @@ bool stamp(const cl::Api& api, const cl::EventHandle& event, cl::cl_uint which,
       api.clGetEventProfilingInfo(event.get(), which, sizeof value, &value, nullptr);
   nanoseconds = static_cast<std::int64_t>(value);
   if (code != cl::CL_SUCCESS)
-    problem = "the driver does not tell the times of commands: clGetEventProfilingInfo: " +
+    problem = "the driver does not report the times of commands: clGetEventProfilingInfo: " +
               cl::error_name(code);
   return code == cl::CL_SUCCESS;
 }

@@ -43,7 +43,7 @@ public class ClgpuDelegate {
     check(error[0] == null);
     delegate.destroy(handle);
     check(delegate.explain(handle, error) == null);
-    check(text(error[0]).contains("no working delegate"));
+    check(text(error[0]).contains("not a working delegate"));
     delegate.destroy(0);
   }
 }

@@ -251,7 +251,7 @@ std::string refusal(const Convolution& conv, const Transform& transform) {
                         : is(taps);
   if (fits) return {};
   return "the filter is " + by(conv.filter_h, conv.filter_w) + "; supported: " + by(taps, taps) +
-         (transform.in_blocks ? " and larger, but for 3x3 and 5x5" : "");
+         (transform.in_blocks ? " and larger, except 3x3 and 5x5" : "");
 }
 
 ProductTile register_tile(const Convolution& conv) {
