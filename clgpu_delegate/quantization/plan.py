@@ -14,7 +14,7 @@ from clgpu_delegate.tflite.graph import Affine, Model
 
 Ranges = Callable[[int], "tuple[float, float]"]  # of a tensor of the main graph
 
-# Kernels abort on scales that their fixed-point arithmetic has no room for. These are the least: of
+# Kernels abort on scales that their fixed-point arithmetic cannot represent. The least ones: of
 # the output over the inputs' largest (ADD, SUB) or its square; of the input times beta (SOFTMAX).
 _FINEST_SUM = {"int8": 2.0**-18, "int16": 2.0**-13}
 _FINEST_SQUARE = 2.0**-11

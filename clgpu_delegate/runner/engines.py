@@ -254,8 +254,8 @@ def _hand_over(pool: ThreadPoolExecutor, work: Callable[[], Any]) -> Future[Any]
         raise ClgpuError(_CLOSED) from None
 
 
-def _submit(pool: ThreadPoolExecutor, room: _Pool, work: Callable[[], Any]) -> Future[Any]:
-    lent = room.get()
+def _submit(pool: ThreadPoolExecutor, slots: _Pool, work: Callable[[], Any]) -> Future[Any]:
+    lent = slots.get()
     assert lent is not None  # this pool is never closed
 
     def then_leave() -> Any:

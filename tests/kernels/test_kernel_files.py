@@ -169,7 +169,7 @@ def test_entries_are_unique_in_the_repository():
     assert not [entry for entry, count in counts.items() if count > 1]
 
 
-def rooms(name: str) -> list[Path]:
+def launchers(name: str) -> list[Path]:
     """The sources that may launch the kernels of a file."""
     folder = "runtime" if name.startswith("device/") else "ops"
     return list((ROOT / "src_cpp" / folder).rglob("*.[ch]pp"))
@@ -180,15 +180,15 @@ def test_file_is_used(name):
     if name in PARTS:
         users = [other for other, text in FILES.items() if f'#include "{name}"' in text]
     else:
-        users = [room for room in rooms(name) if f'"{name}"' in room.read_text()]
+        users = [source for source in launchers(name) if f'"{name}"' in source.read_text()]
     assert users, f"nothing names {name}"
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_every_entry_is_named_by_a_room(name):
-    texts = "".join(room.read_text() for room in rooms(name))
+def test_every_entry_is_named_by_a_source(name):
+    texts = "".join(source.read_text() for source in launchers(name))
     for entry in ENTRIES[name]:
-        assert f'"{entry}"' in texts, f"no room launches {entry}"
+        assert f'"{entry}"' in texts, f"no source launches {entry}"
 
 
 @pytest.mark.parametrize("name", OWN)

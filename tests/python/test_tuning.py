@@ -196,7 +196,9 @@ def test_record_that_means_nothing_is_dropped(model, cache, runtime, value):
     assert {node.chosen for node in plan.nodes} == {"default"}
     if "none" in value:
         assert [store.get("tuning", key) for key in keys] == [None] * len(keys)
-        assert any("fully_connected/none, tuned for node 0, does not work" in n for n in plan.notes)
+        assert any(
+            "fully_connected/none, tuned for node 0, no longer works" in n for n in plan.notes
+        )
     result = clgpu_delegate.tune(model, cache=cache)
     assert [layer.outcome for layer in result.layers] == ["measured", "measured"]
 

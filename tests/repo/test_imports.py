@@ -16,8 +16,8 @@ from tests.repo.test_shape_of_repo import ROOT
 PACKAGE = ROOT / "clgpu_delegate"
 TOP = "clgpu_delegate"
 
-# Rooms, and modules of the root, from the lowest to the highest; as in docs/architecture.md.
-# A room imports from itself and from the rooms named here.
+# Folders, and modules of the root, from the lowest to the highest; as in docs/architecture.md.
+# A folder imports from itself and from the folders named here.
 BELOW = {
     "_core": set(),
     "extension": set(),
@@ -91,7 +91,7 @@ def imports() -> dict[str, set[str]]:
     return found
 
 
-def room_of(module: str) -> str:
+def folder_of(module: str) -> str:
     """``clgpu_delegate.cli.run`` is in ``cli``; the package itself is ``""``."""
     return module.removeprefix(TOP).removeprefix(".").split(".")[0]
 
@@ -102,41 +102,45 @@ def test_every_import_names_a_module():
     assert not wrong, wrong
 
 
-def test_every_room_and_module_of_the_root_is_listed():
-    assert {room_of(module) for module in modules()} - {""} == set(BELOW)
+def test_every_folder_and_module_of_the_root_is_listed():
+    assert {folder_of(module) for module in modules()} - {""} == set(BELOW)
 
 
-@pytest.mark.parametrize("room", BELOW)
-def test_room_imports_only_what_is_below_it(room):
+@pytest.mark.parametrize("folder", BELOW)
+def test_folder_imports_only_what_is_below_it(folder):
     wrong = [
         f"{module} imports {other}"
         for module, others in imports().items()
-        if room_of(module) == room
+        if folder_of(module) == folder
         for other in sorted(others)
-        if room_of(other) not in {*BELOW[room], room}
+        if folder_of(other) not in {*BELOW[folder], folder}
     ]
     assert not wrong, wrong
 
 
-def test_what_a_room_may_import_it_imports():
-    used = {room: set() for room in BELOW}
+def test_what_a_folder_may_import_it_imports():
+    used = {folder: set() for folder in BELOW}
     for module, others in imports().items():
         if module != TOP:
-            used[room_of(module)] |= {room_of(other) for other in others}
-    assert {room: below - used[room] for room, below in BELOW.items() if below - used[room]} == {}
+            used[folder_of(module)] |= {folder_of(other) for other in others}
+    assert {
+        folder: below - used[folder] for folder, below in BELOW.items() if below - used[folder]
+    } == {}
 
 
-def test_the_page_has_the_same_rooms():
+def test_the_page_has_the_same_folders():
     page = (ROOT / "docs" / "architecture.md").read_text().split("## The Python package")[1]
     rows = re.findall(r"^\| `(\w+)` \| .* \| ([\w, ]*)\|$", page.split("\n## ")[0], re.MULTILINE)
-    rooms = {room for room in BELOW if (PACKAGE / room).is_dir()}
-    listed = {room: {name for name in re.split(r"[, ]+", below) if name} for room, below in rows}
-    assert listed == {room: BELOW[room] & rooms for room in rooms}
+    folders = {folder for folder in BELOW if (PACKAGE / folder).is_dir()}
+    listed = {
+        folder: {name for name in re.split(r"[, ]+", below) if name} for folder, below in rows
+    }
+    assert listed == {folder: BELOW[folder] & folders for folder in folders}
 
 
-def test_rooms_are_in_one_order():
+def test_folders_are_in_one_order():
     # Commands, and the doctor's probe as a program of its own, also import the whole package, "".
-    order = TopologicalSorter({room: below - {""} for room, below in BELOW.items()})
+    order = TopologicalSorter({folder: below - {""} for folder, below in BELOW.items()})
     assert list(order.static_order())
 
 
@@ -149,4 +153,4 @@ def test_no_modules_import_each_other():
 
 def test_the_root_has_few_files():
     files = [file.name for file in PACKAGE.iterdir() if file.suffix == ".py"]
-    assert len(files) <= 12, f"a module belongs into a room: {sorted(files)}"
+    assert len(files) <= 12, f"a module belongs into a folder: {sorted(files)}"

@@ -1,6 +1,6 @@
-"""Properties of a family or candidate are fields: no code outside its room tests its name.
+"""Properties of a family or candidate are fields: no other code tests its name.
 
-So a new family is its room, its kernels, its tests and one line of families.def.
+So a new family is its source file, its kernels, its tests and one line of families.def.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def code_of(file: Path) -> str:
     return re.sub(r"^#\s*include.*$", "", text, flags=re.MULTILINE)
 
 
-def rooms() -> list[Path]:
+def op_sources() -> list[Path]:
     return [file for file in sources() if file.relative_to(SOURCES).parts[0] == "ops"]
 
 
@@ -53,7 +53,7 @@ def operations() -> set[str]:
     """TFLite's names of what families handle."""
     return {
         name
-        for file in rooms()
+        for file in op_sources()
         for block in re.findall(r"family\.(?:builtins|customs) = \{(.*?)\};", code_of(file), re.S)
         for name in STRING.findall(block)
     }
@@ -61,7 +61,7 @@ def operations() -> set[str]:
 
 def candidates() -> set[str]:
     """Names of candidates, and the constant beginnings of names that are put together."""
-    code = "\n".join(map(code_of, rooms()))
+    code = "\n".join(map(code_of, op_sources()))
     whole = re.findall(r'\{"([a-z]\w*)",\s*\{', code)
     begun = re.findall(r'"([a-z]\w*_)"\s*\)?\s*\+', code)
     return {*whole, *begun}
@@ -72,12 +72,12 @@ def test_names_are_found():
     assert {"naive", "direct", "elementwise", "implicit_gemm_", "tensor_gemm_"} <= candidates()
 
 
-def test_no_family_operation_or_candidate_is_named_outside_the_rooms():
+def test_no_family_operation_or_candidate_is_named_outside_of_ops():
     names = {*families(), *operations(), *candidates()}
     wrong = []
     for file in sources():
         path = str(file.relative_to(SOURCES))
-        if file in rooms() or file.suffix == ".def":
+        if file in op_sources() or file.suffix == ".def":
             continue
         wrong += [
             f"{path} names {text!r}"

@@ -2,8 +2,8 @@
 
 A refusal is a place in the sources with a code of `Why`, or with a helper that returns one. The
 core makes its sentence, with a mark for each part that is inserted at run time. A test expects it
-if one of its texts (of the family's own tests, for a refusal in the room of a family) has all words
-of that sentence in their order, up to the supported values, or is most of it.
+if one of its texts (of the family's own tests, for a refusal in a family's source) has all words of
+that sentence in their order, up to the supported values, or is most of it.
 """
 
 from __future__ import annotations

@@ -36,9 +36,9 @@ LAYERS = {
     },
 }  # fmt: skip
 
-# The rooms of a layer, from the bottom to the top, as in docs/architecture.md: each may include
-# those before it. "." is what lies in the layer's folder itself.
-ROOMS = {
+# The subfolders of a layer, from the bottom to the top, as in docs/architecture.md: each may
+# include those before it. "." is the layer's folder itself.
+SUBFOLDERS = {
     "ops": (".", "shared", "quantized", "products", "families"),
     "plan": (".", "arena", "budget"),
     "runtime": ("run", "measure"),
@@ -99,11 +99,11 @@ def test_families_are_listed_once():
 
 
 @pytest.mark.parametrize("family", families())
-def test_family_has_its_room_its_kernels_and_its_tests(family):
-    room = SOURCES / "ops" / "families" / f"{family}.cpp"
-    assert room.is_file(), f"{family} is in families.def: its room is {room.relative_to(ROOT)}"
+def test_family_has_its_source_its_kernels_and_its_tests(family):
+    source = SOURCES / "ops" / "families" / f"{family}.cpp"
+    assert source.is_file(), f"{family} is in families.def, without {source.relative_to(ROOT)}"
     camel = "".join(part.capitalize() for part in family.split("_"))
-    assert f"k{camel}Family" in room.read_text()
+    assert f"k{camel}Family" in source.read_text()
     assert (ROOT / "tests" / "ops" / f"test_{family}.py").is_file()
     has_kernels = any((KERNELS / family).glob("*.cl"))
     assert has_kernels == (family not in NO_KERNELS), NO_KERNELS.get(family, "kernels are missing")
@@ -143,26 +143,28 @@ def test_layers_have_no_cycle():
         done |= free
 
 
-def room_of(path: str) -> tuple[str, str]:
-    """Layer and room of a file, given its path below src_cpp."""
+def subfolder_of(path: str) -> tuple[str, str]:
+    """Layer and subfolder of a file, given its path below src_cpp."""
     layer, *folders = path.split("/")[:-1]
     return layer, folders[0] if folders else "."
 
 
 @pytest.mark.parametrize("layer", sorted(p.name for p in SOURCES.iterdir() if p.name != "cmake"))
-def test_rooms_include_only_rooms_below_them(layer):
-    rooms = ROOMS.get(layer, (".",))
+def test_subfolders_include_only_those_below_them(layer):
+    subfolders = SUBFOLDERS.get(layer, (".",))
     paths = [str(file.relative_to(SOURCES)) for file in sources()]
-    assert {room_of(path)[1] for path in paths if room_of(path)[0] == layer} == set(rooms)
+    assert {subfolder_of(path)[1] for path in paths if subfolder_of(path)[0] == layer} == set(
+        subfolders
+    )
     wrong = []
     for path in paths:
-        of, room = room_of(path)
+        of, subfolder = subfolder_of(path)
         if of != layer:
             continue
         for quote, included in includes(SOURCES / path):
-            if quote != '"' or room_of(included)[0] != layer:
+            if quote != '"' or subfolder_of(included)[0] != layer:
                 continue
-            if rooms.index(room_of(included)[1]) > rooms.index(room):
+            if subfolders.index(subfolder_of(included)[1]) > subfolders.index(subfolder):
                 wrong.append(f"src_cpp/{path} includes {included}")
     assert not wrong, "\n".join(wrong)
 

@@ -1,4 +1,4 @@
-"""A new operation needs its room, its kernels and one line: ATAN2, which the delegate lacks.
+"""A new operation needs its source file, its kernels and one line: ATAN2, which the delegate lacks.
 
 The extension is linked again with these files into a folder of the test.
 """
