@@ -105,7 +105,7 @@ class Streaming:
         self.positions = [native.outputs.index(t.index) for t in outputs]
         self._native: Any = native  # None: closed
         self._waiter = ThreadPoolExecutor(1, thread_name_prefix="clgpu-runner")
-        self._room = _pool([None] * depth)  # of work handed to the waiter, if direct
+        self._slots = _pool([None] * depth)  # of work handed to the waiter, if direct
 
     def empty(self, tensor: TensorSpec) -> Array:
         return _array(self._use().block(tensor.nbytes), tensor)
@@ -121,7 +121,7 @@ class Streaming:
             flight = self._launch(inputs, outs)
             return _hand_over(self._waiter, lambda: form(flight.result()))
         kept = [self._keep(t, x) for t, x in zip(self.inputs, inputs)]
-        return _submit(self._waiter, self._room, lambda: form(self.run(kept, outs)))
+        return _submit(self._waiter, self._slots, lambda: form(self.run(kept, outs)))
 
     def close(self) -> None:
         self._waiter.shutdown(wait=True)
