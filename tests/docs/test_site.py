@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import clgpu_delegate
+from clgpu_delegate import errors
 
 ROOT = Path(__file__).resolve().parents[2]
 NOT_IN_THE_API = {"__version__", "errors"}
@@ -68,6 +69,21 @@ def test_public_name_has_a_docstring_and_a_place_in_the_reference(name):
         assert "::: clgpu_delegate.errors" in pages
     else:
         assert re.search(rf"^::: clgpu_delegate\.{name}$", pages, re.MULTILINE), "docs/api"
+
+
+@pytest.mark.parametrize("name", errors.__all__)
+def test_page_of_errors_describes_those_of_the_core(name):
+    error = getattr(errors, name)
+    if error.__module__ == errors.__name__:
+        return  # mkdocstrings reads the source of errors.py
+    page = (ROOT / "docs" / "api" / "errors.md").read_text(encoding="utf-8")
+    found = re.search(
+        rf"^## {name} {{ #clgpu_delegate\.errors\.{name} }}$(.*?)(?=^\[\]|\Z)", page, re.M | re.S
+    )
+    assert found
+    bases = ", ".join(f"`{base.__name__}`" for base in error.__bases__)
+    assert f"Bases: {bases}\n" in found[1]
+    assert inspect.getdoc(error).replace("``", "`") in found[1]
 
 
 @pytest.mark.parametrize("name", PUBLIC)
