@@ -78,7 +78,7 @@ def test_page_of_errors_describes_those_of_the_core(name):
         return  # mkdocstrings reads the source of errors.py
     page = (ROOT / "docs" / "api" / "errors.md").read_text(encoding="utf-8")
     found = re.search(
-        rf"^## {name} {{ #clgpu_delegate\.errors\.{name} }}$(.*?)(?=^\[\]|\Z)", page, re.M | re.S
+        rf"^## {name} {{ #clgpu_delegate\.errors\.{name} }}$(.*?)(?=^## |\Z)", page, re.M | re.S
     )
     assert found
     bases = ", ".join(f"`{base.__name__}`" for base in error.__bases__)
