@@ -16,7 +16,7 @@ from bench import networks
 from bench.measure import medians, relative_error, sentence_of
 from bench.report import Column, Report, TextTable, name_column
 from bench.session import Session
-from bench.setting import Names, Precision, Setting
+from bench.setting import Names, Precision, Setting, check_known, split
 
 _LEAST = 5  # timings of each way
 
@@ -153,15 +153,14 @@ COLUMNS = (
 
 def run(setting: Setting, names: Names = None, precision: Precision = "fp32,fp16") -> list[Row]:
     """Measure CompiledModel on the delegate, on LiteRT's own GPU and on the CPU."""
+    check_known("network", names or (), sorted(networks.NETWORKS))
     if clgpu_delegate.litert_status().is_on:
         message = "LiteRT's GPU is this delegate: run `clgpu litert off` first"
         raise ValueError(message)
     report = Report[Row](setting, runtime="ai_edge_litert", threads=setting.cpu_threads)
-    for name in networks.NETWORKS:
-        if names and name not in names:
-            continue
+    for name in names or networks.NETWORKS:
         model = networks.build(name)
-        for word in precision.split(","):
+        for word in split(precision):
             row = measure(name, model, setting, word)
             report.add([row], network=name)
             gpu = row.problem or f"{row.gpu_ms:.3f} ms"

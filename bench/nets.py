@@ -102,9 +102,7 @@ def measure(
     def loaded(way: str, model: bytes, **options: Any) -> Session:
         start = time.perf_counter()
         delegate = clgpu_delegate.load(**options) if options else None
-        session = Session(
-            model, delegate, runtime=setting.runtime, threads=setting.cpu_threads
-        ).feed(inputs)
+        session = setting.session(model, delegate).feed(inputs)
         session()
         load_ms[way] = (time.perf_counter() - start) * 1e3
         return session
@@ -199,8 +197,8 @@ def run(
     precisions, sizes = split(precision), _sizes(batch)
     check_known("network", names or (), sorted(networks.NETWORKS))
     check_known("precision", precisions, (*PRECISIONS, INT8))
-    found, threads = setting.found, setting.cpu_threads
-    title = f"{found.name} ({found.platform}), tuning {tuning}; stock CPU: {threads} threads"
+    threads = setting.cpu_threads
+    title = f"{setting.title}, tuning {tuning}; stock CPU: {threads} threads"
     report = Report[Row](setting, runtime=setting.runtime, threads=threads, torch=setting.peer)
     for name in names or sorted(networks.NETWORKS):
         for size in sizes:

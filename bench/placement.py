@@ -14,7 +14,6 @@ import clgpu_delegate
 from bench import networks
 from bench.measure import medians
 from bench.report import Column, Report, TextTable, name_column
-from bench.session import Session
 from bench.setting import File, Names, Setting
 
 _SETTLE_S = 0.05  # until the threads of the last run stop spinning
@@ -75,7 +74,7 @@ class _Way:
         start = time.perf_counter()
         try:
             delegate = None if self._options is None else clgpu_delegate.load(**self._options)
-            session = Session(self._model, delegate, runtime=setting.runtime, threads=threads)
+            session = setting.session(self._model, delegate)
             self.load_s = self.load_s or time.perf_counter() - start
             session.feed(networks.sample_inputs(self._model, seed=1))()
         except (RuntimeError, ValueError) as error:

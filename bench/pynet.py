@@ -222,10 +222,7 @@ class _Bench:
         return delegate
 
     def _session(self, delegate: clgpu_delegate.Delegate | None) -> Session:
-        setting = self._setting
-        return Session(
-            self._model, delegate, runtime=setting.runtime, threads=setting.cpu_threads
-        ).feed([self._raw])
+        return self._setting.session(self._model, delegate).feed([self._raw])
 
     def _compared(self, image: np.ndarray, row: Row) -> Row:
         if self._want is None or self._want.shape != image.shape:
@@ -316,8 +313,7 @@ def run(
     if write is not None:
         write.write_bytes(make_net(extents or FULL_SIZE, width, flavour).build())
         return []
-    found = setting.found
-    extents = extents or (FULL_SIZE if found.type == "gpu" else SMALL_SIZE)
+    extents = extents or (FULL_SIZE if setting.found.type == "gpu" else SMALL_SIZE)
     if memory_budget or max_object or engines:
         limits = (engines, memory_budget or None, max_object or None)
         ways = [Way("own", each, *limits) for each in split(precision)]
@@ -333,7 +329,7 @@ def run(
         done = row.note or f"{row.device_ms or row.host_ms or 0:.1f} ms"
         report.add([row], f"{row.way}, {row.precision}: {done}", network=network)
     raw = f"PyNET, raw {extents[0]} x {extents[1]}, width {width:g}"
-    title = f"{raw}: {found.name} ({found.platform})"
+    title = f"{raw}: {setting.title}"
     return report.finish(TextTable.of(title, report.rows, COLUMNS), device=title)
 
 

@@ -58,9 +58,7 @@ def run(setting: Setting, names: Names = None) -> list[Row]:
     report = Report[Row](setting, runtime=setting.runtime)
     for name in names or DEFAULT:
         report.add([measure(name, setting)], network=name)
-    found = setting.found
-    table = TextTable.of(f"{found.name} ({found.platform})", report.rows, COLUMNS)
-    return report.finish(table)
+    return report.finish(TextTable.of(setting.title, report.rows, COLUMNS))
 
 
 def measure(name: str, setting: Setting) -> Row:

@@ -17,6 +17,7 @@ import typer
 import clgpu_delegate
 from bench import peers_torch
 from bench.record import VARIABLE, Sheet, check_folder
+from bench.session import Session
 
 PRECISIONS = ("fp32", "tf32", "fp16")
 
@@ -73,6 +74,11 @@ class Setting:
         """The device."""
         return clgpu_delegate.load(device=self.device).device
 
+    @property
+    def title(self) -> str:
+        """Device and platform."""
+        return f"{self.found.name} ({self.found.platform})"
+
     @functools.cached_property
     def peer(self) -> Any:
         """The module torch if it takes part, else None."""
@@ -82,6 +88,10 @@ class Setting:
     def cpu_threads(self) -> int:
         """Threads of the stock CPU kernels."""
         return self.threads or os.cpu_count() or 1
+
+    def session(self, model: bytes, delegate: clgpu_delegate.Delegate | None = None) -> Session:
+        """Return a model in the runtime, with the threads of the stock CPU kernels."""
+        return Session(model, delegate, runtime=self.runtime, threads=self.cpu_threads)
 
     def timing(self, share: float = 1.0) -> dict[str, Any]:
         """Return arguments for the functions of `bench.measure`, with a share of the seconds."""

@@ -178,5 +178,5 @@ def run(
             )  # fmt: skip
             seconds = time.perf_counter() - start
             report.add([row], f"{name}, {each}: {seconds:.1f} s", network=name)
-    title = f"{setting.found.name} ({setting.found.platform}), {depth} in flight"
+    title = f"{setting.title}, {depth} in flight"
     return report.finish(TextTable.of(title, report.rows, COLUMNS), on=title)
