@@ -10,7 +10,7 @@
 
 namespace clgpu::delegate {
 
-/// The cost on the device, and on so many threads of this machine. The first call for a device or a
+/// The cost on the device, and on `threads` threads of this machine. The first call for a device or a
 /// machine measures their rates.
 plan::Cost expected_cost(const Target& target, const plan::Load& load, int threads);
 

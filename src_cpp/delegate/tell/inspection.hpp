@@ -10,7 +10,7 @@
 
 namespace clgpu::delegate {
 
-/// By partition: the transfer methods of inputs and outputs; empty if it does not exist any more.
+/// By partition: the transfer methods of inputs and outputs; empty if it no longer exists.
 std::vector<std::vector<runtime::RoadTaken>> roads(const Ledger& ledger);
 
 /// Executor::device_time, summed over the partitions. Throws Error, as launch_times does, if
@@ -21,15 +21,15 @@ std::vector<LaunchTime> launch_times(const Ledger& ledger, int rounds);
 
 /// The recordings by partition; none without Options::profile. They outlive the interpreter.
 Profile profile_of(const Ledger& ledger);
-/// Deletes the recordings, and records so many inferences in a row.
+/// Deletes the recordings, and records this many inferences in a row.
 void reset_profile(const Ledger& ledger, int in_a_row);
 
-/// By partition: the data of its interpreter; nulls if the partition does not exist any more.
+/// By partition: the data of its interpreter; nulls if the partition no longer exists.
 std::vector<Live::Held> graphs(const Ledger& ledger);
 
-/// The addresses of tensors; none of partitions that do not exist any more.
+/// The addresses of tensors; none of partitions that no longer exist.
 std::vector<PartitionMemory> memory_map(const Ledger& ledger);
-/// The programs; none of partitions that do not exist any more.
+/// The programs; none of partitions that no longer exist.
 std::vector<runtime::ProgramUse> programs(const Ledger& ledger);
 
 }  // namespace clgpu::delegate

@@ -28,7 +28,7 @@ struct Live {
     std::shared_ptr<const ir::Graph> graph;       ///< as it was planned; null there, too
     std::shared_ptr<const ir::Graph> original;    ///< before any pass
   };
-  /// Null if the interpreter does not exist any more.
+  /// Null if the interpreter no longer exists.
   std::optional<Held> hold() const;
 
   std::weak_ptr<runtime::Executor> executor;

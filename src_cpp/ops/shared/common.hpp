@@ -48,7 +48,7 @@ ResultLayout result_layout(const NodeContext& node);
 /// elements.
 kernel::Launch& push_result(kernel::Launch& launch, const ResultLayout& layout, int unit = 1);
 
-/// The same without dst, the argument before.
+/// The same without dst, which is the previous argument.
 kernel::Launch& push_layout(kernel::Launch& launch, const ResultLayout& layout, int unit = 1);
 
 /// Input slot of the scales of int8 weights that floats are multiplied by: [16 or more] floats, one
@@ -92,7 +92,7 @@ enum class Requantization : int {
 void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias,
                       Requantization requantization = Requantization::kShifts);
 
-/// Appends the buffers bias and residual, those that there are, and dst as above.
+/// Appends the buffers bias and residual, if they exist, and dst as above.
 kernel::Launch& push_result(kernel::Launch& launch, const NodeContext& node, int bias);
 
 /// Sets the macros of kernels/common/epilogue.cl for sums that are only stored.

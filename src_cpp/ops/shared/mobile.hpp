@@ -21,7 +21,7 @@ void set_mobile_range(kernel::Launch& launch, std::int64_t x, std::int64_t y, st
                       const DeviceInfo& device);
 
 /// Whether quads of the tensor are read as an image (kernels/common/quads.cl): floats, if the
-/// device prefers images and supports such large ones.
+/// device prefers images and supports them in this size.
 bool reads_as_image(const ir::Tensor& tensor, const DeviceInfo& device);
 
 /// The same for `elements` elements of a type.

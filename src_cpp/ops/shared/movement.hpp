@@ -36,7 +36,7 @@ StridedCopy merged(const StridedCopy& copy);
 /// Launch of kernels/strided_copy that reads input 0 and writes output 0 of the node.
 kernel::Launch strided_copy(const StridedCopy& copy, DType src, DType dst);
 
-/// Value of the macro AXES for so many axes: 2, 4 or 6.
+/// Value of the macro AXES for a number of axes: 2, 4 or 6.
 int axes_variant(std::size_t axes);
 
 /// Six values, `values` aligned to the right and `fill` in front of them.

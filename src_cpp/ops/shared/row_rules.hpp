@@ -50,7 +50,7 @@ struct RowBand {
 /// A family's rule, Family::rows. The pass ensures that results are NHWC with n = 1 and of one
 /// height, and that inputs other than kWhole have rank 4 and n = 1.
 struct RowRules {
-  /// Results are computed in multiples of so many rows, except the last ones; 0: this node's rows
+  /// Results are computed in multiples of this many rows, except the last; 0: this node's rows
   /// cannot be computed separately.
   int (*unit)(const NodeContext&);
   /// `first` and `end` may be outside of the results.

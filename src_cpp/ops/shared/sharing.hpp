@@ -11,7 +11,7 @@ struct Sharing {
   std::size_t outputs, items;
   kernel::Form form = kernel::Form::kTuned;  ///< of the candidate
   std::size_t group() const { return outputs * items; }
-  /// Work-items for so many outputs in all.
+  /// Total number of work-items for a number of outputs.
   std::size_t range(std::int64_t all_outputs) const {
     return uz(ceil_div(all_outputs, static_cast<std::int64_t>(outputs))) * group();
   }

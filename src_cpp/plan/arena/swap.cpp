@@ -182,7 +182,7 @@ class Swapper {
     for (std::size_t i = 0; i < all.size(); i += stride) crowded_.push_back(all[i]);
   }
 
-  // The excess over the goal that removing so many bytes from step `first` to `last` saves, summed
+  // The excess over the goal that removing `bytes` from step `first` to `last` saves, summed
   // over the steps: all, or an evenly spaced selection.
   double excess(std::int64_t bytes, int first, int last, std::int64_t goal) {
     double sum = 0;

@@ -133,7 +133,7 @@ class Recorder {
   /// Why times are unknown; empty if the driver has reported all.
   std::string problem() const;
   void clear();
-  /// Requests the recording of so many inferences in a row; the pacer takes the request, once.
+  /// Requests the recording of this many inferences in a row; the pacer takes the request once.
   void ask(int in_a_row) { asked_ = in_a_row; }
   int take_asked() { return asked_.exchange(0); }
   /// Reads all events; to be called before their queues are released.
