@@ -10,8 +10,8 @@
 
 namespace clgpu::delegate {
 
-/// The cost on the device, and on `threads` threads of this machine. The first call for a device or a
-/// machine measures their rates.
+/// The cost on the device, and on `threads` threads of this machine. The first call for a device or
+/// a machine measures their rates.
 plan::Cost expected_cost(const Target& target, const plan::Load& load, int threads);
 
 /// The same for each partition of the report, with the parts of the cost.
