@@ -12,6 +12,9 @@
 namespace clgpu::delegate {
 namespace {
 
+// Bytes. A larger result is left to the CPU: in a plan it would be a constant.
+constexpr std::size_t kLargestResult = 64 << 20;
+
 void set_dims(TfLiteTensor& tensor, const std::vector<int>& dims) {
   TfLiteIntArray* const copy = new_array(dims);
   std::free(tensor.dims);
@@ -19,6 +22,10 @@ void set_dims(TfLiteTensor& tensor, const std::vector<int>& dims) {
 }
 
 }  // namespace
+
+Evaluator::Evaluator(const TfLiteContext& context) : sandbox_(context) {
+  sandbox_.largest = kLargestResult;
+}
 
 void Evaluator::forget(int id) {
   sandbox_.release(id);

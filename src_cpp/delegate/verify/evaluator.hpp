@@ -21,7 +21,7 @@ struct Known {
 /// code that reads constants of a model reads known values, too.
 class Evaluator {
  public:
-  explicit Evaluator(const TfLiteContext& context) : sandbox_(context) {}
+  explicit Evaluator(const TfLiteContext& context);
 
   const TfLiteContext& context() const { return sandbox_; }
 

@@ -138,8 +138,8 @@ TfLiteStatus Sandbox::resize(TfLiteTensor* tensor, TfLiteIntArray* dims) {
     return kTfLiteError;
   }
   const std::optional<std::size_t> needed = bytes_of(*dims, size);
-  if (!needed) {
-    error = "a tensor cannot have the shape " + ir::Shape(to_vector(dims)).str();
+  if (!needed || *needed > largest) {
+    error = "a tensor cannot have the shape " + ir::Shape(to_vector(dims)).str() + " here";
     if (dims != tensor->dims) std::free(dims);
     return kTfLiteError;
   }

@@ -38,10 +38,10 @@ ir::Shapes infer(const NodeContext&) {
 
 }  // namespace
 
-extern const Family kShapeFamily;
-const Family kShapeFamily = [] {
+extern const Family kShapeValuesFamily;
+const Family kShapeValuesFamily = [] {
   Family family;
-  family.name = "shape";
+  family.name = "shape_values";
   family.builtins = {{kShape, "SHAPE", 1, 0, 1, -1, true},
                      {kRank, "RANK", 1, 0, 1, -1, true},
                      {kZerosLike, "ZEROS_LIKE", 1, 0, 1, 0, true},

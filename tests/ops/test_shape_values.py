@@ -7,7 +7,7 @@ import pytest
 
 import clgpu_delegate
 from tests.model_maker import ModelMaker
-from tests.ops.harness import check, check_refused
+from tests.ops.harness import check, check_refused, op_runtime
 from tests.ops.movement import random_array
 from tests.runtimes import make_interpreter
 
@@ -165,12 +165,54 @@ def test_results_are_verified_after_a_resize(runtime, device, rng, verify):
         assert check.checked
 
 
-def test_a_value_of_run_time_stays_on_the_cpu(device):
+def test_values_of_run_time_stay_on_the_cpu(device):
     m = ModelMaker()
-    n = m.input("n", (1,), dtype=np.int32)
-    m.output(m.op("FILL", [n, scalar(m, 1, np.float32)], (1,), dtype=np.float32))
+    n = m.input("n", (1,), np.int32)
+    one = scalar(m, 1, np.float32)
+    m.output(m.op("FILL", [n, one], (1,), dtype=np.float32))
     check_refused(m.build(), "the shape is computed at run time", device=device)
     m = ModelMaker()
-    n = m.input("n", (), dtype=np.int32)
+    value = m.input("value", ())
+    shape = m.constant(np.array([3, 2], np.int32))
+    m.output(m.op("FILL", [shape, value], (3, 2), dtype=np.float32))
+    check_refused(m.build(), "the value is computed at run time", device=device)
+    m = ModelMaker()
+    n = m.input("n", (), np.int32)
     m.output(m.op("RANGE", [scalar(m, 0), n, scalar(m, 1)], (1,), dtype=np.int32))
     check_refused(m.build(), "start, limit or delta is computed at run time", device=device)
+
+
+def test_a_result_that_is_no_index_is_a_refusal(device):
+    m = ModelMaker()
+    m.output(m.op("RANK", [m.input("x", (2, 3))], (), dtype=np.float32))
+    check_refused(m.build(), "output 0 is float32", device=device)
+
+
+def test_what_is_too_large_for_a_constant_stays_on_the_cpu(device):
+    m = ModelMaker()
+    x = m.input("x", (1,))
+    size = 2**24 + 1
+    shape = m.constant(np.array([size], np.int32))
+    filled = m.op("FILL", [shape, scalar(m, 0, np.float32)], (size,), dtype=np.float32)
+    m.output(m.op("ADD", [x, filled], (size,)))
+    delegate = clgpu_delegate.load(device=device)
+    interpreter = make_interpreter(op_runtime(), m.build(), [delegate])
+    fill, add = delegate.explain().nodes
+    assert not fill.claimed
+    assert "a tensor cannot have the shape [16777217] here" in fill.reason
+    assert add.claimed
+    del interpreter
+
+
+@pytest.mark.parametrize("delta", [0, -1])
+def test_a_range_that_the_runtime_refuses_stays_on_the_cpu(delta, device):
+    m = ModelMaker()
+    bounds = [scalar(m, value) for value in (0, 4, delta)]
+    x = m.input("x", (4,), np.int32)
+    m.output(m.op("ADD", [x, m.op("RANGE", bounds, (4,), dtype=np.int32)], (4,), dtype=np.int32))
+    delegate = clgpu_delegate.load(device=device)
+    interpreter = make_interpreter(op_runtime(), m.build(), [delegate])
+    span, _ = delegate.explain().nodes
+    assert not span.claimed
+    assert "the CPU kernel of node 0 (RANGE) does not take its inputs" in span.reason
+    del interpreter
