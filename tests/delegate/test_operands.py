@@ -27,6 +27,7 @@ OTHERS = {
     "SELECT_V2": (3, 0, 1),
     "SLICE": (3, 0, 1),
     "RANGE": (3, 0, 1),
+    "DYNAMIC_UPDATE_SLICE": (3, 0, 1),
     "SPACE_TO_BATCH_ND": (3, 0, 1),
     "BATCH_TO_SPACE_ND": (3, 0, 1),
     "SPLIT_V": (3, 0, 2),

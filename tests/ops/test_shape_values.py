@@ -216,3 +216,9 @@ def test_a_range_that_the_runtime_refuses_stays_on_the_cpu(delta, device):
     assert not span.claimed
     assert "the CPU kernel of node 0 (RANGE) does not take its inputs" in span.reason
     del interpreter
+
+
+def test_a_rank_of_another_type_than_the_kernels_give_stays_on_the_cpu(device):
+    m = ModelMaker()
+    m.output(m.op("RANK", [m.input("x", (2, 3))], (), dtype=np.int64))
+    check_refused(m.build(), "gives its result another type than the model", device=device)

@@ -236,8 +236,8 @@ void Partition::prepare(TfLiteContext& context) {
     changed = changed || now != tensor.shape;
     tensor.shape = now;
   }
-  changed = changed || (specialization_ != nullptr &&
-                        specialization_->has_changed(model_, session_->known));
+  changed = changed ||
+            (specialization_ != nullptr && specialization_->has_changed(model_, session_->known));
   take_inputs(graph_);
   if (const std::string problem = find_type_problem(context); !problem.empty()) {
     unbuild();

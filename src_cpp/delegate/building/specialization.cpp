@@ -20,11 +20,10 @@ void set_constant(ir::Tensor& tensor, const Known& known) {
 void drop_unused_inputs(ir::Graph& graph) {
   std::set<int> used(graph.outputs.begin(), graph.outputs.end());
   for (const ir::Node& node : graph.nodes) used.insert(node.inputs.begin(), node.inputs.end());
-  graph.inputs.erase(std::remove_if(graph.inputs.begin(), graph.inputs.end(),
-                                    [&](int id) {
-                                      return used.count(id) == 0 || graph.tensor(id).is_constant();
-                                    }),
-                     graph.inputs.end());
+  graph.inputs.erase(
+      std::remove_if(graph.inputs.begin(), graph.inputs.end(),
+                     [&](int id) { return used.count(id) == 0 || graph.tensor(id).is_constant(); }),
+      graph.inputs.end());
 }
 
 }  // namespace

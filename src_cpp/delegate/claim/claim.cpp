@@ -60,7 +60,8 @@ void find_outputs(TfLiteContext& context, Model& model) {
 // Divides the memory budget among the partitions, in proportion to the minimum that each needs.
 // Throws BudgetError if the sum of the minima exceeds the budget.
 void share_budget(const TfLiteContext& context, const std::shared_ptr<State>& state,
-                  const std::shared_ptr<Session>& session, Model& model, const std::vector<PartitionIds>& partitions) {
+                  const std::shared_ptr<Session>& session, Model& model,
+                  const std::vector<PartitionIds>& partitions) {
   std::vector<std::int64_t> least;
   std::int64_t sum = 0;
   for (const PartitionIds& ids : partitions) {

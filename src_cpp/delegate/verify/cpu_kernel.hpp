@@ -67,7 +67,8 @@ class CpuKernel {
   /// Allocates memory for the outputs and for temporary tensors first.
   void invoke();
 
-  /// Throws ShadowError: "the CPU kernel of node 3 (ADD) `what`: " and what the kernel has reported.
+  /// Throws ShadowError: "the CPU kernel of node 3 (ADD) `what`: " and what the kernel has
+  /// reported.
   [[noreturn]] void fail(const char* what) const;
 
  private:

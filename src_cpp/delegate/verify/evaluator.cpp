@@ -60,16 +60,22 @@ void Evaluator::set_value(int id, const Known& known) {
 }
 
 std::vector<Known> Evaluator::run(const CpuNode& node) {
-  for (const int id : node.outputs) forget(id);
+  std::vector<TfLiteType> types;
+  for (const int id : node.outputs) {
+    forget(id);
+    types.push_back(sandbox_.at(id).type);
+  }
   std::vector<Known> results;
   {
     CpuKernel kernel(sandbox_, node);
     kernel.init();
     kernel.prepare();
     kernel.invoke();
-    for (const int id : node.outputs) {
-      const TfLiteTensor& tensor = sandbox_.at(id);
-      const auto dtype = tfl::dtype_of(tensor.type);
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      TfLiteTensor& tensor = sandbox_.at(node.outputs[i]);
+      const TfLiteType given = std::exchange(tensor.type, types[i]);
+      const auto dtype = tfl::dtype_of(given);
+      if (given != types[i]) kernel.fail("gives its result another type than the model");
       if (!dtype || (tensor.data == nullptr && tensor.bytes != 0))
         kernel.fail("gives a result that cannot be kept");
       // One byte for a result without elements: constants have an address.

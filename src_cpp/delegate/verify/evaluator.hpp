@@ -29,8 +29,8 @@ class Evaluator {
   void set_shape(int id, const std::vector<int>& dims);
   void set_value(int id, const Known& known);
 
-  /// Computes the outputs of a node, which are known afterwards. Its inputs are known, or its kernel
-  /// reads only their shapes. Throws ShadowError.
+  /// Computes the outputs of a node, which are known afterwards. Its inputs are known, or its
+  /// kernel reads only their shapes. Throws ShadowError.
   std::vector<Known> run(const CpuNode& node);
 
  private:

@@ -35,7 +35,7 @@ class Sandbox : public TfLiteContext {
   /// To be called before each kernel, which may add tensors while it has pointers to others.
   void make_room();
 
-  std::string error;                   ///< what kernels have reported
+  std::string error;                  ///< what kernels have reported
   std::size_t largest = PTRDIFF_MAX;  ///< bytes of a tensor; kernels get an error beyond
 
  private:

@@ -15,8 +15,7 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
     case kShape:
     case kRank:
       if (!is_index(result))
-        return Refusal{
-            Why::kType, "output 0", {}, tfl::type_name(result), {"int32", "int64"}};
+        return Refusal{Why::kType, "output 0", {}, tfl::type_name(result), {"int32", "int64"}};
       break;
     case kFill:
       CLGPU_REFUSE_IF(!node.input(0).ints(), Why::kRunTime, "the shape");
@@ -32,9 +31,7 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   return Imported{};
 }
 
-ir::Shapes infer(const NodeContext&) {
-  throw ShapeError("its result is not known while planning");
-}
+ir::Shapes infer(const NodeContext&) { throw ShapeError("its result is not known while planning"); }
 
 }  // namespace
 
