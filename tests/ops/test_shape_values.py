@@ -115,6 +115,51 @@ def test_values_cross_the_border_of_a_partition(runtime, device, rng):
         assert [node.op for node in plan.nodes if not node.claimed] == ["SIN"]
 
 
+def test_a_partition_may_have_nothing_else(runtime, device, rng):
+    m = ModelMaker()
+    x = m.input("x", (1, 4, 3), shape_signature=(-1, 4, 3))
+    shape = [extent(m, x, 0), scalar(m, 12)]
+    shape = m.op("PACK", shape, (2,), dtype=np.int32, values_count=2, axis=0)
+    y = m.op("SIN", [x], (1, 4, 3))
+    m.output(m.op("NEG", [m.op("RESHAPE", [y, shape], (1, 12))], (1, 12)))
+    model = m.build()
+    delegate = clgpu_delegate.load(device=device, exclude="SIN")
+    ours = make_interpreter(runtime, model, [delegate])
+    stock = make_interpreter(runtime, model, resolver="ref")
+    for batch in (1, 3):
+        value = random_array(rng, (batch, 4, 3))
+        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-6)
+        plan = delegate.explain()
+        assert [p.launches for p in plan.partitions] == [0, 1]
+        assert [node.op for node in plan.nodes if not node.claimed] == ["SIN"]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"exclude": "SHAPE"}, "the new shape is computed at run time"),
+        ({"exclude": "STRIDED_SLICE"}, "the new shape is computed at run time"),
+        ({"min_nodes": 2, "exclude": "SIN"}, "is computed at run time"),
+    ],
+)
+def test_values_that_the_cpu_computes_are_of_run_time(options, reason, runtime, device, rng):
+    m = ModelMaker()
+    x = m.input("x", (1, 4, 3), shape_signature=(-1, 4, 3))
+    shape = [extent(m, x, 0), scalar(m, 12)]
+    shape = m.op("PACK", shape, (2,), dtype=np.int32, values_count=2, axis=0)
+    y = m.op("ABS", [m.op("SIN", [x], (1, 4, 3))], (1, 4, 3))
+    m.output(m.op("COS", [m.op("RESHAPE", [m.op("NEG", [y], (1, 4, 3)), shape], (1, 12))], (1, 12)))
+    delegate = clgpu_delegate.load(device=device, **options)
+    ours = make_interpreter(runtime, m.build(), [delegate])
+    stock = make_interpreter(runtime, m.build(), resolver="ref")
+    for batch in (1, 3):
+        value = random_array(rng, (batch, 4, 3))
+        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-5)
+        nodes = {node.op: node for node in delegate.explain().nodes}
+        assert not nodes["RESHAPE"].claimed
+        assert reason in nodes["RESHAPE"].reason
+
+
 def test_the_cpu_reads_what_planning_computes(runtime, device, rng):
     m = ModelMaker()
     x = m.input("x", (1, 6), shape_signature=(-1, 6))

@@ -105,7 +105,7 @@ Model::Model(TfLiteContext& context, const Options& options)
     }
     cpu_nodes_.emplace_back(index, entry.op, *node, *registration);
     import(entry, view, options);
-    if (entry.works) evaluate(entry);
+    if (entry.claimed) evaluate(entry);
     for (const int id : entry.inputs) {
       if (id >= 0) readers_[id].push_back(nodes.size());
     }
@@ -194,12 +194,26 @@ void Model::evaluate(ModelNode& node) {
       tensor.model_rank = tensor.shape.rank();
       known_.insert(node.outputs[i]);
     }
-  } catch (const ShapeError&) {
-    // The file's shapes remain: those of a dynamic model may not fit together before it is resized.
   } catch (const ShadowError& error) {
     if (has_kernels(*node.family)) return;
     node.works = node.claimed = false;
     node.refusal = Refusal{Why::kRuntime, "the runtime", error.what()};
+  } catch (const Error&) {
+    // The file's shapes remain: those of a dynamic model may not fit together before it is resized.
+    // Building its partition reports other errors.
+  }
+}
+
+void Model::refuse_readers() {
+  for (const ModelNode& node : nodes) {
+    if (!node.claimed || !node.reads_values || computes_constant(node)) continue;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (known_.count(node.inputs[i]) == 0) continue;
+      const ModelNode& writer = nodes[writer_.at(node.inputs[i])];
+      if (writer.claimed || computes_constant(writer)) continue;
+      refuse(node.index, {Why::kRunTime, "input " + std::to_string(i)});
+      break;
+    }
   }
 }
 
@@ -351,6 +365,7 @@ std::unique_ptr<Specialization> Model::specialization(const TfLiteContext& conte
 }
 
 void Model::settle_constants() {
+  refuse_readers();
   // Nodes refused since the last call no longer derive constants.
   constants_ = stored_;
   for (const ModelNode& node : nodes) {

@@ -94,6 +94,8 @@ class Model {
   bool follows_from_shapes(const ModelNode& node) const;
   /// Computes the results of the last node that was read, or infers their shapes.
   void evaluate(ModelNode& node);
+  /// Leaves nodes on the CPU that read values which only the CPU computes now.
+  void refuse_readers();
   /// Positions of a partition's nodes and of the nodes that compute its constants.
   std::set<std::size_t> members(const std::vector<int>& node_indices) const;
   /// Whether a node outside of these reads the tensor.
