@@ -2,8 +2,9 @@
 //
 // Shapes    a, b: up to rank 6, contiguous, broadcast as in numpy; dst: their common shape
 // Launch    one work-item per WIDTH elements: global = ceil(elements / WIDTH), local any
-// Macros    OP       0..10             0 add, 1 sub, 2 mul, 3 div, 4 maximum, 5 minimum, 6 pow,
-//                                      7 squared difference, 8 floor div, 9 floor mod, 10 prelu
+// Macros    OP       0..11             0 add, 1 sub, 2 mul, 3 div, 4 maximum, 5 minimum, 6 pow,
+//                                      7 squared difference, 8 floor div, 9 floor mod, 10 prelu,
+//                                      11 atan2
 //           WIDTH    1|4               elements of a work-item; 4 needs RANK 1 or a last axis of 4k;
 //                                      the runs of a slice are multiples of 4
 //           INTEGER  0|1               1: all of A_T, B_T, DST_T are the same integer type
@@ -96,8 +97,10 @@ static inline VALUE_T binary_apply(VALUE_T a, VALUE_T b) {
   return (r != 0.0f && (r < 0.0f) != (b < 0.0f)) ? r + b : r;
 #elif OP == 10
   return a >= 0.0f ? a : a * b;
+#elif OP == 11
+  return atan2(a, b);
 #else
-#error "OP is out of range (0..10)"
+#error "OP is out of range (0..11)"
 #endif
 #endif
 }

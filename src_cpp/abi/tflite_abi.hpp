@@ -19,6 +19,7 @@ using TfLiteStatus = std::int32_t;
 constexpr TfLiteStatus kTfLiteOk = 0;
 constexpr TfLiteStatus kTfLiteError = 1;
 constexpr TfLiteStatus kTfLiteDelegateError = 2;
+constexpr TfLiteStatus kTfLiteOutputShapeNotKnown = 9;  ///< of prepare: only invoke knows it
 
 using TfLiteType = std::int32_t;
 enum : std::int32_t {

@@ -74,6 +74,7 @@ struct Operation {
   /// The input whose type output 0 has (each input, if there may be any number of them), unless
   /// both are quantised: then families check the types. -1: output 0 has another type.
   int type_of = 0;
+  bool by_shape = false;  ///< its results depend only on the shapes of its inputs
 };
 
 /// What the time of an operation depends on.
@@ -106,7 +107,8 @@ struct Family : ir::OpKind {
   /// Shapes of the outputs from the shapes of the inputs; throws ShapeError if they do not fit.
   ir::Shapes (*infer)(const NodeContext&) = nullptr;
 
-  /// Ways to compute the node on this device, best guess first; null for a view.
+  /// Ways to compute the node on this device, best guess first; null for a view, and for a family
+  /// whose results planning computes on the host (delegate/building/specialization.hpp).
   std::vector<kernel::Candidate> (*candidates)(const NodeContext&, const DeviceInfo&) = nullptr;
 
   /// For nodes whose result is a constant that the host decodes at load time (DENSIFY); otherwise

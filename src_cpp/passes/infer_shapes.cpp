@@ -29,30 +29,31 @@ std::string input_problem(const ir::Tensor& tensor) {
 
 }  // namespace
 
-void infer_shapes(ir::Graph& graph) {
-  for (const ir::Node& node : graph.nodes) {
-    const std::string where = node.op + " (node " + std::to_string(node.tflite_index) + "): ";
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      if (node.inputs[i] < 0) continue;
-      const std::string problem = input_problem(graph.tensor(node.inputs[i]));
-      if (!problem.empty())
-        throw ShapeError(where + "its input " + std::to_string(i) + " " + problem,
-                         node.tflite_index);
-    }
-    ir::Shapes shapes;
-    try {
-      shapes = ops::family_of(node).infer(ops::NodeContext(graph, node));
-    } catch (const ShapeError& error) {
-      throw ShapeError(where + error.what(), node.tflite_index);
-    }
-    CLGPU_CHECK(shapes.size() == node.outputs.size());
-    for (std::size_t i = 0; i < shapes.size(); ++i) {
-      if (const std::string problem = size_problem(shapes[i]); !problem.empty()) {
-        throw ShapeError(where + "its result " + problem, node.tflite_index);
-      }
-      graph.tensor(node.outputs[i]).shape = std::move(shapes[i]);
-    }
+void infer_shapes(ir::Graph& graph, const ir::Node& node) {
+  const std::string where = node.op + " (node " + std::to_string(node.tflite_index) + "): ";
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] < 0) continue;
+    const std::string problem = input_problem(graph.tensor(node.inputs[i]));
+    if (!problem.empty())
+      throw ShapeError(where + "its input " + std::to_string(i) + " " + problem, node.tflite_index);
   }
+  ir::Shapes shapes;
+  try {
+    shapes = ops::family_of(node).infer(ops::NodeContext(graph, node));
+  } catch (const ShapeError& error) {
+    throw ShapeError(where + error.what(), node.tflite_index);
+  }
+  CLGPU_CHECK(shapes.size() == node.outputs.size());
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    if (const std::string problem = size_problem(shapes[i]); !problem.empty()) {
+      throw ShapeError(where + "its result " + problem, node.tflite_index);
+    }
+    graph.tensor(node.outputs[i]).shape = std::move(shapes[i]);
+  }
+}
+
+void infer_shapes(ir::Graph& graph) {
+  for (const ir::Node& node : graph.nodes) infer_shapes(graph, node);
   // Nodes that read an input may have been removed because nothing needs their results, but it is
   // uploaded all the same.
   for (const int id : graph.inputs) {

@@ -93,6 +93,8 @@ void run_pipeline(ir::Graph& graph, const PipelineOptions& options, const Device
 /// Sets the shape of every tensor that a node writes, from the shapes of the graph's inputs and
 /// constants. Throws ShapeError, which names the node. Run again after the inputs' shapes change.
 void infer_shapes(ir::Graph& graph);
+/// The same for the outputs of one node.
+void infer_shapes(ir::Graph& graph, const ir::Node& node);
 
 /// How to treat inputs of a concatenation that cannot be written directly to their place.
 enum class Concats {

@@ -77,6 +77,21 @@ def test_power_of_negative_bases(device):
     check(m.build(), [x, y], [x.astype(np.float64) ** y], device=device, precision="fp32")
 
 
+def test_angles_of_vectors(device, precision, rng):
+    y, x = eighths(rng, (3, 17)), eighths(rng, (3, 17))
+    y[0, :4], x[0, :4] = [0, 0, 1, -1], [1, -1, 0, 0]
+    m = ModelMaker()
+    m.output(m.op("ATAN2", [m.input("y", y.shape), m.input("x", x.shape)], x.shape))
+    expected = np.arctan2(y.astype(np.float64), x)
+    check(m.build(), [y, x], [expected], device=device, precision=precision)
+
+
+def test_angles_are_of_floats(device):
+    m = ModelMaker()
+    m.output(m.op("ATAN2", [m.input(n, (3,), np.int8) for n in "yx"], (3,), dtype=np.int8))
+    check_refused(m.build(), "input 0 is int8; supported: float32", device=device)
+
+
 @pytest.mark.parametrize("dtype", SUPPORTED)
 def test_all_functions_of_integers(device, rng, dtype):
     a, b = (3, 7), (7,)

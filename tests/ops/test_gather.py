@@ -158,3 +158,21 @@ def test_batch_axes_that_differ_are_refused():
     indices = m.constant(np.zeros((3, 1), np.int32))
     m.output(m.op("GATHER", [m.input("x", (2, 3)), indices], (2, 1), axis=1, batch_dims=1))
     check_refused(m.build(), "input [2, 3] and indices [3, 1] differ in batch axis 0")
+
+
+def _lookup(ids, table, dtype=np.float32):
+    m = ModelMaker()
+    operands = [m.input("ids", ids, np.int32), m.input("table", table, dtype)]
+    m.output(m.op("EMBEDDING_LOOKUP", operands, (*ids, *table[1:]), dtype=dtype))
+    return m.build()
+
+
+@pytest.mark.parametrize("table", [(7, 8), (5, 3), (4, 2, 3)])
+def test_embedding_lookup_takes_rows_of_its_second_input(table, rng, device, precision):
+    ids, rows = rng.integers(0, table[0], 6, np.int32), random_array(rng, table)
+    check(_lookup((6,), table), [ids, rows], [rows[ids]], device=device, precision=precision)
+
+
+def test_embedding_lookup_has_a_list_of_indices_and_a_table(device):
+    check_refused(_lookup((2, 3), (4, 5)), "the tensor of indices has rank 2", device=device)
+    check_refused(_lookup((2,), (4,)), "the table has rank 1", device=device)

@@ -52,6 +52,7 @@ NO_KERNELS = {
     "densify": "decoded by the host at load time, constants only",
     "reshape": "a view: no work on the device",
     "reverse": "computed by kernels/strided_copy",
+    "shape_values": "computed by the host while planning",
     "strided_slice": "computed by kernels/strided_copy",
 }
 

@@ -26,13 +26,24 @@ passes::Separable separable(const plan::Engines& engines) {
 }  // namespace
 
 Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> session,
-                     ir::Graph graph, std::vector<int> nodes, int index)
+                     ir::Graph graph, std::unique_ptr<Specialization> specialization,
+                     std::vector<int> nodes, int index)
     : state_(std::move(state)),
       session_(std::move(session)),
-      original_(std::make_shared<const ir::Graph>(std::move(graph))),
+      model_(std::move(graph)),
+      specialization_(std::move(specialization)),
+      original_(std::make_shared<const ir::Graph>(model_)),
       nodes_(std::move(nodes)),
       index_(index) {
   if (state_->target.options.verify != kVerifyOff) trust_ = std::make_unique<Trust>();
+  if (specialization_ == nullptr) graph_ = pass(*original_, Level::kAsAsked);
+}
+
+void Partition::specialize() {
+  if (specialization_ == nullptr) return;
+  ir::Graph graph = model_;
+  specialization_->apply(graph, session_->known);
+  original_ = std::make_shared<const ir::Graph>(std::move(graph));
   graph_ = pass(*original_, Level::kAsAsked);
 }
 
@@ -55,8 +66,8 @@ ir::Graph Partition::pass(ir::Graph graph, Level level) const {
 void Partition::take_inputs(ir::Graph& graph) const {
   for (const int id : graph.inputs) {
     ir::Tensor& tensor = graph.tensor(id);
-    for (const int now : graph_.inputs) {
-      if (graph_.tensor(now).tflite_id == tensor.tflite_id) tensor.shape = graph_.tensor(now).shape;
+    for (const int now : model_.inputs) {
+      if (model_.tensor(now).tflite_id == tensor.tflite_id) tensor.shape = model_.tensor(now).shape;
     }
   }
 }
@@ -90,8 +101,8 @@ Partition::~Partition() {
 }
 
 bool Partition::is_dynamic(const TfLiteContext& context) const {
-  for (const int id : graph_.inputs) {
-    const TfLiteIntArray* signature = context.tensors[graph_.tensor(id).tflite_id].dims_signature;
+  for (const int id : model_.inputs) {
+    const TfLiteIntArray* signature = context.tensors[model_.tensor(id).tflite_id].dims_signature;
     for (int i = 0; signature != nullptr && i < signature->size; ++i) {
       if (signature->data[i] < 0) return true;
     }
@@ -102,6 +113,7 @@ bool Partition::is_dynamic(const TfLiteContext& context) const {
 void Partition::unbuild() {
   executor_.reset();
   session_->held.erase(index_);
+  if (specialization_ != nullptr) specialization_->withdraw(session_->known);
   cpu_.shadow.reset();
   cpu_.reason.clear();
   problem_.clear();
@@ -109,6 +121,7 @@ void Partition::unbuild() {
 
 void Partition::build() {
   unbuild();  // first: the old plan is now wrong, and freeing its arena makes room for the new one
+  specialize();
   if (trust_ != nullptr) return recall();
   infer_shapes(Level::kAsAsked);
   rebuild(allowance());
@@ -142,6 +155,7 @@ std::int64_t Partition::allowance() const {
 }
 
 plan::Cost Partition::expected(int threads) {
+  specialize();
   passes::infer_shapes(graph_);
   const plan::Fitted fitted = state_->builder.plan(graph_, allowance());
   const Target& target = state_->target;
@@ -151,6 +165,7 @@ plan::Cost Partition::expected(int threads) {
 }
 
 std::int64_t Partition::smallest_budget() {
+  specialize();
   passes::infer_shapes(graph_);
   return state_->builder.smallest_budget(graph_);
 }
@@ -198,8 +213,8 @@ void Partition::publish() {
 }
 
 std::string Partition::find_type_problem(const TfLiteContext& context) const {
-  for (const int id : original_->inputs) {
-    const ir::Tensor& tensor = original_->tensor(id);
+  for (const int id : model_.inputs) {
+    const ir::Tensor& tensor = model_.tensor(id);
     const std::int32_t type = context.tensors[tensor.tflite_id].type;
     if (tfl::dtype_of(type) != tensor.dtype) {
       return "its input '" + tensor.name + "' is " + tfl::type_name(type) + "; the model says " +
@@ -215,12 +230,15 @@ void Partition::prepare(TfLiteContext& context) {
   // holds for all shapes after a problem, whatever was known of them.
   bool changed =
       !problem_.empty() || (executor_ == nullptr && !(trust_ != nullptr && trust_->on_cpu()));
-  for (const int id : graph_.inputs) {
-    ir::Tensor& tensor = graph_.tensor(id);
+  for (const int id : model_.inputs) {
+    ir::Tensor& tensor = model_.tensor(id);
     const ir::Shape now(to_vector(context.tensors[tensor.tflite_id].dims));
     changed = changed || now != tensor.shape;
     tensor.shape = now;
   }
+  changed = changed ||
+            (specialization_ != nullptr && specialization_->has_changed(model_, session_->known));
+  take_inputs(graph_);
   if (const std::string problem = find_type_problem(context); !problem.empty()) {
     unbuild();
     if (!leave_to_cpu_or_later(context, problem)) throw ShapeError(problem);

@@ -24,10 +24,10 @@ void give_shape(TfLiteContext& context, int id, const std::vector<int>& dims);
 
 class Partition {
  public:
-  /// `graph` comes from Model::graph; the passes run here. `index` counts the partitions of a
-  /// session.
+  /// `graph` comes from Model::graph; the passes run here. `specialization` is null if no value
+  /// of the graph follows from shapes. `index` counts the partitions of a session.
   Partition(std::shared_ptr<State> state, std::shared_ptr<Session> session, ir::Graph graph,
-            std::vector<int> nodes, int index);
+            std::unique_ptr<Specialization> specialization, std::vector<int> nodes, int index);
   ~Partition();
   Partition(const Partition&) = delete;
   Partition& operator=(const Partition&) = delete;
@@ -39,6 +39,9 @@ class Partition {
   /// True if the model leaves a dimension of an input open: then shapes that do not fit together
   /// are not an error before resize_tensor_input is called.
   bool is_dynamic(const TfLiteContext& context) const;
+
+  /// Whether it computes values from the shapes of its inputs while planning.
+  bool is_specialized() const { return specialization_ != nullptr; }
 
   /// The CPU's nodes for the same computation. To be called before build().
   void stand_by(std::vector<CpuNode> nodes) { cpu_.nodes = std::move(nodes); }
@@ -90,6 +93,8 @@ class Partition {
   void compute_on_cpu(TfLiteContext& context);
   void take_from_shadow(TfLiteContext& context) const;
 
+  /// Sets original_ for the current shapes, if it depends on them, and graph_. Throws ShapeError.
+  void specialize();
   /// The graph after the passes of a level.
   ir::Graph pass(ir::Graph graph, Level level) const;
   /// Sets the inputs of another graph of this partition to the current shapes.
@@ -118,7 +123,9 @@ class Partition {
 
   std::shared_ptr<State> state_;
   std::shared_ptr<Session> session_;
-  const std::shared_ptr<const ir::Graph> original_;  ///< before any pass
+  ir::Graph model_;  ///< as Model::graph made it, with the current shapes of its inputs
+  const std::unique_ptr<Specialization> specialization_;  ///< null if no value follows from shapes
+  std::shared_ptr<const ir::Graph> original_;             ///< specialized, before any pass
   ir::Graph graph_;
   std::vector<int> nodes_;
   int index_;

@@ -1,5 +1,6 @@
 // A partition that the CPU's kernels compute: verification found it wrong on the device, or no
 // kernel of ours takes its shapes.
+#include <cstdlib>
 #include <cstring>
 
 #include "base/utf8.hpp"
@@ -20,6 +21,13 @@ void make_dynamic(TfLiteTensor& tensor) {
   tensor.data = nullptr;  // it belonged to the runtime's arena
 }
 
+// A dynamic tensor may have memory but no elements. Python's get_tensor() refuses such a tensor.
+void free_if_empty(TfLiteTensor& tensor) {
+  if (tensor.allocation_type != kTfLiteDynamic || tensor.bytes != 0) return;
+  std::free(tensor.data);  // as the runtime does before it allocates such a tensor anew
+  tensor.data = nullptr;
+}
+
 }  // namespace
 
 void give_shape(TfLiteContext& context, int id, const std::vector<int>& dims) {
@@ -33,7 +41,7 @@ void give_shape(TfLiteContext& context, int id, const std::vector<int>& dims) {
 
 std::set<int> Partition::output_ids() const {
   std::set<int> ids;
-  for (const int id : graph_.outputs) ids.insert(graph_.tensor(id).tflite_id);
+  for (const int id : model_.outputs) ids.insert(model_.tensor(id).tflite_id);
   return ids;
 }
 
@@ -88,6 +96,7 @@ void Partition::compute_on_cpu(TfLiteContext& context) {
       if (context.tensors[id].allocation_type != kTfLiteDynamic) continue;
       context.tensors[id].type = cpu_.shadow->tensor(id).type;
       give_shape(context, id, to_vector(cpu_.shadow->tensor(id).dims));
+      free_if_empty(context.tensors[id]);
     }
     take_from_shadow(context);
   } catch (const ShadowError&) {

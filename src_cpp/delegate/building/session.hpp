@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "delegate/building/specialization.hpp"
 #include "delegate/tell/report.hpp"
 #include "runtime/run/pool.hpp"
 #include "runtime/run/recorder.hpp"
@@ -21,6 +22,7 @@ struct Session {
   // Bytes of device memory, by partition.
   std::map<int, std::int64_t> held;   ///< peaks of those that are built
   std::map<int, std::int64_t> share;  ///< parts of the budget, if building in order did not fit
+  KnownValues known;                  ///< of its tensors, for the current shapes
   PlacementReport placement;
   std::string placement_note;
 };

@@ -59,12 +59,14 @@ void find_outputs(TfLiteContext& context, Model& model) {
 
 // Divides the memory budget among the partitions, in proportion to the minimum that each needs.
 // Throws BudgetError if the sum of the minima exceeds the budget.
-void share_budget(const std::shared_ptr<State>& state, const std::shared_ptr<Session>& session,
-                  Model& model, const std::vector<PartitionIds>& partitions) {
+void share_budget(const TfLiteContext& context, const std::shared_ptr<State>& state,
+                  const std::shared_ptr<Session>& session, Model& model,
+                  const std::vector<PartitionIds>& partitions) {
   std::vector<std::int64_t> least;
   std::int64_t sum = 0;
   for (const PartitionIds& ids : partitions) {
-    Partition partition(state, session, model.graph(ids.nodes, ids.outputs), ids.nodes,
+    Partition partition(state, session, model.graph(ids.nodes, ids.outputs),
+                        model.specialization(context, ids.nodes), ids.nodes,
                         static_cast<int>(least.size()));
     try {
       least.push_back(partition.smallest_budget());
@@ -91,7 +93,7 @@ void share_budget(const std::shared_ptr<State>& state, const std::shared_ptr<Ses
 // did.
 bool leave_small(const Options& options, Model& model, const PartitionIds& ids) {
   const auto count = std::count_if(ids.nodes.begin(), ids.nodes.end(), [&](int index) {
-    return !model.computes_constant(model.node(index));
+    return !model.computes_constant(model.node(index)) && !model.node(index).evaluated;
   });
   if (count == 0 || count >= options.min_nodes) return false;
   const std::string nodes = std::to_string(count) + (count == 1 ? " node" : " nodes");
@@ -122,7 +124,10 @@ std::unique_ptr<Partition> build_or_refuse(const TfLiteContext& context, Model& 
         model.refuse(node.index, {Why::kDevice, "", failure.what()});
     }
   } catch (const ShapeError& error) {
-    if (partition != nullptr && partition->is_dynamic(context)) return partition;
+    // The shapes may still change before the first inference.
+    if (partition != nullptr && (partition->is_dynamic(context) ||
+                                 (partition->is_specialized() && model.follows_cpu(nodes))))
+      return partition;
     // The problem concerns no particular node: for example, an upload for nodes that have been
     // removed.
     const Refusal refusal{Why::kShape, "", error.what()};
@@ -147,6 +152,7 @@ bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
                std::vector<std::unique_ptr<Partition>>& built) {
   built.clear();
   session->held.clear();
+  session->known.clear();
   const std::vector<int> claimed = model.claimed();
   if (claimed.empty()) return true;
   const auto divided = preview(context, claimed);
@@ -161,7 +167,8 @@ bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
   }
   const auto make = [&](const PartitionIds& ids, std::size_t index) {
     return std::make_unique<Partition>(state, session, model.graph(ids.nodes, ids.outputs),
-                                       ids.nodes, static_cast<int>(index));
+                                       model.specialization(context, ids.nodes), ids.nodes,
+                                       static_cast<int>(index));
   };
   std::vector<std::unique_ptr<Partition>> plans;
   if (session->placement.source == kCostModel) {
@@ -175,7 +182,7 @@ bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
       }));
     } catch (const plan::BudgetError&) {
       if (partitions.size() == 1 || !session->share.empty()) throw;
-      share_budget(state, session, model, partitions);
+      share_budget(context, state, session, model, partitions);
       return false;
     }
     if (built.back() == nullptr) return false;

@@ -44,6 +44,23 @@ std::shared_ptr<const ir::Constant> constant_of(const tfl::TensorView& view) {
   return constant;
 }
 
+bool has_kernels(const ops::Family& family) {
+  return family.candidates != nullptr || family.is_view;
+}
+
+template <class Ids>
+ir::Node ir_node(const ModelNode& node, Ids id_of) {
+  ir::Node result;
+  result.kind = node.family;
+  result.op = node.op;
+  result.tflite_index = node.index;
+  result.attrs = node.imported.attrs;
+  result.epilogue = node.imported.epilogue;
+  for (const int id : node.inputs) result.inputs.push_back(id_of(id));
+  for (const int id : node.outputs) result.outputs.push_back(id_of(id));
+  return result;
+}
+
 // Tensors that nodes of a graph read and none of them writes, without constants.
 void find_inputs(ir::Graph& graph) {
   std::set<int> known;
@@ -58,7 +75,9 @@ void find_inputs(ir::Graph& graph) {
 
 }  // namespace
 
-Model::Model(TfLiteContext& context, const Options& options) : core_only_(options.core_only) {
+Model::Model(TfLiteContext& context, const Options& options)
+    : evaluator_(context), core_only_(options.core_only) {
+  whole_.tensors.resize(context.tensors_size);
   TfLiteIntArray* plan = nullptr;
   if (context.GetExecutionPlan(&context, &plan) != kTfLiteOk || plan == nullptr)
     throw Error("the runtime does not list the nodes of the model (GetExecutionPlan failed)");
@@ -72,7 +91,7 @@ Model::Model(TfLiteContext& context, const Options& options) : core_only_(option
       throw Error("the runtime does not show node " + std::to_string(index) +
                   " (GetNodeAndRegistration failed)");
     }
-    const tfl::NodeView view(context, *node, *registration, index);
+    const tfl::NodeView view(evaluator_.context(), *node, *registration, index);
     position_[index] = nodes.size();
     ModelNode entry;
     entry.index = index;
@@ -81,11 +100,12 @@ Model::Model(TfLiteContext& context, const Options& options) : core_only_(option
     entry.outputs.assign(node->outputs->data, node->outputs->data + node->outputs->size);
     for (const auto* ids : {&entry.inputs, &entry.outputs}) {
       for (const int id : *ids) {
-        if (view.is_tensor(id) && tensors_.count(id) == 0) read_tensor(view.tensor(id), id);
+        if (view.is_tensor(id) && read_.insert(id).second) read_tensor(view.tensor(id), id);
       }
     }
     cpu_nodes_.emplace_back(index, entry.op, *node, *registration);
     import(entry, view, options);
+    if (entry.claimed) evaluate(entry);
     for (const int id : entry.inputs) {
       if (id >= 0) readers_[id].push_back(nodes.size());
     }
@@ -127,7 +147,74 @@ void Model::read_tensor(const tfl::TensorView& view, int id) {
       constants_.insert(id);
     }
   }
-  tensors_[id] = std::move(tensor);
+  whole_.tensor(id) = std::move(tensor);
+}
+
+// As much as the shapes and the axes of a model need. More is left to the device.
+constexpr std::int64_t kMostEvaluated = 1024;
+
+bool Model::follows_from_shapes(const ModelNode& node) const {
+  if (node.folded != nullptr) return false;
+  if (node.operation->by_shape) return true;
+  bool any_evaluated = false;
+  for (const int id : node.inputs) {
+    if (id < 0) continue;
+    const bool evaluated = known_.count(id) != 0;
+    if (!evaluated && stored_.count(id) == 0) return false;
+    any_evaluated = any_evaluated || evaluated;
+  }
+  if (node.inputs.empty()) return false;
+  if (!has_kernels(*node.family)) return true;
+  return std::all_of(node.outputs.begin(), node.outputs.end(), [&](int id) {
+    const ir::Tensor& tensor = whole_.tensor(id);
+    // Constants other than indices are folded on the device.
+    const bool index = tensor.dtype == DType::kI32 || tensor.dtype == DType::kI64;
+    return (any_evaluated || index) && tensor.shape.elements() <= kMostEvaluated;
+  });
+}
+
+void Model::evaluate(ModelNode& node) {
+  node.reads_values = std::any_of(node.inputs.begin(), node.inputs.end(),
+                                  [&](int id) { return known_.count(id) != 0; });
+  try {
+    if (has_kernels(*node.family)) {
+      passes::infer_shapes(whole_, ir_node(node, [](int id) { return id; }));
+      for (const int id : node.outputs) {
+        ir::Tensor& tensor = whole_.tensor(id);
+        tensor.model_rank = tensor.shape.rank();
+        evaluator_.set_shape(id, tensor.shape.dims());
+      }
+    }
+    if (!follows_from_shapes(node)) return;
+    const std::vector<Known> results = evaluator_.run(cpu_nodes_.back());
+    node.evaluated = true;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      ir::Tensor& tensor = whole_.tensor(node.outputs[i]);
+      tensor.shape = ir::Shape(results[i].dims);
+      tensor.model_rank = tensor.shape.rank();
+      known_.insert(node.outputs[i]);
+    }
+  } catch (const ShadowError& error) {
+    if (has_kernels(*node.family)) return;
+    node.works = node.claimed = false;
+    node.refusal = Refusal{Why::kRuntime, "the runtime", error.what()};
+  } catch (const Error&) {
+    // The file's shapes remain: those of a dynamic model may not fit together before it is resized.
+    // Building its partition reports other errors.
+  }
+}
+
+void Model::refuse_readers() {
+  for (const ModelNode& node : nodes) {
+    if (!node.claimed || !node.reads_values || computes_constant(node)) continue;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (known_.count(node.inputs[i]) == 0) continue;
+      const ModelNode& writer = nodes[writer_.at(node.inputs[i])];
+      if (writer.claimed || computes_constant(writer)) continue;
+      refuse(node.index, {Why::kRunTime, "input " + std::to_string(i)});
+      break;
+    }
+  }
 }
 
 void Model::find_writers(TfLiteContext& context, const std::vector<int>& order) {
@@ -231,6 +318,7 @@ std::optional<Refusal> Model::check(const ModelNode& node, const ops::Operation*
 void Model::import(ModelNode& node, const tfl::NodeView& view, const Options& options) {
   const ops::Handler handler = ops::find_handler(view.builtin(), view.custom_name());
   node.family = handler.family;
+  node.operation = handler.operation;
   node.refusal = check(node, handler.operation, view, options);
   if (node.refusal) return;
   try {
@@ -264,7 +352,20 @@ bool Model::computes_constant(const ModelNode& node) const {
                      [&](int id) { return id < 0 || is_constant(id); });
 }
 
+std::unique_ptr<Specialization> Model::specialization(const TfLiteContext& context,
+                                                      const std::vector<int>& node_indices) const {
+  std::map<int, CpuNode> evaluated, readers;
+  for (const std::size_t position : members(node_indices)) {
+    const ModelNode& node = nodes[position];
+    if (node.evaluated) evaluated.emplace(node.index, cpu_nodes_[position]);
+    if (node.reads_values && !node.evaluated) readers.emplace(node.index, cpu_nodes_[position]);
+  }
+  if (evaluated.empty() && readers.empty()) return nullptr;
+  return std::make_unique<Specialization>(context, std::move(evaluated), std::move(readers));
+}
+
 void Model::settle_constants() {
+  refuse_readers();
   // Nodes refused since the last call no longer derive constants.
   constants_ = stored_;
   for (const ModelNode& node : nodes) {
@@ -272,24 +373,38 @@ void Model::settle_constants() {
   }
   // Backwards: whether a chain of constants is needed depends on its last reader.
   for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
-    if (!node->claimed || !computes_constant(*node)) continue;
-    bool any_reader = false, all_claimed = true;
+    if (!node->claimed || !(computes_constant(*node) || node->evaluated)) continue;
+    bool any_reader = false, any_claimed = false, all_claimed = true;
     for (const int id : node->outputs) {
       for (const std::size_t reader : readers_[id]) {
         any_reader = true;
+        any_claimed = any_claimed || nodes[reader].claimed;
         all_claimed = all_claimed && nodes[reader].claimed;
       }
     }
-    if (any_reader && !all_claimed) {
+    const bool is_constant = computes_constant(*node);
+    // The results of other evaluated nodes cross borders.
+    const bool unused = is_constant ? !all_claimed : !any_claimed;
+    if (any_reader && unused) {
       node->claimed = false;
       node->refusal = Refusal{Why::kReader};
     } else if (!any_reader && core_only_ && !node->family->core) {
       node->claimed = false;
       node->refusal = not_core();
     } else {
-      node->folded_at_load = true;
+      node->folded_at_load = is_constant && !node->evaluated;
     }
   }
+}
+
+bool Model::follows_cpu(const std::vector<int>& node_indices) const {
+  for (const std::size_t position : members(node_indices)) {
+    for (const int id : nodes[position].inputs) {
+      const auto writer = writer_.find(id);
+      if (writer != writer_.end() && !nodes[writer->second].claimed) return true;
+    }
+  }
+  return false;
 }
 
 std::vector<int> Model::claimed() const {
@@ -340,7 +455,7 @@ ir::Graph Model::graph(const std::vector<int>& node_indices,
     if (tflite_id < 0) return -1;
     const auto [entry, inserted] =
         id_of.try_emplace(tflite_id, static_cast<int>(graph.tensors.size()));
-    if (inserted) graph.tensors.push_back(tensors_.at(tflite_id));
+    if (inserted) graph.tensors.push_back(whole_.tensor(tflite_id));
     return entry->second;
   };
   for (const std::size_t position :
@@ -351,15 +466,7 @@ ir::Graph Model::graph(const std::vector<int>& node_indices,
       result.constant = member.folded;
       continue;
     }
-    ir::Node node;
-    node.kind = member.family;
-    node.op = member.op;
-    node.tflite_index = member.index;
-    node.attrs = member.imported.attrs;
-    node.epilogue = member.imported.epilogue;
-    for (const int id : member.inputs) node.inputs.push_back(intern(id));
-    for (const int id : member.outputs) node.outputs.push_back(intern(id));
-    graph.nodes.push_back(std::move(node));
+    graph.nodes.push_back(ir_node(member, intern));
   }
   find_inputs(graph);
   const std::set<int> own(node_indices.begin(), node_indices.end());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "abi/tflite_abi.hpp"
+#include "delegate/building/specialization.hpp"
 #include "delegate/options.hpp"
 #include "delegate/verify/shadow.hpp"
 #include "ir/graph.hpp"
@@ -21,12 +22,16 @@ struct ModelNode {
   std::string op;
   std::vector<int> inputs, outputs;  ///< TFLite tensor ids; -1 for a missing optional input
   const ops::Family* family = nullptr;
+  const ops::Operation* operation = nullptr;  ///< of the family
   ops::Imported imported;
   std::shared_ptr<const ir::Constant> folded;  ///< decoded result of a DENSIFY
   bool works = false;              ///< its family accepts it, and nothing has failed on the device
   bool claimed = false;            ///< works, and is not left on the CPU for another reason
   std::optional<Refusal> refusal;  ///< why it is not claimed
   bool folded_at_load = false;     ///< claimed, and computed once: a constant
+  bool evaluated = false;     ///< its results follow from shapes and constants: planning computes
+                              ///< them on the host
+  bool reads_values = false;  ///< its attributes depend on such results
 };
 
 class Model {
@@ -51,6 +56,10 @@ class Model {
   /// Whether a node works and everything it reads is known at load time.
   bool computes_constant(const ModelNode& node) const;
 
+  /// Whether a node on the CPU writes an input of these nodes: the runtime may have an old shape of
+  /// it, if it claims nodes again because the model's inputs were resized.
+  bool follows_cpu(const std::vector<int>& node_indices) const;
+
   /// Indices of the claimed nodes.
   std::vector<int> claimed() const;
 
@@ -59,6 +68,10 @@ class Model {
 
   /// The graph of a partition before any pass. `outputs` are TFLite's tensor ids.
   ir::Graph graph(const std::vector<int>& node_indices, const std::vector<int>& outputs) const;
+
+  /// What sets this graph's values that follow from shapes; null if there are none.
+  std::unique_ptr<Specialization> specialization(const TfLiteContext& context,
+                                                 const std::vector<int>& node_indices) const;
 
  private:
   void find_writers(TfLiteContext& context, const std::vector<int>& order);
@@ -77,6 +90,12 @@ class Model {
                                const tfl::NodeView& view, const Options& options) const;
   void read_tensor(const tfl::TensorView& view, int id);
   void import(ModelNode& node, const tfl::NodeView& view, const Options& options);
+  /// Whether the results of a node that works are known while planning.
+  bool follows_from_shapes(const ModelNode& node) const;
+  /// Computes the results of the last node that was read, or infers their shapes.
+  void evaluate(ModelNode& node);
+  /// Leaves nodes on the CPU that read values which only the CPU computes now.
+  void refuse_readers();
   /// Positions of a partition's nodes and of the nodes that compute its constants.
   std::set<std::size_t> members(const std::vector<int>& node_indices) const;
   /// Whether a node outside of these reads the tensor.
@@ -84,7 +103,9 @@ class Model {
   bool is_constant(int tensor) const { return constants_.count(tensor) != 0; }
 
   std::map<int, std::size_t> position_;  // node index -> position in nodes
-  std::map<int, ir::Tensor> tensors_;    // by TFLite id
+  Evaluator evaluator_;                  // its tensors have the shapes and values known so far
+  ir::Graph whole_;                      // only tensors: those of the model, by TFLite id
+  std::set<int> read_;                   // tensors of whole_ that have been read
   std::map<int, std::size_t> writer_;    // tensor -> position of the node that writes it
   std::map<int, std::vector<std::size_t>> readers_, writers_;  // positions, by tensor
   std::optional<Refusal> unbounded_;  ///< the first of check_bounds(), for all nodes
@@ -92,6 +113,7 @@ class Model {
   bool core_only_;
   std::set<int> stored_;     // constants of the model
   std::set<int> constants_;  // these, and those that working nodes derive from them
+  std::set<int> known_;      // results of evaluated nodes
 };
 
 }  // namespace clgpu::delegate

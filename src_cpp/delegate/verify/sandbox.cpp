@@ -3,15 +3,17 @@
 #include <stdlib.h>
 
 #include <cstdarg>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <numeric>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "delegate/guard.hpp"
 #include "delegate/int_array.hpp"
+#include "ir/shape.hpp"
 #include "tfl/node_view.hpp"
 
 namespace clgpu::delegate {
@@ -52,6 +54,18 @@ std::size_t size_of_type(TfLiteType type) {
     default:
       return 0;
   }
+}
+
+// None if a size is negative or the product exceeds the address space.
+std::optional<std::size_t> bytes_of(const TfLiteIntArray& dims, std::size_t element) {
+  std::size_t bytes = element;
+  for (int i = 0; i < dims.size; ++i) {
+    if (dims.data[i] < 0) return std::nullopt;
+    const auto extent = static_cast<std::size_t>(dims.data[i]);
+    if (extent != 0 && bytes > PTRDIFF_MAX / extent) return std::nullopt;
+    bytes *= extent;
+  }
+  return bytes;
 }
 
 bool is_heap(const TfLiteTensor& tensor) {
@@ -123,9 +137,13 @@ TfLiteStatus Sandbox::resize(TfLiteTensor* tensor, TfLiteIntArray* dims) {
     if (dims != tensor->dims) std::free(dims);
     return kTfLiteError;
   }
-  const std::size_t bytes =
-      std::accumulate(dims->data, dims->data + dims->size, size,
-                      [](std::size_t n, int d) { return n * static_cast<std::size_t>(d); });
+  const std::optional<std::size_t> needed = bytes_of(*dims, size);
+  if (!needed || *needed > largest) {
+    error = "a tensor cannot have the shape " + ir::Shape(to_vector(dims)).str() + " here";
+    if (dims != tensor->dims) std::free(dims);
+    return kTfLiteError;
+  }
+  const std::size_t bytes = *needed;
   if (tensor->data == nullptr || bytes > tensor->bytes) {
     const auto id = static_cast<int>(tensor - copies_.data());
     if (is_heap(*tensor) || owns(id)) release(id);

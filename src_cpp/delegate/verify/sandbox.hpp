@@ -1,6 +1,8 @@
 // The TfLiteContext for CPU kernels that run outside of the interpreter.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -33,7 +35,8 @@ class Sandbox : public TfLiteContext {
   /// To be called before each kernel, which may add tensors while it has pointers to others.
   void make_room();
 
-  std::string error;  ///< what kernels have reported
+  std::string error;                  ///< what kernels have reported
+  std::size_t largest = PTRDIFF_MAX;  ///< bytes of a tensor; kernels get an error beyond
 
  private:
   static Sandbox& of(TfLiteContext* context) { return *static_cast<Sandbox*>(context); }

@@ -1,8 +1,6 @@
 #include "delegate/verify/shadow.hpp"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <map>
 
 #include "base/index.hpp"
@@ -13,8 +11,6 @@
 
 namespace clgpu::delegate {
 namespace {
-
-void* const kInitFailed = reinterpret_cast<void*>(-1);  // newer runtimes' TfLiteKernelInitFailed()
 
 ir::Weights weights_of(const CpuNode& node) {
   return node.family != nullptr ? node.family->weights : ir::Weights{};
@@ -39,30 +35,9 @@ std::vector<float> dequantized(const TfLiteTensor& tensor, const ir::Quantizatio
 
 }  // namespace
 
-CpuNode::CpuNode(int node, std::string operation, const TfLiteNode& tflite,
-                 const TfLiteRegistration& by)
-    : index(node),
-      op(std::move(operation)),
-      family(ops::find_handler(by.builtin_code, nullptr).family),
-      inputs(to_vector(tflite.inputs)),
-      outputs(to_vector(tflite.outputs)),
-      intermediates(to_vector(tflite.intermediates)),
-      builtin_data(tflite.builtin_data),
-      custom_data(tflite.custom_initial_data),
-      custom_bytes(tflite.custom_initial_data_size) {
-  // Copies the fields that the runtime's struct has; our reserved ones come after them.
-  std::memcpy(&registration, &by, offsetof(TfLiteRegistration, inplace_operator) + 8);
-}
-
 struct Shadow::Impl {
-  struct Instance {
-    CpuNode recipe;
-    TfLiteNode node{};
-    bool prepared = false;
-  };
-
   Sandbox sandbox;
-  std::vector<Instance> instances;
+  std::vector<std::unique_ptr<CpuKernel>> kernels;
   std::set<int> boundary;            // tensors read, but written by no node here
   std::map<int, std::size_t> until;  // tensor -> last instance that uses it
   std::set<int> open;                // tensors whose shapes depend on values
@@ -72,23 +47,12 @@ struct Shadow::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  ~Impl() {
-    for (Instance& instance : instances) {
-      const TfLiteRegistration& by = instance.recipe.registration;
-      TfLiteNode& node = instance.node;
-      if (by.free != nullptr && node.user_data != nullptr) by.free(&sandbox, node.user_data);
-      for (TfLiteIntArray* array :
-           {node.inputs, node.outputs, node.intermediates, node.temporaries})
-        std::free(array);
-    }
-  }
-
-  // Separate from the constructor: if it throws, the destructor frees what it has allocated.
   void load(std::vector<CpuNode> nodes, bool dequantize) {
     std::set<int> written;
-    for (CpuNode& node : nodes) instances.push_back({std::move(node)});
-    for (std::size_t i = 0; i < instances.size(); ++i) {
-      const CpuNode& recipe = instances[i].recipe;
+    for (CpuNode& node : nodes)
+      kernels.push_back(std::make_unique<CpuKernel>(sandbox, std::move(node)));
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      const CpuNode& recipe = kernels[i]->recipe();
       for (const int id : recipe.inputs) {
         if (id < 0) continue;
         until[id] = i;
@@ -102,21 +66,14 @@ struct Shadow::Impl {
     }
     if (dequantize) widen_weights();
     add_biases();
-    for (Instance& instance : instances) init(instance);
-  }
-
-  [[noreturn]] void fail(const Instance& instance, const char* what) const {
-    std::string text = sandbox.error;
-    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-    throw ShadowError("the CPU kernel of node " + std::to_string(instance.recipe.index) + " (" +
-                      instance.recipe.op + ") " + what + (text.empty() ? "" : ": " + text));
+    for (const auto& kernel : kernels) kernel->init();
   }
 
   // Only weights that float products alone read.
   void widen_weights() {
     std::set<int> found, others;
-    for (const Instance& instance : instances) {
-      const CpuNode& recipe = instance.recipe;
+    for (const auto& kernel : kernels) {
+      const CpuNode& recipe = kernel->recipe();
       const bool product = weights_of(recipe).slot >= 0 && !recipe.outputs.empty() &&
                            sandbox.at(recipe.outputs[0]).type == kTfLiteFloat32;
       (product ? found : others).insert(recipe.inputs.begin(), recipe.inputs.end());
@@ -140,94 +97,52 @@ struct Shadow::Impl {
 
   // Stock convolutions need a bias: without one, some fail to prepare and others crash.
   void add_biases() {
-    for (std::size_t i = 0; i < instances.size(); ++i) {
-      std::vector<int>& inputs = instances[i].recipe.inputs;
-      const ir::Weights slots = weights_of(instances[i].recipe);
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      const std::vector<int>& inputs = kernels[i]->recipe().inputs;
+      const ir::Weights slots = weights_of(kernels[i]->recipe());
       if (!slots.stock_needs_bias) continue;
       const std::size_t slot = uz(slots.slot), bias_slot = uz(slots.bias);
       if (inputs.size() <= slot || (inputs.size() > bias_slot && inputs[bias_slot] >= 0)) continue;
       if (sandbox.at(inputs[slot]).type != kTfLiteFloat32)
-        fail(instances[i], "has no bias, without which it may crash");
+        kernels[i]->fail("has no bias, without which it may crash");
       const int channels = sandbox.at(inputs[slot]).dims->data[slots.out_axis];
       weights.emplace_back(static_cast<std::size_t>(channels), 0.0F);
       sandbox.make_room();
       int id = -1;
       if (sandbox.AddTensors(&sandbox, 1, &id) != kTfLiteOk)
-        fail(instances[i], "cannot be given a bias");
+        kernels[i]->fail("cannot be given a bias");
       TfLiteTensor& bias = sandbox.at(id);
       bias.type = kTfLiteFloat32;
       bias.allocation_type = kTfLiteMmapRo;
       bias.dims = new_array({channels});
       bias.data = weights.back().data();
       bias.bytes = weights.back().size() * sizeof(float);
-      inputs.resize(bias_slot, -1);
-      inputs.push_back(id);
+      kernels[i]->add_input(slots.bias, id);
       until[id] = i;
     }
   }
 
-  void init(Instance& instance) {
-    const CpuNode& recipe = instance.recipe;
-    const TfLiteRegistration& by = recipe.registration;
-    if (by.invoke == nullptr || by.registration_external != nullptr)
-      fail(instance, "can be run only by the interpreter");
-    TfLiteNode& node = instance.node;
-    node.inputs = new_array(recipe.inputs);
-    node.outputs = new_array(recipe.outputs);
-    node.intermediates = new_array(recipe.intermediates);
-    node.temporaries = new_array({});
-    node.builtin_data = recipe.builtin_data;
-    node.custom_initial_data = recipe.custom_data;
-    node.custom_initial_data_size = recipe.custom_bytes;
-    if (by.init == nullptr) return;
-    sandbox.make_room();
-    const bool custom = recipe.custom_data != nullptr;
-    const void* data = custom ? recipe.custom_data : recipe.builtin_data;
-    node.user_data = by.init(&sandbox, static_cast<const char*>(data),
-                             custom ? static_cast<std::size_t>(recipe.custom_bytes) : 0);
-    if (node.user_data != kInitFailed) return;
-    node.user_data = nullptr;
-    fail(instance, "cannot be made");
-  }
-
   bool is_dynamic(int id) { return id >= 0 && sandbox.at(id).allocation_type == kTfLiteDynamic; }
-
-  void prepare_node(Instance& instance) {
-    const TfLiteRegistration& by = instance.recipe.registration;
-    sandbox.error.clear();
-    sandbox.make_room();
-    if (by.prepare != nullptr && by.prepare(&sandbox, &instance.node) != kTfLiteOk)
-      fail(instance, "does not take its inputs");
-    instance.prepared = true;
-  }
 
   void prepare() {
     open.clear();
-    for (Instance& instance : instances) {
-      const std::vector<int>& inputs = instance.recipe.inputs;
+    for (const auto& kernel : kernels) {
+      const std::vector<int>& inputs = kernel->recipe().inputs;
       const bool waits = std::any_of(inputs.begin(), inputs.end(),
                                      [&](int id) { return is_dynamic(id) || open.count(id) != 0; });
-      if (!waits) prepare_node(instance);
-      for (const int id : instance.recipe.outputs) {
-        if (waits || is_dynamic(id)) open.insert(id);
+      if (!waits) kernel->prepare();
+      for (const int id : kernel->recipe().outputs) {
+        if (waits || !kernel->knows_shapes() || is_dynamic(id)) open.insert(id);
       }
     }
   }
 
-  void run_node(Instance& instance) {
-    const TfLiteRegistration& by = instance.recipe.registration;
-    const std::vector<int>& inputs = instance.recipe.inputs;
+  void run_node(CpuKernel& kernel) {
+    const std::vector<int>& inputs = kernel.recipe().inputs;
     const bool dynamic =
         std::any_of(inputs.begin(), inputs.end(), [&](int id) { return is_dynamic(id); });
-    if (!instance.prepared || dynamic) prepare_node(instance);
-    sandbox.error.clear();
-    for (const TfLiteIntArray* ids : {instance.node.outputs, instance.node.temporaries}) {
-      for (const int id : to_vector(ids)) {
-        if (id >= 0) sandbox.provide(id);
-      }
-    }
-    sandbox.make_room();
-    if (by.invoke(&sandbox, &instance.node) != kTfLiteOk) fail(instance, "has failed");
+    if (!kernel.is_prepared() || dynamic) kernel.prepare();
+    kernel.invoke();
   }
 
   void read_boundary(const TfLiteContext& context) {
@@ -243,16 +158,16 @@ struct Shadow::Impl {
   void run(const TfLiteContext& context, const std::set<int>& wanted, bool keep) {
     sandbox.recommended_num_threads = context.recommended_num_threads;
     read_boundary(context);
-    for (std::size_t i = 0; i < instances.size(); ++i) {
-      Instance& instance = instances[i];
-      run_node(instance);
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      CpuKernel& kernel = *kernels[i];
+      run_node(kernel);
       const auto release = [&](int id) {
         if (id >= 0 && sandbox.at(id).allocation_type == kTfLiteArenaRw && sandbox.owns(id))
           sandbox.release(id);
       };
-      for (const int id : to_vector(instance.node.temporaries)) release(id);
+      for (const int id : kernel.temporaries()) release(id);
       if (keep) continue;
-      for (const auto* ids : {&instance.recipe.inputs, &instance.recipe.outputs}) {
+      for (const auto* ids : {&kernel.recipe().inputs, &kernel.recipe().outputs}) {
         for (const int id : *ids) {
           if (id >= 0 && until.at(id) == i && wanted.count(id) == 0) release(id);
         }

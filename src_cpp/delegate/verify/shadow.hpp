@@ -8,31 +8,9 @@
 #include <vector>
 
 #include "abi/tflite_abi.hpp"
-#include "base/error.hpp"
-#include "ops/family.hpp"
+#include "delegate/verify/cpu_kernel.hpp"
 
 namespace clgpu::delegate {
-
-/// The data to run a node again, read in Prepare, because only there the runtime provides them.
-/// They point to data of the interpreter, which outlives its kernels.
-struct CpuNode {
-  CpuNode(int node, std::string operation, const TfLiteNode& tflite, const TfLiteRegistration& by);
-
-  int index;  ///< of the node in the model
-  std::string op;
-  const ops::Family* family;  ///< of a builtin operation; otherwise null
-  TfLiteRegistration registration{};
-  std::vector<int> inputs, outputs, intermediates;
-  void* builtin_data;
-  const void* custom_data;
-  int custom_bytes;
-};
-
-/// The CPU kernels cannot compute a partition; the message says why.
-class ShadowError : public Error {
- public:
-  using Error::Error;
-};
 
 /// Kernels get separate node instances, and a separate context with copies of all tensors, so their
 /// actions (resizes, temporaries, allocations) do not affect the interpreter. Valid for the shapes

@@ -31,6 +31,7 @@ constexpr Row kRows[] = {
     {90, BinaryOp::kFloorDiv, false, true},
     {95, BinaryOp::kFloorMod, false, true},
     {54, BinaryOp::kPrelu, false, false, Small::kAll},
+    {156, BinaryOp::kAtan2, false, false},
 };
 
 const Row& row_of(int code) {
@@ -43,6 +44,7 @@ const Row& row_of(int code) {
 std::optional<Refusal> check_types(const Row& row, const tfl::TensorView& input,
                                    const std::string& what) {
   using T = DType;
+  if (!row.integers && row.small == Small::kNone) return check_type(input, what, {T::kF32});
   if (!row.integers) return check_type(input, what, {T::kF32, T::kI8, T::kU8, T::kI16});
   switch (row.small) {
     case Small::kInt8:
@@ -176,6 +178,7 @@ const Family kBinaryFamily = [] {
                      {90, "FLOOR_DIV", 2},
                      {95, "FLOOR_MOD", 2},
                      {54, "PRELU", 2},
+                     {156, "ATAN2", 2},
                      {kAddN, "ADD_N", 2, kAnyNumber}};
   family.import = import_binary;
   family.infer = infer_binary;

@@ -1,4 +1,4 @@
-// Family of GATHER: positions along one axis, chosen by indices.
+// Family of GATHER and EMBEDDING_LOOKUP: positions along one axis, chosen by indices.
 #include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/common.hpp"
@@ -8,15 +8,28 @@
 namespace clgpu::ops {
 namespace {
 
-constexpr int kGather = 36;
+constexpr int kEmbeddingLookup = 7, kGather = 36;
 
 struct GatherAttrs : ir::Attrs {
+  int table = 0;  ///< slot of the input from which elements are taken; the other one has indices
   int axis = 0;
   int batch_dims = 0;  ///< leading axes that input and indices have in common; at most `axis`
-  CLGPU_FIELDS(axis, batch_dims)
+  CLGPU_FIELDS(table, axis, batch_dims)
 };
 
+OrRefusal<Imported> import_lookup(const tfl::NodeView& node) {
+  if (auto refusal = check_moved(node, 1)) return *refusal;
+  CLGPU_REFUSE_TYPE(node.input(0), "the tensor of indices", DType::kI32);
+  CLGPU_REFUSE_IF(node.input(0).rank() != 1, Why::kRank, "the tensor of indices", {},
+                  std::to_string(node.input(0).rank()), {"1"});
+  CLGPU_REFUSE_RANK(node.input(1), "the table", 2);
+  GatherAttrs attrs;
+  attrs.table = 1;
+  return Imported{share(attrs), {}};
+}
+
 OrRefusal<Imported> import(const tfl::NodeView& node) {
+  if (node.builtin() == kEmbeddingLookup) return import_lookup(node);
   if (auto refusal = check_moved(node, 0)) return *refusal;
   const tfl::TensorView src = node.input(0), indices = node.input(1);
   CLGPU_REFUSE_TYPE(indices, "the tensor of indices", DType::kI32, DType::kI64, DType::kI16);
@@ -38,8 +51,8 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
 
 ir::Shapes infer(const NodeContext& node) {
   const auto& attrs = node.attrs<GatherAttrs>();
-  const ir::Shape& src = node.input(0).shape;
-  const ir::Shape& indices = node.input(1).shape;
+  const ir::Shape& src = node.input(attrs.table).shape;
+  const ir::Shape& indices = node.input(1 - attrs.table).shape;
   std::vector<int> dims;
   for (int i = 0; i < src.rank(); ++i) {
     if (i < attrs.batch_dims && src[i] != indices[i]) {
@@ -57,8 +70,8 @@ ir::Shapes infer(const NodeContext& node) {
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
   const auto& attrs = node.attrs<GatherAttrs>();
-  const ir::Tensor& src = node.input(0);
-  const ir::Tensor& indices = node.input(1);
+  const ir::Tensor& src = node.input(attrs.table);
+  const ir::Tensor& indices = node.input(1 - attrs.table);
   const ir::Tensor& dst = node.output(0);
   const std::int64_t inner = src.shape.elements(attrs.axis + 1, src.shape.rank());
   const MoveUnit unit = move_unit(src.storage, dst.storage, inner);
@@ -67,7 +80,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   kernel::Launch launch("gather/gather.cl", "gather_rows");
   launch.macro("SRC_T", unit.src_type).macro("DST_T", unit.dst_type);
   launch.type("INDEX_T", indices.storage);
-  launch.src(0).src(1).dst(0).i32(n);
+  launch.src(attrs.table).src(1 - attrs.table).dst(0).i32(n);
   launch.i32(src.shape.elements(attrs.batch_dims, attrs.axis)).i32(src.shape[attrs.axis]);
   launch.i32(indices.shape.elements(attrs.batch_dims, indices.shape.rank()));
   launch.i32(inner / unit.elements).range({uz(n)}, {kElementwiseGroup});
@@ -81,7 +94,7 @@ const Family kGatherFamily = [] {
   Family family;
   family.name = "gather";
   family.attrs = ir::attrs_type<GatherAttrs>();
-  family.builtins = {{kGather, "GATHER", 2}};
+  family.builtins = {{kGather, "GATHER", 2}, {kEmbeddingLookup, "EMBEDDING_LOOKUP", 2, 0, 1, 1}};
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;

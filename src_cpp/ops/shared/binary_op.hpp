@@ -18,6 +18,7 @@ enum class BinaryOp : int {
   kFloorDiv = 8,
   kFloorMod = 9,
   kPrelu = 10,
+  kAtan2 = 11,
 };
 
 struct BinaryAttrs : ir::Attrs {
@@ -28,7 +29,7 @@ struct BinaryAttrs : ir::Attrs {
   static const char* words(std::string_view member) {
     if (member == "op")
       return "add, sub, mul, div, maximum, minimum, pow, squared_difference, floor_div, floor_mod, "
-             "prelu";
+             "prelu, atan2";
     return "";
   }
 };

@@ -1,0 +1,113 @@
+#include "delegate/building/specialization.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "passes/pass.hpp"
+#include "tfl/node_view.hpp"
+
+namespace clgpu::delegate {
+namespace {
+
+void set_constant(ir::Tensor& tensor, const Known& known) {
+  tensor.constant = known.constant;
+  tensor.shape = ir::Shape(known.dims);
+  tensor.model_rank = tensor.shape.rank();
+}
+
+// Tensors that nodes read or that are results; a constant needs no upload in each inference.
+void drop_unused_inputs(ir::Graph& graph) {
+  std::set<int> used(graph.outputs.begin(), graph.outputs.end());
+  for (const ir::Node& node : graph.nodes) used.insert(node.inputs.begin(), node.inputs.end());
+  graph.inputs.erase(
+      std::remove_if(graph.inputs.begin(), graph.inputs.end(),
+                     [&](int id) { return used.count(id) == 0 || graph.tensor(id).is_constant(); }),
+      graph.inputs.end());
+}
+
+}  // namespace
+
+Specialization::Specialization(const TfLiteContext& context, std::map<int, CpuNode> evaluated,
+                               std::map<int, CpuNode> readers)
+    : evaluator_(context), evaluated_(std::move(evaluated)), readers_(std::move(readers)) {}
+
+void Specialization::apply(ir::Graph& graph, KnownValues& known) {
+  taken_.clear();
+  for (const int id : graph.inputs) {
+    ir::Tensor& tensor = graph.tensor(id);
+    if (const auto value = known.find(tensor.tflite_id); value != known.end()) {
+      set_constant(tensor, value->second);
+      taken_[tensor.tflite_id] = value->second.constant;
+      evaluator_.set_value(tensor.tflite_id, value->second);
+    } else {
+      evaluator_.set_shape(tensor.tflite_id, tensor.shape.dims());
+    }
+  }
+  std::vector<bool> done(graph.nodes.size(), false);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    ir::Node& node = graph.nodes[i];
+    done[i] = evaluated_.count(node.tflite_index) != 0;
+    if (done[i]) {
+      evaluate(graph, node, known);
+      continue;
+    }
+    if (readers_.count(node.tflite_index) != 0) import(node);
+    passes::infer_shapes(graph, node);
+    for (const int id : node.outputs) {
+      const ir::Tensor& tensor = graph.tensor(id);
+      if (tensor.tflite_id >= 0) evaluator_.set_shape(tensor.tflite_id, tensor.shape.dims());
+    }
+  }
+  ir::remove_nodes(graph, done);
+  drop_unused_inputs(graph);
+}
+
+void Specialization::evaluate(ir::Graph& graph, const ir::Node& node, KnownValues& known) {
+  std::vector<Known> results;
+  try {
+    results = evaluator_.run(evaluated_.at(node.tflite_index));
+  } catch (const ShadowError& error) {
+    throw ShapeError(error.what(), node.tflite_index);
+  }
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    ir::Tensor& tensor = graph.tensor(node.outputs[i]);
+    set_constant(tensor, results[i]);
+    known[tensor.tflite_id] = std::move(results[i]);
+  }
+}
+
+void Specialization::import(ir::Node& node) const {
+  const CpuNode& recipe = readers_.at(node.tflite_index);
+  const NodeInstance instance(recipe);
+  const tfl::NodeView view(evaluator_.context(), instance.node, recipe.registration, recipe.index);
+  const std::string where = node.op + " (node " + std::to_string(node.tflite_index) + "): ";
+  try {
+    OrRefusal<ops::Imported> imported = ops::family_of(node).import(view);
+    if (!imported) throw ShapeError(where + sentence_of(imported.refusal()), node.tflite_index);
+    node.attrs = imported->attrs;
+    node.epilogue = imported->epilogue;
+  } catch (const ShapeError&) {
+    throw;
+  } catch (const Error& error) {
+    throw ShapeError(where + error.what(), node.tflite_index);
+  }
+}
+
+bool Specialization::has_changed(const ir::Graph& graph, const KnownValues& known) const {
+  return std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](int id) {
+    const int tensor = graph.tensor(id).tflite_id;
+    const auto before = taken_.find(tensor);
+    const auto now = known.find(tensor);
+    return (before == taken_.end() ? nullptr : before->second) !=
+           (now == known.end() ? nullptr : now->second.constant);
+  });
+}
+
+void Specialization::withdraw(KnownValues& known) const {
+  for (const auto& [index, node] : evaluated_) {
+    for (const int id : node.outputs) known.erase(id);
+  }
+}
+
+}  // namespace clgpu::delegate

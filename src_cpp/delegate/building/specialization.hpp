@@ -1,0 +1,47 @@
+// The graph of a partition for particular shapes of its inputs: values that follow from shapes and
+// constants are computed, and parameters that the model computes from shapes are set.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "abi/tflite_abi.hpp"
+#include "delegate/verify/evaluator.hpp"
+#include "ir/graph.hpp"
+
+namespace clgpu::delegate {
+
+/// By TFLite's tensor id: values that partitions have computed while planning. The partitions of a
+/// session share them, because one may need as a constant what another one computes.
+using KnownValues = std::map<int, Known>;
+
+class Specialization {
+ public:
+  /// `evaluated`: nodes whose results are known while planning; `readers`: nodes that need such
+  /// results as constants. By index in the model.
+  Specialization(const TfLiteContext& context, std::map<int, CpuNode> evaluated,
+                 std::map<int, CpuNode> readers);
+
+  /// Replaces the evaluated nodes of a graph by constants, for the shapes of the graph's inputs.
+  /// Takes further values from `known`, and adds those it computes. Sets the shapes of all tensors.
+  /// Throws ShapeError if a node does not support these shapes or values.
+  void apply(ir::Graph& graph, KnownValues& known);
+
+  /// Whether the values of other partitions differ from those that apply() has taken.
+  bool has_changed(const ir::Graph& graph, const KnownValues& known) const;
+
+  /// Removes the values that this partition has added.
+  void withdraw(KnownValues& known) const;
+
+ private:
+  void evaluate(ir::Graph& graph, const ir::Node& node, KnownValues& known);
+  void import(ir::Node& node) const;
+
+  Evaluator evaluator_;
+  std::map<int, CpuNode> evaluated_, readers_;
+  std::map<int, std::shared_ptr<const ir::Constant>> taken_;  // by TFLite's tensor id
+};
+
+}  // namespace clgpu::delegate

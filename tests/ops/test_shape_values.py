@@ -1,0 +1,269 @@
+"""SHAPE, RANK, ZEROS_LIKE, FILL and RANGE, and what is computed from them while planning."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import clgpu_delegate
+from tests.model_maker import ModelMaker
+from tests.ops.harness import check, check_refused, op_runtime
+from tests.ops.movement import random_array
+from tests.runtimes import make_interpreter
+
+
+def result(interpreter, x: np.ndarray) -> np.ndarray:
+    """Of one inference, after a resize to the shape of the input."""
+    index = interpreter.get_input_details()[0]["index"]
+    interpreter.resize_tensor_input(index, x.shape)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(index, x)
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+
+
+def scalar(m: ModelMaker, value, dtype=np.int32) -> int:
+    return m.constant(np.array(value, dtype=dtype))
+
+
+def extent(m: ModelMaker, x: int, axis: int) -> int:
+    """One extent of a tensor, as converters write it."""
+    shape = m.op("SHAPE", [x], (len(m.shape(x)),), dtype=np.int32, out_type=np.int32)
+    part = [m.constant(np.array([i], dtype=np.int32)) for i in (axis, axis + 1, 1)]
+    return m.op("STRIDED_SLICE", [shape, *part], (), dtype=np.int32, shrink_axis_mask=1)
+
+
+def flatten(m: ModelMaker, x: int) -> int:
+    """Reshapes [b, h, w] to [b, h * w], with a shape that the model computes."""
+    b, h, w = m.shape(x)
+    size = m.op("MUL", [extent(m, x, 1), extent(m, x, 2)], (), dtype=np.int32)
+    shape = m.op("PACK", [extent(m, x, 0), size], (2,), dtype=np.int32, values_count=2, axis=0)
+    return m.op("RESHAPE", [x, shape], (b, h * w))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_shape_and_rank_are_results_of_the_model(dtype, rng, device):
+    m = ModelMaker()
+    x = m.input("x", (2, 3, 5))
+    m.output(
+        m.op("NEG", [x], (2, 3, 5)),
+        m.op("SHAPE", [x], (3,), dtype=dtype, out_type=dtype),
+        m.op("RANK", [x], (), dtype=np.int32),
+    )
+    value = random_array(rng, (2, 3, 5))
+    want = [-value, np.array([2, 3, 5], dtype=dtype), np.array(3, np.int32)]
+    check(m.build(), [value], want, device=device, precision="fp32")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int64])
+def test_zeros_like_has_the_shape_of_its_input(dtype, rng, device):
+    m = ModelMaker()
+    x = m.input("x", (3, 5), dtype=dtype)
+    m.output(m.op("ADD", [x, m.op("ZEROS_LIKE", [x], (3, 5), dtype=dtype)], (3, 5), dtype=dtype))
+    value = rng.integers(-9, 9, (3, 5)).astype(dtype)
+    check(m.build(), [value], [value], device=device, precision="fp32")
+
+
+def test_fill_and_range_become_constants(rng, device, precision):
+    m = ModelMaker()
+    x = m.input("x", (4, 3))
+    shape = m.op("SHAPE", [x], (2,), dtype=np.int32, out_type=np.int32)
+    twos = m.op("FILL", [shape, scalar(m, 2, np.float32)], (4, 3), dtype=np.float32)
+    order = m.op("RANGE", [scalar(m, 0), extent(m, x, 0), scalar(m, 2)], (2,), dtype=np.int32)
+    y = m.op("GATHER", [m.op("MUL", [x, twos], (4, 3)), order], (2, 3), axis=0)
+    m.output(y)
+    value = random_array(rng, (4, 3))
+    check(m.build(), [value], None, device=device, precision=precision)
+
+
+def test_a_computed_shape_costs_no_launch(runtime, device, rng):
+    m = ModelMaker()
+    x = m.input("x", (1, 4, 3), shape_signature=(-1, -1, 3))
+    m.output(m.op("NEG", [flatten(m, m.op("ABS", [x], (1, 4, 3)))], (1, 12)))
+    model = m.build()
+    delegate = clgpu_delegate.load(device=device)
+    ours = make_interpreter(runtime, model, [delegate])
+    stock = make_interpreter(runtime, model, resolver="ref")
+    for shape in ((1, 4, 3), (5, 4, 3), (2, 7, 3), (1, 4, 3)):
+        value = random_array(rng, shape)
+        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-6)
+        plan = delegate.explain()
+        (partition,) = plan.partitions
+        assert all(node.claimed for node in plan.nodes)
+        assert [node.op for node in plan.nodes if node.reason.startswith("follows from shapes")]
+        assert partition.launches == 2  # ABS and NEG
+        assert len(partition.inputs) == len(partition.outputs) == 1
+
+
+def test_values_cross_the_border_of_a_partition(runtime, device, rng):
+    m = ModelMaker()
+    x = m.input("x", (1, 4, 3), shape_signature=(-1, 4, 3))
+    y = m.op("ABS", [x], (1, 4, 3))
+    rows = extent(m, y, 0)
+    z = m.op("SIN", [y], (1, 4, 3))
+    shape = m.op("PACK", [rows, scalar(m, 12)], (2,), dtype=np.int32, values_count=2, axis=0)
+    m.output(m.op("NEG", [m.op("RESHAPE", [z, shape], (1, 12))], (1, 12)))
+    model = m.build()
+    delegate = clgpu_delegate.load(device=device, exclude="SIN")
+    ours = make_interpreter(runtime, model, [delegate])
+    stock = make_interpreter(runtime, model, resolver="ref")
+    for batch in (1, 3, 2):
+        value = random_array(rng, (batch, 4, 3))
+        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-6)
+        plan = delegate.explain()
+        assert len(plan.partitions) == 2
+        assert [node.op for node in plan.nodes if not node.claimed] == ["SIN"]
+
+
+def test_a_partition_may_have_nothing_else(runtime, device, rng):
+    m = ModelMaker()
+    x = m.input("x", (1, 4, 3), shape_signature=(-1, 4, 3))
+    shape = [extent(m, x, 0), scalar(m, 12)]
+    shape = m.op("PACK", shape, (2,), dtype=np.int32, values_count=2, axis=0)
+    y = m.op("SIN", [x], (1, 4, 3))
+    m.output(m.op("NEG", [m.op("RESHAPE", [y, shape], (1, 12))], (1, 12)))
+    model = m.build()
+    delegate = clgpu_delegate.load(device=device, exclude="SIN")
+    ours = make_interpreter(runtime, model, [delegate])
+    stock = make_interpreter(runtime, model, resolver="ref")
+    for batch in (1, 3):
+        value = random_array(rng, (batch, 4, 3))
+        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-6)
+        plan = delegate.explain()
+        assert [p.launches for p in plan.partitions] == [0, 1]
+        assert [node.op for node in plan.nodes if not node.claimed] == ["SIN"]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"exclude": "SHAPE"}, "the new shape is computed at run time"),
+        ({"exclude": "STRIDED_SLICE"}, "the new shape is computed at run time"),
+        ({"min_nodes": 2, "exclude": "SIN"}, "is computed at run time"),
+    ],
+)
+def test_values_that_the_cpu_computes_are_of_run_time(options, reason, runtime, device, rng):
+    m = ModelMaker()
+    x = m.input("x", (1, 4, 3), shape_signature=(-1, 4, 3))
+    shape = [extent(m, x, 0), scalar(m, 12)]
+    shape = m.op("PACK", shape, (2,), dtype=np.int32, values_count=2, axis=0)
+    y = m.op("ABS", [m.op("SIN", [x], (1, 4, 3))], (1, 4, 3))
+    m.output(m.op("COS", [m.op("RESHAPE", [m.op("NEG", [y], (1, 4, 3)), shape], (1, 12))], (1, 12)))
+    delegate = clgpu_delegate.load(device=device, **options)
+    ours = make_interpreter(runtime, m.build(), [delegate])
+    stock = make_interpreter(runtime, m.build(), resolver="ref")
+    for batch in (1, 3):
+        value = random_array(rng, (batch, 4, 3))
+        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-5)
+        nodes = {node.op: node for node in delegate.explain().nodes}
+        assert not nodes["RESHAPE"].claimed
+        assert reason in nodes["RESHAPE"].reason
+
+
+def test_the_cpu_reads_what_planning_computes(runtime, device, rng):
+    m = ModelMaker()
+    x = m.input("x", (1, 6), shape_signature=(-1, 6))
+    y = m.op("ABS", [x], (1, 6))
+    rows = extent(m, y, 0)
+    m.output(
+        m.op(
+            "TILE",
+            [y, m.op("PACK", [rows, scalar(m, 2)], (2,), dtype=np.int32, values_count=2)],
+            (1, 12),
+        )
+    )
+    model = m.build()
+    delegate = clgpu_delegate.load(device=device, exclude="TILE")
+    ours = make_interpreter(runtime, model, [delegate])
+    for batch in (1, 3):
+        value = random_array(rng, (batch, 6))
+        want = np.tile(np.abs(value), (batch, 2))
+        np.testing.assert_array_equal(result(ours, value), want)
+
+
+def test_shapes_without_elements_go_to_the_cpu(runtime, device, rng):
+    m = ModelMaker()
+    x = m.input("x", (1, 4, 3), shape_signature=(-1, -1, 3))
+    m.output(m.op("NEG", [flatten(m, m.op("ABS", [x], (1, 4, 3)))], (1, 12)))
+    delegate = clgpu_delegate.load(device=device)
+    ours = make_interpreter(runtime, m.build(), [delegate])
+    stock = make_interpreter(runtime, m.build(), resolver="ref")
+    for shape in ((2, 4, 3), (2, 0, 3), (1, 4, 3)):
+        value = random_array(rng, shape)
+        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-6)
+        (partition,) = delegate.explain().partitions
+        assert bool(partition.on_cpu) == (0 in shape)
+
+
+@pytest.mark.parametrize("verify", ["first", "1"])
+def test_results_are_verified_after_a_resize(runtime, device, rng, verify):
+    m = ModelMaker()
+    x = m.input("x", (1, 4, 3), shape_signature=(-1, -1, 3))
+    m.output(m.op("NEG", [flatten(m, m.op("ABS", [x], (1, 4, 3)))], (1, 12)))
+    delegate = clgpu_delegate.load(device=device, verify=verify)
+    ours = make_interpreter(runtime, m.build(), [delegate])
+    for shape in ((2, 4, 3), (3, 5, 3)):
+        value = random_array(rng, shape)
+        want = -np.abs(value).reshape(shape[0], -1)
+        np.testing.assert_array_equal(result(ours, value), want)
+        (check,) = delegate.explain().verification.partitions
+        assert check.checked
+
+
+def test_values_of_run_time_stay_on_the_cpu(device):
+    m = ModelMaker()
+    n = m.input("n", (1,), np.int32)
+    one = scalar(m, 1, np.float32)
+    m.output(m.op("FILL", [n, one], (1,), dtype=np.float32))
+    check_refused(m.build(), "the shape is computed at run time", device=device)
+    m = ModelMaker()
+    value = m.input("value", ())
+    shape = m.constant(np.array([3, 2], np.int32))
+    m.output(m.op("FILL", [shape, value], (3, 2), dtype=np.float32))
+    check_refused(m.build(), "the value is computed at run time", device=device)
+    m = ModelMaker()
+    n = m.input("n", (), np.int32)
+    m.output(m.op("RANGE", [scalar(m, 0), n, scalar(m, 1)], (1,), dtype=np.int32))
+    check_refused(m.build(), "start, limit or delta is computed at run time", device=device)
+
+
+def test_a_result_that_is_no_index_is_a_refusal(device):
+    m = ModelMaker()
+    m.output(m.op("RANK", [m.input("x", (2, 3))], (), dtype=np.float32))
+    check_refused(m.build(), "output 0 is float32", device=device)
+
+
+def test_what_is_too_large_for_a_constant_stays_on_the_cpu(device):
+    m = ModelMaker()
+    x = m.input("x", (1,))
+    size = 2**24 + 1
+    shape = m.constant(np.array([size], np.int32))
+    filled = m.op("FILL", [shape, scalar(m, 0, np.float32)], (size,), dtype=np.float32)
+    m.output(m.op("ADD", [x, filled], (size,)))
+    delegate = clgpu_delegate.load(device=device)
+    interpreter = make_interpreter(op_runtime(), m.build(), [delegate])
+    fill, add = delegate.explain().nodes
+    assert not fill.claimed
+    assert "a tensor cannot have the shape [16777217] here" in fill.reason
+    assert add.claimed
+    del interpreter
+
+
+@pytest.mark.parametrize("delta", [0, -1])
+def test_a_range_that_the_runtime_refuses_stays_on_the_cpu(delta, device):
+    m = ModelMaker()
+    bounds = [scalar(m, value) for value in (0, 4, delta)]
+    x = m.input("x", (4,), np.int32)
+    m.output(m.op("ADD", [x, m.op("RANGE", bounds, (4,), dtype=np.int32)], (4,), dtype=np.int32))
+    delegate = clgpu_delegate.load(device=device)
+    interpreter = make_interpreter(op_runtime(), m.build(), [delegate])
+    span, _ = delegate.explain().nodes
+    assert not span.claimed
+    assert "the CPU kernel of node 0 (RANGE) does not take its inputs" in span.reason
+    del interpreter
+
+
+def test_a_rank_of_another_type_than_the_kernels_give_stays_on_the_cpu(device):
+    m = ModelMaker()
+    m.output(m.op("RANK", [m.input("x", (2, 3))], (), dtype=np.int64))
+    check_refused(m.build(), "gives its result another type than the model", device=device)

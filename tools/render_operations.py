@@ -1,0 +1,396 @@
+"""Writes docs/operations.md: where each operation of TensorFlow Lite runs, and with which types.
+
+    python tools/render_operations.py           shows the differences
+    python tools/render_operations.py --write   writes them
+
+The page tells what the compiled extension does: each operation of each type is loaded as a model of
+one node, and the page lists the types whose node is claimed. Compile first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tflite
+
+import clgpu_delegate
+from clgpu_delegate import _core
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.model_maker import ModelMaker, Quantization  # noqa: E402
+from tests.runtimes import make_interpreter  # noqa: E402
+from tests.schema import members  # noqa: E402
+
+PAGE = ROOT / "docs" / "operations.md"
+TYPES = ("float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")
+QUANTIZED = ("int16", "int8", "uint8")
+SHAPE = (1, 4, 4, 8)
+Build = Callable[["Node"], Any]
+
+HEAD = """\
+# Operations
+
+What the delegate does with each builtin operation of TensorFlow Lite. The types are those of the
+first input of data. int16, int8 and uint8 are quantised integers; where numbers are only moved,
+they need no scale. Operations without a mark run as kernels on the device.
+
+- **planned**: the result follows from the shapes of tensors and from constants. It is computed
+  while the model is planned, and again after a resize, and costs no kernel launch. The same holds
+  for any operation whose inputs are such results.
+- **view**: the result is the memory of the input with another shape: no kernel launch.
+- **constants**: only constants are converted, once, at load time.
+
+A node may still stay on the CPU because of its parameters or ranks: `clgpu explain MODEL` gives the
+reason ([Nodes on the CPU](refusals.md)).
+
+`python tools/render_operations.py --write` has written this page.
+"""
+
+
+class Node:
+    """What a model of one node is made of."""
+
+    def __init__(self, dtype: str) -> None:
+        self.m = ModelMaker()
+        self.dtype = np.dtype(dtype)
+        self.q = Quantization(1 / 256, 0) if dtype in QUANTIZED else None
+
+    def x(self, shape: tuple[int, ...] = SHAPE) -> int:
+        return self.m.input("x", shape, self.dtype, quantization=self.q)
+
+    def ints(self, *values: int) -> int:
+        return self.m.constant(np.array(values, np.int32))
+
+    def scalar(self, value: int) -> int:
+        return self.m.constant(np.array(value, np.int32))
+
+    def filled(self, shape: tuple[int, ...], dtype: Any = None) -> int:
+        dtype = np.dtype(dtype or self.dtype)
+        quantization = None
+        if self.q is not None and dtype.itemsize == 1:
+            quantization = Quantization(0.5, 0)
+        elif self.q is not None and dtype.itemsize > 2:
+            quantization = Quantization(0.5 / 256, 0)
+        return self.m.constant(np.ones(shape, dtype), quantization=quantization)
+
+    def weights(self, shape: tuple[int, ...]) -> int:
+        """Of products: those of int16 are int8."""
+        return self.filled(shape, "int8" if self.dtype == np.int16 else self.dtype)
+
+    def bias(self, channels: int) -> int:
+        wide = {"int16": np.int64, "int8": np.int32, "uint8": np.int32}
+        return self.filled((channels,), wide.get(self.dtype.name, self.dtype))
+
+    def op(self, name: str, inputs: Any, to: Any = SHAPE, dtype: Any = None, **options: Any) -> Any:
+        dtype = np.dtype(dtype or self.dtype)
+        q = self.q if dtype == self.dtype else None
+        return self.m.op(name, inputs, to, dtype=dtype, quantization=q, **options)
+
+
+def one(name: str, **options: Any) -> Build:
+    return lambda n: n.op(name, [n.x()], **options)
+
+
+def two(name: str, **options: Any) -> Build:
+    return lambda n: n.op(name, [n.x(), n.x()], **options)
+
+
+def scaled(name: str, scales: dict[str, tuple[float, int]], **options: Any) -> Build:
+    """An operation whose result has one scale for each quantised type."""
+
+    def build(n: Node) -> Any:
+        x = n.x()
+        if n.q is not None:
+            n.q = Quantization(*scales[n.dtype.name])
+        return n.op(name, [x], **options)
+
+    return build
+
+
+def reduce(name: str) -> Build:
+    return lambda n: n.op(name, [n.x(), n.ints(1)], (1, 4, 8))
+
+
+def pool(name: str) -> Build:
+    return one(name, padding="SAME", stride_w=1, stride_h=1, filter_width=2, filter_height=2)
+
+
+_UNIT = {"int16": (1 / 32768, 0), "int8": (1 / 256, -128), "uint8": (1 / 256, 0)}
+_SIGNED = {"int16": (1 / 32768, 0), "int8": (1 / 128, 0), "uint8": (1 / 128, 128)}
+_LOG = {"int16": (16 / 32768, 0), "int8": (16 / 256, 127), "uint8": (16 / 256, 255)}
+
+UNARY = """ABS CEIL COS ELU EXP FLOOR GELU HARD_SWISH LEAKY_RELU LOCAL_RESPONSE_NORMALIZATION LOG
+    LOGICAL_NOT NEG RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 ROUND RSQRT SIGN SIN SQRT SQUARE"""
+BINARY = """ADD ADD_N ATAN2 DIV FLOOR_DIV FLOOR_MOD LOGICAL_AND LOGICAL_OR MAXIMUM MINIMUM MUL POW
+    SQUARED_DIFFERENCE SUB"""
+COMPARISONS = "EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL NOT_EQUAL"
+REDUCTIONS = "MEAN REDUCE_ALL REDUCE_ANY REDUCE_MAX REDUCE_MIN REDUCE_PROD SUM"
+
+
+def _convolution(n: Node) -> Any:
+    operands = [n.x(), n.weights((8, 3, 3, 8)), n.bias(8)]
+    return n.op("CONV_2D", operands, padding="SAME", stride_w=1, stride_h=1)
+
+
+def _depthwise(n: Node) -> Any:
+    operands = [n.x(), n.weights((1, 3, 3, 8)), n.bias(8)]
+    options = {"padding": "SAME", "stride_w": 1, "stride_h": 1, "depth_multiplier": 1}
+    return n.op("DEPTHWISE_CONV_2D", operands, **options)
+
+
+def _transposed(n: Node) -> Any:
+    operands = [n.ints(1, 8, 8, 8), n.weights((8, 3, 3, 8)), n.x()]
+    return n.op("TRANSPOSE_CONV", operands, (1, 8, 8, 8), padding="SAME", stride_w=2, stride_h=2)
+
+
+def _dense(n: Node) -> Any:
+    return n.op("FULLY_CONNECTED", [n.x((4, 8)), n.weights((8, 8)), n.bias(8)], (4, 8))
+
+
+def _transposed_product(n: Node) -> Any:
+    return n.op("BATCH_MATMUL", [n.x((1, 4, 8)), n.x((1, 8, 4))], (1, 4, 4))
+
+
+def _split(n: Node) -> Any:
+    return n.op("SPLIT", [n.scalar(3), n.x()], [(1, 4, 4, 4)] * 2, num_splits=2)
+
+
+def _split_v(n: Node) -> Any:
+    operands = [n.x(), n.ints(2, 6), n.scalar(3)]
+    return n.op("SPLIT_V", operands, [(1, 4, 4, 2), (1, 4, 4, 6)], num_splits=2)
+
+
+def _top_k(n: Node) -> Any:
+    operands = [n.x(), n.scalar(2)]
+    return n.m.op("TOPK_V2", operands, [(1, 4, 4, 2)] * 2, dtype=[n.dtype, np.int32],
+                  quantization=[n.q, None])  # fmt: skip
+
+
+def _quantize(n: Node) -> Any:
+    return n.m.op("QUANTIZE", [n.x()], SHAPE, dtype=np.int8, quantization=Quantization(0.1, 0))
+
+
+def _densify(n: Node) -> Any:
+    dense = np.zeros((8, 16), n.dtype)
+    dense[::2, ::4] = 1
+    weights = n.op("DENSIFY", [n.m.sparse_constant(dense)], (8, 16))
+    return n.op("FULLY_CONNECTED", [n.x((4, 16)), weights], (4, 8))
+
+
+def _space_to_batch(n: Node) -> Any:
+    operands = [n.x(), n.ints(2, 2), n.m.constant(np.zeros((2, 2), np.int32))]
+    return n.op("SPACE_TO_BATCH_ND", operands, (4, 2, 2, 8))
+
+
+def _batch_to_space(n: Node) -> Any:
+    operands = [n.x((4, 2, 2, 8)), n.ints(2, 2), n.m.constant(np.zeros((2, 2), np.int32))]
+    return n.op("BATCH_TO_SPACE_ND", operands)
+
+
+def _padding(n: Node, name: str, *more: int, **options: Any) -> Any:
+    sizes = n.m.constant(np.array([[0, 0], [1, 1], [1, 1], [0, 0]], np.int32))
+    return n.op(name, [n.x(), sizes, *more], (1, 6, 6, 8), **options)
+
+
+def _strided(n: Node) -> Any:
+    operands = [n.x(), n.ints(0, 1, 0, 0), n.ints(1, 3, 4, 8), n.ints(1, 1, 1, 1)]
+    return n.op("STRIDED_SLICE", operands, (1, 2, 4, 8))
+
+
+def _update(n: Node) -> Any:
+    return n.op("DYNAMIC_UPDATE_SLICE", [n.x(), n.x((1, 2, 4, 8)), n.ints(0, 1, 0, 0)])
+
+
+def _select(n: Node, name: str) -> Any:
+    condition = n.m.input("c", SHAPE, np.bool_)
+    return n.op(name, [condition, n.x(), n.x()])
+
+
+def _resized(n: Node, name: str) -> Any:
+    return n.op(name, [n.x(), n.ints(8, 8)], (1, 8, 8, 8))
+
+
+def _chosen(n: Node, name: str) -> Any:
+    return n.op(name, [n.x(), n.scalar(3)], (1, 4, 4), dtype=np.int64, output_type=np.int64)
+
+
+def _one_hot(n: Node) -> Any:
+    indices = n.m.input("i", (3,), np.int32)
+    values = [n.m.constant(np.array(v, n.dtype)) for v in (1, 0)]
+    return n.op("ONE_HOT", [indices, n.scalar(4), *values], (3, 4), axis=-1)
+
+
+def _range(n: Node) -> Any:
+    values = [n.m.constant(np.array(v, n.dtype)) for v in (0, 4, 1)]
+    x = n.x((4,))
+    return n.op("ADD", [x, n.op("RANGE", values, (4,))], (4,))
+
+
+def _fill(n: Node) -> Any:
+    filled = n.op("FILL", [n.ints(4, 8), n.m.constant(np.array(1, n.dtype), quantization=n.q)],
+                  (4, 8))  # fmt: skip
+    return n.op("CONCATENATION", [n.x((4, 8)), filled], (8, 8), axis=0)
+
+
+def _zeros(n: Node) -> Any:
+    x = n.x((4, 8))
+    return n.op("CONCATENATION", [x, n.op("ZEROS_LIKE", [x], (4, 8))], (8, 8), axis=0)
+
+
+def _measured(n: Node, name: str, to: tuple[int, ...]) -> Any:
+    options = {"out_type": np.int32} if name == "SHAPE" else {}
+    return n.op(name, [n.x()], to, dtype=np.int32, **options)
+
+
+NODES: dict[str, Build] = {
+    **{name: one(name) for name in UNARY.split()},
+    **{name: two(name) for name in BINARY.split()},
+    **{name: two(name, dtype=np.bool_) for name in COMPARISONS.split()},
+    **{name: reduce(name) for name in REDUCTIONS.split()},
+    **{name: pool(name) for name in ("AVERAGE_POOL_2D", "L2_POOL_2D", "MAX_POOL_2D")},
+    "ARG_MAX": lambda n: _chosen(n, "ARG_MAX"),
+    "ARG_MIN": lambda n: _chosen(n, "ARG_MIN"),
+    "BATCH_MATMUL": _transposed_product,
+    "BATCH_TO_SPACE_ND": _batch_to_space,
+    "BROADCAST_TO": lambda n: n.op("BROADCAST_TO", [n.x((1, 1, 4, 8)), n.ints(*SHAPE)], version=2),
+    "CAST": lambda n: n.op("CAST", [n.x()], dtype=np.float32),
+    "CONCATENATION": lambda n: n.op("CONCATENATION", [n.x(), n.x()], (1, 4, 4, 16), axis=3),
+    "CONV_2D": _convolution,
+    "CUMSUM": lambda n: n.op("CUMSUM", [n.x(), n.scalar(1)]),
+    "DENSIFY": _densify,
+    "DEPTHWISE_CONV_2D": _depthwise,
+    "DEPTH_TO_SPACE": lambda n: n.op("DEPTH_TO_SPACE", [n.x()], (1, 8, 8, 2), block_size=2),
+    "DEQUANTIZE": lambda n: n.op("DEQUANTIZE", [n.x()], dtype=np.float32),
+    "DYNAMIC_UPDATE_SLICE": _update,
+    "EMBEDDING_LOOKUP": lambda n: n.op(
+        "EMBEDDING_LOOKUP", [n.m.input("i", (3,), np.int32), n.x((4, 8))], (3, 8)
+    ),
+    "EXPAND_DIMS": lambda n: n.op("EXPAND_DIMS", [n.x(), n.scalar(0)], (1, *SHAPE)),
+    "FILL": _fill,
+    "FULLY_CONNECTED": _dense,
+    "GATHER": lambda n: n.op("GATHER", [n.x(), n.ints(0, 2)], (1, 2, 4, 8), axis=1),
+    "GATHER_ND": lambda n: n.op(
+        "GATHER_ND", [n.x(), n.m.constant(np.zeros((2, 1), np.int32))], (2, 4, 4, 8)
+    ),
+    "L2_NORMALIZATION": scaled("L2_NORMALIZATION", _SIGNED),
+    "LOGISTIC": scaled("LOGISTIC", _UNIT),
+    "LOG_SOFTMAX": scaled("LOG_SOFTMAX", _LOG),
+    "MIRROR_PAD": lambda n: _padding(n, "MIRROR_PAD", mode="REFLECT"),
+    "ONE_HOT": _one_hot,
+    "PACK": lambda n: n.op("PACK", [n.x(), n.x()], (2, *SHAPE), values_count=2, axis=0),
+    "PAD": lambda n: _padding(n, "PAD"),
+    "PADV2": lambda n: _padding(n, "PADV2", n.m.constant(np.array(0, n.dtype), quantization=n.q)),
+    "PRELU": lambda n: n.op("PRELU", [n.x(), n.weights((1, 1, 8))]),
+    "QUANTIZE": _quantize,
+    "RANGE": _range,
+    "RANK": lambda n: _measured(n, "RANK", ()),
+    "RESHAPE": lambda n: n.op("RESHAPE", [n.x(), n.ints(4, 32)], (4, 32), new_shape=[4, 32]),
+    "RESIZE_BILINEAR": lambda n: _resized(n, "RESIZE_BILINEAR"),
+    "RESIZE_NEAREST_NEIGHBOR": lambda n: _resized(n, "RESIZE_NEAREST_NEIGHBOR"),
+    "REVERSE_V2": lambda n: n.op("REVERSE_V2", [n.x(), n.ints(1)]),
+    "SELECT": lambda n: _select(n, "SELECT"),
+    "SELECT_V2": lambda n: _select(n, "SELECT_V2"),
+    "SHAPE": lambda n: _measured(n, "SHAPE", (4,)),
+    "SLICE": lambda n: n.op("SLICE", [n.x(), n.ints(0, 1, 0, 0), n.ints(1, 2, 4, 8)], (1, 2, 4, 8)),
+    "SOFTMAX": scaled("SOFTMAX", _UNIT, beta=1.0),
+    "SPACE_TO_BATCH_ND": _space_to_batch,
+    "SPACE_TO_DEPTH": lambda n: n.op("SPACE_TO_DEPTH", [n.x()], (1, 2, 2, 32), block_size=2),
+    "SPLIT": _split,
+    "SPLIT_V": _split_v,
+    "SQUEEZE": lambda n: n.op("SQUEEZE", [n.x()], (4, 4, 8), squeeze_dims=[0]),
+    "STRIDED_SLICE": _strided,
+    "TANH": scaled("TANH", _SIGNED),
+    "TILE": lambda n: n.op("TILE", [n.x(), n.ints(1, 2, 1, 1)], (1, 8, 4, 8)),
+    "TOPK_V2": _top_k,
+    "TRANSPOSE": lambda n: n.op("TRANSPOSE", [n.x(), n.ints(0, 3, 1, 2)], (1, 8, 4, 4)),
+    "TRANSPOSE_CONV": _transposed,
+    "UNPACK": lambda n: n.op("UNPACK", [n.x()], [(1, 4, 8)] * 4, num=4, axis=1),
+    "ZEROS_LIKE": _zeros,
+}
+
+
+def claimed(name: str, dtype: str) -> clgpu_delegate.Node | None:
+    """The report of the operation's node, if the delegate claims it."""
+    node = Node(dtype)
+    result = NODES[name](node)
+    node.m.output(*(result if isinstance(result, tuple) else [result]))
+    delegate = clgpu_delegate.load(cache="off", warm_up=False)
+    interpreter = make_interpreter("ai_edge_litert", node.m.build(), [delegate])
+    found = [n for n in delegate.explain().nodes if n.op == name]
+    del interpreter
+    return found[0] if found and found[0].claimed else None
+
+
+def where(nodes: list[clgpu_delegate.Node]) -> str:
+    """The mark of an operation."""
+    if all(node.is_view for node in nodes):
+        return "view"
+    if all(node.reason.startswith("follows from shapes") for node in nodes):
+        return "planned"
+    if all(node.reason.startswith("computes a constant") for node in nodes):
+        return "constants"
+    return ""
+
+
+def page() -> str:
+    """The text of docs/operations.md."""
+    handled = {op for family in _core.families() for op in family["ops"]}
+    schema = members(tflite.BuiltinOperator)
+    missing = sorted(handled & set(schema) - set(NODES))
+    if missing:
+        raise SystemExit(f"NODES of tools/render_operations.py lacks {', '.join(missing)}")
+    rows = ["| operation | types | |", "| --- | --- | --- |"]
+    for name in sorted(NODES):
+        found = {dtype: claimed(name, dtype) for dtype in TYPES}
+        nodes = [node for node in found.values() if node is not None]
+        types = ", ".join(dtype for dtype, node in found.items() if node is not None)
+        rows.append(f"| {name} | {types} | {where(nodes)} |")
+    customs = ", ".join(sorted(handled - set(schema)))
+    others = sorted(
+        set(schema) - handled - {"CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES"}
+    )
+    return "\n".join(
+        [
+            HEAD,
+            *rows,
+            "",
+            f"Custom operations, in float32: {customs}.",
+            "",
+            "## On the CPU",
+            "",
+            f"{', '.join(others)}.",
+            "",
+        ]
+    )
+
+
+def main() -> int:
+    """Show or write the differences; 1 if there are any."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--write", action="store_true", help="write docs/operations.md")
+    arguments = parser.parse_args()
+    before = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    after = page()
+    if before == after:
+        return 0
+    if arguments.write:
+        PAGE.write_text(after, encoding="utf-8")
+        return 0
+    print(
+        "".join(
+            difflib.unified_diff(before.splitlines(True), after.splitlines(True), "kept", "now")
+        )
+    )
+    return 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
