@@ -97,3 +97,4 @@ def test_what_the_reference_cannot_do_is_refused():
     check_refused(build("SUM", np.int8, [same]), "takes all quantised integers for uint8")
     check_refused(build("REDUCE_MAX", np.int8, [rescaled]), "differ in scale or zero point")
     check_refused(build("REDUCE_PROD", np.uint8, [same]), "input is uint8; supported: int8")
+    check_refused(build("REDUCE_ANY", np.int8, [same]), "input is int8; supported: bool")

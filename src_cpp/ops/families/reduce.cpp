@@ -71,10 +71,10 @@ std::optional<Refusal> check_quantized(const tfl::NodeView& node, Op op) {
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   const tfl::TensorView src = node.input(0);
-  if (src.is_quantized() || node.output(0).is_quantized()) {
-    if (auto refusal = check_quantized(node, op_of(node.builtin()))) return *refusal;
-  } else if (node.builtin() == kAnyCode || node.builtin() == kAllCode) {
+  if (node.builtin() == kAnyCode || node.builtin() == kAllCode) {
     CLGPU_REFUSE_TYPE(src, "input", DType::kBool);
+  } else if (src.is_quantized() || node.output(0).is_quantized()) {
+    if (auto refusal = check_quantized(node, op_of(node.builtin()))) return *refusal;
   } else {
     CLGPU_REFUSE_TYPE(src, "input", DType::kF32, DType::kI32, DType::kI64);
   }
