@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import os
 from typing import Any
 
 import numpy as np
 import pytest
 
+import clgpu_delegate
+from tests import quick
 from tests.model_maker import ModelMaker
 from tests.runtimes import make_interpreter
 
@@ -31,6 +35,17 @@ def chain(size: int = 8) -> bytes:
     m = ModelMaker()
     m.output(m.op("TANH", [m.op("ABS", [m.input("x", (1, size))], (1, size))], (1, size)))
     return m.build()
+
+
+@functools.lru_cache(maxsize=1)
+def preferred_device() -> str:
+    """For tests that take one device: the one that CLGPU_TEST_DEVICE names, or quick tests prefer."""
+    named = os.environ.get("CLGPU_TEST_DEVICE")
+    if named:
+        return named
+    found = clgpu_delegate.devices()
+    preferred = [device for device in found if quick.PREFERRED in device.platform.lower()]
+    return str((preferred or found)[0].index)
 
 
 def hardware(name: str) -> Any:

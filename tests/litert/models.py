@@ -1,15 +1,13 @@
 """Models through both of LiteRT's interfaces: each signature, with the same inputs.
 
-``python -m tests.litert.models [FILE or FOLDER ...]`` prints a table, by default of the models in the
-folder ``shared/models`` beside the checkout.
+``python -m tests.litert.models [FILE or FOLDER ...]`` prints a table, by default of the models in
+the folder ``shared/models`` beside the checkout.
 """
 
 from __future__ import annotations
 
 import collections
 import contextlib
-import functools
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +18,7 @@ import numpy as np
 import clgpu_delegate
 from clgpu_delegate.base.rendering import one_line
 from tests.campaign import children
-from tests.litert.compiled import Array, Compiled
+from tests.litert.compiled import Array, Compiled, preferred_device
 from tests.models.comparison import relative_l2
 from tests.runtimes import make_interpreter
 
@@ -86,10 +84,10 @@ def by_cpu(path: Path) -> tuple[str, str]:
 def by_both(path: Path, kind: str = KINDS[0]) -> tuple[str, str]:
     """Run all signatures with the delegate, through both interfaces, and compare."""
     content = path.read_bytes()
-    delegate = clgpu_delegate.load(device=device(), **OPTIONS)
+    delegate = clgpu_delegate.load(device=preferred_device(), **OPTIONS)
     compiled, claimed, problem, differences = None, "", "", []
     try:
-        with clgpu_delegate.litert_environment(device=device(), **OPTIONS) as environment:
+        with clgpu_delegate.litert_environment(device=preferred_device(), **OPTIONS) as environment:
             compiled = Compiled(content, "GPU|CPU", environment)
         made = clgpu_delegate.litert_delegates()[-1].explain()
         claimed = f"{made.claimed} of {made.total} nodes on the device"
@@ -107,7 +105,7 @@ def by_both(path: Path, kind: str = KINDS[0]) -> tuple[str, str]:
                 break
             got = way.run_compiled(compiled, outputs)
             differences += [
-                f"{way.key}, {name}: {np.count_nonzero(got[name] != want)} of {want.size} differ"
+                f"{way.label}, {name}: {np.count_nonzero(got[name] != want)} of {want.size} differ"
                 for name, want in outputs.items()
                 if got[name].tobytes() != want.tobytes()
             ]
@@ -124,6 +122,7 @@ class _Way:
     def __init__(self, interpreter: Any, signature: dict[str, Any] | None, index: int) -> None:
         self.index = index
         self.key = signature and signature["key"]
+        self.label = self.key or "model"
         self._interpreter = interpreter
         self._runner = None
         if self.key is not None:
@@ -198,12 +197,6 @@ def _values(rng: Any, kind: str, shape: tuple[int, ...], detail: dict[str, Any])
         limits = np.iinfo(dtype)
         return np.asarray(rng.integers(limits.min, limits.max, shape, endpoint=True), dtype)
     return np.asarray(rng.integers(0, 1, shape, endpoint=True), dtype)  # indices, masks
-
-
-@functools.lru_cache(maxsize=1)
-def device() -> str:
-    """The device to test: the named one, or the first."""
-    return os.environ.get("CLGPU_TEST_DEVICE") or clgpu_delegate.devices()[0].name
 
 
 def outcomes(paths: list[Path]) -> Iterator[tuple[Path, str, str]]:
