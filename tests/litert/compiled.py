@@ -39,7 +39,7 @@ def chain(size: int = 8) -> bytes:
 
 @functools.lru_cache(maxsize=1)
 def preferred_device() -> str:
-    """For tests that take one device: the one that CLGPU_TEST_DEVICE names, or quick tests prefer."""
+    """The one that CLGPU_TEST_DEVICE names, else that of quick tests: for tests that take one."""
     named = os.environ.get("CLGPU_TEST_DEVICE")
     if named:
         return named
