@@ -1,4 +1,4 @@
-"""CompiledModel: signatures, subgraphs, resized inputs, custom operations, several models at once."""
+"""CompiledModel: signatures, subgraphs, resizing, custom operations, several models at once."""
 
 from __future__ import annotations
 
