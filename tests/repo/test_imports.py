@@ -48,7 +48,7 @@ BELOW = {
         "_core", "base", "delegate", "errors", "options", "profiling", "report", "runtimes",
     },
     "quantization": {"base", "errors", "runtimes", "tflite"},
-    "doctor": {"_core", "base", "errors", "runtimes", ""},
+    "doctor": {"_core", "base", "errors", "litert", "runtimes", ""},
     "capsule": {
         "_core", "base", "delegate", "devices", "doctor", "errors", "options", "runtimes",
         "tflite",
