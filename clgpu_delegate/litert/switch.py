@@ -35,8 +35,8 @@ class LiteRtSwitch:
     gone), ``"other"`` (of another installation of this package) or ``"foreign"`` (not ours)."""
 
     support: str = "absent"
-    """Of LiteRT's version: ``"absent"`` (not installed), ``"unsupported"``, ``"untested"`` (newer than
-    those that were tested), ``"tested"`` or ``"unknown"``."""
+    """Of LiteRT's version: ``"absent"`` (not installed), ``"unsupported"``, ``"untested"`` (newer
+    than those that were tested), ``"tested"`` or ``"unknown"``."""
 
     def to_dict(self) -> dict[str, Any]:
         """The fields."""
