@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <utility>
 
 #include "base/index.hpp"
 #include "delegate/building/estimate.hpp"
@@ -23,6 +25,22 @@ passes::Separable separable(const plan::Engines& engines) {
                                                                     : passes::Separable::kWherePays;
 }
 
+// The number of nodes, and the most frequent operations.
+std::string contents_of(const ir::Graph& graph, std::size_t nodes) {
+  constexpr std::size_t kShown = 6;
+  std::map<std::string, int> counts;
+  for (const ir::Node& node : graph.nodes) ++counts[node.op];
+  std::vector<std::pair<std::string, int>> sorted(counts.begin(), counts.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text = std::to_string(nodes) + (nodes == 1 ? " node: " : " nodes: ");
+  for (std::size_t i = 0; i < std::min(sorted.size(), kShown); ++i) {
+    text += (i > 0 ? ", " : "") + sorted[i].first;
+    if (sorted[i].second > 1) text += " x" + std::to_string(sorted[i].second);
+  }
+  return sorted.size() > kShown ? text + ", ..." : text;
+}
+
 }  // namespace
 
 Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> session,
@@ -31,6 +49,7 @@ Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> sess
       session_(std::move(session)),
       original_(std::make_shared<const ir::Graph>(std::move(graph))),
       nodes_(std::move(nodes)),
+      contents_(contents_of(*original_, nodes_.size())),
       index_(index) {
   if (state_->target.options.verify != kVerifyOff) trust_ = std::make_unique<Trust>();
   graph_ = pass(*original_, Level::kAsAsked);
