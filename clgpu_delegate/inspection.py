@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from clgpu_delegate.base.files import read_model
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import OptionError
-from clgpu_delegate.litert.compiled import opened, runtime_for
+from clgpu_delegate.litert.compiled import open_delegated, runtime_for
 from clgpu_delegate.options import Settings
 from clgpu_delegate.report.explanation import Explanation
 from clgpu_delegate.report.memory import MemoryMap
@@ -125,8 +125,7 @@ def _loaded(
 ) -> tuple[Delegate, Any]:
     content = read_model(model)
     found = runtime_for(api, runtime)
-    interpreter, delegate = opened(api, found, content, 1, settings)
-    assert delegate is not None
+    interpreter, delegate = open_delegated(api, found, content, 1, settings)
     # The plan may change once the runtime has settled the shapes.
     with contextlib.suppress(RuntimeError):
         interpreter.allocate_tensors()

@@ -22,8 +22,6 @@ from clgpu_delegate.tflite import reader
 from clgpu_delegate.tflite.inference import make_interpreter
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
     from clgpu_delegate.options import Settings
 
 APIS = ("interpreter", "compiled")
@@ -89,7 +87,8 @@ class Compiled:
             )
             # Never allocated: it only tells of the tensors, in the same order.
             told = find_runtime(RUNTIME).module.Interpreter(model_content=content)
-            self._inputs, self._outputs = told.get_input_details(), told.get_output_details()
+            self._inputs: list[dict[str, Any]] = told.get_input_details()
+            self._outputs: list[dict[str, Any]] = told.get_output_details()
             self._signature = _signature_of_main(content, self._model)
             self._sources = self._model.create_input_buffers(self._signature)
             self._results = self._model.create_output_buffers(self._signature)
@@ -155,10 +154,8 @@ def by_arrays(runner: Any, inputs: Sequence[_Array]) -> Callable[[], list[_Array
     return run
 
 
-def opened(
-    api: str, runtime: Runtime, content: bytes, threads: int, settings: Settings | None = None
-) -> tuple[Any, Delegate | None]:
-    """Load a model by an interface of a runtime; returns an interpreter, or what behaves as one.
+def open_stock(api: str, runtime: Runtime, content: bytes, threads: int) -> Any:
+    """Load a model for the CPU; returns an interpreter, or what behaves as one.
 
     Parameters
     ----------
@@ -170,34 +167,41 @@ def opened(
         Bytes of the model.
     threads
         Of the CPU.
-    settings
-        Fields of `Options`; None: without the delegate.
-
-    Raises
-    ------
-    ClgpuError
-        As `on_delegate`, or as `clgpu_delegate.tflite.inference.make_interpreter`.
-    """
-    if api == "interpreter":
-        delegate = None if settings is None else Delegate(Options.from_settings(**settings))
-        return make_interpreter(runtime, content, threads, delegate), delegate
-    if settings is None:
-        return Compiled(content, gpu=False, cpu=True, threads=threads), None
-    return on_delegate(content, threads, **settings)
-
-
-def on_delegate(
-    content: bytes, threads: int, **settings: Unpack[Settings]
-) -> tuple[Compiled, Delegate]:
-    """Compile a model for the delegate, which leaves nodes without a kernel to the CPU.
 
     Raises
     ------
     ModelError
-        If LiteRT does not compile the model.
-    ClgpuError
-        As `litert_environment`, or if LiteRT has not asked for the delegate.
+        If the runtime rejects the model.
     """
+    if api == "interpreter":
+        return make_interpreter(runtime, content, threads)
+    return Compiled(content, gpu=False, cpu=True, threads=threads)
+
+
+def open_delegated(
+    api: str, runtime: Runtime, content: bytes, threads: int, settings: Settings
+) -> tuple[Any, Delegate]:
+    """As `open_stock`, with a delegate, which leaves nodes without a kernel to the CPU.
+
+    Parameters
+    ----------
+    settings
+        Fields of `Options`.
+
+    Raises
+    ------
+    ModelError
+        If the runtime rejects the model.
+    ClgpuError
+        As `load` and `litert_environment`, or if LiteRT has not asked for the delegate.
+    """
+    if api == "compiled":
+        return _on_delegate(content, threads, settings)
+    delegate = Delegate(Options.from_settings(**settings))
+    return make_interpreter(runtime, content, threads, delegate), delegate
+
+
+def _on_delegate(content: bytes, threads: int, settings: Settings) -> tuple[Compiled, Delegate]:
     environment = litert_environment(**settings)
     before = len(litert_delegates())
     compiled = Compiled(content, gpu=True, cpu=True, threads=threads, environment=environment)

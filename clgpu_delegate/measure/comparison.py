@@ -16,7 +16,7 @@ from clgpu_delegate.base.rendering import Shown, as_text
 from clgpu_delegate.delegate import Delegate, load
 from clgpu_delegate.devices import Device, devices
 from clgpu_delegate.errors import ClgpuError, ModelError, OptionError
-from clgpu_delegate.litert.compiled import opened, runtime_for
+from clgpu_delegate.litert.compiled import open_delegated, open_stock, runtime_for
 from clgpu_delegate.measure import turns
 from clgpu_delegate.measure.job import Job, measure
 from clgpu_delegate.options import Settings
@@ -243,13 +243,13 @@ def compare(
     threads = threads or usable_cores()
     load(**settings)  # its errors come first
 
-    stock = opened(api, found, content, threads)[0]
+    stock = open_stock(api, found, content, threads)
     specs = [tensor(detail) for detail in stock.get_input_details()]
     values = random_inputs(stock, seed) if given is None else bind(given, specs, "input")
     with as_our_error(f"{found} without the delegate cannot run the model", ModelError):
         expected = run_once(stock, values)
     start = time.perf_counter()
-    delegated, delegate = opened(api, found, content, threads, settings)
+    delegated, delegate = open_delegated(api, found, content, threads, settings)
     with as_our_error(f"{found} with the delegate cannot run the model"):
         got = run_once(delegated, values)
     first_ms = (time.perf_counter() - start) * 1e3
@@ -259,7 +259,7 @@ def compare(
         key = f"device {device.index}"
         on_other: Settings = {**settings, "device": device.index}
         try:
-            other, _ = opened(api, found, content, threads, on_other)
+            other, _ = open_delegated(api, found, content, threads, on_other)
             with as_our_error(f"{found} with the delegate cannot run the model"):
                 run_once(other, values)
         except ClgpuError as error:

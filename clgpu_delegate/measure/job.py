@@ -21,7 +21,7 @@ import numpy as np
 
 from clgpu_delegate import errors
 from clgpu_delegate.base import children, files
-from clgpu_delegate.litert.compiled import on_own_gpu, opened
+from clgpu_delegate.litert.compiled import on_own_gpu, open_delegated, open_stock
 from clgpu_delegate.runtimes import find_runtime
 from clgpu_delegate.tflite import inference
 
@@ -95,11 +95,14 @@ def _measured(job: Job) -> tuple[dict[str, Any], list[inference.Array]]:
     before = _host_bytes()
     start = time.perf_counter()
     interpreter: Any
+    delegate = None
     if job.own_gpu:
-        interpreter, delegate = on_own_gpu(content), None
+        interpreter = on_own_gpu(content)
+    elif job.options is None:
+        interpreter = open_stock(job.api, runtime, content, job.threads)
     else:
         options: Any = job.options
-        interpreter, delegate = opened(job.api, runtime, content, job.threads, options)
+        interpreter, delegate = open_delegated(job.api, runtime, content, job.threads, options)
     inputs = inference.random_inputs(interpreter)
     with inference.as_our_error(f"{runtime} cannot run the model", errors.ModelError):
         outputs = inference.run_once(interpreter, inputs)
