@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from clgpu_delegate.litert import package
 from tests.litert.compiled import chain, needs_litert
@@ -78,6 +79,8 @@ def summary(folder: Path) -> str:
 
 def test_profiler_tells_what_a_partition_contains(tmp_path):
     """In a process of its own: it never releases LiteRT's objects."""
+    if not (package.folder() / "libLiteRt.so").exists():
+        pytest.skip("this package of LiteRT does not have libLiteRt.so")
     result = run_python(
         f"""
 import os, pathlib
