@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <utility>
 
 #include "base/index.hpp"
@@ -28,9 +27,16 @@ passes::Separable separable(const plan::Engines& engines) {
 // The number of nodes, and the most frequent operations.
 std::string contents_of(const ir::Graph& graph, std::size_t nodes) {
   constexpr std::size_t kShown = 6;
-  std::map<std::string, int> counts;
-  for (const ir::Node& node : graph.nodes) ++counts[node.op];
-  std::vector<std::pair<std::string, int>> sorted(counts.begin(), counts.end());
+  std::vector<std::pair<std::string, int>> sorted;
+  for (const ir::Node& node : graph.nodes) {
+    const auto known = std::find_if(sorted.begin(), sorted.end(),
+                                    [&](const auto& entry) { return entry.first == node.op; });
+    if (known == sorted.end()) {
+      sorted.emplace_back(node.op, 1);
+    } else {
+      ++known->second;
+    }
+  }
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string text = std::to_string(nodes) + (nodes == 1 ? " node: " : " nodes: ");
