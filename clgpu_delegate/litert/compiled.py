@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 APIS = ("interpreter", "compiled")
 RUNTIME = "ai_edge_litert"
 
+# LiteRT's Python package has no names for other types, such as int16: they pass as bytes.
+_NAMED = {np.dtype(name) for name in ("float32", "float16", "int32", "int8", "uint8", "bool")}
+
 _Array = np.ndarray[Any, Any]
 
 
@@ -111,8 +114,9 @@ class Compiled:
 
     def set_tensor(self, index: int, value: _Array) -> None:
         """Copy an array into an input."""
-        # As bytes: LiteRT's Python package has no names for some types, such as int16.
-        self._by_index[index][0].write(np.ascontiguousarray(value).reshape(-1).view(np.uint8))
+        if value.dtype not in _NAMED:
+            value = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+        self._by_index[index][0].write(value)
 
     def invoke(self) -> None:
         """Run once."""
@@ -120,15 +124,20 @@ class Compiled:
 
     def get_tensor(self, index: int) -> _Array:
         """A copy of an input or output."""
-        buffer, size, dtype, shape = self._by_index[index]
-        values: _Array = buffer.read(size, np.uint8)
+        buffer, count, read_as, dtype, shape = self._by_index[index]
+        values: _Array = buffer.read(count, read_as)
         return values.view(dtype).reshape(shape)
 
 
-def _layout(detail: dict[str, Any]) -> tuple[int, np.dtype[Any], tuple[int, ...]]:
-    """Bytes, type and shape."""
+def _layout(
+    detail: dict[str, Any],
+) -> tuple[int, np.dtype[Any], np.dtype[Any], tuple[int, ...]]:
+    """How many elements of which type to read; type and shape of the array."""
     shape, dtype = tuple(int(n) for n in detail["shape"]), np.dtype(detail["dtype"])
-    return math.prod(shape) * dtype.itemsize, dtype, shape
+    count = math.prod(shape)
+    if dtype in _NAMED:
+        return count, dtype, dtype, shape
+    return count * dtype.itemsize, np.dtype(np.uint8), dtype, shape
 
 
 def _signature_of_main(content: bytes, model: Any) -> int:
