@@ -6,10 +6,7 @@ Every way takes its inputs from arrays and gives its outputs as arrays.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 import clgpu_delegate
 from bench import networks
@@ -17,6 +14,8 @@ from bench.measure import medians, relative_error, sentence_of
 from bench.report import Column, Report, TextTable, name_column
 from bench.session import Session
 from bench.setting import Names, Precision, Setting, check_known, split
+from clgpu_delegate import ClgpuError
+from clgpu_delegate.litert.compiled import Compiled, by_arrays, on_own_gpu
 
 _LEAST = 5  # timings of each way
 
@@ -59,39 +58,6 @@ class Row:
         return self.gpu_ms and self.gpu_ms / self.compiled_ms
 
 
-class Compiled:
-    """A compiled model; a call takes its inputs from arrays and gives its outputs as arrays."""
-
-    def __init__(
-        self, model: bytes, inputs: list[np.ndarray], *, gpu: bool, threads: int = 1,
-        environment: Any = None,
-    ) -> None:  # fmt: skip
-        from ai_edge_litert.compiled_model import CompiledModel  # noqa: PLC0415
-        from ai_edge_litert.hardware_accelerator import HardwareAccelerator  # noqa: PLC0415
-        from ai_edge_litert.options import CpuOptions, Options  # noqa: PLC0415
-
-        options = Options(
-            hardware_accelerators=HardwareAccelerator.GPU if gpu else HardwareAccelerator.CPU,
-            cpu_options=CpuOptions(num_threads=threads),
-        )
-        self._model = CompiledModel.from_buffer(model, environment=environment, options=options)
-        self._sources = self._model.create_input_buffers(0)
-        self._results = self._model.create_output_buffers(0)
-        self._inputs = inputs
-        self._sizes: list[tuple[int, Any]] = []
-
-    def expect(self, outputs: list[np.ndarray]) -> Compiled:
-        """Return sizes and types of the outputs, which LiteRT's buffers need."""
-        self._sizes = [(output.size, output.dtype) for output in outputs]
-        return self
-
-    def __call__(self) -> list[np.ndarray]:
-        for buffer, value in zip(self._sources, self._inputs):
-            buffer.write(value)
-        self._model.run_by_index(0, self._sources, self._results)
-        return [buffer.read(*size) for buffer, size in zip(self._results, self._sizes)]
-
-
 def measure(name: str, model: bytes, setting: Setting, precision: str) -> Row:
     """Time all ways of a model in turns."""
     options: dict[str, Any] = {"device": setting.device, "precision": precision}
@@ -99,31 +65,25 @@ def measure(name: str, model: bytes, setting: Setting, precision: str) -> Row:
     session = Session(
         model, clgpu_delegate.load(**options), runtime="ai_edge_litert", threads=1
     ).feed(samples)
-    session()
-    outputs, inputs = session.outputs(), session.inputs
-    details = session._interpreter.get_input_details()
-
-    def by_interpreter() -> list[np.ndarray]:
-        for detail, value in zip(details, inputs):
-            session._interpreter.set_tensor(detail["index"], value)
-        session()
-        return session.outputs()
-
+    inputs = session.inputs
     environment = clgpu_delegate.litert_environment(**options)
-    cpu = Compiled(model, inputs, gpu=False, threads=setting.cpu_threads).expect(outputs)
-    ours = Compiled(model, inputs, gpu=True, environment=environment).expect(outputs)
-    ways: dict[str, Callable[[], list[np.ndarray]]] = {
-        "cpu": cpu, "interpreter": by_interpreter, "compiled": ours,
-    }  # fmt: skip
+    cpu = Compiled(model, gpu=False, cpu=True, threads=setting.cpu_threads)
+    ours = Compiled(model, gpu=True, cpu=False, environment=environment)
+    ways = {
+        "cpu": by_arrays(cpu, inputs),
+        "interpreter": by_arrays(session._interpreter, inputs),
+        "compiled": by_arrays(ours, inputs),
+    }
+    expected, found = ways["cpu"]()[0], ways["compiled"]()[0]
     problem = ""
     try:
-        gpu = Compiled(model, inputs, gpu=True).expect(outputs)
-        wrong = relative_error(gpu()[0], cpu()[0])
+        gpu = by_arrays(on_own_gpu(model), inputs)
+        wrong = relative_error(gpu()[0], expected)
         if wrong > 0.1:
             problem = f"relative error {wrong:.1g}"
         else:
             ways["gpu"] = gpu
-    except (RuntimeError, ValueError) as error:
+    except (ClgpuError, RuntimeError) as error:
         problem = sentence_of(error)
     times = medians(ways, rounds=setting.rounds, budget_s=setting.budget, least=_LEAST)
     return Row(
@@ -133,7 +93,7 @@ def measure(name: str, model: bytes, setting: Setting, precision: str) -> Row:
         gpu_ms=times["gpu"] * 1e3 if "gpu" in times else None,
         interpreter_ms=times["interpreter"] * 1e3,
         compiled_ms=times["compiled"] * 1e3,
-        error=relative_error(ours()[0], cpu()[0]),
+        error=relative_error(found, expected),
         problem=problem,
     )
 

@@ -7,13 +7,12 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from clgpu_delegate.base.files import read_model
-from clgpu_delegate.delegate import Delegate, load
+from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import OptionError
+from clgpu_delegate.litert.compiled import open_delegated, runtime_for
 from clgpu_delegate.options import Settings
 from clgpu_delegate.report.explanation import Explanation
 from clgpu_delegate.report.memory import MemoryMap
-from clgpu_delegate.runtimes import find_runtime
-from clgpu_delegate.tflite.inference import make_interpreter
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -22,7 +21,11 @@ _WHEN = ("before", "after")
 
 
 def explain_model(
-    model: str | os.PathLike[str], *, runtime: str | None = None, **settings: Unpack[Settings]
+    model: str | os.PathLike[str],
+    *,
+    runtime: str | None = None,
+    api: str = "interpreter",
+    **settings: Unpack[Settings],
 ) -> Explanation:
     """Load a model into a delegate and tell what it claims.
 
@@ -32,6 +35,8 @@ def explain_model(
         Path of a .tflite file.
     runtime
         As in `clgpu_delegate.runtimes.find_runtime`.
+    api
+        ``"interpreter"``, or ``"compiled"`` for LiteRT's CompiledModel.
     **settings
         The fields of `Options`.
 
@@ -47,12 +52,16 @@ def explain_model(
     >>> for node in clgpu_delegate.explain_model("model.tflite").nodes:  # doctest: +SKIP
     ...     print(node.op, node.claimed or node.reason)
     """
-    delegate, _interpreter = _loaded(model, runtime, settings)
+    delegate, _interpreter = _loaded(model, runtime, api, settings)
     return delegate.explain()
 
 
 def map_memory(
-    model: str | os.PathLike[str], *, runtime: str | None = None, **settings: Unpack[Settings]
+    model: str | os.PathLike[str],
+    *,
+    runtime: str | None = None,
+    api: str = "interpreter",
+    **settings: Unpack[Settings],
 ) -> MemoryMap:
     """Load a model into a delegate and tell where in device memory its tensors lie.
 
@@ -62,6 +71,8 @@ def map_memory(
         Path of a .tflite file.
     runtime
         As in `clgpu_delegate.runtimes.find_runtime`.
+    api
+        ``"interpreter"``, or ``"compiled"`` for LiteRT's CompiledModel.
     **settings
         The fields of `Options`.
 
@@ -70,7 +81,7 @@ def map_memory(
     ClgpuError
         As `explain_model`.
     """
-    delegate, _interpreter = _loaded(model, runtime, settings)
+    delegate, _interpreter = _loaded(model, runtime, api, settings)
     return delegate.memory_map()
 
 
@@ -79,6 +90,7 @@ def graph_texts(
     when: str = "after",
     *,
     runtime: str | None = None,
+    api: str = "interpreter",
     **settings: Unpack[Settings],
 ) -> tuple[str, ...]:
     """Load a model into a delegate and return the text of its graphs, one for each partition.
@@ -92,6 +104,8 @@ def graph_texts(
         computes after all has no text after the passes.
     runtime
         As in `clgpu_delegate.runtimes.find_runtime`.
+    api
+        ``"interpreter"``, or ``"compiled"`` for LiteRT's CompiledModel.
     **settings
         The fields of `Options`.
 
@@ -102,17 +116,16 @@ def graph_texts(
     """
     if when not in _WHEN:
         raise OptionError(f"when is {when!r}; allowed: {', '.join(_WHEN)}")
-    delegate, _interpreter = _loaded(model, runtime, settings)
+    delegate, _interpreter = _loaded(model, runtime, api, settings)
     return delegate._graph_texts(when)
 
 
 def _loaded(
-    model: str | os.PathLike[str], runtime: str | None, settings: Settings
+    model: str | os.PathLike[str], runtime: str | None, api: str, settings: Settings
 ) -> tuple[Delegate, Any]:
     content = read_model(model)
-    found = find_runtime(runtime)
-    delegate = load(**settings)
-    interpreter = make_interpreter(found, content, 1, delegate)
+    found = runtime_for(api, runtime)
+    interpreter, delegate = open_delegated(api, found, content, 1, settings)
     # The plan may change once the runtime has settled the shapes.
     with contextlib.suppress(RuntimeError):
         interpreter.allocate_tensors()

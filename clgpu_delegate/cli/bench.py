@@ -8,7 +8,7 @@ import typer
 
 from clgpu_delegate.cli.completion import files, listed
 from clgpu_delegate.cli.printing import print_json, print_rich
-from clgpu_delegate.cli.settings import Json, with_options
+from clgpu_delegate.cli.settings import Api, Json, with_options
 from clgpu_delegate.measure.benchmarking import benchmark
 from clgpu_delegate.measure.ceilings import ceilings
 
@@ -26,6 +26,7 @@ def bench(
         ),
     ] = None,
     as_json: Json = False,
+    api: Api = "interpreter",
     precision: Annotated[
         str,
         typer.Option(
@@ -50,6 +51,7 @@ def bench(
     if models:
         result = benchmark(
             models,
+            api=api,
             precisions=precision.split(","),
             placements=placement.split(","),
             threads=threads or None,

@@ -8,13 +8,14 @@ from rich.text import Text
 
 from clgpu_delegate import inspection
 from clgpu_delegate.cli.printing import print_json, print_rich, print_text
-from clgpu_delegate.cli.settings import Json, Model, with_options
+from clgpu_delegate.cli.settings import Api, Json, Model, with_options
 
 
 @with_options()
 def explain(
     model: Model,
     as_json: Json = False,
+    api: Api = "interpreter",
     memory: Annotated[
         bool, typer.Option("--memory", help="Show instead where the tensors are in device memory.")
     ] = False,
@@ -35,20 +36,20 @@ def explain(
 ) -> None:
     """Show which nodes of a model the delegate claims, and why it does not claim the others."""
     if ir is not None:
-        texts = inspection.graph_texts(model, ir, **settings)
+        texts = inspection.graph_texts(model, ir, api=api, **settings)
         if as_json:
             print_json(texts)
         else:
             print_text("\n".join(f"# partition {i}\n{text}" for i, text in enumerate(texts)))
         return
     if memory:
-        memory_map = inspection.map_memory(model, **settings)
+        memory_map = inspection.map_memory(model, api=api, **settings)
         if as_json:
             print_json(memory_map.to_dict())
         else:
             print_rich(Text(str(memory_map)))
         return
-    explanation = inspection.explain_model(model, **settings)
+    explanation = inspection.explain_model(model, api=api, **settings)
     if as_json:
         print_json(explanation.to_dict())
     elif passes:

@@ -9,7 +9,7 @@ import typer
 from clgpu_delegate.cli.completion import files
 from clgpu_delegate.cli.exits import FINDING
 from clgpu_delegate.cli.printing import print_json, print_rich
-from clgpu_delegate.cli.settings import Json, Model, with_options
+from clgpu_delegate.cli.settings import Api, Json, Model, with_options
 from clgpu_delegate.measure import comparison
 
 
@@ -17,6 +17,7 @@ from clgpu_delegate.measure import comparison
 def run(
     model: Model,
     as_json: Json = False,
+    api: Api = "interpreter",
     runs: Annotated[int, typer.Option(help="Timed inferences of each.")] = 20,
     threads: Annotated[
         int, typer.Option(help="Threads of stock TensorFlow Lite; 0 uses all cores.")
@@ -46,6 +47,7 @@ def run(
     """
     result = comparison.compare(
         model,
+        api=api,
         runs=runs,
         threads=threads or None,
         inputs=inputs,

@@ -35,6 +35,13 @@ Runtime = Annotated[
     ),
 ]
 
+Api = Annotated[
+    str,
+    typer.Option(
+        help="interpreter, or compiled: LiteRT's CompiledModel.",
+        autocompletion=completion.words("interpreter", "compiled"),
+    ),
+]
 
 # Each other field of `Options` is an option of the commands that load a model.
 NOT_OPTIONS = {

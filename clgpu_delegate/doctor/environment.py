@@ -16,9 +16,12 @@ import sys
 import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from clgpu_delegate.doctor import child, paths
+
+if TYPE_CHECKING:
+    from clgpu_delegate.litert import LiteRtSwitch
 
 
 def _user_name() -> str:
@@ -58,6 +61,16 @@ def _why_untrusted(path: str) -> str:
         return _core.why_untrusted(path)
     except ClgpuError:  # the extension is missing, which another check reports
         return ""
+
+
+def _litert_switch() -> LiteRtSwitch | None:
+    from clgpu_delegate.errors import ClgpuError  # noqa: PLC0415  # as above
+    from clgpu_delegate.litert import litert_status  # noqa: PLC0415
+
+    try:
+        return litert_status()
+    except ClgpuError:  # this build has no accelerator, or no extension, as another check reports
+        return None
 
 
 def _requires(distribution: str) -> list[str]:
@@ -104,6 +117,9 @@ class Environment:
 
     why_untrusted: Callable[[str], str] = _why_untrusted
     """Why a file is not used as a cache, or empty."""
+
+    litert_switch: Callable[[], LiteRtSwitch | None] = _litert_switch
+    """Whether LiteRT's CompiledModel uses this delegate; None if this build has no accelerator."""
 
     externally_managed: bool = dataclasses.field(default_factory=_externally_managed)
     """Whether the distribution forbids pip to install into this Python."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Callable
 
 from clgpu_delegate.doctor import (
+    compiled,
     devices,
     loader,
     model_run,
@@ -40,6 +41,7 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("test kernel", devices.kernels),
     ("cache", store.check),
     ("runtimes", stock.check),
+    ("CompiledModel", compiled.check),
     ("test model", model_run.check),
 )
 

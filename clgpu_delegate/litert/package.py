@@ -43,18 +43,27 @@ def version() -> str:
         return ""
 
 
+def support(text: str) -> str:
+    """Whether a version can use the accelerator: `LiteRtSwitch.support`, but for "absent"."""
+    found = re.match(r"(\d+)\.(\d+)", text)
+    if found is None:
+        return "unknown"
+    numbers = int(found[1]), int(found[2])
+    if numbers < OLDEST:
+        return "unsupported"
+    return "tested" if numbers <= NEWEST else "untested"
+
+
 def problem(text: str) -> str:
     """Why a version cannot use the accelerator; empty for those that can, and for unknown ones."""
-    found = re.match(r"(\d+)\.(\d+)", text)
-    if found is None or (int(found[1]), int(found[2])) >= OLDEST:
+    if support(text) != "unsupported":
         return ""
     return f"LiteRT {text} has another accelerator interface; supported: 2.2 and later"
 
 
 def doubt(text: str) -> str:
-    """A warning about an untested version that is not refused; empty for tested ones."""
-    found = re.match(r"(\d+)\.(\d+)", text)
-    if found is None or (int(found[1]), int(found[2])) <= NEWEST:
+    """A warning about an untested version that is not refused; empty for the others."""
+    if support(text) != "untested":
         return ""
     return f"LiteRT {text} is newer than those that were tested (up to {NEWEST[0]}.{NEWEST[1]})"
 

@@ -30,6 +30,14 @@ class LiteRtSwitch:
     problem: str
     """What is wrong, and what to do; empty where nothing is."""
 
+    link_state: str = "none"
+    """What is at the place of the link: ``"none"``, ``"ours"``, ``"gone"`` (ours, but its target is
+    gone), ``"other"`` (of another installation of this package) or ``"foreign"`` (not ours)."""
+
+    support: str = "absent"
+    """Of LiteRT's version: ``"absent"`` (not installed), ``"unsupported"``, ``"untested"`` (newer
+    than those that were tested), ``"tested"`` or ``"unknown"``."""
+
     def to_dict(self) -> dict[str, Any]:
         """The fields."""
         return dataclasses.asdict(self)
@@ -55,9 +63,10 @@ def litert_status() -> LiteRtSwitch:
     except RuntimeNotFoundError as error:
         return LiteRtSwitch(False, "", "", str(ours), str(error))
     version = package.version()
-    is_on = link.is_symlink() and link.exists() and link.resolve() == ours
-    is_on = is_on and not package.problem(version)
-    return LiteRtSwitch(is_on, version, str(link), str(ours), _problem(link, ours, version))
+    state, support = _link_state(link, ours), package.support(version)
+    is_on = state == "ours" and support != "unsupported"
+    problem = _problem(link, state, version)
+    return LiteRtSwitch(is_on, version, str(link), str(ours), problem, state, support)
 
 
 def litert_on() -> LiteRtSwitch:
@@ -78,11 +87,11 @@ def litert_on() -> LiteRtSwitch:
     obstacle = package.problem(package.version())
     if obstacle:
         raise RuntimeNotFoundError(obstacle)
-    if os.path.lexists(link):
-        if not _is_ours(link):
-            raise FileError(f"{link} does not belong to clgpu_delegate; it was not changed")
-        if link.exists() and link.resolve() == ours:
-            return litert_status()
+    state = _link_state(link, ours)
+    if state == "foreign":
+        raise FileError(f"{link} does not belong to clgpu_delegate; it was not changed")
+    if state == "ours":
+        return litert_status()
     try:
         link.unlink(missing_ok=True)
         link.symlink_to(ours)  # fails instead of overwriting a file that was just created
@@ -102,9 +111,10 @@ def litert_off() -> LiteRtSwitch:
         If there is a file of that name that is not this package's, or the folder is not writable.
     """
     link = package.folder() / package.LIBRARY
-    if os.path.lexists(link):
-        if not _is_ours(link):
-            raise FileError(f"{link} does not belong to clgpu_delegate; it was not changed")
+    state = _link_state(link, package.accelerator())
+    if state == "foreign":
+        raise FileError(f"{link} does not belong to clgpu_delegate; it was not changed")
+    if state != "none":
         try:
             link.unlink()
         except OSError as error:
@@ -112,24 +122,27 @@ def litert_off() -> LiteRtSwitch:
     return litert_status()
 
 
-def _is_ours(link: Path) -> bool:
-    """Whether it is a link to the library of this package, of any installation."""
+def _link_state(link: Path, ours: Path) -> str:
+    """As `LiteRtSwitch.link_state`."""
+    if not os.path.lexists(link):
+        return "none"
     if not link.is_symlink():
-        return False
-    named = link.readlink()
-    return named.parts[-2:] == ("clgpu_delegate", package.LIBRARY) or (
-        link.exists() and link.resolve() == package.accelerator()
-    )
+        return "foreign"
+    if link.exists() and link.resolve() == ours:
+        return "ours"
+    if link.readlink().parts[-2:] != ("clgpu_delegate", package.LIBRARY):
+        return "foreign"
+    return "other" if link.exists() else "gone"
 
 
-def _problem(link: Path, ours: Path, version: str) -> str:
+def _problem(link: Path, state: str, version: str) -> str:
     obstacle = package.problem(version)
-    if obstacle or not os.path.lexists(link):
+    if obstacle:
         return obstacle
-    if not _is_ours(link):
-        return f"{link} does not belong to clgpu_delegate"
-    if not link.exists():
-        return f"{link} names a file that is gone; run `clgpu litert on` or `clgpu litert off`"
-    if link.resolve() != ours:
-        return f"{link} names another installation; run `clgpu litert on` to use this one"
-    return package.doubt(version)
+    return {
+        "none": "",
+        "ours": package.doubt(version),
+        "gone": f"{link} names a file that is gone; run `clgpu litert on` or `clgpu litert off`",
+        "other": f"{link} names another installation; run `clgpu litert on` to use this one",
+        "foreign": f"{link} does not belong to clgpu_delegate",
+    }[state]

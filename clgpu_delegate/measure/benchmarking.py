@@ -18,13 +18,15 @@ from clgpu_delegate.base.progress import Bar
 from clgpu_delegate.base.rendering import Shown, as_text
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError, OptionError
+from clgpu_delegate.litert.compiled import runtime_for
 from clgpu_delegate.measure.job import Job, measure
 from clgpu_delegate.options import Options, Settings
-from clgpu_delegate.runtimes import find_runtime
 from clgpu_delegate.tflite import inference
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+_OWN_GPU = "LiteRT's GPU"
 
 Model = Union[str, "os.PathLike[str]"]
 
@@ -35,7 +37,7 @@ class Measurement:
 
     model: str
     variant: str
-    """``"stock CPU"``, or precision and placement."""
+    """``"stock CPU"``, ``"LiteRT's GPU"``, or precision and placement."""
 
     problem: str | None = None
     """Why it failed."""
@@ -89,6 +91,9 @@ class Benchmark(Shown):
     measurements: tuple[Measurement, ...]
     """By model, the stock CPU first."""
 
+    api: str = "interpreter"
+    """The runtime's interface, as in `benchmark`."""
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         data = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
@@ -121,7 +126,8 @@ class Benchmark(Shown):
             style = "yellow" if m.problem else "green" if (m.speedup or 0) > 1 else ""
             table.add_row(*map(Text, (name, variant, *cells)), style=style)
         lines.append(
-            f"{self.device}; {self.runtime}, {self.threads} threads; medians of {self.runs} runs, "
+            f"{self.device}; {self.runtime}{' with CompiledModel' * (self.api == 'compiled')}, "
+            f"{self.threads} threads; medians of {self.runs} runs, "
             "each variant in a process of its own; error: relative L2 to the stock CPU"
         )
         return Group(table, *map(Text, lines))
@@ -138,6 +144,7 @@ def benchmark(
     threads: int | None = None,
     runs: int = 20,
     runtime: str | None = None,
+    api: str = "interpreter",
     progress: bool | None = None,
     **settings: Unpack[Settings],
 ) -> Benchmark:
@@ -159,6 +166,9 @@ def benchmark(
         Number of timed inferences, without the first.
     runtime
         As in `clgpu_delegate.runtimes.find_runtime`.
+    api
+        ``"interpreter"``, or ``"compiled"`` for LiteRT's CompiledModel. With that, LiteRT's own GPU
+        is a variant, too.
     progress
         True or False for a progress bar on standard error or none, None for one on terminals.
     **settings
@@ -186,27 +196,30 @@ def benchmark(
         raise OptionError(f"threads is {threads}; allowed: 1 and more, or None")
     for path in paths:
         files.read_model(path)
-    tool = find_runtime(runtime)
+    tool = runtime_for(api, runtime)
     variants = list(_variants(precisions, placements, settings))
     device = Delegate(variants[0][1] if variants else Options.from_settings(**settings)).device
     count = threads or inference.usable_cores()
-    job = Job("", tool.name, count, runs)
+    job = Job("", tool.name, count, runs, api=api)
+    own: list[tuple[str, Options | None]] = [(_OWN_GPU, None)] if api == "compiled" else []
+    ways = [("stock CPU", None), *own, *variants]
     failures: list[ClgpuError] = []
     found: list[Measurement] = []
     with Bar(progress) as bar:
-        bar.stage("measuring", len(paths) * (1 + len(variants)))
+        bar.stage("measuring", len(paths) * len(ways))
         for path in [os.fspath(each) for each in paths]:
             stock: tuple[float, list[inference.Array]] | None = None
-            for name, options in [("stock CPU", None), *variants]:
+            for name, options in ways:
                 bar.show(f"{Path(path).name}, {name}", len(found))
                 given = None if options is None else dataclasses.asdict(options)
+                one = dataclasses.replace(job, model=path, options=given, own_gpu=name == _OWN_GPU)
                 try:
-                    result, outputs = measure(dataclasses.replace(job, model=path, options=given))
+                    result, outputs = measure(one)
                 except ClgpuError as error:
                     failures.append(error)
                     result = {"problem": str(error)}
                 else:
-                    if options is None:
+                    if options is None and name != _OWN_GPU:
                         stock = result["median_ms"], outputs
                     elif stock is not None:
                         result["speedup"] = stock[0] / result["median_ms"]
@@ -221,6 +234,7 @@ def benchmark(
         threads=count,
         runs=runs,
         measurements=tuple(found),
+        api=api,
     )
 
 

@@ -16,15 +16,15 @@ from clgpu_delegate.base.rendering import Shown, as_text
 from clgpu_delegate.delegate import Delegate, load
 from clgpu_delegate.devices import Device, devices
 from clgpu_delegate.errors import ClgpuError, ModelError, OptionError
+from clgpu_delegate.litert.compiled import open_delegated, open_stock, runtime_for
 from clgpu_delegate.measure import turns
+from clgpu_delegate.measure.job import Job, measure
 from clgpu_delegate.options import Settings
 from clgpu_delegate.report.explanation import Explanation
 from clgpu_delegate.runner.tensors import Arrays, bind, tensor
-from clgpu_delegate.runtimes import find_runtime
 from clgpu_delegate.tflite.inference import (
     Array,
     as_our_error,
-    make_interpreter,
     output_names,
     random_inputs,
     run_once,
@@ -88,6 +88,15 @@ class Comparison(Shown):
     beside: tuple[Beside, ...] = ()
     """Results of the first device of each other type, if requested."""
 
+    api: str = "interpreter"
+    """The runtime's interface, as in `compare`."""
+
+    own_gpu_ms: float | None = None
+    """Median time of LiteRT's own GPU, where ``api`` is ``"compiled"`` and it takes the model."""
+
+    own_gpu_problem: str = ""
+    """Why it has no time."""
+
     busy: float | None = None
     """Share of all cores that other work used before anything was timed; None: not known."""
 
@@ -123,6 +132,7 @@ class Comparison(Shown):
         table.add_column(no_wrap=True)
         table.add_column(overflow="fold")
         device = self.device
+        compiled = " with CompiledModel" if self.api == "compiled" else ""
         rows = {
             "model": self.model,
             "device": _named(device),
@@ -131,11 +141,15 @@ class Comparison(Shown):
             f"{'partition' if partitions == 1 else 'partitions'}",
             "largest error": f"{self.max_abs_error:.2g} absolute, "
             f"{self.relative_l2_error:.2g} relative L2",
-            "stock TFLite": f"{self.stock_ms:.2f} ms ({self.runtime}, {self.threads} threads)",
+            "stock TFLite": f"{self.stock_ms:.2f} ms ({self.runtime}{compiled}, {self.threads} "
+            "threads)",
             "clgpu_delegate": f"{self.delegate_ms:.2f} ms (loaded and first run in "
             f"{self.first_ms:.0f} ms, "
             f"{self.programs_built or 'no'} program{'s' * (self.programs_built != 1)} compiled)",
         }
+        if self.api == "compiled":
+            own = self.own_gpu_problem or f"{self.own_gpu_ms:.2f} ms"
+            rows["LiteRT's GPU"] = own
         if self.undone:
             rows["warning"] = "the runtime undid the delegation; these numbers are of the CPU alone"
         for key, value in rows.items():
@@ -173,6 +187,7 @@ def compare(
     model: str | os.PathLike[str],
     *,
     runtime: str | None = None,
+    api: str = "interpreter",
     runs: int = 20,
     threads: int | None = None,
     seed: int = 0,
@@ -189,6 +204,9 @@ def compare(
         Path of a .tflite file.
     runtime
         As in `clgpu_delegate.runtimes.find_runtime`.
+    api
+        ``"interpreter"``, or ``"compiled"`` for LiteRT's CompiledModel. With that, LiteRT's own GPU
+        is timed, too, in another process.
     runs
         Number of timed inferences of each. They run in turns, and start when the cores are idle,
         after ten seconds at the latest.
@@ -221,17 +239,17 @@ def compare(
         raise OptionError(f"runs is {runs}; allowed: 1 and more")
     content = read_model(model)
     given = read_arrays(inputs) if isinstance(inputs, (str, os.PathLike)) else inputs
-    found = find_runtime(runtime)
+    found = runtime_for(api, runtime)
     threads = threads or usable_cores()
-    delegate = load(**settings)
+    load(**settings)  # its errors come first
 
-    stock = make_interpreter(found, content, threads)
+    stock = open_stock(api, found, content, threads)
     specs = [tensor(detail) for detail in stock.get_input_details()]
     values = random_inputs(stock, seed) if given is None else bind(given, specs, "input")
     with as_our_error(f"{found} without the delegate cannot run the model", ModelError):
         expected = run_once(stock, values)
     start = time.perf_counter()
-    delegated = make_interpreter(found, content, threads, delegate)
+    delegated, delegate = open_delegated(api, found, content, threads, settings)
     with as_our_error(f"{found} with the delegate cannot run the model"):
         got = run_once(delegated, values)
     first_ms = (time.perf_counter() - start) * 1e3
@@ -241,7 +259,7 @@ def compare(
         key = f"device {device.index}"
         on_other: Settings = {**settings, "device": device.index}
         try:
-            other = make_interpreter(found, content, threads, load(**on_other))
+            other, _ = open_delegated(api, found, content, threads, on_other)
             with as_our_error(f"{found} with the delegate cannot run the model"):
                 run_once(other, values)
         except ClgpuError as error:
@@ -249,6 +267,13 @@ def compare(
         else:
             others[key] = Beside(device, None)
             ways[key] = other.invoke
+    own_gpu_ms, own_gpu_problem = None, ""
+    if api == "compiled":
+        try:
+            job = Job(os.fspath(model), found.name, threads, runs, api=api, own_gpu=True)
+            own_gpu_ms = measure(job)[0]["median_ms"]
+        except ClgpuError as error:
+            own_gpu_problem = str(error)
     busy = turns.wait_until_quiet()
     medians = turns.medians_ms(ways, runs)
 
@@ -276,6 +301,9 @@ def compare(
             dataclasses.replace(other, delegate_ms=medians.get(key))
             for key, other in others.items()
         ),
+        api=api,
+        own_gpu_ms=own_gpu_ms,
+        own_gpu_problem=own_gpu_problem,
         busy=busy,
     )
 

@@ -21,8 +21,7 @@ import numpy as np
 
 from clgpu_delegate import errors
 from clgpu_delegate.base import children, files
-from clgpu_delegate.delegate import Delegate
-from clgpu_delegate.options import Options
+from clgpu_delegate.litert.compiled import on_own_gpu, open_delegated, open_stock
 from clgpu_delegate.runtimes import find_runtime
 from clgpu_delegate.tflite import inference
 
@@ -39,6 +38,12 @@ class Job:
     runs: int
     options: Mapping[str, Any] | None = None
     """Fields of `Options`; None: the runtime without the delegate."""
+
+    api: str = "interpreter"
+    """The runtime's interface, of `clgpu_delegate.litert.compiled.APIS`."""
+
+    own_gpu: bool = False
+    """LiteRT's own GPU, without options."""
 
 
 def measure(job: Job) -> tuple[dict[str, Any], list[inference.Array]]:
@@ -89,8 +94,15 @@ def _measured(job: Job) -> tuple[dict[str, Any], list[inference.Array]]:
     content, runtime = files.read_model(job.model), find_runtime(job.runtime)
     before = _host_bytes()
     start = time.perf_counter()
-    delegate = None if job.options is None else Delegate(Options.from_settings(**job.options))
-    interpreter = inference.make_interpreter(runtime, content, job.threads, delegate)
+    interpreter: Any
+    delegate = None
+    if job.own_gpu:
+        interpreter = on_own_gpu(content)
+    elif job.options is None:
+        interpreter = open_stock(job.api, runtime, content, job.threads)
+    else:
+        options: Any = job.options
+        interpreter, delegate = open_delegated(job.api, runtime, content, job.threads, options)
     inputs = inference.random_inputs(interpreter)
     with inference.as_our_error(f"{runtime} cannot run the model", errors.ModelError):
         outputs = inference.run_once(interpreter, inputs)

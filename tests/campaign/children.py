@@ -9,7 +9,7 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -21,7 +21,7 @@ MARK = "ROW "  # begins the child's answers; drivers and runtimes print, too
 
 
 def answers(
-    module: str, items: Sequence[str], limit_s: float = 60, **environment: str
+    module: str, items: Iterable[str], limit_s: float = 60, **environment: str
 ) -> Iterator[tuple[str, str, str]]:
     """Send items to a module that calls `serve`; yield each with its outcome and a sentence.
 
@@ -30,7 +30,7 @@ def answers(
     module
         Its name, for ``python -m``.
     items
-        One line each.
+        One line each, taken when the answer to the one before has been used.
     limit_s
         Longest time for one item.
 

@@ -46,6 +46,7 @@ class Machine:
             "requirements": (),
             "machine": "x86_64",
             "pip_libraries": list,
+            "litert_switch": lambda: None,
             "timeout": 20.0,
             "call_process": self._call,
         }

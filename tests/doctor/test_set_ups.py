@@ -14,9 +14,10 @@ import pytest
 
 import clgpu_delegate
 from clgpu_delegate import cache
-from clgpu_delegate.doctor import model_run, stock, store, system, variables, vendors
+from clgpu_delegate.doctor import compiled, model_run, stock, store, system, variables, vendors
 from clgpu_delegate.doctor.child import Outcome
 from clgpu_delegate.doctor.environment import Environment
+from clgpu_delegate.litert import LiteRtSwitch
 from tests.doctor.machine import NO_LOADER, device
 from tests.python.subprocesses import run_python
 
@@ -191,6 +192,35 @@ def test_runtime_that_dies(machine):
     (found,) = machine.find(stock.check, "problem")
     assert found.why == "crashed (SIGILL)"
     assert found.fix == "pip install --force-reinstall ai-edge-litert"
+
+
+@pytest.mark.parametrize(
+    ("link_state", "support", "status", "words"),
+    [
+        ("none", "tested", "ok", "LiteRT 2.3.0; the switch is off"),
+        ("none", "untested", "ok", "newer than those that were tested; the switch is off"),
+        ("none", "unsupported", "ok", "LiteRT 2.3.0 cannot use the delegate"),
+        ("none", "unknown", "ok", "the switch is off"),
+        ("ours", "tested", "ok", "LiteRT 2.3.0; the switch is on"),
+        ("ours", "untested", "warning", "LiteRT 2.3.0 was not tested"),
+        ("ours", "unsupported", "warning", "cannot use the delegate, which /site/lib.so names"),
+        ("gone", "tested", "warning", "/site/lib.so names a file that is gone"),
+        ("other", "tested", "warning", "names another installation"),
+        ("foreign", "tested", "ok", "the switch is off"),
+    ],
+)
+def test_switch_of_litert(machine, link_state, support, status, words):
+    is_on = link_state == "ours" and support != "unsupported"
+    made = LiteRtSwitch(is_on, "2.3.0", "/site/lib.so", "/ours.so", "", link_state, support)
+    machine.env.litert_switch = lambda: made
+    (found,) = machine.find(compiled.check, status)
+    assert words in found.what
+
+
+def test_no_switch_where_there_is_no_litert(machine):
+    assert machine.find(compiled.check) == []
+    machine.env.litert_switch = lambda: LiteRtSwitch(False, "", "", "/ours.so", "not installed")
+    assert machine.find(compiled.check) == []
 
 
 @pytest.mark.parametrize(

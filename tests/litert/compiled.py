@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import math
+import os
 from typing import Any
 
 import numpy as np
 import pytest
 
+import clgpu_delegate
+from tests import quick
 from tests.model_maker import ModelMaker
 from tests.runtimes import make_interpreter
 
@@ -32,6 +37,17 @@ def chain(size: int = 8) -> bytes:
     return m.build()
 
 
+@functools.lru_cache(maxsize=1)
+def preferred_device() -> str:
+    """The one that CLGPU_TEST_DEVICE names, else that of quick tests: for tests that take one."""
+    named = os.environ.get("CLGPU_TEST_DEVICE")
+    if named:
+        return named
+    found = clgpu_delegate.devices()
+    preferred = [device for device in found if quick.PREFERRED in device.platform.lower()]
+    return str((preferred or found)[0].index)
+
+
 def hardware(name: str) -> Any:
     """``"CPU"``, ``"GPU"``, or ``"GPU|CPU"``: nodes that the GPU leaves run on the CPU."""
     flags = [HardwareAccelerator[part] for part in name.split("|")]
@@ -39,34 +55,56 @@ def hardware(name: str) -> Any:
 
 
 class Compiled:
-    """A compiled model and the buffers of its only signature."""
+    """A compiled model and the buffers of one of its signatures."""
 
-    def __init__(self, content: bytes, where: str, environment: Any = None, **gpu: Any) -> None:
+    def __init__(
+        self, content: bytes, where: str, environment: Any = None, *, signature: int = 0, **gpu: Any
+    ) -> None:
         options = Options(
             hardware_accelerators=hardware(where),
             cpu_options=CpuOptions(num_threads=1),
             gpu_options=GpuOptions(**gpu),
         )
         self.model = CompiledModel.from_buffer(content, environment=environment, options=options)
-        self.sources = self.model.create_input_buffers(0)
-        self.results = self.model.create_output_buffers(0)
-        # LiteRT has its own names of types; the runtime's interpreter has the same order.
-        interpreter = make_interpreter("ai_edge_litert", content)
-        self.outputs = interpreter.get_output_details()
+        self.content = content
+        self.choose(signature)
 
-    def run(self, inputs: list[Array], shapes: list[tuple[int, ...]] | None = None) -> list[Array]:
-        """The outputs, in the order of the model; ``shapes`` are theirs after a resize."""
+    def choose(self, signature: int) -> None:
+        """Use another signature from now on."""
+        self.signature = signature
+        self.sources = self.model.create_input_buffers(signature)
+        self.results = self.model.create_output_buffers(signature)
+
+    def run(self, inputs: list[Array], like: list[Any] | None = None) -> list[Array]:
+        """The outputs, in the order of the signature.
+
+        Parameters
+        ----------
+        inputs
+            One array per input.
+        like
+            Arrays of the types and shapes of the outputs, or only the shapes, after a resize. By
+            default these are the model's.
+        """
         for buffer, array in zip(self.sources, inputs):
-            buffer.write(np.ascontiguousarray(array))
-        self.model.run_by_index(0, self.sources, self.results)
-        found = []
-        for i, (buffer, detail) in enumerate(zip(self.results, self.outputs)):
-            shape = shapes[i] if shapes else tuple(int(n) for n in detail["shape"])
-            found.append(buffer.read(int(np.prod(shape)), np.dtype(detail["dtype"])).reshape(shape))
-        return found
+            # As bytes: LiteRT's Python package has no name for some types, such as int16.
+            buffer.write(np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8))
+        self.model.run_by_index(self.signature, self.sources, self.results)
+        wanted = self._described(like)
+        return [
+            buffer.read(math.prod(shape) * dtype.itemsize, np.uint8).view(dtype).reshape(shape)
+            for buffer, (dtype, shape) in zip(self.results, wanted)
+        ]
 
-    def resize(self, index: int, shape: tuple[int, ...]) -> None:
+    def _described(self, like: list[Any] | None) -> list[tuple[np.dtype, tuple[int, ...]]]:
+        if like is not None and all(isinstance(array, np.ndarray) for array in like):
+            return [(array.dtype, array.shape) for array in like]
+        # LiteRT has its own names of types; the runtime's interpreter has the same order.
+        details = make_interpreter("ai_edge_litert", self.content).get_output_details()
+        shapes = like or [tuple(int(n) for n in detail["shape"]) for detail in details]
+        return [(np.dtype(detail["dtype"]), shape) for detail, shape in zip(details, shapes)]
+
+    def resize(self, index: int, shape: tuple[int, ...], *, strict: bool = True) -> None:
         """Change the shape of an input; its buffers and those of the outputs are new ones."""
-        self.model.resize_input_tensor(index, list(shape))
-        self.sources = self.model.create_input_buffers(0)
-        self.results = self.model.create_output_buffers(0)
+        self.model.resize_input_tensor(index, list(shape), self.signature, strict)
+        self.choose(self.signature)

@@ -50,7 +50,9 @@ def test_what_is_of_others_stays(folder, kind):
             FileError, match="does not belong to clgpu_delegate; it was not changed"
         ):
             change()
-    assert "does not belong to clgpu_delegate" in clgpu_delegate.litert_status().problem
+    status = clgpu_delegate.litert_status()
+    assert status.link_state == "foreign"
+    assert "does not belong to clgpu_delegate" in status.problem
     assert os.path.lexists(path)
     assert other.read_bytes() == b"theirs"
     assert kind == "file" or path.is_symlink()
@@ -65,6 +67,7 @@ def test_link_to_another_installation_is_told_and_replaced(folder, tmp_path, exi
     (folder / package.LIBRARY).symlink_to(other)
     status = clgpu_delegate.litert_status()
     assert not status.is_on
+    assert status.link_state == ("other" if exists else "gone")
     assert ("another installation" if exists else "a file that is gone") in status.problem
     assert clgpu_delegate.litert_on().is_on
     assert clgpu_delegate.litert_status().problem == ""
@@ -77,8 +80,11 @@ def test_versions_of_litert(monkeypatch):
     assert "LiteRT 2.9.1 is newer than those that were tested" in str(
         clgpu_delegate.litert_status()
     )
+    assert clgpu_delegate.litert_status().support == "untested"
     monkeypatch.setattr(package, "version", lambda: "2.1.0")
-    assert "supported: 2.2 and later" in clgpu_delegate.litert_status().problem
+    status = clgpu_delegate.litert_status()
+    assert "supported: 2.2 and later" in status.problem
+    assert (status.is_on, status.link_state, status.support) == (False, "ours", "unsupported")
     with pytest.raises(RuntimeNotFoundError, match=r"supported: 2.2 and later"):
         clgpu_delegate.litert_on()
     assert not clgpu_delegate.litert_off().is_on

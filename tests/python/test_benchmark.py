@@ -8,6 +8,7 @@ import pytest
 
 import clgpu_delegate
 from clgpu_delegate import ClgpuError, OptionError
+from tests.litert.compiled import needs_litert
 from tests.python import models
 from tests.python.test_cli import clgpu
 
@@ -33,6 +34,21 @@ def test_variants_stand_beside_the_stock_cpu(model):
         assert m["first_ms"] >= m["best_ms"]
         assert (m["claimed"], m["total"], m["partitions"]) == (3, 3, 1)
     assert fp32["device_bytes"] > fp16["device_bytes"] > 96**2 * 4 * 2
+    assert fp32["relative_l2_error"] < 1e-6 < fp16["relative_l2_error"] < 1e-2
+
+
+@needs_litert
+def test_compiled_model_stands_beside_litert_s_own_gpu(model):
+    data = json.loads(clgpu("bench", model, "--json", "--api", "compiled", "--runs", "3"))
+    stock, own, fp32, fp16 = data["measurements"]
+    assert data["api"] == "compiled"
+    assert [m["variant"] for m in (stock, own, fp32, fp16)] == [
+        "stock CPU", "LiteRT's GPU", "fp32", "fp16",
+    ]  # fmt: skip
+    assert own["problem"] or own["median_ms"] > 0
+    for m in (fp32, fp16):
+        assert m["speedup"] == pytest.approx(stock["median_ms"] / m["median_ms"])
+        assert (m["claimed"], m["total"], m["undone"]) == (3, 3, False)
     assert fp32["relative_l2_error"] < 1e-6 < fp16["relative_l2_error"] < 1e-2
 
 

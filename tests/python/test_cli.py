@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import clgpu_delegate
 from clgpu_delegate import ClgpuError, Options, _core, cli
 from clgpu_delegate.cli import completion, exits, settings
+from tests.litert.compiled import needs_litert
 from tests.model_maker import ModelMaker
 from tests.python import models
 from tests.python.subprocesses import ROOT, assert_succeeds, run_python
@@ -57,6 +58,16 @@ def test_explain_prints_a_table_or_json(model, runtime):
     assert [node["claimed"] for node in data["nodes"]] == [False, False]
     text = clgpu("explain", model, "--runtime", runtime, "--exclude", "SOFTMAX,7")
     assert "1 of 2 nodes claimed" in text
+
+
+@needs_litert
+def test_explain_tells_of_a_compiled_model(model):
+    data = json.loads(clgpu("explain", model, "--json", "--api", "compiled"))
+    assert [node["claimed"] for node in data["nodes"]] == [True, True]
+    assert "arena" in clgpu("explain", model, "--api", "compiled", "--memory")
+    assert clgpu("explain", model, "--api", "compiled", "--ir", "after") == clgpu(
+        "explain", model, "--ir", "after"
+    )
 
 
 def test_run_compares_with_the_stock_runtime(model, runtime, precision, device):
@@ -173,7 +184,7 @@ def test_options_reach_the_delegate_with_the_defaults_of_options(monkeypatch):
     monkeypatch.setattr(
         "clgpu_delegate.inspection.explain_model", lambda _, **kw: got.append(kw) or _Nothing()
     )
-    ours = {"runtime": None}
+    ours = {"runtime": None, "api": "interpreter"}
     clgpu("explain", "m.tflite", "--json")
     defaults = {name: getattr(Options(), name) for name in TABLE}
     assert got.pop() == {**defaults, **ours}

@@ -7,15 +7,24 @@ import json
 import numpy as np
 import pytest
 
-from clgpu_delegate import InputError, _core, cli
+from clgpu_delegate import InputError, LiteRtSwitch, ModelError, _core, cli
 from clgpu_delegate.base import files
 from clgpu_delegate.cli import exits
+from clgpu_delegate.litert import compiled
+from clgpu_delegate.measure import turns
 from clgpu_delegate.measure.comparison import compare
+from tests.litert.compiled import needs_litert
 from tests.model_maker import ModelMaker
 from tests.python import models
 from tests.python.test_cli import clgpu, fails
 from tests.runtimes import run_reference
 from tests.tolerance import relative_l2
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch):
+    """Nothing waits for idle cores: times do not matter here."""
+    monkeypatch.setattr(turns, "wait_until_quiet", lambda: 0.0)
 
 
 @pytest.fixture
@@ -47,6 +56,62 @@ def test_inputs_and_outputs_are_files(tmp_path, runtime):
     assert [output["name"] for output in data["outputs"]] == list(written)
     for got, want in zip(written.values(), expected):
         assert relative_l2(got, want) < 1e-6
+
+
+@needs_litert
+def test_compiled_model_is_compared(tmp_path, device):
+    model, given, out = (str(tmp_path / name) for name in ("m.tflite", "x.npz", "y.npz"))
+    (tmp_path / "m.tflite").write_bytes(two_by_two())
+    x = {name: models.normal(np.random.default_rng(i), 2, 3) for i, name in enumerate("ba")}
+    np.savez(given, **x)
+    arguments = ["--input", given, "--output", out, "--runs", "1", "--device", device]
+    data = json.loads(clgpu("run", model, *arguments, "--json", "--api", "compiled"))
+    assert (data["api"], data["claimed"], data["undone"]) == ("compiled", 2, False)
+    assert bool(data["own_gpu_problem"]) != bool(data["own_gpu_ms"])
+    expected = run_reference(two_by_two(), [x["a"], x["b"]])
+    for got, want in zip(files.read_arrays(out).values(), expected):
+        assert relative_l2(got, want) < 1e-6
+
+
+@needs_litert
+def test_integers_of_any_size_pass_compiled_models(tmp_path):
+    """LiteRT's Python buffers have no names for these types."""
+    for dtype in (np.int16, np.int64):
+        m = ModelMaker()
+        x = m.input("x", (2, 3), dtype)
+        m.output(m.op("TRANSPOSE", [x, m.constant(np.array([1, 0], np.int32))], (3, 2)))
+        path = tmp_path / "m.tflite"
+        path.write_bytes(m.build())
+        values = np.array([[1, -2, 3], [40, 5, -600]], dtype)
+        found = compare(path, api="compiled", inputs=values, runs=1)
+        (output,) = found.outputs.values()
+        np.testing.assert_array_equal(output, values.T)
+        assert "with CompiledModel" in str(found)
+
+
+@needs_litert
+def test_what_compiled_models_do_not_allow_is_one_sentence(model, tmp_path, capsys):
+    said = fails(capsys, exits.USAGE, "run", model, "--api", "other")
+    assert "api is 'other'; allowed: interpreter, compiled" in said
+    arguments = ["--api", "compiled", "--runtime", "tflite_runtime"]
+    for command in ("run", "bench", "explain"):
+        said = fails(capsys, exits.USAGE, command, model, *arguments)
+        assert "runtime is 'tflite_runtime'; only ai_edge_litert has CompiledModel" in said
+    broken = tmp_path / "broken.tflite"
+    m = ModelMaker()
+    m.output(m.custom("Unheard", [m.input("x", (1, 4))], (1, 4)))
+    broken.write_bytes(m.build())
+    assert "cannot run the model" in fails(
+        capsys, exits.FILE, "run", str(broken), "--api", "compiled"
+    )
+
+
+@needs_litert
+def test_own_gpu_of_litert_that_is_ours_is_told(monkeypatch):
+    switch = LiteRtSwitch(True, "2.3.0", "", "", "")
+    monkeypatch.setattr(compiled, "litert_status", lambda: switch)
+    with pytest.raises(ModelError, match="run `clgpu litert off` first"):
+        compiled.on_own_gpu(b"")
 
 
 @pytest.mark.parametrize(

@@ -38,17 +38,17 @@ BELOW = {
         "_core", "base", "devices", "errors", "native", "options", "placement", "profiling",
         "report",
     },
-    "litert": {"_core", "delegate", "errors", "native", "options"},
-    "inspection": {"base", "delegate", "errors", "options", "report", "runtimes", "tflite"},
+    "litert": {"_core", "delegate", "errors", "native", "options", "runtimes", "tflite"},
+    "inspection": {"base", "delegate", "errors", "litert", "options", "report"},
     "measure": {
-        "_core", "base", "delegate", "devices", "errors", "options", "profiling", "report",
-        "runner", "runtimes", "tflite",
+        "_core", "base", "delegate", "devices", "errors", "litert", "options", "profiling",
+        "report", "runner", "runtimes", "tflite",
     },
     "runner": {
         "_core", "base", "delegate", "errors", "options", "profiling", "report", "runtimes",
     },
     "quantization": {"base", "errors", "runtimes", "tflite"},
-    "doctor": {"_core", "base", "errors", "runtimes", ""},
+    "doctor": {"_core", "base", "errors", "litert", "runtimes", ""},
     "capsule": {
         "_core", "base", "delegate", "devices", "doctor", "errors", "options", "runtimes",
         "tflite",

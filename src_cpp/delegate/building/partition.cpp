@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/index.hpp"
 #include "delegate/building/estimate.hpp"
@@ -23,6 +24,29 @@ passes::Separable separable(const plan::Engines& engines) {
                                                                     : passes::Separable::kWherePays;
 }
 
+// The number of nodes, and the most frequent operations.
+std::string contents_of(const ir::Graph& graph, std::size_t nodes) {
+  constexpr std::size_t kShown = 6;
+  std::vector<std::pair<std::string, int>> sorted;
+  for (const ir::Node& node : graph.nodes) {
+    const auto known = std::find_if(sorted.begin(), sorted.end(),
+                                    [&](const auto& entry) { return entry.first == node.op; });
+    if (known == sorted.end()) {
+      sorted.emplace_back(node.op, 1);
+    } else {
+      ++known->second;
+    }
+  }
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text = std::to_string(nodes) + (nodes == 1 ? " node: " : " nodes: ");
+  for (std::size_t i = 0; i < std::min(sorted.size(), kShown); ++i) {
+    text += (i > 0 ? ", " : "") + sorted[i].first;
+    if (sorted[i].second > 1) text += " x" + std::to_string(sorted[i].second);
+  }
+  return sorted.size() > kShown ? text + ", ..." : text;
+}
+
 }  // namespace
 
 Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> session,
@@ -34,6 +58,7 @@ Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> sess
       specialization_(std::move(specialization)),
       original_(std::make_shared<const ir::Graph>(model_)),
       nodes_(std::move(nodes)),
+      contents_(contents_of(*original_, nodes_.size())),
       index_(index) {
   if (state_->target.options.verify != kVerifyOff) trust_ = std::make_unique<Trust>();
   if (specialization_ == nullptr) graph_ = pass(*original_, Level::kAsAsked);

@@ -33,6 +33,8 @@ class Partition {
   Partition& operator=(const Partition&) = delete;
 
   const std::vector<int>& nodes() const { return nodes_; }
+  /// For the runtimes' profilers: "3 nodes: CONV_2D x2, SOFTMAX".
+  const std::string& contents() const { return contents_; }
   Ledger& ledger() { return state_->ledger; }
   /// Null before build().
   const plan::Plan* plan() const { return executor_ == nullptr ? nullptr : &executor_->plan(); }
@@ -128,6 +130,7 @@ class Partition {
   std::shared_ptr<const ir::Graph> original_;             ///< specialized, before any pass
   ir::Graph graph_;
   std::vector<int> nodes_;
+  const std::string contents_;
   int index_;
   std::shared_ptr<const ir::Graph> published_;   ///< the executor's graph, for tuning
   std::shared_ptr<runtime::Executor> executor_;  ///< shared with timing in other threads

@@ -59,6 +59,12 @@ TfLiteStatus invoke(TfLiteContext* context, TfLiteNode* node) {
   });
 }
 
+// Printed by profilers behind the name of the partition.
+const char* profiling_string(const TfLiteContext* /*context*/, const TfLiteNode* node) {
+  if (node->user_data == nullptr || node->user_data == &no_partition) return nullptr;
+  return static_cast<const Partition*>(node->user_data)->contents().c_str();
+}
+
 }  // namespace
 
 TfLiteRegistration kernel_registration() {
@@ -67,6 +73,7 @@ TfLiteRegistration kernel_registration() {
   registration.free = free;
   registration.prepare = prepare;
   registration.invoke = invoke;
+  registration.profiling_string = profiling_string;
   registration.builtin_code = kTfLiteBuiltinDelegate;
   registration.custom_name = "clgpu_delegate";
   registration.version = 1;
