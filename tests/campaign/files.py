@@ -261,8 +261,8 @@ def our_one(item: str, folder: str | None) -> tuple[str, str]:
     except Exception as error:
         if "src_cpp/" in str(error):
             return "stuck", f"an internal check: {error}"
-        # Where a node reads what memory holds, it depends on that whether it fails. Files that stock
-        # does not run may have tables that cannot be read.
+        # Where a node reads what memory holds, it depends on that whether it fails. Files that
+        # stock does not run may have tables that cannot be read.
         differs = wanted and _is_ordered(content) and _has_results_of_one_type(content)
         return ("stuck", f"stock runs it, we say: {error}") if differs else ("right", str(error))
     try:

@@ -87,7 +87,10 @@ def test_other_operands_that_do_not_fit_are_a_refusal(device):
     start = m.input("start", (2,), np.int32)
     m.output(m.op("DYNAMIC_UPDATE_SLICE", [*operands, start], (4, 3)))
     check_refused(m.build(), "the update is int32", device=device)
-    for shape, reason in (((3,), "there are 3 indices for the 2 axes"), ((1, 2), "the tensor of indices has rank 2")):
+    for shape, reason in (
+        ((3,), "there are 3 indices for the 2 axes"),
+        ((1, 2), "the tensor of indices has rank 2"),
+    ):
         m = ModelMaker()
         operands = [m.input("x", (4, 3)), m.input("update", (2, 3)), m.input("i", shape, np.int32)]
         m.output(m.op("DYNAMIC_UPDATE_SLICE", operands, (4, 3)))
