@@ -1,6 +1,9 @@
 #include "litert/lender.hpp"
 
+#include <dlfcn.h>
+
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "base/error.hpp"
@@ -251,6 +254,17 @@ bool share_objects(const RuntimeContext& context, void* environment, const cl::C
          has_option(context, environment, kOpenClQueue);
 }
 
+// LiteRT's Python package has no function that gives or takes an OpenCL buffer. What is announced
+// fixes the size of the buffers that it creates, even after a resize_input_tensor that is not
+// strict: so nothing is announced to it.
+bool is_python_package(const RuntimeContext& context) {
+  Dl_info library{};
+  if (dladdr(reinterpret_cast<const void*>(context.create_buffer), &library) == 0 ||
+      library.dli_fname == nullptr)
+    return false;
+  return std::strstr(library.dli_fname, "libpywrap_") != nullptr;
+}
+
 // Whether the environment creates OpenCL buffers, which it may have been built without.
 bool creates_buffers(const RuntimeContext& context, void* environment) {
   const TensorType tensor{kElementFloat32, 1, 0, {1}, {}};
@@ -267,6 +281,7 @@ bool creates_buffers(const RuntimeContext& context, void* environment) {
 std::shared_ptr<delegate::Lender> make_lender(const RuntimeContext& context, void* environment,
                                               const std::shared_ptr<cl::Context>& device) {
   if (context.header.size < sizeof(RuntimeContext) || environment == nullptr) return nullptr;
+  if (is_python_package(context)) return nullptr;
   home_of(device);
   const bool has_events = share_objects(context, environment, *device);
   if (!creates_buffers(context, environment)) return nullptr;

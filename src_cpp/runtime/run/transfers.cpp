@@ -94,7 +94,12 @@ void Transfers::unlend(Way& way) noexcept {
     parting_(way.lent.get());
   }
   way.is_bound = false;
-  way.lent = {};
+  set_lent(way, {});
+}
+
+void Transfers::set_lent(Way& way, cl::MemHandle buffer) noexcept {
+  const std::lock_guard<std::mutex> lock(roads_mutex_);
+  way.lent = std::move(buffer);
 }
 
 void Transfers::lend(const std::vector<cl::cl_mem>& buffers) {
@@ -107,7 +112,7 @@ void Transfers::lend(const std::vector<cl::cl_mem>& buffers) {
     release(way);
     drop(way.stand_in);
     way.block.reset();
-    way.lent = context_.retain(buffer);
+    set_lent(way, context_.retain(buffer));
     if (!way.may_bind ||
         context_.bytes_of(buffer) < size(plan_.buffers[size(way.planned->buffer)].bytes))
       continue;
@@ -244,7 +249,8 @@ std::vector<RoadTaken> Transfers::roads() const {
   std::vector<RoadTaken> roads;
   for (const Way& way : ways_) {
     roads.push_back({plan_.buffers[size(way.planned->buffer)].name, way.is_input,
-                     way.planned->bytes, way.road, way.reason});
+                     way.planned->bytes, way.road, way.lent ? "" : way.reason,
+                     static_cast<bool>(way.lent)});
   }
   return roads;
 }

@@ -19,7 +19,8 @@ struct RoadTaken {
   bool is_input = true;
   std::int64_t bytes = 0;  ///< on the device
   plan::Road road = plan::Road::kCopy;
-  std::string reason;  ///< why not a better one
+  std::string reason;    ///< why not a better one
+  bool is_lent = false;  ///< in the application's buffer, instead of `road`
 };
 
 /// Whether the host converts between float and half.
@@ -99,7 +100,7 @@ class Transfers {
     cl::MemHandle stand_in{};
     std::vector<std::uint16_t> staged{};  // halves, if the driver copies them
     void* mapped = nullptr;               // of the road kMapped, during up() and down()
-    cl::MemHandle lent{};                 // the application's buffer
+    cl::MemHandle lent{};                 // the application's buffer; changes under roads_mutex_
     bool is_bound = false;                // kernels work on `lent`
   };
 
@@ -112,6 +113,7 @@ class Transfers {
   void release(Way& way) noexcept;
   template <class Object>
   void drop(Object& object) noexcept;
+  void set_lent(Way& way, cl::MemHandle buffer) noexcept;
   void take(Way& way, plan::Road road, const std::string& reason);
   void* map(Way& way, cl::cl_bitfield flags, bool blocking);
   void unmap(const Way& way, const void* pointer);
