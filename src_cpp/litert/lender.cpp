@@ -188,7 +188,7 @@ class BufferLender : public delegate::Lender {
     void* const buffers = tflite.GetExternalContext(&tflite, kBufferContext);
     if (buffers == nullptr) return;
     // What is first is what LiteRT creates by default. Not OpenCL: LiteRT ends the process when
-    // such a buffer ends after its environment, as it may in Python.
+    // such a buffer ends after its environment.
     static constexpr int kTypes[] = {
         kBufferHost,    kBufferOpenClPacked,
 #if defined(__ANDROID__)  // imported by the driver if possible, otherwise locked by LiteRT
@@ -231,6 +231,15 @@ bool has_option(const RuntimeContext& context, void* environment, int tag) {
          context.get_environment_options_value(options, tag, &value) == kOk;
 }
 
+// Whether the library whose name LiteRT asks for is in this process.
+bool has_loaded_opencl() {
+#if defined(__ANDROID__)
+  return true;  // LiteRT finds it where we have found it
+#else
+  return dlopen("libOpenCL.so", RTLD_LAZY | RTLD_NOLOAD) != nullptr;
+#endif
+}
+
 // Buffers that LiteRT creates, and those of the application, are in the environment's context.
 // Returns whether LiteRT has loaded the OpenCL functions that its events need, which it does with
 // its GPU environment if it finds a library of the name libOpenCL.so. Without that it would call
@@ -246,12 +255,10 @@ bool share_objects(const RuntimeContext& context, void* environment, const cl::C
   }
   bool has_gpu = false;
   context.has_gpu_environment(environment, &has_gpu);
-  if (has_gpu) return has_option(context, environment, kOpenClQueue);
-  // LiteRT makes a queue with these functions. One that was there before proves nothing.
   const bool had_queue = has_option(context, environment, kOpenClQueue);
-  if (had_queue) return false;
-  return context.create_gpu_environment(environment, 0, nullptr) == kOk &&
-         has_option(context, environment, kOpenClQueue);
+  if (!has_gpu && context.create_gpu_environment(environment, 0, nullptr) != kOk) return false;
+  // LiteRT makes a queue with these functions; one that was there before proves nothing.
+  return has_option(context, environment, kOpenClQueue) && (!had_queue || has_loaded_opencl());
 }
 
 // LiteRT's Python package has no function that gives or takes an OpenCL buffer. What is announced
