@@ -51,10 +51,10 @@ struct EnvironmentOption {
 constexpr int kOpenClDevice = 2, kOpenClPlatform = 3, kOpenClContext = 4, kOpenClQueue = 5;
 constexpr int kRuntimeLibraryDir = 22;  ///< the folder that accelerators are loaded from
 
-constexpr int kHardwareGpu = 2;     ///< a bit of get_hardware_support
-constexpr int kBufferContext = 4;   ///< external context of a TfLiteContext
-constexpr int kElementFloat32 = 1;  ///< element type of a tensor
-constexpr int kEventOpenCl = 2;     ///< kind of event
+constexpr int kHardwareGpu = 2;                    ///< a bit of get_hardware_support
+constexpr int kBufferContext = 4;                  ///< external context of a TfLiteContext
+constexpr int kElementFloat32 = 1;                 ///< element type of a tensor
+constexpr int kEventOpenCl = 2, kEventCustom = 5;  ///< kinds of events
 enum LockMode : int { kLockRead = 0, kLockWrite = 1, kLockReadWrite = 2 };
 
 /// Kinds of tensor buffers.
@@ -73,6 +73,15 @@ struct TensorType {
   unsigned has_strides : 1;
   std::int32_t dimensions[8];
   std::uint32_t strides[8];
+};
+
+/// An event that others than LiteRT implement.
+struct CustomEvent {
+  void (*retain)(CustomEvent* event);
+  void (*release)(CustomEvent* event);
+  void (*wait)(CustomEvent* event, std::int64_t timeout_ms);
+  int (*is_signaled)(CustomEvent* event);
+  void* (*native)(CustomEvent* event);
 };
 
 /// LiteRT's functions for accelerators. `buffers` is the external context kBufferContext.
@@ -117,13 +126,16 @@ struct RuntimeContext {
   int (*get_event)(void* buffer, void** event);
   /// Takes the event.
   int (*set_event)(void* buffer, void* event);
-  void* create_events[2];
+  int (*create_event)(void* environment, int type, void** event);
+  void* create_event_from_fence;
   int (*get_event_type)(void* event, int* type);
   void* get_sync_fence;
   /// Takes a reference of its own.
   int (*create_event_from_opencl)(void* environment, void* opencl_event, void** event);
   int (*get_opencl_event)(void* event, void** opencl_event);
-  void* custom_events[2];
+  /// Retains it.
+  int (*set_custom_event)(void* event, CustomEvent* custom);
+  int (*get_custom_event)(void* event, CustomEvent** custom);
   int (*wait_event)(void* event, std::int64_t timeout_ms);
   // More follow that are not used: see the header's size.
 };
@@ -200,9 +212,12 @@ static_assert(offsetof(RuntimeContext, get_opencl_memory) == 248);
 static_assert(offsetof(RuntimeContext, has_event) == 296);
 static_assert(offsetof(RuntimeContext, get_event) == 304);
 static_assert(offsetof(RuntimeContext, set_event) == 312);
+static_assert(offsetof(RuntimeContext, create_event) == 320);
 static_assert(offsetof(RuntimeContext, get_event_type) == 336);
 static_assert(offsetof(RuntimeContext, create_event_from_opencl) == 352);
 static_assert(offsetof(RuntimeContext, get_opencl_event) == 360);
+static_assert(offsetof(RuntimeContext, set_custom_event) == 368);
+static_assert(offsetof(RuntimeContext, get_custom_event) == 376);
 static_assert(offsetof(RuntimeContext, wait_event) == 384 && sizeof(RuntimeContext) == 392);
 static_assert(sizeof(BufferFunctions) == 48 && offsetof(BufferHandlers, device_tag) == 56);
 static_assert(sizeof(BufferHandlers) == 136 && offsetof(BufferHandlers, count) == 64);

@@ -30,7 +30,7 @@ class Loan {
   virtual bool may_fly() const = 0;
   /// The outputs are written when `done` is. Waits if the runtime does not take the event. Throws
   /// Error.
-  virtual void deliver(const cl::EventHandle& done) = 0;
+  virtual void deliver(cl::EventHandle done) = 0;
 };
 
 /// A runtime with such memory. Thread-safe.

@@ -3,8 +3,10 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "base/error.hpp"
 #include "litert/buffers.hpp"
@@ -38,6 +40,52 @@ class Held {
   bool locked_ = false;
 };
 
+// How LiteRT can be told when the outputs are written.
+enum class Events { kNone, kOpenCl, kCustom };
+
+// The end of an inference, for a LiteRT that has no OpenCL functions itself.
+class End : public CustomEvent {
+ public:
+  static End* make(const cl::Api& api, std::shared_ptr<const cl::EventHandle> event) {
+    return new End(api, std::move(event));
+  }
+
+  // Null if another library has made it.
+  static const End* of(const CustomEvent* event) {
+    return event != nullptr && event->wait == wait_for ? static_cast<const End*>(event) : nullptr;
+  }
+
+  cl::cl_event opencl() const { return event_->get(); }
+
+ private:
+  End(const cl::Api& api, std::shared_ptr<const cl::EventHandle> event)
+      : CustomEvent{add, drop, wait_for, has_come, object}, api_(api), event_(std::move(event)) {}
+
+  static End& self(CustomEvent* event) { return *static_cast<End*>(event); }
+  static void add(CustomEvent* event) { ++self(event).references_; }
+  static void drop(CustomEvent* event) {
+    if (--self(event).references_ == 0) delete &self(event);
+  }
+  static void wait_for(CustomEvent* event, std::int64_t) {
+    const cl::cl_event waited = self(event).opencl();
+    self(event).api_.clWaitForEvents(1, &waited);
+  }
+  static int has_come(CustomEvent* event) {
+    cl::cl_int status = 0;
+    const cl::Api& api = self(event).api_;
+    return api.clGetEventInfo(self(event).opencl(), cl::CL_EVENT_COMMAND_EXECUTION_STATUS,
+                              sizeof status, &status, nullptr) == cl::CL_SUCCESS &&
+                   status > cl::CL_COMPLETE
+               ? 0
+               : 1;
+  }
+  static void* object(CustomEvent* event) { return self(event).opencl(); }
+
+  const cl::Api& api_;
+  const std::shared_ptr<const cl::EventHandle> event_;
+  std::atomic<int> references_{1};
+};
+
 struct Lent {
   int tensor;
   bool is_input, is_output;
@@ -49,12 +97,8 @@ struct Lent {
 class BufferLoan : public delegate::Loan {
  public:
   BufferLoan(const RuntimeContext& context, TfLiteContext& tflite, void* buffers,
-             const cl::Context& device, bool has_events)
-      : context_(context),
-        tflite_(tflite),
-        buffers_(buffers),
-        device_(device),
-        has_events_(has_events) {}
+             const cl::Context& device, Events events)
+      : context_(context), tflite_(tflite), buffers_(buffers), device_(device), events_(events) {}
 
   ~BufferLoan() override {
     for (const Lent& lent : all_) {
@@ -126,8 +170,14 @@ class BufferLoan : public delegate::Loan {
           context_.get_event_type(event, &type) != kOk) {
         throw Error(name_of(tflite_.tensors[lent.tensor]) + " has an event that is not readable");
       }
-      if (type == kEventOpenCl && context_.get_opencl_event(event, &opencl) == kOk &&
-          device_.has(static_cast<cl::cl_event>(opencl))) {
+      if (type == kEventOpenCl) {
+        context_.get_opencl_event(event, &opencl);
+      } else if (type == kEventCustom) {
+        CustomEvent* custom = nullptr;
+        if (context_.get_custom_event(event, &custom) == kOk && End::of(custom) != nullptr)
+          opencl = End::of(custom)->opencl();
+      }
+      if (opencl != nullptr && device_.has(static_cast<cl::cl_event>(opencl))) {
         events.push_back(static_cast<cl::cl_event>(opencl));
       } else if (context_.wait_event(event, -1) != kOk) {
         throw Error("waiting for the event of " + name_of(tflite_.tensors[lent.tensor]) +
@@ -139,18 +189,17 @@ class BufferLoan : public delegate::Loan {
 
   bool may_fly() const override {
     bool is_async = false;
-    return has_events_ && context_.is_async(buffers_, &is_async) == kOk && is_async;
+    return events_ != Events::kNone && context_.is_async(buffers_, &is_async) == kOk && is_async;
   }
 
-  void deliver(const cl::EventHandle& done) override {
-    void* const environment = this->environment();
+  void deliver(cl::EventHandle done) override {
+    const auto end = std::make_shared<const cl::EventHandle>(std::move(done));
     for (const Lent& lent : all_) {
-      if (!lent.is_output) continue;
       void* event = nullptr;
-      if (context_.create_event_from_opencl(environment, done.get(), &event) == kOk &&
-          context_.set_event(lent.buffer->get(), event) == kOk)
+      if (!lent.is_output ||
+          (make_event(end, &event) && context_.set_event(lent.buffer->get(), event) == kOk))
         continue;
-      const cl::cl_event waited = done.get();
+      const cl::cl_event waited = end->get();
       cl::check(device_.api().clWaitForEvents(1, &waited), "clWaitForEvents", "an inference");
     }
   }
@@ -166,6 +215,16 @@ class BufferLoan : public delegate::Loan {
     return found == all_.end() ? nullptr : &*found;
   }
 
+  bool make_event(const std::shared_ptr<const cl::EventHandle>& end, void** event) const {
+    if (events_ == Events::kOpenCl)
+      return context_.create_event_from_opencl(environment(), end->get(), event) == kOk;
+    if (context_.create_event(environment(), kEventCustom, event) != kOk) return false;
+    End* const made = End::make(device_.api(), end);
+    const int status = context_.set_custom_event(*event, made);
+    made->release(made);
+    return status == kOk;
+  }
+
   void* environment() const {
     void* environment = nullptr;
     return context_.get_environment(buffers_, &environment) == kOk ? environment : nullptr;
@@ -175,14 +234,13 @@ class BufferLoan : public delegate::Loan {
   TfLiteContext& tflite_;
   void* const buffers_;
   const cl::Context& device_;
-  const bool has_events_;
+  const Events events_;
   std::vector<Lent> all_;
 };
 
 class BufferLender : public delegate::Lender {
  public:
-  BufferLender(const RuntimeContext& context, bool has_events)
-      : context_(context), has_events_(has_events) {}
+  BufferLender(const RuntimeContext& context, Events events) : context_(context), events_(events) {}
 
   void announce(TfLiteContext& tflite, int tensor, std::size_t bytes) override {
     void* const buffers = tflite.GetExternalContext(&tflite, kBufferContext);
@@ -206,7 +264,7 @@ class BufferLender : public delegate::Lender {
                                          const std::vector<int>& outputs) override {
     void* const buffers = tflite.GetExternalContext(&tflite, kBufferContext);
     if (buffers == nullptr) return nullptr;
-    auto loan = std::make_unique<BufferLoan>(context_, tflite, buffers, device, has_events_);
+    auto loan = std::make_unique<BufferLoan>(context_, tflite, buffers, device, events_);
     for (const int tensor : inputs) loan->add(tensor, true);
     for (const int tensor : outputs) loan->add(tensor, false);
     if (loan->is_empty()) return nullptr;
@@ -215,7 +273,7 @@ class BufferLender : public delegate::Lender {
 
  private:
   const RuntimeContext& context_;
-  const bool has_events_;
+  const Events events_;
 };
 
 EnvironmentOption option(int tag, const void* object) {
@@ -272,13 +330,17 @@ bool is_python_package(const RuntimeContext& context) {
   return std::strstr(library.dli_fname, "libpywrap_") != nullptr;
 }
 
-// Whether the environment creates OpenCL buffers, which it may have been built without.
-bool creates_buffers(const RuntimeContext& context, void* environment) {
+// Whether the environment creates OpenCL buffers, which it may have been built without. `customs`:
+// whether their events may be custom ones.
+bool creates_buffers(const RuntimeContext& context, void* environment, bool& customs) {
   const TensorType tensor{kElementFloat32, 1, 0, {1}, {}};
   void* buffer = nullptr;
   const int status =
       context.create_buffer(environment, kBufferOpenClPacked, &tensor, sizeof(float), &buffer);
   if (status != kOk || buffer == nullptr) return false;
+  void* event = nullptr;
+  customs = context.create_event(environment, kEventCustom, &event) == kOk &&
+            context.set_event(buffer, event) == kOk;  // which ends with the buffer
   context.destroy_buffer(buffer);
   return true;
 }
@@ -290,9 +352,12 @@ std::shared_ptr<delegate::Lender> make_lender(const RuntimeContext& context, voi
   if (context.header.size < sizeof(RuntimeContext) || environment == nullptr) return nullptr;
   if (is_python_package(context)) return nullptr;
   home_of(device);
-  const bool has_events = share_objects(context, environment, *device);
-  if (!creates_buffers(context, environment)) return nullptr;
-  return std::make_shared<BufferLender>(context, has_events);
+  const bool has_opencl = share_objects(context, environment, *device);
+  bool customs = false;
+  if (!creates_buffers(context, environment, customs)) return nullptr;
+  return std::make_shared<BufferLender>(context, has_opencl ? Events::kOpenCl
+                                                 : customs  ? Events::kCustom
+                                                            : Events::kNone);
 }
 
 }  // namespace clgpu::litert

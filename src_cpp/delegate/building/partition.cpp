@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/index.hpp"
 #include "delegate/building/estimate.hpp"
@@ -356,8 +357,8 @@ void Partition::run_once(const TfLiteContext& context, Loan* loan) {
     outputs.push_back(is_lent(inputs.size() + outputs.size()) ? nullptr : data_of(t));
   runtime::Recorder* const recorder = executor_->recorder().get();
   if (recorder == nullptr) {
-    const cl::EventHandle done = executor_->run(inputs, outputs, lent);
-    if (done) loan->deliver(done);
+    cl::EventHandle done = executor_->run(inputs, outputs, lent);
+    if (done) loan->deliver(std::move(done));
     return;
   }
   runtime::Pace& pace = session_->pace;

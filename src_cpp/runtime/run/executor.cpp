@@ -259,9 +259,19 @@ std::unique_lock<std::mutex> Executor::take_turn() {
 }
 
 void Executor::give_buffers() {
-  if (!stale_) return;
-  for (const BoundLaunch& bound : launches_) set_buffers(bound);
+  if (!stale_ && !transfers_.has_changed()) return;
+  const bool all = stale_;
+  for (const BoundLaunch& bound : launches_) {
+    if (all || uses_changed(bound)) set_buffers(bound);
+  }
+  transfers_.given();
   stale_ = false;
+}
+
+bool Executor::uses_changed(const BoundLaunch& bound) const {
+  const std::vector<int>& buffers = bound.step->buffers;
+  return std::any_of(buffers.begin(), buffers.end(),
+                     [&](int buffer) { return transfers_.has_changed(buffer); });
 }
 
 void Executor::forget_tensors() {

@@ -149,6 +149,7 @@ class Executor {
   /// To be called before launches, when all objects exist: sets the kernel arguments that have
   /// changed.
   void give_buffers();
+  bool uses_changed(const BoundLaunch& bound) const;
   void write(int buffer, const void* data, std::size_t bytes, bool blocking);
   cl::EventHandle mark(const std::vector<cl::cl_event>& events);
   void finish(const char* where);

@@ -1,5 +1,6 @@
 #include "runtime/run/transfers.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -80,6 +81,20 @@ const Transfers::Way* Transfers::find(int buffer) const {
   return nullptr;
 }
 
+bool Transfers::has_changed() const {
+  return std::any_of(ways_.begin(), ways_.end(), [](const Way& way) { return way.has_changed; });
+}
+
+bool Transfers::has_changed(int buffer) const {
+  return std::any_of(ways_.begin(), ways_.end(), [&](const Way& way) {
+    return way.has_changed && way.planned->buffer == buffer;
+  });
+}
+
+void Transfers::given() {
+  for (Way& way : ways_) way.has_changed = false;
+}
+
 bool Transfers::takes(std::size_t index, std::size_t bytes) const {
   const Way& way = ways_[index];
   if (converts(*way.planned) || bytes < size(way.planned->bytes)) return false;
@@ -90,7 +105,7 @@ bool Transfers::takes(std::size_t index, std::size_t bytes) const {
 
 void Transfers::unlend(Way& way) noexcept {
   if (way.is_bound) {
-    stale_ = true;
+    way.has_changed = true;
     parting_(way.lent.get());
   }
   way.is_bound = false;
@@ -116,8 +131,7 @@ void Transfers::lend(const std::vector<cl::cl_mem>& buffers) {
     if (!way.may_bind ||
         context_.bytes_of(buffer) < size(plan_.buffers[size(way.planned->buffer)].bytes))
       continue;
-    stale_ = true;
-    way.is_bound = true;
+    way.has_changed = way.is_bound = true;
   }
 }
 

@@ -51,6 +51,13 @@ class Transfers {
   /// The object that replaces the plan's; null if there is none at the moment.
   cl::cl_mem object(int buffer) const;
 
+  /// Whether lent buffers have changed since given(), and for which buffers of the plan. Then the
+  /// arguments of their kernels must be set again, even if `stale` is not set.
+  bool has_changed() const;
+  bool has_changed(int buffer) const;
+  /// All arguments are set.
+  void given();
+
   /// Whether lend() takes a buffer of `bytes` bytes of this context for input or output `index`
   /// (inputs first).
   bool takes(std::size_t index, std::size_t bytes) const;
@@ -102,6 +109,7 @@ class Transfers {
     void* mapped = nullptr;               // of the road kMapped, during up() and down()
     cl::MemHandle lent{};                 // the application's buffer; changes under roads_mutex_
     bool is_bound = false;                // kernels work on `lent`
+    bool has_changed = false;             // what they work on, by lend() or unlend()
   };
 
   const Way* find(int buffer) const;
