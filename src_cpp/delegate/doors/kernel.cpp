@@ -23,7 +23,12 @@ void* init(TfLiteContext* context, const char* buffer, std::size_t /*length*/) {
         auto partition = Delegate::of(params.delegate).take(*context, *params.nodes_to_replace);
         if (partition == nullptr) return &no_partition;
         // Buffers may be created before the first call of prepare.
-        partition->announce(*context);
+        guarded(
+            0, [](const char*) {},
+            [&] {
+              partition->announce(*context);
+              return 0;
+            });
         return partition.release();
       });
 }
