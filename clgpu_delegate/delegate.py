@@ -100,10 +100,10 @@ class Delegate:
             dict of ``partition``, ``name``, ``direction`` (``"input"``, ``"output"``), ``bytes``
             on the device, ``road`` and ``reason``, why not a better one. Roads are
             ``"host_pointer"`` (the device works on the interpreter's memory), ``"mapped"`` (the
-            host copies or converts in an object that device and host share) and ``"copy"`` (the
-            driver copies). What stays in place counts neither as ``bytes_up`` nor as
-            ``bytes_down``; its objects are created by the first inference after
-            ``allocate_tensors``.
+            host copies or converts in an object that device and host share), ``"copy"`` (the
+            driver copies) and ``"lent"`` (an OpenCL buffer of the application's). What stays in
+            place counts neither as ``bytes_up`` nor as ``bytes_down``; its objects are created by
+            the first inference after ``allocate_tensors``.
         """
         return self._native.stats()
 

@@ -50,7 +50,8 @@ enum : std::int32_t {
   kTfLiteMmapRo = 1,
   kTfLiteArenaRw = 2,
   kTfLiteArenaRwPersistent = 3,
-  kTfLiteDynamic = 4
+  kTfLiteDynamic = 4,
+  kTfLitePersistentRo = 5
 };
 
 /// Delegate flags: shapes may change after Prepare; we set them in the kernel's prepare.

@@ -43,6 +43,11 @@ constexpr cl_bitfield CL_MEM_READ_WRITE = 1U << 0, CL_MEM_READ_ONLY = 1U << 2,
 constexpr cl_bitfield CL_MAP_READ = 1U << 0, CL_MAP_WRITE = 1U << 1,
                       CL_MAP_WRITE_INVALIDATE_REGION = 1U << 2;
 constexpr cl_uint CL_BUFFER_CREATE_TYPE_REGION = 0x1220;
+constexpr cl_uint CL_MEM_TYPE = 0x1100, CL_MEM_FLAGS = 0x1101, CL_MEM_SIZE = 0x1102,
+                  CL_MEM_CONTEXT = 0x1106, CL_MEM_OBJECT_BUFFER = 0x10F0;
+constexpr cl_bitfield CL_MEM_WRITE_ONLY = 1U << 1;
+constexpr cl_uint CL_EVENT_COMMAND_EXECUTION_STATUS = 0x11D3, CL_EVENT_CONTEXT = 0x11D4;
+constexpr cl_int CL_COMPLETE = 0;
 constexpr cl_bitfield CL_QUEUE_PROFILING_ENABLE = 1U << 1;
 constexpr cl_uint CL_PLATFORM_VERSION = 0x0901, CL_PLATFORM_NAME = 0x0902;
 constexpr cl_uint CL_DEVICE_TYPE = 0x1000, CL_DEVICE_MAX_COMPUTE_UNITS = 0x1002,
@@ -141,10 +146,18 @@ using ProgramNotify = void(CLGPU_CL_CALL*)(cl_program, void*);
   X(cl_int, clFlush, (cl_command_queue))                                                           \
   X(cl_int, clFinish, (cl_command_queue))
 
+// For buffers and events of applications; null in a library that lacks them.
+#define CLGPU_CL_OPTIONAL_FUNCTIONS(X)                                               \
+  X(cl_int, clGetMemObjectInfo, (cl_mem, cl_uint, std::size_t, void*, std::size_t*)) \
+  X(cl_int, clRetainMemObject, (cl_mem))                                             \
+  X(cl_int, clGetEventInfo, (cl_event, cl_uint, std::size_t, void*, std::size_t*))   \
+  X(cl_int, clRetainContext, (cl_context))
+
 /// Function pointers of one loaded library. Lives until the process ends.
 struct Api {
 #define CLGPU_CL_MEMBER(result, name, parameters) result(CLGPU_CL_CALL* name) parameters = nullptr;
   CLGPU_CL_FUNCTIONS(CLGPU_CL_MEMBER)
+  CLGPU_CL_OPTIONAL_FUNCTIONS(CLGPU_CL_MEMBER)
 #undef CLGPU_CL_MEMBER
 };
 

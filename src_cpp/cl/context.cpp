@@ -25,22 +25,29 @@ Counters& counters() {
   return instance;
 }
 
-std::shared_ptr<Context> Context::of(const Device& device) {
+std::shared_ptr<Context> Context::of(const Device& device) { return adopt(device, nullptr); }
+
+std::shared_ptr<Context> Context::adopt(const Device& device, cl_context handle) {
   static auto* mutex = new std::mutex;
   static auto* contexts = new std::map<cl_device_id, std::shared_ptr<Context>>;
   const std::lock_guard<std::mutex> lock(*mutex);
   std::shared_ptr<Context>& context = (*contexts)[device.id];
-  if (context == nullptr) context = std::make_shared<Context>(device);
+  if (context == nullptr) context = std::make_shared<Context>(device, handle);
   return context;
 }
 
-Context::Context(const Device& device) : device_(device) {
-  constexpr std::intptr_t kContextPlatform = 0x1084;
-  const std::intptr_t properties[] = {kContextPlatform,
-                                      reinterpret_cast<std::intptr_t>(device.platform), 0};
-  cl_int code = CL_SUCCESS;
-  context_ = {api(), api().clCreateContext(properties, 1, &device.id, nullptr, nullptr, &code)};
-  check(code, "clCreateContext", device.info.name);
+Context::Context(const Device& device, cl_context handle) : device_(device) {
+  if (handle != nullptr && api().clRetainContext != nullptr) {
+    check(api().clRetainContext(handle), "clRetainContext", device.info.name);
+    context_ = {api(), handle};
+  } else {
+    constexpr std::intptr_t kContextPlatform = 0x1084;
+    const std::intptr_t properties[] = {kContextPlatform,
+                                        reinterpret_cast<std::intptr_t>(device.platform), 0};
+    cl_int code = CL_SUCCESS;
+    context_ = {api(), api().clCreateContext(properties, 1, &device.id, nullptr, nullptr, &code)};
+    check(code, "clCreateContext", device.info.name);
+  }
   // The number is the version of our own format of the stored data.
   const DeviceInfo& info = device.info;
   for (const std::string& fact : {std::string("1"), info.name, info.vendor, info.driver_version,
@@ -113,6 +120,31 @@ MemHandle Context::wrap_memory(void* data, std::size_t bytes, const std::string&
   check(code, "clCreateBuffer", what);
   ++counters().objects_created;
   return buffer;
+}
+
+MemHandle Context::retain(cl_mem buffer) {
+  check(api().clRetainMemObject(buffer), "clRetainMemObject", "a buffer of the application");
+  return {api(), buffer};
+}
+
+std::size_t Context::bytes_of(cl_mem buffer) const {
+  if (api().clGetMemObjectInfo == nullptr || api().clRetainMemObject == nullptr) return 0;
+  const auto ask = [&](cl_uint what, auto answer) {
+    const cl_int code = api().clGetMemObjectInfo(buffer, what, sizeof answer, &answer, nullptr);
+    return code == CL_SUCCESS ? answer : decltype(answer){};
+  };
+  if (ask(CL_MEM_CONTEXT, cl_context{}) != context_.get()) return 0;
+  if (ask(CL_MEM_TYPE, cl_uint{}) != CL_MEM_OBJECT_BUFFER) return 0;
+  if ((ask(CL_MEM_FLAGS, cl_bitfield{}) & (CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY)) != 0) return 0;
+  return ask(CL_MEM_SIZE, std::size_t{});
+}
+
+bool Context::has(cl_event event) const {
+  cl_context context = nullptr;
+  return api().clGetEventInfo != nullptr &&
+         api().clGetEventInfo(event, CL_EVENT_CONTEXT, sizeof context, static_cast<void*>(&context),
+                              nullptr) == CL_SUCCESS &&
+         context == context_.get();
 }
 
 std::shared_ptr<Context::Program> Context::program(const std::string& key,

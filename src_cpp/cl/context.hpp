@@ -60,13 +60,19 @@ class Context {
   /// The context of a device, created at its first use.
   static std::shared_ptr<Context> of(const Device& device);
 
-  explicit Context(const Device& device);
+  /// The context of a device, which is `handle` of the application if there is none yet.
+  static std::shared_ptr<Context> adopt(const Device& device, cl_context handle);
+
+  /// With a context of the application, or a new one. Throws OpenCLError.
+  explicit Context(const Device& device, cl_context handle = nullptr);
 
   const Device& device() const { return device_; }
   const Api& api() const { return *device_.api; }
   /// Names and versions of device, driver and platform: the part of keys that ties stored rows to
   /// them.
   const std::string& identity() const { return identity_; }
+  /// For interfaces that exchange OpenCL objects.
+  cl_context handle() const { return context_.get(); }
 
   /// An in-order queue; with `profiling`, its events tell when they started and ended.
   QueueHandle create_queue(bool profiling = false);
@@ -85,6 +91,12 @@ class Context {
   MemHandle create_pinned(std::size_t bytes);
   /// A buffer over the host's memory at `data`, which must outlive it. Uses no device memory.
   MemHandle wrap_memory(void* data, std::size_t bytes, const std::string& what);
+  /// Another reference to a buffer of somebody else. Throws OpenCLError.
+  MemHandle retain(cl_mem buffer);
+  /// Bytes of a buffer that kernels in this context can read and write; 0 for other objects.
+  std::size_t bytes_of(cl_mem buffer) const;
+  /// Whether commands of this context can wait for the event.
+  bool has(cl_event event) const;
   /// Of all buffers of this process on this device.
   Usage& usage() { return usage_; }
   /// A new kernel object; each launch has one, because kernel objects hold arguments. The first use

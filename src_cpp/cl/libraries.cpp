@@ -84,6 +84,9 @@ std::unique_ptr<Api> load_library(const std::string& path, const System& system,
 #define CLGPU_CL_LOAD(result, name, parameters) \
   api->name = reinterpret_cast<decltype(api->name)>(symbol(#name));
   CLGPU_CL_FUNCTIONS(CLGPU_CL_LOAD)
+  const char* const needed = missing;
+  CLGPU_CL_OPTIONAL_FUNCTIONS(CLGPU_CL_LOAD)
+  missing = needed;
 #undef CLGPU_CL_LOAD
   if (missing == nullptr) return api;
   why = path + " lacks the function " + missing;

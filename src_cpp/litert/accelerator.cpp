@@ -42,21 +42,21 @@ void log_error(const std::string& sentence) {
 #endif
 }
 
-// The function of the core that makes delegates; null, after a line in the log.
-Create find_create() {
+// A function of the core; null, after a line in the log.
+void* find_in_core(const char* name) {
   // Never unloaded: delegates may outlive the environment with which LiteRT unloads this library.
   constexpr int kMode = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
   void* core = kFolder.empty() ? nullptr : dlopen((kFolder + CLGPU_CORE).c_str(), kMode);
 #if defined(__ANDROID__)  // libraries inside a package have no folder
   if (core == nullptr) core = dlopen(CLGPU_CORE, kMode);
 #endif
-  void* const create = core != nullptr ? dlsym(core, "litert_plugin_create_delegate") : nullptr;
-  if (create == nullptr) {
+  void* const found = core != nullptr ? dlsym(core, name) : nullptr;
+  if (found == nullptr) {
     const char* const why = dlerror();
     log_error("the accelerator does not find its library " CLGPU_CORE " in " + kFolder + ": " +
               (why != nullptr ? why : "no reason given"));
   }
-  return reinterpret_cast<Create>(create);
+  return found;
 }
 
 int get_name(const void*, const char** name) {
@@ -86,12 +86,27 @@ int is_for_asking_models(const void*, bool* is) {
 
 int create_delegate(const RuntimeContext* context, void* environment, const void*, void* options,
                     void** wrapper) {
-  static const Create create = find_create();
+  static const auto create =
+      reinterpret_cast<Create>(find_in_core("litert_plugin_create_delegate"));
   if (create != nullptr) return create(context, environment, options, wrapper);
   if (wrapper == nullptr) return kInvalidArgument;
   *wrapper = nullptr;  // no delegate: the model runs where else it may
   return kOk;
 }
+
+// Handlers of OpenCL buffers, in the core.
+template <auto Function, class... Arguments>
+int in_core(Arguments... arguments) {
+  using Find = const BufferFunctions* (*)();
+  static const auto find = reinterpret_cast<Find>(find_in_core("litert_plugin_buffers"));
+  return find != nullptr ? (find()->*Function)(arguments...) : kUnsupported;
+}
+
+constexpr BufferFunctions kBufferFunctions = {
+    in_core<&BufferFunctions::create>, in_core<&BufferFunctions::destroy>,
+    in_core<&BufferFunctions::lock>,   in_core<&BufferFunctions::unlock>,
+    in_core<&BufferFunctions::clear>,  in_core<&BufferFunctions::import>,
+};
 
 }  // namespace
 
@@ -104,5 +119,10 @@ extern "C" __attribute__((visibility("default"))) const AcceleratorDef LiteRtAcc
     create_delegate,
     nullptr,
     nullptr,
-    {{sizeof(BufferHandlers), 1, 0, 0}, {}, 0, 0, 0, {}},
+    {{sizeof(BufferHandlers), 1, 0, 0},
+     kBufferFunctions,
+     kOpenClDevice,
+     kOpenClContext,
+     1,
+     {kBufferOpenClPacked}},
 };

@@ -14,6 +14,7 @@
 #include "delegate/guard.hpp"
 #include "delegate/options.hpp"
 #include "litert/gpu_options.hpp"
+#include "litert/lender.hpp"
 
 namespace clgpu::litert {
 namespace {
@@ -128,13 +129,41 @@ bool is_known(const RuntimeContext& context) {
   return true;
 }
 
+// Of the environment; null if it is not set.
+void* opencl_object(const RuntimeContext& context, void* environment, int tag) {
+  void* options = nullptr;
+  Any value{};
+  if (context.get_environment_options(environment, &options) != kOk || options == nullptr ||
+      context.get_environment_options_value(options, tag, &value) != kOk ||
+      value.type != kAnyInteger)
+    return nullptr;
+  return reinterpret_cast<void*>(value.integer);
+}
+
+// An application that gives the environment its device and context exchanges buffers of these.
+void use_objects(const RuntimeContext& context, void* environment, OptionTexts& options) {
+  const auto handle =
+      static_cast<cl::cl_context>(opencl_object(context, environment, kOpenClContext));
+  const void* const id = opencl_object(context, environment, kOpenClDevice);
+  if (handle == nullptr || id == nullptr || options.count("device") > 0) return;
+  const std::vector<cl::Device>& devices = cl::devices();
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].id != id) continue;
+    options["device"] = std::to_string(i);
+    cl::Context::adopt(devices[i], handle);
+    return;
+  }
+}
+
 struct Release {
   void operator()(Delegate* made) const noexcept { delegate::destroy(made->tflite()); }
 };
 
 int create(const RuntimeContext& context, void* environment, void* options, void** wrapper) {
   Made made{nullptr, gathered(context, environment, options)};
+  use_objects(context, environment, made.options);
   std::unique_ptr<Delegate, Release> owned(new Delegate(made.options));
+  owned->state()->lender = make_lender(context, environment, owned->state()->target.context);
   TfLiteDelegate* const tflite = owned->tflite();
   made.delegate = tflite;
   Registry& all = registry();

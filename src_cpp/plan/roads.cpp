@@ -26,6 +26,30 @@ std::string reason_against(const Transfer& t, const PlanOptions& options, bool i
   return {};
 }
 
+// How many inputs and outputs each buffer holds.
+std::map<int, int> uses_of(const Plan& plan) {
+  std::map<int, int> uses;
+  for (const auto* transfers : {&plan.uploads, &plan.downloads}) {
+    for (const Transfer& t : *transfers) ++uses[t.buffer];
+  }
+  return uses;
+}
+
+// Buffers that launches of an inference write.
+std::set<int> written_by(const Plan& plan) {
+  std::set<int> written;
+  for (const Step& step : plan.run) {
+    std::size_t next = 0;
+    for (const kernel::Arg& arg : step.launch.args) {
+      const auto* operand = std::get_if<kernel::Operand>(&arg);
+      if (operand == nullptr) continue;
+      const int buffer = step.buffers[next++];
+      if (operand->writes) written.insert(buffer);
+    }
+  }
+  return written;
+}
+
 }  // namespace
 
 const char* name_of(Road road) {
@@ -44,10 +68,7 @@ Road second_best(const DeviceInfo& device) { return device.is_cpu() ? Road::kCop
 
 void choose_roads(Plan& plan, const DeviceInfo& device, const PlanOptions& options,
                   const std::vector<bool>& is_static) {
-  std::map<int, int> uses;  // of each buffer
-  for (const auto* transfers : {&plan.uploads, &plan.downloads}) {
-    for (const Transfer& t : *transfers) ++uses[t.buffer];
-  }
+  std::map<int, int> uses = uses_of(plan);
   for (auto* transfers : {&plan.uploads, &plan.downloads}) {
     for (Transfer& t : *transfers) {
       t.road = Road::kCopy;
@@ -73,20 +94,8 @@ void choose_roads(Plan& plan, const DeviceInfo& device, const PlanOptions& optio
 }
 
 void settle_roads(Plan& plan, const DeviceInfo& device) {
-  std::map<int, int> uses;
-  for (const auto* transfers : {&plan.uploads, &plan.downloads}) {
-    for (const Transfer& t : *transfers) ++uses[t.buffer];
-  }
-  std::set<int> written;
-  for (const Step& step : plan.run) {
-    std::size_t next = 0;
-    for (const kernel::Arg& arg : step.launch.args) {
-      const auto* operand = std::get_if<kernel::Operand>(&arg);
-      if (operand == nullptr) continue;
-      const int buffer = step.buffers[next++];
-      if (operand->writes) written.insert(buffer);
-    }
-  }
+  std::map<int, int> uses = uses_of(plan);
+  const std::set<int> written = written_by(plan);
   const auto settle = [&](Transfer& t, bool is_input) {
     if (t.road != Road::kHostPointer) return;
     if (uses[t.buffer] == 1 && !(is_input && written.count(t.buffer) > 0)) return;
@@ -96,6 +105,25 @@ void settle_roads(Plan& plan, const DeviceInfo& device) {
   };
   for (Transfer& t : plan.uploads) settle(t, true);
   for (Transfer& t : plan.downloads) settle(t, false);
+}
+
+std::vector<bool> bindable(const Plan& plan) {
+  std::map<int, int> uses = uses_of(plan);
+  const std::set<int> written = written_by(plan);
+  std::set<int> moved;
+  for (const Move& move : plan.moves) moved.insert(move.buffer);
+  std::vector<bool> may;
+  const auto add = [&](const Transfer& t, bool is_input) {
+    const Buffer::Place place = plan.buffers[uz(t.buffer)].place;
+    // An input is the application's: no result may be written over it. An output must be written.
+    const bool fits = is_input != (written.count(t.buffer) > 0);
+    may.push_back(fits && t.bytes == t.host_bytes && uses[t.buffer] == 1 &&
+                  moved.count(t.buffer) == 0 &&
+                  (place == Buffer::Place::kArena || place == Buffer::Place::kHost));
+  };
+  for (const Transfer& t : plan.uploads) add(t, true);
+  for (const Transfer& t : plan.downloads) add(t, false);
+  return may;
 }
 
 std::string host_pointer_problem(const DeviceInfo& device, const void* data, std::int64_t bytes) {

@@ -21,6 +21,10 @@ void choose_roads(Plan& plan, const DeviceInfo& device, const PlanOptions& optio
 /// several inputs and outputs, cannot be the runtime's memory.
 void settle_roads(Plan& plan, const DeviceInfo& device);
 
+/// For each input, then each output: whether a buffer of the application may take the place of the
+/// plan's, because no other tensor uses its memory.
+std::vector<bool> bindable(const Plan& plan);
+
 /// Why host memory at `data` cannot be a buffer of `bytes` bytes that the device works on in place;
 /// empty when it can.
 std::string host_pointer_problem(const DeviceInfo& device, const void* data, std::int64_t bytes);

@@ -43,7 +43,7 @@ py::dict stats(const NativeDelegate& self) {
       entry["name"] = text(taken.name);
       entry["direction"] = taken.is_input ? "input" : "output";
       entry["bytes"] = taken.bytes;
-      entry["road"] = plan::name_of(taken.road);
+      entry["road"] = taken.is_lent ? "lent" : plan::name_of(taken.road);
       entry["reason"] = taken.reason;
       tensors.append(entry);
     }

@@ -416,8 +416,8 @@ FAULTS = (
     # What runs: nothing is used that is gone, and no memory while a command still uses it.
     Fault(
         "src_cpp/runtime/run/executor.cpp",
-        "  for (const BoundLaunch& bound : launches_) set_buffers(bound);\n  stale_ = false;",
-        "  stale_ = false;\n  for (const BoundLaunch& bound : launches_) set_buffers(bound);",
+        "const bool all = stale_;",
+        "const bool all = std::exchange(stale_, false);",
         "the flag of what is half done is cleared last",
         _FOUND,
     ),
@@ -469,6 +469,20 @@ FAULTS = (
         "last, recording);",
         "memory that could not be mapped is looked at anew",
         _FAULTS,
+    ),
+    Fault(
+        "src_cpp/runtime/run/transfers.cpp",
+        "way.has_changed = way.is_bound = true;",
+        "way.is_bound = true;",
+        "kernels get the buffer that the application lends now",
+        ("tests/litert/test_opencl_buffers.py",),
+    ),
+    Fault(
+        "src_cpp/plan/roads.cpp",
+        "const bool fits = is_input != (written.count(t.buffer) > 0);",
+        "const bool fits = true;",
+        "no result is written over an input of the application",
+        ("tests/litert/test_opencl_buffers.py",),
     ),
     Fault(
         "src_cpp/runtime/run/transfers.cpp",

@@ -134,6 +134,7 @@ FORWARD(void*, clEnqueueMapBuffer,
         (queue, buffer, blocking, flags, offset, bytes, n, wait, event, error))
 FORWARD(cl_int, clEnqueueUnmapMemObject, (void* queue, void* object, void* mapped, WAITS),
         (queue, object, mapped, n, wait, event))
+FORWARD(cl_int, clRetainContext, (void* context), (context))
 FORWARD(cl_int, clEnqueueMarkerWithWaitList, (void* queue, WAITS), (queue, n, wait, event))
 FORWARD(cl_int, clEnqueueBarrierWithWaitList, (void* queue, WAITS), (queue, n, wait, event))
 FORWARD(cl_int, clGetEventInfo,

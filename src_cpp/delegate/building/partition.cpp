@@ -278,21 +278,66 @@ void Partition::prepare(TfLiteContext& context) {
   }
   if (!problem_.empty()) return;
   publish();
-  if (!cpu_.reason.empty()) return give_shapes_of_cpu(context);
-  for (const int id : graph_.outputs)
-    give_shape(context, graph_.tensor(id).tflite_id, graph_.tensor(id).shape.dims());
+  if (!cpu_.reason.empty()) {
+    give_shapes_of_cpu(context);
+  } else {
+    for (const int id : graph_.outputs)
+      give_shape(context, graph_.tensor(id).tflite_id, graph_.tensor(id).shape.dims());
+  }
+  announce(context);
+}
+
+void Partition::announce(TfLiteContext& context) {
+  if (state_->lender == nullptr || !others_) return;
+  lent_in_.clear();
+  lent_out_.clear();
+  const auto add = [&](int id, std::vector<int>& lent) {
+    const ir::Tensor& tensor = graph_.tensor(id);
+    const TfLiteTensor& tflite = context.tensors[tensor.tflite_id];
+    // The memory of other kinds is the runtime's own.
+    const bool is_own = tflite.is_variable || tflite.allocation_type == kTfLiteDynamic ||
+                        tflite.allocation_type == kTfLiteMmapRo ||
+                        tflite.allocation_type == kTfLitePersistentRo;
+    if (is_own || others_->count(tensor.tflite_id) > 0) return;
+    std::size_t bytes = tflite.bytes;
+    // A larger buffer than the tensor, if kernels read and write whole vectors.
+    if (const plan::Plan* built = plan()) {
+      for (const auto* transfers : {&built->uploads, &built->downloads}) {
+        for (const plan::Transfer& t : *transfers) {
+          if (published_->tensor(t.tensor).tflite_id == tensor.tflite_id)
+            bytes = std::max(bytes, static_cast<std::size_t>(built->buffers[uz(t.buffer)].bytes));
+        }
+      }
+    }
+    state_->lender->announce(context, tensor.tflite_id, bytes);
+    lent.push_back(tensor.tflite_id);
+  };
+  for (const int id : graph_.inputs) add(id, lent_in_);
+  for (const int id : graph_.outputs) add(id, lent_out_);
+}
+
+std::unique_ptr<Loan> Partition::borrow(TfLiteContext& context) const {
+  if (lent_in_.empty() && lent_out_.empty()) return nullptr;
+  return state_->lender->borrow(context, *state_->target.context, lent_in_, lent_out_);
 }
 
 void Partition::invoke(TfLiteContext& context) {
   const cl::Counters before = cl::counters();
   if (index_ == 0 && state_->target.options.profile) begin_recording();
+  const std::unique_ptr<Loan> loan = borrow(context);
+  const bool verifies = trust_ != nullptr && due();
+  if (loan != nullptr && (is_on_cpu() || verifies)) {
+    for (const auto* tensors : {&lent_in_, &lent_out_}) {
+      for (const int tensor : *tensors) loan->map(tensor);
+    }
+  }
   if (is_on_cpu()) {
     compute_on_cpu(context);
   } else {
     if (!problem_.empty()) throw ShapeError(problem_);
     if (executor_ == nullptr) build_again();
-    run(context);
-    if (trust_ != nullptr && due()) verify(context);
+    run(context, loan.get());
+    if (verifies) verify(context);
   }
   if (trust_ != nullptr) ++trust_->inferences;
   state_->ledger.count_invoke(session_->invoke, index_ == 0, cl::counters() - before);
@@ -303,10 +348,20 @@ void Partition::begin_recording() {
   session_->pace.next();
 }
 
-void Partition::run(TfLiteContext& context) {
+void Partition::run(TfLiteContext& context, Loan* loan) {
+  try {
+    run_once(context, loan);
+  } catch (const cl::OpenCLError& error) {
+    if (!error.out_of_memory()) throw;
+    // Some devices report only now that they lack the memory they have allocated.
+    rebuild(std::max<std::int64_t>(executor_->plan().peak_bytes / 10 * 7, 1));
+    publish();
+    run_once(context, loan);
+  }
+}
+
+void Partition::run_once(const TfLiteContext& context, Loan* loan) {
   const plan::Plan& plan = executor_->plan();
-  std::vector<const void*> inputs;
-  std::vector<void*> outputs;
   const auto data_of = [&](const plan::Transfer& t) {
     const ir::Tensor& tensor = published_->tensor(t.tensor);
     const TfLiteTensor& tflite = context.tensors[tensor.tflite_id];
@@ -316,27 +371,44 @@ void Partition::run(TfLiteContext& context) {
     }
     return tflite.data;
   };
-  for (const plan::Transfer& t : plan.uploads) inputs.push_back(data_of(t));
-  for (const plan::Transfer& t : plan.downloads) outputs.push_back(data_of(t));
-  const auto run = [&] {
-    runtime::Recorder* const recorder = executor_->recorder().get();
-    if (recorder == nullptr) return executor_->run(inputs, outputs);
-    runtime::Pace& pace = session_->pace;
-    recorder->set_next(pace.number(), pace.is_recorded());
-    const auto start = std::chrono::steady_clock::now();
-    executor_->run(inputs, outputs);
-    const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - start;
-    pace.add(taken.count(), recorder->commands().size());
-  };
-  try {
-    run();
-  } catch (const cl::OpenCLError& error) {
-    if (!error.out_of_memory()) throw;
-    // Some devices report only now that they lack the memory they have allocated.
-    rebuild(std::max<std::int64_t>(plan.peak_bytes / 10 * 7, 1));
-    publish();
-    run();
+  runtime::Executor::Lent lent;
+  if (loan != nullptr) {
+    for (const auto* transfers : {&plan.uploads, &plan.downloads}) {
+      for (const plan::Transfer& t : *transfers)
+        lent.buffers.push_back(loan->buffer(published_->tensor(t.tensor).tflite_id));
+    }
+    const std::vector<cl::cl_mem> given = lent.buffers;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      // A buffer of several tensors would be written while it is read.
+      const bool is_alone = std::count(given.begin(), given.end(), given[i]) == 1;
+      if (given[i] != nullptr && is_alone && executor_->takes(i, given[i])) continue;
+      lent.buffers[i] = nullptr;
+      const std::size_t inputs = plan.uploads.size();
+      const plan::Transfer& t = i < inputs ? plan.uploads[i] : plan.downloads[i - inputs];
+      loan->map(published_->tensor(t.tensor).tflite_id);
+    }
+    lent.ready = loan->ready();
+    lent.may_fly = loan->may_fly();
   }
+  const auto is_lent = [&](std::size_t i) { return loan != nullptr && lent.buffers[i] != nullptr; };
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  for (const plan::Transfer& t : plan.uploads)
+    inputs.push_back(is_lent(inputs.size()) ? nullptr : data_of(t));
+  for (const plan::Transfer& t : plan.downloads)
+    outputs.push_back(is_lent(inputs.size() + outputs.size()) ? nullptr : data_of(t));
+  runtime::Recorder* const recorder = executor_->recorder().get();
+  if (recorder == nullptr) {
+    cl::EventHandle done = executor_->run(inputs, outputs, lent);
+    if (done) loan->deliver(std::move(done));
+    return;
+  }
+  runtime::Pace& pace = session_->pace;
+  recorder->set_next(pace.number(), pace.is_recorded());
+  const auto start = std::chrono::steady_clock::now();
+  executor_->run(inputs, outputs, lent);
+  const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - start;
+  pace.add(taken.count(), recorder->commands().size());
 }
 
 }  // namespace clgpu::delegate

@@ -48,6 +48,13 @@ class Partition {
   /// The CPU's nodes for the same computation. To be called before build().
   void stand_by(std::vector<CpuNode> nodes) { cpu_.nodes = std::move(nodes); }
 
+  /// From now on the runtime may lend buffers for inputs and outputs, except for `others`: tensors
+  /// that nodes outside of the delegate's partitions use. To be called before the runtime asks what
+  /// it may lend.
+  void lend_all_but(std::set<int> others) { others_ = std::move(others); }
+  /// Tells the runtime what it may lend.
+  void announce(TfLiteContext& context);
+
   /// Infers shapes from the current shapes of the graph's inputs; plans and builds.
   void build();
 
@@ -78,7 +85,10 @@ class Partition {
   /// Builds for the current shapes what an error has left unbuilt.
   void build_again();
   void rebuild(std::int64_t budget);
-  void run(TfLiteContext& context);
+  std::unique_ptr<Loan> borrow(TfLiteContext& context) const;
+  /// Without `loan`, the memory of all tensors is their data.
+  void run(TfLiteContext& context, Loan* loan = nullptr);
+  void run_once(const TfLiteContext& context, Loan* loan);
   /// Whether the CPU's kernels compute this partition with the current shapes.
   bool is_on_cpu() const { return !cpu_.reason.empty() || (trust_ != nullptr && trust_->on_cpu()); }
 
@@ -132,6 +142,8 @@ class Partition {
   std::vector<int> nodes_;
   const std::string contents_;
   int index_;
+  std::optional<std::set<int>> others_;          ///< tensors that are not lent; none: no tensor is
+  std::vector<int> lent_in_, lent_out_;          ///< tensors that the runtime may lend
   std::shared_ptr<const ir::Graph> published_;   ///< the executor's graph, for tuning
   std::shared_ptr<runtime::Executor> executor_;  ///< shared with timing in other threads
   Standby cpu_;

@@ -7,6 +7,7 @@
 #include "delegate/building/builder.hpp"
 #include "delegate/building/engine_records.hpp"
 #include "delegate/building/layer_tuning.hpp"
+#include "delegate/lending.hpp"
 #include "delegate/target.hpp"
 #include "delegate/tell/ledger.hpp"
 #include "delegate/verdicts.hpp"
@@ -18,6 +19,8 @@ class State {
   explicit State(Options chosen) : target(std::move(chosen)) {}
 
   const Target target;
+  /// Null if all tensors are TfLiteTensor::data. To be set before the runtime uses the delegate.
+  std::shared_ptr<Lender> lender;
   Verdicts verdicts;  ///< of placement="measured"
   EngineRecords engines{target};
   const Builder builder{target, engines};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "cl/fork.hpp"
@@ -20,6 +21,35 @@ TfLiteStatus prepare_callback(TfLiteContext* context, TfLiteDelegate* tflite) {
         Delegate::of(tflite).prepare(*context);
         return kTfLiteOk;
       });
+}
+
+bool has_open_shapes(const TfLiteContext& context) {
+  for (std::size_t i = 0; i < context.tensors_size; ++i) {
+    const TfLiteIntArray* const dims = context.tensors[i].dims_signature;
+    for (int k = 0; dims != nullptr && k < dims->size; ++k) {
+      if (dims->data[k] < 0) return true;
+    }
+  }
+  return false;
+}
+
+// Tensors that nodes outside of the partitions read or write.
+std::set<int> tensors_of_others(TfLiteContext& context, const std::vector<int>& claimed) {
+  TfLiteIntArray* plan = nullptr;
+  if (context.GetExecutionPlan(&context, &plan) != kTfLiteOk)
+    throw Error("the runtime does not tell its nodes");
+  std::set<int> tensors;
+  for (const int index : to_vector(plan)) {
+    if (std::find(claimed.begin(), claimed.end(), index) != claimed.end()) continue;
+    TfLiteNode* node = nullptr;
+    TfLiteRegistration* registration = nullptr;
+    if (context.GetNodeAndRegistration(&context, index, &node, &registration) != kTfLiteOk)
+      throw Error("the runtime does not tell its nodes");
+    for (const TfLiteIntArray* ids : {node->inputs, node->outputs}) {
+      for (const int id : to_vector(ids)) tensors.insert(id);
+    }
+  }
+  return tensors;
 }
 
 }  // namespace
@@ -58,6 +88,11 @@ void Delegate::prepare(TfLiteContext& context) {
 void Delegate::prepare(TfLiteContext& context, const std::shared_ptr<State>& state) {
   Claim made = claim(context, state);
   if (made.nodes.empty()) return;
+  // Buffers of tensors that change their sizes would be created too small.
+  if (state->lender != nullptr && !has_open_shapes(context)) {
+    const std::set<int> others = tensors_of_others(context, made.nodes);
+    for (const auto& partition : made.partitions) partition->lend_all_but(others);
+  }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     pending_[&context] = std::move(made.partitions);

@@ -21,7 +21,15 @@ void* init(TfLiteContext* context, const char* buffer, std::size_t /*length*/) {
       [&]() -> void* {
         const auto& params = *reinterpret_cast<const TfLiteDelegateParams*>(buffer);
         auto partition = Delegate::of(params.delegate).take(*context, *params.nodes_to_replace);
-        return partition == nullptr ? static_cast<void*>(&no_partition) : partition.release();
+        if (partition == nullptr) return &no_partition;
+        // Buffers may be created before the first call of prepare.
+        guarded(
+            0, [](const char*) {},
+            [&] {
+              partition->announce(*context);
+              return 0;
+            });
+        return partition.release();
       });
 }
 

@@ -259,9 +259,19 @@ std::unique_lock<std::mutex> Executor::take_turn() {
 }
 
 void Executor::give_buffers() {
-  if (!stale_) return;
-  for (const BoundLaunch& bound : launches_) set_buffers(bound);
+  if (!stale_ && !transfers_.has_changed()) return;
+  const bool all = stale_;
+  for (const BoundLaunch& bound : launches_) {
+    if (all || uses_changed(bound)) set_buffers(bound);
+  }
+  transfers_.given();
   stale_ = false;
+}
+
+bool Executor::uses_changed(const BoundLaunch& bound) const {
+  const std::vector<int>& buffers = bound.step->buffers;
+  return std::any_of(buffers.begin(), buffers.end(),
+                     [&](int buffer) { return transfers_.has_changed(buffer); });
 }
 
 void Executor::forget_tensors() {
@@ -348,16 +358,33 @@ void Executor::warm_up_kernels(bool all) {
 }
 
 void Executor::run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
+  run(inputs, outputs, {});
+}
+
+cl::EventHandle Executor::run(const std::vector<const void*>& inputs,
+                              const std::vector<void*>& outputs, const Lent& lent) {
   const std::lock_guard<std::mutex> lock(busy_);
   const auto turn = take_turn();
   Recording* const recording = recorder_ == nullptr ? nullptr : recorder_->begin();
   const QueueOf queue(recording, queue_, recording_queue_);
+  const bool flies = lent.may_fly && recorder_ == nullptr && mover_ == nullptr &&
+                     lent.buffers.size() == inputs.size() + outputs.size() &&
+                     std::count(lent.buffers.begin(), lent.buffers.end(), nullptr) == 0;
   try {
+    transfers_.lend(lent.buffers);
     transfers_.attach(inputs, outputs);
     give_buffers();
+    if (flies) arena_->leave_in_flight([this] { finish_all(); });
+    if (!lent.ready.empty()) mark(lent.ready);
     transfers_.up(inputs, recording);
     launch_all(recording);
-    transfers_.down(outputs, recording);
+    transfers_.down(outputs, recording, !flies);
+    if (flies) {
+      cl::EventHandle done = mark({});
+      // Other queues can wait only for commands that were flushed.
+      cl::check(context_->api().clFlush(queue_.get()), "clFlush", "the queue of launches");
+      return done;
+    }
     if (mover_ != nullptr) mover_->release_events(recording);
     if (recording != nullptr) recorder_->keep();
   } catch (...) {
@@ -365,6 +392,17 @@ void Executor::run(const std::vector<const void*>& inputs, const std::vector<voi
     if (recording != nullptr) recorder_->drop();
     throw;
   }
+  return {};
+}
+
+// The queue is in order: commands that follow wait for `events`, too.
+cl::EventHandle Executor::mark(const std::vector<cl::cl_event>& events) {
+  const cl::Api& api = context_->api();
+  cl::cl_event done = nullptr;
+  cl::check(api.clEnqueueMarkerWithWaitList(queue_.get(), static_cast<cl::cl_uint>(events.size()),
+                                            events.empty() ? nullptr : events.data(), &done),
+            "clEnqueueMarkerWithWaitList", "the queue of launches");
+  return {api, done};
 }
 
 // The enqueued commands still read and write the caller's memory. The next run sets up all

@@ -77,6 +77,23 @@ class Executor {
   /// of plan().downloads[i]. Returns when the outputs are written. Not reentrant.
   void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
 
+  /// Buffers of an application, instead of host memory.
+  struct Lent {
+    /// By input, then output; null where the host's memory is given. They hold the runtime's form.
+    std::vector<cl::cl_mem> buffers;
+    std::vector<cl::cl_event> ready;  ///< of the context; the inference begins after them
+    bool may_fly = false;             ///< the caller waits for the event
+  };
+  /// Whether such a buffer can be lent for input or output `index` (inputs first).
+  bool takes(std::size_t index, cl::cl_mem buffer) const {
+    return transfers_.takes(index, context_->bytes_of(buffer));
+  }
+  /// The same with lent buffers, where `inputs` and `outputs` have null. With `may_fly` and only
+  /// lent buffers, it does not wait if it can do without, and returns an event of the end;
+  /// otherwise an empty one, and the outputs are written.
+  cl::EventHandle run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs,
+                      const Lent& lent);
+
   /// Enqueues one inference on memory of the caller, in the order of calls and of run(), and does
   /// not wait for it: when `ready` is done, `inputs[i]` is copied to where plan().uploads[i] goes;
   /// the event returned is done when plan().downloads[i] has been copied to `outputs[i]`. All in
@@ -132,7 +149,9 @@ class Executor {
   /// To be called before launches, when all objects exist: sets the kernel arguments that have
   /// changed.
   void give_buffers();
+  bool uses_changed(const BoundLaunch& bound) const;
   void write(int buffer, const void* data, std::size_t bytes, bool blocking);
+  cl::EventHandle mark(const std::vector<cl::cl_event>& events);
   void finish(const char* where);
   void finish_all() noexcept;
   void abandon_run() noexcept;

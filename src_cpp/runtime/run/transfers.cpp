@@ -1,5 +1,6 @@
 #include "runtime/run/transfers.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -52,8 +53,11 @@ Transfers::Transfers(cl::Context& context, const cl::QueueHandle& queue, const p
       memory_(std::move(memory)),
       parting_(std::move(parting)),
       stale_(stale) {
-  for (const Transfer& t : plan.uploads) ways_.push_back({&t, true, t.road, t.reason});
-  for (const Transfer& t : plan.downloads) ways_.push_back({&t, false, t.road, t.reason});
+  const std::vector<bool> bindable = plan::bindable(plan);
+  for (const Transfer& t : plan.uploads)
+    ways_.push_back({&t, true, bindable[ways_.size()], t.road, t.reason});
+  for (const Transfer& t : plan.downloads)
+    ways_.push_back({&t, false, bindable[ways_.size()], t.road, t.reason});
 }
 
 Transfers::~Transfers() {
@@ -77,7 +81,70 @@ const Transfers::Way* Transfers::find(int buffer) const {
   return nullptr;
 }
 
+bool Transfers::has_changed() const {
+  return std::any_of(ways_.begin(), ways_.end(), [](const Way& way) { return way.has_changed; });
+}
+
+bool Transfers::has_changed(int buffer) const {
+  return std::any_of(ways_.begin(), ways_.end(), [&](const Way& way) {
+    return way.has_changed && way.planned->buffer == buffer;
+  });
+}
+
+void Transfers::given() {
+  for (Way& way : ways_) way.has_changed = false;
+}
+
+bool Transfers::takes(std::size_t index, std::size_t bytes) const {
+  const Way& way = ways_[index];
+  if (converts(*way.planned) || bytes < size(way.planned->bytes)) return false;
+  const Buffer& buffer = plan_.buffers[size(way.planned->buffer)];
+  // A copy needs memory of the plan's own.
+  return buffer.place != Buffer::Place::kHost || (way.may_bind && bytes >= size(buffer.bytes));
+}
+
+void Transfers::unlend(Way& way) noexcept {
+  if (way.is_bound) {
+    way.has_changed = true;
+    parting_(way.lent.get());
+  }
+  way.is_bound = false;
+  set_lent(way, {});
+}
+
+void Transfers::set_lent(Way& way, cl::MemHandle buffer) noexcept {
+  const std::lock_guard<std::mutex> lock(roads_mutex_);
+  way.lent = std::move(buffer);
+}
+
+void Transfers::lend(const std::vector<cl::cl_mem>& buffers) {
+  for (std::size_t i = 0; i < ways_.size(); ++i) {
+    Way& way = ways_[i];
+    const cl::cl_mem buffer = i < buffers.size() ? buffers[i] : nullptr;
+    if (buffer == way.lent.get()) continue;
+    unlend(way);
+    if (buffer == nullptr) continue;
+    release(way);
+    drop(way.stand_in);
+    way.block.reset();
+    set_lent(way, context_.retain(buffer));
+    if (!way.may_bind ||
+        context_.bytes_of(buffer) < size(plan_.buffers[size(way.planned->buffer)].bytes))
+      continue;
+    way.has_changed = way.is_bound = true;
+  }
+}
+
+void Transfers::copy(const Way& way, cl::cl_mem from, cl::cl_mem to) {
+  cl::check(context_.api().clEnqueueCopyBuffer(queue_.get(), from, to, 0, 0,
+                                               size(way.planned->bytes), 0, nullptr, nullptr),
+            "clEnqueueCopyBuffer", plan_.buffers[size(way.planned->buffer)].name);
+}
+
 cl::cl_mem Transfers::object(int buffer) const {
+  for (const Way& way : ways_) {
+    if (way.is_bound && way.planned->buffer == buffer) return way.lent.get();
+  }
   const Way* way = find(buffer);
   if (way == nullptr) return nullptr;
   if (way->stand_in) return way->stand_in.get();
@@ -87,7 +154,7 @@ cl::cl_mem Transfers::object(int buffer) const {
 void Transfers::attach(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
   for (std::size_t i = 0; i < ways_.size(); ++i) {
     const void* pointer = i < inputs.size() ? inputs[i] : outputs[i - inputs.size()];
-    if (ways_[i].planned->road == Road::kHostPointer) attach(ways_[i], pointer);
+    if (ways_[i].planned->road == Road::kHostPointer && !ways_[i].lent) attach(ways_[i], pointer);
   }
 }
 
@@ -152,11 +219,13 @@ void Transfers::forget() noexcept {
     release(way);
     drop(way.stand_in);
     way.block.reset();
+    unlend(way);
   }
 }
 
 void Transfers::stand_in() {
   for (Way& way : ways_) {
+    unlend(way);
     const Buffer& buffer = plan_.buffers[size(way.planned->buffer)];
     if (way.planned->road != Road::kHostPointer || way.stand_in) continue;
     if (buffer.place != Buffer::Place::kHost) {
@@ -194,7 +263,8 @@ std::vector<RoadTaken> Transfers::roads() const {
   std::vector<RoadTaken> roads;
   for (const Way& way : ways_) {
     roads.push_back({plan_.buffers[size(way.planned->buffer)].name, way.is_input,
-                     way.planned->bytes, way.road, way.reason});
+                     way.planned->bytes, way.road, way.lent ? "" : way.reason,
+                     static_cast<bool>(way.lent)});
   }
   return roads;
 }
@@ -243,6 +313,10 @@ void Transfers::read(std::size_t index, void* data, bool blocking, Recording* re
 void Transfers::up(const std::vector<const void*>& inputs, Recording* recording) {
   for (std::size_t i = 0; i < ways_.size(); ++i) {
     Way& way = ways_[i];
+    if (way.lent) {
+      if (way.is_input && !way.is_bound) copy(way, way.lent.get(), memory_(way.planned->buffer));
+      continue;
+    }
     if (way.road == Road::kHostPointer) {
       if (std::exchange(way.is_mapped, false)) unmap(way, way.pointer);
       continue;
@@ -274,12 +348,16 @@ void Transfers::up(const std::vector<const void*>& inputs, Recording* recording)
   }
 }
 
-void Transfers::down(const std::vector<void*>& outputs, Recording* recording) {
+void Transfers::down(const std::vector<void*>& outputs, Recording* recording, bool waits) {
   const std::size_t first = ways_.size() - outputs.size();
   for (std::size_t i = 0; i < ways_.size(); ++i) {
     Way& way = ways_[i];
     // The queue is in order: one blocking command at the end waits for all.
     const bool last = i + 1 == ways_.size();
+    if (way.lent) {
+      if (!way.is_input && !way.is_bound) copy(way, memory_(way.planned->buffer), way.lent.get());
+      continue;
+    }
     if (way.road == Road::kHostPointer) {
       way.is_mapped = map(way, cl::CL_MAP_READ | cl::CL_MAP_WRITE, last) != nullptr;
       if (way.is_mapped) continue;
@@ -296,10 +374,11 @@ void Transfers::down(const std::vector<void*>& outputs, Recording* recording) {
       read(i, converts(*way.planned) ? way.staged.data() : outputs[i - first], last, recording);
     }
   }
-  if (outputs.empty()) cl::check(context_.api().clFinish(queue_.get()), "clFinish", "run");
+  if (waits && (outputs.empty() || ways_.back().lent))
+    cl::check(context_.api().clFinish(queue_.get()), "clFinish", "run");
   for (std::size_t i = first; i < ways_.size(); ++i) {
     Way& way = ways_[i];
-    if (way.road == Road::kHostPointer) continue;
+    if (way.road == Road::kHostPointer || way.lent) continue;
     const void* source = way.mapped != nullptr ? way.mapped : way.staged.data();
     Recording* const copying = way.mapped != nullptr ? recording : nullptr;
     if (copying != nullptr) copying->begin_download(i - first);

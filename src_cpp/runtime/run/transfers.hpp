@@ -19,7 +19,8 @@ struct RoadTaken {
   bool is_input = true;
   std::int64_t bytes = 0;  ///< on the device
   plan::Road road = plan::Road::kCopy;
-  std::string reason;  ///< why not a better one
+  std::string reason;    ///< why not a better one
+  bool is_lent = false;  ///< in the application's buffer, instead of `road`
 };
 
 /// Whether the host converts between float and half.
@@ -50,6 +51,23 @@ class Transfers {
   /// The object that replaces the plan's; null if there is none at the moment.
   cl::cl_mem object(int buffer) const;
 
+  /// Whether lent buffers have changed since given(), and for which buffers of the plan. Then the
+  /// arguments of their kernels must be set again, even if `stale` is not set.
+  bool has_changed() const;
+  bool has_changed(int buffer) const;
+  /// All arguments are set.
+  void given();
+
+  /// Whether lend() takes a buffer of `bytes` bytes of this context for input or output `index`
+  /// (inputs first).
+  bool takes(std::size_t index, std::size_t bytes) const;
+  /// To be called before attach(), for each inference: buffers of the application that hold inputs
+  /// and receive outputs, in the form of the runtime's tensors; null where attach() gets the
+  /// tensor's memory. Kernels work on these buffers, unless the plan gives the memory another use:
+  /// then the device copies. A buffer is kept until another call, stand_in() or forget(). Throws
+  /// cl::OpenCLError.
+  void lend(const std::vector<cl::cl_mem>& buffers);
+
   /// Makes the objects for the runtime's tensors, unless they are the same as before. Throws
   /// cl::OpenCLError.
   void attach(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
@@ -62,8 +80,9 @@ class Transfers {
 
   /// Between attach() and the launches.
   void up(const std::vector<const void*>& inputs, Recording* recording = nullptr);
-  /// After the launches; returns when they are done and the outputs are written.
-  void down(const std::vector<void*>& outputs, Recording* recording = nullptr);
+  /// After the launches; returns when they are done and the outputs are written. `waits`: false if
+  /// all inputs and outputs are lent and the caller waits itself.
+  void down(const std::vector<void*>& outputs, Recording* recording = nullptr, bool waits = true);
 
   /// Inputs first. Before the first run, the methods of the plan. Thread-safe.
   std::vector<RoadTaken> roads() const;
@@ -75,6 +94,7 @@ class Transfers {
   struct Way {
     const plan::Transfer* planned;
     bool is_input;
+    bool may_bind;      // whether kernels may work on a lent buffer
     plan::Road road{};  // of the moment; it and `reason` change under roads_mutex_
     std::string reason{};
     std::string failure{};  // what a driver answered; the road that failed is not tried again
@@ -87,15 +107,21 @@ class Transfers {
     cl::MemHandle stand_in{};
     std::vector<std::uint16_t> staged{};  // halves, if the driver copies them
     void* mapped = nullptr;               // of the road kMapped, during up() and down()
+    cl::MemHandle lent{};                 // the application's buffer; changes under roads_mutex_
+    bool is_bound = false;                // kernels work on `lent`
+    bool has_changed = false;             // what they work on, by lend() or unlend()
   };
 
   const Way* find(int buffer) const;
+  void unlend(Way& way) noexcept;
+  void copy(const Way& way, cl::cl_mem from, cl::cl_mem to);
   void attach(Way& way, const void* pointer);
   bool wrap(Way& way, const void* pointer);
   void make_stand_in(Way& way, const plan::Buffer& buffer);
   void release(Way& way) noexcept;
   template <class Object>
   void drop(Object& object) noexcept;
+  void set_lent(Way& way, cl::MemHandle buffer) noexcept;
   void take(Way& way, plan::Road road, const std::string& reason);
   void* map(Way& way, cl::cl_bitfield flags, bool blocking);
   void unmap(const Way& way, const void* pointer);

@@ -1,0 +1,2 @@
+#pragma once
+#include "litert/c/litert_common.h"
