@@ -75,6 +75,9 @@ struct Operation {
   /// both are quantised: then families check the types. -1: output 0 has another type.
   int type_of = 0;
   bool by_shape = false;  ///< its results depend only on the shapes of its inputs
+  /// The input by which integers are divided; -1: none. The runtime's kernels end the process if
+  /// the least integer is divided by -1.
+  int divisor = -1;
 };
 
 /// What the time of an operation depends on.

@@ -74,6 +74,21 @@ def test_results_of_kernels_are_updated(rng, device, precision):
     check(m.build(), values, None, device=device, precision=precision)
 
 
+# With fp16, tensors between nodes are half if they are large: any of the three, or all.
+@pytest.mark.parametrize("part", [(1, 64), (128, 64), (1, 5), (128, 60)])
+@pytest.mark.parametrize("between", ["x", "update", "x and update"])
+def test_storages_may_differ(part, between, rng, device):
+    m = ModelMaker()
+    shape = (256, 64)
+    x, update = m.input("x", shape), m.input("update", part)
+    h = m.op("NEG", [x], shape) if "x" in between else x
+    u = m.op("NEG", [update], part) if "update" in between else update
+    start = m.input("start", (2,), np.int32)
+    m.output(m.op("ABS", [m.op("DYNAMIC_UPDATE_SLICE", [h, u, start], shape)], shape))
+    values = [random_array(rng, shape), random_array(rng, part), np.array([3, 2], np.int32)]
+    check(m.build(), values, None, device=device, precision="fp16", half_io=False)
+
+
 def test_operands_that_do_not_fit_are_a_refusal(device):
     check_refused(model((4, 3), (5, 3)), "does not fit into [4, 3]", device=device)
     check_refused(model((4, 3), (2, 3), np.int16), "the tensor of indices is int16", device=device)

@@ -4,11 +4,20 @@
 #include <string>
 #include <utility>
 
+#include "ops/shared/common.hpp"
 #include "passes/pass.hpp"
 #include "tfl/node_view.hpp"
 
 namespace clgpu::delegate {
 namespace {
+
+// Imports have relied on the ranks of the file; that of a computed value may depend on shapes.
+void check_rank(const ir::Tensor& tensor, int node) {
+  if (tensor.shape.rank() <= ops::kMaxRank) return;
+  throw ShapeError("tensor '" + tensor.name + "' has rank " + std::to_string(tensor.shape.rank()) +
+                       "; supported: 0 to " + std::to_string(ops::kMaxRank),
+                   node);
+}
 
 void set_constant(ir::Tensor& tensor, const Known& known) {
   tensor.constant = known.constant;
@@ -56,6 +65,7 @@ void Specialization::apply(ir::Graph& graph, KnownValues& known) {
     passes::infer_shapes(graph, node);
     for (const int id : node.outputs) {
       const ir::Tensor& tensor = graph.tensor(id);
+      check_rank(tensor, node.tflite_index);
       if (tensor.tflite_id >= 0) evaluator_.set_shape(tensor.tflite_id, tensor.shape.dims());
     }
   }
@@ -73,6 +83,7 @@ void Specialization::evaluate(ir::Graph& graph, const ir::Node& node, KnownValue
   for (std::size_t i = 0; i < results.size(); ++i) {
     ir::Tensor& tensor = graph.tensor(node.outputs[i]);
     set_constant(tensor, results[i]);
+    check_rank(tensor, node.tflite_index);
     known[tensor.tflite_id] = std::move(results[i]);
   }
 }

@@ -83,9 +83,10 @@ void share_budget(const TfLiteContext& context, const std::shared_ptr<State>& st
                                      byte_size(sum));
   }
   for (std::size_t i = 0; i < least.size(); ++i) {
-    const double part = static_cast<double>(least[i]) / static_cast<double>(sum);
-    session->share[static_cast<int>(i)] =
-        least[i] + static_cast<std::int64_t>(static_cast<double>(budget - sum) * part);
+    const double part = sum > 0 ? static_cast<double>(least[i]) / static_cast<double>(sum) : 0;
+    const auto more = static_cast<std::int64_t>(static_cast<double>(budget - sum) * part);
+    // A share of 0 would be no budget.
+    session->share[static_cast<int>(i)] = std::max<std::int64_t>(least[i] + more, 1);
   }
 }
 
@@ -120,14 +121,16 @@ std::unique_ptr<Partition> build_or_refuse(const TfLiteContext& context, Model& 
     return partition;
   } catch (const plan::NoCandidate& failure) {
     for (const ModelNode& node : model.nodes) {
-      if (node.works && node.family->name == failure.family())
+      if (node.works && !node.evaluated && node.family->name == failure.family())
         model.refuse(node.index, {Why::kDevice, "", failure.what()});
     }
   } catch (const ShapeError& error) {
     // The shapes may still change before the first inference.
-    if (partition != nullptr && (partition->is_dynamic(context) ||
-                                 (partition->is_specialized() && model.follows_cpu(nodes))))
-      return partition;
+    const auto is_open = [&] {
+      return partition->is_dynamic(context) ||
+             (partition->is_specialized() && model.is_dynamic() && model.follows_cpu(nodes));
+    };
+    if (partition != nullptr && is_open()) return partition;
     // The problem concerns no particular node: for example, an upload for nodes that have been
     // removed.
     const Refusal refusal{Why::kShape, "", error.what()};

@@ -113,6 +113,11 @@ bool leave_losers(Session& session, Model& model,
                                      [](const auto& judged) { return judged.claimed; }),
                       report.judged.end());
   for (const auto& partition : partitions) {
+    const std::vector<int>& nodes = partition->nodes();
+    const bool computes = std::any_of(nodes.begin(), nodes.end(), [&](int index) {
+      return !model.node(index).evaluated && !model.computes_constant(model.node(index));
+    });
+    if (!computes) continue;  // other partitions need its values
     plan::Cost cost;
     try {
       cost = partition->expected(report.threads);

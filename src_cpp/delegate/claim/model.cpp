@@ -133,6 +133,8 @@ void Model::refuse_with_aborting() {
 }
 
 void Model::read_tensor(const tfl::TensorView& view, int id) {
+  const TfLiteIntArray* const open = view.raw().dims_signature;
+  for (int i = 0; open != nullptr && i < open->size; ++i) dynamic_ = dynamic_ || open->data[i] < 0;
   ir::Tensor tensor;
   tensor.name = view.raw().name != nullptr ? printable(view.raw().name) : "";
   tensor.tflite_id = id;
@@ -153,7 +155,7 @@ void Model::read_tensor(const tfl::TensorView& view, int id) {
 // As much as the shapes and the axes of a model need. More is left to the device.
 constexpr std::int64_t kMostEvaluated = 1024;
 
-bool Model::follows_from_shapes(const ModelNode& node) const {
+bool Model::follows_from_shapes(const ModelNode& node, bool inferred) const {
   if (node.folded != nullptr) return false;
   if (node.operation->by_shape) return true;
   bool any_evaluated = false;
@@ -169,39 +171,48 @@ bool Model::follows_from_shapes(const ModelNode& node) const {
     const ir::Tensor& tensor = whole_.tensor(id);
     // Constants other than indices are folded on the device.
     const bool index = tensor.dtype == DType::kI32 || tensor.dtype == DType::kI64;
-    return (any_evaluated || index) && tensor.shape.elements() <= kMostEvaluated;
+    // Lists without elements have no shape on the device.
+    return inferred ? (any_evaluated || index) && tensor.shape.elements() <= kMostEvaluated
+                    : any_evaluated && index;
   });
 }
 
 void Model::evaluate(ModelNode& node) {
   node.reads_values = std::any_of(node.inputs.begin(), node.inputs.end(),
                                   [&](int id) { return known_.count(id) != 0; });
+  const bool inferred = !has_kernels(*node.family) || infer(node);
+  if (!follows_from_shapes(node, inferred)) return;
   try {
-    if (has_kernels(*node.family)) {
-      passes::infer_shapes(whole_, ir_node(node, [](int id) { return id; }));
-      for (const int id : node.outputs) {
-        ir::Tensor& tensor = whole_.tensor(id);
-        tensor.model_rank = tensor.shape.rank();
-        evaluator_.set_shape(id, tensor.shape.dims());
-      }
-    }
-    if (!follows_from_shapes(node)) return;
     const std::vector<Known> results = evaluator_.run(cpu_nodes_.back());
-    node.evaluated = true;
     for (std::size_t i = 0; i < results.size(); ++i) {
       ir::Tensor& tensor = whole_.tensor(node.outputs[i]);
       tensor.shape = ir::Shape(results[i].dims);
       tensor.model_rank = tensor.shape.rank();
+      tensor.constant = results[i].constant;
       known_.insert(node.outputs[i]);
     }
+    node.evaluated = true;
   } catch (const ShadowError& error) {
     if (has_kernels(*node.family)) return;
     node.works = node.claimed = false;
     node.refusal = Refusal{Why::kRuntime, "the runtime", error.what()};
+  }
+}
+
+bool Model::infer(const ModelNode& node) {
+  try {
+    passes::infer_shapes(whole_, ir_node(node, [](int id) { return id; }));
   } catch (const Error&) {
     // The file's shapes remain: those of a dynamic model may not fit together before it is resized.
     // Building its partition reports other errors.
+    return false;
   }
+  for (const int id : node.outputs) {
+    ir::Tensor& tensor = whole_.tensor(id);
+    tensor.model_rank = tensor.shape.rank();
+    evaluator_.set_shape(id, tensor.shape.dims());
+  }
+  return true;
 }
 
 void Model::refuse_readers() {
@@ -365,12 +376,12 @@ std::unique_ptr<Specialization> Model::specialization(const TfLiteContext& conte
 }
 
 void Model::settle_constants() {
-  refuse_readers();
   // Nodes refused since the last call no longer derive constants.
   constants_ = stored_;
   for (const ModelNode& node : nodes) {
     if (computes_constant(node)) constants_.insert(node.outputs.begin(), node.outputs.end());
   }
+  refuse_readers();
   // Backwards: whether a chain of constants is needed depends on its last reader.
   for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
     if (!node->claimed || !(computes_constant(*node) || node->evaluated)) continue;
@@ -387,7 +398,8 @@ void Model::settle_constants() {
     const bool unused = is_constant ? !all_claimed : !any_claimed;
     if (any_reader && unused) {
       node->claimed = false;
-      node->refusal = Refusal{Why::kReader};
+      node->refusal = is_constant ? Refusal{Why::kReader}
+                                  : Refusal{Why::kReader, "", "is read only by nodes on the CPU"};
     } else if (!any_reader && core_only_ && !node->family->core) {
       node->claimed = false;
       node->refusal = not_core();
@@ -456,6 +468,8 @@ ir::Graph Model::graph(const std::vector<int>& node_indices,
     const auto [entry, inserted] =
         id_of.try_emplace(tflite_id, static_cast<int>(graph.tensors.size()));
     if (inserted) graph.tensors.push_back(whole_.tensor(tflite_id));
+    // A partition computes such values itself, for its shapes.
+    if (inserted && known_.count(tflite_id) != 0) graph.tensors.back().constant = nullptr;
     return entry->second;
   };
   for (const std::size_t position :

@@ -56,6 +56,9 @@ class Model {
   /// Whether a node works and everything it reads is known at load time.
   bool computes_constant(const ModelNode& node) const;
 
+  /// Whether the model leaves a dimension of a tensor open.
+  bool is_dynamic() const { return dynamic_; }
+
   /// Whether a node on the CPU writes an input of these nodes: the runtime may have an old shape of
   /// it, if it claims nodes again because the model's inputs were resized.
   bool follows_cpu(const std::vector<int>& node_indices) const;
@@ -91,9 +94,12 @@ class Model {
   void read_tensor(const tfl::TensorView& view, int id);
   void import(ModelNode& node, const tfl::NodeView& view, const Options& options);
   /// Whether the results of a node that works are known while planning.
-  bool follows_from_shapes(const ModelNode& node) const;
+  /// `inferred`: the shapes of its outputs are set.
+  bool follows_from_shapes(const ModelNode& node, bool inferred) const;
   /// Computes the results of the last node that was read, or infers their shapes.
   void evaluate(ModelNode& node);
+  /// Sets the shapes of a node's outputs; returns false and changes nothing if they do not fit.
+  bool infer(const ModelNode& node);
   /// Leaves nodes on the CPU that read values which only the CPU computes now.
   void refuse_readers();
   /// Positions of a partition's nodes and of the nodes that compute its constants.
@@ -111,6 +117,7 @@ class Model {
   std::optional<Refusal> unbounded_;  ///< the first of check_bounds(), for all nodes
   std::vector<CpuNode> cpu_nodes_;    // one per node
   bool core_only_;
+  bool dynamic_ = false;
   std::set<int> stored_;     // constants of the model
   std::set<int> constants_;  // these, and those that working nodes derive from them
   std::set<int> known_;      // results of evaluated nodes

@@ -74,6 +74,7 @@ void CpuKernel::fail(const char* what) const {
 }
 
 void CpuKernel::init() {
+  sandbox_.error.clear();
   const TfLiteRegistration& by = recipe_.registration;
   if (by.invoke == nullptr || by.registration_external != nullptr)
     fail("can be run only by the interpreter");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <utility>
 
 #include "base/index.hpp"
@@ -12,8 +13,8 @@
 namespace clgpu::delegate {
 namespace {
 
-// Bytes. A larger result is left to the CPU: in a plan it would be a constant.
-constexpr std::size_t kLargestResult = 64 << 20;
+// Bytes of all results. What exceeds them is left to the CPU: in a plan it would be constants.
+constexpr std::size_t kLargestResults = 64 << 20;
 
 void set_dims(TfLiteTensor& tensor, const std::vector<int>& dims) {
   TfLiteIntArray* const copy = new_array(dims);
@@ -23,15 +24,19 @@ void set_dims(TfLiteTensor& tensor, const std::vector<int>& dims) {
 
 }  // namespace
 
-Evaluator::Evaluator(const TfLiteContext& context) : sandbox_(context) {
-  sandbox_.largest = kLargestResult;
+Evaluator::Evaluator(const TfLiteContext& context)
+    : sandbox_(context), tensors_(context.tensors_size), held_(tensors_) {
+  sandbox_.largest = kLargestResults;
+  for (std::size_t i = 0; i < tensors_; ++i) types_.push_back(context.tensors[i].type);
 }
 
 void Evaluator::forget(int id) {
   sandbox_.release(id);
   TfLiteTensor& tensor = sandbox_.at(id);
-  if (uz(id) < held_.size() && held_[uz(id)] != nullptr) {
+  tensor.type = types_[uz(id)];
+  if (held_[uz(id)] != nullptr) {
     tensor.allocation_type = kTfLiteArenaRw;
+    held_bytes_ -= held_[uz(id)]->bytes;
     held_[uz(id)] = nullptr;
   }
   if (tensor.allocation_type == kTfLiteMmapRo) return;  // belongs to the model
@@ -52,46 +57,72 @@ void Evaluator::set_value(int id, const Known& known) {
   set_shape(id, known.dims);
   TfLiteTensor& tensor = sandbox_.at(id);
   if (tensor.allocation_type == kTfLiteMmapRo) return;
-  if (held_.size() <= uz(id)) held_.resize(uz(id) + 1);
   held_[uz(id)] = known.constant;
+  held_bytes_ += known.constant->bytes;
   tensor.allocation_type = kTfLiteMmapRo;
   tensor.data = const_cast<void*>(known.constant->data);  // kernels do not write their inputs
   tensor.bytes = known.constant->bytes;
 }
 
-std::vector<Known> Evaluator::run(const CpuNode& node) {
-  std::vector<TfLiteType> types;
-  for (const int id : node.outputs) {
-    forget(id);
-    types.push_back(sandbox_.at(id).type);
+void Evaluator::check_inputs(const CpuNode& node) {
+  const ops::Operation* const operation =
+      ops::find_handler(node.registration.builtin_code, nullptr).operation;
+  if (operation != nullptr && operation->by_shape) return;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] < 0) continue;
+    const tfl::TensorView input(&sandbox_.at(node.inputs[i]), node.inputs[i]);
+    const std::string what = "input " + std::to_string(i) + " of node " +
+                             std::to_string(node.index) + " (" + node.op + ") ";
+    if (!input.has_data()) throw ShadowError(what + "is computed at run time");
+    if (operation == nullptr || operation->divisor != static_cast<int>(i)) continue;
+    const auto values = input.ints();
+    if (values && std::count(values->begin(), values->end(), -1) > 0)
+      throw ShadowError(what + "is -1: the runtime's kernels may end the process");
   }
+}
+
+std::vector<Known> Evaluator::take_results(const CpuKernel& kernel) {
+  std::vector<Known> results;
+  std::size_t sum = held_bytes_;
+  for (const int id : kernel.recipe().outputs) {
+    const TfLiteTensor& tensor = sandbox_.at(id);
+    if (tensor.type != types_[uz(id)]) kernel.fail("gives its result another type than the model");
+    const auto dtype = tfl::dtype_of(tensor.type);
+    if (!dtype || (tensor.data == nullptr && tensor.bytes != 0))
+      kernel.fail("gives a result that cannot be kept");
+    sum += tensor.bytes;
+    if (sum > kLargestResults)
+      kernel.fail("gives more results than planning may keep (64 MiB in all)");
+    // One byte for a result without elements: constants have an address.
+    auto bytes = std::make_shared<std::vector<std::uint8_t>>(tensor.bytes + 1);
+    const auto* const data = static_cast<const std::uint8_t*>(tensor.data);
+    std::copy(data, data + tensor.bytes, bytes->begin());
+    auto constant = std::make_shared<ir::Constant>();
+    constant->data = bytes->data();
+    constant->bytes = tensor.bytes;
+    constant->dtype = *dtype;
+    constant->owner = std::move(bytes);
+    results.push_back({std::move(constant), to_vector(tensor.dims)});
+  }
+  return results;
+}
+
+std::vector<Known> Evaluator::run(const CpuNode& node) {
+  check_inputs(node);
+  for (const int id : node.outputs) forget(id);
+  // Also if the kernel fails: it may have added tensors.
+  struct Cleaned {
+    Sandbox& sandbox;
+    std::size_t size;
+    ~Cleaned() { sandbox.truncate(size); }
+  } const cleaned{sandbox_, tensors_};
   std::vector<Known> results;
   {
     CpuKernel kernel(sandbox_, node);
     kernel.init();
     kernel.prepare();
     kernel.invoke();
-    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-      TfLiteTensor& tensor = sandbox_.at(node.outputs[i]);
-      const TfLiteType given = std::exchange(tensor.type, types[i]);
-      const auto dtype = tfl::dtype_of(given);
-      if (given != types[i]) kernel.fail("gives its result another type than the model");
-      if (!dtype || (tensor.data == nullptr && tensor.bytes != 0))
-        kernel.fail("gives a result that cannot be kept");
-      // One byte for a result without elements: constants have an address.
-      auto bytes = std::make_shared<std::vector<std::uint8_t>>(tensor.bytes + 1);
-      const auto* const data = static_cast<const std::uint8_t*>(tensor.data);
-      std::copy(data, data + tensor.bytes, bytes->begin());
-      auto constant = std::make_shared<ir::Constant>();
-      constant->data = bytes->data();
-      constant->bytes = tensor.bytes;
-      constant->dtype = *dtype;
-      constant->owner = std::move(bytes);
-      results.push_back({std::move(constant), to_vector(tensor.dims)});
-    }
-    for (const int id : kernel.temporaries()) {
-      if (id >= 0) sandbox_.release(id);
-    }
+    results = take_results(kernel);
   }
   for (std::size_t i = 0; i < results.size(); ++i) set_value(node.outputs[i], results[i]);
   return results;

@@ -29,16 +29,22 @@ class Evaluator {
   void set_shape(int id, const std::vector<int>& dims);
   void set_value(int id, const Known& known);
 
-  /// Computes the outputs of a node, which are known afterwards. Its inputs are known, or its
-  /// kernel reads only their shapes. Throws ShadowError.
+  /// Computes the outputs of a node, which are known afterwards. Throws ShadowError, also if an
+  /// input is unknown whose values the operation reads.
   std::vector<Known> run(const CpuNode& node);
 
  private:
   /// Makes a tensor one whose value is unknown.
   void forget(int id);
+  void check_inputs(const CpuNode& node);
+  /// The outputs of a kernel that has run.
+  std::vector<Known> take_results(const CpuKernel& kernel);
 
   Sandbox sandbox_;
+  const std::size_t tensors_;                              // of the model
+  std::vector<TfLiteType> types_;                          // of these
   std::vector<std::shared_ptr<const ir::Constant>> held_;  // by tensor: of set_value() and run()
+  std::size_t held_bytes_ = 0;
 };
 
 }  // namespace clgpu::delegate

@@ -129,6 +129,16 @@ void Sandbox::release(int id) {
   owned_[uz(id)] = false;
 }
 
+void Sandbox::truncate(std::size_t size) {
+  while (copies_.size() > size) {
+    release(static_cast<int>(copies_.size()) - 1);
+    std::free(copies_.back().dims);
+    copies_.pop_back();
+    owned_.pop_back();
+  }
+  publish();
+}
+
 TfLiteStatus Sandbox::resize(TfLiteTensor* tensor, TfLiteIntArray* dims) {
   const std::size_t size = size_of_type(tensor->type);
   if (tensor->allocation_type == kTfLiteMmapRo || size == 0) {
@@ -139,7 +149,8 @@ TfLiteStatus Sandbox::resize(TfLiteTensor* tensor, TfLiteIntArray* dims) {
   }
   const std::optional<std::size_t> needed = bytes_of(*dims, size);
   if (!needed || *needed > largest) {
-    error = "a tensor cannot have the shape " + ir::Shape(to_vector(dims)).str() + " here";
+    error = "a tensor cannot have the shape " + ir::Shape(to_vector(dims)).str() +
+            "; allowed: up to " + std::to_string(largest) + " bytes";
     if (dims != tensor->dims) std::free(dims);
     return kTfLiteError;
   }

@@ -32,6 +32,9 @@ class Sandbox : public TfLiteContext {
   /// Whether provide() has allocated its memory.
   bool owns(int id) const { return owned_[uz(id)]; }
 
+  /// Removes the tensors from this index on, which kernels have added.
+  void truncate(std::size_t size);
+
   /// To be called before each kernel, which may add tensors while it has pointers to others.
   void make_room();
 

@@ -170,13 +170,13 @@ const Family kBinaryFamily = [] {
   family.writes_slices = true;
   family.builtins = {{41, "SUB", 2},
                      {18, "MUL", 2},
-                     {42, "DIV", 2},
+                     {42, "DIV", 2, 0, 1, 0, false, 1},
                      {55, "MAXIMUM", 2},
                      {57, "MINIMUM", 2},
                      {78, "POW", 2},
                      {99, "SQUARED_DIFFERENCE", 2},
-                     {90, "FLOOR_DIV", 2},
-                     {95, "FLOOR_MOD", 2},
+                     {90, "FLOOR_DIV", 2, 0, 1, 0, false, 1},
+                     {95, "FLOOR_MOD", 2, 0, 1, 0, false, 1},
                      {54, "PRELU", 2},
                      {156, "ATAN2", 2},
                      {kAddN, "ADD_N", 2, kAnyNumber}};

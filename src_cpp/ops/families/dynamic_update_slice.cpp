@@ -43,10 +43,10 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const int rank = operand.shape.rank();
   // If the last axis is replaced as a whole, wide units lie in the update or beside it.
   const bool whole = operand.shape.back(0) == update.shape.back(0);
-  const bool same = operand.storage == update.storage;
-  const MoveUnit unit =
-      move_unit(operand.storage, dst.storage, whole && same ? operand.shape.back(0) : 1);
-  const MoveUnit from = move_unit(update.storage, dst.storage, unit.elements);
+  const bool same = operand.storage == dst.storage && update.storage == dst.storage;
+  const char* const dst_type = cl_name(dst.storage);
+  const MoveUnit unit = same ? move_unit(dst.storage, dst.storage, whole ? dst.shape.back(0) : 1)
+                             : MoveUnit{cl_name(operand.storage), dst_type, 1};
   const auto sizes = [&](const ir::Shape& shape) {
     std::vector<int> dims = shape.dims();
     if (!dims.empty()) dims.back() /= unit.elements;
@@ -56,7 +56,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const std::int64_t n = dst.shape.elements() / unit.elements;
 
   kernel::Launch launch("dynamic_update_slice/update.cl", "dynamic_update_slice_select");
-  launch.macro("SRC_T", unit.src_type).macro("UPDATE_T", from.src_type);
+  launch.macro("SRC_T", unit.src_type)
+      .macro("UPDATE_T", same ? unit.src_type : cl_name(update.storage));
   launch.macro("DST_T", unit.dst_type).type("INDEX_T", node.input(2).storage);
   launch.src(0).src(1).src(2).dst(0).i32(n).i32(rank);
   for (int k = 0; k < 6; ++k) launch.i32(big[uz(k)]);
