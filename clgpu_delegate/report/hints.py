@@ -20,11 +20,6 @@ _PLANES = "split the depth: a CONV_2D for each plane of the filter, and ADD"
 
 # What could be written instead of an operation without kernels.
 _OPERATIONS = {
-    "SHAPE": _FIXED,
-    "RANK": _FIXED,
-    "RANGE": _FIXED,
-    "FILL": _FIXED,
-    "ZEROS_LIKE": "write MUL by a constant 0",
     "BROADCAST_ARGS": _FIXED,
     "WHILE": _UNITE,
     "IF": _UNITE,
@@ -38,12 +33,10 @@ _OPERATIONS = {
     "UNIDIRECTIONAL_SEQUENCE_RNN": _UNROLL,
     "BIDIRECTIONAL_SEQUENCE_LSTM": _UNROLL,
     "BIDIRECTIONAL_SEQUENCE_RNN": _UNROLL,
-    "EMBEDDING_LOOKUP": "write GATHER along axis 0",
     "CONV_3D": _PLANES,
     "CONV_3D_TRANSPOSE": "split the depth: a TRANSPOSE_CONV for each plane of the filter, and ADD",
     "SEGMENT_SUM": _SEGMENTS,
     "UNSORTED_SEGMENT_SUM": _SEGMENTS,
-    "DYNAMIC_UPDATE_SLICE": "where the position is constant, write SLICE and CONCATENATION",
     "SCATTER_ND": "where the indices are constant, write PAD and ADD, or a BATCH_MATMUL",
     "REVERSE_SEQUENCE": "where all lengths are equal, write REVERSE_V2",
     "FAKE_QUANT": "it is for training: remove it, or quantise the model with clgpu quantize",

@@ -316,6 +316,15 @@ def test_lists_without_elements_are_computed(runtime, device, rng):
         assert not partition.on_cpu
 
 
+def test_values_that_only_the_cpu_reads_stay_there(device):
+    m = ModelMaker()
+    x = m.input("x", (2, 3))
+    shape = m.op("SHAPE", [x], (2,), dtype=np.int32, out_type=np.int32)
+    m.output(m.op("BROADCAST_TO", [m.input("y", (1, 3)), shape], (2, 3), version=2))
+    reason = "is read only by nodes on the CPU"
+    check_refused(m.build(), reason, device=device, exclude="BROADCAST_TO")
+
+
 def test_a_division_that_ends_the_process_is_left_to_the_device(device):
     m = ModelMaker()
     x = m.input("x", (2,), np.int32)
