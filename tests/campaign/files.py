@@ -426,7 +426,7 @@ def _outputs(interpreter: Any, item: str) -> list[Any]:
 
 
 def _scale(interpreter: Any) -> float:
-    """The largest root mean square of a float tensor; infinite if it contains NaN."""
+    """The largest root mean square of a float tensor, without its infinities and NaNs."""
     scale = 1.0
     for detail in interpreter.get_tensor_details():
         if np.dtype(detail["dtype"]).kind != "f":
@@ -435,6 +435,7 @@ def _scale(interpreter: Any) -> float:
             values = interpreter.get_tensor(detail["index"]).astype(np.float64)
         except ValueError:  # it has no memory
             continue
+        values = values[np.isfinite(values)]
         if values.size:
             scale = max(scale, float(np.sqrt(np.mean(values**2))))
     return scale
