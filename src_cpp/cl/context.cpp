@@ -31,9 +31,12 @@ std::shared_ptr<Context> Context::adopt(const Device& device, cl_context handle)
   static auto* mutex = new std::mutex;
   static auto* contexts = new std::map<cl_device_id, std::shared_ptr<Context>>;
   const std::lock_guard<std::mutex> lock(*mutex);
-  std::shared_ptr<Context>& context = (*contexts)[device.id];
-  if (context == nullptr) context = std::make_shared<Context>(device, handle);
-  return context;
+  const auto known = contexts->find(device.id);
+  if (known != contexts->end()) return known->second;
+  const auto context = std::make_shared<Context>(device, handle);
+  // An application's context may be that of other devices.
+  if (handle != nullptr) context->create_queue(false);
+  return contexts->emplace(device.id, context).first->second;
 }
 
 Context::Context(const Device& device, cl_context handle) : device_(device) {

@@ -62,12 +62,13 @@ class Buffer : public BufferInfo {
     const std::size_t has = home.context->bytes_of(buffer);
     if (has == 0) {
       throw Error(
-          "an OpenCL buffer is imported that is none of the context of LiteRT's environment, or "
-          "that kernels cannot read and write");
+          "the imported OpenCL buffer belongs to another context than LiteRT's environment, or "
+          "kernels may not read and write it; create it with CL_MEM_READ_WRITE in the context of "
+          "the environment");
     }
     if (has < bytes) {
-      throw Error("an OpenCL buffer is imported that has " + std::to_string(has) +
-                  " bytes where the tensor has " + std::to_string(bytes));
+      throw Error("the imported OpenCL buffer has " + std::to_string(has) +
+                  " bytes; the tensor needs " + std::to_string(bytes));
     }
     imported_ = home.context->retain(buffer);
     memory = raw = buffer;

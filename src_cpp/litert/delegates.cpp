@@ -145,12 +145,12 @@ void use_objects(const RuntimeContext& context, void* environment, OptionTexts& 
   const auto handle =
       static_cast<cl::cl_context>(opencl_object(context, environment, kOpenClContext));
   const void* const id = opencl_object(context, environment, kOpenClDevice);
-  if (handle == nullptr || id == nullptr || options.count("device") > 0) return;
+  if (id == nullptr || options.count("device") > 0) return;
   const std::vector<cl::Device>& devices = cl::devices();
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (devices[i].id != id) continue;
     options["device"] = std::to_string(i);
-    cl::Context::adopt(devices[i], handle);
+    if (handle != nullptr) cl::Context::adopt(devices[i], handle);
     return;
   }
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "litert/buffers.hpp"
 
 namespace clgpu::litert {
@@ -68,7 +69,10 @@ class End : public CustomEvent {
   }
   static void wait_for(CustomEvent* event, std::int64_t) {
     const cl::cl_event waited = self(event).opencl();
-    self(event).api_.clWaitForEvents(1, &waited);
+    const cl::cl_int code = self(event).api_.clWaitForEvents(1, &waited);
+    if (code != cl::CL_SUCCESS)  // LiteRT takes no status here
+      log(LogLevel::kError, "an asynchronous inference has failed, its outputs are not written: " +
+                                std::string("clWaitForEvents returns ") + std::to_string(code));
   }
   static int has_come(CustomEvent* event) {
     cl::cl_int status = 0;
@@ -120,7 +124,9 @@ class BufferLoan : public delegate::Loan {
     Lent lent{tensor, is_input, !is_input, std::make_unique<Held>(context_, buffer)};
     int type = kBufferHost;
     void* memory = nullptr;
-    if (context_.get_buffer_type(buffer, &type) == kOk && type != kBufferHost &&
+    // GL buffers would have to be acquired for OpenCL: LiteRT maps them.
+    const bool known = context_.get_buffer_type(buffer, &type) == kOk;
+    if (known && (type == kBufferOpenClPacked || type == kBufferAndroid) &&
         context_.get_opencl_memory(buffer, &memory) == kOk)
       lent.memory = static_cast<cl::cl_mem>(memory);
     all_.push_back(std::move(lent));
@@ -139,8 +145,8 @@ class BufferLoan : public delegate::Loan {
     TfLiteTensor& tflite = tflite_.tensors[tensor];
     std::size_t bytes = 0;
     if (context_.get_buffer_size(lent->buffer->get(), &bytes) != kOk || bytes < tflite.bytes) {
-      throw Error(name_of(tflite) + " has " + std::to_string(bytes) + " bytes where " +
-                  std::to_string(tflite.bytes) + " are needed");
+      throw Error(name_of(tflite) + " has a buffer of " + std::to_string(bytes) +
+                  " bytes; it needs " + std::to_string(tflite.bytes));
     }
     void* data = nullptr;
     bool reads = lent->is_input, writes = lent->is_output;

@@ -72,10 +72,22 @@ def context_beside(context: int) -> int:
     return context_of(device_of(context))
 
 
-def any_device() -> int:
+def embedded_device() -> int:
+    """The first device of the driver that pip has installed."""
+    return any_device(ctypes.CDLL(str(embedded.libraries()[0])))
+
+
+def embedded_context(device: int) -> int:
+    """A new context of that driver."""
+    function = ctypes.CDLL(str(embedded.libraries()[0])).clCreateContext
+    function.restype = c_void_p
+    return int(function(None, 1, byref(c_void_p(device)), None, None, byref(c_int())))
+
+
+def any_device(library: Any = None) -> int:
     """The first device of the library."""
     count, platforms, devices = c_uint(), (c_void_p * 8)(), (c_void_p * 8)()
-    library = _library()
+    library = library or _library()
     assert library.clGetPlatformIDs(8, platforms, byref(count)) == 0
     for platform in platforms[: count.value]:
         if library.clGetDeviceIDs(c_void_p(platform), c_uint64(0xFFFFFFFF), 8, devices, None) == 0:

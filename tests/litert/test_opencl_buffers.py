@@ -11,6 +11,7 @@ import pytest
 
 import clgpu_delegate
 from clgpu_delegate import Options, _core, native
+from clgpu_delegate.base import embedded
 from tests.litert import opencl
 from tests.litert.compiled import chain, needs_litert
 from tests.litert.host import (
@@ -290,7 +291,7 @@ def test_output_that_is_too_small_is_an_error(device, scene, kind, capfd):
     model, x, y = s.model(chain(SIZE)), s.buffer(), s.buffer(kind, size=SIZE // 2)
     with pytest.raises(LiteRtError, match="RunCompiledModel"):
         model.run([x], [y])
-    assert f"has {2 * SIZE} bytes where {4 * SIZE} are needed" in capfd.readouterr().err
+    assert f"has a buffer of {2 * SIZE} bytes; it needs {4 * SIZE}" in capfd.readouterr().err
     good = s.buffer()
     x.write(a_row())
     model.run([x], [good])
@@ -333,12 +334,12 @@ def test_application_buffer_that_does_not_fit_is_told(scene, capfd):
     small = opencl.buffer(context, 2 * SIZE)
     with pytest.raises(LiteRtError, match="FromOpenClMemory"):
         s.buffer(memory=small)
-    assert f"has {2 * SIZE} bytes where the tensor has {4 * SIZE}" in capfd.readouterr().err
+    assert f"has {2 * SIZE} bytes; the tensor needs {4 * SIZE}" in capfd.readouterr().err
     other = opencl.context_beside(context)
     foreign = opencl.buffer(other, 4 * SIZE)
     with pytest.raises(LiteRtError, match="FromOpenClMemory"):
         s.buffer(memory=foreign)
-    assert "is none of the context of LiteRT's environment" in capfd.readouterr().err
+    assert "belongs to another context than LiteRT's environment" in capfd.readouterr().err
     opencl.release(small)
     opencl.release(foreign)
 
@@ -396,6 +397,30 @@ def test_context_of_the_application_is_used():
         assert (stats()[0]["bytes_up"], stats()[0]["bytes_down"]) == (0, 0)
         for each in (x, y, model, link):
             each.destroy()
+    """
+    assert_succeeds(run_python(code))
+
+
+def test_wrong_objects_of_the_application_harm_nothing_else():
+    if opencl.loader() is None or not embedded.libraries():
+        pytest.skip("needs devices of two OpenCL drivers")
+    code = """
+        assert len(clgpu_delegate.devices()) > 1  # finds those of both drivers
+        mine, other = opencl.any_device(), opencl.embedded_device()
+        _core.litert_offer(str(folder), {})
+        wrong = Environment(folder, device=mine, context=opencl.embedded_context(other))
+        try:
+            Model(wrong, chain(SIZE)).destroy()
+            raise SystemExit("a context of another device was taken")
+        except LiteRtError:
+            pass
+        wrong.destroy()
+        for device in (mine, other):  # both are as before
+            alone = Environment(folder, device=device)
+            model = Model(alone, chain(SIZE))
+            assert alone.option(DEVICE) == device
+            model.destroy()
+            alone.destroy()
     """
     assert_succeeds(run_python(code))
 

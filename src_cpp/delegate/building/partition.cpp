@@ -324,8 +324,12 @@ std::unique_ptr<Loan> Partition::borrow(TfLiteContext& context) const {
 void Partition::invoke(TfLiteContext& context) {
   const cl::Counters before = cl::counters();
   if (index_ == 0 && state_->target.options.profile) begin_recording();
+  if (!is_on_cpu()) {
+    if (!problem_.empty()) throw ShapeError(problem_);
+    if (executor_ == nullptr) build_again();  // verification may have left these shapes to the CPU
+  }
   const std::unique_ptr<Loan> loan = borrow(context);
-  const bool verifies = trust_ != nullptr && due();
+  const bool verifies = !is_on_cpu() && trust_ != nullptr && due();
   if (loan != nullptr && (is_on_cpu() || verifies)) {
     for (const auto* tensors : {&lent_in_, &lent_out_}) {
       for (const int tensor : *tensors) loan->map(tensor);
@@ -334,8 +338,6 @@ void Partition::invoke(TfLiteContext& context) {
   if (is_on_cpu()) {
     compute_on_cpu(context);
   } else {
-    if (!problem_.empty()) throw ShapeError(problem_);
-    if (executor_ == nullptr) build_again();
     run(context, loan.get());
     if (verifies) verify(context);
   }

@@ -14,6 +14,7 @@ template <class Up, class Down>
 cl::EventHandle Executor::enqueue_all(Up up, Down down) {
   const std::lock_guard<std::mutex> lock(busy_);
   const auto turn = take_turn();
+  transfers_.lend({});  // the application's buffers belong to the runtime's inferences
   give_buffers();
   const cl::Api& api = context_->api();
   cl::cl_event done = nullptr;
