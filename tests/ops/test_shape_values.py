@@ -148,7 +148,6 @@ def test_a_partition_may_have_nothing_else(runtime, device, rng):
     [
         ({"exclude": "SHAPE"}, "the new shape is computed at run time"),
         ({"exclude": "STRIDED_SLICE"}, "the new shape is computed at run time"),
-        ({"min_nodes": 2, "exclude": "SIN"}, "is computed at run time"),
     ],
 )
 def test_values_that_the_cpu_computes_are_of_run_time(options, reason, runtime, device, rng):
