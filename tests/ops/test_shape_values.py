@@ -356,3 +356,22 @@ def test_many_resizes_keep_no_memory(device):
     first = resize(200)
     # Before its tensors were removed, each kernel left 250 bytes: 40 * 1000 of them 10 MB.
     assert resize(1000) - first < 4e6
+
+
+def test_values_of_a_partition_that_is_left_are_of_run_time(runtime, device, rng):
+    m = ModelMaker()
+    x = m.input("x", (1, 4, 3), shape_signature=(-1, 4, 3))
+    y = m.op("ABS", [x], (1, 4, 3))
+    shape = [extent(m, y, 0), scalar(m, 12)]
+    shape = m.op("PACK", shape, (2,), dtype=np.int32, values_count=2, axis=0)
+    z = m.op("NEG", [m.op("SIN", [y], (1, 4, 3))], (1, 4, 3))
+    m.output(m.op("RESHAPE", [m.op("COS", [z], (1, 4, 3)), shape], (1, 12)))
+    delegate = clgpu_delegate.load(device=device, exclude="SIN", min_nodes=2)
+    ours = make_interpreter(runtime, m.build(), [delegate])
+    stock = make_interpreter(runtime, m.build(), resolver="ref")
+    for batch in (1, 3):
+        value = random_array(rng, (batch, 4, 3))
+        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-5)
+        nodes = {node.op: node for node in delegate.explain().nodes}
+        assert nodes["COS"].claimed
+        assert "input 1 is computed at run time" in nodes["RESHAPE"].reason
