@@ -95,7 +95,7 @@ def test_a_computed_shape_costs_no_launch(runtime, device, rng):
     stock = make_interpreter(runtime, model, resolver="ref")
     for shape in ((1, 4, 3), (5, 4, 3), (2, 7, 3), (1, 4, 3)):
         value = random_array(rng, shape)
-        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-6)
+        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-5, atol=1e-6)
         plan = delegate.explain()
         (partition,) = plan.partitions
         assert all(node.claimed for node in plan.nodes)
@@ -118,7 +118,7 @@ def test_values_cross_the_border_of_a_partition(runtime, device, rng):
     stock = make_interpreter(runtime, model, resolver="ref")
     for batch in (1, 3, 2):
         value = random_array(rng, (batch, 4, 3))
-        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-6)
+        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-5, atol=1e-6)
         plan = delegate.explain()
         assert len(plan.partitions) == 2
         assert [node.op for node in plan.nodes if not node.claimed] == ["SIN"]
@@ -137,7 +137,7 @@ def test_a_partition_may_have_nothing_else(runtime, device, rng):
     stock = make_interpreter(runtime, model, resolver="ref")
     for batch in (1, 3):
         value = random_array(rng, (batch, 4, 3))
-        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-6)
+        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-5, atol=1e-6)
         plan = delegate.explain()
         assert [p.launches for p in plan.partitions] == [0, 1]
         assert [node.op for node in plan.nodes if not node.claimed] == ["SIN"]
@@ -162,7 +162,7 @@ def test_values_that_the_cpu_computes_are_of_run_time(options, reason, runtime, 
     stock = make_interpreter(runtime, m.build(), resolver="ref")
     for batch in (1, 3):
         value = random_array(rng, (batch, 4, 3))
-        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-5)
+        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-5, atol=1e-6)
         nodes = {node.op: node for node in delegate.explain().nodes}
         assert not nodes["RESHAPE"].claimed
         assert reason in nodes["RESHAPE"].reason
@@ -198,7 +198,7 @@ def test_shapes_without_elements_go_to_the_cpu(runtime, device, rng):
     stock = make_interpreter(runtime, m.build(), resolver="ref")
     for shape in ((2, 4, 3), (2, 0, 3), (1, 4, 3)):
         value = random_array(rng, shape)
-        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-6)
+        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-5, atol=1e-6)
         (partition,) = delegate.explain().partitions
         assert bool(partition.on_cpu) == (0 in shape)
 
@@ -292,7 +292,7 @@ def test_partitions_without_rows_go_to_the_cpu(runtime, device, rng):
     stock = make_interpreter(runtime, model, resolver="ref")
     for batch in (3, 0, 2, 0, 1):
         value = random_array(rng, (batch, 4, 3))
-        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-6)
+        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-5, atol=1e-6)
         on_cpu = [bool(p.on_cpu) for p in delegate.explain().partitions]
         assert on_cpu == [batch == 0] * 2
 
@@ -371,7 +371,7 @@ def test_values_of_a_partition_that_is_left_are_of_run_time(runtime, device, rng
     stock = make_interpreter(runtime, m.build(), resolver="ref")
     for batch in (1, 3):
         value = random_array(rng, (batch, 4, 3))
-        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-5)
+        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-5, atol=1e-6)
         nodes = {node.op: node for node in delegate.explain().nodes}
         assert nodes["COS"].claimed
         assert "input 1 is computed at run time" in nodes["RESHAPE"].reason

@@ -1,4 +1,6 @@
-"""A new operation needs its source file, its kernels and one line: ATAN2, which the delegate lacks.
+"""A new operation needs its source file, its kernels and one line: BITWISE_XOR for example.
+
+The delegate lacks it.
 
 The extension is linked again with these files into a folder of the test.
 """
@@ -37,10 +39,11 @@ from tests.runtimes import make_interpreter, run_interpreter
 os.chdir(sys.argv[2])
 device = str(clgpu_delegate.devices()[0].index)
 rng = np.random.default_rng(3)
-y, x = (rng.standard_normal((3, 5)).astype(np.float32) for _ in range(2))
+y, x = (rng.integers(-99, 99, (3, 5)).astype(np.int32) for _ in range(2))
 m = ModelMaker()
-m.output(m.op("ATAN2", [m.input("y", y.shape), m.input("x", x.shape)], y.shape))
-want = [np.arctan2(y.astype(np.float64), x)]
+inputs = [m.input(name, (3, 5), np.int32) for name in "yx"]
+m.output(m.op("BITWISE_XOR", inputs, (3, 5), dtype=np.int32))
+want = [y ^ x]
 # Claimed, planned and computed by each of its candidates.
 check(m.build(), [y, x], want, device=device, precision="fp32", verify="first")
 Path("toy.tflite").write_bytes(m.build())
@@ -52,7 +55,7 @@ os.environ["TOY_FORGETS_EACH"] = "1"
 delegate = clgpu_delegate.load(device=device, cache="off")
 interpreter = make_interpreter("auto", m.build(), [delegate])
 (got,) = run_interpreter(interpreter, [y, x])
-np.testing.assert_allclose(got, want[0], rtol=1e-5)
+np.testing.assert_array_equal(got, want[0])
 (node,) = delegate.explain().nodes
 print(node.claimed, node.reason)
 """
@@ -125,7 +128,7 @@ def test_a_family_is_its_files_and_one_line(extension, tmp_path):
     result = run_python(USE, str(extension), str(tmp_path))
     assert_succeeds(result)
     measured, forgotten = result.stdout.splitlines()[-2:]
-    assert measured == "ATAN2 measured plain several {}"
+    assert measured == "BITWISE_XOR measured plain several {}"
     assert forgotten.startswith("False ")
     assert "kernels/toy/toy.cl lacks the macro EACH" in forgotten
     assert "1.. elements of a work-item" in forgotten

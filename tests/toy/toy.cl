@@ -1,14 +1,14 @@
-// toy.cl - dst = atan2(y, x), for tests/toy
+// toy.cl - dst = y ^ x, for tests/toy
 //
 // Shapes    y, x, dst [n]
 // Launch    a work-item for EACH elements, one after the other
-// Macros    Y_T, X_T, DST_T  float|half  element types
+// Macros    Y_T, X_T, DST_T  int  element types
 //           EACH             1..  elements of a work-item
-// Numerics  that of atan2
+// Numerics  exact
 #include "common/types.cl"
 
-__kernel void toy_atan2(__global const Y_T *y, __global const X_T *x, __global DST_T *dst, int n) {
+__kernel void toy_xor(__global const Y_T *y, __global const X_T *x, __global DST_T *dst, int n) {
   const int first = (int)get_global_id(0) * EACH;
   for (int i = first; i < min(first + EACH, n); ++i)
-    STORE(DST_T, dst, i, atan2(LOAD(Y_T, y, i), LOAD(X_T, x, i)));
+    STORE(DST_T, dst, i, LOAD(Y_T, y, i) ^ LOAD(X_T, x, i));
 }

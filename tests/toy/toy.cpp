@@ -1,4 +1,4 @@
-// Room of ATAN2, which the project does not have: a family for the test beside this file.
+// Source file of BITWISE_XOR, which the project lacks: a family for the test beside this file.
 #include <cstdlib>
 
 #include "ops/shared/common.hpp"
@@ -7,13 +7,13 @@ namespace clgpu::ops {
 namespace {
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
-  CLGPU_REFUSE_TYPE(node.input(0), "y", DType::kF32);
-  CLGPU_REFUSE_TYPE(node.input(1), "x", DType::kF32);
+  CLGPU_REFUSE_TYPE(node.input(0), "y", DType::kI32);
+  CLGPU_REFUSE_TYPE(node.input(1), "x", DType::kI32);
   return Imported{share(ir::Attrs{}), {}};
 }
 
 kernel::Candidate elements(const NodeContext& node, const char* name, int each) {
-  kernel::Launch launch("toy/toy.cl", "toy_atan2");
+  kernel::Launch launch("toy/toy.cl", "toy_xor");
   launch.type("Y_T", node.input(0).storage).type("X_T", node.input(1).storage);
   launch.type("DST_T", node.output(0).storage);
   if (std::getenv("TOY_FORGETS_EACH") == nullptr) launch.macro("EACH", each);
@@ -34,7 +34,7 @@ extern const Family kToyFamily;
 const Family kToyFamily = [] {
   Family family;
   family.name = "toy";
-  family.builtins = {{156, "ATAN2", 2}};
+  family.builtins = {{160, "BITWISE_XOR", 2}};
   family.import = import;
   family.infer = infer_same_as_input;
   family.candidates = candidates;
