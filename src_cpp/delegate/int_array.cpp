@@ -25,4 +25,9 @@ std::vector<int> to_vector(const TfLiteIntArray* array) {
                           : std::vector<int>(array->data, array->data + array->size);
 }
 
+bool leaves_size_open(const TfLiteIntArray* signature) {
+  return signature != nullptr && std::any_of(signature->data, signature->data + signature->size,
+                                             [](int size) { return size < 0; });
+}
+
 }  // namespace clgpu::delegate

@@ -14,6 +14,9 @@ TfLiteIntArray* new_array(const std::vector<int>& values);
 TfLiteIntArray* copy_of(const TfLiteIntArray* array);
 std::vector<int> to_vector(const TfLiteIntArray* array);
 
+/// Whether the dims_signature of a tensor leaves a size open; false if it is null.
+bool leaves_size_open(const TfLiteIntArray* signature);
+
 /// TfLiteIntArray over a std::vector, for arguments that the runtime only reads.
 class IntArray {
  public:

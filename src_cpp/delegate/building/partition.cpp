@@ -126,13 +126,9 @@ Partition::~Partition() {
 }
 
 bool Partition::is_dynamic(const TfLiteContext& context) const {
-  for (const int id : model_.inputs) {
-    const TfLiteIntArray* signature = context.tensors[model_.tensor(id).tflite_id].dims_signature;
-    for (int i = 0; signature != nullptr && i < signature->size; ++i) {
-      if (signature->data[i] < 0) return true;
-    }
-  }
-  return false;
+  return std::any_of(model_.inputs.begin(), model_.inputs.end(), [&](int id) {
+    return leaves_size_open(context.tensors[model_.tensor(id).tflite_id].dims_signature);
+  });
 }
 
 void Partition::unbuild() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/utf8.hpp"
+#include "delegate/int_array.hpp"
 #include "ops/shared/common.hpp"
 #include "tfl/quantization.hpp"
 
@@ -133,8 +134,7 @@ void Model::refuse_with_aborting() {
 }
 
 void Model::read_tensor(const tfl::TensorView& view, int id) {
-  const TfLiteIntArray* const open = view.raw().dims_signature;
-  for (int i = 0; open != nullptr && i < open->size; ++i) dynamic_ = dynamic_ || open->data[i] < 0;
+  dynamic_ = dynamic_ || leaves_size_open(view.raw().dims_signature);
   ir::Tensor tensor;
   tensor.name = view.raw().name != nullptr ? printable(view.raw().name) : "";
   tensor.tflite_id = id;

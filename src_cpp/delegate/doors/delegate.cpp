@@ -24,13 +24,8 @@ TfLiteStatus prepare_callback(TfLiteContext* context, TfLiteDelegate* tflite) {
 }
 
 bool has_open_shapes(const TfLiteContext& context) {
-  for (std::size_t i = 0; i < context.tensors_size; ++i) {
-    const TfLiteIntArray* const dims = context.tensors[i].dims_signature;
-    for (int k = 0; dims != nullptr && k < dims->size; ++k) {
-      if (dims->data[k] < 0) return true;
-    }
-  }
-  return false;
+  return std::any_of(context.tensors, context.tensors + context.tensors_size,
+                     [](const TfLiteTensor& t) { return leaves_size_open(t.dims_signature); });
 }
 
 // Tensors that nodes outside of the partitions read or write.
