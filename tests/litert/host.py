@@ -6,11 +6,14 @@ import ctypes
 import importlib.util
 from ctypes import byref, c_bool, c_char_p, c_int, c_int64, c_size_t, c_uint, c_void_p
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from clgpu_delegate.litert import package
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Array = np.ndarray
 HOST, OPENCL = 1, 14  # kinds of tensor buffers
@@ -182,8 +185,10 @@ class Model(Object):
 
     kind = "CompiledModel"
 
-    def __init__(self, environment: Environment, content: bytes, hardware: int = 2) -> None:
-        """``hardware``: 1 the CPU, 2 the GPU, 3 both."""
+    def __init__(
+        self, environment: Environment, content: bytes, hardware: int = 2, *, profiled: bool = False
+    ) -> None:
+        """``hardware``: 1 the CPU, 2 the GPU, 3 both; ``profiled``: LiteRT's profiler may run."""
         super().__init__()
         path = environment.folder / f"{id(self)}.tflite"
         path.write_bytes(content)
@@ -191,6 +196,8 @@ class Model(Object):
         _call("CreateModelFromFile", environment.handle, str(path).encode(), byref(self._model))
         _call("CreateOptions", byref(options))
         _call("SetOptionsHardwareAccelerators", options, hardware)
+        if profiled:
+            _call("AddOpaqueOptions", options, _profiling())
         try:
             _call("CreateCompiledModel", environment.handle, self._model, options,
                   byref(self.handle))  # fmt: skip
@@ -222,10 +229,31 @@ class Model(Object):
               byref(is_async))  # fmt: skip
         return is_async.value
 
+    def profile(self, inference: Callable[[], None], times: int) -> str:
+        """What LiteRT's profiler prints of so many inferences."""
+        profiler, found = c_void_p(), c_char_p()
+        _call("CompiledModelGetProfiler", self.handle, byref(profiler))
+        _call("StartProfiler", profiler)
+        for _ in range(times):
+            inference()
+        _call("StopProfiler", profiler)
+        _call("GetProfileSummary", profiler, self.handle, byref(found))
+        return (found.value or b"").decode()
+
     def destroy(self) -> None:
         """End its life."""
         super().destroy()
         ctypes.CDLL(str(litert())).LiteRtDestroyModel(self._model)
+
+
+_PROFILING = ctypes.create_string_buffer(b"enable_profiling = true\n")
+_KEEP = ctypes.CFUNCTYPE(None, c_void_p)(lambda _: None)  # the text above is nobody's to free
+
+
+def _profiling() -> c_void_p:
+    options = c_void_p()
+    _call("CreateOpaqueOptions", b"runtime_options_string", _PROFILING, _KEEP, byref(options))
+    return options
 
 
 def _arrays(inputs: list[Buffer], outputs: list[Buffer]) -> list[Any]:
