@@ -271,7 +271,7 @@ def _variable(n: Node) -> Any:
 
 
 NODES: dict[str, Build] = {
-    **{name: _variable for name in STATE},
+    **dict.fromkeys(STATE, _variable),
     **{name: one(name) for name in UNARY.split()},
     **{name: two(name) for name in BINARY.split()},
     **{name: two(name, dtype=np.bool_) for name in COMPARISONS.split()},
