@@ -93,6 +93,10 @@ struct Operation {
   /// new values to further outputs: one for each of these inputs that the node has, in this order.
   std::vector<int> states{};
   Resource resource = Resource::kNone;
+  /// Slots of small inputs of indices, such as shapes and axes, that planning needs as constants,
+  /// and that seldom change from one inference to the next. If they are computed at run time, a
+  /// partition is planned when it knows them, and again when they change.
+  std::vector<int> settings{};
 };
 
 /// What the time of an operation depends on.

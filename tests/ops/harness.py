@@ -36,6 +36,9 @@ _SMALL_WORK = 200_000  # multiply-adds, or elements touched
 # Of each hypothesis test; a new combination of macros costs a compilation.
 EXAMPLES = 1 if quick.is_on() else 5
 
+# Numbers of an operand that is computed at run time; planning waits for fewer of them.
+MANY = 65
+
 Array = Any
 
 

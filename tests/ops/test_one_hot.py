@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.model_maker import ModelMaker
-from tests.ops.harness import check, check_refused
+from tests.ops.harness import MANY, check, check_refused
 from tests.ops.movement import TYPES
 
 # shape of the indices, depth, axis
@@ -88,7 +88,7 @@ def _refused(reason, depth=3, axis=-1, on=1.0, off=0.0, index_type=np.int32):
 
 def test_depth_at_run_time_is_refused():
     m = ModelMaker()
-    inputs = [m.input("indices", (2,), np.int32), m.input("depth", (1,), np.int32)]
+    inputs = [m.input("indices", (2,), np.int32), m.input("depth", (MANY,), np.int32)]
     inputs += [m.constant(np.float32(v)) for v in (1, 0)]
     m.output(m.op("ONE_HOT", inputs, (2, 3), dtype=np.float32, axis=-1))
     check_refused(m.build(), "the depth is computed at run time")

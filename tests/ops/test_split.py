@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.model_maker import ModelMaker
-from tests.ops.harness import EXAMPLES, check, check_refused
+from tests.ops.harness import EXAMPLES, MANY, check, check_refused
 from tests.ops.movement import TYPES, check_converts, check_moves, random_array
 
 # shape, axis, number of parts
@@ -149,7 +149,7 @@ def test_axis_that_does_not_divide_is_refused():
 
 def test_axis_at_run_time_is_refused():
     m = ModelMaker()
-    x, axis = m.input("x", (2, 3)), m.input("axis", (), np.int32)
+    x, axis = m.input("x", (2, 3)), m.input("axis", (MANY,), np.int32)
     m.output(*m.op("SPLIT", [axis, x], [(1, 3)] * 2, dtype=np.float32, num_splits=2))
     check_refused(m.build(), "the axis is computed at run time")
 
@@ -169,7 +169,7 @@ def test_unpacked_axis_outside_of_the_input_is_refused():
 
 def test_sizes_at_run_time_are_refused():
     m = ModelMaker()
-    x, sizes = m.input("x", (2, 3)), m.input("sizes", (2,), np.int32)
+    x, sizes = m.input("x", (2, 3)), m.input("sizes", (MANY,), np.int32)
     m.output(*m.op("SPLIT_V", [x, sizes, m.constant(np.int32(1))], [(2, 1), (2, 2)], num_splits=2))
     check_refused(m.build(), "the tensor of sizes is computed at run time")
 

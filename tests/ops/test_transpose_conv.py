@@ -12,7 +12,7 @@ import pytest
 
 from tests.model_maker import ModelMaker
 from tests.ops.convolutions import GEOMETRIES, Data, finished, make_data, options_of
-from tests.ops.harness import EXAMPLES, check, check_refused, half_exact
+from tests.ops.harness import EXAMPLES, MANY, check, check_refused, half_exact
 
 CUSTOM = "Convolution2DTransposeBias"
 
@@ -251,7 +251,7 @@ def test_an_output_shape_computed_at_run_time_is_refused(rng):
     case = CASES["doubling"]
     data = make_data(case, rng)
     m = ModelMaker()
-    shape = m.input("shape", (4,), np.int32)
+    shape = m.input("shape", (MANY,), np.int32)
     inputs = [shape, m.constant(data.weights), m.input("image", case.image)]
     m.output(
         m.op("TRANSPOSE_CONV", inputs, (-1, -1, -1, 1), dtype=np.float32, version=1, **case.options)

@@ -114,7 +114,7 @@ ON_THE_CPU = {
         node("TRANSPOSE", ((2, 4), I8, Q), ints(1, 0), to=(4, 2), q=Quantization(0.2)),
         "rescaling", "the same scale and zero point",
     ),
-    "an operand at run time": (node("TILE", X, ((2,), I32)), "run_time", "with fixed shapes"),
+    "an operand at run time": (node("SLICE", X, ((2,), I32), ints(1, 1)), "run_time", "with fixed shapes"),
     "an unknown shape": (
         lambda m: m.op("NEG", [m.op("MATRIX_DIAG", [m.input("x", (2,))], ())], ()),
         "unknown_shape", "with fixed shapes",
@@ -163,7 +163,8 @@ def _shape(m: ModelMaker, fixed: bool) -> int:
     x = m.input("x", (2, 6))
     if fixed:
         return m.op("RESHAPE", [x, m.constant(np.array([3, 4], np.int32))], (3, 4))
-    return m.op("TILE", [x, m.input("multiples", (2,), np.int32)], (2, 6))
+    size = m.constant(np.array([2, 3], np.int32))
+    return m.op("SLICE", [x, m.input("begin", (2,), np.int32), size], (2, 3))
 
 
 def _segments(m: ModelMaker, product: bool) -> int:

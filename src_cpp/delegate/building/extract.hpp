@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "delegate/building/specialization.hpp"
 #include "delegate/building/states.hpp"
@@ -12,7 +13,8 @@ namespace clgpu::delegate {
 struct Extract {
   ir::Graph graph{};                                 ///< before any pass
   std::unique_ptr<Specialization> specialization{};  ///< null if no value of it follows from shapes
-  std::unique_ptr<States> states{};                  ///< null if it has none
+  std::vector<int> awaited{};        ///< TFLite's ids of inputs with values that planning needs
+  std::unique_ptr<States> states{};  ///< null if it has none
 };
 
 }  // namespace clgpu::delegate

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <utility>
 
 #include "base/index.hpp"
@@ -22,6 +23,12 @@ passes::Separable separable(const plan::Engines& engines) {
   if (asked(&fused)) return passes::Separable::kAlways;
   return std::any_of(fused.fuses.begin(), fused.fuses.end(), asked) ? passes::Separable::kNever
                                                                     : passes::Separable::kWherePays;
+}
+
+bool is_value_of(const Known& known, const TfLiteTensor& tensor) {
+  return known.constant != nullptr && known.constant->bytes == tensor.bytes &&
+         known.dims == to_vector(tensor.dims) &&
+         (tensor.bytes == 0 || std::memcmp(known.constant->data, tensor.data, tensor.bytes) == 0);
 }
 
 // The number of nodes, and the most frequent operations.
@@ -56,6 +63,7 @@ Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> sess
       model_(std::move(extract.graph)),
       specialization_(std::move(extract.specialization)),
       states_(std::move(extract.states)),
+      awaited_(std::move(extract.awaited)),
       original_(std::make_shared<const ir::Graph>(model_)),
       nodes_(std::move(nodes)),
       contents_(contents_of(*original_, nodes_.size())),
@@ -196,6 +204,7 @@ std::int64_t Partition::smallest_budget() {
 void Partition::publish() {
   PartitionReport report;
   report.nodes = nodes_;
+  report.awaits = awaits();
   if (trust_ != nullptr) report.verification = trust_->verdict;
   if (executor_ == nullptr) {
     if (!is_on_cpu()) return;
@@ -264,6 +273,17 @@ void Partition::prepare(TfLiteContext& context) {
   changed = changed ||
             (specialization_ != nullptr && specialization_->has_changed(model_, session_->known));
   take_inputs(graph_);
+  if (awaits()) {
+    if (changed) unbuild();
+    for (const int id : output_ids()) make_dynamic(context.tensors[id]);
+    waiting_ = true;
+    return;
+  }
+  settle_shapes(context, changed);
+  if (problem_.empty()) announce(context);
+}
+
+void Partition::settle_shapes(TfLiteContext& context, bool changed) {
   if (const std::string problem = find_type_problem(context); !problem.empty()) {
     unbuild();
     if (!leave_to_cpu_or_later(context, problem)) throw ShapeError(problem);
@@ -278,19 +298,33 @@ void Partition::prepare(TfLiteContext& context) {
   }
   if (!problem_.empty()) return;
   publish();
-  if (!cpu_.reason.empty()) {
-    give_shapes_of_cpu(context);
-  } else {
-    for (const int id : graph_.outputs) {
-      const ir::Tensor& tensor = graph_.tensor(id);
-      if (tensor.state < 0) give_shape(context, tensor.tflite_id, tensor.shape.dims());
-    }
+  if (!cpu_.reason.empty()) return give_shapes_of_cpu(context);
+  for (const int id : graph_.outputs) {
+    const ir::Tensor& tensor = graph_.tensor(id);
+    if (tensor.state < 0) give_shape(context, tensor.tflite_id, tensor.shape.dims());
   }
-  announce(context);
+}
+
+void Partition::take_awaited(TfLiteContext& context) {
+  bool changed = executor_ == nullptr && !is_on_cpu();
+  for (const int id : awaited_) {
+    const TfLiteTensor& tensor = context.tensors[id];
+    if (tensor.data == nullptr && tensor.bytes != 0)
+      throw Error("tensor " + std::to_string(id) +
+                  ", whose value planning needs, has no memory on the host");
+    Known& known = session_->known[id];
+    if (is_value_of(known, tensor)) continue;
+    known = known_value(tensor);
+    changed = true;
+  }
+  if (!changed && !waiting_) return;
+  waiting_ = true;  // also if an error prevents the rest
+  settle_shapes(context, changed);
+  waiting_ = !problem_.empty();
 }
 
 void Partition::announce(TfLiteContext& context) {
-  if (state_->lender == nullptr || !others_) return;
+  if (state_->lender == nullptr || !others_ || awaits()) return;
   lent_in_.clear();
   lent_out_.clear();
   const auto add = [&](int id, std::vector<int>& lent) {
@@ -327,6 +361,7 @@ std::unique_ptr<Loan> Partition::borrow(TfLiteContext& context) const {
 void Partition::invoke(TfLiteContext& context) {
   const cl::Counters before = cl::counters();
   if (index_ == 0 && state_->target.options.profile) begin_recording();
+  if (awaits()) take_awaited(context);
   if (!is_on_cpu()) {
     if (!problem_.empty()) throw ShapeError(problem_);
     if (executor_ == nullptr) build_again();  // verification may have left these shapes to the CPU

@@ -23,6 +23,9 @@ namespace clgpu::delegate {
 /// runtime refuses.
 void give_shape(TfLiteContext& context, int id, const std::vector<int>& dims);
 
+/// As the runtime's own kernels do if the shape of a result depends on values.
+void make_dynamic(TfLiteTensor& tensor);
+
 class Partition {
  public:
   /// The passes run here. `index` counts the partitions of a session.
@@ -44,6 +47,9 @@ class Partition {
 
   /// Whether it computes values from the shapes of its inputs while planning.
   bool is_specialized() const { return specialization_ != nullptr; }
+
+  /// Whether planning needs values that only an inference has: invoke() builds it.
+  bool awaits() const { return !awaited_.empty(); }
 
   /// The CPU's nodes for the same computation. To be called before build().
   void stand_by(std::vector<CpuNode> nodes) { cpu_.nodes = std::move(nodes); }
@@ -80,6 +86,11 @@ class Partition {
   /// Why the graph does not fit the runtime's tensors; empty if it fits. Kernels of the CPU may
   /// give results another type than the model has.
   std::string find_type_problem(const TfLiteContext& context) const;
+  /// If the inputs have changed, builds again or leaves them to the CPU's kernels. Then reports
+  /// what was built and gives the outputs their shapes, unless invoke() will report a problem.
+  void settle_shapes(TfLiteContext& context, bool changed);
+  /// Before an inference: builds again if awaited values have changed.
+  void take_awaited(TfLiteContext& context);
   /// Releases everything that depends on the current shapes.
   void unbuild();
   /// Builds for the current shapes what an error has left unbuilt.
@@ -139,7 +150,9 @@ class Partition {
   ir::Graph model_;  ///< as Model::extract made it, with the current shapes of its inputs
   const std::unique_ptr<Specialization> specialization_;  ///< null if no value follows from shapes
   const std::unique_ptr<States> states_;                  ///< null if it has none
-  std::shared_ptr<const ir::Graph> original_;             ///< specialized, before any pass
+  const std::vector<int> awaited_;  ///< TFLite's ids of inputs with values that planning needs
+  bool waiting_ = false;            ///< such values decide on the outputs' shapes
+  std::shared_ptr<const ir::Graph> original_;  ///< specialized, before any pass
   ir::Graph graph_;
   std::vector<int> nodes_;
   const std::string contents_;

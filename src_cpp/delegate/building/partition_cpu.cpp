@@ -14,13 +14,6 @@ std::string name_of(const TfLiteTensor& tensor) {
   return "tensor '" + (tensor.name == nullptr ? "" : printable(tensor.name)) + "'";
 }
 
-// As the runtime's own kernels do if the shape of a result depends on values.
-void make_dynamic(TfLiteTensor& tensor) {
-  if (tensor.allocation_type == kTfLiteDynamic) return;
-  tensor.allocation_type = kTfLiteDynamic;
-  tensor.data = nullptr;  // it belonged to the runtime's arena
-}
-
 // A dynamic tensor may have memory but no elements. Python's get_tensor() refuses such a tensor.
 void free_if_empty(TfLiteTensor& tensor) {
   if (tensor.allocation_type != kTfLiteDynamic || tensor.bytes != 0) return;
@@ -29,6 +22,12 @@ void free_if_empty(TfLiteTensor& tensor) {
 }
 
 }  // namespace
+
+void make_dynamic(TfLiteTensor& tensor) {
+  if (tensor.allocation_type == kTfLiteDynamic) return;
+  tensor.allocation_type = kTfLiteDynamic;
+  tensor.data = nullptr;  // it belonged to the runtime's arena
+}
 
 void give_shape(TfLiteContext& context, int id, const std::vector<int>& dims) {
   TfLiteTensor* const tensor = &context.tensors[id];

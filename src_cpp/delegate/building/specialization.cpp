@@ -12,7 +12,14 @@ namespace clgpu::delegate {
 namespace {
 
 // Imports have relied on the ranks of the file; that of a computed value may depend on shapes.
-void check_rank(const ir::Tensor& tensor, int node) {
+void check_rank(const ir::Tensor& tensor, int node, bool is_awaited) {
+  // A rank of 0 in the model may stand for an unknown one, and then no node here reads the tensor.
+  if (is_awaited && tensor.model_rank > 0 && tensor.shape.rank() != tensor.model_rank) {
+    throw ShapeError("tensor '" + tensor.name + "' has rank " +
+                         std::to_string(tensor.shape.rank()) + "; the model says " +
+                         std::to_string(tensor.model_rank),
+                     node);
+  }
   if (tensor.shape.rank() <= ops::kMaxRank) return;
   throw ShapeError("tensor '" + tensor.name + "' has rank " + std::to_string(tensor.shape.rank()) +
                        "; supported: 0 to " + std::to_string(ops::kMaxRank),
@@ -38,8 +45,11 @@ void drop_unused_inputs(ir::Graph& graph) {
 }  // namespace
 
 Specialization::Specialization(const TfLiteContext& context, std::map<int, CpuNode> evaluated,
-                               std::map<int, CpuNode> readers)
-    : evaluator_(context), evaluated_(std::move(evaluated)), readers_(std::move(readers)) {}
+                               std::map<int, CpuNode> readers, std::set<int> awaiting)
+    : evaluator_(context),
+      evaluated_(std::move(evaluated)),
+      readers_(std::move(readers)),
+      awaiting_(std::move(awaiting)) {}
 
 void Specialization::apply(ir::Graph& graph, KnownValues& known) {
   taken_.clear();
@@ -66,7 +76,7 @@ void Specialization::apply(ir::Graph& graph, KnownValues& known) {
     passes::infer_shapes(graph, node);
     for (const int id : node.outputs) {
       const ir::Tensor& tensor = graph.tensor(id);
-      check_rank(tensor, node.tflite_index);
+      check_rank(tensor, node.tflite_index, awaiting_.count(node.tflite_index) != 0);
       if (tensor.tflite_id >= 0) evaluator_.set_shape(tensor.tflite_id, tensor.shape.dims());
     }
   }
@@ -83,8 +93,10 @@ void Specialization::evaluate(ir::Graph& graph, const ir::Node& node, KnownValue
   }
   for (std::size_t i = 0; i < results.size(); ++i) {
     ir::Tensor& tensor = graph.tensor(node.outputs[i]);
+    const int rank = tensor.model_rank;
     set_constant(tensor, results[i]);
-    check_rank(tensor, node.tflite_index);
+    if (awaiting_.count(node.tflite_index) != 0) tensor.model_rank = rank;
+    check_rank(tensor, node.tflite_index, awaiting_.count(node.tflite_index) != 0);
     known[tensor.tflite_id] = std::move(results[i]);
   }
 }

@@ -20,9 +20,10 @@ using KnownValues = std::map<int, Known>;
 class Specialization {
  public:
   /// `evaluated`: nodes whose results are known while planning; `readers`: nodes that need such
-  /// results as constants. By index in the model.
+  /// results as constants. By index in the model. `awaiting`: those of both that read values which
+  /// only an inference has; apply() finds these in `known`.
   Specialization(const TfLiteContext& context, std::map<int, CpuNode> evaluated,
-                 std::map<int, CpuNode> readers);
+                 std::map<int, CpuNode> readers, std::set<int> awaiting);
 
   /// Replaces the evaluated nodes of a graph by constants, for the shapes of the graph's inputs.
   /// Takes further values from `known`, and adds those it computes. Sets the shapes of all tensors.
@@ -41,6 +42,7 @@ class Specialization {
 
   Evaluator evaluator_;
   std::map<int, CpuNode> evaluated_, readers_;
+  std::set<int> awaiting_;
   std::map<int, std::shared_ptr<const ir::Constant>> taken_;  // by TFLite's tensor id
 };
 

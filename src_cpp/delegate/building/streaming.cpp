@@ -19,6 +19,8 @@ Live::Held streamable(const Ledger& ledger, std::optional<std::uint64_t> number)
   }
   if (const std::string& why = shown.report.partitions.front().on_cpu; !why.empty())
     throw Error("the CPU's kernels compute the model for now: " + why);
+  if (shown.report.partitions.front().awaits)
+    throw Error("values of inputs decide on the plan of an inference");
   std::optional<Live::Held> held = shown.partitions.front().hold();
   if (!held) throw Error("the runtime has taken back the nodes that the delegate had claimed");
   return *std::move(held);

@@ -116,7 +116,7 @@ std::unique_ptr<Partition> build_or_refuse(const TfLiteContext& context, Model& 
   try {
     partition = make();
     partition->stand_by(model.cpu_nodes(nodes));
-    partition->build();
+    if (!partition->awaits()) partition->build();
     return partition;
   } catch (const plan::NoCandidate& failure) {
     for (const ModelNode& node : model.nodes) {

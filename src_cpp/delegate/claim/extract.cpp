@@ -118,13 +118,16 @@ std::vector<int> Model::states_of(const ModelNode& node) {
 std::unique_ptr<Specialization> Model::specialization(const TfLiteContext& context,
                                                       const std::vector<int>& node_indices) const {
   std::map<int, CpuNode> evaluated, readers;
+  std::set<int> awaiting;
   for (const std::size_t position : members(node_indices)) {
     const ModelNode& node = nodes[position];
+    if (!node.awaits.empty()) awaiting.insert(node.index);
     if (node.evaluated) evaluated.emplace(node.index, cpu_nodes_[position]);
     if (node.reads_values && !node.evaluated) readers.emplace(node.index, cpu_nodes_[position]);
   }
   if (evaluated.empty() && readers.empty()) return nullptr;
-  return std::make_unique<Specialization>(context, std::move(evaluated), std::move(readers));
+  return std::make_unique<Specialization>(context, std::move(evaluated), std::move(readers),
+                                          std::move(awaiting));
 }
 
 bool Model::is_read_outside(int tensor, const std::set<int>& node_indices) const {
@@ -140,6 +143,12 @@ Extract Model::extract(const TfLiteContext& context, const std::vector<int>& nod
   std::vector<StateSource> states;
   extract.graph = graph(node_indices, outputs, states);
   extract.specialization = specialization(context, node_indices);
+  for (const std::size_t position : members(node_indices)) {
+    for (const int id : nodes[position].awaits) {
+      if (std::count(extract.awaited.begin(), extract.awaited.end(), id) == 0)
+        extract.awaited.push_back(id);
+    }
+  }
   if (states.empty()) return extract;
   std::vector<CpuNode> once;
   for (std::size_t i = 0; i < nodes.size(); ++i) {

@@ -82,7 +82,9 @@ Model::Model(TfLiteContext& context, const Options& options)
     }
     cpu_nodes_.emplace_back(index, entry.op, *node, *registration);
     import(entry, view, options);
-    if (entry.claimed && entry.operation->resource == ops::Resource::kNone) evaluate(entry);
+    if (entry.works) note_open(entry);
+    if (entry.claimed && entry.awaits.empty() && entry.operation->resource == ops::Resource::kNone)
+      evaluate(entry);
     for (const int id : entry.inputs) {
       if (id >= 0) readers_[id].push_back(nodes.size());
     }
@@ -301,8 +303,9 @@ std::optional<Refusal> Model::check(const ModelNode& node, const ops::Operation*
     const bool is_state = std::count(states.begin(), states.end(), i) > 0;
     if (auto refusal = check_tensor(input, what, *node.family, is_state)) return refusal;
     // Files store an unknown shape as that of a scalar.
-    if (input.rank() == 0 && writer != writer_.end() && !nodes[writer->second].works)
-      return Refusal{Why::kUnknownShape, what};
+    const bool is_unknown =
+        writer != writer_.end() && (!nodes[writer->second].works || open_.count(input.id()) != 0);
+    if (input.rank() == 0 && is_unknown) return Refusal{Why::kUnknownShape, what};
   }
   for (int i = 0; i < view.output_count(); ++i) {
     const std::string what = "output " + std::to_string(i);
@@ -320,11 +323,11 @@ void Model::import(ModelNode& node, const tfl::NodeView& view, const Options& op
   if (node.refusal) return;
   try {
     const OrRefusal<ops::Imported> imported = node.family->import(view);
-    if (!imported) {
+    if (!imported && (imported.refusal().why != Why::kRunTime || !await(node, view))) {
       node.refusal = imported.refusal();
       return;
     }
-    node.imported = *imported;
+    if (imported) node.imported = *imported;
     if (node.family->fold != nullptr) node.folded = node.family->fold(view);
   } catch (const Error& malformed) {
     node.refusal = Refusal{Why::kMalformed, "", malformed.what()};
@@ -355,6 +358,7 @@ void Model::settle_constants() {
   for (const ModelNode& node : nodes) {
     if (computes_constant(node)) constants_.insert(node.outputs.begin(), node.outputs.end());
   }
+  settle_awaited();
   refuse_readers();
   settle_resources();
   // Backwards: whether a chain of constants is needed depends on its last reader.

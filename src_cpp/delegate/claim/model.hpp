@@ -30,8 +30,9 @@ struct ModelNode {
   bool claimed = false;            ///< works, and is not left on the CPU for another reason
   std::optional<Refusal> refusal;  ///< why it is not claimed
   bool folded_at_load = false;     ///< claimed, and computed once: a constant
-  bool evaluated = false;  ///< its results follow from shapes and constants: planning computes
-                           ///< them on the host
+  bool evaluated = false;   ///< its results follow from shapes and constants: planning computes
+                            ///< them on the host
+  std::vector<int> awaits;  ///< tensors with values that planning needs and only an inference has
   bool has_side_effect = false;  ///< beyond its outputs; so have loops and branches
   bool reads_values = false;     ///< its attributes depend on such results
 };
@@ -111,6 +112,13 @@ class Model {
                                const tfl::NodeView& view, const Options& options) const;
   void read_tensor(const tfl::TensorView& view, int id);
   void import(ModelNode& node, const tfl::NodeView& view, const Options& options);
+  /// Claims a node that its family refuses because of operands that are computed at run time, if
+  /// a partition can be planned when it knows them.
+  bool await(ModelNode& node, const tfl::NodeView& view) const;
+  /// Adds the node's results to open_ if awaited values decide on their shapes.
+  void note_open(const ModelNode& node);
+  /// Leaves nodes on the CPU that compute what claimed nodes await.
+  void settle_awaited();
   /// Whether the results of a node that works are known while planning.
   /// `inferred`: the shapes of its outputs are set.
   bool follows_from_shapes(const ModelNode& node, bool inferred) const;
@@ -139,6 +147,7 @@ class Model {
   std::set<int> stored_;     // constants of the model
   std::set<int> constants_;  // these, and those that working nodes derive from them
   std::set<int> known_;      // results of evaluated nodes
+  std::set<int> open_;       // tensors with shapes that awaited values decide on
 };
 
 }  // namespace clgpu::delegate

@@ -71,6 +71,7 @@ struct PartitionReport {
   std::vector<Border> inputs, outputs;
   std::optional<Judgement> verification;  ///< none with verify="off"
   std::vector<ir::Step> steps;            ///< what the passes have done, in order
+  bool awaits = false;                    ///< values of inputs decide on its plan
   std::string on_cpu;  ///< why the CPU's kernels compute it at present; empty if the device does
 };
 

@@ -24,6 +24,22 @@ void set_dims(TfLiteTensor& tensor, const std::vector<int>& dims) {
 
 }  // namespace
 
+Known known_value(const TfLiteTensor& tensor) {
+  const auto dtype = tfl::dtype_of(tensor.type);
+  if (!dtype)
+    throw Error(std::string("there are no values of type ") + tfl::type_name(tensor.type));
+  // One byte for a value without elements: constants have an address.
+  auto bytes = std::make_shared<std::vector<std::uint8_t>>(tensor.bytes + 1);
+  const auto* const data = static_cast<const std::uint8_t*>(tensor.data);
+  std::copy(data, data + tensor.bytes, bytes->begin());
+  auto constant = std::make_shared<ir::Constant>();
+  constant->data = bytes->data();
+  constant->bytes = tensor.bytes;
+  constant->dtype = *dtype;
+  constant->owner = std::move(bytes);
+  return {std::move(constant), to_vector(tensor.dims)};
+}
+
 Evaluator::Evaluator(const TfLiteContext& context)
     : sandbox_(context), tensors_(context.tensors_size), held_(tensors_) {
   sandbox_.largest = kLargestResults;
@@ -87,22 +103,12 @@ std::vector<Known> Evaluator::take_results(const CpuKernel& kernel) {
   for (const int id : kernel.recipe().outputs) {
     const TfLiteTensor& tensor = sandbox_.at(id);
     if (tensor.type != types_[uz(id)]) kernel.fail("gives its result another type than the model");
-    const auto dtype = tfl::dtype_of(tensor.type);
-    if (!dtype || (tensor.data == nullptr && tensor.bytes != 0))
+    if (!tfl::dtype_of(tensor.type) || (tensor.data == nullptr && tensor.bytes != 0))
       kernel.fail("gives a result that cannot be kept");
     sum += tensor.bytes;
     if (sum > kLargestResults)
       kernel.fail("gives more results than planning may keep (64 MiB in all)");
-    // One byte for a result without elements: constants have an address.
-    auto bytes = std::make_shared<std::vector<std::uint8_t>>(tensor.bytes + 1);
-    const auto* const data = static_cast<const std::uint8_t*>(tensor.data);
-    std::copy(data, data + tensor.bytes, bytes->begin());
-    auto constant = std::make_shared<ir::Constant>();
-    constant->data = bytes->data();
-    constant->bytes = tensor.bytes;
-    constant->dtype = *dtype;
-    constant->owner = std::move(bytes);
-    results.push_back({std::move(constant), to_vector(tensor.dims)});
+    results.push_back(known_value(tensor));
   }
   return results;
 }

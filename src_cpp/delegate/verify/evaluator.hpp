@@ -17,6 +17,9 @@ struct Known {
   std::vector<int> dims;
 };
 
+/// A copy of a tensor's value. Throws Error if its type has no kernels.
+Known known_value(const TfLiteTensor& tensor);
+
 /// Copies of an interpreter's tensors. In these a tensor whose value is known is a constant, so
 /// code that reads constants of a model reads known values, too.
 class Evaluator {

@@ -83,6 +83,7 @@ const Family kArgMinMaxFamily = [] {
   family.name = "arg_min_max";
   family.attrs = ir::attrs_type<ArgMinMaxAttrs>();
   family.builtins = {{kArgMax, "ARG_MAX", 2, 0, 1, -1}, {kArgMin, "ARG_MIN", 2, 0, 1, -1}};
+  for (Operation& operation : family.builtins) operation.settings = {1};
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;

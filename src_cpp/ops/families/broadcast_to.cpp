@@ -55,6 +55,7 @@ const Family kBroadcastToFamily = [] {
   family.name = "broadcast_to";
   family.attrs = ir::attrs_type<BroadcastToAttrs>();
   family.builtins = {{kBroadcastTo, "BROADCAST_TO", 2}};
+  for (Operation& operation : family.builtins) operation.settings = {1};
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;

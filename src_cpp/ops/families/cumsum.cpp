@@ -67,6 +67,7 @@ const Family kCumsumFamily = [] {
   family.name = "cumsum";
   family.attrs = ir::attrs_type<CumsumAttrs>();
   family.builtins = {{kCumsum, "CUMSUM", 2}};
+  for (Operation& operation : family.builtins) operation.settings = {1};
   family.import = import;
   family.infer = infer_same_as_input;
   family.candidates = candidates;

@@ -75,6 +75,7 @@ const Family kOneHotFamily = [] {
   family.name = "one_hot";
   family.attrs = ir::attrs_type<OneHotAttrs>();
   family.builtins = {{kOneHot, "ONE_HOT", 4, 0, 1, 2}};
+  for (Operation& operation : family.builtins) operation.settings = {1};
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;

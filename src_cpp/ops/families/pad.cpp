@@ -172,6 +172,7 @@ const Family kPadFamily = [] {
   family.attrs = ir::attrs_type<PadAttrs>();
   family.writes_slices = true;
   family.builtins = {{kPad, "PAD", 2}, {kPadV2, "PADV2", 2, 1}, {kMirrorPad, "MIRROR_PAD", 2}};
+  for (Operation& operation : family.builtins) operation.settings = {1};
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;

@@ -270,6 +270,7 @@ const Family kReduceFamily = [] {
                      {kProdCode, "REDUCE_PROD", 2}, {kMaxCode, "REDUCE_MAX", 2},
                      {kMinCode, "REDUCE_MIN", 2},   {kAnyCode, "REDUCE_ANY", 2},
                      {kAllCode, "REDUCE_ALL", 2}};
+  for (Operation& operation : family.builtins) operation.settings = {1};
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;

@@ -128,6 +128,7 @@ const Family kReshapeFamily = [] {
   family.is_view = true;
   family.builtins = {
       {kReshape, "RESHAPE", 1, 1}, {kSqueeze, "SQUEEZE"}, {kExpandDims, "EXPAND_DIMS", 2}};
+  for (Operation& operation : family.builtins) operation.settings = {1};
   family.import = import;
   family.infer = infer;
   family.allows_quantized = true;

@@ -180,6 +180,7 @@ const Family kResizeFamily = [] {
   family.writes_slices = true;
   family.builtins = {{kResizeBilinear, "RESIZE_BILINEAR", 2},
                      {kResizeNearest, "RESIZE_NEAREST_NEIGHBOR", 2}};
+  for (Operation& operation : family.builtins) operation.settings = {1};
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;

@@ -52,6 +52,7 @@ const Family kReverseFamily = [] {
   family.name = "reverse";
   family.attrs = ir::attrs_type<ReverseAttrs>();
   family.builtins = {{kReverseV2, "REVERSE_V2", 2}};
+  for (Operation& operation : family.builtins) operation.settings = {1};
   family.import = import;
   family.infer = infer_same_as_input;
   family.candidates = candidates;

@@ -44,6 +44,10 @@ const Family kShapeValuesFamily = [] {
                      {kZerosLike, "ZEROS_LIKE", 1, 0, 1, 0, true},
                      {kFill, "FILL", 2, 0, 1, 1},
                      {kRange, "RANGE", 3}};
+  for (Operation& operation : family.builtins) {
+    if (operation.code == kFill) operation.settings = {0, 1};
+    if (operation.code == kRange) operation.settings = {0, 1, 2};
+  }
   family.import = import;
   family.infer = infer;
   family.allows_quantized = true;

@@ -200,6 +200,7 @@ const Family kSpaceDepthFamily = [] {
                      {kSpaceToDepth, "SPACE_TO_DEPTH"},
                      {kBatchToSpace, "BATCH_TO_SPACE_ND", 3},
                      {kSpaceToBatch, "SPACE_TO_BATCH_ND", 3}};
+  for (Operation& operation : family.builtins) operation.settings = {1, 2};
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;

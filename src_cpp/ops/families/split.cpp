@@ -160,6 +160,8 @@ const Family kSplitFamily = [] {
   family.builtins = {{kSplit, "SPLIT", 2, 0, kAnyNumber, 1},
                      {kSplitV, "SPLIT_V", 3, 0, kAnyNumber},
                      {kUnpack, "UNPACK", 1, 0, kAnyNumber}};
+  family.builtins[0].settings = {0};
+  family.builtins[1].settings = {1, 2};
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;

@@ -78,6 +78,7 @@ const Family kTileFamily = [] {
   family.name = "tile";
   family.attrs = ir::attrs_type<TileAttrs>();
   family.builtins = {{kTile, "TILE", 2}};
+  for (Operation& operation : family.builtins) operation.settings = {1};
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;

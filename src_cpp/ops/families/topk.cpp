@@ -70,6 +70,7 @@ const Family kTopkFamily = [] {
   family.name = "topk";
   family.attrs = ir::attrs_type<TopkAttrs>();
   family.builtins = {{kTopkV2, "TOPK_V2", 2, 0, 2}};
+  for (Operation& operation : family.builtins) operation.settings = {1};
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;

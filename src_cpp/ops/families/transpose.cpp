@@ -101,6 +101,7 @@ const Family kTransposeFamily = [] {
   family.attrs = ir::attrs_type<TransposeAttrs>();
   family.builtins = {{kTranspose, "TRANSPOSE", 2}};
   family.core = true;
+  for (Operation& operation : family.builtins) operation.settings = {1};
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;

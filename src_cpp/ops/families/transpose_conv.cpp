@@ -215,6 +215,7 @@ const Family kTransposeConvFamily = [] {
   family.residual = 4;
   family.writes_slices = true;
   family.builtins = {{kTransposeConv, "TRANSPOSE_CONV", 3, 1, 1, 2}};
+  family.builtins[0].settings = {0};
   family.customs = {{kTfLiteBuiltinCustom, "Convolution2DTransposeBias", 3, 0, 1, -1}};
   family.core = true;
   family.import = import;

@@ -11,8 +11,8 @@ constexpr int kCallOnce = 129, kVarHandle = 142, kReadVariable = 143, kAssignVar
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   Imported imported;
   // A file does not tell a scalar from a shape that is known only at run time.
-  CLGPU_REFUSE_IF(node.builtin() == kReadVariable && node.output(0).rank() == 0,
-                  Why::kUnknownShape, "output 0", "has no shape in the model");
+  CLGPU_REFUSE_IF(node.builtin() == kReadVariable && node.output(0).rank() == 0, Why::kUnknownShape,
+                  "output 0", "has no shape in the model");
   if (node.builtin() != kVarHandle) return imported;
   const auto* params = node.params<tfl::VarHandleParams>();
   CLGPU_REFUSE_IF(params == nullptr, Why::kParameter, "", "the node has no parameters");

@@ -1,0 +1,55 @@
+// Operands that only an inference has, and that planning needs: a part of Model.
+#include <algorithm>
+
+#include "delegate/claim/model.hpp"
+
+namespace clgpu::delegate {
+namespace {
+
+constexpr std::int64_t kMostAwaited = 64;  // elements of such an operand
+
+}  // namespace
+
+bool Model::await(ModelNode& node, const tfl::NodeView& view) const {
+  for (const int slot : node.operation->settings) {
+    if (!view.has_input(slot)) continue;
+    const tfl::TensorView input = view.input(slot);
+    if (input.has_data()) continue;
+    const auto dtype = tfl::dtype_of(input.tflite_type());
+    const bool is_index = dtype == DType::kI32 || dtype == DType::kI64;
+    // Another awaited value may decide on the shape of this one: both would have to be known.
+    if (!is_index || input.elements() > kMostAwaited || open_.count(input.id()) != 0) {
+      node.awaits.clear();
+      return false;
+    }
+    node.awaits.push_back(input.id());
+  }
+  if (node.awaits.empty()) return false;
+  const bool has_kernels = node.family->candidates != nullptr || node.family->is_view;
+  node.evaluated = !has_kernels;
+  node.reads_values = has_kernels;
+  return true;
+}
+
+void Model::note_open(const ModelNode& node) {
+  const bool is_open =
+      !node.awaits.empty() || std::any_of(node.inputs.begin(), node.inputs.end(),
+                                          [&](int id) { return open_.count(id) != 0; });
+  if (is_open) open_.insert(node.outputs.begin(), node.outputs.end());
+}
+
+void Model::settle_awaited() {
+  for (const ModelNode& node : nodes) {
+    if (!node.claimed) continue;
+    for (const int id : node.awaits) {
+      const auto writer = writer_.find(id);
+      if (writer == writer_.end() || !nodes[writer->second].claimed) continue;
+      refuse(nodes[writer->second].index,
+             {Why::kRunTime, "",
+              "computes a value that the plan of node " + std::to_string(node.index) + " (" +
+                  node.op + ") needs"});
+    }
+  }
+}
+
+}  // namespace clgpu::delegate

@@ -1,0 +1,231 @@
+"""Shapes, axes and sizes that only an inference has: partitions are planned for their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import clgpu_delegate
+from tests.model_maker import ModelMaker
+from tests.ops.harness import op_runtime
+from tests.runtimes import make_interpreter
+
+Array = np.ndarray
+SHAPE = (2, 4, 6)
+
+
+def answers(interpreter, given: dict[str, Array]) -> list[Array]:
+    for detail in interpreter.get_input_details():
+        interpreter.set_tensor(detail["index"], given[detail["name"]])
+    interpreter.invoke()
+    return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+
+
+def reshaped(given: dict[str, Array], factor: int = 1) -> list[Array]:
+    """Stock RESHAPE in place keeps the first shape of what follows it, so it is no reference."""
+    return [np.abs(given["x"]).reshape(given["value"] * factor)]
+
+
+def compare(model: bytes, steps: list[dict[str, Array]], delegate, runtime=None, want=None) -> None:
+    """With the stock runtime, or the results that `want` gives for the inputs."""
+    runtime = runtime or op_runtime()
+    ours = make_interpreter(runtime, model, [delegate])
+    stock = make_interpreter(runtime, model, resolver="ref")
+    for interpreter in (ours, stock):
+        interpreter.allocate_tensors()
+    for given in steps:
+        for mine, its in zip(answers(ours, given), want(given) if want else answers(stock, given)):
+            assert mine.shape == its.shape
+            np.testing.assert_allclose(mine, its, rtol=1e-5, atol=1e-6)
+
+
+def one(name: str, settings: int, shape: tuple[int, ...], **options) -> Callable[[], bytes]:
+    """NEG, the operation with an operand of this many numbers, and ABS."""
+
+    def build() -> bytes:
+        m = ModelMaker()
+        x = m.op("NEG", [m.input("x", SHAPE)], SHAPE)
+        value = m.input("value", (settings,) if settings else (), np.int32)
+        m.output(m.op("ABS", [m.op(name, [x, value], shape, **options)], shape))
+        return m.build()
+
+    return build
+
+
+def padded() -> bytes:
+    m = ModelMaker()
+    x = m.op("NEG", [m.input("x", SHAPE)], SHAPE)
+    m.output(m.op("ABS", [m.op("PAD", [x, m.input("value", (3, 2), np.int32)], (3, 5, 7))],
+                  (3, 5, 7)))  # fmt: skip
+    return m.build()
+
+
+def filled() -> bytes:
+    m = ModelMaker()
+    fill = m.op(
+        "FILL", [m.input("value", (2,), np.int32), m.constant(np.float32(3))], (4, 6),
+        dtype=np.float32,
+    )  # fmt: skip
+    m.output(m.op("ADD", [m.input("x", SHAPE), fill], SHAPE))
+    return m.build()
+
+
+def largest() -> bytes:
+    m = ModelMaker()
+    x = m.op("NEG", [m.input("x", SHAPE)], SHAPE)
+    found, where = m.op("TOPK_V2", [x, m.input("value", (), np.int32)], [(2, 4, 3)] * 2,
+                        dtype=[np.float32, np.int32])  # fmt: skip
+    m.output(m.op("ABS", [found], (2, 4, 3)), where)
+    return m.build()
+
+
+CASES: dict[str, tuple[Callable[[], bytes], list]] = {
+    "RESHAPE": (one("RESHAPE", 2, (6, 8)), [[6, 8], [6, 8], [-1, 4], [48, 1]]),
+    "TILE": (one("TILE", 3, (2, 4, 12)), [[1, 1, 2], [2, 1, 1], [1, 1, 1]]),
+    "SUM": (one("SUM", 1, (2, 6)), [[1], [0], [-1]]),
+    "MEAN": (one("MEAN", 1, (2, 1, 6), keep_dims=True), [[1], [2]]),
+    "TRANSPOSE": (one("TRANSPOSE", 3, (4, 6, 2)), [[1, 2, 0], [0, 2, 1], [2, 1, 0]]),
+    "EXPAND_DIMS": (one("EXPAND_DIMS", 1, (2, 1, 4, 6)), [[1], [0], [-1]]),
+    "REVERSE_V2": (one("REVERSE_V2", 1, SHAPE), [[1], [2]]),
+    "CUMSUM": (one("CUMSUM", 0, SHAPE), [1, 2]),
+    "PAD": (padded, [[[1, 0], [0, 1], [1, 0]], [[0, 0], [2, 1], [0, 0]]]),
+    "FILL": (filled, [[4, 6], [1, 6], [4, 1]]),
+    "TOPK_V2": (largest, [3, 3, 1, 6]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_may_change_from_one_inference_to_the_next(name, device, rng):
+    build, values = CASES[name]
+    delegate = clgpu_delegate.load(device=device)
+    steps = [
+        {"x": rng.standard_normal(SHAPE).astype(np.float32), "value": np.array(v, np.int32)}
+        for v in values
+    ]
+    compare(build(), steps, delegate, want=reshaped if name == "RESHAPE" else None)
+    plan = delegate.explain()
+    assert all(node.claimed for node in plan.nodes)
+    assert len(plan.partitions) == 1
+    assert not plan.partitions[0].on_cpu
+
+
+@pytest.mark.parametrize("options", [{"verify": 1}, {"profile": True}, {"precision": "fp16"}],
+                         ids=str)  # fmt: skip
+def test_values_are_taken_with_every_option(device, rng, options):
+    build, values = CASES["RESHAPE"]
+    x = rng.integers(-8, 8, SHAPE).astype(np.float32)
+    steps = [{"x": x, "value": np.array(v, np.int32)} for v in values]
+    compare(build(), steps, clgpu_delegate.load(device=device, **options), want=reshaped)
+
+
+def transposed() -> bytes:
+    m = ModelMaker()
+    to = m.input("value", (4,), np.int32)
+    x = m.op("NEG", [m.input("x", (1, 3, 4, 2))], (1, 3, 4, 2))
+    weights = m.constant(np.arange(54, dtype=np.float32).reshape(3, 3, 3, 2) / 54)
+    m.output(m.op("TRANSPOSE_CONV", [to, weights, x], (1, 6, 8, 3), padding="SAME", stride_w=2,
+                  stride_h=2, dtype=np.float32))  # fmt: skip
+    return m.build()
+
+
+def test_output_shapes_of_transposed_convolutions(runtime, device, rng):
+    x = rng.standard_normal((1, 3, 4, 2)).astype(np.float32)
+    steps = [
+        {"x": x, "value": np.array(v, np.int32)} for v in ([1, 6, 8, 3], [1, 5, 7, 3], [1, 6, 8, 3])
+    ]
+    delegate = clgpu_delegate.load(device=device)
+    compare(transposed(), steps, delegate, runtime)
+    assert all(node.claimed for node in delegate.explain().nodes)
+
+
+def test_a_computed_value_comes_from_the_cpu(device, rng):
+    m = ModelMaker()
+    x = m.op("NEG", [m.input("x", SHAPE)], SHAPE)
+    half = m.input("value", (2,), np.int32)
+    shape = m.op("ADD", [half, half], (2,))
+    m.output(m.op("ABS", [m.op("RESHAPE", [x, shape], (6, 8))], (6, 8)))
+    delegate = clgpu_delegate.load(device=device)
+    steps = [
+        {"x": rng.standard_normal(SHAPE).astype(np.float32), "value": np.array(v, np.int32)}
+        for v in ([3, 4], [3, 4], [6, 2], [1, 12])
+    ]
+    compare(m.build(), steps, delegate, want=lambda given: reshaped(given, 2))
+    reasons = {n.op: n.reason for n in delegate.explain().nodes if not n.claimed}
+    assert reasons == {"ADD": "computes a value that the plan of node 2 (RESHAPE) needs"}
+
+
+def test_values_that_no_kernel_takes_go_to_the_cpu(device, rng):
+    """Without repetitions there are no elements."""
+    build, _ = CASES["TILE"]
+    delegate = clgpu_delegate.load(device=device)
+    steps = [
+        {"x": rng.standard_normal(SHAPE).astype(np.float32), "value": np.array(v, np.int32)}
+        for v in ([1, 1, 2], [1, 0, 2], [2, 1, 1])
+    ]
+    ours = make_interpreter(op_runtime(), build(), [delegate])
+    stock = make_interpreter(op_runtime(), build(), resolver="ref")
+    for interpreter in (ours, stock):
+        interpreter.allocate_tensors()
+    for given, on_cpu in zip(steps, (False, True, False)):
+        (mine,), (its,) = answers(ours, given), answers(stock, given)
+        np.testing.assert_allclose(mine, its)
+        assert bool(delegate.explain().partitions[0].on_cpu) == on_cpu
+
+
+def test_values_that_the_runtime_refuses_are_an_error_and_the_next_ones_are_right(device, rng):
+    build, _ = CASES["RESHAPE"]
+    interpreter = make_interpreter(op_runtime(), build(), [clgpu_delegate.load(device=device)])
+    interpreter.allocate_tensors()
+    x = rng.standard_normal(SHAPE).astype(np.float32)
+    for value, right in (([6, 8], True), ([7, 7], False), ([4, 12], True)):
+        given = {"x": x, "value": np.array(value, np.int32)}
+        if right:
+            np.testing.assert_array_equal(answers(interpreter, given)[0], np.abs(x).reshape(value))
+        else:
+            with pytest.raises(RuntimeError, match="RESHAPE"):
+                answers(interpreter, given)
+
+
+def test_another_number_of_axes_than_the_models_goes_to_the_cpu(device, rng):
+    m = ModelMaker()
+    x = m.op("NEG", [m.input("x", SHAPE)], SHAPE)
+    axes = m.input("value", (1,), np.int32, shape_signature=(-1,))
+    m.output(m.op("ABS", [m.op("SUM", [x, axes], (2, 6))], (2, 6)))
+    delegate = clgpu_delegate.load(device=device)
+    ours = make_interpreter(op_runtime(), m.build(), [delegate])
+    x = rng.standard_normal(SHAPE).astype(np.float32)
+    for axes in ([1], [0, 1], [2]):
+        by_name = {d["name"]: d["index"] for d in ours.get_input_details()}
+        ours.resize_tensor_input(by_name["value"], (len(axes),))
+        ours.allocate_tensors()
+        (found,) = answers(ours, {"x": x, "value": np.array(axes, np.int32)})
+        np.testing.assert_allclose(found, np.abs(x.sum(tuple(axes))), rtol=1e-5, atol=1e-6)
+        on_cpu = delegate.explain().partitions[0].on_cpu
+        assert ("has rank 1; the model says 2" in on_cpu) == (len(axes) == 2)
+
+
+def test_inferences_of_a_runner_take_their_values(device, rng):
+    build, values = CASES["RESHAPE"]
+    x = rng.standard_normal(SHAPE).astype(np.float32)
+    with clgpu_delegate.Runner(build(), device=device) as runner:
+        for value in values:
+            found = runner.run({"x": x, "value": np.array(value, np.int32)})
+            found = next(iter(found.values())) if isinstance(found, dict) else found
+            np.testing.assert_array_equal(found, np.abs(x).reshape(value))
+
+
+def test_moving_positions_stay_on_the_cpu(device, rng):
+    """A plan for each position would cost more than it saves."""
+    m = ModelMaker()
+    x = m.input("x", SHAPE)
+    begin = m.input("value", (3,), np.int32)
+    size = m.constant(np.array([1, 2, 3], np.int32))
+    m.output(m.op("ABS", [m.op("SLICE", [x, begin, size], (1, 2, 3))], (1, 2, 3)))
+    delegate = clgpu_delegate.load(device=device)
+    x = rng.standard_normal(SHAPE).astype(np.float32)
+    steps = [{"x": x, "value": np.array(v, np.int32)} for v in ([0, 0, 0], [1, 2, 3])]
+    compare(m.build(), steps, delegate)
+    reasons = {n.op: n.reason for n in delegate.explain().nodes if not n.claimed}
+    assert reasons["SLICE"] == "begin or size is computed at run time"
