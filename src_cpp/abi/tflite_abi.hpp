@@ -251,6 +251,9 @@ struct ConcatenationParams {
 struct ReshapeParams {
   std::int32_t shape[8], num_dimensions;
 };
+struct VarHandleParams {
+  const char *container, *shared_name;
+};
 struct SqueezeParams {
   std::int32_t squeeze_dims[8], num_squeeze_dims;
 };

@@ -230,8 +230,9 @@ class Reader {
         continue;
       }
       if (!is_of_word(next())) return tensor;
-      enum class Fact { kId, kRank, kStorage, kQuantized, kPart };
+      enum class Fact { kId, kState, kRank, kStorage, kQuantized, kPart };
       switch (choice<Fact>({{"tflite", Fact::kId},
+                            {"state", Fact::kState},
                             {"rank", Fact::kRank},
                             {"storage", Fact::kStorage},
                             {"quantized", Fact::kQuantized},
@@ -240,6 +241,10 @@ class Reader {
         case Fact::kId:
           expect('=');
           tensor.tflite_id = small(0);
+          break;
+        case Fact::kState:
+          expect('=');
+          tensor.state = small(0);
           break;
         case Fact::kRank:
           expect('=');

@@ -42,7 +42,10 @@ struct Placement {
 
 struct Tensor {
   std::string name;
-  int tflite_id = -1;           ///< index in TfLiteContext::tensors; -1 for our own
+  int tflite_id = -1;  ///< index in TfLiteContext::tensors; -1 for our own
+  /// Of an input or output of the graph: the value that the partition's state of this number has
+  /// before or after the inference (delegate/building/states.hpp). -1: it is no state's.
+  int state = -1;
   DType dtype = DType::kF32;    ///< type the model gives it
   DType storage = DType::kF32;  ///< type it has in device memory
   int model_rank = 0;           ///< rank the model gives it: what the families have relied on

@@ -20,6 +20,7 @@ namespace clgpu::ops {
 struct Imported {
   ir::AttrsPtr attrs;
   ir::Epilogue epilogue;
+  std::string resource{};  ///< Resource::kHandle: tells the resource from others
 };
 
 /// A node together with its graph: the view of shape rules and candidates.
@@ -61,6 +62,16 @@ struct RowRules;
 
 constexpr int kAnyNumber = -1;
 
+/// What an operation does with a resource of the runtime: a value that outlives an inference and
+/// that all graphs of an interpreter share.
+enum class Resource : int {
+  kNone,
+  kHandle,  ///< output 0 names a resource
+  kRead,    ///< output 0 is the value of the resource that input 0 names
+  kAssign,  ///< input 1 becomes the value of the resource that input 0 names
+  kOnce,    ///< sets values of resources, in the first inference only
+};
+
 /// An operation of TFLite and the operands of its nodes. `check_operands` checks the declared
 /// operands before a family is called.
 struct Operation {
@@ -78,6 +89,10 @@ struct Operation {
   /// The input by which integers are divided; -1: none. The runtime's kernels end the process if
   /// the least integer is divided by -1.
   int divisor = -1;
+  /// Slots of the inputs that are variable tensors, which a node updates. Nodes of the IR write the
+  /// new values to further outputs: one for each of these inputs that the node has, in this order.
+  std::vector<int> states{};
+  Resource resource = Resource::kNone;
 };
 
 /// What the time of an operation depends on.

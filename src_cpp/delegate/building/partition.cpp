@@ -50,12 +50,12 @@ std::string contents_of(const ir::Graph& graph, std::size_t nodes) {
 }  // namespace
 
 Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> session,
-                     ir::Graph graph, std::unique_ptr<Specialization> specialization,
-                     std::vector<int> nodes, int index)
+                     Extract extract, std::vector<int> nodes, int index)
     : state_(std::move(state)),
       session_(std::move(session)),
-      model_(std::move(graph)),
-      specialization_(std::move(specialization)),
+      model_(std::move(extract.graph)),
+      specialization_(std::move(extract.specialization)),
+      states_(std::move(extract.states)),
       original_(std::make_shared<const ir::Graph>(model_)),
       nodes_(std::move(nodes)),
       contents_(contents_of(*original_, nodes_.size())),
@@ -91,6 +91,7 @@ ir::Graph Partition::pass(ir::Graph graph, Level level) const {
 void Partition::take_inputs(ir::Graph& graph) const {
   for (const int id : graph.inputs) {
     ir::Tensor& tensor = graph.tensor(id);
+    if (tensor.state >= 0) continue;  // its shape does not change
     for (const int now : model_.inputs) {
       if (model_.tensor(now).tflite_id == tensor.tflite_id) tensor.shape = model_.tensor(now).shape;
     }
@@ -127,7 +128,8 @@ Partition::~Partition() {
 
 bool Partition::is_dynamic(const TfLiteContext& context) const {
   return std::any_of(model_.inputs.begin(), model_.inputs.end(), [&](int id) {
-    return leaves_size_open(context.tensors[model_.tensor(id).tflite_id].dims_signature);
+    const ir::Tensor& tensor = model_.tensor(id);
+    return tensor.state < 0 && leaves_size_open(context.tensors[tensor.tflite_id].dims_signature);
   });
 }
 
@@ -236,6 +238,7 @@ void Partition::publish() {
 std::string Partition::find_type_problem(const TfLiteContext& context) const {
   for (const int id : model_.inputs) {
     const ir::Tensor& tensor = model_.tensor(id);
+    if (tensor.state >= 0) continue;
     const std::int32_t type = context.tensors[tensor.tflite_id].type;
     if (tfl::dtype_of(type) != tensor.dtype) {
       return "its input '" + tensor.name + "' is " + tfl::type_name(type) + "; the model says " +
@@ -253,6 +256,7 @@ void Partition::prepare(TfLiteContext& context) {
       !problem_.empty() || (executor_ == nullptr && !(trust_ != nullptr && trust_->on_cpu()));
   for (const int id : model_.inputs) {
     ir::Tensor& tensor = model_.tensor(id);
+    if (tensor.state >= 0) continue;
     const ir::Shape now(to_vector(context.tensors[tensor.tflite_id].dims));
     changed = changed || now != tensor.shape;
     tensor.shape = now;
@@ -277,8 +281,10 @@ void Partition::prepare(TfLiteContext& context) {
   if (!cpu_.reason.empty()) {
     give_shapes_of_cpu(context);
   } else {
-    for (const int id : graph_.outputs)
-      give_shape(context, graph_.tensor(id).tflite_id, graph_.tensor(id).shape.dims());
+    for (const int id : graph_.outputs) {
+      const ir::Tensor& tensor = graph_.tensor(id);
+      if (tensor.state < 0) give_shape(context, tensor.tflite_id, tensor.shape.dims());
+    }
   }
   announce(context);
 }
@@ -289,6 +295,7 @@ void Partition::announce(TfLiteContext& context) {
   lent_out_.clear();
   const auto add = [&](int id, std::vector<int>& lent) {
     const ir::Tensor& tensor = graph_.tensor(id);
+    if (tensor.state >= 0) return;
     const TfLiteTensor& tflite = context.tensors[tensor.tflite_id];
     // The memory of other kinds is the runtime's own.
     const bool is_own = tflite.is_variable || tflite.allocation_type == kTfLiteDynamic ||
@@ -323,6 +330,7 @@ void Partition::invoke(TfLiteContext& context) {
   if (!is_on_cpu()) {
     if (!problem_.empty()) throw ShapeError(problem_);
     if (executor_ == nullptr) build_again();  // verification may have left these shapes to the CPU
+    take_states(context);
   }
   const std::unique_ptr<Loan> loan = borrow(context);
   const bool verifies = !is_on_cpu() && trust_ != nullptr && due();
@@ -339,6 +347,15 @@ void Partition::invoke(TfLiteContext& context) {
   }
   if (trust_ != nullptr) ++trust_->inferences;
   state_->ledger.count_invoke(session_->invoke, index_ == 0, cl::counters() - before);
+}
+
+void Partition::take_states(TfLiteContext& context) {
+  if (states_ == nullptr || is_on_cpu()) return;
+  const std::string misfit = states_->fetch(context, model_);
+  if (misfit.empty()) return;
+  unbuild();
+  if (!leave_to_cpu(context, misfit)) throw ShapeError(misfit);
+  publish();
 }
 
 void Partition::begin_recording() {
@@ -358,8 +375,9 @@ void Partition::run(TfLiteContext& context, Loan* loan) {
   }
 }
 
-void Partition::run_once(const TfLiteContext& context, Loan* loan) {
+void Partition::run_once(TfLiteContext& context, Loan* loan) {
   const plan::Plan& plan = executor_->plan();
+  const auto state_of = [&](const plan::Transfer& t) { return published_->tensor(t.tensor).state; };
   const auto data_of = [&](const plan::Transfer& t) {
     const ir::Tensor& tensor = published_->tensor(t.tensor);
     const TfLiteTensor& tflite = context.tensors[tensor.tflite_id];
@@ -372,8 +390,10 @@ void Partition::run_once(const TfLiteContext& context, Loan* loan) {
   runtime::Executor::Lent lent;
   if (loan != nullptr) {
     for (const auto* transfers : {&plan.uploads, &plan.downloads}) {
-      for (const plan::Transfer& t : *transfers)
-        lent.buffers.push_back(loan->buffer(published_->tensor(t.tensor).tflite_id));
+      for (const plan::Transfer& t : *transfers) {
+        lent.buffers.push_back(
+            state_of(t) >= 0 ? nullptr : loan->buffer(published_->tensor(t.tensor).tflite_id));
+      }
     }
     const std::vector<cl::cl_mem> given = lent.buffers;
     for (std::size_t i = 0; i < given.size(); ++i) {
@@ -383,7 +403,7 @@ void Partition::run_once(const TfLiteContext& context, Loan* loan) {
       lent.buffers[i] = nullptr;
       const std::size_t inputs = plan.uploads.size();
       const plan::Transfer& t = i < inputs ? plan.uploads[i] : plan.downloads[i - inputs];
-      loan->map(published_->tensor(t.tensor).tflite_id);
+      if (state_of(t) < 0) loan->map(published_->tensor(t.tensor).tflite_id);
     }
     lent.ready = loan->ready();
     lent.may_fly = loan->may_fly();
@@ -391,14 +411,22 @@ void Partition::run_once(const TfLiteContext& context, Loan* loan) {
   const auto is_lent = [&](std::size_t i) { return loan != nullptr && lent.buffers[i] != nullptr; };
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
-  for (const plan::Transfer& t : plan.uploads)
-    inputs.push_back(is_lent(inputs.size()) ? nullptr : data_of(t));
-  for (const plan::Transfer& t : plan.downloads)
-    outputs.push_back(is_lent(inputs.size() + outputs.size()) ? nullptr : data_of(t));
+  for (const plan::Transfer& t : plan.uploads) {
+    const bool lent_now = is_lent(inputs.size());
+    const void* const data = state_of(t) >= 0 ? states_->before(state_of(t)) : nullptr;
+    inputs.push_back(data != nullptr || lent_now ? data : data_of(t));
+  }
+  for (const plan::Transfer& t : plan.downloads) {
+    const bool lent_now = is_lent(inputs.size() + outputs.size());
+    const auto bytes = static_cast<std::size_t>(t.host_bytes);
+    void* const data = state_of(t) >= 0 ? states_->after(state_of(t), bytes) : nullptr;
+    outputs.push_back(data != nullptr || lent_now ? data : data_of(t));
+  }
   runtime::Recorder* const recorder = executor_->recorder().get();
   if (recorder == nullptr) {
     cl::EventHandle done = executor_->run(inputs, outputs, lent);
     if (done) loan->deliver(std::move(done));
+    if (states_ != nullptr) states_->deliver(context, *published_);
     return;
   }
   runtime::Pace& pace = session_->pace;
@@ -407,6 +435,7 @@ void Partition::run_once(const TfLiteContext& context, Loan* loan) {
   executor_->run(inputs, outputs, lent);
   const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - start;
   pace.add(taken.count(), recorder->commands().size());
+  if (states_ != nullptr) states_->deliver(context, *published_);
 }
 
 }  // namespace clgpu::delegate

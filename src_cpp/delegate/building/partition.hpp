@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "abi/tflite_abi.hpp"
+#include "delegate/building/extract.hpp"
 #include "delegate/building/session.hpp"
 #include "delegate/building/state.hpp"
 #include "delegate/verify/comparison.hpp"
@@ -24,10 +25,9 @@ void give_shape(TfLiteContext& context, int id, const std::vector<int>& dims);
 
 class Partition {
  public:
-  /// `graph` comes from Model::graph; the passes run here. `specialization` is null if no value
-  /// of the graph follows from shapes. `index` counts the partitions of a session.
-  Partition(std::shared_ptr<State> state, std::shared_ptr<Session> session, ir::Graph graph,
-            std::unique_ptr<Specialization> specialization, std::vector<int> nodes, int index);
+  /// The passes run here. `index` counts the partitions of a session.
+  Partition(std::shared_ptr<State> state, std::shared_ptr<Session> session, Extract extract,
+            std::vector<int> nodes, int index);
   ~Partition();
   Partition(const Partition&) = delete;
   Partition& operator=(const Partition&) = delete;
@@ -77,6 +77,9 @@ class Partition {
 
  private:
   void begin_recording();
+  /// Takes the values of states from the runtime. If they do not fit the graph, leaves the current
+  /// shapes to the CPU's kernels.
+  void take_states(TfLiteContext& context);
   /// Why the graph does not fit the runtime's tensors; empty if it fits. Kernels of the CPU may
   /// give results another type than the model has.
   std::string find_type_problem(const TfLiteContext& context) const;
@@ -88,7 +91,7 @@ class Partition {
   std::unique_ptr<Loan> borrow(TfLiteContext& context) const;
   /// Without `loan`, the memory of all tensors is their data.
   void run(TfLiteContext& context, Loan* loan = nullptr);
-  void run_once(const TfLiteContext& context, Loan* loan);
+  void run_once(TfLiteContext& context, Loan* loan);
   /// Whether the CPU's kernels compute this partition with the current shapes.
   bool is_on_cpu() const { return !cpu_.reason.empty() || (trust_ != nullptr && trust_->on_cpu()); }
 
@@ -125,6 +128,7 @@ class Partition {
   void lower(Level level);
   void settle(Level level);
   bool run_shadow(TfLiteContext& context, bool all);
+  bool run_shadow_too(TfLiteContext& context, bool all);
   void verify(TfLiteContext& context);
   Comparison comparison() const;
   Suspects find_suspects() const;
@@ -135,8 +139,9 @@ class Partition {
 
   std::shared_ptr<State> state_;
   std::shared_ptr<Session> session_;
-  ir::Graph model_;  ///< as Model::graph made it, with the current shapes of its inputs
+  ir::Graph model_;  ///< as Model::extract made it, with the current shapes of its inputs
   const std::unique_ptr<Specialization> specialization_;  ///< null if no value follows from shapes
+  const std::unique_ptr<States> states_;                  ///< null if it has none
   std::shared_ptr<const ir::Graph> original_;             ///< specialized, before any pass
   ir::Graph graph_;
   std::vector<int> nodes_;

@@ -41,7 +41,9 @@ void give_shape(TfLiteContext& context, int id, const std::vector<int>& dims) {
 
 std::set<int> Partition::output_ids() const {
   std::set<int> ids;
-  for (const int id : model_.outputs) ids.insert(model_.tensor(id).tflite_id);
+  for (const int id : model_.outputs) {
+    if (model_.tensor(id).state < 0) ids.insert(model_.tensor(id).tflite_id);
+  }
   return ids;
 }
 

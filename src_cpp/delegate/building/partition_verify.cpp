@@ -200,6 +200,14 @@ Suspects Partition::find_suspects() const {
   });
 }
 
+// The CPU's kernels begin with the states with which the device began, and change them as well.
+bool Partition::run_shadow_too(TfLiteContext& context, bool all) {
+  if (states_ != nullptr) states_->take_back(context, model_);
+  const bool ran = run_shadow(context, all);
+  if (states_ != nullptr) states_->deliver(context, model_);
+  return ran;
+}
+
 // Distrusts engines; returns whether any of them is not in `left_out` yet.
 bool Partition::leave_out(const std::vector<Suspects::Engine>& wrong,
                           std::set<std::string>& left_out) {
@@ -218,14 +226,14 @@ bool Partition::leave_out(const std::vector<Suspects::Engine>& wrong,
 void Partition::verify(TfLiteContext& context) {
   Trust& trust = *trust_;
   Judgement& verdict = trust.verdict;
-  if (!run_shadow(context, false)) return publish();
+  if (!run_shadow_too(context, false)) return publish();
   ++verdict.checked;
   bool lowered = false, has_all = false;
   std::set<std::string> left_out;  // others may know them by now, but this build did not
   while (true) {
     Finding finding = comparison().compare(context);
     if (!finding.problem.empty() && !has_all) {
-      has_all = run_shadow(context, true);
+      has_all = run_shadow_too(context, true);
       if (!has_all) return publish();
       finding = comparison().compare(context);  // ties are visible now
     }
@@ -250,6 +258,10 @@ void Partition::verify(TfLiteContext& context) {
       settle(static_cast<Level>(static_cast<int>(verdict.level) + 1));
     }
     if (trust.on_cpu()) {
+      if (states_ != nullptr) {  // theirs become those of the CPU's kernels
+        states_->take_back(context, model_);
+        if (!run_shadow(context, false)) throw Error(verdict.reason);
+      }
       take_from_shadow(context);
       break;
     }

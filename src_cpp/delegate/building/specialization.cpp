@@ -45,6 +45,7 @@ void Specialization::apply(ir::Graph& graph, KnownValues& known) {
   taken_.clear();
   for (const int id : graph.inputs) {
     ir::Tensor& tensor = graph.tensor(id);
+    if (tensor.tflite_id < 0) continue;  // a state
     if (const auto value = known.find(tensor.tflite_id); value != known.end()) {
       set_constant(tensor, value->second);
       taken_[tensor.tflite_id] = value->second.constant;
@@ -108,6 +109,7 @@ void Specialization::import(ir::Node& node) const {
 bool Specialization::has_changed(const ir::Graph& graph, const KnownValues& known) const {
   return std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](int id) {
     const int tensor = graph.tensor(id).tflite_id;
+    if (tensor < 0) return false;
     const auto before = taken_.find(tensor);
     const auto now = known.find(tensor);
     return (before == taken_.end() ? nullptr : before->second) !=

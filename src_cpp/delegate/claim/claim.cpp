@@ -65,8 +65,7 @@ void share_budget(const TfLiteContext& context, const std::shared_ptr<State>& st
   std::vector<std::int64_t> least;
   std::int64_t sum = 0;
   for (const PartitionIds& ids : partitions) {
-    Partition partition(state, session, model.graph(ids.nodes, ids.outputs),
-                        model.specialization(context, ids.nodes), ids.nodes,
+    Partition partition(state, session, model.extract(context, ids.nodes, ids.outputs), ids.nodes,
                         static_cast<int>(least.size()));
     try {
       least.push_back(partition.smallest_budget());
@@ -164,13 +163,16 @@ bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
     return false;
   }
   const std::vector<PartitionIds>& partitions = *divided;
+  std::vector<std::vector<int>> node_lists;
+  for (const PartitionIds& ids : partitions) node_lists.push_back(ids.nodes);
+  if (model.leave_shared_resources(node_lists)) return false;
   if (session->share.size() != partitions.size()) session->share.clear();
   for (const PartitionIds& ids : partitions) {
     if (leave_small(state->target.options, model, ids)) return false;
   }
   const auto make = [&](const PartitionIds& ids, std::size_t index) {
-    return std::make_unique<Partition>(state, session, model.graph(ids.nodes, ids.outputs),
-                                       model.specialization(context, ids.nodes), ids.nodes,
+    return std::make_unique<Partition>(state, session,
+                                       model.extract(context, ids.nodes, ids.outputs), ids.nodes,
                                        static_cast<int>(index));
   };
   std::vector<std::unique_ptr<Partition>> plans;

@@ -19,13 +19,13 @@ Refusal not_core() {
 
 // Why a tensor keeps its node off the device, whatever the family.
 std::optional<Refusal> check_tensor(const tfl::TensorView& tensor, const std::string& what,
-                                    const ops::Family& family) {
+                                    const ops::Family& family, bool may_vary) {
   const char* const type = tfl::type_name(tensor.tflite_type());
   if (!tfl::dtype_of(tensor.tflite_type())) return Refusal{Why::kType, what, {}, type};
   if (auto refusal = tfl::check_quantization(tensor, what)) return refusal;
   if (tensor.is_quantized() && !family.allows_quantized)
     return Refusal{Why::kIntegers, what, {}, type};
-  if (tensor.raw().is_variable) return Refusal{Why::kVariable, what};
+  if (tensor.raw().is_variable && !may_vary) return Refusal{Why::kVariable, what};
   if (tensor.raw().sparsity != nullptr && family.fold == nullptr)
     return Refusal{Why::kSparse, what};
   if (tensor.rank() > kMostAxesOfStock && !family.is_view)
@@ -47,31 +47,6 @@ std::shared_ptr<const ir::Constant> constant_of(const tfl::TensorView& view) {
 
 bool has_kernels(const ops::Family& family) {
   return family.candidates != nullptr || family.is_view;
-}
-
-template <class Ids>
-ir::Node ir_node(const ModelNode& node, Ids id_of) {
-  ir::Node result;
-  result.kind = node.family;
-  result.op = node.op;
-  result.tflite_index = node.index;
-  result.attrs = node.imported.attrs;
-  result.epilogue = node.imported.epilogue;
-  for (const int id : node.inputs) result.inputs.push_back(id_of(id));
-  for (const int id : node.outputs) result.outputs.push_back(id_of(id));
-  return result;
-}
-
-// Tensors that nodes of a graph read and none of them writes, without constants.
-void find_inputs(ir::Graph& graph) {
-  std::set<int> known;
-  for (const ir::Node& node : graph.nodes) known.insert(node.outputs.begin(), node.outputs.end());
-  for (const ir::Node& node : graph.nodes) {
-    for (const int id : node.inputs) {
-      if (id < 0 || graph.tensor(id).is_constant()) continue;
-      if (known.insert(id).second) graph.inputs.push_back(id);
-    }
-  }
 }
 
 }  // namespace
@@ -97,6 +72,7 @@ Model::Model(TfLiteContext& context, const Options& options)
     ModelNode entry;
     entry.index = index;
     entry.op = view.op();
+    entry.has_side_effect = node->might_have_side_effect;
     entry.inputs.assign(node->inputs->data, node->inputs->data + node->inputs->size);
     entry.outputs.assign(node->outputs->data, node->outputs->data + node->outputs->size);
     for (const auto* ids : {&entry.inputs, &entry.outputs}) {
@@ -106,7 +82,7 @@ Model::Model(TfLiteContext& context, const Options& options)
     }
     cpu_nodes_.emplace_back(index, entry.op, *node, *registration);
     import(entry, view, options);
-    if (entry.claimed) evaluate(entry);
+    if (entry.claimed && entry.operation->resource == ops::Resource::kNone) evaluate(entry);
     for (const int id : entry.inputs) {
       if (id >= 0) readers_[id].push_back(nodes.size());
     }
@@ -201,7 +177,9 @@ void Model::evaluate(ModelNode& node) {
 
 bool Model::infer(const ModelNode& node) {
   try {
-    passes::infer_shapes(whole_, ir_node(node, [](int id) { return id; }));
+    ir::Node now = ir_node(node, [](int id) { return id; });
+    for (const int slot : states_of(node)) now.outputs.push_back(node.inputs[uz(slot)]);
+    passes::infer_shapes(whole_, now);
   } catch (const Error&) {
     // The file's shapes remain: those of a dynamic model may not fit together before it is resized.
     // Building its partition reports other errors.
@@ -313,15 +291,23 @@ std::optional<Refusal> Model::check(const ModelNode& node, const ops::Operation*
     if (!view.has_input(i)) continue;
     const tfl::TensorView input = view.input(i);
     const std::string what = "input " + std::to_string(i);
-    if (auto refusal = check_tensor(input, what, *node.family)) return refusal;
     const auto writer = writer_.find(input.id());
+    if (input.tflite_type() == kTfLiteResource && operation->resource != ops::Resource::kNone) {
+      // The name of a resource that comes from another graph is unknown.
+      if (i == 0 && writer != writer_.end() && nodes[writer->second].works) continue;
+      return Refusal{Why::kVariable, what, "is a resource that no node on the device names"};
+    }
+    const auto& states = operation->states;
+    const bool is_state = std::count(states.begin(), states.end(), i) > 0;
+    if (auto refusal = check_tensor(input, what, *node.family, is_state)) return refusal;
     // Files store an unknown shape as that of a scalar.
     if (input.rank() == 0 && writer != writer_.end() && !nodes[writer->second].works)
       return Refusal{Why::kUnknownShape, what};
   }
   for (int i = 0; i < view.output_count(); ++i) {
     const std::string what = "output " + std::to_string(i);
-    if (auto refusal = check_tensor(view.output(i), what, *node.family)) return refusal;
+    if (operation->resource == ops::Resource::kHandle) continue;
+    if (auto refusal = check_tensor(view.output(i), what, *node.family, false)) return refusal;
   }
   return std::nullopt;
 }
@@ -363,18 +349,6 @@ bool Model::computes_constant(const ModelNode& node) const {
                      [&](int id) { return id < 0 || is_constant(id); });
 }
 
-std::unique_ptr<Specialization> Model::specialization(const TfLiteContext& context,
-                                                      const std::vector<int>& node_indices) const {
-  std::map<int, CpuNode> evaluated, readers;
-  for (const std::size_t position : members(node_indices)) {
-    const ModelNode& node = nodes[position];
-    if (node.evaluated) evaluated.emplace(node.index, cpu_nodes_[position]);
-    if (node.reads_values && !node.evaluated) readers.emplace(node.index, cpu_nodes_[position]);
-  }
-  if (evaluated.empty() && readers.empty()) return nullptr;
-  return std::make_unique<Specialization>(context, std::move(evaluated), std::move(readers));
-}
-
 void Model::settle_constants() {
   // Nodes refused since the last call no longer derive constants.
   constants_ = stored_;
@@ -382,6 +356,7 @@ void Model::settle_constants() {
     if (computes_constant(node)) constants_.insert(node.outputs.begin(), node.outputs.end());
   }
   refuse_readers();
+  settle_resources();
   // Backwards: whether a chain of constants is needed depends on its last reader.
   for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
     if (!node->claimed || !(computes_constant(*node) || node->evaluated)) continue;
@@ -450,49 +425,6 @@ std::vector<CpuNode> Model::cpu_nodes(const std::vector<int>& node_indices) cons
     if (position < cpu_nodes_.size()) result.push_back(cpu_nodes_[position]);
   }
   return result;
-}
-
-bool Model::is_read_outside(int tensor, const std::set<int>& node_indices) const {
-  const auto readers = readers_.find(tensor);
-  return readers != readers_.end() &&
-         std::any_of(readers->second.begin(), readers->second.end(),
-                     [&](std::size_t r) { return node_indices.count(nodes[r].index) == 0; });
-}
-
-ir::Graph Model::graph(const std::vector<int>& node_indices,
-                       const std::vector<int>& outputs) const {
-  ir::Graph graph;
-  std::map<int, int> id_of;  // TFLite id -> graph id
-  const auto intern = [&](int tflite_id) {
-    if (tflite_id < 0) return -1;
-    const auto [entry, inserted] =
-        id_of.try_emplace(tflite_id, static_cast<int>(graph.tensors.size()));
-    if (inserted) graph.tensors.push_back(whole_.tensor(tflite_id));
-    // A partition computes such values itself, for its shapes.
-    if (inserted && known_.count(tflite_id) != 0) graph.tensors.back().constant = nullptr;
-    return entry->second;
-  };
-  for (const std::size_t position :
-       members(node_indices)) {  // a set of positions is sorted by execution order
-    const ModelNode& member = nodes[position];
-    if (member.folded != nullptr) {
-      ir::Tensor& result = graph.tensor(intern(member.outputs[0]));
-      result.constant = member.folded;
-      continue;
-    }
-    graph.nodes.push_back(ir_node(member, intern));
-  }
-  find_inputs(graph);
-  const std::set<int> own(node_indices.begin(), node_indices.end());
-  for (const int tflite_id : outputs) {
-    if (id_of.count(tflite_id) == 0) continue;
-    if (is_constant(tflite_id) && model_outputs.count(tflite_id) == 0) {
-      // Other partitions fold their own copy, and no node on the CPU reads it (settle_constants).
-      if (is_read_outside(tflite_id, own)) continue;
-    }
-    graph.outputs.push_back(id_of.at(tflite_id));
-  }
-  return graph;
 }
 
 }  // namespace clgpu::delegate

@@ -1,6 +1,7 @@
 // The subgraph passed to Prepare, read once: every node is imported or refused.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "abi/tflite_abi.hpp"
-#include "delegate/building/specialization.hpp"
+#include "delegate/building/extract.hpp"
 #include "delegate/options.hpp"
 #include "delegate/verify/shadow.hpp"
 #include "ir/graph.hpp"
@@ -29,9 +30,10 @@ struct ModelNode {
   bool claimed = false;            ///< works, and is not left on the CPU for another reason
   std::optional<Refusal> refusal;  ///< why it is not claimed
   bool folded_at_load = false;     ///< claimed, and computed once: a constant
-  bool evaluated = false;     ///< its results follow from shapes and constants: planning computes
-                              ///< them on the host
-  bool reads_values = false;  ///< its attributes depend on such results
+  bool evaluated = false;  ///< its results follow from shapes and constants: planning computes
+                           ///< them on the host
+  bool has_side_effect = false;  ///< beyond its outputs; so have loops and branches
+  bool reads_values = false;     ///< its attributes depend on such results
 };
 
 class Model {
@@ -69,14 +71,30 @@ class Model {
   /// The nodes that the CPU needs to compute a partition, constants included, in execution order.
   std::vector<CpuNode> cpu_nodes(const std::vector<int>& node_indices) const;
 
-  /// The graph of a partition before any pass. `outputs` are TFLite's tensor ids.
-  ir::Graph graph(const std::vector<int>& node_indices, const std::vector<int>& outputs) const;
+  /// Leaves resources to the CPU that several of these partitions use, or partitions and the CPU:
+  /// the runtime orders partitions by their tensors only. Returns whether it left any.
+  bool leave_shared_resources(const std::vector<std::vector<int>>& partitions);
 
-  /// What sets this graph's values that follow from shapes; null if there are none.
-  std::unique_ptr<Specialization> specialization(const TfLiteContext& context,
-                                                 const std::vector<int>& node_indices) const;
+  /// `outputs` are TFLite's tensor ids.
+  Extract extract(const TfLiteContext& context, const std::vector<int>& node_indices,
+                  const std::vector<int>& outputs) const;
 
  private:
+  /// The node in the IR, with the tensors that `id_of` gives for TFLite's, and without new values
+  /// of states.
+  static ir::Node ir_node(const ModelNode& node, const std::function<int(int)>& id_of);
+  /// Slots of the inputs that are variable tensors which the node updates.
+  static std::vector<int> states_of(const ModelNode& node);
+  ir::Graph graph(const std::vector<int>& node_indices, const std::vector<int>& outputs,
+                  std::vector<StateSource>& states) const;
+  std::unique_ptr<Specialization> specialization(const TfLiteContext& context,
+                                                 const std::vector<int>& node_indices) const;
+  /// Name of the resource that a node uses; null if it uses none whose name is known.
+  const std::string* resource_of(const ModelNode& node) const;
+  /// Leaves all nodes that use a resource on the CPU; an empty name: all resources.
+  void refuse_resource(const std::string& name, const Refusal& refusal);
+  /// Leaves resources on the CPU that other nodes of the CPU use or may use.
+  void settle_resources();
   void find_writers(TfLiteContext& context, const std::vector<int>& order);
   /// Why all nodes stay on the CPU if a model has this one: stock kernels write beyond a tensor of
   /// it. What that overwrites depends on the memory layout of the tensors, and a delegate changes

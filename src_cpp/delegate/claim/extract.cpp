@@ -1,0 +1,243 @@
+// What a partition takes of the model: the rest of Model.
+#include <algorithm>
+#include <utility>
+
+#include "base/utf8.hpp"
+#include "delegate/claim/model.hpp"
+
+namespace clgpu::delegate {
+namespace {
+
+// Tensors that nodes of a graph read and none of them writes, without constants.
+void find_inputs(ir::Graph& graph) {
+  std::set<int> known;
+  for (const ir::Node& node : graph.nodes) known.insert(node.outputs.begin(), node.outputs.end());
+  for (const ir::Node& node : graph.nodes) {
+    for (const int id : node.inputs) {
+      if (id < 0 || graph.tensor(id).is_constant()) continue;
+      if (known.insert(id).second) graph.inputs.push_back(id);
+    }
+  }
+}
+
+// Names the values of states while a graph is made, node by node.
+class StateValues {
+ public:
+  StateValues(ir::Graph& graph, std::vector<StateSource>& sources)
+      : graph_(graph), sources_(sources) {}
+
+  // The state of a variable tensor or, with a name, of a resource.
+  StateSource& source(int tensor, const std::string& resource, const std::string& name) {
+    const auto [entry, is_new] = index_.try_emplace({tensor, resource}, sources_.size());
+    if (is_new) {
+      StateSource source;
+      source.name = name;
+      source.tensor = tensor;
+      sources_.push_back(std::move(source));
+      current_.push_back(-1);
+    }
+    return sources_[entry->second];
+  }
+
+  // The tensor with the value that a node of the graph reads now. `like` has its shape and type.
+  int read(const StateSource& source, ir::Tensor like) {
+    int& current = current_[position(source)];
+    if (current < 0) current = add(source, std::move(like));
+    return current;
+  }
+
+  // A tensor for a new value.
+  int write(const StateSource& source, ir::Tensor like) {
+    return current_[position(source)] = add(source, std::move(like));
+  }
+
+  // The values that remain become outputs of the graph; the others are no states' any more.
+  void finish() {
+    const std::set<int> inputs(graph_.inputs.begin(), graph_.inputs.end());
+    for (std::size_t id = 0; id < graph_.tensors.size(); ++id) {
+      ir::Tensor& tensor = graph_.tensors[id];
+      if (tensor.state < 0 || inputs.count(static_cast<int>(id)) > 0) continue;
+      if (current_[uz(tensor.state)] == static_cast<int>(id)) {
+        graph_.outputs.push_back(static_cast<int>(id));
+      } else {
+        tensor.state = -1;
+      }
+    }
+  }
+
+ private:
+  std::size_t position(const StateSource& source) const {
+    return static_cast<std::size_t>(&source - sources_.data());
+  }
+
+  int add(const StateSource& source, ir::Tensor tensor) {
+    tensor.name = source.name;
+    tensor.tflite_id = -1;
+    tensor.constant = nullptr;
+    tensor.state = static_cast<int>(position(source));
+    graph_.tensors.push_back(std::move(tensor));
+    return static_cast<int>(graph_.tensors.size()) - 1;
+  }
+
+  ir::Graph& graph_;
+  std::vector<StateSource>& sources_;
+  std::map<std::pair<int, std::string>, std::size_t> index_;
+  std::vector<int> current_;  // by state
+};
+
+// The name in the model without the separator that ops::Imported::resource may contain.
+std::string readable(std::string resource) {
+  std::replace(resource.begin(), resource.end(), '\n', ' ');
+  resource.erase(0, resource.find_first_not_of(' '));
+  return printable(resource);
+}
+
+}  // namespace
+
+ir::Node Model::ir_node(const ModelNode& node, const std::function<int(int)>& id_of) {
+  ir::Node result;
+  result.kind = node.family;
+  result.op = node.op;
+  result.tflite_index = node.index;
+  result.attrs = node.imported.attrs;
+  result.epilogue = node.imported.epilogue;
+  for (const int id : node.inputs) result.inputs.push_back(id_of(id));
+  for (const int id : node.outputs) result.outputs.push_back(id_of(id));
+  return result;
+}
+
+std::vector<int> Model::states_of(const ModelNode& node) {
+  std::vector<int> slots;
+  for (const int slot : node.operation->states) {
+    if (slot < static_cast<int>(node.inputs.size()) && node.inputs[uz(slot)] >= 0)
+      slots.push_back(slot);
+  }
+  return slots;
+}
+
+std::unique_ptr<Specialization> Model::specialization(const TfLiteContext& context,
+                                                      const std::vector<int>& node_indices) const {
+  std::map<int, CpuNode> evaluated, readers;
+  for (const std::size_t position : members(node_indices)) {
+    const ModelNode& node = nodes[position];
+    if (node.evaluated) evaluated.emplace(node.index, cpu_nodes_[position]);
+    if (node.reads_values && !node.evaluated) readers.emplace(node.index, cpu_nodes_[position]);
+  }
+  if (evaluated.empty() && readers.empty()) return nullptr;
+  return std::make_unique<Specialization>(context, std::move(evaluated), std::move(readers));
+}
+
+bool Model::is_read_outside(int tensor, const std::set<int>& node_indices) const {
+  const auto readers = readers_.find(tensor);
+  return readers != readers_.end() &&
+         std::any_of(readers->second.begin(), readers->second.end(),
+                     [&](std::size_t r) { return node_indices.count(nodes[r].index) == 0; });
+}
+
+Extract Model::extract(const TfLiteContext& context, const std::vector<int>& node_indices,
+                       const std::vector<int>& outputs) const {
+  Extract extract;
+  std::vector<StateSource> states;
+  extract.graph = graph(node_indices, outputs, states);
+  extract.specialization = specialization(context, node_indices);
+  if (states.empty()) return extract;
+  std::vector<CpuNode> once;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].claimed && nodes[i].operation->resource == ops::Resource::kOnce)
+      once.push_back(cpu_nodes_[i]);
+  }
+  extract.states = std::make_unique<States>(context, std::move(states), std::move(once));
+  return extract;
+}
+
+ir::Graph Model::graph(const std::vector<int>& node_indices, const std::vector<int>& outputs,
+                       std::vector<StateSource>& sources) const {
+  ir::Graph graph;
+  StateValues states(graph, sources);
+  std::map<int, int> id_of;  // TFLite id -> graph id
+  const auto intern = [&](int tflite_id) {
+    if (tflite_id < 0) return -1;
+    const auto [entry, inserted] =
+        id_of.try_emplace(tflite_id, static_cast<int>(graph.tensors.size()));
+    if (inserted) graph.tensors.push_back(whole_.tensor(tflite_id));
+    // A partition computes such values itself, for its shapes.
+    if (inserted && known_.count(tflite_id) != 0) graph.tensors.back().constant = nullptr;
+    return entry->second;
+  };
+  // Nodes read variable tensors as states.
+  const auto stateful = [&](const ModelNode& member) {
+    ir::Node node = ir_node(member, [](int) { return -1; });
+    const std::vector<int> slots = states_of(member);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const int id = member.inputs[i];
+      if (std::count(slots.begin(), slots.end(), static_cast<int>(i)) == 0) {
+        node.inputs[i] = intern(id);
+      } else {
+        const ir::Tensor& tensor = whole_.tensor(id);
+        node.inputs[i] = states.read(states.source(id, {}, tensor.name), tensor);
+      }
+    }
+    for (std::size_t i = 0; i < node.outputs.size(); ++i)
+      node.outputs[i] = intern(member.outputs[i]);
+    for (const int slot : slots) {
+      const int id = member.inputs[uz(slot)];
+      const ir::Tensor& tensor = whole_.tensor(id);
+      node.outputs.push_back(states.write(states.source(id, {}, tensor.name), tensor));
+    }
+    return node;
+  };
+  // The values of resources are states; nodes that assign or read them are views of these values.
+  const auto access = [&](const ModelNode& member, std::size_t position) {
+    const std::string& resource = *resource_of(member);
+    StateSource& source = states.source(-1, resource, readable(resource));
+    source.handle = cpu_nodes_[writer_.at(member.inputs[0])];
+    ir::Node node = ir_node(member, [](int) { return -1; });
+    if (member.operation->resource == ops::Resource::kRead) {
+      if (!source.read) source.read = cpu_nodes_[position];
+      const ir::Tensor& tensor = whole_.tensor(member.outputs[0]);
+      node.inputs = {states.read(source, tensor)};
+      node.outputs = {intern(member.outputs[0])};
+    } else {
+      source.assign = cpu_nodes_[position];
+      const ir::Tensor& tensor = whole_.tensor(member.inputs[1]);
+      node.inputs = {intern(member.inputs[1])};
+      node.outputs = {states.write(source, tensor)};
+    }
+    return node;
+  };
+  for (const std::size_t position :
+       members(node_indices)) {  // a set of positions is sorted by execution order
+    const ModelNode& member = nodes[position];
+    if (member.folded != nullptr) {
+      ir::Tensor& result = graph.tensor(intern(member.outputs[0]));
+      result.constant = member.folded;
+      continue;
+    }
+    switch (member.operation->resource) {
+      case ops::Resource::kNone:
+        graph.nodes.push_back(stateful(member));
+        break;
+      case ops::Resource::kRead:
+      case ops::Resource::kAssign:
+        graph.nodes.push_back(access(member, position));
+        break;
+      case ops::Resource::kHandle:
+      case ops::Resource::kOnce:
+        break;
+    }
+  }
+  find_inputs(graph);
+  const std::set<int> own(node_indices.begin(), node_indices.end());
+  for (const int tflite_id : outputs) {
+    if (id_of.count(tflite_id) == 0) continue;
+    if (is_constant(tflite_id) && model_outputs.count(tflite_id) == 0) {
+      // Other partitions fold their own copy, and no node on the CPU reads it (settle_constants).
+      if (is_read_outside(tflite_id, own)) continue;
+    }
+    graph.outputs.push_back(id_of.at(tflite_id));
+  }
+  states.finish();
+  return graph;
+}
+
+}  // namespace clgpu::delegate
