@@ -19,7 +19,7 @@ __kernel void recurrent_pack(__global const SRC_T *src, __global DST_T *dst, int
 }
 
 __kernel void recurrent_vector(__global const SRC_T *src, __global DST_T *dst, int rows, int first,
-                               float scale) {
+                               ARITH(DST_T) scale) {
   const int j = get_global_id(0);
   if (j >= rows) return;
   STORE(DST_T, dst, first + j, LOAD(SRC_T, src, j) * scale);

@@ -8,14 +8,14 @@
 // Launch    global = (ceil(cols / WX) * WX * WY, ceil(rows / ROWS), 1), local = (WX * WY, 1, 1): a
 //           work-group computes WX columns of ROWS rows, WY work-items share each
 // Macros    INPUT  0|1                   x is there
-//           X_T    float|half            if INPUT  element type of x
-//           WX_T   float|half|weight8    if INPUT  element type of wx
+//           X_T if INPUT == 1  float|half  element type of x
+//           WX_T if INPUT == 1  float|half|weight8  element type of wx
 //           AUX    0|1                   aux is there
-//           AUX_T  float|half            if AUX    element type of aux
-//           WA_T   float|half|weight8    if AUX    element type of wa
+//           AUX_T if AUX == 1  float|half  element type of aux
+//           WA_T if AUX == 1  float|half|weight8  element type of wa
 //           STATE  0|1                   h is there
-//           H_T    float|half            if STATE  element type of h
-//           WH_T   float|half|weight8    if STATE  element type of wh
+//           H_T if STATE == 1  float|half  element type of h
+//           WH_T if STATE == 1  float|half|weight8  element type of wh
 //           START  0..2                  what the sums are added to: 0 nothing, 1 the bias, 2 pre
 //           ROWS   1|2|4|8               rows that a work-item computes
 //           WX     power of two, 1..256  columns of a work-group

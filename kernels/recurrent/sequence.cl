@@ -13,7 +13,7 @@
 //           wp: [cells, outputs]; c_src, c_dst: [batch, cells]; h_src, h_dst: [batch, outputs]
 //           dst: [all steps * batch, dst_pitch], the results from column dst_first on; rows of pre and dst
 //           for step t and image b: t * t_stride + b * b_stride. Steps begin at t = start and go on by
-//           t_step, 1 or -1. memory: [batch, memory_size] or local, the floats h, c and the gates
+//           t_step, 1 or -1. memory: [batch, memory_size] or local, the floats h, c, the gates and 8 moments
 // Launch    one work-group per image: global = (batch * WG, 1, 1), local = (WG, 1, 1)
 // Macros    GATES       1|3|4               4: i, f, g, o; 3: without i; 1: RNN
 //           FUSED       0|1                 1: adds h * wh; 0: pre includes it, and there is one step
@@ -24,9 +24,9 @@
 //           PROJ_CLIP   0|1                 h is limited to +-proj_clip
 //           SHARED      local|global        address space of `memory`
 //           WG          power of two, 1..1024  work-items
-//           WH_T        float|half|weight8  if FUSED       element type of wh
-//           WP_T        float|half|weight8  if PROJECTION  element type of wp
-//           H_SRC_T     float|half          if FUSED       element type of h_src
+//           WH_T if FUSED == 1  float|half|weight8  element type of wh
+//           WP_T        float|half|weight8  element type of wp; any without a projection
+//           H_SRC_T if FUSED == 1  float|half  element type of h_src
 //           H_DST_T     float|half          element type of h_dst
 //           C_SRC_T     float|half          element type of c_src; any for GATES 1
 //           C_DST_T     float|half          element type of c_dst; any for GATES 1
@@ -67,29 +67,21 @@
 #define GATE_O (GATES - 1)
 
 #if NORM
-// The sum of x of all work-items.
-static inline float sum_of_group(float x, __local float *sums) {
-  const int item = get_local_id(0);
-  sums[item] = x;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int reach = WG / 2; reach > 0; reach /= 2) {
-    if (item < reach) sums[item] += sums[item + reach];
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
-  const float sum = sums[0];
-  barrier(CLK_LOCAL_MEM_FENCE);
-  return sum;
-}
-// A gate minus its mean, divided by its standard deviation, times coefficients, plus bias.
-static inline void normalize_gate(MEMORY float *gate, __global const float *coefficients,
-                             __global const float *bias, int cells, __local float *sums) {
+// The mean of a gate, and 1 / its standard deviation. They go through memory, as PoCL 3.1 loses private
+// variables at such barriers.
+static inline void find_moments(MEMORY const float *gate, int cells, MEMORY float *moments) {
   float sum = 0.0f, squares = 0.0f;
-  EACH(j, cells) sum += gate[j];
-  const float mean = sum_of_group(sum, sums) / cells;
-  EACH(j, cells) squares += (gate[j] - mean) * (gate[j] - mean);
-  const float factor = 1.0f / sqrt(sum_of_group(squares, sums) / cells + 1e-8f);
-  EACH(j, cells) gate[j] = (gate[j] - mean) * factor * coefficients[j] + bias[j];
+  for (int j = 0; j < cells; ++j) sum += gate[j];
+  const float mean = sum / cells;
+  for (int j = 0; j < cells; ++j) squares += (gate[j] - mean) * (gate[j] - mean);
+  moments[0] = mean;
+  moments[1] = 1.0f / sqrt(squares / cells + 1e-8f);
 }
+#define FIND_MOMENTS(gate) find_moments(gates + (gate) * cells, cells, moments + 2 * (gate))
+#define NORMALIZED(gate, j)                                                              \
+  ((gates[(gate) * cells + (j)] - moments[2 * (gate)]) * moments[2 * (gate) + 1] *       \
+       norm[(gate) * cells + (j)] +                                                      \
+   vectors[(gate) * cells + (j)])
 #endif
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void recurrent_sequence(
@@ -98,14 +90,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void recurrent_sequence
     MEMORY float *memory, int memory_size, int steps, int cells, int outputs, int t_stride,
     int b_stride, int start, int t_step, int dst_pitch, int dst_first, float cell_clip,
     float proj_clip) {
-#if NORM
-  __local float sums[WG];
-#endif
   const int b = get_group_id(0);
   const int cols = GATES * cells;
   memory += MEMORY_STRIDE * b;
   MEMORY float *const h = memory, *const c = h + outputs,
-                     *const gates = c + (GATES == 1 ? 0 : cells);
+                     *const gates = c + (GATES == 1 ? 0 : cells), *const moments = gates + cols;
   __global const float *const peephole = vectors + cols, *const norm = peephole + 3 * cells,
                               *const proj_bias = norm + cols;
 #if FUSED
@@ -141,8 +130,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void recurrent_sequence
 #endif
 #if NORM
     WAIT;
-    for (int gate = 0; gate < GATE_O; ++gate)
-      normalize_gate(gates + gate * cells, norm + gate * cells, vectors + gate * cells, cells, sums);
+    EACH(gate, GATE_O) FIND_MOMENTS(gate);
+    WAIT;
+    EACH(j, cells) {
+      for (int gate = 0; gate < GATE_O; ++gate) gates[gate * cells + j] = NORMALIZED(gate, j);
+    }
 #endif
     EACH(j, cells) {
       const float forget = SIGMOID(gates[GATE_F * cells + j]);
@@ -158,7 +150,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void recurrent_sequence
     }
 #if NORM
     WAIT;
-    normalize_gate(gates + GATE_O * cells, norm + GATE_O * cells, vectors + GATE_O * cells, cells, sums);
+    EACH(gate, 1) FIND_MOMENTS(GATE_O);
+    WAIT;
+    EACH(j, cells) gates[GATE_O * cells + j] = NORMALIZED(GATE_O, j);
 #endif
     EACH(j, cells) {
       const float hidden = SIGMOID(gates[GATE_O * cells + j]) * ACTIVATE(c[j]);

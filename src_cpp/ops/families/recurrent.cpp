@@ -9,7 +9,7 @@
 namespace clgpu::ops {
 namespace recurrent {
 
-constexpr int kX = 0;
+constexpr int kX = 0, kForgetNorm = 21;
 
 Sizes sizes_of(const NodeContext& node, const Direction& d) {
   const ir::Shape& x = node.input(d.x).shape;
@@ -210,13 +210,29 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   CLGPU_REFUSE_IF(node.output_count() != results, Why::kOperands, "the number of outputs", {},
                   std::to_string(node.output_count()), {std::to_string(results)});
   const bool integers = node.input(kX).dtype() == DType::kI8;
+  CLGPU_REFUSE_IF(integers && (attrs->cell == Cell::kRnn || attrs->bidirectional), Why::kIntegers,
+                  "input 0", {}, "int8");
   for (const Direction& d : directions(*attrs, [&](int slot) { return node.has_input(slot); })) {
     if (auto refusal = check_presence(node, d)) return *refusal;
-    if (integers) continue;
-    if (auto refusal = check_floats(node, d)) return *refusal;
+    if (auto refusal = integers ? check_quantized(node, d) : check_floats(node, d)) return *refusal;
   }
   if (integers) {
-    CLGPU_REFUSE_IF(true, Why::kIntegers, "input", {}, "int8");
+    const int scales = node.intermediate_count();
+    CLGPU_REFUSE_IF(scales != kGates + 1, Why::kOperands, "the number of intermediate tensors", {},
+                    std::to_string(scales), {"5"});
+    // Intermediate tensors: the sums of the four gates, and the results before the projection.
+    for (int gate = 0; gate < kGates && node.has_input(kForgetNorm); ++gate) {
+      const tfl::TensorView sums = node.intermediate(gate);
+      const bool used = gate > 0 || node.has_input(kForgetNorm - 1);
+      CLGPU_REFUSE_IF(used && !sums.is_quantized(), Why::kQuantization, "an intermediate tensor",
+                      "has no scale");
+      (*attrs).norm_scales.push_back(sums.scale());
+    }
+    const tfl::TensorView hidden = node.intermediate(kGates);
+    CLGPU_REFUSE_IF(!hidden.is_quantized(), Why::kQuantization, "intermediate tensor 4",
+                    "has no scale");
+    (*attrs).hidden_scale = hidden.scale();
+    (*attrs).hidden_zero = hidden.zero_point();
   }
   return Imported{share(*attrs), {}};
 }
@@ -339,7 +355,7 @@ class Layer {
   }
 
  private:
-  static constexpr std::int64_t kFloat = sizeof(float);
+  static constexpr std::int64_t kFloat = sizeof(float), kMoments = 8;
 
   bool has(int slot) const { return slot >= 0 && node_.has_input(slot); }
   std::vector<int> of(const Slots& slots) const {
@@ -462,6 +478,8 @@ class Layer {
     if (has(d_.projection)) {
       const ir::Tensor& weights = node_.input(d_.projection);
       set_weights(launch, "WP_T", weights).scratch_in(wp_).f32(scale_of(weights));
+    } else {
+      launch.type("WP_T", own);
     }
     launch.type("H_DST_T", last ? node_.output(d_.h_out).storage : own);
     if (last) {
@@ -472,8 +490,8 @@ class Layer {
     const ir::Tensor& dst = node_.output(d_.dst);
     launch.scratch_in(vectors_).scratch_in(scales_).type("DST_T", dst.storage).dst(d_.dst);
     const std::size_t group = this->group();
-    const std::int64_t floats = cols_ + size_.outputs + (lstm ? size_.cells : 0);
-    const bool local = uz(floats * kFloat) + group * sizeof(float) <= device_.local_bytes;
+    const std::int64_t floats = cols_ + size_.outputs + (lstm ? size_.cells : 0) + kMoments;
+    const bool local = uz(floats * kFloat) <= device_.local_bytes;
     launch.macro("SHARED", local ? "local" : "global");
     if (local) {
       launch.local_memory(uz(floats * kFloat));
@@ -505,6 +523,7 @@ class Layer {
 constexpr int kMostSteps = 64;  // more of them are not worth so many launches
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
+  if (node.input(kX).dtype == DType::kI8) return quantized_candidates(node, device);
   const std::vector<Direction> all = directions(node);
   Builder sequence{{"sequence", {}, {}}}, steps{{"steps", {}, {}}};
   int most_steps = 0;
@@ -537,19 +556,6 @@ double flops(const NodeContext& node) {
   return sum;
 }
 
-std::vector<Operation> operations() {
-  Operation lstm{kLstm, "LSTM", 1, 23}, rnn{kRnn, "RNN", 1, 4};
-  Operation lstms{kUnidirectionalLstm, "UNIDIRECTIONAL_SEQUENCE_LSTM", 1, 23};
-  Operation rnns{kUnidirectionalRnn, "UNIDIRECTIONAL_SEQUENCE_RNN", 1, 4};
-  Operation lstm_pair{kBidirectionalLstm, "BIDIRECTIONAL_SEQUENCE_LSTM", 1, 47, kAnyNumber};
-  Operation rnn_pair{kBidirectionalRnn, "BIDIRECTIONAL_SEQUENCE_RNN", 1, 11, kAnyNumber};
-  lstm.states = lstms.states = {18, 19};
-  rnn.states = rnns.states = {4};
-  lstm_pair.states = {35, 36, 37, 38};
-  rnn_pair.states = {4, 8};
-  return {lstm, rnn, lstms, rnns, lstm_pair, rnn_pair};
-}
-
 }  // namespace
 }  // namespace recurrent
 
@@ -558,7 +564,31 @@ const Family kRecurrentFamily = [] {
   Family family;
   family.name = "recurrent";
   family.attrs = ir::attrs_type<recurrent::RecurrentAttrs>();
-  family.builtins = recurrent::operations();
+  const std::vector<int> lstm{18, 19}, rnn{4};  // states
+  family.builtins = {
+      {recurrent::kLstm, "LSTM", 1, 23, 1, 0, false, -1, lstm},
+      {recurrent::kRnn, "RNN", 1, 4, 1, 0, false, -1, rnn},
+      {recurrent::kUnidirectionalRnn, "UNIDIRECTIONAL_SEQUENCE_RNN", 1, 4, 1, 0, false, -1, rnn},
+      {recurrent::kUnidirectionalLstm, "UNIDIRECTIONAL_SEQUENCE_LSTM", 1, 23, 1, 0, false, -1,
+       lstm},
+      {recurrent::kBidirectionalRnn,
+       "BIDIRECTIONAL_SEQUENCE_RNN",
+       1,
+       11,
+       kAnyNumber,
+       0,
+       false,
+       -1,
+       {4, 8}},
+      {recurrent::kBidirectionalLstm,
+       "BIDIRECTIONAL_SEQUENCE_LSTM",
+       1,
+       47,
+       kAnyNumber,
+       0,
+       false,
+       -1,
+       {35, 36, 37, 38}}};
   family.import = recurrent::import;
   family.infer = recurrent::infer;
   family.candidates = recurrent::candidates;

@@ -121,6 +121,6 @@ std::vector<kernel::Candidate> quantized_candidates(const NodeContext& node,
                                                     const DeviceInfo& device);
 
 /// What is wrong with the types and scales of an LSTM of integers.
-std::optional<Refusal> check_quantized(const tfl::NodeView& node, const RecurrentAttrs& attrs);
+std::optional<Refusal> check_quantized(const tfl::NodeView& node, const Direction& d);
 
 }  // namespace clgpu::ops::recurrent

@@ -162,9 +162,7 @@ const Family kSvdfFamily = [] {
   Family family;
   family.name = "svdf";
   family.attrs = ir::attrs_type<SvdfAttrs>();
-  Operation operation{kSvdf, "SVDF", 3, 2};
-  operation.states = {kState};
-  family.builtins = {operation};
+  family.builtins = {{kSvdf, "SVDF", 3, 2, 1, 0, false, -1, {kState}}};
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;

@@ -1,0 +1,389 @@
+"""LSTM and RNN: layers of one step or of sequences, in one direction or two."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tests.model_maker import ModelMaker
+from tests.ops.harness import check_refused
+from tests.ops.states import check_states, sigmoid
+
+INFERENCES = 3
+ONE_STEP = ("LSTM", "RNN")
+
+
+@dataclasses.dataclass
+class Layer:
+    """A recurrent layer."""
+
+    op: str = "UNIDIRECTIONAL_SEQUENCE_LSTM"
+    steps: int = 3
+    batch: int = 2
+    inputs: int = 5
+    cells: int = 6
+    outputs: int = 6
+    aux: int = 0  # size of an auxiliary input
+    crossed: bool = True  # the auxiliary input has weights
+    cifg: bool = False
+    peephole: bool = False
+    norm: bool = False
+    projection: str = ""  # "", "weights" or "bias"
+    cell_clip: float = 0.0
+    proj_clip: float = 0.0
+    time_major: bool = False
+    merged: bool = False
+    activation: str = "TANH"
+    int8: bool = False
+    slots: int = 24
+
+    @property
+    def both(self):
+        return self.op.startswith("BIDIRECTIONAL")
+
+    @property
+    def is_lstm(self):
+        return self.op.endswith("LSTM")
+
+    def shape(self, last):
+        if self.op in ONE_STEP:
+            return (self.batch, last)
+        lead = (self.steps, self.batch) if self.time_major else (self.batch, self.steps)
+        return (*lead, last)
+
+
+class Weights:
+    """Constants of a model with their real values by name, and their slots."""
+
+    def __init__(self, m, layer, rng):
+        self.m, self.layer, self.rng = m, layer, rng
+        self.values = {}
+
+    def add(self, name, shape, scale=0.4, *, matrix=True):
+        array = (self.rng.standard_normal(shape) * scale).astype(np.float32)
+        if not (self.layer.int8 and matrix):
+            self.values[name] = array.astype(np.float64)
+            return self.m.constant(array)
+        step = float(np.float32(np.abs(array).max() / 127))
+        stored = np.round(array / step).astype(np.int8)
+        self.values[name] = stored * np.float64(step)
+        return self.m.constant(stored, quantization=(step,))
+
+    def lstm(self, prefix, slots, first):
+        """The slots of one direction from `first` (of its input weights) on."""
+        layer = self.layer
+        for gate, letter in enumerate("ifgo"):
+            if layer.cifg and letter == "i":
+                continue
+            name = prefix + letter
+            slots[first + gate] = self.add(f"{name}.x", (layer.cells, layer.inputs))
+            slots[first + 4 + gate] = self.add(f"{name}.h", (layer.cells, layer.outputs))
+            slots[first + 11 + gate] = self.add(f"{name}.b", layer.cells, matrix=False)
+            if layer.peephole and letter != "g":
+                slots[first + 8 + "ifo".index(letter)] = self.add(f"{name}.c", layer.cells)
+            if layer.norm:
+                slots[20 + gate] = self.add(f"{name}.n", layer.cells, 1.0, matrix=False)
+        if layer.projection:
+            slots[first + 15] = self.add(f"{prefix}p", (layer.outputs, layer.cells))
+        if layer.projection == "bias":
+            slots[first + 16] = self.add(f"{prefix}p.b", layer.outputs, matrix=False)
+
+
+def state(m, *shape):
+    return m.tensor(shape, is_variable=True)
+
+
+def build(layer, rng):
+    """The model of a layer, and the real values of its weights."""
+    m = ModelMaker()
+    weights = Weights(m, layer, rng)
+    x = m.input("x", layer.shape(layer.inputs))
+    aux = m.input("aux", layer.shape(layer.aux)) if layer.aux else None
+    h, c = (layer.batch, layer.outputs), (layer.batch, layer.cells)
+    directions = ("fw.", "bw.") if layer.both else ("fw.",)
+    options = {"fused_activation_function": layer.activation}
+    if layer.op not in ONE_STEP:
+        options["time_major"] = layer.time_major
+    if layer.both:
+        options["merge_outputs"] = layer.merged
+    if layer.is_lstm:
+        options.update(cell_clip=layer.cell_clip, proj_clip=layer.proj_clip)
+        slots = [None] * (48 if layer.both else layer.slots)
+        for i, prefix in enumerate(directions):
+            weights.lstm(prefix, slots, 1 + 17 * i)
+            at = 35 + 2 * i if layer.both else 18
+            slots[at], slots[at + 1] = state(m, *h), state(m, *c)
+            if layer.aux and layer.crossed:
+                for gate, letter in enumerate("ifgo"):
+                    if layer.cifg and letter == "i":
+                        continue
+                    a = weights.add(f"{prefix}{letter}.a", (layer.cells, layer.aux))
+                    slots[40 + 4 * i + gate] = a
+        if layer.both:
+            slots[39] = aux
+    else:
+        slots = [None] * (12 if layer.both else 5)
+        for i, prefix in enumerate(directions):
+            slots[1 + 4 * i] = weights.add(f"{prefix}g.x", (layer.cells, layer.inputs))
+            slots[2 + 4 * i] = weights.add(f"{prefix}g.h", (layer.cells, layer.cells))
+            slots[3 + 4 * i] = weights.add(f"{prefix}g.b", layer.cells, matrix=False)
+            slots[4 + 4 * i] = state(m, *c)
+            if layer.aux and layer.crossed:
+                slots[10 + i] = weights.add(f"{prefix}g.a", (layer.cells, layer.aux))
+        if layer.both:
+            slots[9] = aux
+    slots[0] = x
+    if layer.both and layer.merged:
+        m.output(m.op(layer.op, slots, layer.shape(2 * layer.outputs), **options))
+    elif layer.both:
+        m.output(*m.op(layer.op, slots, [layer.shape(layer.outputs)] * 2, **options))
+    else:
+        m.output(m.op(layer.op, slots, layer.shape(layer.outputs), **options))
+    return m.build(), weights.values
+
+
+ACTIVATIONS = {
+    "TANH": np.tanh,
+    "RELU": lambda x: np.maximum(x, 0),
+    "NONE": lambda x: x,
+}
+
+
+def clip(x, limit):
+    return np.clip(x, -limit, limit) if limit else x
+
+
+class Direction:
+    """A direction of a layer in float64, with its state."""
+
+    def __init__(self, layer, prefix, values):
+        self.layer, self.prefix, self.values = layer, prefix, values
+        self.h = np.zeros((layer.batch, layer.outputs))
+        self.c = np.zeros((layer.batch, layer.cells))
+
+    def get(self, name, default=0.0):
+        return self.values.get(self.prefix + name, default)
+
+    def gate(self, letter, x, aux):
+        v = x @ self.get(f"{letter}.x").T + self.h @ self.get(f"{letter}.h").T
+        if aux is not None:
+            v = v + aux @ self.get(f"{letter}.a").T
+        v = v + self.get(f"{letter}.c") * self.c
+        if not self.layer.norm:
+            return v + self.get(f"{letter}.b")
+        centred = v - v.mean(1, keepdims=True)
+        centred = centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-8)
+        return centred * self.get(f"{letter}.n") + self.get(f"{letter}.b")
+
+    def step(self, x, aux):
+        act = ACTIVATIONS[self.layer.activation]
+        if not self.layer.is_lstm:
+            self.h = act(self.gate("g", x, aux))
+            return self.h
+        f = sigmoid(self.gate("f", x, aux))
+        i = 1 - f if self.layer.cifg else sigmoid(self.gate("i", x, aux))
+        self.c = clip(f * self.c + i * act(self.gate("g", x, aux)), self.layer.cell_clip)
+        self.h = sigmoid(self.gate("o", x, aux)) * act(self.c)
+        if self.layer.projection:
+            self.h = clip(self.h @ self.get("p").T + self.get("p.b"), self.layer.proj_clip)
+        return self.h
+
+
+def reference(layer, values, inferences):
+    directions = [Direction(layer, "fw.", values)]
+    if layer.both:
+        directions.append(Direction(layer, "bw.", values))
+
+    def steps_first(x):
+        x = np.asarray(x, np.float64)
+        if layer.op in ONE_STEP:
+            return x[None]
+        return x if layer.time_major else x.swapaxes(0, 1)
+
+    all_results = []
+    for x, *more in inferences:
+        results = []
+        for number, direction in enumerate(directions):
+            source = more[0] if more and not layer.crossed and number else x
+            xs = steps_first(source)
+            aux = steps_first(more[0]) if more and layer.crossed else [None] * len(xs)
+            order = range(len(xs))[:: -1 if number else 1]
+            ys = {t: direction.step(xs[t], aux[t]) for t in order}
+            y = np.stack([ys[t] for t in range(len(xs))])
+            if layer.op in ONE_STEP:
+                y = y[0]
+            elif not layer.time_major:
+                y = y.swapaxes(0, 1)
+            results.append(y)
+        all_results.append([np.concatenate(results, -1)] if layer.merged else results)
+    return all_results
+
+
+def random_inputs(layer, rng, inferences=INFERENCES):
+    sizes = [layer.inputs] + ([layer.aux] if layer.aux else [])
+    return [
+        [rng.standard_normal(layer.shape(size)).astype(np.float32) for size in sizes]
+        for _ in range(inferences)
+    ]
+
+
+def check_layer(layer, rng, *, device, precision="fp32", stock=True, inferences=INFERENCES):
+    content, values = build(layer, rng)
+    inputs = random_inputs(layer, rng, inferences)
+    terms = layer.inputs + layer.outputs + layer.aux
+    check_states(
+        content,
+        inputs,
+        reference(layer, values, inputs),
+        device=device,
+        precision=precision,
+        # Each step depends on all steps before it.
+        accumulation=terms * layer.steps * inferences,
+        stock=stock,
+    )
+
+
+LSTM, PAIR = "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM"
+LSTMS = {
+    "plain": Layer(),
+    "time_major": Layer(time_major=True, cells=70, outputs=70),
+    "20 inputs": Layer(slots=20, steps=1, batch=1),
+    "cifg": Layer(cifg=True, activation="RELU"),
+    "peephole": Layer(peephole=True, cell_clip=0.3),
+    "projection": Layer(projection="bias", outputs=3, proj_clip=0.2, cell_clip=0.5),
+    "projection without bias": Layer(projection="weights", outputs=9),
+    "norm": Layer(norm=True),
+    "all": Layer(norm=True, cifg=True, peephole=True, projection="bias", outputs=4),
+    "one step": Layer(op="LSTM", batch=3),
+    "one step, all": Layer(op="LSTM", norm=True, peephole=True, projection="bias", outputs=7),
+    "long": Layer(steps=70, batch=1),
+    "both": Layer(op=PAIR, peephole=True),
+    "both, crossed": Layer(op=PAIR, aux=3, cifg=True, projection="weights", outputs=4),
+    "both, not crossed": Layer(op=PAIR, aux=5, crossed=False, time_major=True),
+    "both, merged": Layer(op=PAIR, merged=True, batch=1),
+}
+RNNS = {
+    "plain": Layer(op="UNIDIRECTIONAL_SEQUENCE_RNN"),
+    "time_major": Layer(op="UNIDIRECTIONAL_SEQUENCE_RNN", time_major=True, activation="RELU"),
+    "one step": Layer(op="RNN", cells=65, outputs=65),
+    "both": Layer(op="BIDIRECTIONAL_SEQUENCE_RNN"),
+    "both, crossed": Layer(op="BIDIRECTIONAL_SEQUENCE_RNN", aux=5, merged=True, time_major=True),
+    "both, not crossed": Layer(op="BIDIRECTIONAL_SEQUENCE_RNN", aux=5, crossed=False),
+}
+
+
+@pytest.mark.parametrize("name", LSTMS)
+def test_lstm(name, device, precision, rng):
+    check_layer(LSTMS[name], rng, device=device, precision=precision)
+
+
+@pytest.mark.parametrize("name", RNNS)
+def test_rnn(name, device, precision, rng):
+    check_layer(RNNS[name], rng, device=device, precision=precision)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        Layer(int8=True, peephole=True, projection="bias", outputs=5),
+        Layer(op="BIDIRECTIONAL_SEQUENCE_RNN", int8=True, aux=4),
+    ],
+    ids=lambda layer: layer.op,
+)
+def test_int8_weights_of_floats(layer, device, precision, rng):
+    # The runtime's kernels round the inputs to int8.
+    check_layer(layer, rng, device=device, precision=precision, stock=False)
+
+
+def test_a_hundred_inferences_of_one_step(device, rng):
+    layer = Layer(steps=1, batch=1, cells=12, outputs=12)
+    check_layer(layer, rng, device=device, inferences=100)
+
+
+def integer_model(layer, rng, **changes):
+    """An LSTM of integers: weights, inputs and results int8, cells int16."""
+    m = ModelMaker()
+
+    def random(shape, dtype, scale, zero=0, share=1.0):
+        info = np.iinfo(dtype)
+        limit = int(info.max * share)
+        stored = rng.integers(-limit, limit + 1, shape).astype(dtype)
+        return m.constant(stored, quantization=(float(np.float32(scale)), zero))
+
+    x = m.input("x", layer.shape(layer.inputs), np.int8, quantization=(0.02, -7))
+    slots = [None] * layer.slots
+    slots[0] = x
+    norm_scale = 2.0**-11 if layer.norm else 2.0**-12
+    for gate, letter in enumerate("ifgo"):
+        if layer.cifg and letter == "i":
+            continue
+        weights = changes.get("weights", np.int8)
+        slots[1 + gate] = random((layer.cells, layer.inputs), weights, 0.011 + 0.001 * gate)
+        slots[5 + gate] = random((layer.cells, layer.outputs), np.int8, 0.009 + 0.001 * gate)
+        slots[12 + gate] = random(layer.cells, np.int32, 0.0002, share=2.0**-17)
+        if layer.peephole and letter != "g":
+            at = 9 + "ifo".index(letter)
+            slots[at] = random(layer.cells, np.int16, 2.0**-14 * (1 + gate / 8))
+        if layer.norm:
+            slots[20 + gate] = random(layer.cells, np.int16, 2.0**-15 * (1 + gate / 8))
+    if layer.projection:
+        slots[16] = random((layer.outputs, layer.cells), np.int8, 0.01)
+    if layer.projection == "bias":
+        slots[17] = random(layer.outputs, np.int32, 0.0001, share=2.0**-17)
+    h = (0.0071, 3)
+    slots[18] = m.tensor((layer.batch, layer.outputs), np.int8, is_variable=True, quantization=h)
+    cell = (changes.get("cell_scale", 2.0**-11), 0)
+    slots[19] = m.tensor((layer.batch, layer.cells), np.int16, is_variable=True, quantization=cell)
+    # The runtime's kernel reads the hidden scale also where there is no projection.
+    hidden = h if not layer.projection else (0.0083, -5)
+    scales = [(norm_scale, 0)] * 4 + [hidden]
+    types = [np.int16] * 4 + [np.int8]
+    between = [m.tensor((1,), t, quantization=q) for t, q in zip(types, scales)]
+    options = {"cell_clip": layer.cell_clip, "proj_clip": layer.proj_clip}
+    if layer.op not in ONE_STEP:
+        options["time_major"] = layer.time_major
+    m.output(
+        m.op(
+            layer.op,
+            slots,
+            layer.shape(layer.outputs),
+            quantization=h,
+            intermediates=between[: changes.get("intermediates", 5)],
+            fused_activation_function="TANH",
+            **options,
+        )
+    )
+    return m.build()
+
+
+INTEGERS = {
+    "plain": Layer(),
+    "time_major": Layer(time_major=True, cells=66, outputs=66, inputs=33),
+    "cifg": Layer(cifg=True, cell_clip=1.5),
+    "peephole": Layer(peephole=True, batch=1),
+    "projection": Layer(projection="bias", outputs=3, proj_clip=0.3),
+    "projection without bias": Layer(projection="weights", outputs=9, cifg=True),
+    "norm": Layer(norm=True, cells=16, outputs=16),
+    "all": Layer(norm=True, peephole=True, cells=19, outputs=19, cell_clip=2.0),
+    "one step": Layer(steps=1, batch=1, cells=32, outputs=32),
+}
+
+
+def random_integers(layer, rng, inferences):
+    shape = layer.shape(layer.inputs)
+    return [[rng.integers(-128, 128, shape).astype(np.int8)] for _ in range(inferences)]
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integers_equal_the_reference_kernel(name, device, rng):
+    layer = INTEGERS[name]
+    inputs = random_integers(layer, rng, INFERENCES)
+    check_states(integer_model(layer, rng), inputs, None, device=device)
+
+
+def test_a_hundred_inferences_of_integers(device, rng):
+    layer = INTEGERS["one step"]
+    inputs = random_integers(layer, rng, 100)
+    check_states(integer_model(layer, rng), inputs, None, device=device)
