@@ -246,42 +246,45 @@ def check_layer(layer, rng, *, device, precision="fp32", stock=True, inferences=
 
 
 LSTM, PAIR = "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM"
+RNN, RNN_PAIR = "UNIDIRECTIONAL_SEQUENCE_RNN", "BIDIRECTIONAL_SEQUENCE_RNN"
+# Each combination of macros is a program of its own, so few of them have many properties.
 LSTMS = {
     "plain": Layer(),
     "time_major": Layer(time_major=True, cells=70, outputs=70),
     "20 inputs": Layer(slots=20, steps=1, batch=1),
     "cifg": Layer(cifg=True, activation="RELU"),
-    "peephole": Layer(peephole=True, cell_clip=0.3),
-    "projection": Layer(projection="bias", outputs=3, proj_clip=0.2, cell_clip=0.5),
-    "projection without bias": Layer(projection="weights", outputs=9),
-    "norm": Layer(norm=True),
+    "peephole": Layer(peephole=True, projection="weights", outputs=9),
+    "clips": Layer(projection="bias", outputs=3, proj_clip=0.2, cell_clip=0.5),
+    "norm": Layer(norm=True, cells=33, outputs=33),
     "all": Layer(norm=True, cifg=True, peephole=True, projection="bias", outputs=4),
     "one step": Layer(op="LSTM", batch=3),
-    "one step, all": Layer(op="LSTM", norm=True, peephole=True, projection="bias", outputs=7),
     "long": Layer(steps=70, batch=1),
-    "both": Layer(op=PAIR, peephole=True),
-    "both, crossed": Layer(op=PAIR, aux=3, cifg=True, projection="weights", outputs=4),
+    "both": Layer(op=PAIR),
+    "both, crossed": Layer(op=PAIR, aux=3, merged=True, batch=1),
     "both, not crossed": Layer(op=PAIR, aux=5, crossed=False, time_major=True),
-    "both, merged": Layer(op=PAIR, merged=True, batch=1),
 }
 RNNS = {
-    "plain": Layer(op="UNIDIRECTIONAL_SEQUENCE_RNN"),
-    "time_major": Layer(op="UNIDIRECTIONAL_SEQUENCE_RNN", time_major=True, activation="RELU"),
-    "one step": Layer(op="RNN", cells=65, outputs=65),
-    "both": Layer(op="BIDIRECTIONAL_SEQUENCE_RNN"),
-    "both, crossed": Layer(op="BIDIRECTIONAL_SEQUENCE_RNN", aux=5, merged=True, time_major=True),
-    "both, not crossed": Layer(op="BIDIRECTIONAL_SEQUENCE_RNN", aux=5, crossed=False),
+    "plain": Layer(op=RNN),
+    "one step": Layer(op="RNN", cells=65, outputs=65, activation="RELU"),
+    "both": Layer(op=RNN_PAIR),
+    "both, crossed": Layer(op=RNN_PAIR, aux=5, merged=True, time_major=True),
+    "both, not crossed": Layer(op=RNN_PAIR, aux=5, crossed=False, time_major=True),
 }
 
 
 @pytest.mark.parametrize("name", LSTMS)
-def test_lstm(name, device, precision, rng):
-    check_layer(LSTMS[name], rng, device=device, precision=precision)
+def test_lstm(name, device, rng):
+    check_layer(LSTMS[name], rng, device=device)
 
 
 @pytest.mark.parametrize("name", RNNS)
-def test_rnn(name, device, precision, rng):
-    check_layer(RNNS[name], rng, device=device, precision=precision)
+def test_rnn(name, device, rng):
+    check_layer(RNNS[name], rng, device=device)
+
+
+@pytest.mark.parametrize("layer", [LSTMS["clips"], RNNS["both"]], ids=lambda layer: layer.op)
+def test_halves(layer, device, rng):
+    check_layer(layer, rng, device=device, precision="fp16")
 
 
 @pytest.mark.parametrize(
@@ -292,9 +295,9 @@ def test_rnn(name, device, precision, rng):
     ],
     ids=lambda layer: layer.op,
 )
-def test_int8_weights_of_floats(layer, device, precision, rng):
+def test_int8_weights_of_floats(layer, device, rng):
     # The runtime's kernels round the inputs to int8.
-    check_layer(layer, rng, device=device, precision=precision, stock=False)
+    check_layer(layer, rng, device=device, stock=False)
 
 
 def test_a_hundred_inferences_of_one_step(device, rng):
@@ -359,15 +362,12 @@ def integer_model(layer, rng, **changes):
 
 
 INTEGERS = {
-    "plain": Layer(),
+    "plain": Layer(cell_clip=1.5),
     "time_major": Layer(time_major=True, cells=66, outputs=66, inputs=33),
-    "cifg": Layer(cifg=True, cell_clip=1.5),
-    "peephole": Layer(peephole=True, batch=1),
     "projection": Layer(projection="bias", outputs=3, proj_clip=0.3),
     "projection without bias": Layer(projection="weights", outputs=9, cifg=True),
-    "norm": Layer(norm=True, cells=16, outputs=16),
     "all": Layer(norm=True, peephole=True, cells=19, outputs=19, cell_clip=2.0),
-    "one step": Layer(steps=1, batch=1, cells=32, outputs=32),
+    "one step": Layer(op="LSTM", batch=1, cells=32, outputs=32),
 }
 
 
@@ -387,3 +387,21 @@ def test_a_hundred_inferences_of_integers(device, rng):
     layer = INTEGERS["one step"]
     inputs = random_integers(layer, rng, 100)
     check_states(integer_model(layer, rng), inputs, None, device=device)
+
+
+@pytest.mark.parametrize(
+    ("layer", "changes", "reason"),
+    [
+        (Layer(), {"cell_scale": 0.001}, "supported: 2^-15, 2^-14 .. 2^-9 and 0"),
+        (Layer(), {"intermediates": 4}, "the number of intermediate tensors is 4; supported: 5"),
+        (Layer(), {"weights": np.int16}, "input 1 is int16; supported: int8"),
+        (
+            Layer(peephole=True, projection="weights", outputs=6),
+            {},
+            "input 16 is a projection of cells with peephole weights, which the reference kernel "
+            "of integers reads beyond their end",
+        ),
+    ],
+)
+def test_refused_integers(layer, changes, reason, rng):
+    check_refused(integer_model(layer, rng, **changes), reason)

@@ -9,7 +9,7 @@
 namespace clgpu::ops {
 namespace recurrent {
 
-constexpr int kX = 0, kForgetNorm = 21;
+constexpr int kX = 0, kRnnAux = 9, kForgetNorm = 21;
 
 Sizes sizes_of(const NodeContext& node, const Direction& d) {
   const ir::Shape& x = node.input(d.x).shape;
@@ -114,6 +114,14 @@ OrRefusal<RecurrentAttrs> read_attrs(const tfl::NodeView& node) {
       (*attrs).bidirectional = true;
       (*attrs).merged = params->merge_outputs;
       (*attrs).time_major = params->time_major;
+      // The reference kernel reads other elements otherwise.
+      const bool is_second = node.has_input(kRnnAux) && !node.has_input(kRnnAux + 1);
+      CLGPU_REFUSE_IF(is_second && !params->time_major, Why::kOperands, "an auxiliary input",
+                      "without weights needs the steps on the first axis");
+      CLGPU_REFUSE_IF(node.has_input(kRnnAux) && params->time_major &&
+                          node.input(kRnnAux).dims().back() != node.input(kX).dims().back(),
+                      Why::kOperands, "an auxiliary input",
+                      "with the steps on the first axis needs the size of input 0");
       return attrs;
     }
     default:
