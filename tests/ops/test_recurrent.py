@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tests.model_maker import ModelMaker
+from tests.model_maker import ModelMaker, Quantization
 from tests.ops.harness import check_refused
 from tests.ops.states import check_states, sigmoid
 
@@ -95,14 +95,39 @@ def state(m, *shape):
     return m.tensor(shape, is_variable=True)
 
 
-def build(layer, rng):
+def lstm_slots(m, layer, weights):
+    """The inputs of an LSTM but the first one, by slot."""
+    directions = ("fw.", "bw.") if layer.both else ("fw.",)
+    slots = [None] * (48 if layer.both else layer.slots)
+    for i, prefix in enumerate(directions):
+        weights.lstm(prefix, slots, 1 + 17 * i)
+        at = 35 + 2 * i if layer.both else 18
+        slots[at] = state(m, layer.batch, layer.outputs)
+        slots[at + 1] = state(m, layer.batch, layer.cells)
+        for gate, letter in enumerate("ifgo" if layer.aux and layer.crossed else ""):
+            slots[40 + 4 * i + gate] = weights.add(f"{prefix}{letter}.a", (layer.cells, layer.aux))
+    return slots
+
+
+def rnn_slots(m, layer, weights):
+    """The inputs of an RNN but the first one, by slot."""
+    slots = [None] * (12 if layer.both else 5)
+    for i, prefix in enumerate(("fw.", "bw.") if layer.both else ("fw.",)):
+        slots[1 + 4 * i] = weights.add(f"{prefix}g.x", (layer.cells, layer.inputs))
+        slots[2 + 4 * i] = weights.add(f"{prefix}g.h", (layer.cells, layer.cells))
+        slots[3 + 4 * i] = weights.add(f"{prefix}g.b", layer.cells, matrix=False)
+        slots[4 + 4 * i] = state(m, layer.batch, layer.cells)
+        if layer.aux and layer.crossed:
+            slots[10 + i] = weights.add(f"{prefix}g.a", (layer.cells, layer.aux))
+    return slots
+
+
+def make(layer, rng):
     """The model of a layer, and the real values of its weights."""
     m = ModelMaker()
     weights = Weights(m, layer, rng)
     x = m.input("x", layer.shape(layer.inputs))
     aux = m.input("aux", layer.shape(layer.aux)) if layer.aux else None
-    h, c = (layer.batch, layer.outputs), (layer.batch, layer.cells)
-    directions = ("fw.", "bw.") if layer.both else ("fw.",)
     options = {"fused_activation_function": layer.activation}
     if layer.op not in ONE_STEP:
         options["time_major"] = layer.time_major
@@ -110,38 +135,17 @@ def build(layer, rng):
         options["merge_outputs"] = layer.merged
     if layer.is_lstm:
         options.update(cell_clip=layer.cell_clip, proj_clip=layer.proj_clip)
-        slots = [None] * (48 if layer.both else layer.slots)
-        for i, prefix in enumerate(directions):
-            weights.lstm(prefix, slots, 1 + 17 * i)
-            at = 35 + 2 * i if layer.both else 18
-            slots[at], slots[at + 1] = state(m, *h), state(m, *c)
-            if layer.aux and layer.crossed:
-                for gate, letter in enumerate("ifgo"):
-                    if layer.cifg and letter == "i":
-                        continue
-                    a = weights.add(f"{prefix}{letter}.a", (layer.cells, layer.aux))
-                    slots[40 + 4 * i + gate] = a
-        if layer.both:
-            slots[39] = aux
-    else:
-        slots = [None] * (12 if layer.both else 5)
-        for i, prefix in enumerate(directions):
-            slots[1 + 4 * i] = weights.add(f"{prefix}g.x", (layer.cells, layer.inputs))
-            slots[2 + 4 * i] = weights.add(f"{prefix}g.h", (layer.cells, layer.cells))
-            slots[3 + 4 * i] = weights.add(f"{prefix}g.b", layer.cells, matrix=False)
-            slots[4 + 4 * i] = state(m, *c)
-            if layer.aux and layer.crossed:
-                slots[10 + i] = weights.add(f"{prefix}g.a", (layer.cells, layer.aux))
-        if layer.both:
-            slots[9] = aux
+    slots = (lstm_slots if layer.is_lstm else rnn_slots)(m, layer, weights)
     slots[0] = x
+    if layer.both:
+        slots[39 if layer.is_lstm else 9] = aux
     if layer.both and layer.merged:
         m.output(m.op(layer.op, slots, layer.shape(2 * layer.outputs), **options))
     elif layer.both:
         m.output(*m.op(layer.op, slots, [layer.shape(layer.outputs)] * 2, **options))
     else:
         m.output(m.op(layer.op, slots, layer.shape(layer.outputs), **options))
-    return m.build(), weights.values
+    return m, weights.values
 
 
 ACTIVATIONS = {
@@ -230,11 +234,11 @@ def random_inputs(layer, rng, inferences=INFERENCES):
 
 
 def check_layer(layer, rng, *, device, precision="fp32", stock=True, inferences=INFERENCES):
-    content, values = build(layer, rng)
+    m, values = make(layer, rng)
     inputs = random_inputs(layer, rng, inferences)
     terms = layer.inputs + layer.outputs + layer.aux
     check_states(
-        content,
+        m.build(),
         inputs,
         reference(layer, values, inputs),
         device=device,
@@ -305,6 +309,89 @@ def test_a_hundred_inferences_of_one_step(device, rng):
     check_layer(layer, rng, device=device, inferences=100)
 
 
+def option(**changes):
+    """A change of the node's options."""
+    return lambda m: m._ops[0].options.update(changes)
+
+
+def without(slot):
+    """The node without this input."""
+
+    def change(m):
+        m._ops[0].inputs[slot] = -1
+
+    return change
+
+
+def tensor(slot, **changes):
+    """A change of the tensor at this input."""
+
+    def change(m):
+        for name, value in changes.items():
+            setattr(m._tensors[m._ops[0].inputs[slot]], name, value)
+
+    return change
+
+
+def retyped(dtype, quantization=None):
+    """Another type of the input and of the outputs."""
+
+    def change(m):
+        for i in [m._ops[0].inputs[0], *m._ops[0].outputs]:
+            m._tensors[i].dtype, m._tensors[i].quantization = np.dtype(dtype), quantization
+
+    return change
+
+
+INT8 = {"dtype": np.dtype(np.int8), "quantization": Quantization(0.5, 0)}
+
+
+@pytest.mark.parametrize(
+    ("layer", "change", "reason"),
+    [
+        (Layer(), option(cell_clip=-1.0), "a clip is negative"),
+        (Layer(op="LSTM"), option(kernel_type="BASIC"), "the kernel of the LSTM is the basic one"),
+        (
+            Layer(op=RNN_PAIR, aux=5, crossed=False),
+            option(),
+            "an auxiliary input without weights needs the steps on the first axis",
+        ),
+        (
+            Layer(op=RNN_PAIR, aux=4, time_major=True),
+            option(),
+            "an auxiliary input with the steps on the first axis needs the size of input 0",
+        ),
+        (Layer(), without(7), "input 7 is absent, which the operation needs"),
+        (Layer(), without(19), "input 19 is absent, which the operation needs"),
+        (Layer(), without(1), "input 5 belongs to an input gate without weights"),
+        (
+            Layer(),
+            tensor(18, is_variable=False),
+            "input 18 is a state, but not a variable tensor",
+        ),
+        (Layer(), retyped(np.int32), "input is int32; supported: float32, int8"),
+        (Layer(), tensor(0, shape=(3, 5)), "input has rank 2; supported: 3"),
+        (Layer(op=PAIR), option(merge_outputs=True), "the number of outputs is 2; supported: 1"),
+        (
+            Layer(op=RNN),
+            retyped(np.int8, Quantization(0.5, 0)),
+            "input 0 is quantised (int8): the operation has no integer kernels",
+        ),
+        (Layer(), tensor(2, **INT8, buffer=0), "input 2 is computed at run time"),
+        (
+            Layer(int8=True),
+            tensor(2, quantization=Quantization(0.5, 3)),
+            "input 2 has the scale 0.500000 and the zero point 3; supported: any and 0",
+        ),
+        (Layer(), tensor(3, **INT8), "input 3 has another type than the other gates"),
+    ],
+)
+def test_refused(layer, change, reason, rng):
+    m, _ = make(layer, rng)
+    change(m)
+    check_refused(m.build(), reason)
+
+
 def integer_model(layer, rng, **changes):
     """An LSTM of integers: weights, inputs and results int8, cells int16."""
     m = ModelMaker()
@@ -341,7 +428,7 @@ def integer_model(layer, rng, **changes):
     slots[19] = m.tensor((layer.batch, layer.cells), np.int16, is_variable=True, quantization=cell)
     # The runtime's kernel reads the hidden scale also where there is no projection.
     hidden = h if not layer.projection else (0.0083, -5)
-    scales = [(norm_scale, 0)] * 4 + [hidden]
+    scales = changes.get("scales", [(norm_scale, 0)] * 4 + [hidden])
     types = [np.int16] * 4 + [np.int8]
     between = [m.tensor((1,), t, quantization=q) for t, q in zip(types, scales)]
     options = {"cell_clip": layer.cell_clip, "proj_clip": layer.proj_clip}
@@ -394,6 +481,12 @@ def test_a_hundred_inferences_of_integers(device, rng):
     [
         (Layer(), {"cell_scale": 0.001}, "supported: 2^-15, 2^-14 .. 2^-9 and 0"),
         (Layer(), {"intermediates": 4}, "the number of intermediate tensors is 4; supported: 5"),
+        (Layer(), {"scales": [(0.5, 0)] * 4 + [None]}, "intermediate tensor 4 has no scale"),
+        (
+            Layer(norm=True),
+            {"scales": [(0.5, 0)] * 3 + [None, (0.5, 0)]},
+            "an intermediate tensor has no scale",
+        ),
         (Layer(), {"weights": np.int16}, "input 1 is int16; supported: int8"),
         (
             Layer(peephole=True, projection="weights", outputs=6),

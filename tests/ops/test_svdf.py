@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.model_maker import ModelMaker
+from tests.model_maker import ModelMaker, Quantization
 from tests.ops.harness import check_refused
 from tests.ops.states import check_states
 
@@ -32,7 +32,7 @@ def model(case, rng, weights="float", *, bias=True, activation="RELU"):
     state = m.tensor((batch, filters * memory), is_variable=True)
     inputs = [x, *ids, None if b is None else m.constant(b), state]
     m.output(m.op("SVDF", inputs, (batch, units), rank=rank, fused_activation_function=activation))
-    return m.build(), feature, time, b
+    return m, feature, time, b
 
 
 def reference(case, inferences, feature, time, bias, relu):
@@ -57,20 +57,22 @@ def random_inputs(case, rng):
 def test_floats(case, device, precision, rng):
     bias = case[0] != 2
     activation = "RELU" if bias else "NONE"
-    content, *parameters = model(case, rng, bias=bias, activation=activation)
+    m, *parameters = model(case, rng, bias=bias, activation=activation)
     inputs = random_inputs(case, rng)
     expected = reference(case, inputs, *parameters, activation == "RELU")
     terms = case[1] + case[3] * case[4]
-    check_states(content, inputs, expected, device=device, precision=precision, accumulation=terms)
+    check_states(
+        m.build(), inputs, expected, device=device, precision=precision, accumulation=terms
+    )
 
 
 def test_int8_weights_of_floats(device, precision, rng):
     case = CASES[1]
-    content, *parameters = model(case, rng, "int8", activation="NONE")
+    m, *parameters = model(case, rng, "int8", activation="NONE")
     inputs = random_inputs(case, rng)
     expected = reference(case, inputs, *parameters, False)
     check_states(
-        content,
+        m.build(),
         inputs,
         expected,
         device=device,
@@ -128,7 +130,38 @@ def test_integers_of_a_hundred_steps(device, rng):
         ({"activation": "NONE"}, "the fused activation is 0; supported: 1"),
         ({"feature_zero": 3}, "input 1 has the scale 0.010000 and the zero point 3"),
         ({"is_variable": False}, "the state is not a variable tensor"),
+        ({"rank": 0}, "the rank is 0; supported: 1 and more"),
     ],
 )
 def test_refused_integers(changes, reason, rng):
     check_refused(integer_model(CASES[0], rng, **changes), reason)
+
+
+INT8 = {"dtype": np.dtype(np.int8), "quantization": Quantization(0.5, 0)}
+
+
+@pytest.mark.parametrize(
+    ("slot", "changes", "reason"),
+    [
+        (0, {"dtype": np.dtype(np.uint8)}, "input is uint8; supported: float32, int8"),
+        (0, {"shape": (1, 1, 7)}, "input has rank 3; supported: 2"),
+        (1, {"shape": (1, 5, 7)}, "weights of features has rank 3; supported: 2"),
+        (2, {"shape": (1, 5, 4)}, "weights of time has rank 3; supported: 2"),
+        (4, {"shape": (1, 5, 4)}, "state has rank 3; supported: 2"),
+        (
+            1,
+            {"dtype": np.dtype(np.int32)},
+            "weights of features is int32; supported: float32, int8",
+        ),
+        (2, {**INT8, "buffer": 0}, "weights of time is computed at run time"),
+        (1, {**INT8, "quantization": Quantization(0.5, 3)}, "has the scale 0.500000 and the zero"),
+        (3, {"dtype": np.dtype(np.int32)}, "bias is int32; supported: float32"),
+    ],
+)
+def test_refused(slot, changes, reason, rng):
+    m, *_ = model(CASES[0], rng)
+    for name, value in changes.items():
+        setattr(m._tensors[m._ops[0].inputs[slot]], name, value)
+        if slot == 0 and name == "dtype":
+            m._tensors[m._ops[0].outputs[0]].dtype = value
+    check_refused(m.build(), reason)

@@ -533,7 +533,7 @@ constexpr int kMostSteps = 64;  // more of them are not worth so many launches
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
   if (node.input(kX).dtype == DType::kI8) return quantized_candidates(node, device);
   const std::vector<Direction> all = directions(node);
-  Builder sequence{{"sequence", {}, {}}}, steps{{"steps", {}, {}}};
+  Builder sequence{{"sequence", {}, {}}}, steps{{"step_by_step", {}, {}}};
   int most_steps = 0;
   std::int64_t weights_bytes = 0;
   for (const Direction& d : all) {
@@ -569,26 +569,18 @@ double flops(const NodeContext& node) {
 
 extern const Family kRecurrentFamily;
 const Family kRecurrentFamily = [] {
+  using namespace recurrent;
   Family family;
   family.name = "recurrent";
-  family.attrs = ir::attrs_type<recurrent::RecurrentAttrs>();
+  family.attrs = ir::attrs_type<RecurrentAttrs>();
   const std::vector<int> lstm{18, 19}, rnn{4};  // states
   family.builtins = {
-      {recurrent::kLstm, "LSTM", 1, 23, 1, 0, false, -1, lstm},
-      {recurrent::kRnn, "RNN", 1, 4, 1, 0, false, -1, rnn},
-      {recurrent::kUnidirectionalRnn, "UNIDIRECTIONAL_SEQUENCE_RNN", 1, 4, 1, 0, false, -1, rnn},
-      {recurrent::kUnidirectionalLstm, "UNIDIRECTIONAL_SEQUENCE_LSTM", 1, 23, 1, 0, false, -1,
-       lstm},
-      {recurrent::kBidirectionalRnn,
-       "BIDIRECTIONAL_SEQUENCE_RNN",
-       1,
-       11,
-       kAnyNumber,
-       0,
-       false,
-       -1,
-       {4, 8}},
-      {recurrent::kBidirectionalLstm,
+      {kLstm, "LSTM", 1, 23, 1, 0, false, -1, lstm},
+      {kRnn, "RNN", 1, 4, 1, 0, false, -1, rnn},
+      {kUnidirectionalRnn, "UNIDIRECTIONAL_SEQUENCE_RNN", 1, 4, 1, 0, false, -1, rnn},
+      {kUnidirectionalLstm, "UNIDIRECTIONAL_SEQUENCE_LSTM", 1, 23, 1, 0, false, -1, lstm},
+      {kBidirectionalRnn, "BIDIRECTIONAL_SEQUENCE_RNN", 1, 11, kAnyNumber, 0, false, -1, {4, 8}},
+      {kBidirectionalLstm,
        "BIDIRECTIONAL_SEQUENCE_LSTM",
        1,
        47,

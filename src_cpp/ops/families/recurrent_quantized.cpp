@@ -100,7 +100,7 @@ class Integers {
         cols_(size_.cells * static_cast<int>(gates_.size())) {}
 
   kernel::Candidate make(bool step_by_step) {
-    b_ = {{step_by_step ? "steps_int8" : "sequence_int8", {}, {}}};
+    b_ = {{step_by_step ? "step_by_step_int8" : "sequence_int8", {}, {}}};
     wx_ = packed(b_, node_, of(d_.wx));
     wh_ = packed(b_, node_, of(d_.wh));
     if (has(d_.projection)) wp_ = packed(b_, node_, {d_.projection});
