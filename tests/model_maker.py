@@ -333,7 +333,7 @@ class ModelMaker:
         several = isinstance(shape, list)
         shapes = shape if several else [shape]
         if dtype is None:
-            dtype = self._default_dtype(inputs)
+            dtype = self._default_dtype(inputs) if shapes else []
         dtypes = dtype if isinstance(dtype, list) else [dtype] * len(shapes)
         scales = quantization if isinstance(quantization, list) else [quantization] * len(shapes)
         if not len(shapes) == len(dtypes) == len(scales):

@@ -48,6 +48,8 @@ they need no scale. Operations without a mark run as kernels on the device.
   for any operation whose inputs are such results.
 - **view**: the result is the memory of the input with another shape: no kernel launch.
 - **constants**: only constants are converted, once, at load time.
+- **state**: the operation reads or changes a value that outlives an inference: a tensor that is
+  uploaded before the other nodes of its partition run, and downloaded after them.
 
 A node may still stay on the CPU because of its parameters or ranks: `clgpu explain MODEL` gives the
 reason ([Nodes on the CPU](refusals.md)).
@@ -306,7 +308,26 @@ def _svdf(n: Node) -> Any:
     return n.op("SVDF", slots, (2, 6), rank=1, fused_activation_function="RELU")
 
 
+STATE = ("ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE")
+
+
+def _variable(n: Node) -> Any:
+    """A sum of all inputs so far."""
+    first = n.m.subgraph()
+    at_first = first.op("VAR_HANDLE", [], (1,), dtype="RESOURCE", shared_name="sum")
+    zeros = first.constant(np.zeros((4, 8), n.dtype), quantization=n.q)
+    first.op("ASSIGN_VARIABLE", [at_first, zeros], [])
+    n.m.op("CALL_ONCE", [], [], init_subgraph_index=1)
+    handle = n.m.op("VAR_HANDLE", [], (1,), dtype="RESOURCE", shared_name="sum")
+    x = n.x((4, 8))
+    read = n.op("READ_VARIABLE", [handle], (4, 8))
+    found = n.op("SELECT_V2", [n.m.constant(np.ones((4, 8), np.bool_)), x, read], (4, 8))
+    n.m.op("ASSIGN_VARIABLE", [handle, found], [])
+    return found
+
+
 NODES: dict[str, Build] = {
+    **dict.fromkeys(STATE, _variable),
     **{name: one(name) for name in UNARY.split()},
     **{name: two(name) for name in BINARY.split()},
     **{name: two(name, dtype=np.bool_) for name in COMPARISONS.split()},
@@ -388,8 +409,10 @@ def claimed(name: str, dtype: str) -> clgpu_delegate.Node | None:
     return found[0] if found and found[0].claimed else None
 
 
-def where(nodes: list[clgpu_delegate.Node]) -> str:
+def where(name: str, nodes: list[clgpu_delegate.Node]) -> str:
     """The mark of an operation."""
+    if name in STATE:
+        return "state"
     if all(node.is_view for node in nodes):
         return "view"
     if all(node.reason.startswith("follows from shapes") for node in nodes):
@@ -411,7 +434,7 @@ def page() -> str:
         found = {dtype: claimed(name, dtype) for dtype in TYPES}
         nodes = [node for node in found.values() if node is not None]
         types = ", ".join(dtype for dtype, node in found.items() if node is not None)
-        rows.append(f"| {name} | {types} | {where(nodes)} |")
+        rows.append(f"| {name} | {types} | {where(name, nodes)} |")
     customs = ", ".join(sorted(handled - set(schema)))
     others = sorted(
         set(schema) - handled - {"CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES"}

@@ -247,6 +247,9 @@ class Explanation(Shown):
         self.precision: str = self._data["precision"]
         """``"fp32"``, ``"fp16"`` or ``"tf32"``."""
 
+        self.has_state: bool = self._data.get("has_state", False)  # earlier versions lack it
+        """Whether the model keeps values from one inference to the next."""
+
         self.nodes: tuple[Node, ...] = tuple(_node(entry) for entry in self._data["nodes"])
         """The nodes of the original graph, in order."""
 

@@ -72,8 +72,8 @@ class Model:
         options = self._delegate.options
         plan = self._kernels()
         made = [self._interpreter]
-        if not any(plan):
-            return made, reason
+        if not any(plan) or self._delegate.explain().has_state:
+            return made, reason  # another interpreter has states of its own
         if options.memory_budget:
             return made, f"{reason}; further interpreters would not stay within the memory budget"
         if options.profile or options.verify != "off":

@@ -21,6 +21,10 @@ OTHERS = {
     "DEPTHWISE_CONV_2D": (2, 1, 1),
     "FULLY_CONNECTED": (2, 1, 1),
     "TRANSPOSE_CONV": (3, 1, 1),
+    "CALL_ONCE": (0, 0, 0),
+    "VAR_HANDLE": (0, 0, 1),
+    "READ_VARIABLE": (1, 0, 1),
+    "ASSIGN_VARIABLE": (2, 0, 0),
     "RESHAPE": (1, 1, 1),
     "PADV2": (2, 1, 1),
     "SELECT": (3, 0, 1),
@@ -62,6 +66,10 @@ def operands(name: str) -> tuple[int, int, int]:
     return OTHERS.get(name, (1 if name in OF_ONE.split() else 2, 0, 1))
 
 
+def counted(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
 def reasons(nodes: list[tuple[str, list[int | None], int]]) -> list[str]:
     """Why each node stays on the CPU; the files are not run, because they crash runtimes."""
     m = ModelMaker()
@@ -87,20 +95,21 @@ def test_operands_that_are_not_there_are_a_refusal(name):
         inputs = [None if i == j else 0 for j in range(required)]
         nodes.append((name, inputs, outputs))
         wanted.append(f"input {i} {REQUIRED}")
-    nodes.append((name, [0] * (required - 1), outputs))
-    count = "1 input" if required == 2 else f"{required - 1} inputs"
-    wanted.append(f"it has {count}; the operation takes ")
+    if required > 0:
+        nodes.append((name, [0] * (required - 1), outputs))
+        wanted.append(f"it has {counted(required - 1, 'input')}; the operation takes ")
     if optional == 99:
         nodes.append((name, [0] * required + [None], outputs))
         wanted.append(f"input {required} {REQUIRED}")
     else:
         nodes.append((name, [0] * (required + optional + 1), outputs))
-        wanted.append(f"it has {required + optional + 1} inputs; the operation takes ")
-    nodes.append((name, [0] * required, 0))
-    wanted.append("it has 0 outputs; the operation has ")
+        wanted.append(f"it has {counted(required + optional + 1, 'input')}; the operation takes ")
+    if outputs > 0:
+        nodes.append((name, [0] * required, 0))
+        wanted.append("it has 0 outputs; the operation has ")
     if name not in {"SPLIT", "SPLIT_V", "UNPACK"} and not name.startswith("BIDIRECTIONAL"):
         nodes.append((name, [0] * required, outputs + 1))
-        wanted.append(f"it has {outputs + 1} outputs; the operation has {outputs}")
+        wanted.append(f"it has {counted(outputs + 1, 'output')}; the operation has {outputs}")
     found = reasons(nodes)
     assert [text[: len(want)] for text, want in zip(found, wanted)] == wanted
 

@@ -54,6 +54,7 @@ NO_KERNELS = {
     "reverse": "computed by kernels/strided_copy",
     "shape_values": "computed by the host while planning",
     "strided_slice": "computed by kernels/strided_copy",
+    "variables": "views: what is read and assigned is uploaded and downloaded",
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)

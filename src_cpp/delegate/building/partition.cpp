@@ -330,7 +330,7 @@ void Partition::invoke(TfLiteContext& context) {
   if (!is_on_cpu()) {
     if (!problem_.empty()) throw ShapeError(problem_);
     if (executor_ == nullptr) build_again();  // verification may have left these shapes to the CPU
-    take_states(context);
+    if (states_ != nullptr) states_->fetch(context, model_);
   }
   const std::unique_ptr<Loan> loan = borrow(context);
   const bool verifies = !is_on_cpu() && trust_ != nullptr && due();
@@ -347,15 +347,6 @@ void Partition::invoke(TfLiteContext& context) {
   }
   if (trust_ != nullptr) ++trust_->inferences;
   state_->ledger.count_invoke(session_->invoke, index_ == 0, cl::counters() - before);
-}
-
-void Partition::take_states(TfLiteContext& context) {
-  if (states_ == nullptr || is_on_cpu()) return;
-  const std::string misfit = states_->fetch(context, model_);
-  if (misfit.empty()) return;
-  unbuild();
-  if (!leave_to_cpu(context, misfit)) throw ShapeError(misfit);
-  publish();
 }
 
 void Partition::begin_recording() {

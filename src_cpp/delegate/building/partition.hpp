@@ -77,9 +77,6 @@ class Partition {
 
  private:
   void begin_recording();
-  /// Takes the values of states from the runtime. If they do not fit the graph, leaves the current
-  /// shapes to the CPU's kernels.
-  void take_states(TfLiteContext& context);
   /// Why the graph does not fit the runtime's tensors; empty if it fits. Kernels of the CPU may
   /// give results another type than the model has.
   std::string find_type_problem(const TfLiteContext& context) const;

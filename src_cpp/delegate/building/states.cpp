@@ -11,14 +11,13 @@
 namespace clgpu::delegate {
 namespace {
 
-// Why a value of the runtime does not fit the tensor of the graph; empty if it does.
-std::string misfit(const TfLiteTensor& value, const ir::Tensor& tensor) {
+void check_fits(const TfLiteTensor& value, const ir::Tensor& tensor) {
   const auto has = tfl::dtype_of(value.type);
   if (has == tensor.dtype && to_vector(value.dims) == tensor.shape.dims() && value.data != nullptr)
-    return {};
-  return "the variable '" + tensor.name + "' is " + tfl::type_name(value.type) +
-         ir::Shape(to_vector(value.dims)).str() + "; the model says " + name_of(tensor.dtype) +
-         tensor.shape.str();
+    return;
+  throw ShadowError("the variable '" + tensor.name + "' is " + tfl::type_name(value.type) +
+                    ir::Shape(to_vector(value.dims)).str() + "; the model says " +
+                    name_of(tensor.dtype) + tensor.shape.str());
 }
 
 }  // namespace
@@ -56,7 +55,7 @@ void States::make_kernels(const TfLiteContext& context) {
   }
 }
 
-std::string States::fetch(const TfLiteContext& context, const ir::Graph& graph) {
+void States::fetch(const TfLiteContext& context, const ir::Graph& graph) {
   for (Value& value : values_) value.is_new = false;
   for (const auto& kernel : once_) kernel->invoke();
   for (const int id : graph.inputs) {
@@ -71,11 +70,10 @@ std::string States::fetch(const TfLiteContext& context, const ir::Graph& graph) 
       kernel.invoke();
       value = &sandbox_->at(kernel.recipe().outputs.at(0));
     }
-    if (std::string why = misfit(*value, tensor); !why.empty()) return why;
+    check_fits(*value, tensor);
     const auto* bytes = static_cast<const std::uint8_t*>(value->data);
     values_[state].before.assign(bytes, bytes + value->bytes);
   }
-  return {};
 }
 
 void* States::after(int state, std::size_t bytes) {

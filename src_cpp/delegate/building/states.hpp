@@ -36,9 +36,9 @@ class States {
   States(const States&) = delete;
   States& operator=(const States&) = delete;
 
-  /// Takes the values before an inference, as `graph` expects them. Returns why they do not fit its
-  /// inputs; empty if they do. Throws ShadowError if the runtime cannot provide a value.
-  std::string fetch(const TfLiteContext& context, const ir::Graph& graph);
+  /// Takes the values before an inference, which must fit the inputs of `graph`. Throws ShadowError
+  /// if the runtime cannot provide them.
+  void fetch(const TfLiteContext& context, const ir::Graph& graph);
 
   /// After fetch(): the value before the inference.
   const void* before(int state) const { return values_[uz(state)].before.data(); }

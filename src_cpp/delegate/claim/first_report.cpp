@@ -106,6 +106,9 @@ Report first_report(const Target& target, const Model& model, const TfLiteContex
   report.device = target.device().name;
   report.platform = target.device().platform;
   report.precision = passes::name_of(target.options.precision);
+  report.has_state = std::any_of(
+      context.tensors, context.tensors + context.tensors_size,
+      [](const TfLiteTensor& t) { return t.is_variable || t.type == kTfLiteResource; });
   for (const ModelNode& node : model.nodes) report.nodes.push_back(node_report(context, node));
   report.tensors = tensor_reports(context, report.nodes);
   for (std::size_t p = 0; p < partitions.size(); ++p) {

@@ -50,24 +50,10 @@ void Model::settle_resources() {
   for (const std::string& name : kept) {
     if (stores_only) {
       refuse_resource(name, {Why::kVariable, "", "the graph computes nothing but its variables"});
-      continue;
-    }
-    if (other != nodes.end()) {
+    } else if (other != nodes.end()) {
       refuse_resource(name, {Why::kVariable, "",
                              "node " + std::to_string(other->index) + " (" + other->op +
                                  ") on the CPU may use the variable"});
-      continue;
-    }
-    for (const ModelNode& handle : nodes) {
-      const std::string* const used = resource_of(handle);
-      if (used == nullptr || *used != name) continue;
-      if (handle.operation->resource != ops::Resource::kHandle) continue;
-      const auto& readers = readers_[handle.outputs[0]];
-      const auto reader = std::find_if(readers.begin(), readers.end(),
-                                       [&](std::size_t r) { return is_on_cpu(nodes[r]); });
-      if (reader == readers.end() && handle.claimed) continue;
-      refuse_resource(name, {Why::kVariable, "", "a node on the CPU uses the variable"});
-      break;
     }
   }
   const bool any = std::any_of(nodes.begin(), nodes.end(), [&](const ModelNode& node) {

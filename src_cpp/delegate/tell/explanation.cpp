@@ -204,6 +204,7 @@ void write(Writer& to, const Explanation& explanation) {
     field(to, "device", explanation.device);
     field(to, "platform", explanation.platform);
     field(to, "precision", explanation.precision);
+    field(to, "has_state", report.has_state);
     write_list(to, "nodes", report.nodes, [&](const auto& node) { write(to, node); });
     write_list(to, "tensors", report.tensors, [&](const auto& tensor) { write(to, tensor); });
     write_list(to, "partitions", report.partitions, [&](const auto& part) { write(to, part); });

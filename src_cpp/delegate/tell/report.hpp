@@ -137,6 +137,7 @@ struct EngineFault {
 
 struct Report {
   std::string device, platform, precision;
+  bool has_state = false;  ///< the model keeps values from one inference to the next
   std::vector<NodeReport> nodes;
   std::vector<TensorReport> tensors;  ///< by id
   std::vector<PartitionReport> partitions;

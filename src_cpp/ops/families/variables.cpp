@@ -10,6 +10,9 @@ constexpr int kCallOnce = 129, kVarHandle = 142, kReadVariable = 143, kAssignVar
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   Imported imported;
+  // A file does not tell a scalar from a shape that is known only at run time.
+  CLGPU_REFUSE_IF(node.builtin() == kReadVariable && node.output(0).rank() == 0,
+                  Why::kUnknownShape, "output 0", "has no shape in the model");
   if (node.builtin() != kVarHandle) return imported;
   const auto* params = node.params<tfl::VarHandleParams>();
   CLGPU_REFUSE_IF(params == nullptr, Why::kParameter, "", "the node has no parameters");
@@ -23,8 +26,8 @@ ir::Shapes infer(const NodeContext& node) { return {node.input(0).shape}; }
 
 }  // namespace
 
-extern const Family kVariableFamily;
-const Family kVariableFamily = [] {
+extern const Family kVariablesFamily;
+const Family kVariablesFamily = [] {
   const auto operation = [](int code, const char* name, int inputs, int outputs,
                             Resource resource) {
     Operation result{code, name, inputs, 0, outputs, -1};
@@ -32,7 +35,7 @@ const Family kVariableFamily = [] {
     return result;
   };
   Family family;
-  family.name = "variable";
+  family.name = "variables";
   family.builtins = {operation(kCallOnce, "CALL_ONCE", 0, 0, Resource::kOnce),
                      operation(kVarHandle, "VAR_HANDLE", 0, 1, Resource::kHandle),
                      operation(kReadVariable, "READ_VARIABLE", 1, 1, Resource::kRead),
