@@ -27,8 +27,8 @@
   {                                                                                    \
     float sum[ROWS];                                                                   \
     for (int r = 0; r < ROWS; ++r) sum[r] = 0.0f;                                      \
-    for (int k = y; k < (depth) && col < cols; k += WY) {                              \
-      const float w = LOAD(WT, weights, k * cols + col);                               \
+    for (int k = y; k < (depth); k += WY) {                                            \
+      const float w = LOAD(WT, weights, k * cols + source);                            \
       for (int r = 0; r < ROWS; ++r) sum[r] += w * LOAD(T, src, from[r] * (depth) + k); \
     }                                                                                  \
     const float scale = scales[(part) * gates + gate];                                 \
@@ -55,9 +55,12 @@ __kernel __attribute__((reqd_work_group_size(WX *WY, 1, 1))) void recurrent_prod
     INPUT_PARAMS AUX_PARAMS STATE_PARAMS __global const float *vectors, __global const float *scales,
     __global float *pre, int rows, int cols, int cells, int first, int step) {
   __local float parts[WY * ROWS * WX];
-  const int item = get_local_id(0), lane = item % WX, y = item / WX;
+  const int item = get_local_id(0);
+  // On CPUs the loops of all work-items of a vector have to be alike.
+  const int lane = WY == 1 ? item : item % WX, y = WY == 1 ? 0 : item / WX;
   const int col = get_group_id(0) * WX + lane, row = get_group_id(1) * ROWS;
-  const int gates = cols / cells, gate = min(col, cols - 1) / cells;
+  const int source = min(col, cols - 1);
+  const int gates = cols / cells, gate = source / cells;
   int from[ROWS];
   float total[ROWS];
   for (int r = 0; r < ROWS; ++r) {

@@ -33,6 +33,13 @@ Sizes sizes_of(const NodeContext& node, const Direction& d) {
   return size;
 }
 
+Ways ways_of(int steps, std::int64_t weights_bytes, const DeviceInfo& device) {
+  // A work-group reads weights from the cache of one compute unit, while all others wait.
+  const bool heavy = !device.is_cpu() && weights_bytes > 256 << 10;
+  const int most = heavy ? 1024 : 64;  // more steps are not worth so many launches
+  return {steps <= most, steps == 1 || (heavy && steps <= most)};
+}
+
 int packed(Builder& builder, const NodeContext& node, const std::vector<int>& slots) {
   const ir::Tensor& any = node.input(slots.front());
   const int rows = any.shape[0], depth = static_cast<int>(any.shape.elements() / rows);
@@ -528,27 +535,24 @@ class Layer {
   int h_ = -1, c_ = -1, memory_ = -1;
 };
 
-constexpr int kMostSteps = 64;  // more of them are not worth so many launches
-
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
   if (node.input(kX).dtype == DType::kI8) return quantized_candidates(node, device);
   const std::vector<Direction> all = directions(node);
-  Builder sequence{{"sequence", {}, {}}}, steps{{"step_by_step", {}, {}}};
-  int most_steps = 0;
+  const int steps = sizes_of(node, all.front()).steps;
   std::int64_t weights_bytes = 0;
   for (const Direction& d : all) {
-    const Sizes size = sizes_of(node, d);
-    most_steps = std::max(most_steps, size.steps);
     for (const int gate : gates_of(node, d))
-      weights_bytes = std::max(weights_bytes, 4 * node.input(d.wh[uz(gate)]).storage_bytes());
-    Layer(sequence, node, d, device).sequence();
-    if (size.steps <= kMostSteps) Layer(steps, node, d, device).step_by_step();
+      weights_bytes += node.input(d.wh[uz(gate)]).storage_bytes();
   }
-  if (most_steps > kMostSteps) return {sequence.candidate};
-  // A work-group reads its weights from the cache of one compute unit, all others wait.
-  const std::int64_t much = device.is_cpu() ? INT64_MAX : 256 << 10;
-  if (most_steps == 1 || weights_bytes > much) return {steps.candidate, sequence.candidate};
-  return {sequence.candidate, steps.candidate};
+  const Ways ways = ways_of(steps, weights_bytes, device);
+  Builder sequence{{"sequence", {}, {}}}, each{{"step_by_step", {}, {}}};
+  for (const Direction& d : all) {
+    Layer(sequence, node, d, device).sequence();
+    if (ways.step_by_step) Layer(each, node, d, device).step_by_step();
+  }
+  if (!ways.step_by_step) return {sequence.candidate};
+  if (ways.step_by_step_first) return {each.candidate, sequence.candidate};
+  return {sequence.candidate, each.candidate};
 }
 
 double flops(const NodeContext& node) {
@@ -593,6 +597,7 @@ const Family kRecurrentFamily = [] {
   family.infer = recurrent::infer;
   family.candidates = recurrent::candidates;
   family.allows_quantized = true;
+  family.widens_weights = true;
   family.flops = recurrent::flops;
   family.work_kind = WorkKind::kWindow;
   return family;

@@ -116,6 +116,15 @@ struct Builder {
 /// The matrices of some gates side by side, transposed: [depth, gates * cells]. int8 stays int8.
 int packed(Builder& builder, const NodeContext& node, const std::vector<int>& slots);
 
+/// One candidate computes all steps by one launch of one work-group for each image, another one by
+/// launches for each step, of the whole device.
+struct Ways {
+  bool step_by_step = false;  ///< is a candidate, too
+  bool step_by_step_first = false;
+};
+/// `weights_bytes`: what each step reads.
+Ways ways_of(int steps, std::int64_t weights_bytes, const DeviceInfo& device);
+
 /// Kernels for int8 inputs and states, int16 cells.
 std::vector<kernel::Candidate> quantized_candidates(const NodeContext& node,
                                                     const DeviceInfo& device);

@@ -109,23 +109,24 @@ class Integers {
     functions_ = b_.scratch(kernel::table(functions(15 + cell_scale())));
     pre_ = b_.scratch(std::int64_t{size_.rows()} * cols_ * 2);
     memory_ = -1;
-    product(false, 0);
+    const bool one = size_.steps == 1;
+    if (!step_by_step || !one) product(true, false, 0);
     if (!step_by_step) {
       steps(true, 0);
       return b_.candidate;
     }
-    if (size_.steps > 1) {
+    if (!one) {
       h_ = b_.scratch(std::int64_t{size_.batch} * size_.outputs);
       c_ = b_.scratch(std::int64_t{size_.batch} * size_.cells * 2);
     }
     for (int step = 0; step < size_.steps; ++step) {
-      product(true, step);
+      product(one, true, step);
       steps(false, step);
     }
     return b_.candidate;
   }
 
-  int steps() const { return size_.steps; }
+  Ways ways() const { return ways_of(size_.steps, std::int64_t{cols_} * size_.outputs, device_); }
 
  private:
   bool has(int slot) const { return slot >= 0 && node_.has_input(slot); }
@@ -186,30 +187,36 @@ class Integers {
     return table;
   }
 
-  int time(int step) const { return step; }
-
-  void product(bool state, int step) {
+  // The products of the inputs of all steps, or of one step, with those of its state, or these
+  // only.
+  void product(bool input, bool state, int step) {
     kernel::Launch launch("recurrent/quantized_product.cl", "recurrent_quantized_product");
-    const int rows = state ? size_.batch : size_.rows();
-    launch.macro("PART", state ? 1 : 0).macro("BIAS", state || has_norm() ? 0 : 1);
-    const int source = state ? d_.h : d_.x;
-    if (state && step > 0) {
-      launch.scratch_in(h_);
-    } else {
-      launch.src(source);
+    const bool whole = input && !state;
+    const int rows = whole ? size_.rows() : size_.batch;
+    launch.macro("INPUT", input ? 1 : 0).macro("STATE", state ? 1 : 0);
+    launch.macro("BIAS", has_norm() ? 0 : 1);
+    if (input) {
+      launch.src(d_.x).scratch_in(wx_).i32(size_.inputs).i32(node_.input(d_.x).zero_point());
     }
-    launch.scratch_in(state ? wh_ : wx_).scratch_in(vectors_).scratch_in(scales_);
     if (state) {
-      launch.scratch_inout(pre_);
-    } else {
+      if (step > 0) {
+        launch.scratch_in(h_);
+      } else {
+        launch.src(d_.h);
+      }
+      launch.scratch_in(wh_).i32(size_.outputs).i32(node_.input(d_.h).zero_point());
+    }
+    launch.scratch_in(vectors_).scratch_in(scales_);
+    if (input) {
       launch.scratch_out(pre_);
-    }
-    launch.i32(state ? size_.outputs : size_.inputs).i32(node_.input(source).zero_point());
-    launch.i32(rows).i32(cols_).i32(size_.cells);
-    if (state) {
-      launch.i32(std::int64_t{time(step)} * size_.t_stride).i32(size_.b_stride);
     } else {
+      launch.scratch_inout(pre_);
+    }
+    launch.i32(rows).i32(cols_).i32(size_.cells);
+    if (whole) {
       launch.i32(0).i32(1);
+    } else {
+      launch.i32(std::int64_t{step} * size_.t_stride).i32(size_.b_stride);
     }
     add_groups(launch, rows);
     b_.candidate.launches.push_back(launch);
@@ -272,7 +279,7 @@ class Integers {
       launch.scratch_inout(memory_);
     }
     launch.i32(ints).i32(all ? size_.steps : 1).i32(size_.cells).i32(size_.outputs);
-    launch.i32(size_.t_stride).i32(size_.b_stride).i32(time(step));
+    launch.i32(size_.t_stride).i32(size_.b_stride).i32(step);
     launch.i32(30 + cell_scale()).i32(clip(attrs_.cell_clip, scale(d_.c), 32767.0F));
     const Multiplier hidden = quantize_multiplier(
         static_cast<float>(std::pow(2, -15) / attrs_.hidden_scale * std::pow(2, -15)));
@@ -345,11 +352,10 @@ std::optional<Refusal> check_quantized(const tfl::NodeView& node, const Directio
 
 std::vector<kernel::Candidate> quantized_candidates(const NodeContext& node,
                                                     const DeviceInfo& device) {
-  constexpr int kMostSteps = 64;
   Integers integers(node, device);
-  if (integers.steps() > kMostSteps) return {integers.make(false)};
-  if (integers.steps() == 1) return {integers.make(true), integers.make(false)};
-  return {integers.make(false), integers.make(true)};
+  const Ways ways = integers.ways();
+  if (!ways.step_by_step) return {integers.make(false)};
+  return {integers.make(ways.step_by_step_first), integers.make(!ways.step_by_step_first)};
 }
 
 }  // namespace clgpu::ops::recurrent

@@ -167,6 +167,7 @@ const Family kSvdfFamily = [] {
   family.infer = infer;
   family.candidates = candidates;
   family.allows_quantized = true;
+  family.widens_weights = true;
   family.flops = flops;
   return family;
 }();
