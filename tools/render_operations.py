@@ -283,7 +283,9 @@ def _lstm(n: Node, name: str) -> Any:
         ]
     between = [n.m.tensor((1,), np.int8, quantization=(0.01,)) for _ in range(5)]
     to = [(*lead, 4)] * 2 if both else (*lead, 4)
-    return n.op(name, slots, to, intermediates=between, fused_activation_function="TANH")
+    options = {} if name == "LSTM" else {"time_major": False}
+    options["fused_activation_function"] = "TANH"
+    return n.op(name, slots, to, intermediates=between, **options)
 
 
 def _rnn(n: Node, name: str) -> Any:
