@@ -264,7 +264,7 @@ LSTMS = {
     "one step": Layer(op="LSTM", batch=3),
     "long": Layer(steps=70, batch=1),
     "both": Layer(op=PAIR),
-    "both, crossed": Layer(op=PAIR, aux=3, merged=True, batch=1),
+    "both, crossed": Layer(op=PAIR, aux=5, merged=True, time_major=True),
     "both, not crossed": Layer(op=PAIR, aux=5, crossed=False, time_major=True),
 }
 RNNS = {
@@ -343,6 +343,11 @@ def retyped(dtype, quantization=None):
     return change
 
 
+def other_weights(m):
+    """int8 weights of one gate."""
+    m._ops[0].inputs[3] = m.constant(np.ones((6, 5), np.int8), quantization=(0.5,))
+
+
 INT8 = {"dtype": np.dtype(np.int8), "quantization": Quantization(0.5, 0)}
 
 
@@ -383,7 +388,7 @@ INT8 = {"dtype": np.dtype(np.int8), "quantization": Quantization(0.5, 0)}
             tensor(2, quantization=Quantization(0.5, 3)),
             "input 2 has the scale 0.500000 and the zero point 3; supported: any and 0",
         ),
-        (Layer(), tensor(3, **INT8), "input 3 has another type than the other gates"),
+        (Layer(), other_weights, "input 3 has another type than the other gates"),
     ],
 )
 def test_refused(layer, change, reason, rng):

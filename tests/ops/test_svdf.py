@@ -82,6 +82,13 @@ def test_int8_weights_of_floats(device, precision, rng):
     )
 
 
+def test_refused_zero_point_of_weights(rng):
+    m, *_ = model(CASES[0], rng, "int8")
+    weights = m._tensors[m._ops[0].inputs[1]]
+    weights.quantization = Quantization(0.5, 3)
+    check_refused(m.build(), "weights of features has the scale 0.500000 and the zero point 3")
+
+
 def integer_model(case, rng, **changes):
     batch, depth, units, rank, memory = case
     filters = units * rank
@@ -154,7 +161,11 @@ INT8 = {"dtype": np.dtype(np.int8), "quantization": Quantization(0.5, 0)}
             "weights of features is int32; supported: float32, int8",
         ),
         (2, {**INT8, "buffer": 0}, "weights of time is computed at run time"),
-        (1, {**INT8, "quantization": Quantization(0.5, 3)}, "has the scale 0.500000 and the zero"),
+        (
+            1,
+            {**INT8, "buffer": 0, "quantization": Quantization(0.5, 3)},
+            "weights of features is computed at run time",
+        ),
         (3, {"dtype": np.dtype(np.int32)}, "bias is int32; supported: float32"),
     ],
 )

@@ -40,6 +40,14 @@ Ways ways_of(int steps, std::int64_t weights_bytes, const DeviceInfo& device) {
   return {steps <= most, steps == 1 || (heavy && steps <= most)};
 }
 
+std::size_t group_for(int cols, const DeviceInfo& device) {
+  // Mobile GPUs have few registers for work-items of large groups.
+  const std::size_t most = device.is_cpu() ? 64 : device.is_mobile() ? 256 : 1024;
+  std::size_t group = 64;
+  while (group < most && group < uz(cols)) group *= 2;
+  return group_of(group, device);
+}
+
 int packed(Builder& builder, const NodeContext& node, const std::vector<int>& slots) {
   const ir::Tensor& any = node.input(slots.front());
   const int rows = any.shape[0], depth = static_cast<int>(any.shape.elements() / rows);
@@ -362,12 +370,7 @@ class Layer {
   }
 
   /// Work-items of a group that computes the steps.
-  std::size_t group() const {
-    const std::int64_t wanted = device_.is_cpu() ? 64 : std::max(cols_, 64);
-    std::size_t group = 64;
-    while (group < 1024 && static_cast<std::int64_t>(group) < wanted) group *= 2;
-    return group_of(group, device_);
-  }
+  std::size_t group() const { return group_for(cols_, device_); }
 
  private:
   static constexpr std::int64_t kFloat = sizeof(float), kMoments = 8;

@@ -113,6 +113,9 @@ struct Builder {
   }
 };
 
+/// Work-items of the group that computes the steps of an image, with so many columns of gates.
+std::size_t group_for(int cols, const DeviceInfo& device);
+
 /// The matrices of some gates side by side, transposed: [depth, gates * cells]. int8 stays int8.
 int packed(Builder& builder, const NodeContext& node, const std::vector<int>& slots);
 

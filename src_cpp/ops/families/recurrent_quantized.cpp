@@ -265,9 +265,7 @@ class Integers {
       launch.scratch_out(h_);
     }
     launch.scratch_in(vectors_).scratch_in(scales_).scratch_in(functions_).dst(d_.dst);
-    std::size_t group = 64;
-    while (!device_.is_cpu() && group < 1024 && static_cast<int>(group) < cols_) group *= 2;
-    group = group_of(group, device_);
+    const std::size_t group = group_for(cols_, device_);
     constexpr std::int64_t kMoments = 12;
     const std::int64_t ints = cols_ + size_.outputs + size_.cells + kMoments;
     const bool local = uz(ints * 4) <= device_.local_bytes;
