@@ -68,6 +68,7 @@ class _Op:
     name: str
     options: dict[str, Any]
     custom_options: bytes | None
+    intermediates: list[int] = dataclasses.field(default_factory=list)
 
 
 class ModelMaker:
@@ -184,6 +185,7 @@ class ModelMaker:
         dtype: DType | list[DType] = None,
         quantization: Any = None,
         version: int | None = None,
+        intermediates: Sequence[int] = (),
         **options: Any,
     ) -> int | tuple[int, ...]:
         """Add a builtin op.
@@ -203,6 +205,8 @@ class ModelMaker:
             Of the output, as in `tensor`; a list of one per output where there are several.
         version
             Operator version; chosen from the types if None.
+        intermediates
+            Tensors whose scales the kernel uses; LSTMs of integers have five.
         **options
             Fields of the op's option table in snake case; enums by name, types as numpy dtypes.
 
@@ -222,7 +226,9 @@ class ModelMaker:
             types = [self._tensors[i].dtype for i in inputs if i is not None]
             version = max([_VERSIONS.get((name, t), 1) for t in types], default=1)
         code = self._operator_code(name, version)
-        return self._emit(code, name, inputs, shape, dtype, quantization, options, None)
+        result = self._emit(code, name, inputs, shape, dtype, quantization, options, None)
+        self._ops[-1].intermediates = list(intermediates)
+        return result
 
     def custom(
         self,
@@ -397,11 +403,14 @@ def _write_quantization(builder: flatbuffers.Builder, quantization: Quantization
 def _write_op(builder: flatbuffers.Builder, op: _Op) -> int:
     inputs, outputs = _ints(builder, op.inputs), _ints(builder, op.outputs)
     custom = builder.CreateByteVector(op.custom_options) if op.custom_options else 0
+    intermediates = _ints(builder, op.intermediates) if op.intermediates else 0
     union, member, options = schema.write_options(builder, op.name, op.options)
     tflite.OperatorStart(builder)
     tflite.OperatorAddOpcodeIndex(builder, op.code)
     tflite.OperatorAddInputs(builder, inputs)
     tflite.OperatorAddOutputs(builder, outputs)
+    if intermediates:
+        tflite.OperatorAddIntermediates(builder, intermediates)
     if custom:
         tflite.OperatorAddCustomOptions(builder, custom)
     if member and union == 1:

@@ -13,6 +13,7 @@ import argparse
 import difflib
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,10 @@ class Node:
         dtype = np.dtype(dtype or self.dtype)
         q = self.q if dtype == self.dtype else None
         return self.m.op(name, inputs, to, dtype=dtype, quantization=q, **options)
+
+
+LSTMS = "LSTM UNIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_LSTM"
+RNNS = "RNN UNIDIRECTIONAL_SEQUENCE_RNN BIDIRECTIONAL_SEQUENCE_RNN"
 
 
 def one(name: str, **options: Any) -> Build:
@@ -252,6 +257,59 @@ def _measured(n: Node, name: str, to: tuple[int, ...]) -> Any:
     return n.op(name, [n.x()], to, dtype=np.int32, **options)
 
 
+def _gates(n: Node, count: int, shape: tuple[int, ...], dtype: Any, scale: float) -> list[int]:
+    """Constants of so many gates: of the activations' type where they are floats."""
+    if n.dtype.kind == "f":
+        return [n.m.constant(np.zeros(shape, n.dtype)) for _ in range(count)]
+    return [n.m.constant(np.zeros(shape, dtype), quantization=(scale,)) for _ in range(count)]
+
+
+def _state(n: Node, shape: tuple[int, ...], dtype: Any, scale: float) -> int:
+    if n.dtype.kind == "f":
+        return n.m.tensor(shape, n.dtype, is_variable=True)
+    return n.m.tensor(shape, dtype, is_variable=True, quantization=(scale,))
+
+
+def _lstm(n: Node, name: str) -> Any:
+    both, lead = name.startswith("BI"), (2,) if name == "LSTM" else (2, 3)
+    slots: list[int | None] = [n.x((*lead, 4)), *[None] * (47 if both else 23)]
+    for i in range(2 if both else 1):
+        slots[17 * i + 1 : 17 * i + 9] = _gates(n, 8, (4, 4), np.int8, 0.01)
+        slots[17 * i + 12 : 17 * i + 16] = _gates(n, 4, (4,), np.int32, 0.01)
+        at = 35 + 2 * i if both else 18
+        slots[at : at + 2] = [
+            _state(n, (2, 4), np.int8, 0.01),
+            _state(n, (2, 4), np.int16, 2.0**-11),
+        ]
+    between = [n.m.tensor((1,), np.int8, quantization=(0.01,)) for _ in range(5)]
+    to = [(*lead, 4)] * 2 if both else (*lead, 4)
+    options = {} if name == "LSTM" else {"time_major": False}
+    options["fused_activation_function"] = "TANH"
+    return n.op(name, slots, to, intermediates=between, **options)
+
+
+def _rnn(n: Node, name: str) -> Any:
+    both, lead = name.startswith("BI"), (2,) if name == "RNN" else (2, 3)
+    slots: list[int | None] = [n.x((*lead, 4))]
+    for _ in range(2 if both else 1):
+        slots += [*_gates(n, 2, (4, 4), np.int8, 0.01), *_gates(n, 1, (4,), np.int32, 0.01)]
+        slots.append(_state(n, (2, 4), np.int8, 0.01))
+    to = [(*lead, 4)] * 2 if both else (*lead, 4)
+    slots += [None] * 3 if both else []
+    return n.op(name, slots, to, fused_activation_function="TANH")
+
+
+def _svdf(n: Node) -> Any:
+    slots = [
+        n.x((2, 4)),
+        *_gates(n, 1, (6, 4), np.int8, 0.01),
+        *_gates(n, 1, (6, 5), np.int16, 0.01),
+        *_gates(n, 1, (6,), np.int32, 0.01),
+        _state(n, (2, 30), np.int16, 0.01),
+    ]
+    return n.op("SVDF", slots, (2, 6), rank=1, fused_activation_function="RELU")
+
+
 STATE = ("ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE")
 
 
@@ -276,6 +334,8 @@ NODES: dict[str, Build] = {
     **{name: two(name) for name in BINARY.split()},
     **{name: two(name, dtype=np.bool_) for name in COMPARISONS.split()},
     **{name: reduce(name) for name in REDUCTIONS.split()},
+    **{name: partial(_lstm, name=name) for name in LSTMS.split()},
+    **{name: partial(_rnn, name=name) for name in RNNS.split()},
     **{name: pool(name) for name in ("AVERAGE_POOL_2D", "L2_POOL_2D", "MAX_POOL_2D")},
     "ARG_MAX": lambda n: _chosen(n, "ARG_MAX"),
     "ARG_MIN": lambda n: _chosen(n, "ARG_MIN"),
@@ -326,6 +386,7 @@ NODES: dict[str, Build] = {
     "SPACE_TO_DEPTH": lambda n: n.op("SPACE_TO_DEPTH", [n.x()], (1, 2, 2, 32), block_size=2),
     "SPLIT": _split,
     "SPLIT_V": _split_v,
+    "SVDF": _svdf,
     "SQUEEZE": lambda n: n.op("SQUEEZE", [n.x()], (4, 4, 8), squeeze_dims=[0]),
     "STRIDED_SLICE": _strided,
     "TANH": scaled("TANH", _SIGNED),

@@ -6,10 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Callable
 
 _FIXED = "export the model with fixed shapes, so that it becomes a constant"
-_UNROLL = (
-    "export the layer unrolled (Keras: unroll=True): FULLY_CONNECTED, SPLIT, LOGISTIC, TANH, MUL "
-    "and ADD have kernels"
-)
 _STATE = "make the state an input and an output of the model instead of a variable"
 _SEGMENTS = "write the sums as a BATCH_MATMUL with a constant matrix of zeros and ones"
 _LAST = "move it to the end of the model, so that one partition takes all nodes before it"
@@ -23,12 +19,6 @@ _OPERATIONS = {
     "BROADCAST_ARGS": _FIXED,
     "WHILE": _UNITE,
     "IF": _UNITE,
-    "LSTM": _UNROLL,
-    "RNN": _UNROLL,
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": _UNROLL,
-    "UNIDIRECTIONAL_SEQUENCE_RNN": _UNROLL,
-    "BIDIRECTIONAL_SEQUENCE_LSTM": _UNROLL,
-    "BIDIRECTIONAL_SEQUENCE_RNN": _UNROLL,
     "CONV_3D": _PLANES,
     "CONV_3D_TRANSPOSE": "split the depth: a TRANSPOSE_CONV for each plane of the filter, and ADD",
     "SEGMENT_SUM": _SEGMENTS,

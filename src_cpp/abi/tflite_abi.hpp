@@ -297,6 +297,40 @@ struct OutputTypeParams {
 struct OneHotParams {
   std::int32_t axis;
 };
+struct LstmParams {
+  std::int32_t activation;
+  float cell_clip, proj_clip;
+  std::int32_t kernel_type;  ///< 0 full, 1 basic
+  bool asymmetric_quantize_inputs;
+};
+struct SequenceLstmParams {
+  std::int32_t activation;
+  float cell_clip, proj_clip;
+  bool time_major, asymmetric_quantize_inputs;
+};
+struct BidirectionalLstmParams {
+  std::int32_t activation;
+  float cell_clip, proj_clip;
+  bool merge_outputs, time_major, asymmetric_quantize_inputs;
+};
+struct RnnParams {
+  std::int32_t activation;
+  bool asymmetric_quantize_inputs;
+};
+struct SequenceRnnParams {
+  bool time_major;
+  std::int32_t activation;
+  bool asymmetric_quantize_inputs;
+};
+struct BidirectionalRnnParams {
+  bool time_major;
+  std::int32_t activation;
+  bool merge_outputs, asymmetric_quantize_inputs;
+};
+struct SvdfParams {
+  std::int32_t rank, activation;
+  bool asymmetric_quantize_inputs;
+};
 
 /// First field of MediaPipe's and TFLite's custom pooling operations: same layout as PoolParams.
 using CustomPoolParams = PoolParams;

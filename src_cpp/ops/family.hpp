@@ -152,6 +152,10 @@ struct Family : ir::OpKind {
   /// one node of several.
   double stock_passes = 1;
 
+  /// Beside the kinds with OpKind::weights: its kernels read int8 weights of floats as the floats
+  /// they represent, where the runtimes' kernels round the activations to int8.
+  bool widens_weights = false;
+
   Indices indices;
   std::vector<const Family*> variants;  ///< kinds of the same name (OpKind::variant)
   std::vector<const Family*> fuses;     ///< a pass makes its nodes from these families' nodes

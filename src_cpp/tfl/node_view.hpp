@@ -86,6 +86,16 @@ class NodeView {
     if (!has_output(i)) throw Error("it has no output " + std::to_string(i));
     return tensor(node_.outputs->data[i]);
   }
+  int intermediate_count() const {
+    return node_.intermediates == nullptr ? 0 : node_.intermediates->size;
+  }
+  /// A tensor that tells the scale of a value within the node; throws Error if there is none.
+  TensorView intermediate(int i) const {
+    const TfLiteIntArray* ids = node_.intermediates;
+    if (ids == nullptr || i >= ids->size || !is_tensor(ids->data[i]))
+      throw Error("it has no intermediate tensor " + std::to_string(i));
+    return tensor(ids->data[i]);
+  }
   bool is_tensor(int id) const {
     return id >= 0 && static_cast<std::size_t>(id) < context_.tensors_size;
   }

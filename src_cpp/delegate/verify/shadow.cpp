@@ -64,17 +64,20 @@ struct Shadow::Impl {
         written.insert(id);
       }
     }
-    if (dequantize) widen_weights();
+    widen_weights(dequantize);
     add_biases();
     for (const auto& kernel : kernels) kernel->init();
   }
 
-  // Only weights that float products alone read.
-  void widen_weights() {
+  // Only weights that float products alone read. `products`: also those of families that can
+  // multiply integers as the runtimes' kernels do.
+  void widen_weights(bool products) {
     std::set<int> found, others;
     for (const auto& kernel : kernels) {
       const CpuNode& recipe = kernel->recipe();
-      const bool product = weights_of(recipe).slot >= 0 && !recipe.outputs.empty() &&
+      const bool widens = recipe.family != nullptr && recipe.family->widens_weights;
+      const bool product = (widens || (products && weights_of(recipe).slot >= 0)) &&
+                           !recipe.outputs.empty() &&
                            sandbox.at(recipe.outputs[0]).type == kTfLiteFloat32;
       (product ? found : others).insert(recipe.inputs.begin(), recipe.inputs.end());
     }

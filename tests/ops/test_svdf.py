@@ -1,0 +1,178 @@
+"""SVDF: filters that keep their last results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.model_maker import ModelMaker, Quantization
+from tests.ops.harness import check_refused
+from tests.ops.states import check_states
+
+# Batch, depth, units, rank, memory; a dimension longer than a work-group, one of each size 1.
+CASES = [(1, 7, 5, 1, 4), (2, 70, 3, 2, 9), (1, 1, 1, 3, 1), (3, 20, 17, 1, 66)]
+INFERENCES = 5
+
+
+def model(case, rng, weights="float", *, bias=True, activation="RELU"):
+    batch, depth, units, rank, memory = case
+    m = ModelMaker()
+    filters = units * rank
+    feature = (rng.standard_normal((filters, depth)) * 0.3).astype(np.float32)
+    time = (rng.standard_normal((filters, memory)) * 0.3).astype(np.float32)
+    b = rng.standard_normal(units).astype(np.float32) if bias else None
+    x = m.input("x", (batch, depth))
+    if weights == "float":
+        ids = [m.constant(feature), m.constant(time)]
+    else:
+        scales = [float(np.float32(np.abs(array).max() / 127)) for array in (feature, time)]
+        feature, time = (np.round(a / s).astype(np.int8) for a, s in zip((feature, time), scales))
+        ids = [m.constant(a, quantization=(s,)) for a, s in zip((feature, time), scales)]
+        feature, time = (a * np.float64(s) for a, s in zip((feature, time), scales))
+    state = m.tensor((batch, filters * memory), is_variable=True)
+    inputs = [x, *ids, None if b is None else m.constant(b), state]
+    m.output(m.op("SVDF", inputs, (batch, units), rank=rank, fused_activation_function=activation))
+    return m, feature, time, b
+
+
+def reference(case, inferences, feature, time, bias, relu):
+    batch, _, units, rank, memory = case
+    state = np.zeros((batch, units * rank, memory))
+    results = []
+    for (x,) in inferences:
+        product = x.astype(np.float64) @ feature.astype(np.float64).T
+        state = np.concatenate([state[:, :, 1:], product[:, :, None]], axis=2)
+        y = (state * time).sum(2).reshape(batch, units, rank).sum(2)
+        y = y if bias is None else y + bias
+        results.append([np.maximum(y, 0) if relu else y])
+    return results
+
+
+def random_inputs(case, rng):
+    shape = case[:2]
+    return [[rng.standard_normal(shape).astype(np.float32)] for _ in range(INFERENCES)]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_floats(case, device, precision, rng):
+    bias = case[0] != 2
+    activation = "RELU" if bias else "NONE"
+    m, *parameters = model(case, rng, bias=bias, activation=activation)
+    inputs = random_inputs(case, rng)
+    expected = reference(case, inputs, *parameters, activation == "RELU")
+    terms = case[1] + case[3] * case[4]
+    check_states(
+        m.build(), inputs, expected, device=device, precision=precision, accumulation=terms
+    )
+
+
+def test_int8_weights_of_floats(device, precision, rng):
+    case = CASES[1]
+    m, *parameters = model(case, rng, "int8", activation="NONE")
+    inputs = random_inputs(case, rng)
+    expected = reference(case, inputs, *parameters, False)
+    check_states(
+        m.build(),
+        inputs,
+        expected,
+        device=device,
+        precision=precision,
+        accumulation=case[1] + case[3] * case[4],
+        stock=False,  # its kernels round the input to int8
+    )
+
+
+def test_refused_zero_point_of_weights(rng):
+    m, *_ = model(CASES[0], rng, "int8")
+    weights = m._tensors[m._ops[0].inputs[1]]
+    weights.quantization = Quantization(0.5, 3)
+    check_refused(m.build(), "weights of features has the scale 0.500000 and the zero point 3")
+
+
+def integer_model(case, rng, **changes):
+    batch, depth, units, rank, memory = case
+    filters = units * rank
+    m = ModelMaker()
+    scale = {"x": 0.05, "feature": 0.01, "time": 0.0003, "state": 0.004, "dst": 0.02, **changes}
+    x = m.input("x", (batch, depth), np.int8, quantization=(scale["x"], -100))
+    feature = rng.integers(-128, 128, (filters, depth)).astype(np.int8)
+    time = rng.integers(-32768, 32768, (filters, memory)).astype(np.int16)
+    bias = rng.integers(-(2**20), 2**20, units).astype(np.int32)
+    state_type = changes.get("state_type", np.int16)
+    inputs = [
+        x,
+        m.constant(feature, quantization=(scale["feature"], changes.get("feature_zero", 0))),
+        m.constant(time.astype(changes.get("time_type", np.int16)), quantization=(scale["time"],)),
+        m.constant(bias, quantization=(scale["state"] * scale["time"],)),
+        m.tensor(
+            (batch, filters * memory),
+            state_type,
+            is_variable=changes.get("is_variable", True),
+            quantization=(scale["state"],),
+        ),
+    ]
+    activation = changes.get("activation", "RELU")
+    options = {"rank": changes.get("rank", rank), "fused_activation_function": activation}
+    m.output(m.op("SVDF", inputs, (batch, units), quantization=(scale["dst"], -128), **options))
+    return m.build()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_integers_equal_the_reference_kernel(case, device, rng):
+    inputs = [[rng.integers(-128, 128, case[:2]).astype(np.int8)] for _ in range(INFERENCES)]
+    check_states(integer_model(case, rng), inputs, None, device=device)
+
+
+def test_integers_of_a_hundred_steps(device, rng):
+    case = (1, 12, 6, 1, 8)
+    inputs = [[rng.integers(-128, 128, case[:2]).astype(np.int8)] for _ in range(100)]
+    check_states(integer_model(case, rng), inputs, None, device=device)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"state_type": np.int8}, "state is int8; supported: int16"),
+        ({"time_type": np.int8}, "weights of time is int8; supported: int16"),
+        ({"activation": "NONE"}, "the fused activation is 0; supported: 1"),
+        ({"feature_zero": 3}, "input 1 has the scale 0.010000 and the zero point 3"),
+        ({"is_variable": False}, "the state is not a variable tensor"),
+        ({"rank": 0}, "the rank is 0; supported: 1 and more"),
+    ],
+)
+def test_refused_integers(changes, reason, rng):
+    check_refused(integer_model(CASES[0], rng, **changes), reason)
+
+
+INT8 = {"dtype": np.dtype(np.int8), "quantization": Quantization(0.5, 0)}
+
+
+@pytest.mark.parametrize(
+    ("slot", "changes", "reason"),
+    [
+        (0, {"dtype": np.dtype(np.uint8)}, "input is uint8; supported: float32, int8"),
+        (0, {"shape": (1, 1, 7)}, "input has rank 3; supported: 2"),
+        (1, {"shape": (1, 5, 7)}, "weights of features has rank 3; supported: 2"),
+        (2, {"shape": (1, 5, 4)}, "weights of time has rank 3; supported: 2"),
+        (4, {"shape": (1, 5, 4)}, "state has rank 3; supported: 2"),
+        (
+            1,
+            {"dtype": np.dtype(np.int32)},
+            "weights of features is int32; supported: float32, int8",
+        ),
+        (2, {**INT8, "buffer": 0}, "weights of time is computed at run time"),
+        (
+            1,
+            {**INT8, "buffer": 0, "quantization": Quantization(0.5, 3)},
+            "weights of features is computed at run time",
+        ),
+        (3, {"dtype": np.dtype(np.int32)}, "bias is int32; supported: float32"),
+    ],
+)
+def test_refused(slot, changes, reason, rng):
+    m, *_ = model(CASES[0], rng)
+    for name, value in changes.items():
+        setattr(m._tensors[m._ops[0].inputs[slot]], name, value)
+        if slot == 0 and name == "dtype":
+            m._tensors[m._ops[0].outputs[0]].dtype = value
+    check_refused(m.build(), reason)
