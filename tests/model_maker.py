@@ -167,17 +167,23 @@ class ModelMaker:
 
     @overload
     def op(
-        self, name: str, inputs: Sequence[int | None], shape: tuple[int, ...], **options: Any
+        self, name: str, /, inputs: Sequence[int | None], shape: tuple[int, ...], **options: Any
     ) -> int: ...
 
     @overload
     def op(
-        self, name: str, inputs: Sequence[int | None], shape: list[tuple[int, ...]], **options: Any
+        self,
+        name: str,
+        /,
+        inputs: Sequence[int | None],
+        shape: list[tuple[int, ...]],
+        **options: Any,
     ) -> tuple[int, ...]: ...
 
     def op(
         self,
         name: str,
+        /,
         inputs: Sequence[int | None],
         shape: Shape | list[Shape],
         *,

@@ -294,6 +294,14 @@ struct OutputTypeParams {
 struct OneHotParams {
   std::int32_t axis;
 };
+/// Early runtimes have the version behind the other fields; neither place moves one that is read.
+struct CompositeParams {
+  const char* name;
+  std::int32_t subgraph_index, version;
+  const std::uint8_t* attributes;  ///< a map in the format FlexBuffers
+  std::size_t attributes_size;
+};
+static_assert(offsetof(CompositeParams, attributes) == 2 * sizeof(void*));
 
 /// First field of MediaPipe's and TFLite's custom pooling operations: same layout as PoolParams.
 using CustomPoolParams = PoolParams;

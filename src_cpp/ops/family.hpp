@@ -122,6 +122,10 @@ struct Family : ir::OpKind {
   /// the CPU.
   bool allows_quantized = false;
 
+  /// The runtimes' kernels run another graph of the model on the interpreter's own tensors, so only
+  /// the interpreter can run them.
+  bool runs_graphs = false;
+
   /// How its nodes are computed band by band (ops/shared/row_rules.hpp); null: as a whole only.
   const RowRules* rows = nullptr;
 

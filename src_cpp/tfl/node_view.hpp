@@ -62,6 +62,7 @@ class NodeView {
       : context_(context), node_(node), registration_(registration), index_(index) {}
 
   int index() const { return index_; }
+  const TfLiteContext& context() const { return context_; }
   int builtin() const { return registration_.builtin_code; }
   int version() const { return registration_.version; }
   /// Name of a custom operation, null for a builtin operation.
