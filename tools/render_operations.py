@@ -58,8 +58,8 @@ reason ([Nodes on the CPU](refusals.md)).
 
 COMPOSITES = """\
 STABLEHLO_COMPOSITE runs as one kernel or a few if its name is odml.scaled_dot_product_attention,
-odml.rms_norm, odml.l2_norm or odml.group_norm, and if its decomposition computes what the name says:
-the delegate compares both, because the runtimes compute the decomposition.\
+odml.rms_norm, odml.l2_norm or odml.group_norm, and if its decomposition computes what the name
+says: the delegate compares both, because the runtimes compute the decomposition.\
 """
 
 

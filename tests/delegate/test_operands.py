@@ -65,7 +65,10 @@ def reasons(nodes: list[tuple[str, list[int | None], int]]) -> list[str]:
         given = [None if i is None else x for i in inputs]
         version = 2 if name == "BROADCAST_TO" else 1
         shapes = [(1, 2, 2, 1)] * outputs
-        m.output(*add(name, given, shapes, dtype=np.float32, version=version))
+        # Runtimes load no composite without them.
+        options = {"name": "odml.rms_norm", "composite_attributes": [0]}
+        more = options if name == "STABLEHLO_COMPOSITE" else {}
+        m.output(*add(name, given, shapes, dtype=np.float32, version=version, **more))
     delegate = clgpu_delegate.load()
     interpreter = make_interpreter(op_runtime(), m.build(), [delegate])
     found = [node.reason for node in delegate.explain().nodes]

@@ -57,7 +57,8 @@ def operands(rng, batches, queries, keys, heads, key_heads, depth, cols=None):
     return [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
 
 
-# Batches, queries, keys, heads, heads of keys, elements of a head, columns; whether there is a mask.
+# Batches, queries, keys, heads, heads of keys, elements of a head, columns; whether there is a
+# mask.
 CASES = {
     "one_query": ((1, 1, 70, 8, 2, 8), True),
     "one_head_of_keys": ((1, 5, 9, 6, 1, 8), False),
@@ -215,8 +216,10 @@ RMS = row_norm_body(EPSILON, mean="MUL")
 
 
 def test_unknown_names_are_refused():
-    refused("the composite odml.other", [(2, 3)], {}, plain, "odml.other")
-    refused("the composite odml.other", [(2, 3)], {}, plain, "odml.other", dtype=np.int32)
+    refused("the composite odml.other has no kernels", [(2, 3)], {}, plain, "odml.other")
+    refused(
+        "the composite odml.other has no kernels", [(2, 3)], {}, plain, "odml.other", dtype=np.int32
+    )
 
 
 def test_damaged_attributes_are_refused(rng):
@@ -269,7 +272,7 @@ def test_a_decomposition_that_computes_something_else_is_refused(body):
     refused("the decomposition computes something else than", [(2, 3)], GIVEN, body)
 
 
-def test_other_attention_is_refused(rng):
+def test_other_attention_is_refused():
     reason = "the decomposition computes something else than"
     shapes = [(1, 4, 2, 8)] * 3
     body = attention_body(0.25)

@@ -3,6 +3,7 @@
 
 #include "base/utf8.hpp"
 #include "ir/fields.hpp"
+#include "ops/families/instance_norm.hpp"
 #include "tfl/flex_map.hpp"
 
 namespace clgpu::ops {
@@ -45,11 +46,12 @@ ir::Shapes infer(const NodeContext& node) {
 }
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
-  switch (node.attrs<CompositeAttrs>().kind) {
+  const auto& attrs = node.attrs<CompositeAttrs>();
+  switch (attrs.kind) {
     case kAttention:
       return attention(node, device);
     case kGroupNorm:
-      return group_norm(node, device);
+      return instance_norm_candidates(node, device, attrs.epsilon, attrs.groups);
     default:
       return row_norm(node, device);
   }

@@ -1,6 +1,5 @@
 // Normalisations: of rows by their lengths, and of groups of channels by mean and variance.
 #include "ops/families/composite/composite.hpp"
-#include "ops/families/instance_norm.hpp"
 #include "ops/shared/sharing.hpp"
 
 namespace clgpu::ops::composite {
@@ -103,11 +102,6 @@ std::vector<kernel::Candidate> row_norm(const NodeContext& node, const DeviceInf
     list.back().in_place = {kX};  // an item reads and writes the same elements of a row
   }
   return list;
-}
-
-std::vector<kernel::Candidate> group_norm(const NodeContext& node, const DeviceInfo& device) {
-  const auto& attrs = node.attrs<CompositeAttrs>();
-  return instance_norm_candidates(node, device, attrs.epsilon, attrs.groups);
 }
 
 }  // namespace clgpu::ops::composite
