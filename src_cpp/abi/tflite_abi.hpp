@@ -73,12 +73,18 @@ struct TfLiteQuantizationParams {
   std::int32_t zero_point;
 };
 struct TfLiteQuantization {
-  std::int32_t type;  // 0 none, 1 affine
+  std::int32_t type;  // 0 none, 1 affine, 2 blockwise
   void* params;
 };
 struct TfLiteAffineQuantization {
   TfLiteFloatArray* scale;
   TfLiteIntArray* zero_point;
+  std::int32_t quantized_dimension;
+};
+/// TfLiteQuantization::type 2: some neighbours along the last axis share a scale.
+struct TfLiteBlockwiseQuantization {
+  std::int32_t scale, zero_point;  // tensors
+  std::int32_t blocksize;
   std::int32_t quantized_dimension;
 };
 struct TfLiteDimensionMetadata {

@@ -294,9 +294,14 @@ class Reader {
     } else {
       q->zero_points.assign(q->scales.size(), zero());
     }
-    if (accept(',')) {
-      named("axis");
-      q->axis = small();
+    enum class Part { kAxis, kBlock, kInt4 };
+    while (accept(',')) {
+      const auto part = choice<Part>(
+          {{"axis", Part::kAxis}, {"block", Part::kBlock}, {"int4", Part::kInt4}}, "a part");
+      expect('=');
+      if (part == Part::kAxis) q->axis = small();
+      if (part == Part::kBlock) q->block = small();
+      if (part == Part::kInt4) q->int4 = choice<bool>({{"true", true}}, "true");
     }
     expect(')');
     return q;

@@ -19,9 +19,10 @@ Refusal not_core() {
 
 // Why a tensor keeps its node off the device, whatever the family.
 std::optional<Refusal> check_tensor(const tfl::TensorView& tensor, const std::string& what,
-                                    const ops::Family& family) {
+                                    const ops::Family& family, int slot = -1) {
   const char* const type = tfl::type_name(tensor.tflite_type());
-  if (!tfl::dtype_of(tensor.tflite_type())) return Refusal{Why::kType, what, {}, type};
+  const bool int4 = tensor.is_int4() && family.int4_weights && slot == family.weights.slot;
+  if (!int4 && !tfl::dtype_of(tensor.tflite_type())) return Refusal{Why::kType, what, {}, type};
   if (auto refusal = tfl::check_quantization(tensor, what)) return refusal;
   if (tensor.is_quantized() && !family.allows_quantized)
     return Refusal{Why::kIntegers, what, {}, type};
@@ -42,6 +43,12 @@ std::shared_ptr<const ir::Constant> constant_of(const tfl::TensorView& view) {
   constant->data = view.raw().data;
   constant->bytes = view.raw().bytes;
   constant->dtype = view.dtype();
+  if (view.is_int4()) {
+    const auto bytes = std::make_shared<std::vector<std::uint8_t>>(tfl::unpacked(view));
+    constant->data = bytes->data();
+    constant->bytes = bytes->size();
+    constant->owner = bytes;
+  }
   return constant;
 }
 
@@ -140,8 +147,8 @@ void Model::read_tensor(const tfl::TensorView& view, int id) {
   tensor.tflite_id = id;
   tensor.shape = ir::Shape(view.dims());
   tensor.model_rank = view.rank();
-  if (const auto dtype = tfl::dtype_of(view.tflite_type())) {
-    tensor.dtype = tensor.storage = *dtype;
+  if (view.is_int4() || tfl::dtype_of(view.tflite_type())) {
+    tensor.dtype = tensor.storage = view.dtype();
     tensor.constant = constant_of(view);
     tensor.quantization = tfl::quantization_of(view);
     if (view.has_data()) {
@@ -313,7 +320,7 @@ std::optional<Refusal> Model::check(const ModelNode& node, const ops::Operation*
     if (!view.has_input(i)) continue;
     const tfl::TensorView input = view.input(i);
     const std::string what = "input " + std::to_string(i);
-    if (auto refusal = check_tensor(input, what, *node.family)) return refusal;
+    if (auto refusal = check_tensor(input, what, *node.family, i)) return refusal;
     const auto writer = writer_.find(input.id());
     // Files store an unknown shape as that of a scalar.
     if (input.rank() == 0 && writer != writer_.end() && !nodes[writer->second].works)
