@@ -10,7 +10,7 @@
 //           BLOCKS        0|1                   1: `block` elements of a row share a scale; SCALED is 0
 //           SRC_T, DST_T  float|half, or char with QUANTIZED  element types
 //           and those of common/epilogue.cl
-// Numerics  WG accumulators (SUM_T), added pairwise; the bias is added last
+// Numerics  8 * WG accumulators (SUM_T), added pairwise; the bias is added last
 #include "common/epilogue.cl"
 #include "common/types.cl"
 
@@ -34,20 +34,11 @@
 #endif
 #define BEGIN_ROW(r)                                                                   \
   const int start##r = min(m0 + r, rows - 1) * depth; /* past the end: the last row */ \
-  SUM_T sum##r = 0;
-#define BEGIN_WORD(r) SUM_T part##r = 0;
-#define ADD_WORD(r)                                               \
-  {                                                               \
-    const SUM8_T products = LOAD8(SRC_T, src, start##r + k) * w8; \
-    part##r = SUM_OF(products);                                   \
-  }
-#define ADD_ELEMENT(r) part##r += LOAD(SRC_T, src, start##r + k + i) * w;
-#if BLOCKS
-#define END_WORD(r) sum##r += part##r * scale;
-#else
-#define END_WORD(r) sum##r += part##r;
-#endif
-#define STAGE_ROW(r) partial[r * WG + item] = sum##r;
+  SUM8_T sums##r = 0;                                                                  \
+  SUM_T rest##r = 0;
+#define ADD_WORD(r) sums##r += LOAD8(SRC_T, src, start##r + k) * w8;
+#define ADD_ELEMENT(r) rest##r += LOAD(SRC_T, src, start##r + k + i) * w;
+#define STAGE_ROW(r) partial[r * WG + item] = SUM_OF(sums##r) + rest##r;
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void fully_connected_nibbles(
     __global const SRC_T *src, __global const uint *weights,
@@ -63,21 +54,20 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void fully_connected_ni
   for (int word = item; word < words; word += WG) {
     const int bits = as_int(weights[word]);
     const int k = word * 8;
-#if BLOCKS
-    const float scale = block_scales[n * (depth / block) + k / block];
-#endif
-    EACH_ROW(BEGIN_WORD)
     if (k + 8 <= depth) {
       const int8 high = (int8)(bits) << (int8)(28, 24, 20, 16, 12, 8, 4, 0);
+#if BLOCKS
+      const float8 w8 = convert_float8(high >> 28) * block_scales[n * (depth / block) + k / block];
+#else
       const SUM8_T w8 = CLGPU_CAT(convert_, SUM8_T)(high >> 28);
+#endif
       EACH_ROW(ADD_WORD)
-    } else {
+    } else {  // not with blocks
       for (int i = 0; i < depth - k; ++i) {
         const SUM_T w = (bits << (28 - 4 * i)) >> 28;
         EACH_ROW(ADD_ELEMENT)
       }
     }
-    EACH_ROW(END_WORD)
   }
   EACH_ROW(STAGE_ROW)
   barrier(CLK_LOCAL_MEM_FENCE);

@@ -241,9 +241,11 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
                      node.input(kWeights).is_constant();
   if (packs && quantization->block > 0) return {nibbles(node, size, device)};
   std::vector<kernel::Candidate> list = of_int8(node, size, device);
-  constexpr int kFewRows = 8;  // more rows would unpack the weights too often
-  if (packs)
-    list.insert(size.rows > kFewRows ? list.end() : list.begin(), nibbles(node, size, device));
+  if (!packs) return list;
+  // More rows would unpack the weights too often. A CPU's time depends less on what it reads.
+  constexpr int kFewRows = 8;
+  const bool last = size.rows > kFewRows || device.is_cpu();
+  list.insert(last ? list.end() : list.begin(), nibbles(node, size, device));
   return list;
 }
 
