@@ -159,13 +159,23 @@ class ModelMaker:
         return tensor
 
     def int4_constant(
-        self, array: np.ndarray, quantization: Quantization | Blocks, name: str | None = None
+        self,
+        array: np.ndarray,
+        quantization: Quantization | Blocks,
+        name: str | None = None,
+        *,
+        bits: int = 4,
     ) -> int:
-        """Declare a constant of integers from -8 to 7, of which two share a byte."""
-        halves = np.append(array.reshape(-1), np.zeros(array.size % 2, array.dtype)) & 15
-        tensor = self.tensor(array.shape, "INT4", name=name)
+        """Declare a constant of integers from -8 to 7, of which two share a byte.
+
+        ``bits=2``: four share a byte, and are from -2 to 1.
+        """
+        each = 8 // bits
+        parts = np.append(array.reshape(-1), np.zeros(-array.size % each, array.dtype))
+        parts = (parts.astype(np.uint8) & (2**bits - 1)).reshape(-1, each)
+        tensor = self.tensor(array.shape, f"INT{bits}", name=name)
         self._tensors[tensor].quantization = quantization
-        packed = (halves[::2] | halves[1::2] << 4).astype(np.uint8)
+        packed = (parts << (bits * np.arange(each))).sum(1).astype(np.uint8)
         self._tensors[tensor].buffer = self._add_buffer(packed)
         return tensor
 

@@ -42,7 +42,8 @@ enum : std::int32_t {
   kTfLiteUInt32 = 16,
   kTfLiteUInt16 = 17,
   kTfLiteInt4 = 18,
-  kTfLiteBFloat16 = 19
+  kTfLiteBFloat16 = 19,
+  kTfLiteInt2 = 20
 };
 
 using TfLiteAllocationType = std::int32_t;

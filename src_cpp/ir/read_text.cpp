@@ -294,14 +294,14 @@ class Reader {
     } else {
       q->zero_points.assign(q->scales.size(), zero());
     }
-    enum class Part { kAxis, kBlock, kInt4 };
+    enum class Part { kAxis, kBlock, kNarrow };
     while (accept(',')) {
       const auto part = choice<Part>(
-          {{"axis", Part::kAxis}, {"block", Part::kBlock}, {"int4", Part::kInt4}}, "a part");
+          {{"axis", Part::kAxis}, {"block", Part::kBlock}, {"narrow", Part::kNarrow}}, "a part");
       expect('=');
       if (part == Part::kAxis) q->axis = small();
       if (part == Part::kBlock) q->block = small();
-      if (part == Part::kInt4) q->int4 = choice<bool>({{"true", true}}, "true");
+      if (part == Part::kNarrow) q->narrow = choice<bool>({{"true", true}}, "true");
     }
     expect(')');
     return q;

@@ -182,7 +182,7 @@ class Writer {
                   : "[" + join(zeros, ", ", [](std::int32_t z) { return std::to_string(z); }) + "]";
     if (q.axis != 0) text += ", axis=" + std::to_string(q.axis);
     if (q.block != 0) text += ", block=" + std::to_string(q.block);
-    if (q.int4) text += ", int4=true";
+    if (q.narrow) text += ", narrow=true";
     return text + ")";
   }
 

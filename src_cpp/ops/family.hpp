@@ -121,7 +121,8 @@ struct Family : ir::OpKind {
   /// The family takes tensors of quantised types (QUANTIZE, DEQUANTIZE); others leave such nodes on
   /// the CPU.
   bool allows_quantized = false;
-  bool int4_weights = false;  ///< its import takes weights of int4, which it reads as int8
+  bool narrow_weights =
+      false;  ///< its import takes weights of int4 and int2, which it reads as int8
 
   /// The runtimes' kernels run another graph of the model on the interpreter's own tensors, so only
   /// the interpreter can run them.

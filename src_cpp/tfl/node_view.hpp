@@ -32,10 +32,10 @@ class TensorView {
   const TfLiteTensor& raw() const { return *tensor_; }
   std::int32_t tflite_type() const { return tensor_->type; }
   /// Element type; only valid for types that dtype_of knows (the importer checks before import()),
-  /// and for int4, which is read as int8.
-  DType dtype() const { return is_int4() ? DType::kI8 : *dtype_of(tensor_->type); }
-  /// Two elements share a byte, the first one in its lower half. Only weights are read.
-  bool is_int4() const { return tensor_->type == kTfLiteInt4; }
+  /// and for int4 and int2, which are read as int8.
+  DType dtype() const { return is_narrow() ? DType::kI8 : *dtype_of(tensor_->type); }
+  /// Whether elements share a byte, from its lowest bits on: int4, int2. Only weights are read.
+  bool is_narrow() const { return tensor_->type == kTfLiteInt4 || tensor_->type == kTfLiteInt2; }
   int rank() const { return tensor_->dims == nullptr ? 0 : tensor_->dims->size; }
   int dim(int axis) const { return tensor_->dims->data[axis]; }
   std::vector<int> dims() const;

@@ -45,12 +45,12 @@ ir::Quantization read(const TensorView& tensor) {
     result.zero_points.assign(result.scales.size(), 0);
     result.block = static_cast<const TfLiteBlockwiseQuantization*>(tensor.raw().quantization.params)
                        ->blocksize;
-    result.int4 = tensor.is_int4();
+    result.narrow = tensor.is_narrow();
     return result;
   }
   const auto* affine = affine_of(tensor);
   ir::Quantization result;
-  result.int4 = tensor.is_int4();
+  result.narrow = tensor.is_narrow();
   if (affine == nullptr) {
     result.scales = {tensor.scale()};
     result.zero_points = {tensor.zero_point()};
@@ -86,7 +86,8 @@ std::pair<std::int32_t, std::int32_t> zero_points_of(DType dtype) {
 
 std::optional<Refusal> check_quantization(const TensorView& tensor, const std::string& what) {
   if (!tensor.is_quantized()) return std::nullopt;
-  if (tensor.is_blockwise() && (!tensor.is_int4() || block_scales(tensor) == nullptr)) {
+  if (tensor.is_blockwise() &&
+      (tensor.tflite_type() != kTfLiteInt4 || block_scales(tensor) == nullptr)) {
     return Refusal{
         Why::kQuantization,
         what,
@@ -147,9 +148,12 @@ std::optional<Refusal> check_quantization(const TensorView& tensor, const std::s
 std::vector<std::uint8_t> unpacked(const TensorView& tensor) {
   std::vector<std::uint8_t> result(static_cast<std::size_t>(tensor.elements()), 0);
   const auto* bytes = static_cast<const std::uint8_t*>(tensor.raw().data);
-  for (std::size_t i = 0; i < result.size() && i / 2 < tensor.raw().bytes; ++i) {
-    const unsigned half = i % 2 == 0 ? bytes[i / 2] & 15U : bytes[i / 2] >> 4U;
-    result[i] = static_cast<std::uint8_t>((half ^ 8U) - 8U);  // with its sign
+  const unsigned bits = tensor.tflite_type() == kTfLiteInt2 ? 2 : 4;
+  const std::size_t each = 8 / bits;  // elements of a byte
+  const unsigned mask = (1U << bits) - 1, sign = 1U << (bits - 1);
+  for (std::size_t i = 0; i < result.size() && i / each < tensor.raw().bytes; ++i) {
+    const unsigned part = bytes[i / each] >> (bits * (i % each)) & mask;
+    result[i] = static_cast<std::uint8_t>((part ^ sign) - sign);
   }
   return result;
 }

@@ -16,7 +16,7 @@ namespace clgpu::tfl {
 /// the tensor is not quantised or its parameters are valid.
 std::optional<Refusal> check_quantization(const TensorView& tensor, const std::string& what);
 
-/// The elements of an int4 constant as int8.
+/// The elements of a constant of int4 or int2 as int8.
 std::vector<std::uint8_t> unpacked(const TensorView& tensor);
 
 /// The parameters of a tensor without errors; null if it is not quantised.

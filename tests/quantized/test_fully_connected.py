@@ -161,8 +161,9 @@ def test_what_the_reference_kernels_refuse_stays_on_the_cpu(device, rng):
 # Weights of int4
 
 
-def int4_weights(rng, cols, depth):
-    return rng.integers(-8, 8, (cols, depth)).astype(np.int8)
+def int4_weights(rng, cols, depth, bits=4):
+    reach = 2 ** (bits - 1)
+    return rng.integers(-reach, reach, (cols, depth)).astype(np.int8)
 
 
 def int4_quantization(rng, cols, per_channel):
@@ -171,16 +172,16 @@ def int4_quantization(rng, cols, per_channel):
     return Quantization([float(s) for s in rng.uniform(0.01, 0.1, cols).astype(np.float32)], 0, 0)
 
 
-@pytest.mark.parametrize("per_channel", [False, True])
-def test_floats_times_int4(per_channel, device, precision, rng):
+@pytest.mark.parametrize(("bits", "per_channel"), [(4, False), (4, True), (2, True)])
+def test_floats_times_int4(bits, per_channel, device, precision, rng):
     """In the arithmetic of floats, as int8 weights; stock kernels round the floats to int8."""
     m, inputs, expected = ModelMaker(), [], []
     for i, (shape, cols) in enumerate(CASES[:5]):
-        stored = int4_weights(rng, cols, shape[-1])
+        stored = int4_weights(rng, cols, shape[-1], bits)
         quantization = int4_quantization(rng, cols, per_channel and cols > 1)
         bias = rng.standard_normal(cols).astype(np.float32) if i % 2 == 0 else np.zeros(cols)
         x = m.input(f"x{i}", shape)
-        operands = [x, m.int4_constant(stored, quantization)]
+        operands = [x, m.int4_constant(stored, quantization, bits=bits)]
         if i % 2 == 0:
             operands.append(m.constant(bias))
         m.output(m.op("FULLY_CONNECTED", operands, (shape[0], cols), version=6))
@@ -224,16 +225,17 @@ def test_blocks_of_int4_with_scales_of_their_own(scale_type, device, precision, 
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("per_channel", [False, True])
-def test_int8_times_int4_equals_the_reference(per_channel, device, rng):
+@pytest.mark.parametrize(("bits", "per_channel"), [(4, False), (4, True), (2, True)])
+def test_int8_times_int4_equals_the_reference(bits, per_channel, device, rng):
     m, inputs = ModelMaker(), []
     for shape, cols in CASES[:5]:
         src = random_quantization(rng, np.int8)
         weights = int4_quantization(rng, cols, per_channel and cols > 1)
         x = m.input(f"x{shape}", shape, np.int8, quantization=src)
-        constant = m.int4_constant(int4_weights(rng, cols, shape[-1]), weights)
+        values = int4_weights(rng, cols, shape[-1], bits)
+        constant = m.int4_constant(values, weights, bits=bits)
         dst = output_quantization(rng, np.int8, src, weights, shape[-1])
-        dst = dst._replace(scales=dst.scales / 16)
+        dst = dst._replace(scales=dst.scales / 4 ** (4 - bits // 2))
         bias = add_bias(m, rng, np.int8, src, weights, cols)
         operands = [x, constant, bias]
         m.output(m.op("FULLY_CONNECTED", operands, (shape[0], cols), quantization=dst, version=6))
@@ -271,7 +273,6 @@ def test_int4_elsewhere_is_refused(rng):
     def blocks(shape, size, **more):
         return lambda m: Blocks(m.constant(np.ones(shape, np.float16)), size, **more)
 
-    reason = "weights tensor has other blocks than kernels read"
     reason = "input 1 has other blocks than kernels read"
     check_refused(product(blocks((3, 4), 4)), reason)
     check_refused(product(blocks((3, 3), 8)), reason)

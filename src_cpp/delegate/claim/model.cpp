@@ -21,8 +21,8 @@ Refusal not_core() {
 std::optional<Refusal> check_tensor(const tfl::TensorView& tensor, const std::string& what,
                                     const ops::Family& family, int slot = -1) {
   const char* const type = tfl::type_name(tensor.tflite_type());
-  const bool int4 = tensor.is_int4() && family.int4_weights && slot == family.weights.slot;
-  if (!int4 && !tfl::dtype_of(tensor.tflite_type())) return Refusal{Why::kType, what, {}, type};
+  const bool narrow = tensor.is_narrow() && family.narrow_weights && slot == family.weights.slot;
+  if (!narrow && !tfl::dtype_of(tensor.tflite_type())) return Refusal{Why::kType, what, {}, type};
   if (auto refusal = tfl::check_quantization(tensor, what)) return refusal;
   if (tensor.is_quantized() && !family.allows_quantized)
     return Refusal{Why::kIntegers, what, {}, type};
@@ -43,7 +43,7 @@ std::shared_ptr<const ir::Constant> constant_of(const tfl::TensorView& view) {
   constant->data = view.raw().data;
   constant->bytes = view.raw().bytes;
   constant->dtype = view.dtype();
-  if (view.is_int4()) {
+  if (view.is_narrow()) {
     const auto bytes = std::make_shared<std::vector<std::uint8_t>>(tfl::unpacked(view));
     constant->data = bytes->data();
     constant->bytes = bytes->size();
@@ -147,7 +147,7 @@ void Model::read_tensor(const tfl::TensorView& view, int id) {
   tensor.tflite_id = id;
   tensor.shape = ir::Shape(view.dims());
   tensor.model_rank = view.rank();
-  if (view.is_int4() || tfl::dtype_of(view.tflite_type())) {
+  if (view.is_narrow() || tfl::dtype_of(view.tflite_type())) {
     tensor.dtype = tensor.storage = view.dtype();
     tensor.constant = constant_of(view);
     tensor.quantization = tfl::quantization_of(view);

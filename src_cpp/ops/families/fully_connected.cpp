@@ -138,7 +138,8 @@ kernel::Candidate gemv(const NodeContext& node, const Products& size, const Devi
 /// Elements of a row of weights whose 4 bits make a word.
 constexpr std::int64_t kNibbles = 8;
 
-/// Weights of int4 stay in 4 bits: they are packed at load time.
+/// Weights of int4 stay in 4 bits, those of int2 are widened to these: they are packed at load
+/// time.
 kernel::Candidate nibbles(const NodeContext& node, const Products& size, const DeviceInfo& device) {
   kernel::Candidate candidate{"nibbles", {}, {}};
   const std::int64_t words = ceil_div(size.depth, kNibbles);
@@ -237,7 +238,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const ir::Shape& weights = node.input(kWeights).shape;
   const Products size{node.input(kSrc).shape.elements() / weights[1], weights[0], weights[1], 1};
   const auto& quantization = node.input(kWeights).quantization;
-  const bool packs = quantization != nullptr && quantization->int4 && !is_hybrid(node) &&
+  const bool packs = quantization != nullptr && quantization->narrow && !is_hybrid(node) &&
                      node.input(kWeights).is_constant();
   if (packs && quantization->block > 0) return {nibbles(node, size, device)};
   std::vector<kernel::Candidate> list = of_int8(node, size, device);
@@ -269,7 +270,7 @@ const Family kFullyConnectedFamily = [] {
   family.infer = infer;
   family.candidates = candidates;
   family.allows_quantized = true;
-  family.int4_weights = true;
+  family.narrow_weights = true;
   family.flops = flops;
   family.weights.slot = kWeights;
   family.weights.bias = kBias;

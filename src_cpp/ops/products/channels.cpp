@@ -39,7 +39,7 @@ std::optional<Refusal> check_quantized_product(const tfl::NodeView& node,
     return refusal;
   const DType type = src.dtype();
   const bool wide = type == DType::kI16;
-  if (!weights.is_int4() || type != DType::kI8) {
+  if (!weights.is_narrow() || type != DType::kI8) {
     if (auto refusal = check_type(weights, "weights tensor", {wide ? DType::kI8 : type}))
       return refusal;
   }
@@ -55,7 +55,7 @@ std::optional<Refusal> check_quantized_product(const tfl::NodeView& node,
   }
   const bool shifted = std::any_of(scales->zero_points.begin(), scales->zero_points.end(),
                                    [](std::int32_t zero) { return zero != 0; });
-  const bool may_shift = (inputs.any_zero && !weights.is_int4()) || weights.dtype() == DType::kU8;
+  const bool may_shift = (inputs.any_zero && !weights.is_narrow()) || weights.dtype() == DType::kU8;
   if (shifted && (!may_shift || scales->per_axis()))
     return Refusal{Why::kQuantization, "the weights", "have a zero point other than 0"};
   if (node.has_input(inputs.bias)) {
@@ -78,7 +78,7 @@ std::optional<Refusal> check_dynamic_range(const tfl::NodeView& node, const Prod
   const tfl::TensorView weights = node.input(inputs.weights);
   if (auto refusal = check_type(node.input(inputs.src), "input", {DType::kF32})) return refusal;
   if (auto refusal = check_type(node.output(0), "output", {DType::kF32})) return refusal;
-  if (!weights.is_int4()) {
+  if (!weights.is_narrow()) {
     if (auto refusal = check_type(weights, "weights tensor", {DType::kI8})) return refusal;
   }
   if (node.has_input(inputs.bias)) {
