@@ -48,13 +48,24 @@ class Quantization(NamedTuple):
     axis: int = 0
 
 
+class Blocks(NamedTuple):
+    """Quantization of a matrix of which ``size`` neighbours of a row share a scale."""
+
+    scales: int
+    """The tensor that holds them."""
+
+    size: int
+    zero_points: int = 0
+    axis: int = 0
+
+
 @dataclasses.dataclass
 class _Tensor:
     name: str
     shape: Shape
     dtype: DType
     buffer: int = _NO_BUFFER
-    quantization: Quantization | None = None
+    quantization: Quantization | Blocks | None = None
     is_variable: bool = False
     shape_signature: Shape | None = None
     sparsity: sparsity.Sparsity | None = None
@@ -148,6 +159,27 @@ class ModelMaker:
         self._tensors[tensor].buffer = self._add_buffer(array)
         return tensor
 
+    def int4_constant(
+        self,
+        array: np.ndarray,
+        quantization: Quantization | Blocks,
+        name: str | None = None,
+        *,
+        bits: int = 4,
+    ) -> int:
+        """Declare a constant of integers from -8 to 7, of which two share a byte.
+
+        ``bits=2``: four share a byte, and are from -2 to 1.
+        """
+        each = 8 // bits
+        parts = np.append(array.reshape(-1), np.zeros(-array.size % each, array.dtype))
+        parts = (parts.astype(np.uint8) & (2**bits - 1)).reshape(-1, each)
+        tensor = self.tensor(array.shape, f"INT{bits}", name=name)
+        self._tensors[tensor].quantization = quantization
+        packed = (parts << (bits * np.arange(each))).sum(1).astype(np.uint8)
+        self._tensors[tensor].buffer = self._add_buffer(packed)
+        return tensor
+
     def sparse_constant(self, dense: np.ndarray, name: str | None = None, *, block: int = 1) -> int:
         """Declare a constant that is stored compressed, for DENSIFY to unpack.
 
@@ -168,17 +200,23 @@ class ModelMaker:
 
     @overload
     def op(
-        self, name: str, inputs: Sequence[int | None], shape: tuple[int, ...], **options: Any
+        self, name: str, /, inputs: Sequence[int | None], shape: tuple[int, ...], **options: Any
     ) -> int: ...
 
     @overload
     def op(
-        self, name: str, inputs: Sequence[int | None], shape: list[tuple[int, ...]], **options: Any
+        self,
+        name: str,
+        /,
+        inputs: Sequence[int | None],
+        shape: list[tuple[int, ...]],
+        **options: Any,
     ) -> tuple[int, ...]: ...
 
     def op(
         self,
         name: str,
+        /,
         inputs: Sequence[int | None],
         shape: Shape | list[Shape],
         *,
@@ -388,7 +426,25 @@ def _write_tensor(builder: flatbuffers.Builder, tensor: _Tensor) -> int:
     return tflite.TensorEnd(builder)
 
 
-def _write_quantization(builder: flatbuffers.Builder, quantization: Quantization) -> int:
+_BLOCKWISE = 2  # member of the union of details; the schema of the package has no table for it
+
+
+def _write_blocks(builder: flatbuffers.Builder, blocks: Blocks) -> int:
+    builder.StartObject(3)
+    builder.PrependInt32Slot(0, blocks.scales, 0)
+    builder.PrependInt32Slot(1, blocks.zero_points, 0)
+    builder.PrependInt32Slot(2, blocks.size, 0)
+    details = builder.EndObject()
+    tflite.QuantizationParametersStart(builder)
+    tflite.QuantizationParametersAddDetailsType(builder, _BLOCKWISE)
+    tflite.QuantizationParametersAddDetails(builder, details)
+    tflite.QuantizationParametersAddQuantizedDimension(builder, blocks.axis)
+    return tflite.QuantizationParametersEnd(builder)
+
+
+def _write_quantization(builder: flatbuffers.Builder, quantization: Quantization | Blocks) -> int:
+    if isinstance(quantization, Blocks):
+        return _write_blocks(builder, quantization)
     scales = np.atleast_1d(np.asarray(quantization.scales, np.float32))
     zero_points = np.broadcast_to(np.asarray(quantization.zero_points, np.int64), scales.shape)
     scales_at = builder.CreateNumpyVector(scales)

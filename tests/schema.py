@@ -54,6 +54,7 @@ _TENSOR_TYPE_OPTIONS = frozenset(
      "quantized_bias_type", "value_dtype")
 )  # fmt: skip
 
+NEW_TYPES = {"INT2": 19}  # which the schema of the package does not have yet
 _VECTOR_DTYPES = {1: np.uint8, 4: np.int32, 8: np.int64}  # by bytes per element
 
 
@@ -74,13 +75,15 @@ def enum_value(enum: type, value: str | int) -> int:
 
 def element_type(dtype: Any) -> np.dtype | str:
     """Return a numpy dtype in its one form, or the schema name of a type that numpy lacks."""
-    if isinstance(dtype, str) and dtype in members(tflite.TensorType):
+    if isinstance(dtype, str) and (dtype in NEW_TYPES or dtype in members(tflite.TensorType)):
         return dtype
     return np.dtype(dtype)
 
 
 def tensor_type(dtype: Any) -> int:
     """Return the ``TensorType`` of a numpy dtype, or of a schema name such as ``"RESOURCE"``."""
+    if dtype in NEW_TYPES:
+        return NEW_TYPES[dtype]
     known = element_type(dtype)
     return enum_value(tflite.TensorType, known if isinstance(known, str) else known.name.upper())
 

@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tests.model_maker import ModelMaker, Quantization  # noqa: E402
+from tests.ops.composites import add_composite, row_norm_body  # noqa: E402
 from tests.runtimes import make_interpreter  # noqa: E402
 from tests.schema import members  # noqa: E402
 
@@ -55,6 +56,13 @@ A node may still stay on the CPU because of its parameters or ranks: `clgpu expl
 reason ([Nodes on the CPU](refusals.md)).
 
 `python tools/render_operations.py --write` has written this page.
+"""
+
+
+COMPOSITES = """\
+STABLEHLO_COMPOSITE runs as one kernel or a few if its name is odml.scaled_dot_product_attention,
+odml.rms_norm, odml.l2_norm or odml.group_norm, and if its decomposition computes what the name
+says: the delegate compares both, because the runtimes compute the decomposition.\
 """
 
 
@@ -190,6 +198,11 @@ def _densify(n: Node) -> Any:
     dense[::2, ::4] = 1
     weights = n.op("DENSIFY", [n.m.sparse_constant(dense)], (8, 16))
     return n.op("FULLY_CONNECTED", [n.x((4, 16)), weights], (4, 8))
+
+
+def _composite(n: Node) -> Any:
+    body = row_norm_body(1e-6, mean="MUL")
+    return add_composite(n.m, "odml.rms_norm", [n.x()], {"epsilon": 1e-6}, body, dtype=n.dtype)
 
 
 def _space_to_batch(n: Node) -> Any:
@@ -388,6 +401,7 @@ NODES: dict[str, Build] = {
     "SPLIT_V": _split_v,
     "SVDF": _svdf,
     "SQUEEZE": lambda n: n.op("SQUEEZE", [n.x()], (4, 4, 8), squeeze_dims=[0]),
+    "STABLEHLO_COMPOSITE": _composite,
     "STRIDED_SLICE": _strided,
     "TANH": scaled("TANH", _SIGNED),
     "TILE": lambda n: n.op("TILE", [n.x(), n.ints(1, 2, 1, 1)], (1, 8, 4, 8)),
@@ -447,6 +461,8 @@ def page() -> str:
             *rows,
             "",
             f"Custom operations, in float32: {customs}.",
+            "",
+            COMPOSITES,
             "",
             "## On the CPU",
             "",

@@ -42,7 +42,8 @@ enum : std::int32_t {
   kTfLiteUInt32 = 16,
   kTfLiteUInt16 = 17,
   kTfLiteInt4 = 18,
-  kTfLiteBFloat16 = 19
+  kTfLiteBFloat16 = 19,
+  kTfLiteInt2 = 20
 };
 
 using TfLiteAllocationType = std::int32_t;
@@ -73,12 +74,18 @@ struct TfLiteQuantizationParams {
   std::int32_t zero_point;
 };
 struct TfLiteQuantization {
-  std::int32_t type;  // 0 none, 1 affine
+  std::int32_t type;  // 0 none, 1 affine, 2 blockwise
   void* params;
 };
 struct TfLiteAffineQuantization {
   TfLiteFloatArray* scale;
   TfLiteIntArray* zero_point;
+  std::int32_t quantized_dimension;
+};
+/// TfLiteQuantization::type 2: some neighbours along the last axis share a scale.
+struct TfLiteBlockwiseQuantization {
+  std::int32_t scale, zero_point;  // tensors
+  std::int32_t blocksize;
   std::int32_t quantized_dimension;
 };
 struct TfLiteDimensionMetadata {
@@ -331,6 +338,14 @@ struct SvdfParams {
   std::int32_t rank, activation;
   bool asymmetric_quantize_inputs;
 };
+/// Early runtimes have the version behind the other fields; neither place moves one that is read.
+struct CompositeParams {
+  const char* name;
+  std::int32_t subgraph_index, version;
+  const std::uint8_t* attributes;  ///< a map in the format FlexBuffers
+  std::size_t attributes_size;
+};
+static_assert(offsetof(CompositeParams, attributes) == 2 * sizeof(void*));
 
 /// First field of MediaPipe's and TFLite's custom pooling operations: same layout as PoolParams.
 using CustomPoolParams = PoolParams;

@@ -299,9 +299,14 @@ class Reader {
     } else {
       q->zero_points.assign(q->scales.size(), zero());
     }
-    if (accept(',')) {
-      named("axis");
-      q->axis = small();
+    enum class Part { kAxis, kBlock, kNarrow };
+    while (accept(',')) {
+      const auto part = choice<Part>(
+          {{"axis", Part::kAxis}, {"block", Part::kBlock}, {"narrow", Part::kNarrow}}, "a part");
+      expect('=');
+      if (part == Part::kAxis) q->axis = small();
+      if (part == Part::kBlock) q->block = small();
+      if (part == Part::kNarrow) q->narrow = choice<bool>({{"true", true}}, "true");
     }
     expect(')');
     return q;

@@ -28,6 +28,8 @@ struct Quantization {
   std::vector<float> scales;              ///< one, or one for each index along `axis`
   std::vector<std::int32_t> zero_points;  ///< as many as scales
   int axis = 0;                           ///< only with several scales
+  int block = 0;        ///< if positive: of a matrix; this many elements of a row share a scale
+  bool narrow = false;  ///< the model stores them in 4 bits or less: -8 to 7
 
   bool per_axis() const { return scales.size() > 1; }
 };

@@ -182,6 +182,8 @@ class Writer {
     text += alike ? std::to_string(zeros.front())
                   : "[" + join(zeros, ", ", [](std::int32_t z) { return std::to_string(z); }) + "]";
     if (q.axis != 0) text += ", axis=" + std::to_string(q.axis);
+    if (q.block != 0) text += ", block=" + std::to_string(q.block);
+    if (q.narrow) text += ", narrow=true";
     return text + ")";
   }
 

@@ -140,6 +140,12 @@ struct Family : ir::OpKind {
   /// The family takes tensors of quantised types (QUANTIZE, DEQUANTIZE); others leave such nodes on
   /// the CPU.
   bool allows_quantized = false;
+  bool narrow_weights =
+      false;  ///< its import takes weights of int4 and int2, which it reads as int8
+
+  /// The runtimes' kernels run another graph of the model on the interpreter's own tensors, so only
+  /// the interpreter can run them.
+  bool runs_graphs = false;
 
   /// How its nodes are computed band by band (ops/shared/row_rules.hpp); null: as a whole only.
   const RowRules* rows = nullptr;

@@ -32,10 +32,10 @@ std::optional<DType> dtype_of(std::int32_t tflite_type) {
 }
 
 const char* type_name(std::int32_t tflite_type) {
-  constexpr const char* kNames[] = {"no type", "float32", "int32",      "uint8",     "int64",
-                                    "string",  "bool",    "int16",      "complex64", "int8",
-                                    "float16", "float64", "complex128", "uint64",    "resource",
-                                    "variant", "uint32",  "uint16",     "int4",      "bfloat16"};
+  constexpr const char* kNames[] = {
+      "no type",  "float32",   "int32",  "uint8",   "int64",   "string",     "bool",
+      "int16",    "complex64", "int8",   "float16", "float64", "complex128", "uint64",
+      "resource", "variant",   "uint32", "uint16",  "int4",    "bfloat16",   "int2"};
   constexpr auto kCount = static_cast<std::int32_t>(sizeof kNames / sizeof *kNames);
   return tflite_type >= 0 && tflite_type < kCount ? kNames[tflite_type] : "an unknown type";
 }
@@ -54,8 +54,8 @@ bool TensorView::has_data() const {
 
 bool TensorView::is_quantized() const {
   const std::int32_t type = tensor_->type;
-  const bool small_int =
-      type == kTfLiteInt8 || type == kTfLiteUInt8 || type == kTfLiteInt16 || type == kTfLiteInt4;
+  const bool small_int = type == kTfLiteInt8 || type == kTfLiteUInt8 || type == kTfLiteInt16 ||
+                         type == kTfLiteInt4 || type == kTfLiteInt2;
   const bool has_scale = tensor_->quantization.type != 0 || tensor_->params.scale != 0.0F;
   return (small_int || type == kTfLiteInt32 || type == kTfLiteInt64) && has_scale;
 }

@@ -24,13 +24,18 @@ std::string builtin_name(std::int32_t code);
 class TensorView {
  public:
   TensorView() = default;
-  TensorView(const TfLiteTensor* tensor, int id) : tensor_(tensor), id_(id) {}
+  /// `context`: of the tensor, for quantisation that other tensors describe; may be null.
+  TensorView(const TfLiteTensor* tensor, int id, const TfLiteContext* context = nullptr)
+      : tensor_(tensor), id_(id), context_(context) {}
 
   int id() const { return id_; }
   const TfLiteTensor& raw() const { return *tensor_; }
   std::int32_t tflite_type() const { return tensor_->type; }
-  /// Element type; only valid for types that dtype_of knows (the importer checks before import()).
-  DType dtype() const { return *dtype_of(tensor_->type); }
+  /// Element type; only valid for types that dtype_of knows (the importer checks before import()),
+  /// and for int4 and int2, which are read as int8.
+  DType dtype() const { return is_narrow() ? DType::kI8 : *dtype_of(tensor_->type); }
+  /// Whether elements share a byte, from its lowest bits on: int4, int2. Only weights are read.
+  bool is_narrow() const { return tensor_->type == kTfLiteInt4 || tensor_->type == kTfLiteInt2; }
   int rank() const { return tensor_->dims == nullptr ? 0 : tensor_->dims->size; }
   int dim(int axis) const { return tensor_->dims->data[axis]; }
   std::vector<int> dims() const;
@@ -41,6 +46,9 @@ class TensorView {
   /// Whether the tensor has integer storage with a scale (int8, uint8, int16 ... with quantization
   /// parameters).
   bool is_quantized() const;
+  /// The scales along its axis are those of blocks of neighbours, see blocks_of().
+  bool is_blockwise() const { return tensor_->quantization.type == 2; }
+  const TfLiteContext* context() const { return context_; }
   float scale() const { return tensor_->params.scale; }
   int zero_point() const { return tensor_->params.zero_point; }
 
@@ -53,6 +61,7 @@ class TensorView {
  private:
   const TfLiteTensor* tensor_ = nullptr;
   int id_ = -1;
+  const TfLiteContext* context_ = nullptr;
 };
 
 class NodeView {
@@ -62,6 +71,7 @@ class NodeView {
       : context_(context), node_(node), registration_(registration), index_(index) {}
 
   int index() const { return index_; }
+  const TfLiteContext& context() const { return context_; }
   int builtin() const { return registration_.builtin_code; }
   int version() const { return registration_.version; }
   /// Name of a custom operation, null for a builtin operation.
@@ -99,7 +109,7 @@ class NodeView {
   bool is_tensor(int id) const {
     return id >= 0 && static_cast<std::size_t>(id) < context_.tensors_size;
   }
-  TensorView tensor(int id) const { return {&context_.tensors[id], id}; }
+  TensorView tensor(int id) const { return {&context_.tensors[id], id, &context_}; }
 
   /// Builtin parameters; null if the operation has none. P is a struct of abi/tflite_abi.hpp.
   template <class P>

@@ -6,6 +6,8 @@
 namespace clgpu::tfl {
 namespace {
 
+constexpr int kBlockUnit = 8;  // int4 elements that kernels read at once
+
 const TfLiteAffineQuantization* affine_of(const TensorView& tensor) {
   if (tensor.raw().quantization.type != 1) return nullptr;
   const auto* affine =
@@ -14,10 +16,46 @@ const TfLiteAffineQuantization* affine_of(const TensorView& tensor) {
                                                                                   : nullptr;
 }
 
+/// Scales of blocks, with the tensor that holds them; null if it is not what kernels can read.
+const TfLiteTensor* block_scales(const TensorView& tensor) {
+  const auto* blocks =
+      static_cast<const TfLiteBlockwiseQuantization*>(tensor.raw().quantization.params);
+  const TfLiteContext* context = tensor.context();
+  if (blocks == nullptr || context == nullptr || tensor.rank() != 2) return nullptr;
+  const int size = blocks->blocksize;
+  // Files without zero points say 0 or -1, and the runtimes' kernels read none.
+  const bool fits = size > 0 && size % kBlockUnit == 0 && tensor.dim(1) % size == 0 &&
+                    blocks->quantized_dimension == 0 && blocks->zero_point <= 0;
+  if (!fits || blocks->scale < 0 ||
+      static_cast<std::size_t>(blocks->scale) >= context->tensors_size)
+    return nullptr;
+  const TfLiteTensor* scales = &context->tensors[blocks->scale];
+  const TensorView view(scales, blocks->scale);
+  const std::int64_t count = std::int64_t{tensor.dim(0)} * (tensor.dim(1) / size);
+  const bool is_float = scales->type == kTfLiteFloat16 || scales->type == kTfLiteFloat32;
+  return is_float && view.has_data() && view.elements() == count ? scales : nullptr;
+}
+
 ir::Quantization read(const TensorView& tensor) {
+  if (tensor.is_blockwise()) {
+    ir::Quantization result;
+    const TfLiteTensor* scales = block_scales(tensor);
+    if (scales == nullptr) return {{0.0F}, {0}, 0};
+    result.scales = *TensorView(scales, -1).floats();
+    result.zero_points.assign(result.scales.size(), 0);
+    result.block = static_cast<const TfLiteBlockwiseQuantization*>(tensor.raw().quantization.params)
+                       ->blocksize;
+    result.narrow = tensor.is_narrow();
+    return result;
+  }
   const auto* affine = affine_of(tensor);
-  if (affine == nullptr) return {{tensor.scale()}, {tensor.zero_point()}, 0};
   ir::Quantization result;
+  result.narrow = tensor.is_narrow();
+  if (affine == nullptr) {
+    result.scales = {tensor.scale()};
+    result.zero_points = {tensor.zero_point()};
+    return result;
+  }
   result.axis = affine->quantized_dimension;
   const auto* scales = affine->scale;
   const auto* zero_points = affine->zero_point;
@@ -48,6 +86,16 @@ std::pair<std::int32_t, std::int32_t> zero_points_of(DType dtype) {
 
 std::optional<Refusal> check_quantization(const TensorView& tensor, const std::string& what) {
   if (!tensor.is_quantized()) return std::nullopt;
+  if (tensor.is_blockwise() &&
+      (tensor.tflite_type() != kTfLiteInt4 || block_scales(tensor) == nullptr)) {
+    return Refusal{
+        Why::kQuantization,
+        what,
+        "has other blocks than kernels read",
+        "scales of blocks",
+        {"int4 matrices, with constant scales for blocks of 8, 16, 24, ... elements of a "
+         "row and without zero points"}};
+  }
   const ir::Quantization q = read(tensor);
   const std::size_t count = q.scales.size();
   for (std::size_t i = 0; i < count; ++i) {
@@ -79,7 +127,7 @@ std::optional<Refusal> check_quantization(const TensorView& tensor, const std::s
                    {std::to_string(low) + " to " + std::to_string(high) + " of " +
                     type_name(tensor.tflite_type())}};
   }
-  if (count == 1) return std::nullopt;
+  if (count == 1 || q.block > 0) return std::nullopt;
   if (q.axis < 0 || q.axis >= tensor.rank()) {
     return Refusal{Why::kQuantization,
                    what,
@@ -95,6 +143,19 @@ std::optional<Refusal> check_quantization(const TensorView& tensor, const std::s
                    {"one, or " + std::to_string(tensor.dim(q.axis)) + ", the size of that axis"}};
   }
   return std::nullopt;
+}
+
+std::vector<std::uint8_t> unpacked(const TensorView& tensor) {
+  std::vector<std::uint8_t> result(static_cast<std::size_t>(tensor.elements()), 0);
+  const auto* bytes = static_cast<const std::uint8_t*>(tensor.raw().data);
+  const unsigned bits = tensor.tflite_type() == kTfLiteInt2 ? 2 : 4;
+  const std::size_t each = 8 / bits;  // elements of a byte
+  const unsigned mask = (1U << bits) - 1, sign = 1U << (bits - 1);
+  for (std::size_t i = 0; i < result.size() && i / each < tensor.raw().bytes; ++i) {
+    const unsigned part = bytes[i / each] >> (bits * (i % each)) & mask;
+    result[i] = static_cast<std::uint8_t>((part ^ sign) - sign);
+  }
+  return result;
 }
 
 std::shared_ptr<const ir::Quantization> quantization_of(const TensorView& tensor) {

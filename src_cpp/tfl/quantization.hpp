@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/refusal.hpp"
 #include "ir/tensor.hpp"
@@ -14,6 +15,9 @@ namespace clgpu::tfl {
 /// The error in the parameters of a quantised tensor, which the refusal calls `what`; nothing if
 /// the tensor is not quantised or its parameters are valid.
 std::optional<Refusal> check_quantization(const TensorView& tensor, const std::string& what);
+
+/// The elements of a constant of int4 or int2 as int8.
+std::vector<std::uint8_t> unpacked(const TensorView& tensor);
 
 /// The parameters of a tensor without errors; null if it is not quantised.
 std::shared_ptr<const ir::Quantization> quantization_of(const TensorView& tensor);

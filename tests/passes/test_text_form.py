@@ -32,7 +32,7 @@ quantized([0.5, 0.25], [1, -2], axis=1)
 %4: bool[40] = const splat(1, 3)
 %5: float32[0] = const []
 %6: float32[] = const hex(0102c07f)
-%7: uint8[3] = const [0, 128, 255]
+%7: uint8[3] quantized([0.5, 0.25], 0, block=8, narrow=true) = const [0, 128, 255]
 %8: int16[2] = const [-32768, 32767]
 inputs %0
 %9: float32[1, 4], %10: int32[1, 1] part(%11, pitch=9, first=-3) = topk(%0, -) {k=3} op="A b" band

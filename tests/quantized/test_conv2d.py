@@ -55,6 +55,22 @@ def test_convolution_equals_the_reference(name, dtype, device, rng):
     check_exact(model, [random_integers(rng, case.image, dtype)], device=device, engines=engines)
 
 
+@pytest.mark.parametrize("name", ["strided", "pointwise"])
+def test_weights_of_int4_equal_the_reference(name, device, rng):
+    case = CASES[name]
+    m = ModelMaker()
+    src = random_quantization(rng, np.int8)
+    channels = case.weights[0]
+    weights = weights_quantization(rng, np.int8, channels, 0, per_channel=True)
+    w = m.int4_constant(rng.integers(-7, 8, case.weights).astype(np.int8), weights)
+    bias = add_bias(m, rng, np.int8, src, weights, channels)
+    dst = output_quantization(rng, np.int8, src, weights, case.depth)
+    dst = dst._replace(scales=dst.scales / 16)
+    x = m.input("x", case.image, np.int8, quantization=src)
+    m.output(m.op("CONV_2D", [x, w, bias], case.output, quantization=dst, **case.options))
+    check_exact(m.build(), [random_integers(rng, case.image, np.int8)], device=device)
+
+
 def test_addition_behind_channels_that_fill_no_vector(device, rng):
     case = Case((1, 3, 5, 4), (7, 1, 1, 4))
     scales = [random_quantization(rng, np.int8) for _ in range(4)]

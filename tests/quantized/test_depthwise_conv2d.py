@@ -62,6 +62,21 @@ def test_depthwise_convolution_equals_the_reference(name, dtype, device, rng):
     check_exact(model, [random_integers(rng, case.image, dtype)], device=device, engines=engines)
 
 
+def test_weights_of_int4_equal_the_reference(device, rng):
+    case = CASES["odd"]
+    m = ModelMaker()
+    src = random_quantization(rng, np.int8)
+    channels = case.weights[3]
+    weights = weights_quantization(rng, np.int8, channels, 3, per_channel=True)
+    w = m.int4_constant(rng.integers(-7, 8, case.weights).astype(np.int8), weights)
+    bias = add_bias(m, rng, np.int8, src, weights, channels)
+    dst = output_quantization(rng, np.int8, src, weights, int(np.prod(case.filter)))
+    dst = dst._replace(scales=dst.scales / 16)
+    x = m.input("x", case.image, np.int8, quantization=src)
+    m.output(m.op("DEPTHWISE_CONV_2D", [x, w, bias], case.output, quantization=dst, **case.options))
+    check_exact(m.build(), [random_integers(rng, case.image, np.int8)], device=device)
+
+
 @pytest.mark.parametrize("exponents", [(-18, -1), (-40, 3)], ids=str)
 def test_factors_and_biases_of_any_size(exponents, device, rng):
     """Factors from 2^-19 to 1/2 take fewer steps; others saturate, or leave next to nothing."""

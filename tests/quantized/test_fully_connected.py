@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from tests.model_maker import ModelMaker, Quantization
-from tests.ops.harness import EXAMPLES, check_refused
+import clgpu_delegate
+from tests.model_maker import Blocks, ModelMaker, Quantization
+from tests.ops.harness import EXAMPLES, check, check_refused, half_exact, op_runtime
 from tests.quantized.parameters import (
     ACTIVATION_TYPES,
     add_bias,
@@ -18,6 +19,7 @@ from tests.quantized.parameters import (
     random_quantization,
     weights_quantization,
 )
+from tests.runtimes import make_interpreter, run_interpreter
 
 # Input shape, columns; all of them make one model. Rows of 1, few, and more than a tile; depths of
 # less than a vector, and more; the sums of the last are the longest.
@@ -154,3 +156,134 @@ def test_what_the_reference_kernels_refuse_stays_on_the_cpu(device, rng):
     w = m.constant(np.ones((4, 8), np.int8), quantization=Quantization([0.1] * 8, [0] * 8, 1))
     m.output(m.op("FULLY_CONNECTED", [x, w], (2, 4), quantization=Quantization(0.1)))
     check_refused(m.build(), "supported: axis 0, that of the output channels", device=device)
+
+
+# Weights of int4
+
+
+def int4_weights(rng, cols, depth, bits=4):
+    reach = 2 ** (bits - 1)
+    return rng.integers(-reach, reach, (cols, depth)).astype(np.int8)
+
+
+def int4_quantization(rng, cols, per_channel):
+    if not per_channel:
+        return Quantization(0.03)
+    return Quantization([float(s) for s in rng.uniform(0.01, 0.1, cols).astype(np.float32)], 0, 0)
+
+
+@pytest.mark.parametrize(("bits", "per_channel"), [(4, False), (4, True), (2, True)])
+def test_floats_times_int4(bits, per_channel, device, precision, rng):
+    """In the arithmetic of floats, as int8 weights; stock kernels round the floats to int8."""
+    m, inputs, expected = ModelMaker(), [], []
+    for i, (shape, cols) in enumerate(CASES[:5]):
+        stored = int4_weights(rng, cols, shape[-1], bits)
+        quantization = int4_quantization(rng, cols, per_channel and cols > 1)
+        bias = rng.standard_normal(cols).astype(np.float32) if i % 2 == 0 else np.zeros(cols)
+        x = m.input(f"x{i}", shape)
+        operands = [x, m.int4_constant(stored, quantization, bits=bits)]
+        if i % 2 == 0:
+            operands.append(m.constant(bias))
+        m.output(m.op("FULLY_CONNECTED", operands, (shape[0], cols), version=6))
+        inputs.append(half_exact(rng.standard_normal(shape).astype(np.float32)))
+        scales = np.asarray(quantization.scales, np.float64).reshape(-1, 1)
+        expected.append(inputs[-1].astype(np.float64) @ (stored * scales).T + bias)
+    check(
+        m.build(), inputs, expected, device=device, precision=precision, accumulation=65,
+        reference=False,
+    )  # fmt: skip
+
+
+# Input shape, columns, elements of a block, activation.
+BLOCKWISE = [((1, 64), 5, 32, "NONE"), ((5, 48), 9, 8, "RELU"), ((2, 3, 24), 4, 24, "NONE")]
+
+
+@pytest.mark.parametrize("scale_type", [np.float16, np.float32])
+def test_blocks_of_int4_with_scales_of_their_own(scale_type, device, precision, rng):
+    """The runtimes read scales of float16 only; it is loaded, not run, with others."""
+    m, inputs, expected = ModelMaker(), [], []
+    for i, (shape, cols, block, activation) in enumerate(BLOCKWISE):
+        depth = shape[-1]
+        stored = int4_weights(rng, cols, depth)
+        scales = rng.uniform(0.01, 0.1, (cols, depth // block)).astype(scale_type)
+        bias = rng.standard_normal(cols).astype(np.float32)
+        x = m.input(f"x{i}", shape)
+        weights = m.int4_constant(stored, Blocks(m.constant(scales), block))
+        m.output(
+            m.op(
+                "FULLY_CONNECTED", [x, weights, m.constant(bias)], (*shape[:-1], cols), version=6,
+                keep_num_dims=True, fused_activation_function=activation,
+            )
+        )  # fmt: skip
+        inputs.append(half_exact(rng.standard_normal(shape).astype(np.float32)))
+        real = stored * np.repeat(scales.astype(np.float64), block, axis=1)
+        y = inputs[-1].astype(np.float64) @ real.T + bias
+        expected.append(np.maximum(y, 0) if activation == "RELU" else y)
+    check(
+        m.build(), inputs, expected, device=device, precision=precision, accumulation=64,
+        reference=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("bits", "per_channel"), [(4, False), (4, True), (2, True)])
+def test_int8_times_int4_equals_the_reference(bits, per_channel, device, rng):
+    m, inputs = ModelMaker(), []
+    for shape, cols in CASES[:5]:
+        src = random_quantization(rng, np.int8)
+        weights = int4_quantization(rng, cols, per_channel and cols > 1)
+        x = m.input(f"x{shape}", shape, np.int8, quantization=src)
+        values = int4_weights(rng, cols, shape[-1], bits)
+        constant = m.int4_constant(values, weights, bits=bits)
+        dst = output_quantization(rng, np.int8, src, weights, shape[-1])
+        dst = dst._replace(scales=dst.scales / 4 ** (4 - bits // 2))
+        bias = add_bias(m, rng, np.int8, src, weights, cols)
+        operands = [x, constant, bias]
+        m.output(m.op("FULLY_CONNECTED", operands, (shape[0], cols), quantization=dst, version=6))
+        inputs.append(random_integers(rng, shape, np.int8))
+    check_exact(m.build(), inputs, device=device)
+
+
+def test_verification_reads_int4(device, rng):
+    for blocks in (False, True):
+        m = ModelMaker()
+        quantization = Quantization([0.02, 0.03, 0.05], 0, 0)
+        if blocks:
+            scales = m.constant(rng.uniform(0.01, 0.1, (3, 2)).astype(np.float16))
+            quantization = Blocks(scales, 16)
+        operands = [m.input("x", (2, 32)), m.int4_constant(int4_weights(rng, 3, 32), quantization)]
+        m.output(m.op("FULLY_CONNECTED", operands, (2, 3), version=6))
+        delegate = clgpu_delegate.load(device=device, verify="first")
+        interpreter = make_interpreter(op_runtime(), m.build(), [delegate])
+        run_interpreter(interpreter, [rng.standard_normal((2, 32)).astype(np.float32)])
+        (check,) = delegate.explain().verification.partitions
+        assert check.relative_l2 < 1e-6, check
+
+
+def test_int4_elsewhere_is_refused(rng):
+    def product(quantization, dtype=np.float32, src=None, dst=None):
+        m = ModelMaker()
+        q = quantization(m) if callable(quantization) else quantization
+        operands = [m.input("x", (2, 16), dtype, quantization=src)]
+        operands.append(m.int4_constant(int4_weights(rng, 3, 16), q))
+        m.output(
+            m.op("FULLY_CONNECTED", operands, (2, 3), dtype=dtype, quantization=dst, version=6)
+        )
+        return m.build()
+
+    def blocks(shape, size, **more):
+        return lambda m: Blocks(m.constant(np.ones(shape, np.float16)), size, **more)
+
+    reason = "input 1 has other blocks than kernels read"
+    check_refused(product(blocks((3, 4), 4)), reason)
+    check_refused(product(blocks((3, 3), 8)), reason)
+    check_refused(product(blocks((3, 2), 8, axis=1)), reason)
+    check_refused(product(Quantization(0.5, 1)), "have a zero point other than 0")
+    one = Quantization(0.5)
+    wide = product(one, np.int16, one, one)
+    check_refused(wide, "weights tensor is int4; supported: int8")
+    integers = product(blocks((3, 2), 8), np.int8, one, one)
+    check_refused(integers, "the weights have scales of blocks, the input integers")
+    m = ModelMaker()
+    constant = m.int4_constant(int4_weights(rng, 2, 4), Quantization(0.5))
+    m.output(m.op("RESHAPE", [constant, m.constant(np.array([8], np.int32))], (8,), dtype="INT4"))
+    check_refused(m.build(), "input 0 is int4")

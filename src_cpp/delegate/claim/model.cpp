@@ -19,9 +19,10 @@ Refusal not_core() {
 
 // Why a tensor keeps its node off the device, whatever the family.
 std::optional<Refusal> check_tensor(const tfl::TensorView& tensor, const std::string& what,
-                                    const ops::Family& family, bool may_vary) {
+                                    const ops::Family& family, int slot, bool may_vary) {
   const char* const type = tfl::type_name(tensor.tflite_type());
-  if (!tfl::dtype_of(tensor.tflite_type())) return Refusal{Why::kType, what, {}, type};
+  const bool narrow = tensor.is_narrow() && family.narrow_weights && slot == family.weights.slot;
+  if (!narrow && !tfl::dtype_of(tensor.tflite_type())) return Refusal{Why::kType, what, {}, type};
   if (auto refusal = tfl::check_quantization(tensor, what)) return refusal;
   if (tensor.is_quantized() && !family.allows_quantized)
     return Refusal{Why::kIntegers, what, {}, type};
@@ -42,6 +43,12 @@ std::shared_ptr<const ir::Constant> constant_of(const tfl::TensorView& view) {
   constant->data = view.raw().data;
   constant->bytes = view.raw().bytes;
   constant->dtype = view.dtype();
+  if (view.is_narrow()) {
+    const auto bytes = std::make_shared<std::vector<std::uint8_t>>(tfl::unpacked(view));
+    constant->data = bytes->data();
+    constant->bytes = bytes->size();
+    constant->owner = bytes;
+  }
   return constant;
 }
 
@@ -118,8 +125,8 @@ void Model::read_tensor(const tfl::TensorView& view, int id) {
   tensor.tflite_id = id;
   tensor.shape = ir::Shape(view.dims());
   tensor.model_rank = view.rank();
-  if (const auto dtype = tfl::dtype_of(view.tflite_type())) {
-    tensor.dtype = tensor.storage = *dtype;
+  if (view.is_narrow() || tfl::dtype_of(view.tflite_type())) {
+    tensor.dtype = tensor.storage = view.dtype();
     tensor.constant = constant_of(view);
     tensor.quantization = tfl::quantization_of(view);
     if (view.has_data()) {
@@ -301,7 +308,7 @@ std::optional<Refusal> Model::check(const ModelNode& node, const ops::Operation*
     }
     const auto& states = operation->states;
     const bool is_state = std::count(states.begin(), states.end(), i) > 0;
-    if (auto refusal = check_tensor(input, what, *node.family, is_state)) return refusal;
+    if (auto refusal = check_tensor(input, what, *node.family, i, is_state)) return refusal;
     // Files store an unknown shape as that of a scalar.
     const bool is_unknown =
         writer != writer_.end() && (!nodes[writer->second].works || open_.count(input.id()) != 0);
@@ -310,7 +317,7 @@ std::optional<Refusal> Model::check(const ModelNode& node, const ops::Operation*
   for (int i = 0; i < view.output_count(); ++i) {
     const std::string what = "output " + std::to_string(i);
     if (operation->resource == ops::Resource::kHandle) continue;
-    if (auto refusal = check_tensor(view.output(i), what, *node.family, false)) return refusal;
+    if (auto refusal = check_tensor(view.output(i), what, *node.family, -1, false)) return refusal;
   }
   return std::nullopt;
 }

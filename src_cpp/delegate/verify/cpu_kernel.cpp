@@ -76,7 +76,8 @@ void CpuKernel::fail(const char* what) const {
 void CpuKernel::init() {
   sandbox_.error.clear();
   const TfLiteRegistration& by = recipe_.registration;
-  if (by.invoke == nullptr || by.registration_external != nullptr)
+  const bool runs_graphs = recipe_.family != nullptr && recipe_.family->runs_graphs;
+  if (by.invoke == nullptr || by.registration_external != nullptr || runs_graphs)
     fail("can be run only by the interpreter");
   instance_ = std::make_unique<NodeInstance>(recipe_);
   if (by.init == nullptr) return;

@@ -16,14 +16,19 @@ ir::Weights weights_of(const CpuNode& node) {
   return node.family != nullptr ? node.family->weights : ir::Weights{};
 }
 
-// The real values that a constant of 8-bit integers represents.
+// The real values that a constant of integers of 8 bits or less represents.
 std::vector<float> dequantized(const TfLiteTensor& tensor, const ir::Quantization& quantization) {
   const std::vector<int> dims = to_vector(tensor.dims);
   std::size_t inner = 1;
   for (std::size_t d = static_cast<std::size_t>(quantization.axis) + 1; d < dims.size(); ++d)
     inner *= static_cast<std::size_t>(dims[d]);
-  std::vector<float> values(tensor.bytes);
-  const auto* stored = static_cast<const std::int8_t*>(tensor.data);
+  if (quantization.block > 0) inner = static_cast<std::size_t>(quantization.block);
+  const tfl::TensorView view(&tensor, -1);
+  std::vector<std::uint8_t> unpacked;
+  if (view.is_narrow()) unpacked = tfl::unpacked(view);
+  std::vector<float> values(static_cast<std::size_t>(view.elements()));
+  const auto* stored =
+      static_cast<const std::int8_t*>(view.is_narrow() ? unpacked.data() : tensor.data);
   const std::size_t channels = quantization.scales.size();
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::size_t c = channels == 1 ? 0 : i / inner % channels;
@@ -84,10 +89,9 @@ struct Shadow::Impl {
     for (const int id : found) {
       if (id < 0 || others.count(id) != 0) continue;
       TfLiteTensor& tensor = sandbox.at(id);
-      if (tensor.type != kTfLiteInt8 || tensor.allocation_type != kTfLiteMmapRo ||
-          tensor.data == nullptr)
-        continue;
-      const auto quantization = tfl::quantization_of(tfl::TensorView(&tensor, id));
+      const bool narrow = tensor.type == kTfLiteInt8 || tfl::TensorView(&tensor, id).is_narrow();
+      if (!narrow || tensor.allocation_type != kTfLiteMmapRo || tensor.data == nullptr) continue;
+      const auto quantization = tfl::quantization_of(tfl::TensorView(&tensor, id, &sandbox));
       if (quantization == nullptr) continue;
       weights.push_back(dequantized(tensor, *quantization));
       tensor.type = kTfLiteFloat32;

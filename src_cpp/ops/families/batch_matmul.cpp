@@ -34,6 +34,7 @@ std::optional<Refusal> check_quantized(const tfl::NodeView& node) {
     if (auto refusal = check_type(dst, "output", {DType::kI8, DType::kI32})) return refusal;
   }
   if (auto refusal = check_per_tensor(x, "x")) return refusal;
+  // With several scales the runtimes' kernels multiply all sums by 0.
   if (auto refusal = check_per_tensor(y, "y")) return refusal;
   if (wide && y.zero_point() != 0)
     return Refusal{Why::kQuantization, "y", "has a zero point other than 0"};

@@ -242,6 +242,7 @@ const Family kConv2dFamily = [] {
   family.infer = infer;
   family.candidates = candidates;
   family.allows_quantized = true;
+  family.narrow_weights = true;
   family.rows = &kConvRows;
   family.flops = flops;
   family.weights.slot = kWeights;

@@ -96,6 +96,7 @@ const Family kDepthwiseConv2dFamily = [] {
   family.infer = infer;
   family.candidates = candidates;
   family.allows_quantized = true;
+  family.narrow_weights = true;
   family.rows = &kConvRows;
   family.flops = flops;
   family.weights.slot = kWeights;

@@ -46,6 +46,7 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   attrs.keep_num_dims = params->keep_num_dims;
   attrs.asymmetric = params->asymmetric_quantize_inputs;
   attrs.depth = node.input(kWeights).dim(1);
+  attrs.allows_hybrid = !node.input(kWeights).is_blockwise();
   return Imported{share(attrs), *epilogue};
 }
 
@@ -84,16 +85,17 @@ bool has_weights_zero(const NodeContext& node) {
 }
 
 /// Appends a launch that lacks only tile macros and range, and the launches that must run before
-/// it. `as_int8`: its kernel reads uint8 less 128.
+/// it. `as_int8`: its kernel reads uint8 less 128; `packed`: the weights are in scratch buffer 0.
 kernel::Launch& add_launch(kernel::Candidate& candidate, const NodeContext& node,
                            const Products& size, const char* file, const char* entry,
-                           bool as_int8 = false) {
+                           bool as_int8 = false, bool packed = false) {
   kernel::Launch launch(file, entry);
   const ir::Tensor& weights = node.input(kWeights);
   launch.type("SRC_T", node.input(kSrc).storage);
-  set_weights_type(launch, "WEIGHTS_T", node, weights.storage);
+  if (!packed) set_weights_type(launch, "WEIGHTS_T", node, weights.storage);
   set_result_types(launch, node, kBias, Requantization::kReal);
-  launch.src(kSrc).src(kWeights);
+  launch.src(kSrc);
+  packed ? launch.scratch_in(0) : launch.src(kWeights);
   const bool zero =
       quantized(node) && (as_int8 ? int8_zero_point(weights) : weights.zero_point()) != 0;
   if (quantized(node) || is_hybrid(node)) {
@@ -109,7 +111,7 @@ kernel::Launch& add_launch(kernel::Candidate& candidate, const NodeContext& node
   }
   launch.i32(size.rows).i32(size.cols).i32(size.depth);
   if (zero) launch.i32(as_int8 ? int8_zero_point(weights) : weights.zero_point());
-  if (!as_int8) launch.macro("WEIGHTS_ZERO", zero ? 1 : 0);
+  if (!as_int8 && !packed) launch.macro("WEIGHTS_ZERO", zero ? 1 : 0);
   candidate.launches.push_back(launch);
   return candidate.launches.back();
 }
@@ -128,6 +130,38 @@ kernel::Candidate gemv(const NodeContext& node, const Products& size, const Devi
       add_launch(candidate, node, size, "fully_connected/gemv.cl", "fully_connected_gemv");
   const std::int64_t rows = size.rows >= 3 ? 4 : size.rows;
   const std::size_t group = group_of(size.depth > 512 ? 128 : 32, device);
+  launch.macro("WG", static_cast<std::int64_t>(group)).macro("ROWS", rows);
+  launch.range({uz(size.cols) * group, uz(ceil_div(size.rows, rows))}, {group, 1});
+  return candidate;
+}
+
+/// Elements of a row of weights whose 4 bits make a word.
+constexpr std::int64_t kNibbles = 8;
+
+/// Weights of int4 stay in 4 bits, those of int2 are widened to these: they are packed at load
+/// time.
+kernel::Candidate nibbles(const NodeContext& node, const Products& size, const DeviceInfo& device) {
+  kernel::Candidate candidate{"nibbles", {}, {}};
+  const std::int64_t words = ceil_div(size.depth, kNibbles);
+  kernel::Launch pack("fully_connected/pack_nibbles.cl", "fully_connected_pack_nibbles");
+  pack.src(kWeights).scratch_out(0).i32(size.cols).i32(size.depth).i32(words);
+  pack.range({uz(size.cols) * uz(words)}, {kElementwiseGroup});
+  candidate.launches.push_back(pack);
+  candidate.scratch.push_back({size.cols * words * 4});
+  auto& launch = add_launch(candidate, node, size, "fully_connected/nibbles.cl",
+                            "fully_connected_nibbles", /*as_int8=*/false, /*packed=*/true);
+  const int block = node.input(kWeights).quantization->block;
+  launch.macro("BLOCKS", block > 0 ? 1 : 0);
+  if (block > 0) {
+    launch.i32(block);
+    // Its kernel scales the sum of each block instead of the whole sum.
+    for (auto& [name, value] : launch.macros) {
+      if (name == "SCALED") value = "0";
+    }
+  }
+  const std::int64_t rows = size.rows >= 3 ? 4 : size.rows;
+  // A CPU reads eight elements at once with one item.
+  const std::size_t group = device.is_cpu() ? 1 : group_of(size.depth > 2048 ? 128 : 32, device);
   launch.macro("WG", static_cast<std::int64_t>(group)).macro("ROWS", rows);
   launch.range({uz(size.cols) * group, uz(ceil_div(size.rows, rows))}, {group, 1});
   return candidate;
@@ -166,9 +200,8 @@ TensorGemm tensor_product(const Products& size) {
   return product;
 }
 
-std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
-  const ir::Shape& weights = node.input(kWeights).shape;
-  const Products size{node.input(kSrc).shape.elements() / weights[1], weights[0], weights[1], 1};
+std::vector<kernel::Candidate> of_int8(const NodeContext& node, const Products& size,
+                                       const DeviceInfo& device) {
   const bool int8 = quantized(node) && size_of(node.output(0).dtype) == 1;
   std::vector<kernel::Candidate> tiled;
   if (!is_hybrid(node) && (int8 || !quantized(node))) {
@@ -201,6 +234,22 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return list;
 }
 
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
+  const ir::Shape& weights = node.input(kWeights).shape;
+  const Products size{node.input(kSrc).shape.elements() / weights[1], weights[0], weights[1], 1};
+  const auto& quantization = node.input(kWeights).quantization;
+  const bool packs = quantization != nullptr && quantization->narrow && !is_hybrid(node) &&
+                     node.input(kWeights).is_constant();
+  if (packs && quantization->block > 0) return {nibbles(node, size, device)};
+  std::vector<kernel::Candidate> list = of_int8(node, size, device);
+  if (!packs) return list;
+  // More rows would unpack the weights too often. A CPU's time depends less on what it reads.
+  constexpr int kFewRows = 8;
+  const bool last = size.rows > kFewRows || device.is_cpu();
+  list.insert(last ? list.end() : list.begin(), nibbles(node, size, device));
+  return list;
+}
+
 double flops(const NodeContext& node) {
   return 2.0 * static_cast<double>(node.output(0).shape.elements() * node.input(kWeights).shape[1]);
 }
@@ -221,6 +270,7 @@ const Family kFullyConnectedFamily = [] {
   family.infer = infer;
   family.candidates = candidates;
   family.allows_quantized = true;
+  family.narrow_weights = true;
   family.flops = flops;
   family.weights.slot = kWeights;
   family.weights.bias = kBias;

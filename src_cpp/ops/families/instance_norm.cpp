@@ -59,8 +59,47 @@ struct Tiling {
   }
 };
 
-// `width`: channels that a work-item reads at once.
-kernel::Candidate in_vectors_of(int width, const NodeContext& node, const DeviceInfo& device) {
+/// Mean and factor of each channel, from the moments of `chunks` chunks.
+kernel::Launch factors_of(const NodeContext& node, const DeviceInfo& device, float epsilon,
+                          std::int64_t chunk, std::int64_t chunks) {
+  const ir::Shape& src = node.input(kImage).shape;
+  const std::int64_t images = src[0], channels = src.back(0);
+  // Work-items of a group that merges chunks.
+  const auto group = static_cast<std::int64_t>(group_of(256, device));
+  const std::int64_t merged = std::min<std::int64_t>(8, group), shared = group / merged;
+  const bool has_scale = node.has_input(kScale);
+  kernel::Launch factors("instance_norm/factors.cl", "instance_norm_factors");
+  factors.macro("WX", merged).macro("WY", shared).macro("SCALE", has_scale ? 1 : 0);
+  factors.type("SCALE_T", has_scale ? node.input(kScale).storage : DType::kF32);
+  factors.scratch_in(kMoments);
+  if (has_scale) factors.src(kScale);
+  factors.scratch_out(kFactors).i32(src.elements() / images / channels).i32(channels);
+  factors.i32(chunk).i32(chunks).f32(epsilon);
+  factors.range({uz(round_up(channels, merged) * shared), uz(images)}, {uz(group)});
+  return factors;
+}
+
+/// The same if channels share both in groups.
+kernel::Launch group_factors_of(const NodeContext& node, const DeviceInfo& device, float epsilon,
+                                std::int64_t chunk, std::int64_t chunks, std::int64_t groups) {
+  const ir::Shape& src = node.input(kImage).shape;
+  const std::int64_t images = src[0], channels = src.back(0);
+  const auto group = static_cast<std::int64_t>(group_of(device.is_cpu() ? 16 : 128, device));
+  const bool has_scale = node.has_input(kScale);
+  kernel::Launch factors("instance_norm/group_factors.cl", "instance_norm_group_factors");
+  factors.macro("WG", group).macro("SCALE", has_scale ? 1 : 0);
+  factors.type("SCALE_T", has_scale ? node.input(kScale).storage : DType::kF32);
+  factors.scratch_in(kMoments);
+  if (has_scale) factors.src(kScale);
+  factors.scratch_out(kFactors).i32(src.elements() / images / channels).i32(channels);
+  factors.i32(channels / groups).i32(chunk).i32(chunks).f32(epsilon);
+  factors.range({uz(groups * group), uz(images)}, {uz(group)});
+  return factors;
+}
+
+// `width`: channels that a work-item reads at once; `groups` of channels, or 0 for none.
+kernel::Candidate in_vectors_of(int width, const NodeContext& node, const DeviceInfo& device,
+                                float epsilon, int groups) {
   constexpr std::int64_t kRepeat = 4;  // pixels for which a work-item reads its factors once
   const ir::Tensor& src = node.input(kImage);
   const std::int64_t images = src.shape[0], channels = src.shape.back(0);
@@ -77,24 +116,14 @@ kernel::Candidate in_vectors_of(int width, const NodeContext& node, const Device
   const std::int64_t longest = reading.rows < 8 ? 32 : 256;
   const std::int64_t chunk = reading.rows * std::clamp<std::int64_t>(each, 4, longest);
   const std::int64_t chunks = ceil_div(pixels, chunk);
-  // Work-items of a group that merges chunks.
-  const auto group = static_cast<std::int64_t>(group_of(256, device));
-  const std::int64_t merged = std::min<std::int64_t>(8, group), shared = group / merged;
-  const bool has_scale = node.has_input(kScale);
-
   kernel::Launch moments("instance_norm/moments.cl", "instance_norm_moments");
   moments.type("SRC_T", src.storage).src(kImage).scratch_out(kMoments);
   moments.i32(pixels).i32(channels).i32(chunk);
   reading.set(moments, chunks, images);
 
-  kernel::Launch factors("instance_norm/factors.cl", "instance_norm_factors");
-  factors.macro("WX", merged).macro("WY", shared).macro("SCALE", has_scale ? 1 : 0);
-  factors.type("SCALE_T", has_scale ? node.input(kScale).storage : DType::kF32);
-  factors.scratch_in(kMoments);
-  if (has_scale) factors.src(kScale);
-  factors.scratch_out(kFactors).i32(pixels).i32(channels).i32(chunk).i32(chunks);
-  factors.f32(node.attrs<InstanceNormAttrs>().epsilon);
-  factors.range({uz(round_up(channels, merged) * shared), uz(images)}, {uz(group)});
+  const kernel::Launch factors =
+      groups == 0 ? factors_of(node, device, epsilon, chunk, chunks)
+                  : group_factors_of(node, device, epsilon, chunk, chunks, groups);
 
   kernel::Launch normalize("instance_norm/normalize.cl", "instance_norm_normalize");
   normalize.type("SRC_T", src.storage).macro("REPEAT", kRepeat);
@@ -118,18 +147,23 @@ kernel::Candidate in_vectors_of(int width, const NodeContext& node, const Device
           in_place};
 }
 
-std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
+std::vector<kernel::Candidate> candidates_of(const NodeContext& node, const DeviceInfo& device,
+                                             float epsilon, int groups) {
   std::vector<kernel::Candidate> list;
   const int channels = node.input(kImage).shape.back(0);
   for (const int width : {8, 4}) {
     // 16 bytes are the most that a work-item reads at once.
     if (width == 8 && node.input(kImage).storage != DType::kF16) continue;
     if (channels % width == 0 && result_layout(node).aligned(width)) {
-      list.push_back(in_vectors_of(width, node, device));
+      list.push_back(in_vectors_of(width, node, device, epsilon, groups));
     }
   }
-  list.push_back(in_vectors_of(1, node, device));
+  list.push_back(in_vectors_of(1, node, device, epsilon, groups));
   return list;
+}
+
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
+  return candidates_of(node, device, node.attrs<InstanceNormAttrs>().epsilon, 0);
 }
 
 // Sums of values and squared differences; scale and shift.
@@ -147,6 +181,12 @@ ir::Node instance_norm(const ir::Node& last, int x, float epsilon, int scale, in
   attrs.epsilon = epsilon;
   node.attrs = share(attrs);
   return node;
+}
+
+std::vector<kernel::Candidate> instance_norm_candidates(const NodeContext& node,
+                                                        const DeviceInfo& device, float epsilon,
+                                                        int groups) {
+  return candidates_of(node, device, epsilon, groups);
 }
 
 const Family kInstanceNormFamily = [] {

@@ -39,19 +39,23 @@ std::optional<Refusal> check_quantized_product(const tfl::NodeView& node,
     return refusal;
   const DType type = src.dtype();
   const bool wide = type == DType::kI16;
-  if (auto refusal = check_type(weights, "weights tensor", {wide ? DType::kI8 : type}))
-    return refusal;
+  if (!weights.is_narrow() || type != DType::kI8) {
+    if (auto refusal = check_type(weights, "weights tensor", {wide ? DType::kI8 : type}))
+      return refusal;
+  }
   if (auto refusal = check_type(dst, "output", {type})) return refusal;
   if (auto refusal = check_per_tensor(src, "input")) return refusal;
   if (auto refusal = check_per_tensor(dst, "output")) return refusal;
   const auto scales = tfl::quantization_of(weights);
   if (scales == nullptr) return Refusal{Why::kQuantization, "weights tensor", "has no scale"};
+  if (scales->block > 0)
+    return Refusal{Why::kQuantization, "the weights", "have scales of blocks, the input integers"};
   if (scales->per_axis() && scales->axis != inputs.channel_axis) {
     return wrong_scale_axis(scales->axis, inputs.channel_axis);
   }
   const bool shifted = std::any_of(scales->zero_points.begin(), scales->zero_points.end(),
                                    [](std::int32_t zero) { return zero != 0; });
-  const bool may_shift = inputs.any_zero || weights.dtype() == DType::kU8;
+  const bool may_shift = (inputs.any_zero && !weights.is_narrow()) || weights.dtype() == DType::kU8;
   if (shifted && (!may_shift || scales->per_axis()))
     return Refusal{Why::kQuantization, "the weights", "have a zero point other than 0"};
   if (node.has_input(inputs.bias)) {
@@ -74,7 +78,9 @@ std::optional<Refusal> check_dynamic_range(const tfl::NodeView& node, const Prod
   const tfl::TensorView weights = node.input(inputs.weights);
   if (auto refusal = check_type(node.input(inputs.src), "input", {DType::kF32})) return refusal;
   if (auto refusal = check_type(node.output(0), "output", {DType::kF32})) return refusal;
-  if (auto refusal = check_type(weights, "weights tensor", {DType::kI8})) return refusal;
+  if (!weights.is_narrow()) {
+    if (auto refusal = check_type(weights, "weights tensor", {DType::kI8})) return refusal;
+  }
   if (node.has_input(inputs.bias)) {
     if (auto refusal = check_type(node.input(inputs.bias), "bias", {DType::kF32})) return refusal;
   }

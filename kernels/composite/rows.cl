@@ -1,0 +1,50 @@
+// rows.cl - dst[r, c] = src[r, c] / sqrt(sum over j of src[r, j]^2 / divisor + epsilon) * weight[c]
+//
+// Shapes    src, dst: [rows, cols], which may be one buffer; weight: [cols]
+// Launch    global = (ceil(rows / ROWS) * ROWS * WG, 1, 1), local = (ROWS * WG, 1, 1): a work-group
+//           takes ROWS rows, WG work-items share each
+// Macros    ROWS      power of two, 1..64   rows of a work-group
+//           WG        power of two, 1..256  work-items of a row
+//           WEIGHT    0|1                   1: there is a parameter weight; 0: the weight is 1
+//           SRC_T     float|half            element type of src
+//           WEIGHT_T  float|half            element type of weight (any if there is none)
+//           DST_T     float|half            element type of dst
+// Numerics  WG sums in float, added pairwise
+#include "common/types.cl"
+
+#if WEIGHT
+#define WEIGHT_PARAM __global const WEIGHT_T *weight,
+#define WEIGHT_AT(c) LOAD(WEIGHT_T, weight, c)
+#else
+#define WEIGHT_PARAM
+#define WEIGHT_AT(c) 1.0f
+#endif
+
+__kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void composite_rows(
+    __global const SRC_T *src, WEIGHT_PARAM __global DST_T *dst, int rows, int cols, float divisor,
+    float epsilon) {
+  const int item = get_local_id(0) % WG;
+  const int row = get_group_id(0) * ROWS + get_local_id(0) / WG;
+  const int end = row < rows ? cols : 0;  // rows past the end have no elements
+  src += (size_t)row * cols;
+  dst += (size_t)row * cols;
+  float sum = 0.0f;
+  for (int c = item; c < end; c += WG) {
+    const float x = LOAD(SRC_T, src, c);
+    sum += x * x;
+  }
+#if WG > 1
+  __local float sums[ROWS * WG];
+  const int mine = get_local_id(0);
+  sums[mine] = sum;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int step = WG / 2; step > 0; step /= 2) {
+    if (item < step) sums[mine] += sums[mine + step];
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  sum = sums[mine - item];
+#endif
+  const float length = sqrt(sum / divisor + epsilon);
+  for (int c = item; c < end; c += WG)
+    STORE(DST_T, dst, c, LOAD(SRC_T, src, c) / length * WEIGHT_AT(c));
+}

@@ -1,0 +1,83 @@
+// Family of STABLEHLO_COMPOSITE: attention and normalisations, which files name.
+#include "ops/families/composite/composite.hpp"
+
+#include "base/utf8.hpp"
+#include "ir/fields.hpp"
+#include "ops/families/instance_norm.hpp"
+#include "tfl/flex_map.hpp"
+
+namespace clgpu::ops {
+namespace {
+
+using namespace composite;
+
+constexpr int kComposite = 206;
+
+OrRefusal<CompositeAttrs> attributes_of(const tfl::NodeView& node, const std::string& name,
+                                        const Numbers& numbers) {
+  if (name == "odml.scaled_dot_product_attention") return import_attention(node, numbers);
+  if (name == "odml.rms_norm") return import_row_norm(node, numbers, kRmsNorm);
+  if (name == "odml.l2_norm") return import_row_norm(node, numbers, kL2Norm);
+  if (name == "odml.group_norm") return import_group_norm(node, numbers);
+  return Refusal{Why::kNoKernels, "the composite " + printable(name.c_str())};
+}
+
+OrRefusal<Imported> import(const tfl::NodeView& node) {
+  const auto* params = node.params<tfl::CompositeParams>();
+  CLGPU_REFUSE_IF(params == nullptr || params->name == nullptr, Why::kParameter, "",
+                  "the node has no parameters");
+  const std::string name = params->name;
+  const auto numbers = tfl::read_flex_map(params->attributes, params->attributes_size);
+  if (!numbers) return numbers.refusal();
+  const auto attrs = attributes_of(node, name, *numbers);
+  if (!attrs) return attrs.refusal();
+  CLGPU_REFUSE_IF(node.output_count() != 1, Why::kOperands, "",
+                  "it has several outputs; the operation has 1");
+  CLGPU_REFUSE_TYPE(node.output(0), "output", DType::kF32);
+  const auto graph = tfl::read_decomposition(node, params->subgraph_index);
+  CLGPU_REFUSE_IF(!graph || !defines(*graph, node, *attrs), Why::kParameter, "the decomposition",
+                  "computes something else than " + name + " does with these attributes");
+  return Imported{share(*attrs), {}};
+}
+
+ir::Shapes infer(const NodeContext& node) {
+  return {node.attrs<CompositeAttrs>().kind == kAttention ? attention_shape(node)
+                                                          : norm_shape(node)};
+}
+
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
+  const auto& attrs = node.attrs<CompositeAttrs>();
+  switch (attrs.kind) {
+    case kAttention:
+      return attention(node, device);
+    case kGroupNorm:
+      return instance_norm_candidates(node, device, attrs.epsilon, attrs.groups);
+    default:
+      return row_norm(node, device);
+  }
+}
+
+double flops(const NodeContext& node) {
+  if (node.attrs<CompositeAttrs>().kind == kAttention) return attention_flops(node);
+  return 5.0 * static_cast<double>(node.output(0).shape.elements());
+}
+
+}  // namespace
+
+extern const Family kCompositeFamily;
+const Family kCompositeFamily = [] {
+  Family family;
+  family.name = "composite";
+  family.attrs = ir::attrs_type<CompositeAttrs>();
+  family.builtins = {{kComposite, "STABLEHLO_COMPOSITE", 1, kAnyNumber, kAnyNumber, -1}};
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;  // unknown names are refused as such, whatever the types
+  family.runs_graphs = true;
+  family.flops = flops;
+  family.stock_passes = 5;
+  return family;
+}();
+
+}  // namespace clgpu::ops

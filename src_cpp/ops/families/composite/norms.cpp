@@ -1,0 +1,107 @@
+// Normalisations: of rows by their lengths, and of groups of channels by mean and variance.
+#include "ops/families/composite/composite.hpp"
+#include "ops/shared/sharing.hpp"
+
+namespace clgpu::ops::composite {
+namespace {
+
+constexpr int kX = 0, kWeight = 1, kBias = 2;  // inputs
+
+/// x of at least `least` axes, and `parameters` further tensors, one number per channel each.
+std::optional<Refusal> check_operands(const tfl::NodeView& node, int least, int parameters) {
+  if (node.input_count() > 1 + parameters) {
+    return Refusal{Why::kOperands, "",
+                   "it has " + std::to_string(node.input_count()) +
+                       " inputs; the normalisation takes at most " +
+                       std::to_string(1 + parameters)};
+  }
+  constexpr const char* kNames[] = {"x", "scale", "bias"};
+  for (int i = 0; i < node.input_count(); ++i) {
+    if (auto refusal = check_type(node.input(i), kNames[i], {DType::kF32})) return refusal;
+  }
+  return check_rank(node.input(kX), kNames[kX], least);
+}
+
+std::optional<Refusal> check_last_axis(const Numbers& numbers, const char* name, int rank) {
+  const auto axis = numbers.find(name);
+  if (axis == numbers.end() || axis->second == -1.0 || axis->second == rank - 1)
+    return std::nullopt;
+  return wrong_value(std::string("the attribute ") + name, static_cast<std::int64_t>(axis->second),
+                     "-1, the last axis");
+}
+
+OrRefusal<float> epsilon_of(const Numbers& numbers) {
+  const auto found = numbers.find("epsilon");
+  CLGPU_REFUSE_IF(found == numbers.end(), Why::kParameter, "the attribute epsilon", "is missing");
+  return static_cast<float>(found->second);
+}
+
+}  // namespace
+
+OrRefusal<CompositeAttrs> import_row_norm(const tfl::NodeView& node, const Numbers& numbers,
+                                          Kind kind) {
+  if (auto refusal = check_operands(node, 1, kind == kRmsNorm ? 1 : 0)) return *refusal;
+  if (auto refusal = check_last_axis(numbers, "axis", node.input(kX).rank())) return *refusal;
+  const auto epsilon = epsilon_of(numbers);
+  if (!epsilon) return epsilon.refusal();
+  CompositeAttrs attrs;
+  attrs.kind = kind;
+  attrs.epsilon = *epsilon;
+  return attrs;
+}
+
+OrRefusal<CompositeAttrs> import_group_norm(const tfl::NodeView& node, const Numbers& numbers) {
+  if (auto refusal = check_operands(node, 2, 2)) return *refusal;
+  const tfl::TensorView x = node.input(kX);
+  if (auto refusal = check_last_axis(numbers, "channel_axis", x.rank())) return *refusal;
+  const auto epsilon = epsilon_of(numbers);
+  if (!epsilon) return epsilon.refusal();
+  const auto found = numbers.find("num_groups");
+  const auto groups = found == numbers.end() ? 0 : static_cast<std::int64_t>(found->second);
+  const int channels = x.dim(x.rank() - 1);
+  if (groups < 1 || groups > channels || channels % groups != 0) {
+    return wrong_value("the attribute num_groups", groups,
+                       "divisors of the " + std::to_string(channels) + " channels");
+  }
+  CompositeAttrs attrs;
+  attrs.kind = kGroupNorm;
+  attrs.epsilon = *epsilon;
+  attrs.groups = static_cast<int>(groups);
+  return attrs;
+}
+
+ir::Shape norm_shape(const NodeContext& node) {
+  const ir::Shape& x = node.input(kX).shape;
+  for (const int input : {kWeight, kBias}) {
+    if (!node.has_input(input)) continue;
+    const ir::Shape& factors = node.input(input).shape;
+    if (factors.elements() == x.back(0)) continue;
+    throw ShapeError("x " + x.str() + " does not fit factors of " + factors.str());
+  }
+  return x;
+}
+
+std::vector<kernel::Candidate> row_norm(const NodeContext& node, const DeviceInfo& device) {
+  const auto& attrs = node.attrs<CompositeAttrs>();
+  const ir::Tensor& src = node.input(kX);
+  const int cols = src.shape.back(0);
+  const std::int64_t rows = src.shape.elements() / cols;
+  const bool weighted = node.has_input(kWeight);
+  std::vector<kernel::Candidate> list;
+  for (const Sharing& sharing : sharings(rows, cols, /*adjacent=*/true, device)) {
+    kernel::Launch launch("composite/rows.cl", "composite_rows");
+    launch.type("SRC_T", src.storage).type("DST_T", node.output(0).storage);
+    launch.type("WEIGHT_T", weighted ? node.input(kWeight).storage : DType::kF32);
+    launch.macro("ROWS", static_cast<std::int64_t>(sharing.outputs));
+    launch.macro("WG", static_cast<std::int64_t>(sharing.items)).macro("WEIGHT", weighted ? 1 : 0);
+    launch.src(kX);
+    if (weighted) launch.src(kWeight);
+    launch.dst(0).i32(rows).i32(cols).f32(attrs.kind == kRmsNorm ? static_cast<float>(cols) : 1.0F);
+    launch.f32(attrs.epsilon).range({sharing.range(rows)}, {sharing.group()});
+    list.push_back(kernel::of_form(sharing.form, {sharing.name, {launch}, {}}));
+    list.back().in_place = {kX};  // an item reads and writes the same elements of a row
+  }
+  return list;
+}
+
+}  // namespace clgpu::ops::composite

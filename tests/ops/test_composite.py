@@ -1,0 +1,377 @@
+"""STABLEHLO_COMPOSITE: attention and normalisations that files name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import hypothesis
+import numpy as np
+import pytest
+from flatbuffers import flexbuffers
+from hypothesis import strategies as st
+
+import clgpu_delegate
+from tests.model_maker import ModelMaker
+from tests.ops.composites import (
+    attention_body,
+    composite,
+    group_norm_body,
+    number,
+    row_norm_body,
+    same,
+)
+from tests.ops.harness import EXAMPLES, check, check_refused, op_runtime
+from tests.runtimes import make_interpreter, run_interpreter, run_reference
+
+ATTENTION = "odml.scaled_dot_product_attention"
+RMS_NORM, L2_NORM, GROUP_NORM = "odml.rms_norm", "odml.l2_norm", "odml.group_norm"
+EPSILON = 1e-6
+
+
+def attention(q, k, v, mask=None, scale=1.0):
+    """In float64; the axes are batch, position, head, element."""
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    share = q.shape[2] // k.shape[2]
+    k, v = (np.repeat(x, share, axis=2) for x in (k, v))
+    scores = scale * np.einsum("btnd,bsnd->bnts", q, k)
+    if mask is not None:
+        scores = scores + mask
+    scores = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.einsum("bnts,bsnc->btnc", scores / scores.sum(-1, keepdims=True), v)
+
+
+def model_of(inputs, scale, attributes=None):
+    shapes = [x.shape for x in inputs]
+    result = (*shapes[0][:3], shapes[2][3])
+    attributes = {"scale": scale} if attributes is None else attributes
+    return composite(ATTENTION, shapes, attributes, attention_body(scale), result)
+
+
+def operands(rng, batches, queries, keys, heads, key_heads, depth, cols=None):
+    shapes = (
+        (batches, queries, heads, depth),
+        (batches, keys, key_heads, depth),
+        (batches, keys, key_heads, cols or depth),
+    )
+    return [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+
+
+# Batches, queries, keys, heads, heads of keys, elements of a head, columns; whether there is a
+# mask.
+CASES = {
+    "one_query": ((1, 1, 70, 8, 2, 8), True),
+    "one_head_of_keys": ((1, 5, 9, 6, 1, 8), False),
+    "equal_heads": ((2, 7, 7, 3, 3, 8), True),
+    "odd": ((1, 3, 33, 2, 1, 5, 19), False),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_attention(case, device, precision, rng):
+    sizes, masked = CASES[case]
+    batches, queries, keys, *_ = sizes
+    inputs = operands(rng, *sizes)
+    scale = sizes[5] ** -0.5
+    if masked:
+        mask = np.where(np.arange(keys) > keys - 3, -np.inf, 0).astype(np.float32)
+        inputs.append(np.broadcast_to(mask, (batches, 1, queries, keys)).copy())
+    expected = attention(*inputs, scale=scale)
+    terms = keys + sizes[5]
+    model = model_of(inputs, scale)
+    check(model, inputs, [expected], device=device, precision=precision, accumulation=terms)
+
+
+def test_a_scale_that_is_not_given_is_the_root_of_the_depth(device, rng):
+    inputs = operands(rng, 1, 4, 6, 2, 2, 9)
+    model = model_of(inputs, 1 / 3, attributes={})
+    expected = attention(*inputs, scale=1 / 3)
+    check(model, inputs, [expected], device=device, precision="fp32", accumulation=15)
+
+
+def test_a_mask_may_differ_by_head_and_open_the_last_keys_only(device, rng):
+    """The first steps of a work-group have no key that counts."""
+    inputs = operands(rng, 2, 3, 150, 4, 2, 8)
+    mask = rng.standard_normal((2, 4, 3, 150)).astype(np.float32)
+    mask[..., :140] = -np.inf
+    expected = attention(*inputs, mask, scale=0.5)
+    model = model_of([*inputs, mask], 0.5)
+    check(model, [*inputs, mask], [expected], device=device, precision="fp32", accumulation=158)
+
+
+def test_large_scores_do_not_overflow(device, rng):
+    inputs = operands(rng, 1, 2, 70, 1, 1, 4)
+    inputs[0] *= 1000
+    expected = attention(*inputs, scale=1.0)
+    model = model_of(inputs, 1.0)
+    got = run_interpreter(
+        make_interpreter(op_runtime(), model, [clgpu_delegate.load(device=device)]), inputs
+    )
+    np.testing.assert_allclose(got[0], expected, rtol=1e-3, atol=1e-3)
+
+
+@hypothesis.settings(max_examples=EXAMPLES)
+@hypothesis.given(
+    sizes=st.tuples(
+        st.integers(1, 2), st.integers(1, 9), st.integers(1, 70), st.integers(1, 3),
+        st.integers(1, 3), st.integers(1, 20), st.integers(1, 20),
+    ),
+    seed=st.integers(0),
+)  # fmt: skip
+def test_any_attention(device, sizes, seed):
+    batches, queries, keys, key_heads, share, depth, cols = sizes
+    rng = np.random.default_rng(seed)
+    inputs = operands(rng, batches, queries, keys, key_heads * share, key_heads, depth, cols)
+    # The root of an exact square: the decomposition multiplies twice by it.
+    expected = attention(*inputs, scale=0.25)
+    model = model_of(inputs, 0.25)
+    check(model, inputs, [expected], device=device, precision="fp32", accumulation=keys + depth)
+
+
+def row_norm(x, weight=1.0, *, mean):
+    x = x.astype(np.float64)
+    squares = x**2
+    length = squares.mean(-1, keepdims=True) if mean else squares.sum(-1, keepdims=True)
+    return x / np.sqrt(length + EPSILON) * weight
+
+
+@pytest.mark.parametrize("by", ["MUL", "MEAN"])
+@pytest.mark.parametrize("shape", [(2, 3, 5), (70, 33), (1, 1, 300)])
+def test_rms_norm(by, shape, device, precision, rng):
+    x, weight = (rng.standard_normal(n).astype(np.float32) for n in (shape, shape[-1:]))
+    body = row_norm_body(EPSILON, mean=by)
+    model = composite(
+        RMS_NORM, [shape, shape[-1:]], {"epsilon": EPSILON}, body, constants={1: weight}
+    )
+    expected = row_norm(x, weight, mean=True)
+    check(model, [x], [expected], device=device, precision=precision, accumulation=shape[-1])
+
+
+def test_rms_norm_without_weights_or_with_computed_ones(device, rng):
+    for shapes in ([(4, 6)], [(4, 6), (6,)]):
+        inputs = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+        body = row_norm_body(EPSILON, mean="MUL")
+        model = composite(RMS_NORM, shapes, {"epsilon": EPSILON}, body)
+        expected = row_norm(*inputs, mean=True)
+        check(model, inputs, [expected], device=device, precision="fp32", accumulation=6)
+
+
+@pytest.mark.parametrize("shape", [(3, 7), (1, 768)])
+def test_l2_norm(shape, device, precision, rng):
+    x = rng.standard_normal(shape).astype(np.float32)
+    attributes = {"axis": -1, "epsilon": EPSILON}
+    model = composite(L2_NORM, [shape], attributes, row_norm_body(EPSILON, mean=None))
+    expected = row_norm(x, mean=False)
+    check(model, [x], [expected], device=device, precision=precision, accumulation=shape[-1])
+
+
+def group_norm(x, groups, scale, bias):
+    images, channels = x.shape[0], x.shape[-1]
+    y = x.astype(np.float64).reshape(images, -1, groups, channels // groups)
+    y = y - y.mean((1, 3), keepdims=True)
+    y = y / np.sqrt((y**2).mean((1, 3), keepdims=True) + EPSILON)
+    return y.reshape(x.shape) * scale + bias
+
+
+@pytest.mark.parametrize(
+    ("shape", "groups"), [((2, 5, 7, 12), 3), ((1, 40, 10), 1), ((2, 9, 9, 16), 16)]
+)
+def test_group_norm(shape, groups, device, precision, rng):
+    x = rng.standard_normal(shape).astype(np.float32) + 0.5
+    scale, bias = (rng.standard_normal(shape[-1:]).astype(np.float32) for _ in range(2))
+    name = "SUM" if groups == 1 else "MEAN"
+    model = composite(
+        GROUP_NORM,
+        [shape, shape[-1:], shape[-1:]],
+        {"channel_axis": -1, "epsilon": EPSILON, "num_groups": groups},
+        group_norm_body(EPSILON, groups, name=name),
+        constants={1: scale, 2: bias},
+    )
+    expected = group_norm(x, groups, scale, bias)
+    terms = x.size // shape[0] // groups
+    check(model, [x], [expected], device=device, precision=precision, accumulation=terms)
+
+
+def test_group_norm_without_factors(device, rng):
+    x = rng.standard_normal((2, 6, 8)).astype(np.float32)
+    attributes = {"epsilon": EPSILON, "num_groups": 4}
+    model = composite(GROUP_NORM, [x.shape], attributes, group_norm_body(EPSILON, 4))
+    expected = group_norm(x, 4, 1.0, 0.0)
+    check(model, [x], [expected], device=device, precision="fp32", accumulation=12)
+
+
+# Refusals
+
+
+def refused(reason, shapes, attributes, body, name=RMS_NORM, **more):
+    check_refused(composite(name, shapes, attributes, body, **more), reason)
+
+
+def plain(g: ModelMaker, inputs: list[int]) -> int:
+    return same(g, "ABS", inputs[0])
+
+
+GIVEN = {"epsilon": EPSILON}
+RMS = row_norm_body(EPSILON, mean="MUL")
+
+
+def test_unknown_names_are_refused():
+    refused("the composite odml.other has no kernels", [(2, 3)], {}, plain, "odml.other")
+    refused(
+        "the composite odml.other has no kernels", [(2, 3)], {}, plain, "odml.other", dtype=np.int32
+    )
+
+
+def test_damaged_attributes_are_refused(rng):
+    whole = bytes(flexbuffers.Dumps({"epsilon": EPSILON, "axis": -1, "text": "abc", "list": [1]}))
+    reason = "the map of attributes is damaged"
+    for damaged in (b"\x01", whole[:-1], whole[1:], whole[:-3] + b"\xff" + whole[-2:], bytes(9)):
+        refused(reason, [(2, 3)], damaged, RMS)
+    # Whatever the bytes are, nothing is read beyond them.
+    bits = rng.integers(0, 8 * len(whole), 20)
+    for bit in bits:
+        changed = bytearray(whole)
+        changed[bit // 8] ^= 1 << bit % 8
+        model = composite(RMS_NORM, [(2, 3)], bytes(changed), RMS)
+        delegate = clgpu_delegate.load(warm_up=False)
+        interpreter = make_interpreter(op_runtime(), model, [delegate])
+        assert [n.op for n in delegate.explain().nodes] == ["STABLEHLO_COMPOSITE"]
+        del interpreter
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8])
+@pytest.mark.parametrize("indirect", [False, True])
+def test_numbers_of_every_width_are_read(width, indirect, device):
+    """An attribute of that width makes the others as wide."""
+    builder = flexbuffers.Builder()
+    with builder.Map():
+        builder.Key("axis")
+        builder.Int(-1, byte_width=width)
+        builder.Key("epsilon")
+        if indirect:
+            builder.IndirectFloat(0.5, byte_width=max(4, width))
+        else:
+            builder.Float(0.5, byte_width=max(4, width))
+    body = row_norm_body(0.5, mean=None)
+    x = np.array([[3.0, 4.0]], np.float32)
+    model = composite(L2_NORM, [(1, 2)], bytes(builder.Finish()), body)
+    check(model, [x], [x / np.sqrt(25.5)], device=device, precision="fp32", accumulation=2)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        plain,
+        row_norm_body(2e-6, mean="MUL"),
+        row_norm_body(EPSILON, mean=None),
+        lambda g, inputs: same(g, "MUL", RMS(g, inputs), number(g, 2.0)),
+    ],
+    ids=["other", "epsilon", "sum", "factor"],
+)
+def test_a_decomposition_that_computes_something_else_is_refused(body):
+    refused("the decomposition computes something else than", [(2, 3)], GIVEN, body)
+
+
+def test_other_attention_is_refused():
+    reason = "the decomposition computes something else than"
+    shapes = [(1, 4, 2, 8)] * 3
+    body = attention_body(0.25)
+    refused(reason, shapes, {"scale": 0.5}, body, ATTENTION)
+    # Positions and heads are exchanged.
+    exchanged = [(1, 3, 2, 8)] * 3
+
+    def by_head(g, inputs):
+        q, k, v = inputs
+        scores = g.op("BATCH_MATMUL", [q, k], (1, 3, 2, 2), adj_y=True)
+        weights = g.op("SOFTMAX", [scores], (1, 3, 2, 2), beta=1.0)
+        return g.op("BATCH_MATMUL", [weights, v], (1, 3, 2, 8))
+
+    refused(reason, exchanged, {"scale": 1.0}, by_head, ATTENTION)
+
+
+def test_operands_and_attributes_that_do_not_fit_are_refused():
+    two, four = [(2, 3)], [(1, 4, 2, 8)] * 3
+    refused("it has 2 inputs; attention takes 3 or 4", two * 2, {}, plain, ATTENTION)
+    refused("queries has rank 2", two * 3, {}, plain, ATTENTION)
+    refused("queries is int32", four, {}, plain, ATTENTION, dtype=np.int32)
+    big = [(1, 1, 1, 2049)] * 3
+    refused("a head is 2049 elements; supported: up to 2048", big, {}, plain, ATTENTION)
+    reason = "it has 3 inputs; the normalisation takes at most 2"
+    refused(reason, [(2, 3), (3,), (3,)], GIVEN, plain)
+    refused("x is int32", two, GIVEN, plain, dtype=np.int32)
+    refused("x has rank 1", [(4,)], GIVEN, plain, GROUP_NORM)
+    refused("the attribute axis is 0", two, {"axis": 0, **GIVEN}, plain, L2_NORM)
+    refused("the attribute epsilon is missing", two, {}, plain, L2_NORM)
+    refused("the attribute epsilon is missing", two, {"num_groups": 1}, plain, GROUP_NORM)
+    refused("the attribute channel_axis is 0", two, {"channel_axis": 0}, plain, GROUP_NORM)
+    for groups in (0, 2, 4):
+        attributes = {"num_groups": groups, **GIVEN}
+        refused(f"the attribute num_groups is {groups}", two, attributes, plain, GROUP_NORM)
+
+
+def test_results_of_another_type_or_number_are_refused():
+    for shapes, dtype, reason in (
+        ([(2, 3)], np.int32, "output is int32"),
+        ([(2, 3), (2, 3)], np.float32, "it has several outputs; the operation has 1"),
+    ):
+        m = ModelMaker()
+        x = m.input("x", (2, 3))
+        graph = m.subgraph()
+        graph.output(*[RMS(graph, [graph.input("x", (2, 3))]) for _ in shapes])
+        attributes = np.frombuffer(flexbuffers.Dumps(GIVEN), np.uint8)
+        results = m.op(
+            "STABLEHLO_COMPOSITE", [x], shapes, dtype=dtype, name=RMS_NORM,
+            decomposition_subgraph_index=1, composite_attributes=attributes,
+        )  # fmt: skip
+        m.output(*results)
+        check_refused(m.build(), reason)
+
+
+def test_a_decomposition_that_is_not_there_is_refused():
+    """Index 0 is the graph of the node itself."""
+    for index in (0, 7, -1):
+        m = ModelMaker()
+        m.output(
+            m.op(
+                "STABLEHLO_COMPOSITE", [m.input("x", (2, 3))], (2, 3), name=RMS_NORM,
+                decomposition_subgraph_index=index,
+                composite_attributes=np.frombuffer(flexbuffers.Dumps(GIVEN), np.uint8),
+            )
+        )  # fmt: skip
+        check_refused(m.build(), "the decomposition computes something else")
+
+
+def test_verification_says_that_only_the_interpreter_runs_the_decomposition(device, rng):
+    x = rng.standard_normal((2, 3)).astype(np.float32)
+    model = composite(RMS_NORM, [(2, 3)], GIVEN, RMS)
+    delegate = clgpu_delegate.load(device=device, verify="first")
+    got = run_interpreter(make_interpreter(op_runtime(), model, [delegate]), [x])
+    np.testing.assert_allclose(got[0], row_norm(x, mean=True), rtol=1e-5)
+    assert "can be run only by the interpreter" in " ".join(str(delegate.explain()).split())
+
+
+# Files of other projects
+
+
+def files() -> list[Path]:
+    root = Path(
+        os.environ.get("CLGPU_MORE_MODELS", Path(__file__).parents[3] / "shared/models/more")
+    )
+    names = ("*sdpa_composite*", "l2_norm_composite*", "rms_norm_composite*", "*group_norm*")
+    return sorted(file for name in names for file in root.glob(f"*/{name}"))
+
+
+@pytest.mark.parametrize("file", files(), ids=lambda file: file.name.split(".")[0])
+def test_composites_of_other_projects(file, device, rng):
+    model = file.read_bytes()
+    delegate = clgpu_delegate.load(device=device)
+    ours = make_interpreter(op_runtime(), model, [delegate])
+    details = ours.get_input_details()
+    inputs = [rng.standard_normal(d["shape"]).astype(d["dtype"]) for d in details]
+    got = run_interpreter(ours, inputs)
+    wanted = run_reference(model, inputs, op_runtime())
+    (node,) = [n for n in delegate.explain().nodes if n.op == "STABLEHLO_COMPOSITE"]
+    # The group normalisations in these files take differences from themselves, not from a mean.
+    assert node.claimed == ("group_norm" not in file.name), node.reason
+    for mine, its in zip(got, wanted):
+        np.testing.assert_allclose(mine, its, rtol=1e-5, atol=1e-6)
