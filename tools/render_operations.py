@@ -245,6 +245,15 @@ def _zeros(n: Node) -> Any:
     return n.op("CONCATENATION", [x, n.op("ZEROS_LIKE", [x], (4, 8))], (8, 8), axis=0)
 
 
+def _suppression(n: Node, soft: bool) -> Any:
+    inputs = [n.x((8, 4)), n.m.input("s", (8,)), n.scalar(3)]
+    inputs += [n.m.constant(np.array(0.5, np.float32)) for _ in range(3 if soft else 2)]
+    name = f"NON_MAX_SUPPRESSION_V{5 if soft else 4}"
+    values = [((3,), np.float32)] if soft else []
+    outputs: list[Any] = [((3,), np.int32), *values, ((), np.int32)]
+    return n.m.op(name, inputs, [s for s, _ in outputs], dtype=[t for _, t in outputs])
+
+
 def _measured(n: Node, name: str, to: tuple[int, ...]) -> Any:
     options = {"out_type": np.int32} if name == "SHAPE" else {}
     return n.op(name, [n.x()], to, dtype=np.int32, **options)
@@ -284,6 +293,8 @@ NODES: dict[str, Build] = {
     "LOGISTIC": scaled("LOGISTIC", _UNIT),
     "LOG_SOFTMAX": scaled("LOG_SOFTMAX", _LOG),
     "MIRROR_PAD": lambda n: _padding(n, "MIRROR_PAD", mode="REFLECT"),
+    "NON_MAX_SUPPRESSION_V4": lambda n: _suppression(n, soft=False),
+    "NON_MAX_SUPPRESSION_V5": lambda n: _suppression(n, soft=True),
     "ONE_HOT": _one_hot,
     "PACK": lambda n: n.op("PACK", [n.x(), n.x()], (2, *SHAPE), values_count=2, axis=0),
     "PAD": lambda n: _padding(n, "PAD"),

@@ -40,14 +40,10 @@ _OPERATIONS = {
     "SCATTER_ND": "where the indices are constant, write PAD and ADD, or a BATCH_MATMUL",
     "REVERSE_SEQUENCE": "where all lengths are equal, write REVERSE_V2",
     "FAKE_QUANT": "it is for training: remove it, or quantise the model with clgpu quantize",
-    "MATRIX_DIAG": "write MUL by a constant identity matrix",
     "COMPLEX_ABS": "keep real and imaginary parts in two tensors: SQRT of the sum of two SQUAREs",
     "WHERE": "write SELECT_V2, whose result has a fixed shape",
-    "NON_MAX_SUPPRESSION_V4": _LAST,
-    "NON_MAX_SUPPRESSION_V5": _LAST,
     "UNIQUE": _LAST,
 }
-_CUSTOMS = {"TFLite_Detection_PostProcess": _LAST}
 
 # By the option that leaves a node on the CPU.
 _OPTIONS = {
@@ -87,7 +83,7 @@ def _custom(op: str, _refusal: Mapping[str, Any]) -> str:
             f"convert without SELECT_TF_OPS: write {op[4:]} in operations of TensorFlow Lite "
             "before the conversion"
         )
-    return _CUSTOMS.get(op, "replace it by builtin operations")
+    return "replace it by builtin operations"
 
 
 def _type(op: str, refusal: Mapping[str, Any]) -> str:
