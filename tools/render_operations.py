@@ -30,7 +30,9 @@ from tests.runtimes import make_interpreter  # noqa: E402
 from tests.schema import members  # noqa: E402
 
 PAGE = ROOT / "docs" / "operations.md"
-TYPES = ("float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")
+TYPES = (
+    "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64",
+)  # fmt: skip
 QUANTIZED = ("int16", "int8", "uint8")
 SHAPE = (1, 4, 4, 8)
 Build = Callable[["Node"], Any]
@@ -271,6 +273,10 @@ NODES: dict[str, Build] = {
     "BATCH_TO_SPACE_ND": _batch_to_space,
     "BROADCAST_TO": lambda n: n.op("BROADCAST_TO", [n.x((1, 1, 4, 8)), n.ints(*SHAPE)], version=2),
     "CAST": lambda n: n.op("CAST", [n.x()], dtype=np.float32),
+    **{
+        name: lambda n, name=name: n.op(name, [n.x()], dtype=np.float32)
+        for name in ("COMPLEX_ABS", "IMAG", "REAL")
+    },
     "CONCATENATION": lambda n: n.op("CONCATENATION", [n.x(), n.x()], (1, 4, 4, 16), axis=3),
     "CONV_2D": _convolution,
     "CUMSUM": lambda n: n.op("CUMSUM", [n.x(), n.scalar(1)]),
@@ -303,6 +309,7 @@ NODES: dict[str, Build] = {
     "QUANTIZE": _quantize,
     "RANGE": _range,
     "RANK": lambda n: _measured(n, "RANK", ()),
+    "RFFT2D": lambda n: n.op("RFFT2D", [n.x((2, 8)), n.ints(2, 8)], (2, 5), dtype=np.complex64),
     "RESHAPE": lambda n: n.op("RESHAPE", [n.x(), n.ints(4, 32)], (4, 32), new_shape=[4, 32]),
     "RESIZE_BILINEAR": lambda n: _resized(n, "RESIZE_BILINEAR"),
     "RESIZE_NEAREST_NEIGHBOR": lambda n: _resized(n, "RESIZE_NEAREST_NEIGHBOR"),

@@ -40,7 +40,6 @@ _OPERATIONS = {
     "SCATTER_ND": "where the indices are constant, write PAD and ADD, or a BATCH_MATMUL",
     "REVERSE_SEQUENCE": "where all lengths are equal, write REVERSE_V2",
     "FAKE_QUANT": "it is for training: remove it, or quantise the model with clgpu quantize",
-    "COMPLEX_ABS": "keep real and imaginary parts in two tensors: SQRT of the sum of two SQUAREs",
     "WHERE": "write SELECT_V2, whose result has a fixed shape",
     "UNIQUE": _LAST,
 }
@@ -53,11 +52,9 @@ _OPTIONS = {
 }
 
 # By the type that no kernel has.
-_PARTS = "keep real and imaginary parts in two tensors of float32"
 _TYPES = {
     "string": "keep text out of the model: pass the indices of words as integers",
-    "complex64": _PARTS,
-    "complex128": _PARTS,
+    "complex128": "compute with complex64, or keep the parts in two tensors of float32",
 }
 _OTHER_TYPES = (
     "add a CAST to float32 or int32 after the node that computes the tensor; the CPU runs it"
