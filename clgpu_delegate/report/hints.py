@@ -11,12 +11,10 @@ _UNROLL = (
     "and ADD have kernels"
 )
 _STATE = "make the state an input and an output of the model instead of a variable"
-_SEGMENTS = "write the sums as a BATCH_MATMUL with a constant matrix of zeros and ones"
 _LAST = "move it to the end of the model, so that one partition takes all nodes before it"
 _UNITE = (
     "replace branches: compute both and choose with SELECT_V2; unroll loops whose length is known"
 )
-_PLANES = "split the depth: a CONV_2D for each plane of the filter, and ADD"
 
 # What could be written instead of an operation without kernels.
 _OPERATIONS = {
@@ -33,12 +31,6 @@ _OPERATIONS = {
     "UNIDIRECTIONAL_SEQUENCE_RNN": _UNROLL,
     "BIDIRECTIONAL_SEQUENCE_LSTM": _UNROLL,
     "BIDIRECTIONAL_SEQUENCE_RNN": _UNROLL,
-    "CONV_3D": _PLANES,
-    "CONV_3D_TRANSPOSE": "split the depth: a TRANSPOSE_CONV for each plane of the filter, and ADD",
-    "SEGMENT_SUM": _SEGMENTS,
-    "UNSORTED_SEGMENT_SUM": _SEGMENTS,
-    "SCATTER_ND": "where the indices are constant, write PAD and ADD, or a BATCH_MATMUL",
-    "REVERSE_SEQUENCE": "where all lengths are equal, write REVERSE_V2",
     "FAKE_QUANT": "it is for training: remove it, or quantise the model with clgpu quantize",
     "WHERE": "write SELECT_V2, whose result has a fixed shape",
     "UNIQUE": _LAST,

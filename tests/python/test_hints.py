@@ -152,20 +152,19 @@ def _shape(m: ModelMaker, fixed: bool) -> int:
     return m.op("TILE", [x, m.input("multiples", (2,), np.int32)], (2, 6))
 
 
-def _segments(m: ModelMaker, product: bool) -> int:
+def _chosen(m: ModelMaker, select: bool) -> int:
     x = m.input("x", (3, 4))
-    if product:
-        which = m.constant(np.array([[1, 1, 0], [0, 0, 1]], np.float32))
-        return m.op("BATCH_MATMUL", [which, x], (2, 4), dtype=np.float32)
-    which = m.constant(np.array([0, 0, 1], np.int32))
-    return m.op("SEGMENT_SUM", [x, which], (2, 4))
+    condition = m.input("c", (3, 4), bool)
+    if select:
+        return m.op("SELECT_V2", [condition, x, x], (3, 4), dtype=np.float32)
+    return m.op("WHERE", [condition], (2, 2), dtype=np.int64)
 
 
 @pytest.mark.parametrize(
     ("build", "advice"),
     [
         (_shape, "fixed shapes"),
-        (_segments, "BATCH_MATMUL"),
+        (_chosen, "SELECT_V2"),
     ],
 )
 def test_what_is_advised_is_claimed(build, advice):
