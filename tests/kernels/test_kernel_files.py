@@ -32,7 +32,8 @@ OWN = sorted(name for name, entries in ENTRIES.items() if entries)
 PARTS = sorted(set(FILES) - set(OWN))  # only included by others
 # Capitalised names that are not our macros: those of OpenCL C.
 OPENCL = {
-    "CLK_GLOBAL_MEM_FENCE", "CLK_LOCAL_MEM_FENCE", "FLT_MAX", "INFINITY", "INT_MAX", "INT_MIN", "LONG_MAX", "LONG_MIN",
+    "CLK_GLOBAL_MEM_FENCE", "CLK_LOCAL_MEM_FENCE", "FLT_MAX", "INFINITY", "INT_MAX", "INT_MIN",
+    "LONG_MAX", "LONG_MIN",
 }  # fmt: skip
 CAPITALS = re.compile(r"\b[A-Z][A-Z0-9_]*\b")
 # Prefixes of concatenated names: before ##, or CLGPU_CAT's first argument.

@@ -7,7 +7,8 @@
 // Numerics  exact
 #include "common/types.cl"
 
-__kernel void toy_broadcast(__global const Y_T *y, __global const X_T *x, __global DST_T *dst, int n) {
+__kernel void toy_broadcast(__global const Y_T* y, __global const X_T* x, __global DST_T* dst,
+                            int n) {
   const int first = (int)get_global_id(0) * EACH;
   for (int i = first; i < min(first + EACH, n); ++i)
     STORE(DST_T, dst, i, max(LOAD(Y_T, y, i), LOAD(X_T, x, i)));
