@@ -32,7 +32,9 @@ from tests.runtimes import make_interpreter  # noqa: E402
 from tests.schema import members  # noqa: E402
 
 PAGE = ROOT / "docs" / "operations.md"
-TYPES = ("float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")
+TYPES = (
+    "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64",
+)  # fmt: skip
 QUANTIZED = ("int16", "int8", "uint8")
 SHAPE = (1, 4, 4, 8)
 Build = Callable[["Node"], Any]
@@ -144,9 +146,11 @@ _LOG = {"int16": (16 / 32768, 0), "int8": (16 / 256, 127), "uint8": (16 / 256, 2
 
 UNARY = """ABS CEIL COS ELU EXP FLOOR GELU HARD_SWISH LEAKY_RELU LOCAL_RESPONSE_NORMALIZATION LOG
     LOGICAL_NOT NEG RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 ROUND RSQRT SIGN SIN SQRT SQUARE"""
-BINARY = """ADD ADD_N ATAN2 DIV FLOOR_DIV FLOOR_MOD LOGICAL_AND LOGICAL_OR MAXIMUM MINIMUM MUL POW
-    SQUARED_DIFFERENCE SUB"""
+BINARY = """ADD ADD_N ATAN2 BITWISE_XOR DIV FLOOR_DIV FLOOR_MOD LOGICAL_AND LOGICAL_OR MAXIMUM
+    MINIMUM MUL POW RIGHT_SHIFT SQUARED_DIFFERENCE SUB"""
 COMPARISONS = "EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL NOT_EQUAL"
+SEGMENTS = """SEGMENT_SUM UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN UNSORTED_SEGMENT_PROD
+    UNSORTED_SEGMENT_SUM"""
 REDUCTIONS = "MEAN REDUCE_ALL REDUCE_ANY REDUCE_MAX REDUCE_MIN REDUCE_PROD SUM"
 
 
@@ -265,6 +269,34 @@ def _zeros(n: Node) -> Any:
     return n.op("CONCATENATION", [x, n.op("ZEROS_LIKE", [x], (4, 8))], (8, 8), axis=0)
 
 
+def _volume(n: Node, *, transposed: bool) -> Any:
+    options = {f"stride_{axis}": 1 for axis in "dhw"}
+    weights, x = n.weights((2, 2, 2, 4, 4)), n.x((1, 4, 4, 4, 4))
+    if not transposed:
+        return n.op("CONV_3D", [x, weights], (1, 4, 4, 4, 4), padding="SAME", **options)
+    operands = [n.ints(1, 4, 4, 4, 4), weights, x]
+    return n.op("CONV_3D_TRANSPOSE", operands, (1, 4, 4, 4, 4), padding="SAME", **options)
+
+
+def _segments(n: Node, name: str) -> Any:
+    number = [] if name == "SEGMENT_SUM" else [n.scalar(2)]
+    return n.op(name, [n.x((4, 8)), n.ints(0, 0, 1, 1), *number], (2, 8))
+
+
+def _scattered(n: Node) -> Any:
+    indices = n.m.constant(np.array([[0], [2]], np.int32))
+    return n.op("SCATTER_ND", [indices, n.x((2, 8)), n.ints(4, 8)], (4, 8))
+
+
+def _suppression(n: Node, soft: bool) -> Any:
+    inputs = [n.x((8, 4)), n.m.input("s", (8,)), n.scalar(3)]
+    inputs += [n.m.constant(np.array(0.5, np.float32)) for _ in range(3 if soft else 2)]
+    name = f"NON_MAX_SUPPRESSION_V{5 if soft else 4}"
+    values = [((3,), np.float32)] if soft else []
+    outputs: list[Any] = [((3,), np.int32), *values, ((), np.int32)]
+    return n.m.op(name, inputs, [s for s, _ in outputs], dtype=[t for _, t in outputs])
+
+
 def _measured(n: Node, name: str, to: tuple[int, ...]) -> Any:
     options = {"out_type": np.int32} if name == "SHAPE" else {}
     return n.op(name, [n.x()], to, dtype=np.int32, **options)
@@ -354,10 +386,17 @@ NODES: dict[str, Build] = {
     "ARG_MIN": lambda n: _chosen(n, "ARG_MIN"),
     "BATCH_MATMUL": _transposed_product,
     "BATCH_TO_SPACE_ND": _batch_to_space,
+    "BITCAST": lambda n: n.op("BITCAST", [n.x()]),
     "BROADCAST_TO": lambda n: n.op("BROADCAST_TO", [n.x((1, 1, 4, 8)), n.ints(*SHAPE)], version=2),
     "CAST": lambda n: n.op("CAST", [n.x()], dtype=np.float32),
+    **{
+        name: lambda n, name=name: n.op(name, [n.x()], dtype=np.float32)
+        for name in ("COMPLEX_ABS", "IMAG", "REAL")
+    },
     "CONCATENATION": lambda n: n.op("CONCATENATION", [n.x(), n.x()], (1, 4, 4, 16), axis=3),
     "CONV_2D": _convolution,
+    "CONV_3D": lambda n: _volume(n, transposed=False),
+    "CONV_3D_TRANSPOSE": lambda n: _volume(n, transposed=True),
     "CUMSUM": lambda n: n.op("CUMSUM", [n.x(), n.scalar(1)]),
     "DENSIFY": _densify,
     "DEPTHWISE_CONV_2D": _depthwise,
@@ -377,7 +416,11 @@ NODES: dict[str, Build] = {
     "L2_NORMALIZATION": scaled("L2_NORMALIZATION", _SIGNED),
     "LOGISTIC": scaled("LOGISTIC", _UNIT),
     "LOG_SOFTMAX": scaled("LOG_SOFTMAX", _LOG),
+    "MATRIX_DIAG": lambda n: n.op("MATRIX_DIAG", [n.x((4, 8))], (4, 8, 8)),
+    "MATRIX_SET_DIAG": lambda n: n.op("MATRIX_SET_DIAG", [n.x((4, 8)), n.x((4,))], (4, 8)),
     "MIRROR_PAD": lambda n: _padding(n, "MIRROR_PAD", mode="REFLECT"),
+    "NON_MAX_SUPPRESSION_V4": lambda n: _suppression(n, soft=False),
+    "NON_MAX_SUPPRESSION_V5": lambda n: _suppression(n, soft=True),
     "ONE_HOT": _one_hot,
     "PACK": lambda n: n.op("PACK", [n.x(), n.x()], (2, *SHAPE), values_count=2, axis=0),
     "PAD": lambda n: _padding(n, "PAD"),
@@ -386,10 +429,16 @@ NODES: dict[str, Build] = {
     "QUANTIZE": _quantize,
     "RANGE": _range,
     "RANK": lambda n: _measured(n, "RANK", ()),
+    "RFFT2D": lambda n: n.op("RFFT2D", [n.x((2, 8)), n.ints(2, 8)], (2, 5), dtype=np.complex64),
     "RESHAPE": lambda n: n.op("RESHAPE", [n.x(), n.ints(4, 32)], (4, 32), new_shape=[4, 32]),
     "RESIZE_BILINEAR": lambda n: _resized(n, "RESIZE_BILINEAR"),
     "RESIZE_NEAREST_NEIGHBOR": lambda n: _resized(n, "RESIZE_NEAREST_NEIGHBOR"),
+    "REVERSE_SEQUENCE": lambda n: n.op(
+        "REVERSE_SEQUENCE", [n.x((4, 8)), n.ints(1, 2, 3, 4)], (4, 8), seq_dim=1, batch_dim=0
+    ),
     "REVERSE_V2": lambda n: n.op("REVERSE_V2", [n.x(), n.ints(1)]),
+    "SCATTER_ND": _scattered,
+    **{name: (lambda n, name=name: _segments(n, name)) for name in SEGMENTS.split()},
     "SELECT": lambda n: _select(n, "SELECT"),
     "SELECT_V2": lambda n: _select(n, "SELECT_V2"),
     "SHAPE": lambda n: _measured(n, "SHAPE", (4,)),

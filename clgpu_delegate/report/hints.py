@@ -7,33 +7,20 @@ from typing import Any, Callable
 
 _FIXED = "export the model with fixed shapes, so that it becomes a constant"
 _STATE = "make the state an input and an output of the model instead of a variable"
-_SEGMENTS = "write the sums as a BATCH_MATMUL with a constant matrix of zeros and ones"
 _LAST = "move it to the end of the model, so that one partition takes all nodes before it"
 _UNITE = (
     "replace branches: compute both and choose with SELECT_V2; unroll loops whose length is known"
 )
-_PLANES = "split the depth: a CONV_2D for each plane of the filter, and ADD"
 
 # What could be written instead of an operation without kernels.
 _OPERATIONS = {
     "BROADCAST_ARGS": _FIXED,
     "WHILE": _UNITE,
     "IF": _UNITE,
-    "CONV_3D": _PLANES,
-    "CONV_3D_TRANSPOSE": "split the depth: a TRANSPOSE_CONV for each plane of the filter, and ADD",
-    "SEGMENT_SUM": _SEGMENTS,
-    "UNSORTED_SEGMENT_SUM": _SEGMENTS,
-    "SCATTER_ND": "where the indices are constant, write PAD and ADD, or a BATCH_MATMUL",
-    "REVERSE_SEQUENCE": "where all lengths are equal, write REVERSE_V2",
     "FAKE_QUANT": "it is for training: remove it, or quantise the model with clgpu quantize",
-    "MATRIX_DIAG": "write MUL by a constant identity matrix",
-    "COMPLEX_ABS": "keep real and imaginary parts in two tensors: SQRT of the sum of two SQUAREs",
     "WHERE": "write SELECT_V2, whose result has a fixed shape",
-    "NON_MAX_SUPPRESSION_V4": _LAST,
-    "NON_MAX_SUPPRESSION_V5": _LAST,
     "UNIQUE": _LAST,
 }
-_CUSTOMS = {"TFLite_Detection_PostProcess": _LAST}
 
 # By the option that leaves a node on the CPU.
 _OPTIONS = {
@@ -43,11 +30,9 @@ _OPTIONS = {
 }
 
 # By the type that no kernel has.
-_PARTS = "keep real and imaginary parts in two tensors of float32"
 _TYPES = {
     "string": "keep text out of the model: pass the indices of words as integers",
-    "complex64": _PARTS,
-    "complex128": _PARTS,
+    "complex128": "compute with complex64, or keep the parts in two tensors of float32",
 }
 _OTHER_TYPES = (
     "add a CAST to float32 or int32 after the node that computes the tensor; the CPU runs it"
@@ -73,7 +58,7 @@ def _custom(op: str, _refusal: Mapping[str, Any]) -> str:
             f"convert without SELECT_TF_OPS: write {op[4:]} in operations of TensorFlow Lite "
             "before the conversion"
         )
-    return _CUSTOMS.get(op, "replace it by builtin operations")
+    return "replace it by builtin operations"
 
 
 def _type(op: str, refusal: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@
 // Macros    WG     power of two, 1..256  work-items of a row; any for topk_rank
 //           SRC_T  float|half|int|long|short|char|uchar  element type of src
 //           DST_T  float|half|int|long|short|char|uchar  element type of values
+//           INDEX_T  int|short  element type of indices
 // Numerics  exact; floats are compared as integers of the same order, so the order is total: NaN is
 //           above infinity, and -0 equals 0
 #include "common/types.cl"
@@ -34,8 +35,8 @@ int ordered(float value) {
 // Whether element (key a, index i) comes before (key b, index j).
 #define BEFORE(a, i, b, j) ((a) > (b) || ((a) == (b) && (i) < (j)))
 
-__kernel void topk_rank(__global const SRC_T *src, __global DST_T *values, __global int *indices,
-                        int rows, int cols, int k) {
+__kernel void topk_rank(__global const SRC_T *src, __global DST_T *values,
+                        __global INDEX_T *indices, int rows, int cols, int k) {
   const int at = get_global_id(0);
   if (at >= rows * cols) return;
   const int row = at / cols, mine = at % cols;
@@ -48,13 +49,13 @@ __kernel void topk_rank(__global const SRC_T *src, __global DST_T *values, __glo
   }
   if (rank < k) {
     STORE(DST_T, values, row * k + rank, LOAD(SRC_T, src, mine));
-    indices[row * k + rank] = mine;
+    indices[row * k + rank] = (INDEX_T)mine;
   }
 }
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_select(__global const SRC_T *src,
                                                                           __global DST_T *values,
-                                                                          __global int *indices,
+                                                                          __global INDEX_T *indices,
                                                                           int rows, int cols,
                                                                           int k) {
   __local KEY_T keys[WG];
@@ -96,7 +97,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_select(__glob
     barrier(CLK_LOCAL_MEM_FENCE);
     if (item == 0) {
       STORE(DST_T, values, row * k + place, LOAD(SRC_T, src, last));
-      indices[row * k + place] = last;
+      indices[row * k + place] = (INDEX_T)last;
     }
   }
 }

@@ -346,6 +346,13 @@ struct CompositeParams {
   std::size_t attributes_size;
 };
 static_assert(offsetof(CompositeParams, attributes) == 2 * sizeof(void*));
+struct ReverseSequenceParams {
+  std::int32_t seq_dim, batch_dim;
+};
+struct Conv3dParams {
+  std::int32_t padding, stride_width, stride_height, stride_depth, dilation_width, dilation_height,
+      dilation_depth, activation;
+};  // CONV_3D CONV_3D_TRANSPOSE
 
 /// First field of MediaPipe's and TFLite's custom pooling operations: same layout as PoolParams.
 using CustomPoolParams = PoolParams;

@@ -6,12 +6,13 @@
 
 namespace clgpu {
 
-enum class DType : std::uint8_t { kF32, kF16, kI64, kI32, kI16, kI8, kU8, kBool };
+enum class DType : std::uint8_t { kF32, kF16, kI64, kI32, kI16, kI8, kU8, kBool, kC64 };
 
 /// Bytes of one element.
 constexpr std::size_t size_of(DType t) {
   switch (t) {
     case DType::kI64:
+    case DType::kC64:
       return 8;
     case DType::kF32:
     case DType::kI32:
@@ -33,6 +34,7 @@ constexpr const char* cl_name(DType t) {
     case DType::kF16:
       return "half";
     case DType::kI64:
+    case DType::kC64:  // moved as bits; kernels that compute with it read pairs of float
       return "long";
     case DType::kI32:
       return "int";
@@ -62,6 +64,8 @@ constexpr const char* name_of(DType t) {
       return "int8";
     case DType::kU8:
       return "uint8";
+    case DType::kC64:
+      return "complex64";
     default:
       return "bool";
   }

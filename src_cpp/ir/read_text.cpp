@@ -17,8 +17,8 @@ constexpr int kMostTensors = 1'000'000;
 constexpr std::int64_t kMostElements = 1 << 28;  // of a constant
 constexpr int kDeepest = 8;                      // depth of nested values
 
-constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kI64, DType::kI32,
-                            DType::kI16, DType::kI8,  DType::kU8,  DType::kBool};
+constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kI64,  DType::kI32, DType::kI16,
+                            DType::kI8,  DType::kU8,  DType::kBool, DType::kC64};
 
 bool is_of_word(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
@@ -336,6 +336,7 @@ class Reader {
         return append(bytes, &value, sizeof value);
       }
       case DType::kI64:
+      case DType::kC64:  // its bits
         return append_integer<std::int64_t>(bytes);
       case DType::kI32:
         return append_integer<std::int32_t>(bytes);

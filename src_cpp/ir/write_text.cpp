@@ -65,6 +65,7 @@ std::string element_text(const Constant& constant, std::size_t i) {
       return float_to_half(value) == bits ? text_of(value) : "";
     }
     case DType::kI64:
+    case DType::kC64:  // its bits
       return std::to_string(element<std::int64_t>(constant, i));
     case DType::kI32:
       return std::to_string(element<std::int32_t>(constant, i));

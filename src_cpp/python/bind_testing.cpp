@@ -12,6 +12,7 @@
 #include "plan/roads.hpp"
 #include "python/bind.hpp"
 #include "runtime/measure/probe.hpp"
+#include "tfl/flexbuffer.hpp"
 
 namespace clgpu::python {
 namespace py = pybind11;
@@ -66,6 +67,20 @@ std::string refusal_sentence(const std::string& code, const std::string& what,
   return sentence_of({static_cast<Why>(found - codes.begin()), what, detail, has, supported});
 }
 
+// A dictionary, or the sentence of the refusal.
+py::object flexbuffer_map(const std::string& bytes) {
+  const auto map = tfl::FlexMap::read(reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                                      bytes.size(), "the options");
+  if (!map) return py::str(sentence_of(map.refusal()));
+  py::dict values;
+  for (const auto& [name, value] : map->entries()) {
+    // Texts may be any bytes.
+    const auto* text = std::get_if<std::string>(&value);
+    values[py::bytes(name)] = text != nullptr ? py::object(py::bytes(*text)) : py::cast(value);
+  }
+  return values;
+}
+
 py::list kernel_facts() {
   py::list list;
   for (const auto& [kernel, facts] : cl::kernel_facts()) {
@@ -99,6 +114,9 @@ void bind_testing(py::module_& module) {
              py::arg("detail") = "", py::arg("has") = "",
              py::arg("supported") = std::vector<std::string>{},
              "The sentence that explain() gives for a refusal.");
+  module.def("flexbuffer_map", &flexbuffer_map, py::arg("bytes"),
+             "What a FlexBuffers map holds, by names as bytes; the sentence of the refusal if the "
+             "bytes are none.");
   module.def("kernel_facts", &kernel_facts,
              "Name, build options, whether it builds, largest work-group and bytes of local memory "
              "of each kernel that was recorded.");

@@ -26,6 +26,8 @@ std::optional<DType> dtype_of(std::int32_t tflite_type) {
       return DType::kU8;
     case kTfLiteBool:
       return DType::kBool;
+    case kTfLiteComplex64:
+      return DType::kC64;
     default:
       return std::nullopt;
   }

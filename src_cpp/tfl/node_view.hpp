@@ -12,7 +12,7 @@
 
 namespace clgpu::tfl {
 
-/// DType of a TfLiteType; nullopt for types without arithmetic here (string, complex, int4, ...).
+/// DType of a TfLiteType; nullopt for types without arithmetic here (string, complex128, ...).
 std::optional<DType> dtype_of(std::int32_t tflite_type);
 
 /// Name of a TfLiteType, for messages.

@@ -90,3 +90,12 @@ def test_cast_to_float16_is_refused():
     m = ModelMaker()
     m.output(cast(m, m.input("x", (4,)), (4,), np.float32, np.float16))
     check_refused(m.build(), "output is float16; supported: float32, int32")
+
+
+def test_complex_numbers_become_floats_only():
+    m = ModelMaker()
+    x = m.input("x", (3,), np.complex64)
+    m.output(
+        m.op("CAST", [x], (3,), dtype=np.int32, in_data_type=np.complex64, out_data_type=np.int32)
+    )
+    check_refused(m.build(), "output of a complex input is int32; supported: float32")

@@ -224,7 +224,7 @@ def test_unknown_names_are_refused():
 
 def test_damaged_attributes_are_refused(rng):
     whole = bytes(flexbuffers.Dumps({"epsilon": EPSILON, "axis": -1, "text": "abc", "list": [1]}))
-    reason = "the map of attributes is damaged"
+    reason = "its attributes are not a FlexBuffers map"
     for damaged in (b"\x01", whole[:-1], whole[1:], whole[:-3] + b"\xff" + whole[-2:], bytes(9)):
         refused(reason, [(2, 3)], damaged, RMS)
     # Whatever the bytes are, nothing is read beyond them.

@@ -59,6 +59,22 @@ def test_any_k(device, rows, cols, data):
     check(model, [x], expect([x], cases), device=device, precision="fp32")
 
 
+@pytest.mark.parametrize("k_type", [np.int32, np.int16])
+def test_short_indices(device, rng, k_type):
+    m = ModelMaker()
+    inputs = [m.input("x", (3, 300)), m.constant(np.array(4, k_type))]
+    m.output(*m.op("TOPK_V2", inputs, [(3, 4)] * 2, dtype=[np.float32, np.int16]))
+    x = rng.standard_normal((3, 300)).astype(np.float32)
+    check(m.build(), [x], reference(x, 4), device=device, precision="fp32")
+
+
+def test_axes_that_short_indices_cannot_name_are_refused():
+    m = ModelMaker()
+    inputs = [m.input("x", (1, 40000)), m.constant(np.int32(1))]
+    m.output(*m.op("TOPK_V2", inputs, [(1, 1)] * 2, dtype=[np.float32, np.int16]))
+    check_refused(m.build(), "is too long for indices of int16")
+
+
 def test_k_computed_at_run_time_is_refused():
     m = ModelMaker()
     x, k = m.input("x", (2, 3)), m.input("k", (MANY,), np.int32)

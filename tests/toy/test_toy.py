@@ -1,4 +1,4 @@
-"""A new operation needs its source file, its kernels and one line: BITWISE_XOR for example.
+"""A new operation needs its source file, its kernels and one line: BROADCAST_ARGS for example.
 
 The delegate lacks it.
 
@@ -39,11 +39,12 @@ from tests.runtimes import make_interpreter, run_interpreter
 os.chdir(sys.argv[2])
 device = str(clgpu_delegate.devices()[0].index)
 rng = np.random.default_rng(3)
-y, x = (rng.integers(-99, 99, (3, 5)).astype(np.int32) for _ in range(2))
+y = rng.integers(1, 99, 15).astype(np.int32)  # a shape, and one that is broadcast to it
+x = np.where(y % 2 == 0, y, 1).astype(np.int32)
 m = ModelMaker()
-inputs = [m.input(name, (3, 5), np.int32) for name in "yx"]
-m.output(m.op("BITWISE_XOR", inputs, (3, 5), dtype=np.int32))
-want = [y ^ x]
+inputs = [m.input(name, (15,), np.int32) for name in "yx"]
+m.output(m.op("BROADCAST_ARGS", inputs, (15,), dtype=np.int32))
+want = [np.maximum(y, x)]
 # Claimed, planned and computed by each of its candidates.
 check(m.build(), [y, x], want, device=device, precision="fp32", verify="first")
 Path("toy.tflite").write_bytes(m.build())
@@ -128,7 +129,7 @@ def test_a_family_is_its_files_and_one_line(extension, tmp_path):
     result = run_python(USE, str(extension), str(tmp_path))
     assert_succeeds(result)
     measured, forgotten = result.stdout.splitlines()[-2:]
-    assert measured == "BITWISE_XOR measured plain several {}"
+    assert measured == "BROADCAST_ARGS measured plain several {}"
     assert forgotten.startswith("False ")
     assert "kernels/toy/toy.cl lacks the macro EACH" in forgotten
     assert "1.. elements of a work-item" in forgotten

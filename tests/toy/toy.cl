@@ -1,4 +1,4 @@
-// toy.cl - dst = y ^ x, for tests/toy
+// toy.cl - dst = max(y, x), for tests/toy
 //
 // Shapes    y, x, dst [n]
 // Launch    a work-item for EACH elements, one after the other
@@ -7,8 +7,9 @@
 // Numerics  exact
 #include "common/types.cl"
 
-__kernel void toy_xor(__global const Y_T *y, __global const X_T *x, __global DST_T *dst, int n) {
+__kernel void toy_broadcast(__global const Y_T* y, __global const X_T* x, __global DST_T* dst,
+                            int n) {
   const int first = (int)get_global_id(0) * EACH;
   for (int i = first; i < min(first + EACH, n); ++i)
-    STORE(DST_T, dst, i, LOAD(Y_T, y, i) ^ LOAD(X_T, x, i));
+    STORE(DST_T, dst, i, max(LOAD(Y_T, y, i), LOAD(X_T, x, i)));
 }

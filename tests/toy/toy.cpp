@@ -1,4 +1,4 @@
-// Source file of BITWISE_XOR, which the project lacks: a family for the test beside this file.
+// Source file of BROADCAST_ARGS, which the project lacks: a family for the test beside this file.
 #include <cstdlib>
 
 #include "ops/shared/common.hpp"
@@ -13,7 +13,7 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
 }
 
 kernel::Candidate elements(const NodeContext& node, const char* name, int each) {
-  kernel::Launch launch("toy/toy.cl", "toy_xor");
+  kernel::Launch launch("toy/toy.cl", "toy_broadcast");
   launch.type("Y_T", node.input(0).storage).type("X_T", node.input(1).storage);
   launch.type("DST_T", node.output(0).storage);
   if (std::getenv("TOY_FORGETS_EACH") == nullptr) launch.macro("EACH", each);
@@ -34,7 +34,7 @@ extern const Family kToyFamily;
 const Family kToyFamily = [] {
   Family family;
   family.name = "toy";
-  family.builtins = {{160, "BITWISE_XOR", 2}};
+  family.builtins = {{145, "BROADCAST_ARGS", 2}};
   family.import = import;
   family.infer = infer_same_as_input;
   family.candidates = candidates;

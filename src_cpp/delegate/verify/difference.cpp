@@ -34,6 +34,7 @@ using Reader = double (*)(const void*, std::size_t);
 Reader reader_of(TfLiteType type) {
   switch (type) {
     case kTfLiteFloat32:
+    case kTfLiteComplex64:  // real and imaginary parts in turns
       return number<float>;
     case kTfLiteFloat16:
       return half;
@@ -50,15 +51,17 @@ Reader reader_of(TfLiteType type) {
   }
 }
 
+// Numbers: a complex element is two.
 std::size_t elements_of(const TfLiteTensor& tensor) {
   std::size_t count = 1;
   for (int i = 0; tensor.dims != nullptr && i < tensor.dims->size; ++i)
     count *= static_cast<std::size_t>(tensor.dims->data[i]);
-  return count;
+  return tensor.type == kTfLiteComplex64 ? 2 * count : count;
 }
 
 bool is_real(const TfLiteTensor& tensor) {
-  return tensor.type == kTfLiteFloat32 || tensor.type == kTfLiteFloat16;
+  return tensor.type == kTfLiteFloat32 || tensor.type == kTfLiteFloat16 ||
+         tensor.type == kTfLiteComplex64;
 }
 
 bool is_quantized(const TfLiteTensor& tensor) {

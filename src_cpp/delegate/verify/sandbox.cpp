@@ -42,6 +42,7 @@ std::size_t size_of_type(TfLiteType type) {
     case kTfLiteInt64:
     case kTfLiteUInt64:
     case kTfLiteFloat64:
+    case kTfLiteComplex64:
       return 8;
     case kTfLiteFloat16:
     case kTfLiteInt16:

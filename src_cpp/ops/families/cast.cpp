@@ -1,5 +1,6 @@
 // Family of CAST between element types.
 #include "ops/shared/common.hpp"
+#include "ops/shared/movement.hpp"
 #include "ops/shared/row_rules.hpp"
 
 namespace clgpu::ops {
@@ -9,6 +10,8 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   // Uses the tensors' types; the parameters only repeat them.
   CLGPU_REFUSE_TYPE(node.output(0), "output", DType::kF32, DType::kI32, DType::kI64, DType::kBool,
                     DType::kI16, DType::kI8, DType::kU8);
+  if (node.input(0).dtype() == DType::kC64)
+    CLGPU_REFUSE_TYPE(node.output(0), "output of a complex input", DType::kF32);
   return Imported{share(ir::Attrs{}), {}};
 }
 
@@ -16,6 +19,11 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const ir::Tensor& src = node.input(0);
   const ir::Tensor& dst = node.output(0);
   const std::int64_t elements = dst.shape.elements();
+  if (src.dtype == DType::kC64) {
+    // The real parts, every second float.
+    const StridedCopy copy{{static_cast<int>(elements)}, {2}};
+    return {{"real_parts", {strided_copy(copy, DType::kF32, dst.storage)}, {}}};
+  }
   kernel::Launch launch("cast/cast.cl", "cast_elementwise");
   launch.type("SRC_T", src.storage).type("DST_T", dst.storage);
   launch.macro("FROM_FLOAT", is_float(src.storage) ? 1 : 0);

@@ -4,7 +4,7 @@
 #include "base/utf8.hpp"
 #include "ir/fields.hpp"
 #include "ops/families/instance_norm.hpp"
-#include "tfl/flex_map.hpp"
+#include "tfl/flexbuffer.hpp"
 
 namespace clgpu::ops {
 namespace {
@@ -22,12 +22,24 @@ OrRefusal<CompositeAttrs> attributes_of(const tfl::NodeView& node, const std::st
   return Refusal{Why::kNoKernels, "the composite " + printable(name.c_str())};
 }
 
+// Integers, booleans and floats; no bytes at all are an empty map.
+OrRefusal<Numbers> numbers_of(const tfl::CompositeParams& params) {
+  Numbers numbers;
+  if (params.attributes_size == 0) return numbers;
+  const auto map = tfl::FlexMap::read(params.attributes, params.attributes_size, "its attributes");
+  if (!map) return map.refusal();
+  for (const auto& [name, value] : map->entries()) {
+    if (const auto number = map->number(name)) numbers[name] = *number;
+  }
+  return numbers;
+}
+
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   const auto* params = node.params<tfl::CompositeParams>();
   CLGPU_REFUSE_IF(params == nullptr || params->name == nullptr, Why::kParameter, "",
                   "the node has no parameters");
   const std::string name = params->name;
-  const auto numbers = tfl::read_flex_map(params->attributes, params->attributes_size);
+  const auto numbers = numbers_of(*params);
   if (!numbers) return numbers.refusal();
   const auto attrs = attributes_of(node, name, *numbers);
   if (!attrs) return attrs.refusal();

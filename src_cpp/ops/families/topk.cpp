@@ -19,7 +19,7 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   const tfl::TensorView src = node.input(0);
   CLGPU_REFUSE_TYPE(src, "input", DType::kF32, DType::kI32, DType::kI64, DType::kI16, DType::kI8,
                     DType::kU8);
-  CLGPU_REFUSE_TYPE(node.output(1), "output of indices", DType::kI32);
+  CLGPU_REFUSE_TYPE(node.output(1), "output of indices", DType::kI32, DType::kI16);
   CLGPU_REFUSE_RANK(src, "input", 1);
   const auto k = node.input(1).ints();
   CLGPU_REFUSE_IF(!k, Why::kRunTime, "k");
@@ -35,6 +35,9 @@ ir::Shapes infer(const NodeContext& node) {
   if (k > dst.back(0)) {
     throw ShapeError("k is " + std::to_string(k) + ", more than the last axis of " + dst.str());
   }
+  if (node.output(1).dtype == DType::kI16 && dst.back(0) > INT16_MAX + 1) {
+    throw ShapeError("the last axis of " + dst.str() + " is too long for indices of int16");
+  }
   dst[dst.rank() - 1] = static_cast<int>(k);
   return {dst, dst};
 }
@@ -42,6 +45,7 @@ ir::Shapes infer(const NodeContext& node) {
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
   const std::int64_t k = node.attrs<TopkAttrs>().k;
   const ir::Tensor& src = node.input(0);
+  const DType index = node.output(1).storage;
   const std::int64_t cols = src.shape.back(0);
   const std::int64_t rows = src.shape.elements() / cols;
   const std::size_t group = group_of(device.is_cpu() ? 64 : 256, device);
@@ -49,6 +53,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const auto make = [&](const char* name, const char* entry, std::size_t items) {
     kernel::Launch launch("topk/topk.cl", entry);
     launch.type("SRC_T", src.storage).type("DST_T", node.output(0).storage);
+    launch.type("INDEX_T", index);
     launch.macro("WG", static_cast<std::int64_t>(group));
     launch.src(0).dst(0).dst(1).i32(rows).i32(cols).i32(k).range({items}, {group});
     return kernel::Candidate{name, {launch}, {}};

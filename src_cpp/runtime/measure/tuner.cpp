@@ -51,7 +51,7 @@ Bytes random_bytes(DType dtype, std::int64_t host_bytes) {
     for (std::size_t at = period; at < bytes.size(); at += period)
       std::memcpy(&bytes[at], bytes.data(), std::min(period, bytes.size() - at));
   };
-  if (dtype == DType::kF32) fill([](float x) { return x; });
+  if (dtype == DType::kF32 || dtype == DType::kC64) fill([](float x) { return x; });
   if (dtype == DType::kF16) fill(float_to_half);
   return bytes;
 }
@@ -78,7 +78,7 @@ double distance(DType dtype, const Bytes& got, const Bytes& want) {
     std::memcpy(&x, &bytes[i * sizeof x], sizeof x);
     return x;
   };
-  if (dtype == DType::kF32) {
+  if (dtype == DType::kF32 || dtype == DType::kC64) {
     const std::size_t n = want.size() / sizeof(float);
     for (std::size_t i = 0; i < n; i += step_of(n))
       compare(static_cast<double>(element(got, i, 0.0F)),

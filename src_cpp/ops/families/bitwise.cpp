@@ -1,0 +1,59 @@
+// Family of BITWISE_XOR and RIGHT_SHIFT.
+#include "ir/fields.hpp"
+#include "ops/shared/broadcast.hpp"
+#include "ops/shared/row_rules.hpp"
+
+namespace clgpu::ops {
+namespace {
+
+constexpr int kXor = 160, kRightShift = 161;
+
+struct BitwiseAttrs : ir::Attrs {
+  int op = 0;  ///< value of the macro OP in kernels/bitwise/bitwise.cl
+  CLGPU_FIELDS(op)
+};
+
+OrRefusal<Imported> import(const tfl::NodeView& node) {
+  for (int i = 0; i < 2; ++i) {
+    CLGPU_REFUSE_TYPE(node.input(i), "input " + std::to_string(i), DType::kI32, DType::kI16,
+                      DType::kI8, DType::kU8);
+  }
+  CLGPU_REFUSE_IF(node.input(0).dtype() != node.input(1).dtype(), Why::kOperands, "the inputs",
+                  "have different types");
+  BitwiseAttrs attrs;
+  attrs.op = node.builtin() == kXor ? 0 : 1;
+  return Imported{share(attrs), {}};
+}
+
+ir::Shapes infer(const NodeContext& node) {
+  return {broadcast(node.input(0).shape, node.input(1).shape)};
+}
+
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
+  const BroadcastWalk walk =
+      broadcast_walk(node.output(0).shape, {node.input(0).shape, node.input(1).shape});
+  kernel::Launch launch("bitwise/bitwise.cl", "bitwise_elementwise");
+  launch.macro("OP", node.attrs<BitwiseAttrs>().op).type("T", node.output(0).storage);
+  launch.src(0).src(1).dst(0);
+  walk.append_to(launch);
+  launch.range({uz(walk.elements())}, {kElementwiseGroup});
+  return {{"elementwise", {launch}, {}}};
+}
+
+}  // namespace
+
+extern const Family kBitwiseFamily;
+const Family kBitwiseFamily = [] {
+  Family family;
+  family.name = "bitwise";
+  family.attrs = ir::attrs_type<BitwiseAttrs>();
+  family.builtins = {{kXor, "BITWISE_XOR", 2}, {kRightShift, "RIGHT_SHIFT", 2}};
+  family.import = import;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.allows_quantized = true;
+  family.rows = &kRowwise;
+  return family;
+}();
+
+}  // namespace clgpu::ops

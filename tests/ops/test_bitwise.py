@@ -1,0 +1,49 @@
+"""BITWISE_XOR and RIGHT_SHIFT."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.model_maker import ModelMaker
+from tests.ops.harness import check, check_refused
+
+TYPES = [np.int32, np.int16, np.int8, np.uint8]
+SHAPES = [((1,), (1,)), ((3, 5), (3, 5)), ((2, 3, 7), (7,)), ((2, 1, 5), (3, 1)), ((9,), (1,))]
+
+
+def shift(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return x >> np.clip(y, 0, x.dtype.itemsize * 8 - 1).astype(x.dtype)
+
+
+def models(name, dtype):
+    m = ModelMaker()
+    for i, (a, b) in enumerate(SHAPES):
+        x, y = m.input(f"a{i}", a, dtype), m.input(f"b{i}", b, dtype)
+        m.output(m.op(name, [x, y], np.broadcast_shapes(a, b), dtype=dtype))
+    return m.build()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", ["BITWISE_XOR", "RIGHT_SHIFT"])
+def test_integers(device, rng, name, dtype):
+    limits = np.iinfo(dtype)
+    inputs = []
+    for a, b in SHAPES:
+        inputs.append(rng.integers(limits.min, limits.max, a, dtype, endpoint=True))
+        low, high = (limits.min, limits.max) if name == "BITWISE_XOR" else (limits.min // 16, 40)
+        inputs.append(rng.integers(low, high, b, dtype, endpoint=True))
+    pairs = list(zip(inputs[::2], inputs[1::2]))
+    want = [a ^ b if name == "BITWISE_XOR" else shift(a, b) for a, b in pairs]
+    check(models(name, dtype), inputs, want, device=device, precision="fp32")
+
+
+def test_types_are_refused():
+    for types, why in (
+        ((np.float32, np.float32), "input 0 is float32; supported: int32, int16, int8, uint8"),
+        ((np.int32, np.int16), "the inputs have different types"),
+    ):
+        m = ModelMaker()
+        inputs = [m.input(f"x{i}", (3,), dtype) for i, dtype in enumerate(types)]
+        m.output(m.op("BITWISE_XOR", inputs, (3,), dtype=types[0]))
+        check_refused(m.build(), why)
