@@ -1,4 +1,7 @@
 // Normalisations: of rows by their lengths, and of groups of channels by mean and variance.
+#include <algorithm>
+#include <cmath>
+
 #include "ops/families/composite/composite.hpp"
 #include "ops/shared/sharing.hpp"
 
@@ -22,11 +25,17 @@ std::optional<Refusal> check_operands(const tfl::NodeView& node, int least, int 
   return check_rank(node.input(kX), kNames[kX], least);
 }
 
+/// A number of the file as an integer; numbers beyond 32 bits become the nearest one within.
+std::int64_t integer_of(double number) {
+  if (std::isnan(number)) return 0;
+  return static_cast<std::int64_t>(std::clamp(number, -2147483648.0, 2147483647.0));
+}
+
 std::optional<Refusal> check_last_axis(const Numbers& numbers, const char* name, int rank) {
   const auto axis = numbers.find(name);
   if (axis == numbers.end() || axis->second == -1.0 || axis->second == rank - 1)
     return std::nullopt;
-  return wrong_value(std::string("the attribute ") + name, static_cast<std::int64_t>(axis->second),
+  return wrong_value(std::string("the attribute ") + name, integer_of(axis->second),
                      "-1, the last axis");
 }
 
@@ -57,7 +66,7 @@ OrRefusal<CompositeAttrs> import_group_norm(const tfl::NodeView& node, const Num
   const auto epsilon = epsilon_of(numbers);
   if (!epsilon) return epsilon.refusal();
   const auto found = numbers.find("num_groups");
-  const auto groups = found == numbers.end() ? 0 : static_cast<std::int64_t>(found->second);
+  const auto groups = found == numbers.end() ? 0 : integer_of(found->second);
   const int channels = x.dim(x.rank() - 1);
   if (groups < 1 || groups > channels || channels % groups != 0) {
     return wrong_value("the attribute num_groups", groups,
