@@ -31,6 +31,34 @@ _FAULTS = ("tests/delegate/test_faults.py",)
 FAULTS = (
     # Kernels.
     Fault(
+        "kernels/common/heap.cl",
+        "if (HEAP_BELOW(context, heap[child], heap[child - 1])) --child;",
+        "if (!HEAP_BELOW(context, heap[child - 1], heap[child])) --child;",
+        "of equal elements the right child moves up, as in the standard library",
+        (*_ops("detection_postprocess"), *_ops("non_max_suppression")),
+    ),
+    Fault(
+        "kernels/detection_postprocess/detection_postprocess.cl",
+        "(keys[other] == keys[item] && places[other] < places[item]);",
+        "(keys[other] == keys[item] && places[other] > places[item]);",
+        "of equal scores the box with the lower index comes first",
+        _ops("detection_postprocess"),
+    ),
+    Fault(
+        "kernels/rfft2d/rfft2d.cl",
+        "const float2 odd = (float2)(0.5f * (a.y + b.y), 0.5f * (b.x - a.x));",
+        "const float2 odd = (float2)(0.5f * (a.y + b.y), 0.5f * (a.x - b.x));",
+        "odd elements are divided by the imaginary unit",
+        _ops("rfft2d"),
+    ),
+    Fault(
+        "kernels/conv3d/conv3d.cl",
+        "if (spread < 0 || spread % stride != 0) return -1;",
+        "if (spread < 0) return -1;",
+        "places between the strides have no source",
+        _ops("conv3d"),
+    ),
+    Fault(
         "kernels/softmax/softmax.cl",
         "shared[mine] = fmax(shared[mine], shared[mine + step]);",
         "shared[mine] = fmin(shared[mine], shared[mine + step]);",

@@ -11,9 +11,15 @@ import numpy as np
 import pytest
 from flatbuffers import flexbuffers
 
+import clgpu_delegate
 from tests.model_maker import ModelMaker
 from tests.ops.harness import check, check_refused, half_exact, op_runtime
-from tests.runtimes import available_runtimes, run_reference
+from tests.runtimes import (
+    available_runtimes,
+    make_interpreter,
+    run_interpreter,
+    run_reference,
+)
 
 Array = Any
 OPTIONS = {
@@ -298,3 +304,39 @@ def test_options_that_are_no_map_are_refused():
     # The stock kernel reads this as a map without entries; it crashes on damaged bytes.
     content = bytes(flexbuffers.Dumps([1, 2]))
     check_refused(broken(content), "its custom options are not a FlexBuffers map")
+
+
+def test_a_detector_is_one_partition(device, rng):
+    """Two heads on a feature map, scores, boxes: as SSD models end."""
+    m = ModelMaker()
+    x = m.input("image", (1, 6, 6, 8))
+    heads = []
+    for channels in (3 * 4, 3 * 5):  # three anchors at each place, four classes and a background
+        weights = m.constant(rng.standard_normal((channels, 3, 3, 8)).astype(np.float32) / 8)
+        bias = m.constant(np.zeros(channels, np.float32))
+        y = m.op(
+            "CONV_2D", [x, weights, bias], (1, 6, 6, channels), padding="SAME", stride_w=1,
+            stride_h=1,
+        )  # fmt: skip
+        to = (1, 108, channels // 3)
+        heads.append(m.op("RESHAPE", [y, m.constant(np.array(to, np.int32))], to))
+    scores = m.op("LOGISTIC", [heads[1]], (1, 108, 5))
+    anchors = m.constant(scene(rng, 108, 5)[2])
+    options = {**OPTIONS, "num_classes": 4}
+    m.output(
+        *m.custom(
+            "TFLite_Detection_PostProcess", [heads[0], scores, anchors],
+            [(1, 7, 4), (1, 7), (1, 7), (1,)], bytes(flexbuffers.Dumps(options)), dtype=np.float32,
+        )
+    )  # fmt: skip
+    content = m.build()
+    image = rng.standard_normal((1, 6, 6, 8)).astype(np.float32)
+    wanted = stock(content, [image], options)
+    assert wanted[3][0] > 2
+    delegate = clgpu_delegate.load(device=device, verify="first", cache="off")
+    interpreter = make_interpreter(op_runtime(), content, [delegate])
+    for got, want in zip(run_interpreter(interpreter, [image]), wanted):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    plan = delegate.explain()
+    assert (plan.claimed, len(plan.partitions)) == (plan.total, 1)
+    assert not plan.notes, plan.notes
