@@ -32,6 +32,8 @@ bool Model::await(ModelNode& node, const tfl::NodeView& view) const {
 }
 
 void Model::note_open(const ModelNode& node) {
+  // The ranks of what follows from shapes, such as that of SHAPE, do not depend on these shapes.
+  if (node.evaluated && node.awaits.empty()) return;
   const bool is_open =
       !node.awaits.empty() || std::any_of(node.inputs.begin(), node.inputs.end(),
                                           [&](int id) { return open_.count(id) != 0; });

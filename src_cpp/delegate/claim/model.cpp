@@ -89,9 +89,9 @@ Model::Model(TfLiteContext& context, const Options& options)
     }
     cpu_nodes_.emplace_back(index, entry.op, *node, *registration);
     import(entry, view, options);
-    if (entry.works) note_open(entry);
     if (entry.claimed && entry.awaits.empty() && entry.operation->resource == ops::Resource::kNone)
       evaluate(entry);
+    if (entry.works) note_open(entry);
     for (const int id : entry.inputs) {
       if (id >= 0) readers_[id].push_back(nodes.size());
     }
