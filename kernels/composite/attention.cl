@@ -82,9 +82,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void composite_attentio
         score[r] = SUM_OF(products[r]);
 #if MASK
         const int row = min(first + r, rows - 1);
-        score[r] += LOAD(MASK_T, mask,
-                         batch * mb + (head * share + row % share) * mn + row / share * mt +
-                             key * ms);
+        score[r] +=
+            LOAD(MASK_T, mask,
+                 batch * mb + (head * share + row % share) * mn + row / share * mt + key * ms);
 #endif
       }
     }

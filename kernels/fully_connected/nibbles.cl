@@ -21,7 +21,7 @@
 #define BLOCK_SCALES_PARAM
 #define BLOCK_PARAM
 #endif
-#define SUM_OF(v)                                                                          \
+#define SUM_OF(v) \
   ((((v).s0 + (v).s1) + ((v).s2 + (v).s3)) + (((v).s4 + (v).s5) + ((v).s6 + (v).s7)))
 
 // Each row has its own variables: some compilers keep private arrays in memory.

@@ -23,16 +23,16 @@
 // Numerics  float sums, in order of k per work-item, then over the work-items; scales multiply sums
 #include "common/types.cl"
 
-#define SUM(T, WT, src, weights, depth, part)                                          \
-  {                                                                                    \
-    float sum[ROWS];                                                                   \
-    for (int r = 0; r < ROWS; ++r) sum[r] = 0.0f;                                      \
-    for (int k = y; k < (depth); k += WY) {                                            \
-      const float w = LOAD(WT, weights, k * cols + source);                            \
+#define SUM(T, WT, src, weights, depth, part)                                           \
+  {                                                                                     \
+    float sum[ROWS];                                                                    \
+    for (int r = 0; r < ROWS; ++r) sum[r] = 0.0f;                                       \
+    for (int k = y; k < (depth); k += WY) {                                             \
+      const float w = LOAD(WT, weights, k * cols + source);                             \
       for (int r = 0; r < ROWS; ++r) sum[r] += w * LOAD(T, src, from[r] * (depth) + k); \
-    }                                                                                  \
-    const float scale = scales[(part) * gates + gate];                                 \
-    for (int r = 0; r < ROWS; ++r) total[r] += sum[r] * scale;                         \
+    }                                                                                   \
+    const float scale = scales[(part) * gates + gate];                                  \
+    for (int r = 0; r < ROWS; ++r) total[r] += sum[r] * scale;                          \
   }
 
 #if INPUT
@@ -51,9 +51,10 @@
 #define STATE_PARAMS
 #endif
 
-__kernel __attribute__((reqd_work_group_size(WX *WY, 1, 1))) void recurrent_product(
-    INPUT_PARAMS AUX_PARAMS STATE_PARAMS __global const float *vectors, __global const float *scales,
-    __global float *pre, int rows, int cols, int cells, int first, int step) {
+__kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void recurrent_product(
+    INPUT_PARAMS AUX_PARAMS STATE_PARAMS __global const float *vectors,
+    __global const float *scales, __global float *pre, int rows, int cols, int cells, int first,
+    int step) {
   __local float parts[WY * ROWS * WX];
   const int item = get_local_id(0);
   // On CPUs the loops of all work-items of a vector have to be alike.

@@ -29,21 +29,21 @@
 #endif
 
 // The part of work-item y of the sums of all rows, for the work-items that add them up.
-#define PUT_SUMS(src, weights, depth, zero, parts)                                        \
-  {                                                                                       \
-    int total[ROWS];                                                                      \
-    for (int r = 0; r < ROWS; ++r) total[r] = 0;                                          \
-    for (int k = y; k < (depth); k += WY) {                                               \
-      const int weight = weights[k * cols + source];                                      \
-      for (int r = 0; r < ROWS; ++r)                                                      \
-        total[r] += weight * (src[min(row + r, rows - 1) * (depth) + k] - (zero));        \
-    }                                                                                     \
-    for (int r = 0; r < ROWS; ++r) parts[(y * ROWS + r) * WX + lane] = total[r];          \
+#define PUT_SUMS(src, weights, depth, zero, parts)                                 \
+  {                                                                                \
+    int total[ROWS];                                                               \
+    for (int r = 0; r < ROWS; ++r) total[r] = 0;                                   \
+    for (int k = y; k < (depth); k += WY) {                                        \
+      const int weight = weights[k * cols + source];                               \
+      for (int r = 0; r < ROWS; ++r)                                               \
+        total[r] += weight * (src[min(row + r, rows - 1) * (depth) + k] - (zero)); \
+    }                                                                              \
+    for (int r = 0; r < ROWS; ++r) parts[(y * ROWS + r) * WX + lane] = total[r];   \
   }
 #define GET_SUM(sum, parts) \
   for (int part = 0; part < WY; ++part) sum += parts[(part * ROWS + r) * WX + lane];
 
-__kernel __attribute__((reqd_work_group_size(WX *WY, 1, 1))) void recurrent_quantized_product(
+__kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void recurrent_quantized_product(
     INPUT_PARAMS STATE_PARAMS __global const int *vectors, __global const int *scales,
     __global short *pre, int rows, int cols, int cells, int first, int step) {
   const int item = get_local_id(0);

@@ -47,7 +47,8 @@
 #define EACH(i, count) for (int i = get_local_id(0); i < (count); i += WG)
 
 #define SHORT(x) clamp(x, -32768, 32767)
-#define SCALED(x, gate, part) requantize_int(x, scales[8 * (gate) + 2 * (part)], scales[8 * (gate) + 2 * (part) + 1])
+#define SCALED(x, gate, part) \
+  requantize_int(x, scales[8 * (gate) + 2 * (part)], scales[8 * (gate) + 2 * (part) + 1])
 #define FUNCTION(f, x) functions[(f) * 65536 + ((x) & 65535)]
 #define GATE_F (GATES - 3)
 #define GATE_G (GATES - 2)
@@ -72,8 +73,8 @@ static inline void find_moments(MEMORY const int *gate, int least, int cells, ME
   moments[1] = root;
   moments[2] = -right;
 }
-static inline int normalized(int x, MEMORY const int *moments, int coefficient, int bias, int multiplier,
-                             int shift) {
+static inline int normalized(int x, MEMORY const int *moments, int coefficient, int bias,
+                             int multiplier, int shift) {
   const int centred = requantize_int(1024 * x - moments[0], moments[1], moments[2]);
   const long weighted = centred * coefficient + bias;
   const int rounded = (int)((weighted > 0 ? weighted + 512 : weighted - 512) / 1024);
@@ -81,7 +82,7 @@ static inline int normalized(int x, MEMORY const int *moments, int coefficient, 
 }
 #define FIND_MOMENTS(gate) \
   find_moments(gates + (gate) * cells, scales[8 * GATES + (gate)], cells, moments + 3 * (gate))
-#define NORMALIZED(gate, j)                                                               \
+#define NORMALIZED(gate, j)                                                                 \
   normalized(gates[(gate) * cells + (j)], moments + 3 * (gate), norm[(gate) * cells + (j)], \
              vectors[(gate) * cells + (j)], scales[8 * (gate) + 6], scales[8 * (gate) + 7])
 #endif
@@ -96,7 +97,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void recurrent_quantize
   const int cols = GATES * cells;
   memory += MEMORY_STRIDE * b;
   MEMORY int *const h = memory, *const c = h + outputs, *const gates = c + cells,
-                   *const moments = gates + cols;
+                    *const moments = gates + cols;
   __global const int *const peephole = vectors + cols, *const norm = peephole + 3 * cells,
                             *const proj_bias = norm + cols;
 #if FUSED

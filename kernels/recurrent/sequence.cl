@@ -78,9 +78,9 @@ static inline void find_moments(MEMORY const float *gate, int cells, MEMORY floa
   moments[1] = 1.0f / sqrt(squares / cells + 1e-8f);
 }
 #define FIND_MOMENTS(gate) find_moments(gates + (gate) * cells, cells, moments + 2 * (gate))
-#define NORMALIZED(gate, j)                                                              \
-  ((gates[(gate) * cells + (j)] - moments[2 * (gate)]) * moments[2 * (gate) + 1] *       \
-       norm[(gate) * cells + (j)] +                                                      \
+#define NORMALIZED(gate, j)                                                        \
+  ((gates[(gate) * cells + (j)] - moments[2 * (gate)]) * moments[2 * (gate) + 1] * \
+       norm[(gate) * cells + (j)] +                                                \
    vectors[(gate) * cells + (j)])
 #endif
 
@@ -94,7 +94,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void recurrent_sequence
   const int cols = GATES * cells;
   memory += MEMORY_STRIDE * b;
   MEMORY float *const h = memory, *const c = h + outputs,
-                     *const gates = c + (GATES == 1 ? 0 : cells), *const moments = gates + cols;
+                      *const gates = c + (GATES == 1 ? 0 : cells), *const moments = gates + cols;
   __global const float *const peephole = vectors + cols, *const norm = peephole + 3 * cells,
                               *const proj_bias = norm + cols;
 #if FUSED

@@ -24,7 +24,7 @@
 #include "common/types.cl"
 #if INTEGER
 #include "common/multiply.cl"
-#define SCALING_PARAMS                                                           \
+#define SCALING_PARAMS                                                            \
   int src_zero, int feature_multiplier, int feature_shift, int result_multiplier, \
       int result_shift, int dst_zero
 #else

@@ -100,7 +100,9 @@ ON_THE_CPU = {
         node("TRANSPOSE", ((2, 4), I8, Q), ints(1, 0), to=(4, 2), q=Quantization(0.2)),
         "rescaling", "the same scale and zero point",
     ),
-    "an operand at run time": (node("SLICE", X, ((2,), I32), ints(1, 1)), "run_time", "with fixed shapes"),
+    "an operand at run time": (
+        node("SLICE", X, ((2,), I32), ints(1, 1)), "run_time", "with fixed shapes"
+    ),
     "an unknown shape": (
         lambda m: m.op("NEG", [m.op("HASHTABLE_FIND", [m.input("x", (2,))] * 3, ())], ()),
         "unknown_shape", "with fixed shapes",
