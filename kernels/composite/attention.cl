@@ -12,6 +12,7 @@
 //           DEPTH  1..           elements of a query and of a key
 //           PARTS  1..           columns of a work-item: PARTS * WG is at least cols
 //           MASK   0|1           1: there is a parameter mask
+//           HALF_MASK  0|1       1: -infinity in it may be a large number that was rounded to half
 //           Q_T, K_T, V_T, DST_T  float|half  element types
 //           MASK_T                float|half  of the mask (any if there is none)
 // Numerics  float. Scores are never stored: with each step the sums so far are multiplied by exp(old
@@ -82,9 +83,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void composite_attentio
         score[r] = SUM_OF(products[r]);
 #if MASK
         const int row = min(first + r, rows - 1);
-        score[r] +=
+        const float added =
             LOAD(MASK_T, mask,
                  batch * mb + (head * share + row % share) * mn + row / share * mt + key * ms);
+        // A row without any other key is then a plain mean, as with the number before rounding.
+        score[r] = HALF_MASK && added < -65504.0f ? -65504.0f : score[r] + added;
 #endif
       }
     }

@@ -16,7 +16,7 @@ __kernel void reverse_sequence_elementwise(__global const SRC_T *src,
   if (i >= count) return;
   const int at = i / step % steps;
   const LENGTH_T wanted = lengths[i / batch % batches];
-  const int length = wanted < steps ? (int)wanted : steps;
+  const int length = (int)clamp(wanted, (LENGTH_T)0, (LENGTH_T)steps);
   const int from = at < length ? i + (length - 1 - 2 * at) * step : i;
   STORE(DST_T, dst, i, LOAD(SRC_T, src, from));
 }

@@ -7,9 +7,11 @@ import dataclasses
 import numpy as np
 import pytest
 
+import clgpu_delegate
 from tests.model_maker import ModelMaker, Quantization
-from tests.ops.harness import check_refused
+from tests.ops.harness import check_refused, op_runtime
 from tests.ops.states import check_states, sigmoid
+from tests.runtimes import make_interpreter, run_interpreter
 
 INFERENCES = 3
 ONE_STEP = ("LSTM", "RNN")
@@ -291,6 +293,24 @@ def test_halves(layer, device, rng):
     check_layer(layer, rng, device=device, precision="fp16")
 
 
+@pytest.mark.parametrize("slot", [1, 2, 6])
+def test_weights_of_one_gate_may_be_halves(slot, device, rng):
+    layer = Layer()
+    m, _ = make(layer, rng)
+    (node,) = m._ops
+    shape = m.shape(node.inputs[slot])
+    half = m.constant(rng.standard_normal(shape).astype(np.float16))
+    node.inputs[slot] = m.op("DEQUANTIZE", [half], shape, dtype=np.float32)
+    m._ops.reverse()
+    x = rng.standard_normal(layer.shape(layer.inputs)).astype(np.float32)
+    delegates = [clgpu_delegate.load(device=device)]
+    ours = make_interpreter(op_runtime(), m.build(), delegates)
+    stock = make_interpreter(op_runtime(), m.build(), resolver="ref")
+    for _ in range(2):
+        (got,), (want,) = run_interpreter(ours, [x]), run_interpreter(stock, [x])
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     "layer",
     [
@@ -387,6 +407,16 @@ INT8 = {"dtype": np.dtype(np.int8), "quantization": Quantization(0.5, 0)}
             Layer(int8=True),
             tensor(2, quantization=Quantization(0.5, 3)),
             "input 2 has the scale 0.500000 and the zero point 3; supported: any and 0",
+        ),
+        (
+            Layer(op=PAIR, aux=5),
+            tensor(39, shape=()),
+            "the auxiliary input has rank 0; supported: 3",
+        ),
+        (
+            Layer(op=RNN_PAIR, aux=5, time_major=True),
+            tensor(9, dtype=np.dtype(np.int32)),
+            "the auxiliary input is int32; supported: float32",
         ),
         (Layer(), other_weights, "input 3 has another type than the other gates"),
     ],

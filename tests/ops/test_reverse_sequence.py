@@ -46,6 +46,14 @@ def test_integers(device, rng, dtype):
     check(model(*case, dtype=dtype), [x, n], [want], device=device, precision="fp32")
 
 
+def test_lengths_beyond_the_axis_are_cut(device, rng):
+    x = rng.standard_normal((4, 6)).astype(np.float32)
+    n = np.array([-(2**31) - 1, -(2**32) + 4, 2**40, -1], np.int64)
+    want = reference(x, np.clip(n, 0, 6), 1, 0)
+    content = model((4, 6), 1, 0, lengths=np.int64)
+    check(content, [x, n], [want], device=device, precision="fp32", reference=False)
+
+
 def refused(why, *case, **more):
     check_refused(model(*case, **more), why)
 

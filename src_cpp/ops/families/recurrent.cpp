@@ -9,7 +9,7 @@
 namespace clgpu::ops {
 namespace recurrent {
 
-constexpr int kX = 0, kRnnAux = 9, kForgetNorm = 21;
+constexpr int kX = 0, kRnnAux = 9, kForgetNorm = 21, kLstmAux = 39;
 
 Sizes sizes_of(const NodeContext& node, const Direction& d) {
   const ir::Shape& x = node.input(d.x).shape;
@@ -48,16 +48,24 @@ std::size_t group_for(int cols, const DeviceInfo& device) {
   return group_of(group, device);
 }
 
+// Of the packed weights of these slots: that of all of them, or float.
+DType packed_type(const NodeContext& node, const std::vector<int>& slots) {
+  const DType first = node.input(slots.front()).storage;
+  const bool alike = std::all_of(slots.begin(), slots.end(),
+                                 [&](int slot) { return node.input(slot).storage == first; });
+  return alike ? first : DType::kF32;
+}
+
 int packed(Builder& builder, const NodeContext& node, const std::vector<int>& slots) {
   const ir::Tensor& any = node.input(slots.front());
   const int rows = any.shape[0], depth = static_cast<int>(any.shape.elements() / rows);
   const auto cols = rows * static_cast<int>(slots.size());
-  const int index =
-      builder.scratch(std::int64_t{depth} * cols * static_cast<int>(size_of(any.storage)));
+  const DType type = packed_type(node, slots);
+  const int index = builder.scratch(std::int64_t{depth} * cols * static_cast<int>(size_of(type)));
   int first = 0;
   for (const int slot : slots) {
     kernel::Launch launch("recurrent/pack.cl", "recurrent_pack");
-    launch.type("SRC_T", any.storage).type("DST_T", any.storage);
+    launch.type("SRC_T", node.input(slot).storage).type("DST_T", type);
     launch.src(slot).scratch_out(index).i32(rows).i32(depth).i32(cols).i32(first);
     builder.candidate.launches.push_back(
         launch.range({uz(std::int64_t{rows} * depth)}, {kElementwiseGroup}));
@@ -224,11 +232,18 @@ std::optional<Refusal> check_floats(const tfl::NodeView& node, const Direction& 
 }
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
-  auto attrs = read_attrs(node);
-  if (!attrs) return attrs.refusal();
   const bool one_step = node.builtin() == kLstm || node.builtin() == kRnn;
   CLGPU_REFUSE_TYPE(node.input(kX), "input", DType::kF32, DType::kI8);
   CLGPU_REFUSE_RANK(node.input(kX), "input", one_step ? 2 : 3, one_step ? 2 : 3);
+  const int aux = node.builtin() == kBidirectionalLstm  ? kLstmAux
+                  : node.builtin() == kBidirectionalRnn ? kRnnAux
+                                                        : -1;
+  if (aux >= 0 && node.has_input(aux)) {
+    CLGPU_REFUSE_TYPE(node.input(aux), "the auxiliary input", DType::kF32);
+    CLGPU_REFUSE_RANK(node.input(aux), "the auxiliary input", 3, 3);
+  }
+  auto attrs = read_attrs(node);
+  if (!attrs) return attrs.refusal();
   const int results = attrs->bidirectional && !attrs->merged ? 2 : 1;
   CLGPU_REFUSE_IF(node.output_count() != results, Why::kOperands, "the number of outputs", {},
                   std::to_string(node.output_count()), {std::to_string(results)});
@@ -320,9 +335,10 @@ ir::Shapes infer(const NodeContext& node) {
 float scale_of(const ir::Tensor& weights) {
   return weights.is_quantized() ? weights.scale() : 1.0F;
 }
-kernel::Launch& set_weights(kernel::Launch& launch, const char* macro, const ir::Tensor& weights) {
-  return weights.is_quantized() ? launch.macro(macro, "weight8")
-                                : launch.type(macro, weights.storage);
+kernel::Launch& set_weights(kernel::Launch& launch, const char* macro, const NodeContext& node,
+                            const std::vector<int>& slots) {
+  return node.input(slots.front()).is_quantized() ? launch.macro(macro, "weight8")
+                                                  : launch.type(macro, packed_type(node, slots));
 }
 
 class Layer {
@@ -420,17 +436,17 @@ class Layer {
     launch.macro("START", !input ? 2 : has_norm() ? 0 : 1);
     if (input) {
       launch.type("X_T", node_.input(d_.x).storage);
-      set_weights(launch, "WX_T", node_.input(d_.wx[uz(gates_[0])]));
+      set_weights(launch, "WX_T", node_, of(d_.wx));
       launch.src(d_.x).scratch_in(wx_).i32(size_.inputs);
     }
     if (input && d_.aux >= 0) {
       launch.type("AUX_T", node_.input(d_.aux).storage);
-      set_weights(launch, "WA_T", node_.input(d_.wa[uz(gates_[0])]));
+      set_weights(launch, "WA_T", node_, of(d_.wa));
       launch.src(d_.aux).scratch_in(wa_).i32(size_.aux);
     }
     if (state) {
       launch.type("H_T", step == 0 ? node_.input(d_.h).storage : DType::kF32);
-      set_weights(launch, "WH_T", node_.input(d_.wh[uz(gates_[0])]));
+      set_weights(launch, "WH_T", node_, of(d_.wh));
       if (step == 0) {
         launch.src(d_.h);
       } else {
@@ -477,7 +493,7 @@ class Layer {
     launch.scratch_in(pre_);
     if (all) {
       launch.type("H_SRC_T", node_.input(d_.h).storage).src(d_.h);
-      set_weights(launch, "WH_T", node_.input(d_.wh[uz(gates_[0])])).scratch_in(wh_);
+      set_weights(launch, "WH_T", node_, of(d_.wh)).scratch_in(wh_);
     }
     if (lstm) {
       if (first) {
@@ -495,7 +511,7 @@ class Layer {
     launch.type("C_DST_T", lstm && last ? node_.output(d_.c_out).storage : own);
     if (has(d_.projection)) {
       const ir::Tensor& weights = node_.input(d_.projection);
-      set_weights(launch, "WP_T", weights).scratch_in(wp_).f32(scale_of(weights));
+      set_weights(launch, "WP_T", node_, {d_.projection}).scratch_in(wp_).f32(scale_of(weights));
     } else {
       launch.type("WP_T", own);
     }

@@ -36,6 +36,7 @@ kernel::Candidate tiled(const NodeContext& node, const Sizes& size, std::int64_t
   launch.type("Q_T", node.input(kQ).storage).type("K_T", node.input(kK).storage);
   launch.type("V_T", node.input(kV).storage).type("DST_T", node.output(0).storage);
   launch.type("MASK_T", masked ? node.input(kMask).storage : DType::kF32);
+  launch.macro("HALF_MASK", masked && node.input(kMask).storage == DType::kF16 ? 1 : 0);
   launch.src(kQ).src(kK).src(kV);
   if (masked) launch.src(kMask);
   launch.dst(0).i32(size.queries).i32(size.keys).i32(size.heads).i32(size.key_heads).i32(size.cols);

@@ -72,6 +72,16 @@ class Chain {
              terms * ir::Shape(graph_.shapes.at(step->outputs[0])).elements();
     });
   }
+  /// ... over the last axis, and perhaps others.
+  bool sums_include_last_axis() const {
+    return std::all_of(sums_.begin(), sums_.end(), [&](const Step* step) {
+      const auto axes = graph_.ints.find(step->inputs[1]);
+      const auto rank = static_cast<std::int64_t>(graph_.shapes.at(step->inputs[0]).size());
+      return axes != graph_.ints.end() &&
+             std::any_of(axes->second.begin(), axes->second.end(),
+                         [&](std::int64_t axis) { return axis == -1 || axis == rank - 1; });
+    });
+  }
   /// ... over the last axis alone.
   bool sums_are_over_last_axis() const {
     return std::all_of(sums_.begin(), sums_.end(), [&](const Step* step) {
@@ -126,8 +136,11 @@ class Chain {
         return push(step.builtin == kSum ? Role::kSum : Role::kMean);
       case kRsqrt:
         return push(Role::kRsqrt);
-      case kBatchMatmul:
-        return push(binary ? Role::kProduct : Role::kOther);
+      case kBatchMatmul: {
+        const auto* params = static_cast<const tfl::BatchMatMulParams*>(step.params);
+        const bool plain = binary && params != nullptr && !params->adj_x;
+        return push(plain ? Role::kProduct : Role::kOther);
+      }
       case kSoftmax: {
         const auto* params = static_cast<const tfl::SoftmaxParams*>(step.params);
         return push(params != nullptr && params->beta == 1.0F ? Role::kSoftmax : Role::kOther);
@@ -187,7 +200,35 @@ bool defines_group_norm(const Chain& chain, const tfl::NodeView& node,
          chain.count(Role::kOther) + chain.count(Role::kProduct) + chain.count(Role::kSoftmax) ==
              0 &&
          has_epsilon(chain, attrs.epsilon) && close(chain.factor(), factor) &&
-         chain.sums_are_over(terms);
+         chain.sums_are_over(terms) &&
+         // The channels of a group lie side by side.
+         (attrs.groups == x.dim(x.rank() - 1) || chain.sums_include_last_axis());
+}
+
+/// Whether each head of keys is repeated for the heads of queries that follow each other: an axis
+/// of `share` behind that of the heads of keys.
+bool repeats_heads(const Decomposition& graph, int key_heads, int share) {
+  constexpr std::size_t kAxes = 5;
+  bool any = false;
+  for (const Step& step : graph.steps) {
+    if (step.outputs.size() != 1) continue;
+    const std::vector<int>& to = graph.shapes.at(step.outputs[0]);
+    for (const int id : step.inputs) {
+      const std::vector<int>& from = graph.shapes.at(id);
+      if (to.size() != kAxes || from.size() != kAxes || from == to || graph.uniform.count(id) != 0)
+        continue;
+      for (std::size_t axis = 0; axis < kAxes; ++axis) {
+        if (from[axis] == to[axis]) continue;
+        // batch, head, share, position, element; or batch, position, head, share, element. An
+        // axis of `share` in front of the heads could look like the first of these.
+        const bool behind = axis == 3 || (axis == 2 && from[3] != key_heads);
+        if (!behind || from[axis] != 1 || to[axis] != share || from[axis - 1] != key_heads)
+          return false;
+        any = true;
+      }
+    }
+  }
+  return any;
 }
 
 bool defines_attention(const Chain& chain, const Decomposition& graph, const tfl::NodeView& node,
@@ -207,6 +248,9 @@ bool defines_attention(const Chain& chain, const Decomposition& graph, const tfl
   }
   if (without_factors != roles || scaled_too_late) return false;
   if (!close(chain.factor(), static_cast<double>(attrs.scale))) return false;
+  const int heads = node.input(0).dim(2), key_heads = node.input(1).dim(2);
+  if (key_heads > 1 && key_heads < heads && !repeats_heads(graph, key_heads, heads / key_heads))
+    return false;
   // The axes of the operands are batch, position, head, element: the scores have the positions.
   const auto scores = std::find_if(graph.steps.begin(), graph.steps.end(),
                                    [](const Step& step) { return step.builtin == kBatchMatmul; });

@@ -84,7 +84,9 @@ ir::Shape norm_shape(const NodeContext& node) {
   for (const int input : {kWeight, kBias}) {
     if (!node.has_input(input)) continue;
     const ir::Shape& factors = node.input(input).shape;
-    if (factors.elements() == x.back(0)) continue;
+    // Others would broadcast along another axis.
+    if (factors.elements() == x.back(0) && factors.rank() > 0 && factors.back(0) == x.back(0))
+      continue;
     throw ShapeError("x " + x.str() + " does not fit factors of " + factors.str());
   }
   return x;
