@@ -229,3 +229,33 @@ def test_moving_positions_stay_on_the_cpu(device, rng):
     compare(m.build(), steps, delegate)
     reasons = {n.op: n.reason for n in delegate.explain().nodes if not n.claimed}
     assert reasons["SLICE"] == "begin or size is computed at run time"
+
+
+def test_two_partitions_wait_for_one_value(device, rng):
+    m = ModelMaker()
+    x, value = m.input("x", SHAPE), m.input("value", (1,), np.int32)
+    first = m.op("REVERSE_V2", [m.op("NEG", [x], SHAPE), value], SHAPE)
+    cut = m.op("NEG", [m.op("TANH", [x], SHAPE)], SHAPE)
+    second = m.op("REVERSE_V2", [cut, value], SHAPE)
+    shape = m.op("SHAPE", [cut], (3,), dtype=np.int32, out_type=np.int32)
+    # There it is an index as any other.
+    third = m.op("GATHER", [m.op("RESHAPE", [cut, shape], SHAPE), value], (2, 1, 6), axis=1)
+    m.output(*(m.op("SQUARE", [y], m.shape(y)) for y in (first, second, third)))
+    steps = [
+        {"x": rng.standard_normal(SHAPE).astype(np.float32), "value": np.array([v], np.int32)}
+        for v in (1, 2, 0, 0, 1)
+    ]
+    compare(m.build(), steps, clgpu_delegate.load(device=device, exclude="TANH"))
+
+
+def test_results_without_elements_go_to_the_cpu(device):
+    m = ModelMaker()
+    fill = m.op(
+        "FILL", [m.input("value", (2,), np.int32), m.constant(np.float32(3))], (2, 3),
+        dtype=np.float32,
+    )  # fmt: skip
+    m.output(fill)
+    steps = [{"value": np.array(v, np.int32)} for v in ([2, 3], [0, 3], [1, 3])]
+    # Python cannot read the stock kernel's result without elements.
+    delegate = clgpu_delegate.load(device=device)
+    compare(m.build(), steps, delegate, want=lambda given: [np.full(given["value"], 3, np.float32)])

@@ -368,6 +368,11 @@ def other_weights(m):
     m._ops[0].inputs[3] = m.constant(np.ones((6, 5), np.int8), quantization=(0.5,))
 
 
+def read_state(m):
+    state = m._ops[0].inputs[18]
+    m.output(m.op("ABS", [state], m.shape(state)))
+
+
 INT8 = {"dtype": np.dtype(np.int8), "quantization": Quantization(0.5, 0)}
 
 
@@ -418,6 +423,7 @@ INT8 = {"dtype": np.dtype(np.int8), "quantization": Quantization(0.5, 0)}
             tensor(9, dtype=np.dtype(np.int32)),
             "the auxiliary input is int32; supported: float32",
         ),
+        (Layer(), read_state, "input 18 is a variable tensor that another node uses, too"),
         (Layer(), other_weights, "input 3 has another type than the other gates"),
     ],
 )

@@ -282,3 +282,60 @@ def test_inferences_of_a_runner_follow_each_other(device, rng):
         assert "each inference needs the states" in runner.reason
     want = stream(make_interpreter(op_runtime(), model, resolver="ref"), inputs)
     assert_same(got, want)
+
+
+def mixed_up() -> tuple[Variables, int, int, int]:
+    """Two variables; the second is on both sides of a TANH."""
+    v = Variables()
+    v.start()
+    first, second = (v.declare(name, np.zeros((4,), np.float32)) for name in ("a", "b"))
+    return v, first, second, v.m.input("x", (4,))
+
+
+@pytest.mark.parametrize("verify", ["off", "first"])
+def test_variables_of_one_model_stay_together(device, rng, verify):
+    v, first, second, x = mixed_up()
+    total = v.m.op("ADD", [v.read(first, (4,)), x], (4,))
+    v.assign(first, total)
+    later = v.m.op("ADD", [v.read(second, (4,)), v.m.op("TANH", [total], (4,))], (4,))
+    v.assign(second, later)
+    v.m.output(total, v.m.op("NEG", [later], (4,)))
+    why = left(v.m.build(), numbers(rng, 4, shape=(4,)), device, exclude="TANH", verify=verify)
+    assert why["READ_VARIABLE"]
+
+
+def test_the_first_values_are_set_before_the_cpu_reads_them(device, rng):
+    v, first, second, x = mixed_up()
+    seen = v.m.op("ADD", [v.read(second, (4,)), x], (4,))
+    bent = v.m.op("TANH", [seen], (4,))
+    v.assign(second, v.m.op("NEG", [bent], (4,)))
+    total = v.m.op("ADD", [v.read(first, (4,)), bent], (4,))
+    v.assign(first, total)
+    v.m.output(v.m.op("NEG", [total], (4,)), seen)
+    left(v.m.build(), numbers(rng, 4, shape=(4,)), device, exclude="TANH")
+
+
+@pytest.mark.parametrize("verify", ["first", 1])
+def test_a_constant_that_is_assigned_is_verified(device, verify):
+    v = Variables()
+    v.start()
+    handle = v.declare("v", np.full((4,), 7, np.float32))
+    x = v.m.input("x", (4,))
+    v.m.output(v.m.op("ADD", [v.read(handle, (4,)), x], (4,)))
+    v.assign(handle, v.m.constant(np.arange(4, dtype=np.float32)))
+    delegate = clgpu_delegate.load(device=device, verify=verify, cache="off")
+    zeros = [np.zeros(4, np.float32)] * 3
+    got = stream(make_interpreter(op_runtime(), v.m.build(), [delegate]), zeros)
+    assert_same(got, [[np.full(4, 7)], [np.arange(4)], [np.arange(4)]])
+    assert not delegate.explain().partitions[0].on_cpu
+
+
+@pytest.mark.parametrize("shape", [(8,), (4,)])
+def test_a_variable_of_several_shapes_stays_on_the_cpu(device, rng, shape):
+    v = Variables()
+    handle = v.handle("v")
+    x = v.m.input("x", (2, 4))
+    v.assign(handle, v.m.op("NEG", [x], (2, 4)))
+    v.m.output(v.m.op("ABS", [v.read(handle, shape)], shape))
+    why = left(v.m.build(), numbers(rng, 2, shape=(2, 4)), device)
+    assert why["READ_VARIABLE"] == "nodes give the variable several shapes"

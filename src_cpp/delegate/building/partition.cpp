@@ -275,6 +275,7 @@ void Partition::prepare(TfLiteContext& context) {
   take_inputs(graph_);
   if (awaits()) {
     if (changed) unbuild();
+    stale_ = stale_ || changed;
     for (const int id : output_ids()) make_dynamic(context.tensors[id]);
     waiting_ = true;
     return;
@@ -306,7 +307,7 @@ void Partition::settle_shapes(TfLiteContext& context, bool changed) {
 }
 
 void Partition::take_awaited(TfLiteContext& context) {
-  bool changed = executor_ == nullptr && !is_on_cpu();
+  bool changed = stale_ || (executor_ == nullptr && !is_on_cpu());
   for (const int id : awaited_) {
     const TfLiteTensor& tensor = context.tensors[id];
     if (tensor.data == nullptr && tensor.bytes != 0)
@@ -315,12 +316,14 @@ void Partition::take_awaited(TfLiteContext& context) {
     Known& known = session_->known[id];
     if (is_value_of(known, tensor)) continue;
     known = known_value(tensor);
-    changed = true;
+    known.is_awaited = true;
   }
+  // Another partition may have taken the new value first.
+  changed = changed || specialization_->has_changed(model_, session_->known);
   if (!changed && !waiting_) return;
-  waiting_ = true;  // also if an error prevents the rest
+  waiting_ = stale_ = true;  // also if an error prevents the rest
   settle_shapes(context, changed);
-  waiting_ = !problem_.empty();
+  waiting_ = stale_ = !problem_.empty();
 }
 
 void Partition::announce(TfLiteContext& context) {

@@ -151,6 +151,7 @@ class Partition {
   const std::unique_ptr<Specialization> specialization_;  ///< null if no value follows from shapes
   const std::unique_ptr<States> states_;                  ///< null if it has none
   const std::vector<int> awaited_;  ///< TFLite's ids of inputs with values that planning needs
+  bool stale_ = true;               ///< it is not built for the current shapes and values
   bool waiting_ = false;            ///< such values decide on the outputs' shapes
   std::shared_ptr<const ir::Graph> original_;  ///< specialized, before any pass
   ir::Graph graph_;

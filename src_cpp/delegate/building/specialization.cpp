@@ -45,21 +45,30 @@ void drop_unused_inputs(ir::Graph& graph) {
 }  // namespace
 
 Specialization::Specialization(const TfLiteContext& context, std::map<int, CpuNode> evaluated,
-                               std::map<int, CpuNode> readers, std::set<int> awaiting)
+                               std::map<int, CpuNode> readers, std::set<int> awaiting,
+                               std::vector<int> awaited)
     : evaluator_(context),
       evaluated_(std::move(evaluated)),
       readers_(std::move(readers)),
-      awaiting_(std::move(awaiting)) {}
+      awaiting_(std::move(awaiting)),
+      awaited_(std::move(awaited)) {}
+
+const Known* Specialization::find(const KnownValues& known, int tensor) const {
+  const auto found = known.find(tensor);
+  if (found == known.end() || found->second.constant == nullptr) return nullptr;
+  const bool is_own = std::count(awaited_.begin(), awaited_.end(), tensor) > 0;
+  return found->second.is_awaited && !is_own ? nullptr : &found->second;
+}
 
 void Specialization::apply(ir::Graph& graph, KnownValues& known) {
   taken_.clear();
   for (const int id : graph.inputs) {
     ir::Tensor& tensor = graph.tensor(id);
     if (tensor.tflite_id < 0) continue;  // a state
-    if (const auto value = known.find(tensor.tflite_id); value != known.end()) {
-      set_constant(tensor, value->second);
-      taken_[tensor.tflite_id] = value->second.constant;
-      evaluator_.set_value(tensor.tflite_id, value->second);
+    if (const Known* const value = find(known, tensor.tflite_id)) {
+      set_constant(tensor, *value);
+      taken_[tensor.tflite_id] = value->constant;
+      evaluator_.set_value(tensor.tflite_id, *value);
     } else {
       evaluator_.set_shape(tensor.tflite_id, tensor.shape.dims());
     }
@@ -82,6 +91,11 @@ void Specialization::apply(ir::Graph& graph, KnownValues& known) {
   }
   ir::remove_nodes(graph, done);
   drop_unused_inputs(graph);
+  for (const int id : graph.outputs) {
+    const ir::Tensor& tensor = graph.tensor(id);
+    if (!awaiting_.empty() && tensor.is_constant() && tensor.constant->bytes == 0)
+      throw ShapeError("the result '" + tensor.name + "' has 0 elements");
+  }
 }
 
 void Specialization::evaluate(ir::Graph& graph, const ir::Node& node, KnownValues& known) {
@@ -97,6 +111,7 @@ void Specialization::evaluate(ir::Graph& graph, const ir::Node& node, KnownValue
     set_constant(tensor, results[i]);
     if (awaiting_.count(node.tflite_index) != 0) tensor.model_rank = rank;
     check_rank(tensor, node.tflite_index, awaiting_.count(node.tflite_index) != 0);
+    results[i].is_awaited = !awaiting_.empty();
     known[tensor.tflite_id] = std::move(results[i]);
   }
 }
@@ -123,9 +138,9 @@ bool Specialization::has_changed(const ir::Graph& graph, const KnownValues& know
     const int tensor = graph.tensor(id).tflite_id;
     if (tensor < 0) return false;
     const auto before = taken_.find(tensor);
-    const auto now = known.find(tensor);
+    const Known* const now = find(known, tensor);
     return (before == taken_.end() ? nullptr : before->second) !=
-           (now == known.end() ? nullptr : now->second.constant);
+           (now == nullptr ? nullptr : now->constant);
   });
 }
 

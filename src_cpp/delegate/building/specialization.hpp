@@ -21,9 +21,9 @@ class Specialization {
  public:
   /// `evaluated`: nodes whose results are known while planning; `readers`: nodes that need such
   /// results as constants. By index in the model. `awaiting`: those of both that read values which
-  /// only an inference has; apply() finds these in `known`.
+  /// only an inference has; apply() finds these, the tensors `awaited`, in `known`.
   Specialization(const TfLiteContext& context, std::map<int, CpuNode> evaluated,
-                 std::map<int, CpuNode> readers, std::set<int> awaiting);
+                 std::map<int, CpuNode> readers, std::set<int> awaiting, std::vector<int> awaited);
 
   /// Replaces the evaluated nodes of a graph by constants, for the shapes of the graph's inputs.
   /// Takes further values from `known`, and adds those it computes. Sets the shapes of all tensors.
@@ -42,7 +42,11 @@ class Specialization {
 
   Evaluator evaluator_;
   std::map<int, CpuNode> evaluated_, readers_;
+  /// A value that this partition may plan with; null if there is none.
+  const Known* find(const KnownValues& known, int tensor) const;
+
   std::set<int> awaiting_;
+  std::vector<int> awaited_;
   std::map<int, std::shared_ptr<const ir::Constant>> taken_;  // by TFLite's tensor id
 };
 

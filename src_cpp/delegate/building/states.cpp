@@ -97,11 +97,7 @@ void States::give(TfLiteContext& context, const ir::Tensor& tensor,
   }
   CpuKernel& kernel = *kernels_[uz(tensor.state)].assign;
   TfLiteTensor& value = sandbox_->at(kernel.recipe().inputs.at(1));
-  if (value.allocation_type == kTfLiteMmapRo) {
-    kernel.invoke();
-    return;
-  }
-  // It may be the result of another kernel here.
+  // It may be the result of another kernel here, or a constant of the model.
   const TfLiteTensor kept = value;
   const auto restore = [&] {
     std::free(value.dims);

@@ -50,9 +50,11 @@ Streamed stream(const Target& target, const Ledger& ledger, int lanes, bool veri
   // What the interpreter does in an inference besides computing.
   if (options.verify != kVerifyOff && !(options.verify == kVerifyFirst && verified))
     throw Error("the option 'verify' compares single inferences");
-  for (const plan::Transfer& t : plan.uploads) {
-    if (partition.graph->tensor(t.tensor).state >= 0)
-      throw Error("each inference needs the states that the one before it leaves");
+  for (const auto* transfers : {&plan.uploads, &plan.downloads}) {
+    for (const plan::Transfer& t : *transfers) {
+      if (partition.graph->tensor(t.tensor).state >= 0)
+        throw Error("each inference needs the states that the one before it leaves");
+    }
   }
   if (plan.uploads.empty()) throw Error("the model has no inputs on the device");
   if (options.profile) throw Error("the option 'profile' records single inferences");

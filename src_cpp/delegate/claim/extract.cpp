@@ -116,7 +116,8 @@ std::vector<int> Model::states_of(const ModelNode& node) {
 }
 
 std::unique_ptr<Specialization> Model::specialization(const TfLiteContext& context,
-                                                      const std::vector<int>& node_indices) const {
+                                                      const std::vector<int>& node_indices,
+                                                      const std::vector<int>& awaited) const {
   std::map<int, CpuNode> evaluated, readers;
   std::set<int> awaiting;
   for (const std::size_t position : members(node_indices)) {
@@ -127,7 +128,7 @@ std::unique_ptr<Specialization> Model::specialization(const TfLiteContext& conte
   }
   if (evaluated.empty() && readers.empty()) return nullptr;
   return std::make_unique<Specialization>(context, std::move(evaluated), std::move(readers),
-                                          std::move(awaiting));
+                                          std::move(awaiting), awaited);
 }
 
 bool Model::is_read_outside(int tensor, const std::set<int>& node_indices) const {
@@ -142,13 +143,13 @@ Extract Model::extract(const TfLiteContext& context, const std::vector<int>& nod
   Extract extract;
   std::vector<StateSource> states;
   extract.graph = graph(node_indices, outputs, states);
-  extract.specialization = specialization(context, node_indices);
   for (const std::size_t position : members(node_indices)) {
     for (const int id : nodes[position].awaits) {
       if (std::count(extract.awaited.begin(), extract.awaited.end(), id) == 0)
         extract.awaited.push_back(id);
     }
   }
+  extract.specialization = specialization(context, node_indices, extract.awaited);
   if (states.empty()) return extract;
   std::vector<CpuNode> once;
   for (std::size_t i = 0; i < nodes.size(); ++i) {

@@ -365,6 +365,7 @@ void Model::settle_constants() {
   for (const ModelNode& node : nodes) {
     if (computes_constant(node)) constants_.insert(node.outputs.begin(), node.outputs.end());
   }
+  settle_states();
   settle_awaited();
   refuse_readers();
   settle_resources();
@@ -431,8 +432,21 @@ std::set<std::size_t> Model::members(const std::vector<int>& node_indices) const
 }
 
 std::vector<CpuNode> Model::cpu_nodes(const std::vector<int>& node_indices) const {
-  std::vector<CpuNode> result;
+  std::set<std::size_t> needed = members(node_indices);
+  // The kernels of resources also need the nodes that name and initialise these, wherever they are.
   for (const std::size_t position : members(node_indices)) {
+    const ModelNode& node = nodes[position];
+    if (node.operation->resource != ops::Resource::kRead &&
+        node.operation->resource != ops::Resource::kAssign)
+      continue;
+    needed.insert(writer_.at(node.inputs[0]));
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (nodes[i].claimed && nodes[i].operation->resource == ops::Resource::kOnce)
+        needed.insert(i);
+    }
+  }
+  std::vector<CpuNode> result;
+  for (const std::size_t position : needed) {
     if (position < cpu_nodes_.size()) result.push_back(cpu_nodes_[position]);
   }
   return result;

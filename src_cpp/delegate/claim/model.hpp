@@ -89,13 +89,18 @@ class Model {
   ir::Graph graph(const std::vector<int>& node_indices, const std::vector<int>& outputs,
                   std::vector<StateSource>& states) const;
   std::unique_ptr<Specialization> specialization(const TfLiteContext& context,
-                                                 const std::vector<int>& node_indices) const;
+                                                 const std::vector<int>& node_indices,
+                                                 const std::vector<int>& awaited) const;
   /// Name of the resource that a node uses; null if it uses none whose name is known.
   const std::string* resource_of(const ModelNode& node) const;
   /// Leaves all nodes that use a resource on the CPU; an empty name: all resources.
   void refuse_resource(const std::string& name, const Refusal& refusal);
   /// Leaves resources on the CPU that other nodes of the CPU use or may use.
   void settle_resources();
+  /// Whether nodes read or assign a resource with different shapes.
+  bool has_several_shapes(const std::string& resource) const;
+  /// Leaves nodes on the CPU whose variable tensors others use, too.
+  void settle_states();
   void find_writers(TfLiteContext& context, const std::vector<int>& order);
   /// Why all nodes stay on the CPU if a model has this one: stock kernels write beyond a tensor of
   /// it. What that overwrites depends on the memory layout of the tensors, and a delegate changes

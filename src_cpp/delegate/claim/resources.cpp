@@ -31,6 +31,32 @@ void Model::refuse_resource(const std::string& name, const Refusal& refusal) {
   for (const int index : found) refuse(index, refusal);
 }
 
+bool Model::has_several_shapes(const std::string& resource) const {
+  std::set<std::vector<int>> shapes;
+  for (const ModelNode& node : nodes) {
+    const std::string* const name = resource_of(node);
+    if (name == nullptr || *name != resource) continue;
+    if (node.operation->resource == ops::Resource::kRead)
+      shapes.insert(whole_.tensor(node.outputs[0]).shape.dims());
+    if (node.operation->resource == ops::Resource::kAssign)
+      shapes.insert(whole_.tensor(node.inputs[1]).shape.dims());
+  }
+  return shapes.size() > 1;
+}
+
+void Model::settle_states() {
+  for (const ModelNode& node : nodes) {
+    if (!node.claimed) continue;
+    for (const int slot : states_of(node)) {
+      // The runtime orders nodes by other tensors only.
+      if (readers_[node.inputs[uz(slot)]].size() < 2) continue;
+      refuse(node.index, {Why::kVariable, "input " + std::to_string(slot),
+                          "is a variable tensor that another node uses, too"});
+      break;
+    }
+  }
+}
+
 void Model::settle_resources() {
   std::set<std::string> kept;
   for (const ModelNode& node : nodes) {
@@ -39,16 +65,18 @@ void Model::settle_resources() {
   }
   const auto is_on_cpu = [](const ModelNode& node) { return !node.claimed; };
   // A node with side effects may call another graph, which uses resources.
+  // Variables have an order among them, and what sets their first values is one node for all.
   const auto other = std::find_if(nodes.begin(), nodes.end(), [&](const ModelNode& node) {
-    return is_on_cpu(node) && node.has_side_effect && node.refusal &&
-           node.refusal->why != Why::kVariable;
+    return is_on_cpu(node) && node.has_side_effect;
   });
   const bool stores_only = std::all_of(nodes.begin(), nodes.end(), [&](const ModelNode& node) {
     const bool uses = node.operation != nullptr && node.operation->resource != ops::Resource::kNone;
     return is_on_cpu(node) || uses || node.evaluated || computes_constant(node);
   });
   for (const std::string& name : kept) {
-    if (stores_only) {
+    if (has_several_shapes(name)) {
+      refuse_resource(name, {Why::kVariable, "", "nodes give the variable several shapes"});
+    } else if (stores_only) {
       refuse_resource(name, {Why::kVariable, "", "the graph computes nothing but its variables"});
     } else if (other != nodes.end()) {
       refuse_resource(name, {Why::kVariable, "",

@@ -84,7 +84,10 @@ void Delegate::prepare(TfLiteContext& context, const std::shared_ptr<State>& sta
   Claim made = claim(context, state);
   if (made.nodes.empty()) return;
   // Buffers of tensors that change their sizes would be created too small.
-  if (state->lender != nullptr && !has_open_shapes(context)) {
+  const bool any_awaits = std::any_of(made.partitions.begin(), made.partitions.end(),
+                                      [](const auto& partition) { return partition->awaits(); });
+  // A partition that waits for values reads the memory of the host.
+  if (state->lender != nullptr && !any_awaits && !has_open_shapes(context)) {
     const std::set<int> others = tensors_of_others(context, made.nodes);
     for (const auto& partition : made.partitions) partition->lend_all_but(others);
   }

@@ -15,6 +15,8 @@ namespace clgpu::delegate {
 struct Known {
   std::shared_ptr<const ir::Constant> constant;
   std::vector<int> dims;
+  /// It may change with every inference: only partitions that wait for it may plan with it.
+  bool is_awaited = false;
 };
 
 /// A copy of a tensor's value. Throws Error if its type has no kernels.
