@@ -52,7 +52,8 @@ enum : std::int32_t {
   kTfLiteArenaRw = 2,
   kTfLiteArenaRwPersistent = 3,
   kTfLiteDynamic = 4,
-  kTfLitePersistentRo = 5
+  kTfLitePersistentRo = 5,
+  kTfLiteCustom = 6  // the application's
 };
 
 /// Delegate flags: shapes may change after Prepare; we set them in the kernel's prepare.

@@ -156,6 +156,25 @@ def test_buffer_of_another_shape_resizes_the_model(environment):
         np.testing.assert_array_equal(results[0].read(rows * 4, np.float32), rows**2)
 
 
+def test_results_that_wait_for_a_value_are_in_the_buffers(environment):
+    """LiteRT creates the buffers for the file's shape of the result."""
+    m = ModelMaker()
+    x, to = m.input("x", (2, 3, 4)), m.input("value", (3,), np.int32)
+    repeated = m.op("TILE", [m.op("NEG", [x], (2, 3, 4)), to], (2, 3, 8))
+    m.output(m.op("ABS", [repeated], (2, 3, 8)))
+    content = m.build()
+    x = np.linspace(-1, 1, 24, dtype=np.float32).reshape(2, 3, 4)
+    compiled = Compiled(content, "GPU|CPU", environment)
+    for repeats in ([1, 1, 2], [2, 1, 1], [1, 1, 1], [1, 2, 1]):
+        want = np.abs(np.tile(x, repeats))
+        (y,) = compiled.run([x, np.array(repeats, np.int32)], [want])
+        np.testing.assert_array_equal(y, want)
+    with pytest.raises(RuntimeError, match="Failed to invoke"):
+        compiled.run([x, np.array([1, 1, 3], np.int32)], [want])
+    (y,) = compiled.run([x, np.array(repeats, np.int32)], [want])
+    np.testing.assert_array_equal(y, want)
+
+
 def custom(name: str, shape: tuple[int, ...] = (1, 4, 4, 2)) -> bytes:
     m = ModelMaker()
     x = m.op("ABS", [m.input("x", shape)], shape)

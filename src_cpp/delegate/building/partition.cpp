@@ -276,7 +276,7 @@ void Partition::prepare(TfLiteContext& context) {
   if (awaits()) {
     if (changed) unbuild();
     stale_ = stale_ || changed;
-    for (const int id : output_ids()) make_dynamic(context.tensors[id]);
+    for (const int id : output_ids()) open_shape(context, id);
     waiting_ = true;
     return;
   }
@@ -364,6 +364,7 @@ std::unique_ptr<Loan> Partition::borrow(TfLiteContext& context) const {
 void Partition::invoke(TfLiteContext& context) {
   const cl::Counters before = cl::counters();
   if (index_ == 0 && state_->target.options.profile) begin_recording();
+  if (awaits() || is_on_cpu()) measure_memory(context);
   if (awaits()) take_awaited(context);
   if (!is_on_cpu()) {
     if (!problem_.empty()) throw ShapeError(problem_);

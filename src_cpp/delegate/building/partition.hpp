@@ -19,13 +19,6 @@
 
 namespace clgpu::delegate {
 
-/// Gives a tensor of the runtime another shape, and memory if it is dynamic. Throws Error if the
-/// runtime refuses.
-void give_shape(TfLiteContext& context, int id, const std::vector<int>& dims);
-
-/// As the runtime's own kernels do if the shape of a result depends on values.
-void make_dynamic(TfLiteTensor& tensor);
-
 class Partition {
  public:
   /// The passes run here. `index` counts the partitions of a session.
@@ -58,6 +51,9 @@ class Partition {
   /// that nodes outside of the delegate's partitions use. To be called before the runtime asks what
   /// it may lend.
   void lend_all_but(std::set<int> others) { others_ = std::move(others); }
+  /// Results that wait for values keep the memory that the runtime gave them until an inference
+  /// needs another size, except for `others`: tensors that nodes outside of this partition use.
+  void keep_memory_of_all_but(std::set<int> others) { read_by_others_ = std::move(others); }
   /// Tells the runtime what it may lend.
   void announce(TfLiteContext& context);
 
@@ -106,13 +102,21 @@ class Partition {
   // The CPU's side, in partition_cpu.cpp.
   Shadow& shadow(const TfLiteContext& context);
   std::set<int> output_ids() const;
+  /// For a result whose shape only an inference knows: makes it dynamic, as the runtime's own
+  /// kernels do, unless its memory is the application's or only the application reads it.
+  void open_shape(TfLiteContext& context, int id) const;
+  /// Gives a result another shape, and memory of its size. Throws Error if the runtime refuses or
+  /// the application's memory is too small.
+  void give_shape(TfLiteContext& context, int id, const std::vector<int>& dims);
+  /// Remembers the size of the application's memory for results.
+  void measure_memory(const TfLiteContext& context);
   /// Leaves the current shapes to the CPU's kernels, because of `reason`; returns false and changes
   /// nothing if these do not support them either.
   bool leave_to_cpu(const TfLiteContext& context, const std::string& reason);
   /// The same, but if the model is dynamic, waits for resize_tensor_input with shapes that neither
   /// supports; invoke() reports it.
   bool leave_to_cpu_or_later(const TfLiteContext& context, const std::string& reason);
-  void give_shapes_of_cpu(TfLiteContext& context) const;
+  void give_shapes_of_cpu(TfLiteContext& context);
   void compute_on_cpu(TfLiteContext& context);
   void take_from_shadow(TfLiteContext& context) const;
 
@@ -158,7 +162,11 @@ class Partition {
   std::vector<int> nodes_;
   const std::string contents_;
   int index_;
-  std::optional<std::set<int>> others_;          ///< tensors that are not lent; none: no tensor is
+  std::optional<std::set<int>> others_;  ///< tensors that are not lent; none: no tensor is
+  /// Without a value, all are.
+  std::optional<std::set<int>> read_by_others_;
+  /// Memory of the application, by tensor: its address and the most bytes that were seen there.
+  std::map<int, std::pair<const void*, std::size_t>> memory_;
   std::vector<int> lent_in_, lent_out_;          ///< tensors that the runtime may lend
   std::shared_ptr<const ir::Graph> published_;   ///< the executor's graph, for tuning
   std::shared_ptr<runtime::Executor> executor_;  ///< shared with timing in other threads

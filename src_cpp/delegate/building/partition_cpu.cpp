@@ -3,9 +3,11 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/byte_size.hpp"
 #include "base/utf8.hpp"
 #include "delegate/building/partition.hpp"
 #include "delegate/int_array.hpp"
+#include "tfl/node_view.hpp"
 
 namespace clgpu::delegate {
 namespace {
@@ -21,21 +23,50 @@ void free_if_empty(TfLiteTensor& tensor) {
   tensor.data = nullptr;
 }
 
-}  // namespace
-
+// As the runtime's own kernels do if the shape of a result depends on values.
 void make_dynamic(TfLiteTensor& tensor) {
   if (tensor.allocation_type == kTfLiteDynamic) return;
   tensor.allocation_type = kTfLiteDynamic;
   tensor.data = nullptr;  // it belonged to the runtime's arena
 }
 
-void give_shape(TfLiteContext& context, int id, const std::vector<int>& dims) {
-  TfLiteTensor* const tensor = &context.tensors[id];
+}  // namespace
+
+void Partition::open_shape(TfLiteContext& context, int id) const {
+  const TfLiteTensor& tensor = context.tensors[id];
+  const bool is_shared = !read_by_others_ || read_by_others_->count(id) != 0;
+  if (is_shared && tensor.allocation_type != kTfLiteCustom) make_dynamic(context.tensors[id]);
+}
+
+void Partition::give_shape(TfLiteContext& context, int id, const std::vector<int>& dims) {
+  TfLiteTensor& tensor = context.tensors[id];
   // Allocates the memory of a dynamic tensor.
-  if (tensor->allocation_type != kTfLiteDynamic && to_vector(tensor->dims) == dims) return;
-  const std::string what = name_of(*tensor);
-  if (context.ResizeTensor(&context, tensor, new_array(dims)) != kTfLiteOk)
+  if (tensor.allocation_type != kTfLiteDynamic && to_vector(tensor.dims) == dims) return;
+  const std::string what = name_of(tensor);
+  const auto memory = memory_.find(id);
+  const std::size_t bytes =
+      static_cast<std::size_t>(ir::Shape(dims).elements()) * size_of(*tfl::dtype_of(tensor.type));
+  if (tensor.allocation_type == kTfLiteCustom && memory != memory_.end() &&
+      bytes > memory->second.second) {
+    throw Error(what + " now has the shape " + ir::Shape(dims).str() + " and " + byte_size(bytes) +
+                "; the memory that the application gave for it is known to have " +
+                byte_size(memory->second.second) +
+                ". Run such a model with an interpreter, which allocates its results itself");
+  }
+  // The arena is planned already: it has memory for the shape of the file.
+  if (tensor.allocation_type == kTfLiteArenaRw && awaits()) make_dynamic(tensor);
+  if (context.ResizeTensor(&context, &tensor, new_array(dims)) != kTfLiteOk)
     throw Error("the runtime refuses to resize " + what + " to " + ir::Shape(dims).str());
+}
+
+void Partition::measure_memory(const TfLiteContext& context) {
+  for (const int id : output_ids()) {
+    const TfLiteTensor& tensor = context.tensors[id];
+    if (tensor.allocation_type != kTfLiteCustom) continue;
+    auto& [data, bytes] = memory_[id];
+    bytes = data == tensor.data ? std::max(bytes, tensor.bytes) : tensor.bytes;
+    data = tensor.data;
+  }
 }
 
 std::set<int> Partition::output_ids() const {
@@ -73,13 +104,13 @@ bool Partition::leave_to_cpu_or_later(const TfLiteContext& context, const std::s
   return true;
 }
 
-void Partition::give_shapes_of_cpu(TfLiteContext& context) const {
+void Partition::give_shapes_of_cpu(TfLiteContext& context) {
   for (const int id : output_ids()) {
     context.tensors[id].type = cpu_.shadow->tensor(id).type;
     if (const auto dims = cpu_.shadow->shape(id)) {
       give_shape(context, id, *dims);
     } else {
-      make_dynamic(context.tensors[id]);
+      open_shape(context, id);
     }
   }
 }
@@ -94,7 +125,8 @@ void Partition::compute_on_cpu(TfLiteContext& context) {
   try {
     shadow(context).run(context, output_ids(), false);
     for (const int id : output_ids()) {
-      if (context.tensors[id].allocation_type != kTfLiteDynamic) continue;
+      const TfLiteAllocationType kind = context.tensors[id].allocation_type;
+      if (kind != kTfLiteDynamic && kind != kTfLiteCustom && !awaits()) continue;
       context.tensors[id].type = cpu_.shadow->tensor(id).type;
       give_shape(context, id, to_vector(cpu_.shadow->tensor(id).dims));
       free_if_empty(context.tensors[id]);

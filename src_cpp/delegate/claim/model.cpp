@@ -434,16 +434,17 @@ std::set<std::size_t> Model::members(const std::vector<int>& node_indices) const
 std::vector<CpuNode> Model::cpu_nodes(const std::vector<int>& node_indices) const {
   std::set<std::size_t> needed = members(node_indices);
   // The kernels of resources also need the nodes that name and initialise these, wherever they are.
+  bool any = false;
   for (const std::size_t position : members(node_indices)) {
     const ModelNode& node = nodes[position];
     if (node.operation->resource != ops::Resource::kRead &&
         node.operation->resource != ops::Resource::kAssign)
       continue;
     needed.insert(writer_.at(node.inputs[0]));
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      if (nodes[i].claimed && nodes[i].operation->resource == ops::Resource::kOnce)
-        needed.insert(i);
-    }
+    any = true;
+  }
+  for (std::size_t i = 0; any && i < nodes.size(); ++i) {
+    if (nodes[i].claimed && nodes[i].operation->resource == ops::Resource::kOnce) needed.insert(i);
   }
   std::vector<CpuNode> result;
   for (const std::size_t position : needed) {

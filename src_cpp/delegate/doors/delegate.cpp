@@ -91,6 +91,10 @@ void Delegate::prepare(TfLiteContext& context, const std::shared_ptr<State>& sta
     const std::set<int> others = tensors_of_others(context, made.nodes);
     for (const auto& partition : made.partitions) partition->lend_all_but(others);
   }
+  for (const auto& partition : made.partitions) {
+    if (partition->awaits())
+      partition->keep_memory_of_all_but(tensors_of_others(context, partition->nodes()));
+  }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     pending_[&context] = std::move(made.partitions);
