@@ -112,6 +112,27 @@ def test_power_of_integers(device):
     check(m.build(), [x, y], [x**y], device=device, precision="fp32")
 
 
+STABLEHLO = {"ADD": np.add, "MULTIPLY": np.multiply, "MAXIMUM": np.maximum, "MINIMUM": np.minimum}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int64])
+def test_functions_of_stablehlo(device, rng, dtype):
+    x, y = (rng.integers(-100, 100, (3, 7)).astype(dtype) for _ in "xy")
+    m = ModelMaker()
+    h, k = m.input("x", x.shape, dtype), m.input("y", y.shape, dtype)
+    m.output(*(m.op(f"STABLEHLO_{name}", [h, k], x.shape) for name in STABLEHLO))
+    expected = [function(x, y) for function in STABLEHLO.values()]
+    check(m.build(), [x, y], expected, device=device, precision="fp32")
+
+
+def test_small_integers_of_stablehlo_are_refused(device):
+    """They have no scale there, and their sums wrap around."""
+    m = ModelMaker()
+    x = m.input("x", (3,), np.int8)
+    m.output(m.op("STABLEHLO_ADD", [x, x], (3,)))
+    check_refused(m.build(), "input 0 is int8; supported: float32, int32, int64", device=device)
+
+
 @pytest.mark.parametrize("name", ["DIV", "FLOOR_DIV", "FLOOR_MOD"])
 def test_integer_division_does_not_trap(device, name):
     lowest = np.iinfo(np.int32).min

@@ -32,6 +32,11 @@ constexpr Row kRows[] = {
     {95, BinaryOp::kFloorMod, false, true},
     {54, BinaryOp::kPrelu, false, false, Small::kAll},
     {156, BinaryOp::kAtan2, false, false},
+    // Of StableHLO: small integers there have no scale.
+    {163, BinaryOp::kAdd, false, true},
+    {165, BinaryOp::kMul, false, true},
+    {166, BinaryOp::kMaximum, false, true},
+    {181, BinaryOp::kMinimum, false, true},
 };
 
 const Row& row_of(int code) {
@@ -179,6 +184,10 @@ const Family kBinaryFamily = [] {
                      {95, "FLOOR_MOD", 2, 0, 1, 0, false, 1},
                      {54, "PRELU", 2},
                      {156, "ATAN2", 2},
+                     {163, "STABLEHLO_ADD", 2},
+                     {165, "STABLEHLO_MULTIPLY", 2},
+                     {166, "STABLEHLO_MAXIMUM", 2},
+                     {181, "STABLEHLO_MINIMUM", 2},
                      {kAddN, "ADD_N", 2, kAnyNumber}};
   family.import = import_binary;
   family.infer = infer_binary;
