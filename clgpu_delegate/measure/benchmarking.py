@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clgpu_delegate.base import files
+from clgpu_delegate.base.arranging import Shapes
 from clgpu_delegate.base.progress import Bar
 from clgpu_delegate.base.rendering import Shown, as_text
 from clgpu_delegate.delegate import Delegate
@@ -22,6 +23,7 @@ from clgpu_delegate.litert.compiled import runtime_for
 from clgpu_delegate.measure.job import Job, measure
 from clgpu_delegate.options import Options, Settings
 from clgpu_delegate.tflite import inference
+from clgpu_delegate.tflite.shapes import with_shapes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -146,6 +148,7 @@ def benchmark(
     runtime: str | None = None,
     api: str = "interpreter",
     progress: bool | None = None,
+    shapes: Shapes | None = None,
     **settings: Unpack[Settings],
 ) -> Benchmark:
     """Measure models on the stock CPU kernels and in variants of the delegate.
@@ -171,6 +174,9 @@ def benchmark(
         is a variant, too.
     progress
         True or False for a progress bar on standard error or none, None for one on terminals.
+    shapes
+        Of the inputs of each model, if not those of the file: of the one input, or a list of
+        shapes, or a dict by name.
     **settings
         The other fields of `Options`.
 
@@ -178,6 +184,8 @@ def benchmark(
     ------
     FileError, ModelError
         If a model cannot be read; before anything is measured.
+    InputError
+        If the shapes do not fit the inputs of a model.
     OptionError
         If an option is not allowed.
     DeviceError, RuntimeNotFoundError
@@ -195,12 +203,12 @@ def benchmark(
     if threads is not None and threads < 1:
         raise OptionError(f"threads is {threads}; allowed: 1 and more, or None")
     for path in paths:
-        files.read_model(path)
+        with_shapes(files.read_model(path), shapes)
     tool = runtime_for(api, runtime)
     variants = list(_variants(precisions, placements, settings))
     device = Delegate(variants[0][1] if variants else Options.from_settings(**settings)).device
     count = threads or inference.usable_cores()
-    job = Job("", tool.name, count, runs, api=api)
+    job = Job("", tool.name, count, runs, api=api, shapes=shapes)
     own: list[tuple[str, Options | None]] = [(_OWN_GPU, None)] if api == "compiled" else []
     ways = [("stock CPU", None), *own, *variants]
     failures: list[ClgpuError] = []

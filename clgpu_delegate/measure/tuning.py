@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clgpu_delegate.base import files
+from clgpu_delegate.base.arranging import Shapes
 from clgpu_delegate.base.progress import Bar
 from clgpu_delegate.base.rendering import Shown, as_text
 from clgpu_delegate.delegate import Delegate
@@ -22,6 +23,7 @@ from clgpu_delegate.errors import ClgpuError, OptionError
 from clgpu_delegate.options import Options, Settings
 from clgpu_delegate.runtimes import find_runtime
 from clgpu_delegate.tflite import inference
+from clgpu_delegate.tflite.shapes import with_shapes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -169,6 +171,7 @@ def tune(
     again: bool = False,
     runtime: str | None = None,
     progress: Progress = None,
+    shapes: Shapes | None = None,
     **settings: Unpack[Settings],
 ) -> Tuning:
     """Measure the kernels that a model can use on a device and keep the fastest.
@@ -194,6 +197,9 @@ def tune(
         function that is called before each candidate with the number of layers done, the number of
         layers to be measured, the operation and the candidate. What it raises ends the tuning;
         winners found so far are kept.
+    shapes
+        Of the inputs, if not those of the file: of the one input, or a list of shapes, or a dict by
+        name.
     **settings
         The fields of `Options`; `tuning` may not be ``"off"``.
 
@@ -203,7 +209,7 @@ def tune(
         If the model cannot be read, an option is wrong, or there is no device or runtime.
     """
     seconds = _seconds(budget)
-    content = files.read_model(model)
+    content = with_shapes(files.read_model(model), shapes)
     found = find_runtime(runtime)
     options = dataclasses.replace(Options.from_settings(**settings), tuning="auto", placement="all")
     if settings.get("tuning") == "off":

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from clgpu_delegate import _core
+from clgpu_delegate.base.arranging import Shapes, arrange_shapes
 from clgpu_delegate.base.files import Source
 from clgpu_delegate.base.rendering import one_line
 from clgpu_delegate.delegate import Delegate, load
@@ -20,7 +21,7 @@ from clgpu_delegate.report.explanation import Explanation
 from clgpu_delegate.runner.engines import Engine
 from clgpu_delegate.runner.opening import Model
 from clgpu_delegate.runner.sequence import Progress, bound, in_order
-from clgpu_delegate.runner.tensors import Arrays, Shapes, TensorSpec, arrange_shapes, like
+from clgpu_delegate.runner.tensors import Arrays, TensorSpec, like
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -230,7 +231,7 @@ class Runner:
         _core.refuse_forked_child()
         with self._lock:
             engine = self._open()
-            shapes = arrange_shapes(shape, engine.inputs)
+            shapes = arrange_shapes(shape, [each.name for each in engine.inputs])
             model = self._model
             assert model is not None  # it goes with the engine
             engine.close()

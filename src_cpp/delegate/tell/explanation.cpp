@@ -113,6 +113,7 @@ void write(Writer& to, const PartitionReport& partition) {
   write_object(to, [&] {
     field(to, "nodes", partition.nodes);
     field(to, "on_cpu", partition.on_cpu);
+    field(to, "unplanned", partition.unplanned);
     field(to, "launches", partition.launches);
     field(to, "load_launches", partition.load_launches);
     field(to, "arena_bytes", partition.arena_bytes);

@@ -128,7 +128,9 @@ void Ledger::set_partition(std::uint64_t number, int partition,
     for (NodeReport& node : report_.nodes) {
       if (node.partition != partition) continue;
       clear(node);
-      node.reason = "computed by the CPU's kernels: " + partition_report.on_cpu;
+      node.reason = partition_report.unplanned.empty()
+                        ? "computed by the CPU's kernels: " + partition_report.on_cpu
+                        : reasons_.at(uz(&node - report_.nodes.data()));
     }
     return;
   }
@@ -136,6 +138,35 @@ void Ledger::set_partition(std::uint64_t number, int partition,
   for (std::size_t i = 0; i < report_.nodes.size(); ++i) {
     if (report_.nodes[i].partition == partition)
       set_outcome(report_.nodes[i], reasons_[i], outcome);
+  }
+}
+
+std::vector<int> Ledger::tensors_of_cpu(std::uint64_t number) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::set<int> ids;
+  for (const NodeReport& node : report_.nodes) {
+    if (number != number_ || node.claimed) continue;
+    ids.insert(node.input_ids.begin(), node.input_ids.end());
+    ids.insert(node.output_ids.begin(), node.output_ids.end());
+  }
+  return {ids.begin(), ids.end()};
+}
+
+void Ledger::set_shapes(std::uint64_t number, const std::map<int, ShapeReport>& shapes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (number != number_) return;
+  const auto update = [&](const std::vector<int>& ids, std::vector<std::vector<int>>& known) {
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (const auto now = shapes.find(ids[i]); now != shapes.end()) known[i] = now->second.shape;
+    }
+  };
+  for (NodeReport& node : report_.nodes) {
+    update(node.input_ids, node.inputs);
+    update(node.output_ids, node.outputs);
+  }
+  for (TensorReport& tensor : report_.tensors) {
+    if (const auto now = shapes.find(tensor.id); now != shapes.end())
+      tensor.bytes = now->second.bytes;
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -58,6 +59,12 @@ class Ledger {
   /// it.
   void set_partition(std::uint64_t number, int partition, const PartitionReport& report,
                      const Live::Held& held);
+
+  /// The tensors that nodes on the CPU read and write, by the report with this number.
+  std::vector<int> tensors_of_cpu(std::uint64_t number) const;
+  /// Gives tensors their present shapes, by their numbers in TFLite, in the report with this
+  /// number.
+  void set_shapes(std::uint64_t number, const std::map<int, ShapeReport>& shapes);
 
   Stats stats() const;
   /// Adds the cost of one partition to that of the `inference`, which begins with the graph's first

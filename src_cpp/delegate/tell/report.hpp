@@ -45,6 +45,12 @@ struct TensorReport {
   bool constant = false;   ///< stored in the model
 };
 
+/// A tensor's present shape and its bytes in the runtime's memory.
+struct ShapeReport {
+  std::vector<int> shape;
+  std::int64_t bytes = 0;
+};
+
 struct PartitionReport {
   std::vector<int> nodes;
   int launches = 0;       ///< per inference
@@ -72,6 +78,8 @@ struct PartitionReport {
   std::optional<Judgement> verification;  ///< none with verify="off"
   std::vector<ir::Step> steps;            ///< what the passes have done, in order
   bool awaits = false;                    ///< values of inputs decide on its plan
+  /// Why no launches and no memory are known yet; empty once it is planned or left to the CPU.
+  std::string unplanned;
   std::string on_cpu;  ///< why the CPU's kernels compute it at present; empty if the device does
 };
 
