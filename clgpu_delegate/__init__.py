@@ -59,9 +59,10 @@ from clgpu_delegate.quantization import (
     pseudo_quantize,
     quantize,
 )
-from clgpu_delegate.report.explanation import (
+from clgpu_delegate.report.explanation import Explanation
+from clgpu_delegate.report.memory import Block, MemoryMap, MemoryObject, PartitionMemory
+from clgpu_delegate.report.parts import (
     EngineFault,
-    Explanation,
     Failure,
     Node,
     Partition,
@@ -69,7 +70,6 @@ from clgpu_delegate.report.explanation import (
     Refusal,
     Tensor,
 )
-from clgpu_delegate.report.memory import Block, MemoryMap, MemoryObject, PartitionMemory
 from clgpu_delegate.report.placed import ExpectedPartition, Placed
 from clgpu_delegate.runner import Runner, TensorSpec
 

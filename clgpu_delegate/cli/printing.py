@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from rich.markup import escape
 
-from clgpu_delegate.base.rendering import SafeConsole, printable
+from clgpu_delegate.base.rendering import SafeConsole, as_text, printable
 
 _PIPE_WIDTH = 120  # pipes have no width, which would wrap tables; terminals have one
 
@@ -26,8 +26,12 @@ def rich_console() -> SafeConsole:
 
 
 def print_rich(what: Any) -> None:
-    """Print what rich can render."""
-    rich_console().print(what)
+    """Print what rich can render; to files and pipes without blanks at the ends of lines."""
+    console = rich_console()
+    if console.is_terminal:
+        console.print(what)
+    else:
+        print(as_text(what, _PIPE_WIDTH))
 
 
 def print_text(text: str) -> None:

@@ -1,6 +1,7 @@
 """Parameters that commands share, and the options of a delegate as options of a command."""
 
 # Typer reads the annotations at run time, so they keep to what Python 3.9 can evaluate.
+import contextlib
 import dataclasses
 import functools
 import inspect
@@ -134,7 +135,9 @@ def _shapes(texts: Optional[Sequence[str]], given: Mapping[str, Any]) -> Optiona
     models = [given["model"]] if "model" in given else given.get("models") or ()
     if asked is not None or len(models) != 1:
         return asked
-    guessed = guess_shapes(models[0], given["runtime"])
+    guessed = None
+    with contextlib.suppress(ClgpuError):  # the command itself tells it
+        guessed = guess_shapes(models[0], given["runtime"])
     for name, shape in (guessed or {}).items():
         text = shapes.text_of(shape)
         print(

@@ -125,7 +125,7 @@ class Tuning(Shown):
     def __rich__(self) -> Group:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
         for heading in ("nodes", "op", "output", "default", "winner"):
-            table.add_column(heading, overflow="fold")
+            table.add_column(heading, overflow="fold", no_wrap=heading == "op")
         for heading in ("default us", "winner us", "gain"):
             table.add_column(heading, justify="right", no_wrap=True)
         for layer in self.layers:

@@ -26,8 +26,9 @@ def spectrum(length: int = 512) -> bytes:
     x = m.op("EXPAND_DIMS", [m.input("sound", (-1, -1)), m.constant(np.int32(2))], (-1, -1, 1))
     x = m.op("EXPAND_DIMS", [x, m.constant(np.int32(1))], (-1, 1, -1, 1))
     kernel = np.linspace(-1, 1, 2 * length, dtype=np.float32).reshape(2, 1, length, 1)
-    m.output(m.op("CONV_2D", [x, m.constant(kernel), m.constant(np.float32([0, 0]))], (-1, 1, -1, 2), padding="VALID",
-                  stride_w=length // 2, stride_h=1))  # fmt: skip
+    operands = [x, m.constant(kernel), m.constant(np.zeros(2, np.float32))]
+    m.output(m.op("CONV_2D", operands, (-1, 1, -1, 2), padding="VALID", stride_w=length // 2,
+                  stride_h=1))  # fmt: skip
     return m.build()
 
 

@@ -321,6 +321,9 @@ void Partition::prepare(TfLiteContext& context) {
     waiting_ = true;
     session_->untold = 2;
     if (changed) publish();
+    state_->ledger.unplan_after(session_->report, index_,
+                                "its inputs follow from partition " + std::to_string(index_) +
+                                    ", whose results have their shapes in an inference");
     return;
   }
   settle_shapes(context, changed);

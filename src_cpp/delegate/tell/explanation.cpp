@@ -31,6 +31,7 @@ void write(Writer& to, const NodeReport& node) {
     write(to, node.refusal);
     field(to, "fused_into", node.fused_into);
     field(to, "is_view", node.is_view);
+    field(to, "computed", node.computed);
     field(to, "partition",
           node.partition < 0 ? std::optional<int>() : std::optional<int>(node.partition));
     field(to, "family", node.family);

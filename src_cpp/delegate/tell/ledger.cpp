@@ -116,10 +116,24 @@ std::uint64_t Ledger::set_report(Report report) {
 
 std::uint64_t Ledger::last_report() { return last_report_here; }
 
-void Ledger::set_partition(std::uint64_t number, int partition,
-                           const PartitionReport& partition_report, const Live::Held& held) {
+void Ledger::set_partition(std::uint64_t number, int partition, const PartitionReport& report,
+                           const Live::Held& held) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (number == number_) set(partition, report, held);
+}
+
+void Ledger::unplan_after(std::uint64_t number, int partition, const std::string& why) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (number != number_) return;
+  for (std::size_t i = uz(partition) + 1; i < report_.partitions.size(); ++i) {
+    PartitionReport report;
+    report.nodes = report_.partitions[i].nodes;
+    report.unplanned = why;
+    set(static_cast<int>(i), report, {});
+  }
+}
+
+void Ledger::set(int partition, const PartitionReport& partition_report, const Live::Held& held) {
   report_.partitions.at(uz(partition)) = partition_report;
   const std::shared_ptr<runtime::Executor>& executor = held.executor;
   live_.at(uz(partition)) = {executor, held.graph, held.original,

@@ -60,6 +60,9 @@ class Ledger {
   void set_partition(std::uint64_t number, int partition, const PartitionReport& report,
                      const Live::Held& held);
 
+  /// Forgets the plans of the partitions after this one, because of `why`: the runtime prepares
+  /// them again when it has run.
+  void unplan_after(std::uint64_t number, int partition, const std::string& why);
   /// The tensors that nodes on the CPU read and write, by the report with this number.
   std::vector<int> tensors_of_cpu(std::uint64_t number) const;
   /// Gives tensors their present shapes, by their numbers in TFLite, in the report with this
@@ -73,6 +76,8 @@ class Ledger {
   void count_load(const cl::Counters& cost);
 
  private:
+  void set(int partition, const PartitionReport& report, const Live::Held& held);
+
   mutable std::mutex mutex_;
   Report report_;
   std::uint64_t number_ = 0;

@@ -19,11 +19,12 @@ struct NodeReport {
   int index = 0;
   std::string op;
   bool claimed = false;
-  std::string reason;              ///< how it is computed, if on the device
-  std::optional<Refusal> refusal;  ///< why it stays on the CPU, if it does
-  std::optional<int> fused_into;   ///< index of the node whose kernel computes it, too
-  bool is_view = false;            ///< it computes nothing: its output is its input
-  int partition = -1;              ///< index into Report::partitions
+  const char* computed = "inference";  ///< when: also "load", "planning"
+  std::string reason;                  ///< how it is computed, if on the device
+  std::optional<Refusal> refusal;      ///< why it stays on the CPU, if it does
+  std::optional<int> fused_into;       ///< index of the node whose kernel computes it, too
+  bool is_view = false;                ///< it computes nothing: its output is its input
+  int partition = -1;                  ///< index into Report::partitions
   std::string family;     ///< whose kernels compute it; empty for views, folded and fused nodes
   std::string candidate;  ///< chosen kernel; empty for views, folded and fused nodes
   std::string chosen;     ///< why that one: "default", "forced"; empty without a kernel
