@@ -42,6 +42,7 @@ def bench(
         ),
     ] = "all",
     runs: Annotated[int, typer.Option(help="Timed inferences of each.")] = 20,
+    rounds: Annotated[int, typer.Option(help="How often the variants take turns.")] = 3,
     threads: Annotated[int, typer.Option(help="Threads of the CPU kernels; 0 uses all cores.")] = 0,
     **settings: Any,
 ) -> None:
@@ -56,6 +57,7 @@ def bench(
             placements=placement.split(","),
             threads=threads or None,
             runs=runs,
+            rounds=rounds,
             progress=progress,
             **settings,
         )

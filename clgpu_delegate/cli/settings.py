@@ -124,7 +124,8 @@ def _parameters() -> list[inspect.Parameter]:
         type_: Any = type(default) if isinstance(default, int) else str
         annotation: Any = Annotated[type_, option]
         parameters.append(inspect.Parameter(name, kind, default=default, annotation=annotation))
-    for name, annotation in (("runtime", Runtime), ("shape", Shape)):
+    more: dict[str, Any] = {"runtime": Runtime, "shape": Shape}
+    for name, annotation in more.items():
         parameters.append(inspect.Parameter(name, kind, default=None, annotation=annotation))
     return parameters
 
@@ -132,7 +133,7 @@ def _parameters() -> list[inspect.Parameter]:
 def _shapes(texts: Optional[Sequence[str]], given: Mapping[str, Any]) -> Optional[Shapes]:
     """The shapes of a command's model, asked for or guessed; None: those of the file."""
     asked = shapes.parse(texts or ())
-    models = [given["model"]] if "model" in given else given.get("models") or ()
+    models: Sequence[Path] = [given["model"]] if "model" in given else given.get("models") or ()
     if asked is not None or len(models) != 1:
         return asked
     guessed = None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
+import numpy as np
 from rich import box
 from rich.console import Group
 from rich.table import Table
@@ -28,7 +30,8 @@ from clgpu_delegate.tflite.shapes import with_shapes
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-_OWN_GPU = "LiteRT's GPU"
+_STOCK, _OWN_GPU = "stock CPU", "LiteRT's GPU"
+_NOISE = 1.25  # of the medians of two rounds
 
 Model = Union[str, "os.PathLike[str]"]
 
@@ -47,12 +50,28 @@ class Measurement:
     median_ms: float | None = None
     """Time of one inference, copies to and from the device included."""
 
+    p10_ms: float | None = None
+    """The time that a tenth of the inferences stayed below."""
+
+    p90_ms: float | None = None
+    """The time that nine tenths of them stayed below."""
+
     best_ms: float | None = None
+    rounds_ms: tuple[float, ...] = ()
+    """Median of each round."""
+
+    noisy: bool = False
+    """Whether the rounds' medians, or those of the stock CPU, differ so much that the speedup says
+    little: by more than a quarter."""
+
     speedup: float | None = None
-    """Median of the stock CPU over this one."""
+    """Median of the stock CPU over this one, in the same round; the median of the rounds."""
+
+    speedups: tuple[float, ...] = ()
+    """Of each round."""
 
     first_ms: float | None = None
-    """Time to load the model and run it once."""
+    """Time to load the model and run it once; the median of the rounds."""
 
     device_bytes: int | None = None
     """The most device memory it has had; None for the stock CPU."""
@@ -90,11 +109,16 @@ class Benchmark(Shown):
     runtime: str
     threads: int
     runs: int
+    """Of each variant, in all rounds together."""
+
     measurements: tuple[Measurement, ...]
     """By model, the stock CPU first."""
 
     api: str = "interpreter"
     """The runtime's interface, as in `benchmark`."""
+
+    rounds: int = 1
+    """In each of them, each variant ran in a process of its own, one after the other."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -104,8 +128,10 @@ class Benchmark(Shown):
     def __rich__(self) -> Group:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
         table.add_column("model", overflow="fold")
-        table.add_column("variant")
-        for heading in ("ms", "speedup", "first ms", "nodes", "device MiB", "host MiB", "error"):
+        table.add_column("variant", no_wrap=True)
+        for heading in (
+            "ms", "p10-p90", "speedup", "first ms", "nodes", "device MiB", "host MiB", "error"
+        ):  # fmt: skip
             table.add_column(heading, justify="right", no_wrap=True)
         lines, last = [], None
         for m in self.measurements:
@@ -115,7 +141,8 @@ class Benchmark(Shown):
                 lines.append(f"{m.model}, {m.variant}: the runtime undid the delegation")
             cells = (
                 _number(m.median_ms, ".3f") or "failed",
-                _number(m.speedup, ".2f", "x"),
+                f"{m.p10_ms:.3g}-{m.p90_ms:.3g}" if m.p10_ms and m.p90_ms else "",
+                _number(m.speedup, ".2f", "x noisy" if m.noisy else "x"),
                 _number(m.first_ms, ".0f"),
                 "" if m.claimed is None else f"{m.claimed} of {m.total}",
                 _number(m.device_bytes and m.device_bytes / 2**20, ".1f"),
@@ -129,9 +156,14 @@ class Benchmark(Shown):
             table.add_row(*map(Text, (name, variant, *cells)), style=style)
         lines.append(
             f"{self.device}; {self.runtime}{' with CompiledModel' * (self.api == 'compiled')}, "
-            f"{self.threads} threads; medians of {self.runs} runs, "
+            f"{self.threads} threads; medians of {self.runs} runs in {self.rounds} rounds, "
             "each variant in a process of its own; error: relative L2 to the stock CPU"
         )
+        if any(m.noisy for m in self.measurements):
+            lines.append(
+                "noisy: the rounds differ by more than a quarter; close other programs, or raise "
+                "runs and rounds"
+            )
         return Group(table, *map(Text, lines))
 
     def __str__(self) -> str:
@@ -145,6 +177,7 @@ def benchmark(
     placements: Sequence[str] = ("all",),
     threads: int | None = None,
     runs: int = 20,
+    rounds: int = 3,
     runtime: str | None = None,
     api: str = "interpreter",
     progress: bool | None = None,
@@ -153,8 +186,8 @@ def benchmark(
 ) -> Benchmark:
     """Measure models on the stock CPU kernels and in variants of the delegate.
 
-    Inputs are random, the same for all variants of a model. Each variant runs in a separate
-    process, one after the other. A variant that fails is a row with a `problem`.
+    Inputs are random, the same for all variants of a model. The variants take turns: in each round
+    each runs in a new process, one after the other. A variant that fails is a row with a `problem`.
 
     Parameters
     ----------
@@ -166,7 +199,10 @@ def benchmark(
         Threads of the CPU kernels, with and without the delegate; None: all cores that this process
         may use.
     runs
-        Number of timed inferences, without the first.
+        Number of timed inferences, in all rounds together, without the first of each round.
+    rounds
+        How often the variants take turns; with more, a change of the clock or another program
+        affects all of them alike. At most ``runs`` are used.
     runtime
         As in `clgpu_delegate.runtimes.find_runtime`.
     api
@@ -200,6 +236,8 @@ def benchmark(
     paths = [models] if isinstance(models, (str, os.PathLike)) else list(models)
     if runs < 1:
         raise OptionError(f"runs is {runs}; allowed: 1 and more")
+    if rounds < 1:
+        raise OptionError(f"rounds is {rounds}; allowed: 1 and more")
     if threads is not None and threads < 1:
         raise OptionError(f"threads is {threads}; allowed: 1 and more, or None")
     for path in paths:
@@ -208,42 +246,95 @@ def benchmark(
     variants = list(_variants(precisions, placements, settings))
     device = Delegate(variants[0][1] if variants else Options.from_settings(**settings)).device
     count = threads or inference.usable_cores()
-    job = Job("", tool.name, count, runs, api=api, shapes=shapes)
+    rounds = min(rounds, runs)
+    job = Job("", tool.name, count, -(-runs // rounds), api=api, shapes=shapes)
     own: list[tuple[str, Options | None]] = [(_OWN_GPU, None)] if api == "compiled" else []
-    ways = [("stock CPU", None), *own, *variants]
+    jobs = {
+        name: dataclasses.replace(
+            job,
+            options=None if options is None else dataclasses.asdict(options),
+            own_gpu=name == _OWN_GPU,
+        )
+        for name, options in [(_STOCK, None), *own, *variants]
+    }
     failures: list[ClgpuError] = []
     found: list[Measurement] = []
     with Bar(progress) as bar:
-        bar.stage("measuring", len(paths) * len(ways))
+        bar.stage("measuring", len(paths) * rounds * len(jobs))
         for path in [os.fspath(each) for each in paths]:
-            stock: tuple[float, list[inference.Array]] | None = None
-            for name, options in ways:
-                bar.show(f"{Path(path).name}, {name}", len(found))
-                given = None if options is None else dataclasses.asdict(options)
-                one = dataclasses.replace(job, model=path, options=given, own_gpu=name == _OWN_GPU)
-                try:
-                    result, outputs = measure(one)
-                except ClgpuError as error:
-                    failures.append(error)
-                    result = {"problem": str(error)}
-                else:
-                    if options is None and name != _OWN_GPU:
-                        stock = result["median_ms"], outputs
-                    elif stock is not None:
-                        result["speedup"] = stock[0] / result["median_ms"]
-                        errors = inference.worst_errors(outputs, stock[1])
-                        result["max_abs_error"], result["relative_l2_error"] = errors
-                found.append(Measurement(path, name, **result))
+            series = {n: _Series(dataclasses.replace(one, model=path)) for n, one in jobs.items()}
+            for number in range(rounds):
+                for position, (name, one) in enumerate(series.items()):
+                    done = len(found) * rounds + number * len(jobs) + position
+                    bar.show(f"{Path(path).name}, {name}", done)
+                    one.run()
+            failures += [one.failure for one in series.values() if one.failure is not None]
+            found += [one.measurement(path, name, series[_STOCK]) for name, one in series.items()]
     if failures and len(failures) == len(found):
         raise failures[0]
     return Benchmark(
         device=f"{device.name} ({device.platform})",
         runtime=str(tool),
         threads=count,
-        runs=runs,
+        runs=job.runs * rounds,
         measurements=tuple(found),
         api=api,
+        rounds=rounds,
     )
+
+
+class _Series:
+    """The rounds of one variant of a model; it ends at the first that fails."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self.results: list[dict[str, Any]] = []
+        self.outputs: list[inference.Array] = []
+        self.failure: ClgpuError | None = None
+
+    def run(self) -> None:
+        if self.failure is not None:
+            return
+        try:
+            result, self.outputs = measure(self._job)
+        except ClgpuError as error:
+            self.failure = error
+        else:
+            self.results.append(result)
+
+    def medians(self) -> list[float]:
+        return [statistics.median(result["times_ms"]) for result in self.results]
+
+    def is_noisy(self) -> bool:
+        medians = self.medians()
+        return max(medians) > _NOISE * min(medians)
+
+    def measurement(self, path: str, name: str, stock: _Series) -> Measurement:
+        if self.failure is not None:
+            return Measurement(path, name, problem=str(self.failure))
+        times = [time for result in self.results for time in result["times_ms"]]
+        low, median, high = np.percentile(times, (10, 50, 90))
+        data: dict[str, Any] = {**self.results[-1]}
+        del data["times_ms"]
+        of_all = {"host_bytes": max, "device_bytes": max, "first_ms": statistics.median}
+        for key in of_all.keys() & data.keys():
+            data[key] = of_all[key]([result[key] for result in self.results])
+        if self is not stock and name != _OWN_GPU and stock.failure is None:
+            ratios = [theirs / own for theirs, own in zip(stock.medians(), self.medians())]
+            data |= {"speedups": tuple(ratios), "speedup": statistics.median(ratios)}
+            errors = inference.worst_errors(self.outputs, stock.outputs)
+            data["max_abs_error"], data["relative_l2_error"] = errors
+        return Measurement(
+            path,
+            name,
+            median_ms=float(median),
+            p10_ms=float(low),
+            p90_ms=float(high),
+            best_ms=min(times),
+            rounds_ms=tuple(self.medians()),
+            noisy=self.is_noisy() or (stock.failure is None and stock.is_noisy()),
+            **data,
+        )
 
 
 def _variants(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import statistics
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -279,7 +280,7 @@ def compare(
             job = Job(
                 os.fspath(model), found.name, threads, runs, api=api, own_gpu=True, shapes=shapes
             )
-            own_gpu_ms = measure(job)[0]["median_ms"]
+            own_gpu_ms = statistics.median(measure(job)[0]["times_ms"])
         except ClgpuError as error:
             own_gpu_problem = str(error)
     busy = turns.wait_until_quiet()

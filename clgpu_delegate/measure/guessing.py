@@ -52,7 +52,7 @@ def guess_shapes(
             command, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=_LIMIT_S
         )
         found: dict[str, list[int]] | None = json.loads(done.stdout.splitlines()[-1])
-        return found and {name: tuple(shape) for name, shape in found.items()}
+        return {name: tuple(shape) for name, shape in found.items()} if found else None
     return None
 
 

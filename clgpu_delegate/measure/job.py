@@ -114,8 +114,7 @@ def _measured(job: Job) -> tuple[dict[str, Any], list[inference.Array]]:
     first = time.perf_counter() - start
     times = inference.times_ms(interpreter, job.runs)
     result = {
-        "median_ms": float(np.median(times)),
-        "best_ms": min(times),
+        "times_ms": times,
         "first_ms": first * 1e3,
         "host_bytes": max(0, _host_bytes() - before),
     }
