@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
@@ -316,7 +316,11 @@ class _Series:
         low, median, high = np.percentile(times, (10, 50, 90))
         data: dict[str, Any] = {**self.results[-1]}
         del data["times_ms"]
-        of_all = {"host_bytes": max, "device_bytes": max, "first_ms": statistics.median}
+        of_all: dict[str, Callable[[list[float]], float]] = {
+            "host_bytes": max,
+            "device_bytes": max,
+            "first_ms": statistics.median,
+        }
         for key in of_all.keys() & data.keys():
             data[key] = of_all[key]([result[key] for result in self.results])
         if self is not stock and name != _OWN_GPU and stock.failure is None:
