@@ -200,3 +200,17 @@ def test_a_fork_is_symmetric_and_a_chain_is_straight():
     assert x[0] == x[1] == x[4] == pytest.approx((x[2] + x[3]) / 2)
     assert layout.isotonic([3, 1, 2, 5], [1, 1, 2, 1]) == [2, 2, 2, 5]
     assert clgpu_delegate.Profile is Profile
+
+
+def test_weights_beside_each_layer_leave_the_chain_straight():
+    """Models of float16 unpack weights and biases in nodes of their own, two for each layer."""
+    count = 30
+    nodes, edges = [0], []  # 0 is the model's input
+    for i in range(count):
+        weights, bias, layer = 3 * i + 1, 3 * i + 2, 3 * i + 3
+        nodes += [weights, bias, layer]
+        edges += [(max(0, 3 * i), layer), (weights, layer), (bias, layer)]
+    placed = layout.lay_out(nodes, edges)
+    chain = [placed.places[node][0] for node in range(3, 3 * count + 1, 3)]
+    assert max(chain) - min(chain) <= 1
+    assert placed.width <= 6
