@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 _SWEEPS = 12
 _WIDTH, _GAP, _POINT = 1.0, 0.25, 0.25  # of a node, between neighbours, of an edge that passes
-# How much the wishes of passing edges, and of nodes that start a path, count beside those of others.
+# How much the wishes of passing edges, and of nodes that start a path, count beside others.
 _STRAIGHT, _START = 8.0, 0.002
 
 
