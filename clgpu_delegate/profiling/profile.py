@@ -12,7 +12,7 @@ from rich.console import Group
 
 from clgpu_delegate.base import files
 from clgpu_delegate.base.rendering import Shown, as_text
-from clgpu_delegate.profiling import page, plotting, table, trace
+from clgpu_delegate.profiling import against, page, plotting, table, trace
 from clgpu_delegate.profiling.recorded import Recorded
 
 if TYPE_CHECKING:
@@ -37,6 +37,22 @@ class Profile(Recorded, Shown):
             At most; None for all.
         """
         return table.node_table(self, order, rows)
+
+    def against(self, before: Recorded | str | os.PathLike[str]) -> against.ProfileChange:
+        """This profile beside an earlier one of the same model.
+
+        Parameters
+        ----------
+        before
+            A profile, or the path of a file with the JSON of `to_dict`, such as
+            ``clgpu profile MODEL --json`` prints.
+
+        Raises
+        ------
+        FileError
+            If the file cannot be read, or has no profile.
+        """
+        return against.compare(self, before)
 
     def to_csv(
         self, path: str | os.PathLike[str] | None = None, *, launches: bool = False

@@ -175,7 +175,5 @@ def test_wake_word_is_heard_where_it_is_said(files, tmp_path, capsys, device, mo
 
 
 def test_package_that_is_missing_is_told():
-    with pytest.raises(
-        SystemExit, match=r"x\.tflite of no_such_package is not installed; try"
-    ):
+    with pytest.raises(SystemExit, match=r"x\.tflite of no_such_package is not installed; try"):
         media.packaged("no_such_package", "x.tflite", "no_such_package")
