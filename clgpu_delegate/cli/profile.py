@@ -38,9 +38,7 @@ def profile(
     ] = None,
     against: Annotated[
         Optional[Path],
-        _file(
-            "Show instead what has changed since this profile, which --json has printed.", ".json"
-        ),
+        _file("Show instead what has changed since a profile that --json printed.", ".json"),
     ] = None,
     **settings: Any,
 ) -> None:

@@ -39,7 +39,7 @@ class Profile(Recorded, Shown):
         return table.node_table(self, order, rows)
 
     def against(self, before: Recorded | str | os.PathLike[str]) -> against.ProfileChange:
-        """This profile beside an earlier one of the same model.
+        """Compare with an earlier profile of the same model.
 
         Parameters
         ----------
