@@ -7,8 +7,7 @@
 //
 // Shapes    x: [rows, x_depth], aux: [rows, aux_depth], h: [rows, h_depth]; wx, wa, wh: [depth, cols],
 //           where the columns are the gates, `cells` columns each; pre: [.., cols]
-//           vectors: [cols, ..], starts with the bias; scales: see floats.cl
-//           and integers.cl
+//           vectors: [cols, ..], starts with the bias; scales: see floats.cl and integers.cl
 // Launch    global = (ceil(cols / WX) * WX * WY, ceil(rows / ROWS), 1), local = (WX * WY, 1, 1): a
 //           work-group computes WX columns of ROWS rows, WY work-items share each
 // Macros    INTEGER  0|1                 1: x, h and weights are char; AUX is 0

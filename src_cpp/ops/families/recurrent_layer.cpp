@@ -160,7 +160,7 @@ void Layer::product(bool input, bool state, int step) {
     (first ? launch.src(d_.h) : launch.scratch_in(h_)).scratch_in(wh_).i32(size_.outputs);
   }
   launch.scratch_in(vectors_).scratch_in(scales_);
-  (input ? launch.scratch_out(pre_) : launch.scratch_inout(pre_));
+  input ? launch.scratch_out(pre_) : launch.scratch_inout(pre_);
   launch.i32(rows).i32(cols_).i32(size_.cells);
   if (whole) {
     launch.i32(0).i32(1);
