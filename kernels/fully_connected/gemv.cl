@@ -4,7 +4,7 @@
 // Launch    one work-group per column and ROWS rows: global = (cols * WG, ceil(rows / ROWS), 1),
 //           local = (WG, 1, 1); a row of weights is read once for ROWS rows of src
 // Macros    WG         power of two, 1..256  work-items that share a sum
-//           ROWS       1|2|4                 rows of src per work-group
+//           ROWS       1|2|4                 rows of src per work-group, at most WG
 //           SRC_T, WEIGHTS_T, DST_T  float|half, or char|uchar|short with QUANTIZED  element types
 //           WEIGHTS_ZERO  0|1                1: weights have a zero point, the last argument
 //           and those of common/epilogue.cl

@@ -40,18 +40,7 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void instance_norm
             LOAD(float, moments, at + channels));
     }
   }
-  counts[item] = count;
-  means[item] = mean;
-  squares[item] = square;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int step = WY / 2; step > 0; step /= 2) {
-    if (row < step) {
-      const int other = item + step * WX;
-      MERGE(float, counts[item], means[item], squares[item], counts[other], means[other],
-            squares[other]);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
+  MERGE_ITEMS(float, WY, WX, row)
   if (row == 0 && channel < channels) {
     const int at = image * 2 * channels + channel;
     STORE(float, factors, at, first + means[item]);

@@ -36,18 +36,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void instance_norm_grou
     MERGE(float, count, mean, square, elements, LOAD(float, moments, at) - first,
           LOAD(float, moments, at + channels));
   }
-  counts[item] = count;
-  means[item] = mean;
-  squares[item] = square;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int step = WG / 2; step > 0; step /= 2) {
-    if (item < step) {
-      const int other = item + step;
-      MERGE(float, counts[item], means[item], squares[item], counts[other], means[other],
-            squares[other]);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
+  MERGE_ITEMS(float, WG, 1, item)
   const float deviation = sqrt(squares[0] / counts[0] + epsilon);
   for (int c = channel + item; c < channel + size; c += WG) {
     const int at = image * 2 * channels + c;

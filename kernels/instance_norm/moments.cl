@@ -66,18 +66,7 @@ __kernel __attribute__((reqd_work_group_size(LANES * ROWS, 1, 1))) void instance
     mean = first + sum / count;
     square = fmax(square - sum * (sum / count), (VALUES)(0.0f));
   }
-  counts[item] = count;
-  means[item] = mean;
-  squares[item] = square;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int step = ROWS / 2; step > 0; step /= 2) {
-    if (row < step) {
-      const int other = item + step * LANES;
-      MERGE(VALUES, counts[item], means[item], squares[item], counts[other], means[other],
-            squares[other]);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
+  MERGE_ITEMS(VALUES, ROWS, LANES, row)
   if (row == 0 && channel < channels) {
     const int at = (image * (int)get_num_groups(0) + (int)get_group_id(0)) * 2 * channels + channel;
     STORE_VALUES(moments, at, means[item]);

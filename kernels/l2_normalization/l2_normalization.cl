@@ -1,23 +1,42 @@
-// l2_normalization.cl - dst[r, c] = act(src[r, c] / max(sqrt(sum over j of src[r, j]^2), 1e-6))
+// l2_normalization.cl - dst[r, c] = act(src[r, c] / length[r] * weight[c])
 //
-// Shapes    src, dst: [rows, cols]
+//   length[r] = sqrt(squares[r] / divisor + epsilon) with EPSILON, else max(sqrt(squares[r]), 1e-6)
+//   squares[r] = sum over j of src[r, j]^2
+//
+// Shapes    src, dst: [rows, cols], which may be one buffer; weight: [cols]
 // Launch    global = (ceil(rows / ROWS) * ROWS * WG, 1, 1), local = (ROWS * WG, 1, 1): a work-group
 //           takes ROWS rows, WG work-items share each
-// Macros    ROWS   power of two, 1..64   rows of a work-group
-//           WG     power of two, 1..256  work-items of a row
-//           SRC_T  float|half            element type of src
-//           DST_T  float|half            element type of dst
+// Macros    ROWS     power of two, 1..64   rows of a work-group
+//           WG       power of two, 1..256  work-items of a row
+//           EPSILON  0|1                   1: there are divisor and epsilon
+//           WEIGHT   0|1                   1: there is a parameter weight; 0: the weight is 1
+//           SRC_T    float|half            element type of src
+//           WEIGHT_T if WEIGHT == 1  float|half  element type of weight
+//           DST_T    float|half            element type of dst
 // Numerics  WG sums in float, added pairwise; ACT and ACT_ALPHA: see common/activation.cl
 #include "common/activation.cl"
 #include "common/types.cl"
 
+#if WEIGHT
+#define WEIGHT_PARAM __global const WEIGHT_T *weight,
+#define WEIGHTED(x, c) ((x) * LOAD(WEIGHT_T, weight, c))
+#else
+#define WEIGHT_PARAM
+#define WEIGHTED(x, c) (x)
+#endif
+#if EPSILON
+#define LENGTH_PARAMS , float divisor, float epsilon
+#else
+#define LENGTH_PARAMS
+#endif
+
 __kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void l2_normalization_rows(
-    __global const SRC_T *src, __global DST_T *dst, int rows, int cols) {
+    __global const SRC_T *src, WEIGHT_PARAM __global DST_T *dst, int rows, int cols LENGTH_PARAMS) {
   const int item = get_local_id(0) % WG;
   const int row = get_group_id(0) * ROWS + get_local_id(0) / WG;
   const int end = row < rows ? cols : 0;  // rows past the end have no elements
-  src += row * cols;
-  dst += row * cols;
+  src += (size_t)row * cols;
+  dst += (size_t)row * cols;
   float sum = 0.0f;
   for (int c = item; c < end; c += WG) {
     const float x = LOAD(SRC_T, src, c);
@@ -34,7 +53,12 @@ __kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void l2_normaliz
   }
   sum = sums[mine - item];
 #endif
+#if EPSILON
+  const float norm = sqrt(sum / divisor + epsilon);
+#else
   const float length = sqrt(sum);
   const float norm = AT_LEAST(length, 1e-6f);
-  for (int c = item; c < end; c += WG) STORE(DST_T, dst, c, ACTIVATE(LOAD(SRC_T, src, c) / norm));
+#endif
+  for (int c = item; c < end; c += WG)
+    STORE(DST_T, dst, c, ACTIVATE(WEIGHTED(LOAD(SRC_T, src, c) / norm, c)));
 }

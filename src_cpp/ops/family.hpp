@@ -132,6 +132,7 @@ struct Family : ir::OpKind {
   /// Ways to compute the node on this device, best guess first; null for a view, and for a family
   /// whose results planning computes on the host (delegate/building/specialization.hpp).
   std::vector<kernel::Candidate> (*candidates)(const NodeContext&, const DeviceInfo&) = nullptr;
+  bool has_kernels() const { return candidates != nullptr || is_view; }
 
   /// For nodes whose result is a constant that the host decodes at load time (DENSIFY); otherwise
   /// null.

@@ -239,6 +239,8 @@ def check_layer(layer, rng, *, device, precision="fp32", stock=True, inferences=
     m, values = make(layer, rng)
     inputs = random_inputs(layer, rng, inferences)
     terms = layer.inputs + layer.outputs + layer.aux
+    if layer.projection:
+        terms = max(terms, layer.cells)
     check_states(
         m.build(),
         inputs,
@@ -293,6 +295,12 @@ def test_halves(layer, device, rng):
     check_layer(layer, rng, device=device, precision="fp16")
 
 
+def beyond_local_memory(device):
+    """A layer whose gates, cells and results take more than the local memory of a device."""
+    cells = clgpu_delegate.devices()[int(device)].local_bytes // (5 * 4)
+    return Layer(steps=2, inputs=1, cells=cells, outputs=1, projection="weights")
+
+
 @pytest.mark.parametrize("slot", [1, 2, 6])
 def test_weights_of_one_gate_may_be_halves(slot, device, rng):
     layer = Layer()
@@ -322,6 +330,10 @@ def test_weights_of_one_gate_may_be_halves(slot, device, rng):
 def test_int8_weights_of_floats(layer, device, rng):
     # The runtime's kernels round the inputs to int8.
     check_layer(layer, rng, device=device, stock=False)
+
+
+def test_steps_that_local_memory_cannot_hold(device, rng):
+    check_layer(beyond_local_memory(device), rng, device=device, inferences=2)
 
 
 def test_a_hundred_inferences_of_one_step(device, rng):
@@ -514,6 +526,12 @@ def test_integers_equal_the_reference_kernel(name, device, rng):
 def test_a_hundred_inferences_of_integers(device, rng):
     layer = INTEGERS["one step"]
     inputs = random_integers(layer, rng, 100)
+    check_states(integer_model(layer, rng), inputs, None, device=device)
+
+
+def test_steps_of_integers_that_local_memory_cannot_hold(device, rng):
+    layer = beyond_local_memory(device)
+    inputs = random_integers(layer, rng, 2)
     check_states(integer_model(layer, rng), inputs, None, device=device)
 
 

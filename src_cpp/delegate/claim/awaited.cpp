@@ -25,9 +25,8 @@ bool Model::await(ModelNode& node, const tfl::NodeView& view) const {
     node.awaits.push_back(input.id());
   }
   if (node.awaits.empty()) return false;
-  const bool has_kernels = node.family->candidates != nullptr || node.family->is_view;
-  node.evaluated = !has_kernels;
-  node.reads_values = has_kernels;
+  node.evaluated = !node.family->has_kernels();
+  node.reads_values = !node.evaluated;
   return true;
 }
 

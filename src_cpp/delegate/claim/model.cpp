@@ -52,10 +52,6 @@ std::shared_ptr<const ir::Constant> constant_of(const tfl::TensorView& view) {
   return constant;
 }
 
-bool has_kernels(const ops::Family& family) {
-  return family.candidates != nullptr || family.is_view;
-}
-
 }  // namespace
 
 Model::Model(TfLiteContext& context, const Options& options)
@@ -151,7 +147,7 @@ bool Model::follows_from_shapes(const ModelNode& node, bool inferred) const {
     any_evaluated = any_evaluated || evaluated;
   }
   if (node.inputs.empty()) return false;
-  if (!has_kernels(*node.family)) return true;
+  if (!node.family->has_kernels()) return true;
   return std::all_of(node.outputs.begin(), node.outputs.end(), [&](int id) {
     const ir::Tensor& tensor = whole_.tensor(id);
     // Constants other than indices are folded on the device.
@@ -165,7 +161,7 @@ bool Model::follows_from_shapes(const ModelNode& node, bool inferred) const {
 void Model::evaluate(ModelNode& node) {
   node.reads_values = std::any_of(node.inputs.begin(), node.inputs.end(),
                                   [&](int id) { return known_.count(id) != 0; });
-  const bool inferred = !has_kernels(*node.family) || infer(node);
+  const bool inferred = !node.family->has_kernels() || infer(node);
   if (!follows_from_shapes(node, inferred)) return;
   try {
     const std::vector<Known> results = evaluator_.run(cpu_nodes_.back());
@@ -178,7 +174,7 @@ void Model::evaluate(ModelNode& node) {
     }
     node.evaluated = true;
   } catch (const ShadowError& error) {
-    if (has_kernels(*node.family)) return;
+    if (node.family->has_kernels()) return;
     node.works = node.claimed = false;
     node.refusal = Refusal{Why::kRuntime, "the runtime", error.what()};
   }

@@ -4,6 +4,7 @@
 #include "base/utf8.hpp"
 #include "ir/fields.hpp"
 #include "ops/families/instance_norm.hpp"
+#include "ops/families/l2_normalization.hpp"
 #include "tfl/flexbuffer.hpp"
 
 namespace clgpu::ops {
@@ -64,8 +65,11 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
       return attention(node, device);
     case kGroupNorm:
       return instance_norm_candidates(node, device, attrs.epsilon, attrs.groups);
+    case kRmsNorm:
+      return row_norm_candidates(node, device,
+                                 {static_cast<float>(node.input(0).shape.back(0)), attrs.epsilon});
     default:
-      return row_norm(node, device);
+      return row_norm_candidates(node, device, {1.0F, attrs.epsilon});
   }
 }
 

@@ -1,6 +1,7 @@
 // Family of FULLY_CONNECTED: rows of the flattened input times a weights matrix [cols, depth].
 #include "ops/families/fully_connected.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "ir/fields.hpp"
@@ -128,8 +129,10 @@ kernel::Candidate gemv(const NodeContext& node, const Products& size, const Devi
   kernel::Candidate candidate{"gemv", {}, {}};
   auto& launch =
       add_launch(candidate, node, size, "fully_connected/gemv.cl", "fully_connected_gemv");
-  const std::int64_t rows = size.rows >= 3 ? 4 : size.rows;
   const std::size_t group = group_of(size.depth > 512 ? 128 : 32, device);
+  // Each item finishes one row, and a few devices allow fewer items than four.
+  const auto rows =
+      std::min<std::int64_t>(size.rows >= 3 ? 4 : size.rows, static_cast<std::int64_t>(group));
   launch.macro("WG", static_cast<std::int64_t>(group)).macro("ROWS", rows);
   launch.range({uz(size.cols) * group, uz(ceil_div(size.rows, rows))}, {group, 1});
   return candidate;

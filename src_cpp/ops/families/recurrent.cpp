@@ -33,47 +33,6 @@ Sizes sizes_of(const NodeContext& node, const Direction& d) {
   return size;
 }
 
-Ways ways_of(int steps, std::int64_t weights_bytes, const DeviceInfo& device) {
-  // A work-group reads weights from the cache of one compute unit, while all others wait.
-  const bool heavy = !device.is_cpu() && weights_bytes > 256 << 10;
-  const int most = heavy ? 1024 : 64;  // more steps are not worth so many launches
-  return {steps <= most, steps == 1 || (heavy && steps <= most)};
-}
-
-std::size_t group_for(int cols, const DeviceInfo& device) {
-  // Mobile GPUs have few registers for work-items of large groups.
-  const std::size_t most = device.is_cpu() ? 64 : device.is_mobile() ? 256 : 1024;
-  std::size_t group = 64;
-  while (group < most && group < uz(cols)) group *= 2;
-  return group_of(group, device);
-}
-
-// Of the packed weights of these slots: that of all of them, or float.
-DType packed_type(const NodeContext& node, const std::vector<int>& slots) {
-  const DType first = node.input(slots.front()).storage;
-  const bool alike = std::all_of(slots.begin(), slots.end(),
-                                 [&](int slot) { return node.input(slot).storage == first; });
-  return alike ? first : DType::kF32;
-}
-
-int packed(Builder& builder, const NodeContext& node, const std::vector<int>& slots) {
-  const ir::Tensor& any = node.input(slots.front());
-  const int rows = any.shape[0], depth = static_cast<int>(any.shape.elements() / rows);
-  const auto cols = rows * static_cast<int>(slots.size());
-  const DType type = packed_type(node, slots);
-  const int index = builder.scratch(std::int64_t{depth} * cols * static_cast<int>(size_of(type)));
-  int first = 0;
-  for (const int slot : slots) {
-    kernel::Launch launch("recurrent/pack.cl", "recurrent_pack");
-    launch.type("SRC_T", node.input(slot).storage).type("DST_T", type);
-    launch.src(slot).scratch_out(index).i32(rows).i32(depth).i32(cols).i32(first);
-    builder.candidate.launches.push_back(
-        launch.range({uz(std::int64_t{rows} * depth)}, {kElementwiseGroup}));
-    first += rows;
-  }
-  return index;
-}
-
 namespace {
 
 constexpr int kLstm = 16, kRnn = 24, kUnidirectionalRnn = 35, kUnidirectionalLstm = 44,
@@ -329,245 +288,61 @@ ir::Shapes infer(const NodeContext& node) {
   return shapes;
 }
 
-// Floats: a product for all steps at once, then the steps.
-
-/// int8 weights are multiplied as they are, and the sums are scaled.
-float scale_of(const ir::Tensor& weights) {
-  return weights.is_quantized() ? weights.scale() : 1.0F;
-}
-kernel::Launch& set_weights(kernel::Launch& launch, const char* macro, const NodeContext& node,
-                            const std::vector<int>& slots) {
-  return node.input(slots.front()).is_quantized() ? launch.macro(macro, "weight8")
-                                                  : launch.type(macro, packed_type(node, slots));
-}
-
-class Layer {
+class Floats : public Layer {
  public:
-  Layer(Builder& builder, const NodeContext& node, const Direction& d, const DeviceInfo& device)
-      : b_(builder),
-        node_(node),
-        d_(d),
-        device_(device),
-        size_(sizes_of(node, d)),
-        gates_(gates_of(node, d)),
-        cols_(size_.cells * static_cast<int>(gates_.size())) {
-    wx_ = packed(b_, node, of(d.wx));
-    if (d.aux >= 0) wa_ = packed(b_, node, of(d.wa));
-    wh_ = packed(b_, node, of(d.wh));
-    if (has(d.projection)) wp_ = packed(b_, node, {d.projection});
-    vectors();
-    std::vector<float> scales;
-    for (const Slots& slots : {d.wx, d.wa, d.wh}) {
-      for (const int gate : gates_)
-        scales.push_back(has(slots[uz(gate)]) ? scale_of(node.input(slots[uz(gate)])) : 1.0F);
-    }
-    scales_ = b_.scratch(kernel::table(scales));
-    pre_ = b_.scratch(std::int64_t{size_.rows()} * cols_ * kFloat);
-  }
-
-  /// One launch for all steps.
-  void sequence() {
-    product(true, false, 0);
-    steps(true, 0);
-  }
-
-  /// Two launches for each step, the first of which keeps a whole device busy.
-  void step_by_step() {
-    const bool one = size_.steps == 1;
-    if (!one) {
-      product(true, false, 0);
-      h_ = b_.scratch(std::int64_t{size_.batch} * size_.outputs * kFloat);
-      c_ = b_.scratch(std::int64_t{size_.batch} * size_.cells * kFloat);
-    }
-    for (int step = 0; step < size_.steps; ++step) {
-      product(one, true, step);
-      steps(false, step);
-    }
-  }
-
-  /// Work-items of a group that computes the steps.
-  std::size_t group() const { return group_for(cols_, device_); }
+  Floats(Builder& builder, const NodeContext& node, const Direction& d, const DeviceInfo& device)
+      : Layer(builder, node, d, device, {DType::kF32, DType::kF32, DType::kF32, DType::kF32}) {}
 
  private:
-  static constexpr std::int64_t kFloat = sizeof(float), kMoments = 8;
-
-  bool has(int slot) const { return slot >= 0 && node_.has_input(slot); }
-  std::vector<int> of(const Slots& slots) const {
-    std::vector<int> result;
-    for (const int gate : gates_) result.push_back(slots[uz(gate)]);
-    return result;
-  }
-  bool has_norm() const { return has(d_.norm[1]); }
-  bool has_peephole() const { return has(d_.peephole[1]); }
-
-  void vector(int slot, std::int64_t first) {
-    if (!has(slot)) return;
-    const ir::Tensor& tensor = node_.input(slot);
-    kernel::Launch launch("recurrent/pack.cl", "recurrent_vector");
-    launch.type("SRC_T", tensor.storage).type("DST_T", DType::kF32);
-    const std::int64_t count = tensor.shape.elements();
-    launch.src(slot).scratch_out(vectors_).i32(count).i32(first).f32(scale_of(tensor));
-    b_.candidate.launches.push_back(launch.range({uz(count)}, {kElementwiseGroup}));
+  void add_tables() override {
+    std::vector<float> scales;
+    for (const Slots& slots : {d_.wx, d_.wa, d_.wh}) {
+      for (const int gate : gates_)
+        scales.push_back(has(slots[uz(gate)]) ? scale_of(node_.input(slots[uz(gate)])) : 1.0F);
+    }
+    scales_ = b_.scratch(kernel::table(scales));
   }
 
-  void vectors() {
-    const int cells = size_.cells;
-    vectors_ = b_.scratch((2 * cols_ + 3 * cells + size_.outputs) * kFloat);
-    const std::int64_t peephole = cols_, norm = peephole + 3 * cells;
-    for (std::size_t i = 0; i < gates_.size(); ++i) {
-      const auto first = static_cast<std::int64_t>(i) * cells;
-      vector(d_.bias[uz(gates_[i])], first);
-      vector(d_.norm[uz(gates_[i])], norm + first);
-    }
-    vector(d_.peephole[0], peephole);
-    vector(d_.peephole[1], peephole + cells);
-    vector(d_.peephole[3], peephole + 2 * cells);
-    vector(d_.projection_bias, norm + cols_);
+  Clips clips() const override { return {attrs().cell_clip, attrs().proj_clip}; }
+
+  void add_arithmetic(kernel::Launch& launch) const override {
+    set_epilogue(launch, {attrs().activation});
+    launch.f32(has(d_.projection) ? scale_of(node_.input(d_.projection)) : 1.0F);
   }
-
-  // The products of the inputs of all steps, or of one step, with those of its state, or these
-  // only.
-  void product(bool input, bool state, int step) {
-    kernel::Launch launch("recurrent/product.cl", "recurrent_product");
-    const bool whole = input && !state;
-    const int rows = whole ? size_.rows() : size_.batch;
-    launch.macro("INPUT", input ? 1 : 0).macro("AUX", input && d_.aux >= 0 ? 1 : 0);
-    launch.macro("STATE", state ? 1 : 0);
-    launch.macro("START", !input ? 2 : has_norm() ? 0 : 1);
-    if (input) {
-      launch.type("X_T", node_.input(d_.x).storage);
-      set_weights(launch, "WX_T", node_, of(d_.wx));
-      launch.src(d_.x).scratch_in(wx_).i32(size_.inputs);
-    }
-    if (input && d_.aux >= 0) {
-      launch.type("AUX_T", node_.input(d_.aux).storage);
-      set_weights(launch, "WA_T", node_, of(d_.wa));
-      launch.src(d_.aux).scratch_in(wa_).i32(size_.aux);
-    }
-    if (state) {
-      launch.type("H_T", step == 0 ? node_.input(d_.h).storage : DType::kF32);
-      set_weights(launch, "WH_T", node_, of(d_.wh));
-      if (step == 0) {
-        launch.src(d_.h);
-      } else {
-        launch.scratch_in(h_);
-      }
-      launch.scratch_in(wh_).i32(size_.outputs);
-    }
-    launch.scratch_in(vectors_).scratch_in(scales_);
-    if (input) {
-      launch.scratch_out(pre_);
-    } else {
-      launch.scratch_inout(pre_);
-    }
-    launch.i32(rows).i32(cols_).i32(size_.cells);
-    if (whole) {
-      launch.i32(0).i32(1);
-    } else {
-      launch.i32(std::int64_t{time(step)} * size_.t_stride).i32(size_.b_stride);
-    }
-    const int per_item = rows >= 8 ? 8 : rows >= 4 ? 4 : rows >= 2 ? 2 : 1;
-    const std::size_t group = group_of(device_.is_cpu() ? 32 : 256, device_);
-    const std::size_t wx = std::min<std::size_t>(32, group), wy = group / wx;
-    launch.macro("ROWS", per_item);
-    launch.macro("WX", static_cast<std::int64_t>(wx)).macro("WY", static_cast<std::int64_t>(wy));
-    const std::size_t columns = uz(ceil_div(cols_, static_cast<std::int64_t>(wx)));
-    launch.range({columns * group, uz(ceil_div(rows, per_item))}, {group, 1});
-    b_.candidate.launches.push_back(launch);
-  }
-
-  int time(int step) const { return d_.reverse ? size_.steps - 1 - step : step; }
-
-  // All steps, or one whose products are complete.
-  void steps(bool all, int step) {
-    const auto& attrs = node_.attrs<RecurrentAttrs>();
-    const bool lstm = d_.c >= 0, first = all || step == 0, last = all || step == size_.steps - 1;
-    const DType own = DType::kF32;
-    kernel::Launch launch("recurrent/sequence.cl", "recurrent_sequence");
-    launch.macro("GATES", static_cast<std::int64_t>(gates_.size())).macro("FUSED", all ? 1 : 0);
-    launch.macro("PEEPHOLE", has_peephole() ? 1 : 0).macro("NORM", has_norm() ? 1 : 0);
-    launch.macro("PROJECTION", !has(d_.projection) ? 0 : has(d_.projection_bias) ? 2 : 1);
-    launch.macro("CELL_CLIP", attrs.cell_clip > 0 ? 1 : 0);
-    launch.macro("PROJ_CLIP", attrs.proj_clip > 0 ? 1 : 0);
-    set_epilogue(launch, {attrs.activation});
-    launch.scratch_in(pre_);
-    if (all) {
-      launch.type("H_SRC_T", node_.input(d_.h).storage).src(d_.h);
-      set_weights(launch, "WH_T", node_, of(d_.wh)).scratch_in(wh_);
-    }
-    if (lstm) {
-      if (first) {
-        launch.src(d_.c);
-      } else {
-        launch.scratch_in(c_);
-      }
-      if (last) {
-        launch.dst(d_.c_out);
-      } else {
-        launch.scratch_out(c_);
-      }
-    }
-    launch.type("C_SRC_T", lstm && first ? node_.input(d_.c).storage : own);
-    launch.type("C_DST_T", lstm && last ? node_.output(d_.c_out).storage : own);
-    if (has(d_.projection)) {
-      const ir::Tensor& weights = node_.input(d_.projection);
-      set_weights(launch, "WP_T", node_, {d_.projection}).scratch_in(wp_).f32(scale_of(weights));
-    } else {
-      launch.type("WP_T", own);
-    }
-    launch.type("H_DST_T", last ? node_.output(d_.h_out).storage : own);
-    if (last) {
-      launch.dst(d_.h_out);
-    } else {
-      launch.scratch_out(h_);
-    }
-    const ir::Tensor& dst = node_.output(d_.dst);
-    launch.scratch_in(vectors_).scratch_in(scales_).type("DST_T", dst.storage).dst(d_.dst);
-    const std::size_t group = this->group();
-    const std::int64_t floats = cols_ + size_.outputs + (lstm ? size_.cells : 0) + kMoments;
-    const bool local = uz(floats * kFloat) <= device_.local_bytes;
-    launch.macro("SHARED", local ? "local" : "global");
-    if (local) {
-      launch.local_memory(uz(floats * kFloat));
-    } else {
-      if (memory_ < 0) memory_ = b_.scratch(size_.batch * floats * kFloat);
-      launch.scratch_inout(memory_);
-    }
-    launch.i32(floats).i32(all ? size_.steps : 1).i32(size_.cells).i32(size_.outputs);
-    launch.i32(size_.t_stride).i32(size_.b_stride).i32(time(step)).i32(d_.reverse ? -1 : 1);
-    launch.i32(dst.shape.back(0));
-    launch.i32(attrs.merged && d_.reverse ? dst.shape.back(0) - size_.outputs : 0);
-    launch.f32(attrs.cell_clip).f32(attrs.proj_clip);
-    launch.macro("WG", static_cast<std::int64_t>(group));
-    b_.candidate.launches.push_back(launch.range({uz(size_.batch) * group}, {group}));
-  }
-
-  Builder& b_;
-  const NodeContext& node_;
-  const Direction& d_;
-  const DeviceInfo& device_;
-  Sizes size_;
-  std::vector<int> gates_;
-  int cols_;
-  // Scratch buffers.
-  int wx_ = -1, wa_ = -1, wh_ = -1, wp_ = -1, vectors_ = -1, scales_ = -1, pre_ = -1;
-  int h_ = -1, c_ = -1, memory_ = -1;
 };
 
+/// One candidate computes all steps by one launch of one work-group for each image, another one by
+/// launches for each step, of the whole device.
+struct Ways {
+  bool step_by_step = false;  ///< is a candidate, too
+  bool step_by_step_first = false;
+};
+/// `weights_bytes`: what each step reads.
+Ways ways_of(int steps, std::int64_t weights_bytes, const DeviceInfo& device) {
+  // A work-group reads weights from the cache of one compute unit, while all others wait.
+  const bool heavy = !device.is_cpu() && weights_bytes > 256 << 10;
+  const int most = heavy ? 1024 : 64;  // more steps are not worth so many launches
+  return {steps <= most, steps == 1 || (heavy && steps <= most)};
+}
+
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
-  if (node.input(kX).dtype == DType::kI8) return quantized_candidates(node, device);
+  const bool integers = node.input(kX).dtype == DType::kI8;
+  const auto layer = [&](Builder& builder, const Direction& d) -> std::unique_ptr<Layer> {
+    if (integers) return quantized_layer(builder, node, d, device);
+    return std::make_unique<Floats>(builder, node, d, device);
+  };
   const std::vector<Direction> all = directions(node);
-  const int steps = sizes_of(node, all.front()).steps;
   std::int64_t weights_bytes = 0;
   for (const Direction& d : all) {
     for (const int gate : gates_of(node, d))
       weights_bytes += node.input(d.wh[uz(gate)]).storage_bytes();
   }
-  const Ways ways = ways_of(steps, weights_bytes, device);
-  Builder sequence{{"sequence", {}, {}}}, each{{"step_by_step", {}, {}}};
+  const Ways ways = ways_of(sizes_of(node, all.front()).steps, weights_bytes, device);
+  Builder sequence{{integers ? "sequence_int8" : "sequence", {}, {}}};
+  Builder each{{integers ? "step_by_step_int8" : "step_by_step", {}, {}}};
   for (const Direction& d : all) {
-    Layer(sequence, node, d, device).sequence();
-    if (ways.step_by_step) Layer(each, node, d, device).step_by_step();
+    layer(sequence, d)->sequence();
+    if (ways.step_by_step) layer(each, d)->step_by_step();
   }
   if (!ways.step_by_step) return {sequence.candidate};
   if (ways.step_by_step_first) return {each.candidate, sequence.candidate};

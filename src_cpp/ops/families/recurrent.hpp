@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <vector>
 
 #include "ir/fields.hpp"
@@ -113,24 +114,80 @@ struct Builder {
   }
 };
 
-/// Work-items of the group that computes the steps of an image, with so many columns of gates.
-std::size_t group_for(int cols, const DeviceInfo& device);
+/// The launches of one direction of a layer; a derived class has the arithmetic.
+class Layer {
+ public:
+  virtual ~Layer() = default;
+  Layer(const Layer&) = delete;
+  Layer& operator=(const Layer&) = delete;
 
-/// The matrices of some gates side by side, transposed: [depth, gates * cells]. int8 stays int8.
-int packed(Builder& builder, const NodeContext& node, const std::vector<int>& slots);
+  /// One launch for all steps.
+  void sequence();
+  /// Two launches for each step, the first of which keeps a whole device busy.
+  void step_by_step();
 
-/// One candidate computes all steps by one launch of one work-group for each image, another one by
-/// launches for each step, of the whole device.
-struct Ways {
-  bool step_by_step = false;  ///< is a candidate, too
-  bool step_by_step_first = false;
+ protected:
+  /// Element types: sums, vectors and the memory of a work-group, float or int32, of 4 bytes; the
+  /// products of `pre`; the states between launches.
+  struct Types {
+    DType sums, pre, h, c;
+  };
+  /// Limits of cells and results, as they are stored; 0: none.
+  struct Clips {
+    float cell, proj;
+  };
+  Layer(Builder& builder, const NodeContext& node, const Direction& d, const DeviceInfo& device,
+        Types types);
+
+  /// Adds what the kernels look up, first `scales_`.
+  virtual void add_tables() = 0;
+  virtual Clips clips() const = 0;
+  /// The ARITHMETIC_PARAMS of sequence.cl and macros for these.
+  virtual void add_arithmetic(kernel::Launch& launch) const = 0;
+
+  bool has(int slot) const { return slot >= 0 && node_.has_input(slot); }
+  bool has_norm() const { return has(d_.norm[1]); }
+  const RecurrentAttrs& attrs() const { return node_.attrs<RecurrentAttrs>(); }
+
+  Builder& b_;
+  const NodeContext& node_;
+  const Direction& d_;
+  const std::vector<int> gates_;
+  int scales_ = -1;  // scratch buffer
+
+ private:
+  bool integers() const { return types_.sums == DType::kI32; }
+  bool has_peephole() const { return has(d_.peephole[1]); }
+  std::vector<int> of(const Slots& slots) const;
+  int time(int step) const { return d_.reverse ? size_.steps - 1 - step : step; }
+  int states(int width, DType type);
+  kernel::Launch& add_number(kernel::Launch& launch, float number) const;
+  kernel::Launch& set_weights(kernel::Launch& launch, const char* macro,
+                              const std::vector<int>& slots) const;
+  int packed(const std::vector<int>& slots);
+  void vector(int slot, std::int64_t first);
+  void vectors();
+  void prepare();
+  void product(bool input, bool state, int step);
+  void steps(bool all, int step);
+
+  const DeviceInfo& device_;
+  const Types types_;
+  const Sizes size_;
+  const int cols_;
+  // Scratch buffers.
+  int wx_ = -1, wa_ = -1, wh_ = -1, wp_ = -1, vectors_ = -1, pre_ = -1;
+  int h_ = -1, c_ = -1, memory_ = -1;
 };
-/// `weights_bytes`: what each step reads.
-Ways ways_of(int steps, std::int64_t weights_bytes, const DeviceInfo& device);
 
-/// Kernels for int8 inputs and states, int16 cells.
-std::vector<kernel::Candidate> quantized_candidates(const NodeContext& node,
-                                                    const DeviceInfo& device);
+/// int8 inputs and states, int16 cells.
+std::unique_ptr<Layer> quantized_layer(Builder& builder, const NodeContext& node,
+                                       const Direction& d, const DeviceInfo& device);
+
+/// Weights of int8 are multiplied as they are, and the sums are scaled.
+inline float scale_of(const ir::Tensor& weights) {
+  return weights.is_quantized() ? weights.scale() : 1.0F;
+}
 
 /// What is wrong with the types and scales of an LSTM of integers.
 std::optional<Refusal> check_quantized(const tfl::NodeView& node, const Direction& d);

@@ -39,7 +39,6 @@ ir::Shape attention_shape(const NodeContext& node);
 ir::Shape norm_shape(const NodeContext& node);
 
 std::vector<kernel::Candidate> attention(const NodeContext& node, const DeviceInfo& device);
-std::vector<kernel::Candidate> row_norm(const NodeContext& node, const DeviceInfo& device);
 
 double attention_flops(const NodeContext& node);
 

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "ops/families/composite/composite.hpp"
-#include "ops/shared/sharing.hpp"
 
 namespace clgpu::ops::composite {
 namespace {
@@ -90,29 +89,6 @@ ir::Shape norm_shape(const NodeContext& node) {
     throw ShapeError("x " + x.str() + " does not fit factors of " + factors.str());
   }
   return x;
-}
-
-std::vector<kernel::Candidate> row_norm(const NodeContext& node, const DeviceInfo& device) {
-  const auto& attrs = node.attrs<CompositeAttrs>();
-  const ir::Tensor& src = node.input(kX);
-  const int cols = src.shape.back(0);
-  const std::int64_t rows = src.shape.elements() / cols;
-  const bool weighted = node.has_input(kWeight);
-  std::vector<kernel::Candidate> list;
-  for (const Sharing& sharing : sharings(rows, cols, /*adjacent=*/true, device)) {
-    kernel::Launch launch("composite/rows.cl", "composite_rows");
-    launch.type("SRC_T", src.storage).type("DST_T", node.output(0).storage);
-    launch.type("WEIGHT_T", weighted ? node.input(kWeight).storage : DType::kF32);
-    launch.macro("ROWS", static_cast<std::int64_t>(sharing.outputs));
-    launch.macro("WG", static_cast<std::int64_t>(sharing.items)).macro("WEIGHT", weighted ? 1 : 0);
-    launch.src(kX);
-    if (weighted) launch.src(kWeight);
-    launch.dst(0).i32(rows).i32(cols).f32(attrs.kind == kRmsNorm ? static_cast<float>(cols) : 1.0F);
-    launch.f32(attrs.epsilon).range({sharing.range(rows)}, {sharing.group()});
-    list.push_back(kernel::of_form(sharing.form, {sharing.name, {launch}, {}}));
-    list.back().in_place = {kX};  // an item reads and writes the same elements of a row
-  }
-  return list;
 }
 
 }  // namespace clgpu::ops::composite
