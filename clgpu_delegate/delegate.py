@@ -12,13 +12,13 @@ from clgpu_delegate.base import embedded
 from clgpu_delegate.devices import Device
 from clgpu_delegate.errors import OptionError
 from clgpu_delegate.options import Options, Settings
-from clgpu_delegate.placement import verdicts
-from clgpu_delegate.profiling import Profile
-from clgpu_delegate.report.explanation import Explanation
-from clgpu_delegate.report.memory import MemoryMap
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from clgpu_delegate.profiling import Profile
+    from clgpu_delegate.report.explanation import Explanation
+    from clgpu_delegate.report.memory import MemoryMap
 
 
 class LaunchTime(NamedTuple):
@@ -65,6 +65,8 @@ class Delegate:
     def _get_native_delegate_pointer(self) -> int:
         """Address of the TfLiteDelegate; the runtimes' interpreters call this."""
         if self._options.placement == "measured":
+            from clgpu_delegate.placement import verdicts  # noqa: PLC0415
+
             frame = sys._getframe(1) if hasattr(sys, "_getframe") else None
             verdicts.hand_over(self._native, self._options, frame)
         return self._native.pointer
@@ -81,6 +83,8 @@ class Delegate:
 
     def explain(self) -> Explanation:
         """What it did with the model it was last given: which nodes it claimed, and why not all."""
+        from clgpu_delegate.report.explanation import Explanation  # noqa: PLC0415
+
         return Explanation(self._native.explain())
 
     def stats(self) -> dict[str, Any]:
@@ -163,6 +167,8 @@ class Delegate:
 
     def memory_map(self) -> MemoryMap:
         """The addresses and lifetimes of the last model's tensors in device memory."""
+        from clgpu_delegate.report.memory import MemoryMap  # noqa: PLC0415
+
         return MemoryMap({"partitions": self._native.memory_map()})
 
     def profile(self) -> Profile:
@@ -194,6 +200,8 @@ class Delegate:
 
     def _profile(self, model: str, spans: Sequence[tuple[int, int]]) -> Profile:
         """`profile` of a model by name, and of the inferences within the spans: nanoseconds."""
+        from clgpu_delegate.profiling import Profile  # noqa: PLC0415
+
         return Profile(
             self._native.profile(), self.explain(), self.memory_map(), model=model, invokes=spans
         )

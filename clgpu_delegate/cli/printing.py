@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 
 from rich.markup import escape
 
-from clgpu_delegate.base.rendering import SafeConsole, printable
+from clgpu_delegate.base.characters import printable
+from clgpu_delegate.base.consoles import SafeConsole
 
 _PIPE_WIDTH = 120  # pipes have no width, which would wrap tables; terminals have one
 

@@ -8,14 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
-from rich import box
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
-
 from clgpu_delegate.base import files
 from clgpu_delegate.base.progress import Bar
-from clgpu_delegate.base.rendering import Shown, as_text
+from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError, OptionError
 from clgpu_delegate.litert.compiled import runtime_for
@@ -100,11 +95,11 @@ class Benchmark(Shown):
         return {**data, "measurements": [m.to_dict() for m in self.measurements]}
 
     def __rich__(self) -> Group:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-        table.add_column("model", overflow="fold")
+        table = Table()
+        table.add_column("model", fold=True)
         table.add_column("variant")
         for heading in ("ms", "speedup", "first ms", "nodes", "device MiB", "host MiB", "error"):
-            table.add_column(heading, justify="right", no_wrap=True)
+            table.add_column(heading, right=True)
         lines, last = [], None
         for m in self.measurements:
             if m.problem is not None:

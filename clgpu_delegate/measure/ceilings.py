@@ -5,15 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from rich import box
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
-
 from clgpu_delegate import _core
 from clgpu_delegate.base import embedded
 from clgpu_delegate.base.progress import Bar
-from clgpu_delegate.base.rendering import Shown, as_text
+from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.devices import Device, devices
 from clgpu_delegate.errors import BuildError, OpenCLError, OptionError
@@ -75,11 +70,11 @@ class Ceilings(Shown):
         return dataclasses.asdict(self)
 
     def __rich__(self) -> Group:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        table = Table()
         table.add_column("at most")
         for ceiling in self.devices:
-            name = Text(f"{ceiling.device.index}: {ceiling.device.name}")
-            table.add_column(name, justify="right", overflow="fold")
+            name = f"{ceiling.device.index}: {ceiling.device.name}"
+            table.add_column(name, right=True, fold=True)
         for title, (field, scale, unit) in _ROWS.items():
             values = [getattr(ceiling, field) * scale for ceiling in self.devices]
             if any(values):

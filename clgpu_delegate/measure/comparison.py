@@ -8,11 +8,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-from rich.text import Text
-
 from clgpu_delegate.base.files import check_writable, read_arrays, read_model, write_arrays
-from clgpu_delegate.base.rendering import Shown, as_text
+from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text
 from clgpu_delegate.delegate import Delegate, load
 from clgpu_delegate.devices import Device, devices
 from clgpu_delegate.errors import ClgpuError, ModelError, OptionError
@@ -125,12 +122,12 @@ class Comparison(Shown):
             ],
         }
 
-    def __rich__(self) -> Table:
+    def __rich__(self) -> Group:
         plan = self.explanation
         partitions = len(plan.partitions)
-        table = Table(show_header=False, box=None, pad_edge=False)
-        table.add_column(no_wrap=True)
-        table.add_column(overflow="fold")
+        table = Table(head=False)
+        table.add_column()
+        table.add_column(fold=True)
         device = self.device
         compiled = " with CompiledModel" if self.api == "compiled" else ""
         rows = {
@@ -161,9 +158,7 @@ class Comparison(Shown):
             table.add_row("placement", Text(str(plan.placement)))
         for check in plan.verification.partitions if plan.verification else ():
             table.add_row("verification", Text(str(check)))
-        table.caption = "\n".join(self._remarks())
-        table.caption_justify = "left"
-        return table
+        return Group(table, *(Text(remark, "dim italic") for remark in self._remarks()))
 
     def _remarks(self) -> list[str]:
         """What readers must know about the times."""

@@ -9,14 +9,9 @@ import statistics
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable, Union
 
-from rich import box
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
-
 from clgpu_delegate.base import files
 from clgpu_delegate.base.progress import Bar
-from clgpu_delegate.base.rendering import Shown, as_text
+from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError, OptionError
 from clgpu_delegate.options import Options, Settings
@@ -121,11 +116,11 @@ class Tuning(Shown):
         return {**data, "layers": layers, "gain": self.gain, "left": self.left}
 
     def __rich__(self) -> Group:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+        table = Table()
         for heading in ("nodes", "op", "output", "default", "winner"):
-            table.add_column(heading, overflow="fold")
+            table.add_column(heading, fold=True)
         for heading in ("default us", "winner us", "gain"):
-            table.add_column(heading, justify="right", no_wrap=True)
+            table.add_column(heading, right=True)
         for layer in self.layers:
             count = len(layer.nodes)
             cells = (

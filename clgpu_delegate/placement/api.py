@@ -6,13 +6,8 @@ import dataclasses
 import os
 from typing import TYPE_CHECKING, Any
 
-from rich import box
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
-
 from clgpu_delegate.base import files
-from clgpu_delegate.base.rendering import Shown, as_text
+from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text
 from clgpu_delegate.errors import OptionError
 from clgpu_delegate.options import Options, Settings
 from clgpu_delegate.placement import contest, verdicts
@@ -74,11 +69,11 @@ class Placement(Shown):
         return dataclasses.asdict(self)
 
     def __rich__(self) -> Group:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-        table.add_column("placement", no_wrap=True)
+        table = Table()
+        table.add_column("placement")
         for heading in ("nodes on the device", "ms", "x CPU"):
-            table.add_column(heading, justify="right", no_wrap=True)
-        table.add_column("", overflow="fold")
+            table.add_column(heading, right=True)
+        table.add_column("", fold=True)
         cpu = next((c.ms for c in self.candidates if c.name == "cpu"), None)
         for candidate in self.candidates:
             ms = candidate.ms

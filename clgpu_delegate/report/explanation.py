@@ -8,12 +8,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from rich import box
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
-
-from clgpu_delegate.base.rendering import Shown, as_text, extents, size
+from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text, extents, size
 from clgpu_delegate.report import borders, hints
 from clgpu_delegate.report.borders import Border
 from clgpu_delegate.report.placed import Placed
@@ -337,13 +332,13 @@ class Explanation(Shown):
         )
 
     def __rich__(self) -> Group:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-        table.add_column("node", justify="right", no_wrap=True)
-        table.add_column("op", no_wrap=True)
-        table.add_column("output", no_wrap=True)
-        table.add_column("runs on", no_wrap=True)
-        table.add_column("kernel", overflow="fold")
-        table.add_column("reason", overflow="fold")
+        table = Table()
+        table.add_column("node", right=True)
+        table.add_column("op")
+        table.add_column("output")
+        table.add_column("runs on")
+        table.add_column("kernel", fold=True)
+        table.add_column("reason", fold=True)
         for node in self.nodes:
             where = "CPU"
             if node.claimed:
