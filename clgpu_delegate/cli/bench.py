@@ -41,8 +41,10 @@ def bench(
             autocompletion=listed("all", "auto", "measured"),
         ),
     ] = "all",
-    runs: Annotated[int, typer.Option(help="Timed inferences of each.")] = 20,
-    threads: Annotated[int, typer.Option(help="Threads of the CPU kernels; 0 uses all cores.")] = 0,
+    runs: Annotated[int, typer.Option(help="Timed inferences of each.", min=1)] = 20,
+    threads: Annotated[
+        int, typer.Option(help="Threads of the CPU kernels; 0 uses all cores.", min=0)
+    ] = 0,
     **settings: Any,
 ) -> None:
     """Measure models on the stock CPU and in variants of the delegate, or devices alone."""

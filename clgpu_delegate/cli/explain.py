@@ -8,6 +8,7 @@ from rich.text import Text
 
 from clgpu_delegate import inspection
 from clgpu_delegate.cli.printing import print_json, print_rich, print_text
+from clgpu_delegate.cli.quiet import quieten
 from clgpu_delegate.cli.settings import Api, Json, Model, with_options
 
 
@@ -35,6 +36,7 @@ def explain(
     **settings: Any,
 ) -> None:
     """Show which nodes of a model the delegate claims, and why it does not claim the others."""
+    quieten(settings["runtime"])
     if ir is not None:
         texts = inspection.graph_texts(model, ir, api=api, **settings)
         if as_json:

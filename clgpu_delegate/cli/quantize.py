@@ -8,6 +8,7 @@ import typer
 
 from clgpu_delegate.cli.completion import files, words
 from clgpu_delegate.cli.printing import print_json, print_rich
+from clgpu_delegate.cli.quiet import quieten
 from clgpu_delegate.cli.settings import Json, Runtime
 from clgpu_delegate.quantization import api
 
@@ -74,6 +75,7 @@ def quantize(
     as_json: Json = False,
 ) -> None:
     """Quantise a float model, and show the accuracy of each layer."""
+    quieten(runtime)
     report = api.quantize(
         model,
         calibration,

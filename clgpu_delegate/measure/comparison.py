@@ -111,6 +111,7 @@ class Comparison(Shown):
                 for other in self.beside
             ],
             "precision": explanation.precision,
+            "arithmetic": explanation.arithmetic,
             "claimed": explanation.claimed,
             "total": explanation.total,
             "partitions": len(explanation.partitions),
@@ -133,7 +134,7 @@ class Comparison(Shown):
         rows = {
             "model": self.model,
             "device": _named(device),
-            "precision": plan.precision,
+            "precision": plan.arithmetic,
             "nodes": f"{plan.claimed} of {plan.total} on the device, in {partitions} "
             f"{'partition' if partitions == 1 else 'partitions'}",
             "largest error": f"{self.max_abs_error:.2g} absolute, "
@@ -157,7 +158,8 @@ class Comparison(Shown):
         if plan.placement is not None:
             table.add_row("placement", Text(str(plan.placement)))
         for check in plan.verification.partitions if plan.verification else ():
-            table.add_row("verification", Text(str(check)))
+            style = "" if check.is_good else "yellow"
+            table.add_row("verification", Text(str(check), style))
         return Group(table, *(Text(remark, "dim italic") for remark in self._remarks()))
 
     def _remarks(self) -> list[str]:

@@ -99,6 +99,9 @@ class Tuning(Shown):
     notes: tuple[str, ...]
     """As in `Explanation`: kernels that do not work, and the like."""
 
+    arithmetic: str = ""
+    """As in `Explanation`."""
+
     @property
     def gain(self) -> float:
         """Time before over time after."""
@@ -142,7 +145,8 @@ class Tuning(Shown):
                 "measured; they keep their kernels, and tuning again goes on with them"
             )
         lines.append(
-            f"{self.device}, {self.precision}: {self.before_seconds * 1e3:.3f} ms before, "
+            f"{self.device}, {self.arithmetic or self.precision}: "
+            f"{self.before_seconds * 1e3:.3f} ms before, "
             f"{self.after_seconds * 1e3:.3f} ms after, {self.gain:.2f}x"
         )
         return Group(table, *map(Text, lines))
@@ -236,6 +240,7 @@ def tune(
         before_seconds=before,
         after_seconds=after,
         notes=explanation.notes,
+        arithmetic=explanation.arithmetic,
     )
 
 

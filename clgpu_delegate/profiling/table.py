@@ -28,8 +28,9 @@ def summary(profile: Recorded) -> Group:
     totals = profile.totals
     left = len(profile.nodes) - ROWS
     head = (
-        f"{profile.device}, {profile.precision}: {milliseconds(totals.wall_seconds)} per inference "
-        f"(median of {profile.inferences}), {totals.launches} kernel launches"
+        f"{profile.device}, {profile.explanation.arithmetic}: "
+        f"{milliseconds(totals.wall_seconds)} per inference (median of {profile.inferences}), "
+        f"{totals.launches} kernel launches"
     )
     more = [Text(f"and {left} nodes more; profile.table() has them all")] if left > 0 else []
     notes = [Text(f"note: {note}") for note in profile.notes]

@@ -304,6 +304,22 @@ class Explanation(Shown):
         return Placed.from_data(self._data.get("placement"))
 
     @property
+    def arithmetic(self) -> str:
+        """What the device computes with: the precision, the types of quantised nodes, or both.
+
+        Such as ``"fp16"``, ``"int8"`` or ``"fp32 and int8"``.
+        """
+        types = {tensor.id: tensor.type for tensor in self.tensors if not tensor.constant}
+        found: set[str] = set()
+        for node in self.nodes:
+            if node.claimed:
+                taken = {types.get(i, "") for i in node.input_ids}
+                found |= taken & {types.get(i, "") for i in node.output_ids}
+        integers = [name for name in ("int8", "uint8", "int16") if name in found]
+        floats = [self.precision] if not integers or found & {"float32", "float16"} else []
+        return " and ".join([*floats, *integers])
+
+    @property
     def claimed(self) -> int:
         """Number of nodes that the delegate runs."""
         return sum(node.claimed for node in self.nodes)
@@ -325,7 +341,7 @@ class Explanation(Shown):
         weights = sum(partition.weights_bytes for partition in self.partitions)
         launches = sum(partition.launches for partition in self.partitions)
         return (
-            f"{self.device}, {self.precision}: {self.claimed} of {self.total} nodes claimed, "
+            f"{self.device}, {self.arithmetic}: {self.claimed} of {self.total} nodes claimed, "
             f"{count} {'partition' if count == 1 else 'partitions'}, {launches} kernel launches, "
             f"arena {size(self.arena_bytes)}, weights {size(weights)}, "
             f"peak {size(self.peak_bytes)}"

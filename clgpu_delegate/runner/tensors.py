@@ -76,7 +76,9 @@ def bind(
     for wanted, array in zip(tensors, arrays):
         if array.shape != wanted.shape or not _same(array.dtype, wanted.dtype):
             hint = ""
-            if array.shape != wanted.shape and kind == "input":
+            if kind == "input" and (1, *array.shape) == wanted.shape:
+                hint = "; the first axis, the batch, is missing: give x[None]"
+            elif array.shape != wanted.shape and kind == "input":
                 hint = "; resize() changes the shape"
             elif array.shape == wanted.shape:
                 hint = f"; convert it, e.g. with .astype(np.{wanted.dtype.name})"
