@@ -11,7 +11,7 @@ from clgpu_delegate import _core, native
 from clgpu_delegate.base import embedded
 from clgpu_delegate.devices import Device
 from clgpu_delegate.errors import OptionError
-from clgpu_delegate.options import Options, Settings
+from clgpu_delegate.options import Options, Settings, with_settings
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -217,6 +217,7 @@ class Delegate:
         return f"<clgpu_delegate.Delegate on {self.device.name}{settings}>"
 
 
+@with_settings
 def load(**settings: Unpack[Settings]) -> Delegate:
     """Make a delegate.
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from clgpu_delegate.base.files import read_model
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import OptionError
-from clgpu_delegate.litert.compiled import open_delegated, runtime_for
-from clgpu_delegate.options import Settings
+from clgpu_delegate.litert.compiled import Api, open_delegated, runtime_for
+from clgpu_delegate.options import Settings, with_settings
 from clgpu_delegate.report.explanation import Explanation
 from clgpu_delegate.report.memory import MemoryMap
+from clgpu_delegate.runtimes import RuntimeName
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
 _WHEN = ("before", "after")
 
 
+@with_settings
 def explain_model(
     model: str | os.PathLike[str],
     *,
-    runtime: str | None = None,
-    api: str = "interpreter",
+    runtime: RuntimeName | None = None,
+    api: Api = "interpreter",
     **settings: Unpack[Settings],
 ) -> Explanation:
     """Load a model into a delegate and tell what it claims.
@@ -56,11 +58,12 @@ def explain_model(
     return delegate.explain()
 
 
+@with_settings
 def map_memory(
     model: str | os.PathLike[str],
     *,
-    runtime: str | None = None,
-    api: str = "interpreter",
+    runtime: RuntimeName | None = None,
+    api: Api = "interpreter",
     **settings: Unpack[Settings],
 ) -> MemoryMap:
     """Load a model into a delegate and tell where in device memory its tensors lie.
@@ -87,10 +90,10 @@ def map_memory(
 
 def graph_texts(
     model: str | os.PathLike[str],
-    when: str = "after",
+    when: Literal["before", "after"] = "after",
     *,
-    runtime: str | None = None,
-    api: str = "interpreter",
+    runtime: RuntimeName | None = None,
+    api: Api = "interpreter",
     **settings: Unpack[Settings],
 ) -> tuple[str, ...]:
     """Load a model into a delegate and return the text of its graphs, one for each partition.

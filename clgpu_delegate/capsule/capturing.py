@@ -16,8 +16,8 @@ from clgpu_delegate.capsule.samples import Inputs, inputs_of
 from clgpu_delegate.capsule.trials import Bench
 from clgpu_delegate.capsule.work import Work
 from clgpu_delegate.errors import OptionError
-from clgpu_delegate.options import Options, Settings
-from clgpu_delegate.runtimes import find_runtime
+from clgpu_delegate.options import Options, Settings, with_settings
+from clgpu_delegate.runtimes import RuntimeName, find_runtime
 from clgpu_delegate.tflite.inference import make_interpreter
 
 if TYPE_CHECKING:
@@ -68,12 +68,13 @@ class Capture:
         return "\n".join(lines)
 
 
+@with_settings
 def capture(
     model: Source,
     out: str | os.PathLike[str],
     *,
     inputs: Inputs = None,
-    runtime: str | None = None,
+    runtime: RuntimeName | None = None,
     seed: int = 0,
     shrink: bool | None = None,
     tolerance: float | None = None,

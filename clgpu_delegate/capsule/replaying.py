@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from clgpu_delegate.capsule import archive, facts
 from clgpu_delegate.capsule.outcome import Outcome
@@ -13,7 +13,7 @@ from clgpu_delegate.capsule.trials import Bench
 from clgpu_delegate.devices import devices
 from clgpu_delegate.errors import ModelError, OptionError, RuntimeNotFoundError
 from clgpu_delegate.options import Options, Settings
-from clgpu_delegate.runtimes import Runtime, find_runtime
+from clgpu_delegate.runtimes import Runtime, RuntimeName, find_runtime
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -81,8 +81,8 @@ class Replay:
 def replay(
     capsule: str | os.PathLike[str],
     *,
-    runtime: str | None = None,
-    kernels: str = "own",
+    runtime: RuntimeName | None = None,
+    kernels: Literal["own", "recorded"] = "own",
     timeout: float = 300.0,
     **overrides: Unpack[Settings],
 ) -> Replay:

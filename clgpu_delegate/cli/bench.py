@@ -8,7 +8,7 @@ import typer
 
 from clgpu_delegate.cli.completion import files, listed
 from clgpu_delegate.cli.printing import print_json, print_rich
-from clgpu_delegate.cli.settings import Api, Json, with_options
+from clgpu_delegate.cli.settings import Api, Json, with_options, word
 from clgpu_delegate.measure.benchmarking import benchmark
 from clgpu_delegate.measure.ceilings import ceilings
 
@@ -53,9 +53,9 @@ def bench(
     if models:
         result = benchmark(
             models,
-            api=api,
-            precisions=precision.split(","),
-            placements=placement.split(","),
+            api=word(api),
+            precisions=word(precision.split(",")),
+            placements=word(placement.split(",")),
             threads=threads or None,
             runs=runs,
             progress=progress,

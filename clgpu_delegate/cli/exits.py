@@ -35,7 +35,7 @@ MEANINGS = {
     FAILED: "failed",
     USAGE: "wrong usage, or an option that is not allowed",
     NO_DEVICE: "no usable OpenCL device or TensorFlow Lite runtime, or its driver failed",
-    FILE: "a file or model that cannot be read or written",
+    FILE: "a file or model that cannot be read or written, or standard output is closed",
     FINDING: "finished, but found a problem (a broken set-up, wrong or unverified results)",
     INTERRUPTED: "interrupted (Ctrl-C)",
     READER_GONE: "the reader of the output has closed it (a broken pipe)",

@@ -10,7 +10,7 @@ from clgpu_delegate.cli.completion import files
 from clgpu_delegate.cli.exits import FINDING
 from clgpu_delegate.cli.printing import print_json, print_rich
 from clgpu_delegate.cli.quiet import quieten
-from clgpu_delegate.cli.settings import Api, Json, Model, with_options
+from clgpu_delegate.cli.settings import Api, Json, Model, with_options, word
 from clgpu_delegate.measure import comparison
 
 
@@ -49,7 +49,7 @@ def run(
     quieten(settings["runtime"])
     result = comparison.compare(
         model,
-        api=api,
+        api=word(api),
         runs=runs,
         threads=threads or None,
         inputs=inputs,

@@ -6,16 +6,17 @@ import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 from clgpu_delegate.base import files
 from clgpu_delegate.base.progress import Bar
 from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError, OptionError
-from clgpu_delegate.litert.compiled import runtime_for
+from clgpu_delegate.litert.compiled import Api, runtime_for
 from clgpu_delegate.measure.job import Job, measure
 from clgpu_delegate.options import Options, Settings
+from clgpu_delegate.runtimes import RuntimeName
 from clgpu_delegate.tflite import inference
 
 if TYPE_CHECKING:
@@ -134,12 +135,12 @@ class Benchmark(Shown):
 def benchmark(
     models: Model | Iterable[Model],
     *,
-    precisions: Sequence[str] = ("fp32", "fp16"),
-    placements: Sequence[str] = ("all",),
+    precisions: Sequence[Literal["fp32", "fp16", "tf32"]] = ("fp32", "fp16"),
+    placements: Sequence[Literal["all", "auto", "measured"]] = ("all",),
     threads: int | None = None,
     runs: int = 20,
-    runtime: str | None = None,
-    api: str = "interpreter",
+    runtime: RuntimeName | None = None,
+    api: Api = "interpreter",
     progress: bool | None = None,
     **settings: Unpack[Settings],
 ) -> Benchmark:

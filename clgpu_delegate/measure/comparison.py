@@ -13,12 +13,13 @@ from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text
 from clgpu_delegate.delegate import Delegate, load
 from clgpu_delegate.devices import Device, devices
 from clgpu_delegate.errors import ClgpuError, ModelError, OptionError
-from clgpu_delegate.litert.compiled import open_delegated, open_stock, runtime_for
+from clgpu_delegate.litert.compiled import Api, open_delegated, open_stock, runtime_for
 from clgpu_delegate.measure import turns
 from clgpu_delegate.measure.job import Job, measure
-from clgpu_delegate.options import Settings
+from clgpu_delegate.options import Settings, with_settings
 from clgpu_delegate.report.explanation import Explanation
 from clgpu_delegate.runner.tensors import Arrays, bind, tensor
+from clgpu_delegate.runtimes import RuntimeName
 from clgpu_delegate.tflite.inference import (
     Array,
     as_our_error,
@@ -180,11 +181,12 @@ class Comparison(Shown):
         return as_text(self)
 
 
+@with_settings
 def compare(
     model: str | os.PathLike[str],
     *,
-    runtime: str | None = None,
-    api: str = "interpreter",
+    runtime: RuntimeName | None = None,
+    api: Api = "interpreter",
     runs: int = 20,
     threads: int | None = None,
     seed: int = 0,

@@ -10,10 +10,10 @@ from clgpu_delegate.base import files
 from clgpu_delegate.base.progress import Bar, Option
 from clgpu_delegate.delegate import Delegate, load
 from clgpu_delegate.errors import ClgpuError, OptionError
-from clgpu_delegate.options import Settings
+from clgpu_delegate.options import Settings, with_settings
 from clgpu_delegate.profiling import plotting
 from clgpu_delegate.profiling.profile import Profile
-from clgpu_delegate.runtimes import find_runtime
+from clgpu_delegate.runtimes import RuntimeName, find_runtime
 from clgpu_delegate.tflite import inference
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _WARM_UP = 3  # inferences: drivers compile at the first, clocks rise during the next
 
 
+@with_settings
 def profile_model(
     model: str | os.PathLike[str],
     *,
@@ -30,7 +31,7 @@ def profile_model(
     trace: str | os.PathLike[str] | None = None,
     csv: str | os.PathLike[str] | None = None,
     plot: str | os.PathLike[str] | None = None,
-    runtime: str | None = None,
+    runtime: RuntimeName | None = None,
     threads: int = 1,
     seed: int = 0,
     progress: Option = None,

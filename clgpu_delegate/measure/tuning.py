@@ -14,8 +14,8 @@ from clgpu_delegate.base.progress import Bar
 from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError, OptionError
-from clgpu_delegate.options import Options, Settings
-from clgpu_delegate.runtimes import find_runtime
+from clgpu_delegate.options import Options, Settings, with_settings
+from clgpu_delegate.runtimes import RuntimeName, find_runtime
 from clgpu_delegate.tflite import inference
 
 if TYPE_CHECKING:
@@ -161,12 +161,13 @@ _TIME = re.compile(r"\s*(\d+(?:\.\d*)?)\s*(s|m|min|h|)\s*")
 Progress = Union[Callable[[int, int, str, str], None], bool, None]
 
 
+@with_settings
 def tune(
     model: str | os.PathLike[str],
     *,
     budget: float | str = 60.0,
     again: bool = False,
-    runtime: str | None = None,
+    runtime: RuntimeName | None = None,
     progress: Progress = None,
     **settings: Unpack[Settings],
 ) -> Tuning:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from clgpu_delegate.base import files
 from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text
 from clgpu_delegate.errors import OptionError
-from clgpu_delegate.options import Options, Settings
+from clgpu_delegate.options import Options, Settings, with_settings
 from clgpu_delegate.placement import contest, verdicts
 from clgpu_delegate.placement.verdict import Verdict
-from clgpu_delegate.runtimes import find_runtime
+from clgpu_delegate.runtimes import RuntimeName, find_runtime
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -97,10 +97,11 @@ class Placement(Shown):
         return as_text(self)
 
 
+@with_settings
 def measure_placement(
     model: files.Source,
     *,
-    runtime: str | None = None,
+    runtime: RuntimeName | None = None,
     threads: int | None = None,
     again: bool = False,
     progress: contest.Progress | None = None,

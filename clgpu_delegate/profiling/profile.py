@@ -6,7 +6,7 @@ import csv
 import dataclasses
 import io
 import os
-from typing import Any
+from typing import Any, Literal
 
 from clgpu_delegate.base import files
 from clgpu_delegate.base.rendering import Group, Shown, Table, as_text
@@ -21,7 +21,7 @@ class Profile(Recorded, Shown):
     ``print()`` shows the nodes that take longest, and a bar with the parts of an inference's time.
     """
 
-    def table(self, order: str = "time", rows: int | None = None) -> Table:
+    def table(self, order: Literal["time", "model"] = "time", rows: int | None = None) -> Table:
         """A table of the nodes, for ``print()``, ``str()`` and rich.
 
         Parameters

@@ -13,7 +13,12 @@ import numpy as np
 from clgpu_delegate.errors import InputError
 
 Array = np.ndarray[Any, Any]
-Arrays = Union[Array, Sequence[Array], Mapping[str, Array]]
+Named = Mapping[str, Array]
+Unnamed = Union[Array, Sequence[Array]]
+Arrays = Union[Unnamed, Named]
+# An array, where the model has one output (input), else a list of them. The model decides, which
+# type checkers do not know: they take it as an array, and let it be used as a list.
+ArrayOrList = Union[Array, Any]
 Shape = Sequence[int]
 Shapes = Union[Shape, Sequence[Shape], Mapping[str, Shape]]
 

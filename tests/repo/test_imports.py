@@ -39,7 +39,7 @@ BELOW = {
         "report",
     },
     "litert": {"_core", "delegate", "errors", "native", "options", "runtimes", "tflite"},
-    "inspection": {"base", "delegate", "errors", "litert", "options", "report"},
+    "inspection": {"base", "delegate", "errors", "litert", "options", "report", "runtimes"},
     "measure": {
         "_core", "base", "delegate", "devices", "errors", "litert", "options", "profiling",
         "report", "runner", "runtimes", "tflite",
