@@ -22,7 +22,15 @@ if TYPE_CHECKING:
 
 
 class LaunchTime(NamedTuple):
-    """A kernel launch of an inference, or a copy in its middle, and what it takes."""
+    """A kernel launch of an inference, or a copy in its middle, and what it takes.
+
+    Examples
+    --------
+    >>> with clgpu_delegate.Runner("model.tflite") as runner:
+    ...     times = runner.delegate.launch_times()
+    >>> times[0].op
+    'CONV_2D'
+    """
 
     node: int
     """Index of the node in the model; of a copy, the one that waits for it, or -1."""
@@ -47,6 +55,12 @@ class Delegate:
     """An OpenCL delegate, for the ``experimental_delegates`` of an Interpreter; made by `load`.
 
     It may serve several interpreters, at once too, and may be deleted before or after them.
+
+    Examples
+    --------
+    >>> delegate = clgpu_delegate.load(precision="fp16")
+    >>> delegate.options.precision
+    'fp16'
     """
 
     __slots__ = ("__weakref__", "_native", "_options")
@@ -236,9 +250,11 @@ def load(**settings: Unpack[Settings]) -> Delegate:
 
     Examples
     --------
-    >>> interpreter = Interpreter(  # doctest: +SKIP
-    ...     "model.tflite", experimental_delegates=[clgpu_delegate.load(precision="fp16")]
-    ... )
+    >>> delegate = clgpu_delegate.load(precision="fp16")
+    >>> interpreter = Interpreter("model.tflite", experimental_delegates=[delegate])
+    >>> interpreter.allocate_tensors()
+    >>> delegate.explain().claimed
+    4
     """
     return Delegate(Options.from_settings(**settings))
 
@@ -247,6 +263,12 @@ def plugin_path() -> str:
     """The file to give to a runtime's own ``load_delegate``.
 
     Options go with it as strings, see `Options.as_delegate_dict`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> Path(clgpu_delegate.plugin_path()).is_file()
+    True
     """
     with embedded.registered():
         return str(Path(_core.__file__).resolve())

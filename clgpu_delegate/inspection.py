@@ -51,8 +51,12 @@ def explain_model(
 
     Examples
     --------
-    >>> for node in clgpu_delegate.explain_model("model.tflite").nodes:  # doctest: +SKIP
+    >>> for node in clgpu_delegate.explain_model("model.tflite", exclude="SOFTMAX").nodes:
     ...     print(node.op, node.claimed or node.reason)
+    CONV_2D True
+    RESHAPE True
+    FULLY_CONNECTED True
+    SOFTMAX left on the CPU by the option 'exclude'
     """
     delegate, _interpreter = _loaded(model, runtime, api, settings)
     return delegate.explain()
@@ -83,6 +87,11 @@ def map_memory(
     ------
     ClgpuError
         As `explain_model`.
+
+    Examples
+    --------
+    >>> print(clgpu_delegate.map_memory("model.tflite"))  # doctest: +ELLIPSIS
+    partition 0...
     """
     delegate, _interpreter = _loaded(model, runtime, api, settings)
     return delegate.memory_map()

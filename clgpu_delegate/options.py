@@ -67,7 +67,7 @@ class Options:
 
     Examples
     --------
-    >>> Options(precision="fp16", exclude=["SOFTMAX", 12]).as_delegate_dict()
+    >>> clgpu_delegate.Options(precision="fp16", exclude=["SOFTMAX", 12]).as_delegate_dict()
     {'precision': 'fp16', 'exclude': 'SOFTMAX,12'}
     """
 

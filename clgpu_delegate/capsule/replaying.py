@@ -24,7 +24,14 @@ AGREES = "nothing failed, then or now"
 
 @dataclasses.dataclass(frozen=True)
 class Replay:
-    """What `replay` found."""
+    """What `replay` found.
+
+    Examples
+    --------
+    >>> _ = clgpu_delegate.capture("model.tflite", "model.clgpu.zip", shrink=False)
+    >>> clgpu_delegate.replay("model.clgpu.zip").verdict
+    'nothing failed, then or now'
+    """
 
     path: str
     verdict: str
@@ -110,6 +117,13 @@ def replay(
         If the file cannot be read, is no capsule or damaged, or the CPU cannot run its model.
     OptionError, DeviceError, RuntimeNotFoundError
         If an option is wrong, or there is no device or runtime.
+
+    Examples
+    --------
+    >>> _ = clgpu_delegate.capture("model.tflite", "model.clgpu.zip", shrink=False)
+    >>> again = clgpu_delegate.replay("model.clgpu.zip", precision="fp16")
+    >>> again.failed
+    False
     """
     if kernels not in ("own", "recorded"):
         raise OptionError(f"kernels is {kernels!r}; allowed: own, recorded")

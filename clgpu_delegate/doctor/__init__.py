@@ -32,6 +32,12 @@ def doctor(
     -------
     Diagnosis
         Problems of the machine are findings, and never an exception.
+
+    Examples
+    --------
+    >>> diagnosis = clgpu_delegate.doctor(device=0)
+    >>> [finding.fix for finding in diagnosis.problems]  # doctest: +ELLIPSIS
+    [...]
     """
     # Imported here because only this function needs it: every program imports this module.
     from clgpu_delegate.doctor.environment import Environment  # noqa: PLC0415

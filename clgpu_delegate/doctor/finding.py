@@ -23,7 +23,14 @@ _MARKS = {
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """The answer of a check."""
+    """The answer of a check.
+
+    Examples
+    --------
+    >>> finding = clgpu_delegate.Finding("loader", "problem", "it is missing", fix="install it")
+    >>> finding.to_dict()["fix"]
+    'install it'
+    """
 
     check: str
     """The subject of the check: ``"loader"``, ``"vendor files"``, ``"test model"``, ..."""
@@ -54,6 +61,14 @@ class Diagnosis(Shown):
     """All findings of `clgpu_delegate.doctor`, in the order of the checks; print it to read them.
 
     Names of users and home folders are left out, so that it can be shown to anyone.
+
+    Examples
+    --------
+    >>> good = clgpu_delegate.Finding("loader", "ok", "libOpenCL.so.1 works")
+    >>> print(clgpu_delegate.Diagnosis((good,)))
+    ok       loader: libOpenCL.so.1 works
+    <BLANKLINE>
+    Everything needed works.
     """
 
     findings: tuple[Finding, ...]

@@ -49,10 +49,14 @@ def litert_environment(**settings: Unpack[Settings]) -> Environment:
 
     Examples
     --------
-    >>> with clgpu_delegate.litert_environment(precision="fp16") as environment:  # doctest: +SKIP
+    >>> from ai_edge_litert.compiled_model import CompiledModel
+    >>> from ai_edge_litert.hardware_accelerator import HardwareAccelerator
+    >>> with clgpu_delegate.litert_environment(precision="fp16") as environment:
     ...     model = CompiledModel.from_file(
     ...         "model.tflite", HardwareAccelerator.GPU, environment=environment
     ...     )
+    >>> model.get_num_signatures() >= 1
+    True
     """
     make = package.environment_class().create
     options = Options.from_settings(**settings)

@@ -29,7 +29,14 @@ _ROWS = {
 
 @dataclasses.dataclass(frozen=True)
 class Ceiling:
-    """The most that a device does. A rate of 0 is one it does not have."""
+    """The most that a device does. A rate of 0 is one it does not have.
+
+    Examples
+    --------
+    >>> (ceiling,) = clgpu_delegate.ceilings(device=0, seconds=0.1).devices
+    >>> ceiling.problem or ceiling.fma_flops > 0
+    True
+    """
 
     device: Device
     problem: str | None = None
@@ -61,7 +68,14 @@ class Ceiling:
 
 @dataclasses.dataclass(frozen=True)
 class Ceilings(Shown):
-    """What `ceilings` found."""
+    """What `ceilings` found.
+
+    Examples
+    --------
+    >>> found = clgpu_delegate.ceilings(device=0, seconds=0.1)
+    >>> "copy_bytes" in found.to_dict()["devices"][0]
+    True
+    """
 
     devices: tuple[Ceiling, ...]
 
@@ -104,6 +118,11 @@ def ceilings(
     ------
     DeviceError
         If there is no such device.
+
+    Examples
+    --------
+    >>> print(clgpu_delegate.ceilings(device=0, seconds=0.1))  # doctest: +ELLIPSIS
+     at most ...
     """
     if not seconds > 0:
         raise OptionError(f"seconds is {seconds}; allowed: a number above 0")

@@ -69,6 +69,12 @@ def profile_model(
     ClgpuError
         If the model cannot be run, no node of it is on the device, or there is no device or
         runtime.
+
+    Examples
+    --------
+    >>> profile = clgpu_delegate.profile_model("model.tflite", runs=3)
+    >>> profile.inferences
+    3
     """
     if runs < 1:
         raise OptionError(f"runs is {runs}; at least 1 is needed")

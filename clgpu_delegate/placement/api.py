@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class PlacementCandidate:
-    """One way to place the nodes of a model."""
+    """One way to place the nodes of a model.
+
+    Examples
+    --------
+    >>> placement = clgpu_delegate.measure_placement("model.tflite")
+    >>> placement.candidates[0].name
+    'cpu'
+    """
 
     name: str
     """``"cpu"``: without the delegate; ``"all"``, ``"auto"``: as the option `placement`;
@@ -38,7 +45,14 @@ class PlacementCandidate:
 
 @dataclasses.dataclass(frozen=True)
 class Placement(Shown):
-    """What `measure_placement` found."""
+    """What `measure_placement` found.
+
+    Examples
+    --------
+    >>> placement = clgpu_delegate.measure_placement("model.tflite")
+    >>> placement.nodes
+    4
+    """
 
     model: str
     """Path of the file; empty for a model given as bytes."""
@@ -136,6 +150,12 @@ def measure_placement(
         If the model cannot be read, or is none.
     ClgpuError
         If an option is wrong, there is no device or runtime, or nothing can run the model.
+
+    Examples
+    --------
+    >>> placement = clgpu_delegate.measure_placement("model.tflite", cache="cache.sqlite")
+    >>> placement.choice in [candidate.name for candidate in placement.candidates]
+    True
     """
     if threads is not None and threads < 1:
         raise OptionError(f"threads is {threads}; allowed: 1 and more")

@@ -19,6 +19,13 @@ class Profile(Recorded, Shown):
 
     `Delegate.profile` and `profile_model` return it. It contains the recordings up to that time.
     ``print()`` shows the nodes that take longest, and a bar with the parts of an inference's time.
+
+    Examples
+    --------
+    >>> profile = clgpu_delegate.profile_model("model.tflite", runs=3)
+    >>> profile.to_csv().splitlines()[0].split(",")[:2]
+    ['node', 'op']
+    >>> profile.to_html("profile.html")
     """
 
     def table(self, order: Literal["time", "model"] = "time", rows: int | None = None) -> Table:

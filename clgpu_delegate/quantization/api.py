@@ -100,6 +100,13 @@ def quantize(
         If ``pip install 'clgpu_delegate[quantize]'`` is missing.
     ClgpuError
         If the model cannot be read or the file cannot be written, or there is no runtime.
+
+    Examples
+    --------
+    >>> images = np.random.default_rng(0).random((8, 4, 4, 2), np.float32)
+    >>> report = clgpu_delegate.quantize("model.tflite", images, "int8.tflite")
+    >>> report.samples
+    8
     """
     _check_choice("scheme", scheme, SCHEMES)
     _check_choice("mode", mode, _MODES)
@@ -158,6 +165,12 @@ def pseudo_quantize(
     ----------
     model, calibration, out, **options
         As in `quantize`; ``scheme`` is ``"int8"`` or ``"int16x8"``.
+
+    Examples
+    --------
+    >>> report = clgpu_delegate.pseudo_quantize("model.tflite", [x], "rounded.tflite")
+    >>> report.mode
+    'pseudo'
     """
     return quantize(model, calibration, out, mode="pseudo", **options)
 

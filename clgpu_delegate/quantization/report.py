@@ -14,7 +14,15 @@ _SHOWN = 10  # layers in the table
 
 @dataclasses.dataclass(frozen=True)
 class QuantizedLayer:
-    """A node of the model, and how its first output was quantised."""
+    """A node of the model, and how its first output was quantised.
+
+    Examples
+    --------
+    >>> report = clgpu_delegate.quantize("model.tflite", [x], "int8.tflite")
+    >>> worst = report.layers[0]
+    >>> worst.dtype
+    'int8'
+    """
 
     node: int
     """Index in the float model, once nodes that compute constants are folded away."""
@@ -52,7 +60,14 @@ class QuantizedLayer:
 
 @dataclasses.dataclass(frozen=True)
 class Quantization(Shown):
-    """What `quantize` did."""
+    """What `quantize` did.
+
+    Examples
+    --------
+    >>> report = clgpu_delegate.quantize("model.tflite", [x], "int8.tflite")
+    >>> report.scheme, report.samples
+    ('int8', 1)
+    """
 
     path: str
     """The file written."""

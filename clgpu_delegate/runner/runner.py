@@ -76,9 +76,12 @@ class Runner:
 
     Examples
     --------
-    >>> with clgpu_delegate.Runner("model.tflite") as runner:  # doctest: +SKIP
-    ...     for y in runner.run_many(images, progress=True):
-    ...         print(y.argmax())
+    >>> images = np.zeros((3, 1, 4, 4, 2), np.float32)
+    >>> with clgpu_delegate.Runner("model.tflite") as runner:
+    ...     y = runner.run(images[0])
+    ...     shapes = [y.shape for y in runner.run_many(images)]
+    >>> shapes
+    [(1, 5), (1, 5), (1, 5)]
     """
 
     @with_settings

@@ -25,7 +25,15 @@ Shapes = Union[Shape, Sequence[Shape], Mapping[str, Shape]]
 
 @dataclasses.dataclass(frozen=True)
 class TensorSpec:
-    """An input or output of a model."""
+    """An input or output of a model.
+
+    Examples
+    --------
+    >>> with clgpu_delegate.Runner("model.tflite") as runner:
+    ...     (tensor,) = runner.inputs
+    >>> tensor.describe()
+    'float32 of shape (1, 4, 4, 2)'
+    """
 
     name: str
 
