@@ -17,8 +17,8 @@ _USAGE, _INTERRUPTED = 2, 130  # as in `clgpu_delegate.cli.exits`, which may not
 
 def main() -> NoReturn:
     """Run the command of the process's arguments and end the process with its exit code."""
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.default_int_handler:
+    is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_default:
         signal.signal(signal.SIGINT, _interrupted)
     try:
         from clgpu_delegate import cli  # noqa: PLC0415
@@ -31,7 +31,8 @@ def main() -> NoReturn:
             "DependencyError",
             _USAGE,
         )
-    signal.signal(signal.SIGINT, before)
+    if is_default:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     cli.main()
 
 
