@@ -23,7 +23,11 @@ for name in {COMMANDS}:
 
 
 def loaded_by(statement: str) -> set[str]:
-    result = run_python(f"import sys; {statement}; print(*sys.modules)")
+    """Modules, without those that Python and the environment load at the start."""
+    script = (
+        f"import sys; before = set(sys.modules); {statement}; print(*set(sys.modules) - before)"
+    )
+    result = run_python(script)
     assert_succeeds(result)
     return set(result.stdout.split())
 
