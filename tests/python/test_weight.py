@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 import clgpu_delegate
 from clgpu_delegate.base.tables import Group, Table, Text
+from clgpu_delegate.doctor.environment import Environment
 from tests.python import models
-from tests.python.subprocesses import assert_succeeds, run_python
+from tests.python.subprocesses import ROOT, assert_succeeds, run_python
 
 # Packages of the extra `commands`, and what they need.
 COMMANDS = ("click", "markdown_it", "pydantic", "pygments", "rich", "shellingham", "typer")
@@ -175,3 +177,22 @@ def test_columns_share_what_room_there_is():
     made.add_row("x" * 100, "y" * 60, "z" * 5)
     assert max(map(len, made.lines(50))) <= 50
     assert max(map(len, Text("x" * 100, wrap=False).lines(50))) == 100
+
+
+def test_only_commands_import_what_commands_need():
+    folder = Path(clgpu_delegate.__file__).parent
+    allowed = {folder / "base" / "consoles.py", *(folder / "cli").glob("*.py")}
+    for file in set(folder.rglob("*.py")) - allowed:
+        for node in ast.parse(file.read_text()).body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+            assert not {name.split(".")[0] for name in names} & set(COMMANDS), file
+
+
+def test_requirements_are_those_of_the_library():
+    text = (ROOT / "pyproject.toml").read_text()
+    (line,) = re.findall(r"^dependencies = \[(.*)\]$", text, re.MULTILINE)
+    assert re.findall(r'"(\w+)', line) == ["numpy", "platformdirs"]
+    (line,) = re.findall(r"^commands = \[(.*)\]$", text, re.MULTILINE)
+    assert re.findall(r'"(\w+)', line) == ["rich", "typer"]
+    assert Environment().requirements == ("numpy", "platformdirs")
