@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from clgpu_delegate.base.characters import one_line, printable
-from clgpu_delegate.base.tables import WIDTH, Block, Group, Table, Text
+from clgpu_delegate.base.tables import WIDTH, Block, Fitting, Group, Table, Text
 
 __all__ = [
-    "WIDTH", "Block", "Group", "Shown", "Table", "Text", "as_html", "as_text", "extents",
+    "WIDTH", "Block", "Fitting", "Group", "Shown", "Table", "Text", "as_html", "as_text", "extents",
     "one_line", "printable", "size",
 ]  # fmt: skip
 
@@ -27,7 +27,9 @@ def as_text(what: Any, width: int = WIDTH) -> str:
     width
         Columns.
     """
-    block: Block | Group = what if isinstance(what, (Text, Table, Group)) else what.__rich__()
+    block: Block | Group = (
+        what if isinstance(what, (Text, Table, Fitting, Group)) else what.__rich__()
+    )
     return "\n".join(line.rstrip() for line in block.lines(width)).strip("\n")
 
 

@@ -15,6 +15,7 @@ from clgpu_delegate.base.characters import printable
 
 if TYPE_CHECKING:
     import rich.console
+    import rich.padding
     import rich.table
     import rich.text
 
@@ -33,11 +34,16 @@ class Text:
         Of this part; `append` adds others.
     wrap
         Whether lines may be broken; a command to copy stays in one line.
+    indent
+        Blanks in front of each line.
     """
 
-    def __init__(self, text: str = "", style: str = "", *, wrap: bool = True) -> None:
+    def __init__(
+        self, text: str = "", style: str = "", *, wrap: bool = True, indent: int = 0
+    ) -> None:
         self.parts = [(text, style)] if text else []
         self.wrap = wrap
+        self.indent = indent
 
     def append(self, text: str, style: str = "") -> Text:
         """Add a part, and return the text itself."""
@@ -51,15 +57,18 @@ class Text:
 
     def lines(self, width: int = WIDTH) -> list[str]:
         """Lay it out in lines of so many columns."""
-        return _wrapped(self.plain, width) if self.wrap else self.plain.split("\n")
+        plain = self.plain
+        lines = _wrapped(plain, max(width - self.indent, 1)) if self.wrap else plain.split("\n")
+        return [" " * self.indent + line for line in lines]
 
-    def __rich__(self) -> rich.text.Text:
+    def __rich__(self) -> rich.text.Text | rich.padding.Padding:
+        from rich.padding import Padding  # noqa: PLC0415
         from rich.text import Text as RichText  # noqa: PLC0415
 
         text = RichText() if self.wrap else RichText(no_wrap=True, overflow="ignore")
         for part, style in self.parts:
             text.append(printable(part, keep="\n"), style or None)
-        return text
+        return Padding(text, (0, 0, 0, self.indent)) if self.indent else text
 
     def __str__(self) -> str:
         return self.plain
@@ -109,6 +118,12 @@ class Table:
         texts = [cell if isinstance(cell, Text) else Text(cell) for cell in cells]
         self._rows.append((texts, style))
 
+    @property
+    def width(self) -> int:
+        """Columns of characters that it takes where nothing is folded."""
+        rows = [[cell.plain for cell in cells] for cells, _ in self._rows]
+        return self._head * 2 + self._total(self._natural(rows))
+
     def lines(self, width: int = WIDTH) -> list[str]:
         """Lay it out; with headings there is an empty line above and below it.
 
@@ -121,14 +136,22 @@ class Table:
         if not self._head:
             return [line.rstrip() for line in lines]
         head = [margin + line for line in self._row([c.heading for c in self._columns], widths)]
-        rule = margin + "─" * (sum(widths) + _GAP * (len(widths) - 1))
+        rule = margin + "─" * self._total(widths)
         return ["", *(line.rstrip() for line in [*head, rule, *lines]), ""]
 
-    def _widths(self, rows: Sequence[Sequence[str]], available: int) -> list[int]:
+    @staticmethod
+    def _total(widths: Sequence[int]) -> int:
+        return sum(widths) + _GAP * (len(widths) - 1)
+
+    def _natural(self, rows: Sequence[Sequence[str]]) -> list[int]:
         widths = [max(c.width, _widest(c.heading) if self._head else 0) for c in self._columns]
         for row in rows:
             widths[: len(row)] = [max(w, _widest(cell)) for w, cell in zip(widths, row)]
-        excess = sum(widths) + _GAP * (len(widths) - 1) - available
+        return widths
+
+    def _widths(self, rows: Sequence[Sequence[str]], available: int) -> list[int]:
+        widths = self._natural(rows)
+        excess = self._total(widths) - available
         folding = [i for i, column in enumerate(self._columns) if column.fold]
         # The widest first, until it is as wide as the next.
         while excess > 0 and any(widths[i] > 1 for i in folding):
@@ -181,7 +204,34 @@ class Table:
         return "\n".join(self.lines()).strip("\n")
 
 
-Block = Union[Text, Table]
+class Fitting:
+    """A table, or other texts where it is too wide.
+
+    Parameters
+    ----------
+    table
+        Where it fits.
+    *narrow
+        Where it does not.
+    """
+
+    def __init__(self, table: Table, *narrow: Text) -> None:
+        self._table, self._narrow = table, narrow
+
+    def lines(self, width: int = WIDTH) -> list[str]:
+        """Those of the table or the texts."""
+        return self._at(width).lines(width)
+
+    def __rich_console__(
+        self, console: rich.console.Console, options: rich.console.ConsoleOptions
+    ) -> rich.console.RenderResult:
+        yield self._at(options.max_width).__rich__()
+
+    def _at(self, width: int) -> Table | Group:
+        return self._table if self._table.width <= width else Group(*self._narrow)
+
+
+Block = Union[Text, Table, Fitting]
 
 
 class Group:
@@ -197,7 +247,7 @@ class Group:
     def __rich__(self) -> rich.console.Group:
         from rich.console import Group as RichGroup  # noqa: PLC0415
 
-        return RichGroup(*(block.__rich__() for block in self.blocks))
+        return RichGroup(*self.blocks)
 
     def __str__(self) -> str:
         return "\n".join(self.lines()).strip("\n")

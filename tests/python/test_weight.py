@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import clgpu_delegate
-from clgpu_delegate.base.tables import Group, Table, Text
+from clgpu_delegate.base import consoles
+from clgpu_delegate.base.tables import Fitting, Group, Table, Text
 from clgpu_delegate.doctor.environment import Environment
 from tests.python import models
 from tests.python.subprocesses import ROOT, assert_succeeds, run_python
@@ -160,14 +161,25 @@ def table(rows: list[tuple[str, ...]]) -> Table:
     ],
 )
 def test_text_is_laid_out_as_rich_does_it(rows):
-    from clgpu_delegate.base.consoles import SafeConsole  # noqa: PLC0415
-
     group = Group(Text("words " * 40), table(rows), Text("note: \x1b[1m [red]"))
-    console = SafeConsole(width=100, color_system=None)
+    console = consoles.SafeConsole(width=100, color_system=None)
     with console.capture() as shown:
         console.print(group)
     expected = [line.rstrip() for line in shown.get().splitlines()]
     assert group.lines(100) == expected
+
+
+@pytest.mark.parametrize("width", [30, 100])
+def test_a_table_that_does_not_fit_gives_way_to_texts(width):
+    rows = [("1", "CONV_2D", "a long reason for it")]
+    narrow = Text("1 CONV_2D"), Text("a long reason for it, which is told", "dim", indent=4)
+    group = Group(Text("before"), Fitting(table(rows), *narrow), Text("after"))
+    console = consoles.SafeConsole(width=width, color_system=None)
+    with console.capture() as shown:
+        console.print(group)
+    assert group.lines(width) == [line.rstrip() for line in shown.get().splitlines()]
+    assert ("    a long" in "\n".join(group.lines(width))) == (width == 30)
+    assert max(map(len, group.lines(width))) <= width
 
 
 def test_columns_share_what_room_there_is():
