@@ -65,9 +65,10 @@ if TYPE_CHECKING:
         pseudo_quantize,
         quantize,
     )
-    from clgpu_delegate.report.explanation import (
+    from clgpu_delegate.report.explanation import Explanation
+    from clgpu_delegate.report.memory import Block, MemoryMap, MemoryObject, PartitionMemory
+    from clgpu_delegate.report.parts import (
         EngineFault,
-        Explanation,
         Failure,
         Node,
         Partition,
@@ -75,7 +76,6 @@ if TYPE_CHECKING:
         Refusal,
         Tensor,
     )
-    from clgpu_delegate.report.memory import Block, MemoryMap, MemoryObject, PartitionMemory
     from clgpu_delegate.report.placed import ExpectedPartition, Placed
     from clgpu_delegate.runner import Runner, TensorSpec
 
@@ -136,8 +136,9 @@ _NAMES = {
     "placement": "Placement PlacementCandidate measure_placement",
     "profiling": "Invoke Launch NodeProfile Profile Totals",
     "quantization": "Observer Quantization QuantizedLayer pseudo_quantize quantize",
-    "report.explanation": "EngineFault Explanation Failure Node Partition PassStep Refusal Tensor",
+    "report.explanation": "Explanation",
     "report.memory": "Block MemoryMap MemoryObject PartitionMemory",
+    "report.parts": "EngineFault Failure Node Partition PassStep Refusal Tensor",
     "report.placed": "ExpectedPartition Placed",
     "runner": "Runner TensorSpec",
 }

@@ -6,6 +6,7 @@ import contextlib
 import os
 from typing import TYPE_CHECKING, Any, Literal
 
+from clgpu_delegate.base.arranging import Shapes
 from clgpu_delegate.base.files import read_model
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import OptionError
@@ -14,6 +15,7 @@ from clgpu_delegate.options import Settings, with_settings
 from clgpu_delegate.report.explanation import Explanation
 from clgpu_delegate.report.memory import MemoryMap
 from clgpu_delegate.runtimes import RuntimeName
+from clgpu_delegate.tflite.shapes import with_shapes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -27,6 +29,7 @@ def explain_model(
     *,
     runtime: RuntimeName | None = None,
     api: Api = "interpreter",
+    shapes: Shapes | None = None,
     **settings: Unpack[Settings],
 ) -> Explanation:
     """Load a model into a delegate and tell what it claims.
@@ -39,6 +42,9 @@ def explain_model(
         As in `clgpu_delegate.runtimes.find_runtime`.
     api
         ``"interpreter"``, or ``"compiled"`` for LiteRT's CompiledModel.
+    shapes
+        Of the inputs, if not those of the file: of the one input, or a list of shapes, or a dict by
+        name.
     **settings
         The fields of `Options`.
 
@@ -46,6 +52,8 @@ def explain_model(
     ------
     FileError, ModelError
         If the model cannot be read, or the runtime rejects it.
+    InputError
+        If the shapes do not fit the model's inputs.
     ClgpuError
         If an option is wrong, or there is no device or runtime.
 
@@ -58,7 +66,7 @@ def explain_model(
     FULLY_CONNECTED True
     SOFTMAX left on the CPU by the option 'exclude'
     """
-    delegate, _interpreter = _loaded(model, runtime, api, settings)
+    delegate, _interpreter = _loaded(model, runtime, api, shapes, settings)
     return delegate.explain()
 
 
@@ -68,6 +76,7 @@ def map_memory(
     *,
     runtime: RuntimeName | None = None,
     api: Api = "interpreter",
+    shapes: Shapes | None = None,
     **settings: Unpack[Settings],
 ) -> MemoryMap:
     """Load a model into a delegate and tell where in device memory its tensors lie.
@@ -80,6 +89,9 @@ def map_memory(
         As in `clgpu_delegate.runtimes.find_runtime`.
     api
         ``"interpreter"``, or ``"compiled"`` for LiteRT's CompiledModel.
+    shapes
+        Of the inputs, if not those of the file: of the one input, or a list of shapes, or a dict by
+        name.
     **settings
         The fields of `Options`.
 
@@ -93,7 +105,7 @@ def map_memory(
     >>> print(clgpu_delegate.map_memory("model.tflite"))  # doctest: +ELLIPSIS
     partition 0...
     """
-    delegate, _interpreter = _loaded(model, runtime, api, settings)
+    delegate, _interpreter = _loaded(model, runtime, api, shapes, settings)
     return delegate.memory_map()
 
 
@@ -103,6 +115,7 @@ def graph_texts(
     *,
     runtime: RuntimeName | None = None,
     api: Api = "interpreter",
+    shapes: Shapes | None = None,
     **settings: Unpack[Settings],
 ) -> tuple[str, ...]:
     """Load a model into a delegate and return the text of its graphs, one for each partition.
@@ -118,6 +131,9 @@ def graph_texts(
         As in `clgpu_delegate.runtimes.find_runtime`.
     api
         ``"interpreter"``, or ``"compiled"`` for LiteRT's CompiledModel.
+    shapes
+        Of the inputs, if not those of the file: of the one input, or a list of shapes, or a dict by
+        name.
     **settings
         The fields of `Options`.
 
@@ -128,14 +144,18 @@ def graph_texts(
     """
     if when not in _WHEN:
         raise OptionError(f"when is {when!r}; allowed: {', '.join(_WHEN)}")
-    delegate, _interpreter = _loaded(model, runtime, api, settings)
+    delegate, _interpreter = _loaded(model, runtime, api, shapes, settings)
     return delegate._graph_texts(when)
 
 
 def _loaded(
-    model: str | os.PathLike[str], runtime: str | None, api: str, settings: Settings
+    model: str | os.PathLike[str],
+    runtime: str | None,
+    api: str,
+    shapes: Shapes | None,
+    settings: Settings,
 ) -> tuple[Delegate, Any]:
-    content = read_model(model)
+    content = with_shapes(read_model(model), shapes)
     found = runtime_for(api, runtime)
     interpreter, delegate = open_delegated(api, found, content, 1, settings)
     # The plan may change once the runtime has settled the shapes.

@@ -1,1 +1,1 @@
-"""Three small networks, trained here, in four number formats; see README.md."""
+"""Applications, and three small networks that are trained here, in four number formats."""

@@ -18,6 +18,7 @@ PAGES = {
     "contributing.md": "CONTRIBUTING.md",
     "changelog.md": "CHANGELOG.md",
     "security.md": "SECURITY.md",
+    "conduct.md": "CODE_OF_CONDUCT.md",
 }
 PICTURES = TOP / "build" / "pictures"
 MAKER = TOP / "tools" / "docs_pictures.py"

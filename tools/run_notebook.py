@@ -40,7 +40,7 @@ def run(folder: str) -> Any:
     os.environ["CLGPU_CACHE"] = str(Path(folder, "cache.sqlite"))
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
     notebook = nbformat.read(NOTEBOOK, as_version=4)
-    resources = {"metadata": {"path": str(ROOT)}}
+    resources = {"metadata": {"path": str(NOTEBOOK.parent)}}  # as Jupyter does
     nbclient.NotebookClient(notebook, timeout=300, resources=resources).execute()
     clean(notebook)
     return notebook

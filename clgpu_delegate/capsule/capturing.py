@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clgpu_delegate.base.arranging import Shapes
 from clgpu_delegate.base.files import Source, check_writable, read_content, write_atomically
 from clgpu_delegate.capsule import archive, facts
 from clgpu_delegate.capsule.outcome import Outcome
@@ -19,6 +20,7 @@ from clgpu_delegate.errors import OptionError
 from clgpu_delegate.options import Options, Settings, with_settings
 from clgpu_delegate.runtimes import RuntimeName, find_runtime
 from clgpu_delegate.tflite.inference import make_interpreter
+from clgpu_delegate.tflite.shapes import with_shapes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -88,6 +90,7 @@ def capture(
     timeout: float = 300.0,
     budget: float = 300.0,
     progress: Progress | None = None,
+    shapes: Shapes | None = None,
     **settings: Unpack[Settings],
 ) -> Capture:
     """Run a model on the CPU and through the delegate, and write one file to reproduce a failure.
@@ -123,6 +126,9 @@ def capture(
         Time limit of the search in seconds; after it, the smallest part found so far is kept.
     progress
         Called with the number of trials, the number of nodes left and the current step.
+    shapes
+        Of the inputs, if not those of the file: of the one input, or a list of shapes, or a dict by
+        name.
     **settings
         The fields of `Options`. ``verify`` and ``profile`` have no effect here.
 
@@ -132,7 +138,7 @@ def capture(
         If the model or the inputs cannot be read, the CPU cannot run them, or the file cannot be
         written.
     InputError
-        If the inputs do not fit the model.
+        If the inputs or shapes do not fit the model.
     OptionError, DeviceError, RuntimeNotFoundError
         If an option is wrong, or there is no device or runtime.
     DependencyError
@@ -151,7 +157,8 @@ def capture(
     if tolerance is not None and not tolerance >= 0:
         raise OptionError(f"tolerance is {tolerance}; allowed: 0 and above")
     path = check_writable(out)
-    content, found = read_content(model), find_runtime(runtime)
+    content = with_shapes(read_content(model), shapes)
+    found = find_runtime(runtime)
     stock = make_interpreter(found, content, 1)
     nature, arrays = facts.Nature.of(content, stock), inputs_of(stock, inputs, seed)
     del stock

@@ -42,6 +42,7 @@ def bench(
         ),
     ] = "all",
     runs: Annotated[int, typer.Option(help="Timed inferences of each.", min=1)] = 20,
+    rounds: Annotated[int, typer.Option(help="How often the variants take turns.")] = 3,
     threads: Annotated[
         int, typer.Option(help="Threads of the CPU kernels; 0 uses all cores.", min=0)
     ] = 0,
@@ -58,6 +59,7 @@ def bench(
             placements=word(placement.split(",")),
             threads=threads or None,
             runs=runs,
+            rounds=rounds,
             progress=progress,
             **settings,
         )

@@ -27,8 +27,15 @@ def rich_console() -> SafeConsole:
 
 
 def print_rich(what: Any) -> None:
-    """Print what rich can render."""
-    rich_console().print(what)
+    """Print what rich can render; to files and pipes without blanks at the ends of lines."""
+    console = rich_console()
+    if console.is_terminal:
+        console.print(what)
+    else:
+        with console.capture() as shown:  # tables of the commands are rich's own
+            console.print(what)
+        lines = shown.get().strip("\n").splitlines()
+        print("\n".join(line.rstrip() for line in lines))
 
 
 def print_text(text: str) -> None:

@@ -39,6 +39,10 @@ def profile(
     plot: Annotated[
         Optional[Path], _file("Write a picture, such as .png or .svg.", ".png", ".svg", ".pdf")
     ] = None,
+    against: Annotated[
+        Optional[Path],
+        _file("Show instead what has changed since a profile that --json printed.", ".json"),
+    ] = None,
     **settings: Any,
 ) -> None:
     """Show how much time each node of a model takes."""
@@ -54,7 +58,8 @@ def profile(
         progress=False if as_json else None,
         **settings,
     )
+    shown: Any = result if against is None else result.against(against)
     if as_json:
-        print_json(result.to_dict())
+        print_json(shown.to_dict())
     else:
-        print_rich(result)
+        print_rich(shown)

@@ -1,19 +1,26 @@
 """Parameters that commands share, and the options of a delegate as options of a command."""
 
 # Typer reads the annotations at run time, so they keep to what Python 3.9 can evaluate.
+import contextlib
 import dataclasses
 import functools
 import inspect
-from collections.abc import Mapping
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Callable, Optional
+from typing import Annotated, Any, Callable, List, Optional  # noqa: UP035
 
 import typer
 
 from clgpu_delegate import _core
+from clgpu_delegate.base.arranging import Shapes
+from clgpu_delegate.base.rendering import one_line
 from clgpu_delegate.cli import completion
 from clgpu_delegate.errors import ClgpuError
+from clgpu_delegate.measure.guessing import guess_shapes
 from clgpu_delegate.options import Options
+from clgpu_delegate.tflite import shapes
 
 # Typer would report unreadable files in its own way. None of the paths is `readable`, so the
 # function that reads the file reports the error.
@@ -32,6 +39,15 @@ Runtime = Annotated[
     typer.Option(
         help="ai_edge_litert, tflite_runtime or tensorflow; else the first that is installed.",
         autocompletion=completion.runtimes,
+    ),
+]
+
+Shape = Annotated[
+    Optional[List[str]],  # noqa: UP006
+    typer.Option(
+        metavar="[NAME=]SHAPE",
+        help="Shape of an input, such as 1x224x224x3 or image=1x224x224x3. Repeatable: one for "
+        "each input.",
     ),
 ]
 
@@ -56,7 +72,10 @@ def word(text: Any) -> Any:
 
 
 def with_options(*left_out: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command an option for each field of `Options` and ``--runtime``, as ``**settings``.
+    """Give a command an option for each field of `Options`, ``--runtime`` and ``--shape``.
+
+    It gets them as ``**settings``, the shapes as ``shapes``. Where a model leaves extents open and
+    no shape is given, usual ones are tried and told on standard error.
 
     Parameters
     ----------
@@ -79,6 +98,7 @@ def with_options(*left_out: str) -> Callable[[Callable[..., Any]], Callable[...,
 
         @functools.wraps(command)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
+            kwargs["shapes"] = _shapes(kwargs.pop("shape"), kwargs)
             return command(*args, **kwargs)
 
         parameters = [*own.values(), *added]
@@ -109,7 +129,29 @@ def _parameters() -> list[inspect.Parameter]:
         type_: Any = type(default) if isinstance(default, int) else str
         annotation: Any = Annotated[type_, option]
         parameters.append(inspect.Parameter(name, kind, default=default, annotation=annotation))
-    return [*parameters, inspect.Parameter("runtime", kind, default=None, annotation=Runtime)]
+    more: dict[str, Any] = {"runtime": Runtime, "shape": Shape}
+    for name, annotation in more.items():
+        parameters.append(inspect.Parameter(name, kind, default=None, annotation=annotation))
+    return parameters
+
+
+def _shapes(texts: Optional[Sequence[str]], given: Mapping[str, Any]) -> Optional[Shapes]:
+    """The shapes of a command's model, asked for or guessed; None: those of the file."""
+    asked = shapes.parse(texts or ())
+    models: Sequence[Path] = [given["model"]] if "model" in given else given.get("models") or ()
+    if asked is not None or len(models) != 1:
+        return asked
+    guessed = None
+    with contextlib.suppress(ClgpuError):  # the command itself tells it
+        guessed = guess_shapes(models[0], given["runtime"])
+    for name, shape in (guessed or {}).items():
+        text = shapes.text_of(shape)
+        print(
+            f"clgpu: the model leaves the shape of its input {one_line(name)} open; assumed: {text}"
+            f" (--shape {shlex.quote(f'{one_line(name)}={text}')} sets it)",
+            file=sys.stderr,
+        )
+    return guessed
 
 
 def _table() -> dict[str, Any]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Union
 
+import numpy as np
+
 from clgpu_delegate.base import files
+from clgpu_delegate.base.arranging import Shapes
 from clgpu_delegate.base.progress import Bar
 from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text
 from clgpu_delegate.delegate import Delegate
@@ -18,11 +22,13 @@ from clgpu_delegate.measure.job import Job, measure
 from clgpu_delegate.options import Options, Settings
 from clgpu_delegate.runtimes import RuntimeName
 from clgpu_delegate.tflite import inference
+from clgpu_delegate.tflite.shapes import with_shapes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-_OWN_GPU = "LiteRT's GPU"
+_STOCK, _OWN_GPU = "stock CPU", "LiteRT's GPU"
+_NOISE = 1.25  # of the medians of two rounds
 
 Model = Union[str, "os.PathLike[str]"]
 
@@ -48,12 +54,28 @@ class Measurement:
     median_ms: float | None = None
     """Time of one inference, copies to and from the device included."""
 
+    p10_ms: float | None = None
+    """The time that a tenth of the inferences stayed below."""
+
+    p90_ms: float | None = None
+    """The time that nine tenths of them stayed below."""
+
     best_ms: float | None = None
+    rounds_ms: tuple[float, ...] = ()
+    """Median of each round."""
+
+    noisy: bool = False
+    """Whether the rounds' medians, or those of the stock CPU, differ so much that the speedup says
+    little: by more than a quarter."""
+
     speedup: float | None = None
-    """Median of the stock CPU over this one."""
+    """Median of the stock CPU over this one, in the same round; the median of the rounds."""
+
+    speedups: tuple[float, ...] = ()
+    """Of each round."""
 
     first_ms: float | None = None
-    """Time to load the model and run it once."""
+    """Time to load the model and run it once; the median of the rounds."""
 
     device_bytes: int | None = None
     """The most device memory it has had; None for the stock CPU."""
@@ -98,11 +120,16 @@ class Benchmark(Shown):
     runtime: str
     threads: int
     runs: int
+    """Of each variant, in all rounds together."""
+
     measurements: tuple[Measurement, ...]
     """By model, the stock CPU first."""
 
     api: str = "interpreter"
     """The runtime's interface, as in `benchmark`."""
+
+    rounds: int = 1
+    """In each of them, each variant ran in a process of its own, one after the other."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -113,7 +140,9 @@ class Benchmark(Shown):
         table = Table()
         table.add_column("model", fold=True)
         table.add_column("variant")
-        for heading in ("ms", "speedup", "first ms", "nodes", "device MiB", "host MiB", "error"):
+        for heading in (
+            "ms", "p10-p90", "speedup", "first ms", "nodes", "device MiB", "host MiB", "error"
+        ):  # fmt: skip
             table.add_column(heading, right=True)
         lines, last = [], None
         for m in self.measurements:
@@ -123,7 +152,8 @@ class Benchmark(Shown):
                 lines.append(f"{m.model}, {m.variant}: the runtime undid the delegation")
             cells = (
                 _number(m.median_ms, ".3f") or "failed",
-                _number(m.speedup, ".2f", "x"),
+                f"{m.p10_ms:.3g}-{m.p90_ms:.3g}" if m.p10_ms and m.p90_ms else "",
+                _number(m.speedup, ".2f", "x noisy" if m.noisy else "x"),
                 _number(m.first_ms, ".0f"),
                 "" if m.claimed is None else f"{m.claimed} of {m.total}",
                 _number(m.device_bytes and m.device_bytes / 2**20, ".1f"),
@@ -137,9 +167,14 @@ class Benchmark(Shown):
             table.add_row(*map(Text, (name, variant, *cells)), style=style)
         lines.append(
             f"{self.device}; {self.runtime}{' with CompiledModel' * (self.api == 'compiled')}, "
-            f"{self.threads} threads; medians of {self.runs} runs, "
+            f"{self.threads} threads; medians of {self.runs} runs in {self.rounds} rounds, "
             "each variant in a process of its own; error: relative L2 to the stock CPU"
         )
+        if any(m.noisy for m in self.measurements):
+            lines.append(
+                "noisy: the rounds differ by more than a quarter; close other programs, or raise "
+                "runs and rounds"
+            )
         return Group(table, *map(Text, lines))
 
     def __str__(self) -> str:
@@ -153,15 +188,17 @@ def benchmark(
     placements: Sequence[Literal["all", "auto", "measured"]] = ("all",),
     threads: int | None = None,
     runs: int = 20,
+    rounds: int = 3,
     runtime: RuntimeName | None = None,
     api: Api = "interpreter",
     progress: bool | None = None,
+    shapes: Shapes | None = None,
     **settings: Unpack[Settings],
 ) -> Benchmark:
     """Measure models on the stock CPU kernels and in variants of the delegate.
 
-    Inputs are random, the same for all variants of a model. Each variant runs in a separate
-    process, one after the other. A variant that fails is a row with a `problem`.
+    Inputs are random, the same for all variants of a model. The variants take turns: in each round
+    each runs in a new process, one after the other. A variant that fails is a row with a `problem`.
 
     Parameters
     ----------
@@ -173,7 +210,10 @@ def benchmark(
         Threads of the CPU kernels, with and without the delegate; None: all cores that this process
         may use.
     runs
-        Number of timed inferences, without the first.
+        Number of timed inferences, in all rounds together, without the first of each round.
+    rounds
+        How often the variants take turns; with more, a change of the clock or another program
+        affects all of them alike. At most ``runs`` are used.
     runtime
         As in `clgpu_delegate.runtimes.find_runtime`.
     api
@@ -181,6 +221,9 @@ def benchmark(
         is a variant, too.
     progress
         True or False for a progress bar on standard error or none, None for one on terminals.
+    shapes
+        Of the inputs of each model, if not those of the file: of the one input, or a list of
+        shapes, or a dict by name.
     **settings
         The other fields of `Options`.
 
@@ -188,6 +231,8 @@ def benchmark(
     ------
     FileError, ModelError
         If a model cannot be read; before anything is measured.
+    InputError
+        If the shapes do not fit the inputs of a model.
     OptionError
         If an option is not allowed.
     DeviceError, RuntimeNotFoundError
@@ -204,50 +249,109 @@ def benchmark(
     paths = [models] if isinstance(models, (str, os.PathLike)) else list(models)
     if runs < 1:
         raise OptionError(f"runs is {runs}; allowed: 1 and more")
+    if rounds < 1:
+        raise OptionError(f"rounds is {rounds}; allowed: 1 and more")
     if threads is not None and threads < 1:
         raise OptionError(f"threads is {threads}; allowed: 1 and more, or None")
     for path in paths:
-        files.read_model(path)
+        with_shapes(files.read_model(path), shapes)
     tool = runtime_for(api, runtime)
     variants = list(_variants(precisions, placements, settings))
     device = Delegate(variants[0][1] if variants else Options.from_settings(**settings)).device
     count = threads or inference.usable_cores()
-    job = Job("", tool.name, count, runs, api=api)
+    rounds = min(rounds, runs)
+    job = Job("", tool.name, count, -(-runs // rounds), api=api, shapes=shapes)
     own: list[tuple[str, Options | None]] = [(_OWN_GPU, None)] if api == "compiled" else []
-    ways = [("stock CPU", None), *own, *variants]
+    jobs = {
+        name: dataclasses.replace(
+            job,
+            options=None if options is None else dataclasses.asdict(options),
+            own_gpu=name == _OWN_GPU,
+        )
+        for name, options in [(_STOCK, None), *own, *variants]
+    }
     failures: list[ClgpuError] = []
     found: list[Measurement] = []
     with Bar(progress) as bar:
-        bar.stage("measuring", len(paths) * len(ways))
+        bar.stage("measuring", len(paths) * rounds * len(jobs))
         for path in [os.fspath(each) for each in paths]:
-            stock: tuple[float, list[inference.Array]] | None = None
-            for name, options in ways:
-                bar.show(f"{Path(path).name}, {name}", len(found))
-                given = None if options is None else dataclasses.asdict(options)
-                one = dataclasses.replace(job, model=path, options=given, own_gpu=name == _OWN_GPU)
-                try:
-                    result, outputs = measure(one)
-                except ClgpuError as error:
-                    failures.append(error)
-                    result = {"problem": str(error)}
-                else:
-                    if options is None and name != _OWN_GPU:
-                        stock = result["median_ms"], outputs
-                    elif stock is not None:
-                        result["speedup"] = stock[0] / result["median_ms"]
-                        errors = inference.worst_errors(outputs, stock[1])
-                        result["max_abs_error"], result["relative_l2_error"] = errors
-                found.append(Measurement(path, name, **result))
+            series = {n: _Series(dataclasses.replace(one, model=path)) for n, one in jobs.items()}
+            for number in range(rounds):
+                for position, (name, one) in enumerate(series.items()):
+                    done = len(found) * rounds + number * len(jobs) + position
+                    bar.show(f"{Path(path).name}, {name}", done)
+                    one.run()
+            failures += [one.failure for one in series.values() if one.failure is not None]
+            found += [one.measurement(path, name, series[_STOCK]) for name, one in series.items()]
     if failures and len(failures) == len(found):
         raise failures[0]
     return Benchmark(
         device=f"{device.name} ({device.platform})",
         runtime=str(tool),
         threads=count,
-        runs=runs,
+        runs=job.runs * rounds,
         measurements=tuple(found),
         api=api,
+        rounds=rounds,
     )
+
+
+class _Series:
+    """The rounds of one variant of a model; it ends at the first that fails."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self.results: list[dict[str, Any]] = []
+        self.outputs: list[inference.Array] = []
+        self.failure: ClgpuError | None = None
+
+    def run(self) -> None:
+        if self.failure is not None:
+            return
+        try:
+            result, self.outputs = measure(self._job)
+        except ClgpuError as error:
+            self.failure = error
+        else:
+            self.results.append(result)
+
+    def medians(self) -> list[float]:
+        return [statistics.median(result["times_ms"]) for result in self.results]
+
+    def is_noisy(self) -> bool:
+        medians = self.medians()
+        return max(medians) > _NOISE * min(medians)
+
+    def measurement(self, path: str, name: str, stock: _Series) -> Measurement:
+        if self.failure is not None:
+            return Measurement(path, name, problem=str(self.failure))
+        times = [time for result in self.results for time in result["times_ms"]]
+        low, median, high = np.percentile(times, (10, 50, 90))
+        data: dict[str, Any] = {**self.results[-1]}
+        del data["times_ms"]
+        of_all: dict[str, Callable[[list[float]], float]] = {
+            "host_bytes": max,
+            "device_bytes": max,
+            "first_ms": statistics.median,
+        }
+        for key in of_all.keys() & data.keys():
+            data[key] = of_all[key]([result[key] for result in self.results])
+        if self is not stock and name != _OWN_GPU and stock.failure is None:
+            ratios = [theirs / own for theirs, own in zip(stock.medians(), self.medians())]
+            data |= {"speedups": tuple(ratios), "speedup": statistics.median(ratios)}
+            errors = inference.worst_errors(self.outputs, stock.outputs)
+            data["max_abs_error"], data["relative_l2_error"] = errors
+        return Measurement(
+            path,
+            name,
+            median_ms=float(median),
+            p10_ms=float(low),
+            p90_ms=float(high),
+            best_ms=min(times),
+            rounds_ms=tuple(self.medians()),
+            noisy=self.is_noisy() or (stock.failure is None and stock.is_noisy()),
+            **data,
+        )
 
 
 def _variants(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import statistics
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from clgpu_delegate.base.arranging import Shapes
 from clgpu_delegate.base.files import check_writable, read_arrays, read_model, write_arrays
 from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text
 from clgpu_delegate.delegate import Delegate, load
@@ -29,6 +31,7 @@ from clgpu_delegate.tflite.inference import (
     usable_cores,
     worst_errors,
 )
+from clgpu_delegate.tflite.shapes import with_shapes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -200,6 +203,7 @@ def compare(
     inputs: Arrays | str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] | None = None,
     every_device: bool = False,
+    shapes: Shapes | None = None,
     **settings: Unpack[Settings],
 ) -> Comparison:
     """Run a model through the stock runtime and through the delegate, on the same inputs.
@@ -228,6 +232,9 @@ def compare(
         A .npz file to write with the delegate's outputs, by their names.
     every_device
         Time the delegate on the first device of each other type, too.
+    shapes
+        Of the inputs, if not those of the file: of the one input, or a list of shapes, or a dict by
+        name.
     **settings
         The fields of `Options`.
 
@@ -236,7 +243,7 @@ def compare(
     FileError, ModelError
         If the model or the inputs cannot be read, or the outputs cannot be written.
     InputError
-        If the inputs do not fit the model.
+        If the inputs or shapes do not fit the model.
     ClgpuError
         If an option is wrong, or there is no device or runtime.
 
@@ -249,7 +256,7 @@ def compare(
     path = None if out is None else check_writable(out)
     if runs < 1:
         raise OptionError(f"runs is {runs}; allowed: 1 and more")
-    content = read_model(model)
+    content = with_shapes(read_model(model), shapes)
     given = read_arrays(inputs) if isinstance(inputs, (str, os.PathLike)) else inputs
     found = runtime_for(api, runtime)
     threads = threads or usable_cores()
@@ -282,8 +289,10 @@ def compare(
     own_gpu_ms, own_gpu_problem = None, ""
     if api == "compiled":
         try:
-            job = Job(os.fspath(model), found.name, threads, runs, api=api, own_gpu=True)
-            own_gpu_ms = measure(job)[0]["median_ms"]
+            job = Job(
+                os.fspath(model), found.name, threads, runs, api=api, own_gpu=True, shapes=shapes
+            )
+            own_gpu_ms = statistics.median(measure(job)[0]["times_ms"])
         except ClgpuError as error:
             own_gpu_problem = str(error)
     busy = turns.wait_until_quiet()

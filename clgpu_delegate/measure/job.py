@@ -21,9 +21,10 @@ import numpy as np
 
 from clgpu_delegate import errors
 from clgpu_delegate.base import children, files
+from clgpu_delegate.base.arranging import Shapes
 from clgpu_delegate.litert.compiled import on_own_gpu, open_delegated, open_stock
 from clgpu_delegate.runtimes import find_runtime
-from clgpu_delegate.tflite import inference
+from clgpu_delegate.tflite import inference, shapes
 
 _MAIN = "from clgpu_delegate.measure.job import main; main()"
 
@@ -44,6 +45,9 @@ class Job:
 
     own_gpu: bool = False
     """LiteRT's own GPU, without options."""
+
+    shapes: Shapes | None = None
+    """Of the inputs, as `clgpu_delegate.tflite.shapes.with_shapes` takes them."""
 
 
 def measure(job: Job) -> tuple[dict[str, Any], list[inference.Array]]:
@@ -91,7 +95,8 @@ def main() -> None:
 
 def _measured(job: Job) -> tuple[dict[str, Any], list[inference.Array]]:
     """The numbers of a `Measurement`, and the outputs for inputs that depend only on the model."""
-    content, runtime = files.read_model(job.model), find_runtime(job.runtime)
+    content = shapes.with_shapes(files.read_model(job.model), job.shapes)
+    runtime = find_runtime(job.runtime)
     before = _host_bytes()
     start = time.perf_counter()
     interpreter: Any
@@ -109,8 +114,7 @@ def _measured(job: Job) -> tuple[dict[str, Any], list[inference.Array]]:
     first = time.perf_counter() - start
     times = inference.times_ms(interpreter, job.runs)
     result = {
-        "median_ms": float(np.median(times)),
-        "best_ms": min(times),
+        "times_ms": times,
         "first_ms": first * 1e3,
         "host_bytes": max(0, _host_bytes() - before),
     }

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from clgpu_delegate.base import files
+from clgpu_delegate.base.arranging import Shapes
 from clgpu_delegate.base.progress import Bar, Option
 from clgpu_delegate.delegate import Delegate, load
 from clgpu_delegate.errors import ClgpuError, OptionError
@@ -15,6 +16,7 @@ from clgpu_delegate.profiling import plotting
 from clgpu_delegate.profiling.profile import Profile
 from clgpu_delegate.runtimes import RuntimeName, find_runtime
 from clgpu_delegate.tflite import inference
+from clgpu_delegate.tflite.shapes import with_shapes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -35,6 +37,7 @@ def profile_model(
     threads: int = 1,
     seed: int = 0,
     progress: Option = None,
+    shapes: Shapes | None = None,
     **settings: Unpack[Settings],
 ) -> Profile:
     """Run a model on random inputs and tell where the time goes.
@@ -57,6 +60,9 @@ def profile_model(
     progress
         True or False for a progress bar on standard error or none, None for one on terminals, or a
         function to call with ``"running"``, the number of inferences done, and of all.
+    shapes
+        Of the inputs, if not those of the file: of the one input, or a list of shapes, or a dict by
+        name.
     **settings
         The fields of `Options`; ``profile`` is always on.
 
@@ -64,6 +70,8 @@ def profile_model(
     ------
     FileError
         If the model cannot be read, or a file not be written.
+    InputError
+        If the shapes do not fit the model's inputs.
     DependencyError
         If ``plot`` is asked for and matplotlib is not installed.
     ClgpuError
@@ -83,7 +91,7 @@ def profile_model(
             files.check_writable(out)
     if plot is not None:
         plotting.check(plot)
-    content = files.read_model(model)
+    content = with_shapes(files.read_model(model), shapes)
     found = find_runtime(runtime)
     settings["profile"] = True
     delegate = load(**settings)

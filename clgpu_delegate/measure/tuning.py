@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable, Union
 
 from clgpu_delegate.base import files
+from clgpu_delegate.base.arranging import Shapes
 from clgpu_delegate.base.progress import Bar
 from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text
 from clgpu_delegate.delegate import Delegate
@@ -17,6 +18,7 @@ from clgpu_delegate.errors import ClgpuError, OptionError
 from clgpu_delegate.options import Options, Settings, with_settings
 from clgpu_delegate.runtimes import RuntimeName, find_runtime
 from clgpu_delegate.tflite import inference
+from clgpu_delegate.tflite.shapes import with_shapes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -135,7 +137,7 @@ class Tuning(Shown):
     def __rich__(self) -> Group:
         table = Table()
         for heading in ("nodes", "op", "output", "default", "winner"):
-            table.add_column(heading, fold=True)
+            table.add_column(heading, fold=heading != "op")
         for heading in ("default us", "winner us", "gain"):
             table.add_column(heading, right=True)
         for layer in self.layers:
@@ -183,6 +185,7 @@ def tune(
     again: bool = False,
     runtime: RuntimeName | None = None,
     progress: Progress = None,
+    shapes: Shapes | None = None,
     **settings: Unpack[Settings],
 ) -> Tuning:
     """Measure the kernels that a model can use on a device and keep the fastest.
@@ -208,6 +211,9 @@ def tune(
         function that is called before each candidate with the number of layers done, the number of
         layers to be measured, the operation and the candidate. What it raises ends the tuning;
         winners found so far are kept.
+    shapes
+        Of the inputs, if not those of the file: of the one input, or a list of shapes, or a dict by
+        name.
     **settings
         The fields of `Options`; `tuning` may not be ``"off"``.
 
@@ -223,7 +229,7 @@ def tune(
     True
     """
     seconds = _seconds(budget)
-    content = files.read_model(model)
+    content = with_shapes(files.read_model(model), shapes)
     found = find_runtime(runtime)
     options = dataclasses.replace(Options.from_settings(**settings), tuning="auto", placement="all")
     if settings.get("tuning") == "off":

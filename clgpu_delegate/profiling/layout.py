@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 _SWEEPS = 12
 _WIDTH, _GAP, _POINT = 1.0, 0.25, 0.25  # of a node, between neighbours, of an edge that passes
-_STRAIGHT = 8.0  # how much more weight the straightness of a passing edge has
+# How much the wishes of passing edges, and of nodes that start a path, count beside others.
+_STRAIGHT, _START = 8.0, 0.002
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,6 +122,10 @@ class _Graph:
 
     def place(self) -> dict[int, float]:
         """Horizontal middles."""
+        # Weights that are unpacked beside each layer must not push the layers below to one side.
+        paths: dict[int, list[int]] = defaultdict(list)
+        for key, above in list(self.above.items()):
+            paths[key] = [n for n in above if self.above.get(n)] or above
         x: dict[int, float] = {}
         for row in self.rows:
             steps = self._steps(row)
@@ -128,10 +133,15 @@ class _Graph:
         # One direction at a time keeps chains straight; downwards last, so forks are symmetric.
         for sweep in range(_SWEEPS + 1):
             down = sweep % 2 == 0
-            one, other = (self.above, self.below) if down else (self.below, self.above)
+            one, other = (paths, self.below) if down else (self.below, self.above)
             for row in self.rows if down else reversed(self.rows):
                 self._place_row(row, x, {key: one[key] or other[key] for key in row})
         return x
+
+    def _weight(self, key: int) -> float:
+        if key not in self.nodes:
+            return _STRAIGHT
+        return 1.0 if self.above.get(key) else _START
 
     def _steps(self, row: Sequence[int]) -> list[float]:
         steps = [0.0]
@@ -144,7 +154,7 @@ class _Graph:
         self, row: Sequence[int], x: dict[int, float], near: Mapping[int, Sequence[int]]
     ) -> None:
         wanted = [_mean((x[n] for n in near[key]), x[key]) for key in row]
-        weights = [1.0 if key in self.nodes else _STRAIGHT for key in row]
+        weights = [self._weight(key) for key in row]
         steps = self._steps(row)
         pooled = isotonic([w - s for w, s in zip(wanted, steps)], weights)
         x.update({key: value + step for key, value, step in zip(row, pooled, steps)})

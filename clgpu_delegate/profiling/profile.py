@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from clgpu_delegate.base import files
 from clgpu_delegate.base.rendering import Group, Shown, Table, as_text
-from clgpu_delegate.profiling import page, plotting, table, trace
+from clgpu_delegate.profiling import against, page, plotting, table, trace
 from clgpu_delegate.profiling.recorded import Recorded
 
 
@@ -39,6 +39,22 @@ class Profile(Recorded, Shown):
             At most; None for all.
         """
         return table.node_table(self, order, rows)
+
+    def against(self, before: Recorded | str | os.PathLike[str]) -> against.ProfileChange:
+        """Compare with an earlier profile of the same model.
+
+        Parameters
+        ----------
+        before
+            A profile, or the path of a file with the JSON of `to_dict`, such as
+            ``clgpu profile MODEL --json`` prints.
+
+        Raises
+        ------
+        FileError
+            If the file cannot be read, or has no profile.
+        """
+        return against.compare(self, before)
 
     def to_csv(
         self, path: str | os.PathLike[str] | None = None, *, launches: bool = False

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
 from clgpu_delegate import _core
+from clgpu_delegate.base.arranging import Shapes, arrange_shapes
 from clgpu_delegate.base.files import Source
 from clgpu_delegate.base.rendering import one_line
 from clgpu_delegate.delegate import Delegate, load
@@ -25,10 +26,8 @@ from clgpu_delegate.runner.tensors import (
     ArrayOrList,
     Arrays,
     Named,
-    Shapes,
     TensorSpec,
     Unnamed,
-    arrange_shapes,
     like,
 )
 from clgpu_delegate.runtimes import RuntimeName
@@ -267,7 +266,7 @@ class Runner:
         _core.refuse_forked_child()
         with self._lock:
             engine = self._open()
-            shapes = arrange_shapes(shape, engine.inputs)
+            shapes = arrange_shapes(shape, [each.name for each in engine.inputs])
             model = self._model
             assert model is not None  # it goes with the engine
             engine.close()

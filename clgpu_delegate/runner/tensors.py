@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import numbers
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
 import numpy as np
 
+from clgpu_delegate.base.arranging import arrange
 from clgpu_delegate.errors import InputError
 
 Array = np.ndarray[Any, Any]
@@ -19,8 +18,6 @@ Arrays = Union[Unnamed, Named]
 # An array, where the model has one output (input), else a list of them. The model decides, which
 # type checkers do not know: they take it as an array, and let it be used as a list.
 ArrayOrList = Union[Array, Any]
-Shape = Sequence[int]
-Shapes = Union[Shape, Sequence[Shape], Mapping[str, Shape]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +79,8 @@ def bind(
         If there are too few or too many, one has another shape or dtype, or, with ``write``, cannot
         be written to as it is.
     """
-    for name, value in zip((t.name for t in tensors), arranged := arrange(given, tensors, kind)):
+    names = [t.name for t in tensors]
+    for name, value in zip(names, arranged := arrange(given, names, kind)):
         if not hasattr(value, "__array__"):
             raise InputError(f"{kind} {name!r} takes a NumPy array, not {type(value).__name__}")
     arrays = [np.asarray(value) for value in arranged]
@@ -104,40 +102,6 @@ def bind(
     return arrays
 
 
-def arrange(given: Any, tensors: Sequence[TensorSpec], kind: str) -> list[Any]:
-    """The value for each tensor: from a dict by name, a list in order, or a single one."""
-    names = [t.name for t in tensors]
-    if isinstance(given, Mapping):
-        unknown = [name for name in given if name not in names]
-        missing = [name for name in names if name not in given]
-        if unknown or missing:
-            fault = f"no {kind} {unknown[0]!r}" if unknown else f"nothing for {missing[0]!r}"
-            raise InputError(f"{fault}; {kind}s are: {_list(names)}")
-        return [given[name] for name in names]
-    if isinstance(given, (list, tuple)):
-        if len(given) != len(names):
-            raise InputError(f"{len(given)} arrays; {kind}s are {len(names)}: {_list(names)}")
-        return list(given)
-    if len(names) != 1:
-        raise InputError(f"one array; {kind}s are {len(names)}: {_list(names)}")
-    return [given]
-
-
-def arrange_shapes(given: Shapes, tensors: Sequence[TensorSpec]) -> list[tuple[int, ...]]:
-    """The shape for each input; an InputError if one is not a shape."""
-    one = isinstance(given, Sequence) and all(isinstance(n, numbers.Integral) for n in given)
-    shapes = []
-    for wanted, shape in zip(tensors, arrange([given] if one else given, tensors, "input")):
-        try:
-            extents = tuple(map(operator.index, shape))
-        except TypeError:
-            extents = (-1,)
-        if min(extents, default=0) < 0:
-            raise InputError(f"{shape!r} is not a shape for input {wanted.name!r}")
-        shapes.append(extents)
-    return shapes
-
-
 def like(results: Sequence[Array], given: Any, tensors: Sequence[TensorSpec]) -> Any:
     """Results in the form in which inputs were given: a dict, one array, or a list."""
     if isinstance(given, Mapping):
@@ -149,7 +113,3 @@ def _same(given: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
     if wanted.kind in "SO":  # texts
         return given.kind in "SUO"
     return given == wanted
-
-
-def _list(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names))

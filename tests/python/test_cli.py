@@ -150,7 +150,7 @@ def test_what_is_no_option_of_commands_is_a_field_of_the_options():
 
 def test_options_of_commands_are_as_the_table_of_options_has_them():
     added = {parameter.name: parameter for parameter in settings._parameters()}
-    assert added.keys() - {"runtime"} == TABLE.keys()
+    assert added.keys() - {"runtime", "shape"} == TABLE.keys()
     explain = typer.main.get_command(cli.app).commands["explain"]
     flags = {parameter.name: parameter for parameter in explain.params}
     types = {"switch": bool, "count": int}
@@ -176,7 +176,7 @@ def test_commands_have_their_options_without_the_extension(monkeypatch):
         raise ClgpuError("the compiled extension is missing")
 
     monkeypatch.setattr(settings._core, "option_table", missing)
-    assert [p.name for p in settings._parameters()][:-1] == list(TABLE)
+    assert [p.name for p in settings._parameters()] == [*TABLE, "runtime", "shape"]
 
 
 def test_options_reach_the_delegate_with_the_defaults_of_options(monkeypatch):
@@ -184,7 +184,7 @@ def test_options_reach_the_delegate_with_the_defaults_of_options(monkeypatch):
     monkeypatch.setattr(
         "clgpu_delegate.inspection.explain_model", lambda _, **kw: got.append(kw) or _Nothing()
     )
-    ours = {"runtime": None, "api": "interpreter"}
+    ours = {"runtime": None, "shapes": None, "api": "interpreter"}
     clgpu("explain", "m.tflite", "--json")
     defaults = {name: getattr(Options(), name) for name in TABLE}
     assert got.pop() == {**defaults, **ours}

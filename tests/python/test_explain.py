@@ -9,6 +9,7 @@ import pytest
 
 import clgpu_delegate
 from clgpu_delegate import Explanation
+from clgpu_delegate.base.rendering import as_text
 from tests.model_maker import ModelMaker
 from tests.python import models
 from tests.runtimes import make_interpreter, resolve_runtime, run_interpreter
@@ -74,8 +75,9 @@ def test_dictionary_is_ready_for_json(runtime):
 def test_table_has_a_line_per_node_and_the_counts(runtime):
     text = str(explain(models.chain(), runtime, exclude="SOFTMAX"))
     assert "1 of 2 nodes claimed, 1 partition, 1 kernel launches" in text.replace("\n", " ")
-    (line,) = [line for line in text.splitlines() if "SOFTMAX" in line]
-    assert line.split()[:4] == ["1", "SOFTMAX", "2x5", "CPU"]
+    line, reason = (line for line in text.splitlines() if "SOFTMAX" in line)
+    assert line.split() == ["1", "SOFTMAX", "2x5", "CPU"]
+    assert reason == "node 1 (SOFTMAX) on the CPU: left on the CPU by the option 'exclude'"
     assert max(map(len, text.splitlines())) <= 100
 
 
@@ -146,3 +148,76 @@ def test_what_exclude_names_and_the_model_lacks_is_noted():
     assert sorted(note for note in plan.notes if "exclude" in note) == [
         f"option 'exclude' names '{name}'; {has}" for name in ("999", "TAHN")
     ]
+
+
+def rows(text: str) -> dict[str, list[str]]:
+    """Cells of a table's nodes, by node."""
+    lines = (line.split() for line in text.splitlines())
+    return {cells[0]: cells[1:] for cells in lines if cells and cells[0].isdigit()}
+
+
+def test_one_reason_is_told_once_for_all_its_nodes(runtime):
+    m = ModelMaker()
+    x = m.input("x", (2, 3))
+    for _ in range(4):
+        x = m.op("NEG", [m.op("ABS", [x], (2, 3))], (2, 3))
+    m.output(x)
+    text = str(explain(m.build(), runtime, exclude="ABS,3,5"))
+    assert "nodes 0, 2-6 (ABS, NEG) on the CPU: left on the CPU by the option 'exclude'" in text
+    assert text.count("hint:") == 1
+
+
+@pytest.mark.parametrize("width", [30, 50, 80, 200])
+def test_narrow_terminals_show_the_same(runtime, width):
+    plan = explain(models.chain(), runtime, exclude="SOFTMAX")
+    text = as_text(plan, width)
+    assert max(map(len, text.splitlines())) <= width
+    words = " ".join(text.split())
+    for fact in ("SOFTMAX", "device (0)", plan.nodes[0].candidate, "option 'exclude'"):
+        assert fact in words
+
+
+def test_what_an_inference_decides_is_told_as_unknown_and_then_known(device, rng):
+    m = ModelMaker()
+    x, to = m.input("x", (2, 3, 4)), m.input("to", (2,), np.int32)
+    x = m.op("RESHAPE", [m.op("NEG", [x], (2, 3, 4)), to], (6, 4))
+    y = m.op("ABS", [x], (6, 4))
+    found = m.op("BUCKETIZE", [y], (6, 4), boundaries=[0.5, 1.0], dtype=np.int32)
+    m.output(m.op("ADD", [found, found], (6, 4)))
+    delegate = clgpu_delegate.load(device=device)
+    interpreter = make_interpreter("auto", m.build(), [delegate])
+    interpreter.allocate_tensors()
+    plan = delegate.explain()
+    assert [bool(p.unplanned) for p in plan.partitions] == [True, True]
+    assert "2 partitions, 2 of them not planned yet" in plan.summary()
+    assert [cells[1] for cells in rows(str(plan)).values()] == ["?"] * 5
+    assert "partition 0: not planned yet: it depends on values that an inference has: 'to'" in (
+        " ".join(str(plan).split())
+    )
+    inputs = interpreter.get_input_details()
+    for shape in ([12, 2], [3, 8]):
+        interpreter.set_tensor(inputs[0]["index"], rng.standard_normal((2, 3, 4), np.float32))
+        interpreter.set_tensor(inputs[1]["index"], np.int32(shape))
+        for _ in range(2):
+            interpreter.invoke()
+        plan = delegate.explain()
+        assert not any(p.unplanned for p in plan.partitions)
+        assert [node.outputs for node in plan.nodes] == [((2, 3, 4),), *[(tuple(shape),)] * 4]
+        assert plan.tensors[-1].bytes == 24 * 4
+        assert "2 partitions, 3 kernel launches" in plan.summary()
+
+
+def test_shapes_are_those_of_the_last_resize(device, rng):
+    m = ModelMaker()
+    x = m.op("NEG", [m.input("x", (-1, 5))], (-1, 5))
+    y = m.op("BUCKETIZE", [m.op("ABS", [x], (-1, 5))], (-1, 5), boundaries=[1.0], dtype=np.int32)
+    m.output(m.op("ADD", [y, y], (-1, 5)))
+    delegate = clgpu_delegate.load(device=device)
+    interpreter = make_interpreter("auto", m.build(), [delegate])
+    (detail,) = interpreter.get_input_details()
+    for count in (3, 7):
+        interpreter.resize_tensor_input(detail["index"], (count, 5))
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(detail["index"], rng.standard_normal((count, 5), np.float32))
+        interpreter.invoke()
+        assert {node.outputs for node in delegate.explain().nodes} == {((count, 5),)}

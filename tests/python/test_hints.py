@@ -33,7 +33,7 @@ def explain(m: ModelMaker | bytes, **options: object) -> clgpu_delegate.Explanat
     return explanation
 
 
-OPERATIONS = [*hints._OPERATIONS, "STABLEHLO_ADD"]
+OPERATIONS = [*hints._OPERATIONS, "STABLEHLO_SCATTER"]
 
 
 @pytest.mark.parametrize("op", OPERATIONS)

@@ -200,3 +200,52 @@ def test_a_fork_is_symmetric_and_a_chain_is_straight():
     assert x[0] == x[1] == x[4] == pytest.approx((x[2] + x[3]) / 2)
     assert layout.isotonic([3, 1, 2, 5], [1, 1, 2, 1]) == [2, 2, 2, 5]
     assert clgpu_delegate.Profile is Profile
+
+
+def test_weights_beside_each_layer_leave_the_chain_straight():
+    """Models of float16 unpack weights and biases in nodes of their own, two for each layer."""
+    count = 30
+    nodes, edges = [0], []  # 0 is the model's input
+    for i in range(count):
+        weights, bias, layer = 3 * i + 1, 3 * i + 2, 3 * i + 3
+        nodes += [weights, bias, layer]
+        edges += [(max(0, 3 * i), layer), (weights, layer), (bias, layer)]
+    placed = layout.lay_out(nodes, edges)
+    chain = [placed.places[node][0] for node in range(3, 3 * count + 1, 3)]
+    assert max(chain) - min(chain) <= 1
+    assert placed.width <= 6
+
+
+def test_profiles_stand_side_by_side(made, tmp_path):
+    before = made.to_dict()
+    slow, gone = (row["node"] for row in before["nodes"][:2])
+    before["nodes"][0]["device_seconds"] /= 3
+    before["nodes"][0]["candidate"] = "old_engine"
+    del before["nodes"][1]
+    path = tmp_path / "before.json"
+    path.write_text(json.dumps(before))
+    change = made.against(path)
+    by_node = {each.node: each for each in change.nodes}
+    assert by_node[slow].ratio == pytest.approx(3)
+    assert by_node[gone].seconds_before is by_node[gone].ratio is None
+    rest = [each for each in change.nodes if each.node not in (slow, gone)]
+    assert all(each.difference == 0 and each.engine == each.engine_before for each in rest)
+    assert [abs(each.difference) for each in change.nodes] == sorted(
+        (abs(each.difference) for each in change.nodes), reverse=True
+    )
+    assert f"old_engine -> {made.nodes[0].candidate}" in str(change)
+    assert json.loads(json.dumps(change.to_dict()))["wall_seconds"] == made.totals.wall_seconds
+    assert made.against(made).nodes[0].difference == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [(None, "cannot read the profile"), ("{", "is not a profile; `clgpu"),
+     ("{}", "it lacks 'nodes'"), ("[]", "it lacks")],
+)  # fmt: skip
+def test_file_that_is_no_profile_is_told(made, tmp_path, text, message):
+    path = tmp_path / "before.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(FileError, match=message):
+        made.against(path)

@@ -39,7 +39,9 @@ BELOW = {
         "report",
     },
     "litert": {"_core", "delegate", "errors", "native", "options", "runtimes", "tflite"},
-    "inspection": {"base", "delegate", "errors", "litert", "options", "report", "runtimes"},
+    "inspection": {
+        "base", "delegate", "errors", "litert", "options", "report", "runtimes", "tflite",
+    },
     "measure": {
         "_core", "base", "delegate", "devices", "errors", "litert", "options", "profiling",
         "report", "runner", "runtimes", "tflite",
@@ -55,7 +57,7 @@ BELOW = {
     },
     "cli": {
         "_core", "base", "cache", "capsule", "devices", "doctor", "errors", "inspection",
-        "litert", "measure", "options", "quantization", "runtimes", "",
+        "litert", "measure", "options", "quantization", "runtimes", "tflite", "",
     },
     "__main__": {"cli"},
 }  # fmt: skip

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/index.hpp"
+#include "base/join.hpp"
 #include "delegate/building/estimate.hpp"
 #include "delegate/int_array.hpp"
 #include "ops/families/separable_conv2d.hpp"
@@ -207,9 +208,12 @@ void Partition::publish() {
   report.awaits = awaits();
   if (trust_ != nullptr) report.verification = trust_->verdict;
   if (executor_ == nullptr) {
-    if (!is_on_cpu()) return;
-    report.on_cpu =
-        !cpu_.reason.empty() ? cpu_.reason : "verification has failed: " + trust_->verdict.reason;
+    if (!is_on_cpu()) {
+      report.unplanned = unplanned();
+    } else {
+      report.on_cpu =
+          !cpu_.reason.empty() ? cpu_.reason : "verification has failed: " + trust_->verdict.reason;
+    }
     return state_->ledger.set_partition(session_->report, index_, report,
                                         {nullptr, nullptr, original_});
   }
@@ -242,6 +246,43 @@ void Partition::publish() {
   }
   state_->ledger.set_partition(session_->report, index_, report,
                                {executor_, published_, original_});
+  tell_shapes();
+}
+
+std::string Partition::unplanned() const {
+  if (!problem_.empty()) return "its present shapes do not fit: " + problem_;
+  if (!awaits()) return "the shapes of its inputs follow from an inference";
+  std::vector<std::string> names;
+  for (const ir::Tensor& tensor : model_.tensors) {
+    if (std::find(awaited_.begin(), awaited_.end(), tensor.tflite_id) != awaited_.end())
+      names.push_back("'" + tensor.name + "'");
+  }
+  return "it depends on values that an inference has: " + join(names);
+}
+
+void Partition::tell_shapes() const {
+  // The graph of the plan lacks the tensors that passes have removed.
+  ir::Graph graph = *original_;
+  take_inputs(graph);
+  passes::infer_shapes(graph);
+  std::map<int, ShapeReport> shapes;
+  for (const ir::Tensor& tensor : graph.tensors) {
+    if (tensor.tflite_id < 0 || tensor.is_constant() || tensor.state >= 0) continue;
+    const std::int64_t bytes =
+        tensor.shape.elements() * static_cast<std::int64_t>(size_of(tensor.dtype));
+    shapes[tensor.tflite_id] = {tensor.shape.dims(), bytes};
+  }
+  state_->ledger.set_shapes(session_->report, shapes);
+}
+
+void Partition::tell_shapes_of_cpu(const TfLiteContext& context) const {
+  if (session_->untold == 0) return;
+  std::map<int, ShapeReport> shapes;
+  for (const int id : state_->ledger.tensors_of_cpu(session_->report)) {
+    const TfLiteTensor& tensor = context.tensors[id];
+    shapes[id] = {to_vector(tensor.dims), static_cast<std::int64_t>(tensor.bytes)};
+  }
+  state_->ledger.set_shapes(session_->report, shapes);
 }
 
 std::string Partition::find_type_problem(const TfLiteContext& context) const {
@@ -278,6 +319,11 @@ void Partition::prepare(TfLiteContext& context) {
     stale_ = stale_ || changed;
     for (const int id : output_ids()) open_shape(context, id);
     waiting_ = true;
+    session_->untold = 2;
+    if (changed) publish();
+    state_->ledger.unplan_after(session_->report, index_,
+                                "its inputs follow from partition " + std::to_string(index_) +
+                                    ", whose results have their shapes in an inference");
     return;
   }
   settle_shapes(context, changed);
@@ -297,8 +343,9 @@ void Partition::settle_shapes(TfLiteContext& context, bool changed) {
       if (!leave_to_cpu(context, error.what())) throw;
     }
   }
-  if (!problem_.empty()) return;
+  session_->untold = 2;
   publish();
+  if (!problem_.empty()) return;
   if (!cpu_.reason.empty()) return give_shapes_of_cpu(context);
   for (const int id : graph_.outputs) {
     const ir::Tensor& tensor = graph_.tensor(id);
@@ -364,6 +411,10 @@ std::unique_ptr<Loan> Partition::borrow(TfLiteContext& context) const {
 void Partition::invoke(TfLiteContext& context) {
   const cl::Counters before = cl::counters();
   if (index_ == 0 && state_->target.options.profile) begin_recording();
+  if (index_ == 0 && session_->untold > 0) {
+    if (session_->untold == 1) tell_shapes_of_cpu(context);
+    --session_->untold;
+  }
   if (awaits() || is_on_cpu()) measure_memory(context);
   if (awaits()) take_awaited(context);
   if (!is_on_cpu()) {
@@ -384,6 +435,7 @@ void Partition::invoke(TfLiteContext& context) {
     run(context, loan.get());
     if (verifies) verify(context);
   }
+  tell_shapes_of_cpu(context);
   if (trust_ != nullptr) ++trust_->inferences;
   state_->ledger.count_invoke(session_->invoke, index_ == 0, cl::counters() - before);
 }

@@ -85,6 +85,12 @@ class Partition {
   /// If the inputs have changed, builds again or leaves them to the CPU's kernels. Then reports
   /// what was built and gives the outputs their shapes, unless invoke() will report a problem.
   void settle_shapes(TfLiteContext& context, bool changed);
+  /// Why it is neither planned nor left to the CPU.
+  std::string unplanned() const;
+  /// Reports the shapes of its tensors.
+  void tell_shapes() const;
+  /// Reports the shapes of the tensors of nodes on the CPU, if they may have changed.
+  void tell_shapes_of_cpu(const TfLiteContext& context) const;
   /// Before an inference: builds again if awaited values have changed.
   void take_awaited(TfLiteContext& context);
   /// Releases everything that depends on the current shapes.

@@ -15,7 +15,10 @@ namespace clgpu::delegate {
 
 /// The data that the partitions of the graph share.
 struct Session {
-  std::uint64_t report = 0;             ///< number of its report
+  std::uint64_t report = 0;  ///< number of its report
+  /// Inferences after which nodes of the CPU may have other shapes than reported: two, because
+  /// those after the last partition get theirs when it has ended.
+  int untold = 0;
   cl::Counters invoke;                  ///< of the current inference
   runtime::Pace pace;                   ///< with Options::profile
   std::shared_ptr<runtime::Pool> pool;  ///< of their arenas: they never run at the same time

@@ -84,6 +84,7 @@ NodeReport node_report(const TfLiteContext& context, const ModelNode& node) {
   report.reason = node.evaluated ? "follows from shapes and constants: computed while planning"
                   : node.folded_at_load ? "computes a constant: runs once, at load time"
                                         : "runs on the device";
+  report.computed = node.evaluated ? "planning" : node.folded_at_load ? "load" : "inference";
   if (!node.claimed) report.refusal = node.refusal;
   const auto read = [&](const std::vector<int>& ids, std::vector<std::vector<int>>& shapes,
                         std::vector<int>& present) {

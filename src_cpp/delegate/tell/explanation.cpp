@@ -31,6 +31,7 @@ void write(Writer& to, const NodeReport& node) {
     write(to, node.refusal);
     field(to, "fused_into", node.fused_into);
     field(to, "is_view", node.is_view);
+    field(to, "computed", node.computed);
     field(to, "partition",
           node.partition < 0 ? std::optional<int>() : std::optional<int>(node.partition));
     field(to, "family", node.family);
@@ -113,6 +114,7 @@ void write(Writer& to, const PartitionReport& partition) {
   write_object(to, [&] {
     field(to, "nodes", partition.nodes);
     field(to, "on_cpu", partition.on_cpu);
+    field(to, "unplanned", partition.unplanned);
     field(to, "launches", partition.launches);
     field(to, "load_launches", partition.load_launches);
     field(to, "arena_bytes", partition.arena_bytes);

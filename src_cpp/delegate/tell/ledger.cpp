@@ -116,10 +116,24 @@ std::uint64_t Ledger::set_report(Report report) {
 
 std::uint64_t Ledger::last_report() { return last_report_here; }
 
-void Ledger::set_partition(std::uint64_t number, int partition,
-                           const PartitionReport& partition_report, const Live::Held& held) {
+void Ledger::set_partition(std::uint64_t number, int partition, const PartitionReport& report,
+                           const Live::Held& held) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (number == number_) set(partition, report, held);
+}
+
+void Ledger::unplan_after(std::uint64_t number, int partition, const std::string& why) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (number != number_) return;
+  for (std::size_t i = uz(partition) + 1; i < report_.partitions.size(); ++i) {
+    PartitionReport report;
+    report.nodes = report_.partitions[i].nodes;
+    report.unplanned = why;
+    set(static_cast<int>(i), report, {});
+  }
+}
+
+void Ledger::set(int partition, const PartitionReport& partition_report, const Live::Held& held) {
   report_.partitions.at(uz(partition)) = partition_report;
   const std::shared_ptr<runtime::Executor>& executor = held.executor;
   live_.at(uz(partition)) = {executor, held.graph, held.original,
@@ -128,7 +142,9 @@ void Ledger::set_partition(std::uint64_t number, int partition,
     for (NodeReport& node : report_.nodes) {
       if (node.partition != partition) continue;
       clear(node);
-      node.reason = "computed by the CPU's kernels: " + partition_report.on_cpu;
+      node.reason = partition_report.unplanned.empty()
+                        ? "computed by the CPU's kernels: " + partition_report.on_cpu
+                        : reasons_.at(uz(&node - report_.nodes.data()));
     }
     return;
   }
@@ -136,6 +152,35 @@ void Ledger::set_partition(std::uint64_t number, int partition,
   for (std::size_t i = 0; i < report_.nodes.size(); ++i) {
     if (report_.nodes[i].partition == partition)
       set_outcome(report_.nodes[i], reasons_[i], outcome);
+  }
+}
+
+std::vector<int> Ledger::tensors_of_cpu(std::uint64_t number) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::set<int> ids;
+  for (const NodeReport& node : report_.nodes) {
+    if (number != number_ || node.claimed) continue;
+    ids.insert(node.input_ids.begin(), node.input_ids.end());
+    ids.insert(node.output_ids.begin(), node.output_ids.end());
+  }
+  return {ids.begin(), ids.end()};
+}
+
+void Ledger::set_shapes(std::uint64_t number, const std::map<int, ShapeReport>& shapes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (number != number_) return;
+  const auto update = [&](const std::vector<int>& ids, std::vector<std::vector<int>>& known) {
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (const auto now = shapes.find(ids[i]); now != shapes.end()) known[i] = now->second.shape;
+    }
+  };
+  for (NodeReport& node : report_.nodes) {
+    update(node.input_ids, node.inputs);
+    update(node.output_ids, node.outputs);
+  }
+  for (TensorReport& tensor : report_.tensors) {
+    if (const auto now = shapes.find(tensor.id); now != shapes.end())
+      tensor.bytes = now->second.bytes;
   }
 }
 

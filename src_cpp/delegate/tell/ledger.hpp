@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -59,6 +60,15 @@ class Ledger {
   void set_partition(std::uint64_t number, int partition, const PartitionReport& report,
                      const Live::Held& held);
 
+  /// Forgets the plans of the partitions after this one, because of `why`: the runtime prepares
+  /// them again when it has run.
+  void unplan_after(std::uint64_t number, int partition, const std::string& why);
+  /// The tensors that nodes on the CPU read and write, by the report with this number.
+  std::vector<int> tensors_of_cpu(std::uint64_t number) const;
+  /// Gives tensors their present shapes, by their numbers in TFLite, in the report with this
+  /// number.
+  void set_shapes(std::uint64_t number, const std::map<int, ShapeReport>& shapes);
+
   Stats stats() const;
   /// Adds the cost of one partition to that of the `inference`, which begins with the graph's first
   /// partition.
@@ -66,6 +76,8 @@ class Ledger {
   void count_load(const cl::Counters& cost);
 
  private:
+  void set(int partition, const PartitionReport& report, const Live::Held& held);
+
   mutable std::mutex mutex_;
   Report report_;
   std::uint64_t number_ = 0;

@@ -19,11 +19,12 @@ struct NodeReport {
   int index = 0;
   std::string op;
   bool claimed = false;
-  std::string reason;              ///< how it is computed, if on the device
-  std::optional<Refusal> refusal;  ///< why it stays on the CPU, if it does
-  std::optional<int> fused_into;   ///< index of the node whose kernel computes it, too
-  bool is_view = false;            ///< it computes nothing: its output is its input
-  int partition = -1;              ///< index into Report::partitions
+  const char* computed = "inference";  ///< when: also "load", "planning"
+  std::string reason;                  ///< how it is computed, if on the device
+  std::optional<Refusal> refusal;      ///< why it stays on the CPU, if it does
+  std::optional<int> fused_into;       ///< index of the node whose kernel computes it, too
+  bool is_view = false;                ///< it computes nothing: its output is its input
+  int partition = -1;                  ///< index into Report::partitions
   std::string family;     ///< whose kernels compute it; empty for views, folded and fused nodes
   std::string candidate;  ///< chosen kernel; empty for views, folded and fused nodes
   std::string chosen;     ///< why that one: "default", "forced"; empty without a kernel
@@ -43,6 +44,12 @@ struct TensorReport {
   const char* type = "";
   std::int64_t bytes = 0;  ///< in the runtime's memory; 0 until the shape is known
   bool constant = false;   ///< stored in the model
+};
+
+/// A tensor's present shape and its bytes in the runtime's memory.
+struct ShapeReport {
+  std::vector<int> shape;
+  std::int64_t bytes = 0;
 };
 
 struct PartitionReport {
@@ -72,6 +79,8 @@ struct PartitionReport {
   std::optional<Judgement> verification;  ///< none with verify="off"
   std::vector<ir::Step> steps;            ///< what the passes have done, in order
   bool awaits = false;                    ///< values of inputs decide on its plan
+  /// Why no launches and no memory are known yet; empty once it is planned or left to the CPU.
+  std::string unplanned;
   std::string on_cpu;  ///< why the CPU's kernels compute it at present; empty if the device does
 };
 

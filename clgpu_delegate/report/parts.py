@@ -1,0 +1,325 @@
+"""What an explanation consists of: nodes, tensors, partitions and what happened to them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from clgpu_delegate.report.borders import Border
+
+
+@dataclasses.dataclass(frozen=True)
+class Refusal:
+    """Why a node stays on the CPU, for programs; `Node.reason` has the same in words.
+
+    Examples
+    --------
+    >>> nodes = clgpu_delegate.explain_model("model.tflite", exclude="SOFTMAX").nodes
+    >>> nodes[3].refusal.code, nodes[3].refusal.what
+    ('option', 'exclude')
+    """
+
+    code: str
+    """Such as ``"type"``, ``"rank"``, ``"run_time"``: docs/refusals.md lists them. New ones may
+    come, none changes its meaning."""
+
+    what: str
+    """What is not supported: an operand (``"input 0"``, ``"bias"``), a parameter, an operation or
+    the name of an option; empty where it is the node or the model as a whole."""
+
+    has: str
+    """What it is, such as ``"int8"``; empty where the reason does not depend on it."""
+
+    supported: tuple[str, ...]
+    """What it may be instead."""
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any] | None) -> Refusal | None:
+        """Of a node's ``"refusal"`` in `Explanation.to_dict`."""
+        if data is None:
+            return None
+        return cls(data["code"], data["what"], data["has"], tuple(data["supported"]))
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """A node of the original graph.
+
+    Examples
+    --------
+    >>> node = clgpu_delegate.explain_model("model.tflite").nodes[0]
+    >>> node.op, node.claimed, node.outputs
+    ('CONV_2D', True, ((1, 4, 4, 3),))
+    """
+
+    index: int
+    op: str
+    claimed: bool
+    """Whether the delegate runs it; else the runtime does, on the CPU."""
+
+    reason: str
+    """Why it was left on the CPU, or how it is done on the device."""
+
+    partition: int | None
+    """Position in `Explanation.partitions`; None for a node on the CPU."""
+
+    family: str
+    """Whose kernels compute it, as the option `engines` names it; empty where none runs."""
+
+    candidate: str
+    """The kernel chosen; empty where none runs (constants, views, fused nodes)."""
+
+    chosen: str
+    """Why that kernel: ``"default"``, the first that works; ``"forced"`` by the option `engines`;
+    ``"tuned"``, measured as the fastest; empty where none runs."""
+
+    candidates: tuple[str, ...]
+    """All that could run, best guess first."""
+
+    refused: Mapping[str, str]
+    """Candidates that cannot compute this node on this device, and why."""
+
+    inputs: tuple[tuple[int, ...], ...]
+    """Shapes of its inputs."""
+
+    outputs: tuple[tuple[int, ...], ...]
+    """Shapes of its outputs."""
+
+    input_ids: tuple[int, ...] = ()
+    output_ids: tuple[int, ...] = ()
+    """The tensors of these shapes, as the model counts them; an absent input has none."""
+
+    adds_halves: bool = False
+    """Whether the kernel rounds its sums to half on the way."""
+
+    flops: float = 0.0
+    """Arithmetic operations of an inference, two for each multiply-add; 0 where no kernel runs."""
+
+    bytes_read: int = 0
+    """Of its inputs and weights as the device stores them, each counted once."""
+
+    bytes_written: int = 0
+    """Of its outputs."""
+
+    hint: str = ""
+    """How the model could be rewritten so that the device takes a node that is on the CPU; empty
+    where no way is known."""
+
+    refusal: Refusal | None = None
+    """Code and fields of the reason; None for a node on the device."""
+
+    fused_into: int | None = None
+    """Index of the node whose kernel computes this one, too; None where there is no such."""
+
+    is_view: bool = False
+    """Whether it computes nothing, and its output shares the memory of its input."""
+
+    computed: str = "inference"
+    """When: in each ``"inference"``; once, at ``"load"``, if it only depends on constants; while
+    ``"planning"``, if it follows from shapes."""
+
+    @classmethod
+    def from_data(cls, entry: Mapping[str, Any]) -> Node:
+        """Of an entry of ``"nodes"`` in `Explanation.to_dict`."""
+        return cls(
+            index=entry["index"],
+            op=entry["op"],
+            claimed=entry["claimed"],
+            reason=entry["reason"],
+            partition=entry["partition"],
+            family=entry["family"],
+            candidate=entry["candidate"],
+            chosen=entry["chosen"],
+            candidates=tuple(entry["candidates"]),
+            refused=dict(entry["refused"]),
+            inputs=tuple(map(tuple, entry["inputs"])),
+            outputs=tuple(map(tuple, entry["outputs"])),
+            input_ids=tuple(entry["input_ids"]),
+            output_ids=tuple(entry["output_ids"]),
+            adds_halves=entry["adds_halves"],
+            flops=entry["flops"],
+            bytes_read=entry["bytes_read"],
+            bytes_written=entry["bytes_written"],
+            hint=entry["hint"],
+            refusal=Refusal.from_data(entry.get("refusal")),
+            fused_into=entry.get("fused_into"),
+            is_view=entry.get("is_view", False),
+            computed=entry.get("computed", "inference"),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Tensor:
+    """What nodes of the model read or write.
+
+    Examples
+    --------
+    >>> explanation = clgpu_delegate.explain_model("model.tflite")
+    >>> {tensor.type for tensor in explanation.tensors if not tensor.constant}
+    {'float32'}
+    """
+
+    id: int
+    """As the model counts."""
+
+    name: str
+    type: str
+    """Of its elements, such as ``"float32"``."""
+
+    bytes: int
+    """In the memory of the runtime; 0 until the shape is known."""
+
+    constant: bool
+    """Whether the model stores it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PassStep:
+    """What a pass over the graph of a partition did at a node, or why it did not.
+
+    Examples
+    --------
+    >>> explanation = clgpu_delegate.explain_model("model.tflite")
+    >>> {step.outcome for step in explanation.steps} <= {"applied", "declined", "skipped"}
+    True
+    """
+
+    partition: int
+    """Position in `Explanation.partitions`."""
+
+    pass_name: str
+    """Such as ``"fuse_activation"``: docs/architecture.md lists the passes."""
+
+    outcome: str
+    """``"applied"``: the graph has changed; ``"declined"``: the pass is for such nodes, and has
+    left this one as it was; ``"skipped"``: an option keeps the pass from looking at any node."""
+
+    node: int | None
+    """Index of the node; None where it is about no node in particular."""
+
+    into: int | None
+    """Index of the node whose kernel computes it now; None where it is not merged."""
+
+    detail: str
+    """The reason, if it is declined or skipped; details, or nothing, if it is applied."""
+
+    def __str__(self) -> str:
+        node = "" if self.node is None else f" node {self.node}"
+        into = "" if self.into is None else f", computed by node {self.into}"
+        detail = f": {self.detail}" if self.detail else ""
+        return f"{self.pass_name} {self.outcome}{node}{into}{detail}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Partition:
+    """Neighbouring nodes that the delegate runs as one.
+
+    Examples
+    --------
+    >>> (partition,) = clgpu_delegate.explain_model("model.tflite").partitions
+    >>> partition.nodes
+    (0, 1, 2, 3)
+    """
+
+    nodes: tuple[int, ...]
+    launches: int
+    """Kernels started per inference."""
+
+    arena_bytes: int
+    """Device memory that its intermediate tensors share."""
+
+    weights_bytes: int
+    """Device memory of its constants, uploaded once."""
+
+    naive_bytes: int
+    """What the arena would be if no tensors shared memory."""
+
+    bound_bytes: int
+    """What no arena can be smaller than: the most that is needed at one time."""
+
+    peak_bytes: int
+    """Device memory at its worst moment, loading included."""
+
+    layout: str
+    """The strategy by which the tensors lie in the arena."""
+
+    moved_bytes: int = 0
+    """Copied between device and host in the middle of an inference, so that it fits into memory."""
+
+    inputs: tuple[Border, ...] = ()
+    """What is uploaded, or taken where it lies."""
+
+    outputs: tuple[Border, ...] = ()
+    """What is downloaded, or left where it is."""
+
+    on_cpu: str = ""
+    """Why the CPU's kernels compute it with the present shapes; empty: the device computes it."""
+
+    unplanned: str = ""
+    """Why its launches and its memory are not known yet; empty once they are."""
+
+    @classmethod
+    def from_data(cls, entry: Mapping[str, Any]) -> Partition:
+        """Of an entry of ``"partitions"`` in `Explanation.to_dict`."""
+        return cls(
+            tuple(entry["nodes"]),
+            entry["launches"],
+            entry["arena_bytes"],
+            entry["weights_bytes"],
+            entry["naive_bytes"],
+            entry["bound_bytes"],
+            entry["peak_bytes"],
+            entry["layout"],
+            sum(move["bytes"] for move in entry["moves"]),
+            Border.of(entry["inputs"], "from"),
+            Border.of(entry["outputs"], "to"),
+            entry.get("on_cpu", ""),  # recorded by earlier versions, it is not there
+            entry.get("unplanned", ""),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class EngineFault:
+    """A kernel that is not used as it is meant to be on this device.
+
+    Examples
+    --------
+    >>> explanation = clgpu_delegate.explain_model("model.tflite")
+    >>> [fault.kernel for fault in explanation.faults]
+    []
+    """
+
+    kernel: str
+    """Family and candidate, such as ``"softmax/rows"``."""
+
+    kind: str
+    """``"fails"``: it does not build or run; ``"group"``: the driver allows smaller work-groups
+    than it is made for; ``"numbers"``: verification has found wrong ones."""
+
+    why: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """An error of the delegate, of which a runtime passes on the message alone.
+
+    Examples
+    --------
+    >>> clgpu_delegate.explain_model("model.tflite").failure is None
+    True
+    """
+
+    kind: str
+    """The class, as `clgpu_delegate.errors` has it, such as ``"OpenCLError"``."""
+
+    call: str
+    """The OpenCL call that has failed; empty of other classes."""
+
+    code: str
+    """What that call gave, such as ``"CL_OUT_OF_RESOURCES (-5)"``."""
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Failure:
+        """Of ``"failure"`` in `Explanation.to_dict`."""
+        return cls(data["class"], data["call"], data["code"])
