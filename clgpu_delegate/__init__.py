@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
 
 from clgpu_delegate.extension import folder_of_another_copy
 
@@ -16,72 +16,138 @@ if (_folder := folder_of_another_copy()) is not None:
     __path__[:] = [_folder]
 
 from clgpu_delegate import errors  # first: it handles a missing extension
-from clgpu_delegate.capsule import Capture, Replay, capture, replay
-from clgpu_delegate.delegate import Delegate, LaunchTime, load, plugin_path
-from clgpu_delegate.devices import Abilities, Device, devices
-from clgpu_delegate.doctor import Diagnosis, Finding, doctor
-from clgpu_delegate.errors import (
-    BuildError,
-    ClgpuError,
-    DependencyError,
-    DeviceError,
-    FileError,
-    InputError,
-    InternalError,
-    ModelError,
-    OpenCLError,
-    OptionError,
-    QuantizationError,
-    RuntimeNotFoundError,
-    ShapeError,
-)
-from clgpu_delegate.inspection import explain_model, map_memory
-from clgpu_delegate.litert import (
-    LiteRtSwitch,
-    litert_delegates,
-    litert_environment,
-    litert_off,
-    litert_on,
-    litert_status,
-)
-from clgpu_delegate.measure.benchmarking import Benchmark, Measurement, benchmark
-from clgpu_delegate.measure.ceilings import Ceiling, Ceilings, ceilings
-from clgpu_delegate.measure.comparison import Comparison, compare
-from clgpu_delegate.measure.profiling import profile_model
-from clgpu_delegate.measure.tuning import TunedLayer, Tuning, tune
-from clgpu_delegate.options import Options
-from clgpu_delegate.placement import Placement, PlacementCandidate, measure_placement
-from clgpu_delegate.profiling import Invoke, Launch, NodeProfile, Profile, Totals
-from clgpu_delegate.quantization import (
-    Observer,
-    Quantization,
-    QuantizedLayer,
-    pseudo_quantize,
-    quantize,
-)
-from clgpu_delegate.report.explanation import Explanation
-from clgpu_delegate.report.memory import Block, MemoryMap, MemoryObject, PartitionMemory
-from clgpu_delegate.report.parts import (
-    EngineFault,
-    Failure,
-    Node,
-    Partition,
-    PassStep,
-    Refusal,
-    Tensor,
-)
-from clgpu_delegate.report.placed import ExpectedPartition, Placed
-from clgpu_delegate.runner import Runner, TensorSpec
 
-try:
-    __version__ = version("clgpu_delegate")
-except PackageNotFoundError:  # imported from a folder that was not installed
-    __version__ = "0+unknown"
+# Not on first use as the others: importing the module of the same name would replace the function.
+from clgpu_delegate.devices import devices
+from clgpu_delegate.doctor import doctor
+
+if TYPE_CHECKING:
+    from clgpu_delegate.capsule import Capture, Replay, capture, replay
+    from clgpu_delegate.delegate import Delegate, LaunchTime, load, plugin_path
+    from clgpu_delegate.devices import Abilities, Device
+    from clgpu_delegate.doctor.finding import Diagnosis, Finding
+    from clgpu_delegate.errors import (
+        BuildError,
+        ClgpuError,
+        DependencyError,
+        DeviceError,
+        FileError,
+        InputError,
+        InternalError,
+        ModelError,
+        OpenCLError,
+        OptionError,
+        QuantizationError,
+        RuntimeNotFoundError,
+        ShapeError,
+    )
+    from clgpu_delegate.inspection import explain_model, map_memory
+    from clgpu_delegate.litert import (
+        LiteRtSwitch,
+        litert_delegates,
+        litert_environment,
+        litert_off,
+        litert_on,
+        litert_status,
+    )
+    from clgpu_delegate.measure.benchmarking import Benchmark, Measurement, benchmark
+    from clgpu_delegate.measure.ceilings import Ceiling, Ceilings, ceilings
+    from clgpu_delegate.measure.comparison import Comparison, compare
+    from clgpu_delegate.measure.profiling import profile_model
+    from clgpu_delegate.measure.tuning import TunedLayer, Tuning, tune
+    from clgpu_delegate.options import Options
+    from clgpu_delegate.placement import Placement, PlacementCandidate, measure_placement
+    from clgpu_delegate.profiling import Invoke, Launch, NodeProfile, Profile, Totals
+    from clgpu_delegate.quantization import (
+        Observer,
+        Quantization,
+        QuantizedLayer,
+        pseudo_quantize,
+        quantize,
+    )
+    from clgpu_delegate.report.explanation import Explanation
+    from clgpu_delegate.report.memory import Block, MemoryMap, MemoryObject, PartitionMemory
+    from clgpu_delegate.report.parts import (
+        EngineFault,
+        Failure,
+        Node,
+        Partition,
+        PassStep,
+        Refusal,
+        Tensor,
+    )
+    from clgpu_delegate.report.placed import ExpectedPartition, Placed
+    from clgpu_delegate.runner import Runner, TensorSpec
+
+    __version__: str
+else:
+
+    def __getattr__(name: str) -> Any:
+        """Import a public name, or a module of this package, when it is first used."""
+        import importlib  # noqa: PLC0415
+
+        if name == "__version__":
+            value = _version()
+        elif name in _MODULE_OF:
+            module = importlib.import_module(f"{__name__}.{_MODULE_OF[name]}")
+            value = getattr(module, name)
+        elif name in _MODULES:
+            value = importlib.import_module(f"{__name__}.{name}")
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = value
+        return value
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+
+    try:
+        return version("clgpu_delegate")
+    except PackageNotFoundError:  # imported from a folder that was not installed
+        return "0+unknown"
 
 
 def __dir__() -> list[str]:
     return list(__all__)
 
+
+# Module -> the public names that are imported from it when they are first used.
+_NAMES = {
+    "capsule": "Capture Replay capture replay",
+    "delegate": "Delegate LaunchTime load plugin_path",
+    "devices": "Abilities Device",
+    "doctor.finding": "Diagnosis Finding",
+    "errors": (
+        "BuildError ClgpuError DependencyError DeviceError FileError InputError "
+        "InternalError ModelError OpenCLError OptionError QuantizationError "
+        "RuntimeNotFoundError ShapeError"
+    ),
+    "inspection": "explain_model map_memory",
+    "litert": (
+        "LiteRtSwitch litert_delegates litert_environment litert_off litert_on litert_status"
+    ),
+    "measure.benchmarking": "Benchmark Measurement benchmark",
+    "measure.ceilings": "Ceiling Ceilings ceilings",
+    "measure.comparison": "Comparison compare",
+    "measure.profiling": "profile_model",
+    "measure.tuning": "TunedLayer Tuning tune",
+    "options": "Options",
+    "placement": "Placement PlacementCandidate measure_placement",
+    "profiling": "Invoke Launch NodeProfile Profile Totals",
+    "quantization": "Observer Quantization QuantizedLayer pseudo_quantize quantize",
+    "report.explanation": "Explanation",
+    "report.memory": "Block MemoryMap MemoryObject PartitionMemory",
+    "report.parts": "EngineFault Failure Node Partition PassStep Refusal Tensor",
+    "report.placed": "ExpectedPartition Placed",
+    "runner": "Runner TensorSpec",
+}
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
+# Further modules and packages that programs may use without importing them.
+_MODULES = frozenset(
+    ("cache", "capsule", "delegate", "inspection", "litert", "measure", "native", "options",
+     "placement", "profiling", "quantization", "report", "runner", "runtimes", "tflite")
+)  # fmt: skip
 
 __all__ = [
     "Abilities",

@@ -11,18 +11,26 @@ from clgpu_delegate import _core, native
 from clgpu_delegate.base import embedded
 from clgpu_delegate.devices import Device
 from clgpu_delegate.errors import OptionError
-from clgpu_delegate.options import Options, Settings
-from clgpu_delegate.placement import verdicts
-from clgpu_delegate.profiling import Profile
-from clgpu_delegate.report.explanation import Explanation
-from clgpu_delegate.report.memory import MemoryMap
+from clgpu_delegate.options import Options, Settings, with_settings
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from clgpu_delegate.profiling import Profile
+    from clgpu_delegate.report.explanation import Explanation
+    from clgpu_delegate.report.memory import MemoryMap
+
 
 class LaunchTime(NamedTuple):
-    """A kernel launch of an inference, or a copy in its middle, and what it takes."""
+    """A kernel launch of an inference, or a copy in its middle, and what it takes.
+
+    Examples
+    --------
+    >>> with clgpu_delegate.Runner("model.tflite") as runner:
+    ...     times = runner.delegate.launch_times()
+    >>> times[0].op
+    'CONV_2D'
+    """
 
     node: int
     """Index of the node in the model; of a copy, the one that waits for it, or -1."""
@@ -47,6 +55,12 @@ class Delegate:
     """An OpenCL delegate, for the ``experimental_delegates`` of an Interpreter; made by `load`.
 
     It may serve several interpreters, at once too, and may be deleted before or after them.
+
+    Examples
+    --------
+    >>> delegate = clgpu_delegate.load(precision="fp16")
+    >>> delegate.options.precision
+    'fp16'
     """
 
     __slots__ = ("__weakref__", "_native", "_options")
@@ -65,6 +79,8 @@ class Delegate:
     def _get_native_delegate_pointer(self) -> int:
         """Address of the TfLiteDelegate; the runtimes' interpreters call this."""
         if self._options.placement == "measured":
+            from clgpu_delegate.placement import verdicts  # noqa: PLC0415
+
             frame = sys._getframe(1) if hasattr(sys, "_getframe") else None
             verdicts.hand_over(self._native, self._options, frame)
         return self._native.pointer
@@ -81,6 +97,8 @@ class Delegate:
 
     def explain(self) -> Explanation:
         """What it did with the model it was last given: which nodes it claimed, and why not all."""
+        from clgpu_delegate.report.explanation import Explanation  # noqa: PLC0415
+
         return Explanation(self._native.explain())
 
     def stats(self) -> dict[str, Any]:
@@ -163,6 +181,8 @@ class Delegate:
 
     def memory_map(self) -> MemoryMap:
         """The addresses and lifetimes of the last model's tensors in device memory."""
+        from clgpu_delegate.report.memory import MemoryMap  # noqa: PLC0415
+
         return MemoryMap({"partitions": self._native.memory_map()})
 
     def profile(self) -> Profile:
@@ -194,6 +214,8 @@ class Delegate:
 
     def _profile(self, model: str, spans: Sequence[tuple[int, int]]) -> Profile:
         """`profile` of a model by name, and of the inferences within the spans: nanoseconds."""
+        from clgpu_delegate.profiling import Profile  # noqa: PLC0415
+
         return Profile(
             self._native.profile(), self.explain(), self.memory_map(), model=model, invokes=spans
         )
@@ -209,6 +231,7 @@ class Delegate:
         return f"<clgpu_delegate.Delegate on {self.device.name}{settings}>"
 
 
+@with_settings
 def load(**settings: Unpack[Settings]) -> Delegate:
     """Make a delegate.
 
@@ -227,9 +250,11 @@ def load(**settings: Unpack[Settings]) -> Delegate:
 
     Examples
     --------
-    >>> interpreter = Interpreter(  # doctest: +SKIP
-    ...     "model.tflite", experimental_delegates=[clgpu_delegate.load(precision="fp16")]
-    ... )
+    >>> delegate = clgpu_delegate.load(precision="fp16")
+    >>> interpreter = Interpreter("model.tflite", experimental_delegates=[delegate])
+    >>> interpreter.allocate_tensors()
+    >>> delegate.explain().claimed
+    4
     """
     return Delegate(Options.from_settings(**settings))
 
@@ -238,6 +263,12 @@ def plugin_path() -> str:
     """The file to give to a runtime's own ``load_delegate``.
 
     Options go with it as strings, see `Options.as_delegate_dict`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> Path(clgpu_delegate.plugin_path()).is_file()
+    True
     """
     with embedded.registered():
         return str(Path(_core.__file__).resolve())

@@ -11,7 +11,14 @@ from clgpu_delegate.base import embedded
 
 @dataclasses.dataclass(frozen=True)
 class Abilities:
-    """What a device can do that its driver does not tell: found by running small kernels."""
+    """What a device can do that its driver does not tell: found by running small kernels.
+
+    Examples
+    --------
+    >>> abilities = clgpu_delegate.devices()[0].abilities()
+    >>> abilities.dot8 in ("khronos", "arm", "nvidia", "none")
+    True
+    """
 
     half_arithmetic: bool
     """Kernels compute in half."""
@@ -35,7 +42,16 @@ class Abilities:
 
 @dataclasses.dataclass(frozen=True)
 class Device:
-    """An OpenCL device, as its driver describes it."""
+    """An OpenCL device, as its driver describes it.
+
+    Examples
+    --------
+    >>> device = clgpu_delegate.devices()[0]
+    >>> device.index
+    0
+    >>> device.type in ("gpu", "accelerator", "cpu", "other")
+    True
+    """
 
     index: int
     """Its number, as the option ``device`` takes it."""
@@ -109,6 +125,10 @@ def devices() -> list[Device]:
     DeviceError
         If there is none; the message says what was looked for and what to install. Also in a
         process that was forked after OpenCL was used.
+
+    Examples
+    --------
+    >>> gpus = [device for device in clgpu_delegate.devices() if device.type == "gpu"]
     """
     with embedded.registered():
         found = _core.devices()

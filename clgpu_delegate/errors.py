@@ -1,6 +1,14 @@
 """The exceptions of the package; all derive from `ClgpuError`, a RuntimeError.
 
 ``BuildError`` carries the compiler's output in ``log``; ``OptionError`` is a ValueError too.
+
+Examples
+--------
+>>> try:
+...     clgpu_delegate.load(precision="int8")
+... except clgpu_delegate.errors.ClgpuError as error:
+...     print(error)
+option 'precision' is 'int8'; allowed: fp32, fp16, tf32
 """
 
 from __future__ import annotations
@@ -40,38 +48,126 @@ __all__ = [
     "ShapeError",
 ]
 
+_HANDLED = """>>> try:
+...     delegate = clgpu_delegate.load()
+... except clgpu_delegate.{name} as error:
+...     print("without the delegate:", {what})"""
 _MEANINGS = {
-    ClgpuError: "Base of all errors of this package.",
-    OptionError: "An option is unknown, malformed or out of range.",
-    DeviceError: "No OpenCL library, platform or device matches the options.",
-    OpenCLError: "A call of the OpenCL driver failed.",
-    BuildError: "A kernel did not compile; ``log`` has the compiler's messages.",
-    ShapeError: "The shapes of a node's tensors do not fit together.",
-    InternalError: "A bug in this package; please report it.",
+    ClgpuError: (
+        "Base of all errors of this package.",
+        _HANDLED.format(name="ClgpuError", what="error"),
+    ),
+    OptionError: (
+        "An option is unknown, malformed or out of range.",
+        """>>> try:
+...     clgpu_delegate.load(min_nodes=0)
+... except clgpu_delegate.OptionError as error:
+...     print(error)
+option 'min_nodes' is 0; allowed: 1 to 999999""",
+    ),
+    DeviceError: (
+        "No OpenCL library, platform or device matches the options.",
+        """>>> try:
+...     clgpu_delegate.load(device="abacus")
+... except clgpu_delegate.DeviceError as error:
+...     print(error)  # doctest: +ELLIPSIS
+no OpenCL device has 'abacus' in its name; found: ...""",
+    ),
+    OpenCLError: (
+        "A call of the OpenCL driver failed.",
+        _HANDLED.format(name="OpenCLError", what="error"),
+    ),
+    BuildError: (
+        "A kernel did not compile; ``log`` has the compiler's messages.",
+        _HANDLED.format(name="BuildError", what="error.log"),
+    ),
+    ShapeError: (
+        "The shapes of a node's tensors do not fit together.",
+        _HANDLED.format(name="ShapeError", what="error"),
+    ),
+    InternalError: (
+        "A bug in this package; please report it.",
+        _HANDLED.format(name="InternalError", what="error"),
+    ),
 }
-for _error, _meaning in _MEANINGS.items():
-    _error.__doc__ = _meaning
+for _error, (_meaning, _example) in _MEANINGS.items():
+    _error.__doc__ = f"{_meaning}\n\nExamples\n--------\n{_example}\n"
 
 
 class RuntimeNotFoundError(ClgpuError, ImportError):
-    """The requested TensorFlow Lite runtime, or any at all, cannot be imported."""
+    """The requested TensorFlow Lite runtime, or any at all, cannot be imported.
+
+    Examples
+    --------
+    >>> try:
+    ...     clgpu_delegate.Runner("model.tflite", runtime="numpy")
+    ... except clgpu_delegate.RuntimeNotFoundError as error:
+    ...     print(error)
+    unknown runtime 'numpy'; runtimes are: ai_edge_litert, tflite_runtime, tensorflow
+    """
 
 
 class DependencyError(ClgpuError, ImportError):
-    """An optional package that the call needs is not installed."""
+    """An optional package that the call needs is not installed.
+
+    Examples
+    --------
+    >>> profile = clgpu_delegate.profile_model("model.tflite", runs=1)
+    >>> try:
+    ...     profile.plot("profile.png")
+    ... except clgpu_delegate.DependencyError as error:
+    ...     print("without a picture:", error)
+    """
 
 
 class FileError(ClgpuError):
-    """A file that cannot be read or written."""
+    """A file that cannot be read or written.
+
+    Examples
+    --------
+    >>> try:
+    ...     clgpu_delegate.explain_model("nowhere.tflite")
+    ... except clgpu_delegate.FileError as error:
+    ...     print(error)
+    cannot read the model nowhere.tflite: No such file or directory
+    """
 
 
 class ModelError(ClgpuError, ValueError):
-    """A file or bytes that are no model, or a model that a runtime rejects."""
+    """A file or bytes that are no model, or a model that a runtime rejects.
+
+    Examples
+    --------
+    >>> try:
+    ...     clgpu_delegate.Runner(b"nothing")
+    ... except clgpu_delegate.ModelError as error:
+    ...     print(error)
+    this value of 7 bytes is not a .tflite model: it lacks the mark TFL3
+    """
 
 
 class InputError(ClgpuError, ValueError):
-    """Arrays or shapes that a model does not take."""
+    """Arrays or shapes that a model does not take.
+
+    Examples
+    --------
+    >>> with clgpu_delegate.Runner("model.tflite") as runner:
+    ...     try:
+    ...         runner.run(x[0])
+    ...     except clgpu_delegate.InputError as error:
+    ...         print(error)  # doctest: +ELLIPSIS
+    input ... the first axis, the batch, is missing: give x[None]
+    """
 
 
 class QuantizationError(ClgpuError, ValueError):
-    """A model or calibration data that cannot be quantised, or be quantised with."""
+    """A model or calibration data that cannot be quantised, or be quantised with.
+
+    Examples
+    --------
+    >>> try:
+    ...     clgpu_delegate.quantize("model.tflite", [], "int8.tflite")
+    ... except clgpu_delegate.QuantizationError as error:
+    ...     print(error)
+    the set of calibration samples is empty
+    """

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from clgpu_delegate.base.arranging import Shapes
 from clgpu_delegate.base.files import read_model
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import OptionError
-from clgpu_delegate.litert.compiled import open_delegated, runtime_for
-from clgpu_delegate.options import Settings
+from clgpu_delegate.litert.compiled import Api, open_delegated, runtime_for
+from clgpu_delegate.options import Settings, with_settings
 from clgpu_delegate.report.explanation import Explanation
 from clgpu_delegate.report.memory import MemoryMap
+from clgpu_delegate.runtimes import RuntimeName
 from clgpu_delegate.tflite.shapes import with_shapes
 
 if TYPE_CHECKING:
@@ -22,11 +23,12 @@ if TYPE_CHECKING:
 _WHEN = ("before", "after")
 
 
+@with_settings
 def explain_model(
     model: str | os.PathLike[str],
     *,
-    runtime: str | None = None,
-    api: str = "interpreter",
+    runtime: RuntimeName | None = None,
+    api: Api = "interpreter",
     shapes: Shapes | None = None,
     **settings: Unpack[Settings],
 ) -> Explanation:
@@ -57,18 +59,23 @@ def explain_model(
 
     Examples
     --------
-    >>> for node in clgpu_delegate.explain_model("model.tflite").nodes:  # doctest: +SKIP
+    >>> for node in clgpu_delegate.explain_model("model.tflite", exclude="SOFTMAX").nodes:
     ...     print(node.op, node.claimed or node.reason)
+    CONV_2D True
+    RESHAPE True
+    FULLY_CONNECTED True
+    SOFTMAX left on the CPU by the option 'exclude'
     """
     delegate, _interpreter = _loaded(model, runtime, api, shapes, settings)
     return delegate.explain()
 
 
+@with_settings
 def map_memory(
     model: str | os.PathLike[str],
     *,
-    runtime: str | None = None,
-    api: str = "interpreter",
+    runtime: RuntimeName | None = None,
+    api: Api = "interpreter",
     shapes: Shapes | None = None,
     **settings: Unpack[Settings],
 ) -> MemoryMap:
@@ -92,6 +99,11 @@ def map_memory(
     ------
     ClgpuError
         As `explain_model`.
+
+    Examples
+    --------
+    >>> print(clgpu_delegate.map_memory("model.tflite"))  # doctest: +ELLIPSIS
+    partition 0...
     """
     delegate, _interpreter = _loaded(model, runtime, api, shapes, settings)
     return delegate.memory_map()
@@ -99,10 +111,10 @@ def map_memory(
 
 def graph_texts(
     model: str | os.PathLike[str],
-    when: str = "after",
+    when: Literal["before", "after"] = "after",
     *,
-    runtime: str | None = None,
-    api: str = "interpreter",
+    runtime: RuntimeName | None = None,
+    api: Api = "interpreter",
     shapes: Shapes | None = None,
     **settings: Unpack[Settings],
 ) -> tuple[str, ...]:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import inspect
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Union
 
 from clgpu_delegate import _core
 from clgpu_delegate.errors import OptionError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 Engines = Union[str, Mapping[str, str]]
 Nodes = Union[str, Iterable[Union[int, str]]]
 _Row = dict[str, Any]  # of _core.option_table()
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _BYTE_SIZES = "a number of bytes above 0, such a number with B, kB, MB, GB, KiB, MiB, GiB, or None"
 
@@ -65,7 +67,7 @@ class Options:
 
     Examples
     --------
-    >>> Options(precision="fp16", exclude=["SOFTMAX", 12]).as_delegate_dict()
+    >>> clgpu_delegate.Options(precision="fp16", exclude=["SOFTMAX", 12]).as_delegate_dict()
     {'precision': 'fp16', 'exclude': 'SOFTMAX,12'}
     """
 
@@ -224,6 +226,25 @@ class Options:
             if value != field.default:
                 changed[field.name] = _text(value)
         return changed
+
+
+def with_settings(function: _Function) -> _Function:
+    """Let ``help()`` and completion of a function with ``**settings`` show the fields of `Options`.
+
+    Type checkers know them from `Settings`.
+    """
+    signature = inspect.signature(function)
+    own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    names = {parameter.name for parameter in own}
+    kind = inspect.Parameter.KEYWORD_ONLY
+    added = [
+        inspect.Parameter(field.name, kind, default=field.default, annotation=field.type)
+        for field in dataclasses.fields(Options)
+        if field.name not in names
+    ]
+    changed: Any = function
+    changed.__signature__ = signature.replace(parameters=[*own, *added])
+    return function
 
 
 def _text(value: object) -> str:

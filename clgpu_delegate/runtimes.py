@@ -6,19 +6,21 @@ import importlib
 import importlib.metadata
 import importlib.util
 import sys
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from clgpu_delegate.errors import RuntimeNotFoundError
 
+RuntimeName = Literal["ai_edge_litert", "tflite_runtime", "tensorflow"]
+
 # Name -> module with Interpreter, the preferred one first.
-_MODULES = {
+_MODULES: dict[RuntimeName, str] = {
     "ai_edge_litert": "ai_edge_litert.interpreter",
     "tflite_runtime": "tflite_runtime.interpreter",
     "tensorflow": "tensorflow.lite",
 }
-NAMES = tuple(_MODULES)
+NAMES: tuple[RuntimeName, ...] = tuple(_MODULES)
 
 
 class Runtime(NamedTuple):

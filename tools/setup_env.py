@@ -67,7 +67,7 @@ def extras(purpose):
     if purpose == "wheel":
         return ["cross"]
     version = sys.version_info[:2]
-    names = []
+    names = ["commands"]
     if platform.system() == "Linux" and platform.machine() == "x86_64":
         names.append("cpu")
     # The newer runtime if it supports this Python; tests run in both.

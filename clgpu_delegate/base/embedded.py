@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import importlib.metadata
 import os
 import re
 import site
@@ -17,10 +16,14 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clgpu_delegate import _core
 from clgpu_delegate.base import children
 from clgpu_delegate.errors import DeviceError
+
+if TYPE_CHECKING:
+    import importlib.metadata
 
 # Distribution on PyPI -> the file that implements OpenCL.
 _RUNTIMES = {"intel-opencl-rt": "libintelocl.so"}
@@ -87,6 +90,8 @@ def _find_one(distribution: str, name: str) -> Path | None:
 
 def _installed(distribution: str) -> list[importlib.metadata.Distribution]:
     """The installed distributions of a name, without any in the current folder."""
+    import importlib.metadata  # noqa: PLC0415
+
     found = importlib.metadata.Distribution.discover(name=distribution, path=children.import_path())
     return list(found)
 

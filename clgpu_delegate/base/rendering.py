@@ -1,97 +1,55 @@
-"""What rich renders, as text."""
+"""Results and numbers, as people read them."""
 
 from __future__ import annotations
 
-import io
-import unicodedata
-from collections.abc import Iterable, Sequence
+import html
+from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
+from clgpu_delegate.base.characters import one_line, printable
+from clgpu_delegate.base.tables import WIDTH, Block, Fitting, Group, Table, Text
 
-WIDTH = 100  # columns
+__all__ = [
+    "WIDTH", "Block", "Fitting", "Group", "Shown", "Table", "Text", "as_html", "as_text", "extents",
+    "one_line", "printable", "size",
+]  # fmt: skip
 
-# Unicode's categories of control and format characters, surrogates, and separators of lines and
-# paragraphs: terminals interpret or hide them, or reverse the text.
-_UNPRINTABLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
-
-
-class SafeConsole(Console):
-    """A console that prints untrusted text safely.
-
-    Names in models and messages of drivers may contain terminal commands and Rich's markup. This
-    console prints markup as text, and escapes all characters that `printable` escapes.
-    """
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(markup=False, emoji=False, **settings)
-
-    def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
-    ) -> Iterable[Segment]:
-        """The segments of a renderable, without control characters other than line ends."""
-        for segment in super().render(renderable, options):
-            if segment.control or segment.text.isprintable() or segment.text == "\n":
-                yield segment
-            else:
-                yield Segment(printable(segment.text, keep="\n"), segment.style)
-
-
-def printable(text: str, keep: str = "") -> str:
-    r"""The text with escapes such as ``\x1b`` for characters that a terminal would interpret.
-
-    Parameters
-    ----------
-    text
-        Any text.
-    keep
-        Characters to leave as they are; without ``"\n"`` the result is one line.
-    """
-    return text if text.isprintable() else "".join(_escaped(c, keep) for c in text)
-
-
-def one_line(text: object) -> str:
-    """A text, such as an exception of a runtime, as one line that is safe to print."""
-    return printable(" ".join(str(text).split()))
-
-
-def _escaped(character: str, keep: str) -> str:
-    if character in keep or unicodedata.category(character) not in _UNPRINTABLE:
-        return character
-    code = ord(character)
-    return (
-        f"\\x{code:02x}"
-        if code < 0x100
-        else f"\\u{code:04x}"
-        if code < 0x10000
-        else f"\\U{code:08x}"
-    )
+_PAGE = '<pre style="line-height: 1.2; overflow-x: auto">{code}</pre>'
 
 
 def as_text(what: Any, width: int = WIDTH) -> str:
-    """Lines without colours and without blanks at their ends."""
-    console = SafeConsole(file=io.StringIO(), width=width, color_system=None)
-    with console.capture() as capture:
-        console.print(what)
-    return "\n".join(line.rstrip() for line in capture.get().strip().splitlines())
+    """Lines without colours and without blanks at their ends, safe to print.
+
+    Parameters
+    ----------
+    what
+        A text, a table or a group, or a result whose ``__rich__`` is one.
+    width
+        Columns.
+    """
+    block: Block | Group = (
+        what if isinstance(what, (Text, Table, Fitting, Group)) else what.__rich__()
+    )
+    return "\n".join(line.rstrip() for line in block.lines(width)).strip("\n")
 
 
 class Shown:
-    """A result that a notebook shows like ``str()``: tables in a fixed-width font, in colour."""
+    """A result that a notebook shows like ``str()``: tables in a fixed-width font.
+
+    They are in colour where rich is installed.
+    """
 
     def _repr_html_(self) -> str:
         return as_html(self)
 
 
 def as_html(what: Any, width: int = WIDTH) -> str:
-    """What rich renders, or the text of anything else, as HTML that loads nothing."""
-    console = SafeConsole(file=io.StringIO(), width=width, record=True, force_jupyter=False)
-    console.print(what if hasattr(what, "__rich__") else str(what), highlight=False)
-    return console.export_html(
-        inline_styles=True,
-        code_format='<pre style="line-height: 1.2; overflow-x: auto">{code}</pre>',
-    )
+    """What `tables` or rich render, or the text of anything else, as HTML that loads nothing."""
+    try:
+        from clgpu_delegate.base import consoles  # noqa: PLC0415
+    except ModuleNotFoundError:  # rich
+        return _PAGE.format(code=html.escape(printable(str(what), keep="\n")))
+    return consoles.as_html(what, width, _PAGE)
 
 
 def size(count: float) -> str:

@@ -17,8 +17,8 @@ from clgpu_delegate.capsule.samples import Inputs, inputs_of
 from clgpu_delegate.capsule.trials import Bench
 from clgpu_delegate.capsule.work import Work
 from clgpu_delegate.errors import OptionError
-from clgpu_delegate.options import Options, Settings
-from clgpu_delegate.runtimes import find_runtime
+from clgpu_delegate.options import Options, Settings, with_settings
+from clgpu_delegate.runtimes import RuntimeName, find_runtime
 from clgpu_delegate.tflite.inference import make_interpreter
 from clgpu_delegate.tflite.shapes import with_shapes
 
@@ -32,7 +32,14 @@ _MOST_NAMED = 8  # nodes in a line
 
 @dataclasses.dataclass(frozen=True)
 class Capture:
-    """What `capture` found and wrote."""
+    """What `capture` found and wrote.
+
+    Examples
+    --------
+    >>> found = clgpu_delegate.capture("model.tflite", "model.clgpu.zip", shrink=False)
+    >>> found.outcome.failed
+    False
+    """
 
     path: str
     outcome: Outcome
@@ -70,12 +77,13 @@ class Capture:
         return "\n".join(lines)
 
 
+@with_settings
 def capture(
     model: Source,
     out: str | os.PathLike[str],
     *,
     inputs: Inputs = None,
-    runtime: str | None = None,
+    runtime: RuntimeName | None = None,
     seed: int = 0,
     shrink: bool | None = None,
     tolerance: float | None = None,
@@ -135,6 +143,12 @@ def capture(
         If an option is wrong, or there is no device or runtime.
     DependencyError
         If ``shrink`` is True and the packages ``tflite`` and ``flatbuffers`` are not installed.
+
+    Examples
+    --------
+    >>> found = clgpu_delegate.capture("model.tflite", "model.clgpu.zip", inputs=x)
+    >>> print(found.total)
+    4
     """
     asked = Options.from_settings(**settings)
     for name, value in (("timeout", timeout), ("budget", budget)):

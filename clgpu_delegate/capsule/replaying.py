@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from clgpu_delegate.capsule import archive, facts
 from clgpu_delegate.capsule.outcome import Outcome
@@ -13,7 +13,7 @@ from clgpu_delegate.capsule.trials import Bench
 from clgpu_delegate.devices import devices
 from clgpu_delegate.errors import ModelError, OptionError, RuntimeNotFoundError
 from clgpu_delegate.options import Options, Settings
-from clgpu_delegate.runtimes import Runtime, find_runtime
+from clgpu_delegate.runtimes import Runtime, RuntimeName, find_runtime
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -24,7 +24,14 @@ AGREES = "nothing failed, then or now"
 
 @dataclasses.dataclass(frozen=True)
 class Replay:
-    """What `replay` found."""
+    """What `replay` found.
+
+    Examples
+    --------
+    >>> _ = clgpu_delegate.capture("model.tflite", "model.clgpu.zip", shrink=False)
+    >>> clgpu_delegate.replay("model.clgpu.zip").verdict
+    'nothing failed, then or now'
+    """
 
     path: str
     verdict: str
@@ -81,8 +88,8 @@ class Replay:
 def replay(
     capsule: str | os.PathLike[str],
     *,
-    runtime: str | None = None,
-    kernels: str = "own",
+    runtime: RuntimeName | None = None,
+    kernels: Literal["own", "recorded"] = "own",
     timeout: float = 300.0,
     **overrides: Unpack[Settings],
 ) -> Replay:
@@ -110,6 +117,13 @@ def replay(
         If the file cannot be read, is no capsule or damaged, or the CPU cannot run its model.
     OptionError, DeviceError, RuntimeNotFoundError
         If an option is wrong, or there is no device or runtime.
+
+    Examples
+    --------
+    >>> _ = clgpu_delegate.capture("model.tflite", "model.clgpu.zip", shrink=False)
+    >>> again = clgpu_delegate.replay("model.clgpu.zip", precision="fp16")
+    >>> again.failed
+    False
     """
     if kernels not in ("own", "recorded"):
         raise OptionError(f"kernels is {kernels!r}; allowed: own, recorded")

@@ -1,7 +1,7 @@
 """The command ``clgpu``: each command is a thin call of a public function."""
 
 # Typer reads the annotations at run time, so they keep to what Python 3.9 can evaluate.
-from typing import Annotated, Any, Callable
+from typing import Annotated, Any, Callable, NoReturn
 
 import typer
 
@@ -73,6 +73,6 @@ app.add_typer(litert.app, name="litert")
 app.command("info", hidden=True)(devices.devices)  # its first name
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Run the command of the process's arguments and end the process with its exit code."""
     raise SystemExit(answer(app))

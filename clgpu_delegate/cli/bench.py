@@ -8,7 +8,7 @@ import typer
 
 from clgpu_delegate.cli.completion import files, listed
 from clgpu_delegate.cli.printing import print_json, print_rich
-from clgpu_delegate.cli.settings import Api, Json, with_options
+from clgpu_delegate.cli.settings import Api, Json, with_options, word
 from clgpu_delegate.measure.benchmarking import benchmark
 from clgpu_delegate.measure.ceilings import ceilings
 
@@ -41,9 +41,11 @@ def bench(
             autocompletion=listed("all", "auto", "measured"),
         ),
     ] = "all",
-    runs: Annotated[int, typer.Option(help="Timed inferences of each.")] = 20,
+    runs: Annotated[int, typer.Option(help="Timed inferences of each.", min=1)] = 20,
     rounds: Annotated[int, typer.Option(help="How often the variants take turns.")] = 3,
-    threads: Annotated[int, typer.Option(help="Threads of the CPU kernels; 0 uses all cores.")] = 0,
+    threads: Annotated[
+        int, typer.Option(help="Threads of the CPU kernels; 0 uses all cores.", min=0)
+    ] = 0,
     **settings: Any,
 ) -> None:
     """Measure models on the stock CPU and in variants of the delegate, or devices alone."""
@@ -52,9 +54,9 @@ def bench(
     if models:
         result = benchmark(
             models,
-            api=api,
-            precisions=precision.split(","),
-            placements=placement.split(","),
+            api=word(api),
+            precisions=word(precision.split(",")),
+            placements=word(placement.split(",")),
             threads=threads or None,
             runs=runs,
             rounds=rounds,

@@ -9,7 +9,8 @@ import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from clgpu_delegate import capsule
-from clgpu_delegate.base.rendering import SafeConsole, printable
+from clgpu_delegate.base.characters import printable
+from clgpu_delegate.base.consoles import SafeConsole
 from clgpu_delegate.capsule.capturing import default_path
 from clgpu_delegate.cli.completion import files
 from clgpu_delegate.cli.printing import count, print_json, print_text

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from clgpu_delegate.base.rendering import SafeConsole
+from clgpu_delegate.base.consoles import SafeConsole
 from clgpu_delegate.cli import completion
 from clgpu_delegate.cli.exits import FINDING
 from clgpu_delegate.cli.printing import print_json, rich_console

@@ -35,8 +35,8 @@ MEANINGS = {
     FAILED: "failed",
     USAGE: "wrong usage, or an option that is not allowed",
     NO_DEVICE: "no usable OpenCL device or TensorFlow Lite runtime, or its driver failed",
-    FILE: "a file or model that cannot be read or written",
-    FINDING: "finished, but found a problem (a broken set-up, wrong results)",
+    FILE: "a file or model that cannot be read or written, or standard output is closed",
+    FINDING: "finished, but found a problem (a broken set-up, wrong or unverified results)",
     INTERRUPTED: "interrupted (Ctrl-C)",
     READER_GONE: "the reader of the output has closed it (a broken pipe)",
 }
@@ -64,6 +64,12 @@ def answer(app: typer.Typer, arguments: Sequence[str] | None = None) -> int:
     ``kind`` (the class of the exception) and ``exit_code``.
     """
     words = (sys.argv[1:] if arguments is None else list(arguments)) or ["--help"]
+    if _closed("stderr", 2):  # errors are for nobody then
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    if _closed("stdout", 1):
+        # The next file would take its place, and get what drivers print.
+        message = "cannot write the output: standard output is closed"
+        return _say(message, "OSError", FILE, "--json" in words)
     try:
         with _second_interrupt_ends():
             code = app(words, prog_name="clgpu", standalone_mode=False)
@@ -78,6 +84,16 @@ def answer(app: typer.Typer, arguments: Sequence[str] | None = None) -> int:
     if code == INTERRUPTED:  # some versions of Typer catch KeyboardInterrupt
         return _say("interrupted", "KeyboardInterrupt", INTERRUPTED, "--json" in words)
     return code if isinstance(code, int) else DONE
+
+
+def _closed(name: str, descriptor: int) -> bool:
+    """Whether the process was started without a stream (``>&-``); tests replace streams."""
+    if getattr(sys, name) is not None:
+        return False
+    with contextlib.suppress(OSError):
+        os.fstat(descriptor)
+        return False
+    return True
 
 
 def _report(error: Exception, as_json: bool) -> int:

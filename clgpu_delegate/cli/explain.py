@@ -8,7 +8,8 @@ from rich.text import Text
 
 from clgpu_delegate import inspection
 from clgpu_delegate.cli.printing import print_json, print_rich, print_text
-from clgpu_delegate.cli.settings import Api, Json, Model, with_options
+from clgpu_delegate.cli.quiet import quieten
+from clgpu_delegate.cli.settings import Api, Json, Model, with_options, word
 
 
 @with_options()
@@ -35,21 +36,22 @@ def explain(
     **settings: Any,
 ) -> None:
     """Show which nodes of a model the delegate claims, and why it does not claim the others."""
+    quieten(settings["runtime"])
     if ir is not None:
-        texts = inspection.graph_texts(model, ir, api=api, **settings)
+        texts = inspection.graph_texts(model, word(ir), api=word(api), **settings)
         if as_json:
             print_json(texts)
         else:
             print_text("\n".join(f"# partition {i}\n{text}" for i, text in enumerate(texts)))
         return
     if memory:
-        memory_map = inspection.map_memory(model, api=api, **settings)
+        memory_map = inspection.map_memory(model, api=word(api), **settings)
         if as_json:
             print_json(memory_map.to_dict())
         else:
             print_rich(Text(str(memory_map)))
         return
-    explanation = inspection.explain_model(model, api=api, **settings)
+    explanation = inspection.explain_model(model, api=word(api), **settings)
     if as_json:
         print_json(explanation.to_dict())
     elif passes:

@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 
 from rich.markup import escape
 
-from clgpu_delegate.base.rendering import SafeConsole, as_text, printable
+from clgpu_delegate.base.characters import printable
+from clgpu_delegate.base.consoles import SafeConsole
 
 _PIPE_WIDTH = 120  # pipes have no width, which would wrap tables; terminals have one
 
@@ -31,7 +32,10 @@ def print_rich(what: Any) -> None:
     if console.is_terminal:
         console.print(what)
     else:
-        print(as_text(what, _PIPE_WIDTH))
+        with console.capture() as shown:  # tables of the commands are rich's own
+            console.print(what)
+        lines = shown.get().strip("\n").splitlines()
+        print("\n".join(line.rstrip() for line in lines))
 
 
 def print_text(text: str) -> None:

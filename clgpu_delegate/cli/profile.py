@@ -8,6 +8,7 @@ import typer
 
 from clgpu_delegate.cli import completion
 from clgpu_delegate.cli.printing import print_json, print_rich
+from clgpu_delegate.cli.quiet import quieten
 from clgpu_delegate.cli.settings import Json, Model, with_options
 from clgpu_delegate.measure.profiling import profile_model
 
@@ -25,7 +26,9 @@ def profile(
     runs: Annotated[
         int, typer.Option(help="Number of inferences; at most the last 32 are kept.")
     ] = 20,
-    threads: Annotated[int, typer.Option(help="Threads for the nodes that stay on the CPU.")] = 1,
+    threads: Annotated[
+        int, typer.Option(help="Threads for the nodes that stay on the CPU.", min=1)
+    ] = 1,
     html: Annotated[
         Optional[Path], _file("Write a page for a browser: graph, timeline, memory.", ".html")
     ] = None,
@@ -43,6 +46,7 @@ def profile(
     **settings: Any,
 ) -> None:
     """Show how much time each node of a model takes."""
+    quieten(settings["runtime"])
     result = profile_model(
         model,
         runs=runs,

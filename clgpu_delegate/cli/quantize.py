@@ -8,7 +8,8 @@ import typer
 
 from clgpu_delegate.cli.completion import files, words
 from clgpu_delegate.cli.printing import print_json, print_rich
-from clgpu_delegate.cli.settings import Json, Runtime
+from clgpu_delegate.cli.quiet import quieten
+from clgpu_delegate.cli.settings import Json, Runtime, word
 from clgpu_delegate.quantization import api
 
 
@@ -74,17 +75,18 @@ def quantize(
     as_json: Json = False,
 ) -> None:
     """Quantise a float model, and show the accuracy of each layer."""
+    quieten(runtime)
     report = api.quantize(
         model,
         calibration,
         out,
-        scheme=scheme,
+        scheme=word(scheme),
         per_channel=not per_tensor,
-        observer=observer,
+        observer=word(observer),
         skip=skip or (),
-        io=io,
+        io=word(io),
         mode="pseudo" if pseudo else "integer",
-        runtime=runtime,
+        runtime=word(runtime),
         progress=False if as_json else None,
     )
     if as_json:

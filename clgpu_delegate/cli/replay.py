@@ -10,7 +10,7 @@ from clgpu_delegate import capsule
 from clgpu_delegate.cli.completion import devices, engines, files, words
 from clgpu_delegate.cli.exits import FINDING
 from clgpu_delegate.cli.printing import print_json, print_text
-from clgpu_delegate.cli.settings import Json, Runtime
+from clgpu_delegate.cli.settings import Json, Runtime, word
 
 
 def replay(
@@ -60,7 +60,9 @@ def replay(
     """Run a bug capsule here and show whether it fails in the same way."""
     given = {"device": device, "precision": precision, "engines": engines}
     overrides: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
-    result = capsule.replay(file, kernels=kernels, timeout=timeout, runtime=runtime, **overrides)
+    result = capsule.replay(
+        file, kernels=word(kernels), timeout=timeout, runtime=word(runtime), **overrides
+    )
     if as_json:
         print_json(result.to_dict())
     else:

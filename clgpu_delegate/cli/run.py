@@ -9,7 +9,8 @@ import typer
 from clgpu_delegate.cli.completion import files
 from clgpu_delegate.cli.exits import FINDING
 from clgpu_delegate.cli.printing import print_json, print_rich
-from clgpu_delegate.cli.settings import Api, Json, Model, with_options
+from clgpu_delegate.cli.quiet import quieten
+from clgpu_delegate.cli.settings import Api, Json, Model, with_options, word
 from clgpu_delegate.measure import comparison
 
 
@@ -18,9 +19,9 @@ def run(
     model: Model,
     as_json: Json = False,
     api: Api = "interpreter",
-    runs: Annotated[int, typer.Option(help="Timed inferences of each.")] = 20,
+    runs: Annotated[int, typer.Option(help="Timed inferences of each.", min=1)] = 20,
     threads: Annotated[
-        int, typer.Option(help="Threads of stock TensorFlow Lite; 0 uses all cores.")
+        int, typer.Option(help="Threads of stock TensorFlow Lite; 0 uses all cores.", min=0)
     ] = 0,
     inputs: Annotated[
         Optional[Path],
@@ -43,11 +44,12 @@ def run(
 ) -> None:
     """Compare a model's results and times in stock TensorFlow Lite and with the delegate.
 
-    With --verify the exit code is 5 if verification has found wrong numbers.
+    With --verify the exit code is 5 if verification has found wrong numbers, or could not compare.
     """
+    quieten(settings["runtime"])
     result = comparison.compare(
         model,
-        api=api,
+        api=word(api),
         runs=runs,
         threads=threads or None,
         inputs=inputs,
@@ -60,5 +62,5 @@ def run(
     else:
         print_rich(result)
     verification = result.explanation.verification
-    if verification and not all(check.is_as_asked for check in verification.partitions):
+    if verification and not verification.is_good:
         raise typer.Exit(FINDING)

@@ -66,6 +66,11 @@ NOT_OPTIONS = {
 }
 
 
+def word(text: Any) -> Any:
+    """Words of the command line for a parameter of few values: the function checks them."""
+    return text
+
+
 def with_options(*left_out: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command an option for each field of `Options`, ``--runtime`` and ``--shape``.
 

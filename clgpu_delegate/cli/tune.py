@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from clgpu_delegate.cli.printing import print_json, print_rich
+from clgpu_delegate.cli.quiet import quieten
 from clgpu_delegate.cli.settings import Json, Model, with_options
 from clgpu_delegate.measure import tuning
 
@@ -24,6 +25,7 @@ def tune(
     **settings: Any,
 ) -> None:
     """Measure which kernels are the fastest for a model, and store the choice in the cache."""
+    quieten(settings["runtime"])
     result = tuning.tune(
         model,
         budget=budget,

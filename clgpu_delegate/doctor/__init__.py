@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Callable
+from typing import TYPE_CHECKING, Callable
 
-from clgpu_delegate.doctor.finding import Diagnosis, Finding
+if TYPE_CHECKING:
+    from clgpu_delegate.doctor.finding import Diagnosis
 
-__all__ = ["Diagnosis", "Finding", "doctor"]
+__all__ = ["doctor"]
 
 
 def doctor(
@@ -31,8 +32,14 @@ def doctor(
     -------
     Diagnosis
         Problems of the machine are findings, and never an exception.
+
+    Examples
+    --------
+    >>> diagnosis = clgpu_delegate.doctor(device=0)
+    >>> [finding.fix for finding in diagnosis.problems]  # doctest: +ELLIPSIS
+    [...]
     """
-    # Imported here because only this function needs it.
+    # Imported here because only this function needs it: every program imports this module.
     from clgpu_delegate.doctor.environment import Environment  # noqa: PLC0415
     from clgpu_delegate.doctor.examination import examine  # noqa: PLC0415
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 
-from clgpu_delegate.base.rendering import SafeConsole
 from clgpu_delegate.doctor import doctor
 
 if __name__ == "__main__":
@@ -17,5 +16,5 @@ if __name__ == "__main__":
     if "--json" in sys.argv[1:]:
         print(json.dumps(found.to_dict(), indent=2))
     else:
-        found.print_to(SafeConsole())
+        print(found)
     sys.exit(0 if found.healthy else 5)

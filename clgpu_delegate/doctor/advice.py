@@ -104,6 +104,11 @@ def pip(env: Environment, what: str) -> str:
     return f"{command} {what}"
 
 
+def pip_uninstall(env: Environment, what: str) -> str:
+    """How to remove Python packages from this environment."""
+    return pip(env, what).replace(" install", " uninstall", 1)
+
+
 def package_of(library: str) -> str:
     """Key of the package that a driver's library belongs to; empty if unknown."""
     return next((key for part, key in _DRIVERS.items() if part in library), "")

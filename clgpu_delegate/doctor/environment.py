@@ -14,7 +14,7 @@ import re
 import struct
 import sys
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -80,6 +80,26 @@ def _requires(distribution: str) -> list[str]:
         return []
 
 
+def _installed() -> dict[str, list[str]]:
+    found = {}
+    for distribution in importlib.metadata.distributions():
+        # Conditions are for extras, other systems and old Pythons.
+        lines = [line for line in distribution.requires or () if "extra ==" not in line]
+        named = [re.match(r"[\w.-]+", line) for line in lines]
+        name = distribution.metadata["Name"]
+        if name:  # folders of packages that pip failed to remove have none
+            found[name] = [match[0] for match in named if match]
+    return found
+
+
+def _bytes_of(distribution: str) -> int:
+    total = 0
+    for file in importlib.metadata.files(distribution) or ():
+        with contextlib.suppress(OSError):
+            total += Path(str(file.locate())).stat().st_size
+    return total
+
+
 def _externally_managed() -> bool:
     mark = Path(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")
     return sys.prefix == sys.base_prefix and mark.exists()
@@ -101,7 +121,13 @@ class Environment:
     requires: Callable[[str], list[str]] = _requires
     """Lines of what a distribution needs."""
 
-    requirements: tuple[str, ...] = ("numpy", "platformdirs", "rich", "typer")
+    installed: Callable[[], Mapping[str, Sequence[str]]] = _installed
+    """Names of all distributions, each with the names of those that it needs."""
+
+    bytes_of: Callable[[str], int] = _bytes_of
+    """Size of the files of a distribution."""
+
+    requirements: tuple[str, ...] = ("numpy", "platformdirs")
     """Distributions that this package needs, without those that they need in turn."""
 
     machine: str = dataclasses.field(default_factory=platform.machine)

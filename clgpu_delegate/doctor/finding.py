@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, Group
-from rich.table import Table
-from rich.text import Text
+from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text
 
-from clgpu_delegate.base.rendering import SafeConsole, Shown
+if TYPE_CHECKING:
+    import rich.console
 
 STATUSES = ("ok", "warning", "problem", "skipped")
 
@@ -21,12 +19,18 @@ _MARKS = {
     "problem": ("PROBLEM", "bold red"),
     "skipped": ("skipped", "dim"),
 }
-_WIDTH = 100  # columns of str()
 
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """The answer of a check."""
+    """The answer of a check.
+
+    Examples
+    --------
+    >>> finding = clgpu_delegate.Finding("loader", "problem", "it is missing", fix="install it")
+    >>> finding.to_dict()["fix"]
+    'install it'
+    """
 
     check: str
     """The subject of the check: ``"loader"``, ``"vendor files"``, ``"test model"``, ..."""
@@ -57,6 +61,14 @@ class Diagnosis(Shown):
     """All findings of `clgpu_delegate.doctor`, in the order of the checks; print it to read them.
 
     Names of users and home folders are left out, so that it can be shown to anyone.
+
+    Examples
+    --------
+    >>> good = clgpu_delegate.Finding("loader", "ok", "libOpenCL.so.1 works")
+    >>> print(clgpu_delegate.Diagnosis((good,)))
+    ok       loader: libOpenCL.so.1 works
+    <BLANKLINE>
+    Everything needed works.
     """
 
     findings: tuple[Finding, ...]
@@ -89,7 +101,7 @@ class Diagnosis(Shown):
     def __rich__(self) -> Group:
         return Group(*self._lines())
 
-    def print_to(self, console: Console) -> None:
+    def print_to(self, console: rich.console.Console) -> None:
         """Print it; unlike what ``rich.print`` does, commands stay in one line to be copied."""
         for line in self._lines():
             console.print(line, soft_wrap=isinstance(line, Text))
@@ -97,21 +109,20 @@ class Diagnosis(Shown):
     def _lines(self) -> Iterator[Table | Text]:
         for finding in self.findings:
             mark, style = _MARKS[finding.status]
-            line = Table.grid(padding=(0, 2, 0, 0))
-            line.add_column(width=len(mark), no_wrap=True)
-            line.add_column(overflow="fold")
+            line = Table(head=False)
+            line.add_column(width=len(mark))
+            line.add_column(fold=True)
             line.add_row(
-                Text(mark, style=style),
-                Text.assemble((finding.check, "bold"), ": ", finding.what),
+                Text(mark, style), Text(finding.check, "bold").append(": ").append(finding.what)
             )
             below = "\n".join(filter(None, [finding.why, *finding.details]))
             if below:
-                line.add_row("", Text(below, style="dim"))
+                line.add_row("", Text(below, "dim"))
             yield line
             if finding.fix:
-                margin = " " * (len(mark) + 2)
-                yield Text.assemble(margin, ("fix:  ", "bold cyan"), (finding.fix, "bold"))
-        yield Text(f"\n{self._summary()}", style="bold")
+                fix = Text(" " * (len(mark) + 2), wrap=False).append("fix:  ", "bold cyan")
+                yield fix.append(finding.fix, "bold")
+        yield Text(f"\n{self._summary()}", "bold")
 
     def _summary(self) -> str:
         problems, warnings = len(self.problems), len(self.warnings)
@@ -121,9 +132,7 @@ class Diagnosis(Shown):
         return f"{_count(problems, 'problem')}, {_count(warnings, 'warning')}."
 
     def __str__(self) -> str:
-        out = io.StringIO()
-        self.print_to(SafeConsole(file=out, width=_WIDTH, color_system=None))
-        return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+        return as_text(self)
 
 
 def _count(number: int, noun: str) -> str:

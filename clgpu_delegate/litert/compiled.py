@@ -6,7 +6,7 @@ import contextlib
 import importlib
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -17,15 +17,17 @@ from clgpu_delegate.litert.delegates import litert_delegates
 from clgpu_delegate.litert.environment import litert_environment
 from clgpu_delegate.litert.switch import litert_status
 from clgpu_delegate.options import Options
-from clgpu_delegate.runtimes import Runtime, find_runtime
+from clgpu_delegate.runtimes import Runtime, RuntimeName, find_runtime
 from clgpu_delegate.tflite import reader
 from clgpu_delegate.tflite.inference import make_interpreter
 
 if TYPE_CHECKING:
     from clgpu_delegate.options import Settings
 
-APIS = ("interpreter", "compiled")
-RUNTIME = "ai_edge_litert"
+Api = Literal["interpreter", "compiled"]
+
+APIS: tuple[Api, ...] = ("interpreter", "compiled")
+RUNTIME: RuntimeName = "ai_edge_litert"
 
 # LiteRT's Python package has no names for other types, such as int16: they pass as bytes.
 _NAMED = {np.dtype(name) for name in ("float32", "float16", "int32", "int8", "uint8", "bool")}

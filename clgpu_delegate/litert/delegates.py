@@ -16,7 +16,8 @@ def litert_delegates() -> list[Delegate]:
 
     Examples
     --------
-    >>> print(clgpu_delegate.litert_delegates()[-1].explain())  # doctest: +SKIP
+    >>> for delegate in clgpu_delegate.litert_delegates():
+    ...     print(delegate.explain().summary())
     """
     return [
         Delegate._of_native(native, Options.from_delegate_dict(texts))

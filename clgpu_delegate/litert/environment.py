@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from clgpu_delegate import _core, native
 from clgpu_delegate.litert import package
-from clgpu_delegate.options import Options
+from clgpu_delegate.options import Options, with_settings
 
 if TYPE_CHECKING:
     from ai_edge_litert.environment import Environment
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from clgpu_delegate.options import Settings
 
 
+@with_settings
 def litert_environment(**settings: Unpack[Settings]) -> Environment:
     """Make an environment of LiteRT's in which ``HardwareAccelerator.GPU`` is this delegate.
 
@@ -48,10 +49,14 @@ def litert_environment(**settings: Unpack[Settings]) -> Environment:
 
     Examples
     --------
-    >>> with clgpu_delegate.litert_environment(precision="fp16") as environment:  # doctest: +SKIP
+    >>> from ai_edge_litert.compiled_model import CompiledModel
+    >>> from ai_edge_litert.hardware_accelerator import HardwareAccelerator
+    >>> with clgpu_delegate.litert_environment(precision="fp16") as environment:
     ...     model = CompiledModel.from_file(
     ...         "model.tflite", HardwareAccelerator.GPU, environment=environment
     ...     )
+    >>> model.get_num_signatures() >= 1
+    True
     """
     make = package.environment_class().create
     options = Options.from_settings(**settings)

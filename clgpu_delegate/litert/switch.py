@@ -13,7 +13,14 @@ from clgpu_delegate.litert import package
 
 @dataclasses.dataclass(frozen=True)
 class LiteRtSwitch:
-    """Whether every ``CompiledModel`` of this Python environment uses this delegate as its GPU."""
+    """Whether every ``CompiledModel`` of this Python environment uses this delegate as its GPU.
+
+    Examples
+    --------
+    >>> switch = clgpu_delegate.litert_status()
+    >>> switch.link_state in ("none", "ours", "gone", "other", "foreign")
+    True
+    """
 
     is_on: bool
     """LiteRT finds the accelerator of this installation."""
@@ -56,6 +63,11 @@ def litert_status() -> LiteRtSwitch:
     ------
     FileError
         If the accelerator's library is missing from this installation.
+
+    Examples
+    --------
+    >>> print(clgpu_delegate.litert_status())  # doctest: +ELLIPSIS
+    o...
     """
     ours = package.accelerator()
     try:
@@ -81,6 +93,13 @@ def litert_on() -> LiteRtSwitch:
         If LiteRT is not installed, or older than 2.2.
     FileError
         If there is a file of that name that is not this package's, or the folder is not writable.
+
+    Examples
+    --------
+    >>> clgpu_delegate.litert_on().is_on
+    True
+    >>> clgpu_delegate.litert_off().is_on
+    False
     """
     ours = package.accelerator()
     link = package.folder() / package.LIBRARY
@@ -109,6 +128,11 @@ def litert_off() -> LiteRtSwitch:
         If LiteRT is not installed.
     FileError
         If there is a file of that name that is not this package's, or the folder is not writable.
+
+    Examples
+    --------
+    >>> clgpu_delegate.litert_off().is_on
+    False
     """
     link = package.folder() / package.LIBRARY
     state = _link_state(link, package.accelerator())

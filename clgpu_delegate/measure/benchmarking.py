@@ -7,23 +7,20 @@ import os
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 import numpy as np
-from rich import box
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
 
 from clgpu_delegate.base import files
 from clgpu_delegate.base.arranging import Shapes
 from clgpu_delegate.base.progress import Bar
-from clgpu_delegate.base.rendering import Shown, as_text
+from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError, OptionError
-from clgpu_delegate.litert.compiled import runtime_for
+from clgpu_delegate.litert.compiled import Api, runtime_for
 from clgpu_delegate.measure.job import Job, measure
 from clgpu_delegate.options import Options, Settings
+from clgpu_delegate.runtimes import RuntimeName
 from clgpu_delegate.tflite import inference
 from clgpu_delegate.tflite.shapes import with_shapes
 
@@ -38,7 +35,14 @@ Model = Union[str, "os.PathLike[str]"]
 
 @dataclasses.dataclass(frozen=True)
 class Measurement:
-    """A model in one variant. Numbers are None where the measurement failed."""
+    """A model in one variant. Numbers are None where the measurement failed.
+
+    Examples
+    --------
+    >>> row = clgpu_delegate.Measurement("model.tflite", "fp16", median_ms=1.5)
+    >>> row.to_dict()["median_ms"]
+    1.5
+    """
 
     model: str
     variant: str
@@ -103,7 +107,14 @@ class Measurement:
 
 @dataclasses.dataclass(frozen=True)
 class Benchmark(Shown):
-    """What `benchmark` found."""
+    """What `benchmark` found.
+
+    Examples
+    --------
+    >>> result = clgpu_delegate.benchmark("model.tflite", precisions=["fp32"], runs=1)
+    >>> [measurement.variant for measurement in result.measurements]
+    ['stock CPU', 'fp32']
+    """
 
     device: str
     runtime: str
@@ -126,13 +137,13 @@ class Benchmark(Shown):
         return {**data, "measurements": [m.to_dict() for m in self.measurements]}
 
     def __rich__(self) -> Group:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-        table.add_column("model", overflow="fold")
-        table.add_column("variant", no_wrap=True)
+        table = Table()
+        table.add_column("model", fold=True)
+        table.add_column("variant")
         for heading in (
             "ms", "p10-p90", "speedup", "first ms", "nodes", "device MiB", "host MiB", "error"
         ):  # fmt: skip
-            table.add_column(heading, justify="right", no_wrap=True)
+            table.add_column(heading, right=True)
         lines, last = [], None
         for m in self.measurements:
             if m.problem is not None:
@@ -173,13 +184,13 @@ class Benchmark(Shown):
 def benchmark(
     models: Model | Iterable[Model],
     *,
-    precisions: Sequence[str] = ("fp32", "fp16"),
-    placements: Sequence[str] = ("all",),
+    precisions: Sequence[Literal["fp32", "fp16", "tf32"]] = ("fp32", "fp16"),
+    placements: Sequence[Literal["all", "auto", "measured"]] = ("all",),
     threads: int | None = None,
     runs: int = 20,
     rounds: int = 3,
-    runtime: str | None = None,
-    api: str = "interpreter",
+    runtime: RuntimeName | None = None,
+    api: Api = "interpreter",
     progress: bool | None = None,
     shapes: Shapes | None = None,
     **settings: Unpack[Settings],
@@ -231,7 +242,9 @@ def benchmark(
 
     Examples
     --------
-    >>> print(benchmark("model.tflite", precisions=["fp16"]))  # doctest: +SKIP
+    >>> result = clgpu_delegate.benchmark("model.tflite", precisions=["fp16"], runs=1)
+    >>> result.measurements[1].claimed
+    4
     """
     paths = [models] if isinstance(models, (str, os.PathLike)) else list(models)
     if runs < 1:

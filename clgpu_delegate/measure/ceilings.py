@@ -5,15 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from rich import box
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
-
 from clgpu_delegate import _core
 from clgpu_delegate.base import embedded
 from clgpu_delegate.base.progress import Bar
-from clgpu_delegate.base.rendering import Shown, as_text
+from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.devices import Device, devices
 from clgpu_delegate.errors import BuildError, OpenCLError, OptionError
@@ -34,7 +29,14 @@ _ROWS = {
 
 @dataclasses.dataclass(frozen=True)
 class Ceiling:
-    """The most that a device does. A rate of 0 is one it does not have."""
+    """The most that a device does. A rate of 0 is one it does not have.
+
+    Examples
+    --------
+    >>> (ceiling,) = clgpu_delegate.ceilings(device=0, seconds=0.1).devices
+    >>> ceiling.problem or ceiling.fma_flops > 0
+    True
+    """
 
     device: Device
     problem: str | None = None
@@ -66,7 +68,14 @@ class Ceiling:
 
 @dataclasses.dataclass(frozen=True)
 class Ceilings(Shown):
-    """What `ceilings` found."""
+    """What `ceilings` found.
+
+    Examples
+    --------
+    >>> found = clgpu_delegate.ceilings(device=0, seconds=0.1)
+    >>> "copy_bytes" in found.to_dict()["devices"][0]
+    True
+    """
 
     devices: tuple[Ceiling, ...]
 
@@ -75,11 +84,11 @@ class Ceilings(Shown):
         return dataclasses.asdict(self)
 
     def __rich__(self) -> Group:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        table = Table()
         table.add_column("at most")
         for ceiling in self.devices:
-            name = Text(f"{ceiling.device.index}: {ceiling.device.name}")
-            table.add_column(name, justify="right", overflow="fold")
+            name = f"{ceiling.device.index}: {ceiling.device.name}"
+            table.add_column(name, right=True, fold=True)
         for title, (field, scale, unit) in _ROWS.items():
             values = [getattr(ceiling, field) * scale for ceiling in self.devices]
             if any(values):
@@ -109,6 +118,11 @@ def ceilings(
     ------
     DeviceError
         If there is no such device.
+
+    Examples
+    --------
+    >>> print(clgpu_delegate.ceilings(device=0, seconds=0.1))  # doctest: +ELLIPSIS
+     at most ...
     """
     if not seconds > 0:
         raise OptionError(f"seconds is {seconds}; allowed: a number above 0")

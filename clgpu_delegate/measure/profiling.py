@@ -11,10 +11,10 @@ from clgpu_delegate.base.arranging import Shapes
 from clgpu_delegate.base.progress import Bar, Option
 from clgpu_delegate.delegate import Delegate, load
 from clgpu_delegate.errors import ClgpuError, OptionError
-from clgpu_delegate.options import Settings
+from clgpu_delegate.options import Settings, with_settings
 from clgpu_delegate.profiling import plotting
 from clgpu_delegate.profiling.profile import Profile
-from clgpu_delegate.runtimes import find_runtime
+from clgpu_delegate.runtimes import RuntimeName, find_runtime
 from clgpu_delegate.tflite import inference
 from clgpu_delegate.tflite.shapes import with_shapes
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _WARM_UP = 3  # inferences: drivers compile at the first, clocks rise during the next
 
 
+@with_settings
 def profile_model(
     model: str | os.PathLike[str],
     *,
@@ -32,7 +33,7 @@ def profile_model(
     trace: str | os.PathLike[str] | None = None,
     csv: str | os.PathLike[str] | None = None,
     plot: str | os.PathLike[str] | None = None,
-    runtime: str | None = None,
+    runtime: RuntimeName | None = None,
     threads: int = 1,
     seed: int = 0,
     progress: Option = None,
@@ -76,6 +77,12 @@ def profile_model(
     ClgpuError
         If the model cannot be run, no node of it is on the device, or there is no device or
         runtime.
+
+    Examples
+    --------
+    >>> profile = clgpu_delegate.profile_model("model.tflite", runs=3)
+    >>> profile.inferences
+    3
     """
     if runs < 1:
         raise OptionError(f"runs is {runs}; at least 1 is needed")

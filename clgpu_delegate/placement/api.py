@@ -6,18 +6,13 @@ import dataclasses
 import os
 from typing import TYPE_CHECKING, Any
 
-from rich import box
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
-
 from clgpu_delegate.base import files
-from clgpu_delegate.base.rendering import Shown, as_text
+from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text
 from clgpu_delegate.errors import OptionError
-from clgpu_delegate.options import Options, Settings
+from clgpu_delegate.options import Options, Settings, with_settings
 from clgpu_delegate.placement import contest, verdicts
 from clgpu_delegate.placement.verdict import Verdict
-from clgpu_delegate.runtimes import find_runtime
+from clgpu_delegate.runtimes import RuntimeName, find_runtime
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -25,7 +20,14 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class PlacementCandidate:
-    """One way to place the nodes of a model."""
+    """One way to place the nodes of a model.
+
+    Examples
+    --------
+    >>> placement = clgpu_delegate.measure_placement("model.tflite")
+    >>> placement.candidates[0].name
+    'cpu'
+    """
 
     name: str
     """``"cpu"``: without the delegate; ``"all"``, ``"auto"``: as the option `placement`;
@@ -43,7 +45,14 @@ class PlacementCandidate:
 
 @dataclasses.dataclass(frozen=True)
 class Placement(Shown):
-    """What `measure_placement` found."""
+    """What `measure_placement` found.
+
+    Examples
+    --------
+    >>> placement = clgpu_delegate.measure_placement("model.tflite")
+    >>> placement.nodes
+    4
+    """
 
     model: str
     """Path of the file; empty for a model given as bytes."""
@@ -74,11 +83,11 @@ class Placement(Shown):
         return dataclasses.asdict(self)
 
     def __rich__(self) -> Group:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-        table.add_column("placement", no_wrap=True)
+        table = Table()
+        table.add_column("placement")
         for heading in ("nodes on the device", "ms", "x CPU"):
-            table.add_column(heading, justify="right", no_wrap=True)
-        table.add_column("", overflow="fold")
+            table.add_column(heading, right=True)
+        table.add_column("", fold=True)
         cpu = next((c.ms for c in self.candidates if c.name == "cpu"), None)
         for candidate in self.candidates:
             ms = candidate.ms
@@ -102,10 +111,11 @@ class Placement(Shown):
         return as_text(self)
 
 
+@with_settings
 def measure_placement(
     model: files.Source,
     *,
-    runtime: str | None = None,
+    runtime: RuntimeName | None = None,
     threads: int | None = None,
     again: bool = False,
     progress: contest.Progress | None = None,
@@ -140,6 +150,12 @@ def measure_placement(
         If the model cannot be read, or is none.
     ClgpuError
         If an option is wrong, there is no device or runtime, or nothing can run the model.
+
+    Examples
+    --------
+    >>> placement = clgpu_delegate.measure_placement("model.tflite", cache="cache.sqlite")
+    >>> placement.choice in [candidate.name for candidate in placement.candidates]
+    True
     """
     if threads is not None and threads < 1:
         raise OptionError(f"threads is {threads}; allowed: 1 and more")

@@ -9,12 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich import box
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
-
-from clgpu_delegate.base.rendering import Shown, as_text, one_line
+from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text, one_line
 from clgpu_delegate.errors import FileError
 from clgpu_delegate.profiling.table import milliseconds
 
@@ -71,10 +66,10 @@ class ProfileChange(Shown):
         return dataclasses.asdict(self)
 
     def __rich__(self) -> Group:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+        table = Table()
         for heading in ("node", "op", "before us", "now us", "ratio", "engine"):
             words = heading in ("op", "engine")
-            table.add_column(heading, justify="left" if words else "right", no_wrap=heading == "op")
+            table.add_column(heading, right=not words, fold=words and heading != "op")
         for change in self.nodes[:_ROWS]:
             engine = change.engine
             if change.engine_before != engine:

@@ -33,7 +33,9 @@ def image(profile: Recorded, path: str | os.PathLike[str]) -> bytes:
     _draw_timeline(profile, top)
     _draw_nodes(profile, nodes, bottom)
     name = Path(profile.model).name
-    title = f"{name} on {profile.device}, {profile.precision}" if name else profile.device
+    title = (
+        f"{name} on {profile.device}, {profile.explanation.arithmetic}" if name else profile.device
+    )
     # A dollar sign would begin a formula.
     figure.suptitle(title.replace("$", r"\$"), fontsize=11)
     content = io.BytesIO()

@@ -6,17 +6,12 @@ import csv
 import dataclasses
 import io
 import os
-from typing import TYPE_CHECKING, Any
-
-from rich.console import Group
+from typing import Any, Literal
 
 from clgpu_delegate.base import files
-from clgpu_delegate.base.rendering import Shown, as_text
+from clgpu_delegate.base.rendering import Group, Shown, Table, as_text
 from clgpu_delegate.profiling import against, page, plotting, table, trace
 from clgpu_delegate.profiling.recorded import Recorded
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 
 class Profile(Recorded, Shown):
@@ -24,10 +19,17 @@ class Profile(Recorded, Shown):
 
     `Delegate.profile` and `profile_model` return it. It contains the recordings up to that time.
     ``print()`` shows the nodes that take longest, and a bar with the parts of an inference's time.
+
+    Examples
+    --------
+    >>> profile = clgpu_delegate.profile_model("model.tflite", runs=3)
+    >>> profile.to_csv().splitlines()[0].split(",")[:2]
+    ['node', 'op']
+    >>> profile.to_html("profile.html")
     """
 
-    def table(self, order: str = "time", rows: int | None = None) -> RenderableType:
-        """A rich table of the nodes.
+    def table(self, order: Literal["time", "model"] = "time", rows: int | None = None) -> Table:
+        """A table of the nodes, for ``print()``, ``str()`` and rich.
 
         Parameters
         ----------

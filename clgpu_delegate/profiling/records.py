@@ -15,6 +15,12 @@ class Launch:
     """A kernel launch, or a copy between host and device, of one inference.
 
     Times are nanoseconds of the host's monotonic clock; the device's clock is mapped onto it.
+
+    Examples
+    --------
+    >>> profile = clgpu_delegate.profile_model("model.tflite", runs=1)
+    >>> {launch.op for launch in profile.launches} >= {"CONV_2D", "SOFTMAX"}
+    True
     """
 
     inference: int
@@ -83,7 +89,14 @@ class Launch:
 
 @dataclasses.dataclass(frozen=True)
 class Invoke:
-    """A span of the host's time in an inference: a partition, or the inference as a whole."""
+    """A span of the host's time in an inference: a partition, or the inference as a whole.
+
+    Examples
+    --------
+    >>> profile = clgpu_delegate.profile_model("model.tflite", runs=1)
+    >>> profile.invokes[0].end > profile.invokes[0].start
+    True
+    """
 
     inference: int
     partition: int
@@ -97,7 +110,13 @@ class Invoke:
 
 @dataclasses.dataclass(frozen=True)
 class NodeProfile:
-    """A node with a kernel; its times are medians over the recorded inferences."""
+    """A node with a kernel; its times are medians over the recorded inferences.
+
+    Examples
+    --------
+    >>> profile = clgpu_delegate.profile_model("model.tflite", runs=1)
+    >>> slowest = max(profile.nodes, key=lambda node: node.device_seconds)
+    """
 
     node: int
     """Index in the model."""
@@ -158,7 +177,14 @@ class NodeProfile:
 
 @dataclasses.dataclass(frozen=True)
 class Totals:
-    """The parts of an inference's time, in seconds; in `Profile.totals` each is a median."""
+    """The parts of an inference's time, in seconds; in `Profile.totals` each is a median.
+
+    Examples
+    --------
+    >>> totals = clgpu_delegate.profile_model("model.tflite", runs=1).totals
+    >>> totals.launches
+    3
+    """
 
     wall_seconds: float
     """Time of the inference on the host. If it was not measured (see `profile_model`), the time

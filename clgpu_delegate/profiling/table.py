@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich import box
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
-
-from clgpu_delegate.base.rendering import size
+from clgpu_delegate.base.rendering import Group, Table, Text, size
 from clgpu_delegate.errors import ClgpuError
 
 if TYPE_CHECKING:
@@ -33,12 +28,13 @@ def summary(profile: Recorded) -> Group:
     totals = profile.totals
     left = len(profile.nodes) - ROWS
     head = (
-        f"{profile.device}, {profile.precision}: {milliseconds(totals.wall_seconds)} per inference "
-        f"(median of {profile.inferences}), {totals.launches} kernel launches"
+        f"{profile.device}, {profile.explanation.arithmetic}: "
+        f"{milliseconds(totals.wall_seconds)} per inference (median of {profile.inferences}), "
+        f"{totals.launches} kernel launches"
     )
     more = [Text(f"and {left} nodes more; profile.table() has them all")] if left > 0 else []
     notes = [Text(f"note: {note}") for note in profile.notes]
-    return Group(Text(head), node_table(profile, "time", ROWS), *more, _parts(totals), *notes)
+    return Group(Text(head), node_table(profile, "time", ROWS), *more, *_parts(totals), *notes)
 
 
 def node_table(profile: Recorded, order: str, rows: int | None) -> Table:
@@ -48,14 +44,14 @@ def node_table(profile: Recorded, order: str, rows: int | None) -> Table:
     nodes = list(profile.nodes)
     if order == "time":
         nodes.sort(key=lambda node: -node.device_seconds)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    table.add_column("node", justify="right", no_wrap=True)
-    table.add_column("op", no_wrap=True)
-    table.add_column("engine", overflow="fold")
-    table.add_column("device us", justify="right", no_wrap=True)
-    table.add_column("share", no_wrap=True)
+    table = Table()
+    table.add_column("node", right=True)
+    table.add_column("op")
+    table.add_column("engine", fold=True)
+    table.add_column("device us", right=True)
+    table.add_column("share")
     for heading in ("host us", "GFLOP/s", "GB/s", "of peak"):
-        table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column(heading, right=True)
     for node in nodes[:rows]:
         table.add_row(*map(Text, _cells(node)))
     return table
@@ -91,7 +87,7 @@ def _bar(share: float) -> str:
     return "█" * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")
 
 
-def _parts(totals: Totals) -> Text:
+def _parts(totals: Totals) -> tuple[Text, Text]:
     """A line of coloured cells, and what they mean."""
     bar, legend = Text(), Text()
     seconds = [getattr(totals, field) for _, field, _ in PARTS]
@@ -103,4 +99,4 @@ def _parts(totals: Totals) -> Text:
         if name == "transfers":
             legend.append(f" ({size(totals.bytes_up)} up, {size(totals.bytes_down)} down)")
         legend.append("\n" if name == "transfers" else "   ")
-    return Text("\n").join([bar, legend])
+    return bar, legend

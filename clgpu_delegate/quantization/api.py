@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from clgpu_delegate.base.files import (
     Source,
@@ -22,7 +22,7 @@ from clgpu_delegate.quantization.observers import NAMES, Observer, make
 from clgpu_delegate.quantization.report import Quantization, QuantizedLayer, worst_first
 from clgpu_delegate.quantization.schemes import SCHEMES, Conversion, check_together, convert
 from clgpu_delegate.quantization.skipping import skipped_nodes
-from clgpu_delegate.runtimes import find_runtime
+from clgpu_delegate.runtimes import RuntimeName, find_runtime
 from clgpu_delegate.tflite.graph import Affine, Array, Model
 from clgpu_delegate.tflite.reader import parse
 from clgpu_delegate.tflite.runs import Run
@@ -37,13 +37,14 @@ def quantize(
     calibration: Any,
     out: str | os.PathLike[str],
     *,
-    scheme: str = "int8",
+    scheme: Literal["int8", "int16x8", "dynamic", "fp16"] = "int8",
     per_channel: bool = True,
-    observer: str | Callable[[], Observer] = "minmax",
+    observer: Literal["minmax", "moving_average", "percentile", "mse"]
+    | Callable[[], Observer] = "minmax",
     skip: Iterable[int | str] = (),
-    io: str = "float",
-    mode: str = "integer",
-    runtime: str | None = None,
+    io: Literal["float", "int8", "uint8", "int16"] = "float",
+    mode: Literal["integer", "pseudo"] = "integer",
+    runtime: RuntimeName | None = None,
     progress: Option = None,
 ) -> Quantization:
     """Quantise a float model and write it.
@@ -99,6 +100,13 @@ def quantize(
         If ``pip install 'clgpu_delegate[quantize]'`` is missing.
     ClgpuError
         If the model cannot be read or the file cannot be written, or there is no runtime.
+
+    Examples
+    --------
+    >>> images = np.random.default_rng(0).random((8, 4, 4, 2), np.float32)
+    >>> report = clgpu_delegate.quantize("model.tflite", images, "int8.tflite")
+    >>> report.samples
+    8
     """
     _check_choice("scheme", scheme, SCHEMES)
     _check_choice("mode", mode, _MODES)
@@ -157,6 +165,12 @@ def pseudo_quantize(
     ----------
     model, calibration, out, **options
         As in `quantize`; ``scheme`` is ``"int8"`` or ``"int16x8"``.
+
+    Examples
+    --------
+    >>> report = clgpu_delegate.pseudo_quantize("model.tflite", [x], "rounded.tflite")
+    >>> report.mode
+    'pseudo'
     """
     return quantize(model, calibration, out, mode="pseudo", **options)
 

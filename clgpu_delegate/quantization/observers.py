@@ -10,7 +10,20 @@ from clgpu_delegate.tflite.graph import Array
 
 
 class Observer(Protocol):
-    """Watches one tensor."""
+    """Watches one tensor.
+
+    Examples
+    --------
+    >>> class Fixed:
+    ...     def observe(self, values):
+    ...         pass
+    ...
+    ...     def range(self):
+    ...         return -1.0, 1.0
+    >>> report = clgpu_delegate.quantize("model.tflite", [x], "int8.tflite", observer=Fixed)
+    >>> report.observer
+    'Fixed'
+    """
 
     def observe(self, values: Array) -> None:
         """Take the values of one sample: finite floats of any shape, at least one.

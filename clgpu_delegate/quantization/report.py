@@ -6,12 +6,7 @@ import dataclasses
 import math
 from typing import Any
 
-from rich import box
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
-
-from clgpu_delegate.base.rendering import Shown, as_text, printable
+from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text
 
 _WIDTH = 120  # columns of str()
 _SHOWN = 10  # layers in the table
@@ -19,7 +14,15 @@ _SHOWN = 10  # layers in the table
 
 @dataclasses.dataclass(frozen=True)
 class QuantizedLayer:
-    """A node of the model, and how its first output was quantised."""
+    """A node of the model, and how its first output was quantised.
+
+    Examples
+    --------
+    >>> report = clgpu_delegate.quantize("model.tflite", [x], "int8.tflite")
+    >>> worst = report.layers[0]
+    >>> worst.dtype
+    'int8'
+    """
 
     node: int
     """Index in the float model, once nodes that compute constants are folded away."""
@@ -57,7 +60,14 @@ class QuantizedLayer:
 
 @dataclasses.dataclass(frozen=True)
 class Quantization(Shown):
-    """What `quantize` did."""
+    """What `quantize` did.
+
+    Examples
+    --------
+    >>> report = clgpu_delegate.quantize("model.tflite", [x], "int8.tflite")
+    >>> report.scheme, report.samples
+    ('int8', 1)
+    """
 
     path: str
     """The file written."""
@@ -94,14 +104,12 @@ class Quantization(Shown):
         return {**data, "quantized": self.quantized, "layers": layers, "outputs": outputs}
 
     def __rich__(self) -> Group:
-        table = Table(
-            box=box.SIMPLE_HEAD, pad_edge=False, title="worst layers", title_justify="left"
-        )
+        table = Table()
         for heading in ("node", "op", "output", "type", "range", "scale", "zero point", "SQNR"):
             right = heading in ("node", "scale", "zero point", "SQNR")
-            table.add_column(heading, justify="right" if right else "left", overflow="fold")
+            table.add_column(heading, right=right, fold=True)
         for layer in self.layers[:_SHOWN]:
-            table.add_row(*(Text(printable(cell)) for cell in _cells(layer)))
+            table.add_row(*_cells(layer))
         head = (
             f"{self.path}: {self.bytes / 2**20:.2f} MiB "
             f"({self.bytes / max(self.float_bytes, 1):.2f} of the float model), "
@@ -109,7 +117,7 @@ class Quantization(Shown):
             f"{', ' + self.mode if self.mode != 'integer' else ''}), {self.samples} samples"
         )
         ends = ", ".join(f"{layer.output} {_decibels(layer.sqnr_db)}" for layer in self.outputs)
-        return Group(Text(head), Text(f"outputs: {ends}"), table)
+        return Group(Text(head), Text(f"outputs: {ends}"), Text("\nworst layers", "italic"), table)
 
     def __str__(self) -> str:
         return as_text(self)

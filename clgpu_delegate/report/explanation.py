@@ -7,19 +7,25 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
-from clgpu_delegate.base.rendering import Shown, as_text, size
+from clgpu_delegate.base.rendering import Block, Group, Shown, Text, as_text, size
 from clgpu_delegate.report import borders, hints
-from clgpu_delegate.report.node_table import NodeTable, reasons
+from clgpu_delegate.report.node_table import node_table, reasons
 from clgpu_delegate.report.parts import EngineFault, Failure, Node, Partition, PassStep, Tensor
 from clgpu_delegate.report.placed import Placed
 from clgpu_delegate.report.verification import Verification
 
 
 class Explanation(Shown):
-    """What a delegate did with the model it was last given; ``str()`` makes a table of it."""
+    """What a delegate did with the model it was last given; ``str()`` makes a table of it.
+
+    Examples
+    --------
+    >>> explanation = clgpu_delegate.explain_model("model.tflite", exclude="SOFTMAX")
+    >>> explanation.claimed, explanation.total
+    (3, 4)
+    >>> explanation.nodes[3].reason
+    "left on the CPU by the option 'exclude'"
+    """
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self._data = copy.deepcopy(dict(data))
@@ -80,6 +86,22 @@ class Explanation(Shown):
         return Placed.from_data(self._data.get("placement"))
 
     @property
+    def arithmetic(self) -> str:
+        """What the device computes with: the precision, the types of quantised nodes, or both.
+
+        Such as ``"fp16"``, ``"int8"`` or ``"fp32 and int8"``.
+        """
+        types = {tensor.id: tensor.type for tensor in self.tensors if not tensor.constant}
+        found: set[str] = set()
+        for node in self.nodes:
+            if node.claimed:
+                taken = {types.get(i, "") for i in node.input_ids}
+                found |= taken & {types.get(i, "") for i in node.output_ids}
+        integers = [name for name in ("int8", "uint8", "int16") if name in found]
+        floats = [self.precision] if not integers or found & {"float32", "float16"} else []
+        return " and ".join([*floats, *integers])
+
+    @property
     def claimed(self) -> int:
         """Number of nodes that the delegate runs."""
         return sum(node.claimed for node in self.nodes)
@@ -109,14 +131,14 @@ class Explanation(Shown):
             rest = f"; known of the other{'s' * (count - open_ > 1)}: {known}"
             known = f"{open_} of them not planned yet" + (rest if open_ < count else "")
         return (
-            f"{self.device}, {self.precision}: {self.claimed} of {self.total} nodes claimed, "
+            f"{self.device}, {self.arithmetic}: {self.claimed} of {self.total} nodes claimed, "
             f"{count} {'partition' if count == 1 else 'partitions'}, {known}"
         )
 
     def __rich__(self) -> Group:
-        body: list[RenderableType] = []
+        body: list[Block] = []
         if self.nodes:
-            body = [NodeTable(self.nodes, self.partitions), *reasons(self.nodes)]
+            body = [node_table(self.nodes, self.partitions), *reasons(self.nodes)]
         crossings = [Text(f"partition {i}: {_state(p)}") for i, p in enumerate(self.partitions)]
         notes = [Text(f"note: {note}") for note in self.notes]
         checks = self.verification.partitions if self.verification else ()

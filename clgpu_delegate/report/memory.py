@@ -20,7 +20,16 @@ _UNITS = ("B", "KiB", "MiB", "GiB")
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """A tensor in an object."""
+    """A tensor in an object.
+
+    Examples
+    --------
+    >>> partition = clgpu_delegate.map_memory("model.tflite").partitions[0]
+    >>> {block.kind for object_ in partition.objects for block in object_.blocks} <= {
+    ...     "arena", "scratch", "weights"
+    ... }
+    True
+    """
 
     tensor: str
     """Names of the tensors that are one after the other in the same place, separated by commas."""
@@ -42,7 +51,14 @@ class Block:
 
 @dataclasses.dataclass(frozen=True)
 class MemoryObject:
-    """An OpenCL memory object."""
+    """An OpenCL memory object.
+
+    Examples
+    --------
+    >>> partition = clgpu_delegate.map_memory("model.tflite").partitions[0]
+    >>> all(object_.bytes > 0 for object_ in partition.objects)
+    True
+    """
 
     kind: str
     """``"arena"`` or ``"weights"``."""
@@ -53,7 +69,14 @@ class MemoryObject:
 
 @dataclasses.dataclass(frozen=True)
 class PartitionMemory:
-    """The objects of one partition."""
+    """The objects of one partition.
+
+    Examples
+    --------
+    >>> partition = clgpu_delegate.map_memory("model.tflite").partitions[0]
+    >>> partition.launches
+    3
+    """
 
     launches: int
     """Kernel launches of an inference."""
@@ -65,7 +88,14 @@ class PartitionMemory:
 
 
 class MemoryMap(Shown):
-    """Objects and blocks of the model a delegate was last given; ``str()`` draws them."""
+    """Objects and blocks of the model a delegate was last given; ``str()`` draws them.
+
+    Examples
+    --------
+    >>> memory = clgpu_delegate.map_memory("model.tflite")
+    >>> len(memory.partitions)
+    1
+    """
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self._data = copy.deepcopy(dict(data))

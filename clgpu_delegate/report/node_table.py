@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich import box
-from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
-from clgpu_delegate.base.rendering import extents
+from clgpu_delegate.base.rendering import Fitting, Table, Text, extents
 from clgpu_delegate.report.parts import Node, Partition
 
 _HEADINGS = ("node", "op", "output", "runs on", "kernel")
@@ -19,37 +12,25 @@ _UNKNOWN = "?"
 _INDENT = 4
 
 
-class NodeTable:
+def node_table(nodes: Sequence[Node], partitions: Sequence[Partition]) -> Fitting:
     """A row per node; where a terminal is too narrow for that, two lines per node."""
-
-    def __init__(self, nodes: Sequence[Node], partitions: Sequence[Partition]) -> None:
-        unknown = set[int]()  # tensors
-        self._rows = []
-        for node in nodes:
-            open_ = _is_open(node, partitions) or not unknown.isdisjoint(node.input_ids)
-            if open_:
-                unknown.update(node.output_ids)
-            self._rows.append((_cells(node, partitions, open_), "" if node.claimed else "yellow"))
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        columns = zip(_HEADINGS, *(cells for cells, _ in self._rows))
-        width = sum(max(map(cell_len, column)) + 2 for column in columns)
-        if width > options.max_width:
-            for (index, op, output, where, kernel), style in self._rows:
-                more = ", ".join(filter(None, (where, kernel)))
-                yield Text(f"{index} {op} {output}", style)
-                yield Padding(Text(more, style), (0, 0, 0, _INDENT))
-            yield Text()
-            return
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-        for heading in _HEADINGS:
-            table.add_column(heading, justify="right" if heading == "node" else "left")
-        for cells, style in self._rows:
-            table.add_row(*map(Text, cells), style=style)
-        yield table
+    unknown = set[int]()  # tensors
+    table, narrow = Table(), list[Text]()
+    for heading in _HEADINGS:
+        table.add_column(heading, right=heading == "node")
+    for node in nodes:
+        open_ = _is_open(node, partitions) or not unknown.isdisjoint(node.input_ids)
+        if open_:
+            unknown.update(node.output_ids)
+        cells = index, op, output, where, kernel = _cells(node, partitions, open_)
+        style = "" if node.claimed else "yellow"
+        table.add_row(*cells, style=style)
+        narrow.append(Text(f"{index} {op} {output}", style))
+        narrow.append(Text(", ".join(filter(None, (where, kernel))), style, indent=_INDENT))
+    return Fitting(table, *narrow, Text())
 
 
-def reasons(nodes: Sequence[Node]) -> Iterator[RenderableType]:
+def reasons(nodes: Sequence[Node]) -> Iterator[Text]:
     """Why nodes are on the CPU: each reason once, with its nodes."""
     groups: dict[tuple[str, str], list[Node]] = {}
     for node in nodes:
@@ -60,10 +41,12 @@ def reasons(nodes: Sequence[Node]) -> Iterator[RenderableType]:
         which = _numbers([node.index for node in members])
         yield Text(f"{which} ({ops}) on the CPU: {reason}", "yellow")
         if hint:
-            yield Padding(Text(f"hint: {hint}", "yellow"), (0, 0, 0, _INDENT))
+            yield Text(f"hint: {hint}", "yellow", indent=_INDENT)
 
 
-def _cells(node: Node, partitions: Sequence[Partition], open_: bool) -> tuple[str, ...]:
+def _cells(
+    node: Node, partitions: Sequence[Partition], open_: bool
+) -> tuple[str, str, str, str, str]:
     where, kernel = "CPU", ""
     if node.claimed:
         where, kernel = "device", node.candidate or _short(node)

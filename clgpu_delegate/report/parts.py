@@ -11,7 +11,14 @@ from clgpu_delegate.report.borders import Border
 
 @dataclasses.dataclass(frozen=True)
 class Refusal:
-    """Why a node stays on the CPU, for programs; `Node.reason` has the same in words."""
+    """Why a node stays on the CPU, for programs; `Node.reason` has the same in words.
+
+    Examples
+    --------
+    >>> nodes = clgpu_delegate.explain_model("model.tflite", exclude="SOFTMAX").nodes
+    >>> nodes[3].refusal.code, nodes[3].refusal.what
+    ('option', 'exclude')
+    """
 
     code: str
     """Such as ``"type"``, ``"rank"``, ``"run_time"``: docs/refusals.md lists them. New ones may
@@ -37,7 +44,14 @@ class Refusal:
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """A node of the original graph."""
+    """A node of the original graph.
+
+    Examples
+    --------
+    >>> node = clgpu_delegate.explain_model("model.tflite").nodes[0]
+    >>> node.op, node.claimed, node.outputs
+    ('CONV_2D', True, ((1, 4, 4, 3),))
+    """
 
     index: int
     op: str
@@ -137,7 +151,14 @@ class Node:
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
-    """What nodes of the model read or write."""
+    """What nodes of the model read or write.
+
+    Examples
+    --------
+    >>> explanation = clgpu_delegate.explain_model("model.tflite")
+    >>> {tensor.type for tensor in explanation.tensors if not tensor.constant}
+    {'float32'}
+    """
 
     id: int
     """As the model counts."""
@@ -155,7 +176,14 @@ class Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class PassStep:
-    """What a pass over the graph of a partition did at a node, or why it did not."""
+    """What a pass over the graph of a partition did at a node, or why it did not.
+
+    Examples
+    --------
+    >>> explanation = clgpu_delegate.explain_model("model.tflite")
+    >>> {step.outcome for step in explanation.steps} <= {"applied", "declined", "skipped"}
+    True
+    """
 
     partition: int
     """Position in `Explanation.partitions`."""
@@ -185,7 +213,14 @@ class PassStep:
 
 @dataclasses.dataclass(frozen=True)
 class Partition:
-    """Neighbouring nodes that the delegate runs as one."""
+    """Neighbouring nodes that the delegate runs as one.
+
+    Examples
+    --------
+    >>> (partition,) = clgpu_delegate.explain_model("model.tflite").partitions
+    >>> partition.nodes
+    (0, 1, 2, 3)
+    """
 
     nodes: tuple[int, ...]
     launches: int
@@ -246,7 +281,14 @@ class Partition:
 
 @dataclasses.dataclass(frozen=True)
 class EngineFault:
-    """A kernel that is not used as it is meant to be on this device."""
+    """A kernel that is not used as it is meant to be on this device.
+
+    Examples
+    --------
+    >>> explanation = clgpu_delegate.explain_model("model.tflite")
+    >>> [fault.kernel for fault in explanation.faults]
+    []
+    """
 
     kernel: str
     """Family and candidate, such as ``"softmax/rows"``."""
@@ -260,7 +302,13 @@ class EngineFault:
 
 @dataclasses.dataclass(frozen=True)
 class Failure:
-    """An error of the delegate, of which a runtime passes on the message alone."""
+    """An error of the delegate, of which a runtime passes on the message alone.
+
+    Examples
+    --------
+    >>> clgpu_delegate.explain_model("model.tflite").failure is None
+    True
+    """
 
     kind: str
     """The class, as `clgpu_delegate.errors` has it, such as ``"OpenCLError"``."""

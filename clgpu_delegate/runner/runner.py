@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from operator import length_hint
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from clgpu_delegate import _core
 from clgpu_delegate.base.arranging import Shapes, arrange_shapes
@@ -15,13 +15,22 @@ from clgpu_delegate.base.files import Source
 from clgpu_delegate.base.rendering import one_line
 from clgpu_delegate.delegate import Delegate, load
 from clgpu_delegate.errors import ClgpuError, InputError, OptionError
-from clgpu_delegate.options import Settings
+from clgpu_delegate.options import Settings, with_settings
 from clgpu_delegate.profiling import Profile
 from clgpu_delegate.report.explanation import Explanation
 from clgpu_delegate.runner.engines import Engine
 from clgpu_delegate.runner.opening import Model
 from clgpu_delegate.runner.sequence import Progress, bound, in_order
-from clgpu_delegate.runner.tensors import Arrays, TensorSpec, like
+from clgpu_delegate.runner.tensors import (
+    Array,
+    ArrayOrList,
+    Arrays,
+    Named,
+    TensorSpec,
+    Unnamed,
+    like,
+)
+from clgpu_delegate.runtimes import RuntimeName
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -66,16 +75,20 @@ class Runner:
 
     Examples
     --------
-    >>> with clgpu_delegate.Runner("model.tflite") as runner:  # doctest: +SKIP
-    ...     for y in runner.run_many(images, progress=True):
-    ...         print(y.argmax())
+    >>> images = np.zeros((3, 1, 4, 4, 2), np.float32)
+    >>> with clgpu_delegate.Runner("model.tflite") as runner:
+    ...     y = runner.run(images[0])
+    ...     shapes = [y.shape for y in runner.run_many(images)]
+    >>> shapes
+    [(1, 5), (1, 5), (1, 5)]
     """
 
+    @with_settings
     def __init__(
         self,
         model: Source,
         *,
-        runtime: str | None = None,
+        runtime: RuntimeName | None = None,
         threads: int | None = None,
         depth: int = 3,
         delegate: Delegate | None = None,
@@ -142,6 +155,12 @@ class Runner:
         """See `Delegate.profile`; with the option `profile` inferences do not overlap."""
         return self._delegate.profile()
 
+    @overload
+    def run(self, x: Named, out: Arrays | None = None) -> dict[str, Array]: ...
+
+    @overload
+    def run(self, x: Unnamed, out: Arrays | None = None) -> ArrayOrList: ...
+
     def run(self, x: Arrays, out: Arrays | None = None) -> Any:
         """One inference.
 
@@ -160,6 +179,12 @@ class Runner:
         engine = self._use()
         return like(engine.run(*bound(engine, x, out)), x, engine.outputs)
 
+    @overload
+    def run_async(self, x: Named, out: Arrays | None = None) -> Future[dict[str, Array]]: ...
+
+    @overload
+    def run_async(self, x: Unnamed, out: Arrays | None = None) -> Future[ArrayOrList]: ...
+
     def run_async(self, x: Arrays, out: Arrays | None = None) -> Future[Any]:
         """Begin an inference; parameters and errors as in `run`.
 
@@ -176,6 +201,16 @@ class Runner:
         # The form of `x` is all that is kept of it: its arrays may go.
         question: Any = {} if isinstance(x, Mapping) else None
         return engine.start_future(inputs, outs, lambda r: like(r, question, engine.outputs))
+
+    @overload
+    def run_many(
+        self, items: Iterable[Named], *, progress: Progress = False
+    ) -> Iterator[dict[str, Array]]: ...
+
+    @overload
+    def run_many(
+        self, items: Iterable[Unnamed], *, progress: Progress = False
+    ) -> Iterator[ArrayOrList]: ...
 
     def run_many(self, items: Iterable[Arrays], *, progress: Progress = False) -> Iterator[Any]:
         """Run a sequence of inputs; results come in its order.
@@ -199,7 +234,7 @@ class Runner:
         self._use()
         return in_order(self._use, iter(items), length_hint(items, -1), progress)
 
-    def input_arrays(self) -> Any:
+    def input_arrays(self) -> ArrayOrList:
         """New arrays for the inputs, in memory from which the device takes them without a copy.
 
         An array, if the model has one input, or a list.
@@ -207,7 +242,7 @@ class Runner:
         engine = self._use()
         return like([engine.empty(t) for t in engine.inputs], None, engine.inputs)
 
-    def output_arrays(self) -> Any:
+    def output_arrays(self) -> ArrayOrList:
         """New arrays for the parameter ``out``, into which the device writes without a copy.
 
         An array, if the model has one output, or a list.

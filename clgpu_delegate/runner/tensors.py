@@ -12,12 +12,25 @@ from clgpu_delegate.base.arranging import arrange
 from clgpu_delegate.errors import InputError
 
 Array = np.ndarray[Any, Any]
-Arrays = Union[Array, Sequence[Array], Mapping[str, Array]]
+Named = Mapping[str, Array]
+Unnamed = Union[Array, Sequence[Array]]
+Arrays = Union[Unnamed, Named]
+# An array, where the model has one output (input), else a list of them. The model decides, which
+# type checkers do not know: they take it as an array, and let it be used as a list.
+ArrayOrList = Union[Array, Any]
 
 
 @dataclasses.dataclass(frozen=True)
 class TensorSpec:
-    """An input or output of a model."""
+    """An input or output of a model.
+
+    Examples
+    --------
+    >>> with clgpu_delegate.Runner("model.tflite") as runner:
+    ...     (tensor,) = runner.inputs
+    >>> tensor.describe()
+    'float32 of shape (1, 4, 4, 2)'
+    """
 
     name: str
 
@@ -74,7 +87,9 @@ def bind(
     for wanted, array in zip(tensors, arrays):
         if array.shape != wanted.shape or not _same(array.dtype, wanted.dtype):
             hint = ""
-            if array.shape != wanted.shape and kind == "input":
+            if kind == "input" and (1, *array.shape) == wanted.shape:
+                hint = "; the first axis, the batch, is missing: give x[None]"
+            elif array.shape != wanted.shape and kind == "input":
                 hint = "; resize() changes the shape"
             elif array.shape == wanted.shape:
                 hint = f"; convert it, e.g. with .astype(np.{wanted.dtype.name})"

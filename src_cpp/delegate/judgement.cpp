@@ -7,4 +7,9 @@ const char* name_of(Level level) {
   return kNames[static_cast<int>(level)];
 }
 
+const char* name_of(Judgement::Outcome outcome) {
+  static const char* const kNames[] = {"pending", "not checked", "right", "rounding", "replaced"};
+  return kNames[static_cast<int>(outcome)];
+}
+
 }  // namespace clgpu::delegate

@@ -78,7 +78,7 @@ def test_library_claims_models_and_is_right(name, library, folder):
 def test_wheel_claims_models_and_is_right(folder):
     made(system.make_system)
     name, wheel = "ai_edge_litert", made(build.build_wheel)
-    site = made(sites.make_site, "wheel", (f"{wheel}[litert]", *sites.RUNTIMES[name]))
+    site = made(sites.make_site, "wheel", (f"{wheel}[commands,litert]", *sites.RUNTIMES[name]))
     (device,) = run_on_arm(site, "-m", "clgpu_delegate", "devices", "--json")
     assert device["platform"] == "Portable Computing Language"
     check(run_on_arm(site, INSIDE, name, "package", folder), folder, name)

@@ -24,7 +24,7 @@ from clgpu_delegate.capsule import capture, facts, replay
 from clgpu_delegate.capsule.outcome import Outcome
 from clgpu_delegate.capsule.trials import Bench
 from clgpu_delegate.cli import exits
-from clgpu_delegate.doctor import Diagnosis
+from clgpu_delegate.doctor.finding import Diagnosis
 from clgpu_delegate.tflite import schema
 from clgpu_delegate.tflite.reader import parse
 from tests.capsule import cases

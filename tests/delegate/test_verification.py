@@ -13,6 +13,7 @@ from clgpu_delegate.report.verification import PartitionCheck
 from tests.model_maker import ModelMaker
 from tests.ops.harness import op_runtime
 from tests.python import models
+from tests.python.subprocesses import ROOT
 from tests.runtimes import make_interpreter, run_interpreter, run_reference
 from tests.tolerance import relative_l2
 
@@ -165,6 +166,9 @@ def test_the_cpu_takes_over_where_no_engine_is_right(broken, x, device, runtime,
     got, explanation = run(model, [x], runtime, **options)
     check = check_of(explanation)
     assert (check.level, check.source, check.reason) == ("as asked", "checked now", "")
+    assert (check.outcome, check.is_good) == ("right", True)
+    assert check.relative_l2 <= check.bound_l2
+    assert str(check).startswith("partition 0: right; relative L2 error ")
 
 
 def test_an_engine_asked_for_gives_way_to_the_cpu(broken, x, device):
@@ -175,8 +179,9 @@ def test_an_engine_asked_for_gives_way_to_the_cpu(broken, x, device):
     )
     is_right(got, dense(), [x], runtime)
     check = check_of(explanation)
-    assert check.level == "cpu"
+    assert (check.level, check.outcome, check.is_good) == ("cpu", "replaced", False)
     assert "engine 'gemv' cannot compute FULLY_CONNECTED" in check.reason
+    assert "wrong numbers; now computed by the CPU's kernels" in str(check)
 
 
 def test_wrong_in_half_only(broken, x, device):
@@ -338,5 +343,36 @@ def test_what_the_runtime_cannot_compute_is_not_verified(device, runtime):
     got, explanation = run(m.build(), [x], runtime, device=device)
     np.testing.assert_array_equal(got[0], x.reshape(1, 2, 2, 2, 2, 3).max((2, 4)))
     check = check_of(explanation)
-    assert (check.checked, check.level) == (0, "as asked")
+    assert (check.checked, check.level, check.outcome) == (0, "as asked", "not checked")
     assert check.reason.startswith("not verified: the CPU kernel of node 0")
+    assert not explanation.verification.is_good, "nothing was compared"
+    assert str(check).startswith("partition 0: not checked; not verified: the CPU kernel of")
+
+
+def test_integers_that_round_differently_are_told_apart_from_wrong_ones():
+    check = PartitionCheck(
+        0, 1, "as asked", 8.7e-3, 0.5, "", "many words", "checked now", "rounding", 5e-4
+    )
+    assert check.is_good
+    assert str(check) == (
+        "partition 0: integers round differently, no node alone is wrong; relative L2 error "
+        "8.7e-03 (bound 5e-04), 1 inference checked"
+    )
+    kept = PartitionCheck(1, 0, "fp32", 0.0, 0.0, "softmax/rows", "because", "kept")
+    assert not kept.is_good
+    assert str(kept) == (
+        "partition 1: wrong numbers, found by an earlier process; now computed in fp32, without "
+        "softmax/rows; because"
+    )
+
+
+def test_model_whose_integers_round_differently(device):
+    path = ROOT.parent / "shared/models/more/lyra/soundstream_encoder.tflite"
+    if not path.exists():
+        pytest.skip("the model is not here")
+    result = clgpu_delegate.compare(path, runs=1, device=device, verify="first")
+    (check,) = result.explanation.verification.partitions
+    assert check.outcome in ("right", "rounding")
+    assert (check.outcome == "right") == (check.relative_l2 <= check.bound_l2)
+    assert "\n" not in str(check)
+    assert len(str(check)) < 140

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import inspect
 import os
@@ -16,6 +17,7 @@ import clgpu_delegate
 from clgpu_delegate import errors
 
 ROOT = Path(__file__).resolve().parents[2]
+OPTIONS = {field.name for field in dataclasses.fields(clgpu_delegate.Options)}
 NOT_IN_THE_API = {"__version__", "errors"}
 PUBLIC = sorted(set(clgpu_delegate.__all__) - NOT_IN_THE_API)
 
@@ -36,7 +38,10 @@ def documented_parameters(text: str) -> set[str]:
 
 
 def taken_parameters(function: object) -> set[str]:
-    return set(inspect.signature(function).parameters) - {"self", "cls"}
+    names = set(inspect.signature(function).parameters) - {"self", "cls"}
+    if names >= OPTIONS:  # a function with ``**settings`` shows them all
+        names = names - OPTIONS | {"settings"}
+    return names
 
 
 def public_methods(cls: type) -> list[tuple[str, object]]:
@@ -83,7 +88,9 @@ def test_page_of_errors_describes_those_of_the_core(name):
     assert found
     bases = ", ".join(f"`{base.__name__}`" for base in error.__bases__)
     assert f"Bases: {bases}\n" in found[1]
-    assert inspect.getdoc(error).replace("``", "`") in found[1]
+    meaning, example = inspect.getdoc(error).split("\n\nExamples\n--------\n")
+    assert meaning.replace("``", "`") in found[1]
+    assert f"```pycon\n{example}\n```" in found[1]
 
 
 @pytest.mark.parametrize("name", PUBLIC)

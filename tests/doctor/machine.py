@@ -44,6 +44,7 @@ class Machine:
             "version": {"numpy": "1.26.4", "pip": "24.0"}.get,
             "externally_managed": False,
             "requirements": (),
+            "installed": dict,
             "machine": "x86_64",
             "pip_libraries": list,
             "litert_switch": lambda: None,

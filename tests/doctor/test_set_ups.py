@@ -14,7 +14,16 @@ import pytest
 
 import clgpu_delegate
 from clgpu_delegate import cache
-from clgpu_delegate.doctor import compiled, model_run, stock, store, system, variables, vendors
+from clgpu_delegate.doctor import (
+    compiled,
+    model_run,
+    space,
+    stock,
+    store,
+    system,
+    variables,
+    vendors,
+)
 from clgpu_delegate.doctor.child import Outcome
 from clgpu_delegate.doctor.environment import Environment
 from clgpu_delegate.litert import LiteRtSwitch
@@ -50,6 +59,41 @@ def test_runtime_of_pip_that_is_broken(machine):
     assert machine.find(vendors.pip_runtimes) == []
     installed(machine, intel_opencl_rt="2026.0")
     assert "without its libraries" in machine.find(vendors.pip_runtimes, "problem")[0].what
+
+
+def test_disk_space_of_opencl_for_the_cpu(machine):
+    needs = {
+        "Intel_OpenCL.rt": ["tbb"], "intel-cmplr-lib-rt": [], "tbb": ["tcmlib"], "tcmlib": [],
+        "mkl": ["tbb"],
+    }  # fmt: skip
+    machine.env.bytes_of = {
+        "intel-opencl-rt": 700_000_000, "intel-cmplr-lib-rt": 130_000_000, "tbb": 20_000_000,
+        "tcmlib": 4_000_000,
+    }.get  # fmt: skip
+    assert machine.find(space.check) == [], "none is installed"
+    machine.env.installed = lambda: needs
+    machine.devices = [device()]
+    (found,) = machine.find(space.check, "ok")
+    assert (found.what, found.why) == ("OpenCL for the CPU takes 830 MB on the disk", "")
+    assert found.details == ("intel-opencl-rt 700 MB, intel-cmplr-lib-rt 130 MB",)
+    machine.devices = [device(), device("Some GPU", "gpu")]
+    machine.answers["run_kernel"] = Outcome({"error": "no"})
+    assert machine.find(space.check)[0].why == "", "the GPU does not work"
+    machine.answers["run_kernel"] = Outcome({"error": ""})
+    (found,) = machine.find(space.check)
+    assert found.what.endswith("is not needed: 0 = Some GPU (P) works")
+    assert found.why == "to remove it: pip uninstall intel-cmplr-lib-rt intel-opencl-rt"
+    del needs["mkl"]
+    (found,) = machine.find(space.check)
+    assert "takes 854 MB" in found.what, "with what nothing else needs"
+    assert found.why.endswith(" tbb tcmlib")
+
+
+def test_sizes_of_distributions_are_those_of_their_files():
+    env = Environment()
+    installed = env.installed()
+    assert "mdurl" in installed["markdown-it-py"], "without extras"
+    assert 100_000 < env.bytes_of("typer") < 10_000_000
 
 
 def test_dependency_of_a_dependency_that_is_missing(machine):

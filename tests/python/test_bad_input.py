@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import os
 import signal
 import stat
@@ -210,6 +211,46 @@ def test_full_disk_behind_the_output_is_told(words):
     assert "cannot write the output: No space left on device" in result.stderr
     assert "mistake" not in result.stderr
     assert "Exception" not in result.stderr
+
+
+@pytest.mark.parametrize("words", [["devices"], ["devices", "--json"]], ids=" ".join)
+def test_closed_output_is_told(words):
+    script = "import sys; from clgpu_delegate.__main__ import main; sys.argv[0] = 'clgpu'; main()"
+    start = "import os, sys; os.close(1); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    result = run_python(start, "-c", script, *words)
+    assert result.returncode == exits.FILE, result.stderr
+    assert "cannot write the output: standard output is closed" in result.stderr
+    assert "report" not in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_closed_error_stream_takes_no_output():
+    script = "import sys; from clgpu_delegate.__main__ import main; sys.argv[0] = 'clgpu'; main()"
+    start = "import os, sys; os.close(2); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    result = run_python(start, "-c", script, "explain", "nowhere.tflite")
+    assert (result.returncode, result.stdout) == (exits.FILE, "")
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_interrupt_while_the_commands_are_imported(as_json):
+    script = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(name, path=None, target=None):
+        if name == "typer":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder)
+sys.argv[0] = "clgpu"
+from clgpu_delegate.__main__ import main
+main()
+"""
+    result = run_python(script, "devices", *["--json"] * as_json)
+    assert (result.returncode, result.stdout) == (exits.INTERRUPTED, "")
+    said = json.loads(result.stderr) if as_json else result.stderr
+    assert (said["error"] if as_json else said.strip()).endswith("interrupted")
+    assert result.stderr.count("\n") == 1
 
 
 def test_pipes_and_devices_are_written_to_and_not_replaced(tmp_path):

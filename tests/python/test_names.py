@@ -9,7 +9,8 @@ import pytest
 
 import clgpu_delegate
 from clgpu_delegate import _core, cli
-from clgpu_delegate.base.rendering import SafeConsole, as_text, printable
+from clgpu_delegate.base.consoles import SafeConsole
+from clgpu_delegate.base.rendering import Text, as_text, printable
 from clgpu_delegate.cli import exits
 from tests.model_maker import ModelMaker
 
@@ -116,7 +117,7 @@ def test_every_unprintable_character_of_the_core_is_one_of_python():
 
 def test_halves_of_characters_and_markup_are_shown():
     assert printable("\ud800") == r"\ud800"
-    assert as_text("[red]x[/red] :smile: \x1b[1m") == r"[red]x[/red] :smile: \x1b[1m"
+    assert as_text(Text("[red]x[/red] :smile: \x1b[1m")) == r"[red]x[/red] :smile: \x1b[1m"
     with SafeConsole(force_terminal=True, color_system="truecolor", width=80).capture() as shown:
         pass
     assert shown.get() == ""

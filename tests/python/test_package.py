@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import ast
-import doctest
-import importlib
 import shutil
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import clgpu_delegate
 from clgpu_delegate import _core
@@ -36,16 +33,6 @@ def test_package_is_marked_as_typed():
 def test_public_names_exist_and_are_documented():
     for name in clgpu_delegate.__all__:
         assert getattr(clgpu_delegate, name).__doc__ or name.startswith("__"), name
-
-
-@pytest.mark.parametrize(
-    "path",
-    [str(p.relative_to(FOLDER)) for p in sorted(FOLDER.rglob("*.py")) if ">>>" in p.read_text()],
-)
-def test_examples_in_the_documentation_run(path):
-    name = ".".join(Path("clgpu_delegate", path).with_suffix("").parts)
-    module = importlib.import_module(name.removesuffix(".__init__"))
-    assert doctest.testmod(module).failed == 0
 
 
 def test_in_a_clone_the_installed_package_takes_the_place_of_its_sources(tmp_path):

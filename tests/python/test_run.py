@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -10,12 +11,14 @@ import pytest
 from clgpu_delegate import InputError, LiteRtSwitch, ModelError, _core, cli
 from clgpu_delegate.base import files
 from clgpu_delegate.cli import exits
+from clgpu_delegate.cli import quiet as quiet_cli
 from clgpu_delegate.litert import compiled
 from clgpu_delegate.measure import turns
 from clgpu_delegate.measure.comparison import compare
 from tests.litert.compiled import needs_litert
 from tests.model_maker import ModelMaker
 from tests.python import models
+from tests.python.subprocesses import assert_succeeds, run_python
 from tests.python.test_cli import clgpu, fails
 from tests.runtimes import run_reference
 from tests.tolerance import relative_l2
@@ -159,4 +162,46 @@ def test_wrong_numbers_that_verification_finds_have_an_exit_code(model, capsys):
     finally:
         _core.override_kernel_source(file, None)
     (verdict,) = json.loads(capsys.readouterr().out)["verification"]["partitions"]
-    assert verdict["level"] == "cpu"
+    assert (verdict["level"], verdict["outcome"]) == ("cpu", "replaced")
+
+
+def test_what_is_computed_in_integers_is_not_called_fp32(tmp_path):
+    m = ModelMaker()
+    x, shape = m.input("x", (1, 4, 4, 2), np.int8, quantization=(0.1, 0)), (1, 4, 4, 2)
+    m.output(m.op("RELU", [x], shape, dtype=np.int8, quantization=(0.1, 0)))
+    path = tmp_path / "integers.tflite"
+    path.write_bytes(m.build())
+    result = compare(path, runs=1)
+    assert result.explanation.arithmetic == "int8"
+    assert "precision       int8\n" in str(result)
+    assert result.to_dict()["arithmetic"] == "int8"
+    assert ", int8: 1 of 1 nodes" in result.explanation.summary()
+    (tmp_path / "floats.tflite").write_bytes(models.chain())
+    floats = compare(tmp_path / "floats.tflite", runs=1, precision="fp16").explanation
+    assert floats.arithmetic == "fp16"
+
+
+@pytest.mark.parametrize("command", ["run", "bench", "profile"])
+def test_threads_that_are_not_allowed_are_refused_as_the_help_says(command, model, capsys):
+    said = fails(capsys, exits.USAGE, command, model, "--threads", "-1")
+    least = 1 if command == "profile" else 0
+    assert "--threads" in said
+    assert f"{least}" in said
+    assert "1 and more" not in said
+
+
+@pytest.mark.parametrize(
+    "words", ["run --runs 1", "explain --exclude 1", "profile --runs 1 --exclude 1"]
+)
+def test_no_command_prints_what_the_runtime_says_to_itself(words, model):
+    command, *options = words.split()
+    script = "import sys; sys.argv[0] = 'clgpu'; from clgpu_delegate.__main__ import main; main()"
+    result = run_python(script, command, model, *options, CLGPU_CACHE="off")
+    assert_succeeds(result)
+    assert result.stderr == ""
+
+
+def test_what_else_the_runtime_prints_is_passed_on(capfd):
+    with quiet_cli._without_notice():
+        os.write(2, b"INFO: Created TensorFlow Lite XNNPACK delegate for CPU.\nERROR: no\n")
+    assert capfd.readouterr().err == "ERROR: no\n"

@@ -119,7 +119,7 @@ def test_mistakes_in_arrays_name_the_tensor_and_what_it_takes(rng):
         for call, words in [
             (lambda: runner.run(wide), r"input 'x' is float32 of shape \(1, 7, 6, 3\); given is "
              r"float64 of shape \(1, 7, 6, 3\); convert it, e.g. with .astype\(np.float32\)"),
-            (lambda: runner.run(x[0]), r"given is float32 of shape \(7, 6, 3\); resize\(\)"),
+            (lambda: runner.run(x[0]), r"\(7, 6, 3\); the first axis, the batch, is missing"),
             (lambda: runner.run(3.0), "input 'x' takes a NumPy array, not float"),
             (lambda: runner.run({"y": x}), "no input 'y'; inputs are: 'x'"),
             (lambda: runner.run([x, x]), "2 arrays; inputs are 1: 'x'"),

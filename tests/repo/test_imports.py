@@ -39,7 +39,9 @@ BELOW = {
         "report",
     },
     "litert": {"_core", "delegate", "errors", "native", "options", "runtimes", "tflite"},
-    "inspection": {"base", "delegate", "errors", "litert", "options", "report", "tflite"},
+    "inspection": {
+        "base", "delegate", "errors", "litert", "options", "report", "runtimes", "tflite",
+    },
     "measure": {
         "_core", "base", "delegate", "devices", "errors", "litert", "options", "profiling",
         "report", "runner", "runtimes", "tflite",

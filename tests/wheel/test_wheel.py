@@ -106,7 +106,7 @@ def test_it_works_in_a_clean_environment(wheel, tmp_path):
     run(sys.executable, HERE / "model.py", model)
     python = tmp_path / "env/bin/python"
     run(sys.executable, "-m", "venv", tmp_path / "env")
-    extras = "cpu,litert" if sys.version_info >= (3, 10) else "cpu,tflite"
+    extras = f"commands,cpu,{'litert' if sys.version_info >= (3, 10) else 'tflite'}"
     wanted = f"clgpu_delegate[{extras}] @ {wheel.as_uri()}"
     run(python, "-I", "-m", "pip", "install", "-q", wanted)
     nothing = {"PATH": os.defpath, "HOME": str(tmp_path)}

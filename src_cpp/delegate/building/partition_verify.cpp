@@ -184,6 +184,7 @@ bool Partition::run_shadow(TfLiteContext& context, bool all) {
   } catch (const ShadowError& error) {
     cpu_.shadow.reset();
     trust.possible = false;
+    trust.verdict.outcome = Judgement::Outcome::kUnchecked;
     trust.verdict.reason = std::string("not verified: ") + error.what();
     return false;
   }
@@ -229,6 +230,7 @@ void Partition::verify(TfLiteContext& context) {
   if (!run_shadow_too(context, false)) return publish();
   ++verdict.checked;
   bool lowered = false, has_all = false;
+  Judgement::Outcome outcome = Judgement::Outcome::kRight;
   std::set<std::string> left_out;  // others may know them by now, but this build did not
   while (true) {
     Finding finding = comparison().compare(context);
@@ -239,9 +241,11 @@ void Partition::verify(TfLiteContext& context) {
     }
     verdict.relative_l2 = finding.worst.relative_l2;
     verdict.max_abs = finding.worst.max_abs;
+    verdict.bound_l2 = finding.bound_l2;
     if (finding.problem.empty()) break;
     const Suspects suspects = find_suspects();
     if (suspects.engines.empty() && suspects.hopeless.empty() && finding.lenient) {
+      outcome = Judgement::Outcome::kRounding;
       verdict.reason = finding.problem +
                        "; each node alone is right, and integer kernels may differ by this much";
       break;
@@ -267,6 +271,7 @@ void Partition::verify(TfLiteContext& context) {
     }
     run(context);
   }
+  verdict.outcome = lowered ? Judgement::Outcome::kReplaced : outcome;
   verdict.source = lowered || verdict.source.empty() ? "checked now" : verdict.source;
   if (lowered) keep();
   const bool again = state_->target.options.verify != kVerifyFirst || trust.on_cpu();

@@ -162,7 +162,9 @@ void write(Writer& to, std::size_t partition, const Judgement& verdict) {
     field(to, "partition", partition);
     field(to, "checked", verdict.checked);
     field(to, "level", name_of(verdict.level));
+    field(to, "outcome", name_of(verdict.outcome));
     field(to, "relative_l2", verdict.relative_l2);
+    field(to, "bound_l2", verdict.bound_l2);
     field(to, "max_abs", verdict.max_abs);
     field(to, "engine", verdict.engine);
     field(to, "reason", verdict.reason);

@@ -58,7 +58,10 @@ Finding Comparison::compare(const TfLiteContext& context) const {
           finding.lenient && difference.odd == 0 && difference.relative_l2 <= kMostOfIntegers;
       append_item(finding.problem, "output '" + tensor.name + "': " + problem, "; ");
     }
-    if (difference.relative_l2 >= finding.worst.relative_l2) finding.worst = difference;
+    if (difference.relative_l2 >= finding.worst.relative_l2) {
+      finding.worst = difference;
+      finding.bound_l2 = l2_bound(want, allowed);
+    }
   }
   return finding;
 }

@@ -122,6 +122,10 @@ Difference difference_of(const TfLiteTensor& want, const void* got) {
   return result;
 }
 
+double l2_bound(const TfLiteTensor& want, const Tolerance& tolerance) {
+  return std::max(tolerance.relative_l2, is_quantized(want) ? kIntegerL2 : 0);
+}
+
 std::string problem_of(const TfLiteTensor& want, const Difference& d, const Tolerance& allowed) {
   if (d.nan) return "an element is NaN in one result only";
   if (d.odd > allowed.odd)
@@ -133,7 +137,7 @@ std::string problem_of(const TfLiteTensor& want, const Difference& d, const Tole
   }
   if (is_quantized(want) && d.steps <= allowed.steps) return {};
   if (d.max_abs <= allowed.floor) return {};
-  const double l2 = std::max(allowed.relative_l2, is_quantized(want) ? kIntegerL2 : 0);
+  const double l2 = l2_bound(want, allowed);
   const double peak = std::max(allowed.peak, is_quantized(want) ? kIntegerPeak : 0);
   if (d.relative_l2 > l2)
     return "the relative L2 error is " + text(d.relative_l2) + ", allowed " + text(l2);

@@ -36,6 +36,9 @@ Tolerance tolerance_of(passes::Precision precision, bool half_weights, Level lev
 /// `got` holds as many bytes as `want`.
 Difference difference_of(const TfLiteTensor& want, const void* got);
 
+/// The largest relative L2 error that is right; that of integers is larger.
+double l2_bound(const TfLiteTensor& want, const Tolerance& tolerance);
+
 /// Why the difference is too large, or empty. A quantised result may be off by as much as the stock
 /// kernels differ from each other.
 std::string problem_of(const TfLiteTensor& want, const Difference& difference,

@@ -15,6 +15,7 @@ namespace clgpu::delegate {
 /// The result of comparing the outputs of a partition.
 struct Finding {
   Difference worst;
+  double bound_l2 = 0;   ///< of its relative L2 error
   std::string problem;   ///< empty: none
   bool lenient = false;  ///< the stock kernels may differ by as much
 };
