@@ -105,7 +105,7 @@ WRITING = [
 
 @pytest.mark.parametrize(("command", "words"), ALL)
 def test_sweep_knows_all_paths(command, words):
-    others = {"path"} if words[0] == "cache" else set()
+    others = {"cache": {"path"}, "profile": {"against"}}.get(words[0], set())
     for name, parameter in inspect.signature(command.callback).parameters.items():
         if "Path" in str(parameter.annotation):
             assert name in MODELS | OUTPUTS | CAPSULES | ARRAYS | others

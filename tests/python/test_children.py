@@ -38,7 +38,7 @@ with Bench(runtime, reference=False, tolerance=0.1, timeout=60) as bench:
     trial = bench.run(open(model, "rb").read(), [np.ones((2, 5), np.float32)], {"cache": "off"})
 assert trial.outcome.kind == "agrees", trial
 numbers, outputs = job.measure(job.Job(model, runtime, 1, 1))
-assert numbers["median_ms"] > 0 and outputs
+assert min(numbers["times_ms"]) > 0 and outputs
 print("all three have answered")
 """
 
