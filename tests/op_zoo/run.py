@@ -1,0 +1,263 @@
+"""One case of the zoo: the stock kernels' outputs, ours, and TensorFlow's as the third witness.
+
+``python -m tests.op_zoo.run FOLDER/NUMBER [DEVICE]`` repeats one case, in this process, and prints
+what it finds.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import clgpu_delegate
+from clgpu_delegate.base.rendering import one_line
+from tests.campaign import children
+from tests.ops.harness import op_runtime
+from tests.runtimes import make_interpreter
+from tests.tolerance import MODEL_L2
+
+Array = np.ndarray
+
+# Outcomes of a case; those of `tests.campaign.children` are more.
+RIGHT, WRONG, FAILED, STOCK_FAILS, RANDOM = "right", "wrong", "failed", "stock fails", "random"
+RESOLVERS = ("ref", "no_delegate")  # in this order: the reference kernels lack some operations
+
+
+def run_case(item: str) -> tuple[str, str]:
+    """Try a case; `item` is ``{"case": path without suffix, "ours": bool, "device": name}``.
+
+    Returns
+    -------
+    outcome, text
+        The text is JSON: ``claimed`` and ``total`` nodes, ``refused`` nodes with operation, code,
+        fields and reason, and ``why`` the outcome is not `RIGHT`.
+    """
+    asked = json.loads(item)
+    case = Case(Path(asked["case"]))
+    try:
+        case.run_stock()
+    except Exception as error:
+        return STOCK_FAILS, json.dumps({"why": one_line(error)})
+    if not asked["ours"]:
+        return RIGHT, "{}"
+    if case.is_random:
+        return RANDOM, json.dumps({"why": "two interpreters of the stock runtime differ"})
+    found: dict[str, Any] = {}
+    try:
+        problem = case.run_ours(asked["device"], found)
+    except Exception as error:  # what stock does not report
+        return FAILED, json.dumps({**found, "why": f"{type(error).__name__}: {one_line(error)}"})
+    return (WRONG if problem else RIGHT), json.dumps({**found, "why": problem})
+
+
+class Case:
+    """A model, its inputs, and TensorFlow's outputs."""
+
+    def __init__(self, path: Path) -> None:
+        self.model = path.with_name(path.name + ".tflite").read_bytes()
+        with np.load(path.with_name(path.name + ".npz")) as file:
+            values = {name: file[name] for name in file.files}
+        # The signature has these names.
+        self.inputs = {n.replace(" ", "_"): v for n, v in values.items() if n.startswith("input")}
+        self.tensorflow = {
+            n.replace(" ", "_"): v for n, v in values.items() if n.startswith("output")
+        }
+        self.resolver = RESOLVERS[0]
+        self.wanted: list[dict[str, Array]] = []
+        self.scale = 0.0
+        self.is_random = False
+
+    def run_stock(self) -> None:
+        """Set the wanted outputs of two inferences, and how large the values are."""
+        problem: Exception | None = None
+        for self.resolver in RESOLVERS:
+            try:
+                interpreter = self._interpreter(preserve_all_tensors=True)
+                self.wanted = self._infer_twice(interpreter)
+                self.scale = largest_rms(interpreter)
+                again = self._infer_twice(self._interpreter())
+            except Exception as error:
+                problem = problem or error
+                continue
+            self.is_random = not all(
+                same(got[name], want[name])
+                for got, want in zip(again, self.wanted)
+                for name in want
+            )
+            return
+        assert problem is not None
+        raise problem
+
+    def run_ours(self, device: str, found: dict[str, Any]) -> str:
+        """Compare ours with stock's; returns what differs, and fills in what was claimed."""
+        problem, precision = self._compare(device, found)
+        if problem and self._is_hybrid():
+            # In float the device is nearer to TensorFlow; in integers it does as stock does.
+            problem, _ = self._compare(device, {}, "hybrid", dynamic_range="hybrid")
+            precision = "hybrid"
+        if problem:
+            witness = self._witness(precision)
+            problem = f"{problem}; TensorFlow and stock: {witness or 'the same'}"
+        return problem
+
+    def _compare(
+        self, device: str, found: dict[str, Any], limit: str = "", **options: Any
+    ) -> tuple[str, str]:
+        delegate = clgpu_delegate.load(device=device, warm_up=False, **options)
+        interpreter = self._interpreter([delegate])
+        try:
+            results = self._infer_twice(interpreter)
+        finally:
+            made = delegate.explain()
+            found.update(claimed=made.claimed, total=made.total, refused=refusals(made))
+        limit = limit or made.precision
+        problems = []
+        for i, (got, want) in enumerate(zip(results, self.wanted)):
+            for name in want:
+                if problem := difference(got[name], want[name], limit, self.scale):
+                    closer = difference(got[name], self._like(name, want[name]), limit, self.scale)
+                    problem += f", TensorFlow and ours: {closer or 'the same'}"
+                    problems.append(f"inference {i}, {name}: {problem}")
+        return "; ".join(problems), limit
+
+    def _witness(self, limit: str) -> str:
+        """What differs between TensorFlow's and stock's outputs."""
+        want = self.wanted[0]
+        found = (difference(self._like(n, w), w, limit, self.scale) for n, w in want.items())
+        return "; ".join(filter(None, found))
+
+    def _like(self, name: str, want: Array) -> Array:
+        """TensorFlow's output, rounded where the model's output is quantized."""
+        value = self.tensorflow[name]
+        if value.dtype.kind == "f" and want.dtype.kind in "iu":
+            return quantized(value, self._outputs[name])
+        return value.astype(want.dtype)
+
+    def _is_hybrid(self) -> bool:
+        details = self._interpreter().get_tensor_details()
+        floats = any(d["dtype"] == np.float32 for d in details)
+        return floats and any(d["dtype"] == np.int8 for d in details)
+
+    def _interpreter(self, delegates: Sequence[Any] = (), **options: Any) -> Any:
+        return make_interpreter(op_runtime(), self.model, delegates, self.resolver, **options)
+
+    def _infer_twice(self, interpreter: Any) -> list[dict[str, Array]]:
+        # An interpreter with a living runner does not invoke.
+        details = interpreter.get_signature_runner().get_input_details()
+        for name, detail in details.items():
+            shape = self.inputs[name].shape
+            if tuple(detail["shape"]) != shape:
+                interpreter.resize_tensor_input(detail["index"], shape)
+        interpreter.allocate_tensors()
+        self._outputs = interpreter.get_signature_runner().get_output_details()
+        results = []
+        for _ in range(2):
+            for name, detail in details.items():
+                value = self.inputs[name]
+                if value.dtype.kind == "f" and np.dtype(detail["dtype"]).kind in "iu":
+                    value = quantized(value, detail)
+                interpreter.set_tensor(detail["index"], value)
+            interpreter.invoke()
+            results.append(
+                {n: interpreter.get_tensor(d["index"]) for n, d in self._outputs.items()}
+            )
+        return results
+
+
+def refusals(made: Any) -> list[dict[str, str]]:
+    """The nodes that the delegate left on the CPU."""
+    return [
+        {
+            "op": node.op,
+            "code": node.refusal.code if node.refusal else "",
+            "what": node.refusal.what if node.refusal else "",
+            "has": node.refusal.has if node.refusal else "",
+            "reason": node.reason,
+        }
+        for node in made.nodes
+        if not node.claimed
+    ]
+
+
+def quantized(value: Array, detail: dict[str, Any]) -> Array:
+    """Floats as an input or output with one scale stores them."""
+    scale, zero = detail["quantization"]
+    limits = np.iinfo(detail["dtype"])
+    rounded = np.round(value / (scale or 1)) + zero
+    return np.asarray(np.clip(rounded, limits.min, limits.max)).astype(detail["dtype"])
+
+
+def largest_rms(interpreter: Any) -> float:
+    """The largest root mean square of a float tensor; where terms cancel, the error is of these."""
+    squares = [0.0]
+    for detail in interpreter.get_tensor_details():
+        if detail["dtype"] != np.float32:
+            continue
+        try:
+            value = interpreter.get_tensor(detail["index"]).astype(np.float64)
+        except ValueError:  # of a tensor that no node has written, or that a node keeps for itself
+            continue
+        value = value[np.isfinite(value)]
+        if value.size:
+            squares.append(float(np.mean(value**2)))
+    return float(np.sqrt(max(squares)))
+
+
+def same(a: Array, b: Array) -> bool:
+    """Whether two arrays have the same values; NaN is the same as NaN."""
+    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+def difference(got: Array, want: Array, limit: str, scale: float) -> str:
+    """What differs, in words; integers are to be equal, floats as whole networks are compared."""
+    if (got.shape, got.dtype) != (want.shape, want.dtype):
+        return f"{got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}"
+    if got.dtype.kind not in "fc":
+        wrong = np.argwhere(got != want)
+        if not len(wrong):
+            return ""
+        at = tuple(int(n) for n in wrong[0])
+        return f"{len(wrong)} of {want.size} differ, at {at} {got[at]} instead of {want[at]}"
+    if got.dtype.kind == "c":
+        got, want = got.view(got.real.dtype), want.view(want.real.dtype)
+    odd = ~np.isfinite(want) | ~np.isfinite(got)
+    with np.errstate(all="ignore"):
+        differ = odd & ~((got == want) | (np.isnan(got) & np.isnan(want)))
+    if differ.any():
+        at = tuple(int(n) for n in np.argwhere(differ)[0])
+        return f"{int(differ.sum())} of {want.size} differ, at {at} {got[at]} instead of {want[at]}"
+    off = np.where(odd, 0, got.astype(np.float64) - np.where(odd, 0, want))
+    error = float(np.sqrt(np.mean(off**2))) if off.size else 0.0
+    if error <= MODEL_L2[limit] * max(scale, float(np.finfo(np.float32).tiny)):
+        return ""
+    at = np.unravel_index(int(np.abs(off).argmax()), off.shape)
+    where = tuple(int(n) for n in at)
+    return f"error {error:.2e} of {scale:.2g}, at {where} {got[at]} instead of {want[at]}"
+
+
+def main() -> int:
+    """Serve cases, or repeat one."""
+    if sys.argv[1:] == ["serve"]:
+        children.serve(run_case)
+        return 0
+    case, *device = sys.argv[1:]
+    chosen = device[0] if device else preferred_device()
+    item = {"case": case, "ours": True, "device": chosen}
+    outcome, text = run_case(json.dumps(item))
+    print(outcome, json.dumps(json.loads(text), indent=1))
+    return 0 if outcome in {RIGHT, STOCK_FAILS, RANDOM} else 1
+
+
+def preferred_device() -> str:
+    """The first CPU, else the first device."""
+    devices = clgpu_delegate.devices()
+    return next((d.name for d in devices if d.type == "cpu"), devices[0].name)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
