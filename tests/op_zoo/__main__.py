@@ -152,7 +152,7 @@ def main() -> int:
     parser.add_argument("out", nargs="?", type=Path, help="folder of the models; a new one")
     parser.add_argument("--python", default=sys.executable, help="one that has TensorFlow")
     parser.add_argument("--device", default="", help="the first CPU by default")
-    parser.add_argument("--only", default="", metavar="NAMES", help="operations, with commas")
+    parser.add_argument("--only", default="", metavar="NAMES", help="generators to make, operations to run")
     parser.add_argument("--cases", type=int, default=make.CASES, help=f"each; {make.CASES}")
     parser.add_argument("--seed", type=int, default=0, help="what draws them; 0")
     asked = parser.parse_args()
