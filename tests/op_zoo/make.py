@@ -1,10 +1,10 @@
 """Make models and expected outputs from TensorFlow Lite's own generators of operation tests.
 
 ``python tests/op_zoo/make.py CHECKOUT OUT [--only NAMES] [--cases N] [--seed S]``, with a Python
-that has TensorFlow; of this project nothing is needed. CHECKOUT is one of google-ai-edge/LiteRT:
-the modules of its folder ``tflite/testing/op_tests`` are imported as they are. What they import
-from the build of that checkout, modules of this file stand in for: its functions draw a sample of
-the parameters, evaluate the graph in a TensorFlow session and convert it.
+that has TensorFlow and, for recurrent cells, tf_keras; of this project nothing is needed. CHECKOUT
+is one of google-ai-edge/LiteRT: the modules of its folder ``tflite/testing/op_tests`` are imported
+as they are. In place of modules from the build of that checkout they find functions of this file,
+which draw a sample of the parameters, evaluate the graph in a TensorFlow session and convert it.
 
 OUT/<operation>/<number>.tflite is a model, and the .npz beside it has the values of its inputs and
 TensorFlow's outputs. OUT/<operation>/cases.jsonl has one line for each case: its parameters, the
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
 import itertools
 import json
 import math
@@ -450,6 +451,8 @@ def main() -> int:
     out = asked.out.resolve()
     (out / "generators").mkdir(parents=True, exist_ok=True)
     os.environ.update(TF_CPP_MIN_LOG_LEVEL="2", TF_ENABLE_ONEDNN_OPTS="0", CUDA_VISIBLE_DEVICES="")
+    if importlib.util.find_spec("tf_keras") is not None:
+        os.environ["TF_USE_LEGACY_KERAS"] = "1"  # Keras 3 has no cells of recurrent networks
     # TensorFlow is imported once; each generator has a fork of that process.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tensorflow", "tensorflow.lite.python.lite"])
