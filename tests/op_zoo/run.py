@@ -156,8 +156,7 @@ class Case:
         return make_interpreter(op_runtime(), self.model, delegates, self.resolver, **options)
 
     def _infer_twice(self, interpreter: Any) -> list[dict[str, Array]]:
-        # An interpreter with a living runner does not invoke.
-        details = interpreter.get_signature_runner().get_input_details()
+        details, self._outputs = named_details(interpreter)
         values = {}
         for name, detail in details.items():
             # No values are given for inputs that the graph does not read.
@@ -169,7 +168,6 @@ class Case:
             if tuple(detail["shape"]) != value.shape:
                 interpreter.resize_tensor_input(detail["index"], value.shape)
         interpreter.allocate_tensors()
-        self._outputs = interpreter.get_signature_runner().get_output_details()
         results = []
         for _ in range(2):
             for index, value in values.items():
@@ -177,6 +175,16 @@ class Case:
             interpreter.invoke()
             results.append({n: tensor(interpreter, d) for n, d in self._outputs.items()})
         return results
+
+
+def named_details(interpreter: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Details of inputs and of outputs, by the names of the signature, or by the same names."""
+    if interpreter.get_signature_list():
+        # An interpreter with a living runner does not invoke.
+        runner = interpreter.get_signature_runner()
+        return runner.get_input_details(), runner.get_output_details()
+    inputs = {f"input_{i}": d for i, d in enumerate(interpreter.get_input_details())}
+    return inputs, {f"output_{i}": d for i, d in enumerate(interpreter.get_output_details())}
 
 
 def tensor(interpreter: Any, detail: dict[str, Any]) -> Array:
