@@ -22,7 +22,7 @@ from typing import Any
 
 from tests.campaign import children
 from tests.op_zoo import make
-from tests.op_zoo.run import RANDOM, RIGHT, STOCK_FAILS, WRONG, preferred_device
+from tests.op_zoo.run import AS_TENSORFLOW, RANDOM, RIGHT, STOCK_FAILS, WRONG, preferred_device
 
 LIMIT_S = 120  # of a case
 MODULE = "tests.op_zoo.run"
@@ -38,7 +38,8 @@ class Row:
     stock: int = 0  #: of these, stock's kernels run them, with one result
     claimed: int = 0  #: nodes on the device
     nodes: int = 0  #: of all cases that ran
-    right: int = 0
+    right: int = 0  #: as stock
+    tensorflow: int = 0  #: not as stock, but as TensorFlow
     wrong: int = 0
     failed: int = 0  #: an error, or an end of the process
 
@@ -53,8 +54,9 @@ class Row:
             return
         self.stock += 1
         self.right += outcome == RIGHT
+        self.tensorflow += outcome == AS_TENSORFLOW
         self.wrong += outcome == WRONG
-        self.failed += outcome not in {RIGHT, WRONG}
+        self.failed += outcome not in {RIGHT, AS_TENSORFLOW, WRONG}
 
 
 COLUMNS = tuple(field.name for field in dataclasses.fields(Row))

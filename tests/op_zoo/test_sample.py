@@ -101,7 +101,7 @@ def test_cases_are_run_and_counted(tmp_path, device, rng, capsys):
     assert zoo.run_all(tmp_path, device, {}, set()) == 0
     text = capsys.readouterr().out
     # Refused by TensorFlow: no case. The split is on the CPU, the unknown operation nowhere.
-    assert "| sample | 7 | 5 | 4 | 3 | 4 | 4 | 0 | 0 |" in text
+    assert "| sample | 7 | 5 | 4 | 3 | 4 | 4 | 0 | 0 | 0 |" in text
     assert "1 of these right as stock's default kernels compute" in text
     assert "1 SPLIT_V: SPLIT_V (node 0): its result [2, 0, 1] has 0 elements" in text
     lines = (tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines()
@@ -118,9 +118,13 @@ def test_wrong_results_and_errors_are_told(tmp_path, device, rng, monkeypatch):
     def off_by_one(case: run.Case) -> None:
         run_stock(case)
         case.wanted[1]["output_0"][0, 1, 2] += 1
+        case.tensorflow["output_0"][0, 1, 2] += tensorflow_off
 
     monkeypatch.setattr(run.Case, "run_stock", off_by_one)
     monkeypatch.setattr(run, "same", lambda *_arrays: True)
+    tensorflow_off = 0
+    assert run.run_case(item)[0] == run.AS_TENSORFLOW
+    tensorflow_off = 2
     outcome, text = run.run_case(item)
     assert outcome == run.WRONG
     assert "inference 1, output_0: 1 of 8 differ, at (0, 1, 2)" in json.loads(text)["why"]
