@@ -3,7 +3,8 @@
 ``python -m tests.op_zoo CHECKOUT [OUT]`` makes models and expected outputs from the generators of a
 checkout of google-ai-edge/LiteRT (``tests/op_zoo/make.py``) and runs all;
 ``python -m tests.op_zoo run OUT`` runs those that are there. The table counts cases by operation;
-OUT/results.jsonl has each with the nodes that stay on the CPU, and why.
+OUT/results.jsonl has each with the nodes that stay on the CPU, and why. With ``--keep`` the table
+is written to tests/op_zoo/results.md, too.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import collections
 import contextlib
 import dataclasses
+import datetime
 import json
 import subprocess
 import sys
@@ -25,6 +27,7 @@ from tests.op_zoo import make
 from tests.op_zoo.run import AS_TENSORFLOW, RANDOM, RIGHT, STOCK_FAILS, WRONG, preferred_device
 
 LIMIT_S = 120  # of a case
+RESULTS = Path(__file__).with_name("results.md")
 MODULE = "tests.op_zoo.run"
 
 
@@ -104,15 +107,35 @@ def markdown(rows: Iterable[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def reasons(lines: Iterable[dict[str, Any]]) -> str:
+def counted(lines: Iterable[dict[str, Any]]) -> str:
     """Nodes on the CPU, by operation and reason, the most frequent first."""
     counts = collections.Counter(
-        (node["op"], node["reason"]) for line in lines for node in line.get("refused", ())
+        (node["op"], node["reason"].removeprefix(f"{node['op']} (node 0): "))
+        for line in lines
+        for node in line.get("refused", ())
     )
-    return "".join(f"{n:5} {op}: {reason}\n" for (op, reason), n in counts.most_common())
+    heads = ["| nodes | operation | reason |", "| ---: | --- | --- |"]
+    rows = [f"| {n} | {op} | {why} |" for (op, why), n in counts.most_common()]
+    return "\n".join([*heads, *rows, ""])
 
 
-def run_all(out: Path, device: str, options: dict[str, Any], only: set[str]) -> int:
+def page(out: Path, device: str, rows: Iterable[Row], lines: list[dict[str, Any]]) -> str:
+    """What `RESULTS` contains: how the cases were made and run, the table, nodes on the CPU."""
+    facts = json.loads(make.facts_path(out).read_text(encoding="utf-8"))
+    return (
+        "# TensorFlow Lite's own operation tests\n\n"
+        "Written by `python -m tests.op_zoo run OUT --keep`; docs/reliability.md tells what the "
+        "columns mean.\n\n"
+        f"At most {facts['cases']} cases of an operation, seed {facts['seed']}, TensorFlow "
+        f"{facts['tensorflow']}; {device}, {datetime.date.today().isoformat()}.\n\n"
+        f"{markdown(rows)}\n"
+        f"## Nodes on the CPU\n\n{counted(lines)}"
+    )
+
+
+def run_all(
+    out: Path, device: str, options: dict[str, Any], only: set[str], keep: bool = False
+) -> int:
     """Run and print; returns 1 if a case is wrong or failed."""
     rows: dict[str, Row] = {}
     total = Row("all")
@@ -131,7 +154,9 @@ def run_all(out: Path, device: str, options: dict[str, Any], only: set[str]) -> 
     print(
         f"{len(others)} of these right as stock's default kernels compute, not the reference ones"
     )
-    print("Nodes on the CPU:\n" + reasons(lines), end="")
+    print("Nodes on the CPU:\n" + counted(lines), end="")
+    if keep:
+        RESULTS.write_text(page(out, device, [*rows.values(), total], lines), encoding="utf-8")
     return 1 if total.wrong or total.failed else 0
 
 
@@ -164,6 +189,7 @@ def main() -> int:
     parser.add_argument(
         "--options", type=json.loads, default={}, metavar="JSON", help="of the delegate"
     )
+    parser.add_argument("--keep", action="store_true", help=f"write the table to {RESULTS.name}")
     parser.add_argument(
         "--only", default="", metavar="NAMES", help="generators to make, operations to run"
     )
@@ -186,7 +212,9 @@ def main() -> int:
             more += ["--only", ",".join(sorted(only))]
         make_all(checkout, out, asked.python, more)
         only = set()  # of generators, which may have several operations
-    return run_all(out.resolve(), asked.device or preferred_device(), asked.options, only)
+    return run_all(
+        out.resolve(), asked.device or preferred_device(), asked.options, only, asked.keep
+    )
 
 
 if __name__ == "__main__":

@@ -15,7 +15,9 @@ skipped when the command runs again; OUT/generators has how each ended, and its 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
+import importlib.metadata
 import importlib.util
 import itertools
 import json
@@ -408,6 +410,19 @@ def note_path(out: Path, name: str) -> Path:
     return out / "generators" / f"{name}.json"
 
 
+def facts_path(out: Path) -> Path:
+    """Where it is noted what drew the cases."""
+    return out / "facts.json"
+
+
+def version_of_tensorflow() -> str:
+    """The version of the package that is installed; empty if none is."""
+    for name in ("tensorflow", "tensorflow-cpu"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            return importlib.metadata.version(name)
+    return ""
+
+
 def attempt(context: Any, name: str, limit_s: float, *arguments: Any) -> str:
     """Run a generator in children until it is finished; returns how it ended."""
     out = arguments[1]
@@ -450,6 +465,8 @@ def main() -> int:
         parser.error(f"{folder} has no generator named {', '.join(unknown)}")
     out = asked.out.resolve()
     (out / "generators").mkdir(parents=True, exist_ok=True)
+    facts = {"cases": asked.cases, "seed": asked.seed, "tensorflow": version_of_tensorflow()}
+    facts_path(out).write_text(json.dumps(facts) + "\n", encoding="utf-8")
     os.environ.update(TF_CPP_MIN_LOG_LEVEL="2", TF_ENABLE_ONEDNN_OPTS="0", CUDA_VISIBLE_DEVICES="")
     if importlib.util.find_spec("tf_keras") is not None:
         os.environ["TF_USE_LEGACY_KERAS"] = "1"  # Keras 3 has no cells of recurrent networks

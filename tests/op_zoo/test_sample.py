@@ -103,7 +103,7 @@ def test_cases_are_run_and_counted(tmp_path, device, rng, capsys):
     # Refused by TensorFlow: no case. The split is on the CPU, the unknown operation nowhere.
     assert "| sample | 7 | 5 | 4 | 3 | 4 | 4 | 0 | 0 | 0 |" in text
     assert "1 of these right as stock's default kernels compute" in text
-    assert "1 SPLIT_V: SPLIT_V (node 0): its result [2, 0, 1] has 0 elements" in text
+    assert "| 1 | SPLIT_V | its result [2, 0, 1] has 0 elements;" in text
     lines = (tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines()
     outcomes = [json.loads(line)["outcome"] for line in lines]
     assert outcomes == [run.RIGHT] * 4 + [run.STOCK_FAILS, "", ""]
