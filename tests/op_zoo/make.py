@@ -52,15 +52,13 @@ CONVERTED = "converted"
 class Options:
     """What generators read and change; the names are those of LiteRT's class."""
 
-    def __init__(self) -> None:
+    def __init__(self, operation: str = "") -> None:
+        self.operation = operation  # what the cases are for: not LiteRT's
         self.run_with_flex = False
         self.skip_high_dimension_inputs = False
         self.enable_dynamic_update_slice = False
         self.unfold_batchmatmul = False
         self.experimental_low_bit_qat = False
-        self.mlir_quantizer = True
-        self.make_edgetpu_tests = False
-        self.expected_ops_in_converted_model: list[str] = []
         self.tflite_convert_function = convert
 
 
@@ -352,7 +350,7 @@ def stand_in(checkout: Path, out: Path, cases: int, seed: int) -> dict[str, Call
         return register
 
     def make_zip_of_tests(options: Options, *arguments: Any, **named: Any) -> None:
-        name = options.operation  # type: ignore[attr-defined]
+        name = options.operation
         if name not in makers:
             makers[name] = Maker(out / name, cases, seed)
         makers[name].make_zip_of_tests(options, *arguments, **named)
@@ -394,11 +392,9 @@ def generate(name: str, checkout: Path, out: Path, cases: int, seed: int) -> Non
     importlib.import_module(f"tflite.testing.op_tests.{name}")
     errors = {}
     for function, make in registered.items():
-        options = Options()
         operation = function.removeprefix("make_").removesuffix("_tests")
-        options.operation = operation  # type: ignore[attr-defined]
         try:
-            make(options)
+            make(Options(operation))
         except Exception as error:
             errors[operation] = f"{type(error).__name__}: {error}"[:2000]
     note = {"ending": "finished", "operations": sorted(registered), "errors": errors}
