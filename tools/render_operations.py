@@ -259,6 +259,11 @@ def _range(n: Node) -> Any:
     return n.op("ADD", [x, n.op("RANGE", values, (4,))], (4,))
 
 
+def _broadcast_args(n: Node) -> Any:
+    shapes = [n.m.constant(np.array(v, n.dtype)) for v in ([4, 1, 8], [1, 4, 8])]
+    return n.op("ADD", [n.x((3,)), n.op("BROADCAST_ARGS", shapes, (3,))], (3,))
+
+
 def _fill(n: Node) -> Any:
     filled = n.op("FILL", [n.ints(4, 8), n.m.constant(np.array(1, n.dtype), quantization=n.q)],
                   (4, 8))  # fmt: skip
@@ -388,6 +393,7 @@ NODES: dict[str, Build] = {
     "BATCH_MATMUL": _transposed_product,
     "BATCH_TO_SPACE_ND": _batch_to_space,
     "BITCAST": lambda n: n.op("BITCAST", [n.x()]),
+    "BROADCAST_ARGS": _broadcast_args,
     "BROADCAST_TO": lambda n: n.op("BROADCAST_TO", [n.x((1, 1, 4, 8)), n.ints(*SHAPE)], version=2),
     "CAST": lambda n: n.op("CAST", [n.x()], dtype=np.float32),
     **{

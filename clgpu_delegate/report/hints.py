@@ -14,7 +14,6 @@ _UNITE = (
 
 # What could be written instead of an operation without kernels.
 _OPERATIONS = {
-    "BROADCAST_ARGS": _FIXED,
     "WHILE": _UNITE,
     "IF": _UNITE,
     "FAKE_QUANT": "it is for training: remove it, or quantise the model with clgpu quantize",

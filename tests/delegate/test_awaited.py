@@ -81,6 +81,16 @@ def largest() -> bytes:
     return m.build()
 
 
+def scattered() -> bytes:
+    m = ModelMaker()
+    x = m.op("NEG", [m.input("x", SHAPE)], SHAPE)
+    at = m.constant(np.array([[2], [0]], np.int32))
+    shape = m.input("value", (3,), np.int32)
+    found = m.op("SCATTER_ND", [at, x, shape], (5, 4, 6), dtype=np.float32)
+    m.output(m.op("ABS", [found], (5, 4, 6)))
+    return m.build()
+
+
 CASES: dict[str, tuple[Callable[[], bytes], list]] = {
     "RESHAPE": (one("RESHAPE", 2, (6, 8)), [[6, 8], [6, 8], [-1, 4], [48, 1]]),
     "TILE": (one("TILE", 3, (2, 4, 12)), [[1, 1, 2], [2, 1, 1], [1, 1, 1]]),
@@ -92,6 +102,7 @@ CASES: dict[str, tuple[Callable[[], bytes], list]] = {
     "CUMSUM": (one("CUMSUM", 0, SHAPE), [1, 2]),
     "PAD": (padded, [[[1, 0], [0, 1], [1, 0]], [[0, 0], [2, 1], [0, 0]]]),
     "FILL": (filled, [[4, 6], [1, 6], [4, 1]]),
+    "SCATTER_ND": (scattered, [[5, 4, 6], [5, 4, 6], [3, 4, 6]]),
     "TOPK_V2": (largest, [3, 3, 1, 6]),
 }
 
@@ -137,6 +148,25 @@ def test_output_shapes_of_transposed_convolutions(runtime, device, rng):
     ]
     delegate = clgpu_delegate.load(device=device)
     compare(transposed(), steps, delegate, runtime)
+    assert all(node.claimed for node in delegate.explain().nodes)
+
+
+def test_output_shapes_of_transposed_convolutions_in_three_dimensions(device, rng):
+    m = ModelMaker()
+    to = m.input("value", (5,), np.int32)
+    x = m.op("NEG", [m.input("x", (1, 2, 3, 4, 2))], (1, 2, 3, 4, 2))
+    weights = m.constant(np.arange(144, dtype=np.float32).reshape(2, 3, 4, 3, 2) / 144)
+    options = {"padding": "SAME", "stride_d": 1, "stride_h": 2, "stride_w": 2,
+               "dilation_d_factor": 1, "dilation_h_factor": 1, "dilation_w_factor": 1}  # fmt: skip
+    m.output(m.op("CONV_3D_TRANSPOSE", [to, weights, x], (1, 2, 6, 8, 3), dtype=np.float32,
+                  **options))  # fmt: skip
+    x = rng.standard_normal((1, 2, 3, 4, 2)).astype(np.float32)
+    steps = [
+        {"x": x, "value": np.array(v, np.int32)}
+        for v in ([1, 2, 6, 8, 3], [1, 2, 5, 7, 3], [1, 2, 6, 8, 3])
+    ]
+    delegate = clgpu_delegate.load(device=device)
+    compare(m.build(), steps, delegate)
     assert all(node.claimed for node in delegate.explain().nodes)
 
 

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+import clgpu_delegate
 from tests.model_maker import ModelMaker
-from tests.ops.harness import EXAMPLES, check, check_refused
+from tests.ops.harness import EXAMPLES, check, check_refused, op_runtime
+from tests.runtimes import make_interpreter, run_interpreter, run_reference
 
 TYPES = [np.float32, np.int32, np.int64, bool, np.int16, np.int8, np.uint8]
 
@@ -86,10 +88,53 @@ def test_any_shape(device, rng, shape):
     check(m.build(), [x], [x.astype(np.float64)], device=device, precision="fp32")
 
 
-def test_cast_to_float16_is_refused():
+@pytest.mark.parametrize("source", TYPES)
+def test_cast_to_float16(device, source):
+    x = values(source)
+    if source is np.float32:  # ties, the largest half, overflow, subnormal halves, nothing left
+        x = np.float32([0.1, 1 + 2**-11, 1 + 3 * 2**-11, -65504, 65520, 1e30, 3e-7, -1e-9, np.nan])
     m = ModelMaker()
-    m.output(cast(m, m.input("x", (4,)), (4,), np.float32, np.float16))
-    check_refused(m.build(), "output is float16; supported: float32, int32")
+    m.output(cast(m, m.input("x", x.shape, source), x.shape, source, np.float16))
+    with np.errstate(over="ignore"):
+        want = x.astype(np.float16)
+    (got,) = run_with(m.build(), x, device)
+    np.testing.assert_array_equal(got, want)
+    (stock,) = run_reference(m.build(), [x], op_runtime())
+    np.testing.assert_array_equal(stock, want)
+
+
+def test_float16_inputs_become_floats(device):
+    x = np.float16([0.1, -65504, 6e-8, np.inf, np.nan])
+    m = ModelMaker()
+    m.output(cast(m, m.input("x", x.shape, np.float16), x.shape, np.float16, np.float32))
+    (got,) = run_with(m.build(), x, device)
+    np.testing.assert_array_equal(got, x.astype(np.float32))
+
+
+def test_float16_in_the_middle_of_a_graph(device, precision):
+    """Values are rounded to half even where floats are stored as float."""
+    x = np.float32([[0.1, 1 + 3 * 2**-11, -7.3], [1000.7, 2049, -0.33]])
+    m = ModelMaker()
+    h = cast(m, m.op("NEG", [m.input("x", x.shape)], x.shape), x.shape, np.float32, np.float16)
+    new = m.constant(np.array([3, 2], np.int32))
+    h = m.op("RESHAPE", [h, new], (3, 2), dtype=np.float16)
+    y = cast(m, h, (3, 2), np.float16, np.float32)
+    m.output(m.op("ADD", [y, m.constant(np.float32(1))], (3, 2), dtype=np.float32))
+    want = -x.astype(np.float16).astype(np.float64).reshape(3, 2) + 1
+    check(m.build(), [x], [want], device=device, precision=precision, reference=False)
+
+
+def run_with(model: bytes, x: np.ndarray, device: str) -> list[np.ndarray]:
+    delegate = clgpu_delegate.load(device=device)
+    outputs = run_interpreter(make_interpreter(op_runtime(), model, [delegate]), [x])
+    assert delegate.explain().claimed == 1
+    return outputs
+
+
+def test_cast_to_complex_numbers_is_refused():
+    m = ModelMaker()
+    m.output(cast(m, m.input("x", (4,)), (4,), np.float32, np.complex64))
+    check_refused(m.build(), "output is complex64; supported: float32, float16, int32")
 
 
 def test_complex_numbers_become_floats_only():

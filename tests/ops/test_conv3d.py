@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.model_maker import ModelMaker
-from tests.ops.harness import check, check_refused, half_exact
+from tests.ops.harness import MANY, check, check_refused, half_exact
 
 Array = Any
 
@@ -144,7 +144,7 @@ def refused(why: str, transposed: bool = False, shape: Any = None, **changes: An
     x, w, b = (m.input(name, *kinds[name]) for name in "xwb")
     if transposed:
         fixed = isinstance(shape, list)
-        to = m.constant(np.int32(shape)) if fixed else m.input("s", (5,), np.int32)
+        to = m.constant(np.int32(shape)) if fixed else m.input("s", (MANY,), np.int32)
         result = m.op("CONV_3D_TRANSPOSE", [to, w, x], kinds["y"][0], dtype=np.float32, **settings)
     else:
         result = m.op("CONV_3D", [x, w, b], kinds["y"][0], dtype=kinds["y"][1], **settings)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.model_maker import ModelMaker
-from tests.ops.harness import check, check_refused, half_exact
+from tests.ops.harness import MANY, check, check_refused, half_exact
 
 # Shapes of the indices and of the result.
 CASES = [
@@ -23,9 +23,7 @@ def model(indices, shape, dtype=np.float32, kind=np.int32, updates=None, to=None
     wanted = (*indices[:-1], *shape[indices[-1] :])
     operands = [m.input("i", indices, kind), m.input("u", updates or wanted, dtype)]
     operands.append(
-        m.constant(np.array(to or shape, np.int32))
-        if to != ()
-        else m.input("s", (len(shape),), np.int32)
+        m.constant(np.array(to or shape, np.int32)) if to != () else m.input("s", (MANY,), np.int32)
     )
     m.output(m.op("SCATTER_ND", operands, shape, dtype=dtype))
     return m.build()

@@ -1,4 +1,4 @@
-"""SHAPE, RANK, ZEROS_LIKE, FILL and RANGE, and what is computed from them while planning."""
+"""SHAPE, RANK, ZEROS_LIKE, FILL, RANGE, BROADCAST_ARGS, and what planning computes from them."""
 
 from __future__ import annotations
 
@@ -83,6 +83,29 @@ def test_fill_and_range_become_constants(rng, device, precision):
     m.output(y)
     value = random_array(rng, (4, 3))
     check(m.build(), [value], None, device=device, precision=precision)
+
+
+def test_the_shape_of_two_shapes(runtime, device, rng):
+    """As converters write broadcasting of tensors whose shapes are open."""
+    m = ModelMaker()
+    x = m.input("x", (1, 4, 1), shape_signature=(-1, 4, -1))
+    y = m.constant(random_array(rng, (3, 1, 5)))
+    shapes = [
+        m.op("SHAPE", [m.op("ABS", [x], (1, 4, 1))], (3,), dtype=np.int32, out_type=np.int32),
+        m.op("SHAPE", [y], (3,), dtype=np.int32, out_type=np.int32),
+    ]
+    shape = m.op("BROADCAST_ARGS", shapes, (3,), dtype=np.int32)
+    m.output(m.op("SUB", [m.op("BROADCAST_TO", [x, shape], (3, 4, 5), version=2), y], (3, 4, 5)))
+    model = m.build()
+    delegate = clgpu_delegate.load(device=device)
+    ours = make_interpreter(runtime, model, [delegate])
+    stock = make_interpreter(runtime, model, resolver="ref")
+    for given in ((1, 4, 1), (3, 4, 1), (1, 4, 5), (3, 4, 5)):
+        value = random_array(rng, given)
+        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-5, atol=1e-6)
+        plan = delegate.explain()
+        assert all(node.claimed for node in plan.nodes)
+        assert not any(partition.on_cpu for partition in plan.partitions)
 
 
 def test_a_computed_shape_costs_no_launch(runtime, device, rng):
@@ -227,6 +250,11 @@ def test_values_of_run_time_stay_on_the_cpu(device):
     n = m.input("n", (MANY,), np.int32)
     m.output(m.op("RANGE", [scalar(m, 0), n, scalar(m, 1)], (1,), dtype=np.int32))
     check_refused(m.build(), "start, limit or delta is computed at run time", device=device)
+    m = ModelMaker()
+    n = m.input("n", (MANY,), np.int32)
+    fixed = m.constant(np.array([3, 2], np.int32))
+    m.output(m.op("BROADCAST_ARGS", [n, fixed], (MANY,), dtype=np.int32))
+    check_refused(m.build(), "a shape is computed at run time", device=device)
 
 
 def test_a_result_that_is_no_index_is_a_refusal(device):

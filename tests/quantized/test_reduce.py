@@ -9,8 +9,9 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 
+import clgpu_delegate
 from tests.model_maker import ModelMaker, Quantization
-from tests.ops.harness import EXAMPLES, check_refused
+from tests.ops.harness import EXAMPLES, check, check_refused, op_runtime
 from tests.ops.test_reduce import CASES
 from tests.quantized.parameters import (
     ACTIVATION_TYPES,
@@ -18,8 +19,10 @@ from tests.quantized.parameters import (
     random_integers,
     random_quantization,
 )
+from tests.runtimes import make_interpreter, run_interpreter, run_reference
 
-# The reference kernel of SUM takes every type for uint8, that of REDUCE_PROD knows no uint8.
+# The reference kernel of SUM takes every type for uint8 (signed ones have a test of their own),
+# that of REDUCE_PROD knows no uint8.
 TYPES = {
     "MEAN": ACTIVATION_TYPES,
     "SUM": [np.uint8],
@@ -76,6 +79,40 @@ def test_reduction_equals_the_reference(name, dtype, device, rng):
     check_exact(build(name, dtype, cases), inputs, device=device)
 
 
+def test_sum_of_int8_equals_that_of_uint8(device, rng):
+    """The reference kernel takes int8 for uint8; numbers and zero points move by 128."""
+    cases, moved, inputs = [], [], []
+    for shape, axes, keep in [CASES[i] for i in (1, 4, 6, 7, 9, 11)]:
+        count = int(np.prod([shape[a] for a in {a % len(shape) for a in axes}]))
+        src = random_quantization(rng, np.int8)
+        cases.append(Case(shape, axes, keep, src, output_scales(rng, "SUM", np.int8, src, count)))
+        scales = [Quantization(q.scales, q.zero_points + 128) for q in cases[-1][3:]]
+        moved.append(Case(shape, axes, keep, *scales))
+        inputs.append(random_integers(rng, shape, np.int8))
+    wanted = run_reference(
+        build("SUM", np.uint8, moved),
+        [(x.astype(np.int16) + 128).astype(np.uint8) for x in inputs],
+        op_runtime(),
+    )
+    wanted = [(y.astype(np.int16) - 128).astype(np.int8) for y in wanted]
+    model = build("SUM", np.int8, cases)
+    check(model, inputs, wanted, device=device, precision="fp32", reference=False)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16])
+def test_sum_of_signed_integers_is_a_step_from_the_default_kernels(dtype, device, rng):
+    """They rescale in floats; a wrong type would be off by far more."""
+    src, dst = Quantization(0.05, 0), Quantization(0.43, 0)  # sums use the range
+    case = Case((3, 70, 5), (1,), False, src, dst)
+    model, x = build("SUM", dtype, [case]), random_integers(rng, (3, 70, 5), dtype)
+    (want,) = run_reference(model, [x], op_runtime(), "no_delegate")
+    delegate = clgpu_delegate.load(device=device)
+    (got,) = run_interpreter(make_interpreter(op_runtime(), model, [delegate]), [x])
+    assert delegate.explain().claimed == 1
+    assert np.abs(got.astype(np.int64) - want).max() <= 1
+    assert np.unique(want).size > 10
+
+
 @hypothesis.given(draw=st.data())
 @hypothesis.settings(max_examples=EXAMPLES)
 def test_mean_of_any_scales(draw, device, rng):
@@ -94,7 +131,6 @@ def test_mean_of_any_scales(draw, device, rng):
 def test_what_the_reference_cannot_do_is_refused():
     one, other = Quantization(0.05, 3), Quantization(0.06, 3)
     same, rescaled = (Case((2, 3, 4), (1,), False, one, dst) for dst in (one, other))
-    check_refused(build("SUM", np.int8, [same]), "takes all quantised integers for uint8")
     check_refused(build("REDUCE_MAX", np.int8, [rescaled]), "differ in scale or zero point")
     check_refused(build("REDUCE_PROD", np.uint8, [same]), "input is uint8; supported: int8")
     check_refused(build("REDUCE_ANY", np.int8, [same]), "input is int8; supported: bool")

@@ -1,4 +1,4 @@
-"""A new operation needs its source file, its kernels and one line: BROADCAST_ARGS for example.
+"""A new operation needs its source file, its kernels and one line: FAKE_QUANT for example.
 
 The delegate lacks it.
 
@@ -39,14 +39,13 @@ from tests.runtimes import make_interpreter, run_interpreter
 os.chdir(sys.argv[2])
 device = str(clgpu_delegate.devices()[0].index)
 rng = np.random.default_rng(3)
-y = rng.integers(1, 99, 15).astype(np.int32)  # a shape, and one that is broadcast to it
-x = np.where(y % 2 == 0, y, 1).astype(np.int32)
+x = (rng.integers(-9, 299, 15) + rng.uniform(-0.4, 0.4, 15)).astype(np.float32)
 m = ModelMaker()
-inputs = [m.input(name, (15,), np.int32) for name in "yx"]
-m.output(m.op("BROADCAST_ARGS", inputs, (15,), dtype=np.int32))
-want = [np.maximum(y, x)]
+settings = {"min": 0.0, "max": 255.0, "num_bits": 8}
+m.output(m.op("FAKE_QUANT", [m.input("x", (15,))], (15,), **settings))
+want = [np.clip(np.rint(x), 0, 255).astype(np.float32)]
 # Claimed, planned and computed by each of its candidates.
-check(m.build(), [y, x], want, device=device, precision="fp32", verify="first")
+check(m.build(), [x], want, device=device, precision="fp32", verify="first")
 Path("toy.tflite").write_bytes(m.build())
 (layer,) = clgpu_delegate.tune("toy.tflite", device=device, cache="cache").layers
 print(layer.op, layer.outcome, *sorted(layer.seconds), dict(layer.problems))
@@ -55,7 +54,7 @@ print(layer.op, layer.outcome, *sorted(layer.seconds), dict(layer.problems))
 os.environ["TOY_FORGETS_EACH"] = "1"
 delegate = clgpu_delegate.load(device=device, cache="off")
 interpreter = make_interpreter("auto", m.build(), [delegate])
-(got,) = run_interpreter(interpreter, [y, x])
+(got,) = run_interpreter(interpreter, [x])
 np.testing.assert_array_equal(got, want[0])
 (node,) = delegate.explain().nodes
 print(node.claimed, node.reason)
@@ -129,7 +128,7 @@ def test_a_family_is_its_files_and_one_line(extension, tmp_path):
     result = run_python(USE, str(extension), str(tmp_path))
     assert_succeeds(result)
     measured, forgotten = result.stdout.splitlines()[-2:]
-    assert measured == "BROADCAST_ARGS measured plain several {}"
+    assert measured == "FAKE_QUANT measured plain several {}"
     assert forgotten.startswith("False ")
     assert "kernels/toy/toy.cl lacks the macro EACH" in forgotten
     assert "1.. elements of a work-item" in forgotten

@@ -8,8 +8,8 @@ namespace {
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   // Uses the tensors' types; the parameters only repeat them.
-  CLGPU_REFUSE_TYPE(node.output(0), "output", DType::kF32, DType::kI32, DType::kI64, DType::kBool,
-                    DType::kI16, DType::kI8, DType::kU8);
+  CLGPU_REFUSE_TYPE(node.output(0), "output", DType::kF32, DType::kF16, DType::kI32, DType::kI64,
+                    DType::kBool, DType::kI16, DType::kI8, DType::kU8);
   if (node.input(0).dtype() == DType::kC64)
     CLGPU_REFUSE_TYPE(node.output(0), "output of a complex input", DType::kF32);
   return Imported{share(ir::Attrs{}), {}};

@@ -136,6 +136,7 @@ const Family kConv3dFamily = [] {
   family.attrs = ir::attrs_type<VolumeAttrs>();
   family.builtins = {{kConv3d, "CONV_3D", 2, 1},
                      {kConv3dTranspose, "CONV_3D_TRANSPOSE", 3, 1, 1, 2}};
+  family.builtins[1].settings = {0};
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;

@@ -45,16 +45,13 @@ Op op_of(int builtin) {
   }
 }
 
-/// What the reference kernels compute on quantised integers.
+/// What the reference kernels compute on quantised integers. That of SUM takes them all for uint8,
+/// which the default kernels do not: signed ones are summed as it sums uint8.
 std::optional<Refusal> check_quantized(const tfl::NodeView& node, Op op) {
   const tfl::TensorView src = node.input(0), dst = node.output(0);
   if (auto refusal = check_per_tensor(src, "input")) return refusal;
   if (auto refusal = check_per_tensor(dst, "output")) return refusal;
-  if (op == Op::kSum) {
-    if (check_type(src, "input", {DType::kU8}))
-      return Refusal{Why::kIntegers, "",
-                     "TFLite's reference kernel of SUM takes all quantised integers for uint8"};
-  } else if (op == Op::kProd) {
+  if (op == Op::kProd) {
     if (auto refusal = check_type(src, "input", {DType::kI8, DType::kI16})) return refusal;
     // The reference kernel shifts by 15 bits less the exponent of this.
     if (src.scale() / std::min(dst.scale(), 1.0F) >= 8192.0F)
@@ -62,7 +59,7 @@ std::optional<Refusal> check_quantized(const tfl::NodeView& node, Op op) {
                      "is too large for 64-bit products"};
   } else if (auto refusal = check_type(src, "input", {DType::kI8, DType::kU8, DType::kI16})) {
     return refusal;
-  } else if (op != Op::kMean &&
+  } else if (op != Op::kMean && op != Op::kSum &&
              (std::abs(src.scale() - dst.scale()) > 0.0F || src.zero_point() != dst.zero_point())) {
     return Refusal{Why::kRescaling, "its input and output", "differ in scale or zero point"};
   }

@@ -85,6 +85,7 @@ const Family kScatterNdFamily = [] {
   family.name = "scatter_nd";
   family.attrs = ir::attrs_type<ScatterAttrs>();
   family.builtins = {{122, "SCATTER_ND", 3, 0, 1, 1}};
+  family.builtins[0].settings = {2};
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;

@@ -1,11 +1,12 @@
-// Family of SHAPE, RANK, ZEROS_LIKE, FILL and RANGE. They have no kernels: planning computes their
-// results on the host, because they depend only on shapes and constants.
+// Family of SHAPE, RANK, ZEROS_LIKE, FILL, RANGE and BROADCAST_ARGS. They have no kernels: planning
+// computes their results on the host, because they depend only on shapes and constants.
 #include "ops/shared/common.hpp"
 
 namespace clgpu::ops {
 namespace {
 
-constexpr int kShape = 77, kZerosLike = 93, kFill = 94, kRange = 96, kRank = 110;
+constexpr int kShape = 77, kZerosLike = 93, kFill = 94, kRange = 96, kRank = 110,
+              kBroadcastArgs = 145;
 
 bool is_index(std::int32_t type) { return type == kTfLiteInt32 || type == kTfLiteInt64; }
 
@@ -25,6 +26,10 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
       for (int i = 0; i < 3; ++i)
         CLGPU_REFUSE_IF(!node.input(i).has_data(), Why::kRunTime, "start, limit or delta");
       break;
+    case kBroadcastArgs:
+      for (int i = 0; i < 2; ++i)
+        CLGPU_REFUSE_IF(!node.input(i).has_data(), Why::kRunTime, "a shape");
+      break;
     default:
       break;
   }
@@ -43,9 +48,10 @@ const Family kShapeValuesFamily = [] {
                      {kRank, "RANK", 1, 0, 1, -1, true},
                      {kZerosLike, "ZEROS_LIKE", 1, 0, 1, 0, true},
                      {kFill, "FILL", 2, 0, 1, 1},
-                     {kRange, "RANGE", 3}};
+                     {kRange, "RANGE", 3},
+                     {kBroadcastArgs, "BROADCAST_ARGS", 2}};
   for (Operation& operation : family.builtins) {
-    if (operation.code == kFill) operation.settings = {0, 1};
+    if (operation.code == kFill || operation.code == kBroadcastArgs) operation.settings = {0, 1};
     if (operation.code == kRange) operation.settings = {0, 1, 2};
   }
   family.import = import;

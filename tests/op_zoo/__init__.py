@@ -1,0 +1,1 @@
+"""TensorFlow Lite's own tests of operations, through the delegate; see ``__main__``."""
