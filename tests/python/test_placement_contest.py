@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import time
 
+import numpy as np
 import pytest
 
 import clgpu_delegate
 from clgpu_delegate import cache
 from clgpu_delegate.placement import contest
 from clgpu_delegate.placement.verdict import Timing
+from tests.model_maker import ModelMaker
 from tests.python import models
 from tests.runtimes import make_interpreter
 
@@ -38,6 +40,17 @@ def test_measuring_for_real_keeps_the_fastest_of_what_differs(device, runtime, s
     assert chosen.ms <= fastest * 1.03
     assert steps[0] == (0, 5, "cpu")
     assert placement.nodes == 3
+
+
+def test_inputs_that_stock_refuses_are_replaced_for_all(runtime, store, monkeypatch):
+    """Random indices of 0 and 1 lie outside of a tensor that has one row."""
+    monkeypatch.setattr(contest, "_TIMING_SECONDS", 0.01)
+    m = ModelMaker()
+    indices, rows = m.input("indices", (9, 1), np.int32), m.input("rows", (9, 3))
+    m.output(m.op("SCATTER_ND", [indices, rows, m.constant(np.int32([1, 3]))], (1, 3)))
+    placement = clgpu_delegate.measure_placement(m.build(), runtime=runtime, cache=store)
+    assert [candidate.name for candidate in placement.candidates][:2] == ["cpu", "all"]
+    assert all(candidate.ms for candidate in placement.candidates)
 
 
 def test_nothing_of_the_measurement_is_left_when_the_interpreter_is_made(runtime, store):
