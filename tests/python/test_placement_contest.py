@@ -47,7 +47,8 @@ def test_inputs_that_stock_refuses_are_replaced_for_all(runtime, store, monkeypa
     monkeypatch.setattr(contest, "_TIMING_SECONDS", 0.01)
     m = ModelMaker()
     indices, rows = m.input("indices", (9, 1), np.int32), m.input("rows", (9, 3))
-    m.output(m.op("SCATTER_ND", [indices, rows, m.constant(np.int32([1, 3]))], (1, 3)))
+    operands = [indices, rows, m.constant(np.int32([1, 3]))]
+    m.output(m.op("SCATTER_ND", operands, (1, 3), dtype=np.float32))
     placement = clgpu_delegate.measure_placement(m.build(), runtime=runtime, cache=store)
     assert [candidate.name for candidate in placement.candidates][:2] == ["cpu", "all"]
     assert all(candidate.ms for candidate in placement.candidates)
