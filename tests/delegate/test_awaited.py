@@ -289,3 +289,67 @@ def test_results_without_elements_go_to_the_cpu(device):
     # Python cannot read the stock kernel's result without elements.
     delegate = clgpu_delegate.load(device=device)
     compare(m.build(), steps, delegate, want=lambda given: [np.full(given["value"], 3, np.float32)])
+
+
+def branches() -> bytes:
+    """IF, both of whose branches repeat their input as often as a value says."""
+    m = ModelMaker()
+    condition = m.input("condition", (1,), bool)
+    operands = [condition, m.input("x", SHAPE), m.input("value", (3,), np.int32)]
+    (y,) = m.op("IF", operands, [SHAPE], dtype=[np.float32], then_subgraph_index=1,
+                else_subgraph_index=2)  # fmt: skip
+    m.output(m.op("NEG", [y], SHAPE))
+    for op in ("ABS", "TANH"):
+        branch = m.subgraph()
+        x, to = branch.input("x", SHAPE), branch.input("value", (3,), np.int32)
+        repeated = branch.op("TILE", [branch.op("NEG", [x], SHAPE), to], SHAPE)
+        branch.output(branch.op(op, [repeated], SHAPE))
+    return m.build()
+
+
+def loop() -> bytes:
+    """WHILE, whose body repeats its input twice as often as a value says."""
+    m = ModelMaker()
+    start = m.constant(np.zeros(1, np.int32))
+    operands = [start, m.input("x", SHAPE), m.input("value", (3,), np.int32)]
+    _, y, _ = m.op("WHILE", operands, [(1,), SHAPE, (3,)], dtype=[np.int32, np.float32, np.int32],
+                   cond_subgraph_index=1, body_subgraph_index=2)  # fmt: skip
+    m.output(m.op("NEG", [y], SHAPE))
+    condition, body = m.subgraph(), m.subgraph()
+    for graph in (condition, body):
+        count = graph.input("count", (1,), np.int32)
+        x = graph.input("x", SHAPE, shape_signature=(-1, -1, -1))
+        to = graph.input("value", (3,), np.int32)
+        if graph is condition:
+            two = graph.constant(np.array([2], np.int32))
+            graph.output(graph.op("LESS", [count, two], (1,), dtype=bool))
+            continue
+        count = graph.op("ADD", [count, graph.constant(np.ones(1, np.int32))], (1,))
+        repeated = graph.op("TILE", [graph.op("NEG", [x], SHAPE), to], SHAPE)
+        graph.output(count, graph.op("ABS", [repeated], SHAPE), graph.op("ABS", [to], (3,)))
+    return m.build()
+
+
+def in_branches(given: dict[str, Array]) -> Array:
+    function = np.abs if given["condition"][0] else np.tanh
+    return -function(np.tile(-given["x"], given["value"]))
+
+
+def in_loop(given: dict[str, Array]) -> Array:
+    return -np.abs(np.tile(np.tile(given["x"], given["value"]), given["value"]))
+
+
+@pytest.mark.parametrize(("build", "want"), [(branches, in_branches), (loop, in_loop)])
+def test_nodes_that_run_another_graph_see_that_its_results_are_dynamic(
+    runtime, device, rng, build, want
+):
+    interpreter = make_interpreter(runtime, build(), [clgpu_delegate.load(device=device)])
+    interpreter.allocate_tensors()
+    for value in ([1, 1, 2], [1, 1, 1], [2, 1, 1], [1, 1, 2]):
+        given = {
+            "condition": np.array([value[0] == 1]),
+            "x": rng.standard_normal(SHAPE).astype(np.float32),
+            "value": np.array(value, np.int32),
+        }
+        (got,) = answers(interpreter, given)
+        np.testing.assert_allclose(got, want(given), rtol=1e-5, atol=1e-6)

@@ -175,6 +175,35 @@ def test_results_that_wait_for_a_value_are_in_the_buffers(environment):
     np.testing.assert_array_equal(y, want)
 
 
+def test_sets_of_buffers_take_turns_whatever_size_the_result_had(environment):
+    """Small results leave the buffers as large as they are."""
+    m = ModelMaker()
+    x, to = m.input("x", (1, 1, 64)), m.input("value", (3,), np.int32)
+    m.output(m.op("ABS", [m.op("TILE", [x, to], (1, 1, 1024))], (1, 1, 1024)))
+    compiled = Compiled(m.build(), "GPU|CPU", environment)
+    sets = [compiled.results, compiled.model.create_output_buffers(0)]
+    x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(1, 1, 64)
+    for which, count in ((0, 16), (1, 16), (0, 1), (1, 16), (0, 16), (1, 1), (1, 16)):
+        compiled.results = sets[which]
+        want = np.tile(np.abs(x), [1, 1, count])
+        (y,) = compiled.run([x, np.array([1, 1, count], np.int32)], [want])
+        np.testing.assert_array_equal(y, want)
+
+
+def test_shapes_that_the_cpu_computed_may_be_followed_by_larger_ones(environment):
+    m = ModelMaker()
+    table = np.arange(15, dtype=np.float32).reshape(5, 3)
+    rows = m.input("rows", (4,), np.int32, shape_signature=(-1,))
+    m.output(m.op("NEG", [m.op("GATHER", [m.constant(table), rows], (4, 3), dtype=np.float32)],
+                  (4, 3)))  # fmt: skip
+    compiled = Compiled(m.build(), "GPU|CPU", environment)
+    for shape in ((1, 2), (1, 3), (4, 5), (3,), (30,), (6, 6)):
+        compiled.resize(0, shape, strict=False)
+        chosen = np.arange(np.prod(shape), dtype=np.int32).reshape(shape) % 5
+        (y,) = compiled.run([chosen], [-table[chosen]])
+        np.testing.assert_array_equal(y, -table[chosen])
+
+
 def custom(name: str, shape: tuple[int, ...] = (1, 4, 4, 2)) -> bytes:
     m = ModelMaker()
     x = m.op("ABS", [m.input("x", shape)], shape)

@@ -278,9 +278,13 @@ void Partition::tell_shapes() const {
 void Partition::tell_shapes_of_cpu(const TfLiteContext& context) const {
   if (session_->untold == 0) return;
   std::map<int, ShapeReport> shapes;
-  for (const int id : state_->ledger.tensors_of_cpu(session_->report)) {
+  const auto add = [&](int id) {
     const TfLiteTensor& tensor = context.tensors[id];
     shapes[id] = {to_vector(tensor.dims), static_cast<std::int64_t>(tensor.bytes)};
+  };
+  for (const int id : state_->ledger.tensors_of_cpu(session_->report)) add(id);
+  if (is_on_cpu()) {
+    for (const int id : output_ids()) add(id);
   }
   state_->ledger.set_shapes(session_->report, shapes);
 }
@@ -415,7 +419,6 @@ void Partition::invoke(TfLiteContext& context) {
     if (session_->untold == 1) tell_shapes_of_cpu(context);
     --session_->untold;
   }
-  if (awaits() || is_on_cpu()) measure_memory(context);
   if (awaits()) take_awaited(context);
   if (!is_on_cpu()) {
     if (!problem_.empty()) throw ShapeError(problem_);

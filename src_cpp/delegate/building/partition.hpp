@@ -51,9 +51,11 @@ class Partition {
   /// that nodes outside of the delegate's partitions use. To be called before the runtime asks what
   /// it may lend.
   void lend_all_but(std::set<int> others) { others_ = std::move(others); }
-  /// Results that wait for values keep the memory that the runtime gave them until an inference
-  /// needs another size, except for `others`: tensors that nodes outside of this partition use.
-  void keep_memory_of_all_but(std::set<int> others) { read_by_others_ = std::move(others); }
+  /// Results that wait for values keep the memory that the runtime or the application gives them
+  /// until an inference needs more, except for `others`: tensors that nodes outside of this
+  /// partition use. To be called for the main graph only: nodes that run another graph, such as
+  /// WHILE, have to see that its results are dynamic. `context` has the shapes of the file.
+  void keep_memory_of_all_but(const std::set<int>& others, const TfLiteContext& context);
   /// Tells the runtime what it may lend.
   void announce(TfLiteContext& context);
 
@@ -109,13 +111,11 @@ class Partition {
   Shadow& shadow(const TfLiteContext& context);
   std::set<int> output_ids() const;
   /// For a result whose shape only an inference knows: makes it dynamic, as the runtime's own
-  /// kernels do, unless its memory is the application's or only the application reads it.
-  void open_shape(TfLiteContext& context, int id) const;
+  /// kernels do, unless it keeps its memory; then it gets the file's shape until the inference.
+  void open_shape(TfLiteContext& context, int id);
   /// Gives a result another shape, and memory of its size. Throws Error if the runtime refuses or
   /// the application's memory is too small.
   void give_shape(TfLiteContext& context, int id, const std::vector<int>& dims);
-  /// Remembers the size of the application's memory for results.
-  void measure_memory(const TfLiteContext& context);
   /// Leaves the current shapes to the CPU's kernels, because of `reason`; returns false and changes
   /// nothing if these do not support them either.
   bool leave_to_cpu(const TfLiteContext& context, const std::string& reason);
@@ -169,10 +169,13 @@ class Partition {
   const std::string contents_;
   int index_;
   std::optional<std::set<int>> others_;  ///< tensors that are not lent; none: no tensor is
-  /// Without a value, all are.
-  std::optional<std::set<int>> read_by_others_;
-  /// Memory of the application, by tensor: its address and the most bytes that were seen there.
-  std::map<int, std::pair<const void*, std::size_t>> memory_;
+  /// A result that keeps its memory: the file's shape, for which the runtime checks the size of
+  /// the application's memory and LiteRT creates buffers, and the bytes of that.
+  struct Kept {
+    std::vector<int> shape;
+    std::size_t bytes = 0;
+  };
+  std::map<int, Kept> kept_;
   std::vector<int> lent_in_, lent_out_;          ///< tensors that the runtime may lend
   std::shared_ptr<const ir::Graph> published_;   ///< the executor's graph, for tuning
   std::shared_ptr<runtime::Executor> executor_;  ///< shared with timing in other threads

@@ -30,43 +30,50 @@ void make_dynamic(TfLiteTensor& tensor) {
   tensor.data = nullptr;  // it belonged to the runtime's arena
 }
 
-}  // namespace
-
-void Partition::open_shape(TfLiteContext& context, int id) const {
-  const TfLiteTensor& tensor = context.tensors[id];
-  const bool is_shared = !read_by_others_ || read_by_others_->count(id) != 0;
-  if (is_shared && tensor.allocation_type != kTfLiteCustom) make_dynamic(context.tensors[id]);
-}
-
-void Partition::give_shape(TfLiteContext& context, int id, const std::vector<int>& dims) {
+void resize(TfLiteContext& context, int id, const std::vector<int>& dims) {
   TfLiteTensor& tensor = context.tensors[id];
   // Allocates the memory of a dynamic tensor.
   if (tensor.allocation_type != kTfLiteDynamic && to_vector(tensor.dims) == dims) return;
   const std::string what = name_of(tensor);
-  const auto memory = memory_.find(id);
-  const std::size_t bytes =
-      static_cast<std::size_t>(ir::Shape(dims).elements()) * size_of(*tfl::dtype_of(tensor.type));
-  if (tensor.allocation_type == kTfLiteCustom && memory != memory_.end() &&
-      bytes > memory->second.second) {
-    throw Error(what + " now has the shape " + ir::Shape(dims).str() + " and " + byte_size(bytes) +
-                "; the memory that the application gave for it is known to have " +
-                byte_size(memory->second.second) +
-                ". Run such a model with an interpreter, which allocates its results itself");
-  }
-  // The arena is planned already: it has memory for the shape of the file.
-  if (tensor.allocation_type == kTfLiteArenaRw && awaits()) make_dynamic(tensor);
   if (context.ResizeTensor(&context, &tensor, new_array(dims)) != kTfLiteOk)
     throw Error("the runtime refuses to resize " + what + " to " + ir::Shape(dims).str());
 }
 
-void Partition::measure_memory(const TfLiteContext& context) {
+}  // namespace
+
+void Partition::keep_memory_of_all_but(const std::set<int>& others, const TfLiteContext& context) {
   for (const int id : output_ids()) {
-    const TfLiteTensor& tensor = context.tensors[id];
-    if (tensor.allocation_type != kTfLiteCustom) continue;
-    auto& [data, bytes] = memory_[id];
-    bytes = data == tensor.data ? std::max(bytes, tensor.bytes) : tensor.bytes;
-    data = tensor.data;
+    if (others.count(id) == 0) kept_[id].shape = to_vector(context.tensors[id].dims);
   }
+}
+
+void Partition::open_shape(TfLiteContext& context, int id) {
+  TfLiteTensor& tensor = context.tensors[id];
+  const auto kept = kept_.find(id);
+  if (kept == kept_.end()) return make_dynamic(tensor);
+  if (tensor.allocation_type == kTfLiteDynamic) return;
+  resize(context, id, kept->second.shape);
+  kept->second.bytes = tensor.bytes;
+}
+
+void Partition::give_shape(TfLiteContext& context, int id, const std::vector<int>& dims) {
+  TfLiteTensor& tensor = context.tensors[id];
+  if (const auto kept = kept_.find(id); kept != kept_.end()) {
+    const std::size_t bytes =
+        static_cast<std::size_t>(ir::Shape(dims).elements()) * size_of(*tfl::dtype_of(tensor.type));
+    if (tensor.allocation_type == kTfLiteCustom && bytes > kept->second.bytes) {
+      throw Error(name_of(tensor) + " now has the shape " + ir::Shape(dims).str() + " and " +
+                  byte_size(bytes) +
+                  "; the application's memory for it may have no more than the " +
+                  byte_size(kept->second.bytes) + " of the model's shape " +
+                  ir::Shape(kept->second.shape).str() +
+                  ". Run such a model with an interpreter, which allocates its results itself");
+    }
+    // The arena is planned already: it has memory for the file's shape.
+    if (tensor.allocation_type == kTfLiteArenaRw && to_vector(tensor.dims) != dims)
+      make_dynamic(tensor);
+  }
+  resize(context, id, dims);
 }
 
 std::set<int> Partition::output_ids() const {
@@ -125,8 +132,7 @@ void Partition::compute_on_cpu(TfLiteContext& context) {
   try {
     shadow(context).run(context, output_ids(), false);
     for (const int id : output_ids()) {
-      const TfLiteAllocationType kind = context.tensors[id].allocation_type;
-      if (kind != kTfLiteDynamic && kind != kTfLiteCustom && !awaits()) continue;
+      if (context.tensors[id].allocation_type != kTfLiteDynamic && !awaits()) continue;
       context.tensors[id].type = cpu_.shadow->tensor(id).type;
       give_shape(context, id, to_vector(cpu_.shadow->tensor(id).dims));
       free_if_empty(context.tensors[id]);

@@ -227,7 +227,7 @@ Claim claim(TfLiteContext& context, const std::shared_ptr<State>& state) {
     session->report = state->ledger.set_report(std::move(report));
     for (const auto& partition : partitions) partition->publish();
   }
-  return {model.claimed(), std::move(partitions)};
+  return {model.claimed(), std::move(partitions), is_main};
 }
 
 }  // namespace clgpu::delegate

@@ -13,6 +13,7 @@ namespace clgpu::delegate {
 struct Claim {
   std::vector<int> nodes;                              ///< of the graph, by index
   std::vector<std::unique_ptr<Partition>> partitions;  ///< of these, built
+  bool is_main = false;  ///< the model's main graph: not a body, a branch or a further signature
 };
 
 /// Reads a graph, and builds partitions of the nodes that work on the device and are not left on

@@ -92,8 +92,8 @@ void Delegate::prepare(TfLiteContext& context, const std::shared_ptr<State>& sta
     for (const auto& partition : made.partitions) partition->lend_all_but(others);
   }
   for (const auto& partition : made.partitions) {
-    if (partition->awaits())
-      partition->keep_memory_of_all_but(tensors_of_others(context, partition->nodes()));
+    if (made.is_main && partition->awaits())
+      partition->keep_memory_of_all_but(tensors_of_others(context, partition->nodes()), context);
   }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
