@@ -15,7 +15,7 @@ from clgpu_delegate.options import Settings, with_settings
 from clgpu_delegate.report.explanation import Explanation
 from clgpu_delegate.report.memory import MemoryMap
 from clgpu_delegate.runtimes import RuntimeName
-from clgpu_delegate.tflite.shapes import with_shapes
+from clgpu_delegate.tflite.settling import resized
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -155,8 +155,9 @@ def _loaded(
     shapes: Shapes | None,
     settings: Settings,
 ) -> tuple[Delegate, Any]:
-    content = with_shapes(read_model(model), shapes)
+    content = read_model(model)
     found = runtime_for(api, runtime)
+    content = resized(found, content, shapes)
     interpreter, delegate = open_delegated(api, found, content, 1, settings)
     # The plan may change once the runtime has settled the shapes.
     with contextlib.suppress(RuntimeError):

@@ -1,6 +1,6 @@
 """What is in a picture: ``python -m examples.classify picture.jpg model.tflite labels.txt``.
 
-The model takes one picture, float or uint8, and gives one score per line of the labels.
+The model takes one picture, as floats or integers, and gives one score per line of the labels.
 """
 
 from __future__ import annotations
@@ -20,6 +20,10 @@ def classify(runner: clgpu_delegate.Runner, picture: media.Image.Image) -> media
     _, height, width, _ = image.shape
     if image.dtype == np.uint8:
         pixels = media.scaled(picture, height, width, 0, 255).round().astype(np.uint8)
+    elif image.scale:  # integers that stand for numbers from -1 to 1
+        pixels = media.scaled(picture, height, width, -1, 1) / image.scale + image.zero_point
+        limits = np.iinfo(image.dtype)
+        pixels = pixels.round().clip(limits.min, limits.max).astype(image.dtype)
     else:
         pixels = media.scaled(picture, height, width, -1, 1)
     found = np.asarray(runner.run(pixels), np.float32).reshape(-1)
@@ -39,6 +43,10 @@ def main(arguments: list[str] | None = None) -> None:
     with clgpu_delegate.Runner(asked.model, device=asked.device) as runner:
         for picture in media.pictures(asked.picture):
             scores = classify(runner, picture)
+            if len(labels) != len(scores):
+                raise ValueError(
+                    f"{asked.labels} has {len(labels)} lines for {len(scores)} classes"
+                )
             for index in np.argsort(-scores)[: asked.top]:
                 print(f"{scores[index]:6.1%}  {labels[index]}")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageOps
 
 from clgpu_delegate import ClgpuError
 
@@ -29,7 +29,7 @@ def pictures(source: str) -> Iterator[Image.Image]:
     """The picture of a file, or those of a camera, such as ``camera:0``, without an end."""
     kind, _, number = source.partition(":")
     if kind != "camera":
-        yield Image.open(source).convert("RGB")
+        yield ImageOps.exif_transpose(Image.open(source)).convert("RGB")  # as it was taken
         return
     import cv2  # noqa: PLC0415  # cameras alone need OpenCV
 
@@ -69,5 +69,5 @@ def end(main: Callable[[], None]) -> None:
     """Run a program; its errors are one line."""
     try:
         main()
-    except (ClgpuError, OSError) as error:
-        raise SystemExit(str(error)) from None
+    except (ClgpuError, OSError, ValueError, ImportError, wave.Error) as error:
+        raise SystemExit(f"{type(error).__name__}: {error}") from None

@@ -124,6 +124,27 @@ class Table:
         rows = [[cell.plain for cell in cells] for cells, _ in self._rows]
         return self._head * 2 + self._total(self._natural(rows))
 
+    def fitting(self, lead: int) -> Fitting:
+        """The table, or, where it does not fit, two lines for each row.
+
+        Parameters
+        ----------
+        lead
+            How many cells the first line has; the second one has the others after their headings.
+        """
+        narrow = []
+        for cells, style in self._rows:
+            plain = [cell.plain for cell in cells]
+            narrow.append(Text(", ".join(filter(None, plain[:lead])), style))
+            others = [
+                f"{column.heading} {cell.strip()}"
+                for column, cell in zip(self._columns[lead:], plain[lead:])
+                if cell.strip()
+            ]
+            if others:
+                narrow.append(Text(", ".join(others), style, indent=4))
+        return Fitting(self, *narrow, Text())
+
     def lines(self, width: int = WIDTH) -> list[str]:
         """Lay it out; with headings there is an empty line above and below it.
 

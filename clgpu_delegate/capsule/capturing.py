@@ -20,7 +20,7 @@ from clgpu_delegate.errors import OptionError
 from clgpu_delegate.options import Options, Settings, with_settings
 from clgpu_delegate.runtimes import RuntimeName, find_runtime
 from clgpu_delegate.tflite.inference import make_interpreter
-from clgpu_delegate.tflite.shapes import with_shapes
+from clgpu_delegate.tflite.settling import resized
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -157,8 +157,8 @@ def capture(
     if tolerance is not None and not tolerance >= 0:
         raise OptionError(f"tolerance is {tolerance}; allowed: 0 and above")
     path = check_writable(out)
-    content = with_shapes(read_content(model), shapes)
-    found = find_runtime(runtime)
+    content, found = read_content(model), find_runtime(runtime)
+    content = resized(found, content, shapes)
     stock = make_interpreter(found, content, 1)
     nature, arrays = facts.Nature.of(content, stock), inputs_of(stock, inputs, seed)
     del stock

@@ -11,6 +11,7 @@ from clgpu_delegate.cli.printing import print_json, print_rich
 from clgpu_delegate.cli.quiet import quieten
 from clgpu_delegate.cli.settings import Json, Model, with_options
 from clgpu_delegate.measure.profiling import profile_model
+from clgpu_delegate.profiling.against import read
 
 
 def _file(help_: str, *suffixes: str) -> Any:
@@ -47,6 +48,8 @@ def profile(
 ) -> None:
     """Show how much time each node of a model takes."""
     quieten(settings["runtime"])
+    if against is not None:
+        read(against)  # before the measurement, which takes longer
     result = profile_model(
         model,
         runs=runs,

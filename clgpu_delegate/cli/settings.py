@@ -18,7 +18,7 @@ from clgpu_delegate.base.arranging import Shapes
 from clgpu_delegate.base.rendering import one_line
 from clgpu_delegate.cli import completion
 from clgpu_delegate.errors import ClgpuError
-from clgpu_delegate.measure.guessing import guess_shapes
+from clgpu_delegate.measure.guessing import guess_shapes, shapes_of_arrays
 from clgpu_delegate.options import Options
 from clgpu_delegate.tflite import shapes
 
@@ -143,14 +143,15 @@ def _shapes(texts: Optional[Sequence[str]], given: Mapping[str, Any]) -> Optiona
         return asked
     guessed = None
     with contextlib.suppress(ClgpuError):  # the command itself tells it
+        if given.get("inputs") is not None:
+            return shapes_of_arrays(models[0], given["inputs"])
         guessed = guess_shapes(models[0], given["runtime"])
-    for name, shape in (guessed or {}).items():
-        text = shapes.text_of(shape)
-        print(
-            f"clgpu: the model leaves the shape of its input {one_line(name)} open; assumed: {text}"
-            f" (--shape {shlex.quote(f'{one_line(name)}={text}')} sets it)",
-            file=sys.stderr,
-        )
+    if guessed is not None and not given.get("as_json"):  # there, errors alone are on its stream
+        words = map(shapes.text_of, guessed.values())
+        if len(guessed) > 1:
+            words = (f"{one_line(name)}={word}" for name, word in zip(guessed, words))
+        options = " ".join(f"--shape {shlex.quote(word)}" for word in words)
+        print(f"clgpu: the model leaves shapes open; assumed: {options}", file=sys.stderr)
     return guessed
 
 

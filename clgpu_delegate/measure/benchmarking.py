@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union
 import numpy as np
 
 from clgpu_delegate.base import files
-from clgpu_delegate.base.arranging import Shapes
+from clgpu_delegate.base.arranging import Shapes, plain
 from clgpu_delegate.base.progress import Bar
 from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text
 from clgpu_delegate.delegate import Delegate
@@ -22,7 +22,7 @@ from clgpu_delegate.measure.job import Job, measure
 from clgpu_delegate.options import Options, Settings
 from clgpu_delegate.runtimes import RuntimeName
 from clgpu_delegate.tflite import inference
-from clgpu_delegate.tflite.shapes import with_shapes
+from clgpu_delegate.tflite.settling import resized
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -175,7 +175,7 @@ class Benchmark(Shown):
                 "noisy: the rounds differ by more than a quarter; close other programs, or raise "
                 "runs and rounds"
             )
-        return Group(table, *map(Text, lines))
+        return Group(table.fitting(2), *map(Text, lines))
 
     def __str__(self) -> str:
         return as_text(self)
@@ -210,7 +210,8 @@ def benchmark(
         Threads of the CPU kernels, with and without the delegate; None: all cores that this process
         may use.
     runs
-        Number of timed inferences, in all rounds together, without the first of each round.
+        Number of timed inferences, in all rounds together, without the first of each round; rounded
+        up to a multiple of the rounds.
     rounds
         How often the variants take turns; with more, a change of the clock or another program
         affects all of them alike. At most ``runs`` are used.
@@ -253,14 +254,16 @@ def benchmark(
         raise OptionError(f"rounds is {rounds}; allowed: 1 and more")
     if threads is not None and threads < 1:
         raise OptionError(f"threads is {threads}; allowed: 1 and more, or None")
-    for path in paths:
-        with_shapes(files.read_model(path), shapes)
+    contents = [files.read_model(path) for path in paths]
     tool = runtime_for(api, runtime)
+    for content in contents:
+        resized(tool, content, shapes)
+    del contents
     variants = list(_variants(precisions, placements, settings))
     device = Delegate(variants[0][1] if variants else Options.from_settings(**settings)).device
     count = threads or inference.usable_cores()
     rounds = min(rounds, runs)
-    job = Job("", tool.name, count, -(-runs // rounds), api=api, shapes=shapes)
+    job = Job("", tool.name, count, -(-runs // rounds), api=api, shapes=plain(shapes))
     own: list[tuple[str, Options | None]] = [(_OWN_GPU, None)] if api == "compiled" else []
     jobs = {
         name: dataclasses.replace(

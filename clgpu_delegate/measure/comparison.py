@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from clgpu_delegate.base.arranging import Shapes
+from clgpu_delegate.base.arranging import Shapes, plain
 from clgpu_delegate.base.files import check_writable, read_arrays, read_model, write_arrays
 from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text
 from clgpu_delegate.delegate import Delegate, load
@@ -31,7 +31,7 @@ from clgpu_delegate.tflite.inference import (
     usable_cores,
     worst_errors,
 )
-from clgpu_delegate.tflite.shapes import with_shapes
+from clgpu_delegate.tflite.settling import resized
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -256,9 +256,10 @@ def compare(
     path = None if out is None else check_writable(out)
     if runs < 1:
         raise OptionError(f"runs is {runs}; allowed: 1 and more")
-    content = with_shapes(read_model(model), shapes)
+    content = read_model(model)
     given = read_arrays(inputs) if isinstance(inputs, (str, os.PathLike)) else inputs
     found = runtime_for(api, runtime)
+    content = resized(found, content, shapes)
     threads = threads or usable_cores()
     load(**settings)  # its errors come first
 
@@ -290,7 +291,13 @@ def compare(
     if api == "compiled":
         try:
             job = Job(
-                os.fspath(model), found.name, threads, runs, api=api, own_gpu=True, shapes=shapes
+                os.fspath(model),
+                found.name,
+                threads,
+                runs,
+                api=api,
+                own_gpu=True,
+                shapes=plain(shapes),
             )
             own_gpu_ms = statistics.median(measure(job)[0]["times_ms"])
         except ClgpuError as error:

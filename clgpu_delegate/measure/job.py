@@ -24,7 +24,7 @@ from clgpu_delegate.base import children, files
 from clgpu_delegate.base.arranging import Shapes
 from clgpu_delegate.litert.compiled import on_own_gpu, open_delegated, open_stock
 from clgpu_delegate.runtimes import find_runtime
-from clgpu_delegate.tflite import inference, shapes
+from clgpu_delegate.tflite import inference, settling
 
 _MAIN = "from clgpu_delegate.measure.job import main; main()"
 
@@ -47,7 +47,7 @@ class Job:
     """LiteRT's own GPU, without options."""
 
     shapes: Shapes | None = None
-    """Of the inputs, as `clgpu_delegate.tflite.shapes.with_shapes` takes them."""
+    """Of the inputs, as `clgpu_delegate.tflite.settling.resized` takes them."""
 
 
 def measure(job: Job) -> tuple[dict[str, Any], list[inference.Array]]:
@@ -95,8 +95,8 @@ def main() -> None:
 
 def _measured(job: Job) -> tuple[dict[str, Any], list[inference.Array]]:
     """The numbers of a `Measurement`, and the outputs for inputs that depend only on the model."""
-    content = shapes.with_shapes(files.read_model(job.model), job.shapes)
     runtime = find_runtime(job.runtime)
+    content = settling.resized(runtime, files.read_model(job.model), job.shapes)
     before = _host_bytes()
     start = time.perf_counter()
     interpreter: Any
@@ -137,6 +137,7 @@ def _host_bytes() -> int:
 
 
 def _end(code: int, said: str) -> str:
-    lines = [line for line in said.splitlines() if line.strip()]
+    notices = ("INFO:", "WARNING:", "VERBOSE:")
+    lines = [s for s in said.splitlines() if s.strip() and not s.strip().startswith(notices)]
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
     return f"the process ended with {how}" + (f": {lines[-1].strip()}" if lines else "")

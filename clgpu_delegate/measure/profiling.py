@@ -16,7 +16,7 @@ from clgpu_delegate.profiling import plotting
 from clgpu_delegate.profiling.profile import Profile
 from clgpu_delegate.runtimes import RuntimeName, find_runtime
 from clgpu_delegate.tflite import inference
-from clgpu_delegate.tflite.shapes import with_shapes
+from clgpu_delegate.tflite.settling import resized
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -91,8 +91,9 @@ def profile_model(
             files.check_writable(out)
     if plot is not None:
         plotting.check(plot)
-    content = with_shapes(files.read_model(model), shapes)
+    content = files.read_model(model)
     found = find_runtime(runtime)
+    content = resized(found, content, shapes)
     settings["profile"] = True
     delegate = load(**settings)
     interpreter = inference.make_interpreter(found, content, threads, delegate)

@@ -18,7 +18,7 @@ from clgpu_delegate.errors import ClgpuError, OptionError
 from clgpu_delegate.options import Options, Settings, with_settings
 from clgpu_delegate.runtimes import RuntimeName, find_runtime
 from clgpu_delegate.tflite import inference
-from clgpu_delegate.tflite.shapes import with_shapes
+from clgpu_delegate.tflite.settling import resized
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -165,7 +165,7 @@ class Tuning(Shown):
             f"{self.before_seconds * 1e3:.3f} ms before, "
             f"{self.after_seconds * 1e3:.3f} ms after, {self.gain:.2f}x"
         )
-        return Group(table, *map(Text, lines))
+        return Group(table.fitting(2), *map(Text, lines))
 
     def __str__(self) -> str:
         return as_text(self)
@@ -229,8 +229,9 @@ def tune(
     True
     """
     seconds = _seconds(budget)
-    content = with_shapes(files.read_model(model), shapes)
+    content = files.read_model(model)
     found = find_runtime(runtime)
+    content = resized(found, content, shapes)
     options = dataclasses.replace(Options.from_settings(**settings), tuning="auto", placement="all")
     if settings.get("tuning") == "off":
         raise OptionError("option 'tuning' is 'off'; to tune, allowed: auto, exhaustive")

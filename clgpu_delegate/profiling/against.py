@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text, one_line
+from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text
 from clgpu_delegate.errors import FileError
 from clgpu_delegate.profiling.table import milliseconds
 
 if TYPE_CHECKING:
     from clgpu_delegate.profiling.recorded import Recorded
 
+_ADVICE = "; `clgpu profile MODEL --json` writes one"
 _ROWS = 20  # of print()
 _EQUAL = 0.02  # a change of the time that is not coloured
 
@@ -50,8 +51,10 @@ class NodeChange:
 class ProfileChange(Shown):
     """A profile beside an earlier one; ``print()`` shows the nodes that changed most."""
 
-    device_before: str
-    device: str
+    before: str
+    """Model, device and precision."""
+
+    now: str
     wall_seconds_before: float
     """Of an inference, the median."""
 
@@ -60,6 +63,9 @@ class ProfileChange(Shown):
     kernel_seconds: float
     nodes: tuple[NodeChange, ...]
     """The largest difference first."""
+
+    differ: bool = False
+    """Whether no node is in both, so that the profiles are of different models."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -87,16 +93,17 @@ class ProfileChange(Shown):
                 engine,
             )
             table.add_row(*map(Text, cells), style=style)
-        devices = [self.device_before, self.device]
-        where = self.device if len(set(devices)) == 1 else " -> ".join(devices)
+        where = self.now if self.before == self.now else f"{self.before} -> {self.now}"
         head = (
             f"{where}: {milliseconds(self.wall_seconds_before)} -> "
             f"{milliseconds(self.wall_seconds)} per inference, kernels "
             f"{milliseconds(self.kernel_seconds_before)} -> {milliseconds(self.kernel_seconds)}"
         )
+        if self.differ:
+            head += "; no node is in both: these are profiles of different models"
         left = len(self.nodes) - _ROWS
         more = [Text(f"and {left} nodes more, which changed less")] if left > 0 else []
-        return Group(Text(head), table, *more)
+        return Group(Text(head), table.fitting(2), *more)
 
     def __str__(self) -> str:
         return as_text(self)
@@ -104,22 +111,21 @@ class ProfileChange(Shown):
 
 def compare(now: Recorded, before: Recorded | str | os.PathLike[str]) -> ProfileChange:
     """See `Profile.against`."""
-    data = _read(before) if isinstance(before, (str, os.PathLike)) else before.to_dict()
+    data = read(before) if isinstance(before, (str, os.PathLike)) else before.to_dict()
     try:
         return _change(now.to_dict(), data)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise FileError(f"{before} is not a profile: it lacks {one_line(error)}") from None
+    except (KeyError, TypeError, AttributeError):
+        raise FileError(f"{before} is not a profile{_ADVICE}") from None
 
 
-def _read(path: str | os.PathLike[str]) -> Any:
+def read(path: str | os.PathLike[str]) -> Any:
+    """The content of a file with a profile; a FileError if it cannot be read or is no JSON."""
     try:
         return json.loads(Path(path).read_bytes())
     except OSError as error:
         raise FileError(f"cannot read the profile {os.fspath(path)}: {error.strerror}") from None
     except ValueError:
-        raise FileError(
-            f"{os.fspath(path)} is not a profile; `clgpu profile MODEL --json` writes one"
-        ) from None
+        raise FileError(f"{os.fspath(path)} is not a profile{_ADVICE}") from None
 
 
 def _change(now: Mapping[str, Any], before: Mapping[str, Any]) -> ProfileChange:
@@ -132,20 +138,27 @@ def _change(now: Mapping[str, Any], before: Mapping[str, Any]) -> ProfileChange:
                 *key,
                 old["candidate"] if old else "",
                 new["candidate"] if new else "",
-                old and old["device_seconds"],
-                new and new["device_seconds"],
+                _seconds(old["device_seconds"]) if old else None,
+                _seconds(new["device_seconds"]) if new else None,
             )
         )
     nodes.sort(key=lambda change: -abs(change.difference))
-    return ProfileChange(
-        before["device"],
-        now["device"],
-        before["totals"]["wall_seconds"],
-        now["totals"]["wall_seconds"],
-        before["totals"]["kernel_seconds"],
-        now["totals"]["kernel_seconds"],
-        tuple(nodes),
+    walls, kernels = (
+        [_seconds(data["totals"][f"{part}_seconds"]) for data in (before, now)]
+        for part in ("wall", "kernel")
     )
+    differ = not sides[0].keys() & sides[1].keys()
+    return ProfileChange(_side(before), _side(now), *walls, *kernels, tuple(nodes), differ)
+
+
+def _side(data: Mapping[str, Any]) -> str:
+    return f"{Path(data['model']).name}, {data['device']}, {data['precision']}"
+
+
+def _seconds(value: Any) -> float:
+    if not isinstance(value, (int, float)):
+        raise TypeError(value)
+    return float(value)
 
 
 def _microseconds(seconds: float | None) -> str:

@@ -34,7 +34,8 @@ def summary(profile: Recorded) -> Group:
     )
     more = [Text(f"and {left} nodes more; profile.table() has them all")] if left > 0 else []
     notes = [Text(f"note: {note}") for note in profile.notes]
-    return Group(Text(head), node_table(profile, "time", ROWS), *more, *_parts(totals), *notes)
+    table = node_table(profile, "time", ROWS).fitting(3)
+    return Group(Text(head), table, *more, *_parts(totals), *notes)
 
 
 def node_table(profile: Recorded, order: str, rows: int | None) -> Table:

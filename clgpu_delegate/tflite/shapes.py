@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from clgpu_delegate.base.arranging import Shapes, arrange_shapes
 from clgpu_delegate.errors import InputError, OptionError
@@ -13,6 +13,8 @@ Shape = tuple[int, ...]
 
 # Fields of the format's tables, as the positions of their entries in a table's directory.
 _SUBGRAPHS, _TENSORS, _INPUTS, _SHAPE, _NAME, _SIGNATURE = 8, 4, 6, 4, 10, 18
+
+_LARGEST = 2**31 - 1  # extent
 
 _IMAGE_CHANNELS = (1, 3, 4)
 _SIDES = (224, 256, 320, 512)  # of images, in the order in which they are tried
@@ -59,7 +61,7 @@ def inputs_of(content: bytes) -> list[Input]:
 def with_shapes(content: bytes, shapes: Shapes | None) -> bytes:
     """A model with other shapes of its inputs, which then leave nothing open.
 
-    Shapes of other tensors stay as they are: runtimes compute them from those of the inputs.
+    Shapes of other tensors stay as they are; `settling.resized` changes these, too.
 
     Parameters
     ----------
@@ -77,10 +79,40 @@ def with_shapes(content: bytes, shapes: Shapes | None) -> bytes:
         return content
     file = _File(content)
     wanted = arrange_shapes(shapes, [each.name for each in inputs_of(content)])
-    changed = bytearray(content)
+    changes = []
     for tensor, shape in zip(file.inputs(), wanted):
-        if shape == tensor.numbers(_SHAPE) and not tensor.numbers(_SIGNATURE):
-            continue
+        name = tensor.text(_NAME)
+        if not all(1 <= n <= _LARGEST for n in shape):
+            raise InputError(
+                f"{text_of(shape)} is not a shape for input {name!r}; allowed: extents from 1 to "
+                f"{_LARGEST}"
+            )
+        if tensor.place(_SHAPE) is None and shape:
+            raise InputError(f"input {name!r} is a scalar; given is {text_of(shape)}")
+        if shape != tensor.numbers(_SHAPE) or tensor.numbers(_SIGNATURE):
+            changes.append((tensor, shape))
+    return _with(content, changes)
+
+
+def with_tensor_shapes(content: bytes, shapes: Mapping[int, Shape]) -> bytes:
+    """A model with other shapes of tensors of its main graph, by their indices.
+
+    Tensors without a shape in the file, and indices that the graph does not have, are left out.
+    """
+    tensors = enumerate(_File(content).tensors())
+    return _with(
+        content,
+        [
+            (tensor, shapes[index])
+            for index, tensor in tensors
+            if index in shapes and tensor.place(_SHAPE) and shapes[index] != tensor.numbers(_SHAPE)
+        ],
+    )
+
+
+def _with(content: bytes, changes: Sequence[tuple[_Table, Shape]]) -> bytes:
+    changed = bytearray(content)
+    for tensor, shape in changes:
         # Tensors may share the old numbers, so the new ones stand after the end of the file.
         changed += bytes(-len(changed) % 4)
         start = len(changed)
@@ -88,8 +120,6 @@ def with_shapes(content: bytes, shapes: Shapes | None) -> bytes:
         for field in (_SHAPE, _SIGNATURE):
             if (place := tensor.place(field)) is not None:
                 struct.pack_into("<I", changed, place, start - place)
-            elif field == _SHAPE and shape:
-                raise InputError(f"input {tensor.text(_NAME)!r} is a scalar; given is {shape}")
     return bytes(changed)
 
 
@@ -128,12 +158,18 @@ class _File:
     def number(self, place: int, kind: str = "I") -> int:
         return int(struct.unpack_from(f"<{kind}", self.content, place)[0])
 
+    def tensors(self) -> list[_Table]:
+        """Those of the first graph."""
+        return self._graph().tables(_TENSORS)
+
     def inputs(self) -> Iterator[_Table]:
-        """The tensors that are inputs of the first graph."""
-        (graph, *_) = _Table(self, self.number(0)).tables(_SUBGRAPHS)
-        tensors = graph.tables(_TENSORS)
-        for index in graph.numbers(_INPUTS):
+        """Those of the first graph that are its inputs."""
+        tensors = self.tensors()
+        for index in self._graph().numbers(_INPUTS):
             yield tensors[index]
+
+    def _graph(self) -> _Table:
+        return _Table(self, self.number(0)).tables(_SUBGRAPHS)[0]
 
 
 class _Table:
@@ -197,6 +233,9 @@ def parse(texts: Sequence[str]) -> list[Shape] | dict[str, Shape] | None:
                 "1x224x224x3, after the input's name and = where the model has several inputs"
             )
         named.append((name, tuple(map(int, words))))
+    names = [name for name, _ in named if name]
+    if len(set(names)) < len(names):
+        raise OptionError("an input has several shapes; give one for each")
     if not named:
         return None
     if all(name for name, _ in named):

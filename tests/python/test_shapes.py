@@ -9,9 +9,10 @@ import clgpu_delegate
 from clgpu_delegate.base.files import check_model
 from clgpu_delegate.cli import exits
 from clgpu_delegate.errors import InputError, OptionError
-from clgpu_delegate.measure import turns
+from clgpu_delegate.measure import comparison, turns
 from clgpu_delegate.measure.guessing import guess_shapes
 from clgpu_delegate.tflite import shapes
+from tests.litert.compiled import needs_litert
 from tests.model_maker import ModelMaker
 from tests.python.test_cli import clgpu, fails
 from tests.runtimes import available_runtimes, make_interpreter
@@ -108,7 +109,29 @@ def test_texts(texts, parsed):
     assert shapes.parse(texts) == parsed
 
 
-@pytest.mark.parametrize("texts", [["1xx2"], ["1,2"], ["-1x2"], ["x="], ["x=1", "2"], [""]])
+@needs_litert
+def test_compiled_models_have_buffers_of_the_new_shapes(tmp_path, monkeypatch):
+    monkeypatch.setattr(turns, "wait_until_quiet", lambda: 0.0)
+    path = tmp_path / "model.tflite"
+    path.write_bytes(spectrum())
+    for shape in ((1, 4096), np.array([5, 512])):
+        result = comparison.compare(path, api="compiled", runs=1, shapes=shape)
+        (output,) = result.outputs.values()
+        assert output.shape == (shape[0], 1, (shape[1] - 512) // 256 + 1, 2)
+        assert result.relative_l2_error < 1e-5
+
+
+def test_nodes_on_the_cpu_have_the_new_shapes(tmp_path):
+    path = tmp_path / "model.tflite"
+    path.write_bytes(spectrum())
+    plan = clgpu_delegate.explain_model(path, shapes=[(2, 768)], exclude="CONV_2D,EXPAND_DIMS")
+    assert [node.outputs for node in plan.nodes][-1] == ((2, 1, 2, 2),)
+    assert plan.claimed == 0
+
+
+@pytest.mark.parametrize(
+    "texts", [["x=1", "x=2"], ["1xx2"], ["1,2"], ["-1x2"], ["x="], ["x=1", "2"], [""]]
+)
 def test_texts_that_are_no_shapes(texts):
     with pytest.raises(OptionError, match="shape"):
         shapes.parse(texts)
@@ -139,7 +162,7 @@ def test_commands_take_shapes_and_tell_of_guesses(tmp_path, monkeypatch, capsys)
     path = tmp_path / "model.tflite"
     path.write_bytes(spectrum())
     clgpu("explain", str(path))
-    told = "input sound open; assumed: 1x512 (--shape sound=1x512 sets it)"
+    told = "clgpu: the model leaves shapes open; assumed: --shape 1x512"
     assert told in capsys.readouterr().err
     out = str(tmp_path / "c.zip")
     for words in (["run", "--runs", "1"], ["explain"], ["bench", "--runs", "1"], ["capture", out],
@@ -149,5 +172,13 @@ def test_commands_take_shapes_and_tell_of_guesses(tmp_path, monkeypatch, capsys)
     assert "'2,768' is not a shape; allowed:" in fails(
         capsys, exits.USAGE, "run", str(path), "--shape", "2,768"
     )
+    clgpu("explain", str(path), "--json")
+    assert "assumed" not in capsys.readouterr().err, "errors alone are there"
+    np.save(tmp_path / "x.npy", np.ones((3, 1024), np.float32))
+    clgpu("run", str(path), "--runs", "1", "--input", str(tmp_path / "x.npy"))
+    capsys.readouterr()
+    for shape, message in [("512", "does not work with these shapes"), ("1x0", "from 1 to"),
+                           ("1x3000000000", "from 1 to")]:  # fmt: skip
+        assert message in fails(capsys, exits.FAILED, "explain", str(path), "--shape", shape)
     plan = clgpu_delegate.explain_model(path, shapes=(2, 768))
     assert plan.nodes[-1].outputs == ((2, 1, 2, 2),)
