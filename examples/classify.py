@@ -44,9 +44,8 @@ def main(arguments: list[str] | None = None) -> None:
         for picture in media.pictures(asked.picture):
             scores = classify(runner, picture)
             if len(labels) != len(scores):
-                raise ValueError(
-                    f"{asked.labels} has {len(labels)} lines for {len(scores)} classes"
-                )
+                have = f"{asked.labels} has {len(labels)} lines"
+                raise ValueError(f"{have} for the model's {len(scores)} classes")
             for index in np.argsort(-scores)[: asked.top]:
                 print(f"{scores[index]:6.1%}  {labels[index]}")
 

@@ -52,7 +52,7 @@ def arrange_shapes(given: Shapes, names: Sequence[str]) -> list[tuple[int, ...]]
     return shapes
 
 
-def plain(shapes: Shapes | None) -> Any:
+def plain(shapes: Any) -> Any:
     """Shapes as JSON has them: dicts, lists and whole numbers; what is no shape stays as it is."""
     if isinstance(shapes, Mapping):
         return {name: plain(shape) for name, shape in shapes.items()}

@@ -147,9 +147,9 @@ def _shapes(texts: Optional[Sequence[str]], given: Mapping[str, Any]) -> Optiona
             return shapes_of_arrays(models[0], given["inputs"])
         guessed = guess_shapes(models[0], given["runtime"])
     if guessed is not None and not given.get("as_json"):  # there, errors alone are on its stream
-        words = map(shapes.text_of, guessed.values())
+        words = [shapes.text_of(shape) for shape in guessed.values()]
         if len(guessed) > 1:
-            words = (f"{one_line(name)}={word}" for name, word in zip(guessed, words))
+            words = [f"{one_line(name)}={word}" for name, word in zip(guessed, words)]
         options = " ".join(f"--shape {shlex.quote(word)}" for word in words)
         print(f"clgpu: the model leaves shapes open; assumed: {options}", file=sys.stderr)
     return guessed

@@ -143,12 +143,17 @@ def _change(now: Mapping[str, Any], before: Mapping[str, Any]) -> ProfileChange:
             )
         )
     nodes.sort(key=lambda change: -abs(change.difference))
-    walls, kernels = (
-        [_seconds(data["totals"][f"{part}_seconds"]) for data in (before, now)]
-        for part in ("wall", "kernel")
+    was, is_ = before["totals"], now["totals"]
+    return ProfileChange(
+        before=_side(before),
+        now=_side(now),
+        wall_seconds_before=_seconds(was["wall_seconds"]),
+        wall_seconds=_seconds(is_["wall_seconds"]),
+        kernel_seconds_before=_seconds(was["kernel_seconds"]),
+        kernel_seconds=_seconds(is_["kernel_seconds"]),
+        nodes=tuple(nodes),
+        differ=not sides[0].keys() & sides[1].keys(),
     )
-    differ = not sides[0].keys() & sides[1].keys()
-    return ProfileChange(_side(before), _side(now), *walls, *kernels, tuple(nodes), differ)
 
 
 def _side(data: Mapping[str, Any]) -> str:
