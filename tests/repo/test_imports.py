@@ -57,7 +57,7 @@ BELOW = {
     },
     "cli": {
         "_core", "base", "cache", "capsule", "devices", "doctor", "errors", "inspection",
-        "litert", "measure", "options", "quantization", "runtimes", "tflite", "",
+        "litert", "measure", "options", "profiling", "quantization", "runtimes", "tflite", "",
     },
     "__main__": {"cli"},
 }  # fmt: skip
