@@ -254,11 +254,11 @@ def benchmark(
         raise OptionError(f"rounds is {rounds}; allowed: 1 and more")
     if threads is not None and threads < 1:
         raise OptionError(f"threads is {threads}; allowed: 1 and more, or None")
-    contents = [files.read_model(path) for path in paths]
+    for path in paths:
+        files.read_model(path)
     tool = runtime_for(api, runtime)
-    for content in contents:
-        resized(tool, content, shapes)
-    del contents
+    for path in paths if shapes is not None else ():
+        resized(tool, files.read_model(path), shapes)
     variants = list(_variants(precisions, placements, settings))
     device = Delegate(variants[0][1] if variants else Options.from_settings(**settings)).device
     count = threads or inference.usable_cores()

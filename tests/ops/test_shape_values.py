@@ -21,6 +21,17 @@ def resident() -> int:
     return pages * resource.getpagesize()
 
 
+def plans(model, shapes, runtime, device, rng):
+    """The explanation after each shape of the input; results are compared with stock's."""
+    delegate = clgpu_delegate.load(device=device)
+    ours = make_interpreter(runtime, model, [delegate])
+    stock = make_interpreter(runtime, model, resolver="ref")
+    for shape in shapes:
+        value = random_array(rng, shape)
+        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-5, atol=1e-6)
+        yield delegate.explain()
+
+
 def result(interpreter, x: np.ndarray) -> np.ndarray:
     """Of one inference, after a resize to the shape of the input."""
     index = interpreter.get_input_details()[0]["index"]
@@ -96,14 +107,8 @@ def test_the_shape_of_two_shapes(runtime, device, rng):
     ]
     shape = m.op("BROADCAST_ARGS", shapes, (3,), dtype=np.int32)
     m.output(m.op("SUB", [m.op("BROADCAST_TO", [x, shape], (3, 4, 5), version=2), y], (3, 4, 5)))
-    model = m.build()
-    delegate = clgpu_delegate.load(device=device)
-    ours = make_interpreter(runtime, model, [delegate])
-    stock = make_interpreter(runtime, model, resolver="ref")
-    for given in ((1, 4, 1), (3, 4, 1), (1, 4, 5), (3, 4, 5)):
-        value = random_array(rng, given)
-        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-5, atol=1e-6)
-        plan = delegate.explain()
+    shapes = ((1, 4, 1), (3, 4, 1), (1, 4, 5), (3, 4, 5))
+    for plan in plans(m.build(), shapes, runtime, device, rng):
         assert all(node.claimed for node in plan.nodes)
         assert not any(partition.on_cpu for partition in plan.partitions)
 
@@ -112,14 +117,8 @@ def test_a_computed_shape_costs_no_launch(runtime, device, rng):
     m = ModelMaker()
     x = m.input("x", (1, 4, 3), shape_signature=(-1, -1, 3))
     m.output(m.op("NEG", [flatten(m, m.op("ABS", [x], (1, 4, 3)))], (1, 12)))
-    model = m.build()
-    delegate = clgpu_delegate.load(device=device)
-    ours = make_interpreter(runtime, model, [delegate])
-    stock = make_interpreter(runtime, model, resolver="ref")
-    for shape in ((1, 4, 3), (5, 4, 3), (2, 7, 3), (1, 4, 3)):
-        value = random_array(rng, shape)
-        np.testing.assert_allclose(result(ours, value), result(stock, value), rtol=1e-5, atol=1e-6)
-        plan = delegate.explain()
+    shapes = ((1, 4, 3), (5, 4, 3), (2, 7, 3), (1, 4, 3))
+    for plan in plans(m.build(), shapes, runtime, device, rng):
         (partition,) = plan.partitions
         assert all(node.claimed for node in plan.nodes)
         assert [node.op for node in plan.nodes if node.reason.startswith("follows from shapes")]
