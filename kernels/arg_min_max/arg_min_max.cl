@@ -11,6 +11,7 @@
 //           SRC_T  float|half|int|char|uchar  element type of src
 //           DST_T  int|long              element type of dst
 // Numerics  exact
+#include "common/local.cl"
 #include "common/types.cl"
 
 #if MIN
@@ -38,8 +39,8 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void arg_min_max(
     }
   }
 #if WY > 1
-  __local ARITH(SRC_T) values[WX * WY];
-  __local int indices[WX * WY];
+  LOCAL_ARRAY(ARITH(SRC_T), values, WX * WY);
+  LOCAL_ARRAY(int, indices, WX *WY);
   const int mine = y * WX + x;
   values[mine] = best_value;
   indices[mine] = best;

@@ -18,6 +18,7 @@
 //           VEC_N  0|1    1: group_out and the places of results are multiples of 4
 //           WG_C, WG_P  1..128  size of a work-group along axes 0 and 1
 #include "common/epilogue.cl"
+#include "common/local.cl"
 #include "common/types.cl"
 
 #if PX == 1
@@ -47,14 +48,14 @@
 #define STAGE_SUM(p, v) STAGED(p, v, get_local_id(2)) = sum##p##v;
 #define ADD_STAGED(p, v) \
   for (int part_ = 1; part_ < PARTS; ++part_) sum##p##v += STAGED(p, v, part_);
-#define SUM_PARTS                                            \
-  __local SUM4_T staged[PX * OV * (PARTS - 1)][WG_C * WG_P]; \
-  if (get_local_id(2) > 0) {                                 \
-    EACH_SUM(STAGE_SUM)                                      \
-  }                                                          \
-  barrier(CLK_LOCAL_MEM_FENCE);                              \
-  if (get_local_id(2) == 0) {                                \
-    EACH_SUM(ADD_STAGED)                                     \
+#define SUM_PARTS                                                   \
+  LOCAL_ARRAY2(SUM4_T, staged, PX * OV * (PARTS - 1), WG_C * WG_P); \
+  if (get_local_id(2) > 0) {                                        \
+    EACH_SUM(STAGE_SUM)                                             \
+  }                                                                 \
+  barrier(CLK_LOCAL_MEM_FENCE);                                     \
+  if (get_local_id(2) == 0) {                                       \
+    EACH_SUM(ADD_STAGED)                                            \
   }
 #define STORES_SUMS (get_local_id(2) == 0)
 #else

@@ -40,6 +40,7 @@
 //           TILE_ARITH 1: products and sums of TK / SLICES products in half, added to a sum in float;
 //           TILE_ARITH 2: exact, modulo 2^32
 #include "common/epilogue.cl"
+#include "common/local.cl"
 #include "common/types.cl"
 
 #define TILE_GX (TN / RN)  // items along the columns
@@ -154,7 +155,7 @@ void tile_multiply(__local const TILE_VEC *a, __local const TILE_VEC *b, SUM4_T 
 #define TILE_SUMS ((SLICES - 1) * TM * TN / 4)
 #define TILE_SUM4S (TILE_ARITH == 1 ? (TILE_STAGES + 1) / 2 : TILE_STAGES)
 #define TILE_BEGIN                                                                      \
-  __local SUM4_T tile_memory[TILE_SUM4S > TILE_SUMS ? TILE_SUM4S : TILE_SUMS];          \
+  LOCAL_ARRAY(SUM4_T, tile_memory, TILE_SUM4S > TILE_SUMS ? TILE_SUM4S : TILE_SUMS);    \
   __local TILE_VEC *const tile_a = (__local TILE_VEC *)tile_memory;                     \
   __local TILE_VEC *const tile_b = tile_a + TILE_A_STAGE;                               \
   const int tile_item = get_local_id(0);                                                \

@@ -17,6 +17,7 @@
 //           MASK_T                float|half  of the mask (any if there is none)
 // Numerics  float. Scores are never stored: with each step the sums so far are multiplied by exp(old
 //           maximum - new maximum). As in a softmax, a row whose scores are all -infinity is NaN
+#include "common/local.cl"
 #include "common/types.cl"
 
 #if MASK
@@ -47,7 +48,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void composite_attentio
     __global const Q_T *q, __global const K_T *k, __global const V_T *v,
     MASK_PARAM __global DST_T *dst, int queries, int keys, int heads, int key_heads, int cols,
     int mb, int mn, int mt, int ms, float scale) {
-  __local float query[ROWS * DEPTH], shared[ROWS * WG];
+  LOCAL_ARRAY(float, query, ROWS *DEPTH);
+  LOCAL_ARRAY(float, shared, ROWS *WG);
   const int item = get_local_id(0);
   const int first = get_group_id(0) * ROWS;
   const int head = get_group_id(1);

@@ -16,6 +16,7 @@
 //           are added as a tree; the bias is added last
 #include "common/border.cl"
 #include "common/epilogue.cl"
+#include "common/local.cl"
 #include "common/types.cl"
 
 #if KV == 4
@@ -33,7 +34,7 @@ __kernel __attribute__((reqd_work_group_size(LANES, WG_C, 1))) void conv2d_dot(
     BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int pixels, int group_in, int group_out, int in_h,
     int in_w, int in_c, int out_h, int out_w, int out_c, int filter_h, int filter_w, int stride_h,
     int stride_w, int dilation_h, int dilation_w, int top, int left) {
-  __local float partial[WG_C][PX][LANES];
+  LOCAL_ARRAY3(float, partial, WG_C, PX, LANES);
   const int lane = get_local_id(0), row = get_local_id(1);
   const int o = get_global_id(1);
   const int first = (int)get_group_id(2) * PX;

@@ -24,6 +24,7 @@
 //           filter's rows, then channels, then columns; bias and residual are added last
 #include "common/border.cl"
 #include "common/epilogue.cl"
+#include "common/local.cl"
 #include "common/types.cl"
 
 #define GX (TN / RN)  // items along the channels
@@ -65,8 +66,8 @@ __kernel __attribute__((reqd_work_group_size(IMAGE_TILE_ITEMS, 1, 1))) void conv
     BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int panels, int groups, int tiles_x, int group_in,
     int group_out, int in_h, int in_w, int in_c, int out_h, int out_w, int out_c, int top,
     int left) {
-  __local float4 image[CK * PLANE];          // [CK][IMAGE_H][PITCH], pixels along the row
-  __local float4 weights[2 * WEIGHT_QUADS];  // twice [FILTER_W][CK][TN / 4]
+  LOCAL_ARRAY(float4, image, CK * PLANE);          // [CK][IMAGE_H][PITCH], pixels along the row
+  LOCAL_ARRAY(float4, weights, 2 * WEIGHT_QUADS);  // twice [FILTER_W][CK][TN / 4]
 
   const int item = get_local_id(0), panel = get_group_id(0);
   const int group = (int)get_group_id(2) % groups, n = (int)get_group_id(2) / groups;

@@ -20,6 +20,7 @@
 // Numerics  exact
 #include "common/border.cl"
 #include "common/epilogue.cl"
+#include "common/local.cl"
 #include "common/pairs.cl"
 
 #define PANEL (OV * VW)
@@ -71,7 +72,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(INT_VEC))) 
     int group_out, int in_h, int in_w, int in_c, int out_h, int out_w, int out_c, int filter_h,
     int filter_w, int stride_h, int stride_w, int dilation_h, int dilation_w, int top, int left,
     int src_zero) {
-  __local short image[PX * PITCH];
+  LOCAL_ARRAY(short, image, PX *PITCH);
   const int group = get_global_id(2);
   const int first_panel = get_global_id(0) * block, last_panel = min(first_panel + block, panels);
   const int group_in = depth / (filter_h * filter_w);

@@ -27,6 +27,7 @@
 //           of chunks, filter columns, half chunks, filter rows; bias and residual are added last. Integers: exact
 #include "common/border.cl"
 #include "common/epilogue.cl"
+#include "common/local.cl"
 #include "common/mma.cl"
 #include "common/types.cl"
 
@@ -109,7 +110,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_tensor_h
 #if !FILL
   const int outside = 0;
 #endif
-  __local uint4 stages[STAGES * STAGE / 16] __attribute__((aligned(128)));
+  LOCAL_LINES(uint4, stages, STAGES * STAGE / 16);
 
   const int item = get_local_id(0), lane = item % 32, warp = item / 32;
   const int warp_n = warp % WARPS_N, warp_x = warp / WARPS_N % WARPS_X;

@@ -13,6 +13,7 @@
 //           ADD     0|1           1: add the products to m, which holds those of other channels
 //           V_T, U_T, M_T         float|half  element types
 // Numerics  one float sum per element, in the order of c
+#include "common/local.cl"
 #include "common/types.cl"
 
 #define GX (TN / RN)  // items along the columns
@@ -54,8 +55,8 @@
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_winograd_gemm(
     __global const V_T *v, __global const U_T *u, __global M_T *m, int rows, int depth, int u_first,
     int u_depth, int cols) {
-  __local float4 a_tile[2][TK * ROW / 4];
-  __local float4 b_tile[2][TK * TN / 4];
+  LOCAL_ARRAY2(float4, a_tile, 2, TK * ROW / 4);
+  LOCAL_ARRAY2(float4, b_tile, 2, TK * TN / 4);
   const int item = get_local_id(0);
   const int panel = get_group_id(0), row0 = (int)get_group_id(1) * TM, plane = get_group_id(2);
   v += plane * rows * depth;

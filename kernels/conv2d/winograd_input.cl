@@ -17,6 +17,7 @@
 //           ALPHA, TILE         see conv2d/winograd_tile.cl
 // Numerics  in float; rows first, then columns
 #include "common/border.cl"
+#include "common/local.cl"
 #include "common/types.cl"
 #include "conv2d/winograd_tile.cl"
 
@@ -39,7 +40,7 @@ __kernel __attribute__((reqd_work_group_size(TX * CV, 1, 1))) void conv2d_winogr
     __global const SRC_T *src, __global DST_T *dst, int in_h, int in_w, int in_c, int tiles_h,
     int tiles_w, int top, int left, int first_row, int tile_rows, int depth, int blocks_w,
     int first_c, int channels) {
-  __local float4 strip[ALPHA * WIDTH * CV];
+  LOCAL_ARRAY(float4, strip, ALPHA * WIDTH * CV);
   const int item = get_local_id(0);
   const int c0 = (int)get_group_id(0) * CV * 4, tile_x0 = (int)get_group_id(1) * TX;
   const int row_of_tiles = (int)get_group_id(2) % tile_rows;

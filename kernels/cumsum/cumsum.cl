@@ -9,6 +9,7 @@
 //           EXCLUSIVE  0|1                   1: j < i instead of j <= i
 //           REVERSE    0|1                   1: sums run from the end
 // Numerics  float sums: serial in blocks of 32, scan pairwise within WG elements; integers wrap
+#include "common/local.cl"
 #include "common/types.cl"
 
 #define ACC_T ARITH(SRC_T)
@@ -48,7 +49,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void cumsum_scan(__glob
                                                                           __global DST_T *dst,
                                                                           int lines, int length,
                                                                           int inner) {
-  __local ACC_T sums[WG];
+  LOCAL_ARRAY(ACC_T, sums, WG);
   const int item = get_local_id(0);
   const int line = get_group_id(0);
   const int start = line / inner * length * inner + line % inner;

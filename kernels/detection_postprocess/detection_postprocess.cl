@@ -24,6 +24,7 @@
 //           compared exactly. Of equal scores the box with the lower index comes first; classes
 //           of a box come in the order of std::partial_sort. Places behind the last detection
 //           are 0
+#include "common/local.cl"
 #include "common/types.cl"
 #include "common/wide.cl"
 
@@ -110,8 +111,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void detection_postproc
     __global const float *corners, __global const SCORE_T *scores, __global int *keys,
     __global int *chosen, __global int *counts, int boxes, int columns, int first, int most,
     float score_scale, float score_zero, float least_score, float share) {
-  __local int best_keys[WG];
-  __local int places[WG];
+  LOCAL_ARRAY(int, best_keys, WG);
+  LOCAL_ARRAY(int, places, WG);
   const int item = get_local_id(0), group = get_group_id(0);
   keys += group * boxes;
   chosen += group * most;
@@ -197,8 +198,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void detection_postproc
     __global LABEL_T *labels, __global VALUE_T *values, __global COUNT_T *detections,
     int all_places, int detections_most, int columns, int first, int most, float score_scale,
     float score_zero) {
-  __local int best_keys[WG];
-  __local int places[WG];
+  LOCAL_ARRAY(int, best_keys, WG);
+  LOCAL_ARRAY(int, places, WG);
   const int item = get_local_id(0), classes = columns - first;
   // A class's boxes are in the order of their scores: only the first that is left matters.
   for (int c = item; c < classes; c += WG) heads[c] = 0;

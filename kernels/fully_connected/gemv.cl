@@ -10,6 +10,7 @@
 //           and those of common/epilogue.cl
 // Numerics  WG accumulators (SUM_T), added pairwise; the bias is added last
 #include "common/epilogue.cl"
+#include "common/local.cl"
 #include "common/types.cl"
 #include "fully_connected/zero.cl"
 
@@ -30,7 +31,7 @@
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void fully_connected_gemv(
     __global const SRC_T *src, __global const WEIGHTS_T *weights,
     BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows, int cols, int depth WEIGHTS_ZERO_PARAM) {
-  __local SUM_T partial[WG * ROWS];
+  LOCAL_ARRAY(SUM_T, partial, WG * ROWS);
   const int item = get_local_id(0);
   const int n = get_group_id(0);
   const int m0 = get_group_id(1) * ROWS;

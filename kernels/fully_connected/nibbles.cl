@@ -12,6 +12,7 @@
 //           and those of common/epilogue.cl
 // Numerics  8 * WG accumulators (SUM_T), added pairwise; the bias is added last
 #include "common/epilogue.cl"
+#include "common/local.cl"
 #include "common/types.cl"
 
 #if BLOCKS
@@ -44,7 +45,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void fully_connected_ni
     __global const SRC_T *src, __global const uint *weights,
     BLOCK_SCALES_PARAM BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows, int cols,
     int depth BLOCK_PARAM) {
-  __local SUM_T partial[WG * ROWS];
+  LOCAL_ARRAY(SUM_T, partial, WG * ROWS);
   const int item = get_local_id(0);
   const int n = get_group_id(0);
   const int m0 = get_group_id(1) * ROWS;

@@ -10,6 +10,7 @@
 //           SCALE    0|1           1: there is a parameter scale; 0: the scale is 1
 //           SCALE_T  float|half    element type of scale (any if there is none)
 // Numerics  float; sets are merged in pairs, work-item by work-item
+#include "common/local.cl"
 #include "common/types.cl"
 #include "instance_norm/merge.cl"
 
@@ -24,7 +25,9 @@
 __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void instance_norm_factors(
     __global const float *moments, SCALE_PARAM __global float *factors, int pixels, int channels,
     int chunk, int chunks, float epsilon) {
-  __local float counts[WX * WY], means[WX * WY], squares[WX * WY];
+  LOCAL_ARRAY(float, counts, WX *WY);
+  LOCAL_ARRAY(float, means, WX *WY);
+  LOCAL_ARRAY(float, squares, WX *WY);
   const int item = get_local_id(0);
   const int row = item / WX;
   const int channel = get_group_id(0) * WX + item % WX;

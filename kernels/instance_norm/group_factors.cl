@@ -9,6 +9,7 @@
 //           SCALE    0|1           1: there is a parameter scale; 0: the scale is 1
 //           SCALE_T  float|half    element type of scale (any if there is none)
 // Numerics  float; sets are merged in pairs, work-item by work-item
+#include "common/local.cl"
 #include "common/types.cl"
 #include "instance_norm/merge.cl"
 
@@ -23,7 +24,9 @@
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void instance_norm_group_factors(
     __global const float *moments, SCALE_PARAM __global float *factors, int pixels, int channels,
     int size, int chunk, int chunks, float epsilon) {
-  __local float counts[WG], means[WG], squares[WG];
+  LOCAL_ARRAY(float, counts, WG);
+  LOCAL_ARRAY(float, means, WG);
+  LOCAL_ARRAY(float, squares, WG);
   const int item = get_local_id(0);
   const int channel = get_group_id(0) * size;
   const int image = get_group_id(1);

@@ -11,6 +11,7 @@
 // Numerics  float. A work-item sums deviations from the first of its n values, which bounds the
 //           relative error of the sum of their squares by n * 2^-24, whatever their mean; partial results are
 //           merged in pairs (Chan, Golub and LeVeque 1979)
+#include "common/local.cl"
 #include "common/types.cl"
 #include "instance_norm/merge.cl"
 
@@ -29,8 +30,9 @@
 
 __kernel __attribute__((reqd_work_group_size(LANES * ROWS, 1, 1))) void instance_norm_moments(
     __global const SRC_T *src, __global float *moments, int pixels, int channels, int chunk) {
-  __local float counts[LANES * ROWS];
-  __local VALUES means[LANES * ROWS], squares[LANES * ROWS];
+  LOCAL_ARRAY(float, counts, LANES *ROWS);
+  LOCAL_ARRAY(VALUES, means, LANES * ROWS);
+  LOCAL_ARRAY(VALUES, squares, LANES * ROWS);
   const int item = get_local_id(0);
   const int row = item / LANES;
   const int channel = (get_group_id(1) * LANES + item % LANES) * VW;

@@ -15,6 +15,7 @@
 //           DST_T    float|half            element type of dst
 // Numerics  WG sums in float, added pairwise; ACT and ACT_ALPHA: see common/activation.cl
 #include "common/activation.cl"
+#include "common/local.cl"
 #include "common/types.cl"
 
 #if WEIGHT
@@ -43,7 +44,7 @@ __kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void l2_normaliz
     sum += x * x;
   }
 #if WG > 1
-  __local float sums[ROWS * WG];
+  LOCAL_ARRAY(float, sums, ROWS *WG);
   const int mine = get_local_id(0);
   sums[mine] = sum;
   barrier(CLK_LOCAL_MEM_FENCE);

@@ -9,6 +9,7 @@
 //                                        zero point 0 (char) or 128
 // Numerics  bit for bit as TFLite's reference kernels, which round differently for char and uchar
 #include "common/fixed_point.cl"
+#include "common/local.cl"
 #include "common/types.cl"
 
 #define NORMALIZED(x) CLGPU_CAT(normalized_, SRC_T)(x, inverse, power)
@@ -32,7 +33,7 @@ __kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void l2_normaliz
     sum += x * x;
   }
 #if WG > 1
-  __local int sums[ROWS * WG];
+  LOCAL_ARRAY(int, sums, ROWS *WG);
   const int mine = get_local_id(0);
   sums[mine] = sum;
   barrier(CLK_LOCAL_MEM_FENCE);

@@ -10,6 +10,7 @@
 //           DST_T  float|half, or char|uchar|short with QUANTIZED  element type of dst
 //           and those of common/pooling.cl and common/result.cl
 // Numerics  float arithmetic whatever the storage is, integers are exact; padding does not count
+#include "common/local.cl"
 #include "common/pooling.cl"
 #include "common/result.cl"
 #include "common/types.cl"
@@ -20,7 +21,7 @@ __kernel __attribute__((reqd_work_group_size(LANES, ROWS, 1))) void pool_tree(
     __global const SRC_T *src, RESULT_PARAM POOL_RANGE_PARAM int batches, int src_h, int src_w,
     int dst_h, int dst_w, int channels, int filter_h, int filter_w, int stride_h, int stride_w,
     int pad_h, int pad_w) {
-  __local VALUE_T partial[ROWS * LANES];
+  LOCAL_ARRAY(VALUE_T, partial, ROWS * LANES);
   const int lane = get_local_id(0);
   const int row = get_local_id(1);
   const int c = get_global_id(0);

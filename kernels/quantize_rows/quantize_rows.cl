@@ -11,12 +11,14 @@
 //           PARTS       1..64       parts of a row
 //           ASYMMETRIC  0|1         see factors.cl
 // Numerics  round(zero + x * (1 / scale)) in float, halves away from zero, as in TFLite's hybrid kernels
+#include "common/local.cl"
 #include "common/types.cl"
 #include "quantize_rows/factors.cl"
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void quantize_rows_ranges(
     __global const SRC_T *src, __global float *ranges, int elements) {
-  __local float least[ITEMS], greatest[ITEMS];
+  LOCAL_ARRAY(float, least, ITEMS);
+  LOCAL_ARRAY(float, greatest, ITEMS);
   const int item = get_local_id(0), row = get_global_id(1);
   src += row * elements;
   float low = INFINITY, high = -INFINITY;

@@ -28,6 +28,7 @@
 //           WY     power of two, 1..256  work-items that share a column
 // Numerics  float sums, in order of k per work-item, then over the work-items; scales multiply sums.
 //           Integers: equal to TFLite's kernel
+#include "common/local.cl"
 #include "common/types.cl"
 #if INTEGER
 #include "common/multiply.cl"
@@ -88,7 +89,7 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void recurrent_pro
     INPUT_PARAMS AUX_PARAMS STATE_PARAMS __global const ACC_T *vectors,
     __global const ACC_T *scales, __global PRE_T *pre, int rows, int cols, int cells, int first,
     int step ZERO_PARAMS) {
-  __local ACC_T parts[SUMS * WY * ROWS * WX];
+  LOCAL_ARRAY(ACC_T, parts, SUMS * WY * ROWS * WX);
   const int item = get_local_id(0);
   // On CPUs the loops of all work-items of a vector have to be alike.
   const int lane = WY == 1 ? item : item % WX, y = WY == 1 ? 0 : item / WX;

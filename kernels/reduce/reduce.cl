@@ -20,6 +20,7 @@
 //           towards zero, sums of quantised integers wrap around; ACT and ACT_ALPHA (float only): see
 //           common/activation.cl
 #include "common/activation.cl"
+#include "common/local.cl"
 #include "common/types.cl"
 #if QUANTIZED
 #include "common/multiply.cl"
@@ -79,7 +80,7 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void reduce_axes(
     }
   }
 #if WY > 1
-  __local ACC_T totals[WX * WY];
+  LOCAL_ARRAY(ACC_T, totals, WX * WY);
   totals[y * WX + x] = total;
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int step = WY / 2; step > 0; step /= 2) {

@@ -25,6 +25,7 @@
 //           rounded to half; biases are added last
 #include "common/border.cl"
 #include "common/epilogue.cl"
+#include "common/local.cl"
 #include "common/types.cl"
 
 #define PX 4  // pixels of a row filtered by an item at a time
@@ -44,7 +45,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void separable_conv2
     __global const PACKED_T *packed, BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int tiles_x,
     int tiles_y, int in_h, int in_w, int channels, int out_h, int out_w, int out_c, int top,
     int left) {
-  __local float4 mid[TM * PITCH];  // [TM][CHUNK]
+  LOCAL_ARRAY(float4, mid, TM * PITCH);  // [TM][CHUNK]
   const int item = get_local_id(0);
   const int tile = get_group_id(0), panel = get_group_id(1);
   const int first_x = tile % tiles_x * TILE_W, first_y = tile / tiles_x % tiles_y * TILE_H;

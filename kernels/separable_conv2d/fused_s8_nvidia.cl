@@ -22,6 +22,7 @@
 //           DST_T     char    element type of dst; and those of common/epilogue.cl
 // Numerics  exact
 #include "common/epilogue.cl"
+#include "common/local.cl"
 #include "common/mma.cl"
 #include "common/types.cl"
 
@@ -59,8 +60,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void separable_conv2
     BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM __local uint4 *mid, int pixels, int panels, int width,
     int in_h, int in_w, int in_c, int out_h, int out_w, int out_c, int stride_h, int stride_w,
     int top, int left, int outside) {
-  __local int4
-      places[TM];  // top row and left column of a pixel's window, and where it begins in src
+  LOCAL_ARRAY(int4, places,
+              TM);  // top row and left column of a pixel's window, and where it begins in src
 
   const int item = get_local_id(0), lane = item % 32, warp = item / 32;
   const int tile = (int)get_group_id(0) / panels, panel = (int)get_group_id(0) - tile * panels;

@@ -15,6 +15,7 @@
 //           a sum of exponentials is too large for them, 8-bit results are the nearest ones, while 16-bit
 //           results and logarithms are those of the largest sum (4096 for 8-bit inputs)
 #include "common/fixed_point.cl"
+#include "common/local.cl"
 #include "common/types.cl"
 
 #if WIDE
@@ -64,7 +65,7 @@ __kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void softmax_qua
   src += (size_t)row * cols;
   dst += (size_t)row * cols;
 #if WG > 1
-  __local int shared[ROWS * WG];
+  LOCAL_ARRAY(int, shared, ROWS *WG);
   const int mine = get_local_id(0);
 #endif
   int largest = -32768;

@@ -9,6 +9,7 @@
 //           DST_T   float|half              element type of dst
 //           LOG     0|1                     1: beta * (x - max) - log(sum)
 // Numerics  max, exp and sum in float, whatever the storage is; WG partial sums, added pairwise
+#include "common/local.cl"
 #include "common/types.cl"
 
 __kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void softmax_rows(
@@ -22,7 +23,7 @@ __kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void softmax_row
   float largest = -INFINITY;
   for (int c = item; c < end; c += WG) largest = fmax(largest, LOAD(SRC_T, src, c));
 #if WG > 1
-  __local float shared[ROWS * WG];
+  LOCAL_ARRAY(float, shared, ROWS *WG);
   const int mine = get_local_id(0);
   shared[mine] = largest;
   barrier(CLK_LOCAL_MEM_FENCE);

@@ -21,6 +21,7 @@
 // Numerics  floats: the sums of work-items in order, then in a tree; weight8: sums times a scale; integers
 //           are exact
 #include "common/activation.cl"
+#include "common/local.cl"
 #include "common/types.cl"
 #if INTEGER
 #include "common/multiply.cl"
@@ -53,7 +54,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void svdf_step(
     __global const SRC_T *src, __global const WF_T *wf, __global const WT_T *wt,
     BIAS_PARAM __global const STATE_T *before, __global STATE_T *state, __global DST_T *dst,
     int depth, int memory, int rank, int units, SCALING_PARAMS) {
-  __local ACC_T sums[WG];
+  LOCAL_ARRAY(ACC_T, sums, WG);
   const int item = get_local_id(0);
   const int unit = get_group_id(0), b = get_group_id(1);
   ACC_T total = 0;

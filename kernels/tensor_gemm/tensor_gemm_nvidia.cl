@@ -32,6 +32,7 @@
 //           that depends only on sizes; bias and residual are added last. Integers: exact
 #include "common/border.cl"
 #include "common/epilogue.cl"
+#include "common/local.cl"
 #include "common/mma.cl"
 #include "common/types.cl"
 
@@ -183,7 +184,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
     int stride_h, int stride_w, int dilation_h, int dilation_w, int top, int left, int w_mul,
     int w_shift, int h_mul, int h_shift, int filter_mul, int filter_shift) {
   // Stages: TM rows of src, then TN * STEP_BYTES bytes of packed.
-  __local uint4 tile[STAGES * STAGE / 16] __attribute__((aligned(128)));
+  LOCAL_LINES(uint4, tile, STAGES * STAGE / 16);
 
   const int item = get_local_id(0);
   const int lane = item % 32, warp = item / 32;

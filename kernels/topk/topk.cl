@@ -9,6 +9,7 @@
 //           INDEX_T  int|short  element type of indices
 // Numerics  exact; floats are compared as integers of the same order, so the order is total: NaN is
 //           above infinity, and -0 equals 0
+#include "common/local.cl"
 #include "common/types.cl"
 
 int ordered(float value) {
@@ -58,8 +59,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_select(__glob
                                                                           __global INDEX_T *indices,
                                                                           int rows, int cols,
                                                                           int k) {
-  __local KEY_T keys[WG];
-  __local int places[WG];  // -1: no element left
+  LOCAL_ARRAY(KEY_T, keys, WG);
+  LOCAL_ARRAY(int, places, WG);  // -1: no element left
   const int item = get_local_id(0);
   const int row = get_group_id(0);
   src += row * cols;

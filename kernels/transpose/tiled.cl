@@ -8,12 +8,13 @@
 //           TILE       1..  elements along a side of a tile, a multiple of TILE_ROWS
 //           TILE_ROWS  1..  rows of work-items in a work-group
 // Numerics  bits are copied; float to half rounds to nearest even
+#include "common/local.cl"
 #include "common/move.cl"
 
 __kernel __attribute__((reqd_work_group_size(TILE, TILE_ROWS, 1))) void transpose_tiled(
     __global const SRC_T *src, __global DST_T *dst, int rows, int cols) {
   // One extra column, so that a column of the tile covers different banks.
-  __local ARITH(SRC_T) tile[TILE][TILE + 1];
+  LOCAL_ARRAY2(ARITH(SRC_T), tile, TILE, TILE + 1);
   const int tiles_across = (cols + TILE - 1) / TILE;
   const int tiles_down = (rows + TILE - 1) / TILE;
   const int group = get_group_id(0);

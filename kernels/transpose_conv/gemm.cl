@@ -14,6 +14,7 @@
 // Numerics  products and sum in float, in the order of the filter taps, then input channels; the bias
 //           is added last
 #include "common/epilogue.cl"
+#include "common/local.cl"
 #include "common/types.cl"
 
 #define TK 16         // depth of a step
@@ -48,8 +49,8 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void transpose_conv_ge
     BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int pixels, int phase_h, int phase_w, int in_h, int in_w,
     int in_c, int out_h, int out_w, int out_c, int filter_h, int filter_w, int stride_h,
     int stride_w, int top, int left) {
-  __local float4 a_tile[TK * ROW / 4];  // [TK][ROW], pixels along the row
-  __local float4 b_tile[TK * TN / 4];   // [TK][TN]
+  LOCAL_ARRAY(float4, a_tile, TK * ROW / 4);  // [TK][ROW], pixels along the row
+  LOCAL_ARRAY(float4, b_tile, TK * TN / 4);   // [TK][TN]
   __local float *a_elements = (__local float *)a_tile;
 
   const int item = get_local_id(0);

@@ -1,6 +1,9 @@
 #include "runtime/run/executor.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <set>
 #include <tuple>
 
@@ -123,6 +126,31 @@ void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record) {
   }
   warm_up_kernels(warm_up);
   sources_.clear();
+  make_chains();
+}
+
+void Executor::make_chains() {
+  const char* setting = std::getenv("CLGPU_CHAIN");  // groups,items
+  if (setting == nullptr || !plan_.moves.empty()) return;
+  plan::ChainLimits limits;
+  unsigned long groups = 1, items = 256, buffers = 500, local = 47;
+  std::sscanf(setting, "%lu,%lu,%lu,%lu", &groups, &items, &buffers, &local);
+  limits.groups = groups;
+  limits.items = items;
+  limits.local_bytes = std::min<std::size_t>(context_->device().info.local_bytes, local * 1024);
+  limits.buffers = buffers;
+  limits.nvidia = context_->device().info.is(GpuFamily::kNvidia);
+  std::vector<std::size_t> local_bytes;
+  for (const BoundLaunch& bound : launches_) local_bytes.push_back(context_->local_bytes(bound.kernel));
+  const auto begin = std::chrono::steady_clock::now();
+  chains_ = std::make_unique<Chains>(*context_, *store_, plan_, local_bytes, limits, programs_);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  std::fprintf(stderr, "chains: %zu launches, %.2f s\n", plan_.run.size(), took.count());
+  chains_->tell();
+  stale_ = true;
+  transfers_.stand_in(); give_buffers();
+  chains_->test(queue_);
+  transfers_.forget();
 }
 
 Executor::~Executor() {
@@ -264,6 +292,7 @@ void Executor::give_buffers() {
   for (const BoundLaunch& bound : launches_) {
     if (all || uses_changed(bound)) set_buffers(bound);
   }
+  if (chains_ != nullptr) chains_->set_buffers([this](int buffer) { return memory(buffer); });
   transfers_.given();
   stale_ = false;
 }
@@ -292,6 +321,17 @@ void Executor::launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl
 }
 
 void Executor::launch_all(Recording* recording) {
+  if (chains_ != nullptr && recording == nullptr) {
+    for (std::size_t i = 0; i < launches_.size();) {
+      const std::size_t next = chains_->launch(i, queue_);
+      if (next == i) {
+        launch(launches_[i++]);
+      } else {
+        i = next;
+      }
+    }
+    return;
+  }
   for (std::size_t i = 0; i < launches_.size(); ++i) {
     if (mover_ != nullptr)
       mover_->before(static_cast<int>(i), queue_, mover_->queue(recording), recording);
@@ -379,6 +419,7 @@ cl::EventHandle Executor::run(const std::vector<const void*>& inputs,
     transfers_.up(inputs, recording);
     launch_all(recording);
     transfers_.down(outputs, recording, !flies);
+    if (chains_ != nullptr && !chains_->finished()) std::fprintf(stderr, "chains: gave up\n");
     if (flies) {
       cl::EventHandle done = mark({});
       // Other queues can wait only for commands that were flushed.

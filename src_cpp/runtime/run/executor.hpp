@@ -10,6 +10,7 @@
 
 #include "cl/context.hpp"
 #include "plan/plan.hpp"
+#include "runtime/run/chains.hpp"
 #include "runtime/run/images.hpp"
 #include "runtime/run/mover.hpp"
 #include "runtime/run/pool.hpp"
@@ -143,6 +144,7 @@ class Executor {
   void launch(const BoundLaunch& bound);
   void launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl::cl_event* event);
   void launch_all(Recording* recording = nullptr);
+  void make_chains();
   void run_load_steps();
   /// Launches each distinct kernel once: all, or those that must be tried.
   void warm_up_kernels(bool all);
@@ -170,6 +172,7 @@ class Executor {
   std::vector<cl::Memory> buffers_;             // one per plan buffer; empty for those of the arena
   Images images_;                               // over what buffers_ and transfers_ hold
   std::vector<BoundLaunch> launches_;           // one per plan_.run step
+  std::unique_ptr<Chains> chains_;              // null: every launch by itself
   // Set before an object that is a kernel argument is created or released, and cleared when all
   // arguments are set: whatever fails in between, no launch uses a released object.
   bool stale_ = false;

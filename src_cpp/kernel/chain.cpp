@@ -1,0 +1,299 @@
+#include "kernel/chain.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "kernel/sources.hpp"
+
+namespace clgpu::kernel {
+namespace {
+
+constexpr const char* kPrelude = "common/chain.cl";
+
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+/// A text without comments, its lines joined where they are continued.
+std::string plain_text(const std::string& text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text.compare(i, 2, "//") == 0) {
+      i = std::min(text.find('\n', i), text.size());
+      plain += '\n';
+    } else if (text.compare(i, 2, "/*") == 0) {
+      i = std::min(text.find("*/", i), text.size()) + 1;
+      plain += ' ';
+    } else if (text.compare(i, 2, "\\\n") == 0) {
+      ++i;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+/// What a text defines at file scope.
+struct Names {
+  std::set<std::string> macros;
+  std::set<std::string> symbols;  ///< functions, types and tables
+};
+
+/// Adds the names that stand before "(", ";" or "[" outside of braces. In a macro that defines functions,
+/// a name may contain "##N", where N is the width of vectors.
+void add_symbols(std::string_view text, std::set<std::string>& symbols) {
+  int braces = 0, parentheses = 0;
+  std::string last;  // the last name
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (is_word(c)) {
+      const std::size_t begin = i;
+      while (i + 1 < text.size() && (is_word(text[i + 1]) || text[i + 1] == '#')) ++i;
+      if (braces == 0 && parentheses == 0) last = text.substr(begin, i + 1 - begin);
+      continue;
+    }
+    const bool outside = braces == 0 && parentheses == 0;
+    if (outside && (c == '(' || c == ';' || c == '[') && !last.empty()) {
+      for (const char* width : {"2", "4", "8", "16"}) {
+        symbols.insert(replaced(replaced(last, "##N##", width), "##N", width));
+      }
+      last.clear();
+    }
+    braces += c == '{' ? 1 : c == '}' ? -1 : 0;
+    parentheses += c == '(' ? 1 : c == ')' ? -1 : 0;
+  }
+}
+
+Names names_of(const std::string& text) {
+  Names names;
+  std::string rest;  // outside of directives
+  std::istringstream lines(plain_text(text));
+  for (std::string line; std::getline(lines, line);) {
+    constexpr std::string_view kDefine = "#define ";
+    if (line.compare(0, kDefine.size(), kDefine) == 0) {
+      std::size_t end = kDefine.size();
+      while (end < line.size() && is_word(line[end])) ++end;
+      names.macros.insert(line.substr(kDefine.size(), end - kDefine.size()));
+      const std::string body = line.substr(end);
+      if (body.find("static inline") != body.npos) {
+        const std::size_t begin = body[0] == '(' ? body.find(')') + 1 : 0;
+        add_symbols(body.substr(begin), names.symbols);
+      }
+    } else if (line.empty() || line[0] != '#') {
+      rest += line + '\n';
+    }
+  }
+  add_symbols(rest, names.symbols);
+  for (auto it = names.symbols.begin(); it != names.symbols.end();) {
+    const bool small = std::any_of(it->begin(), it->end(), [](char c) { return c >= 'a' && c <= 'z'; });
+    const bool ours = small && names.macros.count(*it) == 0 && *it != "__attribute__";
+    it = ours ? std::next(it) : names.symbols.erase(it);
+  }
+  return names;
+}
+
+/// Different kernels among the stages.
+struct Body {
+  const Launch* launch;
+  std::string function;
+  int uses = 0;
+};
+
+std::string key_of(const Launch& launch) {
+  std::string key = launch.file + '\n' + launch.entry + '\n';
+  for (const auto& [name, value] : launch.macros) key += name + '=' + value + '\n';
+  for (const std::size_t items : launch.local) key += std::to_string(items) + ' ';
+  return key;
+}
+
+void define(std::ostringstream& out, std::set<std::string>& defined, const std::string& name,
+            const std::string& value) {
+  out << "#define " << name << ' ' << value << '\n';
+  defined.insert(name.substr(0, name.find('(')));
+}
+
+/// The text with our parameters in front of those of each kernel.
+std::string with_parameters(const std::string& text) {
+  constexpr std::string_view kKernel = "\n__kernel";
+  std::string result;
+  std::size_t from = 0;
+  for (std::size_t at = 0; (at = text.find(kKernel, from)) != text.npos;) {
+    const std::size_t name = text.find("void ", at);
+    const std::size_t end = std::min(text.find('(', name), text.size() - 1) + 1;
+    result.append(text, from, end - from);
+    result += "CHAIN_PARAMETERS ";
+    from = end;
+  }
+  return result.append(text, from);
+}
+
+void write_body(std::ostringstream& out, const Body& body, bool nvidia) {
+  const Launch& launch = *body.launch;
+  const std::string text = assemble(launch.file);
+  const Names names = names_of(text);
+  std::set<std::string> defined = names.macros;
+  for (const auto& [name, value] : launch.macros) define(out, defined, name, value);
+  for (const std::string& symbol : names.symbols)
+    define(out, defined, symbol, symbol + "_" + body.function);
+  for (int axis = 0; axis < 3; ++axis) {
+    define(out, defined, "CHAIN_ITEMS_" + std::to_string(axis),
+           std::to_string(launch.local[static_cast<std::size_t>(axis)]));
+  }
+  if (nvidia) {
+    define(out, defined, "barrier(fences)",
+           "CHAIN_BARRIER(chain_barrier, " + std::to_string(group_items(launch)) + ")");
+  }
+  out << "#pragma OPENCL FP_CONTRACT ON\n" << with_parameters(text) << '\n';
+  for (const std::string& name : defined) out << "#undef " << name << '\n';
+}
+
+std::string literal(const Arg& arg) {
+  if (const auto* number = std::get_if<std::int32_t>(&arg)) {
+    return *number == INT32_MIN ? "(-2147483647 - 1)" : std::to_string(*number);
+  }
+  const float value = std::get<float>(arg);
+  std::uint32_t bits = 0;
+  static_assert(sizeof bits == sizeof value);
+  std::copy_n(reinterpret_cast<const char*>(&value), sizeof bits, reinterpret_cast<char*>(&bits));
+  return "as_float(" + std::to_string(bits) + "u)";
+}
+
+/// The call of a stage's function, for its work-group `group` and the work-item `item` of it.
+std::string call(const Stage& stage, const std::string& function, const std::string& slot) {
+  const Launch& launch = *stage.launch;
+  std::string text = function + "(group, item";
+  for (std::size_t axis = 0; axis < 2; ++axis)
+    text += ", " + std::to_string(launch.global[axis] / launch.local[axis]);
+  text += ", local_memory + " + slot + " * " + std::to_string(stage.local_bytes) + ", 1 + " + slot;
+  std::size_t next = 0;
+  for (const Arg& arg : launch.args) {
+    text += ", ";
+    text += std::holds_alternative<Operand>(arg) ? "b" + std::to_string(stage.buffers[next++])
+                                                 : literal(arg);
+  }
+  return text + ");";
+}
+
+void write_stage(std::ostringstream& out, const Stage& stage, const std::string& function,
+                 const Chain& chain) {
+  const Launch& launch = *stage.launch;
+  const std::size_t items = group_items(launch);
+  std::size_t groups = 1;
+  for (std::size_t axis = 0; axis < 3; ++axis) groups *= launch.global[axis] / launch.local[axis];
+  const std::string all = std::to_string(chain.groups);
+  const std::string mine = stage.start == 0 ? std::string("me")
+                                            : "(me + " + all + " - " +
+                                                  std::to_string(stage.start % chain.groups) +
+                                                  ") % " + all;
+  out << "  {  // " << launch.file << '\n';
+  if (stage.is_free) {
+    // Neighbours of 32 stay together, and all work-groups get a share.
+    out << "    for (int at = (local_item / 32 * " << all << " + " << mine
+        << ") * 32 + local_item % 32; at < " << groups * items << "; at += "
+        << chain.groups * chain.items << ") {\n      const int group = at / " << items
+        << ", item = at % " << items << ";\n      " << call(stage, function, "0") << "\n    }\n";
+  } else {
+    const std::size_t slots = static_cast<std::size_t>(stage.slots);
+    const bool one = slots == 1 && items == chain.items;
+    out << "    const int slot = " << (one ? "0" : "local_item / " + std::to_string(items))
+        << ", item = " << (one ? "local_item" : "local_item % " + std::to_string(items)) << ";\n";
+    if (!one) out << "    if (slot < " << slots << ")\n";
+    out << "    for (int group = slot * " << all << " + " << mine << "; group < " << groups
+        << "; group += " << chain.groups * slots << ") {\n      "
+        << call(stage, function, "slot") << "\n";
+    // The next one uses the same local memory.
+    if (groups > chain.groups * slots)
+      out << "      CHAIN_BARRIER(1 + slot, " << items << ");\n";
+    out << "    }\n";
+  }
+  out << "  }\n";
+}
+
+}  // namespace
+
+bool may_be_stage(const Launch& launch) {
+  std::size_t items = 1;
+  for (const std::size_t along : launch.global) items *= along;
+  return items <= INT32_MAX / 2 &&
+         std::all_of(launch.args.begin(), launch.args.end(), [](const Arg& arg) {
+           const auto* operand = std::get_if<Operand>(&arg);
+           return !std::holds_alternative<LocalMemory>(arg) &&
+                  (operand == nullptr || !operand->image);
+         });
+}
+
+std::size_t local_arrays(const std::string& file) {
+  std::size_t count = 0;
+  std::istringstream lines(assemble(file));
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t at = line.find("LOCAL_");
+    if (line.empty() || line[0] == '#' || line[0] == '/' || at == line.npos) continue;
+    for (const std::string_view name : {"ARRAY(", "ARRAY2(", "ARRAY3(", "LINES("})
+      count += line.compare(at + 6, name.size(), name) == 0 ? 1 : 0;
+  }
+  return count;
+}
+
+std::string chain_text(const Chain& chain) {
+  std::map<std::string, Body> bodies;
+  for (const Stage& stage : chain.stages) {
+    Body& body = bodies[key_of(*stage.launch)];
+    body.launch = stage.launch;
+    ++body.uses;
+  }
+  std::ostringstream out;
+  out << "#define CLGPU_CHAIN 1\n#define CHAIN_NVIDIA " << chain.nvidia << '\n' << "#define CHAIN_VARIANT " << (std::getenv("CLGPU_CHAIN_VARIANT") ? std::getenv("CLGPU_CHAIN_VARIANT") : "1") << '\n'
+      << assemble(kPrelude);
+  out << "#define __kernel CHAIN_FUNCTION\n"
+         "#define reqd_work_group_size(x, y, z) unused\n#define vec_type_hint(type) unused\n";
+  out << "#define get_group_id(axis) CHAIN_GROUP_ID_##axis\n"
+         "#define get_local_id(axis) CHAIN_LOCAL_ID_##axis\n"
+         "#define get_num_groups(axis) chain_groups_##axis\n"
+         "#define get_global_id(axis) (CHAIN_GROUP_ID_##axis * CHAIN_ITEMS_##axis + "
+         "CHAIN_LOCAL_ID_##axis)\n"
+         "#define get_global_size(axis) (chain_groups_##axis * CHAIN_ITEMS_##axis)\n";
+  int number = 0;
+  for (auto& [key, body] : bodies) {
+    body.function = "stage" + std::to_string(number++);
+    const bool copies = chain.inlined || body.uses == 1;
+    out << "#define CHAIN_FUNCTION static "
+        << (copies ? "inline" : "__attribute__((noinline))") << '\n';
+    write_body(out, body, chain.nvidia);
+    out << "#undef CHAIN_FUNCTION\n";
+  }
+  for (const char* name : {"__kernel", "reqd_work_group_size", "vec_type_hint", "get_group_id", "get_local_id",
+                           "get_num_groups", "get_global_id", "get_global_size"})
+    out << "#undef " << name << '\n';
+  out << "#line 1 \"chain\"\n__kernel __attribute__((reqd_work_group_size(" << chain.items
+      << ", 1, 1))) void " << kChainEntry << "(\n";
+  for (int i = 0; i < chain.buffers; ++i) out << "    __global void *b" << i << ",\n";
+  out << "    volatile __global uint *state, volatile __global uint *report, uint patience) {\n"
+      << "  __local uchar local_memory[" << std::max<std::size_t>(chain.local_bytes, 16)
+      << "] __attribute__((aligned(128)));\n"
+      << "  const int me = get_group_id(0), local_item = get_local_id(0);\n";
+  std::size_t waits = 0;
+  for (const Stage& stage : chain.stages) {
+    if (stage.waits) {
+      out << "  chain_wait(state, report, " << ++waits << "u, " << chain.groups << "u, patience);\n";
+    } else if (stage.launch != chain.stages.front().launch) {
+      out << "  barrier(CLK_LOCAL_MEM_FENCE);\n";  // local memory is used again
+    }
+    const Body& body = bodies.at(key_of(*stage.launch));
+    write_stage(out, stage, body.launch->entry + "_" + body.function, chain);
+  }
+  out << "  chain_end(state, report, " << chain.groups << "u, patience);\n}\n";
+  return out.str();
+}
+
+}  // namespace clgpu::kernel

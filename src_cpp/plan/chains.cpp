@@ -1,0 +1,148 @@
+#include "plan/chains.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/index.hpp"
+#include "kernel/sources.hpp"
+
+namespace clgpu::plan {
+namespace {
+
+/// Memory that a stage reads or writes.
+struct Use {
+  int buffer;
+  bool writes;
+};
+
+std::vector<Use> uses_of(const Step& step) {
+  std::vector<Use> uses;
+  for (const kernel::Arg& arg : step.launch.args) {
+    if (const auto* operand = std::get_if<kernel::Operand>(&arg))
+      uses.push_back({step.buffers[uses.size()], operand->writes});
+  }
+  return uses;
+}
+
+bool share_memory(const Plan& plan, int a, int b) {
+  if (a == b) return true;
+  const Buffer &x = plan.buffers[uz(a)], &y = plan.buffers[uz(b)];
+  if (x.place != Buffer::Place::kArena || y.place != Buffer::Place::kArena) return false;
+  return x.object == y.object && x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes;
+}
+
+bool conflict(const Plan& plan, const std::vector<Use>& earlier, const std::vector<Use>& later) {
+  return std::any_of(later.begin(), later.end(), [&](const Use& now) {
+    return std::any_of(earlier.begin(), earlier.end(), [&](const Use& before) {
+      return (now.writes || before.writes) && share_memory(plan, now.buffer, before.buffer);
+    });
+  });
+}
+
+std::size_t groups_of(const kernel::Launch& launch) {
+  std::size_t groups = 1;
+  for (std::size_t axis = 0; axis < 3; ++axis) groups *= launch.global[axis] / launch.local[axis];
+  return groups;
+}
+
+/// The launch as a stage without its buffers; none if it must stay a launch.
+std::optional<kernel::Stage> stage_of(const kernel::Launch& launch, std::size_t local_bytes,
+                                      const ChainLimits& limits) {
+  if (!kernel::may_be_stage(launch)) return std::nullopt;
+  kernel::Stage stage;
+  stage.launch = &launch;
+  stage.is_free = kernel::any_work_group(launch.file, launch.entry);
+  if (stage.is_free) return stage;
+  constexpr std::size_t kLine = 128;  // all arrays but the first may begin up to a line later
+  constexpr std::size_t kLanes = 32, kBarriers = 15;
+  const std::size_t items = kernel::group_items(launch);
+  const std::size_t arrays = kernel::local_arrays(launch.file);
+  const std::size_t lines = (local_bytes + kLine - 1) / kLine;
+  if (arrays > 0) stage.local_bytes = (lines + arrays - 1) * kLine;
+  // NVIDIA's driver adds a line of its own.
+  if (arrays == 1 && stage.local_bytes == limits.local_bytes + kLine) stage.local_bytes -= kLine;
+  if (items > limits.items || stage.local_bytes > limits.local_bytes) return std::nullopt;
+  if (limits.nvidia ? items % kLanes != 0 : items != limits.items) return std::nullopt;
+  std::size_t slots = std::min(limits.items / items, kBarriers);
+  if (stage.local_bytes > 0) slots = std::min(slots, limits.local_bytes / stage.local_bytes);
+  // A slot more is of no use if each takes one work-group anyway.
+  slots = std::min(slots, (groups_of(launch) + limits.groups - 1) / limits.groups);
+  stage.slots = static_cast<int>(slots);
+  return stage;
+}
+
+/// Builds one chain at a time.
+class Builder {
+ public:
+  Builder(const Plan& plan, const ChainLimits& limits) : plan_(plan), limits_(limits) {}
+
+  /// False if the chain cannot take another stage.
+  bool add(const Step& step, kernel::Stage stage) {
+    std::vector<int> buffers = chain_.buffers;
+    const std::vector<Use> uses = uses_of(step);
+    for (const Use& use : uses) {
+      const auto known = std::find(buffers.begin(), buffers.end(), use.buffer);
+      stage.buffers.push_back(static_cast<int>(known - buffers.begin()));
+      if (known == buffers.end()) buffers.push_back(use.buffer);
+    }
+    if (buffers.size() > limits_.buffers) return false;
+    chain_.buffers = std::move(buffers);
+    stage.waits = conflict(plan_, open_, uses);
+    if (stage.waits) {
+      open_.clear();
+      start_ = 0;
+    }
+    stage.start = start_ % limits_.groups;
+    start_ += groups_of(*stage.launch);
+    open_.insert(open_.end(), uses.begin(), uses.end());
+    chain_.kernel.local_bytes =
+        std::max(chain_.kernel.local_bytes, stage.local_bytes * uz(stage.slots));
+    chain_.kernel.stages.push_back(std::move(stage));
+    return true;
+  }
+
+  /// Ends the chain; the next one begins at step `first`.
+  void end(int first, std::vector<Chain>& chains) {
+    chain_.kernel.groups = limits_.groups;
+    chain_.kernel.items = limits_.items;
+    chain_.kernel.nvidia = limits_.nvidia;
+    chain_.kernel.buffers = static_cast<int>(chain_.buffers.size());
+    if (chain_.kernel.stages.size() > 1) chains.push_back(std::move(chain_));
+    chain_ = {};
+    chain_.first = first;
+    open_.clear();
+    start_ = 0;
+  }
+
+ private:
+  const Plan& plan_;
+  const ChainLimits& limits_;
+  Chain chain_;
+  std::vector<Use> open_;  // of the stages since the last wait
+  std::size_t start_ = 0;
+};
+
+}  // namespace
+
+std::vector<Chain> find_chains(const Plan& plan, const std::vector<std::size_t>& local_bytes,
+                               const ChainLimits& limits) {
+  std::vector<Chain> chains;
+  if (!plan.moves.empty()) return chains;
+  Builder builder(plan, limits);
+  for (std::size_t i = 0; i < plan.run.size(); ++i) {
+    const Step& step = plan.run[i];
+    const auto stage = stage_of(step.launch, local_bytes[i], limits);
+    const bool same = i == 0 || step.launch.build_flags == plan.run[i - 1].launch.build_flags;
+    if (!same) builder.end(static_cast<int>(i), chains);
+    if (!stage) {
+      builder.end(static_cast<int>(i) + 1, chains);
+    } else if (!builder.add(step, *stage)) {
+      builder.end(static_cast<int>(i), chains);
+      if (!builder.add(step, *stage)) builder.end(static_cast<int>(i) + 1, chains);
+    }
+  }
+  builder.end(static_cast<int>(plan.run.size()), chains);
+  return chains;
+}
+
+}  // namespace clgpu::plan

@@ -1,0 +1,35 @@
+// Consecutive launches of a plan that run as the stages of one kernel.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kernel/chain.hpp"
+#include "plan/plan.hpp"
+
+namespace clgpu::plan {
+
+/// Size of the launch of a chain, and what its kernel may take.
+struct ChainLimits {
+  std::size_t groups = 1;       ///< work-groups that the device holds at once
+  std::size_t items = 1;        ///< work-items of each
+  std::size_t local_bytes = 0;  ///< local memory of each
+  std::size_t buffers = 0;      ///< parameters of the kernel
+  bool nvidia = false;          ///< barriers of a part of a work-group
+};
+
+struct Chain {
+  int first = 0;            ///< index into Plan::run
+  std::vector<int> buffers; ///< index into Plan::buffers, for each buffer parameter
+  kernel::Chain kernel;     ///< refers to the launches of the plan, which must outlive it
+};
+
+/// The chains of a plan, two launches or more each. `local_bytes` has the local memory of each of
+/// the plan's run steps, as the device's driver reports it. Launches that cannot be stages remain:
+/// with images or local memory as arguments, with work-groups that do not fit, with too much local
+/// memory.
+std::vector<Chain> find_chains(const Plan& plan, const std::vector<std::size_t>& local_bytes,
+                               const ChainLimits& limits);
+
+}  // namespace clgpu::plan
