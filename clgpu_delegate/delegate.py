@@ -121,7 +121,10 @@ class Delegate:
             host copies or converts in an object that device and host share), ``"copy"`` (the
             driver copies) and ``"lent"`` (an OpenCL buffer of the application's). What stays in
             place counts neither as ``bytes_up`` nor as ``bytes_down``; its objects are created by
-            the first inference after ``allocate_tensors``.
+            the first inference after ``allocate_tensors``. ``chains`` has, for each partition, a
+            dict of ``partition``, ``kernels`` (those of an inference whose stages are launches),
+            ``launches`` (that are such stages; see the option ``chain``) and ``reason``, why there
+            are none.
         """
         return self._native.stats()
 

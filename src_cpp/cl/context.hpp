@@ -109,6 +109,11 @@ class Context {
   /// Stores the binaries of these programs that the store does not have. Should be called after
   /// their kernels have run, because some drivers compile at the first launch.
   void save_programs(const Programs& used, store::Store& store);
+  /// To be held while kernels run whose work-groups wait for each other: two of them at a time
+  /// could each keep the other's groups from the device.
+  std::unique_lock<std::mutex> whole_device() {
+    return std::unique_lock<std::mutex>(whole_device_);
+  }
   /// For tests: releases all unused programs, as in a new process.
   void forget_programs();
   /// Largest work-group this kernel can be launched with.
@@ -128,7 +133,7 @@ class Context {
 
   const Device& device_;
   ContextHandle context_;
-  std::mutex mutex_;
+  std::mutex mutex_, whole_device_;
   std::string identity_;
   Usage usage_;
   Programs programs_;

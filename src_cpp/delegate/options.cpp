@@ -209,6 +209,14 @@ reason.)"},
        "loading, layers without measurements",
        R"(``"auto"``: use the kernels that `clgpu_delegate.tune` has measured as the fastest.
 ``"off"``: do not use them. ``"exhaustive"`` may take minutes once.)"},
+      {"chain", "auto",
+       one_of<Chain>({{"auto", Chain::kAuto}, {"off", Chain::kOff}, {"on", Chain::kOn}},
+                     [](Options& o, Chain value) { o.chain = value; }),
+       "whether consecutive kernel launches run as the stages of one kernel",
+       R"(That saves the time of the launches, which is most of the time of small networks. ``"auto"``: on
+NVIDIA's GPUs, where it was measured to be faster while loading. ``"on"``: without measuring, on every
+device whose work-groups can wait for each other. Inferences that are profiled or in flight are
+launched kernel by kernel. See `Delegate.stats`.)"},
       {"half_io", "off", a_switch([](Options& o, bool value) { o.half_io = value; }),
        "with fp16, store the model's float inputs and outputs as half, too",
        "The host converts them, which halves their transfer and rounds the outputs to half."},

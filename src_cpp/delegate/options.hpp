@@ -24,6 +24,12 @@ enum class Placement {
   kMeasured,  ///< what was measured as the fastest for this model; unmeasured models: kAuto
 };
 
+enum class Chain {
+  kAuto,  ///< where that is faster, on NVIDIA's GPUs
+  kOff,
+  kOn,  ///< on every device whose work-groups can wait for each other
+};
+
 /// Special values of Options::verify; n > 0 means the first inference and every n-th after it.
 constexpr int kVerifyOff = 0, kVerifyFirst = -1;
 
@@ -43,7 +49,8 @@ struct Options {
   passes::DynamicRange dynamic_range = passes::DynamicRange::kDequantize;
   bool profile = false;  ///< events of every launch and transfer are recorded
   Placement placement = Placement::kAll;
-  int verify = kVerifyOff;  ///< which inferences are computed by the CPU's kernels, too
+  Chain chain = Chain::kAuto;  ///< launches run as stages of one kernel
+  int verify = kVerifyOff;     ///< which inferences are computed by the CPU's kernels, too
 };
 
 /// Which values an option takes.

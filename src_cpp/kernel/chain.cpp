@@ -1,11 +1,11 @@
 #include "kernel/chain.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <set>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 #include "base/error.hpp"
 #include "kernel/sources.hpp"
@@ -13,7 +13,7 @@
 namespace clgpu::kernel {
 namespace {
 
-constexpr const char* kPrelude = "common/chain.cl";
+constexpr const char *kPrelude = "common/chain.cl", *kStages = "common/chain_stage.cl";
 
 bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -50,8 +50,8 @@ struct Names {
   std::set<std::string> symbols;  ///< functions, types and tables
 };
 
-/// Adds the names that stand before "(", ";" or "[" outside of braces. In a macro that defines functions,
-/// a name may contain "##N", where N is the width of vectors.
+/// Adds the names that stand before "(", ";" or "[" outside of braces. In a macro that defines
+/// functions, a name may contain "##N", where N is the width of vectors.
 void add_symbols(std::string_view text, std::set<std::string>& symbols) {
   int braces = 0, parentheses = 0;
   std::string last;  // the last name
@@ -96,7 +96,8 @@ Names names_of(const std::string& text) {
   }
   add_symbols(rest, names.symbols);
   for (auto it = names.symbols.begin(); it != names.symbols.end();) {
-    const bool small = std::any_of(it->begin(), it->end(), [](char c) { return c >= 'a' && c <= 'z'; });
+    const bool small =
+        std::any_of(it->begin(), it->end(), [](char c) { return c >= 'a' && c <= 'z'; });
     const bool ours = small && names.macros.count(*it) == 0 && *it != "__attribute__";
     it = ours ? std::next(it) : names.symbols.erase(it);
   }
@@ -138,7 +139,13 @@ std::string with_parameters(const std::string& text) {
   return result.append(text, from);
 }
 
-void write_body(std::ostringstream& out, const Body& body, bool nvidia) {
+void undefine(std::ostringstream& out, const std::set<std::string>& macros) {
+  for (const std::string& name : macros) out << "#undef " << name << '\n';
+}
+
+// All names at file scope get the stage's number, as those of another stage may differ in their
+// macros.
+void write_body(std::ostringstream& out, const Body& body, const Chain& chain) {
   const Launch& launch = *body.launch;
   const std::string text = assemble(launch.file);
   const Names names = names_of(text);
@@ -146,16 +153,19 @@ void write_body(std::ostringstream& out, const Body& body, bool nvidia) {
   for (const auto& [name, value] : launch.macros) define(out, defined, name, value);
   for (const std::string& symbol : names.symbols)
     define(out, defined, symbol, symbol + "_" + body.function);
-  for (int axis = 0; axis < 3; ++axis) {
-    define(out, defined, "CHAIN_ITEMS_" + std::to_string(axis),
-           std::to_string(launch.local[static_cast<std::size_t>(axis)]));
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    define(out, defined, "CHAIN_ITEMS_" + std::to_string(axis), std::to_string(launch.local[axis]));
   }
-  if (nvidia) {
+  const char* kind =
+      body.uses > chain.copies ? "static __attribute__((noinline))" : "static inline";
+  define(out, defined, "CHAIN_FUNCTION", kind);
+  if (chain.nvidia) {
     define(out, defined, "barrier(fences)",
            "CHAIN_BARRIER(chain_barrier, " + std::to_string(group_items(launch)) + ")");
   }
+  // The file may turn contraction off.
   out << "#pragma OPENCL FP_CONTRACT ON\n" << with_parameters(text) << '\n';
-  for (const std::string& name : defined) out << "#undef " << name << '\n';
+  undefine(out, defined);
 }
 
 std::string literal(const Arg& arg) {
@@ -192,16 +202,16 @@ void write_stage(std::ostringstream& out, const Stage& stage, const std::string&
   std::size_t groups = 1;
   for (std::size_t axis = 0; axis < 3; ++axis) groups *= launch.global[axis] / launch.local[axis];
   const std::string all = std::to_string(chain.groups);
-  const std::string mine = stage.start == 0 ? std::string("me")
-                                            : "(me + " + all + " - " +
-                                                  std::to_string(stage.start % chain.groups) +
-                                                  ") % " + all;
+  const std::string mine =
+      stage.start == 0
+          ? std::string("me")
+          : "(me + " + all + " - " + std::to_string(stage.start % chain.groups) + ") % " + all;
   out << "  {  // " << launch.file << '\n';
   if (stage.is_free) {
     // Neighbours of 32 stay together, and all work-groups get a share.
     out << "    for (int at = (local_item / 32 * " << all << " + " << mine
-        << ") * 32 + local_item % 32; at < " << groups * items << "; at += "
-        << chain.groups * chain.items << ") {\n      const int group = at / " << items
+        << ") * 32 + local_item % 32; at < " << groups * items
+        << "; at += " << chain.groups * chain.items << ") {\n      const int group = at / " << items
         << ", item = at % " << items << ";\n      " << call(stage, function, "0") << "\n    }\n";
   } else {
     const std::size_t slots = static_cast<std::size_t>(stage.slots);
@@ -210,11 +220,10 @@ void write_stage(std::ostringstream& out, const Stage& stage, const std::string&
         << ", item = " << (one ? "local_item" : "local_item % " + std::to_string(items)) << ";\n";
     if (!one) out << "    if (slot < " << slots << ")\n";
     out << "    for (int group = slot * " << all << " + " << mine << "; group < " << groups
-        << "; group += " << chain.groups * slots << ") {\n      "
-        << call(stage, function, "slot") << "\n";
+        << "; group += " << chain.groups * slots << ") {\n      " << call(stage, function, "slot")
+        << "\n";
     // The next one uses the same local memory.
-    if (groups > chain.groups * slots)
-      out << "      CHAIN_BARRIER(1 + slot, " << items << ");\n";
+    if (groups > chain.groups * slots) out << "      CHAIN_BARRIER(1 + slot, " << items << ");\n";
     out << "    }\n";
   }
   out << "  }\n";
@@ -252,47 +261,34 @@ std::string chain_text(const Chain& chain) {
     body.launch = stage.launch;
     ++body.uses;
   }
+  const std::string stages = assemble(kStages);
   std::ostringstream out;
-  out << "#define CLGPU_CHAIN 1\n#define CHAIN_NVIDIA " << chain.nvidia << '\n' << "#define CHAIN_VARIANT " << (std::getenv("CLGPU_CHAIN_VARIANT") ? std::getenv("CLGPU_CHAIN_VARIANT") : "1") << '\n'
-      << assemble(kPrelude);
-  out << "#define __kernel CHAIN_FUNCTION\n"
-         "#define reqd_work_group_size(x, y, z) unused\n#define vec_type_hint(type) unused\n";
-  out << "#define get_group_id(axis) CHAIN_GROUP_ID_##axis\n"
-         "#define get_local_id(axis) CHAIN_LOCAL_ID_##axis\n"
-         "#define get_num_groups(axis) chain_groups_##axis\n"
-         "#define get_global_id(axis) (CHAIN_GROUP_ID_##axis * CHAIN_ITEMS_##axis + "
-         "CHAIN_LOCAL_ID_##axis)\n"
-         "#define get_global_size(axis) (chain_groups_##axis * CHAIN_ITEMS_##axis)\n";
+  out << "#define CLGPU_CHAIN 1\n#define CHAIN_NVIDIA " << (chain.nvidia ? 1 : 0) << '\n'
+      << assemble(kPrelude) << stages;
   int number = 0;
   for (auto& [key, body] : bodies) {
     body.function = "stage" + std::to_string(number++);
-    const bool copies = chain.inlined || body.uses == 1;
-    out << "#define CHAIN_FUNCTION static "
-        << (copies ? "inline" : "__attribute__((noinline))") << '\n';
-    write_body(out, body, chain.nvidia);
-    out << "#undef CHAIN_FUNCTION\n";
+    write_body(out, body, chain);
   }
-  for (const char* name : {"__kernel", "reqd_work_group_size", "vec_type_hint", "get_group_id", "get_local_id",
-                           "get_num_groups", "get_global_id", "get_global_size"})
-    out << "#undef " << name << '\n';
+  undefine(out, names_of(stages).macros);
   out << "#line 1 \"chain\"\n__kernel __attribute__((reqd_work_group_size(" << chain.items
       << ", 1, 1))) void " << kChainEntry << "(\n";
   for (int i = 0; i < chain.buffers; ++i) out << "    __global void *b" << i << ",\n";
-  out << "    volatile __global uint *state, volatile __global uint *report, uint patience) {\n"
-      << "  __local uchar local_memory[" << std::max<std::size_t>(chain.local_bytes, 16)
+  out << "    volatile __global uint *state, uint patience) {\n"
+      << "  __local uchar local_memory[" << std::max<std::size_t>(chain.local_bytes, 1)
       << "] __attribute__((aligned(128)));\n"
       << "  const int me = get_group_id(0), local_item = get_local_id(0);\n";
   std::size_t waits = 0;
   for (const Stage& stage : chain.stages) {
     if (stage.waits) {
-      out << "  chain_wait(state, report, " << ++waits << "u, " << chain.groups << "u, patience);\n";
-    } else if (stage.launch != chain.stages.front().launch) {
-      out << "  barrier(CLK_LOCAL_MEM_FENCE);\n";  // local memory is used again
+      out << "  chain_wait(state, " << ++waits << "u, " << chain.groups << "u, patience);\n";
+    } else {
+      out << "  barrier(CLK_LOCAL_MEM_FENCE);\n";  // the stage before may still use local memory
     }
     const Body& body = bodies.at(key_of(*stage.launch));
     write_stage(out, stage, body.launch->entry + "_" + body.function, chain);
   }
-  out << "  chain_end(state, report, " << chain.groups << "u, patience);\n}\n";
+  out << "  chain_end(state, " << chain.groups << "u);\n}\n";
   return out.str();
 }
 

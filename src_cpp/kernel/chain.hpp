@@ -15,12 +15,12 @@ struct Stage {
   std::vector<int> buffers;  ///< for each Operand argument: index among the chain's buffers
   /// It reads or overwrites memory that a stage since the last wait writes or reads.
   bool waits = false;
-  /// Work-items of different work-groups do not cooperate, so any work-item of the chain takes any of
-  /// them. Otherwise a work-group of the stage is computed by as many neighbours within one of the
-  /// chain's.
+  /// Work-items of different work-groups do not cooperate, so any work-item of the chain takes any
+  /// of them. Otherwise a work-group of the stage is computed by as many neighbours within one of
+  /// the chain's.
   bool is_free = false;
-  int slots = 1;               ///< of its work-groups, those that one of the chain takes at once
-  std::size_t local_bytes = 0; ///< of a slot
+  int slots = 1;                ///< of its work-groups, those that one of the chain takes at once
+  std::size_t local_bytes = 0;  ///< of a slot
   /// The chain's work-group that takes the first of its own: stages that do not wait for each other
   /// begin at different ones.
   std::size_t start = 0;
@@ -33,8 +33,8 @@ struct Chain {
   std::size_t items = 1;        ///< work-items of a work-group
   std::size_t local_bytes = 0;  ///< of a work-group
   int buffers = 0;
-  bool nvidia = false;   ///< PTX
-  bool inlined = true;   ///< a kernel that several stages run is a copy in each; otherwise a function
+  bool nvidia = false;  ///< PTX
+  int copies = 4;       ///< a kernel that more stages run is a function, otherwise a copy in each
 };
 
 /// Whether launches can be stages at all: their arguments are buffers and numbers.

@@ -52,6 +52,8 @@ std::optional<kernel::Stage> stage_of(const kernel::Launch& launch, std::size_t 
   kernel::Stage stage;
   stage.launch = &launch;
   stage.is_free = kernel::any_work_group(launch.file, launch.entry);
+  const std::size_t all_items = groups_of(launch) * kernel::group_items(launch);
+  if (stage.is_free && all_items > limits.waves * limits.groups * limits.items) return std::nullopt;
   if (stage.is_free) return stage;
   constexpr std::size_t kLine = 128;  // all arrays but the first may begin up to a line later
   constexpr std::size_t kLanes = 32, kBarriers = 15;
@@ -65,6 +67,7 @@ std::optional<kernel::Stage> stage_of(const kernel::Launch& launch, std::size_t 
   if (limits.nvidia ? items % kLanes != 0 : items != limits.items) return std::nullopt;
   std::size_t slots = std::min(limits.items / items, kBarriers);
   if (stage.local_bytes > 0) slots = std::min(slots, limits.local_bytes / stage.local_bytes);
+  if (groups_of(launch) > limits.waves * limits.groups * slots) return std::nullopt;
   // A slot more is of no use if each takes one work-group anyway.
   slots = std::min(slots, (groups_of(launch) + limits.groups - 1) / limits.groups);
   stage.slots = static_cast<int>(slots);

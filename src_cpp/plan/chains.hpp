@@ -16,13 +16,16 @@ struct ChainLimits {
   std::size_t items = 1;        ///< work-items of each
   std::size_t local_bytes = 0;  ///< local memory of each
   std::size_t buffers = 0;      ///< parameters of the kernel
-  bool nvidia = false;          ///< barriers of a part of a work-group
+  /// Work-groups of a stage for each that the chain takes at once: of more, a launch has more on
+  /// the device at a time.
+  std::size_t waves = 2;
+  bool nvidia = false;  ///< barriers of a part of a work-group
 };
 
 struct Chain {
-  int first = 0;            ///< index into Plan::run
-  std::vector<int> buffers; ///< index into Plan::buffers, for each buffer parameter
-  kernel::Chain kernel;     ///< refers to the launches of the plan, which must outlive it
+  int first = 0;             ///< index into Plan::run
+  std::vector<int> buffers;  ///< index into Plan::buffers, for each buffer parameter
+  kernel::Chain kernel;      ///< refers to the launches of the plan, which must outlive it
 };
 
 /// The chains of a plan, two launches or more each. `local_bytes` has the local memory of each of

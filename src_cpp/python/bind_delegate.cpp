@@ -49,6 +49,16 @@ py::dict stats(const NativeDelegate& self) {
     }
   }
   result["tensors"] = tensors;
+  py::list chains;
+  for (const runtime::ChainsTaken& taken : delegate::chains(self.state().ledger)) {
+    py::dict entry;
+    entry["partition"] = chains.size();
+    entry["kernels"] = taken.kernels;
+    entry["launches"] = taken.launches;
+    entry["reason"] = taken.reason;
+    chains.append(entry);
+  }
+  result["chains"] = chains;
   return result;
 }
 

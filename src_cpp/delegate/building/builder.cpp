@@ -4,6 +4,7 @@
 
 #include "base/byte_size.hpp"
 #include "base/join.hpp"
+#include "runtime/measure/probe.hpp"
 
 namespace clgpu::delegate {
 
@@ -44,6 +45,16 @@ std::shared_ptr<runtime::Pool> Builder::pool() const {
                                          : std::make_shared<runtime::Pool>(target_.context);
 }
 
+std::optional<runtime::Chaining> Builder::chaining() const {
+  const Chain chain = target_.options.chain;
+  const bool wanted =
+      chain == Chain::kOn || (chain == Chain::kAuto && target_.device().is(GpuFamily::kNvidia));
+  if (!wanted) return std::nullopt;
+  const plan::ChainLimits limits = runtime::chain_limits(*target_.context, *target_.store);
+  if (limits.groups == 0) return std::nullopt;
+  return runtime::Chaining{limits, chain == Chain::kAuto};
+}
+
 Built Builder::build(const ir::Graph& graph, std::int64_t budget,
                      const std::shared_ptr<runtime::Pool>& pool, Level level) const {
   plan::PlanOptions wanted = plan_options(budget, level);
@@ -72,7 +83,7 @@ Built Builder::build(const ir::Graph& graph, std::int64_t budget,
       Built built{std::make_shared<const ir::Graph>(std::move(fitted.graph)),
                   std::make_shared<runtime::Executor>(
                       target_.context, target_.store, std::move(fitted.plan),
-                      target_.options.warm_up, pool, target_.options.profile)};
+                      target_.options.warm_up, pool, target_.options.profile, chaining())};
       engines_.add_built(built.executor->plan(), learned,
                          failures.empty()
                              ? ""

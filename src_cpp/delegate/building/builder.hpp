@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "delegate/building/engine_records.hpp"
@@ -47,6 +48,7 @@ class Builder {
   std::shared_ptr<runtime::Pool> pool() const;
 
  private:
+  std::optional<runtime::Chaining> chaining() const;
   plan::PlanOptions plan_options(std::int64_t budget, Level level) const;
 
   const Target& target_;

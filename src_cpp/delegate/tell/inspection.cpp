@@ -88,6 +88,15 @@ std::vector<std::vector<runtime::RoadTaken>> roads(const Ledger& ledger) {
   return roads;
 }
 
+std::vector<runtime::ChainsTaken> chains(const Ledger& ledger) {
+  std::vector<runtime::ChainsTaken> chains;
+  for (const Live& partition : ledger.partitions()) {
+    const auto executor = partition.executor.lock();
+    chains.push_back(executor == nullptr ? runtime::ChainsTaken{} : executor->chains());
+  }
+  return chains;
+}
+
 std::vector<Live::Held> graphs(const Ledger& ledger) {
   std::vector<Live::Held> graphs;
   for (const Live& partition : ledger.partitions()) {

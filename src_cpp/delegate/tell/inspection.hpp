@@ -13,6 +13,9 @@ namespace clgpu::delegate {
 /// By partition: the transfer methods of inputs and outputs; empty if it no longer exists.
 std::vector<std::vector<runtime::RoadTaken>> roads(const Ledger& ledger);
 
+/// By partition: what became of its chains.
+std::vector<runtime::ChainsTaken> chains(const Ledger& ledger);
+
 /// Executor::device_time, summed over the partitions. Throws Error, as launch_times does, if
 /// none of them exists any more.
 double device_time(const Ledger& ledger, int runs, int node);

@@ -1,5 +1,6 @@
 #include "runtime/measure/probe.hpp"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <mutex>
@@ -18,6 +19,7 @@ namespace {
 constexpr const char* kMmaFile = "device/mma_nvidia.cl";
 constexpr const char* kHalfFile = "device/half.cl";
 constexpr const char* kDot8File = "device/dot8.cl";
+constexpr const char* kChainFile = "device/chain.cl";
 
 const std::string kStandard = "-cl-std=CL1.2";
 
@@ -190,6 +192,25 @@ Dot8 find_dot8(cl::Context& context, store::Store& store, ProbedDevice& result) 
   return Dot8::kNone;
 }
 
+bool right_chain(cl::Context& context, store::Store& store, const plan::ChainLimits& limits) {
+  const std::uint32_t elements = static_cast<std::uint32_t>(limits.groups * limits.items);
+  std::vector<std::uint32_t> a(elements + 1);
+  for (std::uint32_t i = 0; i < elements; ++i) a[i] = i;
+  const Bytes start = bytes_of(a);
+  constexpr std::uint32_t kStages = 64;  // as in the kernel
+  for (std::uint32_t stage = 0; stage < kStages; ++stage) {
+    const std::vector<std::uint32_t> from = a;
+    for (std::uint32_t i = 0; i < elements; ++i)
+      a[i] = from[(i + limits.items + 7) % elements] * 3 + stage;
+  }
+  a[elements] = 0;
+  return bytes_of(a) == run(context, store, kChainFile, "device_chain",
+                            kStandard + " -DCHAIN_NVIDIA=" + (limits.nvidia ? "1" : "0") +
+                                " -DITEMS=" + std::to_string(limits.items),
+                            {Bytes(3 * sizeof(std::uint32_t)), start}, start.size(),
+                            static_cast<int>(limits.groups), elements, limits.items);
+}
+
 // The capabilities that are probed, in the order of the stored digits; then the digit of dot8.
 std::array<bool*, 4> facts(ProbedDevice& device) {
   DeviceInfo& info = device.info;
@@ -229,7 +250,41 @@ Known& known() {
   return *instance;
 }
 
+// Bytes of the arguments of a kernel.
+std::size_t parameter_bytes(const cl::Context& context) {
+  constexpr cl::cl_uint kMaxParameterSize = 0x1017;
+  std::size_t bytes = 0;
+  const cl::cl_int code = context.api().clGetDeviceInfo(context.device().id, kMaxParameterSize,
+                                                        sizeof bytes, &bytes, nullptr);
+  return code == cl::CL_SUCCESS ? bytes : 1024;  // the least that OpenCL allows
+}
+
 }  // namespace
+
+plan::ChainLimits chain_limits(cl::Context& context, store::Store& store) {
+  constexpr std::size_t kItems = 256, kItemsOfCpu = 64, kWord = 8, kOthers = 4;
+  const DeviceInfo& info = context.device().info;
+  plan::ChainLimits limits;
+  limits.groups = static_cast<std::size_t>(std::max(1, info.compute_units));
+  limits.items = std::min(info.is_cpu() ? kItemsOfCpu : kItems, info.max_work_group_size);
+  limits.local_bytes = info.local_bytes;
+  limits.buffers = parameter_bytes(context) / kWord - kOthers;
+  limits.nvidia = info.is(GpuFamily::kNvidia);
+  const std::string key = sha256_hex(context.identity() + kernel::assemble(kChainFile));
+  if (store.get(store::kProbe, key)) return limits;
+  ProbedDevice result{info, {}, true};
+  const auto works_with = [&](std::size_t groups) {
+    limits.groups = groups;
+    return works("a kernel whose work-groups wait for each other", result,
+                 [&] { return right_chain(context, store, limits); });
+  };
+  if (limits.groups > 1 && works_with(limits.groups)) {
+    store.put(store::kProbe, key, "1", "chains on " + info.name);
+  } else if (!works_with(1)) {
+    limits.groups = 0;
+  }
+  return limits;
+}
 
 void pretend_probe(const cl::Device& device, const ProbedDevice& facts) {
   const std::lock_guard<std::mutex> lock(known().mutex);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cl/context.hpp"
+#include "plan/chains.hpp"
 
 namespace clgpu::runtime {
 
@@ -20,6 +21,11 @@ struct ProbedDevice {
 /// right numbers. An ability whose kernel does not build is absent; this function throws no errors.
 /// A final result is stored for the device and the kernel's source, in the process and in `store`.
 ProbedDevice probe(cl::Context& context, store::Store& store);
+
+/// What chains of launches may take on a device. `groups` is 0 if work-groups that wait for each
+/// other do not work in a probe, and 1 if only one at a time does. Throws no errors. A result of
+/// more groups is stored like that of `probe`; others may be due to a busy device.
+plan::ChainLimits chain_limits(cl::Context& context, store::Store& store);
 
 /// Sets the result of `probe` for a device, without running anything; for tests, and for devices
 /// that compute nothing.

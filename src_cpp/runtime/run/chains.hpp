@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "cl/context.hpp"
@@ -10,17 +11,33 @@
 
 namespace clgpu::runtime {
 
+/// Whether and how an executor chains its launches.
+struct Chaining {
+  plan::ChainLimits limits;
+  bool measured = true;  ///< only if that is faster
+};
+
+/// What became of it.
+struct ChainsTaken {
+  int kernels = 0;     ///< chains of an inference
+  int launches = 0;    ///< of the plan, that are stages of them
+  std::string reason;  ///< why there is none; empty if there are some, and without Chaining
+};
+
 class Chains {
  public:
-  /// Builds the kernels. `plan` must outlive it; its launches are bound, so they have their final
-  /// work-groups. Throws cl::BuildError and cl::OpenCLError.
-  Chains(cl::Context& context, store::Store& store, const plan::Plan& plan,
-         const std::vector<std::size_t>& local_bytes, const plan::ChainLimits& limits,
-         cl::Context::Programs& programs);
+  /// `local_bytes`: as plan::find_chains. `plan` must outlive it.
+  Chains(cl::Context& context, const plan::Plan& plan, const std::vector<std::size_t>& local_bytes,
+         const plan::ChainLimits& limits);
 
-  void tell() const;
-  void test(const cl::QueueHandle& queue);
   bool empty() const { return chains_.empty(); }
+  ChainsTaken taken() const;
+  /// Identifies the texts of the kernels, on this device.
+  std::string key() const;
+
+  /// Builds the kernels; adds the programs to `programs`. Throws cl::BuildError and
+  /// cl::OpenCLError.
+  void build(store::Store& store, cl::Context::Programs& programs);
 
   /// Sets the kernels' arguments that are buffers.
   void set_buffers(const std::function<cl::cl_mem(int buffer)>& memory);
@@ -29,21 +46,24 @@ class Chains {
   /// begins there. Throws cl::OpenCLError.
   std::size_t launch(std::size_t step, const cl::QueueHandle& queue);
 
-  /// Whether no chain gave up, once the queue has finished. Otherwise all results are wrong; the chains
-  /// are ready for another inference.
-  bool finished();
+  /// Enqueues the reading of what finished() needs, after the chains of an inference.
+  void ask(const cl::QueueHandle& queue);
+  /// Whether no chain gave up, once the queue has finished what ask() has enqueued. Otherwise all
+  /// results of the inference are wrong.
+  bool finished() const { return *gave_up_ == 0; }
 
  private:
   struct Bound {
     plan::Chain chain;
+    std::string text, options;
     cl::KernelHandle kernel;
   };
-  const plan::Plan& plan_;
   cl::Context& context_;
+  const plan::Plan& plan_;
   std::vector<Bound> chains_;
-  cl::Memory state_;
-  cl::MemHandle report_;
-  volatile cl::cl_uint* reported_ = nullptr;
+  cl::Memory state_;  // as kernels/common/chain.cl has it
+  cl::MemHandle pinned_;
+  const volatile cl::cl_uint* gave_up_ = nullptr;  // in pinned_
 };
 
 }  // namespace clgpu::runtime

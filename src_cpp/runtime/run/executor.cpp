@@ -1,9 +1,6 @@
 #include "runtime/run/executor.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <set>
 #include <tuple>
 
@@ -91,7 +88,8 @@ class QueueOf {
 }  // namespace
 
 Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
-                   plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool, bool record)
+                   plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool, bool record,
+                   const std::optional<Chaining>& chaining)
     : context_(std::move(context)),
       store_(std::move(store)),
       plan_(std::move(plan)),
@@ -101,14 +99,15 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
           *context_, queue_, plan_, [this](int buffer) { return memory(buffer); },
           [this](cl::cl_mem object) { images_.forget(object); }, stale_) {
   try {
-    make_all(warm_up, std::move(pool), record);
+    make_all(warm_up, std::move(pool), record, chaining);
   } catch (...) {
     abandon_run();  // the destructor will not run
     throw;
   }
 }
 
-void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record) {
+void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record,
+                        const std::optional<Chaining>& chaining) {
   if (!plan_.moves.empty())
     mover_ = std::make_unique<Mover>(*context_, plan_, record, [this](int b) { return memory(b); });
   run_load_steps();
@@ -126,31 +125,7 @@ void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record) {
   }
   warm_up_kernels(warm_up);
   sources_.clear();
-  make_chains();
-}
-
-void Executor::make_chains() {
-  const char* setting = std::getenv("CLGPU_CHAIN");  // groups,items
-  if (setting == nullptr || !plan_.moves.empty()) return;
-  plan::ChainLimits limits;
-  unsigned long groups = 1, items = 256, buffers = 500, local = 47;
-  std::sscanf(setting, "%lu,%lu,%lu,%lu", &groups, &items, &buffers, &local);
-  limits.groups = groups;
-  limits.items = items;
-  limits.local_bytes = std::min<std::size_t>(context_->device().info.local_bytes, local * 1024);
-  limits.buffers = buffers;
-  limits.nvidia = context_->device().info.is(GpuFamily::kNvidia);
-  std::vector<std::size_t> local_bytes;
-  for (const BoundLaunch& bound : launches_) local_bytes.push_back(context_->local_bytes(bound.kernel));
-  const auto begin = std::chrono::steady_clock::now();
-  chains_ = std::make_unique<Chains>(*context_, *store_, plan_, local_bytes, limits, programs_);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  std::fprintf(stderr, "chains: %zu launches, %.2f s\n", plan_.run.size(), took.count());
-  chains_->tell();
-  stale_ = true;
-  transfers_.stand_in(); give_buffers();
-  chains_->test(queue_);
-  transfers_.forget();
+  if (chaining && !record) make_chains(*chaining, warm_up);
 }
 
 Executor::~Executor() {
@@ -321,17 +296,6 @@ void Executor::launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl
 }
 
 void Executor::launch_all(Recording* recording) {
-  if (chains_ != nullptr && recording == nullptr) {
-    for (std::size_t i = 0; i < launches_.size();) {
-      const std::size_t next = chains_->launch(i, queue_);
-      if (next == i) {
-        launch(launches_[i++]);
-      } else {
-        i = next;
-      }
-    }
-    return;
-  }
   for (std::size_t i = 0; i < launches_.size(); ++i) {
     if (mover_ != nullptr)
       mover_->before(static_cast<int>(i), queue_, mover_->queue(recording), recording);
@@ -416,10 +380,22 @@ cl::EventHandle Executor::run(const std::vector<const void*>& inputs,
     give_buffers();
     if (flies) arena_->leave_in_flight([this] { finish_all(); });
     if (!lent.ready.empty()) mark(lent.ready);
+    // Whether a chain gave up is known only after the end.
+    const bool chained = chains_ != nullptr && recording == nullptr && !flies;
+    const auto alone = chained ? context_->whole_device() : std::unique_lock<std::mutex>();
     transfers_.up(inputs, recording);
-    launch_all(recording);
+    if (chained) {
+      launch_chained();
+    } else {
+      launch_all(recording);
+    }
     transfers_.down(outputs, recording, !flies);
-    if (chains_ != nullptr && !chains_->finished()) std::fprintf(stderr, "chains: gave up\n");
+    if (chained && !chains_->finished()) {
+      leave_chains(ChainVerdict::kWaited);
+      transfers_.up(inputs);
+      launch_all();
+      transfers_.down(outputs);
+    }
     if (flies) {
       cl::EventHandle done = mark({});
       // Other queues can wait only for commands that were flushed.

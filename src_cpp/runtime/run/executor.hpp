@@ -1,9 +1,11 @@
 // Runs a plan on a device. Everything is created in the constructor; run() only enqueues.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -51,10 +53,11 @@ class Executor {
   /// compilation and its failures happen here; without it, only those that may need too much local
   /// memory. Throws CandidateFailure and cl::OpenCLError (out of
   /// memory). The arena is in `pool`, where executors take turns; null: a separate one.
-  /// With `record`, inferences are recorded.
+  /// With `record`, inferences are recorded. With `chaining`, launches run as stages of chains
+  /// while an inference is waited for and not recorded; what was measured is kept in the store.
   Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
-           plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool = nullptr,
-           bool record = false);
+           plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool = nullptr, bool record = false,
+           const std::optional<Chaining>& chaining = std::nullopt);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -69,6 +72,9 @@ class Executor {
 
   /// Transfer methods of the inputs, then of the outputs. Thread-safe, also during run().
   std::vector<RoadTaken> roads() const { return transfers_.roads(); }
+
+  /// Thread-safe, also during run().
+  ChainsTaken chains() const;
 
   /// To be called before the runtime's tensors move or are destroyed: the executor does not use
   /// their memory any more, and the next run() looks up their addresses again.
@@ -137,14 +143,23 @@ class Executor {
   cl::cl_mem memory(int buffer) const;
   cl::cl_mem image(int buffer, DType texel);
   void poison_arena();
-  void make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record);
+  void make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record,
+                const std::optional<Chaining>& chaining);
   BoundLaunch bind(plan::Step& step);
   BoundLaunch try_bind(plan::Step& step);
   void try_launch(const BoundLaunch& bound, const char* where);
   void launch(const BoundLaunch& bound);
   void launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl::cl_event* event);
   void launch_all(Recording* recording = nullptr);
-  void make_chains();
+  void launch_chained();
+  void make_chains(const Chaining& chaining, bool may_measure);
+  bool chains_are_faster();
+  double seconds_of(int runs, const std::function<void()>& enqueue);
+  void take_chains(const ChainsTaken& taken);
+  enum class ChainVerdict { kFaster, kSlower, kWaited };
+  void leave_chains(ChainVerdict verdict);
+  void store_verdict(ChainVerdict verdict);
+  void clear_counters();
   void run_load_steps();
   /// Launches each distinct kernel once: all, or those that must be tried.
   void warm_up_kernels(bool all);
@@ -173,6 +188,9 @@ class Executor {
   Images images_;                               // over what buffers_ and transfers_ hold
   std::vector<BoundLaunch> launches_;           // one per plan_.run step
   std::unique_ptr<Chains> chains_;              // null: every launch by itself
+  std::string chains_key_;                      // of the verdict in the store
+  mutable std::mutex taken_mutex_;
+  ChainsTaken taken_;
   // Set before an object that is a kernel argument is created or released, and cleared when all
   // arguments are set: whatever fails in between, no launch uses a released object.
   bool stale_ = false;

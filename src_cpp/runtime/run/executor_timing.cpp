@@ -19,9 +19,13 @@ double Executor::device_time(int runs, int node) {
   transfers_.stand_in();
   give_buffers();
   finish("device_time");
+  const bool chained = chains_ != nullptr && node < 0;
+  const auto alone = chained ? context_->whole_device() : std::unique_lock<std::mutex>();
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < runs; ++i) {
-    if (node < 0) {
+    if (chained) {
+      launch_chained();
+    } else if (node < 0) {
       launch_all();
     } else {
       for (const BoundLaunch* bound : timed) launch(*bound);
@@ -29,6 +33,10 @@ double Executor::device_time(int runs, int node) {
   }
   finish("device_time");
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  if (chained && !chains_->finished()) {
+    leave_chains(ChainVerdict::kWaited);
+    throw DeviceError(taken_.reason + "; measure again");
+  }
   return elapsed.count() / runs;
 }
 

@@ -1,0 +1,28 @@
+// chain_stage.cl - turns the kernels of a file into functions, the stages of a chain: see common/chain.cl
+//
+// kernel/chain.cpp writes this before the files of the stages, and undefines it before the chain's kernel. In
+// a stage, get_group_id and the others return what they would in a launch. CHAIN_ITEMS_0 to 2 are the
+// work-items of its work-group, defined for each stage.
+//
+// Parameters of each function, before those of the kernel: one of its work-groups, a work-item of it, its
+// work-groups along two axes, the work-group's local memory, and the number of its barrier.
+#define CHAIN_PARAMETERS                                                                           \
+  const int chain_group, const int chain_item, const int chain_groups_0, const int chain_groups_1, \
+      __local uchar *chain_local, const int chain_barrier,
+
+#define __kernel CHAIN_FUNCTION
+#define reqd_work_group_size(x, y, z) unused
+#define vec_type_hint(type) unused
+
+#define CHAIN_GROUP_ID_0 (chain_group % chain_groups_0)
+#define CHAIN_GROUP_ID_1 (chain_group / chain_groups_0 % chain_groups_1)
+#define CHAIN_GROUP_ID_2 (chain_group / chain_groups_0 / chain_groups_1)
+#define CHAIN_LOCAL_ID_0 (chain_item % CHAIN_ITEMS_0)
+#define CHAIN_LOCAL_ID_1 (chain_item / CHAIN_ITEMS_0 % CHAIN_ITEMS_1)
+#define CHAIN_LOCAL_ID_2 (chain_item / CHAIN_ITEMS_0 / CHAIN_ITEMS_1)
+
+#define get_group_id(axis) CHAIN_GROUP_ID_##axis
+#define get_local_id(axis) CHAIN_LOCAL_ID_##axis
+#define get_num_groups(axis) chain_groups_##axis
+#define get_global_id(axis) (CHAIN_GROUP_ID_##axis * CHAIN_ITEMS_##axis + CHAIN_LOCAL_ID_##axis)
+#define get_global_size(axis) (chain_groups_##axis * CHAIN_ITEMS_##axis)
