@@ -41,6 +41,7 @@ class Settings(TypedDict, total=False):
     warm_up: bool
     cache: str | os.PathLike[str]
     tuning: Literal["auto", "off", "exhaustive"]
+    chain: Literal["auto", "off", "on"]
     half_io: bool
     memory_budget: int | str | None
     max_object: int | str | None
@@ -114,6 +115,13 @@ class Options:
     """Whether to use the kernels that were measured as the fastest; exhaustive also measures, while
     loading, layers without measurements. ``"auto"``: use the kernels that `clgpu_delegate.tune` has
     measured as the fastest. ``"off"``: do not use them. ``"exhaustive"`` may take minutes once."""
+
+    chain: Literal["auto", "off", "on"] = "auto"
+    """Whether consecutive kernel launches run as the stages of one kernel. That saves the time of
+    the launches, which is most of the time of small networks. ``"auto"``: on NVIDIA's GPUs, where
+    it was measured to be faster while loading. ``"on"``: without measuring, on every device whose
+    work-groups can wait for each other. Inferences that are profiled or in flight are launched
+    kernel by kernel. See `Delegate.stats`."""
 
     half_io: bool = False
     """With fp16, store the model's float inputs and outputs as half, too. The host converts them,
