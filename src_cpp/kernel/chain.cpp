@@ -109,6 +109,7 @@ struct Body {
   const Launch* launch;
   std::string function;
   int uses = 0;
+  bool is_free = false;  // as Stage has it
 };
 
 std::string key_of(const Launch& launch) {
@@ -156,8 +157,9 @@ void write_body(std::ostringstream& out, const Body& body, const Chain& chain) {
   for (std::size_t axis = 0; axis < 3; ++axis) {
     define(out, defined, "CHAIN_ITEMS_" + std::to_string(axis), std::to_string(launch.local[axis]));
   }
-  const char* kind =
-      body.uses > chain.copies ? "static __attribute__((noinline))" : "static inline";
+  // Copies in every stage are faster for small kernels, and take seconds to compile for large ones.
+  const bool copied = body.uses == 1 || body.is_free;
+  const char* kind = copied ? "static inline" : "static __attribute__((noinline))";
   define(out, defined, "CHAIN_FUNCTION", kind);
   if (chain.nvidia) {
     define(out, defined, "barrier(fences)",
@@ -260,6 +262,7 @@ std::string chain_text(const Chain& chain) {
     Body& body = bodies[key_of(*stage.launch)];
     body.launch = stage.launch;
     ++body.uses;
+    body.is_free = stage.is_free;
   }
   const std::string stages = assemble(kStages);
   std::ostringstream out;

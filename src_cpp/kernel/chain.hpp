@@ -34,7 +34,6 @@ struct Chain {
   std::size_t local_bytes = 0;  ///< of a work-group
   int buffers = 0;
   bool nvidia = false;  ///< PTX
-  int copies = 4;       ///< a kernel that more stages run is a function, otherwise a copy in each
 };
 
 /// Whether launches can be stages at all: their arguments are buffers and numbers.

@@ -64,8 +64,8 @@ std::optional<kernel::Stage> stage_of(const kernel::Launch& launch, std::size_t 
   // NVIDIA's driver adds a line of its own.
   if (arrays == 1 && stage.local_bytes == limits.local_bytes + kLine) stage.local_bytes -= kLine;
   if (items > limits.items || stage.local_bytes > limits.local_bytes) return std::nullopt;
-  if (limits.nvidia ? items % kLanes != 0 : items != limits.items) return std::nullopt;
-  std::size_t slots = std::min(limits.items / items, kBarriers);
+  if (limits.nvidia && items % kLanes != 0) return std::nullopt;
+  std::size_t slots = limits.nvidia ? std::min(limits.items / items, kBarriers) : 1;
   if (stage.local_bytes > 0) slots = std::min(slots, limits.local_bytes / stage.local_bytes);
   if (groups_of(launch) > limits.waves * limits.groups * slots) return std::nullopt;
   // A slot more is of no use if each takes one work-group anyway.
@@ -88,7 +88,13 @@ class Builder {
       stage.buffers.push_back(static_cast<int>(known - buffers.begin()));
       if (known == buffers.end()) buffers.push_back(use.buffer);
     }
-    if (buffers.size() > limits_.buffers) return false;
+    if (buffers.size() > limits_.buffers || chain_.kernel.stages.size() == limits_.stages)
+      return false;
+    // Without barriers of a part of a work-group, the whole one computes that of a stage.
+    const std::size_t items = kernel::group_items(*stage.launch);
+    const bool decides = !limits_.nvidia && !stage.is_free;
+    if (decides && items_ != 0 && items_ != items) return false;
+    if (decides) items_ = items;
     chain_.buffers = std::move(buffers);
     stage.waits = conflict(plan_, open_, uses);
     if (stage.waits) {
@@ -107,14 +113,14 @@ class Builder {
   /// Ends the chain; the next one begins at step `first`.
   void end(int first, std::vector<Chain>& chains) {
     chain_.kernel.groups = limits_.groups;
-    chain_.kernel.items = limits_.items;
+    chain_.kernel.items = items_ != 0 ? items_ : limits_.items;
     chain_.kernel.nvidia = limits_.nvidia;
     chain_.kernel.buffers = static_cast<int>(chain_.buffers.size());
     if (chain_.kernel.stages.size() > 1) chains.push_back(std::move(chain_));
     chain_ = {};
     chain_.first = first;
     open_.clear();
-    start_ = 0;
+    start_ = items_ = 0;
   }
 
  private:
@@ -122,7 +128,8 @@ class Builder {
   const ChainLimits& limits_;
   Chain chain_;
   std::vector<Use> open_;  // of the stages since the last wait
-  std::size_t start_ = 0;
+  std::size_t start_ = 0;  // work-groups of the stages since then
+  std::size_t items_ = 0;  // that stages demand of a work-group; 0: none does
 };
 
 }  // namespace

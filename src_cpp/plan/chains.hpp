@@ -13,13 +13,14 @@ namespace clgpu::plan {
 /// Size of the launch of a chain, and what its kernel may take.
 struct ChainLimits {
   std::size_t groups = 1;       ///< work-groups that the device holds at once
-  std::size_t items = 1;        ///< work-items of each
+  std::size_t items = 1;        ///< work-items of each, the most that a stage may have
   std::size_t local_bytes = 0;  ///< local memory of each
   std::size_t buffers = 0;      ///< parameters of the kernel
+  std::size_t stages = SIZE_MAX;
   /// Work-groups of a stage for each that the chain takes at once: of more, a launch has more on
   /// the device at a time.
   std::size_t waves = 2;
-  bool nvidia = false;  ///< barriers of a part of a work-group
+  bool nvidia = false;  ///< PTX: a part of a work-group has barriers of its own
 };
 
 struct Chain {

@@ -837,6 +837,7 @@ def finished(g: Drawing) -> RandomGraph:
         "verify": g.pick(["off", "off", "off", "first"]),
         "profile": g.size(0, 7) == 0,
         "min_nodes": g.pick([1, 1, 1, 2]),
+        "chain": g.pick(["off", "off", "off", "on"]),
     }
     first, second = ([g.values(*declared) for declared in g.inputs] for _ in range(2))
     return RandomGraph(

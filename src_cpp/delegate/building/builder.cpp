@@ -50,8 +50,9 @@ std::optional<runtime::Chaining> Builder::chaining() const {
   const bool wanted =
       chain == Chain::kOn || (chain == Chain::kAuto && target_.device().is(GpuFamily::kNvidia));
   if (!wanted) return std::nullopt;
-  const plan::ChainLimits limits = runtime::chain_limits(*target_.context, *target_.store);
+  plan::ChainLimits limits = runtime::chain_limits(*target_.context, *target_.store);
   if (limits.groups == 0) return std::nullopt;
+  if (chain == Chain::kOn) limits.waves = SIZE_MAX / limits.items / limits.groups;
   return runtime::Chaining{limits, chain == Chain::kAuto};
 }
 

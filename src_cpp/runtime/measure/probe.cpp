@@ -262,14 +262,16 @@ std::size_t parameter_bytes(const cl::Context& context) {
 }  // namespace
 
 plan::ChainLimits chain_limits(cl::Context& context, store::Store& store) {
-  constexpr std::size_t kItems = 256, kItemsOfCpu = 64, kWord = 8, kOthers = 4;
+  constexpr std::size_t kItems = 256, kWord = 8, kOthers = 4, kFewStages = 4;
   const DeviceInfo& info = context.device().info;
   plan::ChainLimits limits;
   limits.groups = static_cast<std::size_t>(std::max(1, info.compute_units));
-  limits.items = std::min(info.is_cpu() ? kItemsOfCpu : kItems, info.max_work_group_size);
+  limits.items = std::min(kItems, info.max_work_group_size);
   limits.local_bytes = info.local_bytes;
   limits.buffers = parameter_bytes(context) / kWord - kOthers;
   limits.nvidia = info.is(GpuFamily::kNvidia);
+  // Compilers that copy every function take minutes for many.
+  if (!limits.nvidia) limits.stages = kFewStages;
   const std::string key = sha256_hex(context.identity() + kernel::assemble(kChainFile));
   if (store.get(store::kProbe, key)) return limits;
   ProbedDevice result{info, {}, true};

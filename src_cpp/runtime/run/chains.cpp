@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 
 #include "base/index.hpp"
 #include "base/sha256.hpp"
@@ -11,7 +12,7 @@ namespace clgpu::runtime {
 namespace {
 
 // A look takes up to a microsecond, and displays stop a kernel after two seconds.
-constexpr cl::cl_uint kPatience = 500'000;
+std::atomic<cl::cl_uint> patience{500'000};
 
 // As kernels/common/chain.cl has it: the numbers of the state, and the place of one.
 constexpr std::size_t kState = 3, kGaveUp = 2;
@@ -19,6 +20,8 @@ constexpr std::size_t kState = 3, kGaveUp = 2;
 constexpr std::size_t kWord = sizeof(cl::cl_uint);
 
 }  // namespace
+
+void set_chain_patience(cl::cl_uint looks) { patience = looks; }
 
 Chains::Chains(cl::Context& context, const plan::Plan& plan,
                const std::vector<std::size_t>& local_bytes, const plan::ChainLimits& limits)
@@ -80,7 +83,8 @@ void Chains::build(store::Store& store, cl::Context::Programs& programs) {
     const cl::cl_mem state = state_.get();
     const std::size_t buffers = bound.chain.buffers.size();
     set(buffers, sizeof state, &state);
-    set(buffers + 1, sizeof kPatience, &kPatience);
+    const cl::cl_uint looks = patience;
+    set(buffers + 1, sizeof looks, &looks);
   }
 }
 

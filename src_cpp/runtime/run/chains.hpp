@@ -24,6 +24,10 @@ struct ChainsTaken {
   std::string reason;  ///< why there is none; empty if there are some, and without Chaining
 };
 
+/// For tests: the times that a work-group looks for the others before it gives up, in chains built
+/// from now on.
+void set_chain_patience(cl::cl_uint looks);
+
 class Chains {
  public:
   /// `local_bytes`: as plan::find_chains. `plan` must outlive it.

@@ -1,0 +1,135 @@
+"""Launches that run as stages of one kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clgpu_delegate
+from clgpu_delegate import _core
+from tests.model_maker import ModelMaker
+from tests.runtimes import make_interpreter
+
+SHAPE = (1, 9, 7, 5)
+PATIENCE = 500_000  # as in src_cpp/runtime/run/chains.cpp
+
+
+@pytest.fixture(scope="module")
+def model() -> bytes:
+    """Two branches, a product with barriers, and a softmax of rows that share a work-group."""
+    m = ModelMaker()
+    x = m.input("x", SHAPE)
+    rng = np.random.default_rng(5)
+    left = m.op("TANH", [x], SHAPE)
+    right = m.op("ABS", [x], SHAPE)
+    both = m.op("ADD", [left, right], SHAPE)
+    weights = m.constant(rng.standard_normal((11, 5)).astype(np.float32) / 3)
+    bias = m.constant(rng.standard_normal(11).astype(np.float32))
+    product = m.op("FULLY_CONNECTED", [both, weights, bias], (63, 11))
+    m.output(m.op("SOFTMAX", [product], (63, 11), beta=1.0))
+    m.output(m.op("MEAN", [both, m.constant(np.array([1, 2], np.int32))], (1, 5)))
+    return m.build()
+
+
+@pytest.fixture
+def x() -> np.ndarray:
+    return np.random.default_rng(7).standard_normal(SHAPE).astype(np.float32)
+
+
+def load(model: bytes, device: str, **options: Any) -> tuple[Any, Any]:
+    delegate = clgpu_delegate.load(device=device, **options)
+    interpreter = make_interpreter("auto", model, [delegate], resolver="no_delegate")
+    interpreter.allocate_tensors()
+    return delegate, interpreter
+
+
+def infer(interpreter: Any, x: np.ndarray) -> list[np.ndarray]:
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+
+
+def stock(model: bytes, x: np.ndarray) -> list[np.ndarray]:
+    interpreter = make_interpreter("auto", model, [], resolver="ref")
+    interpreter.allocate_tensors()
+    return infer(interpreter, x)
+
+
+def check(got: list[np.ndarray], expected: list[np.ndarray]) -> None:
+    for ours, theirs in zip(got, expected):
+        np.testing.assert_allclose(ours, theirs, rtol=2e-6, atol=2e-6)
+
+
+def of(delegate: Any) -> dict[str, Any]:
+    (chains,) = delegate.stats()["chains"]
+    return dict(chains)
+
+
+def test_chains_compute_the_same_with_fewer_launches(model, x, device):
+    delegate, interpreter = load(model, device, chain="on")
+    planned = delegate.explain().partitions[0].launches
+    for factor in (1, -2):
+        check(infer(interpreter, factor * x), stock(model, factor * x))
+        taken = of(delegate)
+        assert taken["reason"] == ""
+        assert taken["launches"] > taken["kernels"] > 0
+        launches = planned - taken["launches"] + taken["kernels"]
+        assert delegate.stats()["last_invoke"]["launches"] == launches
+    assert delegate.device_time(3) > 0
+
+
+@pytest.mark.parametrize("options", [{"chain": "off"}, {"chain": "on", "profile": True}])
+def test_without_chains_each_launch_is_enqueued(model, x, device, options):
+    delegate, interpreter = load(model, device, **options)
+    check(infer(interpreter, x), stock(model, x))
+    assert of(delegate) == {"partition": 0, "kernels": 0, "launches": 0, "reason": ""}
+    planned = delegate.explain().partitions[0].launches
+    assert delegate.stats()["last_invoke"]["launches"] == planned
+
+
+def test_half_tensors(model, x, device):
+    _, interpreter = load(model, device, chain="on", precision="fp16")
+    got, expected = infer(interpreter, x), stock(model, x)
+    for ours, theirs in zip(got, expected):
+        np.testing.assert_allclose(ours, theirs, rtol=2e-2, atol=2e-2)
+
+
+@pytest.fixture
+def impatient():
+    _core.set_chain_patience(0)
+    yield
+    _core.set_chain_patience(PATIENCE)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_group_that_gives_up_makes_the_launches_run(model, x, device, tmp_path):
+    """The right results in the same inference, and a row of the cache that says so."""
+    tmp_path.chmod(0o700)
+    cache = tmp_path / "cache.sqlite"
+    delegate, interpreter = load(model, device, chain="on", cache=cache)
+    waited = "a work-group of a chain waited too long for the others"
+    for i in range(50):  # a group may arrive last, and never wait
+        check(infer(interpreter, x + i), stock(model, x + i))
+        if of(delegate)["reason"]:
+            break
+    else:
+        pytest.skip("the device runs one work-group at a time, so none waits for another")
+    assert of(delegate) == {"partition": 0, "kernels": 0, "launches": 0, "reason": waited}
+    check(infer(interpreter, x), stock(model, x))
+    planned = delegate.explain().partitions[0].launches
+    assert delegate.stats()["last_invoke"]["launches"] == planned
+
+    delegate, interpreter = load(model, device, chain="on", cache=cache)
+    assert of(delegate)["reason"] == waited
+    check(infer(interpreter, x), stock(model, x))
+
+
+def test_auto_is_for_devices_on_which_it_was_measured(model, x, device):
+    """On NVIDIA's GPUs it measures; elsewhere nothing is chained."""
+    delegate, interpreter = load(model, device)
+    check(infer(interpreter, x), stock(model, x))
+    taken = of(delegate)
+    if "nvidia" not in delegate.explain().device.lower():
+        assert taken == {"partition": 0, "kernels": 0, "launches": 0, "reason": ""}
