@@ -16,6 +16,7 @@ from clgpu_delegate.measure import sample
 from clgpu_delegate.measure.comparison import Comparison, compare
 from clgpu_delegate.measure.profiling import profile_model
 from clgpu_delegate.options import Settings
+from clgpu_delegate.profiling import table
 from clgpu_delegate.profiling.profile import Profile
 from clgpu_delegate.report.parts import Node
 from clgpu_delegate.runtimes import RuntimeName
@@ -116,6 +117,7 @@ class Quickstart(Shown):
         return [
             _heading("4. Where the time goes"),
             self.profile.table(rows=_NODES).fitting(3),
+            *table.definitions(self.profile, _NODES),
             Text(f"and {left} nodes more; all of them are on a page for a browser:"),
             Text(str(self.page), "bold", wrap=False),
         ]
@@ -188,9 +190,9 @@ def _heading(text: str) -> Text:
 
 
 def _next() -> list[Block]:
-    table = Table(head=False)
-    table.add_column()
-    table.add_column(fold=True)
+    commands = Table(head=False)
+    commands.add_column()
+    commands.add_column(fold=True)
     for command, what in _COMMANDS.items():
-        table.add_row(Text(command, "bold"), what)
-    return [_heading("Next"), table.fitting(1)]
+        commands.add_row(Text(command, "bold"), what)
+    return [_heading("Next"), commands.fitting(1)]
