@@ -244,6 +244,7 @@ def test_profiles_stand_side_by_side(made, tmp_path):
     assert f"old_engine -> {made.nodes[0].candidate}" in str(change)
     assert json.loads(json.dumps(change.to_dict()))["wall_seconds"] == made.totals.wall_seconds
     assert made.against(made).nodes[0].difference == 0
+    assert made.against(before) == change
 
 
 @pytest.mark.parametrize(
