@@ -190,9 +190,11 @@ class Probe {
     set(kernel, 0, from.get());
     set(kernel, 1, to.get());
     set(kernel, 2, static_cast<cl::cl_int>(floats - 1));
-    set(kernel, 3, static_cast<cl::cl_int>(group) * lanes * groups);
+    const auto part = static_cast<cl::cl_int>(group) * lanes;
+    set(kernel, 3, part);
+    set(kernel, 4, part * groups);
     const auto enqueue = [&] { launch(kernel, items, group); };
-    const int rounds = set_rounds(kernel, 4, enqueue);
+    const int rounds = set_rounds(kernel, 5, enqueue);
     return kReadsPerRound * rounds * static_cast<double>(bytes) / best(enqueue);
   }
 
