@@ -34,6 +34,9 @@ class Peaks:
     transfer_seconds: float
     """Time of a copy of a few bytes that the host waits for."""
 
+    cache_bytes: float = 0.0
+    """Bytes per second, read from a cache that all compute units share; 0 in files of before."""
+
     def __str__(self) -> str:
         tensor = ""
         if self.mma_f16_flops:

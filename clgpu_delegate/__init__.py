@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from clgpu_delegate.measure.ceilings import Ceiling, Ceilings, ceilings
     from clgpu_delegate.measure.comparison import Comparison, compare
     from clgpu_delegate.measure.profiling import profile_model
+    from clgpu_delegate.measure.quickstart import Quickstart, quickstart
     from clgpu_delegate.measure.tuning import TunedLayer, Tuning, tune
     from clgpu_delegate.options import Options
     from clgpu_delegate.placement import Placement, PlacementCandidate, measure_placement
@@ -131,6 +132,7 @@ _NAMES = {
     "measure.ceilings": "Ceiling Ceilings ceilings",
     "measure.comparison": "Comparison compare",
     "measure.profiling": "profile_model",
+    "measure.quickstart": "Quickstart quickstart",
     "measure.tuning": "TunedLayer Tuning tune",
     "options": "Options",
     "placement": "Placement PlacementCandidate measure_placement",
@@ -196,6 +198,7 @@ __all__ = [
     "Quantization",
     "QuantizationError",
     "QuantizedLayer",
+    "Quickstart",
     "Refusal",
     "Replay",
     "Runner",
@@ -227,6 +230,7 @@ __all__ = [
     "profile_model",
     "pseudo_quantize",
     "quantize",
+    "quickstart",
     "replay",
     "tune",
 ]

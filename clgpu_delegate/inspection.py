@@ -90,8 +90,7 @@ def map_memory(
     api
         ``"interpreter"``, or ``"compiled"`` for LiteRT's CompiledModel.
     shapes
-        Of the inputs, if not those of the file: of the one input, or a list of shapes, or a dict by
-        name.
+        As in `explain_model`.
     **settings
         The fields of `Options`.
 
@@ -132,8 +131,7 @@ def graph_texts(
     api
         ``"interpreter"``, or ``"compiled"`` for LiteRT's CompiledModel.
     shapes
-        Of the inputs, if not those of the file: of the one input, or a list of shapes, or a dict by
-        name.
+        As in `explain_model`.
     **settings
         The fields of `Options`.
 

@@ -23,6 +23,7 @@ PAGES = {
 PICTURES = TOP / "build" / "pictures"
 MAKER = TOP / "tools" / "docs_pictures.py"
 TITLES = {
+    "quickstart": "What the tour prints",
     "profile": "The page of a profile of MobileNetV1",
     "timeline": "The plot of a profile: timeline and nodes",
     "memory": "The memory map of LeNet-5",

@@ -9,6 +9,7 @@ Runs small networks on the default OpenCL device and writes one file for each pi
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -16,6 +17,12 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+def quickstart() -> None:
+    """Write what the tour prints."""
+    Path("quickstart.html").write_text(_html(clgpu_delegate.quickstart("tour")))
+    shutil.rmtree("tour")
 
 
 def profile() -> None:
@@ -55,7 +62,7 @@ def main() -> None:
     for model in models:
         model.write_bytes(build(model.stem))
     try:
-        for picture in (profile, memory, tuning, quantization):
+        for picture in (quickstart, profile, memory, tuning, quantization):
             picture()
     finally:
         for model in (*models, Path("int8.tflite")):

@@ -127,8 +127,7 @@ def capture(
     progress
         Called with the number of trials, the number of nodes left and the current step.
     shapes
-        Of the inputs, if not those of the file: of the one input, or a list of shapes, or a dict by
-        name.
+        As in `explain_model`.
     **settings
         The fields of `Options`. ``verify`` and ``profile`` have no effect here.
 

@@ -16,6 +16,7 @@ from clgpu_delegate.cli import (
     litert,
     profile,
     quantize,
+    quickstart,
     replay,
     run,
     tune,
@@ -50,6 +51,7 @@ def _add(command: Callable[..., Any], *examples: str) -> None:
     app.command(epilog=paragraphs("For example:", *examples))(command)
 
 
+_add(quickstart.quickstart, "clgpu quickstart", "clgpu quickstart --precision fp16")
 _add(devices.devices, "clgpu devices", "clgpu devices --json")
 _add(doctor.doctor, "clgpu doctor", "clgpu doctor --json > report.json")
 _add(explain.explain, "clgpu explain model.tflite", "clgpu explain model.tflite --memory --json")

@@ -64,10 +64,11 @@ def answer(app: typer.Typer, arguments: Sequence[str] | None = None) -> int:
     ``kind`` (the class of the exception) and ``exit_code``.
     """
     words = (sys.argv[1:] if arguments is None else list(arguments)) or ["--help"]
+    is_output_closed = _closed("stdout", 1)  # before the next file takes its place
     if _closed("stderr", 2):  # errors are for nobody then
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
-    if _closed("stdout", 1):
-        # The next file would take its place, and get what drivers print.
+    if is_output_closed:
+        # The next file would get what drivers print.
         message = "cannot write the output: standard output is closed"
         return _say(message, "OSError", FILE, "--json" in words)
     try:
@@ -76,6 +77,11 @@ def answer(app: typer.Typer, arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         _stop_writing()
+        return READER_GONE
+    except SystemExit as error:
+        if not isinstance(error.__context__, BrokenPipeError):
+            raise
+        _stop_writing()  # rich ends the process where Typer prints help
         return READER_GONE
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED

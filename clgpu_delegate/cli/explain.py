@@ -1,6 +1,7 @@
 """The command ``clgpu explain``."""
 
 # Typer reads the annotations at run time, so they keep to what Python 3.9 can evaluate.
+from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
@@ -8,7 +9,7 @@ from rich.text import Text
 
 from clgpu_delegate import inspection
 from clgpu_delegate.cli.printing import print_json, print_rich, print_text
-from clgpu_delegate.cli.quiet import quieten
+from clgpu_delegate.cli.quiet import quiet
 from clgpu_delegate.cli.settings import Api, Json, Model, with_options, word
 
 
@@ -36,22 +37,33 @@ def explain(
     **settings: Any,
 ) -> None:
     """Show which nodes of a model the delegate claims, and why it does not claim the others."""
-    quieten(settings["runtime"])
+    with quiet(settings["runtime"], api):
+        _explain(model, as_json, memory, passes, ir, {"api": word(api), **settings})
+
+
+def _explain(
+    model: Path,
+    as_json: bool,
+    memory: bool,
+    passes: bool,
+    ir: Optional[str],
+    settings: Any,
+) -> None:
     if ir is not None:
-        texts = inspection.graph_texts(model, word(ir), api=word(api), **settings)
+        texts = inspection.graph_texts(model, word(ir), **settings)
         if as_json:
             print_json(texts)
         else:
             print_text("\n".join(f"# partition {i}\n{text}" for i, text in enumerate(texts)))
         return
     if memory:
-        memory_map = inspection.map_memory(model, api=word(api), **settings)
+        memory_map = inspection.map_memory(model, **settings)
         if as_json:
             print_json(memory_map.to_dict())
         else:
             print_rich(Text(str(memory_map)))
         return
-    explanation = inspection.explain_model(model, api=word(api), **settings)
+    explanation = inspection.explain_model(model, **settings)
     if as_json:
         print_json(explanation.to_dict())
     elif passes:

@@ -48,8 +48,7 @@ def profile(
 ) -> None:
     """Show how much time each node of a model takes."""
     quieten(settings["runtime"])
-    if against is not None:
-        read(against)  # before the measurement, which takes longer
+    before = None if against is None else read(against)  # first: the measurement takes longer
     result = profile_model(
         model,
         runs=runs,
@@ -61,7 +60,7 @@ def profile(
         progress=False if as_json else None,
         **settings,
     )
-    shown: Any = result if against is None else result.against(against)
+    shown: Any = result if before is None else result.against(before)
     if as_json:
         print_json(shown.to_dict())
     else:

@@ -9,7 +9,7 @@ import typer
 from clgpu_delegate.cli.completion import files
 from clgpu_delegate.cli.exits import FINDING
 from clgpu_delegate.cli.printing import print_json, print_rich
-from clgpu_delegate.cli.quiet import quieten
+from clgpu_delegate.cli.quiet import quiet
 from clgpu_delegate.cli.settings import Api, Json, Model, with_options, word
 from clgpu_delegate.measure import comparison
 
@@ -46,17 +46,17 @@ def run(
 
     With --verify the exit code is 5 if verification has found wrong numbers, or could not compare.
     """
-    quieten(settings["runtime"])
-    result = comparison.compare(
-        model,
-        api=word(api),
-        runs=runs,
-        threads=threads or None,
-        inputs=inputs,
-        out=output,
-        every_device=every_device,
-        **settings,
-    )
+    with quiet(settings["runtime"], api):
+        result = comparison.compare(
+            model,
+            api=word(api),
+            runs=runs,
+            threads=threads or None,
+            inputs=inputs,
+            out=output,
+            every_device=every_device,
+            **settings,
+        )
     if as_json:
         print_json(result.to_dict())
     else:

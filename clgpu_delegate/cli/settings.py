@@ -66,6 +66,11 @@ NOT_OPTIONS = {
 }
 
 
+_NO_GUESS = (
+    "it runs with none of the usual ones: give those of its inputs, such as --shape 1x224x224x3"
+)
+
+
 def word(text: Any) -> Any:
     """Words of the command line for a parameter of few values: the function checks them."""
     return text
@@ -98,7 +103,7 @@ def with_options(*left_out: str) -> Callable[[Callable[..., Any]], Callable[...,
 
         @functools.wraps(command)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            kwargs["shapes"] = _shapes(kwargs.pop("shape"), kwargs)
+            kwargs.update(_with_shapes(kwargs.pop("shape"), kwargs))
             return command(*args, **kwargs)
 
         parameters = [*own.values(), *added]
@@ -135,24 +140,37 @@ def _parameters() -> list[inspect.Parameter]:
     return parameters
 
 
-def _shapes(texts: Optional[Sequence[str]], given: Mapping[str, Any]) -> Optional[Shapes]:
-    """The shapes of a command's model, asked for or guessed; None: those of the file."""
+def _with_shapes(texts: Optional[Sequence[str]], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The shapes of a command's models, asked for or guessed; None: those of the file."""
     asked = shapes.parse(texts or ())
-    models: Sequence[Path] = [given["model"]] if "model" in given else given.get("models") or ()
-    if asked is not None or len(models) != 1:
-        return asked
+    if asked is not None or ("model" not in given and not given.get("models")):
+        return {"shapes": asked}
+    if "model" in given:
+        return {"shapes": _guessed(given["model"], given)}
+    pairs = [(model, _guessed(model, given)) for model in given["models"]]
+    return {"shapes": None, "models": [pair if pair[1] else pair[0] for pair in pairs]}
+
+
+def _guessed(model: Path, given: Mapping[str, Any]) -> Optional[Shapes]:
+    """Shapes for a model that leaves extents open; told on standard error."""
     guessed = None
     with contextlib.suppress(ClgpuError):  # the command itself tells it
         if given.get("inputs") is not None:
-            return shapes_of_arrays(models[0], given["inputs"])
-        guessed = guess_shapes(models[0], given["runtime"])
-    if guessed is not None and not given.get("as_json"):  # there, errors alone are on its stream
-        words = [shapes.text_of(shape) for shape in guessed.values()]
-        if len(guessed) > 1:
-            words = [f"{one_line(name)}={word}" for name, word in zip(guessed, words)]
-        options = " ".join(f"--shape {shlex.quote(word)}" for word in words)
-        print(f"clgpu: the model leaves shapes open; assumed: {options}", file=sys.stderr)
-    return guessed
+            return shapes_of_arrays(model, given["inputs"])
+        guessed = guess_shapes(model, given["runtime"])
+    if guessed is None:
+        return None
+    if not given.get("as_json"):  # there, errors alone are on its stream
+        told = f"assumed: {_options(guessed)}" if guessed else _NO_GUESS
+        print(f"clgpu: {one_line(str(model))} leaves shapes open; {told}", file=sys.stderr)
+    return guessed or None
+
+
+def _options(guessed: Mapping[str, shapes.Shape]) -> str:
+    words = [shapes.text_of(shape) for shape in guessed.values()]
+    if len(guessed) > 1:
+        words = [f"{one_line(name)}={word}" for name, word in zip(guessed, words)]
+    return " ".join(f"--shape {shlex.quote(word)}" for word in words)
 
 
 def _table() -> dict[str, Any]:

@@ -92,6 +92,12 @@ def _installed() -> dict[str, list[str]]:
     return found
 
 
+def _requested() -> set[str]:
+    # As PEP 376 has it: the file that installers write where a user has named the distribution.
+    found = importlib.metadata.distributions()
+    return {each.metadata["Name"] for each in found if each.read_text("REQUESTED") is not None}
+
+
 def _bytes_of(distribution: str) -> int:
     total = 0
     for file in importlib.metadata.files(distribution) or ():
@@ -123,6 +129,9 @@ class Environment:
 
     installed: Callable[[], Mapping[str, Sequence[str]]] = _installed
     """Names of all distributions, each with the names of those that it needs."""
+
+    requested: Callable[[], set[str]] = _requested
+    """Names of the distributions that a user has named to an installer."""
 
     bytes_of: Callable[[str], int] = _bytes_of
     """Size of the files of a distribution."""

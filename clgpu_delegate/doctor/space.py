@@ -17,7 +17,8 @@ def check(survey: Survey) -> Iterator[Finding]:
     """Tell what they take, and whether a GPU makes them unnecessary."""
     env = survey.env
     needs = {_plain(name): set(map(_plain, names)) for name, names in env.installed().items()}
-    removable = _removable(needs)
+    chosen = {_plain(name) for name in env.requested()}
+    removable = _removable({name: its - chosen for name, its in needs.items()})
     if not removable:
         return
     sizes = {name: env.bytes_of(name) for name in removable}

@@ -182,7 +182,7 @@ class Benchmark(Shown):
 
 
 def benchmark(
-    models: Model | Iterable[Model],
+    models: Model | Iterable[Model | tuple[Model, Shapes]],
     *,
     precisions: Sequence[Literal["fp32", "fp16", "tf32"]] = ("fp32", "fp16"),
     placements: Sequence[Literal["all", "auto", "measured"]] = ("all",),
@@ -203,7 +203,7 @@ def benchmark(
     Parameters
     ----------
     models
-        Path of a .tflite file, or several.
+        Path of a .tflite file, or several; or pairs of a path and the shapes of its inputs.
     precisions, placements
         Values of these options; each pair is a variant.
     threads
@@ -223,8 +223,7 @@ def benchmark(
     progress
         True or False for a progress bar on standard error or none, None for one on terminals.
     shapes
-        Of the inputs of each model, if not those of the file: of the one input, or a list of
-        shapes, or a dict by name.
+        As in `explain_model`; of all models that are not given in pairs.
     **settings
         The other fields of `Options`.
 
@@ -247,23 +246,24 @@ def benchmark(
     >>> result.measurements[1].claimed
     4
     """
-    paths = [models] if isinstance(models, (str, os.PathLike)) else list(models)
+    listed = [models] if isinstance(models, (str, os.PathLike)) else list(models)
+    pairs = [each if isinstance(each, tuple) else (each, shapes) for each in listed]
     if runs < 1:
         raise OptionError(f"runs is {runs}; allowed: 1 and more")
     if rounds < 1:
         raise OptionError(f"rounds is {rounds}; allowed: 1 and more")
     if threads is not None and threads < 1:
         raise OptionError(f"threads is {threads}; allowed: 1 and more, or None")
-    for path in paths:
+    for path, _ in pairs:
         files.read_model(path)
     tool = runtime_for(api, runtime)
-    for path in paths if shapes is not None else ():
-        resized(tool, files.read_model(path), shapes)
+    for path, its in pairs:
+        resized(tool, files.read_model(path), its)
     variants = list(_variants(precisions, placements, settings))
     device = Delegate(variants[0][1] if variants else Options.from_settings(**settings)).device
     count = threads or inference.usable_cores()
     rounds = min(rounds, runs)
-    job = Job("", tool.name, count, -(-runs // rounds), api=api, shapes=plain(shapes))
+    job = Job("", tool.name, count, -(-runs // rounds), api=api)
     own: list[tuple[str, Options | None]] = [(_OWN_GPU, None)] if api == "compiled" else []
     jobs = {
         name: dataclasses.replace(
@@ -276,9 +276,11 @@ def benchmark(
     failures: list[ClgpuError] = []
     found: list[Measurement] = []
     with Bar(progress) as bar:
-        bar.stage("measuring", len(paths) * rounds * len(jobs))
-        for path in [os.fspath(each) for each in paths]:
-            series = {n: _Series(dataclasses.replace(one, model=path)) for n, one in jobs.items()}
+        bar.stage("measuring", len(pairs) * rounds * len(jobs))
+        for each, its in pairs:
+            path = os.fspath(each)
+            here = {"model": path, "shapes": plain(its)}
+            series = {n: _Series(dataclasses.replace(one, **here)) for n, one in jobs.items()}
             for number in range(rounds):
                 for position, (name, one) in enumerate(series.items()):
                     done = len(found) * rounds + number * len(jobs) + position

@@ -19,6 +19,7 @@ _ROWS = {
     "tensor cores, tf32": ("mma_tf32_flops", 1e-9, "GFLOP/s"),
     "tensor cores, fp16": ("mma_f16_flops", 1e-9, "GFLOP/s"),
     "device memory": ("copy_bytes", 1e-9, "GB/s"),
+    "caches": ("cache_bytes", 1e-9, "GB/s"),
     "upload": ("upload_bytes", 1e-9, "GB/s"),
     "download": ("download_bytes", 1e-9, "GB/s"),
     "smallest transfer": ("transfer_seconds", 1e6, "us"),
@@ -49,6 +50,9 @@ class Ceiling:
     mma_f16_flops: float = 0.0
     copy_bytes: float = 0.0
     """Bytes per second, read and written, in device memory."""
+
+    cache_bytes: float = 0.0
+    """Bytes per second, read from a cache that all compute units share."""
 
     upload_bytes: float = 0.0
     """Bytes per second from pageable host memory."""

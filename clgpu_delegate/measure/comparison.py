@@ -233,8 +233,7 @@ def compare(
     every_device
         Time the delegate on the first device of each other type, too.
     shapes
-        Of the inputs, if not those of the file: of the one input, or a list of shapes, or a dict by
-        name.
+        As in `explain_model`.
     **settings
         The fields of `Options`.
 

@@ -41,8 +41,8 @@ def guess_shapes(
     Returns
     -------
     dict
-        The shape of each input, by name; None if the model leaves nothing open but the number of
-        samples, or runs with none of them.
+        The shape of each input, by name; empty if the model runs with none of those that are tried;
+        None if it leaves nothing open but the number of samples.
 
     Raises
     ------
@@ -57,8 +57,8 @@ def guess_shapes(
             command, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=_LIMIT_S
         )
         found: dict[str, list[int]] | None = json.loads(done.stdout.splitlines()[-1])
-        return {name: tuple(shape) for name, shape in found.items()} if found else None
-    return None
+        return {name: tuple(shape) for name, shape in (found or {}).items()}
+    return {}
 
 
 def shapes_of_arrays(

@@ -61,8 +61,7 @@ def profile_model(
         True or False for a progress bar on standard error or none, None for one on terminals, or a
         function to call with ``"running"``, the number of inferences done, and of all.
     shapes
-        Of the inputs, if not those of the file: of the one input, or a list of shapes, or a dict by
-        name.
+        As in `explain_model`.
     **settings
         The fields of `Options`; ``profile`` is always on.
 

@@ -212,8 +212,7 @@ def tune(
         layers to be measured, the operation and the candidate. What it raises ends the tuning;
         winners found so far are kept.
     shapes
-        Of the inputs, if not those of the file: of the one input, or a list of shapes, or a dict by
-        name.
+        As in `explain_model`.
     **settings
         The fields of `Options`; `tuning` may not be ``"off"``.
 

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text
 from clgpu_delegate.errors import FileError
@@ -15,6 +15,8 @@ from clgpu_delegate.profiling.table import milliseconds
 
 if TYPE_CHECKING:
     from clgpu_delegate.profiling.recorded import Recorded
+
+Before = Union["Recorded", Mapping[str, Any], str, "os.PathLike[str]"]
 
 _ADVICE = "; `clgpu profile MODEL --json` writes one"
 _ROWS = 20  # of print()
@@ -109,23 +111,24 @@ class ProfileChange(Shown):
         return as_text(self)
 
 
-def compare(now: Recorded, before: Recorded | str | os.PathLike[str]) -> ProfileChange:
+def compare(now: Recorded, before: Before) -> ProfileChange:
     """See `Profile.against`."""
-    data = read(before) if isinstance(before, (str, os.PathLike)) else before.to_dict()
-    try:
-        return _change(now.to_dict(), data)
-    except (KeyError, TypeError, AttributeError):
-        raise FileError(f"{before} is not a profile{_ADVICE}") from None
+    if isinstance(before, (str, os.PathLike)):
+        return compare(now, read(before))
+    data = before if isinstance(before, Mapping) else before.to_dict()
+    return _change(now.to_dict(), data)
 
 
-def read(path: str | os.PathLike[str]) -> Any:
-    """The content of a file with a profile; a FileError if it cannot be read or is no JSON."""
+def read(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The content of a file with a profile; a FileError if it cannot be read or has none."""
     try:
-        return json.loads(Path(path).read_bytes())
+        data: dict[str, Any] = json.loads(Path(path).read_bytes())
+        _change(data, data)
     except OSError as error:
         raise FileError(f"cannot read the profile {os.fspath(path)}: {error.strerror}") from None
-    except ValueError:
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise FileError(f"{os.fspath(path)} is not a profile{_ADVICE}") from None
+    return data
 
 
 def _change(now: Mapping[str, Any], before: Mapping[str, Any]) -> ProfileChange:

@@ -13,6 +13,10 @@ const list = (pairs) => make("dl", {}, ...pairs.filter(([, value]) => value !== 
 const tensorItem = (id, extents, others) => make("li", {}, `${tensorText(id)}, ${shape(extents)}`,
   ...others.flatMap((index) => [" ", make("br"), toNode(index)]));
 
+const causes = {
+  memory: "Above 100 %: caches hold a part of its bytes, so it waits less for memory.",
+  arithmetic: "Above 100 %: its algorithm needs fewer operations than its definition has, or integer units compute it.",
+};
 const timesOf = (node) => {
   const p = node.profile;
   if (!p) return [];
@@ -22,7 +26,7 @@ const timesOf = (node) => {
     ["to enqueue", time(p.host_seconds)], ["launches", String(p.launches)],
     ["operations", rate(p.flops, "FLOP")], ["reads", size(p.bytes_read)], ["writes", size(p.bytes_written)],
     ["rates", `${rate(p.flops_per_second, "FLOP/s")}, ${rate(p.bytes_per_second, "B/s")}`], ["of the peak", peak],
-  ])];
+  ]), ...(p.peak_share > 1 ? [make("p", { class: "hint" }, causes[p.bound])] : [])];
 };
 const enginesOf = (node) => {
   if (!node.candidate) return [];

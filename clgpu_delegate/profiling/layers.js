@@ -59,6 +59,7 @@ listeners.push((index) => {
 });
 
 drawRows();
+if (!byId("roofline").hidden) drawRoofline();
 showTimeline("median");
 if (data.memory.length) showMemory(0);
 zoomGraph(0);

@@ -1,5 +1,5 @@
 "use strict";
-// One page, five parts: what all share and the totals here, then graph, timeline, memory, layers.
+// One page, six parts: what all share and the totals here, then graph, timeline, memory, roofline, layers.
 // Names of a model are text and stay text: nothing here makes markup of a string.
 
 const data = JSON.parse(document.getElementById("data").textContent);
@@ -7,7 +7,7 @@ const byId = (id) => document.getElementById(id);
 const nodes = new Map(data.nodes.map((node) => [node.index, node]));
 
 const make = (tag, attributes = {}, ...children) => {
-  const svg = ["svg", "g", "rect", "path", "text"].includes(tag);
+  const svg = ["svg", "g", "rect", "path", "circle", "text"].includes(tag);
   const element = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   element.append(...children.filter((child) => child !== null && child !== undefined));
@@ -123,6 +123,7 @@ const parts = [
   });
   if (data.peaks) {
     const peaks = [["Multiply-adds", rate(data.peaks.fma_flops, "FLOP/s")], ["Memory", rate(data.peaks.copy_bytes, "B/s")],
+      ["Caches", rate(data.peaks.cache_bytes, "B/s")],
       ["Upload", rate(data.peaks.upload_bytes, "B/s")], ["Download", rate(data.peaks.download_bytes, "B/s")],
       ["A launch", time(data.peaks.launch_seconds)]];
     body.append(make("h3", {}, "Measured peaks of the device"), make("dl", {}, ...peaks.flatMap(([k, v]) => [make("dt", {}, k), make("dd", {}, v)])));

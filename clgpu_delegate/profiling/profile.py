@@ -40,13 +40,13 @@ class Profile(Recorded, Shown):
         """
         return table.node_table(self, order, rows)
 
-    def against(self, before: Recorded | str | os.PathLike[str]) -> against.ProfileChange:
+    def against(self, before: against.Before) -> against.ProfileChange:
         """Compare with an earlier profile of the same model.
 
         Parameters
         ----------
         before
-            A profile, or the path of a file with the JSON of `to_dict`, such as
+            A profile, the dict of its `to_dict`, or the path of a file with that as JSON, such as
             ``clgpu profile MODEL --json`` prints.
 
         Raises

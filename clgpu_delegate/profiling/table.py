@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from clgpu_delegate.profiling.records import NodeProfile, Totals
 
 ROWS = 20  # of print()
+_ABOVE = (
+    "of peak: the least time that the device's measured rates of arithmetic and memory allow, as a "
+    "share of the time; above 100 % where data come from caches, or where a node needs fewer "
+    "operations than its definition has (Winograd's algorithm, integer units)"
+)
 _BAR = 10  # cells of a node's share
 _LINE = 60  # cells of an inference's parts
 PARTS = (
@@ -35,16 +40,14 @@ def summary(profile: Recorded) -> Group:
     more = [Text(f"and {left} nodes more; profile.table() has them all")] if left > 0 else []
     notes = [Text(f"note: {note}") for note in profile.notes]
     table = node_table(profile, "time", ROWS).fitting(3)
-    return Group(Text(head), table, *more, *_parts(totals), *notes)
+    return Group(Text(head), table, *more, *definitions(profile, ROWS), *_parts(totals), *notes)
 
 
 def node_table(profile: Recorded, order: str, rows: int | None) -> Table:
     """See `Profile.table`."""
     if order not in ("time", "model"):
         raise ClgpuError(f"order is {order!r}; allowed: time, model")
-    nodes = list(profile.nodes)
-    if order == "time":
-        nodes.sort(key=lambda node: -node.device_seconds)
+    nodes = _by_time(profile) if order == "time" else profile.nodes
     table = Table()
     table.add_column("node", right=True)
     table.add_column("op")
@@ -56,6 +59,16 @@ def node_table(profile: Recorded, order: str, rows: int | None) -> Table:
     for node in nodes[:rows]:
         table.add_row(*map(Text, _cells(node)))
     return table
+
+
+def definitions(profile: Recorded, rows: int) -> list[Text]:
+    """What a table of the longest nodes needs below it: what a share of the peak above 1 means."""
+    above = any((node.peak_share or 0) > 1 for node in _by_time(profile)[:rows])
+    return [Text(_ABOVE)] if above else []
+
+
+def _by_time(profile: Recorded) -> list[NodeProfile]:
+    return sorted(profile.nodes, key=lambda node: -node.device_seconds)
 
 
 def milliseconds(seconds: float) -> str:

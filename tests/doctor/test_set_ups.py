@@ -87,6 +87,10 @@ def test_disk_space_of_opencl_for_the_cpu(machine):
     (found,) = machine.find(space.check)
     assert "takes 854 MB" in found.what, "with what nothing else needs"
     assert found.why.endswith(" tbb tcmlib")
+    machine.env.requested = lambda: {"TBB", "intel-opencl-rt"}
+    (found,) = machine.find(space.check)
+    assert "takes 830 MB" in found.what, "without what a user has asked for by its name"
+    assert found.why == "to remove it: pip uninstall intel-cmplr-lib-rt intel-opencl-rt"
 
 
 def test_sizes_of_distributions_are_those_of_their_files():
@@ -94,6 +98,16 @@ def test_sizes_of_distributions_are_those_of_their_files():
     installed = env.installed()
     assert "mdurl" in installed["markdown-it-py"], "without extras"
     assert 100_000 < env.bytes_of("typer") < 10_000_000
+
+
+def test_distributions_that_a_user_has_named(tmp_path, monkeypatch):
+    for name in ("asked", "needed"):
+        folder = tmp_path / f"{name}-1.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (tmp_path / "asked-1.0.dist-info" / "REQUESTED").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert {"asked", "needed"} & Environment().requested() == {"asked"}
 
 
 def test_dependency_of_a_dependency_that_is_missing(machine):

@@ -12,8 +12,10 @@ def test_peaks_are_plausible(device):
     peaks = _core.measure_peaks(device, 0.05)
     assert all(value > 0 for name, value in peaks.items() if not name.startswith("mma"))
     assert peaks["fma_flops"] < 1e15
-    for rate in ("copy_bytes", "upload_bytes", "download_bytes"):
+    for rate in ("copy_bytes", "cache_bytes", "upload_bytes", "download_bytes"):
         assert peaks[rate] < 1e14
+    # A copy in memory reads and writes; reading alone from a cache is not much slower anywhere.
+    assert peaks["cache_bytes"] > peaks["copy_bytes"] / 2
 
 
 def test_unknown_device_is_an_error():

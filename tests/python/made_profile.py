@@ -13,6 +13,7 @@ from clgpu_delegate import Explanation, MemoryMap, Profile
 
 PEAKS = {
     "fma_flops": 1e9, "mma_f16_flops": 0.0, "mma_tf32_flops": 0.0, "copy_bytes": 1e9,
+    "cache_bytes": 4e9,
     "launch_seconds": 1e-6, "round_trip_seconds": 1e-5, "upload_bytes": 1e9, "download_bytes": 1e9,
 }  # fmt: skip
 HOSTILE = (
@@ -132,6 +133,7 @@ def memory() -> MemoryMap:
     ]})  # fmt: skip
 
 
-def profile(model: str = "some/model.tflite") -> Profile:
+def profile(model: str = "some/model.tflite", peaks: dict[str, float] | None = PEAKS) -> Profile:
     """All of it."""
-    return Profile(recorded(), explanation(), memory(), model=model, invokes=invokes())
+    data = {**recorded(), "peaks": peaks}
+    return Profile(data, explanation(), memory(), model=model, invokes=invokes())

@@ -105,7 +105,9 @@ WRITING = [
 
 @pytest.mark.parametrize(("command", "words"), ALL)
 def test_sweep_knows_all_paths(command, words):
-    others = {"cache": {"path"}, "profile": {"against"}}.get(words[0], set())
+    others = {"cache": {"path"}, "profile": {"against"}, "quickstart": {"folder"}}.get(
+        words[0], set()
+    )
     for name, parameter in inspect.signature(command.callback).parameters.items():
         if "Path" in str(parameter.annotation):
             assert name in MODELS | OUTPUTS | CAPSULES | ARRAYS | others
@@ -188,7 +190,7 @@ def test_interrupt(command, words, model, tmp_path, capfd, monkeypatch):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-@pytest.mark.parametrize("words", [["devices"], ["devices", "--json"]], ids=" ".join)
+@pytest.mark.parametrize("words", [["devices"], ["devices", "--json"], ["--help"]], ids=" ".join)
 def test_reader_that_goes_away_is_no_error(words):
     script = "import sys; from clgpu_delegate.cli import main; sys.argv[0] = 'clgpu'; main()"
     reader, writer = os.pipe()
@@ -222,6 +224,16 @@ def test_closed_output_is_told(words):
     assert "cannot write the output: standard output is closed" in result.stderr
     assert "report" not in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_closed_streams_are_for_nobody():
+    script = "import sys; from clgpu_delegate.__main__ import main; sys.argv[0] = 'clgpu'; main()"
+    start = (
+        "import os, sys; os.close(1); os.close(2); "
+        "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    )
+    result = run_python(start, "-c", script, "devices")
+    assert (result.returncode, result.stdout, result.stderr) == (exits.FILE, "", "")
 
 
 def test_closed_error_stream_takes_no_output():

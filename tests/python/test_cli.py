@@ -70,6 +70,31 @@ def test_explain_tells_of_a_compiled_model(model):
     )
 
 
+@needs_litert
+@pytest.mark.parametrize("words", [["explain"], ["run", "--runs", "1"]], ids=lambda words: words[0])
+def test_what_litert_tells_of_itself_is_left_out(model, words):
+    script = "from clgpu_delegate.__main__ import main; main()"
+    result = run_python(script, words[0], model, *words[1:], "--api", "compiled")
+    assert_succeeds(result)
+    assert "INFO" not in result.stderr
+    assert "NPU" not in result.stderr
+
+
+def test_what_a_driver_says_is_passed_on_even_where_it_ends_the_process():
+    more = "\N{BOX DRAWINGS LIGHT UP AND RIGHT} more\n"
+    told = f"INFO: [environment.cc:1] told\nWARNING: [npu_registry.cc:1] no\n{more}"
+    said = f"ERROR: [compiled_model.cc:1] no\n{more}terminate called\n"
+    script = f"""
+import os
+from clgpu_delegate.cli.quiet import quiet
+with quiet(None, "compiled"):
+    os.write(2, {(told + said).encode()!r})
+    os._exit(3)
+"""
+    result = run_python(script)
+    assert (result.returncode, result.stderr) == (3, said)
+
+
 def test_run_compares_with_the_stock_runtime(model, runtime, precision, device):
     options = ["--runs", "2", "--runtime", runtime, "--precision", precision, "--device", device]
     data = json.loads(clgpu("run", model, "--json", *options))

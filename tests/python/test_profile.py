@@ -43,6 +43,14 @@ def test_peak_share_is_that_of_the_tighter_bound(made):
     assert softmax.peak_share == pytest.approx(15e-6 / 30e-6)
 
 
+def test_more_than_the_peak_has_its_definition_beside_it(made):
+    assert "of peak:" not in str(made)
+    slow = made_profile.profile(peaks={**made_profile.PEAKS, "copy_bytes": 1e8})
+    text = " ".join(str(slow).split())
+    assert "500 %" in text
+    assert "above 100 % where data come from caches, or where a node needs fewer" in text
+
+
 def test_launches_have_a_peak_share_of_their_own():
     data = made_profile.recorded()
     data["launches"][1]["flops"] = 15_000.0
@@ -236,6 +244,7 @@ def test_profiles_stand_side_by_side(made, tmp_path):
     assert f"old_engine -> {made.nodes[0].candidate}" in str(change)
     assert json.loads(json.dumps(change.to_dict()))["wall_seconds"] == made.totals.wall_seconds
     assert made.against(made).nodes[0].difference == 0
+    assert made.against(before) == change
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,48 @@ def test_memory_map_has_the_blocks_of_a_partition(report):
     assert len(find(report, "#memory .block")) == 1
 
 
+def test_roofline_has_the_nodes_below_the_measured_rates(report):
+    points = find(report, "#roofline .point")
+    assert sorted(point.get_attribute("data-point") for point in points) == ["0", "2"]
+    assert len(find(report, "#roofline .roof")) == 3
+    words = text_of(report, "#roofline-body")
+    for roof in (
+        "multiply-adds, 1 GFLOP/s",
+        "device memory, 1 GB/s",
+        "caches, 4 GB/s",
+        "0 CONV_2D",
+    ):
+        assert roof in words
+    place = "const b = document.querySelector(arguments[0]).getBBox(); return [b.x, b.y, b.height]"
+    convolution = report.execute_script(place, "#roofline [data-point='0']")
+    softmax = report.execute_script(place, "#roofline [data-point='2']")
+    # 5 operations a byte at 0.5 GFLOP/s, and 1/15 at 1/40: further to the right, and higher.
+    assert convolution[0] > softmax[0]
+    assert convolution[1] < softmax[1]
+    assert convolution[2] > softmax[2], "it takes longer"
+    report.find_element("css selector", "#roofline [data-point='2']").click()
+    assert "SOFTMAX" in text_of(report, "#facts .op")
+    assert len(find(report, "#roofline .point.selected")) == 1
+
+
+def test_more_than_the_peak_is_explained(browser, tmp_path):
+    slow = {**made_profile.PEAKS, "copy_bytes": 1e8}
+    path = tmp_path / "report.html"
+    path.write_text(page.text(made_profile.profile(peaks=slow)))
+    browser.get(path.as_uri())
+    browser.find_element("css selector", '[data-node="2"] rect').click()
+    assert "Above 100 %: caches hold a part of its bytes" in text_of(browser, "#facts")
+
+
+def test_roofline_needs_measured_rates(browser, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text(page.text(made_profile.profile(peaks=None)))
+    browser.get(path.as_uri())
+    assert not browser.find_element("css selector", "#roofline").is_displayed()
+    assert not browser.find_element("css selector", "nav a[href='#roofline']").is_displayed()
+    assert browser.get_log("browser") == []
+
+
 def test_names_of_a_model_stay_text(report):
     report.find_element("css selector", "#more summary").click()
     borders = find(report, "#more-body details")

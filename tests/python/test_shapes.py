@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -14,6 +17,7 @@ from clgpu_delegate.measure.guessing import guess_shapes
 from clgpu_delegate.tflite import shapes
 from tests.litert.compiled import needs_litert
 from tests.model_maker import ModelMaker
+from tests.python import models
 from tests.python.test_cli import clgpu, fails
 from tests.runtimes import available_runtimes, make_interpreter
 
@@ -149,12 +153,31 @@ def test_guesses(tmp_path):
     assert guess(shapes.with_shapes(image(), (1, 8, 8, 3))) is None
 
 
-def test_model_that_runs_with_no_guess_has_none(tmp_path):
+def test_model_that_runs_with_no_guess_has_none(tmp_path, capsys):
     m = ModelMaker()
     m.output(m.op("ADD", [m.input("a", (1, -1)), m.input("b", (1, 3, -1))], (1, 3, -1)))
     m.output(m.op("RESHAPE", [m.input("c", (1, -1)), m.constant(np.int32([7, 11]))], (7, 11)))
     (tmp_path / "model.tflite").write_bytes(m.build())
-    assert guess_shapes(tmp_path / "model.tflite") is None
+    assert guess_shapes(tmp_path / "model.tflite") == {}
+    clgpu("explain", str(tmp_path / "model.tflite"))
+    told = capsys.readouterr().err
+    assert "model.tflite leaves shapes open; it runs with none of the usual ones" in told
+    assert "--shape 1x224x224x3" in told
+
+
+def test_bench_guesses_for_each_model(tmp_path):
+    paths = [tmp_path / name for name in ("fixed.tflite", "open.tflite")]
+    for path, content in zip(paths, (models.chain(), spectrum())):
+        path.write_bytes(content)
+    words = ["--precision", "fp32", "--runs", "1", "--rounds", "1", "--json"]
+    found = json.loads(clgpu("bench", *map(str, paths), *words))["measurements"]
+    assert [Path(row["model"]) for row in found] == [paths[0], paths[0], paths[1], paths[1]]
+    assert [row["problem"] for row in found] == [None] * 4
+    pairs = [(paths[0], (3, 5)), (paths[1], (2, 768))]
+    result = clgpu_delegate.benchmark(pairs, precisions=["fp32"], runs=1, rounds=1)
+    assert [row.problem for row in result.measurements] == [None] * 4
+    with pytest.raises(InputError, match="does not work with these shapes"):
+        clgpu_delegate.benchmark([(paths[1], (512,))], runs=1)
 
 
 def test_commands_take_shapes_and_tell_of_guesses(tmp_path, monkeypatch, capsys):
@@ -162,7 +185,7 @@ def test_commands_take_shapes_and_tell_of_guesses(tmp_path, monkeypatch, capsys)
     path = tmp_path / "model.tflite"
     path.write_bytes(spectrum())
     clgpu("explain", str(path))
-    told = "clgpu: the model leaves shapes open; assumed: --shape 1x512"
+    told = f"clgpu: {path} leaves shapes open; assumed: --shape 1x512"
     assert told in capsys.readouterr().err
     out = str(tmp_path / "c.zip")
     for words in (["run", "--runs", "1"], ["explain"], ["bench", "--runs", "1"], ["capture", out],

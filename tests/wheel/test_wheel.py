@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -137,6 +138,27 @@ def test_the_source_distribution_holds_all_that_a_build_takes(tmp_path):
     run(*configure, f"-DPython_EXECUTABLE={sys.executable}", env={**os.environ, **tools})
     of_wheel = ROOT / "build/wheel" / f"{sysconfig.get_config_var('SOABI')}-glibc2.17"
     assert compiled(tmp_path / "build", source) == compiled(of_wheel, ROOT)
+
+
+def test_the_source_distribution_is_built_without_a_network(tmp_path):
+    pytest.importorskip("scikit_build_core")
+    alone = ["unshare", "--map-root-user", "--net"]
+    if shutil.which("unshare") is None or subprocess.run([*alone, "true"], check=False).returncode:
+        pytest.skip("this system gives no process a network of its own (unshare)")
+    script = "import sys, scikit_build_core.build as b; print(b.build_sdist(sys.argv[1]))"
+    run(sys.executable, "-c", script, tmp_path)
+    (path,) = tmp_path.glob("*.tar.gz")
+    tools = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    if shutil.which("ccache"):
+        tools |= {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CCACHE_NOHASHDIR": "1"}
+        tools |= {"CCACHE_BASEDIR": str(tmp_path)}
+    pip = [sys.executable, "-m", "pip", "wheel", "--no-index", "--no-deps", "--no-build-isolation"]
+    folders = ["-C", f"build-dir={tmp_path / 'build'}", "-w", tmp_path / "out"]
+    run(*alone, *pip, *folders, path, env={**os.environ, **tools}, cwd=tmp_path)
+    (wheel,) = (tmp_path / "out").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        libraries = [name for name in archive.namelist() if name.endswith(".so")]
+    assert len(libraries) == 2
 
 
 def compiled(build: Path, source: Path) -> dict[str, list[str]]:

@@ -24,8 +24,19 @@ constexpr std::size_t kItemsPerUnit = 2048;    // enough for a compute unit of a
 constexpr std::size_t kLargestCopy = 1 << 28;  // bytes; many times the size of any cache
 constexpr double kFmasPerRound = 16 * 8;       // of one work-item and lane, see peaks.cl
 constexpr double kMmasPerRound = 32;           // of one warp, see mma_peak_nvidia.cl
-constexpr int kShares = 12;                    // measurements that share the time
-constexpr double kKeptSeconds = 0.15;          // of the measurements that are kept
+constexpr double kReadsPerRound = 8;           // of one work-item, see device_reread
+// Bytes that device_reread reads, for each compute unit and at least: more than a processor's own
+// cache holds, less than the one behind it.
+constexpr std::size_t kRereadPerUnit = 1 << 14, kLeastReread = 1 << 18;
+constexpr int kShares = 14;            // measurements that share the time
+constexpr double kKeptSeconds = 0.15;  // of the measurements that are kept
+
+// The largest one that is not larger.
+std::size_t power_of_two(std::size_t number) {
+  std::size_t power = 1;
+  while (power <= number / 2) power *= 2;
+  return power;
+}
 
 class Probe {
  public:
@@ -39,6 +50,7 @@ class Probe {
     if (info.mma_f16) peaks.mma_f16_flops = mma(/*tf32=*/false);
     if (info.mma_tf32) peaks.mma_tf32_flops = mma(/*tf32=*/true);
     peaks.copy_bytes = copy();
+    peaks.cache_bytes = std::max(reread(4, kGroup, 37), reread(16, 1, 1));  // GPUs, CPUs
     const cl::Memory word = buffer(sizeof(float));
     const cl::KernelHandle nothing = kernel(kFile, "device_nothing", "-DLANES=1");
     set(nothing, 0, word.get());
@@ -116,6 +128,20 @@ class Probe {
     return arithmetic(kernel, 1, operations * kMmasPerRound);
   }
 
+  // Of the kernels that compute or read in rounds: sets argument `index` to a number of rounds that
+  // makes the time of starting and ending negligible, and returns it.
+  template <class F>
+  int set_rounds(const cl::KernelHandle& kernel, cl::cl_uint index, F enqueue) {
+    cl::cl_int rounds = 1;
+    set(kernel, index, rounds);
+    time(enqueue, 1);
+    while (time(enqueue, 1) < 2e-3 && rounds < 1 << 16) {
+      rounds *= 4;
+      set(kernel, index, rounds);
+    }
+    return rounds;
+  }
+
   // Operations per second of a kernel in which each work-item writes `floats` floats and computes
   // `operations` operations per round. Its arguments 0 and 1 are the floats and the rounds.
   double arithmetic(const cl::KernelHandle& kernel, std::size_t floats, double operations) {
@@ -125,14 +151,7 @@ class Probe {
     const cl::Memory sums = buffer(items * floats * sizeof(float));
     const auto enqueue = [&] { launch(kernel, items, group); };
     set(kernel, 0, sums.get());
-    cl::cl_int rounds = 1;
-    set(kernel, 1, rounds);
-    time(enqueue, 1);
-    // Long enough to make the time of starting and ending negligible.
-    while (time(enqueue, 1) < 2e-3 && rounds < 1 << 16) {
-      rounds *= 4;
-      set(kernel, 1, rounds);
-    }
+    const int rounds = set_rounds(kernel, 1, enqueue);
     return operations * rounds * static_cast<double>(items) / best(enqueue);
   }
 
@@ -155,6 +174,28 @@ class Probe {
       break;
     }
     return 2 * static_cast<double>(bytes) / seconds;
+  }
+
+  // Work-items that read vectors of `lanes` floats, in work-groups of at most `most`; each goes on
+  // by the parts of `groups` of them.
+  double reread(int lanes, std::size_t most, int groups) {
+    const cl::KernelHandle kernel =
+        this->kernel(kFile, "device_reread", "-DLANES=" + std::to_string(lanes));
+    const auto units = static_cast<std::size_t>(context_.device().info.compute_units);
+    const std::size_t group = power_of_two(std::min(most, context_.max_work_group_size(kernel)));
+    const std::size_t bytes = power_of_two(std::max(kLeastReread, kRereadPerUnit * units));
+    const std::size_t floats = bytes / sizeof(float),
+                      items = floats / static_cast<std::size_t>(lanes);
+    const cl::Memory from = buffer(bytes), to = buffer(bytes);
+    set(kernel, 0, from.get());
+    set(kernel, 1, to.get());
+    set(kernel, 2, static_cast<cl::cl_int>(floats - 1));
+    const auto part = static_cast<cl::cl_int>(group) * lanes;
+    set(kernel, 3, part);
+    set(kernel, 4, part * groups);
+    const auto enqueue = [&] { launch(kernel, items, group); };
+    const int rounds = set_rounds(kernel, 5, enqueue);
+    return kReadsPerRound * rounds * static_cast<double>(bytes) / best(enqueue);
   }
 
   void transfers(Peaks& peaks) {
@@ -220,6 +261,7 @@ void write(Writer& to, const Peaks& peaks) {
     field(to, "mma_f16_flops", peaks.mma_f16_flops);
     field(to, "mma_tf32_flops", peaks.mma_tf32_flops);
     field(to, "copy_bytes", peaks.copy_bytes);
+    field(to, "cache_bytes", peaks.cache_bytes);
     field(to, "launch_seconds", peaks.launch_seconds);
     field(to, "round_trip_seconds", peaks.round_trip_seconds);
     field(to, "upload_bytes", peaks.upload_bytes);
@@ -237,9 +279,9 @@ Peaks peaks_of(cl::Context& context, store::Store& store) {
   if (const auto found = done->find(key); found != done->end()) return found->second;
   Peaks peaks;
   const std::vector<double*> fields = {
-      &peaks.fma_flops,    &peaks.mma_f16_flops,  &peaks.mma_tf32_flops,
-      &peaks.copy_bytes,   &peaks.launch_seconds, &peaks.round_trip_seconds,
-      &peaks.upload_bytes, &peaks.download_bytes, &peaks.transfer_seconds};
+      &peaks.fma_flops,      &peaks.mma_f16_flops,   &peaks.mma_tf32_flops,     &peaks.copy_bytes,
+      &peaks.cache_bytes,    &peaks.launch_seconds,  &peaks.round_trip_seconds, &peaks.upload_bytes,
+      &peaks.download_bytes, &peaks.transfer_seconds};
   if (!read_numbers(store.get(store::kPeaks, key).value_or(""), fields)) {
     peaks = measure_peaks(context, kKeptSeconds);
     store.put(store::kPeaks, key, write_numbers(fields), "rates of " + context.device().info.name);

@@ -15,6 +15,7 @@ struct Peaks {
   double mma_f16_flops = 0;       ///< the same for tensor cores with halves; 0 if there are none
   double mma_tf32_flops = 0;      ///< and with TF32 numbers
   double copy_bytes = 0;          ///< bytes per second, read and written, in device memory
+  double cache_bytes = 0;         ///< bytes per second, read from a cache that all processors share
   double launch_seconds = 0;      ///< of an empty kernel, with many in flight
   double round_trip_seconds = 0;  ///< of an empty kernel, with waiting for it
   double upload_bytes = 0;        ///< bytes per second from pageable host memory
