@@ -44,7 +44,9 @@ HEAD = """\
 
 What the delegate does with each builtin operation of TensorFlow Lite. The types are those of the
 first input of data. int16, int8 and uint8 are quantised integers; where numbers are only moved,
-they need no scale. Operations without a mark run as kernels on the device.
+they need no scale. ABS, ADD, MUL and the comparisons except NOT_EQUAL also take int16 without a
+scale, and FLOOR_DIV and FLOOR_MOD divide the stored values, as the reference kernels do.
+Operations without a mark run as kernels on the device.
 
 - **planned**: the result follows from the shapes of tensors and from constants. It is computed
   while the model is planned, and again after a resize, and costs no kernel launch. The same holds

@@ -52,6 +52,13 @@ FAULTS = (
         _ops("rfft2d"),
     ),
     Fault(
+        "kernels/binary/binary.cl",
+        "#define WRAPPED(x) ((VALUE_T)(DST_T)(x))",
+        "#define WRAPPED(x) (x)",
+        "sums of int16 wrap before their activation",
+        _ops("binary"),
+    ),
+    Fault(
         "kernels/conv3d/conv3d.cl",
         "if (spread < 0 || spread % stride != 0) return -1;",
         "if (spread < 0) return -1;",
