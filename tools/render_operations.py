@@ -46,6 +46,8 @@ What the delegate does with each builtin operation of TensorFlow Lite. The types
 first input of data. int16, int8 and uint8 are quantised integers; where numbers are only moved,
 they need no scale. ABS, ADD, MUL and the comparisons except NOT_EQUAL also take int16 without a
 scale, and FLOOR_DIV and FLOOR_MOD divide the stored values, as the reference kernels do.
+SLICE and STRIDED_SLICE take a begin that is computed at run time where the shape of the result does
+not depend on it; one outside of its axis is moved into it.
 Operations without a mark run as kernels on the device.
 
 - **planned**: the result follows from the shapes of tensors and from constants. It is computed

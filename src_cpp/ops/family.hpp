@@ -97,6 +97,9 @@ struct Operation {
   /// and that seldom change from one inference to the next. If they are computed at run time, a
   /// partition is planned when it knows them, and again when they change.
   std::vector<int> settings{};
+  /// Slots of further inputs that planning needs as constants. They would change with most
+  /// inferences, so no partition is planned for their values.
+  std::vector<int> positions{};
 };
 
 /// What the time of an operation depends on.

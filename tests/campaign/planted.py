@@ -59,6 +59,13 @@ FAULTS = (
         _ops("binary"),
     ),
     Fault(
+        "kernels/strided_slice/from.cl",
+        "return first < 0 ? 0 : first > last ? last : (int)first;",
+        "return first < 0 ? 0 : (int)first;",
+        "a begin outside of its axis is moved into it",
+        _ops("strided_slice"),
+    ),
+    Fault(
         "kernels/conv3d/conv3d.cl",
         "if (spread < 0 || spread % stride != 0) return -1;",
         "if (spread < 0) return -1;",
@@ -307,15 +314,15 @@ FAULTS = (
     ),
     Fault(
         "src_cpp/ops/families/strided_slice.cpp",
-        "end->size() != begin->size() || stride->size() != begin->size(),",
-        "end->size() != begin->size(),",
+        "node.input(2).elements() != count || static_cast<int>(stride->size()) != count,",
+        "node.input(2).elements() != count,",
         "strides are read for each axis that begin names",
         _ops("strided_slice"),
     ),
     Fault(
         "src_cpp/ops/families/strided_slice.cpp",
-        "(*begin)[i] < 0 || (*size)[i] < -1,",
-        "(*begin)[i] < 0,",
+        "(begin && (*begin)[i] < 0) || (*size)[i] < -1,",
+        "begin && (*begin)[i] < 0,",
         "a slice has no negative size but -1",
         _ops("strided_slice"),
     ),

@@ -11,6 +11,10 @@ constexpr std::int64_t kMostAwaited = 64;  // elements of such an operand
 }  // namespace
 
 bool Model::await(ModelNode& node, const tfl::NodeView& view) const {
+  const std::vector<int>& positions = node.operation->positions;
+  if (std::any_of(positions.begin(), positions.end(),
+                  [&](int slot) { return view.has_input(slot) && !view.input(slot).has_data(); }))
+    return false;
   for (const int slot : node.operation->settings) {
     if (!view.has_input(slot)) continue;
     const tfl::TensorView input = view.input(slot);
