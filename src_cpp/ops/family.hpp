@@ -62,6 +62,9 @@ struct RowRules;
 
 constexpr int kAnyNumber = -1;
 
+/// The axes that kernels have, and the most of any tensor: those of the runtimes' kernels.
+constexpr int kMaxRank = 6, kMostAxes = 8;
+
 /// What an operation does with a resource of the runtime: a value that outlives an inference and
 /// that all graphs of an interpreter share.
 enum class Resource : int {
@@ -146,6 +149,10 @@ struct Family : ir::OpKind {
   bool allows_quantized = false;
   bool narrow_weights =
       false;  ///< its import takes weights of int4 and int2, which it reads as int8
+
+  /// Of each operand. Beyond kMaxRank, kernels see neighbouring axes as one, so shape rules refuse
+  /// what is left with more axes than kernels have.
+  int most_axes = kMaxRank;
 
   /// The runtimes' kernels run another graph of the model on the interpreter's own tensors, so only
   /// the interpreter can run them.

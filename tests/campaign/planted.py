@@ -66,6 +66,13 @@ FAULTS = (
         _ops("strided_slice"),
     ),
     Fault(
+        "kernels/scatter_nd/scatter_nd.cl",
+        "int last = count - 1;",
+        "int last = count - 2;",
+        "of several values for one place the last one counts",
+        _ops("scatter_nd"),
+    ),
+    Fault(
         "kernels/conv3d/conv3d.cl",
         "if (spread < 0 || spread % stride != 0) return -1;",
         "if (spread < 0) return -1;",

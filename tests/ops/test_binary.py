@@ -54,6 +54,40 @@ def test_all_functions_of_floats(device, precision, rng, a, b):
     check(m.build(), [x, y], expected, device=device, precision=precision)
 
 
+MANY_AXES = (2, 1, 3, 2, 1, 2, 1, 3)
+
+
+def test_equal_shapes_may_have_eight_axes(device, precision, rng):
+    x, y = eighths(rng, MANY_AXES), eighths(rng, MANY_AXES)
+    m = ModelMaker()
+    h, k = (m.op("NEG", [m.input(name, MANY_AXES)], MANY_AXES) for name in "xy")
+    m.output(*(m.op(name, [h, k], MANY_AXES) for name in ("ADD", *FUNCTIONS)))
+    functions = [np.add, *FUNCTIONS.values()]
+    expected = [function(-x.astype(np.float64), -y.astype(np.float64)) for function in functions]
+    check(m.build(), [x, y], expected, device=device, precision=precision)
+
+
+def test_quantised_numbers_may_have_eight_axes(device, rng):
+    m = ModelMaker()
+    scale = Quantization(0.5)
+    x = m.op("QUANTIZE", [m.input("x", MANY_AXES)], MANY_AXES, dtype=np.int8, quantization=scale)
+    total = m.op("ADD", [x, x], MANY_AXES, quantization=Quantization(0.75))
+    flag = m.op("GREATER", [total, x], MANY_AXES, dtype=bool)
+    chosen = m.op("SELECT_V2", [flag, x, x], MANY_AXES, dtype=np.int8, quantization=scale)
+    result = m.op("DEQUANTIZE", [chosen], MANY_AXES, dtype=np.float32)
+    number = {"in_data_type": np.float32, "out_data_type": np.int32}
+    m.output(m.op("CAST", [result], MANY_AXES, dtype=np.int32, **number))
+    x = rng.integers(-20, 20, MANY_AXES).astype(np.float32)
+    check(m.build(), [x], [x.astype(np.int32)], device=device, precision="fp32")
+
+
+def test_seven_axes_are_not_broadcast():
+    m = ModelMaker()
+    x, y = m.input("x", MANY_AXES[1:]), m.input("y", (3,))
+    m.output(m.op("MUL", [x, y], MANY_AXES[1:]))
+    check_refused(m.build(), "differ; shapes of more than 6 axes do not broadcast")
+
+
 def test_floor_division_of_multiples_is_exact(device):
     y = np.float32([3, 5, 7, 0.1, 0.3, 11, 13])
     x = np.float32(np.outer(np.arange(-8, 9), y))

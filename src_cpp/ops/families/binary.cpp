@@ -212,6 +212,7 @@ const Family kBinaryFamily = [] {
                      {166, "STABLEHLO_MAXIMUM", 2},
                      {181, "STABLEHLO_MINIMUM", 2},
                      {kAddN, "ADD_N", 2, kAnyNumber}};
+  family.most_axes = kMostAxes;
   family.import = import_binary;
   family.infer = infer_binary;
   family.candidates = binary_candidates;

@@ -94,6 +94,7 @@ const Family kCompareFamily = [] {
   family.builtins = {{kCodes[0], "EQUAL", 2, 0, 1, -1},   {kCodes[1], "NOT_EQUAL", 2, 0, 1, -1},
                      {kCodes[2], "GREATER", 2, 0, 1, -1}, {kCodes[3], "GREATER_EQUAL", 2, 0, 1, -1},
                      {kCodes[4], "LESS", 2, 0, 1, -1},    {kCodes[5], "LESS_EQUAL", 2, 0, 1, -1}};
+  family.most_axes = kMostAxes;
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;

@@ -86,6 +86,7 @@ const Family kQuantizeFamily = [] {
   family.name = "quantize";
   family.writes_slices = true;
   family.builtins = {{114, "QUANTIZE", 1, 0, 1, -1}};
+  family.most_axes = kMostAxes;
   family.import = import;
   family.infer = infer_same_as_input;
   family.candidates = candidates;
