@@ -147,6 +147,7 @@ struct Family : ir::OpKind {
   /// The family takes tensors of quantised types (QUANTIZE, DEQUANTIZE); others leave such nodes on
   /// the CPU.
   bool allows_quantized = false;
+  bool int16_zero_points = false;  ///< its import checks the zero points of int16; others need 0
   bool narrow_weights =
       false;  ///< its import takes weights of int4 and int2, which it reads as int8
 

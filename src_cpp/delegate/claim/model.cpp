@@ -20,7 +20,8 @@ std::optional<Refusal> check_tensor(const tfl::TensorView& tensor, const std::st
   const char* const type = tfl::type_name(tensor.tflite_type());
   const bool narrow = tensor.is_narrow() && family.narrow_weights && slot == family.weights.slot;
   if (!narrow && !tfl::dtype_of(tensor.tflite_type())) return Refusal{Why::kType, what, {}, type};
-  if (auto refusal = tfl::check_quantization(tensor, what)) return refusal;
+  if (auto refusal = tfl::check_quantization(tensor, what, family.int16_zero_points))
+    return refusal;
   if (tensor.is_quantized() && !family.allows_quantized)
     return Refusal{Why::kIntegers, what, {}, type};
   if (tensor.raw().is_variable && !may_vary) return Refusal{Why::kVariable, what};
