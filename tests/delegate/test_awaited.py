@@ -172,6 +172,19 @@ def transposed() -> bytes:
     return m.build()
 
 
+def test_indices_of_sixteen_bits(device, rng):
+    m = ModelMaker()
+    x = m.op("NEG", [m.input("x", SHAPE)], SHAPE)
+    operands = [x, m.input("value", (), np.int16)]
+    dtypes = [np.float32, np.int16]
+    found, where = m.op("TOPK_V2", operands, [(2, 4, 3)] * 2, dtype=dtypes, version=3)
+    m.output(m.op("ABS", [found], (2, 4, 3)), where)
+    delegate = clgpu_delegate.load(device=device)
+    x = rng.standard_normal(SHAPE).astype(np.float32)
+    compare(m.build(), [{"x": x, "value": np.array(k, np.int16)} for k in (3, 1, 6)], delegate)
+    assert all(node.claimed for node in delegate.explain().nodes)
+
+
 def test_output_shapes_of_transposed_convolutions(runtime, device, rng):
     x = rng.standard_normal((1, 3, 4, 2)).astype(np.float32)
     steps = [

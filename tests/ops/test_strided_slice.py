@@ -103,6 +103,17 @@ def test_float_becomes_half_and_back(rng, device):
     check_converts(_slice((1, 2), (3, 5)), lambda x: x[1:4, 2:], x, device=device)
 
 
+def test_constant_begin_may_have_fewer_bits(rng, device):
+    x = random_array(rng, (5, 7))
+    index = (slice(1, 4), slice(None, None, 2))
+
+    def add(m, x):
+        begin, end, strides = (m.constant(np.int16(v)) for v in ([1, 0], [4, 7], [1, 2]))
+        return m.op("STRIDED_SLICE", [x, begin, end, strides], (3, 4))
+
+    check_moves(add, lambda x: x[index], x, device=device, reference=False)
+
+
 def test_end_may_count_from_begin(rng, device):
     x = random_array(rng, (5, 7))
     add = _strided_raw([1, -4], [3, 2], [1, 1], (3, 2), offset=True)

@@ -20,7 +20,7 @@ bool Model::await(ModelNode& node, const tfl::NodeView& view) const {
     const tfl::TensorView input = view.input(slot);
     if (input.has_data()) continue;
     const auto dtype = tfl::dtype_of(input.tflite_type());
-    const bool is_index = dtype == DType::kI32 || dtype == DType::kI64;
+    const bool is_index = dtype == DType::kI32 || dtype == DType::kI64 || dtype == DType::kI16;
     // Another awaited value may decide on the shape of this one: both would have to be known.
     if (!is_index || input.elements() > kMostAwaited || open_.count(input.id()) != 0) {
       node.awaits.clear();

@@ -107,7 +107,8 @@ OrRefusal<Imported> import_strided(const tfl::NodeView& node) {
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   if (auto refusal = check_moved(node, 0)) return *refusal;
-  CLGPU_REFUSE_TYPE(node.input(1), "begin", DType::kI32, DType::kI64);
+  if (!node.input(1).has_data())
+    CLGPU_REFUSE_TYPE(node.input(1), "begin", DType::kI32, DType::kI64);
   return node.builtin() == kSlice ? import_slice(node) : import_strided(node);
 }
 
