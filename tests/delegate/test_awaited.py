@@ -332,6 +332,24 @@ def test_ranges_that_move_stay_on_the_cpu(device, rng):
     assert reasons["STRIDED_SLICE"] == "end is computed at run time"
 
 
+def test_a_slice_of_which_only_an_inference_knows_anything_stays_on_the_cpu(device, rng):
+    """Its size may be the rest of an axis, whatever the begin, which no partition waits for."""
+    m = ModelMaker()
+    x = m.input("x", SHAPE)
+    operands = [x, m.input("value", (3,), np.int32), m.input("size", (3,), np.int32)]
+    m.output(m.op("ABS", [m.op("SLICE", operands, (1, 2, 3))], (1, 2, 3)))
+    delegate = clgpu_delegate.load(device=device)
+    x = rng.standard_normal(SHAPE).astype(np.float32)
+    steps = [
+        {"x": x, "value": np.array(v, np.int32), "size": np.array(size, np.int32)}
+        for v, size in (([0, 0, 0], [1, 2, 3]), ([1, 2, 3], [-1, -1, -1]))
+    ]
+    compare(m.build(), steps, delegate)
+    plan = delegate.explain()
+    assert {n.op: n.claimed for n in plan.nodes} == {"SLICE": False, "ABS": True}
+    assert not plan.partitions[0].on_cpu
+
+
 def test_two_partitions_wait_for_one_value(device, rng):
     m = ModelMaker()
     x, value = m.input("x", SHAPE), m.input("value", (1,), np.int32)
