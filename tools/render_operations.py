@@ -44,7 +44,15 @@ HEAD = """\
 
 What the delegate does with each builtin operation of TensorFlow Lite. The types are those of the
 first input of data. int16, int8 and uint8 are quantised integers; where numbers are only moved,
-they need no scale. Operations without a mark run as kernels on the device.
+they need no scale. ABS, ADD, MUL and the comparisons except NOT_EQUAL also take int16 without a
+scale, and FLOOR_DIV and FLOOR_MOD divide the stored values, as the reference kernels do. Operations
+without a mark run as kernels on the device.
+
+Tensors have up to 6 axes. Views, conversions of types, and arithmetic, comparisons and SELECT of
+equal shapes take 8; so does BROADCAST_TO, if at most 6 are left after it has merged neighbours.
+
+SLICE and STRIDED_SLICE take a begin that is computed at run time where the shape of the result does
+not depend on it. One outside of its axis is moved into it.
 
 - **planned**: the result follows from the shapes of tensors and from constants. It is computed
   while the model is planned, and again after a resize, and costs no kernel launch. The same holds
@@ -449,6 +457,11 @@ NODES: dict[str, Build] = {
     "SELECT": lambda n: _select(n, "SELECT"),
     "SELECT_V2": lambda n: _select(n, "SELECT_V2"),
     "SHAPE": lambda n: _measured(n, "SHAPE", (4,)),
+    "SPARSE_TO_DENSE": lambda n: n.op(
+        "SPARSE_TO_DENSE",
+        [n.m.constant(np.array([[0, 2]], np.int32)), n.ints(4, 8), n.x((1,)), n.filled(())],
+        (4, 8),
+    ),
     "SLICE": lambda n: n.op("SLICE", [n.x(), n.ints(0, 1, 0, 0), n.ints(1, 2, 4, 8)], (1, 2, 4, 8)),
     "SOFTMAX": scaled("SOFTMAX", _UNIT, beta=1.0),
     "SPACE_TO_BATCH_ND": _space_to_batch,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Callable
 
 _FIXED = "export the model with fixed shapes, so that it becomes a constant"
+_MOVING = "write a SLICE with a constant size; only its begin may be computed at run time"
 _STATE = "make the state an input and an output of the model instead of a variable"
 _LAST = "move it to the end of the model, so that one partition takes all nodes before it"
 _UNITE = (
@@ -87,6 +88,10 @@ def _rank(_op: str, refusal: Mapping[str, Any]) -> str:
     return _IMAGE if (refusal["what"], refusal["supported"]) == ("input", ["4"]) else ""
 
 
+def _run_time(op: str, refusal: Mapping[str, Any]) -> str:
+    return _MOVING if op in ("SLICE", "STRIDED_SLICE") and refusal["what"] != "size" else _FIXED
+
+
 def _option(_op: str, refusal: Mapping[str, Any]) -> str:
     return _OPTIONS.get(refusal["what"], "")
 
@@ -102,7 +107,7 @@ _RULES: dict[str, str | Callable[[str, Mapping[str, Any]], str]] = {
     "rescaling": (
         "give input and output the same scale and zero point, or add a QUANTIZE after the node"
     ),
-    "run_time": _FIXED,
+    "run_time": _run_time,
     "unknown_shape": "export the model with fixed shapes",
     "variable": _STATE,
     "sparse": "export dense weights: the delegate does not compute sparse ones faster",

@@ -6,14 +6,15 @@
 //                                      7 squared difference, 8 floor div, 9 floor mod, 10 prelu,
 //                                      11 atan2
 //           WIDTH    1|4               elements of a work-item; 4 needs RANK 1 or a last axis of 4k;
-//                                      the runs of a slice are multiples of 4
+//                                      the runs of a slice are multiples of 4; 1 for short and char
 //           INTEGER  0|1               1: all of A_T, B_T, DST_T are the same integer type
-//           A_T      float|half|int|long  element type of a
-//           B_T      float|half|int|long  element type of b
-//           DST_T    float|half|int|long  element type of dst
+//           A_T      float|half|int|long|short|char  element type of a
+//           B_T      float|half|int|long|short|char  element type of b
+//           DST_T    float|half|int|long|short|char  element type of dst
 //           and those of common/broadcast.cl, common/activation.cl (ACT 0..3 on integers) and
 //           common/result.cl
-// Numerics  float arithmetic whatever the storage is; integers wrap, division truncates as in C and
+// Numerics  float arithmetic whatever the storage is; integers wrap, short and char before the
+//           activation; division truncates as in C and
 //           by zero gives 0; floor div is the floor of the exact quotient
 #include "common/activation.cl"
 #include "common/broadcast.cl"
@@ -23,6 +24,7 @@
 #define VALUE_T ARITH(DST_T)
 #define VALUE4_T CLGPU_CAT(VALUE_T, 4)
 #if INTEGER
+#define WRAPPED(x) ((VALUE_T)(DST_T)(x))
 #define READ4(T, p, i) vload4(0, (p) + (i))
 #define WRITE4(T, p, i, v) vstore4(v, 0, (p) + (i))
 #if ACT == 0
@@ -37,6 +39,7 @@
 #error "ACT is out of range for integers (0..3)"
 #endif
 #else
+#define WRAPPED(x) (x)
 #define READ4(T, p, i) LOAD4(T, p, i)
 #define WRITE4(T, p, i, v) STORE4(T, p, i, v)
 #define FINISH(x) ACTIVATE(x)
@@ -127,6 +130,6 @@ __kernel void binary_elementwise(__global const A_T *a, __global const B_T *b,
   for (int k = 0; k < WIDTH && i + k < count; ++k) {
     const VALUE_T z =
         binary_apply(LOAD(A_T, a, k * BROADCAST_STEP(a)), LOAD(B_T, b, k * BROADCAST_STEP(b)));
-    STORE(DST_T, dst, RESULT_OF(i + k), FINISH(z));
+    STORE(DST_T, dst, RESULT_OF(i + k), FINISH(WRAPPED(z)));
   }
 }

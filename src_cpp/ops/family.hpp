@@ -62,6 +62,9 @@ struct RowRules;
 
 constexpr int kAnyNumber = -1;
 
+/// The axes that kernels have, and the most of any tensor: those of the runtimes' kernels.
+constexpr int kMaxRank = 6, kMostAxes = 8;
+
 /// What an operation does with a resource of the runtime: a value that outlives an inference and
 /// that all graphs of an interpreter share.
 enum class Resource : int {
@@ -97,6 +100,9 @@ struct Operation {
   /// and that seldom change from one inference to the next. If they are computed at run time, a
   /// partition is planned when it knows them, and again when they change.
   std::vector<int> settings{};
+  /// Slots of further inputs that planning needs as constants. They would change with most
+  /// inferences, so no partition is planned for their values.
+  std::vector<int> positions{};
 };
 
 /// What the time of an operation depends on.
@@ -141,8 +147,13 @@ struct Family : ir::OpKind {
   /// The family takes tensors of quantised types (QUANTIZE, DEQUANTIZE); others leave such nodes on
   /// the CPU.
   bool allows_quantized = false;
+  bool int16_zero_points = false;  ///< its import checks the zero points of int16; others need 0
   bool narrow_weights =
       false;  ///< its import takes weights of int4 and int2, which it reads as int8
+
+  /// Of each operand. Beyond kMaxRank, kernels see neighbouring axes as one, so shape rules refuse
+  /// what is left with more axes than kernels have.
+  int most_axes = kMaxRank;
 
   /// The runtimes' kernels run another graph of the model on the interpreter's own tensors, so only
   /// the interpreter can run them.

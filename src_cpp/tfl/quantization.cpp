@@ -69,7 +69,7 @@ ir::Quantization read(const TensorView& tensor) {
 }
 
 /// Smallest and largest zero point of a type; bias tensors have only 0.
-std::pair<std::int32_t, std::int32_t> zero_points_of(DType dtype) {
+std::pair<std::int32_t, std::int32_t> zero_points_of(DType dtype, bool int16_zero_points) {
   switch (dtype) {
     case DType::kI8:
       return {-128, 127};
@@ -77,6 +77,9 @@ std::pair<std::int32_t, std::int32_t> zero_points_of(DType dtype) {
       return {0, 255};
     case DType::kI32:
       return {std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()};
+    case DType::kI16:
+      if (int16_zero_points) return {-32768, 32767};
+      return {0, 0};
     default:
       return {0, 0};
   }
@@ -84,7 +87,8 @@ std::pair<std::int32_t, std::int32_t> zero_points_of(DType dtype) {
 
 }  // namespace
 
-std::optional<Refusal> check_quantization(const TensorView& tensor, const std::string& what) {
+std::optional<Refusal> check_quantization(const TensorView& tensor, const std::string& what,
+                                          bool int16_zero_points) {
   if (!tensor.is_quantized()) return std::nullopt;
   if (tensor.is_blockwise() &&
       (tensor.tflite_type() != kTfLiteInt4 || block_scales(tensor) == nullptr)) {
@@ -117,7 +121,7 @@ std::optional<Refusal> check_quantization(const TensorView& tensor, const std::s
                    std::to_string(q.zero_points.size()) + " zero points",
                    {"one for each of " + std::to_string(count) + " scales"}};
   }
-  const auto [low, high] = zero_points_of(tensor.dtype());
+  const auto [low, high] = zero_points_of(tensor.dtype(), int16_zero_points);
   for (const std::int32_t zero_point : q.zero_points) {
     if (zero_point >= low && zero_point <= high) continue;
     return Refusal{Why::kQuantization,

@@ -14,7 +14,9 @@ namespace clgpu::tfl {
 
 /// The error in the parameters of a quantised tensor, which the refusal calls `what`; nothing if
 /// the tensor is not quantised or its parameters are valid.
-std::optional<Refusal> check_quantization(const TensorView& tensor, const std::string& what);
+/// `int16_zero_points`: int16 may have zero points other than 0.
+std::optional<Refusal> check_quantization(const TensorView& tensor, const std::string& what,
+                                          bool int16_zero_points);
 
 /// The elements of a constant of int4 or int2 as int8.
 std::vector<std::uint8_t> unpacked(const TensorView& tensor);

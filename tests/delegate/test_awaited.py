@@ -28,6 +28,17 @@ def reshaped(given: dict[str, Array], factor: int = 1) -> list[Array]:
     return [np.abs(given["x"]).reshape(given["value"] * factor)]
 
 
+def sliced_to(given: dict[str, Array]) -> list[Array]:
+    """Stock SLICE stops at another shape than that of the file."""
+    begin, size = np.array([1, 0, 2]), given["value"]
+    ends = np.where(size < 0, SHAPE, begin + size)
+    return [np.abs(given["x"])[tuple(slice(b, e) for b, e in zip(begin, ends))]]
+
+
+# Of operations whose stock kernels are no reference here.
+WANTED = {"RESHAPE": reshaped, "SLICE": sliced_to}
+
+
 def compare(model: bytes, steps: list[dict[str, Array]], delegate, runtime=None, want=None) -> None:
     """With the stock runtime, or the results that `want` gives for the inputs."""
     runtime = runtime or op_runtime()
@@ -91,6 +102,24 @@ def scattered() -> bytes:
     return m.build()
 
 
+def sliced() -> bytes:
+    m = ModelMaker()
+    x = m.op("NEG", [m.input("x", SHAPE)], SHAPE)
+    begin = m.constant(np.array([1, 0, 2], np.int32))
+    part = m.op("SLICE", [x, begin, m.input("value", (3,), np.int32)], (1, 4, 2))
+    m.output(m.op("ABS", [part], (1, 4, 2)))
+    return m.build()
+
+
+def cut() -> bytes:
+    m = ModelMaker()
+    x = m.op("NEG", [m.input("x", SHAPE)], SHAPE)
+    begin, strides = (m.constant(np.array(v, np.int32)) for v in ([0, 1, 0], [1, 2, 1]))
+    part = m.op("STRIDED_SLICE", [x, begin, m.input("value", (3,), np.int32), strides], (1, 2, 2))
+    m.output(m.op("ABS", [part], (1, 2, 2)))
+    return m.build()
+
+
 CASES: dict[str, tuple[Callable[[], bytes], list]] = {
     "RESHAPE": (one("RESHAPE", 2, (6, 8)), [[6, 8], [6, 8], [-1, 4], [48, 1]]),
     "TILE": (one("TILE", 3, (2, 4, 12)), [[1, 1, 2], [2, 1, 1], [1, 1, 1]]),
@@ -103,6 +132,8 @@ CASES: dict[str, tuple[Callable[[], bytes], list]] = {
     "PAD": (padded, [[[1, 0], [0, 1], [1, 0]], [[0, 0], [2, 1], [0, 0]]]),
     "FILL": (filled, [[4, 6], [1, 6], [4, 1]]),
     "SCATTER_ND": (scattered, [[5, 4, 6], [5, 4, 6], [3, 4, 6]]),
+    "SLICE": (sliced, [[1, 4, 2], [1, -1, 4], [1, 2, 1]]),
+    "STRIDED_SLICE": (cut, [[1, 4, 2], [2, 4, 6], [2, -1, -1]]),
     "TOPK_V2": (largest, [3, 3, 1, 6]),
 }
 
@@ -115,7 +146,7 @@ def test_values_may_change_from_one_inference_to_the_next(name, device, rng):
         {"x": rng.standard_normal(SHAPE).astype(np.float32), "value": np.array(v, np.int32)}
         for v in values
     ]
-    compare(build(), steps, delegate, want=reshaped if name == "RESHAPE" else None)
+    compare(build(), steps, delegate, want=WANTED.get(name))
     plan = delegate.explain()
     assert all(node.claimed for node in plan.nodes)
     assert len(plan.partitions) == 1
@@ -139,6 +170,19 @@ def transposed() -> bytes:
     m.output(m.op("TRANSPOSE_CONV", [to, weights, x], (1, 6, 8, 3), padding="SAME", stride_w=2,
                   stride_h=2, dtype=np.float32))  # fmt: skip
     return m.build()
+
+
+def test_indices_of_sixteen_bits(device, rng):
+    m = ModelMaker()
+    x = m.op("NEG", [m.input("x", SHAPE)], SHAPE)
+    operands = [x, m.input("value", (), np.int16)]
+    dtypes = [np.float32, np.int16]
+    found, where = m.op("TOPK_V2", operands, [(2, 4, 3)] * 2, dtype=dtypes, version=3)
+    m.output(m.op("ABS", [found], (2, 4, 3)), where)
+    delegate = clgpu_delegate.load(device=device)
+    x = rng.standard_normal(SHAPE).astype(np.float32)
+    compare(m.build(), [{"x": x, "value": np.array(k, np.int16)} for k in (3, 1, 6)], delegate)
+    assert all(node.claimed for node in delegate.explain().nodes)
 
 
 def test_output_shapes_of_transposed_convolutions(runtime, device, rng):
@@ -246,8 +290,11 @@ def test_inferences_of_a_runner_take_their_values(device, rng):
             np.testing.assert_array_equal(found, np.abs(x).reshape(value))
 
 
-def test_moving_positions_stay_on_the_cpu(device, rng):
-    """A plan for each position would cost more than it saves."""
+def plans_made(delegate) -> int:
+    return delegate.stats()["objects_created"]
+
+
+def test_moving_positions_need_no_new_plan(device, rng):
     m = ModelMaker()
     x = m.input("x", SHAPE)
     begin = m.input("value", (3,), np.int32)
@@ -255,10 +302,52 @@ def test_moving_positions_stay_on_the_cpu(device, rng):
     m.output(m.op("ABS", [m.op("SLICE", [x, begin, size], (1, 2, 3))], (1, 2, 3)))
     delegate = clgpu_delegate.load(device=device)
     x = rng.standard_normal(SHAPE).astype(np.float32)
-    steps = [{"x": x, "value": np.array(v, np.int32)} for v in ([0, 0, 0], [1, 2, 3])]
+    places = [[0, 0, 0], [1, 2, 3], [1, 0, 2]]
+    steps = [{"x": x, "value": np.array(v, np.int32)} for v in places]
+    compare(m.build(), steps[:1], delegate)
+    before = plans_made(delegate)
+    compare(m.build(), steps[:1], delegate)
+    one = plans_made(delegate) - before
+    compare(m.build(), steps, delegate)
+    assert plans_made(delegate) - before == 2 * one
+    assert all(node.claimed for node in delegate.explain().nodes)
+
+
+def test_ranges_that_move_stay_on_the_cpu(device, rng):
+    """A plan for each position would cost more than it saves."""
+    m = ModelMaker()
+    x = m.input("x", SHAPE)
+    begin, end = m.input("value", (3,), np.int32), m.input("end", (3,), np.int32)
+    strides = m.constant(np.ones(3, np.int32))
+    part = m.op("STRIDED_SLICE", [x, begin, end, strides], (1, 2, 3))
+    m.output(m.op("ABS", [part], (1, 2, 3)))
+    delegate = clgpu_delegate.load(device=device)
+    x = rng.standard_normal(SHAPE).astype(np.float32)
+    steps = [
+        {"x": x, "value": np.array(v, np.int32), "end": np.array(v, np.int32) + np.int32([1, 2, 3])}
+        for v in ([0, 0, 0], [1, 2, 3])
+    ]
     compare(m.build(), steps, delegate)
     reasons = {n.op: n.reason for n in delegate.explain().nodes if not n.claimed}
-    assert reasons["SLICE"] == "begin or size is computed at run time"
+    assert reasons["STRIDED_SLICE"] == "end is computed at run time"
+
+
+def test_a_slice_of_which_only_an_inference_knows_anything_stays_on_the_cpu(device, rng):
+    """Its size may be the rest of an axis, whatever the begin, which no partition waits for."""
+    m = ModelMaker()
+    x = m.input("x", SHAPE)
+    operands = [x, m.input("value", (3,), np.int32), m.input("size", (3,), np.int32)]
+    m.output(m.op("ABS", [m.op("SLICE", operands, (1, 2, 3))], (1, 2, 3)))
+    delegate = clgpu_delegate.load(device=device)
+    x = rng.standard_normal(SHAPE).astype(np.float32)
+    steps = [
+        {"x": x, "value": np.array(v, np.int32), "size": np.array(size, np.int32)}
+        for v, size in (([0, 0, 0], [1, 2, 3]), ([1, 2, 3], [-1, -1, -1]))
+    ]
+    compare(m.build(), steps, delegate)
+    plan = delegate.explain()
+    assert {n.op: n.claimed for n in plan.nodes} == {"SLICE": False, "ABS": True}
+    assert not plan.partitions[0].on_cpu
 
 
 def test_two_partitions_wait_for_one_value(device, rng):

@@ -205,7 +205,7 @@ CASES |= {
         pot_scale_int16=True,
     ),
     "model: input 0 has rank 7; supported: 0 to 6": node(
-        "ABS", ((1, 1, 1, 1, 1, 1, 2), F32), to=(1, 1, 1, 1, 1, 1, 2)
+        "TILE", ((1, 1, 1, 1, 1, 1, 2), F32), ints(*[1] * 7), to=(1, 1, 1, 1, 1, 1, 2)
     ),
     "model: input 1 is sparse and not expanded by a DENSIFY": sparse_weights,
     "densify: the sparse constant is malformed: ": malformed,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from tests.model_maker import ModelMaker
+from tests.model_maker import ModelMaker, Quantization
 from tests.ops.harness import EXAMPLES, check, check_refused, half_exact
 
 FUNCTIONS = {
@@ -52,6 +52,40 @@ def test_all_functions_of_floats(device, precision, rng, a, b):
     m.output(*(m.op("NEG", [m.op(name, [h, k], shape)], shape) for name in names))
     expected = [-FUNCTIONS[name](-x.astype(np.float64), -y.astype(np.float64)) for name in names]
     check(m.build(), [x, y], expected, device=device, precision=precision)
+
+
+MANY_AXES = (2, 1, 3, 2, 1, 2, 1, 3)
+
+
+def test_equal_shapes_may_have_eight_axes(device, precision, rng):
+    x, y = eighths(rng, MANY_AXES), eighths(rng, MANY_AXES)
+    m = ModelMaker()
+    h, k = (m.op("NEG", [m.input(name, MANY_AXES)], MANY_AXES) for name in "xy")
+    m.output(*(m.op(name, [h, k], MANY_AXES) for name in ("ADD", *FUNCTIONS)))
+    functions = [np.add, *FUNCTIONS.values()]
+    expected = [function(-x.astype(np.float64), -y.astype(np.float64)) for function in functions]
+    check(m.build(), [x, y], expected, device=device, precision=precision)
+
+
+def test_quantised_numbers_may_have_eight_axes(device, rng):
+    m = ModelMaker()
+    scale = Quantization(0.5)
+    x = m.op("QUANTIZE", [m.input("x", MANY_AXES)], MANY_AXES, dtype=np.int8, quantization=scale)
+    total = m.op("ADD", [x, x], MANY_AXES, quantization=Quantization(0.75))
+    flag = m.op("GREATER", [total, x], MANY_AXES, dtype=bool)
+    chosen = m.op("SELECT_V2", [flag, x, x], MANY_AXES, dtype=np.int8, quantization=scale)
+    result = m.op("DEQUANTIZE", [chosen], MANY_AXES, dtype=np.float32)
+    number = {"in_data_type": np.float32, "out_data_type": np.int32}
+    m.output(m.op("CAST", [result], MANY_AXES, dtype=np.int32, **number))
+    x = rng.integers(-20, 20, MANY_AXES).astype(np.float32)
+    check(m.build(), [x], [x.astype(np.int32)], device=device, precision="fp32")
+
+
+def test_seven_axes_are_not_broadcast():
+    m = ModelMaker()
+    x, y = m.input("x", MANY_AXES[1:]), m.input("y", (3,))
+    m.output(m.op("MUL", [x, y], MANY_AXES[1:]))
+    check_refused(m.build(), "differ; shapes of more than 6 axes do not broadcast")
 
 
 def test_floor_division_of_multiples_is_exact(device):
@@ -141,6 +175,75 @@ def test_integer_division_does_not_trap(device, name):
     m.output(m.op(name, [m.input("x", x.shape, x.dtype), m.input("y", y.shape, y.dtype)], x.shape))
     expected = [0, 0, 0, 0, 0, 1] if name == "FLOOR_MOD" else [0, 0, 0, lowest, lowest, 3]
     check(m.build(), [x, y], [np.int32(expected)], device=device, precision="fp32", reference=False)
+
+
+@pytest.mark.parametrize("width", [7, 8])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("ADD", np.int16),
+        ("MUL", np.int16),
+        ("FLOOR_DIV", np.int8),
+        ("FLOOR_DIV", np.int16),
+        ("FLOOR_MOD", np.int8),
+        ("FLOOR_MOD", np.int16),
+    ],
+)
+def test_small_integers_without_a_scale_wrap(device, rng, name, dtype, width):
+    bounds = np.iinfo(dtype)
+    x = rng.integers(bounds.min, bounds.max, (2, 3, width), dtype, endpoint=True)
+    y = rng.integers(bounds.min, -1, (3, 1), dtype)
+    x[0, 0, :2], y[0] = [bounds.min, bounds.max], -1
+    m = ModelMaker()
+    m.output(m.op(name, [m.input("x", x.shape, dtype), m.input("y", y.shape, dtype)], x.shape))
+    functions = {"ADD": np.add, **FUNCTIONS}
+    expected = functions[name](x.astype(np.int64), y).astype(dtype)
+    check(m.build(), [x, y], [expected], device=device, precision="fp32")
+
+
+@pytest.mark.parametrize("name", ["ADD", "MUL"])
+def test_small_integers_wrap_before_the_activation(device, rng, name):
+    x, y = (rng.integers(-(2**15), 2**15, (3, 5)).astype(np.int16) for _ in "xy")
+    m = ModelMaker()
+    a, b = m.input("x", x.shape, x.dtype), m.input("y", y.shape, y.dtype)
+    names = ["RELU", "RELU6", "RELU_N1_TO_1"]
+    m.output(*(m.op(name, [a, b], x.shape, fused_activation_function=n) for n in names))
+    value = {"ADD": np.add, "MUL": np.multiply}[name](x, y)
+    expected = [np.clip(value, 0, None), np.clip(value, 0, 6), np.clip(value, -1, 1)]
+    check(m.build(), [x, y], expected, device=device, precision="fp32")
+
+
+@pytest.mark.parametrize("name", ["FLOOR_DIV", "FLOOR_MOD"])
+def test_scales_do_not_change_the_quotient_of_stored_values(device, rng, name):
+    """As in the reference kernels."""
+    x, y = rng.integers(-128, 128, (3, 5)).astype(np.int8), np.int8([-9, -2, 1, 3, 7])
+    m = ModelMaker()
+    a = m.input("x", x.shape, x.dtype, quantization=Quantization(0.5, 3))
+    b = m.input("y", y.shape, y.dtype, quantization=Quantization(0.25))
+    m.output(m.op(name, [a, b], x.shape, quantization=Quantization(2.0)))
+    expected = FUNCTIONS[name](x.astype(np.int64), y).astype(np.int8)
+    check(m.build(), [x, y], [expected], device=device, precision="fp32")
+
+
+def test_stored_values_keep_their_type():
+    m = ModelMaker()
+    x = m.input("x", (3,), np.int8, quantization=Quantization(0.5))
+    m.output(m.op("FLOOR_DIV", [x, x], (3,), dtype=np.int16, quantization=Quantization(0.5)))
+    check_refused(m.build(), "output is int16; supported: int8")
+
+
+def test_floor_division_of_uint8_is_refused():
+    m = ModelMaker()
+    x = m.input("x", (3,), np.uint8)
+    m.output(m.op("FLOOR_MOD", [x, x], (3,)))
+    check_refused(m.build(), "input 0 is uint8; supported: float32, int32, int64, int8, int16")
+
+
+def test_differences_of_int16_need_a_scale():
+    m = ModelMaker()
+    x = m.input("x", (3,), np.int16)
+    m.output(m.op("SUB", [x, x], (3,)))
+    check_refused(m.build(), "input 0 has no scale")
 
 
 @pytest.mark.parametrize("name", ["SUB", "MUL", "DIV"])

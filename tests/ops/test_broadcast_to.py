@@ -20,7 +20,16 @@ CASES = [
     ((1, 3, 1, 5), (2, 3, 7, 5)),
     ((3, 1, 5), (2, 3, 3, 5)),
     ((2, 1, 3, 1, 2, 1), (2, 3, 3, 2, 2, 3)),
+    ((2, 1, 3, 2, 1, 1, 2), (2, 2, 3, 2, 1, 3, 2)),  # more axes than kernels have
+    ((1, 3, 1, 1, 2, 2, 1, 1), (2, 3, 2, 3, 2, 2, 1, 1)),
 ]
+
+
+def test_axes_that_do_not_merge_are_refused():
+    m = ModelMaker()
+    shape, new = (2, 1, 2, 1, 2, 1, 2), (2, 2, 2, 2, 2, 2, 2)
+    m.output(_broadcast(new)(m, m.input("x", shape)))
+    check_refused(m.build(), "is a broadcast along 7 axes after neighbours are merged")
 
 
 def _broadcast(shape, dtype=np.int32):

@@ -70,6 +70,18 @@ def test_equality_of_booleans(device, rng):
     check(data, [x, y], [x == y, x != y], device=device, precision="fp32")
 
 
+def test_comparisons_of_int16_without_a_scale(device, rng):
+    x, y = (few(rng, (3, 7), np.int16) for _ in range(2))
+    x[0, 0], y[0, 0] = -(2**15), 2**15 - 1
+    names = ["EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"]
+    data = compare(names, (3, 7), (3, 7), np.int16)
+    check(data, [x, y], [FUNCTIONS[n](x, y) for n in names], device=device, precision="fp32")
+
+
+def test_inequality_of_int16_needs_a_scale():
+    check_refused(compare(["NOT_EQUAL"], (4,), (4,), np.int16), "input 0 has no scale")
+
+
 @pytest.mark.parametrize(("a", "b"), CASES, ids=str)
 def test_operands_broadcast(device, rng, a, b):
     x, y = few(rng, a, np.float32), few(rng, b, np.float32)

@@ -1,4 +1,4 @@
-"""SCATTER_ND: slices are added to zeros, at places that indices name."""
+"""SCATTER_ND and SPARSE_TO_DENSE: numbers go to places that indices name."""
 
 from __future__ import annotations
 
@@ -70,3 +70,76 @@ def test_operands_are_refused():
     operands = [m.input("i", (), np.int32), m.input("u", (3,)), m.constant(np.int32([3]))]
     m.output(m.op("SCATTER_ND", operands, (3,), dtype=np.float32))
     refused(m.build(), "the input of indices has rank 0; supported: 1 to 6")
+
+
+# Shapes of the indices and the values, and the result.
+SPARSE = [
+    ((), (), (7,)),
+    ((5,), (5,), (9,)),
+    ((5,), (), (9,)),
+    ((6, 2), (6,), (3, 5)),
+    ((7, 3), (), (2, 3, 4)),
+    ((9, 4), (9,), (2, 3, 2, 5)),
+]
+
+
+def sparse(indices, values, shape, dtype=np.float32, kind=np.int32, *, to=None, rest=None):
+    m = ModelMaker()
+    x = m.input("i", indices, kind)
+    size = m.constant(np.array(shape, kind)) if to is None else to(m)
+    operands = [x, size, m.input("v", values, dtype), rest(m) if rest else m.input("d", (), dtype)]
+    m.output(m.op("SPARSE_TO_DENSE", operands, shape, dtype=dtype))
+    return m.build()
+
+
+def sparse_inputs(rng, indices, values, shape, dtype, kind):
+    if len(indices) < 2:
+        places = rng.integers(0, shape[0], indices)
+    else:
+        places = np.stack([rng.integers(0, size, indices[:1]) for size in shape], -1)
+    numbers = [np.array(rng.integers(0, 99, like), dtype) for like in (values, ())]
+    return [np.array(places, kind), *numbers]
+
+
+def dense(places, values, rest, shape):
+    result = np.full(shape, rest)
+    rows = places.reshape(-1, len(shape))
+    for i, row in enumerate(rows):
+        result[tuple(row)] = values.ravel()[i if values.ndim else 0]
+    return result
+
+
+@pytest.mark.parametrize("case", SPARSE, ids=str)
+def test_sparse_floats(device, precision, rng, case):
+    inputs = sparse_inputs(rng, *case, np.float32, np.int32)
+    want = dense(*inputs, case[2])
+    check(sparse(*case), inputs, [want], device=device, precision=precision)
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.int8, np.uint8])
+def test_sparse_integers_of_which_the_last_one_counts(device, rng, dtype, kind):
+    case = ((40, 2), (40,), (3, 5))
+    inputs = sparse_inputs(rng, *case, dtype, kind)
+    content = sparse(*case, dtype, kind)
+    check(content, inputs, [dense(*inputs, case[2])], device=device, precision="fp32")
+
+
+def test_sparse_operands_are_refused():
+    case = ((2, 1), (2,), (3,))
+    check_refused(sparse(*case, kind=np.int16), "the input of indices is int16; supported: int32")
+    check_refused(sparse(*case, np.int16), "the input of values is int16; supported: float32")
+    cube = sparse((2, 1, 1), (2,), (3,))
+    check_refused(cube, "the input of indices has rank 3; supported: 0 to 2")
+    matrix = sparse((2, 1), (2, 1), (3,))
+    check_refused(matrix, "the input of values has rank 2; supported: 0 to 1")
+    other = sparse(*case, rest=lambda m: m.input("d", (), np.int32))
+    check_refused(other, "the default value is int32; supported: float32")
+    several = sparse(*case, rest=lambda m: m.input("d", (1,)))
+    check_refused(several, "the default value has rank 1; supported: 0")
+    moving = sparse(*case, to=lambda m: m.input("s", (MANY,), np.int32))
+    check_refused(moving, "the shape of the result is computed at run time")
+    many = sparse((2, 5), (2,), (1,) * 5)
+    check_refused(many, "the shape of the result has more than 4 axes")
+    check_refused(sparse((2, 2), (2,), (3,)), "values [2] at indices [2, 2] do not fit the result")
+    check_refused(sparse((2, 1), (3,), (3,)), "values [3] at indices [2, 1] do not fit the result")

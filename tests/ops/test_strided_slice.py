@@ -103,6 +103,17 @@ def test_float_becomes_half_and_back(rng, device):
     check_converts(_slice((1, 2), (3, 5)), lambda x: x[1:4, 2:], x, device=device)
 
 
+def test_constant_begin_may_have_fewer_bits(rng, device):
+    x = random_array(rng, (5, 7))
+    index = (slice(1, 4), slice(None, None, 2))
+
+    def add(m, x):
+        begin, end, strides = (m.constant(np.int16(v)) for v in ([1, 0], [4, 7], [1, 2]))
+        return m.op("STRIDED_SLICE", [x, begin, end, strides], (3, 4))
+
+    check_moves(add, lambda x: x[index], x, device=device, reference=False)
+
+
 def test_end_may_count_from_begin(rng, device):
     x = random_array(rng, (5, 7))
     add = _strided_raw([1, -4], [3, 2], [1, 1], (3, 2), offset=True)
@@ -185,19 +196,121 @@ def test_ellipsis_for_no_axis_is_refused():
     )
 
 
-def test_range_at_run_time_is_refused():
-    m = ModelMaker()
-    x, begin = m.input("x", (3,)), m.input("begin", (1,), np.int32)
-    one = m.constant(np.array([1], np.int32))
-    m.output(m.op("STRIDED_SLICE", [x, begin, one, one], (1,)))
-    check_refused(m.build(), "begin, end or strides is computed at run time")
+# shape, begins, size
+MOVING = [
+    ((7,), [(0,), (2,), (4,)], (3,)),
+    ((5, 7), [(0, 0), (2, 4), (1, 1)], (3, 3)),
+    ((3, 5, 8), [(0, 0, 0), (2, 3, 0)], (1, 2, 8)),  # the last axis whole: wide units
+    ((2, 3, 1, 5, 2, 3), [(0, 1, 0, 3, 1, 0)], (2, 2, 1, 2, 1, 3)),
+]
 
 
-def test_slice_at_run_time_is_refused():
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize(("shape", "begins", "size"), MOVING, ids=str)
+def test_begin_of_a_slice_may_come_at_run_time(shape, begins, size, dtype, rng, device, precision):
+    x = random_array(rng, shape)
+    m = ModelMaker()
+    h = m.op("NEG", [m.input("x", shape)], shape)
+    sizes = m.constant(np.array(size, np.int32))
+    if dtype == np.int64:
+        sizes = m.constant(np.array(size, np.int64))
+    m.output(m.op("SLICE", [h, m.input("begin", (len(shape),), dtype), sizes], size))
+    for begin in begins:
+        index = tuple(slice(b, b + s) for b, s in zip(begin, size))
+        inputs, options = [x, np.array(begin, dtype)], {"device": device, "precision": precision}
+        check(m.build(), inputs, [-x[index]], reference=len(shape) < 6, **options)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_every_type_moves_from_a_begin_at_run_time(dtype, rng, device):
+    x = random_array(rng, (5, 8), dtype)
+    m = ModelMaker()
+    operands = [m.input("x", x.shape, dtype), m.input("begin", (2,), np.int32)]
+    m.output(m.op("SLICE", [*operands, m.constant(np.array([2, 8], np.int32))], (2, 8)))
+    inputs = [x, np.array([3, 0], np.int32)]
+    check(m.build(), inputs, [x[3:]], device=device, precision="fp32")
+
+
+def _indexed(shape, result, strides=None, **masks):
+    """STRIDED_SLICE whose begin and end are inputs."""
+    m = ModelMaker()
+    x = m.op("NEG", [m.input("x", shape)], shape)
+    ends = [m.input(name, (len(shape),), np.int32) for name in ("begin", "end")]
+    steps = m.constant(np.array(strides or [1] * len(shape), np.int32))
+    m.output(m.op("STRIDED_SLICE", [x, *ends, steps], result, **masks))
+    return m.build()
+
+
+@pytest.mark.parametrize("index", [0, 2, 4, -1, -5])
+def test_indices_may_come_at_run_time(index, rng, device):
+    x = random_array(rng, (3, 5, 7))
+    data = _indexed(x.shape, (3, 7), begin_mask=5, end_mask=5, shrink_axis_mask=2)
+    begin = np.array([1, index, 2], np.int32)
+    want = [-x[:, index]]
+    check(data, [x, begin, begin + 1], want, device=device, precision="fp32")
+
+
+def test_indices_at_run_time_beside_steps_and_new_axes(rng, device):
+    x = random_array(rng, (4, 5, 6))
+    m = ModelMaker()
+    h = m.op("NEG", [m.input("x", x.shape)], x.shape)
+    begin, end = (m.input(name, (4,), np.int32) for name in ("begin", "end"))
+    strides = m.constant(np.array([1, 1, -1, 2], np.int32))
+    masks = {"begin_mask": 12, "end_mask": 12, "new_axis_mask": 2, "shrink_axis_mask": 1}
+    m.output(m.op("STRIDED_SLICE", [h, begin, end, strides], (1, 5, 3), **masks))
+    inputs = [x, np.array([2, 0, 0, 0], np.int32), np.array([3, 0, 0, 0], np.int32)]
+    check(m.build(), inputs, [-x[2, NEW, ::-1, ::2]], device=device, precision="fp32")
+
+
+@pytest.mark.parametrize(("begin", "first"), [(9, 4), (-9, 0)])
+def test_begins_outside_of_their_axis_are_moved_into_it(begin, first, rng, device):
+    """The stock runtime stops with an error, or reads what lies beside the tensor."""
+    x = random_array(rng, (7, 2))
+    m = ModelMaker()
+    size = m.constant(np.array([3, 2], np.int32))
+    m.output(m.op("SLICE", [m.input("x", x.shape), m.input("begin", (2,), np.int32), size], (3, 2)))
+    inputs = [x, np.array([begin, 0], np.int32)]
+    want = [x[first : first + 3]]
+    check(m.build(), inputs, want, device=device, precision="fp32", reference=False)
+
+
+def _refused_inputs(runtime, reason, dtype=np.int32, **masks):
+    """STRIDED_SLICE with these operands as inputs, the others being constants."""
+    m = ModelMaker()
+    operands = [m.input("x", (3, 5))]
+    for name in ("begin", "end", "strides"):
+        one = np.ones(2, dtype)
+        operands.append(m.input(name, (2,), dtype) if name in runtime else m.constant(one))
+    m.output(m.op("STRIDED_SLICE", operands, (2, 4), **masks))
+    check_refused(m.build(), reason)
+
+
+def test_ranges_that_move_are_refused():
+    _refused_inputs(["begin"], "begin is computed at run time")
+    _refused_inputs(["begin", "end"], "end is computed at run time")
+    _refused_inputs(["begin", "end", "strides"], "the tensor of strides is computed at run time")
+
+
+def test_rest_from_a_begin_at_run_time_is_refused():
     m = ModelMaker()
     x, begin = m.input("x", (3,)), m.input("begin", (1,), np.int32)
+    m.output(m.op("SLICE", [x, begin, m.constant(np.array([-1], np.int32))], (1,)))
+    check_refused(m.build(), "begin is computed at run time")
+
+
+def test_many_sizes_at_run_time_are_refused():
+    m = ModelMaker()
+    x, size = m.input("x", (1,) * 6), m.input("size", (6,), np.float32)
+    begin = m.constant(np.zeros(6, np.int32))
+    m.output(m.op("SLICE", [x, begin, size], (1,) * 6))
+    check_refused(m.build(), "size is computed at run time")
+
+
+def test_begins_of_another_type_are_refused():
+    m = ModelMaker()
+    x, begin = m.input("x", (3,)), m.input("begin", (1,), np.int8)
     m.output(m.op("SLICE", [x, begin, m.constant(np.array([1], np.int32))], (1,)))
-    check_refused(m.build(), "begin or size is computed at run time")
+    check_refused(m.build(), "begin is int8; supported: int32, int64")
 
 
 @pytest.mark.parametrize(("begin", "size"), [(-1, 1), (0, -2)])

@@ -87,7 +87,9 @@ ON_THE_CPU = {
     "a sum of integers": (
         node("ADD_N", *[((2, 4), I8, Q)] * 3, q=Q), "type", "a chain of ADDs"
     ),
-    "many axes": (node("ABS", ((1,) * 7, F32), to=(1,) * 7), "rank", "RESHAPE neighbouring axes"),
+    "many axes": (
+        node("CUMSUM", ((1,) * 7, F32), ints(0), to=(1,) * 7), "rank", "RESHAPE neighbouring axes"
+    ),
     "no image": (
         node("AVERAGE_POOL_2D", ((4, 4), F32), stride_h=1, stride_w=1, filter_height=1,
              filter_width=1),
@@ -101,7 +103,10 @@ ON_THE_CPU = {
         "rescaling", "the same scale and zero point",
     ),
     "an operand at run time": (
-        node("SLICE", X, ((2,), I32), ints(1, 1)), "run_time", "with fixed shapes"
+        node("SEGMENT_SUM", X, ((2,), I32)), "run_time", "with fixed shapes"
+    ),
+    "a begin at run time": (
+        node("SLICE", X, ((2,), I32), ints(-1, -1)), "run_time", "a SLICE with a constant size"
     ),
     "an unknown shape": (
         lambda m: m.op("NEG", [m.op("HASHTABLE_FIND", [m.input("x", (2,))] * 3, ())], ()),
@@ -147,12 +152,12 @@ def test_what_stays_on_the_cpu_has_a_hint(name):
     assert bool(advice) == bool(refused.hint), refused
 
 
-def _shape(m: ModelMaker, fixed: bool) -> int:
-    x = m.input("x", (2, 6))
+def _moving(m: ModelMaker, fixed: bool) -> int:
+    x, begin = m.input("x", (2, 6)), m.input("begin", (2,), np.int32)
     if fixed:
-        return m.op("RESHAPE", [x, m.constant(np.array([3, 4], np.int32))], (3, 4))
-    size = m.constant(np.array([2, 3], np.int32))
-    return m.op("SLICE", [x, m.input("begin", (2,), np.int32), size], (2, 3))
+        return m.op("SLICE", [x, begin, m.constant(np.array([2, 3], np.int32))], (2, 3))
+    strides = m.constant(np.ones(2, np.int32))
+    return m.op("STRIDED_SLICE", [x, begin, m.input("end", (2,), np.int32), strides], (2, 3))
 
 
 def _chosen(m: ModelMaker, select: bool) -> int:
@@ -166,7 +171,7 @@ def _chosen(m: ModelMaker, select: bool) -> int:
 @pytest.mark.parametrize(
     ("build", "advice"),
     [
-        (_shape, "fixed shapes"),
+        (_moving, "a SLICE with a constant size"),
         (_chosen, "SELECT_V2"),
     ],
 )

@@ -46,6 +46,34 @@ def test_rescaled_integers_equal_the_reference(src, dst, device, rng):
     check_exact(build(values.shape, src, dst, scales), [values], device=device)
 
 
+@pytest.mark.parametrize(
+    ("src", "dst", "zero_points"),
+    [
+        (np.int16, np.int32, (-32768, 7)),
+        (np.int16, np.int8, (32767, -128)),
+        (np.int8, np.int16, (-3, -32768)),
+        (np.int32, np.int16, (5, 1234)),
+        (np.float32, np.int16, (None, -32768)),
+    ],
+)
+def test_zero_points_of_int16_equal_the_reference(src, dst, zero_points, device, rng):
+    scales = [None if zero is None else Quantization(0.001, zero) for zero in zero_points]
+    if dst == np.int8:
+        scales[1] = Quantization(0.3, zero_points[1])
+    values = 20 * rng.standard_normal((7, 13))
+    if src != np.float32:
+        values = random_integers(rng, (7, 13), src) >> (14 if src == np.int32 else 0)
+    content = build(values.shape, src, dst, scales)
+    check_exact(content, [values.astype(src)], device=device)
+
+
+@pytest.mark.parametrize("zero_points", [(5, 0), (0, 5)])
+def test_int16_that_becomes_int16_has_no_zero_points(zero_points):
+    scales = [Quantization(0.5, zero) for zero in zero_points]
+    reason = "int16 that becomes int16 has the scale 0.500000 and the zero point 5; supported: any"
+    check_refused(build((4,), np.int16, np.int16, scales), reason)
+
+
 @hypothesis.given(ratio=st.floats(-5, 3))
 @hypothesis.settings(max_examples=EXAMPLES)
 def test_scales_far_from_each_other(device, ratio):

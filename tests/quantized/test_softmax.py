@@ -42,6 +42,19 @@ def test_rows_equal_the_reference(shape, src, dst, device, rng):
     check_exact(model, [random_integers(rng, shape, src)], device=device)
 
 
+@pytest.mark.parametrize("src", [np.int8, np.uint8])
+def test_results_of_int16_may_have_a_zero_point(src, device, rng):
+    """Their values are those without one: converters write what the arithmetic implies."""
+    q = random_quantization(rng, src, (0.05, 0.2))
+    model = build((3, 7), src, np.int16, q, Quantization(1 / 65536, -32768))
+    check_exact(model, [random_integers(rng, (3, 7), src)], device=device)
+
+
+def test_inputs_of_int16_have_no_zero_point():
+    model = build((3, 7), np.int16, np.int16, Quantization(0.5, 5))
+    check_refused(model, "input has the scale 0.500000 and the zero point 5; supported: any and 0")
+
+
 @pytest.mark.parametrize("cols", [511, 512, 520, 1030, 4095, 4096, 9000])
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
 def test_long_rows_of_equal_inputs(cols, dtype, device):

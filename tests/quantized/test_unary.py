@@ -85,6 +85,14 @@ def test_int16_scales_that_are_powers_of_two(device, rng, exponent):
     )
 
 
+@pytest.mark.parametrize("count", [65536, 13])
+def test_sizes_of_int16_without_a_scale_wrap(device, count):
+    x = every_value(np.int16)[:count]
+    m = ModelMaker()
+    m.output(m.op("ABS", [m.input("x", x.shape, x.dtype)], x.shape))
+    check(m.build(), [x], [np.abs(x)], device=device, precision="fp32")
+
+
 def test_elu_is_a_table_of_floats(device, rng):
     # The reference runtime does not register it; the stock kernel is a table, too.
     src, dst = random_quantization(rng, np.int8), random_quantization(rng, np.int8)

@@ -53,7 +53,6 @@ NO_KERNELS = {
     "reshape": "a view: no work on the device",
     "reverse": "computed by kernels/strided_copy",
     "shape_values": "computed by the host while planning",
-    "strided_slice": "computed by kernels/strided_copy",
     "variables": "views: what is read and assigned is uploaded and downloaded",
 }
 

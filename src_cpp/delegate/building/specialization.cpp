@@ -12,7 +12,8 @@ namespace clgpu::delegate {
 namespace {
 
 // Imports have relied on the ranks of the file; that of a computed value may depend on shapes.
-void check_rank(const ir::Tensor& tensor, int node, bool is_awaited) {
+void check_rank(const ir::Tensor& tensor, const ir::Node& by, bool is_awaited) {
+  const int node = by.tflite_index, most = ops::family_of(by).most_axes;
   // A rank of 0 in the model may stand for an unknown one, and then no node here reads the tensor.
   if (is_awaited && tensor.model_rank > 0 && tensor.shape.rank() != tensor.model_rank) {
     throw ShapeError("tensor '" + tensor.name + "' has rank " +
@@ -20,9 +21,9 @@ void check_rank(const ir::Tensor& tensor, int node, bool is_awaited) {
                          std::to_string(tensor.model_rank),
                      node);
   }
-  if (tensor.shape.rank() <= ops::kMaxRank) return;
+  if (tensor.shape.rank() <= most) return;
   throw ShapeError("tensor '" + tensor.name + "' has rank " + std::to_string(tensor.shape.rank()) +
-                       "; supported: 0 to " + std::to_string(ops::kMaxRank),
+                       "; supported: 0 to " + std::to_string(most),
                    node);
 }
 
@@ -85,7 +86,7 @@ void Specialization::apply(ir::Graph& graph, KnownValues& known) {
     passes::infer_shapes(graph, node);
     for (const int id : node.outputs) {
       const ir::Tensor& tensor = graph.tensor(id);
-      check_rank(tensor, node.tflite_index, awaiting_.count(node.tflite_index) != 0);
+      check_rank(tensor, node, awaiting_.count(node.tflite_index) != 0);
       if (tensor.tflite_id >= 0) evaluator_.set_shape(tensor.tflite_id, tensor.shape.dims());
     }
   }
@@ -110,7 +111,7 @@ void Specialization::evaluate(ir::Graph& graph, const ir::Node& node, KnownValue
     const int rank = tensor.model_rank;
     set_constant(tensor, results[i]);
     if (awaiting_.count(node.tflite_index) != 0) tensor.model_rank = rank;
-    check_rank(tensor, node.tflite_index, awaiting_.count(node.tflite_index) != 0);
+    check_rank(tensor, node, awaiting_.count(node.tflite_index) != 0);
     results[i].is_awaited = !awaiting_.empty();
     known[tensor.tflite_id] = std::move(results[i]);
   }

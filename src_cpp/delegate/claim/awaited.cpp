@@ -11,12 +11,16 @@ constexpr std::int64_t kMostAwaited = 64;  // elements of such an operand
 }  // namespace
 
 bool Model::await(ModelNode& node, const tfl::NodeView& view) const {
+  const std::vector<int>& positions = node.operation->positions;
+  if (std::any_of(positions.begin(), positions.end(),
+                  [&](int slot) { return view.has_input(slot) && !view.input(slot).has_data(); }))
+    return false;
   for (const int slot : node.operation->settings) {
     if (!view.has_input(slot)) continue;
     const tfl::TensorView input = view.input(slot);
     if (input.has_data()) continue;
     const auto dtype = tfl::dtype_of(input.tflite_type());
-    const bool is_index = dtype == DType::kI32 || dtype == DType::kI64;
+    const bool is_index = dtype == DType::kI32 || dtype == DType::kI64 || dtype == DType::kI16;
     // Another awaited value may decide on the shape of this one: both would have to be known.
     if (!is_index || input.elements() > kMostAwaited || open_.count(input.id()) != 0) {
       node.awaits.clear();

@@ -10,9 +10,6 @@
 namespace clgpu::delegate {
 namespace {
 
-// Stock kernels check the number of axes with assertions that end the process.
-constexpr int kMostAxesOfStock = 8;
-
 Refusal not_core() {
   return {Why::kOption, "ops", "the operation is not one of the core operations"};
 }
@@ -23,15 +20,19 @@ std::optional<Refusal> check_tensor(const tfl::TensorView& tensor, const std::st
   const char* const type = tfl::type_name(tensor.tflite_type());
   const bool narrow = tensor.is_narrow() && family.narrow_weights && slot == family.weights.slot;
   if (!narrow && !tfl::dtype_of(tensor.tflite_type())) return Refusal{Why::kType, what, {}, type};
-  if (auto refusal = tfl::check_quantization(tensor, what)) return refusal;
+  if (auto refusal = tfl::check_quantization(tensor, what, family.int16_zero_points))
+    return refusal;
   if (tensor.is_quantized() && !family.allows_quantized)
     return Refusal{Why::kIntegers, what, {}, type};
   if (tensor.raw().is_variable && !may_vary) return Refusal{Why::kVariable, what};
   if (tensor.raw().sparsity != nullptr && family.fold == nullptr)
     return Refusal{Why::kSparse, what};
-  if (tensor.rank() > kMostAxesOfStock && !family.is_view)
-    return Refusal{Why::kAborts, what, {}, "rank " + std::to_string(tensor.rank()), {"0 to 6"}};
-  if (auto refusal = ops::check_rank(tensor, what, 0)) return refusal;
+  // Stock kernels check the number of axes with assertions that end the process.
+  if (tensor.rank() > ops::kMostAxes && !family.is_view) {
+    const std::string supported = "0 to " + std::to_string(family.most_axes);
+    return Refusal{Why::kAborts, what, {}, "rank " + std::to_string(tensor.rank()), {supported}};
+  }
+  if (auto refusal = ops::check_rank(tensor, what, 0, family.most_axes)) return refusal;
   if (tensor.raw().allocation_type == kTfLiteMmapRo && tensor.raw().data == nullptr)
     return Refusal{Why::kMalformed, what, "is a constant without data"};
   return std::nullopt;

@@ -13,6 +13,7 @@ const Family kAddFamily = [] {
   family.writes_slices = true;
   family.builtins = {{0, "ADD", 2}};
   family.core = true;
+  family.most_axes = kMostAxes;
   family.import = import_binary;
   family.infer = infer_binary;
   family.candidates = binary_candidates;

@@ -11,25 +11,33 @@ constexpr int kAddN = 106;
 
 enum class Small { kNone, kInt8, kAll };
 
+enum class Stored {
+  kNone,
+  kInt16,   ///< int16 without a scale
+  kSigned,  ///< int8 and int16, whatever their scales, as in the reference kernels
+};
+
 struct Row {
   int code;
   BinaryOp op;
   bool fused;     ///< has ActivationParams
   bool integers;  ///< also defined on int32 and int64
   Small small{};  ///< types of at most 16 bits on which it is defined
+  /// Types of at most 16 bits whose stored values it computes with.
+  Stored stored{};
 };
 constexpr Row kRows[] = {
-    {0, BinaryOp::kAdd, true, true, Small::kAll},
+    {0, BinaryOp::kAdd, true, true, Small::kAll, Stored::kInt16},
     {kAddN, BinaryOp::kAdd, false, true},
     {41, BinaryOp::kSub, true, true, Small::kAll},
-    {18, BinaryOp::kMul, true, true, Small::kAll},
+    {18, BinaryOp::kMul, true, true, Small::kAll, Stored::kInt16},
     {42, BinaryOp::kDiv, true, true, Small::kAll},
     {55, BinaryOp::kMaximum, false, true, Small::kAll},
     {57, BinaryOp::kMinimum, false, true, Small::kAll},
     {78, BinaryOp::kPow, false, true},
     {99, BinaryOp::kSquaredDifference, false, true, Small::kInt8},
-    {90, BinaryOp::kFloorDiv, false, true},
-    {95, BinaryOp::kFloorMod, false, true},
+    {90, BinaryOp::kFloorDiv, false, true, Small::kNone, Stored::kSigned},
+    {95, BinaryOp::kFloorMod, false, true, Small::kNone, Stored::kSigned},
     {54, BinaryOp::kPrelu, false, false, Small::kAll},
     {156, BinaryOp::kAtan2, false, false},
     // Of StableHLO: small integers there have no scale.
@@ -51,6 +59,8 @@ std::optional<Refusal> check_types(const Row& row, const tfl::TensorView& input,
   using T = DType;
   if (!row.integers && row.small == Small::kNone) return check_type(input, what, {T::kF32});
   if (!row.integers) return check_type(input, what, {T::kF32, T::kI8, T::kU8, T::kI16});
+  if (row.stored == Stored::kSigned)
+    return check_type(input, what, {T::kF32, T::kI32, T::kI64, T::kI8, T::kI16});
   switch (row.small) {
     case Small::kInt8:
       return check_type(input, what, {T::kF32, T::kI32, T::kI64, T::kI8});
@@ -59,6 +69,13 @@ std::optional<Refusal> check_types(const Row& row, const tfl::TensorView& input,
     default:
       return check_type(input, what, {T::kF32, T::kI32, T::kI64});
   }
+}
+
+/// Whether a node with inputs of at most 16 bits computes with their stored values.
+bool computes_stored(const Row& row, const tfl::NodeView& node) {
+  if (row.stored != Stored::kInt16) return row.stored == Stored::kSigned;
+  return node.input(0).dtype() == DType::kI16 && !node.input(0).is_quantized() &&
+         !node.input(1).is_quantized() && !node.output(0).is_quantized();
 }
 
 /// Activations that also exist for integers, as bounds. Also true for none.
@@ -85,7 +102,8 @@ kernel::Launch pairwise(BinaryOp op, const Value& a, const Value& b, const Value
                         const ir::Epilogue& epilogue) {
   const BroadcastWalk walk = broadcast_walk(dst.shape, {a.shape, b.shape});
   const bool runs_of_4 = !dst.layout.sliced || dst.layout.channels % 4 == 0;
-  const int width = runs_of_4 ? walk.width() : 1;
+  const bool is_small = !is_float(dst.storage) && size_of(dst.storage) < 4;
+  const int width = runs_of_4 && !is_small ? walk.width() : 1;
   kernel::Launch launch("binary/binary.cl", "binary_elementwise");
   launch.type("A_T", a.storage).type("B_T", b.storage).type("DST_T", dst.storage);
   launch.macro("OP", static_cast<int>(op)).macro("WIDTH", width);
@@ -122,7 +140,12 @@ OrRefusal<Imported> import_binary(const tfl::NodeView& node) {
     if (!fused) return fused.refusal();
     epilogue = *fused;
   }
-  attrs.quantized = size_of(node.input(0).dtype()) < 4;
+  const bool is_small = size_of(node.input(0).dtype()) < 4;
+  if (is_small && computes_stored(row, node)) {
+    CLGPU_REFUSE_TYPE(node.output(0), "output", node.input(0).dtype());
+  } else {
+    attrs.quantized = is_small;
+  }
   if (attrs.quantized) {
     if (auto refusal = check_quantized_binary(node, row.op, &attrs.shifts)) return *refusal;
   }
@@ -189,6 +212,7 @@ const Family kBinaryFamily = [] {
                      {166, "STABLEHLO_MAXIMUM", 2},
                      {181, "STABLEHLO_MINIMUM", 2},
                      {kAddN, "ADD_N", 2, kAnyNumber}};
+  family.most_axes = kMostAxes;
   family.import = import_binary;
   family.infer = infer_binary;
   family.candidates = binary_candidates;

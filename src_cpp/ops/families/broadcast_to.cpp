@@ -29,6 +29,10 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   return Imported{share(attrs), {}};
 }
 
+StridedCopy copy_to(const ir::Shape& src, const ir::Shape& dst) {
+  return {dst.dims(), broadcast_strides(src, dst), 0};
+}
+
 ir::Shapes infer(const NodeContext& node) {
   const ir::Shape dst(node.attrs<BroadcastToAttrs>().dims);
   const ir::Shape& src = node.input(0).shape;
@@ -37,13 +41,18 @@ ir::Shapes infer(const NodeContext& node) {
       throw ShapeError(src.str() + " does not broadcast to " + dst.str());
     }
   }
+  if (const std::size_t axes = merged(copy_to(src, dst)).dims.size(); axes > uz(kMaxRank)) {
+    throw ShapeError(src.str() + " to " + dst.str() + " is a broadcast along " +
+                     std::to_string(axes) + " axes after neighbours are merged; supported: 0 to " +
+                     std::to_string(kMaxRank));
+  }
   return {dst};
 }
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
   const ir::Tensor& src = node.input(0);
   const ir::Tensor& dst = node.output(0);
-  const StridedCopy copy{dst.shape.dims(), broadcast_strides(src.shape, dst.shape), 0};
+  const StridedCopy copy = copy_to(src.shape, dst.shape);
   return {{"gather", {strided_copy(copy, src.storage, dst.storage)}, {}}};
 }
 
@@ -56,6 +65,7 @@ const Family kBroadcastToFamily = [] {
   family.attrs = ir::attrs_type<BroadcastToAttrs>();
   family.builtins = {{kBroadcastTo, "BROADCAST_TO", 2}};
   for (Operation& operation : family.builtins) operation.settings = {1};
+  family.most_axes = kMostAxes;
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;

@@ -41,6 +41,7 @@ const Family kCastFamily = [] {
   Family family;
   family.name = "cast";
   family.builtins = {{53, "CAST", 1, 0, 1, -1}};
+  family.most_axes = kMostAxes;
   family.import = import;
   family.infer = infer_same_as_input;
   family.candidates = candidates;

@@ -10,17 +10,22 @@ namespace {
 /// kernels/compare/compare.cl.
 constexpr int kCodes[] = {71, 72, 61, 62, 58, 63};
 
+enum : int { kEqual, kNotEqual };  // positions in kCodes
+
 struct CompareAttrs : ir::Attrs {
   int op = 0;
   bool scaled = false;  ///< quantised numbers are scaled to one scale
   CLGPU_FIELDS(op, scaled)
 };
 
-/// int16 is compared by stored values, except for (in)equality, as in the reference kernels.
-bool is_scaled(const tfl::TensorView& tensor, int op) {
-  const bool equality = op < 2;
-  return size_of(tensor.dtype()) == 1 ? tensor.dtype() != DType::kBool
-                                      : tensor.dtype() == DType::kI16 && equality;
+/// int16 is compared by stored values, except for (in)equality, as in the reference kernels. These
+/// have no inequality of int16 without a scale.
+bool is_scaled(const tfl::NodeView& node, int op) {
+  const tfl::TensorView a = node.input(0);
+  if (size_of(a.dtype()) == 1) return a.dtype() != DType::kBool;
+  if (a.dtype() != DType::kI16) return false;
+  const bool any_scale = a.is_quantized() || node.input(1).is_quantized();
+  return op == kEqual ? any_scale : op == kNotEqual;
 }
 
 /// The reference kernels do not support scales of 1 or more.
@@ -45,7 +50,7 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   CLGPU_REFUSE_TYPE(node.output(0), "output", DType::kBool);
   CompareAttrs attrs;
   while (kCodes[attrs.op] != node.builtin()) ++attrs.op;
-  attrs.scaled = is_scaled(node.input(0), attrs.op);
+  attrs.scaled = is_scaled(node, attrs.op);
   for (int i = 0; attrs.scaled && i < 2; ++i) {
     if (auto refusal = check_scale(node.input(i), "input " + std::to_string(i))) return *refusal;
   }
@@ -89,6 +94,7 @@ const Family kCompareFamily = [] {
   family.builtins = {{kCodes[0], "EQUAL", 2, 0, 1, -1},   {kCodes[1], "NOT_EQUAL", 2, 0, 1, -1},
                      {kCodes[2], "GREATER", 2, 0, 1, -1}, {kCodes[3], "GREATER_EQUAL", 2, 0, 1, -1},
                      {kCodes[4], "LESS", 2, 0, 1, -1},    {kCodes[5], "LESS_EQUAL", 2, 0, 1, -1}};
+  family.most_axes = kMostAxes;
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;

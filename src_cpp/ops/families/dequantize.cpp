@@ -39,6 +39,7 @@ const Family kDequantizeFamily = [] {
   family.name = "dequantize";
   family.attrs = ir::attrs_type<DequantizeAttrs>();
   family.builtins = {{6, "DEQUANTIZE", 1, 0, 1, -1}};
+  family.most_axes = kMostAxes;
   family.import = import;
   family.infer = infer_same_as_input;
   family.candidates = candidates;

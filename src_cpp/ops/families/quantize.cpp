@@ -23,6 +23,12 @@ std::optional<Refusal> check_rescaling(const tfl::TensorView& src, const tfl::Te
   }
   if (!refusal) refusal = check_per_tensor(src, "the input");
   if (!refusal) refusal = check_per_tensor(dst, "the output");
+  // The reference kernels take those of int16 in other pairs only.
+  for (const tfl::TensorView* tensor : {&src, &dst}) {
+    const bool shifted = src.dtype() == dst.dtype() && src.dtype() == T::kI16;
+    if (!refusal && shifted && tensor->zero_point() != 0)
+      refusal = wrong_scale(*tensor, "int16 that becomes int16", "any", 0);
+  }
   if (!refusal && rescaling(src.scale(), dst.scale()).shift > 30)
     refusal = Refusal{Why::kQuantization, "the scale of the output",
                       "is too small for that of the input"};
@@ -86,10 +92,12 @@ const Family kQuantizeFamily = [] {
   family.name = "quantize";
   family.writes_slices = true;
   family.builtins = {{114, "QUANTIZE", 1, 0, 1, -1}};
+  family.most_axes = kMostAxes;
   family.import = import;
   family.infer = infer_same_as_input;
   family.candidates = candidates;
   family.allows_quantized = true;
+  family.int16_zero_points = true;
   family.rows = &kRows;
   return family;
 }();

@@ -129,6 +129,7 @@ const Family kReshapeFamily = [] {
   family.builtins = {
       {kReshape, "RESHAPE", 1, 1}, {kSqueeze, "SQUEEZE"}, {kExpandDims, "EXPAND_DIMS", 2}};
   for (Operation& operation : family.builtins) operation.settings = {1};
+  family.most_axes = kMostAxes;
   family.import = import;
   family.infer = infer;
   family.allows_quantized = true;

@@ -82,6 +82,7 @@ const Family kSelectFamily = [] {
   family.name = "select";
   family.attrs = ir::attrs_type<SelectAttrs>();
   family.builtins = {{kSelect, "SELECT", 3, 0, 1, 1}, {kSelectV2, "SELECT_V2", 3, 0, 1, 1}};
+  family.most_axes = kMostAxes;
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;

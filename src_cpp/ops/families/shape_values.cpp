@@ -54,6 +54,7 @@ const Family kShapeValuesFamily = [] {
     if (operation.code == kFill || operation.code == kBroadcastArgs) operation.settings = {0, 1};
     if (operation.code == kRange) operation.settings = {0, 1, 2};
   }
+  family.most_axes = kMostAxes;
   family.import = import;
   family.infer = infer;
   family.allows_quantized = true;

@@ -47,6 +47,7 @@ std::optional<Refusal> check_quantized(const tfl::NodeView& node, const SoftmaxA
   if (auto refusal = check_per_tensor(src, "input")) return refusal;
   if (auto refusal = check_per_tensor(dst, "output")) return refusal;
   const bool wide = src.dtype() == T::kI16;
+  if (wide && src.zero_point() != 0) return wrong_scale(src, "input", "any", 0);
   if (auto refusal = wide ? check_type(dst, "output", {T::kI16})
                           : check_type(dst, "output", {src.dtype(), T::kI16}))
     return refusal;
@@ -166,6 +167,7 @@ const Family kSoftmaxFamily = [] {
   family.infer = infer_same_as_input;
   family.candidates = candidates;
   family.allows_quantized = true;
+  family.int16_zero_points = true;
   family.rows = &kRowwise;
   family.flops = flops;
   return family;

@@ -20,20 +20,27 @@ int to_int(std::int64_t value) {
 }
 
 OrRefusal<Imported> import_slice(const tfl::NodeView& node) {
-  const auto begin = node.input(1).ints(), size = node.input(2).ints();
-  CLGPU_REFUSE_IF(!begin || !size, Why::kRunTime, "begin or size");
-  const std::size_t rank = uz(node.input(0).rank());
-  CLGPU_REFUSE_IF(begin->size() != rank || size->size() != rank, Why::kParameter, "begin and size",
-                  "do not have one value per axis of the input");
+  const tfl::TensorView from = node.input(1);
+  const auto begin = from.ints(), size = node.input(2).ints();
+  CLGPU_REFUSE_IF(!size, Why::kRunTime, "size");
+  const std::int64_t rank = node.input(0).rank();
+  CLGPU_REFUSE_IF(from.elements() != rank || static_cast<std::int64_t>(size->size()) != rank,
+                  Why::kParameter, "begin and size", "do not have one value per axis of the input");
   SliceAttrs attrs;
   attrs.strided = false;
-  for (std::size_t i = 0; i < rank; ++i) {
-    CLGPU_REFUSE_IF((*begin)[i] < 0 || (*size)[i] < -1, Why::kParameter, "begin or size",
+  for (std::size_t i = 0; i < size->size(); ++i) {
+    CLGPU_REFUSE_IF((begin && (*begin)[i] < 0) || (*size)[i] < -1, Why::kParameter, "begin or size",
                     "is negative");
     AxisRule rule;
     rule.kind = AxisRule::Kind::kRange;
-    rule.begin = to_int((*begin)[i]);
     rule.size = to_int((*size)[i]);
+    if (begin) {
+      rule.begin = to_int((*begin)[i]);
+    } else {
+      // The rest of an axis has another size with each begin.
+      CLGPU_REFUSE_IF(rule.size == -1, Why::kRunTime, "begin");
+      rule.place = static_cast<int>(i);
+    }
     attrs.rules.push_back(rule);
   }
   return Imported{share(attrs), {}};
@@ -42,10 +49,10 @@ OrRefusal<Imported> import_slice(const tfl::NodeView& node) {
 OrRefusal<Imported> import_strided(const tfl::NodeView& node) {
   const auto begin = node.input(1).ints(), end = node.input(2).ints(),
              stride = node.input(3).ints();
-  CLGPU_REFUSE_IF(!begin || !end || !stride, Why::kRunTime, "begin, end or strides");
-  const int count = static_cast<int>(begin->size());
-  CLGPU_REFUSE_IF(end->size() != begin->size() || stride->size() != begin->size(), Why::kParameter,
-                  "begin, end and strides", "differ in length");
+  CLGPU_REFUSE_IF(!stride, Why::kRunTime, "the tensor of strides");
+  const int count = static_cast<int>(node.input(1).elements());
+  CLGPU_REFUSE_IF(node.input(2).elements() != count || static_cast<int>(stride->size()) != count,
+                  Why::kParameter, "begin, end and strides", "differ in length");
   const auto* params = node.params<tfl::StridedSliceParams>();
   CLGPU_REFUSE_IF(params == nullptr, Why::kParameter, "", "the node has no parameters");
   const auto bit = [](std::int32_t mask, int i) { return i < 32 && ((mask >> i) & 1) != 0; };
@@ -77,13 +84,20 @@ OrRefusal<Imported> import_strided(const tfl::NodeView& node) {
       rule.kind = AxisRule::Kind::kNewAxis;
     } else {
       CLGPU_REFUSE_IF((*stride)[uz(i)] == 0, Why::kParameter, "a stride", "is 0");
-      rule.kind =
-          bit(params->shrink_axis_mask, i) ? AxisRule::Kind::kIndex : AxisRule::Kind::kRange;
-      rule.begin = to_int((*begin)[uz(i)]);
-      rule.end = to_int((*end)[uz(i)]);
+      const bool is_index = bit(params->shrink_axis_mask, i);
+      rule.kind = is_index ? AxisRule::Kind::kIndex : AxisRule::Kind::kRange;
       rule.stride = to_int((*stride)[uz(i)]);
       rule.from_start = bit(params->begin_mask, i);
       rule.to_end = bit(params->end_mask, i);
+      // The size of a range follows from its ends.
+      CLGPU_REFUSE_IF(!is_index && !end && !rule.to_end, Why::kRunTime, "end");
+      CLGPU_REFUSE_IF(!is_index && !begin && !rule.from_start, Why::kRunTime, "begin");
+      if (begin) {
+        rule.begin = to_int((*begin)[uz(i)]);
+      } else if (!rule.from_start) {
+        rule.place = i;
+      }
+      if (end) rule.end = to_int((*end)[uz(i)]);
     }
     attrs.rules.push_back(rule);
   }
@@ -93,7 +107,14 @@ OrRefusal<Imported> import_strided(const tfl::NodeView& node) {
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   if (auto refusal = check_moved(node, 0)) return *refusal;
+  if (!node.input(1).has_data())
+    CLGPU_REFUSE_TYPE(node.input(1), "begin", DType::kI32, DType::kI64);
   return node.builtin() == kSlice ? import_slice(node) : import_strided(node);
+}
+
+bool reads_begins(const SliceAttrs& attrs) {
+  return std::any_of(attrs.rules.begin(), attrs.rules.end(),
+                     [](const AxisRule& rule) { return rule.place >= 0; });
 }
 
 /// Positions first, first + step, ... (`count` of them) along one axis.
@@ -101,6 +122,7 @@ struct Places {
   int first, step, count;
 };
 
+/// With a begin that only an inference has: those from position 0 on.
 Places sliced(const AxisRule& rule, int extent) {
   const int count = rule.size == -1 ? extent - rule.begin : rule.size;
   if (count < 0 || rule.begin > extent - count) {
@@ -166,8 +188,51 @@ ir::Shapes infer(const NodeContext& node) {
   return {ir::Shape(select(node.attrs<SliceAttrs>(), node.input(0).shape).dims)};
 }
 
+/// With begins that only an inference has.
+kernel::Launch slice_from(const NodeContext& node) {
+  const auto& attrs = node.attrs<SliceAttrs>();
+  const ir::Tensor &src = node.input(0), &dst = node.output(0);
+  StridedCopy copy = select(attrs, src.shape).copy;
+  std::vector<int> places, steps = src.shape.strides(), extents = src.shape.dims();
+  for (const AxisRule& rule : attrs.rules) {
+    if (rule.kind != AxisRule::Kind::kNewAxis) places.push_back(rule.place);
+  }
+  // Where the last axis is read as a whole, in wide units.
+  const int last = extents.empty() ? 1 : extents.back();
+  const bool whole = !extents.empty() && copy.dims.back() == last && places.back() < 0 &&
+                     (last == 1 || copy.strides.back() == 1);
+  const MoveUnit unit = move_unit(src.storage, dst.storage, whole ? last : 1);
+  if (whole) {
+    copy.dims.back() /= unit.elements;
+    copy.base /= unit.elements;
+    for (std::size_t k = 0; k + 1 < steps.size(); ++k) {
+      copy.strides[k] /= unit.elements;
+      steps[k] /= unit.elements;
+    }
+  }
+  std::vector<int> lasts;
+  for (std::size_t k = 0; k < extents.size(); ++k) lasts.push_back(extents[k] - copy.dims[k]);
+  const std::int64_t n = dst.shape.elements() / unit.elements;
+  kernel::Launch launch("strided_slice/from.cl", "strided_slice_from");
+  launch.macro("SRC_T", unit.src_type).macro("DST_T", unit.dst_type);
+  launch.type("INDEX_T", node.input(1).storage).macro("FROM_END", attrs.strided ? 1 : 0);
+  launch.src(0).src(1).dst(0).i32(n).i32(copy.base);
+  const auto push = [&](const std::vector<int>& values, int fill, std::size_t from) {
+    const std::array<int, 6> all = six(values, fill);
+    for (std::size_t k = from; k < all.size(); ++k) launch.i32(all[k]);
+  };
+  push(copy.dims, 1, 1);
+  push(copy.strides, 0, 0);
+  push(steps, 0, 0);
+  push(places, -1, 0);
+  push(lasts, 0, 0);
+  launch.range({uz(n)}, {kElementwiseGroup});
+  return launch;
+}
+
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
   const ir::Tensor& src = node.input(0);
+  if (reads_begins(node.attrs<SliceAttrs>())) return {{"from", {slice_from(node)}, {}}};
   const StridedCopy copy = select(node.attrs<SliceAttrs>(), src.shape).copy;
   return {{"gather", {strided_copy(copy, src.storage, node.output(0).storage)}, {}}};
 }
@@ -203,6 +268,10 @@ const Family kStridedSliceFamily = [] {
   family.candidates = candidates;
   family.allows_quantized = true;
   family.flops = no_flops;
+  family.builtins[0].settings = {2};
+  family.builtins[0].positions = {1, 3};
+  family.builtins[1].settings = {2};
+  family.builtins[1].positions = {1};  // a size may turn out to be -1: the rest from there on
   return family;
 }();
 

@@ -16,7 +16,8 @@ struct AxisRule {
   int stride = 1;
   bool from_start = false, to_end = false;  ///< ignore begin, end
   int size = 0;                             ///< of SLICE, -1 for all remaining elements
-  CLGPU_FIELDS(kind, begin, end, stride, from_start, to_end, size)
+  int place = -1;  ///< index in input 1 of a begin that only an inference has; -1: `begin` holds
+  CLGPU_FIELDS(kind, begin, end, stride, from_start, to_end, size, place)
   static const char* words(std::string_view member) {
     if (member == "kind") return "whole, range, index, new_axis";
     return "";

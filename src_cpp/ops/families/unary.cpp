@@ -136,6 +136,7 @@ const Family kUnaryFamily = [] {
                      {21, "RELU6"},    {152, "RELU_0_TO_1"}, {kLeakyRelu, "LEAKY_RELU"},
                      {111, "ELU"},     {kGelu, "GELU"},      {117, "HARD_SWISH"},
                      {14, "LOGISTIC"}, {28, "TANH"}};
+  family.most_axes = kMostAxes;
   family.import = import;
   family.infer = infer_same_as_input;
   family.candidates = candidates;

@@ -64,6 +64,11 @@ struct Absolute {
   Multiplier factor;
 };
 
+/// Of int16 without a scale.
+struct Magnitude {
+  std::int16_t at(int x) const { return static_cast<std::int16_t>(std::abs(x)); }  // wraps
+};
+
 struct SquareRoot {
   std::int16_t at(int x) const {
     // The reference kernel stops at negative numbers; here their result is that of 0.
@@ -150,6 +155,8 @@ std::optional<Refusal> check_table(const tfl::NodeView& node, const TableFunctio
   const tfl::TensorView src = node.input(0), dst = node.output(0);
   if (auto refusal = check_type(dst, "output", {src.dtype()})) return refusal;
   if (function.builtin == kNeg) return std::nullopt;
+  const bool plain = !src.is_quantized() && !dst.is_quantized();
+  if (function.builtin == kAbs && src.dtype() == DType::kI16 && plain) return std::nullopt;
   if (auto refusal = check_per_tensor(src, "input")) return refusal;
   if (auto refusal = check_per_tensor(dst, "output")) return refusal;
   const bool wide = src.dtype() == DType::kI16;
@@ -193,6 +200,7 @@ std::vector<std::int16_t> table_of(const TableFunction& f, const ir::Tensor& src
     case kHardSwish:
       return filled(stored, HardSwish(ends));
     case kAbs:
+      if (!src.is_quantized()) return filled(stored, Magnitude{});
       return filled(stored, Absolute(ends));
     case kNeg:
       return filled(stored, Negated{});

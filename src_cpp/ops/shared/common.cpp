@@ -16,6 +16,11 @@ std::optional<int> normalize_axis(std::int64_t axis, int rank) {
 
 ir::Shape broadcast(const ir::Shape& a, const ir::Shape& b) {
   const int rank = std::max(a.rank(), b.rank());
+  // The runtimes' kernels, too, take more axes of equal shapes only.
+  if (rank > kMaxRank && a != b) {
+    throw ShapeError("shapes " + a.str() + " and " + b.str() + " differ; shapes of more than " +
+                     std::to_string(kMaxRank) + " axes do not broadcast");
+  }
   std::vector<int> dims(uz(rank));
   for (int i = 0; i < rank; ++i) {
     const int x = a.back(i), y = b.back(i);

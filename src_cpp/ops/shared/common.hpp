@@ -106,9 +106,6 @@ void check_residual_shape(const NodeContext& node, const ir::Shape& result);
 std::optional<Refusal> check_type(const tfl::TensorView& tensor, const std::string& what,
                                   std::initializer_list<DType> allowed);
 
-/// The most axes of a tensor on the device.
-constexpr int kMaxRank = 6;
-
 /// "input 0 has rank 3; supported: 4" unless the rank of `tensor` is one of `least` to `most`.
 std::optional<Refusal> check_rank(const tfl::TensorView& tensor, const std::string& what, int least,
                                   int most = kMaxRank);
