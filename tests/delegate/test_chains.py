@@ -108,14 +108,15 @@ def test_a_group_that_gives_up_makes_the_launches_run(model, x, device, tmp_path
     """The right results in the same inference, and a row of the cache that says so."""
     tmp_path.chmod(0o700)
     cache = tmp_path / "cache.sqlite"
-    delegate, interpreter = load(model, device, chain="on", cache=cache)
     waited = "a work-group of a chain waited too long for the others"
-    for i in range(50):  # a group may arrive last, and never wait
-        check(infer(interpreter, x + i), stock(model, x + i))
+    for _ in range(8):  # a device that was busy in the probe runs one work-group: it never waits
+        delegate, interpreter = load(model, device, chain="on", cache=cache)
+        for i in range(5):
+            check(infer(interpreter, x + i), stock(model, x + i))
         if of(delegate)["reason"]:
             break
     else:
-        pytest.skip("the device runs one work-group at a time, so none waits for another")
+        pytest.skip("the device runs one work-group at a time")
     assert of(delegate) == {"partition": 0, "kernels": 0, "launches": 0, "reason": waited}
     check(infer(interpreter, x), stock(model, x))
     planned = delegate.explain().partitions[0].launches
