@@ -132,6 +132,9 @@ void bind_testing(py::module_& module) {
   module.def("set_chain_patience", &runtime::set_chain_patience, py::arg("looks"),
              "How often a work-group of a chain looks for the others before it gives up, in chains "
              "built from now on.");
+  module.def("pretend_chain_groups", &runtime::pretend_chain_groups, py::arg("groups"),
+             "Sets how many work-groups that wait for each other a device is said to run at once; "
+             "0: a probe tells.");
   module.def(
       "android_libraries", [] { return cl::android().libraries; },
       "The names of the OpenCL libraries that are tried on Android, in order.");

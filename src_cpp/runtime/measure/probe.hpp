@@ -27,6 +27,9 @@ ProbedDevice probe(cl::Context& context, store::Store& store);
 /// more groups is stored like that of `probe`; others may be due to a busy device.
 plan::ChainLimits chain_limits(cl::Context& context, store::Store& store);
 
+/// For tests: sets the groups of chain_limits() for all devices, whatever works; 0: probe again.
+void pretend_chain_groups(std::size_t groups);
+
 /// Sets the result of `probe` for a device, without running anything; for tests, and for devices
 /// that compute nothing.
 void pretend_probe(const cl::Device& device, const ProbedDevice& facts);
