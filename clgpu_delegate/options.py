@@ -139,7 +139,7 @@ class Options:
     exceeds the limit of the device. None means the same as empty."""
 
     row_band: int = 0
-    """Rows of an image that chains of nodes compute at a time; 0: bands only if memory_budget or
+    """Rows of an image that nodes in a row compute at a time; 0: bands only if memory_budget or
     max_object require them, with as many rows as fit; 0 to 999999. Wherever bands are possible, the
     tensors between the nodes never exist as a whole."""
 

@@ -233,7 +233,7 @@ that is sufficient. None means the same as empty.)"},
        "largest single buffer, in the form of memory_budget; empty: the limit of the device",
        "It never exceeds the limit of the device. None means the same as empty."},
       {"row_band", "0", a_count(0, [](Options& o, int value) { o.plan.row_band = value; }),
-       "rows of an image that chains of nodes compute at a time; 0: bands only if memory_budget or "
+       "rows of an image that nodes in a row compute at a time; 0: bands only if memory_budget or "
        "max_object require them, with as many rows as fit",
        "Wherever bands are possible, the tensors between the nodes never exist as a whole."},
       {"half_weights", "off", a_switch([](Options& o, bool value) { o.half_weights = value; }),
