@@ -17,9 +17,6 @@
 #define CHAIN_ENDED 1
 #define CHAIN_GAVE_UP 2
 
-// Sizes of arrays in local memory, which tensor cores need at multiples of 128 bytes.
-#define CHAIN_LOCAL_BYTES(bytes) (((bytes) + 127) / 128 * 128)
-
 // mem_fence is not enough on NVIDIA: another group's stores are read stale.
 #if CHAIN_NVIDIA
 #define CHAIN_FENCE() asm volatile("fence.acq_rel.gpu;" ::: "memory")

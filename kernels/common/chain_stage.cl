@@ -26,3 +26,15 @@
 #define get_num_groups(axis) chain_groups_##axis
 #define get_global_id(axis) (CHAIN_GROUP_ID_##axis * CHAIN_ITEMS_##axis + CHAIN_LOCAL_ID_##axis)
 #define get_global_size(axis) (chain_groups_##axis * CHAIN_ITEMS_##axis)
+
+// As in common/local.cl: parts of the stage's local memory, which tensor cores need at multiples of 128 bytes.
+#define CHAIN_LOCAL_BYTES(bytes) (((bytes) + 127) / 128 * 128)
+#define CHAIN_LOCAL(T, n)                             \
+  (chain_local += CHAIN_LOCAL_BYTES((n) * sizeof(T)), \
+   chain_local - CHAIN_LOCAL_BYTES((n) * sizeof(T)))
+#define LOCAL_ARRAY(T, name, n) __local T *const name = (__local T *)CHAIN_LOCAL(T, n)
+#define LOCAL_ARRAY2(T, name, n, m) \
+  __local T(*const name)[m] = (__local T(*)[m])CHAIN_LOCAL(T, (n) * (m))
+#define LOCAL_ARRAY3(T, name, n, m, k) \
+  __local T(*const name)[m][k] = (__local T(*)[m][k])CHAIN_LOCAL(T, (n) * (m) * (k))
+#define LOCAL_LINES LOCAL_ARRAY

@@ -4,6 +4,7 @@
 // Launch    global = (groups * ITEMS, 1, 1), local = (ITEMS, 1, 1)
 // Macros    ITEMS  1..1024  work-items of a work-group
 //           and those of common/chain.cl
+// Numerics  exact, modulo 2^32
 //
 // In each of STAGES stages, an element gets a value computed of one that another group has written in the
 // stage before. The last element of result: 0, or 1 if a group gave up.

@@ -13,7 +13,8 @@
 namespace clgpu::kernel {
 namespace {
 
-constexpr const char *kPrelude = "common/chain.cl", *kStages = "common/chain_stage.cl";
+constexpr const char *kPrelude = "common/chain.cl", *kStages = "common/chain_stage.cl",
+                     *kLocal = "common/local.cl";  // kStages has its own form of this
 
 bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -148,7 +149,7 @@ void undefine(std::ostringstream& out, const std::set<std::string>& macros) {
 // macros.
 void write_body(std::ostringstream& out, const Body& body, const Chain& chain) {
   const Launch& launch = *body.launch;
-  const std::string text = assemble(launch.file);
+  const std::string text = assemble_without({kLocal}, launch.file);
   const Names names = names_of(text);
   std::set<std::string> defined = names.macros;
   for (const auto& [name, value] : launch.macros) define(out, defined, name, value);
@@ -266,8 +267,7 @@ std::string chain_text(const Chain& chain) {
   }
   const std::string stages = assemble(kStages);
   std::ostringstream out;
-  out << "#define CLGPU_CHAIN 1\n#define CHAIN_NVIDIA " << (chain.nvidia ? 1 : 0) << '\n'
-      << assemble(kPrelude) << stages;
+  out << "#define CHAIN_NVIDIA " << (chain.nvidia ? 1 : 0) << '\n' << assemble(kPrelude) << stages;
   int number = 0;
   for (auto& [key, body] : bodies) {
     body.function = "stage" + std::to_string(number++);

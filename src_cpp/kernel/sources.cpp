@@ -83,10 +83,11 @@ std::string source_text(const std::string& file) {
   throw InternalError("there is no kernel file " + file);
 }
 
-std::string assemble(const std::string& file) {
-  std::set<std::string> included;
+std::string assemble(const std::string& file) { return assemble_without({}, file); }
+
+std::string assemble_without(std::set<std::string> files, const std::string& file) {
   std::ostringstream out;
-  expand(file, included, out);
+  expand(file, files, out);
   return out.str();
 }
 

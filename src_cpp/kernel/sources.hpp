@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,9 @@ std::string source_text(const std::string& file);
 /// The file with its includes expanded, each once, and #line directives, so that a driver's
 /// messages name our files and lines.
 std::string assemble(const std::string& file);
+
+/// The same without some of the files that it includes.
+std::string assemble_without(std::set<std::string> files, const std::string& file);
 
 /// SHA-256, hexadecimal, of assemble(file).
 std::string source_digest(const std::string& file);
