@@ -96,6 +96,24 @@ def test_half_tensors(model, x, device):
         np.testing.assert_allclose(ours, theirs, rtol=2e-2, atol=2e-2)
 
 
+def test_shapes_that_change_again_and_again_are_not_compiled_for(device):
+    """A kernel of a chain contains the sizes of its launches."""
+    m = ModelMaker()
+    x = m.input("x", (1, 8))
+    m.output(m.op("ABS", [m.op("TANH", [x], (1, 8))], (1, 8)))
+    delegate, interpreter = load(m.build(), device, chain="on")
+    reasons = []
+    for rows in range(2, 8):
+        interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], [rows, 8])
+        interpreter.allocate_tensors()
+        data = np.linspace(-2, 2, rows * 8, dtype=np.float32).reshape(rows, 8)
+        (got,) = infer(interpreter, data)
+        np.testing.assert_allclose(got, np.abs(np.tanh(data)), rtol=2e-6)
+        reasons.append(of(delegate)["reason"])
+    assert reasons[0] == ""
+    assert reasons[-1] == "its shapes change often, and compiling for each takes seconds"
+
+
 @pytest.fixture
 def impatient():
     _core.set_chain_patience(0)

@@ -45,7 +45,7 @@ std::shared_ptr<runtime::Pool> Builder::pool() const {
                                          : std::make_shared<runtime::Pool>(target_.context);
 }
 
-std::optional<runtime::Chaining> Builder::chaining() const {
+std::optional<runtime::Chaining> Builder::chaining(bool lasts) const {
   const Chain chain = target_.options.chain;
   const bool wanted =
       chain == Chain::kOn || (chain == Chain::kAuto && target_.device().is(GpuFamily::kNvidia));
@@ -53,11 +53,11 @@ std::optional<runtime::Chaining> Builder::chaining() const {
   plan::ChainLimits limits = runtime::chain_limits(*target_.context, *target_.store);
   if (limits.groups == 0) return std::nullopt;
   if (chain == Chain::kOn) limits.waves = SIZE_MAX / limits.items / limits.groups;
-  return runtime::Chaining{limits, chain == Chain::kAuto};
+  return runtime::Chaining{limits, chain == Chain::kAuto, lasts};
 }
 
 Built Builder::build(const ir::Graph& graph, std::int64_t budget,
-                     const std::shared_ptr<runtime::Pool>& pool, Level level) const {
+                     const std::shared_ptr<runtime::Pool>& pool, Level level, bool lasts) const {
   plan::PlanOptions wanted = plan_options(budget, level);
   std::string failures;     // of allocations
   std::int64_t failed = 0;  // peak bytes of the last plan whose allocations failed
@@ -84,7 +84,7 @@ Built Builder::build(const ir::Graph& graph, std::int64_t budget,
       Built built{std::make_shared<const ir::Graph>(std::move(fitted.graph)),
                   std::make_shared<runtime::Executor>(
                       target_.context, target_.store, std::move(fitted.plan),
-                      target_.options.warm_up, pool, target_.options.profile, chaining())};
+                      target_.options.warm_up, pool, target_.options.profile, chaining(lasts))};
       engines_.add_built(built.executor->plan(), learned,
                          failures.empty()
                              ? ""

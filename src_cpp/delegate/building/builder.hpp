@@ -28,10 +28,11 @@ class Builder {
 
   /// Plans and builds a graph with inferred shapes within `budget` bytes of device memory (0: no
   /// limit). Records candidates that fail on this device, and excludes them and distrusted engines.
+  /// Chains of launches are compiled only for a plan that `lasts`.
   /// If the device has less memory than it reports, plans for less. Throws
   /// plan::NoCandidate when a family has no candidate left, and plan::BudgetError.
   Built build(const ir::Graph& graph, std::int64_t budget,
-              const std::shared_ptr<runtime::Pool>& pool, Level level) const;
+              const std::shared_ptr<runtime::Pool>& pool, Level level, bool lasts) const;
 
   /// The plan that build() would make, without building it; throws as build().
   plan::Fitted plan(const ir::Graph& graph, std::int64_t budget) const;
@@ -48,7 +49,7 @@ class Builder {
   std::shared_ptr<runtime::Pool> pool() const;
 
  private:
-  std::optional<runtime::Chaining> chaining() const;
+  std::optional<runtime::Chaining> chaining(bool lasts) const;
   plan::PlanOptions plan_options(std::int64_t budget, Level level) const;
 
   const Target& target_;

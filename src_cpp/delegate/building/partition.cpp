@@ -17,6 +17,10 @@
 namespace clgpu::delegate {
 namespace {
 
+// Executors of a partition that is loaded, resized and reset. One that needs more gets new shapes
+// again and again.
+constexpr int kFewBuilds = 4;
+
 // Each engine that the options name must have a node.
 passes::Separable separable(const plan::Engines& engines) {
   const auto asked = [&](const ops::Family* family) { return engines.count(family->name) > 0; };
@@ -164,7 +168,8 @@ void Partition::rebuild(std::int64_t budget) {
   std::int64_t& held = session_->held[index_];
   held = 0;
   const Level level = trust_ == nullptr ? Level::kAsAsked : trust_->verdict.level;
-  Built built = state_->build(graph_, budget, session_->pool, level);
+  const bool lasts = !awaits() && ++builds_ <= kFewBuilds;
+  Built built = state_->build(graph_, budget, session_->pool, level, lasts);
   published_ = std::move(built.graph);
   executor_ = std::move(built.executor);
   held = executor_->plan().peak_bytes;

@@ -178,6 +178,7 @@ class Partition {
   std::map<int, Kept> kept_;
   std::vector<int> lent_in_, lent_out_;          ///< tensors that the runtime may lend
   std::shared_ptr<const ir::Graph> published_;   ///< the executor's graph, for tuning
+  int builds_ = 0;                               ///< of executors, so far
   std::shared_ptr<runtime::Executor> executor_;  ///< shared with timing in other threads
   Standby cpu_;
   std::unique_ptr<Trust> trust_;  ///< null if nothing is verified

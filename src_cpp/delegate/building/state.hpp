@@ -30,7 +30,7 @@ class State {
   /// Builder::build, with a record of its cost. With tuning="exhaustive", first measures layers
   /// that have no measurements.
   Built build(const ir::Graph& graph, std::int64_t budget,
-              const std::shared_ptr<runtime::Pool>& pool, Level level);
+              const std::shared_ptr<runtime::Pool>& pool, Level level, bool lasts);
 
   /// The report of the ledger, with the records of the device and its engines.
   Report report() const;

@@ -35,6 +35,14 @@ Chains::Chains(cl::Context& context, const plan::Plan& plan,
   }
 }
 
+Chains::~Chains() {
+  if (gave_up_ == nullptr) return;
+  const cl::Api& api = context_.api();
+  api.clEnqueueUnmapMemObject(queue_.get(), pinned_.get(), const_cast<cl::cl_uint*>(gave_up_), 0,
+                              nullptr, nullptr);
+  api.clFinish(queue_.get());
+}
+
 ChainsTaken Chains::taken() const {
   ChainsTaken taken;
   taken.kernels = static_cast<int>(chains_.size());
@@ -52,18 +60,18 @@ std::string Chains::key() const {
 
 void Chains::build(store::Store& store, cl::Context::Programs& programs) {
   const cl::Api& api = context_.api();
-  const cl::QueueHandle queue = context_.create_queue();
+  queue_ = context_.create_queue();
   state_ = context_.create_buffer(kState * kWord, "the state of chains");
   pinned_ = context_.create_pinned(kWord);
   cl::cl_int code = pinned_ ? cl::CL_SUCCESS : cl::CL_OUT_OF_RESOURCES;
   if (pinned_) {
-    gave_up_ = static_cast<const cl::cl_uint*>(
-        api.clEnqueueMapBuffer(queue.get(), pinned_.get(), cl::CL_TRUE, cl::CL_MAP_WRITE, 0, kWord,
-                               0, nullptr, nullptr, &code));
+    gave_up_ = static_cast<cl::cl_uint*>(api.clEnqueueMapBuffer(queue_.get(), pinned_.get(),
+                                                                cl::CL_TRUE, cl::CL_MAP_WRITE, 0,
+                                                                kWord, 0, nullptr, nullptr, &code));
   }
   cl::check(code, "clEnqueueMapBuffer", "the state of chains");
   const std::array<cl::cl_uint, kState> zeros{};
-  cl::check(api.clEnqueueWriteBuffer(queue.get(), state_.get(), cl::CL_TRUE, 0, sizeof zeros,
+  cl::check(api.clEnqueueWriteBuffer(queue_.get(), state_.get(), cl::CL_TRUE, 0, sizeof zeros,
                                      zeros.data(), 0, nullptr, nullptr),
             "clEnqueueWriteBuffer", "the state of chains");
   for (Bound& bound : chains_) {
@@ -93,7 +101,7 @@ void Chains::set_buffers(const std::function<cl::cl_mem(int buffer)>& memory) {
     for (std::size_t i = 0; i < bound.chain.buffers.size(); ++i) {
       const int buffer = bound.chain.buffers[i];
       const cl::cl_mem object = memory(buffer);
-      if (object == nullptr) continue;  // the runtime's memory, which is not known yet
+      if (object == nullptr) continue;
       cl::check(context_.api().clSetKernelArg(bound.kernel.get(), static_cast<cl::cl_uint>(i),
                                               sizeof object, &object),
                 "clSetKernelArg", "'" + plan_.buffers[uz(buffer)].name + "' of a chain");

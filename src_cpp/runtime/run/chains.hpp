@@ -15,6 +15,9 @@ namespace clgpu::runtime {
 struct Chaining {
   plan::ChainLimits limits;
   bool measured = true;  ///< only if that is faster
+  /// Compiles kernels that the store does not have, which takes seconds; otherwise the plan is not
+  /// expected to last so long.
+  bool compiles = true;
 };
 
 /// What became of it.
@@ -33,6 +36,9 @@ class Chains {
   /// `local_bytes`: as plan::find_chains. `plan` must outlive it.
   Chains(cl::Context& context, const plan::Plan& plan, const std::vector<std::size_t>& local_bytes,
          const plan::ChainLimits& limits);
+  ~Chains();
+  Chains(const Chains&) = delete;
+  Chains& operator=(const Chains&) = delete;
 
   bool empty() const { return chains_.empty(); }
   ChainsTaken taken() const;
@@ -43,7 +49,7 @@ class Chains {
   /// cl::OpenCLError.
   void build(store::Store& store, cl::Context::Programs& programs);
 
-  /// Sets the kernels' arguments that are buffers.
+  /// Sets the kernels' arguments that are buffers: those whose `memory` is not null.
   void set_buffers(const std::function<cl::cl_mem(int buffer)>& memory);
 
   /// Enqueues the chain that begins at a run step; returns the step after it, or `step` if none
@@ -65,9 +71,10 @@ class Chains {
   cl::Context& context_;
   const plan::Plan& plan_;
   std::vector<Bound> chains_;
-  cl::Memory state_;  // as kernels/common/chain.cl has it
+  cl::QueueHandle queue_;  // of mapping
+  cl::Memory state_;       // as kernels/common/chain.cl has it
   cl::MemHandle pinned_;
-  const volatile cl::cl_uint* gave_up_ = nullptr;  // in pinned_
+  volatile cl::cl_uint* gave_up_ = nullptr;  // in pinned_
 };
 
 }  // namespace clgpu::runtime

@@ -267,7 +267,11 @@ void Executor::give_buffers() {
   for (const BoundLaunch& bound : launches_) {
     if (all || uses_changed(bound)) set_buffers(bound);
   }
-  if (chains_ != nullptr) chains_->set_buffers([this](int buffer) { return memory(buffer); });
+  if (chains_ != nullptr) {
+    chains_->set_buffers([&](int buffer) {
+      return all || transfers_.has_changed(buffer) ? memory(buffer) : nullptr;
+    });
+  }
   transfers_.given();
   stale_ = false;
 }

@@ -80,6 +80,8 @@ void Executor::make_chains(const Chaining& chaining, bool may_measure) {
   const bool measures = chaining.measured && stored.empty();
   if (measures && !may_measure)
     return take_chains({0, 0, "nothing is measured with the option 'warm_up' off"});
+  if (!chaining.compiles && stored.empty())
+    return take_chains({0, 0, "its shapes change often, and compiling for each takes seconds"});
   try {
     chains->build(*store_, programs_);
     chains_ = std::move(chains);
