@@ -13,8 +13,10 @@
 namespace clgpu::kernel {
 namespace {
 
-constexpr const char *kPrelude = "common/chain.cl", *kStages = "common/chain_stage.cl",
-                     *kLocal = "common/local.cl";  // kStages has its own form of this
+constexpr const char* kPrelude = "common/chain.cl";
+constexpr const char* kStages = "common/chain_stage.cl";
+constexpr const char* kLocal = "common/local.cl";  // kStages has its own form of this
+constexpr const char* kTypes = "common/types.cl";
 
 bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -66,7 +68,7 @@ void add_symbols(std::string_view text, std::set<std::string>& symbols) {
     }
     const bool outside = braces == 0 && parentheses == 0;
     if (outside && (c == '(' || c == ';' || c == '[') && !last.empty()) {
-      for (const char* width : {"2", "4", "8", "16"}) {
+      for (const char* width : {"1", "2", "4", "8", "16"}) {
         symbols.insert(replaced(replaced(last, "##N##", width), "##N", width));
       }
       last.clear();
@@ -150,7 +152,9 @@ void undefine(std::ostringstream& out, const std::set<std::string>& macros) {
 void write_body(std::ostringstream& out, const Body& body, const Chain& chain) {
   const Launch& launch = *body.launch;
   const std::string text = assemble_without({kLocal}, launch.file);
-  const Names names = names_of(text);
+  Names names = names_of(text);
+  // Types of elements are the same for all stages, and macros make other names of theirs.
+  for (const std::string& type : names_of(assemble(kTypes)).symbols) names.symbols.erase(type);
   std::set<std::string> defined = names.macros;
   for (const auto& [name, value] : launch.macros) define(out, defined, name, value);
   for (const std::string& symbol : names.symbols)
@@ -211,9 +215,10 @@ void write_stage(std::ostringstream& out, const Stage& stage, const std::string&
           : "(me + " + all + " - " + std::to_string(stage.start % chain.groups) + ") % " + all;
   out << "  {  // " << launch.file << '\n';
   if (stage.is_free) {
-    // Neighbours of 32 stay together, and all work-groups get a share.
-    out << "    for (int at = (local_item / 32 * " << all << " + " << mine
-        << ") * 32 + local_item % 32; at < " << groups * items
+    // Neighbours stay together, as their memory does, and all work-groups get a share.
+    const std::string width = std::to_string(chain.items % 32 == 0 ? 32 : chain.items);
+    out << "    for (int at = (local_item / " << width << " * " << all << " + " << mine << ") * "
+        << width << " + local_item % " << width << "; at < " << groups * items
         << "; at += " << chain.groups * chain.items << ") {\n      const int group = at / " << items
         << ", item = at % " << items << ";\n      " << call(stage, function, "0") << "\n    }\n";
   } else {
@@ -234,10 +239,40 @@ void write_stage(std::ostringstream& out, const Stage& stage, const std::string&
 
 }  // namespace
 
+// Whether a function of a file, other than its kernels, is about work-items: it would need the
+// parameters of a stage.
+bool has_cooperating_helper(const std::string& file) {
+  const std::string text = plain_text(assemble(file));
+  std::size_t begin = 0;  // of the current piece at file scope
+  bool is_helper = false;
+  int braces = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '#' && (i == 0 || text[i - 1] == '\n')) {
+      i = std::min(text.find('\n', i), text.size());
+      if (braces == 0) begin = i + 1;
+    } else if (text[i] == '{') {
+      if (braces++ == 0) {
+        const std::string head = text.substr(begin, i - begin);
+        is_helper = head.find("__kernel") == head.npos;
+        begin = i;
+      }
+    } else if (text[i] == '}' && --braces == 0) {
+      const std::string body = text.substr(begin, i - begin);
+      for (const char* name : {"barrier(", "get_local_id(", "get_global_id(", "get_group_id("}) {
+        if (is_helper && body.find(name) != body.npos) return true;
+      }
+      begin = i + 1;
+    } else if (text[i] == ';' && braces == 0) {
+      begin = i + 1;
+    }
+  }
+  return false;
+}
+
 bool may_be_stage(const Launch& launch) {
   std::size_t items = 1;
   for (const std::size_t along : launch.global) items *= along;
-  return items <= INT32_MAX / 2 &&
+  return items <= INT32_MAX / 2 && !has_cooperating_helper(launch.file) &&
          std::all_of(launch.args.begin(), launch.args.end(), [](const Arg& arg) {
            const auto* operand = std::get_if<Operand>(&arg);
            return !std::holds_alternative<LocalMemory>(arg) &&

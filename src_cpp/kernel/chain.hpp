@@ -36,7 +36,8 @@ struct Chain {
   bool nvidia = false;  ///< PTX
 };
 
-/// Whether launches can be stages at all: their arguments are buffers and numbers.
+/// Whether a launch can be a stage at all: its arguments are buffers and numbers, and only the
+/// kernel itself asks for its work-item and waits at barriers.
 bool may_be_stage(const Launch& launch);
 
 /// The most arrays in local memory that a kernel of a file has.

@@ -27,6 +27,8 @@ std::vector<Use> uses_of(const Step& step) {
 bool share_memory(const Plan& plan, int a, int b) {
   if (a == b) return true;
   const Buffer &x = plan.buffers[uz(a)], &y = plan.buffers[uz(b)];
+  // The runtime may give an input and an output the same memory.
+  if (x.place == Buffer::Place::kHost && y.place == Buffer::Place::kHost) return true;
   if (x.place != Buffer::Place::kArena || y.place != Buffer::Place::kArena) return false;
   return x.object == y.object && x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes;
 }
@@ -59,6 +61,7 @@ std::optional<kernel::Stage> stage_of(const kernel::Launch& launch, std::size_t 
   constexpr std::size_t kLanes = 32, kBarriers = 15;
   const std::size_t items = kernel::group_items(launch);
   const std::size_t arrays = kernel::local_arrays(launch.file);
+  if (arrays > 0 && local_bytes == 0) return std::nullopt;  // the driver does not tell
   const std::size_t lines = (local_bytes + kLine - 1) / kLine;
   if (arrays > 0) stage.local_bytes = (lines + arrays - 1) * kLine;
   // NVIDIA's driver adds a line of its own.

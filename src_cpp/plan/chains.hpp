@@ -29,10 +29,9 @@ struct Chain {
   kernel::Chain kernel;      ///< refers to the launches of the plan, which must outlive it
 };
 
-/// The chains of a plan, two launches or more each. `local_bytes` has the local memory of each of
-/// the plan's run steps, as the device's driver reports it. Launches that cannot be stages remain:
-/// with images or local memory as arguments, with work-groups that do not fit, with too much local
-/// memory.
+/// The chains of a plan, two launches or more each; none of a plan with moves. `local_bytes` has
+/// the local memory of each of the plan's run steps, as the device's driver reports it. Launches
+/// that cannot be stages remain: see kernel::may_be_stage, and those beyond the limits.
 std::vector<Chain> find_chains(const Plan& plan, const std::vector<std::size_t>& local_bytes,
                                const ChainLimits& limits);
 

@@ -9,7 +9,7 @@ import pytest
 
 import clgpu_delegate
 from clgpu_delegate import _core
-from tests.model_maker import ModelMaker
+from tests.model_maker import ModelMaker, Quantization
 from tests.runtimes import make_interpreter
 
 SHAPE = (1, 9, 7, 5)
@@ -58,6 +58,7 @@ def stock(model: bytes, x: np.ndarray) -> list[np.ndarray]:
 
 
 def check(got: list[np.ndarray], expected: list[np.ndarray]) -> None:
+    assert len(got) == len(expected)
     for ours, theirs in zip(got, expected):
         np.testing.assert_allclose(ours, theirs, rtol=2e-6, atol=2e-6)
 
@@ -111,7 +112,7 @@ def test_shapes_that_change_again_and_again_are_not_compiled_for(device):
         np.testing.assert_allclose(got, np.abs(np.tanh(data)), rtol=2e-6)
         reasons.append(of(delegate)["reason"])
     assert reasons[0] == ""
-    assert reasons[-1] == "its shapes change often, and compiling for each takes seconds"
+    assert reasons[-1] == "compiling takes seconds, and its plan often changes"
 
 
 @pytest.fixture
@@ -129,19 +130,59 @@ def test_a_group_that_gives_up_makes_the_launches_run(model, x, device, tmp_path
     tmp_path.chmod(0o700)
     cache = tmp_path / "cache.sqlite"
     waited = "a work-group of a chain waited too long for the others"
-    delegate, interpreter = load(model, device, chain="on", cache=cache)
-    for i in range(50):  # nobody gives up where all groups arrive at the same time
-        check(infer(interpreter, x + i), stock(model, x + i))
-        if of(delegate)["reason"]:
-            break
-    assert of(delegate) == {"partition": 0, "kernels": 0, "launches": 0, "reason": waited}
-    check(infer(interpreter, x), stock(model, x))
-    planned = delegate.explain().partitions[0].launches
-    assert delegate.stats()["last_invoke"]["launches"] == planned
+    for _ in range(2):  # after the second time it is final
+        delegate, interpreter = load(model, device, chain="on", cache=cache, warm_up=False)
+        for i in range(50):  # nobody gives up where all groups arrive at the same time
+            check(infer(interpreter, x + i), stock(model, x + i))
+            if of(delegate)["reason"]:
+                break
+        assert of(delegate) == {"partition": 0, "kernels": 0, "launches": 0, "reason": waited}
+        check(infer(interpreter, x), stock(model, x))
+        planned = delegate.explain().partitions[0].launches
+        assert delegate.stats()["last_invoke"]["launches"] == planned
 
+    _core.set_chain_patience(PATIENCE)
     delegate, interpreter = load(model, device, chain="on", cache=cache)
     assert of(delegate)["reason"] == waited
     check(infer(interpreter, x), stock(model, x))
+
+
+def test_small_groups_share_the_elements(device):
+    """Rows of 16 work-items, and then elements that any work-item may compute."""
+    m = ModelMaker()
+    x = m.input("x", (64, 40))
+    y = m.op("SOFTMAX", [x], (64, 40), beta=1.0)
+    m.output(m.op("ADD", [m.op("TANH", [y], (64, 40)), y], (64, 40)))
+    data = np.random.default_rng(3).standard_normal((64, 40)).astype(np.float32)
+    _core.pretend_chain_groups(2)
+    try:
+        _, interpreter = load(m.build(), device, chain="on")
+        check(infer(interpreter, data), stock(m.build(), data))
+    finally:
+        _core.pretend_chain_groups(0)
+
+
+def test_two_kernels_of_a_file_with_other_macros(device):
+    """Of a dynamic-range model: names of vectors of one element get a number, too."""
+    m = ModelMaker()
+    x = m.input("x", (3, 24))
+    rng = np.random.default_rng(4)
+    for outputs, activation in ((7, 0), (12, 1)):
+        integers = rng.integers(-127, 128, (outputs, 24)).astype(np.int8)
+        weights = m.constant(integers, quantization=Quantization(0.01))
+        m.output(
+            m.op(
+                "FULLY_CONNECTED", [x, weights], (3, outputs), fused_activation_function=activation
+            )
+        )
+    data = rng.standard_normal((3, 24)).astype(np.float32)
+    results = []
+    for chain in ("off", "on"):
+        delegate, interpreter = load(m.build(), device, chain=chain)
+        assert of(delegate)["reason"] == ""
+        results.append(infer(interpreter, data))
+    check(*results)
+    assert of(delegate)["kernels"] > 0
 
 
 def test_auto_is_for_devices_on_which_it_was_measured(model, x, device):

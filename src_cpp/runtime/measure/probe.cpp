@@ -281,13 +281,17 @@ plan::ChainLimits chain_limits(cl::Context& context, store::Store& store) {
     limits.groups = pretended_groups;
     return limits;
   }
-  const std::string key = sha256_hex(context.identity() + kernel::assemble(kChainFile));
+  const std::string key =
+      sha256_hex(context.identity() + std::to_string(limits.groups) + " " +
+                 std::to_string(limits.items) + "\n" + kernel::assemble(kChainFile));
   if (store.get(store::kProbe, key)) return limits;
   ProbedDevice result{info, {}, true};
   const auto works_with = [&](std::size_t groups) {
     limits.groups = groups;
-    return works("a kernel whose work-groups wait for each other", result,
-                 [&] { return right_chain(context, store, limits); });
+    return works("a kernel whose work-groups wait for each other", result, [&] {
+      const auto alone = context.whole_device();
+      return right_chain(context, store, limits);
+    });
   };
   // The threads of a CPU may start too late, or one may take all groups.
   constexpr int kAttempts = 3;
@@ -296,7 +300,8 @@ plan::ChainLimits chain_limits(cl::Context& context, store::Store& store) {
     store.put(store::kProbe, key, "1", "chains on " + info.name);
     return limits;
   }
-  if (!works_with(1)) limits.groups = 0;
+  // One work-group is enough for a CPU.
+  if (!info.is_cpu() || !works_with(1)) limits.groups = 0;
   return limits;
 }
 

@@ -23,8 +23,8 @@ struct ProbedDevice {
 ProbedDevice probe(cl::Context& context, store::Store& store);
 
 /// What chains of launches may take on a device. `groups` is 0 if work-groups that wait for each
-/// other do not work in a probe, and 1 if only one at a time does. Throws no errors. A result of
-/// more groups is stored like that of `probe`; others may be due to a busy device.
+/// other do not work in a probe, and 1 if only one at a time does, on a CPU. Throws no errors. A
+/// result of more groups is stored like that of `probe`; others may be due to a busy device.
 plan::ChainLimits chain_limits(cl::Context& context, store::Store& store);
 
 /// For tests: sets the groups of chain_limits() for all devices, whatever works; 0: probe again.

@@ -384,10 +384,13 @@ cl::EventHandle Executor::run(const std::vector<const void*>& inputs,
     give_buffers();
     if (flies) arena_->leave_in_flight([this] { finish_all(); });
     if (!lent.ready.empty()) mark(lent.ready);
-    // Whether a chain gave up is known only after the end.
-    const bool chained = chains_ != nullptr && recording == nullptr && !flies;
-    const auto alone = chained ? context_->whole_device() : std::unique_lock<std::mutex>();
+    // Whether a chain gave up is known only after the end. Then the inputs must be as they were,
+    // and nobody may wait for the device: an event of the application may depend on another
+    // inference.
+    const bool chained = chains_ != nullptr && recording == nullptr && !flies &&
+                         lent.ready.empty() && !overlap(inputs, outputs, lent);
     transfers_.up(inputs, recording);
+    const auto alone = chained ? context_->whole_device() : std::unique_lock<std::mutex>();
     if (chained) {
       launch_chained();
     } else {

@@ -81,7 +81,8 @@ class Executor {
   void forget_tensors();
 
   /// One inference: `inputs[i]` holds the bytes of plan().uploads[i], `outputs[i]` receives those
-  /// of plan().downloads[i]. Returns when the outputs are written. Not reentrant.
+  /// of plan().downloads[i]. Returns when the outputs are written. If a chain gives up, it computes
+  /// twice. Not reentrant.
   void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
 
   /// Buffers of an application, instead of host memory.
@@ -152,11 +153,14 @@ class Executor {
   void launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl::cl_event* event);
   void launch_all(Recording* recording = nullptr);
   void launch_chained();
-  void make_chains(const Chaining& chaining, bool may_measure);
-  bool chains_are_faster();
+  bool overlap(const std::vector<const void*>& inputs, const std::vector<void*>& outputs,
+               const Lent& lent) const;
+  void make_chains(const Chaining& chaining, bool may_run);
+  void try_chains();
   double seconds_of(int runs, const std::function<void()>& enqueue);
   void take_chains(const ChainsTaken& taken);
   enum class ChainVerdict { kFaster, kSlower, kWaited };
+  std::optional<ChainVerdict> measure_chains();
   void leave_chains(ChainVerdict verdict);
   void store_verdict(ChainVerdict verdict);
   void clear_counters();

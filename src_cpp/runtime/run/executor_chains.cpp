@@ -16,11 +16,12 @@ constexpr const char* kVerdicts[][2] = {
     {"slower", "the launches are faster"},
     {"waited", "a work-group of a chain waited too long for the others"},
 };
+constexpr const char* kWaitedOnce = "waited once";
 
 constexpr double kGain = 0.97;        // share of the launches' time: less is noise
 constexpr double kSlice = 1e-3;       // seconds of a measurement
 constexpr double kWorthwhile = 0.02;  // seconds of an inference: above, launches cost nothing
-constexpr int kRounds = 5;
+constexpr int kRounds = 5, kTrials = 3;
 
 }  // namespace
 
@@ -39,11 +40,39 @@ void Executor::store_verdict(ChainVerdict verdict) {
   store_->put(store::kTuning, chains_key_, name, "chains of launches: " + std::string(name));
 }
 
+// Another process may have been on the device once; only a second time is stored as final.
 void Executor::leave_chains(ChainVerdict verdict) {
+  const bool waited = verdict == ChainVerdict::kWaited;
+  const auto known = store_->get(store::kTuning, chains_key_);
+  const bool before = known && (*known == kWaitedOnce || *known == kVerdicts[2][0]);
   chains_.reset();
   take_chains({0, 0, kVerdicts[static_cast<int>(verdict)][1]});
-  store_verdict(verdict);
-  if (verdict == ChainVerdict::kWaited) clear_counters();
+  if (waited && !before) {
+    store_->put(store::kTuning, chains_key_, kWaitedOnce, "chains of launches: waited once");
+  } else {
+    store_verdict(verdict);
+  }
+  if (waited) clear_counters();
+}
+
+// Whether an output is in the memory of an input.
+bool Executor::overlap(const std::vector<const void*>& inputs, const std::vector<void*>& outputs,
+                       const Lent& lent) const {
+  const auto address = [](const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); };
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::uintptr_t from = address(inputs[i]);
+    const auto bytes = static_cast<std::uintptr_t>(plan_.uploads[i].host_bytes);
+    for (std::size_t j = 0; j < outputs.size(); ++j) {
+      const std::uintptr_t to = address(outputs[j]);
+      const auto size = static_cast<std::uintptr_t>(plan_.downloads[j].host_bytes);
+      if (from != 0 && to != 0 && from < to + size && to < from + bytes) return true;
+      const std::size_t other = inputs.size() + j;
+      if (other < lent.buffers.size() && lent.buffers[i] != nullptr &&
+          lent.buffers[i] == lent.buffers[other])
+        return true;
+    }
+  }
+  return false;
 }
 
 // A chain that gives up may leave them at any number.
@@ -64,7 +93,7 @@ void Executor::clear_counters() {
 }
 
 // A failure leaves the executor with its launches.
-void Executor::make_chains(const Chaining& chaining, bool may_measure) {
+void Executor::make_chains(const Chaining& chaining, bool may_run) {
   if (mover_ != nullptr) return take_chains({0, 0, "tensors move between device and host"});
   std::vector<std::size_t> local_bytes;
   for (const BoundLaunch& bound : launches_)
@@ -77,28 +106,53 @@ void Executor::make_chains(const Chaining& chaining, bool may_measure) {
     const bool holds = chaining.measured || name == kVerdicts[2][0];
     if (stored == name && reason[0] != '\0' && holds) return take_chains({0, 0, reason});
   }
-  const bool measures = chaining.measured && stored.empty();
-  if (measures && !may_measure)
+  const bool measures = chaining.measured && stored != kVerdicts[0][0];
+  if (measures && !may_run)
     return take_chains({0, 0, "nothing is measured with the option 'warm_up' off"});
   if (!chaining.compiles && stored.empty())
-    return take_chains({0, 0, "its shapes change often, and compiling for each takes seconds"});
+    return take_chains({0, 0, "compiling takes seconds, and its plan often changes"});
+  bool launched = false;
   try {
     chains->build(*store_, programs_);
     chains_ = std::move(chains);
     stale_ = true;
-    if (measures && !chains_are_faster()) {
-      return leave_chains(ChainVerdict::kSlower);
+    if (may_run) {
+      const auto alone = context_->whole_device();
+      const Finally drain([this] {
+        finish_all();
+        transfers_.forget();
+      });
+      transfers_.stand_in();
+      give_buffers();
+      launched = true;
+      try_chains();
+      if (measures) {
+        const std::optional<ChainVerdict> verdict = measure_chains();
+        if (!verdict) {
+          chains_.reset();
+          return take_chains({0, 0, "an inference takes so long that launches cost nothing"});
+        }
+        if (*verdict == ChainVerdict::kSlower) return leave_chains(*verdict);
+        store_verdict(*verdict);
+      }
     }
   } catch (const InternalError&) {
     throw;
   } catch (const Error& error) {
     finish_all();
     chains_.reset();
-    clear_counters();
-    return take_chains({0, 0, error.what()});
+    take_chains({0, 0, error.what()});
+    if (launched) clear_counters();
+    return;
   }
-  if (measures) store_verdict(ChainVerdict::kFaster);
   take_chains(chains_->taken());
+}
+
+// The first launch of a kernel may fail, or compile it.
+void Executor::try_chains() {
+  launch_chained();
+  finish("the first run of chains");
+  if (!chains_->finished()) throw Error(kVerdicts[2][1]);
 }
 
 void Executor::launch_chained() {
@@ -119,27 +173,20 @@ double Executor::seconds_of(int runs, const std::function<void()>& enqueue) {
 }
 
 // Both in turns, with the contents of the arena. The least time of several is the one without
-// disturbance.
-bool Executor::chains_are_faster() {
-  const auto alone = context_->whole_device();
-  const Finally drain([this] {
-    finish_all();
-    transfers_.forget();
-  });
-  transfers_.stand_in();
-  give_buffers();
+// disturbance. No verdict where it does not matter.
+std::optional<Executor::ChainVerdict> Executor::measure_chains() {
   const auto one_by_one = [this] { launch_all(); };
   const auto chained = [this] { launch_chained(); };
-  const double once = seconds_of(1, one_by_one);
-  if (once > kWorthwhile) return false;
-  const int runs = std::clamp(static_cast<int>(kSlice / once), 1, 50);
-  double launches = once, chains = 1e9;
+  double launches = seconds_of(1, one_by_one), chains = 1e9;
+  for (int i = 1; i < kTrials; ++i) launches = std::min(launches, seconds_of(1, one_by_one));
+  if (launches > kWorthwhile) return std::nullopt;
+  const int runs = std::clamp(static_cast<int>(kSlice / launches), 1, 50);
   for (int round = 0; round < kRounds; ++round) {
     launches = std::min(launches, seconds_of(runs, one_by_one));
     chains = std::min(chains, seconds_of(runs, chained));
     if (!chains_->finished()) throw Error(kVerdicts[2][1]);
   }
-  return chains < kGain * launches;
+  return chains < kGain * launches ? ChainVerdict::kFaster : ChainVerdict::kSlower;
 }
 
 }  // namespace clgpu::runtime
