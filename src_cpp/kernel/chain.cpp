@@ -78,26 +78,41 @@ void add_symbols(std::string_view text, std::set<std::string>& symbols) {
   }
 }
 
-Names names_of(const std::string& text) {
-  Names names;
-  std::string rest;  // outside of directives
+/// A text without comments, in two parts.
+struct Code {
+  std::vector<std::string> directives;  ///< the lines that begin with #
+  std::string outside;                  ///< all others
+};
+
+Code code_of(const std::string& text) {
+  Code code;
   std::istringstream lines(plain_text(text));
   for (std::string line; std::getline(lines, line);) {
-    constexpr std::string_view kDefine = "#define ";
-    if (line.compare(0, kDefine.size(), kDefine) == 0) {
-      std::size_t end = kDefine.size();
-      while (end < line.size() && is_word(line[end])) ++end;
-      names.macros.insert(line.substr(kDefine.size(), end - kDefine.size()));
-      const std::string body = line.substr(end);
-      if (body.find("static inline") != body.npos) {
-        const std::size_t begin = body[0] == '(' ? body.find(')') + 1 : 0;
-        add_symbols(body.substr(begin), names.symbols);
-      }
-    } else if (line.empty() || line[0] != '#') {
-      rest += line + '\n';
+    if (line.empty() || line[0] != '#') {
+      code.outside += line + '\n';
+    } else {
+      code.directives.push_back(std::move(line));
     }
   }
-  add_symbols(rest, names.symbols);
+  return code;
+}
+
+Names names_of(const std::string& text) {
+  Names names;
+  const Code code = code_of(text);
+  for (const std::string& line : code.directives) {
+    constexpr std::string_view kDefine = "#define ";
+    if (line.compare(0, kDefine.size(), kDefine) != 0) continue;
+    std::size_t end = kDefine.size();
+    while (end < line.size() && is_word(line[end])) ++end;
+    names.macros.insert(line.substr(kDefine.size(), end - kDefine.size()));
+    const std::string body = line.substr(end);
+    if (body.find("static inline") != body.npos) {
+      const std::size_t begin = body[0] == '(' ? body.find(')') + 1 : 0;
+      add_symbols(body.substr(begin), names.symbols);
+    }
+  }
+  add_symbols(code.outside, names.symbols);
   for (auto it = names.symbols.begin(); it != names.symbols.end();) {
     const bool small =
         std::any_of(it->begin(), it->end(), [](char c) { return c >= 'a' && c <= 'z'; });
@@ -239,23 +254,26 @@ void write_stage(std::ostringstream& out, const Stage& stage, const std::string&
 
 }  // namespace
 
-// Whether a function of a file, other than its kernels, is about work-items: it would need the
-// parameters of a stage.
+bool may_be_stage(const Launch& launch) {
+  std::size_t items = 1;
+  for (const std::size_t along : launch.global) items *= along;
+  return items <= INT32_MAX / 2 && !has_cooperating_helper(launch.file) &&
+         std::all_of(launch.args.begin(), launch.args.end(), [](const Arg& arg) {
+           const auto* operand = std::get_if<Operand>(&arg);
+           return !std::holds_alternative<LocalMemory>(arg) &&
+                  (operand == nullptr || !operand->image);
+         });
+}
+
 bool has_cooperating_helper(const std::string& file) {
-  const std::string text = plain_text(assemble(file));
+  const std::string text = code_of(assemble(file)).outside;
   std::size_t begin = 0;  // of the current piece at file scope
   bool is_helper = false;
   int braces = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '#' && (i == 0 || text[i - 1] == '\n')) {
-      i = std::min(text.find('\n', i), text.size());
-      if (braces == 0) begin = i + 1;
-    } else if (text[i] == '{') {
-      if (braces++ == 0) {
-        const std::string head = text.substr(begin, i - begin);
-        is_helper = head.find("__kernel") == head.npos;
-        begin = i;
-      }
+    if (text[i] == '{' && braces++ == 0) {
+      is_helper = text.substr(begin, i - begin).find("__kernel") == text.npos;
+      begin = i;
     } else if (text[i] == '}' && --braces == 0) {
       const std::string body = text.substr(begin, i - begin);
       for (const char* name : {"barrier(", "get_local_id(", "get_global_id(", "get_group_id("}) {
@@ -267,17 +285,6 @@ bool has_cooperating_helper(const std::string& file) {
     }
   }
   return false;
-}
-
-bool may_be_stage(const Launch& launch) {
-  std::size_t items = 1;
-  for (const std::size_t along : launch.global) items *= along;
-  return items <= INT32_MAX / 2 && !has_cooperating_helper(launch.file) &&
-         std::all_of(launch.args.begin(), launch.args.end(), [](const Arg& arg) {
-           const auto* operand = std::get_if<Operand>(&arg);
-           return !std::holds_alternative<LocalMemory>(arg) &&
-                  (operand == nullptr || !operand->image);
-         });
 }
 
 std::size_t local_arrays(const std::string& file) {

@@ -40,6 +40,10 @@ struct Chain {
 /// kernel itself asks for its work-item and waits at barriers.
 bool may_be_stage(const Launch& launch);
 
+/// Whether a function of a file, other than its kernels, asks for its work-item or waits at a
+/// barrier: in a stage it would need the parameters of the kernel.
+bool has_cooperating_helper(const std::string& file);
+
 /// The most arrays in local memory that a kernel of a file has.
 std::size_t local_arrays(const std::string& file);
 

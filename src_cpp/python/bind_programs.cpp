@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "delegate/tell/inspection.hpp"
+#include "kernel/chain.hpp"
 #include "kernel/macros.hpp"
 #include "kernel/sources.hpp"
 #include "python/native_delegate.hpp"
@@ -35,6 +36,9 @@ void bind_programs(py::module_& module) {
         return texts;
       },
       "Text of every embedded kernel file by path.");
+  module.def("has_cooperating_helper", &kernel::has_cooperating_helper, py::arg("path"),
+             "Whether a function of a kernel file, other than its kernels, asks for its work-item "
+             "or waits at a barrier.");
   module.def("assembled_source", &kernel::assemble, py::arg("path"),
              "A kernel file with its includes expanded, as it is passed to drivers.");
   module.def(

@@ -68,6 +68,24 @@ def of(delegate: Any) -> dict[str, Any]:
     return dict(chains)
 
 
+@pytest.fixture
+def one_group():
+    """Its work-groups never wait, so that a busy CPU changes nothing."""
+    _core.pretend_chain_groups(1)
+    yield
+    _core.pretend_chain_groups(0)
+
+
+def test_chains_of_several_groups_compute_the_same(model, x, device):
+    """As many as the device runs at once; a busy CPU may run none beside another."""
+    delegate, interpreter = load(model, device, chain="on")
+    for factor in (1, -2, 3):
+        check(infer(interpreter, factor * x), stock(model, factor * x))
+    taken = of(delegate)
+    assert taken["kernels"] > 0 or "waited" in taken["reason"]
+
+
+@pytest.mark.usefixtures("one_group")
 def test_chains_compute_the_same_with_fewer_launches(model, x, device):
     delegate, interpreter = load(model, device, chain="on")
     planned = delegate.explain().partitions[0].launches
@@ -90,6 +108,7 @@ def test_without_chains_each_launch_is_enqueued(model, x, device, options):
     assert delegate.stats()["last_invoke"]["launches"] == planned
 
 
+@pytest.mark.usefixtures("one_group")
 def test_half_tensors(model, x, device):
     _, interpreter = load(model, device, chain="on", precision="fp16")
     got, expected = infer(interpreter, x), stock(model, x)
@@ -97,6 +116,7 @@ def test_half_tensors(model, x, device):
         np.testing.assert_allclose(ours, theirs, rtol=2e-2, atol=2e-2)
 
 
+@pytest.mark.usefixtures("one_group")
 def test_shapes_that_change_again_and_again_are_not_compiled_for(device):
     """A kernel of a chain contains the sizes of its launches."""
     m = ModelMaker()
@@ -162,6 +182,7 @@ def test_small_groups_share_the_elements(device):
         _core.pretend_chain_groups(0)
 
 
+@pytest.mark.usefixtures("one_group")
 def test_two_kernels_of_a_file_with_other_macros(device):
     """Of a dynamic-range model: names of vectors of one element get a number, too."""
     m = ModelMaker()

@@ -226,3 +226,9 @@ def test_kernels_that_ask_about_their_work_group_demand_its_size(name):
 
 def test_embedded_files_are_those_of_the_folder():
     assert _core.kernel_sources() == FILES
+
+
+def test_files_whose_functions_need_the_work_item_are_no_stages_of_chains():
+    found = {name for name in OWN if _core.has_cooperating_helper(name)}
+    wanted = {"detection_postprocess/detection_postprocess.cl", "rfft2d/rfft2d.cl", "svdf/svdf.cl"}
+    assert found == {*wanted, "device/chain.cl"}
