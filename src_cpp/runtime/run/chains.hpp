@@ -20,6 +20,9 @@ struct Chaining {
   bool compiles = true;
 };
 
+/// What was found out about the chains of a plan.
+enum class ChainVerdict { kFaster, kSlower, kWaited };
+
 /// What became of it.
 struct ChainsTaken {
   int kernels = 0;     ///< chains of an inference

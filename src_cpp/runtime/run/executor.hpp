@@ -159,7 +159,6 @@ class Executor {
   void try_chains();
   double seconds_of(int runs, const std::function<void()>& enqueue);
   void take_chains(const ChainsTaken& taken);
-  enum class ChainVerdict { kFaster, kSlower, kWaited };
   std::optional<ChainVerdict> measure_chains();
   void leave_chains(ChainVerdict verdict);
   void store_verdict(ChainVerdict verdict);

@@ -10,13 +10,22 @@
 namespace clgpu::runtime {
 namespace {
 
-// By ChainVerdict: its name in the store, and the reason against chains.
-constexpr const char* kVerdicts[][2] = {
-    {"faster", ""},
-    {"slower", "the launches are faster"},
-    {"waited", "a work-group of a chain waited too long for the others"},
-};
+// In the store.
+const char* name_of(ChainVerdict verdict) {
+  switch (verdict) {
+    case ChainVerdict::kFaster:
+      return "faster";
+    case ChainVerdict::kSlower:
+      return "slower";
+    default:
+      return "waited";
+  }
+}
 constexpr const char* kWaitedOnce = "waited once";
+
+// Against chains.
+constexpr const char* kSlowerReason = "the launches are faster";
+constexpr const char* kWaitedReason = "a work-group of a chain waited too long for the others";
 
 constexpr double kGain = 0.97;        // share of the launches' time: less is noise
 constexpr double kSlice = 1e-3;       // seconds of a measurement
@@ -36,17 +45,17 @@ void Executor::take_chains(const ChainsTaken& taken) {
 }
 
 void Executor::store_verdict(ChainVerdict verdict) {
-  const char* name = kVerdicts[static_cast<int>(verdict)][0];
-  store_->put(store::kTuning, chains_key_, name, "chains of launches: " + std::string(name));
+  const std::string name = name_of(verdict);
+  store_->put(store::kTuning, chains_key_, name, "chains of launches: " + name);
 }
 
 // Another process may have been on the device once; only a second time is stored as final.
 void Executor::leave_chains(ChainVerdict verdict) {
   const bool waited = verdict == ChainVerdict::kWaited;
   const auto known = store_->get(store::kTuning, chains_key_);
-  const bool before = known && (*known == kWaitedOnce || *known == kVerdicts[2][0]);
+  const bool before = known && (*known == kWaitedOnce || *known == name_of(verdict));
   chains_.reset();
-  take_chains({0, 0, kVerdicts[static_cast<int>(verdict)][1]});
+  take_chains({0, 0, waited ? kWaitedReason : kSlowerReason});
   if (waited && !before) {
     store_->put(store::kTuning, chains_key_, kWaitedOnce, "chains of launches: waited once");
   } else {
@@ -102,11 +111,10 @@ void Executor::make_chains(const Chaining& chaining, bool may_run) {
   if (chains->empty()) return take_chains({0, 0, "no two launches in a row can be its stages"});
   chains_key_ = chains->key();
   const std::string stored = store_->get(store::kTuning, chains_key_).value_or("");
-  for (const auto& [name, reason] : kVerdicts) {
-    const bool holds = chaining.measured || name == kVerdicts[2][0];
-    if (stored == name && reason[0] != '\0' && holds) return take_chains({0, 0, reason});
-  }
-  const bool measures = chaining.measured && stored != kVerdicts[0][0];
+  if (stored == name_of(ChainVerdict::kWaited)) return take_chains({0, 0, kWaitedReason});
+  if (chaining.measured && stored == name_of(ChainVerdict::kSlower))
+    return take_chains({0, 0, kSlowerReason});
+  const bool measures = chaining.measured && stored != name_of(ChainVerdict::kFaster);
   if (measures && !may_run)
     return take_chains({0, 0, "nothing is measured with the option 'warm_up' off"});
   if (!chaining.compiles && stored.empty())
@@ -152,7 +160,7 @@ void Executor::make_chains(const Chaining& chaining, bool may_run) {
 void Executor::try_chains() {
   launch_chained();
   finish("the first run of chains");
-  if (!chains_->finished()) throw Error(kVerdicts[2][1]);
+  if (!chains_->finished()) throw Error(kWaitedReason);
 }
 
 void Executor::launch_chained() {
@@ -184,7 +192,7 @@ std::optional<Executor::ChainVerdict> Executor::measure_chains() {
   for (int round = 0; round < kRounds; ++round) {
     launches = std::min(launches, seconds_of(runs, one_by_one));
     chains = std::min(chains, seconds_of(runs, chained));
-    if (!chains_->finished()) throw Error(kVerdicts[2][1]);
+    if (!chains_->finished()) throw Error(kWaitedReason);
   }
   return chains < kGain * launches ? ChainVerdict::kFaster : ChainVerdict::kSlower;
 }
