@@ -182,7 +182,7 @@ double Executor::seconds_of(int runs, const std::function<void()>& enqueue) {
 
 // Both in turns, with the contents of the arena. The least time of several is the one without
 // disturbance. No verdict where it does not matter.
-std::optional<Executor::ChainVerdict> Executor::measure_chains() {
+std::optional<ChainVerdict> Executor::measure_chains() {
   const auto one_by_one = [this] { launch_all(); };
   const auto chained = [this] { launch_chained(); };
   double launches = seconds_of(1, one_by_one), chains = 1e9;
