@@ -164,12 +164,13 @@ void undefine(std::ostringstream& out, const std::set<std::string>& macros) {
 
 // All names at file scope get the stage's number, as those of another stage may differ in their
 // macros.
-void write_body(std::ostringstream& out, const Body& body, const Chain& chain) {
+void write_body(std::ostringstream& out, const Body& body, const Chain& chain,
+                const std::set<std::string>& types) {
   const Launch& launch = *body.launch;
   const std::string text = assemble_without({kLocal}, launch.file);
   Names names = names_of(text);
   // Types of elements are the same for all stages, and macros make other names of theirs.
-  for (const std::string& type : names_of(assemble(kTypes)).symbols) names.symbols.erase(type);
+  for (const std::string& type : types) names.symbols.erase(type);
   std::set<std::string> defined = names.macros;
   for (const auto& [name, value] : launch.macros) define(out, defined, name, value);
   for (const std::string& symbol : names.symbols)
@@ -310,10 +311,11 @@ std::string chain_text(const Chain& chain) {
   const std::string stages = assemble(kStages);
   std::ostringstream out;
   out << "#define CHAIN_NVIDIA " << (chain.nvidia ? 1 : 0) << '\n' << assemble(kPrelude) << stages;
+  const std::set<std::string> types = names_of(assemble(kTypes)).symbols;
   int number = 0;
   for (auto& [key, body] : bodies) {
     body.function = "stage" + std::to_string(number++);
-    write_body(out, body, chain);
+    write_body(out, body, chain, types);
   }
   undefine(out, names_of(stages).macros);
   out << "#line 1 \"chain\"\n__kernel __attribute__((reqd_work_group_size(" << chain.items

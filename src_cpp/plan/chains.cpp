@@ -5,6 +5,7 @@
 
 #include "base/index.hpp"
 #include "kernel/sources.hpp"
+#include "plan/operands.hpp"
 
 namespace clgpu::plan {
 namespace {
@@ -17,10 +18,9 @@ struct Use {
 
 std::vector<Use> uses_of(const Step& step) {
   std::vector<Use> uses;
-  for (const kernel::Arg& arg : step.launch.args) {
-    if (const auto* operand = std::get_if<kernel::Operand>(&arg))
-      uses.push_back({step.buffers[uses.size()], operand->writes});
-  }
+  for_operands(step, [&](int buffer, const kernel::Operand& operand) {
+    uses.push_back({buffer, operand.writes});
+  });
   return uses;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/finally.hpp"
 #include "base/index.hpp"
+#include "plan/operands.hpp"
 #include "runtime/run/executor.hpp"
 
 namespace clgpu::runtime {
@@ -88,16 +89,12 @@ bool Executor::overlap(const std::vector<const void*>& inputs, const std::vector
 void Executor::clear_counters() {
   std::set<int> cleared;
   for (const plan::Step& step : plan_.run) {
-    std::size_t next = 0;
-    for (const kernel::Arg& arg : step.launch.args) {
-      const auto* operand = std::get_if<kernel::Operand>(&arg);
-      if (operand == nullptr) continue;
-      const int buffer = step.buffers[next++];
+    plan::for_operands(step, [&](int buffer, const kernel::Operand& operand) {
       const bool lasts = plan_.buffers[uz(buffer)].place == plan::Buffer::Place::kWeights;
-      if (!operand->writes || !lasts || !cleared.insert(buffer).second) continue;
+      if (!operand.writes || !lasts || !cleared.insert(buffer).second) return;
       const std::vector<std::uint8_t> zeros(uz(plan_.buffers[uz(buffer)].bytes));
       write(buffer, zeros.data(), zeros.size(), true);
-    }
+    });
   }
 }
 
