@@ -132,7 +132,7 @@ def test_shapes_that_change_again_and_again_are_not_compiled_for(device):
         np.testing.assert_allclose(got, np.abs(np.tanh(data)), rtol=2e-6)
         reasons.append(of(delegate)["reason"])
     often = "compiling takes seconds, and its plan often changes"
-    assert reasons[0] != often
+    assert reasons[0] == ""
     assert reasons[-1] == often
 
 
