@@ -40,9 +40,9 @@ import sys, pytest
 root = sys.argv[1]
 options = ["-q", "-p", "no:cacheprovider", "-c", f"{root}/pyproject.toml"]
 # Chains of one work-group: the order that several keep among themselves looks like a race to it.
-chains = "delegate/test_chains.py::test_"
+chains = f"{root}/tests/delegate/test_chains.py::test_"
 tests = [f"{root}/tests/{part}" for part in ("ops", "quantized", "kernels/test_peaks.py")]
-tests += [f"{root}/tests/{chains}{name}" for name in ("chains_compute_the_same_with_fewer_launches", "half_tensors")]
+tests += [chains + "chains_compute_the_same_with_fewer_launches", chains + "half_tensors"]
 code = pytest.main([*options, *tests])
 from clgpu_delegate import _core
 print("made:", *sorted(_core.kernel_names()))
