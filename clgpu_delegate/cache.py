@@ -29,7 +29,7 @@ from clgpu_delegate.errors import ClgpuError, FileError, OptionError
 if TYPE_CHECKING:
     import sqlite3
 
-# As in src_cpp/store/store.cpp, which creates the table.
+# As in src_cpp/store/database.cpp, which creates the table.
 APPLICATION_ID = 0x434C4750
 FORMAT = 1
 

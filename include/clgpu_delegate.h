@@ -61,8 +61,9 @@ CLGPU_DELEGATE_API const char* clgpu_delegate_version(void);
  * Tuned choices and compiled programs are kept in the file that the option "cache" names. By
  * default that is clgpu_delegate/cache.sqlite in the user's cache folder; Android has no such
  * default: without "cache", for example a file in the app's own cache folder, nothing is kept there
- * and every start compiles again. The cache needs SQLite, which is loaded; if it does not work, the
- * "notes" of clgpu_delegate_explain_json() say why. No other file is written.
+ * and every start compiles again. Where no SQLite can be loaded, the cache is a folder with ".rows" at
+ * the end of that name. If it does not work, the "notes" of clgpu_delegate_explain_json() say why.
+ * Nothing else is written.
  *
  * Returns NULL if an option is bad or no device matches. Then `*error` is a sentence,
  * which the caller frees; after success it is NULL. `error` may be NULL.

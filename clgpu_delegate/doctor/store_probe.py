@@ -7,7 +7,7 @@ import hashlib
 import sqlite3
 from pathlib import Path
 
-_APPLICATION_ID = 0x434C4750  # as in src_cpp/store/store.cpp
+_APPLICATION_ID = 0x434C4750  # as in src_cpp/store/database.cpp
 _FORMAT = 1
 _SCHEMA = (("table", "rows"), ("index", "sqlite_autoindex_rows_1"))
 

@@ -8,6 +8,8 @@
 #include "base/utf8.hpp"
 #include "ops/family.hpp"
 #include "python/bind.hpp"
+#include "store/database.hpp"
+#include "store/files.hpp"
 #include "store/store.hpp"
 #include "store/trust.hpp"
 #include "tfl/model_file.hpp"
@@ -18,8 +20,7 @@ namespace py = pybind11;
 
 void bind_store(py::module_& module) {
   using store::Store;
-  py::class_<Store, std::shared_ptr<Store>>(module, "Store",
-                                            "Rows of bytes by kind and key in an SQLite file.")
+  py::class_<Store, std::shared_ptr<Store>>(module, "Store", "Rows of bytes by kind and key.")
       .def(py::init(&Store::open), py::arg("path"), py::arg("limit") = store::kDefaultLimit,
            py::call_guard<WithoutPython>())
       .def_property_readonly("is_on", &Store::is_on)
@@ -49,6 +50,14 @@ void bind_store(py::module_& module) {
         for (const std::string& note : self.notes()) notes.append(text(note));
         return notes;
       });
+  using store::Files;
+  py::class_<Files, Store, std::shared_ptr<Files>>(module, "FileStore",
+                                                   "A Store for where SQLite is missing.")
+      .def(py::init([](const std::string& path, std::int64_t limit) {
+             return std::make_shared<Files>(path, store::Setting{path, limit, {}});
+           }),
+           py::arg("path"), py::arg("limit") = store::kDefaultLimit,
+           py::call_guard<WithoutPython>());
   module.def(
       "printable", [](const std::string& bytes) { return text(printable(bytes)); }, py::arg("text"),
       "The text as one line, with escapes for characters that cannot be printed safely.");

@@ -1,8 +1,7 @@
 // The cache, which processes share: tuned parameters, program binaries, results of probes.
 //
-// One SQLite file (WAL) for any number of processes. A problem with it costs time and is never an
-// error: damaged rows are dropped, a file of another application or format is renamed, and if
-// nothing can be stored, the store is off.
+// A problem with it costs time and is never an error: damaged rows are dropped, and if nothing can
+// be stored, the store is off.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "store/sqlite.hpp"
-
 namespace clgpu::store {
 
 // Kinds of rows.
@@ -25,25 +22,25 @@ constexpr const char* kProbe = "probe";                ///< results of probes of
 constexpr const char* kPeaks = "peaks";                ///< peak rates of a device
 constexpr const char* kVerification = "verification";  ///< results of verification
 
-/// The complete schema. The value is the last column, so that SQLite can read the others without
-/// it.
-constexpr std::string_view kTable =
-    "CREATE TABLE rows (kind TEXT NOT NULL, key TEXT NOT NULL, label TEXT NOT NULL, bytes INTEGER "
-    "NOT NULL, created INTEGER NOT NULL, used INTEGER NOT NULL, checksum BLOB NOT NULL, value BLOB "
-    "NOT NULL, PRIMARY KEY (kind, key))";
-
 /// clgpu_delegate/cache.sqlite in the user's cache folder ($XDG_CACHE_HOME or ~/.cache; on macOS
 /// ~/Library/Caches). Empty if there is none: on Android an app must name a file.
 std::string default_path();
 
 constexpr std::int64_t kDefaultLimit = std::int64_t{256} << 20;
 
-/// Thread-safe. No member function throws; a store that is off is always empty.
+struct Setting {
+  std::string path;
+  std::int64_t limit = 0;
+  std::string only;  ///< the kind of rows that are read and written; empty: all
+};
+
+/// Thread-safe. No member function throws; a store that is off is always empty. Where the rows are
+/// is the business of the classes that derive from it; an object of this class itself is off.
 class Store {
  public:
-  /// The store of a file; creates the file and its folders if they are missing. One object per path
-  /// and process, never null. `limit` is the most bytes of all values: beyond it, the least
-  /// recently used rows are deleted.
+  /// The store of a path; creates it and its folders if they are missing: a Database, or Files
+  /// beside that path where SQLite cannot be loaded. One object per path and process, never null.
+  /// `limit` is the most bytes of all values: beyond it, the least recently used rows are deleted.
   static std::shared_ptr<Store> open(const std::string& path, std::int64_t limit = kDefaultLimit);
   /// The store for a value of the option 'cache': "off", the path of a file, or "auto", which is
   /// the value of the environment variable CLGPU_CACHE, else default_path(). If that is "off", the
@@ -53,13 +50,14 @@ class Store {
   /// A store that is off; `why` is a note, or empty if the user has turned it off.
   static std::shared_ptr<Store> off(const std::string& why = {});
 
-  ~Store();
+  virtual ~Store() = default;
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
   bool is_on() const;
   /// Whether CLGPU_PROGRAMS names its file.
   bool is_for_programs() const { return !only_.empty(); }
+  /// The file of a Database, the folder of Files.
   const std::string& path() const { return path_; }
 
   /// The value of a key; none if it is absent or damaged.
@@ -75,44 +73,54 @@ class Store {
   /// Adds a sentence to notes() and logs it.
   void warn(const std::string& sentence);
 
- private:
-  class Statement;
-  enum class Use { kRead, kWrite };
+ protected:
+  explicit Store(Setting setting)
+      : path_(std::move(setting.path)), limit_(setting.limit), only_(std::move(setting.only)) {}
 
-  Store(std::string path, std::int64_t limit) : path_(std::move(path)), limit_(limit) {}
-  static std::shared_ptr<Store> open_for(const std::string& only, const std::string& path,
-                                         std::int64_t limit);
-  static std::shared_ptr<Store> programs();
-  bool has(const std::string& kind) const { return only_.empty() || kind == only_; }
-  template <class Body>
-  void attempt(Use use, const char* what, Body body);
-  void connect();
-  void connect_once();
-  bool was_replaced(int code) const;
-  void close();
-  void rebuild(const std::string& why, const std::string& suffix, bool keep_earlier);
-  void harden();
-  void check_schema();
-  void evict();
-  void execute(const char* sql);
-  std::int64_t number(const char* sql);
+  // Called one at a time, while the store is on. An exception turns it off.
+  virtual std::optional<std::string> read(const std::string& kind, const std::string& key);
+  virtual void write(const std::string& kind, const std::string& key, const std::string& value,
+                     const std::string& label);
+  virtual void remove(const std::string& kind, const std::string& key);
+
+  bool is_on_now() const { return on_; }
   void note(const std::string& sentence);
+  void note_damaged(const std::string& kind);
   void turn_off(const std::string& why);
+  /// A row cannot be `what` ("written"): the store is only read from now on.
+  void only_read(const std::string& what, const std::string& why);
+  /// Whether to compare the rows with the limit, after `bytes` were written. Adding up all rows
+  /// takes longer than writing one, so a process does it at its first write, and then each time
+  /// that it has written a hundredth of the limit.
+  bool is_limit_due(std::int64_t bytes);
 
   const std::string path_;
   const std::int64_t limit_;
-  std::string asked_;  // the path as it was given, made absolute
-  std::string only_;   // the kind of rows that are read and written; empty: all
+  bool writable_ = true;
+
+ private:
+  static std::shared_ptr<Store> open_for(const std::string& only, const std::string& path,
+                                         std::int64_t limit);
+  static std::shared_ptr<Store> programs();
+  template <class Body>
+  void guarded(Body body);
+  bool has(const std::string& kind) const { return on_ && (only_.empty() || kind == only_); }
+
+  const std::string only_;
   mutable std::mutex mutex_;
-  const Sqlite* api_ = nullptr;
-  sqlite3* db_ = nullptr;
-  std::int64_t process_ = 0;                          // the one that connected
-  std::pair<std::uint64_t, std::uint64_t> identity_;  // of the file when it was opened
-  int rebuilds_ = 0;
+  bool on_ = true;
   bool is_checked_ = false;
   std::int64_t unchecked_ = 0;  // bytes written since the limit was looked at
-  bool on_ = true, writable_ = true;
   std::vector<std::string> notes_;
 };
+
+/// Seconds since 1970.
+std::int64_t now();
+
+/// Seconds that pass before a row that is read is marked as used again: reading should not write.
+constexpr std::int64_t kDay = 24 * 60 * 60;
+
+/// What tells a damaged row: a SHA-256 over kind, key and value.
+std::string checksum(const std::string& kind, const std::string& key, std::string_view value);
 
 }  // namespace clgpu::store

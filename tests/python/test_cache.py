@@ -434,11 +434,15 @@ print(cache.default_path())
 
 
 @pytest.mark.parametrize("library", ["/nowhere/libsqlite3.so", _core.__file__, "./libsqlite3.so"])
-def test_without_sqlite_all_works_but_the_cache(path, library):
-    run = start({"CLGPU_SQLITE_LIBRARY": library}, cache=str(path))
-    assert run["built"] > 0
-    assert "there is no cache, since SQLite cannot be loaded" in run["notes"][0]
+def test_without_sqlite_the_cache_is_a_folder_of_files(path, library):
+    without = {"CLGPU_SQLITE_LIBRARY": library}
+    first, second = (start(without, cache=str(path)) for _ in range(2))
+    assert first["built"] > 0
+    assert (second["built"], second["loaded"]) == (0, first["built"])
+    assert first["y"] == second["y"]
+    assert first["notes"] == second["notes"] == []
     assert not path.exists()
+    assert list(path.with_name(path.name + ".rows").glob("*.row"))
 
 
 def test_python_without_sqlite_still_has_a_cache(path):

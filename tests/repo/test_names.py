@@ -27,8 +27,8 @@ OTHER_MEANINGS = {
     ("python/bind_ir.cpp", "dequantize"): "a passes::DynamicRange",
     ("python/bind_ir.cpp", "split"): "a passes::Concats",
     ("python/bind_lending.cpp", "pool"): "an argument, a runtime::Pool",
-    ("store/store.cpp", "rows"): "the table of the cache",
-    ("store/store.cpp", "table"): "a kind of object of SQLite",
+    ("store/database.cpp", "rows"): "the table of the cache",
+    ("store/database.cpp", "table"): "a kind of object of SQLite",
 }
 # Files that look up families and candidates that a user has named.
 LOOK_UP = {
