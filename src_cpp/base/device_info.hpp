@@ -30,6 +30,7 @@ struct DeviceInfo {
   std::size_t base_align_bytes = 128;     ///< alignment of sub-buffers' offsets
   bool sub_buffers = true;                ///< its driver supports them
   std::uint64_t sub_buffers_save = 0;     ///< bytes that they must save to be worth slower launches
+  int flush_every = 0;                    ///< launches until its queue is flushed; 0: never
   bool unified_memory = false;            ///< device and host share memory
   bool has_half = false;                  ///< it lists cl_khr_fp16
   Gpu gpu;                                ///< none for CPUs

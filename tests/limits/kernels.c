@@ -118,6 +118,7 @@ cl_int clEnqueueNDRangeKernel(void* queue, void* kernel, cl_uint dimensions, con
     items *= local[i];
   }
   if (items > largest_group(kernel)) return CL_INVALID_WORK_GROUP_SIZE;
+  if (!may_launch(queue)) return CL_OUT_OF_RESOURCES;
   return REAL(cl_int, clEnqueueNDRangeKernel,
               (void*, void*, cl_uint, const size_t*, const size_t*, const size_t*, cl_uint,
                const void*, void*))(queue, kernel, dimensions, offset, global, local, n, wait,

@@ -59,6 +59,9 @@ cl_ulong limit(const char* key, cl_ulong otherwise);
 /* A text of the profile; NULL where it leaves it to the real device. */
 const char* fact(const char* key);
 
+/* Counts a launch; 0 if the queue has as many as it keeps without a flush. */
+int may_launch(void* queue);
+
 /* The device that poses as the profile's. */
 void* real_device(void);
 

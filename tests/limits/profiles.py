@@ -42,6 +42,7 @@ class Profile:
     image_height: int = 0
     image_texels: int = 0  # of an image over a buffer
     unified_memory: int = 1
+    unflushed: int = 2**63  # launches that its queue keeps without a flush
 
     def work_group_of(self, kernel: str) -> int:
         """Return the most work-items that a work-group of a kernel can have, by its name."""
@@ -85,6 +86,7 @@ PROFILES = {
         image_width=16384,
         image_height=16384,
         image_texels=2**27,
+        unflushed=16,
     ),
     "mali_g78": Profile(
         name="Mali-G78 r0p1",
@@ -112,6 +114,7 @@ PROFILES = {
         image_width=65536,
         image_height=65536,
         image_texels=65536,
+        unflushed=24,
     ),
     "videocore": Profile(
         name="VideoCore IV GPU",
@@ -135,5 +138,6 @@ PROFILES = {
         parameters=256,
         constant=64 * KIB,
         images=0,
+        unflushed=16,
     ),
 }

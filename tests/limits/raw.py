@@ -111,6 +111,15 @@ class Device:
 
     def launch(self, kernel: c_void_p, items: list[int], group: list[int]) -> None:
         """Run a kernel and wait."""
+        self.enqueue(kernel, items, group)
+        self.check(self._cl.clFinish(self.queue))
+
+    def flush(self) -> None:
+        """Let the queue begin what waits in it."""
+        self.check(self._cl.clFlush(self.queue))
+
+    def enqueue(self, kernel: c_void_p, items: list[int], group: list[int]) -> None:
+        """Launch a kernel, no more."""
         n = len(items)
         self.check(
             self._cl.clEnqueueNDRangeKernel(
@@ -118,7 +127,6 @@ class Device:
                 0, None, None,
             )
         )  # fmt: skip
-        self.check(self._cl.clFinish(self.queue))
 
 
 class ClError(Exception):

@@ -80,7 +80,6 @@ FORWARD(void*, clCreateContext,
 FORWARD(cl_int, clReleaseContext, (void* context), (context))
 FORWARD(void*, clCreateCommandQueue, (void* context, void* d, cl_ulong flags, cl_int* error),
         (context, d, flags, error))
-FORWARD(cl_int, clReleaseCommandQueue, (void* queue), (queue))
 FORWARD(cl_int, clGetMemObjectInfo,
         (void* object, cl_uint what, size_t size, void* value, size_t* needed),
         (object, what, size, value, needed))
@@ -113,10 +112,6 @@ FORWARD(cl_int, clGetKernelInfo,
 FORWARD(cl_int, clReleaseKernel, (void* kernel), (kernel))
 FORWARD(cl_int, clSetKernelArg, (void* kernel, cl_uint index, size_t size, const void* value),
         (kernel, index, size, value))
-FORWARD(cl_int, clEnqueueReadBuffer,
-        (void* queue, void* buffer, cl_uint blocking, size_t offset, size_t bytes, void* target,
-         WAITS),
-        (queue, buffer, blocking, offset, bytes, target, n, wait, event))
 FORWARD(cl_int, clEnqueueWriteBuffer,
         (void* queue, void* buffer, cl_uint blocking, size_t offset, size_t bytes,
          const void* source, WAITS),
@@ -128,10 +123,6 @@ FORWARD(cl_int, clEnqueueFillBuffer,
         (void* queue, void* buffer, const void* pattern, size_t size, size_t offset, size_t bytes,
          WAITS),
         (queue, buffer, pattern, size, offset, bytes, n, wait, event))
-FORWARD(void*, clEnqueueMapBuffer,
-        (void* queue, void* buffer, cl_uint blocking, cl_ulong flags, size_t offset, size_t bytes,
-         WAITS, cl_int* error),
-        (queue, buffer, blocking, flags, offset, bytes, n, wait, event, error))
 FORWARD(cl_int, clEnqueueUnmapMemObject, (void* queue, void* object, void* mapped, WAITS),
         (queue, object, mapped, n, wait, event))
 FORWARD(cl_int, clRetainContext, (void* context), (context))
@@ -145,5 +136,3 @@ FORWARD(cl_int, clGetEventProfilingInfo,
         (event, what, size, value, needed))
 FORWARD(cl_int, clWaitForEvents, (cl_uint n, const void* events), (n, events))
 FORWARD(cl_int, clReleaseEvent, (void* event), (event))
-FORWARD(cl_int, clFlush, (void* queue), (queue))
-FORWARD(cl_int, clFinish, (void* queue), (queue))

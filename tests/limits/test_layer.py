@@ -219,6 +219,18 @@ def test_device_without_images_has_no_word_for_them(device_with):
     fails(BUILD_FAILURE, device.kernel, READS, "reads")
 
 
+def test_queue_keeps_few_launches_without_a_flush(device_with):
+    device = device_with("mali_g78", unflushed=3)
+    kernel = device.kernel(ITEMS.format(name="some"), "some")
+    device.set(kernel, 0, 8, device.buffer(4))
+    for _ in range(2):
+        for _ in range(3):
+            device.enqueue(kernel, [1], [1])
+        fails(OUT_OF_RESOURCES, device.enqueue, kernel, [1], [1])
+        device.flush()
+    device.launch(kernel, [1], [1])
+
+
 def test_without_a_compiler_the_reason_is_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(LayerError, match="there is no compiler"):

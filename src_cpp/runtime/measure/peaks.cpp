@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/sha256.hpp"
+#include "cl/flusher.hpp"
 #include "kernel/macros.hpp"
 #include "kernel/sources.hpp"
 #include "runtime/measure/probe.hpp"
@@ -41,7 +42,7 @@ std::size_t power_of_two(std::size_t number) {
 class Probe {
  public:
   Probe(cl::Context& context, double seconds)
-      : context_(context), queue_(context.create_queue()), seconds_(seconds / kShares) {}
+      : context_(context), queue_(context.create_queue()), flusher_(context), seconds_(seconds / kShares) {}
 
   Peaks measure() {
     Peaks peaks;
@@ -80,6 +81,7 @@ class Probe {
     cl::check(context_.api().clEnqueueNDRangeKernel(queue_.get(), kernel.get(), 1, nullptr, &items,
                                                     &group, 0, nullptr, nullptr),
               "clEnqueueNDRangeKernel", kFile);
+    flusher_.launched(queue_);
   }
 
   void finish() { cl::check(context_.api().clFinish(queue_.get()), "clFinish", kFile); }
@@ -228,6 +230,7 @@ class Probe {
   cl::Context& context_;
   std::shared_ptr<store::Store> store_ = store::Store::off();
   cl::QueueHandle queue_;
+  cl::Flusher flusher_;
   double seconds_;  // of one measurement
 };
 

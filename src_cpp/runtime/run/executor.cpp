@@ -94,6 +94,7 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
       store_(std::move(store)),
       plan_(std::move(plan)),
       queue_(context_->create_queue()),
+      flusher_(*context_),
       images_(*context_),
       transfers_(
           *context_, queue_, plan_, [this](int buffer) { return memory(buffer); },
@@ -297,6 +298,7 @@ void Executor::launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl
   if (code != cl::CL_SUCCESS)
     throw cl::OpenCLError("clEnqueueNDRangeKernel", code, describe(*bound.step));
   ++cl::counters().launches;
+  flusher_.launched(queue);
 }
 
 void Executor::launch_all(Recording* recording) {

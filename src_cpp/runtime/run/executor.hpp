@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cl/context.hpp"
+#include "cl/flusher.hpp"
 #include "plan/plan.hpp"
 #include "runtime/run/chains.hpp"
 #include "runtime/run/images.hpp"
@@ -183,6 +184,7 @@ class Executor {
   std::shared_ptr<store::Store> store_;
   plan::Plan plan_;
   cl::QueueHandle queue_;
+  cl::Flusher flusher_;
   cl::QueueHandle recording_queue_;             // takes its place while an inference is recorded
   cl::Context::Programs programs_;              // of the launches
   std::map<std::string, std::string> sources_;  // assembled, by file, while loading
