@@ -28,8 +28,9 @@ struct DeviceInfo {
   std::uint64_t global_bytes = 0;         ///< global memory of the device
   std::uint64_t max_object_bytes = 0;     ///< largest single buffer
   std::size_t base_align_bytes = 128;     ///< alignment of sub-buffers' offsets
-  bool sub_buffers = true;                ///< its driver supports them
+  bool sub_buffer_images = true;          ///< images can be made over sub-buffers
   std::uint64_t sub_buffers_save = 0;     ///< bytes that they must save to be worth slower launches
+  bool compiles_at_launch = false;        ///< also a program from a binary: storing it saves little
   bool unified_memory = false;            ///< device and host share memory
   bool has_half = false;                  ///< it lists cl_khr_fp16
   Gpu gpu;                                ///< none for CPUs
