@@ -42,14 +42,14 @@ arm64:
 	$(PYTHON) tools/setup_env.py test
 	$(BIN)/python -m pytest tests/arm64 $(ARGS)
 
-LIMITS := adreno_660 mali_g78 videocore
+LIMITS := adreno_660 mali_g78 powervr_bxm videocore
 PYTEST_LIMITS = $(BIN)/python -m pytest -n auto --maxprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test-limits:
 	$(PYTHON) tools/setup_env.py test
 	for limits in $(LIMITS); do echo "limits: $$limits"; $(PYTEST_LIMITS) --limits $$limits $(ARGS) || exit; done
 
-# For CI: minutes instead of three times the whole. A process for each profile: each collects once.
+# For CI: minutes instead of four times the whole. A process for each profile: each collects once.
 test-limits-sample:
 	$(PYTHON) tools/setup_env.py test
 	$(MAKE) --jobs --output-sync $(LIMITS:%=limits-sample-%)

@@ -98,6 +98,10 @@ class Device:
     library: str
     """File of the OpenCL library that offers it."""
 
+    quirks: tuple[str, ...]
+    """What the delegate does differently because of its driver: names from the table of the page on
+    devices."""
+
     def to_dict(self) -> dict[str, Any]:
         """The fields, ready for JSON."""
         return dataclasses.asdict(self)

@@ -24,13 +24,15 @@ struct DeviceInfo {
   std::size_t max_work_item_sizes[3] = {1, 1, 1};
   int lanes = 1;         ///< work-items in lockstep (warp, wavefront): groups are multiples of it
   int vector_width = 1;  ///< floats per vector register; 1 where work-items are scalar
+  int vector_elements = 32;               ///< of the widest vectors that its compiler takes
   std::size_t local_bytes = 0;            ///< local memory of one work-group
   std::uint64_t global_bytes = 0;         ///< global memory of the device
   std::uint64_t max_object_bytes = 0;     ///< largest single buffer
   std::size_t base_align_bytes = 128;     ///< alignment of sub-buffers' offsets
-  bool sub_buffers = true;                ///< its driver supports them
+  bool sub_buffer_images = true;          ///< images can be made over sub-buffers
   std::uint64_t sub_buffers_save = 0;     ///< bytes that they must save to be worth slower launches
   int flush_every = 0;                    ///< launches until its queue is flushed; 0: never
+  bool compiles_at_launch = false;        ///< also a program from a binary: storing it saves little
   bool unified_memory = false;            ///< device and host share memory
   bool has_half = false;                  ///< it lists cl_khr_fp16
   Gpu gpu;                                ///< none for CPUs

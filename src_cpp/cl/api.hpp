@@ -44,7 +44,8 @@ constexpr cl_bitfield CL_MAP_READ = 1U << 0, CL_MAP_WRITE = 1U << 1,
                       CL_MAP_WRITE_INVALIDATE_REGION = 1U << 2;
 constexpr cl_uint CL_BUFFER_CREATE_TYPE_REGION = 0x1220;
 constexpr cl_uint CL_MEM_TYPE = 0x1100, CL_MEM_FLAGS = 0x1101, CL_MEM_SIZE = 0x1102,
-                  CL_MEM_CONTEXT = 0x1106, CL_MEM_OBJECT_BUFFER = 0x10F0;
+                  CL_MEM_CONTEXT = 0x1106, CL_MEM_ASSOCIATED_MEMOBJECT = 0x1107,
+                  CL_MEM_OBJECT_BUFFER = 0x10F0;
 constexpr cl_bitfield CL_MEM_WRITE_ONLY = 1U << 1;
 constexpr cl_uint CL_EVENT_COMMAND_EXECUTION_STATUS = 0x11D3, CL_EVENT_CONTEXT = 0x11D4;
 constexpr cl_int CL_COMPLETE = 0;

@@ -139,6 +139,8 @@ std::size_t Context::bytes_of(cl_mem buffer) const {
   if (ask(CL_MEM_CONTEXT, cl_context{}) != context_.get()) return 0;
   if (ask(CL_MEM_TYPE, cl_uint{}) != CL_MEM_OBJECT_BUFFER) return 0;
   if ((ask(CL_MEM_FLAGS, cl_bitfield{}) & (CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY)) != 0) return 0;
+  if (!device_.info.sub_buffer_images && ask(CL_MEM_ASSOCIATED_MEMOBJECT, cl_mem{}) != nullptr)
+    return 0;
   return ask(CL_MEM_SIZE, std::size_t{});
 }
 
@@ -317,8 +319,7 @@ KernelHandle Context::create_kernel(const ProgramSource& source, const std::stri
 void Context::save_programs(const Programs& used, store::Store& store) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!store.is_on()) return;
-  // PoCL compiles at launches, also for a program from a binary, and has its own cache.
-  if (store.is_for_programs() && device_.info.platform == "Portable Computing Language") return;
+  if (store.is_for_programs() && device_.info.compiles_at_launch) return;
   for (const auto& [key, program] : used) {
     std::set<std::string>& stored = program->stored[store.path()];
     if (std::includes(stored.begin(), stored.end(), program->variants.begin(),

@@ -93,7 +93,8 @@ class Context {
   MemHandle wrap_memory(void* data, std::size_t bytes, const std::string& what);
   /// Another reference to a buffer of somebody else. Throws OpenCLError.
   MemHandle retain(cl_mem buffer);
-  /// Bytes of a buffer that kernels in this context can read and write; 0 for other objects.
+  /// Bytes of a buffer that kernels in this context can read and write; 0 for other objects, and
+  /// for sub-buffers if the device cannot read these as images.
   std::size_t bytes_of(cl_mem buffer) const;
   /// Whether commands of this context can wait for the event.
   bool has(cl_event event) const;

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/join.hpp"
+#include "base/quirks.hpp"
 #include "cl/error.hpp"
 #include "cl/fork.hpp"
 #include "cl/libraries.hpp"
@@ -75,22 +76,6 @@ T number(const Api& api, cl_device_id device, cl_uint what) {
                                                                                         : T{};
 }
 
-// Drivers of phones collect launches, and some begin only when they are told to: the device is idle
-// while the host enqueues, and PowerVR's run out of memory for what waits.
-int flush_every(GpuFamily family) {
-  switch (family) {
-    case GpuFamily::kPowerVr:
-      return 1;
-    case GpuFamily::kMali:
-      return 24;
-    case GpuFamily::kAdreno:
-    case GpuFamily::kVideoCore:
-      return 16;
-    default:
-      return 0;
-  }
-}
-
 // Vendors' queries first, then OpenCL 3.0's preferred multiple of the work-group size.
 int lanes(const Api& api, cl_device_id device) {
   for (const cl_uint what : {CL_DEVICE_WARP_SIZE_NV, CL_DEVICE_WAVEFRONT_WIDTH_AMD}) {
@@ -135,13 +120,10 @@ DeviceInfo describe(const Api& api, cl_device_id id, cl_platform_id platform,
   info.global_bytes = number<cl_ulong>(api, id, CL_DEVICE_GLOBAL_MEM_SIZE);
   info.max_object_bytes = number<cl_ulong>(api, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
   info.base_align_bytes = number<cl_uint>(api, id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
-  // NVIDIA's driver (580) tracks the sub-buffers of one object at every launch: with the 100
-  // tensors of InceptionV3 in one object, inferences took seven times as long on an H200.
-  info.sub_buffers_save = info.is(GpuFamily::kNvidia) ? std::uint64_t{64} << 20 : 0;
-  info.flush_every = flush_every(info.gpu.family);
   info.unified_memory = number<cl_bool>(api, id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
   info.has_half = info.extensions.find("cl_khr_fp16") != std::string::npos;
   make_plausible(info);
+  apply_quirks(info);
   return info;
 }
 

@@ -1,6 +1,7 @@
 // Devices: clgpu_delegate.devices().
 #include <pybind11/stl.h>
 
+#include "base/quirks.hpp"
 #include "cl/device.hpp"
 #include "cl/fork.hpp"
 #include "python/to_python.hpp"
@@ -63,9 +64,29 @@ py::list devices() {
     entry["has_half"] = info.has_half;
     entry["unified_memory"] = info.unified_memory;
     entry["library"] = info.library;
+    py::list found;
+    for (const Quirk& quirk : quirks()) {
+      if (has_quirk(info, quirk)) found.append(quirk.name);
+    }
+    entry["quirks"] = py::tuple(found);
     list.append(entry);
   }
   return list;
+}
+
+py::list quirk_table() {
+  py::list rows;
+  for (const Quirk& quirk : quirks()) {
+    py::dict row;
+    row["name"] = quirk.name;
+    row["devices"] = quirk.devices;
+    row["drivers"] = quirk.drivers;
+    row["change"] = quirk.change;
+    row["why"] = quirk.why;
+    row["source"] = quirk.source;
+    rows.append(row);
+  }
+  return rows;
 }
 
 py::object measure_peaks(const std::string& device, double seconds) {
@@ -105,6 +126,7 @@ void bind_devices(py::module_& module) {
   module.def("devices", &devices,
              "Every OpenCL device found, GPUs first, as dictionaries. Raises DeviceError when "
              "there is none.");
+  module.def("quirk_table", &quirk_table, "The rows of the table of drivers' quirks.");
   module.def("is_forked_child", &cl::is_forked_child,
              "Whether this process was forked after OpenCL was used: it cannot use OpenCL.");
   module.def("refuse_forked_child", &cl::refuse_forked_child,

@@ -71,8 +71,8 @@ static const char* extensions(Info info, void* device) {
 cl_int clGetDeviceInfo(void* device, cl_uint what, size_t size, void* value, size_t* needed) {
   const Info info = (Info)real("clGetDeviceInfo");
   if (what == CL_DEVICE_TYPE) {
-    const cl_ulong gpu = CL_DEVICE_TYPE_GPU;
-    return answer(&gpu, sizeof gpu, size, value, needed);
+    const cl_ulong type = limit("TYPE", CL_DEVICE_TYPE_GPU);
+    return answer(&type, sizeof type, size, value, needed);
   }
   if (what == CL_DEVICE_EXTENSIONS && fact("EXTENSIONS") != NULL) {
     const char* list = extensions(info, device);

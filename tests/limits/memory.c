@@ -100,10 +100,21 @@ static int too_large(const cl_image_desc* image) {
          image->height > limit("IMAGE_HEIGHT", UINT64_MAX);
 }
 
+/* Whether a buffer is a sub-buffer. */
+static int is_part(void* object) {
+  pthread_mutex_lock(&mutex);
+  const struct Object* kept = object != NULL ? *find(object) : NULL;
+  const int part = kept != NULL && kept->whole != NULL;
+  pthread_mutex_unlock(&mutex);
+  return part;
+}
+
 void* clCreateImage(void* context, cl_ulong flags, const void* format, const cl_image_desc* image,
                     void* host, cl_int* error) {
   if (limit("IMAGES", 1) == 0) return refuse(error, CL_INVALID_OPERATION);
   if (image != NULL && too_large(image)) return refuse(error, CL_INVALID_IMAGE_SIZE);
+  if (image != NULL && limit("SUB_BUFFER_IMAGES", 1) == 0 && is_part(image->object))
+    return refuse(error, CL_INVALID_MEM_OBJECT);
   void* object = REAL(void*, clCreateImage,
                       (void*, cl_ulong, const void*, const cl_image_desc*, void*, cl_int*))(
       context, flags, format, image, host, error);

@@ -41,6 +41,7 @@ class Profile:
     image_width: int = 0  # texels
     image_height: int = 0
     image_texels: int = 0  # of an image over a buffer
+    sub_buffer_images: int = 1  # 0: the buffer of an image is no sub-buffer
     unified_memory: int = 1
     unflushed: int = 2**63  # launches that its queue keeps without a flush
 
@@ -115,6 +116,34 @@ PROFILES = {
         image_height=65536,
         image_texels=65536,
         unflushed=24,
+    ),
+    "powervr_bxm": Profile(
+        name="PowerVR B-Series BXM-8-256",
+        vendor="Imagination Technologies",
+        platform="PowerVR",
+        version="OpenCL 3.0 ",
+        c_version="OpenCL C 1.2 ",
+        driver="1.15@6133110",
+        extensions=f"{_ATOMICS} cl_khr_fp16 cl_khr_image2d_from_buffer",
+        compute_units=1,
+        work_group=512,
+        work_items=512,
+        kernel_work_groups="512 512 256 128 64",
+        lanes=32,
+        vector_float=1,
+        object=1 * GIB,
+        global_=4 * GIB,
+        local=4 * KIB,
+        local_type=1,
+        base_align_bits=1024,
+        parameters=1024,
+        constant=64 * KIB,
+        images=1,
+        image_width=8192,
+        image_height=8192,
+        image_texels=8192,
+        sub_buffer_images=0,
+        unflushed=1,
     ),
     "videocore": Profile(
         name="VideoCore IV GPU",

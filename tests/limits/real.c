@@ -62,7 +62,8 @@ cl_int clGetDeviceIDs(void* of, cl_ulong type, cl_uint count, void** devices, cl
   const cl_int not_found = -1;
   const cl_ulong by_default = 1;
   (void)of;
-  if ((type & (CL_DEVICE_TYPE_GPU | by_default)) == 0 || real_device() == NULL) return not_found;
+  if ((type & (limit("TYPE", CL_DEVICE_TYPE_GPU) | by_default)) == 0 || real_device() == NULL)
+    return not_found;
   if (found != NULL) *found = 1;
   if (devices != NULL && count > 0) devices[0] = device;
   return 0;

@@ -9,6 +9,7 @@ from tests.limits.profiles import PROFILES
 from tests.python.subprocesses import ROOT, assert_succeeds, run_python
 
 SCRIPT = """
+import sys
 import numpy as np
 import clgpu_delegate
 from tests.model_maker import ModelMaker
@@ -28,6 +29,7 @@ interpreter = make_interpreter(available_runtimes()[0], m.build(), [delegate])
 for _ in range(3):
     (got,) = run_interpreter(interpreter, [values])
     np.testing.assert_allclose(got, expected, rtol=1e-5)
+assert f"{sys.argv[1]}_flushes" in clgpu_delegate.devices()[0].quirks
 partition, = delegate.explain().partitions
 assert partition.launches == delegate.stats()["last_invoke"]["launches"] == 40
 """
@@ -40,9 +42,11 @@ def test_queue_is_flushed_in_time(name, most):
         variables = environment(name, ROOT / "build" / "limits")
     except LayerError as error:
         pytest.skip(str(error))
+    if most == 1 and name == "powervr_bxm":
+        pytest.skip("it is flushed after each launch")
     if most is not None:  # the test sees what a driver refuses
         variables["LIMITS_UNFLUSHED"] = str(most)
-    result = run_python(SCRIPT, **variables)
+    result = run_python(SCRIPT, name.partition("_")[0], **variables)
     if most is None:
         assert_succeeds(result)
     else:

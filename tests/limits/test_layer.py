@@ -19,6 +19,7 @@ from tests.python.subprocesses import ROOT
 
 OUT_OF_RESOURCES, ALLOCATION_FAILURE, BUILD_FAILURE, MISALIGNED = -5, -4, -11, -13
 INVALID_IMAGE_SIZE, INVALID_OPERATION, INVALID_BUFFER_SIZE = -40, -59, -61
+INVALID_MEM_OBJECT = -38
 INVALID_WORK_GROUP_SIZE, INVALID_WORK_ITEM_SIZE = -54, -55
 
 ITEMS = "kernel void {name}(global int* dst) {{ dst[0] = 1; }}"
@@ -211,6 +212,21 @@ def test_images_over_buffers_are_limited(device_with):
     device.set(kernel, 0, 8, image)
     device.set(kernel, 1, 8, device.buffer(4))
     device.launch(kernel, [1], [1])
+
+
+@pytest.mark.parametrize("name", ["adreno_660", "powervr_bxm"])
+def test_images_over_sub_buffers_are_refused_where_they_crash(device_with, name):
+    device = device_with(name)
+    buffer = device.buffer(4096)
+    device.image(raw.IMAGE_BUFFER, 16, buffer=buffer)
+    for origin in (0, 1024):
+        part = device.part(buffer, origin, 1024)
+        if PROFILES[name].sub_buffer_images:
+            device.image(raw.IMAGE_BUFFER, 16, buffer=part)
+        else:
+            with pytest.raises(raw.ClError) as error:
+                device.image(raw.IMAGE_BUFFER, 16, buffer=part)
+            assert error.value.args == (INVALID_MEM_OBJECT,)
 
 
 def test_device_without_images_has_no_word_for_them(device_with):

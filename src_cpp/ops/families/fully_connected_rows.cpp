@@ -24,7 +24,7 @@ std::vector<kernel::Candidate> pairs(const NodeContext& node, const Products& si
   if (!dst.is_quantized() || dst.dtype == DType::kI16 || !node.input(kWeights).is_constant())
     return result;
   const PairProducts products{kSrc, kWeights, size.rows, 1, size.cols, size.depth};
-  for (const PairTile& tile : pair_tiles(products)) {
+  for (const PairTile& tile : pair_tiles(products, device)) {
     kernel::Scratch packed{0};
     const kernel::Launch pack = pack_pairs(node, products, tile, packed);
     const ChannelTable channels = channel_table(

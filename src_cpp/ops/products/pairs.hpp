@@ -25,7 +25,7 @@ struct PairTile {
 };
 
 /// The two best tiles, best guess first.
-std::vector<PairTile> pair_tiles(const PairProducts& products);
+std::vector<PairTile> pair_tiles(const PairProducts& products, const DeviceInfo& device);
 
 /// Packs the weights into scratch buffer 0 of a candidate; `scratch` is set to its size.
 kernel::Launch pack_pairs(const NodeContext& node, const PairProducts& products,

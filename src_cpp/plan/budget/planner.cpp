@@ -309,7 +309,19 @@ class Planner {
   ObjectLimits limits() const {
     const auto max_bytes = std::min(device_.max_object_bytes, std::uint64_t{INT64_MAX});
     return {static_cast<std::int64_t>(max_bytes),
-            static_cast<std::int64_t>(device_.base_align_bytes), device_.sub_buffers, 0};
+            static_cast<std::int64_t>(device_.base_align_bytes),
+            device_.sub_buffer_images || !reads_images(), 0};
+  }
+
+  // Whether a launch of an inference reads a buffer of the arena as an image.
+  bool reads_images() const {
+    bool found = false;
+    for (const Step& step : plan_.run) {
+      for_operands(step, [&](int buffer, const Operand& operand) {
+        found = found || (operand.image && !static_[uz(buffer)]);
+      });
+    }
+    return found;
   }
 
   std::int64_t peak() const {

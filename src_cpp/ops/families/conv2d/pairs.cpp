@@ -10,7 +10,7 @@ std::vector<kernel::Candidate> pairs(const Convolution& conv) {
   const PairProducts products{kImage,      kWeights,       conv.pixels,
                               conv.groups, conv.group_out, conv.depth};
   std::vector<kernel::Candidate> result;
-  for (const PairTile& tile : pair_tiles(products)) {
+  for (const PairTile& tile : pair_tiles(products, conv.device)) {
     kernel::Scratch packed{0};
     const kernel::Launch pack = pack_pairs(conv.node, products, tile, packed);
     const ChannelTable channels = conv.channels(1);
