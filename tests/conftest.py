@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests import quick
-from tests.limits.build import LayerError, environment
+from tests.limits.build import LayerError, environment, rusticl
 from tests.limits.profiles import PROFILES
 from tests.runtimes import available_runtimes
 
@@ -45,8 +45,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of this suite."""
     parser.addoption(
         "--limits",
-        choices=sorted(PROFILES),
-        help="run on one device, an OpenCL CPU with the limits of a mobile one (docs/devices.md)",
+        choices=[*sorted(PROFILES), "rusticl"],
+        help="run on one device: an OpenCL CPU with the limits of a mobile one, or the CPU through "
+        "Mesa's rusticl, which has limits of its own (docs/devices.md)",
     )
     parser.addoption(
         "--sample",
@@ -85,9 +86,14 @@ def pytest_configure(config: pytest.Config) -> None:
     import clgpu_delegate  # noqa: PLC0415
 
     try:
-        os.environ.update(environment(profile, config.rootpath / "build" / "limits"))
-        layer = Path(os.environ["CLGPU_OPENCL_LIBRARY"]).stem  # it changes the compiled programs
-        programs = config.rootpath / "build" / "programs" / f"{layer}.sqlite"
+        if profile == "rusticl":
+            os.environ.update(rusticl())
+            name = profile
+        else:
+            os.environ.update(environment(profile, config.rootpath / "build" / "limits"))
+            # The layer changes the compiled programs.
+            name = Path(os.environ["CLGPU_OPENCL_LIBRARY"]).stem
+        programs = config.rootpath / "build" / "programs" / f"{name}.sqlite"
         os.environ[PROGRAMS] = str(programs)
         clgpu_delegate.devices()
     except (LayerError, clgpu_delegate.DeviceError) as error:

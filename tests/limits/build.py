@@ -16,6 +16,7 @@ from pathlib import Path
 from tests.limits.profiles import PROFILES
 
 FOLDER = Path(__file__).parent
+RUSTICL = Path("/etc/OpenCL/vendors/rusticl.icd")
 SYSTEM_LOADER = "libOpenCL.so.1"
 
 
@@ -64,6 +65,19 @@ def shared_library(
             raise LayerError(message)
         made.replace(path)
     return path
+
+
+def rusticl() -> dict[str, str]:
+    """Return the variables with which a process sees one device: the CPU through Mesa's rusticl."""
+    if not RUSTICL.is_file():
+        message = f"{RUSTICL} does not exist (Debian: mesa-opencl-icd)"
+        raise LayerError(message)
+    return {
+        "CLGPU_OPENCL_LIBRARY": SYSTEM_LOADER,
+        "CLGPU_LIMITS": "rusticl",
+        "OCL_ICD_VENDORS": RUSTICL.name,
+        "RUSTICL_ENABLE": "llvmpipe",
+    }
 
 
 def environment(profile: str, folder: Path) -> dict[str, str]:

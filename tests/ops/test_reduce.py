@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+from tests.limits import needs
 from tests.model_maker import ModelMaker
 from tests.ops.harness import EXAMPLES, MANY, check, check_refused
 
@@ -97,6 +98,7 @@ def test_booleans(name, device, rng):
 
 @pytest.mark.parametrize("name", ["SUM", "MEAN"])
 def test_long_sums_stay_accurate(name, device):
+    needs.long_loops()
     # A single float accumulator would be off by some thousand eps.
     x = np.full((2, 100_001), 0.1, np.float32)
     cases = [(x.shape, (1,), False), (x.T.shape, (0,), False)]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import clgpu_delegate
+from tests.limits import needs
 from tests.model_maker import ModelMaker
 from tests.ops.harness import check, check_refused, half_exact, op_runtime
 from tests.runtimes import make_interpreter, run_interpreter
@@ -61,6 +62,7 @@ def test_errors_are_those_of_float(device, rng, height, width):
 
 
 def test_lines_that_local_memory_cannot_hold(device, rng):
+    needs.long_loops()
     x = rng.standard_normal((1, 2**17)).astype(np.float32)
     want = reals(transform(x, 1, 2**17))
     check(model(x.shape, 1, 2**17), [x], want, device=device, precision="fp32", accumulation=999)
