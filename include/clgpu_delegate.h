@@ -73,9 +73,9 @@ CLGPU_DELEGATE_API struct TfLiteDelegate* clgpu_delegate_create(
 
 /*
  * The name of the OpenCL device that clgpu_delegate_create() would use with these options, such as
- * "Mali-G78 r0p1". Loads the OpenCL library if that has not happened yet and asks it for devices,
- * but makes no context and compiles nothing: milliseconds, so a program can ask at its start. A
- * delegate may still fail to be created, for example for lack of memory.
+ * "Mali-G78 r0p1". The first call loads the OpenCL driver and asks it for devices, later ones take
+ * microseconds; no context is made and nothing is compiled. A delegate may still fail to be
+ * created, for example for lack of memory.
  *
  * Returns a text that the caller frees, or NULL with a sentence in `*error`, for the same reasons
  * as clgpu_delegate_create().

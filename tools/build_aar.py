@@ -1,6 +1,7 @@
 """Build an AAR, the library as Android apps take it, without Gradle.
 
-    ANDROID_NDK_HOME=... ANDROID_HOME=... python tools/build_aar.py --litert-api litert-api-1.4.2.aar
+    export ANDROID_NDK_HOME=... ANDROID_HOME=...
+    python tools/build_aar.py --litert-api litert-api-1.4.2.aar
 
 The native libraries are built with the NDK, or taken from a folder (``--libraries``); javac
 compiles the classes. Writes clgpu_delegate-<version>.aar, the same bytes for the same input. Needs
@@ -59,8 +60,9 @@ def main():
     content["R.txt"] = b""  # no resources; the format asks for the file
     content["proguard.txt"] = (MODULE / "consumer-rules.pro").read_bytes()
     content["LICENSE"] = (ROOT / "LICENSE").read_bytes()
-    metadata = f"aarFormatVersion=1.0\naarMetadataVersion=1.0\nminCompileSdk={facts['minCompileSdk']}\n"
-    content["META-INF/com/android/build/gradle/aar-metadata.properties"] = metadata.encode()
+    content["META-INF/com/android/build/gradle/aar-metadata.properties"] = (
+        f"aarFormatVersion=1.0\naarMetadataVersion=1.0\nminCompileSdk={facts['minCompileSdk']}\n"
+    ).encode()
     arguments.output.mkdir(parents=True, exist_ok=True)
     made = arguments.output / f"clgpu_delegate-{version()}.aar"
     made.write_bytes(archive(content))
@@ -175,7 +177,8 @@ def manifest(facts):
     ElementTree.register_namespace("android", ANDROID)
     root = ElementTree.parse(MODULE / "src/main/AndroidManifest.xml").getroot()
     root.set("package", facts["namespace"])
-    root.insert(0, ElementTree.Element("uses-sdk", {f"{{{ANDROID}}}minSdkVersion": facts["minSdk"]}))
+    oldest = {f"{{{ANDROID}}}minSdkVersion": facts["minSdk"]}
+    root.insert(0, ElementTree.Element("uses-sdk", oldest))
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.library.conftest import ROOT, run, skip_without_opencl, tool
+from tests.library.conftest import ROOT, run, tool
 from tests.litert import host, opencl
 from tests.model_maker import ModelMaker
 

@@ -44,9 +44,9 @@ public final class ClgpuDelegate implements Delegate {
   }
 
   /**
-   * Whether a delegate with default options has a device here. Takes milliseconds: it loads OpenCL
-   * and asks for devices, but compiles nothing. A delegate may still fail to be created, for
-   * example for lack of memory.
+   * Whether a delegate with default options has a device here. The first call loads the OpenCL
+   * driver and asks it for devices, later ones take microseconds; nothing is compiled. A delegate
+   * may still fail to be created, for example for lack of memory.
    */
   public static boolean isSupported() {
     try {
