@@ -34,11 +34,11 @@ TOOLS = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH"
 # ABI: (the machine as check_library names it, the preset of CMake).
 ABIS = {"arm64-v8a": ("aarch64", "android-arm64"), "x86_64": ("x86_64", "android-x86_64")}
 SYSTEM = ["libc.so", "libdl.so", "liblog.so", "libm.so"]
-# Library: (its folder in a build tree, what it exports, what it needs besides the system's).
+# Library: (what it exports, what it needs besides the system's).
 LIBRARIES = {
-    "libclgpu_delegate.so": (".", ROOT / "src_cpp/cmake/exports.map", []),
-    "libclgpu_jni.so": ("jni", MODULE / "src/main/cpp/exports.map", ["libclgpu_delegate.so"]),
-    "libLiteRtGpuAccelerator.so": (".", ROOT / "src_cpp/cmake/exports_litert.map", []),
+    "libclgpu_delegate.so": (ROOT / "src_cpp/cmake/exports.map", []),
+    "libclgpu_jni.so": (MODULE / "src/main/cpp/exports.map", ["libclgpu_delegate.so"]),
+    "libLiteRtGpuAccelerator.so": (ROOT / "src_cpp/cmake/exports_litert.map", []),
 }
 
 
@@ -46,16 +46,20 @@ def main():
     arguments = parse()
     facts = read_facts()
     abis = arguments.abi or facts["abis"].split(",")
-    natives = {}
-    for abi in abis:
-        for name in LIBRARIES:
-            natives[f"jni/{abi}/{name}"] = library(arguments.libraries, abi, name)
+    interfaces = [arguments.android_jar or newest_platform(), arguments.litert_api]
+    for path in interfaces:  # before minutes are spent on the libraries
+        if not path.exists():
+            fail(f"There is no {path}, which the classes are compiled with.")
     if arguments.libraries is None:
         build_natives(abis)
+        folders = {abi: ROOT / "build" / ABIS[abi][1] for abi in abis}
+    else:
+        folders = {abi: arguments.libraries / abi for abi in abis}
+    natives = {f"jni/{abi}/{name}": folders[abi] / name for abi in abis for name in LIBRARIES}
     check_natives(natives)
     content = {path: file.read_bytes() for path, file in natives.items()}
     with tempfile.TemporaryDirectory() as folder:
-        content["classes.jar"] = compile_classes(arguments, Path(folder))
+        content["classes.jar"] = compile_classes(interfaces, Path(folder))
     content["AndroidManifest.xml"] = manifest(facts)
     content["R.txt"] = b""  # no resources; the format asks for the file
     content["proguard.txt"] = (MODULE / "consumer-rules.pro").read_bytes()
@@ -101,12 +105,6 @@ def version():
     return re.search(r'^version = "(.*)"$', text, re.MULTILINE)[1]
 
 
-def library(folder, abi, name):
-    if folder is not None:
-        return folder / abi / name
-    return ROOT / "build" / ABIS[abi][1] / LIBRARIES[name][0] / name
-
-
 def build_natives(abis):
     if not os.environ.get("ANDROID_NDK_HOME"):
         fail(
@@ -123,7 +121,7 @@ def check_natives(natives):
     findings = []
     for path, file in natives.items():
         _, abi, name = path.split("/")
-        _, exports, needed = LIBRARIES[name]
+        exports, needed = LIBRARIES[name]
         rules = argparse.Namespace(
             machine=ABIS[abi][0], needed=[*SYSTEM, *needed], exports=exports, glibc=None,
             alignment=0x4000,
@@ -137,16 +135,10 @@ def check_natives(natives):
         fail("\n".join(findings))
 
 
-def compile_classes(arguments, folder):
+def compile_classes(interfaces, folder):
     """Return a jar of the compiled classes."""
     sources = sorted((MODULE / "src/main/java").rglob("*.java"))
-    paths = [arguments.android_jar or newest_platform(), arguments.litert_api]
-    for i, path in enumerate(paths):
-        if not path.exists():
-            fail(f"There is no {path}, which the classes are compiled with.")
-        if path.suffix == ".aar":
-            with zipfile.ZipFile(path) as aar:
-                paths[i] = Path(aar.extract("classes.jar", folder))
+    paths = [jar_of(path, folder) for path in interfaces]
     classes = folder / "classes"
     command = [
         tool("javac"), "--release", "8", "-encoding", "UTF-8", "-Xlint:all,-options", "-Werror",
@@ -156,6 +148,13 @@ def compile_classes(arguments, folder):
         fail("The classes cannot be compiled; javac's message is above.")
     files = sorted(classes.rglob("*.class"))
     return archive({file.relative_to(classes).as_posix(): file.read_bytes() for file in files})
+
+
+def jar_of(path, folder):
+    if path.suffix != ".aar":
+        return path
+    with zipfile.ZipFile(path) as aar:
+        return Path(aar.extract("classes.jar", folder))
 
 
 def newest_platform():

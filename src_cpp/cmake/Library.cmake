@@ -17,6 +17,9 @@ endif()
 clgpu_add_accelerator(clgpu_accelerator "$<TARGET_FILE_NAME:clgpu_delegate>")
 if(CLGPU_BUILD_JNI)
   add_subdirectory(android/src/main/cpp jni)
+  if(NOT CMAKE_LIBRARY_OUTPUT_DIRECTORY)  # beside the others; Gradle has a folder of its own
+    set_target_properties(clgpu_jni PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+  endif()
 endif()
 install(TARGETS clgpu_accelerator COMPONENT library LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 

@@ -145,7 +145,7 @@ def test_library_that_android_would_not_load_is_refused(
 
 def test_what_is_missing_is_said(libraries, litert_api, tmp_path):
     given = ("--litert-api", litert_api, "--output", tmp_path)
-    result = build(*given)
+    result = build(*given, "--android-jar", litert_api)
     assert (result.returncode, result.stderr.count("\n")) == (1, 1)
     assert "ANDROID_NDK_HOME is not set: set it to the folder of an Android" in result.stderr
     result = build(*given, "--libraries", libraries)
