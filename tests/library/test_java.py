@@ -62,6 +62,7 @@ def test_classes_work_in_java(wrapper, classes, tmp_path):
     result = run(*java, "Use", "all", tmp_path)
     skip_without_opencl(result.returncode)
     assert result.returncode == 0
+    assert "in native method" not in result.stdout  # what -Xcheck:jni finds does not end the JVM
     assert (tmp_path / "clgpu.sqlite").is_file()
 
 
