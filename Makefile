@@ -8,13 +8,14 @@
 #   make bench [ARGS="nets"]        the measurements
 #   make docs                      the documentation as a site, build/site/index.html
 #   make wheel                     a wheel for this Python and systems with glibc 2.17 or newer
+#   make aar ARGS="--litert-api FILE"   the library for Android apps, see docs/android.md
 #   make lint                       format, lint and type checks
 #   make clean                      remove what the above made
 PYTHON ?= python3
 BIN := .venv/bin
 MODEL ?= build/mobilenet_v1.tflite
 
-.PHONY: demo test test-all sanitize test-limits test-limits-sample arm64 bench docs wheel lint clean
+.PHONY: demo test test-all sanitize test-limits test-limits-sample arm64 bench docs wheel aar lint clean
 .SILENT:
 
 demo:
@@ -72,6 +73,11 @@ docs:
 wheel:
 	$(PYTHON) tools/setup_env.py wheel
 	$(BIN)/python tools/build_wheel.py $(ARGS)
+
+# What it takes is what wheels take: cmake, ninja and pyelftools.
+aar:
+	$(PYTHON) tools/setup_env.py wheel
+	$(BIN)/python tools/build_aar.py $(ARGS)
 
 lint:
 	$(PYTHON) tools/setup_env.py lint

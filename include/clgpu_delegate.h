@@ -60,8 +60,8 @@ CLGPU_DELEGATE_API const char* clgpu_delegate_version(void);
  *
  * Tuned choices and compiled programs are kept in the file that the option "cache" names. By
  * default that is clgpu_delegate/cache.sqlite in the user's cache folder; Android has no such
- * default: without "cache", for example a file in the app's own cache folder, nothing is kept there
- * and every start compiles again. Where no SQLite can be loaded, the cache is a folder with ".rows" at
+ * default: without "cache", for example a file in the app's codeCacheDir, nothing is kept there and
+ * every start compiles again. Where no SQLite can be loaded, the cache is a folder with ".rows" at
  * the end of that name. If it does not work, the "notes" of clgpu_delegate_explain_json() say why.
  * Nothing else is written.
  *
@@ -70,6 +70,18 @@ CLGPU_DELEGATE_API const char* clgpu_delegate_version(void);
  */
 CLGPU_DELEGATE_API struct TfLiteDelegate* clgpu_delegate_create(
     const clgpu_delegate_option* options, size_t count, char** error);
+
+/*
+ * The name of the OpenCL device that clgpu_delegate_create() would use with these options, such as
+ * "Mali-G78 r0p1". The first call loads the OpenCL driver and asks it for devices, later ones take
+ * microseconds; no context is made and nothing is compiled. A delegate may still fail to be
+ * created, for example for lack of memory.
+ *
+ * Returns a text that the caller frees, or NULL with a sentence in `*error`, for the same reasons
+ * as clgpu_delegate_create().
+ */
+CLGPU_DELEGATE_API char* clgpu_delegate_find_device(const clgpu_delegate_option* options,
+                                                    size_t count, char** error);
 
 /*
  * Destroys a delegate of this library, after the interpreters that use it. NULL is accepted. A

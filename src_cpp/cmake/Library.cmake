@@ -9,26 +9,31 @@ target_link_libraries(clgpu_delegate PRIVATE clgpu_objects)
 target_include_directories(clgpu_delegate INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-clgpu_export_only(clgpu_delegate exports.map)
+clgpu_finish_library(clgpu_delegate ${maps}/exports.map)
 if(UNIX AND NOT APPLE)
   target_link_options(clgpu_delegate PRIVATE "LINKER:--no-undefined")
-  if(CLGPU_STRIP)
-    add_custom_command(TARGET clgpu_delegate POST_BUILD
-      COMMAND ${CMAKE_COMMAND} -DLIBRARY=$<TARGET_FILE:clgpu_delegate> -DSTRIP=${CMAKE_STRIP}
-        -DOBJCOPY=${CMAKE_OBJCOPY} -P ${PROJECT_SOURCE_DIR}/src_cpp/cmake/Strip.cmake
-      VERBATIM)
-  endif()
 endif()
 
 clgpu_add_accelerator(clgpu_accelerator "$<TARGET_FILE_NAME:clgpu_delegate>")
+if(CLGPU_BUILD_JNI)
+  add_subdirectory(android/src/main/cpp jni)
+  if(NOT CMAKE_LIBRARY_OUTPUT_DIRECTORY)  # beside the others; Gradle has a folder of its own
+    set_target_properties(clgpu_jni PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+  endif()
+endif()
 install(TARGETS clgpu_accelerator COMPONENT library LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 set(clgpu_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/clgpu_delegate)
-set(clgpu_version_file ${CMAKE_CURRENT_BINARY_DIR}/clgpu_delegate-config-version.cmake)
+set(clgpu_version_files
+  ${CMAKE_CURRENT_BINARY_DIR}/clgpu_delegate-config-version.cmake
+  ${CMAKE_CURRENT_BINARY_DIR}/clgpu_delegate-config-same-minor.cmake)
+list(GET clgpu_version_files 0 clgpu_version_file)
+configure_file(src_cpp/cmake/PackageVersion.cmake.in ${clgpu_version_file} @ONLY)
+list(GET clgpu_version_files 1 clgpu_version_file)
 write_basic_package_version_file(${clgpu_version_file} COMPATIBILITY SameMinorVersion)
 install(TARGETS clgpu_delegate EXPORT clgpu_delegate COMPONENT library
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES include/clgpu_delegate.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)
 install(EXPORT clgpu_delegate FILE clgpu_delegate-config.cmake NAMESPACE clgpu::
   DESTINATION ${clgpu_package_dir} COMPONENT library)
-install(FILES ${clgpu_version_file} DESTINATION ${clgpu_package_dir} COMPONENT library)
+install(FILES ${clgpu_version_files} DESTINATION ${clgpu_package_dir} COMPONENT library)

@@ -15,6 +15,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 API = 26
 TARGET = f"aarch64-linux-android.{API}"
+MACHINES = {"arm64-v8a": "aarch64", "x86_64": "x86_64"}
 LIBRARIES = ("c", "m", "dl", "log")
 
 # Only crtbegin_so.o has content: the handle by which destructors are registered.
@@ -59,13 +60,20 @@ def make(zig: Path, folder: Path) -> Path:
     for name, text in START_FILES.items():
         assemble(zig, text, lib / f"{name}.o")
     for library in LIBRARIES:
-        text = "".join(f".globl {name}\n{name}:\n" for name in names(library))
-        part, path = folder / f"{library}.o", lib / f"lib{library}.so"
-        assemble(zig, f"{text}nop\n", part)
-        subprocess.run(
-            [zig, "ld.lld", "-shared", "-soname", path.name, "-o", path, part], check=True
-        )
+        make_library(zig, lib / f"lib{library}.so", names(library))
     return folder / "libc.txt"
+
+
+def make_library(
+    zig: Path, path: Path, functions: list[str], needed: tuple[Path, ...] = (), target: str = TARGET
+) -> None:
+    """Make a library that exports these names, and needs these libraries, but has no code."""
+    part = path.with_suffix(".o")
+    text = "".join(f".globl {name}\n{name}:\n" for name in functions)
+    assemble(zig, f"{text}nop\n", part, target)
+    options = ("-z", "max-page-size=16384", "-soname", path.name)
+    command = [zig, "ld.lld", "-shared", *options, "-o", path, part, *needed]
+    subprocess.run(command, check=True)
 
 
 def make_headers(theirs: Path, folder: Path) -> None:
@@ -79,7 +87,7 @@ def make_headers(theirs: Path, folder: Path) -> None:
     shutil.copytree(HERE / "include", folder, dirs_exist_ok=True)
 
 
-def assemble(zig: Path, text: str, path: Path) -> None:
+def assemble(zig: Path, text: str, path: Path, target: str = TARGET) -> None:
     source = path.with_suffix(".s")
     source.write_text(text, encoding="utf-8")
-    subprocess.run([zig, "cc", "-target", TARGET, "-c", source, "-o", path], check=True)
+    subprocess.run([zig, "cc", "-target", target, "-c", source, "-o", path], check=True)

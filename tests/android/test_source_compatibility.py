@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -62,15 +63,15 @@ def zig() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def library(request: pytest.FixtureRequest) -> Path:
-    """libclgpu_delegate.so for Android."""
+def tree(request: pytest.FixtureRequest) -> Path:
+    """The folder of a build for Android."""
     for tool in ("cmake", "ninja"):
         if shutil.which(tool, path=BIN) is None:
             pytest.skip(f"no {tool}")
     if NDK:
         build = ROOT / "build" / "android-arm64"
         succeed("cmake", "--workflow", "--preset", "android-arm64")
-        return build / "libclgpu_delegate.so"
+        return build
     environment = request.getfixturevalue("zig")
     here = Path(__file__).parent
     build = Path(environment["ZIG_LIBC"]).with_name("build")
@@ -80,22 +81,38 @@ def library(request: pytest.FixtureRequest) -> Path:
         f"-DCMAKE_TOOLCHAIN_FILE={here / 'zig.cmake'}",
         f"-DCMAKE_PROJECT_INCLUDE={here / 'after_project.cmake'}",
         "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O0",
-        "-DCLGPU_BUILD_PYTHON=OFF", "-DCLGPU_BUILD_LIBRARY=ON",
-        **environment,
+        **environment, CLGPU_JNI_HEADERS=str(jni_headers(build)),
     )  # fmt: skip
-    made = build / "libclgpu_delegate.so"
-    made.unlink(missing_ok=True)  # the lists of names may have changed, which ninja does not notice
+    for made in build.glob("*.so"):
+        made.unlink()  # the lists of names may have changed, which ninja does not notice
     succeed("cmake", "--build", build, "-j", "2", **environment)
-    return made
+    return build
 
 
-def test_all_sources_compile_and_link(library):
-    result = run(
-        sys.executable, ROOT / "tools" / "check_library.py", library, "--machine", "aarch64",
-        "--needed", "libc.so,libm.so,libdl.so,liblog.so",
-        "--exports", ROOT / "src_cpp" / "cmake" / "exports.map",
+def jni_headers(build: Path) -> Path:
+    """Copy the JDK's jni.h, which declares what the NDK's does, with the part for its machine."""
+    javac = shutil.which("javac")
+    include = Path(javac).resolve().parents[1] / "include" if javac else Path("none")
+    if not (include / "jni.h").is_file():
+        pytest.skip("no jni.h beside javac")
+    folder = build / "jni_headers"
+    folder.mkdir(parents=True, exist_ok=True)
+    for header in (include / "jni.h", include / "linux" / "jni_md.h"):
+        shutil.copyfile(header, folder / header.name)
+    return folder
+
+
+def test_all_sources_compile_and_link_and_fit_in_an_aar(tree, tmp_path, litert_api):
+    """The tool checks machine, needed libraries, exports and alignment of each library."""
+    (tmp_path / "arm64-v8a").symlink_to(tree)
+    succeed(
+        sys.executable, ROOT / "tools" / "build_aar.py", "--abi", "arm64-v8a",
+        "--libraries", tmp_path, "--output", tmp_path,
+        "--litert-api", litert_api, "--android-jar", litert_api,
     )  # fmt: skip
-    assert result.returncode == 0, result.stdout + result.stderr
+    (aar,) = tmp_path.glob("*.aar")
+    packed = [name for name in zipfile.ZipFile(aar).namelist() if name.endswith(".so")]
+    assert packed == sorted(f"jni/arm64-v8a/{library.name}" for library in tree.glob("lib*.so"))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The examples in C++ and Kotlin fit the library that is installed."""
+"""The examples in C++ fit the library that is installed."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.library.conftest import ROOT, run, skip_without_opencl, tool
+from tests.library.conftest import ROOT, run, tool
 from tests.litert import host, opencl
 from tests.model_maker import ModelMaker
 
 HERE = Path(__file__).parent
 CPP = ROOT / "examples" / "cpp"
-ANDROID = ROOT / "examples" / "android"
 
 
 def built_examples(installed: Path, folder: Path, *options: str) -> Path:
@@ -69,30 +68,3 @@ def test_camera_frame_stays_in_opencl_memory(installed, library, tmp_path):
     pixels = np.stack([4 * x, 5 * y, x + y], axis=-1).astype(np.uint8) / np.float32(255)
     found = [float(line) for line in result.stdout.splitlines() if not line.startswith("INFO")]
     np.testing.assert_allclose(found, np.tanh(pixels).ravel(), atol=1e-5)
-
-
-def test_native_methods_are_those_of_the_kotlin_class():
-    kotlin = (ANDROID / "ClgpuDelegate.kt").read_text()
-    package = re.search(r"^package (.*)$", kotlin, re.MULTILINE)[1].replace(".", "_")
-    wanted = {
-        f"Java_{package}_ClgpuDelegate_{name}" for name in re.findall(r"external fun (\w+)", kotlin)
-    }
-    assert wanted == set(re.findall(r"Java_\w+", (ANDROID / "clgpu_jni.cpp").read_text()))
-
-
-def test_jni_wrapper_runs_in_java(installed, library, tmp_path):
-    javac = Path(tool("javac"))
-    include = javac.resolve().parents[1] / "include"
-    if not (include / "jni.h").is_file():
-        pytest.skip("no jni.h beside javac")
-    wrapper = tmp_path / "libclgpu_jni.so"
-    flags = ["-std=c++17", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-shared", "-fPIC"]
-    includes = [include, include / "linux", installed / "include"]
-    command = [tool("c++", "g++", "clang++"), *flags, *(f"-I{path}" for path in includes)]
-    linked = [library, f"-Wl,-rpath,{library.parent}", "-Wl,--no-undefined"]
-    assert run(*command, ANDROID / "clgpu_jni.cpp", *linked, "-o", wrapper).returncode == 0
-    assert run(javac, "-d", tmp_path, HERE / "jni" / "ClgpuDelegate.java").returncode == 0
-    java = [tool("java"), "-Xcheck:jni", "-cp", tmp_path, "com.example.clgpu.ClgpuDelegate"]
-    result = run(*java, wrapper)
-    skip_without_opencl(result.returncode)
-    assert result.returncode == 0

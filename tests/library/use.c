@@ -30,6 +30,8 @@ static void check_refused(const char* key, const char* value, const char* part) 
   CHECK(clgpu_delegate_create(&option, 1, &error) == NULL);
   check_error(&error, part);
   CHECK(clgpu_delegate_create(&option, 1, NULL) == NULL);
+  CHECK(clgpu_delegate_find_device(&option, 1, &error) == NULL);
+  check_error(&error, part);
 }
 
 int main(void) {
@@ -38,6 +40,7 @@ int main(void) {
   char foreign[256] = {0};
   char* error = foreign; /* whatever it was before */
   char* json;
+  char* name;
   struct TfLiteDelegate* delegate = clgpu_delegate_create(options, 2, &error);
   if (delegate == NULL) {
     const int none = error != NULL && strstr(error, "no OpenCL") != NULL;
@@ -53,6 +56,9 @@ int main(void) {
   clgpu_delegate_free(json);
   json = clgpu_delegate_explain_json(delegate, NULL);
   CHECK(json != NULL && strstr(json, "\"precision\":\"fp16\"") != NULL);
+  name = clgpu_delegate_find_device(options, 2, &error);
+  CHECK(name != NULL && error == NULL && strstr(json, name) != NULL);
+  clgpu_delegate_free(name);
   clgpu_delegate_free(json);
   clgpu_delegate_destroy(delegate);
   clgpu_delegate_destroy(delegate); /* a line on standard error, no more */
@@ -75,6 +81,8 @@ int main(void) {
   check_refused(NULL, "on", "null");
   check_refused("profile", NULL, "'profile' is null");
   CHECK(clgpu_delegate_create(twice, 2, &error) == NULL);
+  check_error(&error, "twice");
+  CHECK(clgpu_delegate_find_device(twice, 2, &error) == NULL);
   check_error(&error, "twice");
   CHECK(clgpu_delegate_create(NULL, 1, &error) == NULL);
   check_error(&error, "null");

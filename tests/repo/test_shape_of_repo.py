@@ -84,7 +84,10 @@ def tracked_files() -> list[Path]:
         return [
             ROOT / name for name in listing.stdout.split("\0") if name and (ROOT / name).exists()
         ]
-    tops = ["bench", "clgpu_delegate", "docs", "examples", "kernels", "src_cpp", "tests", "tools"]
+    tops = [
+        "android", "bench", "clgpu_delegate", "docs", "examples", "kernels", "src_cpp", "tests",
+        "tools",
+    ]  # fmt: skip
     return [p for top in tops for p in (ROOT / top).rglob("*") if p.is_file()]
 
 

@@ -3,12 +3,16 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <new>
+#include <string>
 
 #include "base/json.hpp"
 #include "base/utf8.hpp"
+#include "cl/device.hpp"
 #include "delegate/doors/delegate.hpp"
 #include "delegate/guard.hpp"
+#include "delegate/options.hpp"
 #include "delegate/tell/telling.hpp"
 
 using clgpu::delegate::Delegate;
@@ -35,6 +39,21 @@ Result* told(char** error, Body body) noexcept {
       body);
 }
 
+std::map<std::string, std::string> values_of(const clgpu_delegate_option* options,
+                                             std::size_t count) {
+  if (count > 0 && options == nullptr) throw clgpu::OptionError("the options are null");
+  std::map<std::string, std::string> values;
+  for (std::size_t i = 0; i < count; ++i)
+    clgpu::delegate::add_option(values, options[i].key, options[i].value);
+  return values;
+}
+
+char* needed_copy_of(const std::string& text) {
+  char* copy = copy_of(text);
+  if (copy == nullptr) throw std::bad_alloc();
+  return copy;
+}
+
 // `tell(state)` returns the text to write.
 template <class Tell>
 char* json_of(const TfLiteDelegate* tflite, char** error, Tell tell) noexcept {
@@ -44,9 +63,7 @@ char* json_of(const TfLiteDelegate* tflite, char** error, Tell tell) noexcept {
       throw clgpu::Error(tflite == nullptr ? "the delegate is null"
                                            : "this is not a working delegate of this library");
     }
-    char* copy = copy_of(clgpu::to_json(tell(*state)));
-    if (copy == nullptr) throw std::bad_alloc();
-    return copy;
+    return needed_copy_of(clgpu::to_json(tell(*state)));
   });
 }
 
@@ -56,12 +73,15 @@ const char* clgpu_delegate_version(void) { return CLGPU_VERSION; }
 
 TfLiteDelegate* clgpu_delegate_create(const clgpu_delegate_option* options, std::size_t count,
                                       char** error) {
-  return told<TfLiteDelegate>(error, [&] {
-    if (count > 0 && options == nullptr) throw clgpu::OptionError("the options are null");
-    std::map<std::string, std::string> values;
-    for (std::size_t i = 0; i < count; ++i)
-      clgpu::delegate::add_option(values, options[i].key, options[i].value);
-    return (new Delegate(values))->tflite();
+  return told<TfLiteDelegate>(error,
+                              [&] { return (new Delegate(values_of(options, count)))->tflite(); });
+}
+
+char* clgpu_delegate_find_device(const clgpu_delegate_option* options, std::size_t count,
+                                 char** error) {
+  return told<char>(error, [&] {
+    const auto chosen = clgpu::delegate::parse_options(values_of(options, count));
+    return needed_copy_of(clgpu::valid_utf8(clgpu::cl::find_device(chosen.device).info.name));
   });
 }
 

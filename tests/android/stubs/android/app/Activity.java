@@ -1,0 +1,13 @@
+package android.app;
+
+import android.content.Context;
+import android.os.Bundle;
+import android.view.View;
+
+public class Activity extends Context {
+  protected void onCreate(Bundle state) {}
+
+  public void setContentView(View view) {}
+
+  public final void runOnUiThread(Runnable action) {}
+}

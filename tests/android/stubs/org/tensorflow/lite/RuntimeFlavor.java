@@ -1,0 +1,6 @@
+package org.tensorflow.lite;
+
+public enum RuntimeFlavor {
+  APPLICATION,
+  SYSTEM,
+}

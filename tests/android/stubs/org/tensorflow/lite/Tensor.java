@@ -1,0 +1,5 @@
+package org.tensorflow.lite;
+
+public interface Tensor {
+  int numBytes();
+}
