@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -12,6 +13,7 @@
 #include "cl/error.hpp"
 #include "cl/handle.hpp"
 #include "cl/memory.hpp"
+#include "store/attempt.hpp"
 #include "store/store.hpp"
 
 namespace clgpu::cl {
@@ -103,10 +105,13 @@ class Context {
   /// A new kernel object; each launch has one, because kernel objects hold arguments. The first use
   /// creates the program, from a binary in the store or from its source. `variant` distinguishes
   /// launch sizes for which a driver may compile the kernel again. Adds the program to `used`.
-  /// Throws BuildError.
+  /// Throws BuildError, and store::LeftOut if that has ended an earlier process. `first_launch` is
+  /// set if this process has not asked for such a kernel before and no binary of the store has run
+  /// it: then the caller's first launch is an attempt.
   KernelHandle create_kernel(const ProgramSource& source, const std::string& entry,
                              const std::string& variant, store::Store& store,
-                             Programs* used = nullptr);
+                             Programs* used = nullptr,
+                             std::optional<store::Risk>* first_launch = nullptr);
   /// Stores the binaries of these programs that the store does not have. Should be called after
   /// their kernels have run, because some drivers compile at the first launch.
   void save_programs(const Programs& used, store::Store& store);
@@ -124,7 +129,9 @@ class Context {
 
  private:
   std::shared_ptr<Program> program(const std::string& key, const ProgramSource& source,
-                                   store::Store& store);
+                                   store::Store& store, store::Attempt& attempt);
+  store::Risk risk(const std::string& key, const ProgramSource& source,
+                   const std::string& what) const;
   void drop_idle();
   void load(Program& program, const std::string& key, const std::string& options,
             store::Store& store);

@@ -24,6 +24,7 @@ constexpr const char* kTuning = "tuning";              ///< measured choices and
 constexpr const char* kProbe = "probe";                ///< results of probes of a device
 constexpr const char* kPeaks = "peaks";                ///< peak rates of a device
 constexpr const char* kVerification = "verification";  ///< results of verification
+constexpr const char* kCrash = "crash";                ///< calls of drivers that ended a process
 
 /// The complete schema. The value is the last column, so that SQLite can read the others without
 /// it.
