@@ -139,9 +139,15 @@ std::size_t Context::bytes_of(cl_mem buffer) const {
   if (ask(CL_MEM_CONTEXT, cl_context{}) != context_.get()) return 0;
   if (ask(CL_MEM_TYPE, cl_uint{}) != CL_MEM_OBJECT_BUFFER) return 0;
   if ((ask(CL_MEM_FLAGS, cl_bitfield{}) & (CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY)) != 0) return 0;
-  if (!device_.info.sub_buffer_images && ask(CL_MEM_ASSOCIATED_MEMOBJECT, cl_mem{}) != nullptr)
-    return 0;
   return ask(CL_MEM_SIZE, std::size_t{});
+}
+
+bool Context::takes_images(cl_mem buffer) const {
+  if (device_.info.sub_buffer_images || api().clGetMemObjectInfo == nullptr) return true;
+  cl_mem whole = nullptr;
+  const cl_int code = api().clGetMemObjectInfo(buffer, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof whole,
+                                               static_cast<void*>(&whole), nullptr);
+  return code == CL_SUCCESS && whole == nullptr;
 }
 
 bool Context::has(cl_event event) const {
@@ -164,8 +170,9 @@ std::shared_ptr<Context::Program> Context::program(const std::string& key,
   load(*program, key, source.options, store);
   if (!program->handle) {
     if (store.is_on()) {
-      attempt = store::Attempt(store, risk(key, source, "the compilation of " + source.file +
-                                                            " with " + source.options));
+      attempt = store::Attempt(
+          store,
+          risk(key, source, "the compilation of " + source.file + " with " + source.options));
     }
     compile(*program, source);
   }

@@ -95,9 +95,10 @@ class Context {
   MemHandle wrap_memory(void* data, std::size_t bytes, const std::string& what);
   /// Another reference to a buffer of somebody else. Throws OpenCLError.
   MemHandle retain(cl_mem buffer);
-  /// Bytes of a buffer that kernels in this context can read and write; 0 for other objects, and
-  /// for sub-buffers if the device cannot read these as images.
+  /// Bytes of a buffer that kernels in this context can read and write; 0 for other objects.
   std::size_t bytes_of(cl_mem buffer) const;
+  /// Whether images over a buffer of somebody else work: it may be a sub-buffer.
+  bool takes_images(cl_mem buffer) const;
   /// Whether commands of this context can wait for the event.
   bool has(cl_event event) const;
   /// Of all buffers of this process on this device.

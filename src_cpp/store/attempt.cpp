@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/finally.hpp"
 #include "store/trust.hpp"
 
 namespace clgpu::store {
@@ -71,20 +72,21 @@ void refuse_if_ended(Store& store, const Risk& risk) {
   const std::string path = path_of(store, risk);
   const int descriptor = open_locked(path, 0);
   if (descriptor < 0) return;
-  const bool left = is_left(descriptor);
-  if (left) remember(store, risk, path);
-  ::close(descriptor);
-  if (left) leave_out(risk.what);
+  const Finally unlock([descriptor] { ::close(descriptor); });
+  if (!is_left(descriptor)) return;
+  remember(store, risk, path);
+  leave_out(risk.what);
 }
 
 Attempt::Attempt(Store& store, const Risk& risk) {
   refuse_if_ended(store, risk);
   if (!is_kept_by(store)) return;
   std::string path = path_of(store, risk);
+  const std::string folder = folder_of(store), line = risk.what + "\n";
   int descriptor = open_locked(path, O_CREAT);
   if (descriptor < 0 && errno == ENOENT) {
     try {
-      make_private_folders(folder_of(store));
+      make_private_folders(folder);
     } catch (const std::system_error&) {
       return;
     }
@@ -98,7 +100,6 @@ Attempt::Attempt(Store& store, const Risk& risk) {
   }
   path_ = std::move(path);
   descriptor_ = descriptor;
-  const std::string line = risk.what + "\n";
   if (::write(descriptor, line.data(), line.size()) <= 0) *this = Attempt();
 }
 

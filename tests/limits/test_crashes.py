@@ -6,10 +6,12 @@ import json
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+import clgpu_delegate
 from tests.limits.build import LayerError, environment
 from tests.python.subprocesses import ROOT, assert_succeeds, run_python
 
@@ -170,3 +172,13 @@ def test_what_a_living_process_tries_is_no_crash(tmp_path, layer):
             assert markers(cache) == [marker]
         finally:
             holder.kill()
+
+
+def test_processes_that_start_at_once_take_nothing_for_a_crash(tmp_path, layer):
+    cache = tmp_path / "cache.sqlite"
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: start(cache, layer), range(4)))
+    assert [one["faults"] for one in found] == [{}] * 4
+    assert len({tuple(one["candidates"]) for one in found}) == 1
+    assert markers(cache) == []
+    assert "crash" not in {entry.kind for entry in clgpu_delegate.cache.entries(cache)}

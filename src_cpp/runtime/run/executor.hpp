@@ -94,7 +94,7 @@ class Executor {
   };
   /// Whether such a buffer can be lent for input or output `index` (inputs first).
   bool takes(std::size_t index, cl::cl_mem buffer) const {
-    return transfers_.takes(index, context_->bytes_of(buffer));
+    return transfers_.takes(index, buffer);
   }
   /// The same with lent buffers, where `inputs` and `outputs` have null. With `may_fly` and only
   /// lent buffers, it does not wait if it can do without, and returns an event of the end;
