@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x434C4750
 FORMAT = 1
 
-KINDS = ("program", "tuning", "probe", "peaks", "placement", "verification")
+KINDS = ("program", "tuning", "probe", "peaks", "placement", "verification", "crash")
 
 _DAY = 24 * 60 * 60  # by which the clocks of two machines may differ
 
@@ -114,6 +114,8 @@ def clear(path: str | os.PathLike[str] | None = None, kind: str | None = None) -
     if kind is not None and kind not in KINDS:
         raise OptionError(f"kind is {kind!r}; allowed: {', '.join(KINDS)}")
     file = resolve(path)
+    if kind in (None, "crash"):
+        _clear_attempts(file)
     if not file.exists():
         return 0
     with _open(file) as database:
@@ -121,6 +123,13 @@ def clear(path: str | os.PathLike[str] | None = None, kind: str | None = None) -
         with contextlib.suppress(_sqlite().OperationalError):  # another process reads it
             database.execute("VACUUM")
         return int(count)
+
+
+def _clear_attempts(file: Path) -> None:
+    """Delete what processes that ended have left (src_cpp/store/attempt.cpp)."""
+    for attempt in Path(f"{os.path.realpath(file)}-attempts").glob("*"):
+        with contextlib.suppress(OSError):
+            attempt.unlink()
 
 
 def export_file(target: str | os.PathLike[str], path: str | os.PathLike[str] | None = None) -> int:

@@ -104,7 +104,7 @@ class Device:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields, ready for JSON."""
-        return dataclasses.asdict(self)
+        return {**dataclasses.asdict(self), "quirks": list(self.quirks)}
 
     def abilities(self) -> Abilities:
         """Probe the device: small kernels are compiled and run on it.

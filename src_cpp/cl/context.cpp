@@ -139,9 +139,15 @@ std::size_t Context::bytes_of(cl_mem buffer) const {
   if (ask(CL_MEM_CONTEXT, cl_context{}) != context_.get()) return 0;
   if (ask(CL_MEM_TYPE, cl_uint{}) != CL_MEM_OBJECT_BUFFER) return 0;
   if ((ask(CL_MEM_FLAGS, cl_bitfield{}) & (CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY)) != 0) return 0;
-  if (!device_.info.sub_buffer_images && ask(CL_MEM_ASSOCIATED_MEMOBJECT, cl_mem{}) != nullptr)
-    return 0;
   return ask(CL_MEM_SIZE, std::size_t{});
+}
+
+bool Context::takes_images(cl_mem buffer) const {
+  if (device_.info.sub_buffer_images || api().clGetMemObjectInfo == nullptr) return true;
+  cl_mem whole = nullptr;
+  const cl_int code = api().clGetMemObjectInfo(buffer, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof whole,
+                                               static_cast<void*>(&whole), nullptr);
+  return code == CL_SUCCESS && whole == nullptr;
 }
 
 bool Context::has(cl_event event) const {
@@ -153,8 +159,8 @@ bool Context::has(cl_event event) const {
 }
 
 std::shared_ptr<Context::Program> Context::program(const std::string& key,
-                                                   const ProgramSource& source,
-                                                   store::Store& store) {
+                                                   const ProgramSource& source, store::Store& store,
+                                                   store::Attempt& attempt) {
   std::shared_ptr<Program>& known = programs_[key];
   if (known == nullptr) known = std::make_shared<Program>();
   const std::shared_ptr<Program> program = known;
@@ -162,7 +168,14 @@ std::shared_ptr<Context::Program> Context::program(const std::string& key,
   if (program->handle) return program;
   program->label = source.file + " on " + device_.info.name + " (" + device_.info.platform + ")";
   load(*program, key, source.options, store);
-  if (!program->handle) compile(*program, source);
+  if (!program->handle) {
+    if (store.is_on()) {
+      attempt = store::Attempt(
+          store,
+          risk(key, source, "the compilation of " + source.file + " with " + source.options));
+    }
+    compile(*program, source);
+  }
   drop_idle();
   return program;
 }
@@ -210,6 +223,12 @@ void Context::load(Program& program, const std::string& key, const std::string& 
   program.stored[store.path()].swap(stored);
   program.handle = std::move(made);
   program.is_loaded = true;
+}
+
+// Programs of one source have much in common, whatever their options.
+store::Risk Context::risk(const std::string& key, const ProgramSource& source,
+                          const std::string& what) const {
+  return {sha256_hex(key), sha256_hex(identity_ + source.text), what + " on " + device_.info.name};
 }
 
 void Context::reject(const std::string& key, const std::string& why, store::Store& store) {
@@ -282,15 +301,16 @@ std::set<std::string> kernel_names() {
 }
 
 KernelHandle Context::create_kernel(const ProgramSource& source, const std::string& entry,
-                                    const std::string& variant, store::Store& store,
-                                    Programs* used) {
+                                    const std::string& variant, store::Store& store, Programs* used,
+                                    std::optional<store::Risk>* first_launch) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::string key =
       hex(Sha256().update(identity_).update(source.options + "\n").update(source.text).digest());
   cl_int code = CL_SUCCESS;
   std::shared_ptr<Program> made;
+  store::Attempt attempt;  // until the kernel is there: some drivers compile when it is created
   try {
-    made = program(key, source, store);
+    made = program(key, source, store, attempt);
   } catch (const BuildError&) {
     if (is_recording()) record(entry, source.options, {});
     throw;
@@ -302,12 +322,19 @@ KernelHandle Context::create_kernel(const ProgramSource& source, const std::stri
   if (code != CL_SUCCESS && made->is_loaded && !may_pass(code)) {
     reject(key, error_name(code), store);
     programs_.erase(key);
-    made = program(key, source, store);
+    made = program(key, source, store, attempt);
     handle = create();
   }
   if (code != CL_SUCCESS) throw OpenCLError("clCreateKernel", code, source.file + ":" + entry);
   ++counters().objects_created;
-  made->variants.insert(entry + " " + variant);
+  attempt = {};
+  const std::string use = entry + " " + variant;
+  const bool has_run = made->stored[store.path()].count(use) != 0;
+  if (first_launch != nullptr && store.is_on() && !has_run && made->variants.count(use) == 0) {
+    *first_launch = risk(key + use, source, "the first launch of " + source.file + ":" + use);
+    store::refuse_if_ended(store, **first_launch);
+  }
+  made->variants.insert(use);
   if (used != nullptr) used->insert_or_assign(key, made);
   if (is_recording())
     record(entry, source.options, {true, max_work_group_size(handle), local_bytes(handle)});

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -12,6 +13,7 @@
 #include "cl/error.hpp"
 #include "cl/handle.hpp"
 #include "cl/memory.hpp"
+#include "store/attempt.hpp"
 #include "store/store.hpp"
 
 namespace clgpu::cl {
@@ -93,9 +95,10 @@ class Context {
   MemHandle wrap_memory(void* data, std::size_t bytes, const std::string& what);
   /// Another reference to a buffer of somebody else. Throws OpenCLError.
   MemHandle retain(cl_mem buffer);
-  /// Bytes of a buffer that kernels in this context can read and write; 0 for other objects, and
-  /// for sub-buffers if the device cannot read these as images.
+  /// Bytes of a buffer that kernels in this context can read and write; 0 for other objects.
   std::size_t bytes_of(cl_mem buffer) const;
+  /// Whether images over a buffer of somebody else work: it may be a sub-buffer.
+  bool takes_images(cl_mem buffer) const;
   /// Whether commands of this context can wait for the event.
   bool has(cl_event event) const;
   /// Of all buffers of this process on this device.
@@ -103,10 +106,13 @@ class Context {
   /// A new kernel object; each launch has one, because kernel objects hold arguments. The first use
   /// creates the program, from a binary in the store or from its source. `variant` distinguishes
   /// launch sizes for which a driver may compile the kernel again. Adds the program to `used`.
-  /// Throws BuildError.
+  /// Throws BuildError, and store::LeftOut if that has ended an earlier process. `first_launch` is
+  /// set if this process has not asked for such a kernel before and no binary of the store has run
+  /// it: then the caller's first launch is an attempt.
   KernelHandle create_kernel(const ProgramSource& source, const std::string& entry,
                              const std::string& variant, store::Store& store,
-                             Programs* used = nullptr);
+                             Programs* used = nullptr,
+                             std::optional<store::Risk>* first_launch = nullptr);
   /// Stores the binaries of these programs that the store does not have. Should be called after
   /// their kernels have run, because some drivers compile at the first launch.
   void save_programs(const Programs& used, store::Store& store);
@@ -124,7 +130,9 @@ class Context {
 
  private:
   std::shared_ptr<Program> program(const std::string& key, const ProgramSource& source,
-                                   store::Store& store);
+                                   store::Store& store, store::Attempt& attempt);
+  store::Risk risk(const std::string& key, const ProgramSource& source,
+                   const std::string& what) const;
   void drop_idle();
   void load(Program& program, const std::string& key, const std::string& options,
             store::Store& store);

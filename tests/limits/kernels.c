@@ -1,4 +1,6 @@
 /* Programs and launches: without what the profile's compiler lacks, and within its limits. */
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,45 @@ static const char* const kImages[] = {
     "image1d_t",       "image1d_buffer_t", "image1d_array_t", "image2d_t",
     "image2d_array_t", "image3d_t",        "sampler_t",
 };
+
+/* Compilers that end the process: at programs whose source contains the text DEADLY_PROGRAM, built
+ * with options that contain DEADLY_OPTIONS; and at launches of the kernel DEADLY_KERNEL. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static void* deadly[256];
+static size_t deadly_count;
+
+static void note_deadly(void* program, const char* source) {
+  const char* part = fact("DEADLY_PROGRAM");
+  if (part == NULL || *part == 0 || program == NULL || strstr(source, part) == NULL) return;
+  pthread_mutex_lock(&mutex);
+  if (deadly_count < sizeof deadly / sizeof *deadly) deadly[deadly_count++] = program;
+  pthread_mutex_unlock(&mutex);
+}
+
+static int is_deadly(void* program, const char* options) {
+  const char* part = fact("DEADLY_OPTIONS");
+  int found = 0;
+  pthread_mutex_lock(&mutex);
+  for (size_t i = 0; i < deadly_count; ++i) found = found || deadly[i] == program;
+  pthread_mutex_unlock(&mutex);
+  return found && (part == NULL || strstr(options, part) != NULL);
+}
+
+cl_int clBuildProgram(void* program, cl_uint n, const void* devices, const char* options,
+                      void* notify, void* user) {
+  if (is_deadly(program, options != NULL ? options : "")) raise(SIGKILL);
+  return REAL(cl_int, clBuildProgram, (void*, cl_uint, const void*, const char*, void*, void*))(
+      program, n, devices, options, notify, user);
+}
+
+/* Another program may get the handle. */
+cl_int clReleaseProgram(void* program) {
+  pthread_mutex_lock(&mutex);
+  for (size_t i = 0; i < deadly_count; ++i)
+    if (deadly[i] == program) deadly[i] = NULL;
+  pthread_mutex_unlock(&mutex);
+  return REAL(cl_int, clReleaseProgram, (void*))(program);
+}
 
 /* What stands in front of each source: macros of extensions that the profile lacks are gone, and
  * words that need them mean nothing. The caller frees it. */
@@ -67,8 +108,14 @@ void* clCreateProgramWithSource(void* context, cl_uint count, const char** texts
   void* program =
       REAL(void*, clCreateProgramWithSource,
            (void*, cl_uint, const char**, const size_t*, cl_int*))(context, 1, &whole, NULL, error);
+  note_deadly(program, source);
   free(source);
   return program;
+}
+
+static void name_of(void* kernel, char name[256]) {
+  REAL(cl_int, clGetKernelInfo, (void*, cl_uint, size_t, void*, size_t*))(
+      kernel, CL_KERNEL_FUNCTION_NAME, 256, name, NULL);
 }
 
 /* The largest work-group that this kernel can have. Compilers of mobile GPUs allow less than the
@@ -83,8 +130,7 @@ static size_t largest_group(void* kernel) {
   for (char* word = strtok_r(list, " ", &rest); word && count < 16;
        word = strtok_r(NULL, " ", &rest))
     sizes[count++] = strtoull(word, NULL, 10);
-  REAL(cl_int, clGetKernelInfo, (void*, cl_uint, size_t, void*, size_t*))(
-      kernel, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL);
+  name_of(kernel, name);
   uint32_t hash = 2166136261U; /* FNV-1a */
   for (const char* c = name; *c != 0; ++c) hash = (hash ^ (unsigned char)*c) * 16777619U;
   return sizes[(hash >> 8) % count];
@@ -119,6 +165,11 @@ cl_int clEnqueueNDRangeKernel(void* queue, void* kernel, cl_uint dimensions, con
   }
   if (items > largest_group(kernel)) return CL_INVALID_WORK_GROUP_SIZE;
   if (!may_launch(queue)) return CL_OUT_OF_RESOURCES;
+  if (fact("DEADLY_KERNEL") != NULL) {
+    char name[256] = "";
+    name_of(kernel, name);
+    if (strcmp(name, fact("DEADLY_KERNEL")) == 0) raise(SIGKILL);
+  }
   return REAL(cl_int, clEnqueueNDRangeKernel,
               (void*, void*, cl_uint, const size_t*, const size_t*, const size_t*, cl_uint,
                const void*, void*))(queue, kernel, dimensions, offset, global, local, n, wait,

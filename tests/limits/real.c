@@ -94,17 +94,12 @@ FORWARD(void*, clCreateProgramWithBinary,
         (void* context, cl_uint n, const void* devices, const size_t* sizes, const void* binaries,
          cl_int* status, cl_int* error),
         (context, n, devices, sizes, binaries, status, error))
-FORWARD(cl_int, clBuildProgram,
-        (void* program, cl_uint n, const void* devices, const char* options, void* notify,
-         void* user),
-        (program, n, devices, options, notify, user))
 FORWARD(cl_int, clGetProgramInfo,
         (void* program, cl_uint what, size_t size, void* value, size_t* needed),
         (program, what, size, value, needed))
 FORWARD(cl_int, clGetProgramBuildInfo,
         (void* program, void* d, cl_uint what, size_t size, void* value, size_t* needed),
         (program, d, what, size, value, needed))
-FORWARD(cl_int, clReleaseProgram, (void* program), (program))
 FORWARD(void*, clCreateKernel, (void* program, const char* name, cl_int* error),
         (program, name, error))
 FORWARD(cl_int, clGetKernelInfo,

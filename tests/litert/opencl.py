@@ -52,6 +52,12 @@ def buffer(context: int, size: int) -> int:
     return _made("clCreateBuffer", c_void_p(context), c_uint64(1), c_size_t(size), None)
 
 
+def part(of: int, origin: int, size: int) -> int:
+    """A sub-buffer."""
+    region = (c_size_t * 2)(origin, size)
+    return _made("clCreateSubBuffer", c_void_p(of), c_uint64(1), c_uint(0x1220), region)
+
+
 def release(memory: int) -> None:
     """Drop the application's reference."""
     assert _library().clReleaseMemObject(c_void_p(memory)) == 0

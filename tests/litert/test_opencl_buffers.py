@@ -12,6 +12,7 @@ import pytest
 import clgpu_delegate
 from clgpu_delegate import Options, _core, native
 from clgpu_delegate.base import embedded
+from tests.limits.build import LayerError, environment
 from tests.litert import opencl
 from tests.litert.compiled import chain, needs_litert
 from tests.litert.host import (
@@ -357,6 +358,37 @@ def run_python(code: str, **environment: str) -> subprocesses.subprocess.Complet
         folder = pathlib.Path(tempfile.mkdtemp())
     """
     return subprocesses.run_python(textwrap.dedent(head) + textwrap.dedent(code), **environment)
+
+
+@pytest.mark.parametrize("profile", ["adreno_660", "powervr_bxm"])
+def test_sub_buffers_of_the_application_are_copied_where_they_are_no_images(profile):
+    try:
+        variables = environment(profile, subprocesses.ROOT / "build" / "limits")
+    except LayerError as error:
+        pytest.skip(str(error))
+    code = """
+        import os
+        from tests.model_maker import ModelMaker
+        layer = ctypes.CDLL(os.environ["CLGPU_OPENCL_LIBRARY"])
+        opencl._library = lambda: layer  # it refuses images over sub-buffers that it has made
+        shape, size = (1, 8, 8, 8), 4 * 512
+        m = ModelMaker()
+        weights = m.constant(np.full((8, 1, 1, 8), 0.125, np.float32))
+        operands = [m.input("x", shape), weights, m.constant(np.zeros(8, np.float32))]
+        m.output(m.op("CONV_2D", operands, shape, padding=1, stride_w=1, stride_h=1))
+        s = Scene(folder, zero_copy="off", engines={"conv2d": "quads_image"})
+        model = s.model(m.build())
+        whole = opencl.buffer(s.environment.option(CONTEXT), 4096 + size)
+        part = opencl.part(whole, 4096, size)
+        x, y = s.buffer(shape=shape, memory=part), s.buffer(shape=shape)
+        x.write(np.full(shape, 3, np.float32))
+        for _ in range(2):
+            model.run([x], [y])
+            np.testing.assert_allclose(y.read(), 3, rtol=1e-5)
+        assert stats()[0]["bytes_up"] == 0
+        s.end()
+    """
+    assert_succeeds(run_python(code, **variables))
 
 
 @pytest.mark.parametrize("order", ["mxy", "xym", "xmy", "none"])

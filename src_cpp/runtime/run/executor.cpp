@@ -126,6 +126,7 @@ void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record,
   }
   warm_up_kernels(warm_up);
   sources_.clear();
+  first_launches_.clear();
   if (chaining && !record) make_chains(*chaining, warm_up);
 }
 
@@ -216,9 +217,11 @@ Executor::BoundLaunch Executor::try_bind(plan::Step& step) {
   if (source.empty()) source = kernel::assemble(launch.file);
   const std::string options = build_options(launch);
   kernel::check_macros(launch.file, options);
+  std::optional<store::Risk> first_launch;
   BoundLaunch bound{context_->create_kernel({launch.file, source, options}, launch.entry,
-                                            variant(launch), *store_, &programs_),
+                                            variant(launch), *store_, &programs_, &first_launch),
                     &step};
+  if (first_launch) first_launches_.emplace(&step, std::move(*first_launch));
   fit_group(step, context_->max_work_group_size(bound.kernel));
   set_buffers(bound);
   for (std::size_t i = 0; i < launch.args.size(); ++i) {
@@ -343,12 +346,17 @@ void Executor::run_load_steps() {
 // writes.
 void Executor::try_launch(const BoundLaunch& bound, const char* where) {
   try {
+    const auto first = first_launches_.find(bound.step);
+    const store::Attempt attempt =
+        first == first_launches_.end() ? store::Attempt() : store::Attempt(*store_, first->second);
     twice([&] {
       launch(bound);
       finish(where);
     });
   } catch (const cl::OpenCLError& error) {
     fail(*bound.step, error);
+  } catch (const store::LeftOut& error) {
+    throw CandidateFailure(bound.step->family, bound.step->candidate, {error.what()});
   }
 }
 

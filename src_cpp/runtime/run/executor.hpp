@@ -95,7 +95,7 @@ class Executor {
   };
   /// Whether such a buffer can be lent for input or output `index` (inputs first).
   bool takes(std::size_t index, cl::cl_mem buffer) const {
-    return transfers_.takes(index, context_->bytes_of(buffer));
+    return transfers_.takes(index, buffer);
   }
   /// The same with lent buffers, where `inputs` and `outputs` have null. With `may_fly` and only
   /// lent buffers, it does not wait if it can do without, and returns an event of the end;
@@ -188,12 +188,13 @@ class Executor {
   cl::QueueHandle recording_queue_;             // takes its place while an inference is recorded
   cl::Context::Programs programs_;              // of the launches
   std::map<std::string, std::string> sources_;  // assembled, by file, while loading
-  std::unique_ptr<Lease> arena_;                // empty while loading
-  std::vector<cl::Memory> buffers_;             // one per plan buffer; empty for those of the arena
-  Images images_;                               // over what buffers_ and transfers_ hold
-  std::vector<BoundLaunch> launches_;           // one per plan_.run step
-  std::unique_ptr<Chains> chains_;              // null: every launch by itself
-  std::string chains_key_;                      // of the verdict in the store
+  std::map<const plan::Step*, store::Risk> first_launches_;  // that nobody has made, while loading
+  std::unique_ptr<Lease> arena_;                             // empty while loading
+  std::vector<cl::Memory> buffers_;    // one per plan buffer; empty for those of the arena
+  Images images_;                      // over what buffers_ and transfers_ hold
+  std::vector<BoundLaunch> launches_;  // one per plan_.run step
+  std::unique_ptr<Chains> chains_;     // null: every launch by itself
+  std::string chains_key_;             // of the verdict in the store
   mutable std::mutex taken_mutex_;
   ChainsTaken taken_;
   // Set before an object that is a kernel argument is created or released, and cleared when all

@@ -95,12 +95,19 @@ void Transfers::given() {
   for (Way& way : ways_) way.has_changed = false;
 }
 
-bool Transfers::takes(std::size_t index, std::size_t bytes) const {
+bool Transfers::takes(std::size_t index, cl::cl_mem buffer) const {
   const Way& way = ways_[index];
-  if (converts(*way.planned) || bytes < size(way.planned->bytes)) return false;
-  const Buffer& buffer = plan_.buffers[size(way.planned->buffer)];
+  if (converts(*way.planned) || context_.bytes_of(buffer) < size(way.planned->bytes)) return false;
   // A copy needs memory of the plan's own.
-  return buffer.place != Buffer::Place::kHost || (way.may_bind && bytes >= size(buffer.bytes));
+  return plan_.buffers[size(way.planned->buffer)].place != Buffer::Place::kHost ||
+         binds(way, buffer);
+}
+
+// Whether kernels can have it as an argument.
+bool Transfers::binds(const Way& way, cl::cl_mem buffer) const {
+  return way.may_bind &&
+         context_.bytes_of(buffer) >= size(plan_.buffers[size(way.planned->buffer)].bytes) &&
+         context_.takes_images(buffer);
 }
 
 void Transfers::unlend(Way& way) noexcept {
@@ -128,9 +135,7 @@ void Transfers::lend(const std::vector<cl::cl_mem>& buffers) {
     drop(way.stand_in);
     way.block.reset();
     set_lent(way, context_.retain(buffer));
-    if (!way.may_bind ||
-        context_.bytes_of(buffer) < size(plan_.buffers[size(way.planned->buffer)].bytes))
-      continue;
+    if (!binds(way, buffer)) continue;
     way.has_changed = way.is_bound = true;
   }
 }

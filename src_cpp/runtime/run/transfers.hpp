@@ -58,9 +58,8 @@ class Transfers {
   /// All arguments are set.
   void given();
 
-  /// Whether lend() takes a buffer of `bytes` bytes of this context for input or output `index`
-  /// (inputs first).
-  bool takes(std::size_t index, std::size_t bytes) const;
+  /// Whether lend() takes a buffer for input or output `index` (inputs first).
+  bool takes(std::size_t index, cl::cl_mem buffer) const;
   /// To be called before attach(), for each inference: buffers of the application that hold inputs
   /// and receive outputs, in the form of the runtime's tensors; null where attach() gets the
   /// tensor's memory. Kernels work on these buffers, unless the plan gives the memory another use:
@@ -113,6 +112,7 @@ class Transfers {
   };
 
   const Way* find(int buffer) const;
+  bool binds(const Way& way, cl::cl_mem buffer) const;
   void unlend(Way& way) noexcept;
   void copy(const Way& way, cl::cl_mem from, cl::cl_mem to);
   void attach(Way& way, const void* pointer);

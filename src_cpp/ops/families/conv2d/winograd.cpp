@@ -27,6 +27,12 @@ struct ProductTile {
   int rows, cols;  ///< of a work-group
   int item_rows, item_cols;
   int panel() const { return cols; }
+  /// Of the sum in winograd_gemm.cl, which a step reads into local memory.
+  int depth() const { return cols > 64 ? 8 : 16; }
+  std::size_t local_bytes() const {
+    constexpr int kStages = 2, kPadding = 4;
+    return uz(kStages * depth() * (rows + kPadding + cols)) * sizeof(float);
+  }
 };
 
 /// The part of the image on which the launches work at a time.
@@ -182,7 +188,7 @@ class Winograd {
     } else {
       const std::int64_t items =
           std::int64_t{tile.rows} * tile.cols / tile.item_rows / tile.item_cols;
-      launch.macro("TM", tile.rows).macro("TN", tile.cols).macro("TK", tile.cols > 64 ? 8 : 16);
+      launch.macro("TM", tile.rows).macro("TN", tile.cols).macro("TK", tile.depth());
       launch.macro("RM", tile.item_rows).macro("RN", tile.item_cols);
       launch.range({uz(panels * items), uz(ceil_div(rows, tile.rows)), uz(planes())}, {uz(items)});
     }
@@ -267,7 +273,8 @@ ProductTile local_tile(const Convolution& conv, const Winograd& winograd) {
   for (const ProductTile tile : {largest, ProductTile{64, 64, 8, 8}}) {
     const std::int64_t groups =
         winograd.planes() * ceil_div(winograd.tiles(), tile.rows) * ceil_div(conv.out_c, tile.cols);
-    if (groups >= 2 * conv.device.compute_units) return tile;
+    if (groups >= 2 * conv.device.compute_units && tile.local_bytes() <= conv.device.local_bytes)
+      return tile;
   }
   return {32, 32, 4, 4};
 }
