@@ -47,7 +47,8 @@ BELOW = {
         "report", "runner", "runtimes", "tflite",
     },
     "runner": {
-        "_core", "base", "delegate", "errors", "options", "profiling", "report", "runtimes",
+        "_core", "base", "delegate", "devices", "errors", "options", "profiling", "report",
+        "runtimes",
     },
     "quantization": {"base", "errors", "runtimes", "tflite"},
     "doctor": {"_core", "base", "errors", "litert", "runtimes", ""},
