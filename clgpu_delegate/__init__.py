@@ -149,7 +149,7 @@ _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names
 # Further modules and packages that programs may use without importing them.
 _MODULES = frozenset(
     ("cache", "capsule", "delegate", "inspection", "litert", "measure", "native", "options",
-     "placement", "profiling", "quantization", "report", "runner", "runtimes", "tflite")
+     "placement", "profiling", "quantization", "ray", "report", "runner", "runtimes", "tflite")
 )  # fmt: skip
 
 __all__ = [

@@ -163,7 +163,7 @@ class InputError(ClgpuError, ValueError):
 
 
 class PoolError(ClgpuError):
-    """Every device of a `Pool` has failed.
+    """Every device of a `Pool`, or of an actor of `clgpu_delegate.ray`, has failed.
 
     Attributes
     ----------
@@ -182,7 +182,7 @@ class PoolError(ClgpuError):
 
     def __init__(self, failures: Sequence[tuple[int, str, str]]) -> None:
         told = "; ".join(f"{index} ({name}): {why}" for index, name, why in failures)
-        super().__init__(f"all devices of the pool have failed: {told}")
+        super().__init__(f"all devices have failed: {told}")
         self.failures = list(failures)
 
     def __reduce__(self) -> tuple[type[PoolError], tuple[list[tuple[int, str, str]]]]:

@@ -87,9 +87,9 @@ with clgpu_delegate.Pool(model, [0, 0], **OPTIONS) as pool:
             seen = error
     assert [index for index, _, _ in seen.failures] == [0, 0]
     assert all("CL_OUT_OF_RESOURCES (-5)" in why for _, _, why in seen.failures)
-    assert str(seen).startswith("all devices of the pool have failed: 0 ("), seen
+    assert str(seen).startswith("all devices have failed: 0 ("), seen
     for use in (lambda: pool.submit(xs[0]), lambda: list(pool.map(xs))):
-        assert "all devices of the pool have failed" in error_of(use)
+        assert "all devices have failed" in error_of(use)
     layer.clear()
 """,
         **device,
@@ -116,6 +116,6 @@ def test_when_no_device_can_be_opened_one_error_names_each():
     run("""
 layer.fail("clCreateContext", -2, count=-1)
 told = error_of(lambda: clgpu_delegate.Pool(model, [0, 0]))
-assert told.startswith("all devices of the pool have failed: 0 ("), told
+assert told.startswith("all devices have failed: 0 ("), told
 assert told.count("clCreateContext: CL_DEVICE_NOT_AVAILABLE (-2)") == 2, told
 """)

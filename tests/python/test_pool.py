@@ -403,8 +403,7 @@ def test_the_error_of_all_devices_can_be_sent_to_another_process():
     error = pickle.loads(pickle.dumps(PoolError(failures)))
     assert error.failures == failures
     assert str(error) == (
-        "all devices of the pool have failed: 0 (one): OpenCLError: clFinish; "
-        "1 (other): DeviceError: gone"
+        "all devices have failed: 0 (one): OpenCLError: clFinish; 1 (other): DeviceError: gone"
     )
 
 

@@ -50,6 +50,7 @@ BELOW = {
         "_core", "base", "delegate", "devices", "errors", "options", "profiling", "report",
         "runtimes",
     },
+    "ray": {"base", "delegate", "devices", "errors", "options", "runner"},
     "quantization": {"base", "errors", "runtimes", "tflite"},
     "doctor": {"_core", "base", "errors", "litert", "runtimes", ""},
     "capsule": {
