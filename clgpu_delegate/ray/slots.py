@@ -75,9 +75,8 @@ def take(names: Names, without: Collection[str] = (), wait_s: float = 0.0) -> Sl
         if time.monotonic() >= end:
             listed = "; ".join(f"{d.index}: {d.name}" for d in wanted.values()) or "none"
             raise DeviceError(
-                f"no OpenCL device is free; of those that may be used ({listed}) other processes "
-                "have all. A Ray node may have as many units of the resource as it has devices: "
-                "see clgpu_delegate.ray.resources"
+                f"no OpenCL device is free: each of these is in use: {listed}. A Ray node may have "
+                "as many units of the resource as devices, see clgpu_delegate.ray.resources"
             )
         time.sleep(_EVERY_S)
 

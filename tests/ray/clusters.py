@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
-import pytest
-
 from tests.python.subprocesses import assert_succeeds, run_python
 
 PRELUDE = """
@@ -30,23 +25,15 @@ cluster.shutdown()
 """
 
 
-def missing() -> str:
-    """Return what the test lacks; empty if it can run."""
-    names = [n for n in ("ray", "pandas", "pyarrow") if importlib.util.find_spec(n) is None]
-    return f"{', '.join(names)} not installed" if names else ""
-
-
-def run_in_cluster(script: str, folder: Path) -> str:
+def run_in_cluster(script: str, folder: str) -> str:
     """Run a script with the names of `PRELUDE`; return what it prints.
 
     Both nodes are this machine, so its devices, the first one twice, are for the actors of both.
     """
-    if why := missing():
-        pytest.skip(why)
     result = run_python(
         PRELUDE + script + END,
         timeout=240,
-        TMPDIR=str(folder),  # locks of devices
+        TMPDIR=folder,  # with the locks of devices
         RAY_USAGE_STATS_ENABLED="0",
     )
     assert_succeeds(result)

@@ -61,6 +61,6 @@ with clgpu_delegate.Runner(model, device=0) as runner:
 """
 
 
-def test_every_row_is_there_once_though_an_actor_and_a_node_are_killed(tmp_path):
-    printed = run_in_cluster(OUTPUTS + SCRIPT, tmp_path).splitlines()
+def test_every_row_is_there_once_though_an_actor_and_a_node_are_killed(short_folder):
+    printed = run_in_cluster(OUTPUTS + SCRIPT, short_folder).splitlines()
     assert {"helper", "kills"} <= set(printed)  # Ray tells of what was killed, too

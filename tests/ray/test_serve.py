@@ -20,11 +20,8 @@ import pytest
 
 from tests.python import models
 from tests.python.subprocesses import ROOT
-from tests.ray.clusters import missing
 
 pytestmark = pytest.mark.slow
-if why := missing():
-    pytest.skip(why, allow_module_level=True)
 
 X = np.arange(5, dtype=np.float32)
 
@@ -36,14 +33,14 @@ def free_port() -> int:
 
 
 @pytest.fixture
-def server(tmp_path):
+def server(tmp_path, short_folder):
     """The process of the example, the address of the model, and that of the metrics."""
     (tmp_path / "model.tflite").write_bytes(models.chain((1, 5), ("NEG",)))
     command = [sys.executable, "-m", "examples.serve", str(tmp_path / "model.tflite")]
     options = ["--device", "0", "--device", "0", "--replicas", "2", "--batch", "4"]
     ports = ["--port", str(free_port()), "--metrics-port", str(free_port())]
     path = os.pathsep.join([*(p for p in sys.path if p), str(ROOT)])
-    environment = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(tmp_path)}
+    environment = {**os.environ, "PYTHONPATH": path, "TMPDIR": short_folder}
     with (tmp_path / "told").open("w") as told, subprocess.Popen(
         [*command, *options, *ports, "--wait-ms", "200"],
         env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=told, text=True,

@@ -39,9 +39,7 @@ def test_processes_have_different_devices_and_a_killed_one_has_none(tmp_path):
         mine = slots.take([0, 0])
         assert (mine.name, mine.device.index) == ("0-1", 0)
         start = time.monotonic()
-        with pytest.raises(
-            DeviceError, match=r"no OpenCL device is free; .* 0: .* other processes"
-        ):
+        with pytest.raises(DeviceError, match="is free: each of these is in use: 0: "):
             slots.take([0, 0], wait_s=0.2)
         assert time.monotonic() - start >= 0.2
         os.kill(child.pid, signal.SIGKILL)
@@ -53,7 +51,7 @@ def test_a_device_that_was_released_is_free_and_unwanted_ones_are_left():
     first.release()
     first.release()
     assert slots.take([0, 0], without=["0-0"]).name == "0-1"
-    with pytest.raises(DeviceError, match=r"may be used \(none\)"):
+    with pytest.raises(DeviceError, match="is in use: none"):
         slots.take([0], without=["0-0"])
 
 
@@ -61,8 +59,7 @@ def test_folder_of_somebody_else_is_not_used(tmp_path):
     slots.take(0).release()
     folder = tmp_path / f"clgpu_delegate-{os.getuid()}"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    for name in ("0-0",):
-        (folder / "devices" / name).unlink()
+    (folder / "devices" / "0-0").unlink()
     (folder / "devices").rmdir()
     folder.rmdir()
     folder.symlink_to(tmp_path)
