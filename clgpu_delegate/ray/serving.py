@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clgpu_delegate.base.files import Source
-from clgpu_delegate.errors import InputError
+from clgpu_delegate.errors import ClgpuError, InputError, PoolError
 from clgpu_delegate.options import Settings, with_settings
 from clgpu_delegate.ray.batching import Batching
 from clgpu_delegate.ray.data import RESOURCE, imported
@@ -52,19 +52,23 @@ class Service:
         )
 
         @serve.batch(max_batch_size=self._model.batch, batch_wait_timeout_s=wait_s)  # type: ignore[untyped-decorator]
-        async def together(rows: list[dict[str, Array]]) -> list[dict[str, Array]]:
+        async def together(rows: list[dict[str, Array]]) -> list[dict[str, Array] | Exception]:
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._thread, self._run, rows)
 
         self._together = together
 
-    def _run(self, rows: list[dict[str, Array]]) -> list[dict[str, Array]]:
+    def _run(self, rows: list[dict[str, Array]]) -> list[dict[str, Array] | Exception]:
+        """Results of rows; of a row that cannot be computed, what it fails with."""
         start = time.perf_counter()
         try:
             results = self._model.run({name: np.stack([r[name] for r in rows]) for name in rows[0]})
-        except Exception as error:
+        except PoolError as error:
             self._failure = str(error)
             raise
+        except Exception as error:
+            # One row fails all: index out of range, for example. The others have their results.
+            return [error] if len(rows) == 1 else [self._run([row])[0] for row in rows]
         tags = {"device": self._model.device}
         self._sizes.observe(len(rows), tags)
         self._seconds.observe(time.perf_counter() - start, tags)
@@ -82,6 +86,10 @@ class Service:
         ------
         InputError
             If an array is missing, or has another shape or dtype than the input.
+        ClgpuError
+            If a kernel of the CPU refuses the input.
+        PoolError
+            If the device fails, and no other one is free.
         """
         checked = {}
         for tensor in self._model.inputs:
@@ -94,7 +102,9 @@ class Service:
                     f"given is {x.dtype.name} of shape {x.shape}"
                 )
             checked[tensor.name] = x
-        result: dict[str, Array] = await self._together(checked)
+        result: dict[str, Array] | Exception = await self._together(checked)
+        if isinstance(result, Exception):
+            raise result
         return result
 
     async def __call__(self, request: Any) -> Any:
@@ -107,7 +117,9 @@ class Service:
         try:
             row = self._read(await request.body(), kind)
             result = await self.predict(row)
-        except InputError as error:
+        except PoolError:
+            raise  # the server's fault
+        except ClgpuError as error:
             return JSONResponse({"error": str(error)}, status_code=400)
         if kind == _JSON:
             return JSONResponse({name: y.tolist() for name, y in result.items()})
