@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -24,6 +25,7 @@ from tests.python.subprocesses import ROOT
 pytestmark = pytest.mark.slow
 
 X = np.arange(5, dtype=np.float32)
+LONGEST = 180.0  # seconds; then the server is killed
 
 
 def free_port() -> int:
@@ -46,12 +48,15 @@ def server(tmp_path, short_folder):
         env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=told, text=True,
     ) as process:  # fmt: skip
         assert process.stdout is not None
+        watch = threading.Timer(LONGEST, process.kill)
+        watch.start()
         lines: list[str] = []
         while len(lines) < 2:
             line = process.stdout.readline()
             assert line, (tmp_path / "told").read_text()
             lines += [line.strip()] if line.startswith("http") else []
         yield process, *lines
+        watch.cancel()
         process.kill()
 
 
