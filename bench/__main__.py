@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bench import conv, frames, guard, litert, nets, placement, pynet, recording, stream
+from bench import conv, frames, guard, litert, nets, placement, pool, pynet, recording, stream
 from bench.figures import command as figures_command
 from bench.plans import facts as facts_bench
 from bench.plans import snapshots as snapshots_bench
@@ -38,6 +38,7 @@ for name, function in {
     "pynet": command(pynet.run, per="row", csv=None, threads=0, rounds=5, budget=3.0, torch=True),
     "recording": command(recording.run, per="network", rounds=20, budget=10.0),
     "stream": command(stream.run, per="network", csv=None, rounds=5, budget=3.0),
+    "pool": command(pool.run, per="network", csv=None, rounds=7, budget=20.0),
     "litert": command(litert.run, per="network", csv=None, threads=0, rounds=200, budget=2.0),
     "frames": command(frames.run, per="precision", csv=None, rounds=200, budget=5.0),
     "placement": command(placement.run, per="visit", csv=None, threads=1, budget=0.3),

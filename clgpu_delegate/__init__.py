@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         ModelError,
         OpenCLError,
         OptionError,
+        PoolError,
         QuantizationError,
         RuntimeNotFoundError,
         ShapeError,
@@ -78,7 +79,7 @@ if TYPE_CHECKING:
         Tensor,
     )
     from clgpu_delegate.report.placed import ExpectedPartition, Placed
-    from clgpu_delegate.runner import Runner, TensorSpec
+    from clgpu_delegate.runner import Pool, PoolDevice, Runner, TensorSpec
 
     __version__: str
 else:
@@ -121,7 +122,7 @@ _NAMES = {
     "doctor.finding": "Diagnosis Finding",
     "errors": (
         "BuildError ClgpuError DependencyError DeviceError FileError InputError "
-        "InternalError ModelError OpenCLError OptionError QuantizationError "
+        "InternalError ModelError OpenCLError OptionError PoolError QuantizationError "
         "RuntimeNotFoundError ShapeError"
     ),
     "inspection": "explain_model map_memory",
@@ -142,13 +143,13 @@ _NAMES = {
     "report.memory": "Block MemoryMap MemoryObject PartitionMemory",
     "report.parts": "EngineFault Failure Node Partition PassStep Refusal Tensor",
     "report.placed": "ExpectedPartition Placed",
-    "runner": "Runner TensorSpec",
+    "runner": "Pool PoolDevice Runner TensorSpec",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 # Further modules and packages that programs may use without importing them.
 _MODULES = frozenset(
     ("cache", "capsule", "delegate", "inspection", "litert", "measure", "native", "options",
-     "placement", "profiling", "quantization", "report", "runner", "runtimes", "tflite")
+     "placement", "profiling", "quantization", "ray", "report", "runner", "runtimes", "tflite")
 )  # fmt: skip
 
 __all__ = [
@@ -194,6 +195,9 @@ __all__ = [
     "Placed",
     "Placement",
     "PlacementCandidate",
+    "Pool",
+    "PoolDevice",
+    "PoolError",
     "Profile",
     "Quantization",
     "QuantizationError",

@@ -14,6 +14,7 @@ option 'precision' is 'int8'; allowed: fp32, fp16, tf32
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 
 from clgpu_delegate import extension
 
@@ -43,6 +44,7 @@ __all__ = [
     "ModelError",
     "OpenCLError",
     "OptionError",
+    "PoolError",
     "QuantizationError",
     "RuntimeNotFoundError",
     "ShapeError",
@@ -158,6 +160,33 @@ class InputError(ClgpuError, ValueError):
     ...         print(error)  # doctest: +ELLIPSIS
     input ... the first axis, the batch, is missing: give x[None]
     """
+
+
+class PoolError(ClgpuError):
+    """Every device of a `Pool`, or of an actor of `clgpu_delegate.ray`, has failed.
+
+    Attributes
+    ----------
+    failures
+        Index, name and error of each device.
+
+    Examples
+    --------
+    >>> try:
+    ...     with clgpu_delegate.Pool("model.tflite") as pool:
+    ...         results = list(pool.map([x]))
+    ... except clgpu_delegate.PoolError as error:
+    ...     for index, name, why in error.failures:
+    ...         print(index, name, why)
+    """
+
+    def __init__(self, failures: Sequence[tuple[int, str, str]]) -> None:
+        told = "; ".join(f"{index} ({name}): {why}" for index, name, why in failures)
+        super().__init__(f"all devices have failed: {told}")
+        self.failures = list(failures)
+
+    def __reduce__(self) -> tuple[type[PoolError], tuple[list[tuple[int, str, str]]]]:
+        return PoolError, (self.failures,)
 
 
 class QuantizationError(ClgpuError, ValueError):

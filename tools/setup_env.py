@@ -78,6 +78,8 @@ def extras(purpose):
     names.append("bench")  # it builds the networks that the demo runs
     if purpose == "test":
         names += ["test", "examples", "cross"]
+    if purpose == "test" and (3, 10) <= version < (3, 14):
+        names.append("ray")
     # mkdocstrings needs Python 3.10.
     if purpose in ("test", "docs") and version >= (3, 10):
         names.append("docs")

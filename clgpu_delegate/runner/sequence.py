@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Union
@@ -39,8 +40,7 @@ def in_order(
     under_way: deque[tuple[Pending, Arrays, Engine]] = deque()
     failure: Exception | None = None
     more = True
-    with _bar(progress) as bar:
-        bar.stage("inferences", None if count < 0 else count)
+    with progress_bar(progress, None if count < 0 else count) as bar:
         while True:
             while more and len(under_way) < engine_of().ahead:
                 try:
@@ -64,8 +64,14 @@ def in_order(
         raise failure
 
 
-def _bar(progress: Progress) -> Bar:
-    if not callable(progress):
-        return Bar(None if progress else False)
-    report = progress
-    return Bar(lambda _, done, total: report(done, total))
+@contextlib.contextmanager
+def progress_bar(progress: Progress, count: int | None) -> Iterator[Bar]:
+    """A bar of so many inferences; None: nobody knows how many."""
+    if callable(progress):
+        report = progress
+        bar = Bar(lambda _, done, total: report(done, total))
+    else:
+        bar = Bar(None if progress else False)
+    with bar:
+        bar.stage("inferences", count)
+        yield bar

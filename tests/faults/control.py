@@ -91,6 +91,10 @@ class Layer:
         """Make all calls fail permanently, after `skip` others."""
         self._library.faults_lose_device(code, ctypes.c_long(skip))
 
+    def lose_queue(self, code: int, skip: int) -> None:
+        """Make all commands of one queue fail permanently: that of the launch after `skip`."""
+        self._library.faults_lose_queue(code, ctypes.c_long(skip))
+
     def refuse_host_pointers(self, code: int, skip: int = 0, count: int = 1) -> None:
         """Make `fail` of objects in memory of the program alone."""
         self._library.faults_refuse_host_pointers(code, ctypes.c_long(skip), ctypes.c_long(count))

@@ -65,7 +65,10 @@ struct World {
   std::array<long, kKinds> live{};
   std::array<long, kCalls> calls{};
   std::array<Fault, kCalls> faults;
-  Fault lost;          // of all calls but those that ask about platforms and devices
+  Fault lost;   // of all calls but those that ask about platforms and devices
+  Fault queue;  // of launches: the queue of the first one that fails is lost with it
+  void* lost_queue = nullptr;
+  cl_int lost_code = CL_SUCCESS;
   Fault host_pointer;  // of objects in memory of the program
   long failed = 0;
   std::size_t bytes = 0, peak_bytes = 0;
@@ -122,6 +125,20 @@ cl_int due(Call call) {
                     call == k_clGetDeviceIDs || call == k_clGetDeviceInfo;
   if (!asks && strikes(w, w.lost)) return w.lost.code;
   return CL_SUCCESS;
+}
+
+// The code that a command of a queue fails with, as `due`.
+cl_int due_in(cl_command_queue queue, bool launches) {
+  World& w = world();
+  const Lock lock(w.mutex);
+  if (launches && w.lost_queue == nullptr && strikes(w, w.queue)) {
+    w.lost_queue = queue;
+    w.lost_code = w.queue.code;
+    return w.lost_code;
+  }
+  if (queue != w.lost_queue) return CL_SUCCESS;
+  ++w.failed;
+  return w.lost_code;
 }
 
 template <class T>
@@ -228,6 +245,8 @@ int index_of(const char* name) {
 #define REAL world().real
 #define FAIL_OR(name) \
   if (const cl_int code = due(k_##name); code != CL_SUCCESS) return code
+#define FAIL_IN(queue, launches) \
+  if (const cl_int code = due_in(queue, launches); code != CL_SUCCESS) return code
 #define FAIL_OR_NULL(name)                                     \
   if (const cl_int code = due(k_##name); code != CL_SUCCESS) { \
     if (error != nullptr) *error = code;                       \
@@ -255,6 +274,13 @@ void faults_lose_device(cl_int code, long skip) {
   w.lost = {skip, -1, code};
 }
 
+// The same of all commands of one queue: that of the launch after `skip` others.
+void faults_lose_queue(cl_int code, long skip) {
+  World& w = world();
+  const Lock lock(w.mutex);
+  w.queue = {skip, 1, code};
+}
+
 // The same of objects in memory of the program.
 void faults_refuse_host_pointers(cl_int code, long skip, long count) {
   World& w = world();
@@ -266,7 +292,8 @@ void faults_clear() {
   World& w = world();
   const Lock lock(w.mutex);
   w.faults = {};
-  w.lost = w.host_pointer = {};
+  w.lost = w.host_pointer = w.queue = {};
+  w.lost_queue = nullptr;
 }
 
 // What clGetDeviceInfo says of a number of any device.
@@ -509,6 +536,7 @@ cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint 
                               const std::size_t* local, cl_uint waits, const cl_event* wait_list,
                               cl_event* event) {
   FAIL_OR(clEnqueueNDRangeKernel);
+  FAIL_IN(queue, true);
   uses(queue, kQueue, __func__);
   uses(kernel, kKernel, __func__);
   uses_all(waits, wait_list, __func__);
@@ -533,6 +561,7 @@ cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocki
                            std::size_t offset, std::size_t bytes, void* target, cl_uint waits,
                            const cl_event* wait_list, cl_event* event) {
   FAIL_OR(clEnqueueReadBuffer);
+  FAIL_IN(queue, false);
   uses(buffer, kMemory, __func__);
   uses_all(waits, wait_list, __func__);
   const cl_int code = REAL.clEnqueueReadBuffer(queue, buffer, blocking, offset, bytes, target,
@@ -545,6 +574,7 @@ cl_int clEnqueueWriteBuffer(cl_command_queue queue, cl_mem buffer, cl_bool block
                             std::size_t offset, std::size_t bytes, const void* source,
                             cl_uint waits, const cl_event* wait_list, cl_event* event) {
   FAIL_OR(clEnqueueWriteBuffer);
+  FAIL_IN(queue, false);
   uses(buffer, kMemory, __func__);
   uses_all(waits, wait_list, __func__);
   const cl_int code = REAL.clEnqueueWriteBuffer(queue, buffer, blocking, offset, bytes, source,
@@ -557,6 +587,7 @@ cl_int clEnqueueCopyBuffer(cl_command_queue queue, cl_mem from, cl_mem to, std::
                            std::size_t to_offset, std::size_t bytes, cl_uint waits,
                            const cl_event* wait_list, cl_event* event) {
   FAIL_OR(clEnqueueCopyBuffer);
+  FAIL_IN(queue, false);
   uses(from, kMemory, __func__);
   uses(to, kMemory, __func__);
   uses_all(waits, wait_list, __func__);
@@ -590,6 +621,7 @@ cl_int clEnqueueUnmapMemObject(cl_command_queue queue, cl_mem buffer, void* mapp
 cl_int clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint waits, const cl_event* wait_list,
                                    cl_event* event) {
   FAIL_OR(clEnqueueMarkerWithWaitList);
+  FAIL_IN(queue, false);
   uses_all(waits, wait_list, __func__);
   const cl_int code = REAL.clEnqueueMarkerWithWaitList(queue, waits, wait_list, event);
   if (code == CL_SUCCESS) enqueued(queue, waits, wait_list, event, false, false);
@@ -618,6 +650,7 @@ cl_int clWaitForEvents(cl_uint count, const cl_event* events) {
 
 cl_int clFlush(cl_command_queue queue) {
   FAIL_OR(clFlush);
+  FAIL_IN(queue, false);
   uses(queue, kQueue, __func__);
   return REAL.clFlush(queue);
 }

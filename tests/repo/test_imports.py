@@ -47,8 +47,10 @@ BELOW = {
         "report", "runner", "runtimes", "tflite",
     },
     "runner": {
-        "_core", "base", "delegate", "errors", "options", "profiling", "report", "runtimes",
+        "_core", "base", "delegate", "devices", "errors", "options", "profiling", "report",
+        "runtimes",
     },
+    "ray": {"base", "delegate", "devices", "errors", "options", "runner"},
     "quantization": {"base", "errors", "runtimes", "tflite"},
     "doctor": {"_core", "base", "errors", "litert", "runtimes", ""},
     "capsule": {
