@@ -1,5 +1,6 @@
 #include "base/quirks.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace clgpu {
@@ -32,7 +33,8 @@ Concerned platform(const char* name) {
 
 // 1 of "1.15@6133110", 580 of "580.95.05"; 0 if a version does not begin with a number.
 int main_number(const std::string& version) {
-  return static_cast<int>(std::strtol(version.c_str(), nullptr, 10));
+  const long number = std::strtol(version.c_str(), nullptr, 10);
+  return static_cast<int>(std::min<long>(number, INT_MAX));
 }
 
 void keep_images_off_sub_buffers(DeviceInfo& info) { info.sub_buffer_images = false; }
@@ -53,7 +55,8 @@ constexpr const char* kMlDriftFlushes =
 const std::vector<Quirk>& quirks() {
   static const std::vector<Quirk> table = {
       {"powervr_sub_buffer_images", drivers_up_to(GpuFamily::kPowerVr, 23),
-       keep_images_off_sub_buffers, "PowerVR", "branches up to 23 (`1.15@6133110`)",
+       keep_images_off_sub_buffers, "PowerVR",
+       "versions that begin with a number up to 23, such as `1.15@6133110`",
        "no images over sub-buffers: a plan that reads intermediate tensors as images puts each of "
        "them at the start of a buffer; sub-buffers of the application are copied",
        "crashes and wrong results; OpenCL's conformance tests do not cover such images",
@@ -61,7 +64,7 @@ const std::vector<Quirk>& quirks() {
        "Drift](https://github.com/google-ai-edge/ml-drift/blob/main/ml_drift/cl/environment.cc)"},
       {"mali_sub_buffer_images", generations(GpuFamily::kMali, kMidgard, kBifrost),
        keep_images_off_sub_buffers, "Mali: Midgard and Bifrost", "all",
-       "the same, where the tuner or the option `engines` has chosen images",
+       "no images over sub-buffers, where the tuner or the option `engines` has chosen images",
        "a fault of the driver on G72, G76, T830 and T880",
        "[ML "
        "Drift](https://github.com/google-ai-edge/ml-drift/blob/main/ml_drift/cl/environment.cc)"},
@@ -72,7 +75,7 @@ const std::vector<Quirk>& quirks() {
       {"adreno_flushes", family(GpuFamily::kAdreno), flush<16>, "Adreno", "all",
        "a queue is flushed after 16 launches", kWhyFlush, "a precaution, not measured"},
       {"videocore_flushes", family(GpuFamily::kVideoCore), flush<16>, "VideoCore", "all",
-       "the same", kWhyFlush, "a precaution, not measured"},
+       "a queue is flushed after 16 launches", kWhyFlush, "a precaution, not measured"},
       {"rusticl_vectors", platform("rusticl"), [](DeviceInfo& info) { info.vector_elements = 16; },
        "Mesa's rusticl", "all", "int8 products on CPUs use vectors of half the width",
        "vectors of 32 elements, which clang has beside OpenCL's, end the process",

@@ -38,7 +38,9 @@ using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 // The folder is the user's; a link in it would lead out of it.
 File open_file(const std::string& path, int flags, const char* mode) {
   const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
-  return {descriptor < 0 ? nullptr : ::fdopen(descriptor, mode), &std::fclose};
+  File file(descriptor < 0 ? nullptr : ::fdopen(descriptor, mode), &std::fclose);
+  if (descriptor >= 0 && file == nullptr) ::close(descriptor);
+  return file;
 }
 
 std::string as_bytes(std::size_t number) {
@@ -110,29 +112,34 @@ std::optional<std::string> Files::read(const std::string& kind, const std::strin
   if (file == nullptr || ::fstat(::fileno(file.get()), &status) != 0 || !S_ISREG(status.st_mode))
     return std::nullopt;
   std::optional<std::string> value;
-  const bool is_ours = (status.st_uid == ::geteuid() || status.st_uid == 0) &&
-                       (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-  if (is_ours && status.st_size <= limit_ + kMostNames) {
+  if (is_own_file(status) && status.st_size <= limit_ + kMostNames) {
     std::string text(static_cast<std::size_t>(status.st_size), '\0');
     text.resize(std::fread(text.data(), 1, text.size(), file.get()));
     value = value_of(text, kind, key);
   }
-  if (!value) {
+  if (!writable_) return value;
+  if (value) {  // what cannot be marked is deleted earlier
+    if (now() - status.st_mtime > kDay) ::futimens(::fileno(file.get()), nullptr);
+  } else if (::unlink(path.c_str()) == 0) {
     note_damaged(kind);
-    if (::unlink(path.c_str()) != 0) only_read("dropped", reason());
-  } else if (now() - status.st_mtime > kDay) {
-    ::futimens(::fileno(file.get()), nullptr);  // what cannot be marked is deleted earlier
+  } else if (errno != ENOENT) {  // unless another process was first
+    only_read("dropped", reason());
   }
   return value;
 }
 
 void Files::write(const std::string& kind, const std::string& key, const std::string& value,
                   const std::string& label) {
-  const std::string path = file_of(kind, key);
-  const std::string unfinished =
-      path + "." + std::to_string(::getpid()) + "-" + std::to_string(++written_) + kUnfinished;
-  const std::string text = text_of(kind, key, value, label);
-  File file = open_file(unfinished, O_WRONLY | O_CREAT | O_EXCL, "wb");
+  const std::string path = file_of(kind, key), text = text_of(kind, key, value, label);
+  if (static_cast<std::int64_t>(text.size()) > limit_) return;
+  std::string unfinished;
+  File file(nullptr, &std::fclose);
+  // The name may be that of a process that was killed, or has the same number in another container.
+  do {
+    unfinished =
+        path + "." + std::to_string(::getpid()) + "-" + std::to_string(++written_) + kUnfinished;
+    file = open_file(unfinished, O_WRONLY | O_CREAT | O_EXCL, "wb");
+  } while (file == nullptr && errno == EEXIST);
   if (file == nullptr) return only_read("written", reason());
   const bool is_written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size();
   const bool is_closed = std::fclose(file.release()) == 0;
@@ -141,7 +148,7 @@ void Files::write(const std::string& kind, const std::string& key, const std::st
     ::unlink(unfinished.c_str());
     return only_read("written", why);
   }
-  if (is_limit_due(static_cast<std::int64_t>(value.size()))) evict();
+  if (is_limit_due(static_cast<std::int64_t>(text.size()))) evict();
 }
 
 void Files::remove(const std::string& kind, const std::string& key) {
@@ -174,8 +181,9 @@ void Files::evict() {
   std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.used < b.used; });
   for (const Row& row : rows) {
     if (total <= limit_) return;
-    std::error_code gone;
-    if (fs::remove(row.path, gone)) total -= row.bytes;
+    std::error_code failure;
+    fs::remove(row.path, failure);  // false if another process was first
+    if (!failure) total -= row.bytes;
   }
 }
 

@@ -1,4 +1,4 @@
-// Which store a path or an option names.
+// Opens the store that a path or an option names.
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -73,6 +73,12 @@ std::shared_ptr<Store> Store::open_for(const std::string& only, const std::strin
     store = std::make_shared<Database>(*api, asked.string(), std::move(setting));
   } else {
     store = std::make_shared<Files>(asked.string(), std::move(setting));
+    if (const char* named = std::getenv("CLGPU_SQLITE_LIBRARY");
+        named != nullptr && *named != '\0') {
+      store->warn(
+          "the cache is the folder " + store->path() +
+          ", since the library that CLGPU_SQLITE_LIBRARY names cannot be used: " + why_missing);
+    }
   }
   known = store;
   return store;

@@ -35,8 +35,8 @@ struct Setting {
   std::string only;  ///< the kind of rows that are read and written; empty: all
 };
 
-/// Thread-safe. No member function throws; a store that is off is always empty. Where the rows are
-/// is the business of the classes that derive from it; an object of this class itself is off.
+/// Thread-safe. No member function throws; a store that is off is always empty. Derived classes
+/// keep the rows; an object of this class itself is off.
 class Store {
  public:
   /// The store of a path; creates it and its folders if they are missing: a Database, or Files
@@ -121,7 +121,7 @@ std::int64_t now();
 /// Seconds that pass before a row that is read is marked as used again: reading should not write.
 constexpr std::int64_t kDay = 24 * 60 * 60;
 
-/// What tells a damaged row: a SHA-256 over kind, key and value.
+/// Detects damaged rows: a SHA-256 over kind, key and value.
 std::string checksum(const std::string& kind, const std::string& key, std::string_view value);
 
 }  // namespace clgpu::store

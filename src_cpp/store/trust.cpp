@@ -142,6 +142,8 @@ void push(std::vector<std::string>& parts, const fs::path& path) {
 
 }  // namespace
 
+bool is_own_file(const struct stat& status) { return is_own(status) && !others_can_write(status); }
+
 std::string why_untrusted(const std::string& path) {
   std::error_code error;
   const fs::path full = fs::absolute(path, error);

@@ -2,6 +2,8 @@
 // may have written it. The rule is that of ssh for its keys (StrictModes).
 #pragma once
 
+#include <sys/stat.h>
+
 #include <string>
 
 namespace clgpu::store {
@@ -15,6 +17,9 @@ namespace clgpu::store {
 /// A change after this function has returned needs the right to write to one of the folders, which
 /// only trusted users have.
 std::string why_untrusted(const std::string& path);
+
+/// Whether a file belongs to the user or to root, and nobody else can write to it.
+bool is_own_file(const struct stat& status);
 
 /// Makes a folder that only the user can enter, and those above it. Throws std::system_error.
 void make_private_folders(const std::string& path);

@@ -41,7 +41,8 @@ cl_int clReleaseCommandQueue(void* queue) {
   return REAL(cl_int, clReleaseCommandQueue, (void*))(flushed(queue));
 }
 
-/* Blocking commands flush their queue. */
+/* Blocking reads and maps flush their queue. Other commands that do are not counted here, so the
+ * layer is stricter than drivers. */
 cl_int clEnqueueReadBuffer(void* queue, void* buffer, cl_uint blocking, size_t offset, size_t bytes,
                            void* target, cl_uint n, const void* wait, void* event) {
   return REAL(cl_int, clEnqueueReadBuffer,

@@ -217,3 +217,72 @@ def test_link_in_the_folder_is_not_followed(tmp_path, store, rows):
     store.put("program", "k", b"new")  # replaces the link
     assert store.get("program", "k") == b"new"
     assert target.read_bytes().endswith(b"v")
+
+
+def test_name_of_an_unfinished_file_may_be_taken(path):
+    """By a process of this number that was killed."""
+    script = """
+import os, sys
+from pathlib import Path
+from clgpu_delegate import _core
+store = _core.FileStore(sys.argv[1])
+store.put("tuning", "k", b"v")
+(row,) = Path(sys.argv[1] + ".rows").iterdir()
+for i in range(2, 5):
+    row.with_name(f"{row.name}.{os.getpid()}-{i}.tmp").write_bytes(b"")
+store.put("tuning", "k", b"new")
+assert (store.get("tuning", "k"), store.notes()) == (b"new", [])
+"""
+    assert_succeeds(run_python(script, str(path)))
+
+
+def test_store_that_is_only_read_leaves_damaged_rows(path, store, rows):
+    for i in range(2):
+        store.put("tuning", f"key {i}", b"v")
+    for file in rows.iterdir():
+        file.write_bytes(file.read_bytes()[:-1])
+    script = """
+import resource, signal, sys
+from clgpu_delegate import _core
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+store = _core.FileStore(sys.argv[1])
+store.put("tuning", "big", bytes(2000))
+for _ in range(3):
+    assert store.get("tuning", "key 0") is None
+assert len(store.notes()) == 1, store.notes()
+"""
+    assert_succeeds(run_python(script, str(path)))
+    assert len(list(rows.iterdir())) == 2
+
+
+def test_processes_find_a_damaged_row_at_once(path, store, rows):
+    store.put("tuning", "k", b"v")
+    (file,) = rows.iterdir()
+    script = """
+import os, sys
+from pathlib import Path
+from clgpu_delegate import _core
+file = Path(sys.argv[2])
+intact = file.read_bytes()
+for _ in range(50):
+    file.write_bytes(intact[:-1])
+    children = []
+    for child in range(3):
+        if (pid := os.fork()) == 0:
+            store = _core.FileStore(sys.argv[1])
+            assert store.get("tuning", "k") is None
+            store.put("tuning", f"of {child}", b"v")
+            os._exit(any("read-only" in note for note in store.notes()))
+        children.append(pid)
+    assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * 3
+"""
+    assert_succeeds(run_python(script, str(path), str(file)))
+
+
+def test_value_that_only_its_file_makes_too_large_is_not_stored(path):
+    store = _core.FileStore(str(path), limit=1000)
+    store.put("tuning", "small", bytes(500))
+    store.put("tuning", "large", bytes(990))
+    assert store.get("tuning", "large") is None
+    assert store.get("tuning", "small") == bytes(500)

@@ -42,7 +42,10 @@ std::size_t power_of_two(std::size_t number) {
 class Probe {
  public:
   Probe(cl::Context& context, double seconds)
-      : context_(context), queue_(context.create_queue()), flusher_(context), seconds_(seconds / kShares) {}
+      : context_(context),
+        queue_(context.create_queue()),
+        flusher_(context),
+        seconds_(seconds / kShares) {}
 
   Peaks measure() {
     Peaks peaks;

@@ -74,8 +74,8 @@ void Chains::build(store::Store& store, cl::Context::Programs& programs) {
   cl::check(api.clEnqueueWriteBuffer(queue_.get(), state_.get(), cl::CL_TRUE, 0, sizeof zeros,
                                      zeros.data(), 0, nullptr, nullptr),
             "clEnqueueWriteBuffer", "the state of chains");
-  // Another queue launches the chains. Even a blocking write may still be under way here: it
-  // promises only that its source has been read.
+  // Another queue launches the chains. Even a blocking write may be unfinished: it promises only
+  // that its source has been read.
   cl::check(api.clFinish(queue_.get()), "clFinish", "the state of chains");
   for (Bound& bound : chains_) {
     bound.kernel = context_.create_kernel({"of a chain", std::move(bound.text), bound.options},

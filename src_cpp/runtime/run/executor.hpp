@@ -94,9 +94,7 @@ class Executor {
     bool may_fly = false;             ///< the caller waits for the event
   };
   /// Whether such a buffer can be lent for input or output `index` (inputs first).
-  bool takes(std::size_t index, cl::cl_mem buffer) const {
-    return transfers_.takes(index, buffer);
-  }
+  bool takes(std::size_t index, cl::cl_mem buffer) const { return transfers_.takes(index, buffer); }
   /// The same with lent buffers, where `inputs` and `outputs` have null. With `may_fly` and only
   /// lent buffers, it does not wait if it can do without, and returns an event of the end;
   /// otherwise an empty one, and the outputs are written.

@@ -163,7 +163,11 @@ void Executor::try_chains() {
 void Executor::launch_chained() {
   for (std::size_t i = 0; i < launches_.size();) {
     const std::size_t next = chains_->launch(i, queue_);
-    if (next == i) launch(launches_[i++]);
+    if (next == i) {
+      launch(launches_[i++]);
+    } else {
+      flusher_.launched(queue_);
+    }
     i = std::max(i, next);
   }
   chains_->ask(queue_);
