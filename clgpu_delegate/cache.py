@@ -116,20 +116,35 @@ def clear(path: str | os.PathLike[str] | None = None, kind: str | None = None) -
     file = resolve(path)
     if kind in (None, "crash"):
         _clear_attempts(file)
+    files = _clear_files(file, kind)
     if not file.exists():
-        return 0
+        return files
     with _open(file) as database:
         count = database.execute("DELETE FROM rows WHERE ? IN (kind, '')", (kind or "",)).rowcount
         with contextlib.suppress(_sqlite().OperationalError):  # another process reads it
             database.execute("VACUUM")
-        return int(count)
+        return files + int(count)
 
 
 def _clear_attempts(file: Path) -> None:
     """Delete what processes that ended have left (src_cpp/store/attempt.cpp)."""
-    for attempt in Path(f"{os.path.realpath(file)}-attempts").glob("*"):
+    real = os.path.realpath(file)
+    for attempt in [*Path(f"{real}-attempts").glob("*"), *Path(f"{real}.rows-attempts").glob("*")]:
         with contextlib.suppress(OSError):
             attempt.unlink()
+
+
+def _clear_files(file: Path, kind: str | None) -> int:
+    """Delete the rows that are files, where SQLite was missing (src_cpp/store/files.hpp)."""
+    count = 0
+    for row in Path(f"{os.path.realpath(file)}.rows").glob("*.row"):
+        with contextlib.suppress(OSError):
+            content = row.read_bytes()
+            its_kind = content[72 : 72 + int.from_bytes(content[40:48], "little")]
+            if kind is None or its_kind == kind.encode():
+                row.unlink()
+                count += 1
+    return count
 
 
 def export_file(target: str | os.PathLike[str], path: str | os.PathLike[str] | None = None) -> int:

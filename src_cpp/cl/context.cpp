@@ -18,6 +18,9 @@ std::string build_log(const Api& api, cl_program program, cl_device_id device) {
   return log;
 }
 
+// In front of a variant that was launched, among those of a program.
+constexpr const char* kLaunched = "launched ";
+
 }  // namespace
 
 Counters& counters() {
@@ -302,7 +305,7 @@ std::set<std::string> kernel_names() {
 
 KernelHandle Context::create_kernel(const ProgramSource& source, const std::string& entry,
                                     const std::string& variant, store::Store& store, Programs* used,
-                                    std::optional<store::Risk>* first_launch) {
+                                    std::optional<FirstLaunch>* first_launch) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::string key =
       hex(Sha256().update(identity_).update(source.options + "\n").update(source.text).digest());
@@ -329,10 +332,13 @@ KernelHandle Context::create_kernel(const ProgramSource& source, const std::stri
   ++counters().objects_created;
   attempt = {};
   const std::string use = entry + " " + variant;
-  const bool has_run = made->stored[store.path()].count(use) != 0;
-  if (first_launch != nullptr && store.is_on() && !has_run && made->variants.count(use) == 0) {
-    *first_launch = risk(key + use, source, "the first launch of " + source.file + ":" + use);
-    store::refuse_if_ended(store, **first_launch);
+  const std::string mark = kLaunched + use;
+  const bool was_launched =
+      made->stored[store.path()].count(mark) != 0 || made->variants.count(mark) != 0;
+  if (first_launch != nullptr && store.is_on() && !was_launched) {
+    *first_launch = FirstLaunch{
+        risk(key + use, source, "the first launch of " + source.file + ":" + use), key, mark};
+    store::refuse_if_ended(store, (*first_launch)->risk);
   }
   made->variants.insert(use);
   if (used != nullptr) used->insert_or_assign(key, made);
@@ -341,6 +347,12 @@ KernelHandle Context::create_kernel(const ProgramSource& source, const std::stri
   const std::lock_guard<std::mutex> names_lock(names_mutex);
   names().insert(entry);
   return handle;
+}
+
+void Context::has_launched(const FirstLaunch& first) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = programs_.find(first.program);
+  if (found != programs_.end()) found->second->variants.insert(first.mark);
 }
 
 void Context::save_programs(const Programs& used, store::Store& store) {

@@ -51,6 +51,13 @@ struct ProgramSource {
   std::string file, text, options;
 };
 
+/// A kernel that is launched for the first time.
+struct FirstLaunch {
+  store::Risk risk;
+  std::string program;  ///< its key in Context::Programs
+  std::string mark;     ///< in the row of the program once it was launched
+};
+
 /// Thread-safe. Lives until the process ends: the last 128 programs stay built when no delegate is
 /// left.
 class Context {
@@ -107,12 +114,14 @@ class Context {
   /// creates the program, from a binary in the store or from its source. `variant` distinguishes
   /// launch sizes for which a driver may compile the kernel again. Adds the program to `used`.
   /// Throws BuildError, and store::LeftOut if that has ended an earlier process. `first_launch` is
-  /// set if this process has not asked for such a kernel before and no binary of the store has run
-  /// it: then the caller's first launch is an attempt.
+  /// set unless this process, or the one that has stored the binary, has launched such a kernel:
+  /// then the caller's first launch is an attempt.
   KernelHandle create_kernel(const ProgramSource& source, const std::string& entry,
                              const std::string& variant, store::Store& store,
                              Programs* used = nullptr,
-                             std::optional<store::Risk>* first_launch = nullptr);
+                             std::optional<FirstLaunch>* first_launch = nullptr);
+  /// After a first launch that the device has finished.
+  void has_launched(const FirstLaunch& first);
   /// Stores the binaries of these programs that the store does not have. Should be called after
   /// their kernels have run, because some drivers compile at the first launch.
   void save_programs(const Programs& used, store::Store& store);

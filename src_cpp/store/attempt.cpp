@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <chrono>
 #include <system_error>
 #include <utility>
 
@@ -15,7 +17,6 @@
 namespace clgpu::store {
 namespace {
 
-constexpr const char* kOnce = "once";
 constexpr const char* kAgain = "again";
 
 bool is_kept_by(const Store& store) { return store.is_on() && !store.is_for_programs(); }
@@ -24,6 +25,12 @@ std::string folder_of(const Store& store) { return store.path() + "-attempts"; }
 
 std::string path_of(const Store& store, const Risk& risk) {
   return folder_of(store) + "/" + risk.key;
+}
+
+// Names this process. Several calls may be under way when it ends.
+std::string this_process() {
+  static const auto start = std::chrono::system_clock::now().time_since_epoch().count();
+  return std::to_string(::getpid()) + "-" + std::to_string(start);
 }
 
 // Opens and locks a file; -1 if that is not possible, or if somebody else has locked it.
@@ -50,14 +57,24 @@ bool is_left(int descriptor) {
 
 [[noreturn]] void leave_out(const std::string& what) {
   throw LeftOut("an earlier process ended during " + what +
-                "; `clgpu cache clear --kind crash` lets it be tried again");
+                "; to try it again, run `clgpu cache clear --kind crash` or delete the cache");
 }
 
-// The file goes only when a row tells the same.
-void remember(Store& store, const Risk& risk, const std::string& path) {
-  const bool again = store.get(kCrash, risk.group).has_value();
-  store.put(kCrash, risk.key, kOnce, risk.what);
-  store.put(kCrash, risk.group, again ? kAgain : kOnce, "all like: " + risk.what);
+// The process that an Attempt has written to its file.
+std::string process_of(int descriptor) {
+  std::array<char, 64> text{};
+  const ssize_t size = ::pread(descriptor, text.data(), text.size(), 0);
+  const std::string line(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+  return line.substr(0, line.find('\n'));
+}
+
+// The row of the group has the process that ended first, until another one has ended, too. The file
+// goes only when a row tells the same.
+void remember(Store& store, const Risk& risk, const std::string& path, int descriptor) {
+  const std::string process = process_of(descriptor);
+  const std::string first = store.get(kCrash, risk.group).value_or(process);
+  store.put(kCrash, risk.key, process, risk.what);
+  store.put(kCrash, risk.group, first == process ? process : kAgain, "all like: " + risk.what);
   if (store.get(kCrash, risk.key)) ::unlink(path.c_str());
   store.warn("an earlier process ended during " + risk.what + "; it is left out from now on");
 }
@@ -74,7 +91,7 @@ void refuse_if_ended(Store& store, const Risk& risk) {
   if (descriptor < 0) return;
   const Finally unlock([descriptor] { ::close(descriptor); });
   if (!is_left(descriptor)) return;
-  remember(store, risk, path);
+  remember(store, risk, path, descriptor);
   leave_out(risk.what);
 }
 
@@ -82,7 +99,7 @@ Attempt::Attempt(Store& store, const Risk& risk) {
   refuse_if_ended(store, risk);
   if (!is_kept_by(store)) return;
   std::string path = path_of(store, risk);
-  const std::string folder = folder_of(store), line = risk.what + "\n";
+  const std::string folder = folder_of(store), line = this_process() + "\n" + risk.what + "\n";
   int descriptor = open_locked(path, O_CREAT);
   if (descriptor < 0 && errno == ENOENT) {
     try {

@@ -217,7 +217,7 @@ Executor::BoundLaunch Executor::try_bind(plan::Step& step) {
   if (source.empty()) source = kernel::assemble(launch.file);
   const std::string options = build_options(launch);
   kernel::check_macros(launch.file, options);
-  std::optional<store::Risk> first_launch;
+  std::optional<cl::FirstLaunch> first_launch;
   BoundLaunch bound{context_->create_kernel({launch.file, source, options}, launch.entry,
                                             variant(launch), *store_, &programs_, &first_launch),
                     &step};
@@ -347,12 +347,14 @@ void Executor::run_load_steps() {
 void Executor::try_launch(const BoundLaunch& bound, const char* where) {
   try {
     const auto first = first_launches_.find(bound.step);
+    const bool is_first = first != first_launches_.end();
     const store::Attempt attempt =
-        first == first_launches_.end() ? store::Attempt() : store::Attempt(*store_, first->second);
+        is_first ? store::Attempt(*store_, first->second.risk) : store::Attempt();
     twice([&] {
       launch(bound);
       finish(where);
     });
+    if (is_first) context_->has_launched(first->second);
   } catch (const cl::OpenCLError& error) {
     fail(*bound.step, error);
   } catch (const store::LeftOut& error) {

@@ -186,8 +186,8 @@ class Executor {
   cl::QueueHandle recording_queue_;             // takes its place while an inference is recorded
   cl::Context::Programs programs_;              // of the launches
   std::map<std::string, std::string> sources_;  // assembled, by file, while loading
-  std::map<const plan::Step*, store::Risk> first_launches_;  // that nobody has made, while loading
-  std::unique_ptr<Lease> arena_;                             // empty while loading
+  std::map<const plan::Step*, cl::FirstLaunch> first_launches_;  // while loading
+  std::unique_ptr<Lease> arena_;                                 // empty while loading
   std::vector<cl::Memory> buffers_;    // one per plan buffer; empty for those of the arena
   Images images_;                      // over what buffers_ and transfers_ hold
   std::vector<BoundLaunch> launches_;  // one per plan_.run step
