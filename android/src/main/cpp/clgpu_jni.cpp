@@ -59,7 +59,8 @@ class Options {
   std::vector<clgpu_delegate_option> options_;
 };
 
-// Nothing where memory is lacking; then an exception is pending. One of C++ would end the process.
+// Nothing where memory is lacking; then a Java exception is pending. A C++ exception that left a
+// native method would end the process.
 std::optional<Options> read_options(JNIEnv* env, jobjectArray texts) {
   try {
     return std::optional<Options>(std::in_place, env, texts);
