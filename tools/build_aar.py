@@ -47,9 +47,12 @@ def main():
     facts = read_facts()
     abis = arguments.abi or facts["abis"].split(",")
     interfaces = [arguments.android_jar or newest_platform(), arguments.litert_api]
-    for path in interfaces:  # before minutes are spent on the libraries
+    # Everything of Java precedes the libraries, which take minutes.
+    for path in interfaces:
         if not path.exists():
             fail(f"There is no {path}, which the classes are compiled with.")
+    with tempfile.TemporaryDirectory() as folder:
+        content = {"classes.jar": compile_classes(interfaces, Path(folder))}
     if arguments.libraries is None:
         build_natives(abis)
         folders = {abi: ROOT / "build" / ABIS[abi][1] for abi in abis}
@@ -57,9 +60,7 @@ def main():
         folders = {abi: arguments.libraries / abi for abi in abis}
     natives = {f"jni/{abi}/{name}": folders[abi] / name for abi in abis for name in LIBRARIES}
     check_natives(natives)
-    content = {path: file.read_bytes() for path, file in natives.items()}
-    with tempfile.TemporaryDirectory() as folder:
-        content["classes.jar"] = compile_classes(interfaces, Path(folder))
+    content |= {path: file.read_bytes() for path, file in natives.items()}
     content["AndroidManifest.xml"] = manifest(facts)
     content["R.txt"] = b""  # no resources; the format asks for the file
     content["proguard.txt"] = (MODULE / "consumer-rules.pro").read_bytes()
@@ -153,8 +154,14 @@ def compile_classes(interfaces, folder):
 def jar_of(path, folder):
     if path.suffix != ".aar":
         return path
-    with zipfile.ZipFile(path) as aar:
-        return Path(aar.extract("classes.jar", folder))
+    try:
+        with zipfile.ZipFile(path) as aar:
+            return Path(aar.extract("classes.jar", folder))
+    except (OSError, zipfile.BadZipFile, KeyError):
+        fail(
+            f"{path} is no .aar, a zip file that has classes.jar: take the file of "
+            "com.google.ai.edge.litert:litert-api from Google's Maven repository."
+        )
 
 
 def newest_platform():

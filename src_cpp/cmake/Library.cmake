@@ -24,16 +24,14 @@ endif()
 install(TARGETS clgpu_accelerator COMPONENT library LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 set(clgpu_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/clgpu_delegate)
-set(clgpu_version_files
-  ${CMAKE_CURRENT_BINARY_DIR}/clgpu_delegate-config-version.cmake
-  ${CMAKE_CURRENT_BINARY_DIR}/clgpu_delegate-config-same-minor.cmake)
-list(GET clgpu_version_files 0 clgpu_version_file)
+set(clgpu_version_file ${CMAKE_CURRENT_BINARY_DIR}/clgpu_delegate-config-version.cmake)
+set(clgpu_same_minor_file ${CMAKE_CURRENT_BINARY_DIR}/clgpu_delegate-config-same-minor.cmake)
 configure_file(src_cpp/cmake/PackageVersion.cmake.in ${clgpu_version_file} @ONLY)
-list(GET clgpu_version_files 1 clgpu_version_file)
-write_basic_package_version_file(${clgpu_version_file} COMPATIBILITY SameMinorVersion)
+write_basic_package_version_file(${clgpu_same_minor_file} COMPATIBILITY SameMinorVersion)
 install(TARGETS clgpu_delegate EXPORT clgpu_delegate COMPONENT library
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES include/clgpu_delegate.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)
 install(EXPORT clgpu_delegate FILE clgpu_delegate-config.cmake NAMESPACE clgpu::
   DESTINATION ${clgpu_package_dir} COMPONENT library)
-install(FILES ${clgpu_version_files} DESTINATION ${clgpu_package_dir} COMPONENT library)
+install(FILES ${clgpu_version_file} ${clgpu_same_minor_file}
+  DESTINATION ${clgpu_package_dir} COMPONENT library)

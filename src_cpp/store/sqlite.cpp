@@ -67,7 +67,8 @@ const Sqlite* sqlite(std::string& why) {
     if ((reg.loaded = load(path, why)) != nullptr) return reg.loaded.get();
   }
   if ((reg.loaded = load(RTLD_DEFAULT)) != nullptr) return reg.loaded.get();
-  // The last is Android's own, for programs that adb starts; apps bring libsqlite3.so.
+  // The last is Android's own, which programs that adb starts can load. Apps cannot: unless they
+  // bring a libsqlite3.so, they use store::Files.
   for (const char* name :
        {"libsqlite3.so.0", "libsqlite3.so", "libsqlite3.dylib", "libsqlite.so"}) {
     std::string failure;

@@ -3,8 +3,10 @@
 cmake_language(DEFER CALL target_precompile_headers clgpu_objects PRIVATE
   <map> <memory> <string> <vector>)
 
-cmake_language(DEFER CALL target_include_directories clgpu_jni SYSTEM PRIVATE
-  "$ENV{CLGPU_JNI_HEADERS}")
+if(CLGPU_BUILD_JNI)
+  cmake_language(DEFER CALL target_include_directories clgpu_jni SYSTEM PRIVATE
+    "$ENV{CLGPU_JNI_HEADERS}")
+endif()
 
 # ziglang takes linker options by -Wl, only.
 set(CMAKE_CXX_LINKER_WRAPPER_FLAG "-Wl,")

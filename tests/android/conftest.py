@@ -8,18 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.jdk import COMPILE
+
 STUBS = Path(__file__).parent / "stubs"
 
 
 @pytest.fixture(scope="session")
-def javac() -> str:
-    return shutil.which("javac") or pytest.skip("no javac")
-
-
-@pytest.fixture(scope="session")
-def litert_api(javac: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def litert_api(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of compiled stubs of the classes of Android and LiteRT that ours use."""
+    if shutil.which("javac") is None:
+        pytest.skip("no javac")
     folder = tmp_path_factory.mktemp("stubs")
-    command = [javac, "--release", "8", "-Xlint:all,-options", "-Werror", "-d", folder]
-    subprocess.run([*command, *STUBS.rglob("*.java")], check=True)
+    subprocess.run([*COMPILE, "-d", folder, *STUBS.rglob("*.java")], check=True)
     return folder

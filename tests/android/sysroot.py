@@ -15,7 +15,6 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 API = 26
 TARGET = f"aarch64-linux-android.{API}"
-MACHINES = {"arm64-v8a": "aarch64", "x86_64": "x86_64"}
 LIBRARIES = ("c", "m", "dl", "log")
 
 # Only crtbegin_so.o has content: the handle by which destructors are registered.

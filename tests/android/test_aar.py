@@ -20,19 +20,17 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.android import sysroot
+from tests.jdk import COMPILE
 
 pytest.importorskip("elftools")
 from elftools.elf.elffile import ELFFile
+
+from tests.android import aar
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = ROOT / "android"
 APP = ROOT / "examples" / "android"
 ANDROID = "{http://schemas.android.com/apk/res/android}"
-MAPS = {
-    "libclgpu_delegate.so": ROOT / "src_cpp" / "cmake" / "exports.map",
-    "libclgpu_jni.so": MODULE / "src" / "main" / "cpp" / "exports.map",
-    "libLiteRtGpuAccelerator.so": ROOT / "src_cpp" / "cmake" / "exports_litert.map",
-}
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +41,11 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("ziglang is not installed")
     zig = Path(spec.origin).with_name("zig")
     folder = tmp_path_factory.mktemp("libraries")
-    for abi, machine in sysroot.MACHINES.items():
+    for abi, (machine, _) in aar.ABIS.items():
         (folder / abi).mkdir()
-        for name, exports in MAPS.items():
-            functions = re.findall(r"^    (\w+);$", exports.read_text(), re.MULTILINE)
-            needed = (folder / abi / "libclgpu_delegate.so",) if name == "libclgpu_jni.so" else ()
+        for name, (exports, others) in aar.LIBRARIES.items():
+            functions = aar.global_names(exports.read_text())
+            needed = tuple(folder / abi / other for other in others)
             target = f"{machine}-linux-android.{sysroot.API}"
             sysroot.make_library(zig, folder / abi / name, functions, needed, target)
     return folder
@@ -79,21 +77,22 @@ def test_aar_has_what_an_app_needs(libraries, litert_api, tmp_path):
     assert len(made) == 2
     assert made[0].read_bytes() == made[1].read_bytes()
 
-    aar = zipfile.ZipFile(made[0])
-    natives = [f"jni/{abi}/{name}" for abi in sysroot.MACHINES for name in MAPS]
-    assert {name for name in aar.namelist() if name.startswith("jni/")} == set(natives)
+    packed = zipfile.ZipFile(made[0])
+    natives = [f"jni/{abi}/{name}" for abi in aar.ABIS for name in aar.LIBRARIES]
+    assert {name for name in packed.namelist() if name.startswith("jni/")} == set(natives)
     for name in natives:
-        machine = ELFFile(io.BytesIO(aar.read(name)))["e_machine"]
-        assert machine == {"arm64-v8a": "EM_AARCH64", "x86_64": "EM_X86_64"}[name.split("/")[1]]
+        machine, _ = aar.ABIS[name.split("/")[1]]
+        elf = ELFFile(io.BytesIO(packed.read(name)))
+        assert elf["e_machine"] == aar.MACHINES[machine]
 
-    classes = zipfile.ZipFile(io.BytesIO(aar.read("classes.jar")))
+    classes = zipfile.ZipFile(io.BytesIO(packed.read("classes.jar")))
     assert set(classes.namelist()) == {
         f"clgpu/delegate/{name}.class"
         for name in ("ClgpuDelegate", "ClgpuDelegate$Libraries", "ClgpuDelegateFactory")
     }
     assert classes.read("clgpu/delegate/ClgpuDelegate.class")[6:8] == b"\x00\x34"  # Java 8
 
-    manifest = ElementTree.fromstring(aar.read("AndroidManifest.xml"))
+    manifest = ElementTree.fromstring(packed.read("AndroidManifest.xml"))
     assert manifest.get("package") == "clgpu.delegate"
     assert manifest.find("uses-sdk").get(f"{ANDROID}minSdkVersion") == "26"
     wanted = manifest.findall("application/uses-native-library")
@@ -101,10 +100,10 @@ def test_aar_has_what_an_app_needs(libraries, litert_api, tmp_path):
         (f"lib{name}.so", "false")
         for name in ("OpenCL", "OpenCL-pixel", "OpenCL-car", "vndksupport")
     }
-    metadata = aar.read("META-INF/com/android/build/gradle/aar-metadata.properties").decode()
+    metadata = packed.read("META-INF/com/android/build/gradle/aar-metadata.properties").decode()
     assert "minCompileSdk=31\n" in metadata  # uses-native-library came with it
-    assert aar.read("R.txt") == b""
-    assert b"native <methods>" in aar.read("proguard.txt")
+    assert packed.read("R.txt") == b""
+    assert b"native <methods>" in packed.read("proguard.txt")
 
 
 def pack(source: Path, base: Path, archive: Path) -> None:
@@ -154,11 +153,30 @@ def test_what_is_missing_is_said(libraries, litert_api, tmp_path):
     assert f"There is no {tmp_path / 'none.jar'}" in result.stderr
 
 
-def test_example_app_compiles_and_is_what_its_manifest_names(javac, litert_api, tmp_path):
+@pytest.mark.parametrize("content", ["a page that says 404", "a zip file of something else"])
+def test_file_that_is_no_aar_is_refused_before_the_libraries_are_built(
+    litert_api, tmp_path, content
+):
+    wrong = tmp_path / "litert-api.aar"
+    if content.startswith("a zip file"):
+        pack(litert_api, litert_api, wrong)
+    else:
+        wrong.write_text(content)
+    result = build("--litert-api", wrong, "--android-jar", litert_api, "--output", tmp_path)
+    assert (result.returncode, result.stderr.count("\n")) == (1, 1)
+    assert f"{wrong} is no .aar, a zip file that has classes.jar: take" in result.stderr
+
+
+def test_missing_javac_is_said_before_the_libraries_are_built(tmp_path):
+    given = ("--litert-api", tmp_path, "--android-jar", tmp_path, "--output", tmp_path)
+    result = build(*given, PATH=str(tmp_path))
+    assert (result.returncode, result.stderr) == (1, "javac is not on the PATH: install it.\n")
+
+
+def test_example_app_compiles_and_is_what_its_manifest_names(litert_api, tmp_path):
     main = APP / "app" / "src" / "main"
     sources = [*(MODULE / "src" / "main" / "java").rglob("*.java"), *main.rglob("*.java")]
-    command = [javac, "--release", "8", "-encoding", "UTF-8", "-Xlint:all,-options", "-Werror"]
-    subprocess.run([*command, "-cp", litert_api, "-d", tmp_path, *sources], check=True)
+    subprocess.run([*COMPILE, "-cp", litert_api, "-d", tmp_path, *sources], check=True)
     application = ElementTree.parse(main / "AndroidManifest.xml").getroot().find("application")
     namespace = re.search(r'namespace = "(.*)"', (APP / "app" / "build.gradle.kts").read_text())[1]
     for activity in application.findall("activity"):

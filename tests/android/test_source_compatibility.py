@@ -17,7 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.android import sysroot
+pytest.importorskip("elftools")
+
+from tests.android import aar, sysroot
+from tests.jdk import headers
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "android-compatibility"  # kept: the next run compiles what has changed
@@ -72,16 +75,19 @@ def tree(request: pytest.FixtureRequest) -> Path:
         build = ROOT / "build" / "android-arm64"
         succeed("cmake", "--workflow", "--preset", "android-arm64")
         return build
-    environment = request.getfixturevalue("zig")
+    environment = dict(request.getfixturevalue("zig"))
     here = Path(__file__).parent
     build = Path(environment["ZIG_LIBC"]).with_name("build")
+    if headers() is not None:
+        environment["CLGPU_JNI_HEADERS"] = str(copy_headers(build / "jni_headers"))
     # No optimisation: it takes most of the time, and without it more calls remain to be linked.
     succeed(
         "cmake", "-G", "Ninja", "-S", ROOT, "-B", build,
         f"-DCMAKE_TOOLCHAIN_FILE={here / 'zig.cmake'}",
         f"-DCMAKE_PROJECT_INCLUDE={here / 'after_project.cmake'}",
         "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O0",
-        **environment, CLGPU_JNI_HEADERS=str(jni_headers(build)),
+        f"-DCLGPU_BUILD_JNI={'OFF' if headers() is None else 'ON'}",
+        **environment,
     )  # fmt: skip
     for made in build.glob("*.so"):
         made.unlink()  # the lists of names may have changed, which ninja does not notice
@@ -89,29 +95,37 @@ def tree(request: pytest.FixtureRequest) -> Path:
     return build
 
 
-def jni_headers(build: Path) -> Path:
+def copy_headers(folder: Path) -> Path:
     """Copy the JDK's jni.h, which declares what the NDK's does, with the part for its machine."""
-    javac = shutil.which("javac")
-    include = Path(javac).resolve().parents[1] / "include" if javac else Path("none")
-    if not (include / "jni.h").is_file():
-        pytest.skip("no jni.h beside javac")
-    folder = build / "jni_headers"
+    include = headers()
+    assert include is not None
     folder.mkdir(parents=True, exist_ok=True)
     for header in (include / "jni.h", include / "linux" / "jni_md.h"):
         shutil.copyfile(header, folder / header.name)
     return folder
 
 
-def test_all_sources_compile_and_link_and_fit_in_an_aar(tree, tmp_path, litert_api):
-    """The tool checks machine, needed libraries, exports and alignment of each library."""
+def test_all_sources_compile_and_link(tree):
+    """Machine, needed libraries, exports and alignment of each library are those of a release."""
+    wanted = set(aar.LIBRARIES)
+    if not NDK and headers() is None:
+        wanted.remove("libclgpu_jni.so")
+    built = {library.name: library for library in tree.glob("lib*.so")}
+    assert set(built) == wanted
+    aar.check_natives({f"jni/arm64-v8a/{name}": library for name, library in built.items()})
+
+
+def test_libraries_fit_in_an_aar(tree, tmp_path, litert_api):
+    if not NDK and headers() is None:
+        pytest.skip("no jni.h beside javac, so no libclgpu_jni.so")
     (tmp_path / "arm64-v8a").symlink_to(tree)
     succeed(
         sys.executable, ROOT / "tools" / "build_aar.py", "--abi", "arm64-v8a",
         "--libraries", tmp_path, "--output", tmp_path,
         "--litert-api", litert_api, "--android-jar", litert_api,
     )  # fmt: skip
-    (aar,) = tmp_path.glob("*.aar")
-    packed = [name for name in zipfile.ZipFile(aar).namelist() if name.endswith(".so")]
+    (made,) = tmp_path.glob("*.aar")
+    packed = [name for name in zipfile.ZipFile(made).namelist() if name.endswith(".so")]
     assert packed == sorted(f"jni/arm64-v8a/{library.name}" for library in tree.glob("lib*.so"))
 
 

@@ -1,8 +1,9 @@
-"""find_package(clgpu_delegate) as the docs tell it, also under a toolchain like the NDK's."""
+"""find_package(clgpu_delegate) as the docs show it, also under a toolchain like the NDK's."""
 
 from __future__ import annotations
 
 import platform
+import shutil
 from pathlib import Path
 
 import pytest
@@ -35,14 +36,16 @@ message(STATUS "includes: ${{includes}}")
 def configure(installed: Path, tmp_path: Path):
     """Return a function that configures a project with a toolchain file for a system."""
 
-    def with_toolchain(line: str, system: str, machine: str, *options: str):
+    def with_toolchain(
+        line: str, system: str, machine: str, *options: str, prefix: Path = installed
+    ):
         (tmp_path / "toolchain.cmake").write_text(TOOLCHAIN.format(system=system, machine=machine))
         (tmp_path / "CMakeLists.txt").write_text(PROJECT.format(line=line))
         (tmp_path / "ndk").mkdir(exist_ok=True)
         return run(
             tool("cmake"), "-S", tmp_path, "-B", tmp_path / "build", "-G", "Ninja", *options,
             f"-DCMAKE_TOOLCHAIN_FILE={tmp_path / 'toolchain.cmake'}",
-            f"-DCMAKE_PREFIX_PATH={installed}",
+            f"-DCMAKE_PREFIX_PATH={prefix}",
         )  # fmt: skip
 
     return with_toolchain
@@ -88,3 +91,20 @@ def test_machine_has_two_names(configure):
     if other is None:
         pytest.skip("a machine with one name")
     assert configure(documented_line(), "Linux", other).returncode == 0
+
+
+@pytest.mark.parametrize("machine", ["", platform.machine()])
+@pytest.mark.parametrize("named", [True, False])
+def test_toolchain_may_name_no_machine(configure, installed, tmp_path, machine, named):
+    prefix = installed
+    if not named:  # as if such a toolchain had built the library
+        prefix = tmp_path / "prefix"
+        shutil.copytree(installed, prefix, symlinks=True)
+        (file,) = prefix.glob("lib*/**/clgpu_delegate-config-version.cmake")
+        text = file.read_text()
+        assert f'"{platform.machine()}"' in text
+        file.write_text(text.replace(f'"{platform.machine()}"', '""'))
+    result = configure(documented_line(), "Linux", machine, prefix=prefix)
+    assert result.returncode == 0
+    assert f"includes: {prefix / 'include'}" in result.stdout
+    assert "CMake Warning" not in result.stderr

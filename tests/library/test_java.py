@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.jdk import COMPILE, headers
 from tests.library.conftest import ROOT, run, skip_without_opencl, tool
 
 HERE = Path(__file__).parent
@@ -29,9 +30,9 @@ def test_native_methods_are_those_of_the_class_and_of_the_map():
 @pytest.fixture(scope="module")
 def wrapper(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """libclgpu_jni.so for this machine, built by its CMake project from the installed library."""
-    include = Path(tool("javac")).resolve().parents[1] / "include"
-    if not (include / "jni.h").is_file():
-        pytest.skip("no jni.h beside javac")
+    include = headers()
+    if include is None:
+        pytest.skip("no javac with jni.h beside it")
     build = tmp_path_factory.mktemp("jni")
     flags = f"-Werror -I{include} -I{include / 'linux'}"
     options = [f"-DCMAKE_CXX_FLAGS={flags}", f"-DCMAKE_PREFIX_PATH={installed}", "-G", "Ninja"]
@@ -45,8 +46,8 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of our classes, of what stands for Android and LiteRT, and of the program."""
     folder = tmp_path_factory.mktemp("classes")
     sources = [*(MODULE / "java").rglob("*.java"), *STUBS.rglob("*.java")]
-    command = [tool("javac"), "-encoding", "UTF-8", "-Xlint:all", "-Werror", "-d", folder]
-    assert run(*command, *sources, HERE / "java" / "Use.java").returncode == 0
+    tool("javac")
+    assert run(*COMPILE, "-d", folder, *sources, HERE / "java" / "Use.java").returncode == 0
     return folder
 
 
@@ -57,13 +58,28 @@ def test_only_the_native_methods_are_exported(wrapper):
     assert run(sys.executable, *check).returncode == 0
 
 
-def test_classes_work_in_java(wrapper, classes, tmp_path):
+# None: SQLite if the machine has it. The other is the case of Android's apps.
+@pytest.mark.parametrize("sqlite", [None, "/nowhere"])
+def test_classes_work_in_java(wrapper, classes, tmp_path, sqlite):
     java = [tool("java"), "-Xcheck:jni", f"-Djava.library.path={wrapper.parent}", "-cp", classes]
-    result = run(*java, "Use", "all", tmp_path)
+    variables = {} if sqlite is None else {"CLGPU_SQLITE_LIBRARY": sqlite}
+    result = run(*java, "Use", "all", tmp_path, **variables)
     skip_without_opencl(result.returncode)
     assert result.returncode == 0
     assert "in native method" not in result.stdout  # what -Xcheck:jni finds does not end the JVM
-    assert (tmp_path / "clgpu.sqlite").is_file()
+    database, rows = tmp_path / "clgpu.sqlite", tmp_path / "clgpu.sqlite.rows"
+    assert database.exists() != rows.exists()
+    assert rows.is_dir() or (database.is_file() and sqlite is None)
+
+
+def test_lack_of_memory_is_the_exception_of_java(wrapper, classes, tmp_path):
+    source, library = HERE / "java" / "no_memory.cpp", tmp_path / "no_memory.so"
+    command = [tool("c++", "g++", "clang++"), "-std=c++17", "-shared", "-fPIC", "-o", library]
+    assert run(*command, source).returncode == 0
+    java = [tool("java"), "-Xcheck:jni", f"-Djava.library.path={wrapper.parent}", "-cp", classes]
+    result = run(*java, "Use", "memory", tmp_path, LD_PRELOAD=os.fspath(library))
+    assert result.returncode == 0
+    assert "in native method" not in result.stdout
 
 
 def test_library_that_cannot_be_loaded_is_the_documented_exception(classes, tmp_path):

@@ -42,6 +42,25 @@ public class Use {
       System.out.println(refused(() -> ClgpuDelegate.findDevice(none)));
       return;
     }
+    if (arguments[0].equals("memory")) { // a block of a MB is more than there is
+      Map<String, String> large =
+          Collections.singletonMap("device", new String(new char[1 << 20]));
+      for (Action action :
+          new Action[] {() -> new ClgpuDelegate(large), () -> ClgpuDelegate.findDevice(large)}) {
+        try {
+          action.run();
+        } catch (OutOfMemoryError error) {
+          check(error.getMessage().contains("no memory for the options"));
+          continue;
+        }
+        throw new AssertionError("nothing was thrown");
+      }
+      return;
+    }
+    Map<String, String> noKey = Collections.singletonMap(null, "fp16");
+    check(refused(() -> new ClgpuDelegate(noKey)).contains("the key of an option is null"));
+    Map<String, String> noValue = Collections.singletonMap("precision", null);
+    check(refused(() -> ClgpuDelegate.findDevice(noValue)).contains("'precision' is null"));
     if (!ClgpuDelegate.isSupported()) System.exit(77);
     String name = "gr\u00fcn \uD83D\uDE00"; // JNI's own strings are not UTF-8
     Map<String, String> bad = Collections.singletonMap("device", name);

@@ -4,7 +4,10 @@
 
 #include <cstring>
 #include <memory>
+#include <new>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -56,6 +59,18 @@ class Options {
   std::vector<clgpu_delegate_option> options_;
 };
 
+// Nothing where memory is lacking; then a Java exception is pending. A C++ exception that left a
+// native method would end the process.
+std::optional<Options> read_options(JNIEnv* env, jobjectArray texts) {
+  try {
+    return std::optional<Options>(std::in_place, env, texts);
+  } catch (const std::bad_alloc&) {
+    jclass type = env->FindClass("java/lang/OutOfMemoryError");
+    if (type != nullptr) env->ThrowNew(type, "no memory for the options of a ClgpuDelegate");
+    return std::nullopt;
+  }
+}
+
 // `result` and `sentence` are what a function of the header has returned and put into `*error`.
 jbyteArray told(JNIEnv* env, jobjectArray error, const Text& result, const Text& sentence) {
   set_error(env, error, sentence);
@@ -69,9 +84,10 @@ extern "C" {
 JNIEXPORT jlong JNICALL Java_clgpu_delegate_ClgpuDelegate_create(JNIEnv* env, jclass /*type*/,
                                                                  jobjectArray options,
                                                                  jobjectArray error) {
-  const Options given(env, options);
+  const auto given = read_options(env, options);
+  if (!given) return 0;
   char* sentence = nullptr;
-  TfLiteDelegate* delegate = clgpu_delegate_create(given.data(), given.size(), &sentence);
+  TfLiteDelegate* delegate = clgpu_delegate_create(given->data(), given->size(), &sentence);
   set_error(env, error, Text(sentence));
   return reinterpret_cast<jlong>(delegate);
 }
@@ -79,9 +95,10 @@ JNIEXPORT jlong JNICALL Java_clgpu_delegate_ClgpuDelegate_create(JNIEnv* env, jc
 JNIEXPORT jbyteArray JNICALL Java_clgpu_delegate_ClgpuDelegate_find(JNIEnv* env, jclass /*type*/,
                                                                     jobjectArray options,
                                                                     jobjectArray error) {
-  const Options given(env, options);
+  const auto given = read_options(env, options);
+  if (!given) return nullptr;
   char* sentence = nullptr;
-  const Text name(clgpu_delegate_find_device(given.data(), given.size(), &sentence));
+  const Text name(clgpu_delegate_find_device(given->data(), given->size(), &sentence));
   return told(env, error, name, Text(sentence));
 }
 

@@ -133,8 +133,16 @@ public final class ClgpuDelegate implements Delegate {
     byte[][] texts = new byte[2 * options.size()][];
     int i = 0;
     for (Map.Entry<String, String> option : options.entrySet()) {
-      texts[i++] = option.getKey().getBytes(StandardCharsets.UTF_8);
-      texts[i++] = option.getValue().getBytes(StandardCharsets.UTF_8);
+      String key = option.getKey();
+      String value = option.getValue();
+      if (key == null || value == null) {
+        throw new IllegalArgumentException(
+            key == null
+                ? "the key of an option is null: give the name of an option, such as \"precision\""
+                : "'" + key + "' is null: give a value, or leave the option out for its default");
+      }
+      texts[i++] = key.getBytes(StandardCharsets.UTF_8);
+      texts[i++] = value.getBytes(StandardCharsets.UTF_8);
     }
     return texts;
   }
