@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +19,7 @@ from tests.python.subprocesses import ROOT, assert_succeeds, run_python
 
 # Prints what a convolution and an activation are computed with, and what was said about it.
 SCRIPT = """
-import json, sys
+import json, os, sys
 import numpy as np
 import clgpu_delegate
 from tests.model_maker import ModelMaker
@@ -29,7 +31,7 @@ weights, bias = m.constant(np.full((16, 1, 1, 8), 0.125, np.float32)), np.zeros(
 x = m.op("CONV_2D", [x, weights, m.constant(bias)], (1, 16, 16, 16),
          padding=1, stride_w=1, stride_h=1)
 m.output(m.op("CUMSUM", [x, m.constant(np.array(3, np.int32))], (1, 16, 16, 16)))
-delegate = clgpu_delegate.load(cache=sys.argv[1])
+delegate = clgpu_delegate.load(cache=sys.argv[1], warm_up="WITHOUT_WARM_UP" not in os.environ)
 interpreter = make_interpreter(available_runtimes()[0], m.build(), [delegate])
 (got,) = run_interpreter(interpreter, [np.full((1, 16, 16, 8), 3, np.float32)])
 np.testing.assert_allclose(got[0, 0, 0], 3 * np.arange(1, 17), rtol=1e-5)
@@ -136,6 +138,59 @@ def test_a_first_launch_that_ended_the_process_is_not_made_again(tmp_path, layer
     assert found["claimed"] == [True, True]
     assert not found["candidates"][0].startswith("quads")
     assert any("the first launch of" in why for why in found["faults"].values())
+
+
+def test_a_kernel_that_the_cache_has_may_never_have_been_launched(tmp_path, layer):
+    cache = tmp_path / "cache.sqlite"
+    deadly = {"LIMITS_DEADLY_KERNEL": "conv2d_quads"}
+    die(cache, layer, **deadly, WITHOUT_WARM_UP="1")  # at the first inference, which has no marker
+    assert markers(cache) == []
+    for _ in range(2):  # the kernel with two kinds of options
+        die(cache, layer, **deadly)
+    found = start(cache, layer, **deadly)
+    assert not found["candidates"][0].startswith("quads")
+    assert any("the first launch of" in why for why in found["faults"].values())
+
+
+def test_crashes_are_forgotten_where_the_cache_is_a_folder(tmp_path, layer):
+    cache = tmp_path / "cache.sqlite"
+    without = {**layer, "CLGPU_SQLITE_LIBRARY": "/nowhere"}
+    usual = start(tmp_path / "other.sqlite", layer)["candidates"][0]
+    die(cache, without, LIMITS_DEADLY_PROGRAM="void cumsum", LIMITS_DEADLY_OPTIONS="SRC_T=float")
+    assert len(list(tmp_path.rglob("*-attempts/*"))) == 1
+    clgpu_delegate.cache.clear(cache, "crash")
+    assert list(tmp_path.rglob("*-attempts/*")) == []
+    for _ in range(2):
+        die(cache, without, LIMITS_DEADLY_KERNEL="conv2d_quads")
+    assert not start(cache, without)["candidates"][0].startswith("quads")
+    assert clgpu_delegate.cache.clear(cache, "crash") > 0
+    found = start(cache, without)
+    assert found["candidates"][0] == usual
+    assert found["claimed"] == [True, True]
+    assert found["faults"] == {}
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_ends_of_two_calls_of_one_process_are_one(tmp_path, layer, same):
+    """All programs of a source are left out after the ends of two processes."""
+    cache = tmp_path / "cache.sqlite"
+    deadly = {"LIMITS_DEADLY_KERNEL": "conv2d_quads"}
+    die(cache, layer, **deadly)
+    (marker,) = markers(cache)
+    owner = marker.read_text().partition("\n")[0]
+    die(cache, layer, **deadly)  # the same kernel with other options
+    (marker,) = markers(cache)
+    other, _, what = marker.read_text().partition("\n")
+    if same:
+        marker.write_text(f"{owner}\n{what}")
+    start(cache, layer)  # the marker becomes a row
+    assert _rows(cache) == ({owner} if same else {owner, other, "again"})
+
+
+def _rows(cache: Path) -> set[str]:
+    with contextlib.closing(sqlite3.connect(cache)) as database:
+        found = database.execute("SELECT value FROM rows WHERE kind = 'crash'").fetchall()
+    return {value.decode() for (value,) in found}
 
 
 def test_without_a_cache_there_are_no_markers(tmp_path, layer):
