@@ -165,7 +165,9 @@ def _listed(y: Array) -> Any:
     """Nested lists, with None for what is no number in JSON."""
     if y.dtype.kind != "f" or np.isfinite(y).all():
         return y.tolist()
-    return np.where(np.isfinite(y), y.astype(object), None).tolist()
+    numbers = np.asarray(y).astype(object)
+    numbers[~np.isfinite(y)] = None
+    return numbers.tolist()
 
 
 def _written(result: dict[str, Array], kind: str) -> bytes:
