@@ -11,7 +11,7 @@ import numpy as np
 
 from clgpu_delegate.base.files import Source, read_content
 from clgpu_delegate.delegate import Delegate, load
-from clgpu_delegate.errors import ClgpuError, InputError, OptionError, PoolError
+from clgpu_delegate.errors import ClgpuError, DeviceError, InputError, OptionError, PoolError
 from clgpu_delegate.options import Settings
 from clgpu_delegate.ray import slots
 from clgpu_delegate.runner.members import Names, described, is_of_device
@@ -29,7 +29,7 @@ class Batching:
     """A model on a device that no other process has, with the batch size that is worth it.
 
     If the device fails, the next one that is free takes its place, and the rows that were under way
-    are computed again.
+    are computed again. If none is free, every further call fails.
 
     Parameters
     ----------
@@ -56,25 +56,34 @@ class Batching:
         self._devices, self._wanted, self._most = devices, batch, most
         self._settings = settings
         self._failed: dict[str, tuple[int, str, str]] = {}  # by slot
+        self._runner: Runner | None = None  # None once no device is left
         self._open()
 
     def _open(self) -> None:
         """Take the first device that works; a PoolError if none does."""
         while len(self._failed) < len(slots.slots_of(self._devices)):
-            wait_s = 0.0 if self._failed else _WAIT_S
-            self._slot = slots.take(self._devices, self._failed, wait_s)
+            self._slot = self._next_slot()
             delegate: Delegate | None = None
             try:
                 own: Settings = {**self._settings, "device": self._slot.device.index}
                 delegate = load(**own)
                 self._runner = Runner(self._content, delegate=delegate)
-                self._batch = self._sized()
+                self._batch = self._sized(self._runner)
+                self._inputs, self._outputs = self._runner.inputs, self._runner.outputs
                 return
             except Exception as error:
                 if not self._set_aside(error, delegate):
-                    self._slot.release()
+                    self._let_go()
                     raise
         raise PoolError(list(self._failed.values()))
+
+    def _next_slot(self) -> slots.Slot:
+        if not self._failed:
+            return slots.take(self._devices, wait_s=_WAIT_S)
+        try:
+            return slots.take(self._devices, self._failed)
+        except DeviceError as error:  # others use those that are left
+            raise PoolError(list(self._failed.values())) from error
 
     def _set_aside(self, error: BaseException, delegate: Delegate | None) -> bool:
         if not is_of_device(error, delegate):
@@ -82,8 +91,20 @@ class Batching:
         device = self._slot.device
         self._failed[self._slot.name] = (device.index, device.name, described(error))
         _LOG.warning("device %d (%s) is set aside: %s", device.index, device.name, error)
-        self._slot.release()
+        self._let_go()
         return True
+
+    def _let_go(self) -> None:
+        """Release the device, then the slot: another process may take it at once."""
+        runner, self._runner = self._runner, None
+        try:
+            if runner is not None:
+                runner.close()
+        except Exception as error:
+            name = self._slot.device.name
+            _LOG.warning("device %s cannot be released: %s", name, described(error))
+        finally:
+            self._slot.release()
 
     @property
     def device(self) -> str:
@@ -98,16 +119,22 @@ class Batching:
     @property
     def inputs(self) -> tuple[TensorSpec, ...]:
         """Of an inference, so the first axis is `batch`."""
-        return self._runner.inputs
+        return self._inputs
 
     @property
     def outputs(self) -> tuple[TensorSpec, ...]:
         """Of an inference."""
-        return self._runner.outputs
+        return self._outputs
 
     def check(self) -> None:
         """Run an inference of zeros; raises what fails."""
-        self._runner.run(_zeros(self._runner))
+        runner = self._working()
+        runner.run(_zeros(runner))
+
+    def _working(self) -> Runner:
+        if self._runner is None:
+            raise PoolError(list(self._failed.values()))
+        return self._runner
 
     def run(self, columns: Mapping[str, Array]) -> dict[str, Array]:
         """Results for rows.
@@ -131,11 +158,12 @@ class Batching:
         """
         rows = self._checked(columns)
         while True:
+            runner = self._working()
             try:
-                results = list(self._runner.run_many(self._batches(columns, rows)))
+                results = list(runner.run_many(self._batches(columns, rows)))
                 return self._joined(results, rows)
             except Exception as error:
-                if not self._set_aside(error, self._runner.delegate):
+                if not self._set_aside(error, runner.delegate):
                     raise
                 self._open()
 
@@ -177,18 +205,18 @@ class Batching:
             joined[tensor.name] = np.concatenate([empty, *parts])[:rows]
         return joined
 
-    def _sized(self) -> int:
+    def _sized(self, runner: Runner) -> int:
         """Give the runner the batch size; returns it."""
-        own = _batch_of(self._runner)
+        own = _batch_of(runner)
         if self._wanted is not None:
             if self._wanted != own:
-                _resize(self._runner, self._wanted)
+                _resize(runner, self._wanted)
             return self._wanted
         rates: dict[int, float] = {}
         for size in _powers(self._most):
             try:
-                _resize(self._runner, size)
-                rate, seconds = _rate(self._runner, size)
+                _resize(runner, size)
+                rate, seconds = _rate(runner, size)
             except ClgpuError as error:
                 if not rates and size == own:
                     raise
@@ -199,7 +227,7 @@ class Batching:
                 break
         best = max(rates.values(), default=0.0)
         size = next((size for size, rate in rates.items() if rate * _GAIN >= best), own)
-        _resize(self._runner, size)
+        _resize(runner, size)
         return size
 
 
@@ -220,9 +248,9 @@ def _batch_of(runner: Runner) -> int:
 
 
 def _resize(runner: Runner, size: int) -> None:
-    if _batch_of(runner) != size:
+    if any(t.shape[0] != size for t in runner.inputs):
         runner.resize([(size, *t.shape[1:]) for t in runner.inputs])
-        _batch_of(runner)
+    _batch_of(runner)
 
 
 def _zeros(runner: Runner) -> list[Array]:

@@ -117,12 +117,13 @@ class Service:
         try:
             row = self._read(await request.body(), kind)
             result = await self.predict(row)
-        except PoolError:
-            raise  # the server's fault
         except ClgpuError as error:
+            # What a kernel of the CPU refuses has no class of its own; others are the server's.
+            if not isinstance(error, InputError) and type(error) is not ClgpuError:
+                raise
             return JSONResponse({"error": str(error)}, status_code=400)
         if kind == _JSON:
-            return JSONResponse({name: y.tolist() for name, y in result.items()})
+            return JSONResponse({name: _listed(y) for name, y in result.items()})
         return Response(_written(result, kind), media_type=kind)
 
     def describe(self) -> dict[str, Any]:
@@ -160,6 +161,15 @@ def _described(tensors: Any) -> list[dict[str, Any]]:
     return [{"name": t.name, "shape": t.shape[1:], "dtype": t.dtype.name} for t in tensors]
 
 
+def _listed(y: Array) -> Any:
+    """Nested lists, with None for what is no number in JSON."""
+    if y.dtype.kind != "f" or np.isfinite(y).all():
+        return y.tolist()
+    numbers = np.asarray(y).astype(object)
+    numbers[~np.isfinite(y)] = None
+    return numbers.tolist()
+
+
 def _written(result: dict[str, Array], kind: str) -> bytes:
     buffer = io.BytesIO()
     if kind == _NPY:
@@ -187,8 +197,9 @@ def deployment(
 
     POST an input without its batch axis; the result comes back in the form of the request:
     ``application/x-npy``, an array for a model with one input, and its first output;
-    ``application/x-npz``, arrays by name; ``application/json``, lists by name. A wrong input is
-    answered with 400 and the reason. GET tells inputs, outputs, device and batch size.
+    ``application/x-npz``, arrays by name; ``application/json``, lists by name, with null for NaN
+    and infinity. A wrong input is answered with 400 and the reason. GET tells inputs, outputs,
+    device and batch size.
 
     Each replica takes a device of its node. It collects requests until there are as many as the
     batch size, or the first one has waited ``wait_s``. A device that fails is replaced by one that

@@ -109,6 +109,11 @@ class Member:
         """Whether it was not set aside."""
         return not self.error
 
+    @property
+    def state(self) -> Literal["working", "failed"]:
+        """As in `PoolDevice`."""
+        return "working" if self.works else "failed"
+
     def begin(self) -> None:
         """One more input is under way."""
         if self.under_way == 0:
@@ -128,7 +133,7 @@ class Member:
             busy += time.perf_counter_ns() - self._since_ns
         return PoolDevice(
             device=self.device,
-            state="working" if self.works else "failed",
+            state=self.state,
             mode=self.mode,
             done=self.done,
             passed_on=self.passed_on,

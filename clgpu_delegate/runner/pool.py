@@ -50,7 +50,7 @@ class Pool:
     Devices compute in different orders, so the last bits of results depend on the device.
 
     Methods may be called from several threads, but not in a process that was forked from the
-    pool's: they raise DeviceError there.
+    pool's: they raise DeviceError there, except `close`.
 
     Parameters
     ----------
@@ -165,6 +165,7 @@ class Pool:
 
     def stats(self) -> list[PoolDevice]:
         """What each device has done so far, in the order in which they were given."""
+        _core.refuse_forked_child()
         return self._sharing.stats()
 
     @overload
@@ -311,6 +312,7 @@ class Pool:
         self._sharing.close()
 
     def __enter__(self) -> Pool:
+        _core.refuse_forked_child()
         self._sharing.check()
         return self
 
@@ -323,7 +325,8 @@ class Pool:
         self.close(cancel=error is not None)
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{each.device.index}: {each.state}" for each in self.stats())
+        # Without the lock: in a forked child it may be held for ever.
+        told = ", ".join(f"{m.device.index}: {m.state}" for m in self._sharing.members)
         return f"<clgpu_delegate.Pool on {told}>"
 
 

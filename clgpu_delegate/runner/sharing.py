@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import heapq
 import logging
 import threading
@@ -21,6 +22,14 @@ _CLOSED = "the pool is closed"
 
 def _ending() -> ClgpuError:
     return ClgpuError("the process is ending: its threads take no more work")
+
+
+def _tell(end: Callable[[], object]) -> None:
+    """End a future, which runs its callbacks; futures pass on what is no Exception."""
+    try:
+        end()
+    except BaseException:
+        _LOG.exception("a callback of a future of a pool failed")
 
 
 class Task:
@@ -83,7 +92,7 @@ class Sharing:
             self._queue = [task for task in self._queue if task.has_begun]
             heapq.heapify(self._queue)
         for task in dropped:
-            task.future.cancel()
+            _tell(task.future.cancel)
             task.future.set_running_or_notify_cancel()
             self._finish()
 
@@ -177,7 +186,7 @@ class Sharing:
             member.end()
             member.done += 1
         task.inputs = []  # before the result is seen: their memory may be used again
-        task.future.set_result(result)
+        _tell(lambda: task.future.set_result(result))
         self._finish()
 
     def _fail(self, member: Member, task: Task, error: BaseException) -> None:
@@ -225,7 +234,7 @@ class Sharing:
     def _refuse(self, tasks: Sequence[Task], reason: Callable[[], BaseException]) -> None:
         for task in tasks:
             if task.has_begun or task.future.set_running_or_notify_cancel():
-                task.future.set_exception(reason())
+                _tell(functools.partial(task.future.set_exception, reason()))
             self._finish()
 
     def _finish(self) -> None:

@@ -192,14 +192,31 @@ def test_a_slow_device_holds_nobody_up():
         assert sum(each.done for each in pool.stats()) == 40
 
 
-def test_a_second_input_goes_to_a_device_that_is_free():
+def test_a_second_input_is_left_to_a_device_that_is_free():
     with Pool(negation(), [0, 0], zero_copy="off") as pool:
-        held = [hold(pool, 0), hold(pool, 1)]
+        sharing, held, other = pool._sharing, hold(pool, 0), hold(pool, 1)
+        other.go.set()
+        first = sharing.members[0]
+        assert first.ahead > 1
+        take, settle = sharing._take, sharing._settle
+        awake = threading.Event()
+        under_way: list[int] = []
+
+        def take_once_awake(member: Any) -> Any:
+            assert member is first or awake.wait(SOON)
+            return take(member)
+
+        def settle_once_both_work(member: Any, *of_task: Any) -> None:
+            under_way.append(member.under_way)
+            awake.set()
+            other.begun.wait(SOON)
+            settle(member, *of_task)
+
+        sharing._take, sharing._settle = take_once_awake, settle_once_both_work
         futures = [pool.submit(x) for x in inputs(2)]
-        assert all(each.begun.wait(SOON) for each in held)
-        for each in held:
-            each.go.set()
+        held.go.set()
         assert numbers(f.result() for f in futures) == [0, 1]
+        assert under_way == [1, 1]
         assert [each.done for each in pool.stats()] == [1, 1]
 
 
@@ -330,6 +347,41 @@ def test_callbacks_may_submit_and_may_not_close():
         assert "a callback of a future cannot close the pool" in told[1]
 
 
+def test_a_callback_that_ends_its_thread_does_not_hold_the_pool(caplog):
+    def leave(_: Any) -> None:
+        raise SystemExit(3)
+
+    with Pool(negation(), 0, bound=4) as pool:
+        held = hold(pool, 0)
+        futures = [pool.submit(x) for x in inputs(4)]
+        assert held.begun.wait(SOON)
+        for future in futures:
+            future.add_done_callback(leave)
+        closing = threading.Thread(target=pool.close, kwargs={"cancel": True})
+        closing.start()
+        wait_until(futures[3].cancelled)
+        held.go.set()
+        closing.join(SOON)
+        assert not closing.is_alive()
+        assert numbers([futures[0].result()]) == [0]
+    told = [r for r in caplog.records if r.message == "a callback of a future of a pool failed"]
+    assert len(told) == 4
+
+
+def test_a_callback_of_an_error_that_ends_its_thread_does_not_hold_the_pool():
+    def leave(_: Any) -> None:
+        raise SystemExit(3)
+
+    with Pool(gather(), 0, exclude="GATHER", bound=1) as pool:
+        held = hold(pool, 0)
+        bad = pool.submit(np.array([3, 9], np.int32))
+        bad.add_done_callback(leave)
+        held.go.set()
+        good = pool.submit(np.array([3, 1], np.int32))
+        np.testing.assert_array_equal(good.result(SOON), [3, 1])
+        assert "inference failed" in str(bad.exception())
+
+
 def test_threads_may_share_a_pool():
     failures: list[BaseException] = []
     with Pool(negation(), "all", bound=3) as pool:
@@ -419,12 +471,16 @@ results = pool.map([x] * 50)
 next(results)
 child = os.fork()
 if child == 0:
-    try:
-        pool.submit(x)
-    except clgpu_delegate.DeviceError:
-        pool.close()
-        os._exit(7)
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    refused = 0
+    for use in (lambda: pool.submit(x), pool.stats, pool.__enter__, lambda: pool.map([x])):
+        try:
+            use()
+        except clgpu_delegate.DeviceError:
+            refused += 1
+    assert repr(pool) == "<clgpu_delegate.Pool on 0: working, 0: working>"
+    pool.close()
+    os._exit(refused)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4
 gone = clgpu_delegate.Pool(models.chain((2, 5), ("NEG",)), 0)
 future = gone.submit(x)
 del gone

@@ -100,6 +100,19 @@ def test_a_model_without_a_batch_axis_is_refused():
         Predictor(m.build(), devices=0)
 
 
+def test_a_model_that_cannot_be_batched_keeps_its_own_size():
+    m = ModelMaker()
+    x = m.input("x", (1, 6))
+    m.output(m.op("RESHAPE", [x, m.constant(np.array([1, -1], np.int32))], (1, 6)))
+    predictor = Predictor(m.build(), devices=[0, 0], most=8)
+    assert predictor.batch == 1
+    rows = np.arange(18, dtype=np.float32).reshape(3, 6)
+    (found,) = predictor({"x": rows}).values()
+    np.testing.assert_array_equal(found, rows)
+    with pytest.raises(InputError, match="no common first axis"):
+        Predictor(m.build(), devices=[0, 0], batch=2)
+
+
 def fail(predictor: Predictor, times: int) -> None:
     """Let the device fail in inferences to come."""
     runner = predictor._model._runner
@@ -130,3 +143,21 @@ def test_the_next_free_device_takes_the_place_of_one_that_fails():
     words = r"all devices have failed: 0 \(.*CL_OUT_OF_RESOURCES.*; 0 \("
     with pytest.raises(clgpu_delegate.PoolError, match=words):
         predictor({"x": x})
+
+
+def test_a_device_fails_while_the_others_are_in_use():
+    predictor = Predictor(models.chain((1, 5), ("NEG",)), devices=[0, 0], batch=2)
+    x = np.ones((3, 5), np.float32)
+    other = slots.take([0, 0])
+    assert other.name == "0-1"
+    runner = predictor._model._runner
+    fail(predictor, times=1)
+    for _ in range(2):
+        with pytest.raises(clgpu_delegate.PoolError) as raised:
+            predictor({"x": x})
+        ((index, _, why),) = raised.value.failures
+        assert index == 0
+        assert "CL_OUT_OF_RESOURCES" in why
+    with pytest.raises(clgpu_delegate.ClgpuError, match="closed"):
+        runner.run(x[:2])
+    assert slots.take([0, 0]).name == "0-0", "its slot is free"

@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import os
+import queue
 import signal
 import socket
 import subprocess
@@ -139,12 +140,30 @@ def check_metrics(url: str) -> None:
     assert "clgpu_batch_seconds_sum" in told
 
 
+def ask_until_stopped(url: str, number: int, answered: queue.SimpleQueue[int]) -> None:
+    """Ask again and again; a request that is not answered was refused before it was taken."""
+    while True:
+        try:
+            code, body = post(url, npy(X + number), "application/x-npy")
+        except urllib.error.URLError as error:
+            if isinstance(error.reason, ConnectionRefusedError):
+                return
+            raise
+        if code == 404:  # no application is there any more
+            return
+        assert code == 200, body
+        np.testing.assert_array_equal(np.load(io.BytesIO(body)), -(X + number))
+        answered.put(number)
+
+
 def check_stop(process: subprocess.Popen[str], url: str) -> None:
+    answered: queue.SimpleQueue[int] = queue.SimpleQueue()
     with ThreadPoolExecutor(6) as threads:
-        late = [threads.submit(ask, url, n) for n in range(6)]
-        time.sleep(0.1)  # some wait for others, to be a batch
+        asking = [threads.submit(ask_until_stopped, url, n, answered) for n in range(6)]
+        for _ in range(12):  # each client has a request under way, or is about to
+            answered.get(timeout=60)
         process.send_signal(signal.SIGTERM)
-        for each in late:
+        for each in asking:
             each.result()
     assert process.wait(60) == 0
 

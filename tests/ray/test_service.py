@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
-from clgpu_delegate import ClgpuError, InputError, PoolError
+from clgpu_delegate import ClgpuError, FileError, InputError, PoolError
 from clgpu_delegate.ray import slots
 from clgpu_delegate.ray.batching import Batching
 from clgpu_delegate.ray.serving import Service
 from tests.model_maker import ModelMaker
+from tests.python import models
 from tests.ray.test_batching import fail
 
 
@@ -68,3 +71,58 @@ def test_health_tells_that_no_device_is_left(service):
         service._run(rows(1))
     with pytest.raises(RuntimeError, match="all devices have failed: 0 "):
         asyncio.run(service.check_health())
+
+
+def test_health_tells_that_a_device_failed_while_the_others_were_in_use(service):
+    service._model = Batching(
+        models.chain((1, 5), ("NEG",)), devices=[0, 0], batch=4, most=4, settings={}
+    )
+    other = slots.take([0, 0])
+    fail(service, times=1)
+    row = {"x": np.ones(5, np.float32)}
+    for _ in range(2):
+        with pytest.raises(PoolError, match="CL_OUT_OF_RESOURCES"):
+            service._run([row, row])
+    with pytest.raises(RuntimeError, match="CL_OUT_OF_RESOURCES"):
+        asyncio.run(service.check_health())
+    assert service.describe()["batch"] == 4
+    other.release()
+
+
+class Posted:
+    """A request of HTTP."""
+
+    method = "POST"
+    headers: ClassVar = {"content-type": "application/json"}
+
+    async def body(self) -> bytes:
+        return b'{"i": 2}'
+
+
+def test_only_mistakes_of_a_request_are_answered_with_400(service):
+    pytest.importorskip("starlette")
+    error: Exception = InputError("a wrong shape")
+
+    async def refuse(_):
+        raise error
+
+    service.predict = refuse
+    for error in (InputError("a wrong shape"), ClgpuError("inference failed: an index")):
+        answer = asyncio.run(service(Posted()))
+        assert (answer.status_code, json.loads(answer.body)) == (400, {"error": str(error)})
+    for error in (PoolError([(0, "one", "gone")]), FileError("cannot lock")):
+        with pytest.raises(type(error), match=str(error)[:8]):
+            asyncio.run(service(Posted()))
+
+
+def test_json_has_null_for_what_is_no_number(service):
+    pytest.importorskip("starlette")
+    y = np.array([[1.5, np.nan], [np.inf, -np.inf]], np.float32)
+
+    async def found(_):
+        return {"y": y, "scalar": np.float32(np.nan), "n": np.array([1, 2])}
+
+    service.predict = found
+    answer = asyncio.run(service(Posted()))
+    want = {"y": [[1.5, None], [None, None]], "scalar": None, "n": [1, 2]}
+    assert (answer.status_code, json.loads(answer.body)) == (200, want)
