@@ -160,7 +160,7 @@ class Executor {
   void take_chains(const ChainsTaken& taken);
   std::optional<ChainVerdict> measure_chains();
   void leave_chains(ChainVerdict verdict);
-  void store_verdict(ChainVerdict verdict);
+  void store_verdict(const std::string& verdict);
   void clear_counters();
   void run_load_steps();
   /// Launches each distinct kernel once: all, or those that must be tried.

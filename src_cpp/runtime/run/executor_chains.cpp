@@ -22,7 +22,8 @@ const char* name_of(ChainVerdict verdict) {
       return "waited";
   }
 }
-constexpr const char* kWaitedOnce = "waited once";
+
+std::string once(ChainVerdict verdict) { return std::string(name_of(verdict)) + " once"; }
 
 // Against chains.
 constexpr const char* kSlowerReason = "the launches are faster";
@@ -45,23 +46,18 @@ void Executor::take_chains(const ChainsTaken& taken) {
   taken_ = taken;
 }
 
-void Executor::store_verdict(ChainVerdict verdict) {
-  const std::string name = name_of(verdict);
-  store_->put(store::kTuning, chains_key_, name, "chains of launches: " + name);
+void Executor::store_verdict(const std::string& verdict) {
+  store_->put(store::kTuning, chains_key_, verdict, "chains of launches: " + verdict);
 }
 
 // Another process may have been on the device once; only a second time is stored as final.
 void Executor::leave_chains(ChainVerdict verdict) {
   const bool waited = verdict == ChainVerdict::kWaited;
   const auto known = store_->get(store::kTuning, chains_key_);
-  const bool before = known && (*known == kWaitedOnce || *known == name_of(verdict));
+  const bool before = known && (*known == once(verdict) || *known == name_of(verdict));
   chains_.reset();
   take_chains({0, 0, waited ? kWaitedReason : kSlowerReason});
-  if (waited && !before) {
-    store_->put(store::kTuning, chains_key_, kWaitedOnce, "chains of launches: waited once");
-  } else {
-    store_verdict(verdict);
-  }
+  store_verdict(before ? name_of(verdict) : once(verdict));
   if (waited) clear_counters();
 }
 
@@ -138,7 +134,7 @@ void Executor::make_chains(const Chaining& chaining, bool may_run) {
           return take_chains({0, 0, "an inference takes so long that launches cost nothing"});
         }
         if (*verdict == ChainVerdict::kSlower) return leave_chains(*verdict);
-        store_verdict(*verdict);
+        store_verdict(name_of(*verdict));
       }
     }
   } catch (const InternalError&) {
