@@ -158,6 +158,8 @@ struct Candidate {
   Form form = Form::kTuned;
   bool adds_halves = false;   ///< intermediate sums are rounded to half; otherwise sums are exact
   bool tensor_cores = false;  ///< they compute the products, with their own peak rate
+  /// Estimate of its time on the device, with the launch; 0 if the engine has no model of it.
+  double microseconds = 0;
 };
 
 /// The same candidate, with this form.

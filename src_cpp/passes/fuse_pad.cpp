@@ -2,6 +2,7 @@
 
 #include "base/index.hpp"
 #include "ops/families/pad.hpp"
+#include "ops/families/pool.hpp"
 #include "ops/families/strided_slice.hpp"
 #include "ops/products/conv_geometry.hpp"
 #include "passes/pass.hpp"
@@ -51,10 +52,31 @@ std::optional<ops::Border> cropped_border(const ir::Node& node) {
                      false};
 }
 
+// Whether no element of a tensor is below zero.
+bool is_positive(const ir::Graph& graph, int tensor, const std::vector<int>& writers) {
+  using Activation = ir::Activation;
+  const int writer = writers[uz(tensor)];
+  if (writer < 0) return false;
+  const ir::Epilogue& epilogue = graph.nodes[uz(writer)].epilogue;
+  const Activation activation = epilogue.activation;
+  return !epilogue.residual_after &&
+         (activation == Activation::kRelu || activation == Activation::kRelu6 ||
+          activation == Activation::kRelu0To1);
+}
+
+// The attributes of a reader of the padded tensor that takes over its border; null if it cannot.
+ir::AttrsPtr with_border(const ir::Attrs& reader, const ops::Border& border, bool is_positive) {
+  if (const auto* conv = dynamic_cast<const ops::ConvAttrs*>(&reader))
+    return ops::with_border(*conv, border);
+  const auto* pool = dynamic_cast<const ops::PoolAttrs*>(&reader);
+  return pool != nullptr && is_positive ? ops::with_border(*pool, border) : nullptr;
+}
+
 }  // namespace
 
 void fuse_pad(ir::Graph& graph) {
   const auto readers = ir::readers_of(graph);
+  const auto writers = ir::writers_of(graph);
   const auto is_output = ir::output_mask(graph);
   for (const ir::Node& node : graph.nodes) {
     auto border = padded_border(graph, node);
@@ -65,18 +87,17 @@ void fuse_pad(ir::Graph& graph) {
     // Every reader must be able to take the border; otherwise the padded tensor is needed anyway.
     std::vector<ir::AttrsPtr> fused;
     std::string problem;
+    const bool positive = is_positive(graph, node.inputs[0], writers);
     if (is_output[result]) problem = "its result is a result of the partition";
     for (const int reader : readers[result]) {
       if (!problem.empty()) break;
-      const ir::Node& conv = graph.nodes[uz(reader)];
-      const std::string name = conv.op + " (node " + std::to_string(conv.tflite_index) + ")";
-      const auto* conv_attrs = dynamic_cast<const ops::ConvAttrs*>(conv.attrs.get());
-      if (conv_attrs == nullptr || conv.inputs[0] != node.outputs[0]) {
-        problem = "the reader " + name + " cannot have a border";
-        break;
+      const ir::Node& window = graph.nodes[uz(reader)];
+      const bool reads_it = window.inputs[0] == node.outputs[0] && window.attrs != nullptr;
+      ir::AttrsPtr attrs = reads_it ? with_border(*window.attrs, *border, positive) : nullptr;
+      if (attrs == nullptr) {
+        problem = "the reader " + window.op + " (node " + std::to_string(window.tflite_index) +
+                  ") cannot have this border";
       }
-      ir::AttrsPtr attrs = with_border(*conv_attrs, *border);
-      if (attrs == nullptr) problem = "the reader " + name + " does not take this border";
       fused.push_back(std::move(attrs));
     }
     if (!problem.empty()) {
@@ -84,10 +105,10 @@ void fuse_pad(ir::Graph& graph) {
       continue;
     }
     for (std::size_t i = 0; i < fused.size(); ++i) {
-      ir::Node& conv = graph.nodes[uz(readers[result][i])];
-      conv.attrs = std::move(fused[i]);
-      conv.inputs[0] = node.inputs[0];
-      ir::applied(graph, kPass, node.tflite_index, conv.tflite_index);
+      ir::Node& window = graph.nodes[uz(readers[result][i])];
+      window.attrs = std::move(fused[i]);
+      window.inputs[0] = node.inputs[0];
+      ir::applied(graph, kPass, node.tflite_index, window.tflite_index);
     }
   }
   // The paddings and crops have no readers now: remove_dead removes them.

@@ -36,6 +36,8 @@ CASES = [
     Case((1, 8, 9, 8), (3, 2), (1, 3), "SAME"),
     Case((1, 5, 4, 7), (5, 7), (3, 1), "SAME"),
     Case((1, 6, 5, 3), (1, 2), (3, 3), "VALID"),
+    Case((2, 9, 7, 12), (3, 3), (1, 1), "SAME"),
+    Case((1, 8, 7, 4), (5, 4), (2, 1), "VALID"),
 ]
 LARGE = [  # windows that a work-group shares
     Case((2, 7, 7, 33), (7, 7), (1, 1), "VALID"),
@@ -144,11 +146,12 @@ def test_input_may_be_resized(device, rng):
     extent=st.tuples(st.integers(1, 5), st.integers(1, 5)),
     stride=st.tuples(st.integers(1, 3), st.integers(1, 3)),
     padding=st.sampled_from(["SAME", "VALID"]),
+    channels=st.sampled_from([3, 4]),
 )
 @hypothesis.settings(max_examples=EXAMPLES)
-def test_any_geometry(device, rng, size, extent, stride, padding):
+def test_any_geometry(device, rng, size, extent, stride, padding, channels):
     hypothesis.assume(padding == "SAME" or (size[0] >= extent[0] and size[1] >= extent[1]))
-    case = Case((1, *size, 3), extent, stride, padding)
+    case = Case((1, *size, channels), extent, stride, padding)
     x = rng.standard_normal(case.shape).astype(np.float32)
     expected = -pool("MAX_POOL_2D", -x, case)
     check(pool_model(["MAX_POOL_2D"], case), [x], [expected], device=device, precision="fp32")

@@ -1,11 +1,11 @@
-"""Padding and cropping of height and width move into convolutions that have no padding."""
+"""Padding and cropping of height and width move into convolutions and poolings without padding."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from tests.model_maker import ModelMaker
+from tests.model_maker import ModelMaker, Quantization
 from tests.models.comparison import run_delegated
 from tests.ops.borders import Border
 from tests.ops.harness import check
@@ -118,3 +118,46 @@ def test_padding_with_another_value_than_zero_is_not_fused(value, fused, device,
     x = m.op("PADV2", [m.input("x", SHAPE), paddings, m.constant(np.float32(value))], (1, 8, 7, 3))
     m.output(_convolve(m, x, "CONV_2D"))
     _check(m.build(), fused, device, precision)
+
+
+@pytest.mark.parametrize(
+    ("op", "activation", "paddings", "padding", "fused"),
+    [
+        ("MAX_POOL_2D", "RELU", [[1, 2], [0, 1]], "VALID", True),
+        ("MAX_POOL_2D", "RELU6", [[2, 0], [1, 1]], "VALID", True),
+        ("MAX_POOL_2D", "RELU", [[1, 1], [1, 1]], "SAME", False),
+        ("MAX_POOL_2D", "RELU", [[3, 0], [0, 0]], "VALID", False),  # a window of zeros alone
+        ("MAX_POOL_2D", "RELU_N1_TO_1", [[1, 1], [1, 1]], "VALID", False),
+        ("MAX_POOL_2D", None, [[1, 1], [1, 1]], "VALID", False),
+        ("AVERAGE_POOL_2D", "RELU", [[1, 1], [1, 1]], "VALID", False),  # its zeros count
+    ],
+)
+def test_padding_is_fused_into_the_maximum_of_positive_numbers(
+    op, activation, paddings, padding, fused, device, precision
+):
+    m = ModelMaker()
+    x = m.input("x", (1, 6, 5, 4))
+    h = m.op("ADD", [x, x], (1, 6, 5, 4), fused_activation_function=activation or "NONE")
+    h = _pad(m, h, [[0, 0], *paddings, [0, 0]], None)
+    size = [n - 2 if padding == "VALID" else n for n in m.shape(h)[1:3]]
+    geometry = {"filter_height": 3, "filter_width": 3, "stride_h": 1, "stride_w": 1}
+    m.output(m.op(op, [h], (1, *size, 4), padding=padding, **geometry))
+    x = np.random.default_rng(5).standard_normal((1, 6, 5, 4)).astype(np.float32)
+    nodes = run_delegated("auto", m.build(), [x])[1]["nodes"]
+    assert [n["index"] for n in nodes if n["fused_into"] is not None] == ([1] if fused else [])
+    check(m.build(), [x], None, device=device, precision=precision, accumulation=9)
+
+
+def test_padding_is_fused_into_the_maximum_of_integers(device, precision):
+    m = ModelMaker()
+    x = m.input("x", (1, 6, 5, 4), np.int8, quantization=Quantization(0.05, -100))
+    result = {"quantization": Quantization(0.1, -100)}
+    h = m.op("ADD", [x, x], (1, 6, 5, 4), fused_activation_function="RELU", **result)
+    paddings = m.constant(np.array([[0, 0], [1, 1], [1, 1], [0, 0]], np.int32))
+    h = m.op("PAD", [h, paddings], (1, 8, 7, 4), **result)
+    geometry = {"filter_height": 3, "filter_width": 3, "stride_h": 2, "stride_w": 2}
+    m.output(m.op("MAX_POOL_2D", [h], (1, 3, 3, 4), padding="VALID", **geometry, **result))
+    x = np.random.default_rng(5).integers(-128, 128, (1, 6, 5, 4)).astype(np.int8)
+    nodes = run_delegated("auto", m.build(), [x])[1]["nodes"]
+    assert [n["index"] for n in nodes if n["fused_into"] is not None] == [1]
+    check(m.build(), [x], None, device=device, precision=precision)

@@ -85,7 +85,7 @@ def test_padding_that_is_fused_and_one_that_stays():
         "declined",
         2,
         None,
-        "the reader ABS (node 3) cannot have a border",
+        "the reader ABS (node 3) cannot have this border",
     ) in found
 
 

@@ -353,7 +353,7 @@ def test_padding_moves_into_the_convolution_behind_it():
 
 def test_padding_in_front_of_another_padding_stays():
     before = PADDED.replace("padding=VALID", "padding=SAME")
-    declined = 'fuse_pad declined node=0 "the reader CONV_2D (node 1) does not take this border"'
+    declined = 'fuse_pad declined node=0 "the reader CONV_2D (node 1) cannot have this border"'
     assert_stays(before, "fuse_pad", declined)
 
 
@@ -374,7 +374,7 @@ def test_padding_that_another_node_reads_stays():
     assert_stays(
         before,
         "fuse_pad",
-        'fuse_pad declined node=0 "the reader ABS (node 2) cannot have a border"',
+        'fuse_pad declined node=0 "the reader ABS (node 2) cannot have this border"',
     )
 
 

@@ -1,8 +1,9 @@
 // Family of MAX_POOL_2D, AVERAGE_POOL_2D and L2_POOL_2D on NHWC tensors.
+#include "ops/families/pool.hpp"
+
 #include <algorithm>
 #include <cmath>
 
-#include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/row_rules.hpp"
 
@@ -14,22 +15,19 @@ constexpr int kMaxPool = 17, kAveragePool = 1, kL2Pool = 12;
 /// Windows of at least this many elements are worth a work-group each.
 constexpr int kLargeWindow = 32;
 
-struct PoolAttrs : ir::Attrs {
-  int kind = 0;  ///< macro KIND of kernels/pool: 0 max, 1 average, 2 l2
-  int padding = 1;
-  int stride_h = 1, stride_w = 1;
-  int filter_h = 1, filter_w = 1;
-  std::optional<Window> rows;  ///< for a band: replaces the padding mode
-  CLGPU_FIELDS(kind, padding, stride_h, stride_w, filter_h, filter_w, rows)
-  static const char* words(std::string_view member) {
-    if (member == "padding") return ", SAME, VALID";
-    return "";
-  }
-};
-
 Window rows_of(const PoolAttrs& attrs, const ir::Shape& src) {
-  return attrs.rows ? *attrs.rows
-                    : window(attrs.padding, src[1], attrs.filter_h, attrs.stride_h, 1);
+  if (attrs.rows) return *attrs.rows;
+  const int padded = src[1] + attrs.extra_top + attrs.extra_bottom;
+  Window rows = window(attrs.padding, padded, attrs.filter_h, attrs.stride_h, 1);
+  rows.before += attrs.extra_top;
+  return rows;
+}
+
+Window columns_of(const PoolAttrs& attrs, const ir::Shape& src) {
+  const int padded = src[2] + attrs.extra_left + attrs.extra_right;
+  Window columns = window(attrs.padding, padded, attrs.filter_w, attrs.stride_w, 1);
+  columns.before += attrs.extra_left;
+  return columns;
 }
 
 /// The reference kernels never rescale: they are correct only if input and output have the same
@@ -65,7 +63,9 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
                       params->filter_height < 1 || params->filter_width < 1,
                   Why::kParameter, "a stride or filter size", "is below 1");
   PoolAttrs attrs;
-  attrs.kind = node.builtin() == kMaxPool ? 0 : node.builtin() == kAveragePool ? 1 : 2;
+  attrs.kind = node.builtin() == kMaxPool       ? PoolAttrs::kMax
+               : node.builtin() == kAveragePool ? PoolAttrs::kAverage
+                                                : PoolAttrs::kRootMeanSquare;
   attrs.padding = params->padding;
   attrs.stride_h = params->stride_height;
   attrs.stride_w = params->stride_width;
@@ -83,13 +83,14 @@ ir::Shapes infer(const NodeContext& node) {
   const auto& attrs = node.attrs<PoolAttrs>();
   const ir::Shape& src = node.input(0).shape;
   const int h = rows_of(attrs, src).out;
-  const int w = window(attrs.padding, src[2], attrs.filter_w, attrs.stride_w, 1).out;
+  const int w = columns_of(attrs, src).out;
   if (h < 1 || w < 1) throw ShapeError("the filter is larger than the input " + src.str());
   return {ir::Shape{src[0], h, w, src[3]}};
 }
 
-/// The arguments of both kernels: types, function, buffers and geometry.
-void describe(const NodeContext& node, kernel::Launch& launch) {
+/// The arguments of all kernels: types, function, buffers and geometry; the sizes of windows as
+/// macros if they are `fixed`.
+void describe(const NodeContext& node, kernel::Launch& launch, bool fixed = false) {
   const auto& attrs = node.attrs<PoolAttrs>();
   const ir::Shape& src = node.input(0).shape;
   const ir::Shape& dst = node.output(0).shape;
@@ -104,9 +105,14 @@ void describe(const NodeContext& node, kernel::Launch& launch) {
     launch.i32(range.low).i32(range.high);
   }
   launch.i32(dst[0]).i32(src[1]).i32(src[2]).i32(dst[1]).i32(dst[2]).i32(dst[3]);
-  launch.i32(attrs.filter_h).i32(attrs.filter_w).i32(attrs.stride_h).i32(attrs.stride_w);
+  if (fixed) {
+    launch.macro("FILTER_H", attrs.filter_h).macro("FILTER_W", attrs.filter_w);
+    launch.macro("STRIDE_H", attrs.stride_h).macro("STRIDE_W", attrs.stride_w);
+  } else {
+    launch.i32(attrs.filter_h).i32(attrs.filter_w).i32(attrs.stride_h).i32(attrs.stride_w);
+  }
   launch.i32(rows_of(attrs, src).before);
-  launch.i32(window(attrs.padding, src[2], attrs.filter_w, attrs.stride_w, 1).before);
+  launch.i32(columns_of(attrs, src).before);
 }
 
 /// One work-item per `width` channels of a pixel.
@@ -117,6 +123,25 @@ kernel::Candidate per_pixel(const NodeContext& node, const char* name, int width
   launch.range({uz(node.output(0).shape.elements() / width)}, {kElementwiseGroup});
   const auto form = width == 1 ? kernel::Form::kReference : kernel::Form::kTuned;
   return kernel::of_form(form, {name, {launch}, {}});
+}
+
+/// Whether neighbouring windows share elements that a work-item can keep in registers.
+bool windows_overlap(const PoolAttrs& attrs) {
+  constexpr int kMost = 5;
+  return (attrs.filter_h > attrs.stride_h || attrs.filter_w > attrs.stride_w) &&
+         std::max({attrs.filter_h, attrs.filter_w, attrs.stride_h, attrs.stride_w}) <= kMost;
+}
+
+/// One work-item per 2 x 2 pixels of four channels.
+kernel::Candidate blocked(const NodeContext& node) {
+  constexpr int kWidth = 4, kSide = 2;
+  const ir::Shape& dst = node.output(0).shape;
+  kernel::Launch launch("pool/blocked.cl", "pool_blocked");
+  describe(node, launch, true);
+  launch.macro("WIDTH", kWidth).macro("PX", kSide).macro("PY", kSide);
+  const std::int64_t blocks = dst[0] * ceil_div(dst[1], kSide) * ceil_div(dst[2], kSide);
+  launch.range({uz(blocks * dst[3] / kWidth)}, {kElementwiseGroup});
+  return {"blocked_2x2", {launch}, {}};
 }
 
 /// One work-group per pixel and block of channels.
@@ -139,7 +164,14 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const bool quantized = node.output(0).is_quantized();
   if (quantized && device.is_cpu() && dst[3] % 16 == 0)
     found.push_back(per_pixel(node, "vec16", 16));
+  const bool blocks = dst[3] % 4 == 0 && windows_overlap(attrs);
+  // Measured on an H200: with fewer pixels, too few work-items remain to hide that they wait.
+  constexpr std::int64_t kItemsOfUnit = 400;
+  const bool blocks_first = !device.is_cpu() && !device.is_mobile() &&
+                            dst.elements() / 4 > kItemsOfUnit * device.compute_units;
+  if (blocks && blocks_first) found.push_back(blocked(node));
   if (dst[3] % 4 == 0) found.push_back(per_pixel(node, "vec4", 4));
+  if (blocks && !blocks_first) found.push_back(blocked(node));
   found.push_back(per_pixel(node, "naive", 1));
 
   const int elements = std::min(attrs.filter_h, src[1]) * std::min(attrs.filter_w, src[2]);
@@ -180,6 +212,21 @@ double flops(const NodeContext& node) {
 }
 
 }  // namespace
+
+ir::AttrsPtr with_border(const PoolAttrs& attrs, const Border& border) {
+  const bool adds = border.top >= 0 && border.bottom >= 0 && border.left >= 0 && border.right >= 0;
+  if (attrs.kind != PoolAttrs::kMax || attrs.padding != kPaddingValid || attrs.rows || !adds ||
+      border.reflect)
+    return nullptr;
+  PoolAttrs result = attrs;
+  result.extra_top += border.top;
+  result.extra_bottom += border.bottom;
+  result.extra_left += border.left;
+  result.extra_right += border.right;
+  const bool touches = std::max(result.extra_top, result.extra_bottom) < attrs.filter_h &&
+                       std::max(result.extra_left, result.extra_right) < attrs.filter_w;
+  return touches ? share(result) : nullptr;
+}
 
 extern const Family kPoolFamily;
 const Family kPoolFamily = [] {

@@ -151,8 +151,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const int chunk = device.local_bytes >= 48 * 1024 ? 128 : 64;
   const bool wide = node.output(kResult).shape[3] > 32;
   if (wide) result.push_back(fused(node, {16, 4, 64, 256, chunk}));
-  result.push_back(fused(node, {8, 4, 32, 128, chunk}));
   result.push_back(fused(node, {4, 4, 32, 128, 2 * chunk}));
+  result.push_back(fused(node, {8, 4, 32, 128, chunk}));
   const bool pays = separable_pays(node.graph(), node.node(), device);
   result.insert(pays ? result.end() : result.begin(), separate(node, device, false));
   result.push_back(separate(node, device, true));
@@ -255,7 +255,8 @@ bool separable_pays(const ir::Graph& graph, const ir::Node& node, const DeviceIn
   // multiply.
   if (graph.tensor(node.outputs[kResult]).is_quantized())
     return int8_refusal(NodeContext(graph, node), device).empty();
-  constexpr std::int64_t kManyPixels = 2048;
+  // Its products are slower than those of a launch of their own, which matters if there are many.
+  constexpr std::int64_t kManyPixels = 2048, kManyProducts = 100'000'000;
   const bool tensor_cores = graph.allows_tf32 && device.mma_f16;
   const int most = tensor_cores ? 32 : 160;
   const ir::Shape& image = graph.tensor(node.inputs[kImage]).shape;
@@ -264,7 +265,7 @@ bool separable_pays(const ir::Graph& graph, const ir::Node& node, const DeviceIn
   const auto& geometry = static_cast<const ConvAttrs&>(*attrs.depthwise.attrs).geometry;
   const std::int64_t pixels = image.elements(0, 3) / (geometry.stride_h * geometry.stride_w);
   return !device.is_cpu() && image[3] <= most && (!tensor_cores || results <= most) &&
-         pixels >= kManyPixels;
+         pixels >= kManyPixels && pixels * image[3] * results <= kManyProducts;
 }
 
 const Family kSeparableConv2dFamily = [] {

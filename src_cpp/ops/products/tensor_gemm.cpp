@@ -244,6 +244,7 @@ std::vector<kernel::Candidate> tensor_gemms(const NodeContext& node, const Devic
     std::string name = std::string("tensor_gemm_") + r.tile->name;
     if (r.splits > 1) name += "_split" + std::to_string(r.splits);
     result.push_back(maker.make(*r.tile, r.splits, std::move(name)));
+    result.back().microseconds = r.cost;
   }
   return result;
 }

@@ -24,8 +24,10 @@ constexpr Tile kTiles[] = {
     {"16x32x8", 8, 1, 2, 2, 1},  {"8x16x8", 2, 1, 1, 4, 1},
 };
 constexpr std::size_t kMostCandidates = 4;
-constexpr int kLocalBytes = 48 * 1024;  // of a work-group
-constexpr int kMostFilterRows = 9;      // more do not fit the registers
+constexpr int kLocalBytes = 48 * 1024;          // of a work-group
+constexpr int kMostFilterRows = 9;              // more do not fit the registers
+constexpr double kLaunch = 3.1;                 // microseconds, as tensor_gemm has them
+constexpr double kCyclesPerMicrosecond = 1980;  // of an H200
 
 /// How a tile proceeds through the channels.
 struct Chunks {
@@ -230,7 +232,10 @@ std::vector<kernel::Candidate> tensor_halo(const Convolution& conv) {
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   if (ranked.size() > kMostCandidates) ranked.resize(kMostCandidates);
   std::vector<kernel::Candidate> result;
-  for (const auto& [cost, tile] : ranked) result.push_back(maker.make(*tile));
+  for (const auto& [cycles, tile] : ranked) {
+    result.push_back(maker.make(*tile));
+    result.back().microseconds = kLaunch + cycles / kCyclesPerMicrosecond;
+  }
   return result;
 }
 

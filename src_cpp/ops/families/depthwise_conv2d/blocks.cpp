@@ -115,6 +115,11 @@ std::vector<kernel::Candidate> blocks(const NodeContext& node, const DeviceInfo&
     result.push_back(blocked(node, device, 1, 1, 4));
     result.push_back(blocked(node, device, 2, 2, 4));
     result.push_back(blocked(node, device, 4, 2, 4));
+    // Blocks of four pixels load a third for each. Measured on an H200, that halves the time unless
+    // too few work-items remain to hide that they wait.
+    constexpr std::int64_t kItemsOfUnit = 256;
+    const std::int64_t items = node.output(0).shape.elements() / vector_width(node, 4);
+    if (items > kItemsOfUnit * device.compute_units) std::swap(result[0], result[1]);
   }
   return result;
 }
