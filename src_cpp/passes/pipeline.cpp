@@ -9,6 +9,8 @@ const char* name_of(Precision precision) {
       return "fp16";
     case Precision::kTf32:
       return "tf32";
+    case Precision::kMixed:
+      return "mixed";
     case Precision::kFp32:
       break;
   }
@@ -36,7 +38,7 @@ const std::vector<Pass>& pipeline() {
       {"remove_dead", [](G& graph, const O&, const D&) { remove_dead(graph); }},
       {"choose_storage",
        [](G& graph, const O& o, const D&) {
-         choose_storage(graph, o.precision, o.half_io, o.half_weights);
+         choose_storage(graph, o.precision, o.half_io, o.half_weights, o.plan.get());
        }},
   };
   return passes;
@@ -44,7 +46,10 @@ const std::vector<Pass>& pipeline() {
 
 void run_pipeline(ir::Graph& graph, const PipelineOptions& options, const DeviceInfo& device) {
   // Halves have no more mantissa bits than TF32 numbers.
-  graph.allows_tf32 = options.precision != Precision::kFp32;
+  graph.allows_tf32 =
+      options.precision == Precision::kFp16 || options.precision == Precision::kTf32;
+  if (options.precision == Precision::kMixed && options.plan != nullptr)
+    allow_tf32(graph, *options.plan);
   for (const Pass& pass : pipeline()) pass.run(graph, options, device);
   ir::verify(graph);
 }

@@ -1,0 +1,472 @@
+"""The search for a plan of precisions: the fastest that holds a bound of the error."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from clgpu_delegate.base.progress import Bar
+from clgpu_delegate.delegate import Delegate
+from clgpu_delegate.errors import ClgpuError, InputError, OptionError
+from clgpu_delegate.measure.turns import device_times
+from clgpu_delegate.options import Options
+from clgpu_delegate.precision import RELATIVE_L2, PrecisionPlan, PrecisionPoint
+from clgpu_delegate.report.explanation import Explanation
+from clgpu_delegate.runtimes import Runtime
+from clgpu_delegate.tflite import inference
+from clgpu_delegate.tflite.inference import Array
+
+Sample = Sequence[Array]
+Metric = Callable[[Sequence[Array], Sequence[Array]], float]
+
+_HELD_BACK = 1 / 3  # of the samples
+_ALONE_SAMPLES = 4  # that measure a group alone
+_ALONE_SHARE = 0.5  # of the budget
+_MARGIN = 0.8  # of the bound: samples that the search has not seen may have larger errors
+_ALIKE = 1.02  # times within this factor are equal: then memory decides
+_LEAST_GROUPS = 4
+_BYTES_PER_SECOND = 1e12  # orders changes without a measured gain by what they save in memory
+
+
+@dataclasses.dataclass(frozen=True)
+class Subject:
+    """What is searched for, and with what."""
+
+    content: bytes
+    """Of the model."""
+
+    runtime: Runtime
+    options: Options
+    samples: Sequence[Sample]
+    max_error: float
+    metric: Metric | None
+    seed: int
+    budget: float
+    """Seconds."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """Tensors and nodes that change their precision together."""
+
+    half: frozenset[int]
+    tf32: frozenset[int]
+    op: str
+    """Operation of its first node."""
+
+    nodes: tuple[int, ...]
+    gain: float
+    """Seconds of an inference that it is expected to save."""
+
+    bytes: int
+    error: float = math.inf
+    """At the outputs, where nothing else changes."""
+
+    parts: tuple[Change, ...] = ()
+    """The changes of single nodes that it joins; empty of one of these."""
+
+    @property
+    def worth(self) -> float:
+        """Time gained per error spent; errors of several changes add up as their squares do."""
+        return (max(self.gain, 0.0) + self.bytes / _BYTES_PER_SECOND) / max(self.error, 1e-12) ** 2
+
+
+@dataclasses.dataclass(frozen=True)
+class _Whole:
+    """A precision of the whole model."""
+
+    error: float
+    explanation: Explanation
+    times: Mapping[int, float]
+    """Seconds of the launches of each node."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Measured:
+    """A model while it is loaded."""
+
+    error: float
+    explanation: Explanation
+    delegate: Delegate
+    interpreter: Any
+
+
+class _Over(Exception):  # noqa: N818
+    """The budget is spent, or the user has interrupted the search."""
+
+
+def search(subject: Subject, bar: Bar, told: Callable[[int, int, str, str], None]) -> PrecisionPlan:
+    """Find a plan; ``told`` is called before each measurement of a group, as in `tune`.
+
+    Raises
+    ------
+    OptionError
+        If not even floats hold the bound.
+    InputError
+        If the samples are too few, or the metric returns no number.
+    ClgpuError
+        If the delegate claims no node.
+    """
+    return _Search(subject, bar, told).run()
+
+
+class _Search:
+    def __init__(
+        self, subject: Subject, bar: Bar, told: Callable[[int, int, str, str], None]
+    ) -> None:
+        self._subject, self._bar, self._told = subject, bar, told
+        self._end = time.monotonic() + subject.budget
+        self._searching, self._complete = False, True
+        self._best: list[Change] = []
+        count = len(subject.samples)
+        if count < 2:
+            raise InputError(f"samples has {count}; allowed: 2 and more, of which some only check")
+        order = [int(i) for i in np.random.default_rng(subject.seed).permutation(count)]
+        back = max(1, round(count * _HELD_BACK))
+        self._held_back, self._seen = order[:back], order[back:]
+        self._alone = self._seen[:_ALONE_SAMPLES]
+        self._model = ""
+
+    def run(self) -> PrecisionPlan:
+        subject, everything = self._subject, [*self._seen, *self._held_back]
+        self._bar.stage("computing the reference", len(everything))
+        self._reference = self._references()
+        self._model = self._digest()
+        floats = self._whole("fp32", everything)
+        device = floats.explanation.device
+        if not floats.error <= subject.max_error:
+            raise OptionError(
+                f"max_error is {subject.max_error:g}, but fp32 itself has an error of "
+                f"{floats.error:.2g} on these samples; allowed: more than that"
+            )
+        halves = self._whole("fp16", everything)
+        changes = [
+            *self._halves(floats, halves), *self._rounded(floats, self._whole("tf32", everything))
+        ]  # fmt: skip
+        if halves.error <= subject.max_error:
+            taken = [change for change in changes if change.half]
+        else:
+            taken = self._spend(changes)
+        return self._settle(device, taken)
+
+    def _digest(self) -> str:
+        """Of the model; without the cache, which may have a plan."""
+        options = dataclasses.replace(self._subject.options, precision="mixed", cache="off")
+        delegate = Delegate(options)
+        runtime = self._subject.runtime
+        interpreter = inference.make_interpreter(runtime, self._subject.content, 1, delegate)
+        with inference.as_our_error(f"{runtime} with the delegate cannot load the model"):
+            interpreter.allocate_tensors()
+        explanation = delegate.explain()
+        if not explanation.claimed:
+            raise ClgpuError("nothing to tune: the delegate claims no node of the model")
+        assert explanation.mixed is not None
+        return explanation.mixed.model
+
+    # What may change.
+
+    def _whole(self, precision: str, numbers: Sequence[int]) -> _Whole:
+        with self._loaded(precision, numbers) as measured:
+            times: dict[int, float] = {}
+            for row in measured.delegate.launch_times():
+                times[row.node] = times.get(row.node, 0.0) + row.microseconds * 1e-6
+            return _Whole(measured.error, measured.explanation, times)
+
+    def _halves(self, floats: _Whole, halves: _Whole) -> list[Change]:
+        """Half storage: a change for each node, with the tensors that none before it has."""
+        stored = {t.id: t for t in halves.explanation.tensors if t.storage == "float16"}
+        for tensor in floats.explanation.tensors:
+            if tensor.storage != "float32":
+                stored.pop(tensor.id, None)
+        root = _roots(halves.explanation)
+        owned: set[int] = set()
+        changes = []
+        for node in halves.explanation.nodes:
+            weights = [i for i in node.input_ids if i in stored and stored[i].constant]
+            ids = {i for i in (*node.output_ids, *weights) if i in stored and root[i] == i}
+            own = frozenset(ids - owned)
+            if own:
+                owned |= own
+                gain = floats.times.get(node.index, 0.0) - halves.times.get(node.index, 0.0)
+                saved = sum(stored[i].bytes // 2 for i in own)
+                changes.append(Change(own, frozenset(), node.op, (node.index,), gain, saved))
+        return changes
+
+    def _rounded(self, floats: _Whole, rounded: _Whole) -> list[Change]:
+        """TF32: a change for each node that uses it."""
+        return [
+            Change(
+                frozenset(),
+                frozenset((node.index,)),
+                node.op,
+                (node.index,),
+                floats.times.get(node.index, 0.0) - rounded.times.get(node.index, 0.0),
+                0,
+            )
+            for node in rounded.explanation.nodes
+            if node.precision == "tf32"
+        ]
+
+    # The search.
+
+    def _spend(self, changes: Sequence[Change]) -> list[Change]:
+        """Those that hold the bound together on the samples of the search, worthiest first."""
+        with self._interruptible():
+            alone = self._alone_errors(changes)
+            order = sorted(alone, key=lambda change: change.worth, reverse=True)
+            self._refine(self._prefix(order))
+        return self._best
+
+    def _alone_errors(self, changes: Sequence[Change]) -> list[Change]:
+        """The changes in groups, with the error of each group alone."""
+        if not changes:
+            return []
+        start = time.monotonic()
+        self._error_of([changes[0]], self._alone)
+        each = time.monotonic() - start
+        allowed = int((self._end - time.monotonic()) * _ALONE_SHARE / each)
+        groups = _grouped(changes, max(_LEAST_GROUPS, allowed))
+        measured = []
+        for done, group in enumerate(groups):
+            self._tell(done, len(groups), group, "alone")
+            error = self._error_of([group], self._alone)
+            measured.append(dataclasses.replace(group, error=error))
+        return measured
+
+    def _prefix(self, order: Sequence[Change]) -> list[Change]:
+        """Take the longest beginning of the order that holds the bound; return the others."""
+        low, high = 0, len(order)
+        # Where errors add up as their squares do, the end is near this place.
+        sums = np.cumsum([change.error**2 for change in order])
+        middle = int(np.searchsorted(sums, (_MARGIN * self._subject.max_error) ** 2))
+        while low < high:
+            middle = min(max(middle, low + 1), high)
+            self._tell(low, len(order), order[middle - 1], f"{middle} groups together")
+            if self._holds(order[:middle]):
+                low = middle
+            else:
+                high = middle - 1
+            self._best = list(order[:low])
+            middle = (low + high + 1) // 2
+        return list(order[low:])
+
+    def _refine(self, rest: Sequence[Change]) -> None:
+        """Take parts of what is left, each where the whole still holds the bound."""
+        queue = [part for change in rest for part in _halved(change)]
+        while queue:
+            change = queue.pop(0)
+            done = len(self._best)
+            self._tell(done, done + len(queue) + 1, change, "added")
+            if self._holds([*self._best, change]):
+                self._best.append(change)
+            elif change.parts:
+                queue += _halved(change)
+
+    def _holds(self, changes: Sequence[Change]) -> bool:
+        return self._error_of(changes, self._seen) <= _MARGIN * self._subject.max_error
+
+    def _tell(self, done: int, count: int, change: Change, what: str) -> None:
+        self._bar.show(f"{change.op} {what}", done, count)
+        self._told(done, count, change.op, what)
+
+    # The end: a plan that holds on samples of its own.
+
+    def _settle(self, device: str, taken: Sequence[Change]) -> PrecisionPlan:
+        bound = self._subject.max_error
+        taken = sorted(taken, key=lambda change: change.error)
+        while taken and not self._error_of(taken, self._held_back) <= bound:
+            taken = taken[: len(taken) * 3 // 4]
+        fast = [change for change in taken if change.gain > 0]
+        tried = [list(taken)]
+        if len(fast) < len(taken) and self._error_of(fast, self._held_back) <= bound:
+            tried.append(fast)
+        if [] not in tried:
+            tried.append([])
+        values = ["fp32", "fp16", *(self._text(changes) for changes in tried)]
+        points = self._points(values)
+        own = points[2:]
+        least = min(point.seconds for point in own)
+        close = [i for i, point in enumerate(own) if point.seconds <= least * _ALIKE]
+        chosen = min(close, key=lambda i: own[i].bytes)
+        mixed = dataclasses.replace(own[chosen], name="mixed")
+        half, tf32 = _united(tried[chosen])
+        metric = self._subject.metric
+        return PrecisionPlan(
+            model=self._model,
+            half=tuple(sorted(half)),
+            tf32=tuple(sorted(tf32)),
+            device=device,
+            max_error=bound,
+            metric=RELATIVE_L2 if metric is None else getattr(metric, "__name__", "metric"),
+            error=mixed.error,
+            samples=len(self._seen),
+            held_back=len(self._held_back),
+            points=(*points[:2], mixed),
+            complete=self._complete,
+        )
+
+    def _points(self, values: Sequence[str]) -> list[PrecisionPoint]:
+        """Measure each value of the option as a whole; their times are taken in turns."""
+        self._bar.stage("measuring the whole", len(values))
+        with contextlib.ExitStack() as stack:
+            loaded = []
+            for value in values:
+                loaded.append(stack.enter_context(self._loaded(value, self._held_back)))
+                self._bar.step()
+            seconds = device_times(*(measured.delegate for measured in loaded))
+            return [
+                PrecisionPoint(value, measured.error, own, measured.explanation.peak_bytes)
+                for value, measured, own in zip(values, loaded, seconds)
+            ]
+
+    # Measurements.
+
+    def _text(self, changes: Sequence[Change]) -> str:
+        half, tf32 = _united(changes)
+        plan = PrecisionPlan(
+            self._model, tuple(half), tuple(tf32), "", self._subject.max_error, "", 0.0, 0, 0, (), True
+        )
+        return plan.text
+
+    def _error_of(self, changes: Sequence[Change], numbers: Sequence[int]) -> float:
+        with self._loaded(self._text(changes), numbers) as measured:
+            return measured.error
+
+    @contextlib.contextmanager
+    def _loaded(self, precision: Any, numbers: Sequence[int]) -> Iterator[_Measured]:
+        """The model in a precision, and its error on samples."""
+        if self._searching and time.monotonic() > self._end:
+            raise _Over
+        options = dataclasses.replace(self._subject.options, precision=precision)
+        delegate = Delegate(options)
+        runtime = self._subject.runtime
+        interpreter = inference.make_interpreter(runtime, self._subject.content, 1, delegate)
+        with inference.as_our_error(f"{runtime} with the delegate cannot run the model"):
+            errors = [
+                self._error(number, inference.run_once(interpreter, self._subject.samples[number]))
+                for number in numbers
+            ]
+        yield _Measured(max(errors, default=0.0), delegate.explain(), delegate, interpreter)
+
+    def _error(self, number: int, outputs: Sequence[Array]) -> float:
+        reference = self._reference[number]
+        finite = all(np.isfinite(o).all() for o in outputs if o.dtype.kind == "f")
+        metric = self._subject.metric
+        if metric is None:
+            return relative_l2(outputs, reference)
+        try:
+            error = float(metric(outputs, reference))
+        except (TypeError, ValueError) as problem:
+            raise InputError(f"metric fails on sample {number}: {problem}") from None
+        if math.isnan(error):
+            if finite:
+                raise InputError(
+                    f"metric returns NaN for sample {number}; it has to return a number, 0 where "
+                    "outputs and reference are equal"
+                )
+            return math.inf  # numbers beyond the range of half
+        return error
+
+    def _references(self) -> dict[int, list[Array]]:
+        """What the runtime's own kernels compute."""
+        subject = self._subject
+        interpreter = inference.make_interpreter(
+            subject.runtime, subject.content, inference.usable_cores()
+        )
+        found = {}
+        with inference.as_our_error(f"{subject.runtime} cannot run the model"):
+            for number, sample in enumerate(subject.samples):
+                found[number] = inference.run_once(interpreter, sample)
+                self._bar.step()
+        return found
+
+    @contextlib.contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Ctrl-C and the end of the budget end the search, not the measurement of its result."""
+        self._searching = True
+        try:
+            yield
+        except (KeyboardInterrupt, _Over):
+            self._complete = False
+        finally:
+            self._searching = False
+
+
+def relative_l2(outputs: Sequence[Array], reference: Sequence[Array]) -> float:
+    """The largest relative L2 norm of the difference of any output.
+
+    Of integers and booleans, which say what something is, the share that differs.
+    """
+    errors = []
+    for got, want in zip(outputs, reference):
+        if got.shape != want.shape:
+            return math.inf
+        if want.dtype.kind != "f":
+            errors.append(float(np.mean(got != want)) if want.size else 0.0)
+            continue
+        known = np.isfinite(want)
+        if not np.array_equal(known, np.isfinite(got)):
+            return math.inf
+        exact = want[known].astype(np.float64)
+        norm = float(np.linalg.norm(got[known].astype(np.float64) - exact))
+        errors.append(norm / max(float(np.linalg.norm(exact)), 1e-30))
+    return max(errors, default=0.0)
+
+
+def _roots(explanation: Explanation) -> dict[int, int]:
+    """Of each tensor the one whose memory it shares as a view, or itself."""
+    root = {tensor.id: tensor.id for tensor in explanation.tensors}
+    for node in explanation.nodes:
+        if node.is_view and node.input_ids and node.output_ids:
+            root[node.output_ids[0]] = root[node.input_ids[0]]
+    return root
+
+
+def _united(changes: Iterable[Change]) -> tuple[set[int], set[int]]:
+    """The tensors and the nodes of changes."""
+    half: set[int] = set()
+    tf32: set[int] = set()
+    for change in changes:
+        half |= change.half
+        tf32 |= change.tf32
+    return half, tf32
+
+
+def _joined(changes: Sequence[Change]) -> Change:
+    half, tf32 = _united(changes)
+    return Change(
+        frozenset(half),
+        frozenset(tf32),
+        changes[0].op,
+        tuple(node for change in changes for node in change.nodes),
+        sum(change.gain for change in changes),
+        sum(change.bytes for change in changes),
+        max(change.error for change in changes),
+        tuple(part for change in changes for part in change.parts or (change,)),
+    )
+
+
+def _halved(change: Change) -> list[Change]:
+    """Its first and its second half; itself where it is of one node."""
+    middle = len(change.parts) // 2
+    if not middle:
+        return [change]
+    return [_joined(change.parts[:middle]), _joined(change.parts[middle:])]
+
+
+def _grouped(changes: Sequence[Change], most: int) -> list[Change]:
+    """Neighbours joined to at most this many groups, of one kind of change each."""
+    if len(changes) <= most:
+        return list(changes)
+    groups = []
+    for kind in ([c for c in changes if c.half], [c for c in changes if not c.half]):
+        count = max(1, most * len(kind) // len(changes))
+        bounds = np.linspace(0, len(kind), min(count, len(kind)) + 1).astype(int)
+        groups += [_joined(kind[a:b]) for a, b in zip(bounds, bounds[1:]) if b > a]
+    return groups
