@@ -13,6 +13,7 @@ from clgpu_delegate.base.files import write_atomically
 from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text, size
 from clgpu_delegate.errors import FileError
 
+RELATIVE_L2 = "relative L2"
 _FORMAT = 1
 
 
@@ -37,6 +38,41 @@ class PrecisionPoint:
 
     bytes: int = 0
     """Peak of device memory, loading included."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PrecisionChange:
+    """Tensors or nodes that the search has measured alone in the lower precision.
+
+    Examples
+    --------
+    >>> samples = np.random.default_rng(0).random((4, *x.shape), np.float32)
+    >>> plan = clgpu_delegate.tune("model.tflite", samples, max_error=1e-3, budget="1s")
+    >>> [change.op for change in plan.changes if change.error > 1e-3]
+    []
+    """
+
+    op: str
+    """Operation of the first node."""
+
+    kind: str
+    """``"results"`` or ``"weights"``, stored as half, or ``"factors"`` of products with TF32."""
+
+    tensors: tuple[int, ...]
+    nodes: tuple[int, ...]
+    """As the model counts them."""
+
+    error: float
+    """At the outputs, where all else is float; infinite where a number is beyond half's range."""
+
+    seconds: float
+    """What it is expected to save of an inference; below 0 where the lower precision is slower."""
+
+    bytes: int
+    """What its tensors take less."""
+
+    taken: int
+    """How many of its tensors or nodes the plan has."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,19 +123,17 @@ class PrecisionPlan(Shown):
     points: tuple[PrecisionPoint, ...]
     """The plan, ``"mixed"``, and the precisions of a whole model beside it."""
 
+    changes: tuple[PrecisionChange, ...]
+    """What was measured alone: why the plan is what it is. Empty where fp16 holds the bound."""
+
     complete: bool
     """Whether the search came to its end before its budget did."""
 
     @property
     def text(self) -> str:
         """The value of the option `precision`, for hosts in other languages than Python."""
-        items = [f"model={self.model}"]
-        if self.metric == RELATIVE_L2:
-            items.append(f"error={self.max_error!r}")
-        items += [
-            f"{key}={_ranges(ids)}" for key, ids in (("half", self.half), ("tf32", self.tf32)) if ids
-        ]
-        return ",".join(items)
+        bound = self.max_error if self.metric == RELATIVE_L2 else None
+        return plan_text(self.model, bound, self.half, self.tf32)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -111,6 +145,12 @@ class PrecisionPlan(Shown):
         given = dict(data)
         if given.pop("format") != _FORMAT:
             raise ValueError("format")
+        given["changes"] = tuple(
+            PrecisionChange(
+                **{**change, "tensors": tuple(change["tensors"]), "nodes": tuple(change["nodes"])}
+            )
+            for change in given["changes"]
+        )
         given["points"] = tuple(PrecisionPoint(**point) for point in given["points"])
         for key in ("half", "tf32"):
             given[key] = tuple(map(int, given[key]))
@@ -162,7 +202,13 @@ class PrecisionPlan(Shown):
         return as_text(self)
 
 
-RELATIVE_L2 = "relative L2"
+def plan_text(model: str, bound: float | None, half: Iterable[int], tf32: Iterable[int]) -> str:
+    """The form in which the option `precision` has a plan; ``bound``: of the relative L2 error."""
+    items = [f"model={model}"]
+    if bound is not None:
+        items.append(f"error={bound!r}")
+    lists = {"half": _ranges(half), "tf32": _ranges(tf32)}
+    return ",".join([*items, *(f"{key}={ids}" for key, ids in lists.items() if ids)])
 
 
 def _ranges(ids: Iterable[int]) -> str:

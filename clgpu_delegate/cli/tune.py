@@ -7,10 +7,10 @@ from typing import Annotated, Any, Optional
 import typer
 
 from clgpu_delegate.base.files import check_writable
-from clgpu_delegate.cli.completion import files
+from clgpu_delegate.cli.completion import files, words
 from clgpu_delegate.cli.printing import print_json, print_rich
 from clgpu_delegate.cli.quiet import quieten
-from clgpu_delegate.cli.settings import Json, Model, with_options
+from clgpu_delegate.cli.settings import Json, Model, with_options, word
 from clgpu_delegate.errors import OptionError
 from clgpu_delegate.measure import tuning
 
@@ -31,8 +31,8 @@ def tune(
     max_error: Annotated[
         Optional[float],
         typer.Option(
-            help="Tune the precisions, not the kernels: the largest relative L2 error of an output, "
-            "such as 1e-3.",
+            help="Tune the precisions, not the kernels: the largest relative L2 error of an "
+            "output, such as 1e-3.",
             rich_help_panel=_PANEL,
         ),
     ] = None,
@@ -52,6 +52,14 @@ def tune(
             help="Of the choice of samples that only measure the result.", rich_help_panel=_PANEL
         ),
     ] = 0,
+    prefer: Annotated[
+        str,
+        typer.Option(
+            help="What the precisions are to save: time, or memory of the device.",
+            autocompletion=words("time", "memory"),
+            rich_help_panel=_PANEL,
+        ),
+    ] = "time",
     out: Annotated[
         Optional[Path],
         typer.Option(
@@ -64,32 +72,19 @@ def tune(
 ) -> None:
     """Measure which kernels, or which precisions, are the fastest for a model, and store them."""
     quieten(settings["runtime"])
-    result: Any
-    if max_error is None:
-        if out is not None:
-            raise OptionError("--out is given without --max-error, so there is no plan to write")
-        result = tuning.tune(  # type: ignore[call-overload]
-            model,
-            samples,
-            budget=budget,
-            again=again,
-            progress=False if as_json else None,
-            **settings,
-        )
+    given = {**settings, "budget": budget, "progress": False if as_json else None}
+    if max_error is not None:
+        given.update(max_error=max_error, seed=seed, prefer=word(prefer))
+    elif out is not None:
+        raise OptionError("--out is given without --max-error, so there is no plan to write")
     else:
-        if out is not None:
-            check_writable(out)
-        result = tuning.tune(
-            model,
-            samples,
-            max_error=max_error,
-            seed=seed,
-            budget=budget,
-            progress=False if as_json else None,
-            **settings,
-        )
-        if out is not None:
-            result.save(out)
+        given.update(again=again)
+    if out is not None:
+        check_writable(out)
+    search: Any = tuning.tune
+    result = search(model, samples, **given)
+    if out is not None:
+        result.save(out)
     if as_json:
         print_json(result.to_dict())
     else:

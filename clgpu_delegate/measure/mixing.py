@@ -16,13 +16,22 @@ from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError, InputError, OptionError
 from clgpu_delegate.measure.turns import device_times
 from clgpu_delegate.options import Options
-from clgpu_delegate.precision import RELATIVE_L2, PrecisionPlan, PrecisionPoint
+from clgpu_delegate.precision import (
+    RELATIVE_L2,
+    PrecisionChange,
+    PrecisionPlan,
+    PrecisionPoint,
+    plan_text,
+)
 from clgpu_delegate.report.explanation import Explanation
 from clgpu_delegate.runtimes import Runtime
 from clgpu_delegate.tflite import inference
 from clgpu_delegate.tflite.inference import Array
 
 Sample = Sequence[Array]
+KINDS = ("results", "weights", "factors")
+"""What changes: tensors that kernels write, constants that they read, factors of products."""
+
 Metric = Callable[[Sequence[Array], Sequence[Array]], float]
 
 _HELD_BACK = 1 / 3  # of the samples
@@ -31,6 +40,7 @@ _ALONE_SHARE = 0.5  # of the budget
 _MARGIN = 0.8  # of the bound: samples that the search has not seen may have larger errors
 _ALIKE = 1.02  # times within this factor are equal: then memory decides
 _LEAST_GROUPS = 4
+_ONLY_ONCE: dict[str, Any] = {"chain": "off", "warm_up": False}  # of what is not timed
 _BYTES_PER_SECOND = 1e12  # orders changes without a measured gain by what they save in memory
 
 
@@ -50,17 +60,22 @@ class Subject:
     budget: float
     """Seconds."""
 
+    prefer: str
+    """``"time"`` or ``"memory"``: what the plan is to save."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Change:
     """Tensors and nodes that change their precision together."""
+
+    kind: str
+    """One of `KINDS`."""
 
     half: frozenset[int]
     tf32: frozenset[int]
     op: str
     """Operation of its first node."""
 
-    nodes: tuple[int, ...]
     gain: float
     """Seconds of an inference that it is expected to save."""
 
@@ -70,11 +85,6 @@ class Change:
 
     parts: tuple[Change, ...] = ()
     """The changes of single nodes that it joins; empty of one of these."""
-
-    @property
-    def worth(self) -> float:
-        """Time gained per error spent; errors of several changes add up as their squares do."""
-        return (max(self.gain, 0.0) + self.bytes / _BYTES_PER_SECOND) / max(self.error, 1e-12) ** 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,7 +107,7 @@ class _Measured:
     interpreter: Any
 
 
-class _Over(Exception):  # noqa: N818
+class _Over(Exception):
     """The budget is spent, or the user has interrupted the search."""
 
 
@@ -124,6 +134,7 @@ class _Search:
         self._end = time.monotonic() + subject.budget
         self._searching, self._complete = False, True
         self._best: list[Change] = []
+        self._measured: list[Change] = []
         count = len(subject.samples)
         if count < 2:
             raise InputError(f"samples has {count}; allowed: 2 and more, of which some only check")
@@ -179,39 +190,39 @@ class _Search:
             return _Whole(measured.error, measured.explanation, times)
 
     def _halves(self, floats: _Whole, halves: _Whole) -> list[Change]:
-        """Half storage: a change for each node, with the tensors that none before it has."""
+        """Half storage: of each kernel's results, and of its weights."""
         stored = {t.id: t for t in halves.explanation.tensors if t.storage == "float16"}
         for tensor in floats.explanation.tensors:
             if tensor.storage != "float32":
                 stored.pop(tensor.id, None)
         root = _roots(halves.explanation)
-        owned: set[int] = set()
-        changes = []
+        left = {i for i in stored if root[i] == i}
+        own: dict[tuple[int, str], set[int]] = {}  # of a node with a kernel, and kind
+        ops = {node.index: node.op for node in halves.explanation.nodes}
         for node in halves.explanation.nodes:
-            weights = [i for i in node.input_ids if i in stored and stored[i].constant]
-            ids = {i for i in (*node.output_ids, *weights) if i in stored and root[i] == i}
-            own = frozenset(ids - owned)
-            if own:
-                owned |= own
-                gain = floats.times.get(node.index, 0.0) - halves.times.get(node.index, 0.0)
-                saved = sum(stored[i].bytes // 2 for i in own)
-                changes.append(Change(own, frozenset(), node.op, (node.index,), gain, saved))
+            at = node.index if node.fused_into is None else node.fused_into
+            for i in left.intersection((*node.output_ids, *node.input_ids)):
+                if stored[i].constant or i in node.output_ids:
+                    kind = "weights" if stored[i].constant else "results"
+                    own.setdefault((at, kind), set()).add(i)
+                    left.discard(i)
+        changes = []
+        for (at, kind), ids in own.items():
+            saved = sum(stored[i].bytes // 2 for i in ids)
+            both = sum(stored[i].bytes // 2 for k in KINDS for i in own.get((at, k), ()))
+            gain = (floats.times.get(at, 0.0) - halves.times.get(at, 0.0)) * saved / max(both, 1)
+            changes.append(Change(kind, frozenset(ids), frozenset(), ops[at], gain, saved))
         return changes
 
     def _rounded(self, floats: _Whole, rounded: _Whole) -> list[Change]:
         """TF32: a change for each node that uses it."""
-        return [
-            Change(
-                frozenset(),
-                frozenset((node.index,)),
-                node.op,
-                (node.index,),
-                floats.times.get(node.index, 0.0) - rounded.times.get(node.index, 0.0),
-                0,
-            )
-            for node in rounded.explanation.nodes
-            if node.precision == "tf32"
-        ]
+        changes = []
+        for node in rounded.explanation.nodes:
+            if node.precision == "tf32":
+                gain = floats.times.get(node.index, 0.0) - rounded.times.get(node.index, 0.0)
+                nodes = frozenset((node.index,))
+                changes.append(Change("factors", frozenset(), nodes, node.op, gain, 0))
+        return changes
 
     # The search.
 
@@ -219,7 +230,7 @@ class _Search:
         """Those that hold the bound together on the samples of the search, worthiest first."""
         with self._interruptible():
             alone = self._alone_errors(changes)
-            order = sorted(alone, key=lambda change: change.worth, reverse=True)
+            order = sorted(alone, key=self._worth, reverse=True)
             self._refine(self._prefix(order))
         return self._best
 
@@ -237,7 +248,15 @@ class _Search:
             self._tell(done, len(groups), group, "alone")
             error = self._error_of([group], self._alone)
             measured.append(dataclasses.replace(group, error=error))
+            self._measured = measured
         return measured
+
+    def _worth(self, change: Change) -> float:
+        """What is gained per error spent; errors of several changes add up as their squares do."""
+        gain = change.bytes / _BYTES_PER_SECOND
+        if self._subject.prefer == "time":
+            gain += max(change.gain, 0.0)
+        return gain / max(change.error, 1e-12) ** 2
 
     def _prefix(self, order: Sequence[Change]) -> list[Change]:
         """Take the longest beginning of the order that holds the bound; return the others."""
@@ -283,17 +302,18 @@ class _Search:
         while taken and not self._error_of(taken, self._held_back) <= bound:
             taken = taken[: len(taken) * 3 // 4]
         fast = [change for change in taken if change.gain > 0]
-        tried = [list(taken)]
-        if len(fast) < len(taken) and self._error_of(fast, self._held_back) <= bound:
+        tried = [list(taken)] if taken else []
+        if 0 < len(fast) < len(taken) and self._error_of(fast, self._held_back) <= bound:
             tried.append(fast)
-        if [] not in tried:
-            tried.append([])
-        values = ["fp32", "fp16", *(self._text(changes) for changes in tried)]
-        points = self._points(values)
-        own = points[2:]
-        least = min(point.seconds for point in own)
-        close = [i for i, point in enumerate(own) if point.seconds <= least * _ALIKE]
-        chosen = min(close, key=lambda i: own[i].bytes)
+        floats, halves, *own = self._points(["fp32", "fp16", *map(self._text, tried)])
+        tried.append([])
+        own.append(floats)
+        if self._subject.prefer == "memory":
+            chosen = min(range(len(own)), key=lambda i: (own[i].bytes, own[i].seconds))
+        else:
+            least = min(point.seconds for point in own)
+            close = [i for i, point in enumerate(own) if point.seconds <= least * _ALIKE]
+            chosen = min(close, key=lambda i: own[i].bytes)
         mixed = dataclasses.replace(own[chosen], name="mixed")
         half, tf32 = _united(tried[chosen])
         metric = self._subject.metric
@@ -307,7 +327,8 @@ class _Search:
             error=mixed.error,
             samples=len(self._seen),
             held_back=len(self._held_back),
-            points=(*points[:2], mixed),
+            points=(floats, halves, mixed),
+            changes=tuple(_told(change, half, tf32) for change in self._measured),
             complete=self._complete,
         )
 
@@ -328,22 +349,18 @@ class _Search:
     # Measurements.
 
     def _text(self, changes: Sequence[Change]) -> str:
-        half, tf32 = _united(changes)
-        plan = PrecisionPlan(
-            self._model, tuple(half), tuple(tf32), "", self._subject.max_error, "", 0.0, 0, 0, (), True
-        )
-        return plan.text
+        return plan_text(self._model, self._subject.max_error, *_united(changes))
 
     def _error_of(self, changes: Sequence[Change], numbers: Sequence[int]) -> float:
-        with self._loaded(self._text(changes), numbers) as measured:
+        with self._loaded(self._text(changes), numbers, **_ONLY_ONCE) as measured:
             return measured.error
 
     @contextlib.contextmanager
-    def _loaded(self, precision: Any, numbers: Sequence[int]) -> Iterator[_Measured]:
-        """The model in a precision, and its error on samples."""
+    def _loaded(self, precision: Any, numbers: Sequence[int], **more: Any) -> Iterator[_Measured]:
+        """The model in a precision with more options, and its error on samples."""
         if self._searching and time.monotonic() > self._end:
             raise _Over
-        options = dataclasses.replace(self._subject.options, precision=precision)
+        options = dataclasses.replace(self._subject.options, precision=precision, **more)
         delegate = Delegate(options)
         runtime = self._subject.runtime
         interpreter = inference.make_interpreter(runtime, self._subject.content, 1, delegate)
@@ -428,6 +445,19 @@ def _roots(explanation: Explanation) -> dict[int, int]:
     return root
 
 
+def _told(change: Change, half: set[int], tf32: set[int]) -> PrecisionChange:
+    return PrecisionChange(
+        op=change.op,
+        kind=change.kind,
+        tensors=tuple(sorted(change.half)),
+        nodes=tuple(sorted(change.tf32)),
+        error=change.error,
+        seconds=change.gain,
+        bytes=change.bytes,
+        taken=len((change.half & half) | (change.tf32 & tf32)),
+    )
+
+
 def _united(changes: Iterable[Change]) -> tuple[set[int], set[int]]:
     """The tensors and the nodes of changes."""
     half: set[int] = set()
@@ -439,12 +469,14 @@ def _united(changes: Iterable[Change]) -> tuple[set[int], set[int]]:
 
 
 def _joined(changes: Sequence[Change]) -> Change:
+    if len(changes) == 1:
+        return changes[0]
     half, tf32 = _united(changes)
     return Change(
+        changes[0].kind,
         frozenset(half),
         frozenset(tf32),
         changes[0].op,
-        tuple(node for change in changes for node in change.nodes),
         sum(change.gain for change in changes),
         sum(change.bytes for change in changes),
         max(change.error for change in changes),
@@ -465,8 +497,9 @@ def _grouped(changes: Sequence[Change], most: int) -> list[Change]:
     if len(changes) <= most:
         return list(changes)
     groups = []
-    for kind in ([c for c in changes if c.half], [c for c in changes if not c.half]):
-        count = max(1, most * len(kind) // len(changes))
-        bounds = np.linspace(0, len(kind), min(count, len(kind)) + 1).astype(int)
-        groups += [_joined(kind[a:b]) for a, b in zip(bounds, bounds[1:]) if b > a]
+    for kind in KINDS:
+        alike = [change for change in changes if change.kind == kind]
+        count = min(max(1, most * len(alike) // len(changes)), len(alike))
+        bounds = np.linspace(0, len(alike), count + 1).astype(int)
+        groups += [_joined(alike[a:b]) for a, b in zip(bounds, bounds[1:]) if b > a]
     return groups

@@ -7,7 +7,8 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Callable, Union, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable, Literal, Union, overload
 
 from clgpu_delegate import native
 from clgpu_delegate.base import files
@@ -30,6 +31,7 @@ from clgpu_delegate.tflite.settling import resized
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
 
 @dataclasses.dataclass(frozen=True)
 class TunedLayer:
@@ -203,6 +205,7 @@ def tune(
     max_error: float,
     metric: Metric | None = None,
     seed: int = 0,
+    prefer: Literal["time", "memory"] = "time",
     budget: float | str = 60.0,
     runtime: RuntimeName | None = None,
     progress: Progress = None,
@@ -217,6 +220,7 @@ def tune(
     max_error: float | None = None,
     metric: Metric | None = None,
     seed: int = 0,
+    prefer: Literal["time", "memory"] = "time",
     budget: float | str = 60.0,
     again: bool = False,
     runtime: RuntimeName | None = None,
@@ -252,6 +256,9 @@ def tune(
         difference of any output; of outputs of integers, the share that differs.
     seed
         Of the choice of samples.
+    prefer
+        What the plan is to save: ``"time"``; or ``"memory"`` of the device, where halves are slower
+        than floats, as on most CPUs.
     budget
         Seconds, or a text such as ``"90s"`` or ``"2m"``, after which no further candidate is tried.
         Of kernels, the most expensive layers come first; those left keep their kernels, and tuning
@@ -294,7 +301,7 @@ def tune(
     True
     """
     if max_error is not None:
-        bounded = _Bounded(samples, max_error, metric, seed)
+        bounded = _Bounded(samples, max_error, metric, seed, prefer)
         return _tune_precision(model, bounded, budget, runtime, progress, shapes, settings)
     if samples is not None or metric is not None:
         raise OptionError("samples and metric are given without max_error, the bound of the error")
@@ -350,6 +357,7 @@ class _Bounded:
     max_error: float
     metric: Metric | None
     seed: int
+    prefer: str
 
 
 def _tune_precision(
@@ -365,6 +373,8 @@ def _tune_precision(
     number = isinstance(asked.max_error, (int, float)) and not isinstance(asked.max_error, bool)
     if not number or not 0 < asked.max_error < math.inf:
         raise OptionError(f"max_error is {asked.max_error!r}; allowed: a number above 0")
+    if asked.prefer not in ("time", "memory"):
+        raise OptionError(f"prefer is {asked.prefer!r}; allowed: time, memory")
     given, usual = Options.from_settings(**settings), Options()
     for name in ("precision", "half_io", "half_weights"):
         if getattr(given, name) != getattr(usual, name):
@@ -384,13 +394,12 @@ def _tune_precision(
         max_error=float(asked.max_error),
         metric=asked.metric,
         seed=asked.seed,
+        prefer=asked.prefer,
         budget=seconds,
     )
     with bar:
         plan = mixing.search(subject, bar, told)
-    native.make(options).keep_plan(
-        plan.text, f"{os.path.basename(os.fspath(model))}, error {plan.max_error:g}"
-    )
+    native.make(options).keep_plan(plan.text, f"{Path(model).name}, error {plan.max_error:g}")
     return plan
 
 

@@ -12,8 +12,12 @@ constexpr int kMostRange = 1'000'000;  // a text must not make a set that fills 
 
 std::vector<std::string> split(const std::string& text, char at) {
   std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, at);) parts.push_back(part);
+  std::size_t start = 0;
+  for (std::size_t end = text.find(at); end != std::string::npos; end = text.find(at, start)) {
+    parts.push_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  parts.push_back(text.substr(start));
   return parts;
 }
 

@@ -494,6 +494,8 @@ outputs %3
         ({"precision": "fp16"}, "%1 %2"),
         ({"precision": "fp16", "half_io": True}, "%0 %1 %2 %3"),
         ({"precision": "fp32", "half_weights": True}, "%1"),
+        ({"precision": "mixed"}, ""),
+        ({"precision": "mixed", "plan": "model=0,half=0-9"}, ""),  # no tensor has a number
     ],
 )
 def test_large_tensors_are_stored_as_half(settings, halves):
@@ -501,6 +503,17 @@ def test_large_tensors_are_stored_as_half(settings, halves):
     for name in halves.split():
         expected = re.sub(rf"({name}: [^]]*\])", r"\1 storage=float16", expected)
     assert_becomes(LARGE, "choose_storage", expected, **settings)
+
+
+def test_plan_lists_what_is_stored_as_half():
+    """Of what fp16 would store as half: neither inputs and outputs nor small tensors."""
+    before = re.sub(r"(%(\d): [^]]*\])", r"\1 tflite=\2", LARGE)
+    for plan, halves in (("0-9", "%1 %2"), ("2", "%2"), ("1+3-4", "%1")):
+        expected = before
+        for name in halves.split():
+            expected = re.sub(rf"({name}: .*?tflite=\d)", r"\1 storage=float16", expected)
+        settings = {"precision": "mixed", "plan": f"model=0,half={plan}"}
+        assert_becomes(before, "choose_storage", expected, **settings)
 
 
 def test_constant_that_no_half_holds_stays_float():

@@ -66,7 +66,7 @@ bool keep_mixed(const State& state, const std::string& plan, const std::string& 
   const auto read = passes::read_precision_plan(plan);
   if (!read) throw OptionError("'" + plan + "' is no plan of precisions");
   state.target.store->put(store::kPrecision, key_of(state, read->model), plan, label);
-  return state.target.store->is_on();
+  return state.target.store->is_on() && !state.target.store->is_for_programs();
 }
 
 void tell_mixed(const State& state, const Session& session, Report& report) {
