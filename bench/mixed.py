@@ -172,7 +172,7 @@ def run(
 
     A row is red if its plan exceeds the bound, on samples of tuning or on others.
     """
-    report = Report[Row](setting, runtime=setting.runtime, samples=samples, bound=max_error)
+    report = Report[Row](setting, runtime=setting.runtime)
     for name, model in models(names or (), folder, batch):
         try:
             row = measure(
@@ -188,4 +188,5 @@ def run(
             f"{row.memory:.2f} of fp16's memory"
         )
     red = lambda row: "red" if row.error > max_error else ""  # noqa: E731
-    return report.finish(TextTable.of(setting.title, report.rows, COLUMNS, red))
+    title = f"{setting.title}, {samples} samples and as many others, errors up to {max_error:g}"
+    return report.finish(TextTable.of(title, report.rows, COLUMNS, red))
