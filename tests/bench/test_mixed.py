@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 
-import pytest
 from typer.testing import CliRunner
 
 from bench.__main__ import app
