@@ -41,7 +41,7 @@ _MARGIN = 0.8  # of the bound: samples that the search has not seen may have lar
 _ALIKE = 1.02  # times within this factor are equal: then memory decides
 _LEAST_GROUPS = 4
 _ONLY_ONCE: dict[str, Any] = {"chain": "off", "warm_up": False}  # of what is not timed
-_BYTES_PER_SECOND = 1e12  # orders changes without a measured gain by what they save in memory
+_BYTES_PER_SECOND = 1e12  # orders changes without a measured gain by the size of their tensors
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,8 +80,13 @@ class Change:
     """Seconds of an inference that it is expected to save."""
 
     bytes: int
+    """What its tensors take less."""
+
     error: float = math.inf
     """At the outputs, where nothing else changes."""
+
+    peak: int = 0
+    """Peak of device memory, where nothing else changes."""
 
     parts: tuple[Change, ...] = ()
     """The changes of single nodes that it joins; empty of one of these."""
@@ -151,6 +156,7 @@ class _Search:
         self._model = self._digest()
         floats = self._whole("fp32", everything)
         device = floats.explanation.device
+        self._peak = floats.explanation.peak_bytes
         if not floats.error <= subject.max_error:
             raise OptionError(
                 f"max_error is {subject.max_error:g}, but fp32 itself has an error of "
@@ -198,21 +204,34 @@ class _Search:
         root = _roots(halves.explanation)
         left = {i for i in stored if root[i] == i}
         own: dict[tuple[int, str], set[int]] = {}  # of a node with a kernel, and kind
+        touched: dict[int, set[int]] = {}  # by a node with a kernel
         ops = {node.index: node.op for node in halves.explanation.nodes}
         for node in halves.explanation.nodes:
             at = node.index if node.fused_into is None else node.fused_into
-            for i in left.intersection((*node.output_ids, *node.input_ids)):
+            ids = {root[i] for i in (*node.output_ids, *node.input_ids)}.intersection(stored)
+            touched.setdefault(at, set()).update(ids)
+            for i in left.intersection(ids):
                 if stored[i].constant or i in node.output_ids:
                     kind = "weights" if stored[i].constant else "results"
                     own.setdefault((at, kind), set()).add(i)
                     left.discard(i)
-        changes = []
-        for (at, kind), ids in own.items():
-            saved = sum(stored[i].bytes // 2 for i in ids)
-            both = sum(stored[i].bytes // 2 for k in KINDS for i in own.get((at, k), ()))
-            gain = (floats.times.get(at, 0.0) - halves.times.get(at, 0.0)) * saved / max(both, 1)
-            changes.append(Change(kind, frozenset(ids), frozenset(), ops[at], gain, saved))
-        return changes
+        gains = dict.fromkeys(stored, 0.0)  # what a kernel gains its tensors share by their size
+        for at, ids in touched.items():
+            gain = floats.times.get(at, 0.0) - halves.times.get(at, 0.0)
+            whole = max(1, sum(stored[i].bytes for i in ids))
+            for i in ids:
+                gains[i] += gain * stored[i].bytes / whole
+        return [
+            Change(
+                kind,
+                frozenset(ids),
+                frozenset(),
+                ops[at],
+                sum(gains[i] for i in ids),
+                sum(stored[i].bytes // 2 for i in ids),
+            )
+            for (at, kind), ids in own.items()
+        ]
 
     def _rounded(self, floats: _Whole, rounded: _Whole) -> list[Change]:
         """TF32: a change for each node that uses it."""
@@ -239,23 +258,29 @@ class _Search:
         if not changes:
             return []
         start = time.monotonic()
-        self._error_of([changes[0]], self._alone)
+        self._alone_of(changes[0])
         each = time.monotonic() - start
         allowed = int((self._end - time.monotonic()) * _ALONE_SHARE / each)
-        groups = _grouped(changes, max(_LEAST_GROUPS, allowed))
+        groups = grouped(changes, max(_LEAST_GROUPS, allowed))
         measured = []
         for done, group in enumerate(groups):
             self._tell(done, len(groups), group, "alone")
-            error = self._error_of([group], self._alone)
-            measured.append(dataclasses.replace(group, error=error))
+            measured.append(self._alone_of(group))
             self._measured = measured
         return measured
+
+    def _alone_of(self, change: Change) -> Change:
+        with self._loaded(self._text([change]), self._alone, **_ONLY_ONCE) as measured:
+            peak = measured.explanation.peak_bytes
+            return dataclasses.replace(change, error=measured.error, peak=peak)
 
     def _worth(self, change: Change) -> float:
         """What is gained per error spent; errors of several changes add up as their squares do."""
         gain = change.bytes / _BYTES_PER_SECOND
         if self._subject.prefer == "time":
             gain += max(change.gain, 0.0)
+        else:
+            gain += max(self._peak - change.peak, 0)
         return gain / max(change.error, 1e-12) ** 2
 
     def _prefix(self, order: Sequence[Change]) -> list[Change]:
@@ -277,7 +302,7 @@ class _Search:
 
     def _refine(self, rest: Sequence[Change]) -> None:
         """Take parts of what is left, each where the whole still holds the bound."""
-        queue = [part for change in rest for part in _halved(change)]
+        queue = [part for change in rest for part in halved(change)]
         while queue:
             change = queue.pop(0)
             done = len(self._best)
@@ -285,7 +310,7 @@ class _Search:
             if self._holds([*self._best, change]):
                 self._best.append(change)
             elif change.parts:
-                queue += _halved(change)
+                queue += halved(change)
 
     def _holds(self, changes: Sequence[Change]) -> bool:
         return self._error_of(changes, self._seen) <= _MARGIN * self._subject.max_error
@@ -473,18 +498,18 @@ def _joined(changes: Sequence[Change]) -> Change:
         return changes[0]
     half, tf32 = _united(changes)
     return Change(
-        changes[0].kind,
-        frozenset(half),
-        frozenset(tf32),
-        changes[0].op,
-        sum(change.gain for change in changes),
-        sum(change.bytes for change in changes),
-        max(change.error for change in changes),
-        tuple(part for change in changes for part in change.parts or (change,)),
+        kind=changes[0].kind,
+        half=frozenset(half),
+        tf32=frozenset(tf32),
+        op=changes[0].op,
+        gain=sum(change.gain for change in changes),
+        bytes=sum(change.bytes for change in changes),
+        error=max(change.error for change in changes),
+        parts=tuple(part for change in changes for part in change.parts or (change,)),
     )
 
 
-def _halved(change: Change) -> list[Change]:
+def halved(change: Change) -> list[Change]:
     """Its first and its second half; itself where it is of one node."""
     middle = len(change.parts) // 2
     if not middle:
@@ -492,7 +517,7 @@ def _halved(change: Change) -> list[Change]:
     return [_joined(change.parts[:middle]), _joined(change.parts[middle:])]
 
 
-def _grouped(changes: Sequence[Change], most: int) -> list[Change]:
+def grouped(changes: Sequence[Change], most: int) -> list[Change]:
     """Neighbours joined to at most this many groups, of one kind of change each."""
     if len(changes) <= most:
         return list(changes)

@@ -231,6 +231,27 @@ def test_relative_l2_is_that_of_the_worst_output():
     assert mixing.relative_l2([np.float32([np.inf, 1])], [np.float32([np.inf, 1])]) == 0
 
 
+def test_neighbours_of_one_kind_are_grouped_and_halved_again():
+    def change(kind: str, number: int) -> mixing.Change:
+        tf32 = frozenset({number} if kind == "factors" else ())
+        half = frozenset(() if tf32 else {number})
+        return mixing.Change(kind, half, tf32, f"OP{number}", gain=1.0, bytes=10)
+
+    changes = [change(mixing.KINDS[i % 3], i) for i in range(30)]
+    groups = mixing.grouped(changes, 6)
+    assert len(groups) == 6
+    assert [len(group.parts) for group in groups] == [5] * 6
+    assert {part for group in groups for part in group.parts} == set(changes)
+    for group in groups:
+        assert {part.kind for part in group.parts} == {group.kind}
+        assert (group.gain, group.bytes) == (5.0, 50)
+        first, last = mixing.halved(group)
+        assert (first.parts, last.parts) == (group.parts[:2], group.parts[2:])
+        (single,) = mixing.halved(mixing.halved(first)[0])
+        assert single == group.parts[0]
+    assert mixing.grouped(changes, 30) == changes
+
+
 def test_command_tunes_and_writes_the_plan(model, samples, cache, tmp_path):
     given, out = tmp_path / "samples.npy", tmp_path / "plan.json"
     np.save(given, samples)
