@@ -56,7 +56,8 @@ class PrecisionChange:
     """Operation of the first node."""
 
     kind: str
-    """``"results"`` or ``"weights"``, stored as half, or ``"factors"`` of products with TF32."""
+    """``"results"`` or ``"weights"``, stored as half; ``"int8"``: weights stored as int8; or
+    ``"factors"`` of products with TF32."""
 
     tensors: tuple[int, ...]
     nodes: tuple[int, ...]
@@ -99,6 +100,10 @@ class PrecisionPlan(Shown):
     half: tuple[int, ...]
     """Tensors that are stored as half, as the model counts them."""
 
+    int8: tuple[int, ...]
+    """Weights that are stored as int8 with a scale for each output channel, as the model counts
+    them; also where they are among `half`."""
+
     tf32: tuple[int, ...]
     """Nodes with factors that may be rounded to TF32, as the model counts them."""
 
@@ -133,7 +138,7 @@ class PrecisionPlan(Shown):
     def text(self) -> str:
         """The value of the option `precision`, for hosts in other languages than Python."""
         bound = self.max_error if self.metric == RELATIVE_L2 else None
-        return plan_text(self.model, bound, self.half, self.tf32)
+        return plan_text(self.model, bound, self.half, self.int8, self.tf32)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -152,7 +157,7 @@ class PrecisionPlan(Shown):
             for change in given["changes"]
         )
         given["points"] = tuple(PrecisionPoint(**point) for point in given["points"])
-        for key in ("half", "tf32"):
+        for key in ("half", "int8", "tf32"):
             given[key] = tuple(map(int, given[key]))
         plan = cls(**given)
         if not isinstance(plan.model, str) or not plan.max_error > 0:
@@ -192,7 +197,8 @@ class PrecisionPlan(Shown):
             table.add_row(*map(Text, cells), style="bold" if point.name == "mixed" else "")
         rest = "" if self.complete else "; the budget ended the search"
         line = (
-            f"{self.device}: {len(self.half)} tensors as half, {len(self.tf32)} nodes with tf32; "
+            f"{self.device}: {len(set(self.half) - set(self.int8))} tensors as half, "
+            f"{len(self.int8)} as int8, {len(self.tf32)} nodes with tf32; "
             f"{self.metric} error {self.error:.2g} on {self.held_back} samples that the search did "
             f"not see, allowed {self.max_error:.2g}{rest}"
         )
@@ -202,12 +208,18 @@ class PrecisionPlan(Shown):
         return as_text(self)
 
 
-def plan_text(model: str, bound: float | None, half: Iterable[int], tf32: Iterable[int]) -> str:
+def plan_text(
+    model: str,
+    bound: float | None,
+    half: Iterable[int],
+    int8: Iterable[int],
+    tf32: Iterable[int],
+) -> str:
     """The form in which the option `precision` has a plan; ``bound``: of the relative L2 error."""
     items = [f"model={model}"]
     if bound is not None:
         items.append(f"error={bound!r}")
-    lists = {"half": _ranges(half), "tf32": _ranges(tf32)}
+    lists = {"half": _ranges(half), "int8": _ranges(int8), "tf32": _ranges(tf32)}
     return ",".join([*items, *(f"{key}={ids}" for key, ids in lists.items() if ids)])
 
 

@@ -7,7 +7,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,8 +29,9 @@ from clgpu_delegate.tflite import inference
 from clgpu_delegate.tflite.inference import Array
 
 Sample = Sequence[Array]
-KINDS = ("results", "weights", "factors")
-"""What changes: tensors that kernels write, constants that they read, factors of products."""
+KINDS = ("results", "weights", "int8", "factors")
+"""What changes: tensors that kernels write or constants that they read become half, weights become
+int8, factors of products are rounded to TF32."""
 
 Metric = Callable[[Sequence[Array], Sequence[Array]], float]
 
@@ -40,6 +41,7 @@ _ALONE_SHARE = 0.5  # of the budget
 _MARGIN = 0.8  # of the bound: samples that the search has not seen may have larger errors
 _ALIKE = 1.02  # times within this factor are equal: then memory decides
 _LEAST_GROUPS = 4
+_TURNS = 7  # of the times of the whole
 _ONLY_ONCE: dict[str, Any] = {"chain": "off", "warm_up": False}  # of what is not timed
 _BYTES_PER_SECOND = 1e12  # orders changes without a measured gain by the size of their tensors
 
@@ -71,8 +73,9 @@ class Change:
     kind: str
     """One of `KINDS`."""
 
-    half: frozenset[int]
-    tf32: frozenset[int]
+    ids: frozenset[int]
+    """Tensors; of factors, nodes."""
+
     op: str
     """Operation of its first node."""
 
@@ -138,6 +141,7 @@ class _Search:
         self._subject, self._bar, self._told = subject, bar, told
         self._end = time.monotonic() + subject.budget
         self._searching, self._complete = False, True
+        self._base: list[Change] = []  # is taken anyway
         self._best: list[Change] = []
         self._measured: list[Change] = []
         count = len(subject.samples)
@@ -163,14 +167,14 @@ class _Search:
                 f"{floats.error:.2g} on these samples; allowed: more than that"
             )
         halves = self._whole("fp16", everything)
-        changes = [
-            *self._halves(floats, halves), *self._rounded(floats, self._whole("tf32", everything))
-        ]  # fmt: skip
+        half = self._halves(floats, halves)
+        changes = self._integers(floats, self._alone)
         if halves.error <= subject.max_error:
-            taken = [change for change in changes if change.half]
+            self._base = [dataclasses.replace(change, error=0.0) for change in half]
         else:
-            taken = self._spend(changes)
-        return self._settle(device, taken)
+            changes += [*half, *self._rounded(floats, self._whole("tf32", self._alone))]
+        self._spend(changes)
+        return self._settle(device, [*self._base, *self._best])
 
     def _digest(self) -> str:
         """Of the model; without the cache, which may have a plan."""
@@ -225,7 +229,6 @@ class _Search:
             Change(
                 kind,
                 frozenset(ids),
-                frozenset(),
                 ops[at],
                 sum(gains[i] for i in ids),
                 sum(stored[i].bytes // 2 for i in ids),
@@ -233,25 +236,41 @@ class _Search:
             for (at, kind), ids in own.items()
         ]
 
+    def _integers(self, floats: _Whole, numbers: Sequence[int]) -> list[Change]:
+        """Weights as int8: a change for each node whose kernels take such weights."""
+        before = {t.id: t for t in floats.explanation.tensors if t.storage.startswith("float")}
+        if not before:
+            return []
+        whole = self._whole(plan_text(self._model, None, (), before, ()), numbers)
+        stored = {t.id for t in whole.explanation.tensors if t.storage == "int8" and t.id in before}
+        changes = []
+        for node in whole.explanation.nodes:
+            own = stored.intersection(node.input_ids)
+            stored -= own
+            if own:
+                gain = floats.times.get(node.index, 0.0) - whole.times.get(node.index, 0.0)
+                parts = [3 if before[i].storage == "float32" else 1 for i in own]  # of 4
+                saved = sum(before[i].bytes * part // 4 for i, part in zip(own, parts))
+                changes.append(Change("int8", frozenset(own), node.op, gain, saved))
+        return changes
+
     def _rounded(self, floats: _Whole, rounded: _Whole) -> list[Change]:
         """TF32: a change for each node that uses it."""
         changes = []
         for node in rounded.explanation.nodes:
             if node.precision == "tf32":
                 gain = floats.times.get(node.index, 0.0) - rounded.times.get(node.index, 0.0)
-                nodes = frozenset((node.index,))
-                changes.append(Change("factors", frozenset(), nodes, node.op, gain, 0))
+                changes.append(Change("factors", frozenset((node.index,)), node.op, gain, 0))
         return changes
 
     # The search.
 
-    def _spend(self, changes: Sequence[Change]) -> list[Change]:
-        """Those that hold the bound together on the samples of the search, worthiest first."""
+    def _spend(self, changes: Sequence[Change]) -> None:
+        """Take those that hold the bound on the samples of the search, worthiest first."""
         with self._interruptible():
             alone = self._alone_errors(changes)
             order = sorted(alone, key=self._worth, reverse=True)
             self._refine(self._prefix(order))
-        return self._best
 
     def _alone_errors(self, changes: Sequence[Change]) -> list[Change]:
         """The changes in groups, with the error of each group alone."""
@@ -313,7 +332,9 @@ class _Search:
                 queue += halved(change)
 
     def _holds(self, changes: Sequence[Change]) -> bool:
-        return self._error_of(changes, self._seen) <= _MARGIN * self._subject.max_error
+        return (
+            self._error_of([*self._base, *changes], self._seen) <= _MARGIN * self._subject.max_error
+        )
 
     def _tell(self, done: int, count: int, change: Change, what: str) -> None:
         self._bar.show(f"{change.op} {what}", done, count)
@@ -340,12 +361,13 @@ class _Search:
             close = [i for i, point in enumerate(own) if point.seconds <= least * _ALIKE]
             chosen = min(close, key=lambda i: own[i].bytes)
         mixed = dataclasses.replace(own[chosen], name="mixed")
-        half, tf32 = _united(tried[chosen])
+        ids = _united(tried[chosen])
         metric = self._subject.metric
         return PrecisionPlan(
             model=self._model,
-            half=tuple(sorted(half)),
-            tf32=tuple(sorted(tf32)),
+            half=tuple(sorted(ids.half)),
+            int8=tuple(sorted(ids.int8)),
+            tf32=tuple(sorted(ids.tf32)),
             device=device,
             max_error=bound,
             metric=RELATIVE_L2 if metric is None else getattr(metric, "__name__", "metric"),
@@ -353,7 +375,7 @@ class _Search:
             samples=len(self._seen),
             held_back=len(self._held_back),
             points=(floats, halves, mixed),
-            changes=tuple(_told(change, half, tf32) for change in self._measured),
+            changes=tuple(_told(change, ids) for change in self._measured),
             complete=self._complete,
         )
 
@@ -365,7 +387,7 @@ class _Search:
             for value in values:
                 loaded.append(stack.enter_context(self._loaded(value, self._held_back)))
                 self._bar.step()
-            seconds = device_times(*(measured.delegate for measured in loaded))
+            seconds = device_times(*(measured.delegate for measured in loaded), turns=_TURNS)
             return [
                 PrecisionPoint(value, measured.error, own, measured.explanation.peak_bytes)
                 for value, measured, own in zip(values, loaded, seconds)
@@ -374,7 +396,9 @@ class _Search:
     # Measurements.
 
     def _text(self, changes: Sequence[Change]) -> str:
-        return plan_text(self._model, self._subject.max_error, *_united(changes))
+        ids = _united(changes)
+        bound = self._subject.max_error
+        return plan_text(self._model, bound, ids.half, ids.int8, ids.tf32)
 
     def _error_of(self, changes: Sequence[Change], numbers: Sequence[int]) -> float:
         with self._loaded(self._text(changes), numbers, **_ONLY_ONCE) as measured:
@@ -470,37 +494,44 @@ def _roots(explanation: Explanation) -> dict[int, int]:
     return root
 
 
-def _told(change: Change, half: set[int], tf32: set[int]) -> PrecisionChange:
+class _Ids(NamedTuple):
+    """Tensors and nodes of a plan."""
+
+    half: set[int]
+    int8: set[int]
+    tf32: set[int]
+
+    def of(self, kind: str) -> set[int]:
+        return {"int8": self.int8, "factors": self.tf32}.get(kind, self.half)
+
+
+def _united(changes: Iterable[Change]) -> _Ids:
+    ids = _Ids(set(), set(), set())
+    for change in changes:
+        ids.of(change.kind).update(change.ids)
+    return ids
+
+
+def _told(change: Change, ids: _Ids) -> PrecisionChange:
+    own = tuple(sorted(change.ids))
     return PrecisionChange(
         op=change.op,
         kind=change.kind,
-        tensors=tuple(sorted(change.half)),
-        nodes=tuple(sorted(change.tf32)),
+        tensors=own if change.kind != "factors" else (),
+        nodes=own if change.kind == "factors" else (),
         error=change.error,
         seconds=change.gain,
         bytes=change.bytes,
-        taken=len((change.half & half) | (change.tf32 & tf32)),
+        taken=len(ids.of(change.kind).intersection(own)),
     )
-
-
-def _united(changes: Iterable[Change]) -> tuple[set[int], set[int]]:
-    """The tensors and the nodes of changes."""
-    half: set[int] = set()
-    tf32: set[int] = set()
-    for change in changes:
-        half |= change.half
-        tf32 |= change.tf32
-    return half, tf32
 
 
 def _joined(changes: Sequence[Change]) -> Change:
     if len(changes) == 1:
         return changes[0]
-    half, tf32 = _united(changes)
     return Change(
         kind=changes[0].kind,
-        half=frozenset(half),
-        tf32=frozenset(tf32),
+        ids=frozenset(i for change in changes for i in change.ids),
         op=changes[0].op,
         gain=sum(change.gain for change in changes),
         bytes=sum(change.bytes for change in changes),

@@ -18,7 +18,6 @@ _STATISTICS = Path("/proc/stat")
 _SAMPLE_S = 0.25
 _BLOCKS = 4
 _SLOT_SECONDS = 0.3  # of each turn of a delegate
-_TURNS = 3
 
 
 def wait_until_quiet(limit_s: float = 10.0) -> float | None:
@@ -99,14 +98,14 @@ def _core_times() -> tuple[int, int] | None:
     return sum(ticks) - idle, sum(ticks)
 
 
-def device_times(*delegates: Delegate) -> list[float]:
+def device_times(*delegates: Delegate, turns: int = 3) -> list[float]:
     """Seconds per inference of each: they take turns, so that a change of the clock affects all."""
     times: list[list[float]] = [[] for _ in delegates]
     runs = [
         max(1, min(200, int(_SLOT_SECONDS / max(delegate.device_time(1), 1e-6))))
         for delegate in delegates
     ]
-    for _ in range(_TURNS):
+    for _ in range(turns):
         for own, delegate, count in zip(times, delegates, runs):
             own.append(delegate.device_time(count))
     return [statistics.median(own) for own in times]

@@ -168,12 +168,14 @@ class Explanation(Shown):
         """One line: how much of the model a plan computes in less than float."""
         assert self.mixed is not None
         halves = sum(t.storage == "float16" for t in self.tensors)
-        known = sum(t.storage in ("float16", "float32") for t in self.tensors)
+        bytes_ = sum(t.id in self.mixed.int8 and t.storage == "int8" for t in self.tensors)
+        known = bytes_ + sum(t.storage in ("float16", "float32") for t in self.tensors)
         rounded = sum(node.precision == "tf32" for node in self.nodes)
         bound = self.mixed.error
         return (
-            f"plan {self.mixed.source}, {halves} of {known} float tensors as half, {rounded} nodes "
-            f"with tf32" + ("" if bound is None else f", made for an error of {bound:.2g}")
+            f"plan {self.mixed.source}, {halves} of {known} float tensors as half, {bytes_} "
+            f"as int8, {rounded} nodes with tf32"
+            + ("" if bound is None else f", made for an error of {bound:.2g}")
         )
 
     def __str__(self) -> str:

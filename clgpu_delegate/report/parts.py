@@ -208,13 +208,17 @@ class Mixed:
     half: tuple[int, ...]
     """Tensors that it stores as half."""
 
+    int8: tuple[int, ...]
+    """Weights that it stores as int8."""
+
     tf32: tuple[int, ...]
     """Nodes with factors that may be rounded to TF32."""
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Mixed:
         """Of ``"mixed"`` in `Explanation.to_dict`."""
-        return cls(**{**data, "half": tuple(data["half"]), "tf32": tuple(data["tf32"])})
+        lists = {key: tuple(data[key]) for key in ("half", "int8", "tf32")}
+        return cls(**{**data, **lists})
 
 
 @dataclasses.dataclass(frozen=True)

@@ -27,12 +27,13 @@ struct PrecisionPlan {
   std::string model;            ///< its digest (delegate/claim/mixed.hpp)
   std::optional<double> bound;  ///< the relative L2 error of the outputs that the plan was made for
   std::set<int> half;           ///< tensors that are stored as half where kFp16 would do so
+  std::set<int> int8;           ///< constants that are stored as int8, a scale per output channel
   std::set<int> tf32;           ///< nodes with factors that may be rounded to TF32
 };
 
 /// Reads the form in which options and the cache have a plan,
-/// "model=0a1b,error=0.001,half=3+7-12,tf32=5": only the model has to be there. Nothing if the text
-/// has another form.
+/// "model=0a1b,error=0.001,half=3+7-12,int8=4,tf32=5": only the model has to be there. Nothing if
+/// the text has another form.
 std::optional<PrecisionPlan> read_precision_plan(const std::string& text);
 
 /// "fp32", "fp16", "tf32", "mixed".
@@ -62,6 +63,9 @@ enum class DynamicRange {
   kDequantize,  ///< the weights are read as floats, the sums are scaled
   kHybrid,      ///< the floats are quantised first, row by row: TFLite's hybrid arithmetic
 };
+
+/// Constant weights of floats that a plan lists become int8, with a scale for each output channel.
+void quantize_weights(ir::Graph& graph, const PrecisionPlan& plan);
 
 /// Float nodes with int8 weights get the weights' scales as an input (ops::kWeightScales); with
 /// kHybrid, new nodes before them quantise their input.

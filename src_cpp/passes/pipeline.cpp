@@ -30,6 +30,11 @@ const std::vector<Pass>& pipeline() {
       {"fuse_residual", [](G& graph, const O&, const D&) { fuse_residual(graph); }},
       // and after one.
       {"fuse_lookup", [](G& graph, const O&, const D&) { fuse_lookup(graph); }},
+      {"quantize_weights",
+       [](G& graph, const O& o, const D&) {
+         if (o.precision == Precision::kMixed && o.plan != nullptr)
+           quantize_weights(graph, *o.plan);
+       }},
       {"dynamic_range",
        [](G& graph, const O& o, const D&) { dynamic_range(graph, o.dynamic_range); }},
       {"fuse_pad", [](G& graph, const O&, const D&) { fuse_pad(graph); }},

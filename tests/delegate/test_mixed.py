@@ -97,6 +97,42 @@ def test_plans_of_nothing_and_of_all_are_the_precisions_of_the_whole(device, x):
     assert np.array_equal(Loaded(x, device=device, precision=every).output, halves.output)
 
 
+def test_weights_that_a_plan_lists_are_int8(device, x):
+    none = Loaded(x, device=device, precision="mixed")
+    weights = [node.input_ids[1] for node in none.explanation.nodes if node.op == "CONV_2D"]
+    for count in range(1, 4):
+        plan = none.plan(f"int8={joined(weights[:count])}")
+        mixed = Loaded(x, device=device, precision=plan)
+        stored = {t.id: t.storage for t in mixed.explanation.tensors}
+        assert [stored[i] for i in weights] == ["int8"] * count + ["float32"] * (3 - count)
+        assert mixed.launches == none.launches
+        assert 1e-5 < relative_l2(mixed.output, none.output) < 2e-2
+    both = Loaded(x, device=device, precision=none.plan("half=0-99", "int8=0-99"))
+    assert {t.storage for t in both.explanation.tensors if t.id in weights} == {"int8"}
+    assert relative_l2(both.output, none.output) < 2e-2
+
+
+def test_weights_are_rounded_to_a_grid_of_each_output_channel(x):
+    """So weights that lie on such a grid stay what they are."""
+    rng = np.random.default_rng(5)
+    steps = rng.integers(-127, 128, (8, 5, 5, 8))
+    steps[:, 0, 0, 0] = 127
+    on_grid = (steps * 2.0 ** -np.arange(8, 16)[:, None, None, None]).astype(np.float32)
+    on_grid[3] = 0
+    m = ModelMaker()
+    given = m.input("x", SHAPE)
+    m.output(
+        m.op(
+            "CONV_2D", [given, m.constant(on_grid), None], SHAPE, padding="SAME",
+            stride_w=1, stride_h=1, fused_activation_function="NONE",
+        )
+    )  # fmt: skip
+    none = Loaded(x, m.build(), precision="mixed")
+    mixed = Loaded(x, m.build(), precision=none.plan("int8=0-9"))
+    assert "int8" in {t.storage for t in mixed.explanation.tensors}
+    assert relative_l2(mixed.output, none.output) < 1e-6
+
+
 def test_view_follows_the_tensor_that_it_is_a_view_of(x):
     none = Loaded(x, precision="mixed")
     nodes = none.explanation.nodes
@@ -223,7 +259,7 @@ def test_plan_file_is_a_value_of_the_option(x, tmp_path):
     none = Loaded(x, precision="mixed")
     (half,) = none.explanation.nodes[0].output_ids
     plan = clgpu_delegate.PrecisionPlan(
-        none.explanation.mixed.model, (half,), (), "a device", 1e-3, "relative L2", 1e-4, 4, 2,
+        none.explanation.mixed.model, (half,), (), (), "a device", 1e-3, "relative L2", 1e-4, 4, 2,
         (), (),
         complete=True,
     )  # fmt: skip

@@ -85,6 +85,7 @@ PIPELINE = [
     "fuse_lookup",
     "fuse_residual",
     "fuse_lookup",
+    "quantize_weights",
     "dynamic_range",
     "fuse_pad",
     "fuse_separable",

@@ -472,6 +472,44 @@ def test_node_whose_result_somebody_reads_stays():
     assert_stays(before, "remove_dead")
 
 
+# quantize_weights
+
+WEIGHTS = """
+%0: float32[1, 6, 6, 2]
+%1: float32[2, 1, 1, 2] tflite=1 = const [1, -127, 0, 0.5]
+inputs %0
+%2: float32[1, 6, 6, 2] = conv2d(%0, %1) op=CONV_2D node=0
+outputs %2
+"""
+
+
+def test_weights_of_a_plan_become_int8():
+    expected = """
+    %0: float32[1, 6, 6, 2]
+    %1: float32[2, 1, 1, 2] tflite=1 = const [1, -127, 0, 0.5]
+    %3: int8[2, 1, 1, 2] tflite=1 quantized([1, 0.003937008], 0) = const [1, -127, 0, 127]
+    inputs %0
+    %2: float32[1, 6, 6, 2] = conv2d(%0, %3) op=CONV_2D node=0
+    outputs %2
+    step quantize_weights applied node=0 "its weights are int8"
+    """
+    settings = {"precision": "mixed", "plan": "model=0,int8=1"}
+    assert_becomes(WEIGHTS, "quantize_weights", expected, **settings)
+    for plan in ("model=0,int8=2", "model=0,half=1"):
+        assert_stays(WEIGHTS, "quantize_weights", precision="mixed", plan=plan)
+    assert_stays(WEIGHTS, "quantize_weights", precision="fp16", plan="model=0,int8=1")
+
+
+def test_weights_that_no_int8_holds_stay_float():
+    before = WEIGHTS.replace("0.5]", "nan]")
+    declined = 'quantize_weights declined node=0 "they are not all finite"'
+    settings = {"precision": "mixed", "plan": "model=0,int8=1"}
+    assert_stays(before, "quantize_weights", declined, **settings)
+    computed = WEIGHTS.replace(" = const [1, -127, 0, 0.5]\ninputs %0", "\ninputs %0, %1")
+    declined = 'quantize_weights declined node=0 "they are no constant floats"'
+    assert_stays(computed, "quantize_weights", declined, **settings)
+
+
 # choose_storage
 
 # All tensors are large but %4.
