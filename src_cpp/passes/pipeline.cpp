@@ -22,6 +22,10 @@ const std::vector<Pass>& pipeline() {
   using O = PipelineOptions;
   using D = DeviceInfo;
   static const std::vector<Pass> passes = {
+      {"allow_tf32",
+       [](G& graph, const O& o, const D&) {
+         if (o.precision == Precision::kMixed && o.plan != nullptr) allow_tf32(graph, *o.plan);
+       }},
       {"keep_half_constants", [](G& graph, const O&, const D&) { keep_half_constants(graph); }},
       {"fuse_instance_norm", [](G& graph, const O&, const D&) { fuse_instance_norm(graph); }},
       {"fuse_activation", [](G& graph, const O&, const D&) { fuse_activation(graph); }},
@@ -53,8 +57,6 @@ void run_pipeline(ir::Graph& graph, const PipelineOptions& options, const Device
   // Halves have no more mantissa bits than TF32 numbers.
   graph.allows_tf32 =
       options.precision == Precision::kFp16 || options.precision == Precision::kTf32;
-  if (options.precision == Precision::kMixed && options.plan != nullptr)
-    allow_tf32(graph, *options.plan);
   for (const Pass& pass : pipeline()) pass.run(graph, options, device);
   ir::verify(graph);
 }

@@ -472,6 +472,33 @@ def test_node_whose_result_somebody_reads_stays():
     assert_stays(before, "remove_dead")
 
 
+# allow_tf32
+
+
+def test_nodes_of_a_plan_and_readers_of_half_images_may_round_factors():
+    before = """
+    %0: float32[1, 6, 6, 4] tflite=5
+    %1: float32[4, 3, 3, 4] = const splat(1)
+    inputs %0
+    %2: float32[1, 6, 6, 4] tflite=6 = conv2d(%0, %1) op=CONV_2D node=0
+    %3: float32[1, 6, 6, 4] tflite=7 = conv2d(%2, %1) op=CONV_2D node=1
+    %4: float32[1, 6, 6, 4] tflite=8 = conv2d(%3, %1) op=CONV_2D node=2
+    outputs %4
+    """
+    for plan, nodes in (
+        ("tf32=1-2", "12"),
+        ("half=6", "1"),
+        ("half=5,tf32=2", "02"),
+        ("int8=6", ""),
+    ):
+        expected = before
+        for node in nodes:
+            expected = expected.replace(f"node={node}", f"node={node} tf32")
+        settings = {"precision": "mixed", "plan": f"model=0,{plan}"}
+        assert_becomes(before, "allow_tf32", expected, **settings)
+    assert_stays(before, "allow_tf32", precision="tf32")  # the graph as a whole allows it
+
+
 # quantize_weights
 
 WEIGHTS = """
