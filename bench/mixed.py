@@ -32,8 +32,8 @@ class Row:
         Relative L2 errors on samples that tuning did not see; the last is that of the plan.
     fp32_mb, fp16_mb, mb
         Peak of device memory.
-    halves, tensors
-        Float tensors on the device that are half, and all of them.
+    halves, int8, tensors
+        Float tensors on the device that are half, those that are int8, and all of them.
     tf32
         Nodes that round factors.
     tuning_s
@@ -54,6 +54,7 @@ class Row:
     fp16_mb: float
     mb: float
     halves: int
+    int8: int
     tensors: int
     tf32: int
     tuning_s: float
@@ -109,6 +110,8 @@ def measure(
     floats, halves, mixed = plan.points
     errors = [worst(model, fresh, setting, precision) for precision in ("fp32", "fp16", plan)]
     stored = [tensor.storage for tensor in explanation.tensors]
+    weights = set(plan.int8)
+    quantised = sum(t.id in weights and t.storage == "int8" for t in explanation.tensors)
     return Row(
         model=name,
         batch=batch,
@@ -122,7 +125,8 @@ def measure(
         fp16_mb=halves.bytes / 2**20,
         mb=mixed.bytes / 2**20,
         halves=stored.count("float16"),
-        tensors=stored.count("float16") + stored.count("float32"),
+        int8=quantised,
+        tensors=quantised + stored.count("float16") + stored.count("float32"),
         tf32=sum(node.precision == "tf32" for node in explanation.nodes),
         tuning_s=seconds,
         complete=plan.complete,
@@ -151,6 +155,7 @@ COLUMNS = (
     Column("fp16 MiB", "fp16_mb", ".1f"),
     Column("MiB", "mb", ".1f"),
     Column("half", "halves", "d"),
+    Column("int8", "int8", "d"),
     Column("of", "tensors", "d"),
     Column("tf32", "tf32", "d"),
     Column("in s", "tuning_s", ".0f"),
