@@ -43,7 +43,7 @@ _ALIKE = 1.02  # times within this factor are equal: then memory decides
 _LEAST_GROUPS = 4
 _TURNS = 7  # of the times of the whole
 _ONLY_ONCE: dict[str, Any] = {"chain": "off", "warm_up": False}  # of what is not timed
-_BYTES_PER_SECOND = 1e12  # orders changes without a measured gain by the size of their tensors
+_OFF_PEAK = 1e-3  # worth of a byte that does not lower the peak of memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,7 +173,8 @@ class _Search:
             self._base = [dataclasses.replace(change, error=0.0) for change in half]
         else:
             changes += [*half, *self._rounded(floats, self._whole("tf32", self._alone))]
-        self._spend(changes)
+        saves_time = subject.prefer == "time"
+        self._spend([c for c in changes if (c.gain > 0 if saves_time else c.bytes > 0)])
         return self._settle(device, [*self._base, *self._best])
 
     def _digest(self) -> str:
@@ -295,11 +296,10 @@ class _Search:
 
     def _worth(self, change: Change) -> float:
         """What is gained per error spent; errors of several changes add up as their squares do."""
-        gain = change.bytes / _BYTES_PER_SECOND
-        if self._subject.prefer == "time":
-            gain += max(change.gain, 0.0)
-        else:
-            gain += max(self._peak - change.peak, 0)
+        gain = change.gain
+        if self._subject.prefer == "memory":
+            # Of two changes that leave the peak as it is, the one of larger tensors.
+            gain = max(self._peak - change.peak, 0) + change.bytes * _OFF_PEAK
         return gain / max(change.error, 1e-12) ** 2
 
     def _prefix(self, order: Sequence[Change]) -> list[Change]:

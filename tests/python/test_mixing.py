@@ -121,6 +121,14 @@ def test_search_without_time_for_more_takes_all_of_what_holds(model, samples):
     assert (points["mixed"].bytes, plan.int8) == (points["fp16"].bytes, ())
 
 
+def test_plan_for_time_is_not_slower_than_floats(model, samples):
+    plan = tune(model, samples, prefer="time")
+    points = {point.name: point for point in plan.points}
+    assert points["mixed"].seconds <= points["fp32"].seconds * 1.03
+    assert plan.error <= plan.max_error
+    assert all(change.seconds > 0 for change in plan.changes)
+
+
 def test_same_seed_makes_the_same_plan(model, samples):
     plans = [tune(model, samples, seed=3) for _ in range(2)]
     assert plans[0].half == plans[1].half
