@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -141,8 +142,11 @@ class PrecisionPlan(Shown):
         return plan_text(self.model, bound, self.half, self.int8, self.tf32)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON."""
-        return {"format": _FORMAT, **dataclasses.asdict(self)}
+        """Plain data, ready for JSON, which has no infinite numbers: None stands for them."""
+        data = {"format": _FORMAT, **dataclasses.asdict(self)}
+        for entry in (*data["points"], *data["changes"]):
+            entry["error"] = entry["error"] if math.isfinite(entry["error"]) else None
+        return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PrecisionPlan:
@@ -150,13 +154,8 @@ class PrecisionPlan(Shown):
         given = dict(data)
         if given.pop("format") != _FORMAT:
             raise ValueError("format")
-        given["changes"] = tuple(
-            PrecisionChange(
-                **{**change, "tensors": tuple(change["tensors"]), "nodes": tuple(change["nodes"])}
-            )
-            for change in given["changes"]
-        )
-        given["points"] = tuple(PrecisionPoint(**point) for point in given["points"])
+        for key, kind in (("points", PrecisionPoint), ("changes", PrecisionChange)):
+            given[key] = tuple(kind(**_plain(entry)) for entry in given[key])
         for key in ("half", "int8", "tf32"):
             given[key] = tuple(map(int, given[key]))
         plan = cls(**given)
@@ -206,6 +205,12 @@ class PrecisionPlan(Shown):
 
     def __str__(self) -> str:
         return as_text(self)
+
+
+def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a dataclass, of what `PrecisionPlan.to_dict` makes of it."""
+    given = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
+    return {**given, "error": math.inf if entry["error"] is None else entry["error"]}
 
 
 def plan_text(

@@ -415,7 +415,7 @@ class _Search:
         interpreter = inference.make_interpreter(runtime, self._subject.content, 1, delegate)
         with inference.as_our_error(f"{runtime} with the delegate cannot run the model"):
             errors = [
-                self._error(number, inference.run_once(interpreter, self._subject.samples[number]))
+                self._error(number, _outputs(interpreter, self._subject.samples[number]))
                 for number in numbers
             ]
         yield _Measured(max(errors, default=0.0), delegate.explain(), delegate, interpreter)
@@ -448,7 +448,7 @@ class _Search:
         found = {}
         with inference.as_our_error(f"{subject.runtime} cannot run the model"):
             for number, sample in enumerate(subject.samples):
-                found[number] = inference.run_once(interpreter, sample)
+                found[number] = _outputs(interpreter, sample)
                 self._bar.step()
         return found
 
@@ -462,6 +462,13 @@ class _Search:
             self._complete = False
         finally:
             self._searching = False
+
+
+def _outputs(interpreter: Any, sample: Sample) -> list[Array]:
+    """Of a sample that none came before: a model may keep values from one inference to the next."""
+    interpreter.allocate_tensors()
+    interpreter.reset_all_variables()
+    return inference.run_once(interpreter, sample)
 
 
 def relative_l2(outputs: Sequence[Array], reference: Sequence[Array]) -> float:

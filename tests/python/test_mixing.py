@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -269,6 +270,43 @@ def test_neighbours_of_one_kind_are_grouped_and_halved_again():
         (single,) = mixing.halved(mixing.halved(first)[0])
         assert single == group.parts[0]
     assert mixing.grouped(changes, 40) == changes
+
+
+def test_numbers_beyond_half_are_infinite_errors(tmp_path):
+    """And the plan does without them; its file is JSON that other programs read, too."""
+    m = ModelMaker()
+    x = m.input("x", SHAPE)
+    large = m.op("MUL", [x, m.constant(np.float32([1e6]))], SHAPE)
+    small = m.op("MUL", [large, m.constant(np.float32([1e-6]))], SHAPE)
+    m.output(m.op("ABS", [small], SHAPE))
+    path = tmp_path / "large.tflite"
+    path.write_bytes(m.build())
+    plan = tune(str(path), np.random.default_rng(1).random((3, *SHAPE), np.float32))
+    points = {point.name: point for point in plan.points}
+    assert points["fp16"].error == math.inf
+    assert plan.error < 1e-3
+    assert math.inf in [change.error for change in plan.changes]
+    plan.save(tmp_path / "plan.json")
+    assert "Infinity" not in (tmp_path / "plan.json").read_text()
+    assert PrecisionPlan.load(tmp_path / "plan.json") == plan
+
+
+def test_values_that_outlive_an_inference_are_reset_for_each_sample(tmp_path):
+    """Else the error of a sample would depend on those before it."""
+    rng = np.random.default_rng(2)
+    m = ModelMaker()
+    x = m.input("x", (1, 64))
+    state = m.tensor((1, 64 * 2), is_variable=True)
+    features = m.constant(rng.standard_normal((64, 64)).astype(np.float32) / 8)
+    times = m.constant(rng.standard_normal((64, 2)).astype(np.float32))
+    m.output(
+        m.op("SVDF", [x, features, times, None, state], (1, 64), rank=1,
+             fused_activation_function="NONE")
+    )  # fmt: skip
+    path = tmp_path / "state.tflite"
+    path.write_bytes(m.build())
+    plan = tune(str(path), rng.standard_normal((5, 1, 64)).astype(np.float32))
+    assert plan.points[0].error < 1e-6, "fp32, on samples in another order than the reference"
 
 
 def test_command_tunes_and_writes_the_plan(model, samples, cache, tmp_path):
