@@ -143,6 +143,7 @@ class _Search:
         self._searching, self._complete = False, True
         self._base: list[Change] = []  # is taken anyway
         self._best: list[Change] = []
+        self._saved = 0.0  # by the best: seconds or bytes
         self._measured: list[Change] = []
         count = len(subject.samples)
         if count < 2:
@@ -270,8 +271,14 @@ class _Search:
         """Take those that hold the bound on the samples of the search, worthiest first."""
         with self._interruptible():
             alone = self._alone_errors(changes)
-            order = sorted(alone, key=self._worth, reverse=True)
-            self._refine(self._prefix(order))
+            orders = [sorted(alone, key=self._worth, reverse=True)]
+            if self._subject.prefer == "memory":
+                # What is saved of results at the same moment does not add up, weights always do.
+                orders.append(sorted(alone, key=self._worth_of_weights, reverse=True))
+            for order in orders:
+                self._prefix(order)
+            for order in orders:
+                self._refine([change for change in order if change not in self._best])
 
     def _alone_errors(self, changes: Sequence[Change]) -> list[Change]:
         """The changes in groups, with the error of each group alone."""
@@ -302,8 +309,12 @@ class _Search:
             gain = max(self._peak - change.peak, 0) + change.bytes * _OFF_PEAK
         return gain / max(change.error, 1e-12) ** 2
 
-    def _prefix(self, order: Sequence[Change]) -> list[Change]:
-        """Take the longest beginning of the order that holds the bound; return the others."""
+    def _worth_of_weights(self, change: Change) -> float:
+        share = _OFF_PEAK if change.kind == "results" else 1.0
+        return change.bytes * share / max(change.error, 1e-12) ** 2
+
+    def _prefix(self, order: Sequence[Change]) -> None:
+        """Find the longest beginning of the order that holds the bound, by halving."""
         low, high = 0, len(order)
         # Where errors add up as their squares do, the end is near this place.
         sums = np.cumsum([change.error**2 for change in order])
@@ -315,9 +326,7 @@ class _Search:
                 low = middle
             else:
                 high = middle - 1
-            self._best = list(order[:low])
             middle = (low + high + 1) // 2
-        return list(order[low:])
 
     def _refine(self, rest: Sequence[Change]) -> None:
         """Take parts of what is left, each where the whole still holds the bound."""
@@ -326,15 +335,22 @@ class _Search:
             change = queue.pop(0)
             done = len(self._best)
             self._tell(done, done + len(queue) + 1, change, "added")
-            if self._holds([*self._best, change]):
-                self._best.append(change)
-            elif change.parts:
+            if not self._holds([*self._best, change]) and change.parts:
                 queue += halved(change)
 
     def _holds(self, changes: Sequence[Change]) -> bool:
-        return (
-            self._error_of([*self._base, *changes], self._seen) <= _MARGIN * self._subject.max_error
-        )
+        """Whether they hold the bound together; then they are the best, unless others save more."""
+        everything = [*self._base, *changes]
+        with self._loaded(self._text(everything), self._seen, **_ONLY_ONCE) as measured:
+            if measured.error > _MARGIN * self._subject.max_error:
+                return False
+            if self._subject.prefer == "memory":
+                saved: float = self._peak - measured.explanation.peak_bytes
+            else:
+                saved = sum(change.gain for change in changes)
+        if saved >= self._saved:
+            self._best, self._saved = list(changes), saved
+        return True
 
     def _tell(self, done: int, count: int, change: Change, what: str) -> None:
         self._bar.show(f"{change.op} {what}", done, count)
