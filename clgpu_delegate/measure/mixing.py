@@ -39,6 +39,7 @@ _HELD_BACK = 1 / 3  # of the samples
 _ALONE_SAMPLES = 4  # that measure a group alone
 _ALONE_SHARE = 0.5  # of the budget
 _MARGIN = 0.8  # of the bound: samples that the search has not seen may have larger errors
+_HELD_MARGIN = 0.9  # the same of those that are held back, since others may have larger ones yet
 _ALIKE = 1.02  # times within this factor are equal: then memory decides
 _LEAST_GROUPS = 4
 _TURNS = 7  # of the times of the whole
@@ -360,17 +361,20 @@ class _Search:
 
     def _settle(self, device: str, taken: Sequence[Change]) -> PrecisionPlan:
         bound = self._subject.max_error
-        taken = sorted(taken, key=lambda change: change.error)
-        while taken and not self._error_of(taken, self._held_back) <= bound:
+        saves_memory = self._subject.prefer == "memory"
+        worth = self._worth_of_weights if saves_memory else self._worth
+        taken = sorted(taken, key=worth, reverse=True)
+        most = _HELD_MARGIN * bound
+        while taken and not self._error_of(taken, self._held_back) <= most:
             taken = taken[: len(taken) * 3 // 4]
         fast = [change for change in taken if change.gain > 0]
         tried = [list(taken)] if taken else []
-        if 0 < len(fast) < len(taken) and self._error_of(fast, self._held_back) <= bound:
+        if 0 < len(fast) < len(taken) and self._error_of(fast, self._held_back) <= most:
             tried.append(fast)
         floats, halves, *own = self._points(["fp32", "fp16", *map(self._text, tried)])
         tried.append([])
         own.append(floats)
-        if self._subject.prefer == "memory":
+        if saves_memory:
             chosen = min(range(len(own)), key=lambda i: (own[i].bytes, own[i].seconds))
         else:
             least = min(point.seconds for point in own)
