@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from bench import conv, frames, guard, litert, nets, placement, pool, pynet, recording, stream
+from bench import (
+    conv,
+    frames,
+    guard,
+    litert,
+    mixed,
+    nets,
+    placement,
+    pool,
+    pynet,
+    recording,
+    stream,
+)
 from bench.figures import command as figures_command
 from bench.plans import facts as facts_bench
 from bench.plans import snapshots as snapshots_bench
@@ -42,6 +54,7 @@ for name, function in {
     "litert": command(litert.run, per="network", csv=None, threads=0, rounds=200, budget=2.0),
     "frames": command(frames.run, per="precision", csv=None, rounds=200, budget=5.0),
     "placement": command(placement.run, per="visit", csv=None, threads=1, budget=0.3),
+    "mixed": command(mixed.run, per="model", csv=None, budget=120.0),
     "guard": make_command(
         guard.run,
         lambda _, given: guard.Request(**given),

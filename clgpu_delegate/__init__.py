@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from clgpu_delegate.measure.tuning import TunedLayer, Tuning, tune
     from clgpu_delegate.options import Options
     from clgpu_delegate.placement import Placement, PlacementCandidate, measure_placement
+    from clgpu_delegate.precision import PrecisionChange, PrecisionPlan, PrecisionPoint
     from clgpu_delegate.profiling import Invoke, Launch, NodeProfile, Profile, Totals
     from clgpu_delegate.quantization import (
         Observer,
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from clgpu_delegate.report.parts import (
         EngineFault,
         Failure,
+        Mixed,
         Node,
         Partition,
         PassStep,
@@ -136,12 +138,13 @@ _NAMES = {
     "measure.quickstart": "Quickstart quickstart",
     "measure.tuning": "TunedLayer Tuning tune",
     "options": "Options",
+    "precision": "PrecisionChange PrecisionPlan PrecisionPoint",
     "placement": "Placement PlacementCandidate measure_placement",
     "profiling": "Invoke Launch NodeProfile Profile Totals",
     "quantization": "Observer Quantization QuantizedLayer pseudo_quantize quantize",
     "report.explanation": "Explanation",
     "report.memory": "Block MemoryMap MemoryObject PartitionMemory",
-    "report.parts": "EngineFault Failure Node Partition PassStep Refusal Tensor",
+    "report.parts": "EngineFault Failure Mixed Node Partition PassStep Refusal Tensor",
     "report.placed": "ExpectedPartition Placed",
     "runner": "Pool PoolDevice Runner TensorSpec",
 }
@@ -182,6 +185,7 @@ __all__ = [
     "Measurement",
     "MemoryMap",
     "MemoryObject",
+    "Mixed",
     "ModelError",
     "Node",
     "NodeProfile",
@@ -198,6 +202,9 @@ __all__ = [
     "Pool",
     "PoolDevice",
     "PoolError",
+    "PrecisionChange",
+    "PrecisionPlan",
+    "PrecisionPoint",
     "Profile",
     "Quantization",
     "QuantizationError",

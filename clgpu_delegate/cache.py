@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x434C4750
 FORMAT = 1
 
-KINDS = ("program", "tuning", "probe", "peaks", "placement", "verification", "crash")
+KINDS = (
+    "program", "tuning", "probe", "peaks", "placement", "verification", "precision", "crash",
+)  # fmt: skip
 
 _DAY = 24 * 60 * 60  # by which the clocks of two machines may differ
 

@@ -8,7 +8,7 @@ Examples
 ...     clgpu_delegate.load(precision="int8")
 ... except clgpu_delegate.errors.ClgpuError as error:
 ...     print(error)
-option 'precision' is 'int8'; allowed: fp32, fp16, tf32
+option 'precision' is 'int8'; allowed: fp32, fp16, tf32, mixed, a plan
 """
 
 from __future__ import annotations

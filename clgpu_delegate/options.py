@@ -16,15 +16,18 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Union
 
 from clgpu_delegate import _core
 from clgpu_delegate.errors import OptionError
+from clgpu_delegate.precision import PrecisionPlan
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Engines = Union[str, Mapping[str, str]]
+Plan = Union["os.PathLike[str]", PrecisionPlan]
 Nodes = Union[str, Iterable[Union[int, str]]]
 _Row = dict[str, Any]  # of _core.option_table()
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
+_PLAN = "model="  # how the text of a plan begins
 _BYTE_SIZES = "a number of bytes above 0, such a number with B, kB, MB, GB, KiB, MiB, GiB, or None"
 
 
@@ -33,7 +36,7 @@ class Settings(TypedDict, total=False):
 
     # options: settings
     device: str | int
-    precision: Literal["fp32", "fp16", "tf32"]
+    precision: Literal["fp32", "fp16", "tf32", "mixed"] | Plan
     ops: Literal["all", "core"]
     engines: Engines
     exclude: Nodes
@@ -78,11 +81,14 @@ class Options:
     CLGPU_DEVICE, or without it the first GPU, accelerator or CPU. `clgpu_delegate.devices` lists
     indices and names; upper and lower case are the same."""
 
-    precision: Literal["fp32", "fp16", "tf32"] = "fp32"
-    """How float tensors are stored on the device: as float, as half, or as float, but with factors
-    of products rounded to TF32 where that is faster; sums are always kept in float. ``"tf32"``
-    rounds the factors to 10 bits of mantissa where the device multiplies such numbers faster
-    (NVIDIA's tensor cores); ``"fp16"`` may do the same."""
+    precision: Literal["fp32", "fp16", "tf32", "mixed"] | Plan = "fp32"
+    """How float tensors are stored on the device: as float, as half, as float, but with factors of
+    products rounded to TF32 where that is faster, or each as a plan says; sums are always kept in
+    float. ``"tf32"`` rounds the factors to 10 bits of mantissa where the device multiplies such
+    numbers faster (NVIDIA's tensor cores); ``"fp16"`` may do the same. ``"mixed"``: the plan that
+    `clgpu_delegate.tune` with ``max_error`` has kept for this model and this device; ``"fp32"``
+    where there is none. A plan is also accepted itself: a `clgpu_delegate.PrecisionPlan`, or the
+    path of its file, which ends in ``.json``."""
 
     ops: Literal["all", "core"] = "all"
     """Operations to claim; core has convolutions, fully connected layers, matrix products,
@@ -223,6 +229,11 @@ class Options:
             values[key] = int(text) if is_count else text == "on" if is_switch else text
         return cls.from_settings(**values)
 
+    @property
+    def precision_name(self) -> str:
+        """The option `precision` as a word: ``"mixed"`` of a plan."""
+        return "mixed" if str(self.precision).startswith(_PLAN) else str(self.precision)
+
     def as_delegate_dict(self) -> dict[str, str]:
         """The options that differ from their defaults, as the strings a delegate is given.
 
@@ -302,6 +313,16 @@ def _choice_or_count(row: _Row, value: object) -> str | int:
     raise _wrong(row, value, row["allowed"])
 
 
+def _precision(row: _Row, value: object) -> str:
+    if isinstance(value, PrecisionPlan):
+        return value.text
+    if isinstance(value, str) and (value in row["words"] or value.startswith(_PLAN)):
+        return value
+    if isinstance(value, os.PathLike) or (isinstance(value, str) and value.endswith(".json")):
+        return PrecisionPlan.load(value).text
+    raise _wrong(row, value, row["allowed"])
+
+
 def _byte_size(row: _Row, value: object) -> str:
     if value is None or value == "":
         return ""
@@ -346,6 +367,7 @@ _CHECKS: dict[str, Callable[[_Row, object], object]] = {
     "switch": _switch,
     "count": _count,
     "choice or count": _choice_or_count,
+    "choice or plan": _precision,
     "bytes": _byte_size,
     "path": _path,
     "engines": _engines,

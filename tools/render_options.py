@@ -52,9 +52,12 @@ _PLACE = re.compile(
 def python_type(row: dict[str, Any]) -> str:
     """The annotation; type checkers see each allowed word in it."""
     words = f"Literal[{', '.join(map(quoted, row['words']))}]"
-    return {"choice": words, "choice or count": f"{words} | int"}.get(row["kind"]) or TYPES[
-        row["kind"]
-    ]
+    types = {
+        "choice": words,
+        "choice or count": f"{words} | int",
+        "choice or plan": f"{words} | Plan",
+    }
+    return types.get(row["kind"]) or TYPES[row["kind"]]
 
 
 def python_default(row: dict[str, Any]) -> str:
@@ -101,7 +104,7 @@ def table(rows: list[dict[str, Any]]) -> str:
         words = ", ".join(f"`{quoted(word)}`" for word in row["words"])
         values = {
             "choice": words, "choice or count": f"{words}, {row['least']} to {row['most']}",
-            "count": row["allowed"],
+            "choice or plan": f"{words}, a plan", "count": row["allowed"],
         }.get(row["kind"]) or FORMS[row["kind"]]  # fmt: skip
         cells = (f"`{row['key']}`", values, f"`{python_default(row)}`", row["help"])
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")

@@ -71,7 +71,7 @@ class Nature:
 
     def tolerance(self, options: Options) -> float:
         """The relative L2 error that counts as right unless the caller says so."""
-        usual = TOLERANCES[options.precision]
+        usual = TOLERANCES[options.precision_name]
         return max(usual, _HYBRID_TOLERANCE) if self.hybrid else usual
 
 

@@ -13,7 +13,7 @@ from clgpu_delegate.tflite.graph import Array
 KINDS = ("agrees", "wrong", "build", "error", "hang", "crash", "unusable")
 
 # Relative L2 errors of float outputs above these cannot come from rounding.
-TOLERANCES = {"fp32": 1e-4, "tf32": 1e-2, "fp16": 2e-2}
+TOLERANCES = {"fp32": 1e-4, "tf32": 1e-2, "fp16": 2e-2, "mixed": 2e-2}
 
 _MOST_TEXT = 4000  # characters
 

@@ -66,7 +66,11 @@ _add(
     "clgpu profile model.tflite --html report.html",
     "clgpu profile model.tflite --trace t.json --csv nodes.csv",
 )
-_add(tune.tune, "clgpu tune model.tflite --budget 2m")
+_add(
+    tune.tune,
+    "clgpu tune model.tflite --budget 2m",
+    "clgpu tune model.tflite --max-error 1e-3 --samples images.npy",
+)
 _add(quantize.quantize, "clgpu quantize model.tflite int8.tflite --calibration images.npy")
 _add(capture.capture, "clgpu capture model.tflite", "clgpu capture model.tflite --input in.npz")
 _add(replay.replay, "clgpu replay model.clgpu.zip", "clgpu replay model.clgpu.zip --json")

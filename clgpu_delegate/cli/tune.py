@@ -1,14 +1,20 @@
 """The command ``clgpu tune``."""
 
 # Typer reads the annotations at run time, so they keep to what Python 3.9 can evaluate.
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Optional
 
 import typer
 
+from clgpu_delegate.base.files import check_writable
+from clgpu_delegate.cli.completion import files, words
 from clgpu_delegate.cli.printing import print_json, print_rich
 from clgpu_delegate.cli.quiet import quieten
-from clgpu_delegate.cli.settings import Json, Model, with_options
+from clgpu_delegate.cli.settings import Json, Model, with_options, word
+from clgpu_delegate.errors import OptionError
 from clgpu_delegate.measure import tuning
+
+_PANEL = "Precisions"
 
 
 @with_options("tuning")
@@ -17,22 +23,68 @@ def tune(
     as_json: Json = False,
     budget: Annotated[
         str,
-        typer.Option(help="Time limit, such as 90s or 2m. No further kernel is tried after it."),
+        typer.Option(help="Time limit, such as 90s or 2m. Nothing further is tried after it."),
     ] = "60s",
     again: Annotated[
         bool, typer.Option("--again", help="Also measure layers that were measured before.")
     ] = False,
+    max_error: Annotated[
+        Optional[float],
+        typer.Option(
+            help="Tune the precisions, not the kernels: the largest relative L2 error of an "
+            "output, such as 1e-3.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None,
+    samples: Annotated[
+        Optional[Path],
+        typer.Option(
+            help="Inputs to measure the error on: a .npy file, or a .npz file with an array per "
+            "input; the first axis counts the samples.",
+            readable=False,
+            autocompletion=files(".npy", ".npz"),
+            rich_help_panel=_PANEL,
+        ),
+    ] = None,
+    seed: Annotated[
+        int,
+        typer.Option(
+            help="Of the choice of samples that only measure the result.", rich_help_panel=_PANEL
+        ),
+    ] = 0,
+    prefer: Annotated[
+        str,
+        typer.Option(
+            help="What the precisions are to save: time, or memory of the device.",
+            autocompletion=words("time", "memory"),
+            rich_help_panel=_PANEL,
+        ),
+    ] = "time",
+    out: Annotated[
+        Optional[Path],
+        typer.Option(
+            help="Also write the plan of precisions to this .json file.",
+            readable=False,
+            rich_help_panel=_PANEL,
+        ),
+    ] = None,
     **settings: Any,
 ) -> None:
-    """Measure which kernels are the fastest for a model, and store the choice in the cache."""
+    """Measure which kernels, or which precisions, are the fastest for a model, and store them."""
     quieten(settings["runtime"])
-    result = tuning.tune(
-        model,
-        budget=budget,
-        again=again,
-        progress=False if as_json else None,
-        **settings,
-    )
+    given = {**settings, "budget": budget, "progress": False if as_json else None}
+    if max_error is not None:
+        given.update(max_error=max_error, seed=seed, prefer=word(prefer))
+    elif out is not None:
+        raise OptionError("--out is given without --max-error, so there is no plan to write")
+    else:
+        given.update(again=again)
+    if out is not None:
+        check_writable(out)
+    search: Any = tuning.tune
+    result = search(model, samples, **given)
+    if out is not None:
+        result.save(out)
     if as_json:
         print_json(result.to_dict())
     else:

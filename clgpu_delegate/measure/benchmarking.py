@@ -184,7 +184,7 @@ class Benchmark(Shown):
 def benchmark(
     models: Model | Iterable[Model | tuple[Model, Shapes]],
     *,
-    precisions: Sequence[Literal["fp32", "fp16", "tf32"]] = ("fp32", "fp16"),
+    precisions: Sequence[Literal["fp32", "fp16", "tf32", "mixed"]] = ("fp32", "fp16"),
     placements: Sequence[Literal["all", "auto", "measured"]] = ("all",),
     threads: int | None = None,
     runs: int = 20,

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import re
-import statistics
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Callable, Union
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable, Literal, Union, overload
 
+from clgpu_delegate import native
 from clgpu_delegate.base import files
 from clgpu_delegate.base.arranging import Shapes
 from clgpu_delegate.base.progress import Bar
 from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text
 from clgpu_delegate.delegate import Delegate
-from clgpu_delegate.errors import ClgpuError, OptionError
+from clgpu_delegate.errors import ClgpuError, InputError, OptionError, QuantizationError
+from clgpu_delegate.measure import mixing
+from clgpu_delegate.measure.mixing import Metric
+from clgpu_delegate.measure.turns import device_times
 from clgpu_delegate.options import Options, Settings, with_settings
+from clgpu_delegate.precision import PrecisionPlan
+from clgpu_delegate.quantization import samples as samples_
 from clgpu_delegate.runtimes import RuntimeName, find_runtime
 from clgpu_delegate.tflite import inference
+from clgpu_delegate.tflite.inference import Array
+from clgpu_delegate.tflite.reader import parse
 from clgpu_delegate.tflite.settling import resized
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-_SLOT_SECONDS = 0.3  # of each turn of the whole model, before and after
-_TURNS = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,34 +180,90 @@ class Tuning(Shown):
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 _TIME = re.compile(r"\s*(\d+(?:\.\d*)?)\s*(s|m|min|h|)\s*")
 
+Samples = Union[str, "os.PathLike[str]", Mapping[str, Any], Iterable[Any]]
 Progress = Union[Callable[[int, int, str, str], None], bool, None]
 
 
-@with_settings
+@overload
 def tune(
     model: str | os.PathLike[str],
+    samples: None = None,
     *,
+    max_error: None = None,
     budget: float | str = 60.0,
     again: bool = False,
     runtime: RuntimeName | None = None,
     progress: Progress = None,
     shapes: Shapes | None = None,
     **settings: Unpack[Settings],
-) -> Tuning:
-    """Measure the kernels that a model can use on a device and keep the fastest.
+) -> Tuning: ...
+@overload
+def tune(
+    model: str | os.PathLike[str],
+    samples: Samples,
+    *,
+    max_error: float,
+    metric: Metric | None = None,
+    seed: int = 0,
+    prefer: Literal["time", "memory"] = "time",
+    budget: float | str = 60.0,
+    runtime: RuntimeName | None = None,
+    progress: Progress = None,
+    shapes: Shapes | None = None,
+    **settings: Unpack[Settings],
+) -> PrecisionPlan: ...
+@with_settings
+def tune(
+    model: str | os.PathLike[str],
+    samples: Samples | None = None,
+    *,
+    max_error: float | None = None,
+    metric: Metric | None = None,
+    seed: int = 0,
+    prefer: Literal["time", "memory"] = "time",
+    budget: float | str = 60.0,
+    again: bool = False,
+    runtime: RuntimeName | None = None,
+    progress: Progress = None,
+    shapes: Shapes | None = None,
+    **settings: Unpack[Settings],
+) -> Tuning | PrecisionPlan:
+    """Measure the kernels that a model can use on a device, or its precisions; keep the fastest.
 
-    The winners go into the cache (option `cache`), where every later `load` with the same device
-    and driver finds them, unless its option `tuning` is ``"off"``. Each candidate's result is
-    compared with that of the simplest one, and one that computes wrong numbers never wins.
+    Without ``max_error``: the kernels. The winners go into the cache (option `cache`), where every
+    later `load` with the same device and driver finds them, unless its option `tuning` is
+    ``"off"``. Each candidate's result is compared with that of the simplest one, and one that
+    computes wrong numbers never wins.
+
+    With ``max_error``: which tensors are stored as half, which weights as int8, and which products
+    have factors rounded to TF32, so that the error of the outputs stays within a bound. Each node
+    is measured alone in the lower precision, then those that gain most for their error together, as
+    a whole. The plan is measured on samples that the search has not seen, and goes into the cache,
+    where ``load(precision="mixed")`` finds it.
 
     Parameters
     ----------
     model
         Path of a .tflite file.
+    samples
+        Inputs that the model is used with, 2 and more, in the forms that `quantize` takes. A third
+        of them, chosen by ``seed``, is held back. Needed with ``max_error``, and only then.
+    max_error
+        Largest error of any sample against the runtime's own kernels, which compute in float.
+    metric
+        Gives the error of a sample: called with a list of its outputs and with the list of those
+        of the runtime's own kernels, it returns a float. None: the largest relative L2 norm of the
+        difference of any output; of outputs of integers, the share that differs.
+    seed
+        Of the choice of samples.
+    prefer
+        What the plan is to save: ``"time"``; or ``"memory"`` of the device, where halves are slower
+        than floats, as on most CPUs.
     budget
         Seconds, or a text such as ``"90s"`` or ``"2m"``, after which no further candidate is tried.
-        The most expensive layers come first; those left keep their kernels, and tuning again goes
-        on with them.
+        Of kernels, the most expensive layers come first; those left keep their kernels, and tuning
+        again goes on with them. Of precisions, the shorter it is, the more nodes change their
+        precision together; loading the model and measuring the result come on top.
     again
         Measure layers that were measured before, too.
     runtime
@@ -210,16 +272,27 @@ def tune(
         True or False for a progress bar on standard error or none, None for one on terminals, or a
         function that is called before each candidate with the number of layers done, the number of
         layers to be measured, the operation and the candidate. What it raises ends the tuning;
-        winners found so far are kept.
+        winners found so far are kept. With ``max_error``, Ctrl-C ends the search, and the best plan
+        so far is measured and returned.
     shapes
         As in `explain_model`.
     **settings
-        The fields of `Options`; `tuning` may not be ``"off"``.
+        The fields of `Options`; `tuning` may not be ``"off"``. With ``max_error``, `precision`,
+        `half_io` and `half_weights` may not be given.
+
+    Returns
+    -------
+    Tuning or PrecisionPlan
+        A `PrecisionPlan` with ``max_error``.
 
     Raises
     ------
     ClgpuError
         If the model cannot be read, an option is wrong, or there is no device or runtime.
+    OptionError
+        If floats do not hold ``max_error`` either.
+    InputError
+        If samples do not fit the model, or ``metric`` does not return a number.
 
     Examples
     --------
@@ -227,6 +300,11 @@ def tune(
     >>> tuning.after_seconds > 0
     True
     """
+    if max_error is not None:
+        bounded = _Bounded(samples, max_error, metric, seed, prefer)
+        return _tune_precision(model, bounded, budget, runtime, progress, shapes, settings)
+    if samples is not None or metric is not None:
+        raise OptionError("samples and metric are given without max_error, the bound of the error")
     seconds = _seconds(budget)
     content = files.read_model(model)
     found = find_runtime(runtime)
@@ -256,7 +334,7 @@ def tune(
     del interpreter
     standard = Delegate(dataclasses.replace(options, tuning="off"))
     interpreters = [prepared(standard), prepared(delegate)]
-    before, after = _device_times(standard, delegate)
+    before, after = device_times(standard, delegate)
     del interpreters
     explanation = delegate.explain()
     return Tuning(
@@ -271,17 +349,74 @@ def tune(
     )
 
 
-def _device_times(*delegates: Delegate) -> list[float]:
-    """Seconds per inference of each: they take turns, so that a change of the clock affects all."""
-    times: list[list[float]] = [[] for _ in delegates]
-    runs = [
-        max(1, min(200, int(_SLOT_SECONDS / max(delegate.device_time(1), 1e-6))))
-        for delegate in delegates
-    ]
-    for _ in range(_TURNS):
-        for own, delegate, count in zip(times, delegates, runs):
-            own.append(delegate.device_time(count))
-    return [statistics.median(own) for own in times]
+@dataclasses.dataclass(frozen=True)
+class _Bounded:
+    """The arguments of `tune` for precisions."""
+
+    samples: Samples | None
+    max_error: float
+    metric: Metric | None
+    seed: int
+    prefer: str
+
+
+def _tune_precision(
+    model: str | os.PathLike[str],
+    asked: _Bounded,
+    budget: float | str,
+    runtime: RuntimeName | None,
+    progress: Progress,
+    shapes: Shapes | None,
+    settings: Settings,
+) -> PrecisionPlan:
+    seconds = _seconds(budget)
+    number = isinstance(asked.max_error, (int, float)) and not isinstance(asked.max_error, bool)
+    if not number or not 0 < asked.max_error < math.inf:
+        raise OptionError(f"max_error is {asked.max_error!r}; allowed: a number above 0")
+    if asked.prefer not in ("time", "memory"):
+        raise OptionError(f"prefer is {asked.prefer!r}; allowed: time, memory")
+    given, usual = Options.from_settings(**settings), Options()
+    for name in ("precision", "half_io", "half_weights"):
+        if getattr(given, name) != getattr(usual, name):
+            raise OptionError(f"option {name!r} is given with max_error, which finds the precision")
+    if asked.samples is None:
+        raise InputError("max_error is given without samples to measure the error on")
+    found = find_runtime(runtime)
+    content = resized(found, files.read_model(model), shapes)
+    options = dataclasses.replace(given, placement="all", verify="off", profile=False)
+    bar = Bar(False if callable(progress) else progress)
+    told = progress if callable(progress) else lambda *_: None
+    subject = mixing.Subject(
+        content=content,
+        runtime=found,
+        options=options,
+        samples=_read_samples(content, asked.samples),
+        max_error=float(asked.max_error),
+        metric=asked.metric,
+        seed=asked.seed,
+        prefer=asked.prefer,
+        budget=seconds,
+    )
+    with bar:
+        plan = mixing.search(subject, bar, told)
+    native.make(options).keep_plan(plan.text, f"{Path(model).name}, error {plan.max_error:g}")
+    return plan
+
+
+def _read_samples(content: bytes, given: Samples) -> list[list[Array]]:
+    """One array per input for each sample, in the order of the inputs."""
+    graph = parse(content).main
+    inputs = [graph.tensors[t] for t in graph.inputs]
+    try:
+        if isinstance(given, (str, os.PathLike)):
+            given = samples_.load_file(given, inputs, "samples")
+        elif isinstance(given, Mapping):
+            given = samples_.split(given, inputs, "the samples")
+        elif not isinstance(given, Iterable):
+            raise InputError(f"samples is a {type(given).__name__}; allowed: an iterable of arrays")
+        return list(samples_.checked(given, inputs, "sample"))
+    except QuantizationError as error:
+        raise InputError(str(error)) from None
 
 
 def _layer(entry: Mapping[str, Any]) -> TunedLayer:

@@ -6,6 +6,10 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clgpu_delegate.delegate import Delegate
 
 BUSY = 0.2
 """Largest share of the cores that other processes may use for reliable times."""
@@ -13,6 +17,7 @@ BUSY = 0.2
 _STATISTICS = Path("/proc/stat")
 _SAMPLE_S = 0.25
 _BLOCKS = 4
+_SLOT_SECONDS = 0.3  # of each turn of a delegate
 
 
 def wait_until_quiet(limit_s: float = 10.0) -> float | None:
@@ -91,3 +96,16 @@ def _core_times() -> tuple[int, int] | None:
         return None
     idle = ticks[3] + ticks[4]  # and waiting for a disk
     return sum(ticks) - idle, sum(ticks)
+
+
+def device_times(*delegates: Delegate, turns: int = 3) -> list[float]:
+    """Seconds per inference of each: they take turns, so that a change of the clock affects all."""
+    times: list[list[float]] = [[] for _ in delegates]
+    runs = [
+        max(1, min(200, int(_SLOT_SECONDS / max(delegate.device_time(1), 1e-6))))
+        for delegate in delegates
+    ]
+    for _ in range(turns):
+        for own, delegate, count in zip(times, delegates, runs):
+            own.append(delegate.device_time(count))
+    return [statistics.median(own) for own in times]

@@ -77,7 +77,7 @@ def measure(
         ops=tuple(n.op for n in plan.nodes) if plan else (),
         timings=tuple(contest.timings.values()),
         device=plan.device if plan else "",
-        precision=options.precision,
+        precision=options.precision_name,
         runtime=runtime,
         threads=threads,
     )

@@ -14,7 +14,9 @@ from clgpu_delegate.errors import QuantizationError
 from clgpu_delegate.tflite.graph import Array, Tensor
 
 
-def load_file(path: str | os.PathLike[str], inputs: Sequence[Tensor]) -> list[tuple[Any, ...]]:
+def load_file(
+    path: str | os.PathLike[str], inputs: Sequence[Tensor], what: str = "calibration data"
+) -> list[tuple[Any, ...]]:
     """Read samples from a file.
 
     Parameters
@@ -24,6 +26,8 @@ def load_file(path: str | os.PathLike[str], inputs: Sequence[Tensor]) -> list[tu
         such array per input, named like it. The first axis counts the samples.
     inputs
         Of the model.
+    what
+        As messages name them.
 
     Raises
     ------
@@ -35,7 +39,7 @@ def load_file(path: str | os.PathLike[str], inputs: Sequence[Tensor]) -> list[tu
     arrays = read_arrays(path)
     if isinstance(arrays, np.ndarray):
         return [(sample,) for sample in np.atleast_1d(arrays)]
-    return split(arrays, inputs, f"the calibration data {os.fspath(path)}")
+    return split(arrays, inputs, f"the {what} {os.fspath(path)}")
 
 
 def split(arrays: Mapping[str, Any], inputs: Sequence[Tensor], what: str) -> list[tuple[Any, ...]]:
@@ -47,7 +51,9 @@ def split(arrays: Mapping[str, Any], inputs: Sequence[Tensor], what: str) -> lis
     return list(zip(*columns))
 
 
-def checked(samples: Iterable[Any], inputs: Sequence[Tensor]) -> Iterator[list[Array]]:
+def checked(
+    samples: Iterable[Any], inputs: Sequence[Tensor], kind: str = "calibration sample"
+) -> Iterator[list[Array]]:
     """Yield for each sample one array per input, of the model's shape and type.
 
     Parameters
@@ -57,6 +63,8 @@ def checked(samples: Iterable[Any], inputs: Sequence[Tensor]) -> Iterator[list[A
         from the inputs' names.
     inputs
         Of the model.
+    kind
+        As messages name a sample.
 
     Raises
     ------
@@ -64,7 +72,7 @@ def checked(samples: Iterable[Any], inputs: Sequence[Tensor]) -> Iterator[list[A
         If a sample does not fit the inputs or holds a value that is not finite.
     """
     for number, sample in enumerate(samples):
-        what = f"calibration sample {number}"
+        what = f"{kind} {number}"
         if isinstance(sample, Mapping):
             values = _by_name(sample, inputs, what)
         elif isinstance(sample, (tuple, list)):

@@ -10,7 +10,15 @@ from typing import Any
 from clgpu_delegate.base.rendering import Block, Group, Shown, Text, as_text, size
 from clgpu_delegate.report import borders, hints
 from clgpu_delegate.report.node_table import node_table, reasons
-from clgpu_delegate.report.parts import EngineFault, Failure, Node, Partition, PassStep, Tensor
+from clgpu_delegate.report.parts import (
+    EngineFault,
+    Failure,
+    Mixed,
+    Node,
+    Partition,
+    PassStep,
+    Tensor,
+)
 from clgpu_delegate.report.placed import Placed
 from clgpu_delegate.report.verification import Verification
 
@@ -36,10 +44,14 @@ class Explanation(Shown):
         """Name of the device."""
 
         self.precision: str = self._data["precision"]
-        """``"fp32"``, ``"fp16"`` or ``"tf32"``."""
+        """``"fp32"``, ``"fp16"``, ``"tf32"`` or ``"mixed"``."""
 
         self.has_state: bool = self._data.get("has_state", False)  # earlier versions lack it
         """Whether the model keeps values from one inference to the next."""
+
+        mixed = self._data.get("mixed")
+        self.mixed: Mixed | None = None if mixed is None else Mixed.from_data(mixed)
+        """The plan of ``precision="mixed"``; None with another precision."""
 
         self.nodes: tuple[Node, ...] = tuple(map(Node.from_data, self._data["nodes"]))
         """The nodes of the original graph, in order."""
@@ -138,14 +150,33 @@ class Explanation(Shown):
     def __rich__(self) -> Group:
         body: list[Block] = []
         if self.nodes:
-            body = [node_table(self.nodes, self.partitions), *reasons(self.nodes)]
+            body = [
+                node_table(self.nodes, self.partitions, self.mixed is not None),
+                *reasons(self.nodes),
+            ]
         crossings = [Text(f"partition {i}: {_state(p)}") for i, p in enumerate(self.partitions)]
         notes = [Text(f"note: {note}") for note in self.notes]
         checks = self.verification.partitions if self.verification else ()
         lines = [Text(f"verification: {check}") for check in checks]
+        if self.mixed is not None and self.mixed.source:
+            lines.insert(0, Text(f"precision: {self._precisions()}"))
         if self.placement is not None:
             lines.insert(0, Text(f"placement: {self.placement}"))
         return Group(Text(self.summary()), *body, *crossings, *lines, *notes)
+
+    def _precisions(self) -> str:
+        """One line: how much of the model a plan computes in less than float."""
+        assert self.mixed is not None
+        halves = sum(t.storage == "float16" for t in self.tensors)
+        bytes_ = sum(t.id in self.mixed.int8 and t.storage == "int8" for t in self.tensors)
+        known = bytes_ + sum(t.storage in ("float16", "float32") for t in self.tensors)
+        rounded = sum(node.precision == "tf32" for node in self.nodes)
+        bound = self.mixed.error
+        return (
+            f"plan {self.mixed.source}, {halves} of {known} float tensors as half, {bytes_} "
+            f"as int8, {rounded} nodes with tf32"
+            + ("" if bound is None else f", made for an error of {bound:.2g}")
+        )
 
     def __str__(self) -> str:
         return as_text(self)

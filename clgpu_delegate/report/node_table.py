@@ -12,8 +12,11 @@ _UNKNOWN = "?"
 _INDENT = 4
 
 
-def node_table(nodes: Sequence[Node], partitions: Sequence[Partition]) -> Fitting:
-    """A row per node; where a terminal is too narrow for that, two lines per node."""
+def node_table(nodes: Sequence[Node], partitions: Sequence[Partition], mixed: bool) -> Fitting:
+    """A row per node; where a terminal is too narrow for that, two lines per node.
+
+    With ``mixed``, each has its precision beside the kernel.
+    """
     unknown = set[int]()  # tensors
     table, narrow = Table(), list[Text]()
     for heading in _HEADINGS:
@@ -22,7 +25,7 @@ def node_table(nodes: Sequence[Node], partitions: Sequence[Partition]) -> Fittin
         open_ = _is_open(node, partitions) or not unknown.isdisjoint(node.input_ids)
         if open_:
             unknown.update(node.output_ids)
-        cells = index, op, output, where, kernel = _cells(node, partitions, open_)
+        cells = index, op, output, where, kernel = _cells(node, partitions, open_, mixed)
         style = "" if node.claimed else "yellow"
         table.add_row(*cells, style=style)
         narrow.append(Text(f"{index} {op} {output}", style))
@@ -45,7 +48,7 @@ def reasons(nodes: Sequence[Node]) -> Iterator[Text]:
 
 
 def _cells(
-    node: Node, partitions: Sequence[Partition], open_: bool
+    node: Node, partitions: Sequence[Partition], open_: bool, mixed: bool
 ) -> tuple[str, str, str, str, str]:
     where, kernel = "CPU", ""
     if node.claimed:
@@ -55,6 +58,8 @@ def _cells(
             where = f"{'CPU' if on_cpu else 'device'} ({node.partition})"
             if partitions[node.partition].unplanned:
                 kernel = _UNKNOWN
+    if mixed and node.precision:
+        kernel += f", {node.precision}"
     if node.chosen == "tuned":
         kernel += " (tuned)"
     output = _UNKNOWN if open_ and node.outputs else _shapes(node.outputs)

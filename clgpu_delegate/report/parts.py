@@ -93,6 +93,11 @@ class Node:
     adds_halves: bool = False
     """Whether the kernel rounds its sums to half on the way."""
 
+    precision: str = ""
+    """Of the numbers that the kernel computes with: ``"fp32"``, ``"fp16"``, ``"tf32"`` (floats, and
+    factors of products are rounded), or a type of integers; empty where no kernel runs. Sums are
+    float, or exact integers, unless `adds_halves`."""
+
     flops: float = 0.0
     """Arithmetic operations of an inference, two for each multiply-add; 0 where no kernel runs."""
 
@@ -138,6 +143,7 @@ class Node:
             input_ids=tuple(entry["input_ids"]),
             output_ids=tuple(entry["output_ids"]),
             adds_halves=entry["adds_halves"],
+            precision=entry.get("precision", ""),
             flops=entry["flops"],
             bytes_read=entry["bytes_read"],
             bytes_written=entry["bytes_written"],
@@ -172,6 +178,47 @@ class Tensor:
 
     constant: bool
     """Whether the model stores it."""
+
+    storage: str = ""
+    """Its type in device memory, such as ``"float16"``; empty where kernels neither read nor write
+    it: on the CPU, or inside of a fused node."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Mixed:
+    """The plan that ``precision="mixed"`` follows.
+
+    Examples
+    --------
+    >>> explanation = clgpu_delegate.explain_model("model.tflite", precision="mixed")
+    >>> explanation.mixed.source, explanation.notes[0][:28]
+    ('', 'precision mixed is fp32 here')
+    """
+
+    model: str
+    """Digest of the model, as in `PrecisionPlan`."""
+
+    source: str
+    """``"given"`` as the option, ``"kept"`` in the cache, or empty: there is none, and all is
+    float."""
+
+    error: float | None
+    """The relative L2 error that it was made for; None where another metric was bounded."""
+
+    half: tuple[int, ...]
+    """Tensors that it stores as half."""
+
+    int8: tuple[int, ...]
+    """Weights that it stores as int8."""
+
+    tf32: tuple[int, ...]
+    """Nodes with factors that may be rounded to TF32."""
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Mixed:
+        """Of ``"mixed"`` in `Explanation.to_dict`."""
+        lists = {key: tuple(data[key]) for key in ("half", "int8", "tf32")}
+        return cls(**{**data, **lists})
 
 
 @dataclasses.dataclass(frozen=True)

@@ -43,6 +43,12 @@ void Sha256::block(const unsigned char* bytes) {
   for (std::size_t i = 0; i < 8; ++i) state_[i] += s[i];
 }
 
+Sha256& Sha256::update_ends(std::string_view bytes) {
+  constexpr std::size_t kPart = 4096;
+  const std::size_t part = std::min(bytes.size(), kPart);
+  return update(bytes.substr(0, part)).update(bytes.substr(bytes.size() - part));
+}
+
 Sha256& Sha256::update(std::string_view bytes) {
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
   std::size_t left = bytes.size(), filled = size_ % 64;

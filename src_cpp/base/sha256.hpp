@@ -12,6 +12,8 @@ namespace clgpu {
 class Sha256 {
  public:
   Sha256& update(std::string_view bytes);
+  /// Of long data, such as weights: only the first and the last 4 KiB.
+  Sha256& update_ends(std::string_view bytes);
   /// The digest, 32 bytes. The object cannot be used afterwards.
   std::string digest();
 

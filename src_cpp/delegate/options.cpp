@@ -117,6 +117,32 @@ OptionType one_of_or_count(const std::vector<std::pair<const char*, int>>& words
   return type;
 }
 
+constexpr const char* kPlanForm = "a plan";
+
+// One of the words, or a plan of precisions.
+OptionType a_precision() {
+  using passes::Precision;
+  OptionType type = one_of<Precision>({{"fp32", Precision::kFp32},
+                                       {"fp16", Precision::kFp16},
+                                       {"tf32", Precision::kTf32},
+                                       {"mixed", Precision::kMixed}},
+                                      [](Options& o, Precision value) {
+                                        o.precision = value;
+                                        o.mixed.reset();
+                                      });
+  type.kind = "choice or plan";
+  type.allowed += std::string(", ") + kPlanForm;
+  type.read = [word = type.read](Options& options, const std::string& value) {
+    if (word(options, value)) return true;
+    const auto plan = passes::read_precision_plan(value);
+    if (!plan) return false;
+    options.precision = Precision::kMixed;
+    options.mixed = std::make_shared<const passes::PrecisionPlan>(*plan);
+    return true;
+  };
+  return type;
+}
+
 bool read_engines(Options& options, const std::string& value) {
   options.plan.engines.clear();
   for (const std::string& item : split(value)) {
@@ -151,16 +177,15 @@ const std::vector<OptionInfo>& option_table() {
        "OpenCL device: its index, or part of its own or its platform's name; empty: the variable "
        "CLGPU_DEVICE, or without it the first GPU, accelerator or CPU",
        "`clgpu_delegate.devices` lists indices and names; upper and lower case are the same."},
-      {"precision", "fp32",
-       one_of<passes::Precision>({{"fp32", passes::Precision::kFp32},
-                                  {"fp16", passes::Precision::kFp16},
-                                  {"tf32", passes::Precision::kTf32}},
-                                 [](Options& o, passes::Precision value) { o.precision = value; }),
-       "how float tensors are stored on the device: as float, as half, or as float, but with "
-       "factors "
-       "of products rounded to TF32 where that is faster; sums are always kept in float",
+      {"precision", "fp32", a_precision(),
+       "how float tensors are stored on the device: as float, as half, as float, but with factors "
+       "of products rounded to TF32 where that is faster, or each as a plan says; sums are always "
+       "kept in float",
        R"(``"tf32"`` rounds the factors to 10 bits of mantissa where the device multiplies such
-numbers faster (NVIDIA's tensor cores); ``"fp16"`` may do the same.)"},
+numbers faster (NVIDIA's tensor cores); ``"fp16"`` may do the same. ``"mixed"``: the plan that
+`clgpu_delegate.tune` with ``max_error`` has kept for this model and this device; ``"fp32"`` where
+there is none. A plan is also accepted itself: a `clgpu_delegate.PrecisionPlan`, or the path of its
+file, which ends in ``.json``.)"},
       {"ops", "all",
        one_of<bool>({{"all", false}, {"core", true}},
                     [](Options& o, bool value) { o.core_only = value; }),

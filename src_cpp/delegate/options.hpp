@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -36,6 +37,8 @@ constexpr int kVerifyOff = 0, kVerifyFirst = -1;
 struct Options {
   std::string device;  ///< index, part of a name, or empty for the best
   passes::Precision precision = passes::Precision::kFp32;
+  /// With kMixed: the plan that the option has; null: the one of the cache.
+  std::shared_ptr<const passes::PrecisionPlan> mixed;
   bool core_only = false;         ///< ops="core"
   plan::PlanOptions plan;         ///< forced candidates, sharing of memory
   std::set<std::string> exclude;  ///< node indexes and operation names left on the CPU
@@ -55,8 +58,8 @@ struct Options {
 
 /// Which values an option takes.
 struct OptionType {
-  /// "choice" of words, "switch", "count", "choice or count", "bytes", "path", "device", "engines",
-  /// "nodes".
+  /// "choice" of words, "switch", "count", "choice or count", "choice or plan", "bytes", "path",
+  /// "device", "engines", "nodes".
   const char* kind;
   std::vector<std::string> words;  ///< for choices and switches; other kinds have another form
   int least, most;                 ///< of counts

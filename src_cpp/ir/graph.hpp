@@ -45,6 +45,11 @@ std::vector<std::vector<int>> readers_of(const Graph& graph);
 /// Writer of each tensor: index into graph.nodes, -1 for inputs and constants.
 std::vector<int> writers_of(const Graph& graph);
 
+/// Whether the factors of a node's products may be rounded to TF32.
+inline bool allows_tf32(const Graph& graph, const Node& node) {
+  return graph.allows_tf32 || node.allows_tf32;
+}
+
 /// True for tensors that are graph outputs.
 std::vector<bool> output_mask(const Graph& graph);
 

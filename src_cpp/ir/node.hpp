@@ -95,6 +95,7 @@ struct Node {
   AttrsPtr attrs;
   Epilogue epilogue;
   std::shared_ptr<const Tail> tail;  ///< null if its own arithmetic is all
+  bool allows_tf32 = false;          ///< as Graph::allows_tf32, of this node alone
   bool is_band = false;  ///< made by passes::stream_rows: some rows of a node of the model
 };
 

@@ -500,12 +500,13 @@ class Reader {
       node.attrs = std::make_shared<const Attrs>();
     }
     while (skip_blanks(), is_of_word(next())) {
-      enum class Fact { kOp, kNode, kActivation, kAlpha, kResidualAfter, kBand, kTail };
+      enum class Fact { kOp, kNode, kActivation, kAlpha, kResidualAfter, kTf32, kBand, kTail };
       const Fact fact = choice<Fact>({{"op", Fact::kOp},
                                       {"node", Fact::kNode},
                                       {"activation", Fact::kActivation},
                                       {"alpha", Fact::kAlpha},
                                       {"residual_after", Fact::kResidualAfter},
+                                      {"tf32", Fact::kTf32},
                                       {"band", Fact::kBand},
                                       {"tail", Fact::kTail}},
                                      "a fact of a node");
@@ -525,6 +526,9 @@ class Reader {
           break;
         case Fact::kResidualAfter:
           node.epilogue.residual_after = true;
+          break;
+        case Fact::kTf32:
+          node.allows_tf32 = true;
           break;
         case Fact::kBand:
           node.is_band = true;

@@ -243,6 +243,7 @@ class Writer {
       text += " activation=" + activation_text(epilogue.activation);
     if (epilogue.alpha != 0.0F) text += " alpha=" + text_of(epilogue.alpha);
     if (epilogue.residual_after) text += " residual_after";
+    if (node.allows_tf32) text += " tf32";
     if (node.is_band) text += " band";
     if (node.tail != nullptr) text += tail_text(*node.tail);
     return text;

@@ -40,8 +40,8 @@ class NodeContext {
   }
   const ir::Tensor& output(int i) const { return graph_.tensor(node_.outputs[uz(i)]); }
   /// Factors of products may be rounded to TF32 (precision="tf32"; also with "fp16", where half
-  /// tensors have as few bits).
-  bool allows_tf32() const { return graph_.allows_tf32; }
+  /// tensors have as few bits; with "mixed", where the plan says so of the node).
+  bool allows_tf32() const { return ir::allows_tf32(graph_, node_); }
   template <class T>
   const T& attrs() const {
     return static_cast<const T&>(*node_.attrs);

@@ -13,7 +13,16 @@ constexpr std::int64_t kSmallTensor = 4096;
 
 }  // namespace
 
-void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool half_weights) {
+void allow_tf32(ir::Graph& graph, const PrecisionPlan& plan) {
+  for (ir::Node& node : graph.nodes) {
+    const bool reads_half = !node.inputs.empty() && node.inputs[0] >= 0 &&
+                            plan.half.count(graph.tensor(node.inputs[0]).tflite_id) != 0;
+    node.allows_tf32 = reads_half || plan.tf32.count(node.tflite_index) != 0;
+  }
+}
+
+void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool half_weights,
+                    const PrecisionPlan* plan) {
   // A view shares memory with its source, so both must have the same storage: decide per root.
   std::vector<int> root(graph.tensors.size());
   std::iota(root.begin(), root.end(), 0);
@@ -28,6 +37,10 @@ void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool ha
     if (half_io) break;
     for (const int id : *ids) outside[uz(root[uz(id)])] = true;
   }
+  const auto is_wanted = [&](const ir::Tensor& tensor) {
+    if (precision != Precision::kMixed) return precision == Precision::kFp16;
+    return plan != nullptr && plan->half.count(tensor.tflite_id) != 0;
+  };
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     ir::Tensor& tensor = graph.tensors[i];
     tensor.storage = tensor.dtype;
@@ -35,11 +48,11 @@ void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool ha
       continue;
     if (!tensor.is_constant()) {
       const bool large = half_io || tensor.shape.elements() > kSmallTensor;
-      if (precision == Precision::kFp16 && large) tensor.storage = DType::kF16;
+      if (is_wanted(tensor) && large) tensor.storage = DType::kF16;
     } else if (tensor.constant->dtype == DType::kF16) {
       tensor.storage = DType::kF16;  // a float16-weight model: as precise as the file
-    } else if ((precision == Precision::kFp16 || half_weights) &&
-               tensor.shape.elements() > kSmallConstant && tensor.constant->fits_half()) {
+    } else if ((is_wanted(tensor) || half_weights) && tensor.shape.elements() > kSmallConstant &&
+               tensor.constant->fits_half()) {
       tensor.storage = DType::kF16;
     }
   }

@@ -2,6 +2,10 @@
 // pipeline.cpp, before shapes are known to be final; fuse_residual alone relies on dimensions.
 #pragma once
 
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "base/device_info.hpp"
@@ -15,9 +19,24 @@ enum class Precision {
           ///< float
   kTf32,  ///< stored as with kFp32; factors may be rounded to TF32 (10 bits of mantissa), sums stay
           ///< in float
+  kMixed,  ///< as kFp32, except for the tensors and nodes of a PrecisionPlan
 };
 
-/// "fp32", "fp16", "tf32".
+/// Which tensors and nodes of a model are computed in less than float; both in TFLite's numbering.
+struct PrecisionPlan {
+  std::string model;            ///< its digest (delegate/claim/mixed.hpp)
+  std::optional<double> bound;  ///< the relative L2 error of the outputs that the plan was made for
+  std::set<int> half;           ///< tensors that are stored as half where kFp16 would do so
+  std::set<int> int8;           ///< constants that are stored as int8, a scale per output channel
+  std::set<int> tf32;           ///< nodes with factors that may be rounded to TF32
+};
+
+/// Reads the form in which options and the cache have a plan,
+/// "model=0a1b,error=0.001,half=3+7-12,int8=4,tf32=5": only the model has to be there. Nothing if
+/// the text has another form.
+std::optional<PrecisionPlan> read_precision_plan(const std::string& text);
+
+/// "fp32", "fp16", "tf32", "mixed".
 const char* name_of(Precision precision);
 
 /// DEQUANTIZE of a float16 constant is removed: its readers read the half constant directly.
@@ -45,6 +64,9 @@ enum class DynamicRange {
   kHybrid,      ///< the floats are quantised first, row by row: TFLite's hybrid arithmetic
 };
 
+/// Constant weights of floats that a plan lists become int8, with a scale for each output channel.
+void quantize_weights(ir::Graph& graph, const PrecisionPlan& plan);
+
 /// Float nodes with int8 weights get the weights' scales as an input (ops::kWeightScales); with
 /// kHybrid, new nodes before them quantise their input.
 void dynamic_range(ir::Graph& graph, DynamicRange mode);
@@ -64,16 +86,24 @@ void fuse_separable(ir::Graph& graph, Separable separable, const DeviceInfo& dev
 /// Removes nodes whose results have no readers, and constants of tensors without readers.
 void remove_dead(ir::Graph& graph);
 
+/// Sets Node::allows_tf32 of a plan's nodes, and of those whose first input it stores as half:
+/// halves have no more mantissa bits than TF32 numbers.
+void allow_tf32(ir::Graph& graph, const PrecisionPlan& plan);
+
 /// Sets Tensor::storage. Graph inputs and outputs keep the model's type, as do views of them and
 /// small tensors, unless `half_io`: then all tensors are half and the host converts inputs and
-/// outputs. With `half_weights`, large constants are half with any precision.
-void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool half_weights);
+/// outputs. With `half_weights`, large constants are half with any precision. With kMixed, a tensor
+/// is half if kFp16 would make it half and `plan` lists it; views follow the tensor they are views
+/// of. Null: no tensor is listed.
+void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool half_weights,
+                    const PrecisionPlan* plan);
 
 /// How the passes rewrite a graph; see the passes above.
 struct PipelineOptions {
   Precision precision = Precision::kFp32;
   bool half_io = false;
   bool half_weights = false;
+  std::shared_ptr<const PrecisionPlan> plan{};  ///< with kMixed; null: none is known
   Separable separable = Separable::kWherePays;
   DynamicRange dynamic_range = DynamicRange::kDequantize;
 };

@@ -9,6 +9,8 @@ const char* name_of(Precision precision) {
       return "fp16";
     case Precision::kTf32:
       return "tf32";
+    case Precision::kMixed:
+      return "mixed";
     case Precision::kFp32:
       break;
   }
@@ -20,6 +22,10 @@ const std::vector<Pass>& pipeline() {
   using O = PipelineOptions;
   using D = DeviceInfo;
   static const std::vector<Pass> passes = {
+      {"allow_tf32",
+       [](G& graph, const O& o, const D&) {
+         if (o.precision == Precision::kMixed && o.plan != nullptr) allow_tf32(graph, *o.plan);
+       }},
       {"keep_half_constants", [](G& graph, const O&, const D&) { keep_half_constants(graph); }},
       {"fuse_instance_norm", [](G& graph, const O&, const D&) { fuse_instance_norm(graph); }},
       {"fuse_activation", [](G& graph, const O&, const D&) { fuse_activation(graph); }},
@@ -28,6 +34,11 @@ const std::vector<Pass>& pipeline() {
       {"fuse_residual", [](G& graph, const O&, const D&) { fuse_residual(graph); }},
       // and after one.
       {"fuse_lookup", [](G& graph, const O&, const D&) { fuse_lookup(graph); }},
+      {"quantize_weights",
+       [](G& graph, const O& o, const D&) {
+         if (o.precision == Precision::kMixed && o.plan != nullptr)
+           quantize_weights(graph, *o.plan);
+       }},
       {"dynamic_range",
        [](G& graph, const O& o, const D&) { dynamic_range(graph, o.dynamic_range); }},
       {"fuse_pad", [](G& graph, const O&, const D&) { fuse_pad(graph); }},
@@ -36,7 +47,7 @@ const std::vector<Pass>& pipeline() {
       {"remove_dead", [](G& graph, const O&, const D&) { remove_dead(graph); }},
       {"choose_storage",
        [](G& graph, const O& o, const D&) {
-         choose_storage(graph, o.precision, o.half_io, o.half_weights);
+         choose_storage(graph, o.precision, o.half_io, o.half_weights, o.plan.get());
        }},
   };
   return passes;
@@ -44,7 +55,8 @@ const std::vector<Pass>& pipeline() {
 
 void run_pipeline(ir::Graph& graph, const PipelineOptions& options, const DeviceInfo& device) {
   // Halves have no more mantissa bits than TF32 numbers.
-  graph.allows_tf32 = options.precision != Precision::kFp32;
+  graph.allows_tf32 =
+      options.precision == Precision::kFp16 || options.precision == Precision::kTf32;
   for (const Pass& pass : pipeline()) pass.run(graph, options, device);
   ir::verify(graph);
 }

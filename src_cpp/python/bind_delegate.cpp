@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "delegate/claim/mixed.hpp"
 #include "delegate/tell/inspection.hpp"
 #include "delegate/tell/telling.hpp"
 #include "ops/family.hpp"
@@ -218,6 +219,13 @@ void bind_delegate(py::module_& module) {
       .def("set_verdict", &set_verdict, py::arg("verdict"), py::arg("note"),
            "Sets the placement that placement='measured' uses for the next interpreter of this "
            "thread.")
+      .def(
+          "keep_plan",
+          [](const NativeDelegate& self, const std::string& plan, const std::string& label) {
+            return delegate::keep_mixed(self.state(), plan, label);
+          },
+          py::arg("plan"), py::arg("label"),
+          "Stores the plan that precision='mixed' uses for its model; False without a cache.")
       .def("estimates", &estimates, py::arg("threads"),
            "The cost that the cost model expects for each partition of the model prepared last.")
       .def("ir", &ir_texts, py::arg("when"), py::arg("complete") = false,

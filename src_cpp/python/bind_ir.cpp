@@ -56,9 +56,17 @@ const Choices<Set>& settings() {
   static const Choices<Set> list = {
       {"precision",
        [](Settings& s, const py::object& value) {
-         s.options.precision = chosen<Precision>(
-             {{"fp32", Precision::kFp32}, {"fp16", Precision::kFp16}, {"tf32", Precision::kTf32}},
-             "precision", word(value));
+         s.options.precision = chosen<Precision>({{"fp32", Precision::kFp32},
+                                                  {"fp16", Precision::kFp16},
+                                                  {"tf32", Precision::kTf32},
+                                                  {"mixed", Precision::kMixed}},
+                                                 "precision", word(value));
+       }},
+      {"plan",
+       [](Settings& s, const py::object& value) {
+         const auto plan = passes::read_precision_plan(word(value));
+         if (!plan) throw OptionError("plan is '" + word(value) + "'; allowed: model=DIGEST,...");
+         s.options.plan = std::make_shared<const passes::PrecisionPlan>(*plan);
        }},
       {"half_io", sets(&passes::PipelineOptions::half_io)},
       {"half_weights", sets(&passes::PipelineOptions::half_weights)},

@@ -21,6 +21,7 @@ constexpr const char* kTuning = "tuning";              ///< measured choices and
 constexpr const char* kProbe = "probe";                ///< results of probes of a device
 constexpr const char* kPeaks = "peaks";                ///< peak rates of a device
 constexpr const char* kVerification = "verification";  ///< results of verification
+constexpr const char* kPrecision = "precision";        ///< plans of precision="mixed"
 constexpr const char* kCrash = "crash";                ///< calls of drivers that ended a process
 
 /// clgpu_delegate/cache.sqlite in the user's cache folder ($XDG_CACHE_HOME or ~/.cache; on macOS

@@ -79,7 +79,7 @@ def test_runtime_loads_it_without_the_package(runtime, library, tmp_path, rng):
     skip_without_opencl(result.returncode)
     assert result.returncode == 0
     lines = result.stdout.splitlines()
-    assert "'precision' is 'half'; allowed: fp32, fp16, tf32" in result.stdout
+    assert "'precision' is 'half'; allowed: fp32, fp16, tf32, mixed, a plan" in result.stdout
     np.testing.assert_allclose(
         np.load(tmp_path / "y.npy"), run_reference(model, [x], runtime)[0], rtol=1e-5
     )

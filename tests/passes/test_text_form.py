@@ -37,7 +37,7 @@ quantized([0.5, 0.25], [1, -2], axis=1)
 inputs %0
 %9: float32[1, 4], %10: int32[1, 1] part(%11, pitch=9, first=-3) = topk(%0, -) {k=3} op="A b" band
 %11: float32[1] = pool(%0) {kind=1, padding=VALID, rows={out=2, before=-1}} op=MAX_POOL_2D node=3 \
-activation=leaky_relu alpha=0.1 residual_after
+activation=leaky_relu alpha=0.1 residual_after tf32
 outputs %9, %11
 step fuse_pad applied node=1 into=2 "more"
 step a declined node=1 "a reason"
@@ -79,12 +79,14 @@ def test_graphs_of_models_are_read_back(seed):
 
 
 PIPELINE = [
+    "allow_tf32",
     "keep_half_constants",
     "fuse_instance_norm",
     "fuse_activation",
     "fuse_lookup",
     "fuse_residual",
     "fuse_lookup",
+    "quantize_weights",
     "dynamic_range",
     "fuse_pad",
     "fuse_separable",
@@ -166,8 +168,8 @@ def test_what_is_wrong_is_told_with_its_place(old, new, problem):
 @pytest.mark.parametrize(
     ("passes", "settings", "problem"),
     [
-        (["fuse"], {}, "a pass is 'fuse'; allowed: keep_half_constants, fuse_instance_norm, "),
-        ([], {"divice": "cpu"}, "a keyword is 'divice'; allowed: precision, half_io, "),
+        (["fuse"], {}, "a pass is 'fuse'; allowed: allow_tf32, keep_half_constants, fuse_"),
+        ([], {"divice": "cpu"}, "a keyword is 'divice'; allowed: precision, plan, half_io, "),
         ([], {"device": "tpu"}, "device is 'tpu'; allowed: gpu, accelerator, cpu, other"),
         ([], {"gpu": "intle"}, "gpu is 'intle'; allowed: other, nvidia, amd, intel, adreno, "),
         (["fuse_activation"], {}, "RELU (node 1) has 0 inputs; allowed: 1 and more"),

@@ -472,6 +472,71 @@ def test_node_whose_result_somebody_reads_stays():
     assert_stays(before, "remove_dead")
 
 
+# allow_tf32
+
+
+def test_nodes_of_a_plan_and_readers_of_half_images_may_round_factors():
+    before = """
+    %0: float32[1, 6, 6, 4] tflite=5
+    %1: float32[4, 3, 3, 4] = const splat(1)
+    inputs %0
+    %2: float32[1, 6, 6, 4] tflite=6 = conv2d(%0, %1) op=CONV_2D node=0
+    %3: float32[1, 6, 6, 4] tflite=7 = conv2d(%2, %1) op=CONV_2D node=1
+    %4: float32[1, 6, 6, 4] tflite=8 = conv2d(%3, %1) op=CONV_2D node=2
+    outputs %4
+    """
+    for plan, nodes in (
+        ("tf32=1-2", "12"),
+        ("half=6", "1"),
+        ("half=5,tf32=2", "02"),
+        ("int8=6", ""),
+    ):
+        expected = before
+        for node in nodes:
+            expected = expected.replace(f"node={node}", f"node={node} tf32")
+        settings = {"precision": "mixed", "plan": f"model=0,{plan}"}
+        assert_becomes(before, "allow_tf32", expected, **settings)
+    assert_stays(before, "allow_tf32", precision="tf32")  # the graph as a whole allows it
+
+
+# quantize_weights
+
+WEIGHTS = """
+%0: float32[1, 6, 6, 2]
+%1: float32[2, 1, 1, 2] tflite=1 = const [1, -127, 0, 0.5]
+inputs %0
+%2: float32[1, 6, 6, 2] = conv2d(%0, %1) op=CONV_2D node=0
+outputs %2
+"""
+
+
+def test_weights_of_a_plan_become_int8():
+    expected = """
+    %0: float32[1, 6, 6, 2]
+    %1: float32[2, 1, 1, 2] tflite=1 = const [1, -127, 0, 0.5]
+    %3: int8[2, 1, 1, 2] tflite=1 quantized([1, 0.003937008], 0) = const [1, -127, 0, 127]
+    inputs %0
+    %2: float32[1, 6, 6, 2] = conv2d(%0, %3) op=CONV_2D node=0
+    outputs %2
+    step quantize_weights applied node=0 "its weights are int8"
+    """
+    settings = {"precision": "mixed", "plan": "model=0,int8=1"}
+    assert_becomes(WEIGHTS, "quantize_weights", expected, **settings)
+    for plan in ("model=0,int8=2", "model=0,half=1"):
+        assert_stays(WEIGHTS, "quantize_weights", precision="mixed", plan=plan)
+    assert_stays(WEIGHTS, "quantize_weights", precision="fp16", plan="model=0,int8=1")
+
+
+def test_weights_that_no_int8_holds_stay_float():
+    before = WEIGHTS.replace("0.5]", "nan]")
+    declined = 'quantize_weights declined node=0 "they are not all finite"'
+    settings = {"precision": "mixed", "plan": "model=0,int8=1"}
+    assert_stays(before, "quantize_weights", declined, **settings)
+    computed = WEIGHTS.replace(" = const [1, -127, 0, 0.5]\ninputs %0", "\ninputs %0, %1")
+    declined = 'quantize_weights declined node=0 "they are no constant floats"'
+    assert_stays(computed, "quantize_weights", declined, **settings)
+
+
 # choose_storage
 
 # All tensors are large but %4.
@@ -494,6 +559,8 @@ outputs %3
         ({"precision": "fp16"}, "%1 %2"),
         ({"precision": "fp16", "half_io": True}, "%0 %1 %2 %3"),
         ({"precision": "fp32", "half_weights": True}, "%1"),
+        ({"precision": "mixed"}, ""),
+        ({"precision": "mixed", "plan": "model=0,half=0-9"}, ""),  # no tensor has a number
     ],
 )
 def test_large_tensors_are_stored_as_half(settings, halves):
@@ -501,6 +568,17 @@ def test_large_tensors_are_stored_as_half(settings, halves):
     for name in halves.split():
         expected = re.sub(rf"({name}: [^]]*\])", r"\1 storage=float16", expected)
     assert_becomes(LARGE, "choose_storage", expected, **settings)
+
+
+def test_plan_lists_what_is_stored_as_half():
+    """Of what fp16 would store as half: neither inputs and outputs nor small tensors."""
+    before = re.sub(r"(%(\d): [^]]*\])", r"\1 tflite=\2", LARGE)
+    for plan, halves in (("0-9", "%1 %2"), ("2", "%2"), ("1+3-4", "%1")):
+        expected = before
+        for name in halves.split():
+            expected = re.sub(rf"({name}: .*?tflite=\d)", r"\1 storage=float16", expected)
+        settings = {"precision": "mixed", "plan": f"model=0,half={plan}"}
+        assert_becomes(before, "choose_storage", expected, **settings)
 
 
 def test_constant_that_no_half_holds_stays_float():

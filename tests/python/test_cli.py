@@ -135,7 +135,7 @@ def test_absent_device_is_one_sentence(capsys, model):
 
 def test_option_that_is_not_allowed_is_one_sentence(capsys, model):
     error = fails(capsys, exits.USAGE, "run", model, "--precision", "int8")
-    assert "option 'precision' is 'int8'; allowed: fp32, fp16, tf32" in error
+    assert "option 'precision' is 'int8'; allowed: fp32, fp16, tf32, mixed, a plan" in error
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from clgpu_delegate import OptionError, Options, _core
 TABLE = _core.option_table()
 
 # By kind of value: a value that is not allowed.
-BAD = {"choice": "some", "count": -1, "choice or count": 0, "bytes": "1 pound", "path": ""}
+BAD = {"choice": "some", "count": -1, "choice or count": 0, "bytes": "1 pound", "path": "",
+       "choice or plan": "half=1"}  # fmt: skip
 BAD_VALUES = {row["key"]: (row, BAD[row["kind"]]) for row in TABLE if row["kind"] in BAD}
 
 
@@ -25,7 +26,7 @@ def example(row: dict[str, Any]) -> object:
         "device": "0", "switch": row["default"] == "off", "bytes": "1.5 GiB",
         "engines": {"conv2d": "winograd|auto", "softmax": "auto"}, "nodes": ["TILE", 3],
         "path": "/data/local/tmp/a cache.sqlite", "choice or count": row["most"],
-        "count": row["most"],
+        "count": row["most"], "choice or plan": "model=0a,error=0.001,half=3+7-12",
     }  # fmt: skip
     other = next((word for word in row["words"] if word != row["default"]), None)
     return other if row["kind"] == "choice" else by_kind[row["kind"]]

@@ -23,7 +23,8 @@ BELOW = {
     "extension": set(),
     "errors": {"_core", "extension"},
     "base": {"_core", "errors"},
-    "options": {"_core", "errors"},
+    "precision": {"base", "errors"},
+    "options": {"_core", "errors", "precision"},
     "devices": {"_core", "base"},
     "cache": {"_core", "base", "errors"},
     "runtimes": {"errors"},
@@ -43,8 +44,8 @@ BELOW = {
         "base", "delegate", "errors", "litert", "options", "report", "runtimes", "tflite",
     },
     "measure": {
-        "_core", "base", "delegate", "devices", "errors", "litert", "options", "profiling",
-        "report", "runner", "runtimes", "tflite",
+        "_core", "base", "delegate", "devices", "errors", "litert", "native", "options",
+        "precision", "profiling", "quantization", "report", "runner", "runtimes", "tflite",
     },
     "runner": {
         "_core", "base", "delegate", "devices", "errors", "options", "profiling", "report",

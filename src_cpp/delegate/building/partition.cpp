@@ -95,9 +95,13 @@ ir::Graph Partition::pass(ir::Graph graph, Level level) const {
     wanted.precision = options.precision;
     wanted.half_io = options.half_io;
     wanted.half_weights = options.half_weights;
+    wanted.plan = session_->mixed.plan;
   }
   passes::run_pipeline(graph, wanted, state_->target.device());
-  if (level >= Level::kExactSums) graph.allows_tf32 = false;
+  if (level >= Level::kExactSums) {
+    graph.allows_tf32 = false;
+    for (ir::Node& node : graph.nodes) node.allows_tf32 = false;
+  }
   return graph;
 }
 
@@ -234,6 +238,15 @@ void Partition::publish() {
   report.layout = plan.layout;
   report.steps = published_->steps;
   report.objects = plan.objects;
+  for (const ir::Node& node : published_->nodes) {
+    for (const auto* ids : {&node.inputs, &node.outputs}) {
+      for (const int id : *ids) {
+        if (id < 0 || published_->tensor(id).tflite_id < 0) continue;
+        const ir::Tensor& tensor = published_->tensor(id);
+        report.storages[tensor.tflite_id] = name_of(tensor.storage);
+      }
+    }
+  }
   const auto add = [&](const std::vector<plan::Transfer>& transfers, std::int64_t& bytes,
                        std::vector<PartitionReport::Border>& borders) {
     for (const plan::Transfer& t : transfers) {

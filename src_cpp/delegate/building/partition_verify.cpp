@@ -16,8 +16,6 @@
 namespace clgpu::delegate {
 namespace {
 
-constexpr std::size_t kHashed = 4096;  // bytes hashed of a constant, at its start and at its end
-
 // A row of the store: level and numbers, reason, and engines, one per line.
 std::string to_record(const Judgement& verdict) {
   std::ostringstream text;
@@ -73,6 +71,8 @@ std::string Partition::signature() const {
   const auto add = [&](const std::string& field) { hash.update(field).update({"\0", 1}); };
   const Options& options = state_->target.options;
   add(passes::name_of(options.precision));
+  if (const auto& plan = session_->mixed.plan; plan != nullptr && plan->bound)
+    add("bound " + std::to_string(*plan->bound * 1e9));
   add(std::to_string(options.half_io) + std::to_string(options.half_weights));
   for (const auto& [family, engine] : options.plan.engines) {
     add(family);
@@ -83,9 +83,7 @@ std::string Partition::signature() const {
   add(ir::write_text(graph_, text));
   for (const ir::Tensor& tensor : graph_.tensors) {
     if (!tensor.is_constant()) continue;
-    const auto* bytes = static_cast<const char*>(tensor.constant->data);
-    const std::size_t size = tensor.constant->bytes, part = std::min(size, kHashed);
-    hash.update({bytes, part}).update({bytes + size - part, part});
+    hash.update_ends({static_cast<const char*>(tensor.constant->data), tensor.constant->bytes});
   }
   try {
     for (const ir::Node& node : graph_.nodes) {
@@ -191,7 +189,7 @@ bool Partition::run_shadow(TfLiteContext& context, bool all) {
 }
 
 Comparison Partition::comparison() const {
-  return {state_->target.options, trust_->verdict.level, graph_, cpu_};
+  return {state_->target.options, trust_->verdict.level, session_->mixed.plan.get(), graph_, cpu_};
 }
 
 Suspects Partition::find_suspects() const {

@@ -26,6 +26,7 @@ struct Session {
   std::map<int, std::int64_t> held;   ///< peaks of those that are built
   std::map<int, std::int64_t> share;  ///< parts of the budget, if building in order did not fit
   KnownValues known;                  ///< of its tensors, for the current shapes
+  MixedReport mixed;                  ///< with precision="mixed"; else empty
   PlacementReport placement;
   std::string placement_note;
 };

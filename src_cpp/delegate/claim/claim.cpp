@@ -8,6 +8,7 @@
 #include "base/byte_size.hpp"
 #include "delegate/claim/first_report.hpp"
 #include "delegate/claim/leaving.hpp"
+#include "delegate/claim/mixed.hpp"
 #include "delegate/claim/model.hpp"
 #include "delegate/int_array.hpp"
 
@@ -216,6 +217,7 @@ Claim claim(TfLiteContext& context, const std::shared_ptr<State>& state) {
   const auto session = std::make_shared<Session>();
   session->pool = state->builder.pool();
   const bool is_main = is_main_graph(context);
+  find_mixed(context, *state, model, is_main, *session);
   begin_placement(context, *state, *session, model, is_main);
   std::vector<std::unique_ptr<Partition>> partitions;
   do {
@@ -224,6 +226,7 @@ Claim claim(TfLiteContext& context, const std::shared_ptr<State>& state) {
   if (is_main) {
     Report report = first_report(state->target, model, context, partitions);
     end_placement(*session, report);
+    tell_mixed(*state, *session, report);
     session->report = state->ledger.set_report(std::move(report));
     for (const auto& partition : partitions) partition->publish();
   }

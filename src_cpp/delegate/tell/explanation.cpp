@@ -50,6 +50,7 @@ void write(Writer& to, const NodeReport& node) {
     field(to, "bytes_read", node.work.bytes_read);
     field(to, "bytes_written", node.work.bytes_written);
     field(to, "adds_halves", node.adds_halves);
+    field(to, "precision", node.precision);
   });
 }
 
@@ -73,6 +74,7 @@ void write(Writer& to, const TensorReport& tensor) {
     field(to, "type", tensor.type);
     field(to, "bytes", tensor.bytes);
     field(to, "constant", tensor.constant);
+    field(to, "storage", tensor.storage);
   });
 }
 
@@ -157,6 +159,24 @@ void write(Writer& to, const PlacementReport& placement) {
   });
 }
 
+// Null with another precision.
+void write(Writer& to, const std::optional<MixedReport>& mixed) {
+  if (!mixed) {
+    to.null();
+    return;
+  }
+  static const passes::PrecisionPlan none;
+  const passes::PrecisionPlan& plan = mixed->plan == nullptr ? none : *mixed->plan;
+  write_object(to, [&] {
+    field(to, "model", mixed->model);
+    field(to, "source", mixed->source);
+    field(to, "error", plan.bound);
+    field(to, "half", std::vector<int>(plan.half.begin(), plan.half.end()));
+    field(to, "int8", std::vector<int>(plan.int8.begin(), plan.int8.end()));
+    field(to, "tf32", std::vector<int>(plan.tf32.begin(), plan.tf32.end()));
+  });
+}
+
 void write(Writer& to, std::size_t partition, const Judgement& verdict) {
   write_object(to, [&] {
     field(to, "partition", partition);
@@ -214,6 +234,8 @@ void write(Writer& to, const Explanation& explanation) {
     write_list(to, "partitions", report.partitions, [&](const auto& part) { write(to, part); });
     to.key("placement");
     write(to, report.placement);
+    to.key("mixed");
+    write(to, report.mixed);
     field(to, "arena_bytes", explanation.totals.arena_bytes);
     field(to, "weights_bytes", explanation.totals.weights_bytes);
     field(to, "peak_bytes", explanation.totals.peak_bytes);

@@ -1,5 +1,6 @@
 #include "delegate/tell/ledger.hpp"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -60,6 +61,19 @@ void set_choice(NodeReport& node, const plan::Choice& choice) {
   node.refused = choice.refused;
 }
 
+// Of the first input; of a node without inputs, of its output.
+const char* precision_of(const ir::Graph& graph, const plan::Choice& choice) {
+  const auto node = std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const auto& n) {
+    return n.tflite_index == choice.node && !n.kind->is_view;
+  });
+  if (node == graph.nodes.end()) return "";
+  const auto& ids = node->inputs.empty() || node->inputs[0] < 0 ? node->outputs : node->inputs;
+  const DType type = graph.tensor(ids.at(0)).storage;
+  if (type == DType::kF16) return "fp16";
+  if (type != DType::kF32) return name_of(type);
+  return choice.tensor_cores && ir::allows_tf32(graph, *node) ? "tf32" : "fp32";
+}
+
 // `reason`: the one known before anything was built.
 void set_outcome(NodeReport& node, const std::string& reason, const Outcome& outcome) {
   // Other shapes or types may have had another outcome.
@@ -68,10 +82,12 @@ void set_outcome(NodeReport& node, const std::string& reason, const Outcome& out
   node.candidates.clear();
   node.refused.clear();
   node.adds_halves = node.tensor_cores = false;
+  node.precision = "";
   if (const auto work = outcome.work.find(node.index); work != outcome.work.end())
     node.work = work->second;
   if (const auto choice = outcome.choices.find(node.index); choice != outcome.choices.end()) {
     set_choice(node, *choice->second);
+    node.precision = precision_of(outcome.graph, *choice->second);
   } else if (const int into = ir::merged_into(outcome.graph, node.index); into >= 0) {
     node.fused_into = into;
     node.reason = "fused into node " + std::to_string(into);
@@ -147,6 +163,10 @@ void Ledger::set(int partition, const PartitionReport& partition_report, const L
                         : reasons_.at(uz(&node - report_.nodes.data()));
     }
     return;
+  }
+  for (TensorReport& tensor : report_.tensors) {
+    const auto found = partition_report.storages.find(tensor.id);
+    if (found != partition_report.storages.end()) tensor.storage = found->second;
   }
   const Outcome outcome(*held.graph, executor->plan());
   for (std::size_t i = 0; i < report_.nodes.size(); ++i) {

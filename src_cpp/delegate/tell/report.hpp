@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +14,7 @@
 #include "delegate/judgement.hpp"
 #include "ir/graph.hpp"
 #include "ops/work.hpp"
+#include "passes/pass.hpp"
 
 namespace clgpu::delegate {
 
@@ -35,6 +38,9 @@ struct NodeReport {
   ops::Work work;  ///< of one inference; none without a kernel
   /// The kernel, as kernel::Candidate has it.
   bool adds_halves = false, tensor_cores = false;
+  /// Of the numbers that the kernel computes with: "fp32", "fp16" (halves), "tf32" (floats, factors
+  /// are rounded), or the type of integers; empty without a kernel.
+  const char* precision = "";
 };
 
 /// A tensor that nodes of the model read or write.
@@ -42,8 +48,9 @@ struct TensorReport {
   int id = 0;  ///< in TFLite's numbering
   std::string name;
   const char* type = "";
-  std::int64_t bytes = 0;  ///< in the runtime's memory; 0 until the shape is known
-  bool constant = false;   ///< stored in the model
+  std::int64_t bytes = 0;    ///< in the runtime's memory; 0 until the shape is known
+  bool constant = false;     ///< stored in the model
+  const char* storage = "";  ///< its type in device memory; empty if it is not there
 };
 
 /// A tensor's present shape and its bytes in the runtime's memory.
@@ -78,7 +85,9 @@ struct PartitionReport {
   std::vector<Border> inputs, outputs;
   std::optional<Judgement> verification;  ///< none with verify="off"
   std::vector<ir::Step> steps;            ///< what the passes have done, in order
-  bool awaits = false;                    ///< values of inputs decide on its plan
+  /// Types in device memory of the tensors that its kernels read or write, by TFLite's number.
+  std::map<int, const char*> storages;
+  bool awaits = false;  ///< values of inputs decide on its plan
   /// Why no launches and no memory are known yet; empty once it is planned or left to the CPU.
   std::string unplanned;
   std::string on_cpu;  ///< why the CPU's kernels compute it at present; empty if the device does
@@ -145,6 +154,13 @@ struct EngineFault {
   std::string why;
 };
 
+/// The result of the option precision="mixed".
+struct MixedReport {
+  std::string model;        ///< digest of the model
+  const char* source = "";  ///< "given" as the option, "kept" in the cache, or "": there is none
+  std::shared_ptr<const passes::PrecisionPlan> plan;  ///< null if there is none
+};
+
 struct Report {
   std::string device, platform, precision;
   bool has_state = false;  ///< the model keeps values from one inference to the next
@@ -152,6 +168,7 @@ struct Report {
   std::vector<TensorReport> tensors;  ///< by id
   std::vector<PartitionReport> partitions;
   PlacementReport placement;
+  std::optional<MixedReport> mixed;  ///< none with another precision
   std::vector<EngineFault> faults;
   std::vector<std::string> notes;  ///< kernels that did not build, and the like
   std::optional<Failure>

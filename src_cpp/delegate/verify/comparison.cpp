@@ -42,7 +42,7 @@ bool Comparison::is_tie(int tensor, const void* got, double slack) const {
 }
 
 Finding Comparison::compare(const TfLiteContext& context) const {
-  const Tolerance allowed = tolerance_of(options_.precision, options_.half_weights, level_, false);
+  const Tolerance allowed = tolerance_of(precision_, options_.half_weights, level_, false, named_);
   Finding finding;
   finding.lenient = has_quantized(graph_);
   for (const int id : graph_.outputs) {
@@ -71,7 +71,7 @@ Finding Comparison::compare(const TfLiteContext& context) const {
 std::optional<Suspects::Engine> Comparison::judge_alone(std::size_t position,
                                                         const std::string& candidate,
                                                         const RunAlone& run_alone) const {
-  const Tolerance allowed = tolerance_of(options_.precision, options_.half_weights, level_, true);
+  const Tolerance allowed = tolerance_of(precision_, options_.half_weights, level_, true, named_);
   const auto input = [&](const ir::Tensor& tensor, std::int64_t bytes) {
     const TfLiteTensor* right =
         tensor.tflite_id < 0 ? nullptr : &cpu_.shadow->tensor(tensor.tflite_id);

@@ -26,8 +26,17 @@ using RunAlone = std::function<runtime::Alone(const ir::Graph&, std::size_t posi
 /// kernels: `cpu.shadow` has their results.
 class Comparison {
  public:
-  Comparison(const Options& options, Level level, const ir::Graph& graph, const Standby& cpu)
-      : options_(options), level_(level), graph_(graph), cpu_(cpu) {}
+  /// `mixed`: with the option precision="mixed", its plan; null: there is none.
+  Comparison(const Options& options, Level level, const passes::PrecisionPlan* mixed,
+             const ir::Graph& graph, const Standby& cpu)
+      : options_(options),
+        precision_(options.precision == passes::Precision::kMixed && mixed == nullptr
+                       ? passes::Precision::kFp32
+                       : options.precision),
+        level_(level),
+        named_(mixed == nullptr ? std::nullopt : mixed->bound),
+        graph_(graph),
+        cpu_(cpu) {}
 
   /// Compares the outputs in the runtime's tensors.
   Finding compare(const TfLiteContext& context) const;
@@ -43,7 +52,9 @@ class Comparison {
              Suspects& suspects) const;
 
   const Options& options_;
+  const passes::Precision precision_;
   const Level level_;
+  const std::optional<double> named_;
   const ir::Graph& graph_;
   const Standby& cpu_;
 };

@@ -76,12 +76,16 @@ std::string text(double value) {
 
 }  // namespace
 
-Tolerance tolerance_of(passes::Precision precision, bool half_weights, Level level, bool of_node) {
-  const bool half = level < Level::kFp32 && (precision == passes::Precision::kFp16 || half_weights);
+Tolerance tolerance_of(passes::Precision precision, bool half_weights, Level level, bool of_node,
+                       std::optional<double> named) {
+  const bool mixed = level < Level::kFp32 && precision == passes::Precision::kMixed;
+  const bool half =
+      mixed || (level < Level::kFp32 && (precision == passes::Precision::kFp16 || half_weights));
   const bool tf32 = level < Level::kExactSums && precision == passes::Precision::kTf32;
   if (half || tf32) {
-    const double l2 = of_node ? 1e-2 : 3e-2;
-    return {l2, 4 * l2, 1e-5, 1e-2, 1e-3, 2};
+    // Weights that a plan stores as int8 are rounded by up to 2^-8.
+    const double l2 = of_node && !mixed ? 1e-2 : 3e-2;
+    return {mixed && !of_node ? named.value_or(l2) : l2, 4 * l2, 1e-5, 1e-2, 1e-3, 2};
   }
   return {5e-4, 2e-3, 1e-7, 1e-3, 0, 2};
 }

@@ -30,8 +30,10 @@ struct Tolerance {
   double steps;      ///< of quantised ones
 };
 
-/// For whole partitions, or for a node with right inputs.
-Tolerance tolerance_of(passes::Precision precision, bool half_weights, Level level, bool of_node);
+/// For whole partitions, or for a node with right inputs. `named`: of a plan of precisions, the
+/// relative L2 error that it was made for.
+Tolerance tolerance_of(passes::Precision precision, bool half_weights, Level level, bool of_node,
+                       std::optional<double> named);
 
 /// `got` holds as many bytes as `want`.
 Difference difference_of(const TfLiteTensor& want, const void* got);

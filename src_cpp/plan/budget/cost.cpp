@@ -112,7 +112,7 @@ Load load_of(const ir::Graph& graph, const Plan& plan, const DeviceInfo& device,
       node.device_arithmetic = Arithmetic::kInt8;
     } else if (half && device.mma_f16) {
       node.device_arithmetic = Arithmetic::kHalf;
-    } else if (graph.allows_tf32 && device.mma_tf32) {
+    } else if (ir::allows_tf32(graph, source) && device.mma_tf32) {
       node.device_arithmetic = Arithmetic::kTf32;
     }
     load.nodes.push_back(std::move(node));

@@ -1,0 +1,197 @@
+"""``python -m bench mixed``: plans of precisions, against fp16 and fp32 of the whole model."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+import clgpu_delegate
+from bench import networks
+from bench.report import Column, Report, TextTable, name_column
+from bench.setting import File, Names, Setting
+from clgpu_delegate.measure.mixing import relative_l2
+from tests.runtimes import make_interpreter, resolve_runtime, run_interpreter
+
+_FRESH = 1000  # seeds of samples that tuning does not see
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One model; times are milliseconds of the device.
+
+    Attributes
+    ----------
+    fp32_error, fp16_error, error
+        Relative L2 errors on samples that tuning did not see; the last is that of the plan.
+    fp32_mb, fp16_mb, mb
+        Peak of device memory.
+    halves, int8, tensors
+        Float tensors on the device that are half, those that are int8, and all of them.
+    tf32
+        Nodes that round factors.
+    tuning_s
+        Seconds that tuning took.
+    complete
+        Whether the search came to its end.
+    """
+
+    model: str
+    batch: int
+    fp32_ms: float
+    fp16_ms: float
+    mixed_ms: float
+    fp32_error: float
+    fp16_error: float
+    error: float
+    fp32_mb: float
+    fp16_mb: float
+    mb: float
+    halves: int
+    int8: int
+    tensors: int
+    tf32: int
+    tuning_s: float
+    complete: bool
+
+    @property
+    def speedup(self) -> float:
+        """Time of fp16 over that of the plan."""
+        return self.fp16_ms / self.mixed_ms
+
+    @property
+    def memory(self) -> float:
+        """Memory of the plan over that of fp16."""
+        return self.mb / self.fp16_mb
+
+
+def samples_of(model: bytes, seeds: Sequence[int]) -> list[list[np.ndarray]]:
+    """Inputs of a model, one list for each seed."""
+    return [networks.sample_inputs(model, seed=seed) for seed in seeds]
+
+
+def worst(
+    model: bytes, samples: Sequence[list[np.ndarray]], setting: Setting, precision: object
+) -> float:
+    """The largest error of a precision on samples, against the stock kernels."""
+    delegate = clgpu_delegate.load(device=setting.device, precision=precision)  # type: ignore[typeddict-item]
+    runtime = resolve_runtime(setting.runtime)
+    ours = make_interpreter(runtime, model, [delegate])
+    stock = make_interpreter(runtime, model)
+    return max(relative_l2(run_interpreter(ours, x), run_interpreter(stock, x)) for x in samples)
+
+
+def measure(
+    name: str, model: bytes, setting: Setting, *, batch: int, count: int, max_error: float,
+    prefer: str,
+) -> Row:  # fmt: skip
+    """Tune a model on ``count`` samples, and measure the plan on as many others."""
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{name}.tflite"
+        path.write_bytes(model)
+        plan = clgpu_delegate.tune(
+            path,
+            samples_of(model, range(count)),
+            max_error=max_error,
+            prefer=prefer,  # type: ignore[arg-type]
+            budget=setting.budget,
+            device=setting.device,
+        )
+        seconds = time.perf_counter() - start
+        explanation = clgpu_delegate.explain_model(path, device=setting.device, precision=plan)
+    fresh = samples_of(model, range(_FRESH, _FRESH + count))
+    floats, halves, mixed = plan.points
+    errors = [worst(model, fresh, setting, precision) for precision in ("fp32", "fp16", plan)]
+    stored = [tensor.storage for tensor in explanation.tensors]
+    weights = set(plan.int8)
+    quantised = sum(t.id in weights and t.storage == "int8" for t in explanation.tensors)
+    return Row(
+        model=name,
+        batch=batch,
+        fp32_ms=floats.seconds * 1e3,
+        fp16_ms=halves.seconds * 1e3,
+        mixed_ms=mixed.seconds * 1e3,
+        fp32_error=errors[0],
+        fp16_error=errors[1],
+        error=max(errors[2], plan.error),
+        fp32_mb=floats.bytes / 2**20,
+        fp16_mb=halves.bytes / 2**20,
+        mb=mixed.bytes / 2**20,
+        halves=stored.count("float16"),
+        int8=quantised,
+        tensors=quantised + stored.count("float16") + stored.count("float32"),
+        tf32=sum(node.precision == "tf32" for node in explanation.nodes),
+        tuning_s=seconds,
+        complete=plan.complete,
+    )
+
+
+def models(names: Sequence[str], folder: Path | None, batch: int) -> Iterator[tuple[str, bytes]]:
+    """The networks of the bench, and the files of a folder."""
+    for name in networks.NETWORKS:
+        if name in names or not (names or folder):
+            yield name, networks.build(name, batch)
+    for path in sorted(folder.glob("*.tflite")) if folder else []:
+        if not names or path.stem in names:
+            yield path.stem, path.read_bytes()
+
+
+COLUMNS = (
+    name_column("model", "model"),
+    Column("batch", "batch", "d"),
+    Column("fp32 ms", "fp32_ms", ".3f"),
+    Column("fp16 ms", "fp16_ms", ".3f"),
+    Column("mixed ms", "mixed_ms", ".3f"),
+    Column("x fp16", "speedup", ".2f"),
+    Column("fp16 error", "fp16_error", ".1e"),
+    Column("error", "error", ".1e"),
+    Column("fp16 MiB", "fp16_mb", ".1f"),
+    Column("MiB", "mb", ".1f"),
+    Column("half", "halves", "d"),
+    Column("int8", "int8", "d"),
+    Column("of", "tensors", "d"),
+    Column("tf32", "tf32", "d"),
+    Column("in s", "tuning_s", ".0f"),
+)
+
+
+def run(
+    setting: Setting,
+    names: Names = None,
+    folder: Annotated[
+        File, typer.Option(help="Folder of .tflite files, instead of the networks of the bench.")
+    ] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Of the networks of the bench.")] = 1,
+    samples: Annotated[int, typer.Option(min=2, help="That tuning gets; as many check it.")] = 8,
+    max_error: Annotated[float, typer.Option(help="Bound of the relative L2 error.")] = 1e-3,
+    prefer: Annotated[str, typer.Option(help="time or memory, as in tune().")] = "time",
+) -> list[Row]:
+    """Tune the precisions of models, and compare the plans with fp16 and fp32.
+
+    A row is red if its plan exceeds the bound, on samples of tuning or on others.
+    """
+    report = Report[Row](setting, runtime=setting.runtime)
+    for name, model in models(names or (), folder, batch):
+        try:
+            row = measure(
+                name, model, setting, batch=batch, count=samples, max_error=max_error,
+                prefer=prefer,
+            )  # fmt: skip
+        except (clgpu_delegate.ClgpuError, ValueError) as error:
+            report.say(f"{name}: left out: {str(error)[:200]}")
+            continue
+        report.add([row], network=name)
+        report.say(
+            f"{name}: {row.speedup:.2f} times fp16's speed, error {row.error:.1e}, "
+            f"{row.memory:.2f} of fp16's memory"
+        )
+    red = lambda row: "red" if row.error > max_error else ""  # noqa: E731
+    title = f"{setting.title}, {samples} samples and as many others, errors up to {max_error:g}"
+    return report.finish(TextTable.of(title, report.rows, COLUMNS, red))

@@ -1,0 +1,588 @@
+"""The search for a plan of precisions: the fastest that holds a bound of the error."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from clgpu_delegate.base.progress import Bar
+from clgpu_delegate.delegate import Delegate
+from clgpu_delegate.errors import ClgpuError, InputError, OptionError
+from clgpu_delegate.measure.turns import device_times
+from clgpu_delegate.options import Options
+from clgpu_delegate.precision import (
+    RELATIVE_L2,
+    PrecisionChange,
+    PrecisionPlan,
+    PrecisionPoint,
+    plan_text,
+)
+from clgpu_delegate.report.explanation import Explanation
+from clgpu_delegate.runtimes import Runtime
+from clgpu_delegate.tflite import inference
+from clgpu_delegate.tflite.inference import Array
+
+Sample = Sequence[Array]
+KINDS = ("results", "weights", "int8", "factors")
+"""What changes: tensors that kernels write or constants that they read become half, weights become
+int8, factors of products are rounded to TF32."""
+
+Metric = Callable[[Sequence[Array], Sequence[Array]], float]
+
+_HELD_BACK = 1 / 3  # of the samples
+_ALONE_SAMPLES = 4  # that measure a group alone
+_ALONE_SHARE = 0.5  # of the budget
+_MARGIN = 0.8  # of the bound: samples that the search has not seen may have larger errors
+_HELD_MARGIN = 0.9  # the same of those that are held back, since others may have larger ones yet
+_ALIKE = 1.02  # times within this factor are equal: then memory decides
+_LEAST_GROUPS = 4
+_TURNS = 7  # of the times of the whole
+_ONLY_ONCE: dict[str, Any] = {"chain": "off", "warm_up": False}  # of what is not timed
+_OFF_PEAK = 1e-3  # worth of a byte that does not lower the peak of memory
+
+
+@dataclasses.dataclass(frozen=True)
+class Subject:
+    """What is searched for, and with what."""
+
+    content: bytes
+    """Of the model."""
+
+    runtime: Runtime
+    options: Options
+    samples: Sequence[Sample]
+    max_error: float
+    metric: Metric | None
+    seed: int
+    budget: float
+    """Seconds."""
+
+    prefer: str
+    """``"time"`` or ``"memory"``: what the plan is to save."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """Tensors and nodes that change their precision together."""
+
+    kind: str
+    """One of `KINDS`."""
+
+    ids: frozenset[int]
+    """Tensors; of factors, nodes."""
+
+    op: str
+    """Operation of its first node."""
+
+    gain: float
+    """Seconds of an inference that it is expected to save."""
+
+    bytes: int
+    """What its tensors take less."""
+
+    error: float = math.inf
+    """At the outputs, where nothing else changes."""
+
+    peak: int = 0
+    """Peak of device memory, where nothing else changes."""
+
+    parts: tuple[Change, ...] = ()
+    """The changes of single nodes that it joins; empty of one of these."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Whole:
+    """A precision of the whole model."""
+
+    error: float
+    explanation: Explanation
+    times: Mapping[int, float]
+    """Seconds of the launches of each node."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Measured:
+    """A model while it is loaded."""
+
+    error: float
+    explanation: Explanation
+    delegate: Delegate
+    interpreter: Any
+
+
+class _Over(Exception):
+    """The budget is spent, or the user has interrupted the search."""
+
+
+def search(subject: Subject, bar: Bar, told: Callable[[int, int, str, str], None]) -> PrecisionPlan:
+    """Find a plan; ``told`` is called before each measurement of a group, as in `tune`.
+
+    Raises
+    ------
+    OptionError
+        If not even floats hold the bound.
+    InputError
+        If the samples are too few, or the metric returns no number.
+    ClgpuError
+        If the delegate claims no node.
+    """
+    return _Search(subject, bar, told).run()
+
+
+class _Search:
+    def __init__(
+        self, subject: Subject, bar: Bar, told: Callable[[int, int, str, str], None]
+    ) -> None:
+        self._subject, self._bar, self._told = subject, bar, told
+        self._end = time.monotonic() + subject.budget
+        self._searching, self._complete = False, True
+        self._base: list[Change] = []  # is taken anyway
+        self._best: list[Change] = []
+        self._saved = 0.0  # by the best: seconds or bytes
+        self._measured: list[Change] = []
+        count = len(subject.samples)
+        if count < 2:
+            raise InputError(f"samples has {count}; allowed: 2 and more, of which some only check")
+        order = [int(i) for i in np.random.default_rng(subject.seed).permutation(count)]
+        back = max(1, round(count * _HELD_BACK))
+        self._held_back, self._seen = order[:back], order[back:]
+        self._alone = self._seen[:_ALONE_SAMPLES]
+        self._model = ""
+
+    def run(self) -> PrecisionPlan:
+        subject, everything = self._subject, [*self._seen, *self._held_back]
+        self._bar.stage("computing the reference", len(everything))
+        self._reference = self._references()
+        self._model = self._digest()
+        floats = self._whole("fp32", everything)
+        device = floats.explanation.device
+        self._peak = floats.explanation.peak_bytes
+        if not floats.error <= subject.max_error:
+            raise OptionError(
+                f"max_error is {subject.max_error:g}, but fp32 itself has an error of "
+                f"{floats.error:.2g} on these samples; allowed: more than that"
+            )
+        halves = self._whole("fp16", everything)
+        half = self._halves(floats, halves)
+        changes = self._integers(floats, self._alone)
+        if halves.error <= subject.max_error:
+            self._base = [dataclasses.replace(change, error=0.0) for change in half]
+        else:
+            changes += [*half, *self._rounded(floats, self._whole("tf32", self._alone))]
+        saves_time = subject.prefer == "time"
+        self._spend([c for c in changes if (c.gain > 0 if saves_time else c.bytes > 0)])
+        return self._settle(device, [*self._base, *self._best])
+
+    def _digest(self) -> str:
+        """Of the model; without the cache, which may have a plan."""
+        options = dataclasses.replace(self._subject.options, precision="mixed", cache="off")
+        delegate = Delegate(options)
+        runtime = self._subject.runtime
+        interpreter = inference.make_interpreter(runtime, self._subject.content, 1, delegate)
+        with inference.as_our_error(f"{runtime} with the delegate cannot load the model"):
+            interpreter.allocate_tensors()
+        explanation = delegate.explain()
+        if not explanation.claimed:
+            raise ClgpuError("nothing to tune: the delegate claims no node of the model")
+        assert explanation.mixed is not None
+        return explanation.mixed.model
+
+    # What may change.
+
+    def _whole(self, precision: str, numbers: Sequence[int]) -> _Whole:
+        with self._loaded(precision, numbers) as measured:
+            times: dict[int, float] = {}
+            for row in measured.delegate.launch_times():
+                times[row.node] = times.get(row.node, 0.0) + row.microseconds * 1e-6
+            return _Whole(measured.error, measured.explanation, times)
+
+    def _halves(self, floats: _Whole, halves: _Whole) -> list[Change]:
+        """Half storage: of each kernel's results, and of its weights."""
+        stored = {t.id: t for t in halves.explanation.tensors if t.storage == "float16"}
+        for tensor in floats.explanation.tensors:
+            if tensor.storage != "float32":
+                stored.pop(tensor.id, None)
+        root = _roots(halves.explanation)
+        left = {i for i in stored if root[i] == i}
+        own: dict[tuple[int, str], set[int]] = {}  # of a node with a kernel, and kind
+        touched: dict[int, set[int]] = {}  # by a node with a kernel
+        ops = {node.index: node.op for node in halves.explanation.nodes}
+        for node in halves.explanation.nodes:
+            at = node.index if node.fused_into is None else node.fused_into
+            ids = {root[i] for i in (*node.output_ids, *node.input_ids)}.intersection(stored)
+            touched.setdefault(at, set()).update(ids)
+            for i in left.intersection(ids):
+                if stored[i].constant or i in node.output_ids:
+                    kind = "weights" if stored[i].constant else "results"
+                    own.setdefault((at, kind), set()).add(i)
+                    left.discard(i)
+        gains = dict.fromkeys(stored, 0.0)  # what a kernel gains its tensors share by their size
+        for at, ids in touched.items():
+            gain = floats.times.get(at, 0.0) - halves.times.get(at, 0.0)
+            whole = max(1, sum(stored[i].bytes for i in ids))
+            for i in ids:
+                gains[i] += gain * stored[i].bytes / whole
+        return [
+            Change(
+                kind,
+                frozenset(ids),
+                ops[at],
+                sum(gains[i] for i in ids),
+                sum(stored[i].bytes // 2 for i in ids),
+            )
+            for (at, kind), ids in own.items()
+        ]
+
+    def _integers(self, floats: _Whole, numbers: Sequence[int]) -> list[Change]:
+        """Weights as int8: a change for each node whose kernels take such weights."""
+        before = {t.id: t for t in floats.explanation.tensors if t.storage.startswith("float")}
+        if not before:
+            return []
+        whole = self._whole(plan_text(self._model, None, (), before, ()), numbers)
+        stored = {t.id for t in whole.explanation.tensors if t.storage == "int8" and t.id in before}
+        changes = []
+        for node in whole.explanation.nodes:
+            own = stored.intersection(node.input_ids)
+            stored -= own
+            if own:
+                gain = floats.times.get(node.index, 0.0) - whole.times.get(node.index, 0.0)
+                parts = [3 if before[i].storage == "float32" else 1 for i in own]  # of 4
+                saved = sum(before[i].bytes * part // 4 for i, part in zip(own, parts))
+                changes.append(Change("int8", frozenset(own), node.op, gain, saved))
+        return changes
+
+    def _rounded(self, floats: _Whole, rounded: _Whole) -> list[Change]:
+        """TF32: a change for each node that uses it."""
+        changes = []
+        for node in rounded.explanation.nodes:
+            if node.precision == "tf32":
+                gain = floats.times.get(node.index, 0.0) - rounded.times.get(node.index, 0.0)
+                changes.append(Change("factors", frozenset((node.index,)), node.op, gain, 0))
+        return changes
+
+    # The search.
+
+    def _spend(self, changes: Sequence[Change]) -> None:
+        """Take those that hold the bound on the samples of the search, worthiest first."""
+        with self._interruptible():
+            alone = self._alone_errors(changes)
+            orders = [sorted(alone, key=self._worth, reverse=True)]
+            if self._subject.prefer == "memory":
+                # What is saved of results at the same moment does not add up, weights always do.
+                orders.append(sorted(alone, key=self._worth_of_weights, reverse=True))
+            for order in orders:
+                self._prefix(order)
+            for order in orders:
+                self._refine([change for change in order if change not in self._best])
+
+    def _alone_errors(self, changes: Sequence[Change]) -> list[Change]:
+        """The changes in groups, with the error of each group alone."""
+        if not changes:
+            return []
+        start = time.monotonic()
+        self._alone_of(changes[0])
+        each = time.monotonic() - start
+        allowed = int((self._end - time.monotonic()) * _ALONE_SHARE / each)
+        groups = grouped(changes, max(_LEAST_GROUPS, allowed))
+        measured = []
+        for done, group in enumerate(groups):
+            self._tell(done, len(groups), group, "alone")
+            measured.append(self._alone_of(group))
+            self._measured = measured
+        return measured
+
+    def _alone_of(self, change: Change) -> Change:
+        with self._loaded(self._text([change]), self._alone, **_ONLY_ONCE) as measured:
+            peak = measured.explanation.peak_bytes
+            return dataclasses.replace(change, error=measured.error, peak=peak)
+
+    def _worth(self, change: Change) -> float:
+        """What is gained per error spent; errors of several changes add up as their squares do."""
+        gain = change.gain
+        if self._subject.prefer == "memory":
+            # Of two changes that leave the peak as it is, the one of larger tensors.
+            gain = max(self._peak - change.peak, 0) + change.bytes * _OFF_PEAK
+        return gain / max(change.error, 1e-12) ** 2
+
+    def _worth_of_weights(self, change: Change) -> float:
+        share = _OFF_PEAK if change.kind == "results" else 1.0
+        return change.bytes * share / max(change.error, 1e-12) ** 2
+
+    def _prefix(self, order: Sequence[Change]) -> None:
+        """Find the longest beginning of the order that holds the bound, by halving."""
+        low, high = 0, len(order)
+        # Where errors add up as their squares do, the end is near this place.
+        sums = np.cumsum([change.error**2 for change in order])
+        middle = int(np.searchsorted(sums, (_MARGIN * self._subject.max_error) ** 2))
+        while low < high:
+            middle = min(max(middle, low + 1), high)
+            self._tell(low, len(order), order[middle - 1], f"{middle} groups together")
+            if self._holds(order[:middle]):
+                low = middle
+            else:
+                high = middle - 1
+            middle = (low + high + 1) // 2
+
+    def _refine(self, rest: Sequence[Change]) -> None:
+        """Take parts of what is left, each where the whole still holds the bound."""
+        queue = [part for change in rest for part in halved(change)]
+        while queue:
+            change = queue.pop(0)
+            done = len(self._best)
+            self._tell(done, done + len(queue) + 1, change, "added")
+            if not self._holds([*self._best, change]) and change.parts:
+                queue += halved(change)
+
+    def _holds(self, changes: Sequence[Change]) -> bool:
+        """Whether they hold the bound together; then they are the best, unless others save more."""
+        everything = [*self._base, *changes]
+        with self._loaded(self._text(everything), self._seen, **_ONLY_ONCE) as measured:
+            if measured.error > _MARGIN * self._subject.max_error:
+                return False
+            if self._subject.prefer == "memory":
+                saved: float = self._peak - measured.explanation.peak_bytes
+            else:
+                saved = sum(change.gain for change in changes)
+        if saved >= self._saved:
+            self._best, self._saved = list(changes), saved
+        return True
+
+    def _tell(self, done: int, count: int, change: Change, what: str) -> None:
+        self._bar.show(f"{change.op} {what}", done, count)
+        self._told(done, count, change.op, what)
+
+    # The end: a plan that holds on samples of its own.
+
+    def _settle(self, device: str, taken: Sequence[Change]) -> PrecisionPlan:
+        bound = self._subject.max_error
+        saves_memory = self._subject.prefer == "memory"
+        worth = self._worth_of_weights if saves_memory else self._worth
+        taken = sorted(taken, key=worth, reverse=True)
+        most = _HELD_MARGIN * bound
+        while taken and not self._error_of(taken, self._held_back) <= most:
+            taken = taken[: len(taken) * 3 // 4]
+        fast = [change for change in taken if change.gain > 0]
+        tried = [list(taken)] if taken else []
+        if 0 < len(fast) < len(taken) and self._error_of(fast, self._held_back) <= most:
+            tried.append(fast)
+        floats, halves, *own = self._points(["fp32", "fp16", *map(self._text, tried)])
+        tried.append([])
+        own.append(floats)
+        if saves_memory:
+            chosen = min(range(len(own)), key=lambda i: (own[i].bytes, own[i].seconds))
+        else:
+            least = min(point.seconds for point in own)
+            close = [i for i, point in enumerate(own) if point.seconds <= least * _ALIKE]
+            chosen = min(close, key=lambda i: own[i].bytes)
+        mixed = dataclasses.replace(own[chosen], name="mixed")
+        ids = _united(tried[chosen])
+        metric = self._subject.metric
+        return PrecisionPlan(
+            model=self._model,
+            half=tuple(sorted(ids.half)),
+            int8=tuple(sorted(ids.int8)),
+            tf32=tuple(sorted(ids.tf32)),
+            device=device,
+            max_error=bound,
+            metric=RELATIVE_L2 if metric is None else getattr(metric, "__name__", "metric"),
+            error=mixed.error,
+            samples=len(self._seen),
+            held_back=len(self._held_back),
+            points=(floats, halves, mixed),
+            changes=tuple(_told(change, ids) for change in self._measured),
+            complete=self._complete,
+        )
+
+    def _points(self, values: Sequence[str]) -> list[PrecisionPoint]:
+        """Measure each value of the option as a whole; their times are taken in turns."""
+        self._bar.stage("measuring the whole", len(values))
+        with contextlib.ExitStack() as stack:
+            loaded = []
+            for value in values:
+                loaded.append(stack.enter_context(self._loaded(value, self._held_back)))
+                self._bar.step()
+            seconds = device_times(*(measured.delegate for measured in loaded), turns=_TURNS)
+            return [
+                PrecisionPoint(value, measured.error, own, measured.explanation.peak_bytes)
+                for value, measured, own in zip(values, loaded, seconds)
+            ]
+
+    # Measurements.
+
+    def _text(self, changes: Sequence[Change]) -> str:
+        ids = _united(changes)
+        bound = self._subject.max_error
+        return plan_text(self._model, bound, ids.half, ids.int8, ids.tf32)
+
+    def _error_of(self, changes: Sequence[Change], numbers: Sequence[int]) -> float:
+        with self._loaded(self._text(changes), numbers, **_ONLY_ONCE) as measured:
+            return measured.error
+
+    @contextlib.contextmanager
+    def _loaded(self, precision: Any, numbers: Sequence[int], **more: Any) -> Iterator[_Measured]:
+        """The model in a precision with more options, and its error on samples."""
+        if self._searching and time.monotonic() > self._end:
+            raise _Over
+        options = dataclasses.replace(self._subject.options, precision=precision, **more)
+        delegate = Delegate(options)
+        runtime = self._subject.runtime
+        interpreter = inference.make_interpreter(runtime, self._subject.content, 1, delegate)
+        with inference.as_our_error(f"{runtime} with the delegate cannot run the model"):
+            errors = [
+                self._error(number, _outputs(interpreter, self._subject.samples[number]))
+                for number in numbers
+            ]
+        yield _Measured(max(errors, default=0.0), delegate.explain(), delegate, interpreter)
+
+    def _error(self, number: int, outputs: Sequence[Array]) -> float:
+        reference = self._reference[number]
+        finite = all(np.isfinite(o).all() for o in outputs if o.dtype.kind == "f")
+        metric = self._subject.metric
+        if metric is None:
+            return relative_l2(outputs, reference)
+        try:
+            error = float(metric(outputs, reference))
+        except (TypeError, ValueError) as problem:
+            raise InputError(f"metric fails on sample {number}: {problem}") from None
+        if math.isnan(error):
+            if finite:
+                raise InputError(
+                    f"metric returns NaN for sample {number}; it has to return a number, 0 where "
+                    "outputs and reference are equal"
+                )
+            return math.inf  # numbers beyond the range of half
+        return error
+
+    def _references(self) -> dict[int, list[Array]]:
+        """What the runtime's own kernels compute."""
+        subject = self._subject
+        interpreter = inference.make_interpreter(
+            subject.runtime, subject.content, inference.usable_cores()
+        )
+        found = {}
+        with inference.as_our_error(f"{subject.runtime} cannot run the model"):
+            for number, sample in enumerate(subject.samples):
+                found[number] = _outputs(interpreter, sample)
+                self._bar.step()
+        return found
+
+    @contextlib.contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Ctrl-C and the end of the budget end the search, not the measurement of its result."""
+        self._searching = True
+        try:
+            yield
+        except (KeyboardInterrupt, _Over):
+            self._complete = False
+        finally:
+            self._searching = False
+
+
+def _outputs(interpreter: Any, sample: Sample) -> list[Array]:
+    """Of a sample that none came before: a model may keep values from one inference to the next."""
+    interpreter.allocate_tensors()
+    interpreter.reset_all_variables()
+    return inference.run_once(interpreter, sample)
+
+
+def relative_l2(outputs: Sequence[Array], reference: Sequence[Array]) -> float:
+    """The largest relative L2 norm of the difference of any output.
+
+    Of integers and booleans, which say what something is, the share that differs.
+    """
+    errors = []
+    for got, want in zip(outputs, reference):
+        if got.shape != want.shape:
+            return math.inf
+        if want.dtype.kind != "f":
+            errors.append(float(np.mean(got != want)) if want.size else 0.0)
+            continue
+        known = np.isfinite(want)
+        if not np.array_equal(known, np.isfinite(got)):
+            return math.inf
+        exact = want[known].astype(np.float64)
+        norm = float(np.linalg.norm(got[known].astype(np.float64) - exact))
+        errors.append(norm / max(float(np.linalg.norm(exact)), 1e-30))
+    return max(errors, default=0.0)
+
+
+def _roots(explanation: Explanation) -> dict[int, int]:
+    """Of each tensor the one whose memory it shares as a view, or itself."""
+    root = {tensor.id: tensor.id for tensor in explanation.tensors}
+    for node in explanation.nodes:
+        if node.is_view and node.input_ids and node.output_ids:
+            root[node.output_ids[0]] = root[node.input_ids[0]]
+    return root
+
+
+class _Ids(NamedTuple):
+    """Tensors and nodes of a plan."""
+
+    half: set[int]
+    int8: set[int]
+    tf32: set[int]
+
+    def of(self, kind: str) -> set[int]:
+        return {"int8": self.int8, "factors": self.tf32}.get(kind, self.half)
+
+
+def _united(changes: Iterable[Change]) -> _Ids:
+    ids = _Ids(set(), set(), set())
+    for change in changes:
+        ids.of(change.kind).update(change.ids)
+    return ids
+
+
+def _told(change: Change, ids: _Ids) -> PrecisionChange:
+    own = tuple(sorted(change.ids))
+    return PrecisionChange(
+        op=change.op,
+        kind=change.kind,
+        tensors=own if change.kind != "factors" else (),
+        nodes=own if change.kind == "factors" else (),
+        error=change.error,
+        seconds=change.gain,
+        bytes=change.bytes,
+        taken=len(ids.of(change.kind).intersection(own)),
+    )
+
+
+def _joined(changes: Sequence[Change]) -> Change:
+    if len(changes) == 1:
+        return changes[0]
+    return Change(
+        kind=changes[0].kind,
+        ids=frozenset(i for change in changes for i in change.ids),
+        op=changes[0].op,
+        gain=sum(change.gain for change in changes),
+        bytes=sum(change.bytes for change in changes),
+        error=max(change.error for change in changes),
+        parts=tuple(part for change in changes for part in change.parts or (change,)),
+    )
+
+
+def halved(change: Change) -> list[Change]:
+    """Its first and its second half; itself where it is of one node."""
+    middle = len(change.parts) // 2
+    if not middle:
+        return [change]
+    return [_joined(change.parts[:middle]), _joined(change.parts[middle:])]
+
+
+def grouped(changes: Sequence[Change], most: int) -> list[Change]:
+    """Neighbours joined to at most this many groups, of one kind of change each."""
+    if len(changes) <= most:
+        return list(changes)
+    groups = []
+    for kind in KINDS:
+        alike = [change for change in changes if change.kind == kind]
+        count = min(max(1, most * len(alike) // len(changes)), len(alike))
+        bounds = np.linspace(0, len(alike), count + 1).astype(int)
+        groups += [_joined(alike[a:b]) for a, b in zip(bounds, bounds[1:]) if b > a]
+    return groups

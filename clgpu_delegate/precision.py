@@ -1,0 +1,239 @@
+"""Plans of precisions: which tensors of a model are stored as half, and which sums are rounded."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from clgpu_delegate.base.files import write_atomically
+from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text, size
+from clgpu_delegate.errors import FileError
+
+RELATIVE_L2 = "relative L2"
+_FORMAT = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class PrecisionPoint:
+    """One precision of a model, measured as a whole.
+
+    Examples
+    --------
+    >>> clgpu_delegate.PrecisionPoint("fp16", error=2e-3, seconds=1e-3).name
+    'fp16'
+    """
+
+    name: str
+    """``"fp32"``, ``"fp16"``, ``"tf32"`` or ``"mixed"``."""
+
+    error: float
+    """On the samples that were held back: the largest of them."""
+
+    seconds: float
+    """Device time of an inference."""
+
+    bytes: int = 0
+    """Peak of device memory, loading included."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PrecisionChange:
+    """Tensors or nodes that the search has measured alone in the lower precision.
+
+    Examples
+    --------
+    >>> samples = np.random.default_rng(0).random((4, *x.shape), np.float32)
+    >>> plan = clgpu_delegate.tune("model.tflite", samples, max_error=1e-3, budget="1s")
+    >>> [change.op for change in plan.changes if change.error > 1e-3]
+    []
+    """
+
+    op: str
+    """Operation of the first node."""
+
+    kind: str
+    """``"results"`` or ``"weights"``, stored as half; ``"int8"``: weights stored as int8; or
+    ``"factors"`` of products with TF32."""
+
+    tensors: tuple[int, ...]
+    nodes: tuple[int, ...]
+    """As the model counts them."""
+
+    error: float
+    """At the outputs, where all else is float; infinite where a number is beyond half's range."""
+
+    seconds: float
+    """What it is expected to save of an inference; below 0 where the lower precision is slower."""
+
+    bytes: int
+    """What its tensors take less."""
+
+    taken: int
+    """How many of its tensors or nodes the plan has."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PrecisionPlan(Shown):
+    """Which tensors and sums of a model are computed in less than float; made by `tune`.
+
+    ``load(precision=plan)`` takes it, and so does the path of its file. A plan holds on the device
+    on which it was measured; on others it is a starting point.
+
+    Examples
+    --------
+    >>> samples = np.random.default_rng(0).random((4, *x.shape), np.float32)
+    >>> plan = clgpu_delegate.tune("model.tflite", samples, max_error=1e-3, budget="1s")
+    >>> plan.error <= plan.max_error
+    True
+    >>> plan.save("plan.json")
+    >>> clgpu_delegate.PrecisionPlan.load("plan.json") == plan
+    True
+    """
+
+    model: str
+    """Digest of the model's operations and constants: no other model takes the plan."""
+
+    half: tuple[int, ...]
+    """Tensors that are stored as half, as the model counts them."""
+
+    int8: tuple[int, ...]
+    """Weights that are stored as int8 with a scale for each output channel, as the model counts
+    them; also where they are among `half`."""
+
+    tf32: tuple[int, ...]
+    """Nodes with factors that may be rounded to TF32, as the model counts them."""
+
+    device: str
+    """On which it was measured."""
+
+    max_error: float
+    """The bound that was asked for."""
+
+    metric: str
+    """What was bounded: ``"relative L2"``, or the name of the function that was given."""
+
+    error: float
+    """On the samples that were held back: the largest of them."""
+
+    samples: int
+    """Number of samples that the search used."""
+
+    held_back: int
+    """Number of samples that only measured the result."""
+
+    points: tuple[PrecisionPoint, ...]
+    """The plan, ``"mixed"``, and the precisions of a whole model beside it."""
+
+    changes: tuple[PrecisionChange, ...]
+    """What was measured alone: why the plan is what it is. Empty where fp16 holds the bound."""
+
+    complete: bool
+    """Whether the search came to its end before its budget did."""
+
+    @property
+    def text(self) -> str:
+        """The value of the option `precision`, for hosts in other languages than Python."""
+        bound = self.max_error if self.metric == RELATIVE_L2 else None
+        return plan_text(self.model, bound, self.half, self.int8, self.tf32)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON, which has no infinite numbers: None stands for them."""
+        data = {"format": _FORMAT, **dataclasses.asdict(self)}
+        for entry in (*data["points"], *data["changes"]):
+            entry["error"] = entry["error"] if math.isfinite(entry["error"]) else None
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> PrecisionPlan:
+        """Make a plan of what `to_dict` gives; a KeyError, TypeError or ValueError if it is not."""
+        given = dict(data)
+        if given.pop("format") != _FORMAT:
+            raise ValueError("format")
+        for key, kind in (("points", PrecisionPoint), ("changes", PrecisionChange)):
+            given[key] = tuple(kind(**_plain(entry)) for entry in given[key])
+        for key in ("half", "int8", "tf32"):
+            given[key] = tuple(map(int, given[key]))
+        plan = cls(**given)
+        if not isinstance(plan.model, str) or not plan.max_error > 0:
+            raise ValueError("model")
+        return plan
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the plan as JSON; a FileError if that fails."""
+        write_atomically(path, json.dumps(self.to_dict(), indent=2).encode() + b"\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PrecisionPlan:
+        """Read a file that `save` has written; a FileError if it is none."""
+        try:
+            content = Path(path).read_bytes()
+        except OSError as error:
+            raise FileError(f"cannot read the plan {os.fspath(path)}: {error.strerror}") from None
+        try:
+            return cls.from_dict(json.loads(content))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise FileError(
+                f"cannot read the plan {os.fspath(path)}: it is not a plan of precisions"
+            ) from None
+
+    def __rich__(self) -> Group:
+        table = Table()
+        table.add_column("precision")
+        for heading in ("ms", "error", "memory"):
+            table.add_column(heading, right=True)
+        for point in self.points:
+            cells = (
+                point.name,
+                f"{point.seconds * 1e3:.3f}",
+                f"{point.error:.2g}",
+                size(point.bytes),
+            )
+            table.add_row(*map(Text, cells), style="bold" if point.name == "mixed" else "")
+        rest = "" if self.complete else "; the budget ended the search"
+        line = (
+            f"{self.device}: {len(set(self.half) - set(self.int8))} tensors as half, "
+            f"{len(self.int8)} as int8, {len(self.tf32)} nodes with tf32; "
+            f"{self.metric} error {self.error:.2g} on {self.held_back} samples that the search did "
+            f"not see, allowed {self.max_error:.2g}{rest}"
+        )
+        return Group(table, Text(line))
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+
+def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a dataclass, of what `PrecisionPlan.to_dict` makes of it."""
+    given = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
+    return {**given, "error": math.inf if entry["error"] is None else entry["error"]}
+
+
+def plan_text(
+    model: str,
+    bound: float | None,
+    half: Iterable[int],
+    int8: Iterable[int],
+    tf32: Iterable[int],
+) -> str:
+    """The form in which the option `precision` has a plan; ``bound``: of the relative L2 error."""
+    items = [f"model={model}"]
+    if bound is not None:
+        items.append(f"error={bound!r}")
+    lists = {"half": _ranges(half), "int8": _ranges(int8), "tf32": _ranges(tf32)}
+    return ",".join([*items, *(f"{key}={ids}" for key, ids in lists.items() if ids)])
+
+
+def _ranges(ids: Iterable[int]) -> str:
+    """Such as ``3+7-12``."""
+    runs: list[list[int]] = []
+    for number in sorted(ids):
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return "+".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)

@@ -1,0 +1,81 @@
+#include "delegate/claim/mixed.hpp"
+
+#include <set>
+#include <string>
+
+#include "base/sha256.hpp"
+
+namespace clgpu::delegate {
+namespace {
+
+// SHA-256 over operations, operands and constants: of long constants only their ends.
+std::string digest_of(const TfLiteContext& context, const Model& model) {
+  Sha256 hash;
+  const auto add = [&](const std::string& field) { hash.update(field).update({"\0", 1}); };
+  std::set<int> constants;
+  for (const ModelNode& node : model.nodes) {
+    add(node.op);
+    for (const auto* ids : {&node.inputs, &node.outputs}) {
+      for (const int id : *ids) {
+        add(std::to_string(id));
+        if (id >= 0 && context.tensors[id].allocation_type == kTfLiteMmapRo) constants.insert(id);
+      }
+      add("");
+    }
+  }
+  for (const int id : constants) {
+    const TfLiteTensor& tensor = context.tensors[id];
+    add(std::to_string(id) + " " + std::to_string(tensor.bytes));
+    if (tensor.data != nullptr)
+      hash.update_ends({static_cast<const char*>(tensor.data), tensor.bytes});
+  }
+  constexpr std::size_t kDigits = 32;
+  return hex(hash.digest()).substr(0, kDigits);
+}
+
+std::string key_of(const State& state, const std::string& model) {
+  return state.target.key("precision " + model);
+}
+
+}  // namespace
+
+void find_mixed(const TfLiteContext& context, const State& state, const Model& model, bool is_main,
+                Session& session) {
+  const Options& options = state.target.options;
+  if (options.precision != passes::Precision::kMixed) return;
+  MixedReport& mixed = session.mixed;
+  mixed.model = digest_of(context, model);
+  if (options.mixed != nullptr) {
+    if (options.mixed->model == mixed.model) {
+      mixed.plan = options.mixed;
+      mixed.source = "given";
+    } else if (is_main) {
+      throw OptionError("the plan of option 'precision' is of another model: it is of " +
+                        options.mixed->model + ", this one is " + mixed.model);
+    }
+    return;
+  }
+  const auto kept = state.target.store->get(store::kPrecision, key_of(state, mixed.model));
+  const auto plan = kept ? passes::read_precision_plan(*kept) : std::nullopt;
+  if (!plan || plan->model != mixed.model) return;
+  mixed.plan = std::make_shared<const passes::PrecisionPlan>(*plan);
+  mixed.source = "kept";
+}
+
+bool keep_mixed(const State& state, const std::string& plan, const std::string& label) {
+  const auto read = passes::read_precision_plan(plan);
+  if (!read) throw OptionError("'" + plan + "' is no plan of precisions");
+  state.target.store->put(store::kPrecision, key_of(state, read->model), plan, label);
+  return state.target.store->is_on() && !state.target.store->is_for_programs();
+}
+
+void tell_mixed(const State& state, const Session& session, Report& report) {
+  if (state.target.options.precision != passes::Precision::kMixed) return;
+  report.mixed = session.mixed;
+  if (session.mixed.plan == nullptr)
+    report.notes.push_back(
+        "precision mixed is fp32 here: no plan is kept for this model on this device; clgpu tune "
+        "MODEL --max-error ERROR --samples FILE makes one");
+}
+
+}  // namespace clgpu::delegate

@@ -1,0 +1,86 @@
+#include <cmath>
+#include <locale>
+#include <sstream>
+
+#include "passes/pass.hpp"
+
+namespace clgpu::passes {
+namespace {
+
+constexpr std::size_t kMostDigits = 7;
+constexpr int kMostRange = 1'000'000;  // a text must not make a set that fills the memory
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts;
+  std::size_t start = 0;
+  for (std::size_t end = text.find(at); end != std::string::npos; end = text.find(at, start)) {
+    parts.push_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  parts.push_back(text.substr(start));
+  return parts;
+}
+
+std::optional<int> read_index(const std::string& text) {
+  if (text.empty() || text.size() > kMostDigits ||
+      text.find_first_not_of("0123456789") != std::string::npos)
+    return std::nullopt;
+  return std::stoi(text);
+}
+
+// "3+7-12"
+bool read_indices(const std::string& text, std::set<int>& indices) {
+  for (const std::string& item : split(text, '+')) {
+    const std::size_t dash = item.find('-');
+    const auto first = read_index(item.substr(0, dash));
+    const auto last = dash == std::string::npos ? first : read_index(item.substr(dash + 1));
+    if (!first || !last || *last < *first || *last - *first > kMostRange) return false;
+    for (int i = *first; i <= *last; ++i) indices.insert(i);
+  }
+  return !indices.empty();
+}
+
+bool read_bound(const std::string& text, std::optional<double>& bound) {
+  std::istringstream stream(text);
+  stream.imbue(std::locale::classic());
+  double value = 0;
+  if (!(stream >> value) || !stream.eof() || !std::isfinite(value) || value <= 0) return false;
+  bound = value;
+  return true;
+}
+
+bool is_digest(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+}  // namespace
+
+std::optional<PrecisionPlan> read_precision_plan(const std::string& text) {
+  PrecisionPlan plan;
+  std::set<std::string> keys;
+  for (const std::string& item : split(text, ',')) {
+    const std::size_t equals = item.find('=');
+    if (equals == std::string::npos) return std::nullopt;
+    const std::string key = item.substr(0, equals), value = item.substr(equals + 1);
+    bool is_right = keys.insert(key).second;
+    if (key == "model") {
+      plan.model = value;
+      is_right = is_right && is_digest(value);
+    } else if (key == "error") {
+      is_right = is_right && read_bound(value, plan.bound);
+    } else if (key == "half") {
+      is_right = is_right && read_indices(value, plan.half);
+    } else if (key == "int8") {
+      is_right = is_right && read_indices(value, plan.int8);
+    } else if (key == "tf32") {
+      is_right = is_right && read_indices(value, plan.tf32);
+    } else {
+      is_right = false;
+    }
+    if (!is_right) return std::nullopt;
+  }
+  if (plan.model.empty()) return std::nullopt;
+  return plan;
+}
+
+}  // namespace clgpu::passes

@@ -1,0 +1,36 @@
+"""``python -m bench mixed``: the precisions of a small network, and wrong arguments."""
+
+from __future__ import annotations
+
+import csv
+
+from typer.testing import CliRunner
+
+from bench.__main__ import app
+
+SMALL = ["mixed", "lenet5", "--samples", "3", "--budget", "1"]
+
+
+def test_plan_is_compared_with_whole_precisions(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLGPU_CACHE", str(tmp_path / "cache.sqlite"))
+    path = tmp_path / "mixed.csv"
+    result = CliRunner().invoke(
+        app, [*SMALL, "--max-error", "0.1", "--prefer", "memory", "--csv", str(path)]
+    )
+    assert result.exit_code == 0, result.output
+    with path.open() as file:
+        (row,) = csv.DictReader(file)
+    assert float(row["error"]) < 0.1
+    assert float(row["mb"]) <= float(row["fp32_mb"])
+    assert min(float(row[f"{way}_ms"]) for way in ("fp32", "fp16", "mixed")) > 0
+
+
+def test_model_that_cannot_be_tuned_is_left_out():
+    result = CliRunner().invoke(app, [*SMALL, "--max-error", "1e-12"])
+    assert result.exit_code == 0, result.output
+    assert "lenet5: left out: max_error is 1e-12, but fp32 itself" in result.output
+
+
+def test_mistakes():
+    result = CliRunner().invoke(app, [*SMALL, "--device", "abacus"])
+    assert result.exit_code == 2

@@ -1,0 +1,332 @@
+"""The search for a plan of precisions ends at one that holds the bound on samples of its own."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clgpu_delegate
+from clgpu_delegate import InputError, OptionError, PrecisionPlan
+from clgpu_delegate.cli import exits
+from clgpu_delegate.measure import mixing
+from tests.model_maker import ModelMaker
+from tests.python.test_cli import clgpu, fails
+from tests.runtimes import make_interpreter, run_interpreter, run_reference
+from tests.tolerance import relative_l2
+
+SHAPE = (1, 24, 24, 8)
+
+
+def network(amplified: bool = True) -> bytes:
+    """Four convolutions; where asked, the last one multiplies the difference of two results.
+
+    Rounding to half is harmless in most of it, but not where the two results are subtracted.
+    """
+    rng = np.random.default_rng(3)
+    m = ModelMaker()
+    x = m.input("x", SHAPE)
+
+    def convolution(x: Any, scale: float) -> Any:
+        weights = m.constant(np.float32(scale) * rng.standard_normal((8, 5, 5, 8), np.float32))
+        return m.op(
+            "CONV_2D", [x, weights, m.constant(np.ones(8, np.float32))], SHAPE, padding="SAME",
+            stride_w=1, stride_h=1, fused_activation_function="NONE",
+        )  # fmt: skip
+
+    for _ in range(3):
+        x = m.op("TANH", [convolution(x, 0.05)], SHAPE)
+    if amplified:
+        near = m.op("ADD", [x, m.constant(np.float32([100]))], SHAPE)
+        far = m.op("TANH", [convolution(x, 0.01)], SHAPE)
+        x = m.op("SUB", [m.op("ADD", [near, far], SHAPE), near], SHAPE)
+    m.output(m.op("MEAN", [x, m.constant(np.int32([1, 2]))], (1, 8)))
+    return m.build()
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(network())
+    return str(path)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> str:
+    return str(tmp_path / "cache.sqlite")
+
+
+@pytest.fixture
+def samples() -> np.ndarray:
+    return np.random.default_rng(5).random((6, *SHAPE), np.float32)
+
+
+def tune(model: str, samples: Any, **options: Any) -> PrecisionPlan:
+    options = {"max_error": 1e-3, "prefer": "memory", "cache": "off", **options}
+    return clgpu_delegate.tune(model, samples, **options)
+
+
+def worst(model: str, samples: np.ndarray, **options: Any) -> float:
+    """Largest error of a model on samples."""
+    content = Path(model).read_bytes()
+    delegate = clgpu_delegate.load(**options)
+    interpreter = make_interpreter("auto", content, [delegate])
+    return max(
+        relative_l2(run_interpreter(interpreter, [x])[0], run_reference(content, [x])[0])
+        for x in samples
+    )
+
+
+def test_plan_holds_the_bound_where_fp16_does_not(model, samples, cache):
+    plan = tune(model, samples, cache=cache)
+    points = {point.name: point for point in plan.points}
+    assert points["fp16"].error > plan.max_error >= plan.error == points["mixed"].error
+    assert points["fp16"].bytes <= points["mixed"].bytes < points["fp32"].bytes
+    assert plan.half
+    assert (plan.samples, plan.held_back, plan.complete) == (4, 2, True)
+    told = [change for change in plan.changes if change.taken]
+    assert {t for change in told for t in change.tensors} == {*plan.half, *plan.int8}
+    assert max(change.error for change in plan.changes) > plan.max_error
+    assert PrecisionPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+    new = np.random.default_rng(6).random((4, *SHAPE), np.float32)
+    assert worst(model, new, precision="fp16") > plan.max_error
+    assert worst(model, new, precision=plan) < plan.max_error
+    assert worst(model, new, precision="mixed", cache=cache) < plan.max_error
+    explanation = clgpu_delegate.explain_model(model, precision="mixed", cache=cache)
+    assert explanation.mixed is not None
+    assert (explanation.mixed.source, explanation.mixed.half) == ("kept", plan.half)
+    assert explanation.mixed.error == plan.max_error
+
+
+def test_bound_that_fp16_holds_takes_all_of_it_and_weights_as_int8(model, samples):
+    plan = tune(model, samples, max_error=0.5)
+    points = {point.name: point for point in plan.points}
+    assert points["mixed"].bytes < points["fp16"].bytes
+    assert points["fp16"].error <= plan.error <= 0.5
+    halves = clgpu_delegate.explain_model(model, precision="fp16").tensors
+    mixed = clgpu_delegate.explain_model(model, precision=plan).tensors
+    assert len(plan.int8) == 4
+    for half, own in zip(halves, mixed):
+        if half.storage == "float16":
+            assert own.storage == ("int8" if own.id in plan.int8 else "float16")
+    assert {change.kind for change in plan.changes} == {"int8"}
+
+
+def test_search_without_time_for_more_takes_all_of_what_holds(model, samples):
+    plan = tune(model, samples, max_error=0.5, budget=1e-3)
+    points = {point.name: point for point in plan.points}
+    assert (points["mixed"].bytes, plan.int8) == (points["fp16"].bytes, ())
+
+
+def test_plan_for_time_is_not_slower_than_floats(model, samples):
+    plan = tune(model, samples, prefer="time")
+    points = {point.name: point for point in plan.points}
+    assert points["mixed"].seconds <= points["fp32"].seconds * 1.03
+    assert plan.error <= plan.max_error
+    assert all(change.seconds > 0 for change in plan.changes)
+
+
+def test_same_seed_makes_the_same_plan(model, samples):
+    plans = [tune(model, samples, seed=3) for _ in range(2)]
+    assert plans[0].half == plans[1].half
+
+
+def test_metric_of_the_user_decides(model, samples):
+    seen = []
+
+    def largest(outputs: Any, reference: Any) -> float:
+        seen.append((len(outputs), outputs[0].shape, reference[0].shape))
+        return float(np.abs(outputs[0] - reference[0]).max())
+
+    plan = tune(model, samples, max_error=1.0, metric=largest)
+    assert set(seen) == {(1, (1, 8), (1, 8))}
+    assert plan.metric == "largest"
+    assert "error=" not in plan.text, "verification knows no other metric than relative L2"
+    points = {point.name: point for point in plan.points}
+    assert points["mixed"].bytes <= points["fp16"].bytes
+
+
+def test_budget_ends_the_search_and_the_result_holds(model, samples):
+    plan = tune(model, samples, budget=1e-3)
+    assert not plan.complete
+    assert plan.error <= plan.max_error
+    assert "the budget ended the search" in " ".join(str(plan).split())
+
+
+def test_interrupt_keeps_the_best_so_far(model, samples):
+    calls = []
+
+    def progress(done: int, count: int, op: str, what: str) -> None:
+        calls.append((done, count, op, what))
+        if what == "added":
+            raise KeyboardInterrupt
+
+    plan = tune(model, samples, progress=progress, max_error=3e-5)
+    assert plan.complete is not any(what == "added" for *_, what in calls)
+    assert plan.error <= plan.max_error
+    assert {op for _, _, op, _ in calls} <= {"CONV_2D", "TANH", "ADD", "SUB", "MEAN"}
+
+
+def test_error_of_the_progress_ends_the_tuning(model, samples):
+    def progress(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        tune(model, samples, progress=progress)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"max_error": 1e-12}, r"max_error is 1e-12, but fp32 itself has an error of .*e-"),
+        ({"max_error": 0}, "max_error is 0; allowed: a number above 0"),
+        ({"max_error": float("nan")}, "max_error is nan; allowed: a number above 0"),
+        ({"max_error": "1e-3"}, "max_error is '1e-3'; allowed: a number above 0"),
+        ({"prefer": "speed"}, "prefer is 'speed'; allowed: time, memory"),
+        ({"precision": "fp16"}, "option 'precision' is given with max_error"),
+        ({"half_weights": True}, "option 'half_weights' is given with max_error"),
+        ({"budget": 0}, "budget is 0; allowed: a number of seconds above 0"),
+    ],
+)
+def test_wrong_argument_is_told(model, samples, changes, problem):
+    with pytest.raises(OptionError, match=problem) as error:
+        tune(model, samples, **changes)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("samples", "problem"),
+    [
+        (None, "max_error is given without samples"),
+        (3, "samples is a int; allowed: an iterable of arrays"),
+        ([], "samples has 0; allowed: 2 and more"),
+        ([np.zeros(SHAPE, np.float32)], "samples has 1; allowed: 2 and more"),
+        ([np.zeros((1, 2, 3, 4), np.float32)], r"sample 0, input 'x' is of shape \(1, 2, 3, 4\)"),
+        (
+            [np.zeros(SHAPE, np.uint8)],
+            "sample 0, input 'x' is of type uint8; the model takes float32",
+        ),
+        ([np.full(SHAPE, np.nan, np.float32)], "sample 0, input 'x' holds NaN or infinity"),
+        ([[np.zeros(SHAPE, np.float32)] * 2], "sample 0 has 2 arrays; the model has 1 inputs"),
+        ({"y": np.zeros((2, *SHAPE), np.float32)}, "the samples has arrays for y"),
+    ],
+)
+def test_wrong_samples_are_told(model, samples, problem):
+    with pytest.raises(InputError, match=problem):
+        tune(model, samples)
+
+
+@pytest.mark.parametrize(
+    ("metric", "problem"),
+    [
+        (lambda *_: float("nan"), "metric returns NaN for sample [0-9]; it has to return a number"),
+        (lambda *_: None, "metric fails on sample [0-9]: "),
+        (lambda *_: np.zeros(2), "metric fails on sample [0-9]: "),
+    ],
+)
+def test_metric_that_gives_no_number_is_told(model, samples, metric, problem):
+    with pytest.raises(InputError, match=problem):
+        tune(model, samples, metric=metric)
+
+
+def test_samples_without_a_bound_are_told(model, samples):
+    with pytest.raises(OptionError, match="samples and metric are given without max_error"):
+        clgpu_delegate.tune(model, samples)  # type: ignore[call-overload]
+
+
+def test_model_without_a_node_on_the_device_is_told(model, samples):
+    with pytest.raises(clgpu_delegate.ClgpuError, match="the delegate claims no node"):
+        tune(model, samples, exclude="CONV_2D,TANH,ADD,SUB,MEAN")
+
+
+def test_relative_l2_is_that_of_the_worst_output():
+    floats = [np.float32([3, 4]), np.float32([1, 0])]
+    worse = [np.float32([3, 4]), np.float32([1, 0.5])]
+    assert mixing.relative_l2(floats, floats) == 0
+    assert mixing.relative_l2(worse, floats) == 0.5
+    assert mixing.relative_l2([np.int32([1, 2, 3, 4])], [np.int32([1, 2, 3, 5])]) == 0.25
+    for bad in (np.nan, np.inf):
+        assert mixing.relative_l2([np.float32([bad])], [np.float32([1])]) == np.inf
+    assert mixing.relative_l2([np.float32([np.inf, 1])], [np.float32([np.inf, 1])]) == 0
+
+
+def test_neighbours_of_one_kind_are_grouped_and_halved_again():
+    def change(kind: str, number: int) -> mixing.Change:
+        return mixing.Change(kind, frozenset({number}), f"OP{number}", gain=1.0, bytes=10)
+
+    changes = [change(mixing.KINDS[i % 4], i) for i in range(40)]
+    groups = mixing.grouped(changes, 8)
+    assert [len(group.parts) for group in groups] == [5] * 8
+    assert {part for group in groups for part in group.parts} == set(changes)
+    for group in groups:
+        assert {part.kind for part in group.parts} == {group.kind}
+        assert (group.gain, group.bytes) == (5.0, 50)
+        first, last = mixing.halved(group)
+        assert (first.parts, last.parts) == (group.parts[:2], group.parts[2:])
+        (single,) = mixing.halved(mixing.halved(first)[0])
+        assert single == group.parts[0]
+    assert mixing.grouped(changes, 40) == changes
+
+
+def test_numbers_beyond_half_are_infinite_errors(tmp_path):
+    """And the plan does without them; its file is JSON that other programs read, too."""
+    m = ModelMaker()
+    x = m.input("x", SHAPE)
+    large = m.op("MUL", [x, m.constant(np.float32([1e6]))], SHAPE)
+    small = m.op("MUL", [large, m.constant(np.float32([1e-6]))], SHAPE)
+    m.output(m.op("ABS", [small], SHAPE))
+    path = tmp_path / "large.tflite"
+    path.write_bytes(m.build())
+    plan = tune(str(path), np.random.default_rng(1).random((3, *SHAPE), np.float32))
+    points = {point.name: point for point in plan.points}
+    assert points["fp16"].error == math.inf
+    assert plan.error < 1e-3
+    assert math.inf in [change.error for change in plan.changes]
+    plan.save(tmp_path / "plan.json")
+    assert "Infinity" not in (tmp_path / "plan.json").read_text()
+    assert PrecisionPlan.load(tmp_path / "plan.json") == plan
+
+
+def test_values_that_outlive_an_inference_are_reset_for_each_sample(tmp_path):
+    """Else the error of a sample would depend on those before it."""
+    rng = np.random.default_rng(2)
+    m = ModelMaker()
+    x = m.input("x", (1, 64))
+    state = m.tensor((1, 64 * 2), is_variable=True)
+    features = m.constant(rng.standard_normal((64, 64)).astype(np.float32) / 8)
+    times = m.constant(rng.standard_normal((64, 2)).astype(np.float32))
+    m.output(
+        m.op("SVDF", [x, features, times, None, state], (1, 64), rank=1,
+             fused_activation_function="NONE")
+    )  # fmt: skip
+    path = tmp_path / "state.tflite"
+    path.write_bytes(m.build())
+    plan = tune(str(path), rng.standard_normal((5, 1, 64)).astype(np.float32))
+    assert plan.points[0].error < 1e-6, "fp32, on samples in another order than the reference"
+
+
+def test_command_tunes_and_writes_the_plan(model, samples, cache, tmp_path):
+    given, out = tmp_path / "samples.npy", tmp_path / "plan.json"
+    np.save(given, samples)
+    arguments = (
+        "tune", model, "--max-error", "1e-3", "--samples", str(given), "--out", str(out),
+        "--prefer", "memory", "--cache", cache,
+    )  # fmt: skip
+    told = json.loads(clgpu(*arguments, "--json"))
+    assert PrecisionPlan.load(out) == PrecisionPlan.from_dict(told)
+    assert "samples that the search did not see" in " ".join(clgpu(*arguments).split())
+    explained = json.loads(clgpu("explain", model, "--precision", str(out), "--json"))
+    assert explained["mixed"]["half"] == told["half"]
+
+
+def test_command_tells_what_is_missing(model, samples, capsys, tmp_path):
+    given = tmp_path / "samples.npy"
+    np.save(given, samples)
+    wrong = exits.USAGE
+    assert "without samples" in fails(capsys, exits.FAILED, "tune", model, "--max-error", "1e-3")
+    assert "without max_error" in fails(capsys, wrong, "tune", model, "--samples", str(given))
+    assert "--out is given without" in fails(capsys, wrong, "tune", model, "--out", "plan.json")
