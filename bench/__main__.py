@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from bench import conv, frames, guard, litert, nets, placement, pool, pynet, recording, stream
+from bench import (
+    compare,
+    conv,
+    frames,
+    guard,
+    litert,
+    nets,
+    placement,
+    pool,
+    pynet,
+    recording,
+    stream,
+)
 from bench.figures import command as figures_command
+from bench.peers import command as peers_command
 from bench.plans import facts as facts_bench
 from bench.plans import snapshots as snapshots_bench
 from bench.setting import (
@@ -42,6 +56,7 @@ for name, function in {
     "litert": command(litert.run, per="network", csv=None, threads=0, rounds=200, budget=2.0),
     "frames": command(frames.run, per="precision", csv=None, rounds=200, budget=5.0),
     "placement": command(placement.run, per="visit", csv=None, threads=1, budget=0.3),
+    "peers": command(peers_command.run, per="turn", csv=None, threads=0, rounds=7, budget=0.3),
     "guard": make_command(
         guard.run,
         lambda _, given: guard.Request(**given),
@@ -50,6 +65,15 @@ for name, function in {
     ),
 }.items():
     app.command(name)(function)
+
+
+@app.command("compare", help=(compare.run.__doc__ or "").partition("\n")[0])
+@functools.wraps(compare.run)
+def compare_files(**given: Any) -> None:
+    with mistakes():
+        changes = compare.run(**given)
+    if compare.failed(changes):
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -12,16 +12,24 @@ _NVML = "libnvidia-ml.so.1"
 
 
 class Meter:
-    """Joules since some moment: of processor packages (RAPL) and NVIDIA's GPUs (NVML)."""
+    """Joules since some moment: of processor packages (RAPL) and NVIDIA's GPUs (NVML).
 
-    def __init__(self, rapl: Path = _RAPL) -> None:
+    Parameters
+    ----------
+    rapl
+        The folder with the counters of the packages.
+    nvml
+        Whether to ask the GPUs.
+    """
+
+    def __init__(self, rapl: Path = _RAPL, *, nvml: bool = True) -> None:
         self._packages = [
             folder
             for folder in sorted(rapl.glob("intel-rapl:*"))
             if folder.name.count(":") == 1 and os.access(folder / "energy_uj", os.R_OK)
         ]
         self._before: dict[Path, float] = {}
-        self._nvml = _nvml()
+        self._nvml = _nvml() if nvml else None
 
     @property
     def sources(self) -> list[str]:

@@ -31,14 +31,13 @@ class _Delegated(Interpreted):
         return float(self._delegate.device_time(runs)) if is_whole else None
 
     def facts(self) -> dict[str, Any]:
-        return _facts(self._delegate)
+        return _facts(self._delegate.explain())
 
 
-def _facts(delegate: Any) -> dict[str, Any]:
-    plan = delegate.explain()
+def _facts(plan: Any) -> dict[str, Any]:
     left = plan.total - plan.claimed
     return {
-        "where": f"{delegate.device.name} ({delegate.device.platform})",
+        "where": plan.device,
         "device_bytes": plan.peak_bytes,
         "note": f"{left} of {plan.total} nodes on the CPU" if left else "",
     }
@@ -101,6 +100,9 @@ class _Running(Loaded):
         start = time.perf_counter()
         deque(self._runner.run_many(self._inputs for _ in range(runs)), maxlen=0)
         return (time.perf_counter() - start) / runs
+
+    def facts(self) -> dict[str, Any]:
+        return _facts(self._runner.explain())
 
 
 class OursRunner(_Ours):

@@ -24,20 +24,6 @@ PEERS: tuple[Peer, ...] = (
 """The first one is what the others are compared with."""
 
 
-def find(name: str, peers: Sequence[Peer] = PEERS) -> Peer:
-    """Find a peer by its name.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
-    """
-    for peer in peers:
-        if peer.name == name:
-            return peer
-    raise ValueError(f"{name!r} is no peer; there are {', '.join(p.name for p in peers)}")
-
-
 def chosen(words: Sequence[str], peers: Sequence[Peer] = PEERS) -> list[Peer]:
     """The peers whose names contain one of the words, and always the first; all without words.
 

@@ -163,7 +163,8 @@ class _Contender:
             "CLGPU_CACHE": str(cache / "clgpu.sqlite"),
             **self.peer.environment(self._plan.means),
         }
-        words = [self.peer.name, str(self._made.folder)]
+        kind = type(self.peer)
+        words = [kind.__module__, kind.__qualname__, str(self._made.folder)]
         self._process = Process(
             "bench.peers.worker", words, folder=self._folder, name="peer", environment=environment
         )

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import resource
+import re
+import statistics
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bench.measure import relative_error
-from bench.peers import registry
-from bench.peers.peer import Loaded, Means
+from bench.peers.peer import Loaded, Means, Peer
 from bench.peers.work import Made
 from bench.process import serve
 
 _MOST_RUNS = 1000  # in a turn
+_PARTS = 5  # of the runs in flight; their median counts
 
 
 class Server:
@@ -24,13 +26,13 @@ class Server:
     Parameters
     ----------
     peer
-        Its name.
+        The peer.
     folder
         Of the work's files.
     """
 
-    def __init__(self, peer: str, folder: str) -> None:
-        self._peer, self._folder = registry.find(peer), Path(folder)
+    def __init__(self, peer: Peer, folder: Path) -> None:
+        self._peer, self._folder = peer, folder
         self._loaded: Loaded | None = None
 
     def load(self, means: dict[str, Any]) -> dict[str, Any]:
@@ -61,8 +63,7 @@ class Server:
         Returns
         -------
         dict
-            Seconds: ``samples``, inferences one at a time; ``many``, of each of several in flight;
-            ``device``, without copies, or None.
+            ``samples``, seconds of inferences one at a time.
         """
         assert self._loaded is not None
         self._loaded.run()  # threads and clocks have to wake up
@@ -75,10 +76,22 @@ class Server:
         return {"samples": samples}
 
     def many(self, runs: int) -> dict[str, Any]:
-        """Time inferences that may overlap, and those without copies."""
+        """Time inferences that may overlap.
+
+        Returns
+        -------
+        dict
+            Seconds of each: ``many`` with copies; ``device`` without them, or None.
+        """
         assert self._loaded is not None
-        many, device = self._loaded.many_seconds(runs), self._loaded.device_seconds(runs)
-        return {"many": many, "device": device}
+        part = max(1, runs // _PARTS)
+        many = [self._loaded.many_seconds(part) for _ in range(_PARTS)]
+        device = [self._loaded.device_seconds(part) for _ in range(_PARTS)]
+        told = [seconds for seconds in device if seconds is not None]
+        return {
+            "many": statistics.median(many),
+            "device": statistics.median(told) if told else None,
+        }
 
     def memory(self) -> dict[str, Any]:
         """Peak of the process's memory, and of the device's where the peer tells."""
@@ -90,9 +103,20 @@ class Server:
 
 
 def _peak_bytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    # Not of getrusage, which counts the parent's memory before the program was executed.
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+    return int(found[1]) * 1024 if found else 0
 
 
-def main(peer: str, folder: str) -> None:
-    """Serve until the input ends."""
-    serve(lambda: Server(peer, folder))
+def main(module: str, kind: str, folder: str) -> None:
+    """Serve until the input ends.
+
+    Parameters
+    ----------
+    module, kind
+        Where the class of the peer is.
+    folder
+        As in `Server`.
+    """
+    serve(lambda: Server(getattr(import_module(module), kind)(), Path(folder)))
