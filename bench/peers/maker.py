@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from bench import networks
 from bench.conv_layers import LAYERS
 from bench.nets import quantized
+from bench.peers import onnx_net
 from bench.peers.work import INT8, Made, Output, Work
 from bench.process import serve
 from bench.session import as_stored
@@ -38,6 +40,8 @@ class Server:
         what = Work(**work)
         model = build(what)
         Path(folder, "model.tflite").write_bytes(model)
+        if what.has_builder and importlib.util.find_spec("onnx") is not None:
+            onnx_net.write(what.network, what.batch, Path(folder, "model.onnx"))
         resolver = "ref" if exact else "no_delegate"
         interpreter = make_interpreter("auto", model, resolver=resolver, threads=threads)
         details = interpreter.get_input_details()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.peers import opencv, openvino, ours, stock
+from bench.peers import onnx, opencv, openvino, ours, pytorch, stock
 from bench.peers.peer import Peer
 
 PEERS: tuple[Peer, ...] = (
@@ -20,6 +20,11 @@ PEERS: tuple[Peer, ...] = (
     openvino.OpenVinoGpu(),
     opencv.OpenCvCl(),
     opencv.OpenCvCpu(),
+    onnx.OnnxRuntime(),
+    onnx.Tinygrad(),
+    pytorch.PyTorchEager(),
+    pytorch.PyTorchGraph(),
+    pytorch.PyTorchCompiled(),
 )
 """The first one is what the others are compared with."""
 

@@ -15,6 +15,10 @@ from typing import Any
 import numpy as np
 
 INT8 = "int8"
+BUILDERS = (
+    "alexnet", "inception_v1", "inception_v3", "lenet5", "mobilenet_v1", "mobilenet_v2", "resnet50",
+)  # fmt: skip
+"""Networks whose layers are those of `bench.peers.onnx_net` and `bench.peers_torch`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +51,11 @@ class Work:
     file: str = ""
     layer: int = 0
     scale: float = 1.0
+
+    @property
+    def has_builder(self) -> bool:
+        """Whether libraries that do not read .tflite files can have the network."""
+        return self.network in BUILDERS and self.precision != INT8
 
     @property
     def label(self) -> str:
@@ -95,6 +104,11 @@ class Made:
     def model(self) -> Path:
         """The .tflite file."""
         return self.folder / "model.tflite"
+
+    @property
+    def onnx(self) -> Path:
+        """The same network for others, if it has a builder and the package onnx is installed."""
+        return self.folder / "model.onnx"
 
     def inputs(self) -> list[np.ndarray]:
         """Inputs as the model stores them, NHWC."""
