@@ -96,7 +96,7 @@ def run(
     )
     chosen = registry.chosen(split(peers))
     device = setting.found
-    means = Means(setting.device, device.type, device.platform, setting.cpu_threads)
+    means = Means(setting.device, device.type, device.platform, device.library, setting.cpu_threads)
     plan = Plan(means, setting.rounds, setting.budget, limit)
     facts = environment(setting) | report.software(chosen)
     table = Report[Row](setting, threads=setting.cpu_threads, software=facts)

@@ -85,8 +85,8 @@ class Tinygrad(_FromOnnx):
     name = "tinygrad (OpenCL)"
     package, module = "tinygrad", "tinygrad"
 
-    def environment(self, means: Means) -> Mapping[str, str]:  # noqa: ARG002  # it takes the first
-        return {"DEV": "CL"}
+    def environment(self, means: Means) -> Mapping[str, str]:
+        return {**means.opencl_environment, "DEV": "CL"}
 
     def load(self, made: Made, means: Means) -> Loaded:  # noqa: ARG002  # see `environment`
         tinygrad = importlib.import_module(self.module)
@@ -97,7 +97,8 @@ class Tinygrad(_FromOnnx):
         def run(x: Any) -> Any:
             return next(iter(runner({name: x}).values())).realize()
 
-        loaded = _Jitted(tinygrad, run, nchw(made.inputs()), tinygrad.Device.DEFAULT)
+        where = tinygrad.Device["CL"].device_name
+        loaded = _Jitted(tinygrad, run, nchw(made.inputs()), where)
         for _ in range(2):  # the JIT records the second run
             loaded.run()
         return loaded

@@ -55,6 +55,7 @@ class OpenCvCl(_OpenCv):
 
     def environment(self, means: Means) -> Mapping[str, str]:
         return {
+            **means.opencl_environment,
             "OPENCV_DNN_OPENCL_ALLOW_ALL_DEVICES": "1",
             "OPENCV_OPENCL_DEVICE": f"{means.platform}:{means.kind.upper()}:",
         }

@@ -8,6 +8,7 @@ import importlib.metadata
 import importlib.util
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,6 +28,8 @@ class Means:
         Its type: ``"gpu"``, ``"cpu"`` or another one.
     platform
         Its platform's name, for other users of OpenCL.
+    library
+        The OpenCL library that has it.
     threads
         Of libraries that compute on the CPU.
     """
@@ -34,7 +37,16 @@ class Means:
     device: str
     kind: str
     platform: str
+    library: str
     threads: int
+
+    @property
+    def opencl_environment(self) -> dict[str, str]:
+        """Variables with which the system's OpenCL loader finds the platform."""
+        if Path(self.library).name.startswith("libOpenCL.so"):
+            return {}
+        # One for ocl-icd, one for Khronos' loader.
+        return {"OCL_ICD_VENDORS": self.library, "OCL_ICD_FILENAMES": self.library}
 
 
 class Loaded(abc.ABC):

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from bench import networks
 from bench.__main__ import app
-from bench.peers import charts, command, page, registry, report, session
+from bench.peers import charts, command, onnx_net, page, registry, report, session
 from bench.peers.energy import Meter
 from bench.peers.peer import Means, nchw, nhwc
 from bench.peers.session import FAILED, MEASURED, MISSING, UNSUITED, Plan, Row
@@ -29,7 +29,7 @@ def rows() -> dict[str, Row]:
     """One work with all kinds of fake peers."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session, "_TURN_LIMIT_S", 3.0)
-        means = Means("", "cpu", "", 1)
+        means = Means("", "cpu", "", "libOpenCL.so.1", 1)
         plan = Plan(means, rounds=3, turn_s=0.02, load_s=120)
         ((work, found),) = session.measure([LENET], fake_peers.PEERS, plan)
     assert work is LENET
@@ -153,6 +153,39 @@ def test_batch_and_file_and_layer(tmp_path):
         folder.mkdir()
         images.append(session.make(work, folder, 1).images)
     assert images == [2, 4]
+
+
+def test_opencl_of_a_package_is_named_to_the_loader():
+    means = Means("", "cpu", "", "/lib/libintelocl.so", 1)
+    assert set(means.opencl_environment.values()) == {"/lib/libintelocl.so"}
+    assert not dataclasses.replace(means, library="libOpenCL.so.1").opencl_environment
+
+
+def test_onnx_file_has_the_same_results(tmp_path):
+    pytest.importorskip("onnx", reason="the package onnx is not installed")
+    reference = pytest.importorskip("onnx.reference")
+    made = session.make(LENET, tmp_path, 1)
+    (result,) = reference.ReferenceEvaluator(str(made.onnx)).run(
+        None, {"image": nchw(made.inputs())[0]}
+    )
+    np.testing.assert_allclose(made.real([result]), made.expected(), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("extent", "kernel", "stride", "expected"),
+    [(224, 3, 2, (0, 1)), (224, 3, 1, (1, 1)), (7, 5, 1, (2, 2)), (13, 1, 2, (0, 0))],
+)
+def test_padding_is_that_of_tensorflow(extent, kernel, stride, expected):
+    assert onnx_net.pads_of(extent, kernel, stride, "SAME") == expected
+    assert onnx_net.pads_of(extent, kernel, stride, "VALID") == (0, 0)
+
+
+def test_networks_without_a_builder_are_told():
+    unet = Work("unet", 1, "fp32", network="unet")
+    for name in ("ONNX Runtime CPU", "tinygrad (OpenCL)", "PyTorch (eager)"):
+        (peer,) = (each for each in registry.PEERS if each.name == name)
+        assert "has no builder" in peer.unsuited(unet)
+        assert not peer.unsuited(LENET)
 
 
 def test_layouts():
