@@ -11,6 +11,7 @@ import typer
 from bench import (
     compare,
     conv,
+    crossover,
     frames,
     guard,
     litert,
@@ -57,6 +58,7 @@ for name, function in {
     "frames": command(frames.run, per="precision", csv=None, rounds=200, budget=5.0),
     "placement": command(placement.run, per="visit", csv=None, threads=1, budget=0.3),
     "peers": command(peers_command.run, per="turn", csv=None, threads=0, rounds=7, budget=0.3),
+    "crossover": command(crossover.run, per="size", csv=None, threads=0, rounds=200, budget=0.3),
     "guard": make_command(
         guard.run,
         lambda _, given: guard.Request(**given),
