@@ -46,6 +46,7 @@ def _facts(plan: Any) -> dict[str, Any]:
 class _Ours(Peer):
     package, module = "clgpu_delegate", "clgpu_delegate"
     precisions = ("fp32", "tf32", "fp16", INT8)
+    is_ours = True
 
 
 class Ours(_Ours):

@@ -99,12 +99,15 @@ class Peer(abc.ABC):
         The module to import.
     precisions
         Those that it has.
+    is_ours
+        Whether it is this project.
     """
 
     name: ClassVar[str]
     package: ClassVar[str]
     module: ClassVar[str]
     precisions: ClassVar[tuple[str, ...]] = ("fp32",)
+    is_ours: ClassVar[bool] = False
 
     @property
     def install(self) -> str:

@@ -6,10 +6,14 @@ from collections.abc import Iterable, Sequence
 
 from bench.peers.peer import Peer
 from bench.peers.session import FAILED, MEASURED, MISSING, UNSUITED, Row
+from bench.peers.work import INT8
 from bench.report import Column, TextTable, name_column
 
 WRONG = 0.1
-"""Relative error above which a result counts as wrong, and its time as no time."""
+"""Relative error above which a result of floats counts as wrong, and its time as no time."""
+
+WRONG_INT8 = 0.5
+"""The same for quantised models: deep ones amplify the single steps by which kernels differ."""
 
 
 def label(row: Row) -> str:
@@ -20,7 +24,8 @@ def label(row: Row) -> str:
 
 def is_wrong(row: Row) -> bool:
     """Whether a measured row has a wrong result."""
-    return row.status == MEASURED and (row.error is None or row.error > WRONG)
+    limit = WRONG_INT8 if row.precision == INT8 else WRONG
+    return row.status == MEASURED and (row.error is None or row.error > limit)
 
 
 def _milliseconds(value: float | None) -> str:
@@ -77,12 +82,9 @@ _LEFT_OUT = (name_column("work", label), _PEER, name_column("why", "note"))
 
 
 def losses(rows: Iterable[Row]) -> TextTable:
-    """The measured rows that are faster than the first peer, the largest difference first."""
-    faster = [
-        row
-        for row in rows
-        if row.status == MEASURED and not is_wrong(row) and row.ratio is not None and row.ratio > 1
-    ]
+    """The others that are faster than the first peer, the largest difference first."""
+    measured = [row for row in rows if row.status == MEASURED and not row.is_ours]
+    faster = [row for row in measured if not is_wrong(row) and (row.ratio or 0.0) > 1]
     return TextTable.of("Where others are faster", sorted(faster, key=_by_ratio), _LOSSES)
 
 

@@ -74,6 +74,8 @@ class Row:
         What the reference was computed with.
     joules
         Of an inference, of what the machine counts; idle power is part of it.
+    is_ours
+        Whether the peer is this project.
     """
 
     work: str
@@ -103,6 +105,7 @@ class Row:
     largest: float | None = None
     reference: str = ""
     joules: float | None = None
+    is_ours: bool = False
 
     @property
     def device_ms(self) -> float | None:
@@ -255,7 +258,9 @@ class _Contender:
 
 def empty_row(work: Work, images: int, peer: Peer) -> Row:
     """A row without a measurement."""
-    return Row(work.name, work.batch, work.precision, images, peer.name, MISSING)
+    return Row(
+        work.name, work.batch, work.precision, images, peer.name, MISSING, is_ours=peer.is_ours
+    )
 
 
 def measure(

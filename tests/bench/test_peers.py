@@ -62,6 +62,21 @@ def test_wrong_result_is_no_time(rows):
     assert not report.losses([rows["good"], fast]).rows
 
 
+def test_own_ways_are_no_losses(rows):
+    fast = dataclasses.replace(rows["good"], ratio=2.0)
+    assert report.losses([fast]).rows
+    assert not report.losses([dataclasses.replace(fast, is_ours=True)]).rows
+    ours = {peer.name for peer in registry.PEERS if peer.is_ours}
+    assert ours == {f"clgpu_delegate ({way})" for way in ("Interpreter", "CompiledModel", "Runner")}
+
+
+def test_quantised_networks_may_differ_by_amplified_steps(rows):
+    row = dataclasses.replace(rows["good"], error=0.3)
+    assert report.is_wrong(row)
+    assert not report.is_wrong(dataclasses.replace(row, precision=INT8))
+    assert report.is_wrong(dataclasses.replace(row, precision=INT8, error=0.6))
+
+
 def test_crash_is_told_with_the_last_words(rows):
     row = rows["crashing"]
     assert row.status == FAILED
