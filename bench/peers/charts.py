@@ -50,6 +50,9 @@ def _fill(axes: Any, rows: Sequence[Row], first: str) -> None:
     high = [(row.p90_ms or m) - m for row, m in zip(ordered, medians)]
     axes.barh(names, medians, color=colours, xerr=[low, high], ecolor="#555555", capsize=2)
     axes.set_xscale("log")
-    for position, median in enumerate(medians):
-        axes.annotate(f"{median:.3g} ", (median, position), va="center", ha="right", color="white")
+    for position, row in enumerate(ordered):
+        ends = max(row.p90_ms or 0.0, row.median_ms or 0.0)
+        axes.annotate(
+            f"  {row.median_ms:.3g}", (ends, position), va="center", annotation_clip=False
+        )
     axes.grid(axis="x")

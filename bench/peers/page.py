@@ -14,6 +14,7 @@ body { font: 14px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 76re
 table { border-collapse: collapse; margin: .5rem 0 1.5rem; }
 th, td { border-bottom: 1px solid #ddd; padding: .2rem .6rem; text-align: right; }
 th.text, td.text { text-align: left; }
+td:not(.text) { white-space: nowrap; }
 tr.red td { color: #b00020; }
 svg { max-width: 100%; height: auto; }
 """

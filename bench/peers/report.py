@@ -12,6 +12,9 @@ from bench.report import Column, TextTable, name_column
 WRONG = 0.1
 """Relative error above which a result of floats counts as wrong, and its time as no time."""
 
+NOISE = 1.25
+"""Factor between the rounds above which a time is marked as noisy."""
+
 WRONG_INT8 = 0.5
 """The same for quantised models: deep ones amplify the single steps by which kernels differ."""
 
@@ -36,14 +39,22 @@ def _time(name: str) -> Column:
     return Column("", lambda row: _milliseconds(getattr(row, name)))
 
 
+def _rate(value: float) -> str:
+    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
 def _megabytes(value: int | None) -> str:
     return "" if value is None else f"{value / 1e6:.0f}" if value > 1e7 else f"{value / 1e6:.2g}"
 
 
+def is_noisy(row: Row) -> bool:
+    """Whether the medians of the rounds differ so much that the time says little."""
+    return bool(row.rounds_ms) and max(row.rounds_ms) > NOISE * min(row.rounds_ms)
+
+
 def _note(row: Row) -> str:
-    if is_wrong(row):
-        return "wrong result" + f"; {row.note}" * bool(row.note)
-    return row.note
+    parts = ["wrong result"] * is_wrong(row) + ["noisy"] * is_noisy(row)
+    return "; ".join([*parts, *[row.note] * bool(row.note)])
 
 
 _PEER = name_column("peer", "peer")
@@ -57,7 +68,7 @@ COLUMNS = (
     _MEDIAN,
     _RANGE,
     _time("device_ms")._replace(heading="no copies ms"),
-    Column("images/s", lambda row: f"{row.images_per_s:.4g}"),
+    Column("images/s", lambda row: _rate(row.images_per_s)),
     _RATIO,
     _time("load_ms")._replace(heading="load ms"),
     _time("first_ms")._replace(heading="first ms"),

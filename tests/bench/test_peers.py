@@ -77,6 +77,13 @@ def test_quantised_networks_may_differ_by_amplified_steps(rows):
     assert report.is_wrong(dataclasses.replace(row, precision=INT8, error=0.6))
 
 
+def test_rounds_that_differ_are_marked(rows):
+    steady = dataclasses.replace(rows["good"], rounds_ms=(1.0, 1.2, 1.1))
+    noisy = dataclasses.replace(steady, rounds_ms=(1.0, 1.3, 1.1))
+    assert (report.is_noisy(steady), report.is_noisy(noisy)) == (False, True)
+    assert report.of_work([noisy]).rows[0][-1] == "noisy"
+
+
 def test_crash_is_told_with_the_last_words(rows):
     row = rows["crashing"]
     assert row.status == FAILED
