@@ -67,6 +67,8 @@ bench:
 
 docs:
 	$(PYTHON) tools/setup_env.py docs
+	# Files that pictures of the examples take; the site has fewer pictures without them.
+	-$(BIN)/python -m pip install -q --no-deps mediapipe==0.10.14 scikit-image
 	$(BIN)/mkdocs build
 	echo "docs: build/site/index.html; with search: $(BIN)/mkdocs serve"
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from bench import (
+    compare,
     conv,
+    crossover,
     frames,
     guard,
     litert,
@@ -21,6 +24,7 @@ from bench import (
     stream,
 )
 from bench.figures import command as figures_command
+from bench.peers import command as peers_command
 from bench.plans import facts as facts_bench
 from bench.plans import snapshots as snapshots_bench
 from bench.setting import (
@@ -55,6 +59,8 @@ for name, function in {
     "frames": command(frames.run, per="precision", csv=None, rounds=200, budget=5.0),
     "placement": command(placement.run, per="visit", csv=None, threads=1, budget=0.3),
     "mixed": command(mixed.run, per="model", csv=None, budget=120.0),
+    "peers": command(peers_command.run, per="turn", csv=None, threads=0, rounds=7, budget=0.3),
+    "crossover": command(crossover.run, per="size", csv=None, threads=0, rounds=200, budget=0.3),
     "guard": make_command(
         guard.run,
         lambda _, given: guard.Request(**given),
@@ -63,6 +69,15 @@ for name, function in {
     ),
 }.items():
     app.command(name)(function)
+
+
+@app.command("compare", help=(compare.run.__doc__ or "").partition("\n")[0])
+@functools.wraps(compare.run)
+def compare_files(**given: Any) -> None:
+    with mistakes():
+        changes = compare.run(**given)
+    if compare.failed(changes):
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -18,14 +18,12 @@ from bench.guard_baseline import Baseline
 from bench.guard_items import Item, all_items, chosen
 from bench.guard_report import Change, Row
 from bench.guard_session import (
-    ROOT,
     TOO_LATE,
     Build,
     Measured,
     Session,
-    WorkerError,
-    WorkerLostError,
 )
+from bench.process import ROOT, WorkerError, WorkerLostError
 from bench.record import check_folder, commit_of
 from bench.report import TextTable, make_console
 from bench.setting import Commit, DeviceName, File, Json, Strings, split

@@ -50,6 +50,8 @@ class Row:
         Remarks of `explain()`, such as on kernels that do not work.
     error
         Why it could not be measured.
+    ratios
+        Of each round; empty in files of before.
     """
 
     item: str
@@ -63,6 +65,7 @@ class Row:
     host_bound: bool = False
     notes: tuple[str, ...] = ()
     error: str = ""
+    ratios: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, item: str, result: Result, launch_seconds: float) -> Row:
@@ -83,6 +86,7 @@ class Row:
             nodes=facts["nodes"],
             host_bound=facts["launches"] * launch_seconds > seconds / 2,
             notes=tuple(n for n in facts["notes"] if not n.startswith(_OF_THE_CACHE)),
+            ratios=tuple(ratios),
         )
 
     @classmethod
@@ -95,9 +99,10 @@ class Row:
             If it lacks a field.
         """
         names = {field.name for field in dataclasses.fields(cls)}
+        data = {"ratios": [], **data}
         if set(data) != names or not isinstance(data["notes"], list):
             raise ValueError("its rows have other fields")
-        return cls(**{**data, "notes": tuple(data["notes"])})
+        return cls(**{**data, "notes": tuple(data["notes"]), "ratios": tuple(data["ratios"])})
 
 
 def spread(values: Sequence[float]) -> float:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import heapq
-import json
 import os
 import queue
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -17,13 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.guard_items import Item, needed_first
+from bench.process import Process, WorkerError, WorkerLostError
 
-ROOT = Path(__file__).resolve().parents[1]
-
-_START = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from bench.guard_worker import main; main(*sys.argv[2:])"
-)
 _SLOW_S = 0.25  # longer inferences are timed in only three rounds
 _SLOW_ROUNDS = 3
 _PREPARING, _LOADING = 0.7, 0.8  # shares of the time after which no further work is started
@@ -34,14 +25,6 @@ TOO_LATE = "within the time limit"
 """The end of the message about an item for which no time was left."""
 
 Say = Callable[[str], None]
-
-
-class WorkerError(RuntimeError):
-    """A request failed; the process still works."""
-
-
-class WorkerLostError(RuntimeError):
-    """The process ended, or was ended."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,77 +43,15 @@ class Build:
     package: str = ""
 
 
-class Worker:
+class Worker(Process):
     """A process that answers requests, one after the other; see `bench.guard_worker`."""
 
     def __init__(self, build: Build, device: str, folder: Path) -> None:
-        path = [entry or str(Path.cwd()) for entry in sys.path]
-        path += [] if str(ROOT) in path else [str(ROOT)]
         cache = folder / f"cache-{build.name}.sqlite"
-        words = [json.dumps(path), build.package, device, str(cache), str(folder)]
-        self._log = folder / f"log-{build.name}-{time.monotonic_ns()}.txt"
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _START, *words], stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, stderr=log, cwd=folder, encoding="utf-8",
-            )  # fmt: skip
-        self._answers: queue.Queue[str] = queue.Queue()
-        threading.Thread(target=self._listen, daemon=True).start()
+        words = [build.package, device, str(cache), str(folder)]
+        super().__init__("bench.guard_worker", words, folder=folder, name=build.name)
         self.held: set[str] = set()
         """Names of the items that it keeps loaded."""
-
-    def ask(self, do: str, timeout: float, **request: Any) -> dict[str, Any]:
-        """Send a request and wait for the answer.
-
-        Raises
-        ------
-        WorkerError
-            If the request failed.
-        WorkerLostError
-            If the process ended, or did not answer in time and was ended.
-        """
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps({"do": do, **request}) + "\n")
-            self._process.stdin.flush()
-            answer = self._answers.get(timeout=timeout)
-        except queue.Empty:
-            self.close()
-            raise WorkerLostError(f"no answer within {timeout:.0f} s") from None
-        except OSError:
-            answer = ""
-        if not answer:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(timeout=10)
-            self.close()
-            code = self._process.returncode or 0
-            how = f"signal {-code}" if code < 0 else f"code {code}"
-            raise WorkerLostError(f"the process ended with {how}{self._last_line()}")
-        data: dict[str, Any] = json.loads(answer)
-        if "error" in data:
-            raise WorkerError(data["error"])
-        return data
-
-    def close(self) -> None:
-        """End the process."""
-        if self._process.poll() is None:
-            self._process.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):  # a driver may hold it
-            self._process.wait(timeout=10)
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):  # it ended before it had read everything
-            self._process.stdin.close()
-
-    def _listen(self) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as lines:
-            for line in lines:
-                self._answers.put(line)
-        self._answers.put("")
-
-    def _last_line(self) -> str:
-        lines = [line for line in self._log.read_text(errors="replace").splitlines() if line]
-        return f": {lines[-1]}" if lines else ""
 
 
 @dataclasses.dataclass

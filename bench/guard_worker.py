@@ -6,12 +6,9 @@ It reads requests from its standard input and writes answers, each a line of JSO
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import importlib.abc
 import importlib.machinery
-import json
-import os
 import statistics
 import sys
 import time
@@ -23,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench.guard_clock import Clock, Work
-from bench.measure import runs_in_batch, sentence_of
+from bench.measure import runs_in_batch
+from bench.process import serve
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -203,18 +201,4 @@ def main(package: str, device: str, cache: str, folder: str) -> None:
     """
     if package:
         sys.meta_path.insert(0, _OtherPackage(package))
-    # Output of libraries goes to standard error.
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    server = Server(device, cache, folder)
-    with contextlib.suppress(KeyboardInterrupt):
-        for line in sys.stdin:
-            request = json.loads(line)
-            name = request.pop("do")
-            try:
-                answer = getattr(server, name)(**request)
-            except Exception as failure:  # any error belongs to that item
-                answer = {"error": sentence_of(failure)}
-                gc.collect()
-            answers.write(json.dumps(answer) + "\n")
-            answers.flush()
+    serve(lambda: Server(device, cache, folder))

@@ -17,7 +17,7 @@ from bench import networks, peers_torch
 from bench.measure import device_median_s, medians, relative_error
 from bench.report import Column, Report, TextTable, megabytes, name_column
 from bench.session import Session
-from bench.setting import PRECISIONS, Names, Setting, Tuning, check_known, split
+from bench.setting import PRECISIONS, Names, Setting, Tuning, batch_sizes, check_known, split
 from tests.runtimes import run_reference
 
 INT8 = "int8"  # the network quantised, not an option of the delegate
@@ -194,7 +194,7 @@ def run(
     ValueError
         If a network or a precision does not exist, or a batch size is no number.
     """
-    precisions, sizes = split(precision), _sizes(batch)
+    precisions, sizes = split(precision), batch_sizes(batch)
     check_known("network", names or (), sorted(networks.NETWORKS))
     check_known("precision", precisions, (*PRECISIONS, INT8))
     threads = setting.cpu_threads
@@ -207,11 +207,3 @@ def run(
             times = ", ".join(f"{row.precision} {row.device_ms:.3f} ms" for row in rows)
             report.add(rows, f"{name}, batch {size}: {times}", network=name)
     return report.finish(TextTable.of(title, report.rows, COLUMNS), device=title)
-
-
-def _sizes(text: str) -> list[int]:
-    sizes = split(text)
-    for size in sizes:
-        if not size.isdecimal() or int(size) < 1:
-            raise ValueError(f"{size!r} is no batch size")
-    return [int(size) for size in sizes]

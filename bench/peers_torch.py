@@ -11,12 +11,11 @@ from typing import Any, Union
 from bench import networks
 from bench.conv_layers import Case
 from bench.measure import batched_median_s
+from bench.peers.work import BUILDERS
 
 CUDNN = "(cuDNN)"
 _Size = Union[int, tuple[int, int]]
-NETWORKS = (
-    "alexnet", "inception_v1", "inception_v3", "lenet5", "mobilenet_v1", "mobilenet_v2", "resnet50",
-)  # fmt: skip
+NETWORKS = BUILDERS
 
 
 def find() -> Any:

@@ -196,6 +196,7 @@ class Sheet:
         runtime: str | None = None,
         threads: int | None = None,
         torch: Any = None,
+        software: Mapping[str, str] | None = None,
         networks: Iterable[str] = (),
         peaks: Any = None,
     ) -> None:
@@ -211,6 +212,8 @@ class Sheet:
             The stock runtime and its threads.
         torch
             The module, if it took part.
+        software
+            Versions of what else took part, by name.
         networks
             Names of the networks whose plans were measured.
         peaks
@@ -226,6 +229,8 @@ class Sheet:
             peers["torch"] = str(torch.__version__)
             peers["cuda"] = str(torch.version.cuda)
             peers["cudnn"] = str(torch.backends.cudnn.version())
+        if software:
+            peers["software"] = dict(software)
         facts = {
             "name": device.name, "platform": device.platform, "driver": device.driver_version,
             "type": device.type, "host": _cpu_name(), "cores": os.cpu_count(),

@@ -45,7 +45,7 @@ class Session:
         details = self._interpreter.get_input_details()
         self._first = details[0]["index"]
         self._outputs = self._interpreter.get_output_details()
-        self.inputs = [_stored(detail, value) for detail, value in zip(details, inputs)]
+        self.inputs = [as_stored(detail, value) for detail, value in zip(details, inputs)]
         for detail, value in zip(details, self.inputs):
             self._interpreter.set_tensor(detail["index"], value)
         return self
@@ -74,7 +74,7 @@ class Session:
         return np.concatenate([_real(detail, value).ravel() for detail, value in pairs])
 
 
-def _stored(detail: Mapping[str, Any], value: np.ndarray) -> np.ndarray:
+def as_stored(detail: Mapping[str, Any], value: np.ndarray) -> np.ndarray:
     """Real numbers as the integers of an input; other inputs as they are."""
     scale, zero_point = detail["quantization"]
     if not scale or value.dtype != np.float32:

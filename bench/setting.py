@@ -198,6 +198,21 @@ def split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
+def batch_sizes(text: str) -> list[int]:
+    """Return the batch sizes of a comma-separated list.
+
+    Raises
+    ------
+    ValueError
+        If an item is no number above 0.
+    """
+    sizes = split(text)
+    for size in sizes:
+        if not size.isdecimal() or int(size) < 1:
+            raise ValueError(f"{size!r} is no batch size")
+    return [int(size) for size in sizes]
+
+
 def check_known(kind: str, given: Iterable[str], known: Sequence[str]) -> None:
     """Raise ValueError if one of the given names is not known."""
     for name in given:

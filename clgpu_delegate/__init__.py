@@ -7,6 +7,16 @@
 
 from __future__ import annotations
 
+try:
+    from clgpu_delegate import interrupts
+
+    interrupts.watch()  # before all that takes longer
+except KeyboardInterrupt:
+    from clgpu_delegate import interrupts
+
+    interrupts.end_command()
+    raise
+
 from typing import TYPE_CHECKING, Any
 
 from clgpu_delegate.extension import folder_of_another_copy

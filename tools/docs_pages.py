@@ -29,6 +29,10 @@ TITLES = {
     "memory": "The memory map of LeNet-5",
     "tuning": "The result of tuning LeNet-5",
     "quantization": "The report about LeNet-5 in int8",
+    "detect": "What examples.detect finds in a portrait (Eileen Collins; NASA, public domain)",
+    "segment": "The same portrait after examples.segment",
+    "classify": "A handwritten digit, and what examples.classify prints with a network for digits",
+    "formats": "What examples.digits prints",
 }
 PLACE = re.compile(r"^<!-- picture: (\w+) -->$", re.MULTILINE)
 LIMIT_S = 300
@@ -50,6 +54,10 @@ def on_pre_build(config):  # noqa: ARG001  # mkdocs names it
         failure = [str(error)]
     if failure:
         log.info("pages without pictures of runs: %s", failure[0])
+    else:
+        for line in done.stderr.splitlines():
+            if line.startswith("no picture"):
+                log.info(line)
 
 
 def on_files(files, config):
@@ -98,5 +106,7 @@ def _figure(name):
 def _is_fresh():
     """Whether no source of the package is newer than the pictures."""
     made = [path.stat().st_mtime for path in PICTURES.glob("*.*")]
-    sources = [MAKER, *(p for p in (TOP / "clgpu_delegate").rglob("*.*") if p.suffix != ".pyc")]
+    folders = (TOP / "clgpu_delegate", TOP / "examples")
+    files = (path for folder in folders for path in folder.rglob("*.*"))
+    sources = [MAKER, *(path for path in files if path.suffix != ".pyc")]
     return bool(made) and min(made) > max(path.stat().st_mtime for path in sources)

@@ -82,7 +82,7 @@ def extras(purpose):
         names.append("ray")
     # mkdocstrings needs Python 3.10.
     if purpose in ("test", "docs") and version >= (3, 10):
-        names.append("docs")
+        names += ["docs", "examples"]
     if purpose == "lint":
         names += ["test", "examples", "dev"]
     return names

@@ -29,8 +29,8 @@ FOLDER = Path("docs/images")
 
 # From the palette of Okabe and Ito, which colour-blind people can distinguish.
 _COLOURS = {"fp32": "#0072b2", "tf32": "#009e73", "fp16": "#e69f00"}
-_LOSS = "#d55e00"
-_STYLE: Any = {
+LOSS = "#d55e00"
+STYLE: Any = {
     "svg.fonttype": "none", "svg.hashsalt": "clgpu_delegate", "font.size": 9,
     "axes.titlesize": 9, "axes.spines.top": False, "axes.spines.right": False,
     "axes.axisbelow": True, "grid.alpha": 0.3, "legend.frameon": False,
@@ -72,7 +72,7 @@ class Chart:
         mpl.use("Agg")
         from matplotlib import pyplot  # noqa: PLC0415
 
-        with mpl.rc_context(_STYLE):
+        with mpl.rc_context(STYLE):
             figure = self.draw(pyplot, *(sources[name] for name in self.files))
             text = io.StringIO()
             about = {"Date": None, "Creator": None, "Title": CHART_TITLES[self.name]}
@@ -114,7 +114,7 @@ def draw_networks(pyplot: Any, source: Source) -> Any:
                     f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}", (ratio, y),
                     xytext=(2 if ahead else -2, 0), textcoords="offset points", va="center",
                     ha="left" if ahead else "right", fontsize=7,
-                    color="black" if ahead else _LOSS, weight="normal" if ahead else "bold",
+                    color="black" if ahead else LOSS, weight="normal" if ahead else "bold",
                 )  # fmt: skip
         axis.set(xscale="log", title=title)
         axis.axvline(1, color="black", linewidth=0.8)

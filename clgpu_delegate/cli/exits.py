@@ -14,6 +14,7 @@ from pathlib import Path
 
 import typer
 
+from clgpu_delegate import interrupts
 from clgpu_delegate.base.rendering import one_line
 from clgpu_delegate.errors import (
     BuildError,
@@ -27,7 +28,7 @@ from clgpu_delegate.errors import (
 )
 
 DONE, FAILED, USAGE, NO_DEVICE, FILE, FINDING = range(6)
-INTERRUPTED = 130  # 128 + SIGINT, as in shells
+INTERRUPTED = interrupts.INTERRUPTED
 READER_GONE = 141  # 128 + SIGPIPE
 
 MEANINGS = {
@@ -150,7 +151,8 @@ def _second_interrupt_ends() -> Iterator[None]:
         raise KeyboardInterrupt
 
     before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler or not _in_main_thread():
+    is_ours = before is signal.default_int_handler or interrupts.is_watching()
+    if not is_ours or not _in_main_thread():
         yield
         return
     signal.signal(signal.SIGINT, interrupt)

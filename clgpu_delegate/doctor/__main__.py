@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import sys
 
+from clgpu_delegate import interrupts
 from clgpu_delegate.doctor import doctor
 
 if __name__ == "__main__":
     try:
-        found = doctor()
+        with interrupts.raised():
+            found = doctor()
     except KeyboardInterrupt:
         print("clgpu: interrupted", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(interrupts.INTERRUPTED)
     if "--json" in sys.argv[1:]:
         print(json.dumps(found.to_dict(), indent=2))
     else:

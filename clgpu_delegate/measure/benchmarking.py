@@ -18,7 +18,7 @@ from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError, OptionError
 from clgpu_delegate.litert.compiled import Api, runtime_for
-from clgpu_delegate.measure.job import Job, measure
+from clgpu_delegate.measure.job import REFERENCE_S, Job, measure
 from clgpu_delegate.options import Options, Settings
 from clgpu_delegate.runtimes import RuntimeName
 from clgpu_delegate.tflite import inference
@@ -89,6 +89,13 @@ class Measurement:
     relative_l2_error: float | None = None
     """Norm of the difference over the norm of the stock output; of the worst output."""
 
+    reference_max_abs_error: float | None = None
+    """Of a quantised model: largest difference from the runtime's reference kernels, which define
+    its results; of the stock CPU, too. None if they take longer than a minute."""
+
+    reference_relative_l2_error: float | None = None
+    """The same as a norm, as `relative_l2_error`."""
+
     choice: str | None = None
     """What the option `placement` came to, such as ``"cpu"``."""
 
@@ -140,8 +147,10 @@ class Benchmark(Shown):
         table = Table()
         table.add_column("model", fold=True)
         table.add_column("variant")
+        has_reference = any(m.reference_relative_l2_error is not None for m in self.measurements)
         for heading in (
-            "ms", "p10-p90", "speedup", "first ms", "nodes", "device MiB", "host MiB", "error"
+            "ms", "p10-p90", "speedup", "first ms", "nodes", "device MiB", "host MiB", "error",
+            *["ref"] * has_reference,
         ):  # fmt: skip
             table.add_column(heading, right=True)
         lines, last = [], None
@@ -159,6 +168,7 @@ class Benchmark(Shown):
                 _number(m.device_bytes and m.device_bytes / 2**20, ".1f"),
                 _number(m.host_bytes and m.host_bytes / 2**20, ".1f"),
                 _number(m.relative_l2_error, ".1g"),
+                *[_number(m.reference_relative_l2_error, ".1g")] * has_reference,
             )
             name = "" if m.model == last else Path(m.model).name
             variant = m.variant if m.choice in (None, "all") else f"{m.variant}: {m.choice}"
@@ -169,6 +179,8 @@ class Benchmark(Shown):
             f"{self.device}; {self.runtime}{' with CompiledModel' * (self.api == 'compiled')}, "
             f"{self.threads} threads; medians of {self.runs} runs in {self.rounds} rounds, "
             "each variant in a process of its own; error: relative L2 to the stock CPU"
+            + "; ref: to the reference kernels, which define quantised results"
+            * has_reference
         )
         if any(m.noisy for m in self.measurements):
             lines.append(
@@ -287,7 +299,10 @@ def benchmark(
                     bar.show(f"{Path(path).name}, {name}", done)
                     one.run()
             failures += [one.failure for one in series.values() if one.failure is not None]
-            found += [one.measurement(path, name, series[_STOCK]) for name, one in series.items()]
+            rows = [one.measurement(path, name, series[_STOCK]) for name, one in series.items()]
+            if any(one.is_quantized() for one in series.values()):
+                rows = _with_reference(rows, [*series.values()], dataclasses.replace(job, **here))
+            found += rows
     if failures and len(failures) == len(found):
         raise failures[0]
     return Benchmark(
@@ -320,6 +335,9 @@ class _Series:
         else:
             self.results.append(result)
 
+    def is_quantized(self) -> bool:
+        return any(result.get("quantized", False) for result in self.results)
+
     def medians(self) -> list[float]:
         return [statistics.median(result["times_ms"]) for result in self.results]
 
@@ -334,6 +352,7 @@ class _Series:
         low, median, high = np.percentile(times, (10, 50, 90))
         data: dict[str, Any] = {**self.results[-1]}
         del data["times_ms"]
+        data.pop("quantized", None)
         of_all: dict[str, Callable[[list[float]], float]] = {
             "host_bytes": max,
             "device_bytes": max,
@@ -357,6 +376,24 @@ class _Series:
             noisy=self.is_noisy() or (stock.failure is None and stock.is_noisy()),
             **data,
         )
+
+
+def _with_reference(rows: list[Measurement], series: list[_Series], job: Job) -> list[Measurement]:
+    """The rows with their differences from the reference kernels, where these end in time."""
+    try:
+        job = dataclasses.replace(job, api="interpreter", reference=True, runs=0)
+        _, reference = measure(job, REFERENCE_S)
+    except ClgpuError:
+        return rows
+    result = []
+    for row, one in zip(rows, series):
+        if one.failure is None:
+            largest, relative = inference.worst_errors(one.outputs, reference)
+            row = dataclasses.replace(  # noqa: PLW2901
+                row, reference_max_abs_error=largest, reference_relative_l2_error=relative
+            )
+        result.append(row)
+    return result
 
 
 def _variants(

@@ -5,9 +5,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import statistics
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from clgpu_delegate.base.arranging import Shapes, plain
 from clgpu_delegate.base.files import check_writable, read_arrays, read_model, write_arrays
@@ -17,11 +21,11 @@ from clgpu_delegate.devices import Device, devices
 from clgpu_delegate.errors import ClgpuError, ModelError, OptionError
 from clgpu_delegate.litert.compiled import Api, open_delegated, open_stock, runtime_for
 from clgpu_delegate.measure import turns
-from clgpu_delegate.measure.job import Job, measure
+from clgpu_delegate.measure.job import REFERENCE_S, Job, measure
 from clgpu_delegate.options import Settings, with_settings
 from clgpu_delegate.report.explanation import Explanation
 from clgpu_delegate.runner.tensors import Arrays, bind, tensor
-from clgpu_delegate.runtimes import RuntimeName
+from clgpu_delegate.runtimes import Runtime, RuntimeName
 from clgpu_delegate.tflite.inference import (
     Array,
     as_our_error,
@@ -105,6 +109,22 @@ class Comparison(Shown):
     own_gpu_problem: str = ""
     """Why it has no time."""
 
+    reference_max_abs_error: float | None = None
+    """Of a quantised model: largest difference from the runtime's reference kernels, which define
+    its results. None otherwise, and where `reference_problem` says why."""
+
+    reference_relative_l2_error: float | None = None
+    """The same as a norm, as `relative_l2_error`."""
+
+    stock_reference_max_abs_error: float | None = None
+    """How far the stock run, with optimised kernels, is from the reference kernels."""
+
+    stock_reference_relative_l2_error: float | None = None
+    """The same as a norm."""
+
+    reference_problem: str = ""
+    """Why there are no results of the reference kernels."""
+
     busy: float | None = None
     """Share of all cores that other work used before anything was timed; None: not known."""
 
@@ -141,6 +161,7 @@ class Comparison(Shown):
         table.add_column()
         table.add_column(fold=True)
         device = self.device
+        is_quantized = self.reference_max_abs_error is not None or bool(self.reference_problem)
         compiled = " with CompiledModel" if self.api == "compiled" else ""
         rows = {
             "model": self.model,
@@ -148,8 +169,9 @@ class Comparison(Shown):
             "precision": plan.arithmetic,
             "nodes": f"{plan.claimed} of {plan.total} on the device, in {partitions} "
             f"{'partition' if partitions == 1 else 'partitions'}",
-            "largest error": f"{self.max_abs_error:.2g} absolute, "
-            f"{self.relative_l2_error:.2g} relative L2",
+            "largest error": _errors(self.max_abs_error, self.relative_l2_error)
+            + (" from the stock run" if is_quantized else ""),
+            **({"to reference": self._to_reference()} if is_quantized else {}),
             "stock TFLite": f"{self.stock_ms:.2f} ms ({self.runtime}{compiled}, {self.threads} "
             "threads)",
             "clgpu_delegate": f"{self.delegate_ms:.2f} ms (loaded and first run in "
@@ -172,6 +194,16 @@ class Comparison(Shown):
             style = "" if check.is_good else "yellow"
             table.add_row("verification", Text(str(check), style))
         return Group(table, *(Text(remark, "dim italic") for remark in self._remarks()))
+
+    def _to_reference(self) -> str:
+        """How far both are from the reference kernels, in words."""
+        if self.reference_max_abs_error is None or self.reference_relative_l2_error is None:
+            return f"not known: the reference kernels: {self.reference_problem}"
+        ours = _errors(self.reference_max_abs_error, self.reference_relative_l2_error)
+        stock = _errors(
+            self.stock_reference_max_abs_error or 0.0, self.stock_reference_relative_l2_error or 0.0
+        )
+        return f"{ours}; stock run: {stock}"
 
     def _remarks(self) -> list[str]:
         """What readers must know about the times."""
@@ -301,6 +333,12 @@ def compare(
             own_gpu_ms = statistics.median(measure(job)[0]["times_ms"])
         except ClgpuError as error:
             own_gpu_problem = str(error)
+    explanation = delegate.explain()
+    to_reference = (
+        _against_reference(found, model, shapes, threads, values, got, expected)
+        if explanation.is_quantized
+        else {}
+    )
     busy = turns.wait_until_quiet()
     medians = turns.medians_ms(ways, runs)
 
@@ -323,6 +361,7 @@ def compare(
         programs_built=delegate.stats()["load"]["programs_built"],
         runs=runs,
         undone=bool(explanation.partitions) and delegate.stats()["invokes"] == 0,
+        **to_reference,
         outputs=dict(zip(names, got)),
         beside=tuple(
             dataclasses.replace(other, delegate_ms=medians.get(key))
@@ -345,3 +384,32 @@ def _others(delegate: Delegate) -> list[Device]:
     for device in devices():
         firsts.setdefault(device.type, device)
     return [device for kind, device in firsts.items() if kind != delegate.device.type]
+
+
+def _errors(largest: float, relative: float) -> str:
+    return f"{largest:.2g} absolute, {relative:.2g} relative L2"
+
+
+def _against_reference(
+    runtime: Runtime, model: str | os.PathLike[str], shapes: Shapes | None, threads: int,
+    inputs: Sequence[Array], got: Sequence[Array], stock: Sequence[Array],
+) -> dict[str, Any]:  # fmt: skip
+    """The fields of `Comparison` about the reference kernels."""
+    with tempfile.TemporaryDirectory(prefix="clgpu-") as folder:
+        path = Path(folder, "inputs.npz")
+        np.savez(path, **{f"{i:06d}": value for i, value in enumerate(inputs)})
+        job = Job(
+            os.fspath(model), runtime.name, threads, runs=0, shapes=plain(shapes), reference=True,
+            inputs=str(path),
+        )  # fmt: skip
+        try:
+            _, reference = measure(job, REFERENCE_S)
+        except ClgpuError as error:
+            return {"reference_problem": str(error)}
+    ours, theirs = worst_errors(got, reference), worst_errors(stock, reference)
+    return {
+        "reference_max_abs_error": ours[0],
+        "reference_relative_l2_error": ours[1],
+        "stock_reference_max_abs_error": theirs[0],
+        "stock_reference_relative_l2_error": theirs[1],
+    }

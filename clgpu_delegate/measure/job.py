@@ -26,6 +26,9 @@ from clgpu_delegate.litert.compiled import on_own_gpu, open_delegated, open_stoc
 from clgpu_delegate.runtimes import find_runtime
 from clgpu_delegate.tflite import inference, settling
 
+REFERENCE_S = 60.0
+"""Seconds after which reference kernels, which are slow, are given up."""
+
 _MAIN = "from clgpu_delegate.measure.job import main; main()"
 
 
@@ -46,17 +49,24 @@ class Job:
     own_gpu: bool = False
     """LiteRT's own GPU, without options."""
 
+    reference: bool = False
+    """The runtime's reference kernels in an interpreter, without options."""
+
+    inputs: str = ""
+    """A .npz file of them, in the model's order; empty: random ones."""
+
     shapes: Shapes | None = None
     """Of the inputs, as `clgpu_delegate.tflite.settling.resized` takes them."""
 
 
-def measure(job: Job) -> tuple[dict[str, Any], list[inference.Array]]:
+def measure(job: Job, limit_s: float | None = None) -> tuple[dict[str, Any], list[inference.Array]]:
     """Run a job in a new process; returns the numbers (see `_measured`) and the outputs.
 
     Raises
     ------
     ClgpuError
-        The exception that was raised there, or one that says how the process ended.
+        The exception that was raised there, or one that says how the process ended, or that it was
+        ended after ``limit_s`` seconds.
     """
     with tempfile.TemporaryDirectory(prefix="clgpu-") as folder:
         # A separate session: only this process gets Ctrl-C, and it then ends the other.
@@ -68,7 +78,9 @@ def measure(job: Job) -> tuple[dict[str, Any], list[inference.Array]]:
             start_new_session=True,
         ) as process:
             try:
-                _, said = process.communicate()
+                _, said = process.communicate(timeout=limit_s)
+            except subprocess.TimeoutExpired:
+                raise errors.ClgpuError(f"not finished within {limit_s:g} s") from None
             finally:
                 process.kill()
         answer = Path(folder, "answer.json")
@@ -103,12 +115,18 @@ def _measured(job: Job) -> tuple[dict[str, Any], list[inference.Array]]:
     delegate = None
     if job.own_gpu:
         interpreter = on_own_gpu(content)
+    elif job.reference:
+        interpreter = inference.make_interpreter(runtime, content, job.threads, reference=True)
     elif job.options is None:
         interpreter = open_stock(job.api, runtime, content, job.threads)
     else:
         options: Any = job.options
         interpreter, delegate = open_delegated(job.api, runtime, content, job.threads, options)
-    inputs = inference.random_inputs(interpreter)
+    if job.inputs:
+        with np.load(job.inputs) as arrays:
+            inputs = [arrays[name] for name in arrays.files]
+    else:
+        inputs = inference.random_inputs(interpreter)
     with inference.as_our_error(f"{runtime} cannot run the model", errors.ModelError):
         outputs = inference.run_once(interpreter, inputs)
     first = time.perf_counter() - start
@@ -126,6 +144,7 @@ def _measured(job: Job) -> tuple[dict[str, Any], list[inference.Array]]:
             "claimed": explanation.claimed,
             "total": explanation.total,
             "partitions": len(explanation.partitions),
+            "quantized": explanation.is_quantized,
             "undone": bool(explanation.partitions) and stats["invokes"] == 0,
         }
     return result, outputs

@@ -22,6 +22,8 @@ from clgpu_delegate.report.parts import (
 from clgpu_delegate.report.placed import Placed
 from clgpu_delegate.report.verification import Verification
 
+_INTEGERS = ("int8", "uint8", "int16")
+
 
 class Explanation(Shown):
     """What a delegate did with the model it was last given; ``str()`` makes a table of it.
@@ -109,9 +111,17 @@ class Explanation(Shown):
             if node.claimed:
                 taken = {types.get(i, "") for i in node.input_ids}
                 found |= taken & {types.get(i, "") for i in node.output_ids}
-        integers = [name for name in ("int8", "uint8", "int16") if name in found]
+        integers = [name for name in _INTEGERS if name in found]
         floats = [self.precision] if not integers or found & {"float32", "float16"} else []
         return " and ".join([*floats, *integers])
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether tensors that are not constants have integers of 8 or 16 bits.
+
+        TensorFlow Lite's reference kernels define the results of such a model.
+        """
+        return any(t.type in _INTEGERS and not t.constant for t in self.tensors)
 
     @property
     def claimed(self) -> int:

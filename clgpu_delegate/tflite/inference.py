@@ -22,9 +22,17 @@ Array = np.ndarray[Any, Any]
 
 
 def make_interpreter(
-    runtime: Runtime, content: bytes, threads: int, delegate: object = None
+    runtime: Runtime,
+    content: bytes,
+    threads: int,
+    delegate: object = None,
+    *,
+    reference: bool = False,
 ) -> Any:
     """An interpreter, with a `clgpu_delegate.Delegate` or, where that is None, stock.
+
+    With ``reference``, nodes on the CPU run the reference kernels of TensorFlow Lite, which are
+    plain loops.
 
     Raises
     ------
@@ -38,10 +46,14 @@ def make_interpreter(
     if threads < 1:
         raise OptionError(f"threads is {threads}; allowed: 1 and more")
 
+    types = runtime.module.OpResolverType
+    resolver = types.BUILTIN_REF if reference else types.AUTO
+
     def make(delegates: list[object]) -> Any:
         return runtime.module.Interpreter(
-            model_content=content, num_threads=threads, experimental_delegates=delegates
-        )
+            model_content=content, num_threads=threads, experimental_delegates=delegates,
+            experimental_op_resolver_type=resolver,
+        )  # fmt: skip
 
     if delegate is None:
         with as_our_error(f"{runtime} cannot load the model", ModelError):

@@ -9,6 +9,8 @@ import os
 import signal
 import stat
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import flatbuffers
@@ -22,7 +24,7 @@ from clgpu_delegate.cli import exits
 from clgpu_delegate.runtimes import find_runtime
 from tests.model_maker import ModelMaker
 from tests.python import models
-from tests.python.subprocesses import run_python
+from tests.python.subprocesses import ROOT, run_python
 from tests.python.test_cli import ALL
 
 
@@ -263,6 +265,75 @@ main()
     said = json.loads(result.stderr) if as_json else result.stderr
     assert (said["error"] if as_json else said.strip()).endswith("interrupted")
     assert result.stderr.count("\n") == 1
+
+
+# Python imports it before a program. It counts from the import of our first module.
+INTERRUPTS_AT_AN_IMPORT = """
+import os, sys
+
+class Finder:
+    left = None
+    def find_spec(name, path=None, target=None):
+        if Finder.left is not None:
+            Finder.left -= 1
+            if Finder.left == -1:
+                os.kill(os.getpid(), 2)
+        elif name == "clgpu_delegate.interrupts":
+            Finder.left = int(os.environ["IMPORTS"])
+
+sys.meta_path.insert(0, Finder)
+"""
+SCRIPT = "import sys; from clgpu_delegate.__main__ import main; sys.exit(main())"  # as pip's
+
+
+@pytest.fixture(params=["clgpu", "module", "doctor"])
+def program(request, tmp_path):
+    """The words that start a command in one of its ways, and the environment for that."""
+    (tmp_path / "clgpu").write_text(SCRIPT)
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTS_AT_AN_IMPORT)
+    words = {
+        "clgpu": [str(tmp_path / "clgpu"), "devices"],
+        "module": ["-m", "clgpu_delegate", "devices"],
+        "doctor": ["-m", "clgpu_delegate.doctor"],
+    }[request.param]
+    if request.param != "clgpu" and not hasattr(sys, "orig_argv"):
+        pytest.skip("Python 3.9 does not tell a package which module python -m runs")
+    path = os.pathsep.join([str(tmp_path), *(p for p in sys.path if p), str(ROOT)])
+    environment = {**os.environ, "PYTHONPATH": path}
+    return [sys.executable, *words], environment
+
+
+@pytest.mark.parametrize("imports", [0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144])
+def test_interrupt_at_an_early_moment(program, imports):
+    words, environment = program
+    done = subprocess.run(
+        words, env={**environment, "IMPORTS": str(imports)}, cwd="/", capture_output=True,
+        text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (exits.INTERRUPTED, ""), done.stderr
+    assert done.stderr == "clgpu: interrupted\n"
+
+
+def test_interrupt_at_any_moment_shows_no_line_of_ours(program):
+    words, environment = program
+    for moment in range(8):
+        process = subprocess.Popen(
+            words, env={**environment, "IMPORTS": "100000"}, cwd="/", text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        time.sleep(0.06 * moment)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=120)
+        if str(ROOT / "clgpu_delegate") not in errors:  # else what follows says where
+            continue
+        raise AssertionError(f"after {0.06 * moment:.2f} s:\n{errors}")
+
+
+def test_library_leaves_interrupts_to_its_program():
+    script = (
+        "import signal, clgpu_delegate; print(signal.getsignal(2) is signal.default_int_handler)"
+    )
+    assert run_python(script).stdout == "True\n"
 
 
 def test_pipes_and_devices_are_written_to_and_not_replaced(tmp_path):

@@ -42,6 +42,18 @@ def test_variants_stand_beside_the_stock_cpu(model):
     assert fp32["relative_l2_error"] < 1e-6 < fp16["relative_l2_error"] < 1e-2
 
 
+def test_quantised_model_is_compared_with_the_reference_kernels(tmp_path, model):
+    path = tmp_path / "int8.tflite"
+    path.write_bytes(models.quantized())
+    result = clgpu_delegate.benchmark([str(path), model], precisions=["fp32"], runs=1)
+    quantised, floats = result.measurements[:2], result.measurements[2:]
+    assert [m.reference_max_abs_error for m in quantised] == [0, 0]
+    assert [m.reference_relative_l2_error for m in floats] == [None, None]
+    assert "ref: to the reference kernels" in str(result)
+    alone = clgpu_delegate.benchmark(model, precisions=["fp32"], runs=1)
+    assert "ref: to the reference kernels" not in str(alone)
+
+
 @needs_litert
 def test_compiled_model_stands_beside_litert_s_own_gpu(model):
     data = json.loads(clgpu("bench", model, "--json", "--api", "compiled", "--runs", "3"))

@@ -205,3 +205,44 @@ def test_what_else_the_runtime_prints_is_passed_on(capfd):
     with quiet_cli._without_notice():
         os.write(2, b"INFO: Created TensorFlow Lite XNNPACK delegate for CPU.\nERROR: no\n")
     assert capfd.readouterr().err == "ERROR: no\n"
+
+
+def lossy() -> bytes:
+    """An int8 mean, which the stock kernels and the reference kernels may round differently."""
+    m = ModelMaker()
+    x = m.input("x", (1, 5, 5, 3), np.int8, quantization=(0.5, 3))
+    axes = m.constant(np.int32([1, 2]))
+    m.output(m.op("MEAN", [x, axes], (1, 3), dtype=np.int8, quantization=(0.25, -2), version=2))
+    return m.build()
+
+
+def test_quantised_model_is_compared_with_the_reference_kernels(tmp_path):
+    path = tmp_path / "int8.tflite"
+    path.write_bytes(lossy())
+    given = np.random.default_rng(1).integers(-128, 128, (1, 5, 5, 3)).astype(np.int8)
+    result = compare(path, runs=1, inputs=given)
+    (reference,) = run_reference(lossy(), [given])
+    (found,) = result.outputs.values()
+    difference = np.abs(found.astype(int) - reference.astype(int)).max()
+    assert result.reference_max_abs_error == difference == 0
+    assert result.reference_problem == ""
+    assert result.stock_reference_max_abs_error == result.max_abs_error
+    text = str(result)
+    assert "from the stock run" in text
+    assert "0 absolute, 0 relative L2; stock run:" in text
+
+
+def test_float_model_has_no_reference_kernels(model):
+    result = compare(model, runs=1)
+    assert (result.reference_max_abs_error, result.reference_problem) == (None, "")
+    assert "to reference" not in str(result)
+
+
+def test_reference_kernels_that_take_too_long_are_told(tmp_path, monkeypatch):
+    path = tmp_path / "int8.tflite"
+    path.write_bytes(lossy())
+    monkeypatch.setattr("clgpu_delegate.measure.comparison.REFERENCE_S", 0.001)
+    result = compare(path, runs=1)
+    assert result.reference_max_abs_error is None
+    assert result.reference_problem == "not finished within 0.001 s"
+    assert "not known: the reference kernels: not finished" in str(result)
