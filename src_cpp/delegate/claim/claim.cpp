@@ -120,7 +120,7 @@ std::unique_ptr<Partition> build_or_refuse(const TfLiteContext& context, Model& 
     return partition;
   } catch (const plan::NoCandidate& failure) {
     for (const ModelNode& node : model.nodes) {
-      if (node.works && !node.evaluated && node.family->name == failure.family())
+      if (node.uses(failure.family()))
         model.refuse(node.index, {Why::kDevice, "", failure.what()});
     }
   } catch (const ShapeError& error) {
@@ -227,7 +227,7 @@ Claim claim(TfLiteContext& context, const std::shared_ptr<State>& state) {
     session->report = state->ledger.set_report(std::move(report));
     for (const auto& partition : partitions) partition->publish();
   }
-  return {model.claimed(), std::move(partitions), is_main};
+  return {model.claimed(), std::move(partitions), is_main, model.inlined_graphs()};
 }
 
 }  // namespace clgpu::delegate

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "abi/tflite_abi.hpp"
@@ -14,6 +15,8 @@ struct Claim {
   std::vector<int> nodes;                              ///< of the graph, by index
   std::vector<std::unique_ptr<Partition>> partitions;  ///< of these, built
   bool is_main = false;  ///< the model's main graph: not a body, a branch or a further signature
+  /// Bodies and branches that are part of these nodes: the runtime does not run them any more.
+  std::set<const TfLiteContext*> inlined;
 };
 
 /// Reads a graph, and builds partitions of the nodes that work on the device and are not left on

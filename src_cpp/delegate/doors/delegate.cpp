@@ -81,6 +81,10 @@ void Delegate::prepare(TfLiteContext& context) {
 }
 
 void Delegate::prepare(TfLiteContext& context, const std::shared_ptr<State>& state) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (inlined_.erase(&context) > 0) return;
+  }
   Claim made = claim(context, state);
   if (made.nodes.empty()) return;
   // Buffers of tensors that change their sizes would be created too small.
@@ -98,6 +102,7 @@ void Delegate::prepare(TfLiteContext& context, const std::shared_ptr<State>& sta
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     pending_[&context] = std::move(made.partitions);
+    inlined_.insert(made.inlined.begin(), made.inlined.end());
   }
   const TfLiteStatus status = context.ReplaceNodeSubsetsWithDelegateKernels(
       &context, kernel_registration(), IntArray(made.nodes).get(), &tflite_);

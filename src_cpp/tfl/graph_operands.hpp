@@ -1,0 +1,36 @@
+// Which tensors are the inputs and outputs of a graph, and in which order: a fact that a runtime
+// does not tell a delegate, read from the model's file in memory.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "abi/tflite_abi.hpp"
+
+namespace clgpu::tfl {
+
+struct NodeOperands {
+  std::vector<int> inputs, outputs;
+};
+
+struct GraphOperands {
+  std::vector<int> inputs, outputs;
+  std::vector<NodeOperands> nodes;  ///< as in the file
+};
+
+/// Finds the file by the constants of a graph, which lie in it.
+class ModelInMemory {
+ public:
+  /// Nothing is found if no tensor of the graph is a constant of a file.
+  explicit ModelInMemory(const TfLiteContext& graph);
+
+  /// Of the graph with this index; none if the file was not found, or if the part of it that
+  /// describes the graph lies behind all constants.
+  std::optional<GraphOperands> graph(int index) const;
+
+ private:
+  const std::uint8_t* data_ = nullptr;
+  std::size_t size_ = 0;  ///< bytes up to the end of the last constant: the file may be longer
+};
+
+}  // namespace clgpu::tfl
