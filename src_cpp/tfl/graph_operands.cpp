@@ -11,9 +11,9 @@ constexpr char kIdentifier[] = {'T', 'F', 'L', '3'};  // at byte 4 of each file 
 constexpr std::size_t kIdentifierAt = 4;
 
 // Slots of the schema.
-constexpr unsigned kSubgraphs = 2;                            // of a model
+constexpr unsigned kSubgraphs = 2;                                       // of a model
 constexpr unsigned kGraphInputs = 1, kGraphOutputs = 2, kOperators = 3;  // of a subgraph
-constexpr unsigned kNodeInputs = 1, kNodeOutputs = 2;         // of an operator
+constexpr unsigned kNodeInputs = 1, kNodeOutputs = 2;                    // of an operator
 
 /// What refers to a byte behind the known part of the file.
 struct Beyond {};

@@ -22,6 +22,9 @@ struct Claim {
 /// Reads a graph, and builds partitions of the nodes that work on the device and are not left on
 /// the CPU for another reason. Reports on the model's main graph. Throws Error if the runtime does
 /// not return the graph, and plan::BudgetError.
-Claim claim(TfLiteContext& context, const std::shared_ptr<State>& state);
+/// `is_run`: false if the nodes of the graph are part of claimed nodes of another one. They are
+/// claimed all the same, because LiteRT can require that of the nodes of all graphs; the partitions
+/// are built if the runtime prepares them.
+Claim claim(TfLiteContext& context, const std::shared_ptr<State>& state, bool is_run);
 
 }  // namespace clgpu::delegate

@@ -140,8 +140,9 @@ std::optional<Refusal> Model::inline_step(int graph, const CpuNode& recipe, std:
                                           const ModelNode& by, const Options& options,
                                           Inlining& all) {
   if (++all.steps > kMostSteps) {
-    return Refusal{Why::kParameter, "", "has too many rounds: with them, the graph would get more than " +
-                                            std::to_string(kMostSteps) + " nodes"};
+    return Refusal{Why::kParameter, "",
+                   "has too many rounds: with them, the graph would get more than " +
+                       std::to_string(kMostSteps) + " nodes"};
   }
   const InnerGraph& inner = graphs_.at(graph);
   CpuNode mapped = recipe;
@@ -191,8 +192,10 @@ std::optional<Refusal> Model::inline_step(int graph, const CpuNode& recipe, std:
     if (keeps) {
       node.refusal = Refusal{Why::kVariable, "", "uses a variable"};
     } else if (!node.awaits.empty()) {
-      node.refusal = Refusal{Why::kRunTime, "input " + std::to_string(
-          std::find(node.inputs.begin(), node.inputs.end(), node.awaits[0]) - node.inputs.begin())};
+      node.refusal = Refusal{
+          Why::kRunTime, "input " + std::to_string(std::find(node.inputs.begin(), node.inputs.end(),
+                                                             node.awaits[0]) -
+                                                   node.inputs.begin())};
     }
   }
   if (node.refusal) return because_of(node, graph);
@@ -247,9 +250,9 @@ OrRefusal<bool> Model::evaluate_condition(int graph, const std::vector<int>& ope
     const ops::Operation* const operation =
         ops::find_handler(mapped.registration.builtin_code, nullptr).operation;
     if (operation == nullptr) continue;  // its results remain unknown, as after an error
-    const bool follows = operation->by_shape ||
-                         std::any_of(mapped.inputs.begin(), mapped.inputs.end(),
-                                     [&](int id) { return by_shape_.count(id) != 0; });
+    const bool follows =
+        operation->by_shape || std::any_of(mapped.inputs.begin(), mapped.inputs.end(),
+                                           [&](int id) { return by_shape_.count(id) != 0; });
     if (follows) by_shape_.insert(mapped.outputs.begin(), mapped.outputs.end());
     try {
       evaluator_.run(mapped);
@@ -320,9 +323,10 @@ OrRefusal<Model::InnerGraph*> Model::inner_graph(int graph) {
 OrRefusal<std::vector<int>> Model::bind(int index, InnerGraph& graph,
                                         const std::vector<int>& operands) {
   if (graph.inputs.size() != operands.size())
-    return Refusal{Why::kOperands, "", "graph " + std::to_string(index) + " has " +
-                                           std::to_string(graph.inputs.size()) +
-                                           " inputs, and gets " + std::to_string(operands.size())};
+    return Refusal{Why::kOperands, "",
+                   "graph " + std::to_string(index) + " has " +
+                       std::to_string(graph.inputs.size()) + " inputs, and gets " +
+                       std::to_string(operands.size())};
   std::vector<int> ids(graph.tensors.size(), -1);
   for (std::size_t id = 0; id < ids.size(); ++id) {
     const TfLiteTensor& tensor = graph.tensors[id];
@@ -352,10 +356,10 @@ std::optional<Refusal> Model::check_alike(const TfLiteTensor& inner, int tensor,
     return tfl::quantization_of(tfl::TensorView(&of, -1));
   };
   const tfl::TensorView view(&inner, -1), other(&given, -1);
-  const bool same = view.is_quantized() == other.is_quantized() &&
-                    !view.is_blockwise() && !other.is_blockwise() &&
-                    (!view.is_quantized() ||
-                     is_same(quantization(inner).get(), quantization(given).get()));
+  const bool same =
+      view.is_quantized() == other.is_quantized() && !view.is_blockwise() &&
+      !other.is_blockwise() &&
+      (!view.is_quantized() || is_same(quantization(inner).get(), quantization(given).get()));
   if (same) return std::nullopt;
   return Refusal{Why::kRescaling, what, "has another scale or zero point than its value"};
 }

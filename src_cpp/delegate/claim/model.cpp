@@ -183,9 +183,8 @@ bool Model::evaluate(ModelNode& node) {
     }
     node.evaluated = true;
     const bool by_shape =
-        node.operation->by_shape ||
-        std::any_of(node.inputs.begin(), node.inputs.end(),
-                    [&](int id) { return by_shape_.count(id) != 0; });
+        node.operation->by_shape || std::any_of(node.inputs.begin(), node.inputs.end(),
+                                                [&](int id) { return by_shape_.count(id) != 0; });
     if (by_shape) by_shape_.insert(node.outputs.begin(), node.outputs.end());
     return true;
   } catch (const ShadowError& error) {

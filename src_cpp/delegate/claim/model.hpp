@@ -121,10 +121,10 @@ class Model {
   /// Nodes of inner graphs, and how far they are from the limits.
   struct Inlining {
     std::vector<ModelNode> nodes;
-    std::set<int> graphs;   ///< that they belong to
-    std::set<int> used;     ///< constants that they read
-    std::vector<int> path;  ///< the graphs around the current node
-    std::size_t steps = 0;  ///< nodes and rounds
+    std::set<int> graphs;      ///< that they belong to
+    std::set<int> used;        ///< constants that they read
+    std::vector<int> path;     ///< the graphs around the current node
+    std::size_t steps = 0;     ///< nodes and rounds
     std::size_t repeated = 0;  ///< bytes of constants that several rounds read
   };
   /// Makes the graphs that a node runs a part of it, or refuses it.
@@ -150,8 +150,7 @@ class Model {
                                      const std::string& what) const;
   int add_inner(const TfLiteTensor& tensor);
   /// By tensor of a graph, those that its operands and constants are; -1: no node has written it.
-  OrRefusal<std::vector<int>> bind(int index, InnerGraph& graph,
-                                   const std::vector<int>& operands);
+  OrRefusal<std::vector<int>> bind(int index, InnerGraph& graph, const std::vector<int>& operands);
 
   /// Name of the resource that a node uses; null if it uses none whose name is known.
   const std::string* resource_of(const ModelNode& node) const;
@@ -210,8 +209,8 @@ class Model {
   std::optional<tfl::ModelInMemory> file_;
   std::map<int, InnerGraph> graphs_;  // that were read, by index
   const TfLiteContext& context_;
-  std::set<int> read_;                   // tensors of whole_ that have been read
-  std::map<int, std::size_t> writer_;    // tensor -> position of the node that writes it
+  std::set<int> read_;                 // tensors of whole_ that have been read
+  std::map<int, std::size_t> writer_;  // tensor -> position of the node that writes it
   std::map<int, std::vector<std::size_t>> readers_, writers_;  // positions, by tensor
   std::optional<Refusal> unbounded_;  ///< the first of check_bounds(), for all nodes
   bool core_only_;

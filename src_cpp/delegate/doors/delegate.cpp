@@ -81,11 +81,12 @@ void Delegate::prepare(TfLiteContext& context) {
 }
 
 void Delegate::prepare(TfLiteContext& context, const std::shared_ptr<State>& state) {
+  bool is_run = true;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (inlined_.erase(&context) > 0) return;
+    is_run = inlined_.erase(&context) == 0;
   }
-  Claim made = claim(context, state);
+  Claim made = claim(context, state, is_run);
   if (made.nodes.empty()) return;
   // Buffers of tensors that change their sizes would be created too small.
   const bool any_awaits = std::any_of(made.partitions.begin(), made.partitions.end(),

@@ -62,7 +62,7 @@ class Delegate {
   std::mutex mutex_;
   bool seen_ = false;
   std::map<TfLiteContext*, std::vector<std::unique_ptr<Partition>>> pending_;
-  /// Graphs that are part of claimed nodes, so that prepare() need not claim their own.
+  /// Graphs that are part of claimed nodes, so that the runtime does not run them.
   std::set<const TfLiteContext*> inlined_;
 };
 

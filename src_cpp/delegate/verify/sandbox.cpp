@@ -75,8 +75,7 @@ bool is_heap(const TfLiteTensor& tensor) {
 
 }  // namespace
 
-Sandbox::Sandbox(const TfLiteContext& context, const InnerTensors* inner)
-    : TfLiteContext(context) {
+Sandbox::Sandbox(const TfLiteContext& context, const InnerTensors* inner) : TfLiteContext(context) {
   ResizeTensor = resize_tensor;
   ResizeTensorExplicit = resize_explicit;
   ReportError = report_error;

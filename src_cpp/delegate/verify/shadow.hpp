@@ -48,7 +48,7 @@ class Shadow {
 
 /// The CPU's side of a partition, for verification, and for shapes that our kernels do not support.
 struct Standby {
-  std::vector<CpuNode> nodes;      ///< those of the model that compute the partition
+  std::vector<CpuNode> nodes;                 ///< those of the model that compute the partition
   std::shared_ptr<const InnerTensors> inner;  ///< tensors of theirs; may be null
   std::unique_ptr<Shadow> shadow;  ///< for the current shapes; null while it is not needed
   /// Why the CPU computes the partition with the current shapes; empty if it does not.
