@@ -9,6 +9,7 @@ namespace {
 
 constexpr char kIdentifier[] = {'T', 'F', 'L', '3'};  // at byte 4 of each file that a runtime loads
 constexpr std::size_t kIdentifierAt = 4;
+constexpr std::ptrdiff_t kFarthest = 256 << 20;  // bytes from it to the first name
 
 // Slots of the schema.
 constexpr unsigned kSubgraphs = 2;                                       // of a model
@@ -84,23 +85,26 @@ class Reader {
 
 ModelInMemory::ModelInMemory(const TfLiteContext& graph) {
   const std::less<> before;  // of pointers into different objects, too
-  const void* file = nullptr;
   const std::uint8_t *first = nullptr, *end = nullptr;
   for (std::size_t i = 0; i < graph.tensors_size; ++i) {
     const TfLiteTensor& tensor = graph.tensors[i];
-    // Runtimes set this pointer for what lies in the memory of a model's file.
+    // Runtimes set `allocation` for constants of a file. Their names lie in it, too, and closer to
+    // its beginning than their values, which may even lie in another file.
     const bool is_in_file = tensor.allocation_type == kTfLiteMmapRo &&
                             tensor.allocation != nullptr && tensor.data != nullptr;
-    if (!is_in_file || (file != nullptr && tensor.allocation != file)) continue;
-    file = tensor.allocation;
-    const auto* const data = static_cast<const std::uint8_t*>(tensor.data);
-    if (first == nullptr || before(data, first)) first = data;
-    if (end == nullptr || before(end, data + tensor.bytes)) end = data + tensor.bytes;
+    if (!is_in_file || tensor.name == nullptr || *tensor.name == 0) continue;
+    const auto* const name = reinterpret_cast<const std::uint8_t*>(tensor.name);
+    const std::uint8_t* const name_end = name + std::strlen(tensor.name);
+    if (first == nullptr || before(name, first)) first = name;
+    if (end == nullptr || before(end, name_end)) end = name_end;
   }
   if (first == nullptr) return;
-  // The file begins before its first constant, and runtimes load none without the identifier.
-  const std::uint8_t* at = first - sizeof kIdentifier;
-  while (std::memcmp(at, kIdentifier, sizeof kIdentifier) != 0) --at;
+  // Runtimes load no file without the identifier.
+  const std::uint8_t* at = first;
+  while (std::memcmp(at, kIdentifier, sizeof kIdentifier) != 0) {
+    if (first - at == kFarthest) return;
+    --at;
+  }
   data_ = at - kIdentifierAt;
   size_ = static_cast<std::size_t>(end - data_);
 }

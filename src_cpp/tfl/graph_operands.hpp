@@ -2,6 +2,8 @@
 // does not tell a delegate, read from the model's file in memory.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -18,19 +20,22 @@ struct GraphOperands {
   std::vector<NodeOperands> nodes;  ///< as in the file
 };
 
-/// Finds the file by the constants of a graph, which lie in it.
+/// Finds the file by the names of a graph's constants, which lie in it. Files are written from the
+/// end: what describes a graph lies before the names of its tensors.
 class ModelInMemory {
  public:
   /// Nothing is found if no tensor of the graph is a constant of a file.
   explicit ModelInMemory(const TfLiteContext& graph);
 
+  bool is_found() const { return data_ != nullptr; }
+
   /// Of the graph with this index; none if the file was not found, or if the part of it that
-  /// describes the graph lies behind all constants.
+  /// describes the graph lies behind these names.
   std::optional<GraphOperands> graph(int index) const;
 
  private:
   const std::uint8_t* data_ = nullptr;
-  std::size_t size_ = 0;  ///< bytes up to the end of the last constant: the file may be longer
+  std::size_t size_ = 0;  ///< bytes up to the end of the last name: the file is longer
 };
 
 }  // namespace clgpu::tfl

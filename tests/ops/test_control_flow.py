@@ -216,7 +216,7 @@ def test_a_branch_with_a_constant_condition(runtime, device, rng, condition):
     m = ModelMaker()
     operands = [m.input("x", SHAPE), m.input("y", SHAPE)]
     yes: Graph = lambda g, x: [g.op("SUB", x, SHAPE)]  # noqa: E731
-    no: Graph = lambda g, x: [x[1]]  # noqa: E731
+    no: Graph = lambda _, x: [x[1]]  # noqa: E731
     y = branch(m, m.constant(np.bool_(condition)), operands, yes, no)
     m.output(m.op("ABS", [y], SHAPE))
     assert left(run(runtime, device, m.build(), [floats(rng), floats(rng)])) == {}

@@ -289,8 +289,9 @@ OrRefusal<Model::InnerGraph*> Model::inner_graph(int graph) {
   if (acquired.context == nullptr || acquired.is_own()) return unknown;
   TfLiteContext& context = *acquired.context;
   if (!file_) file_.emplace(context_);
+  // A main graph without constants gives no condition a value to start from.
+  if (!file_->is_found()) return Refusal{Why::kRunTime, "the condition"};
   std::optional<tfl::GraphOperands> operands = file_->graph(graph);
-  if (!operands) operands = tfl::ModelInMemory(context).graph(graph);
   if (!operands) return unknown;
   TfLiteIntArray* plan = nullptr;
   if (context.GetExecutionPlan(&context, &plan) != kTfLiteOk) return unknown;
