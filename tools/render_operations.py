@@ -418,8 +418,11 @@ def _loop(n: Node) -> Any:
         lambda g, x: [g.op("LESS", [x[0], g.constant(np.int32(2))], (), dtype=np.bool_)],
         lambda g, x: [g.op("ADD", [x[0], g.constant(np.int32(1))], ()), *_moved(g, x)],
     )  # fmt: skip
-    return n.m.op("WHILE", [n.scalar(0), x], [(), SHAPE], dtype=[np.int32, n.dtype],
-                  quantization=[None, n.q], cond_subgraph_index=1, body_subgraph_index=2)[1]  # fmt: skip
+    results = n.m.op(
+        "WHILE", [n.scalar(0), x], [(), SHAPE], dtype=[np.int32, n.dtype],
+        quantization=[None, n.q], cond_subgraph_index=1, body_subgraph_index=2,
+    )  # fmt: skip
+    return results[1]
 
 
 def _branch(n: Node) -> Any:

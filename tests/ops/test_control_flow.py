@@ -342,7 +342,9 @@ def test_a_loop_stays_on_the_cpu_as_a_whole(runtime, device, rng):
 
 def test_loops_with_many_rounds_stay_on_the_cpu(runtime, device, rng):
     why = left(run(runtime, device, sines(3000), [floats(rng)]))
-    assert why["WHILE"].startswith("has too many rounds")
+    assert why["WHILE"] == (
+        "has too many rounds: with them, the graph would get more than 4096 nodes"
+    )
 
 
 def test_a_node_that_needs_the_cpu_keeps_its_loop_there(runtime, device, rng):
@@ -358,3 +360,128 @@ def test_a_node_that_needs_the_cpu_keeps_its_loop_there(runtime, device, rng):
     m.output(y)
     why = left(run(runtime, device, m.build(), [floats(rng)]))
     assert why["WHILE"].startswith("runs WHERE of its graph 2, which needs the CPU: ")
+
+
+def reason(runtime: str, device: str, m: ModelMaker) -> str:
+    """Why WHILE or IF stays on the CPU; the model is not run, because it is malformed or large."""
+    delegate = clgpu_delegate.load(device=device)
+    interpreter = make_interpreter(runtime, m.build(), [delegate])
+    why = left(delegate.explain())
+    del interpreter
+    (op,) = [op for op in why if op in ("WHILE", "IF")]
+    return why[op]
+
+
+def squared(g: ModelMaker, x: list[int]) -> list[int]:
+    return [next_number(g, x[0]), g.op("SQUARE", [x[1]], SHAPE)]
+
+
+def test_rounds_share_little_memory(runtime, device):
+    weights = np.ones((2048, 2048), np.float32)
+
+    def body(g: ModelMaker, x: list[int]) -> list[int]:
+        return [next_number(g, x[0]), g.op("MUL", [x[1], g.constant(weights)], (2048, 2048))]
+
+    m = ModelMaker()
+    m.output(loop(m, [number(m, 0), m.input("x", (2048, 2048))], below(6), body)[1])
+    why = reason(runtime, device, m)
+    assert why == "has too many rounds: together they would hold more than 64 MiB of weights"
+
+
+def test_a_shape_that_an_inference_computes_is_no_loop_s(runtime, device):
+    m = ModelMaker()
+    x = m.op("RESHAPE", [m.input("x", (8,)), m.input("shape", (2,), np.int32)], (-1, -1))
+    m.output(loop(m, [number(m, 0), x], below(3), squared)[1])
+    assert reason(runtime, device, m) == "input 1 has a shape that is known only in an inference"
+
+
+def while_of(m: ModelMaker, x: list[int], graphs: Sequence[int], results: int = 2) -> None:
+    like = results_like(m, x[:results])
+    cond, body = graphs
+    m.output(*m.op("WHILE", x, **like, cond_subgraph_index=cond, body_subgraph_index=body))
+
+
+def start(m: ModelMaker) -> list[int]:
+    return [number(m, 0), m.input("x", SHAPE)]
+
+
+def missing_result(m: ModelMaker) -> None:
+    x = start(m)
+    while_of(m, x, [add_graph(m, m, x, below(3)), add_graph(m, m, x, squared)], results=1)
+
+
+def missing_state(m: ModelMaker) -> None:
+    m.output(*loop(m, start(m), below(3), lambda g, x: [next_number(g, x[0])]))
+
+
+def missing_input(m: ModelMaker) -> None:
+    x = start(m)
+    while_of(m, x, [add_graph(m, m, x, below(3)), add_graph(m, m, x[:1], below(3))])
+
+
+def missing_graph(m: ModelMaker) -> None:
+    x = start(m)
+    while_of(m, x, [add_graph(m, m, x, below(3)), 99])
+
+
+def several_conditions(m: ModelMaker) -> None:
+    more: Graph = lambda g, _: [g.constant(np.array([True, False]))]  # noqa: E731
+    m.output(*loop(m, start(m), more, squared))
+
+
+def a_number_as_condition(m: ModelMaker) -> None:
+    m.output(*loop(m, start(m), lambda _, x: [x[0]], squared))
+
+
+def no_condition(m: ModelMaker) -> None:
+    m.output(*loop(m, start(m), lambda *_: [], squared))
+
+
+def a_body_that_runs_itself(m: ModelMaker) -> None:
+    def body(g: ModelMaker, x: list[int]) -> list[int]:
+        graphs = {"cond_subgraph_index": 1, "body_subgraph_index": 2}
+        _, y = g.op("WHILE", [number(g, 0), x[1]], **results_like(g, x), **graphs)
+        return [next_number(g, x[0]), y]
+
+    m.output(*loop(m, start(m), below(3), body))
+
+
+def a_result_of_nobody(m: ModelMaker) -> None:
+    body: Graph = lambda g, x: [next_number(g, x[0]), g.tensor(SHAPE)]  # noqa: E731
+    m.output(*loop(m, start(m), below(3), body))
+
+
+def an_operand_of_nobody(m: ModelMaker) -> None:
+    def body(g: ModelMaker, x: list[int]) -> list[int]:
+        return [next_number(g, x[0]), g.op("SQUARE", [g.tensor(SHAPE)], SHAPE)]
+
+    m.output(*loop(m, start(m), below(3), body))
+
+
+def another_type(m: ModelMaker) -> None:
+    def body(g: ModelMaker, x: list[int]) -> list[int]:
+        return [next_number(g, x[0]), g.op("CAST", [x[1]], SHAPE, dtype=np.int32)]
+
+    m.output(*loop(m, start(m), below(3), body))
+
+
+MALFORMED = {
+    missing_result: "its graph has another number of results",
+    missing_state: "graph 2 has another number of results than of inputs",
+    missing_input: "graph 2 has 1 inputs, and gets 2",
+    missing_graph: "the runtime does not tell the inputs and outputs of graph 99",
+    several_conditions: "the condition has several elements",
+    a_number_as_condition: "the condition is int32; supported: bool",
+    no_condition: "graph 1 has no result, or several",
+    a_body_that_runs_itself: "graph 2 runs itself",
+    a_result_of_nobody: "graph 2 has a result that none of its nodes writes",
+    an_operand_of_nobody: "graph 2 has a node that reads what no node before it writes",
+    another_type: "input 1 of graph 1 is float32; supported: int32",
+}
+
+
+@pytest.mark.parametrize("make", MALFORMED, ids=lambda make: make.__name__)
+def test_malformed_graphs_are_left_to_the_runtime(runtime, device, make):
+    m = ModelMaker()
+    make(m)
+    assert reason(runtime, device, m) == MALFORMED[make]

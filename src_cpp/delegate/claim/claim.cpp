@@ -107,6 +107,14 @@ bool leave_small(const Options& options, Model& model, const PartitionIds& ids) 
   return true;
 }
 
+// Whether the device computes a node, or one of its loop, with kernels of this family.
+bool uses(const ModelNode& node, const std::string& family) {
+  if (!node.works || node.evaluated) return false;
+  return node.family->name == family ||
+         std::any_of(node.inner.begin(), node.inner.end(),
+                     [&](const ModelNode& inner) { return uses(inner, family); });
+}
+
 // The partition that `make` makes of the nodes, built for the current shapes if it `is_run`. If a
 // node prevents that, refuses the node and returns null. Throws OptionError, and so
 // plan::BudgetError.
@@ -121,7 +129,7 @@ std::unique_ptr<Partition> build_or_refuse(const TfLiteContext& context, Model& 
     return partition;
   } catch (const plan::NoCandidate& failure) {
     for (const ModelNode& node : model.nodes) {
-      if (node.uses(failure.family())) model.refuse(node.index, {Why::kDevice, "", failure.what()});
+      if (uses(node, failure.family())) model.refuse(node.index, {Why::kDevice, "", failure.what()});
     }
   } catch (const ShapeError& error) {
     // The shapes may still change before the first inference.

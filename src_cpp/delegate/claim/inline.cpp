@@ -40,13 +40,6 @@ bool is_same(const ir::Quantization* a, const ir::Quantization* b) {
 
 }  // namespace
 
-bool ModelNode::uses(const std::string& family_name) const {
-  if (!works || evaluated) return false;
-  if (family->name == family_name) return true;
-  return std::any_of(inner.begin(), inner.end(),
-                     [&](const ModelNode& node) { return node.uses(family_name); });
-}
-
 void Model::inline_graphs(ModelNode& node, const Options& options) {
   const auto refuse_it = [&](Refusal refusal) {
     node.works = node.claimed = false;

@@ -46,8 +46,6 @@ struct ModelNode {
   std::set<int> graphs;  ///< whose nodes these are
 
   bool is_inlined() const { return works && operation->control != ops::Control::kNone; }
-  /// Whether the device computes it, or a part of it, with kernels of this family.
-  bool uses(const std::string& family_name) const;
 };
 
 class Model {
