@@ -485,3 +485,51 @@ def test_malformed_graphs_are_left_to_the_runtime(runtime, device, make):
     m = ModelMaker()
     make(m)
     assert reason(runtime, device, m) == MALFORMED[make]
+
+
+def test_a_loop_of_constants_is_computed_once(runtime, device, rng):
+    m = ModelMaker()
+    x = m.input("x", SHAPE)
+    _, y = loop(m, [number(m, 0), m.constant(floats(rng))], below(3), squared)
+    z = m.op("ADD", [m.op("SIN", [x], SHAPE), y], SHAPE)
+    far = m.op("WHERE", [m.op("LESS", [z, y], SHAPE, dtype=bool)], (-1, 2), dtype=np.int64)
+    m.output(m.op("MUL", [z, y], SHAPE), m.op("SHAPE", [far], (2,), dtype=np.int32,
+                                              out_type=np.int32), y)  # fmt: skip
+    found = run(runtime, device, m.build(), [floats(rng)], verify="first")
+    assert found.nodes[0].computed == "load"
+
+
+def test_a_counted_loop_within_one_that_is_not(runtime, device, rng):
+    """The body of the outer loop has its own partition, of which the inner loop is a part."""
+    m = ModelMaker()
+    count, x = m.input("count", (), np.int32), m.input("x", SHAPE)
+
+    def body(g: ModelMaker, x: list[int]) -> list[int]:
+        inner: Graph = lambda g, x: [next_number(g, x[0]), g.op("SIN", [x[1]], SHAPE)]  # noqa: E731
+        _, y = loop(m, [number(g, 0), x[1]], below(2), inner, inside=g)
+        return [next_number(g, x[0]), y]
+
+    m.output(loop(m, [count, x], below(5), body)[1])
+    for start_at in (1, 3, 7):
+        why = left(run(runtime, device, m.build(), [np.int32(start_at), floats(rng)]))
+        assert why == {"WHILE": "the condition is computed at run time"}
+
+
+def test_a_loop_within_a_memory_budget(runtime, device, rng):
+    model, given = recurrent(5, rng), [floats(rng, (5, 4)), floats(rng, (1, 4))]
+    whole = run(runtime, device, model, given)
+    budget = whole.partitions[0].peak_bytes
+    found = run(runtime, device, model, given, memory_budget=budget)
+    assert left(found) == {}
+    assert found.partitions[0].peak_bytes <= budget
+
+
+@pytest.mark.parametrize("options", [{"precision": "fp16"}, {"chain": "on"}, {"profile": True}])
+def test_options_of_loops(runtime, device, rng, options):
+    delegate = clgpu_delegate.load(device=device, **options)
+    model, given = recurrent(5, rng), [floats(rng, (5, 4)), floats(rng, (1, 4))]
+    ours = answers(make_interpreter(runtime, model, [delegate]), given)
+    stock = answers(make_interpreter(runtime, model), given)
+    for mine, its in zip(ours, stock):
+        np.testing.assert_allclose(mine, its, rtol=0.02, atol=0.02)
+    assert left(delegate.explain()) == {}
