@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <utility>
 
 namespace clgpu::tfl {
 namespace {
 
 constexpr char kIdentifier[] = {'T', 'F', 'L', '3'};  // at byte 4 of each file that a runtime loads
 constexpr std::size_t kIdentifierAt = 4;
-constexpr std::ptrdiff_t kFarthest = 256 << 20;  // bytes from it to the first name
+constexpr std::ptrdiff_t kFarthest = 256 << 20;  // bytes between it and names
 
 // Slots of the schema.
 constexpr unsigned kSubgraphs = 2;                                       // of a model
@@ -83,20 +84,21 @@ class Reader {
 
 }  // namespace
 
-ModelInMemory::ModelInMemory(const TfLiteContext& graph) {
+ModelInMemory::ModelInMemory(const std::vector<const TfLiteContext*>& graphs) {
   const std::less<> before;  // of pointers into different objects, too
-  const std::uint8_t *first = nullptr, *end = nullptr;
-  for (std::size_t i = 0; i < graph.tensors_size; ++i) {
-    const TfLiteTensor& tensor = graph.tensors[i];
-    // Runtimes set `allocation` for constants of a file. Their names lie in it, too, and closer to
-    // its beginning than their values, which may even lie in another file.
-    const bool is_in_file = tensor.allocation_type == kTfLiteMmapRo &&
-                            tensor.allocation != nullptr && tensor.data != nullptr;
-    if (!is_in_file || tensor.name == nullptr || *tensor.name == 0) continue;
-    const auto* const name = reinterpret_cast<const std::uint8_t*>(tensor.name);
-    const std::uint8_t* const name_end = name + std::strlen(tensor.name);
-    if (first == nullptr || before(name, first)) first = name;
-    if (end == nullptr || before(end, name_end)) end = name_end;
+  std::vector<std::pair<const std::uint8_t*, std::size_t>> names;
+  const std::uint8_t* first = nullptr;  // of the names of constants
+  for (const TfLiteContext* graph : graphs) {
+    for (std::size_t i = 0; i < graph->tensors_size; ++i) {
+      const TfLiteTensor& tensor = graph->tensors[i];
+      if (tensor.name == nullptr || *tensor.name == 0) continue;
+      const auto* const name = reinterpret_cast<const std::uint8_t*>(tensor.name);
+      names.emplace_back(name, std::strlen(tensor.name));
+      // Runtimes set `allocation` for constants of a file.
+      const bool is_in_file = tensor.allocation_type == kTfLiteMmapRo &&
+                              tensor.allocation != nullptr && tensor.data != nullptr;
+      if (is_in_file && (first == nullptr || before(name, first))) first = name;
+    }
   }
   if (first == nullptr) return;
   // Runtimes load no file without the identifier.
@@ -106,7 +108,10 @@ ModelInMemory::ModelInMemory(const TfLiteContext& graph) {
     --at;
   }
   data_ = at - kIdentifierAt;
-  size_ = static_cast<std::size_t>(end - data_);
+  for (const auto& [name, length] : names) {
+    if (before(name, data_) || !before(name, first + kFarthest)) continue;
+    size_ = std::max(size_, static_cast<std::size_t>(name - data_) + length);
+  }
 }
 
 std::optional<GraphOperands> ModelInMemory::graph(int index) const {

@@ -20,12 +20,12 @@ struct GraphOperands {
   std::vector<NodeOperands> nodes;  ///< as in the file
 };
 
-/// Finds the file by the names of a graph's constants, which lie in it. Files are written from the
-/// end: what describes a graph lies before the names of its tensors.
+/// Finds the file by the names of tensors, which lie in it. Files are written from the end: what
+/// describes a graph lies before the names of the tensors of the first graphs.
 class ModelInMemory {
  public:
-  /// Nothing is found if no tensor of the graph is a constant of a file.
-  explicit ModelInMemory(const TfLiteContext& graph);
+  /// `graphs`: of one model. Nothing is found if none of their tensors is a constant of a file.
+  explicit ModelInMemory(const std::vector<const TfLiteContext*>& graphs);
 
   bool is_found() const { return data_ != nullptr; }
 

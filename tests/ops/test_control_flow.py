@@ -510,9 +510,13 @@ def test_a_counted_loop_within_one_that_is_not(runtime, device, rng):
         return [next_number(g, x[0]), y]
 
     m.output(loop(m, [count, x], below(5), body)[1])
+    model = m.build()
     for start_at in (1, 3, 7):
-        why = left(run(runtime, device, m.build(), [np.int32(start_at), floats(rng)]))
+        why = left(run(runtime, device, model, [np.int32(start_at), floats(rng)]))
         assert why == {"WHILE": "the condition is computed at run time"}
+    delegate = clgpu_delegate.load(device=device)
+    answers(make_interpreter(runtime, model, [delegate]), [np.int32(1), floats(rng)])
+    assert delegate.stats()["invokes"] == 5 + 4, "the condition's and the body's partitions"
 
 
 def test_a_loop_within_a_memory_budget(runtime, device, rng):

@@ -281,8 +281,13 @@ OrRefusal<Model::InnerGraph*> Model::inner_graph(int graph) {
   const tfl::Acquired acquired(context_, graph);
   if (acquired.context == nullptr || acquired.is_own()) return unknown;
   TfLiteContext& context = *acquired.context;
-  if (!file_) file_.emplace(context_);
-  // A main graph without constants gives no condition a value to start from.
+  if (!file_) {
+    const tfl::Acquired main(context_, 0);
+    std::vector<const TfLiteContext*> known = {&context_, &context};
+    if (main.context != nullptr) known.push_back(main.context);
+    file_.emplace(known);
+  }
+  // A graph without constants gives no condition a value to start from.
   if (!file_->is_found()) return Refusal{Why::kRunTime, "the condition"};
   std::optional<tfl::GraphOperands> operands = file_->graph(graph);
   if (!operands) return unknown;
