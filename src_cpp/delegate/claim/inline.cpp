@@ -161,7 +161,7 @@ std::optional<Refusal> Model::inline_step(int graph, const CpuNode& recipe, std:
     id = ids[uz(id)] = add_inner(inner.tensors[uz(id)]);
   }
   for (int& id : mapped.intermediates) {
-    if (id >= 0 && uz(id) < inner.tensors.size()) id = add_inner(inner.tensors[uz(id)]);
+    id = id >= 0 && uz(id) < inner.tensors.size() ? add_inner(inner.tensors[uz(id)]) : -1;
   }
   ModelNode node;
   node.index = by.index;
