@@ -296,6 +296,10 @@ class ModelMaker:
         """Return the element type: a numpy dtype, or a schema name where numpy has none."""
         return self._tensors[tensor].dtype
 
+    def quantization(self, tensor: int) -> Any:
+        """Return the quantisation of a tensor, None if it has none."""
+        return self._tensors[tensor].quantization
+
     def is_constant(self, tensor: int) -> bool:
         """Tell whether a tensor has data in the file."""
         return self._tensors[tensor].buffer != _NO_BUFFER

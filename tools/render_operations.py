@@ -62,6 +62,15 @@ not depend on it. One outside of its axis is moved into it.
 - **state**: the operation reads or changes a value that outlives an inference: a tensor that is
   uploaded before the other nodes of its partition run, and downloaded after them.
 
+- **inlined**: the nodes of its graphs become nodes of the graph around it, and run where these run.
+
+WHILE is unrolled if its rounds can be counted while planning, from constants that no shape decides
+on, up to 4096 nodes in all rounds; IF is replaced by the graph that its condition chooses, if this
+is known then. Otherwise, and if a graph has a node that needs the CPU, the runtime runs the loop
+or the branch, and the delegate the nodes of its graphs. If a body gives a state to another place
+than its own, the stock kernel overwrites states that it has not copied yet; on the device all
+states change at once, as the source model says.
+
 A node may still stay on the CPU because of its parameters or ranks: `clgpu explain MODEL` gives the
 reason ([Nodes on the CPU](refusals.md)).
 
@@ -369,6 +378,7 @@ def _svdf(n: Node) -> Any:
     return n.op("SVDF", slots, (2, 6), rank=1, fused_activation_function="RELU")
 
 
+CONTROL = ("IF", "WHILE")
 STATE = ("ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE")
 
 
@@ -387,7 +397,45 @@ def _variable(n: Node) -> Any:
     return found
 
 
+def _graphs(n: Node, x: int, *makes: Callable[[ModelMaker, list[int]], list[int]]) -> None:
+    """Further graphs, each of a counter and of numbers like x."""
+    for make in makes:
+        graph = n.m.subgraph()
+        inputs = [graph.input("i", (), np.int32),
+                  graph.input("y", n.m.shape(x), n.dtype, quantization=n.q)]  # fmt: skip
+        graph.output(*make(graph, inputs))
+
+
+def _moved(graph: ModelMaker, x: list[int]) -> list[int]:
+    to = graph.constant(np.array(SHAPE, np.int32))
+    return [graph.op("RESHAPE", [x[1], to], SHAPE, quantization=graph.quantization(x[1]))]
+
+
+def _loop(n: Node) -> Any:
+    x = n.x()
+    _graphs(
+        n, x,
+        lambda g, x: [g.op("LESS", [x[0], g.constant(np.int32(2))], (), dtype=np.bool_)],
+        lambda g, x: [g.op("ADD", [x[0], g.constant(np.int32(1))], ()), *_moved(g, x)],
+    )  # fmt: skip
+    results = n.m.op(
+        "WHILE", [n.scalar(0), x], [(), SHAPE], dtype=[np.int32, n.dtype],
+        quantization=[None, n.q], cond_subgraph_index=1, body_subgraph_index=2,
+    )  # fmt: skip
+    return results[1]
+
+
+def _branch(n: Node) -> Any:
+    x = n.x()
+    _graphs(n, x, _moved, _moved)
+    operands = [n.m.constant(np.bool_(True)), n.scalar(0), x]
+    return n.m.op("IF", operands, [SHAPE], dtype=[n.dtype], quantization=[n.q],
+                  then_subgraph_index=1, else_subgraph_index=2)[0]  # fmt: skip
+
+
 NODES: dict[str, Build] = {
+    "IF": _branch,
+    "WHILE": _loop,
     **dict.fromkeys(STATE, _variable),
     **{name: one(name) for name in UNARY.split()},
     **{name: two(name) for name in BINARY.split()},
@@ -498,6 +546,8 @@ def where(name: str, nodes: list[clgpu_delegate.Node]) -> str:
     """The mark of an operation."""
     if name in STATE:
         return "state"
+    if name in CONTROL:
+        return "inlined"
     if all(node.is_view for node in nodes):
         return "view"
     if all(node.reason.startswith("follows from shapes") for node in nodes):

@@ -10,13 +10,12 @@ _MOVING = "write a SLICE with a constant size; only its begin may be computed at
 _STATE = "make the state an input and an output of the model instead of a variable"
 _LAST = "move it to the end of the model, so that one partition takes all nodes before it"
 _UNITE = (
-    "replace branches: compute both and choose with SELECT_V2; unroll loops whose length is known"
+    "count the rounds of a loop from constants; replace a branch: compute both and choose with "
+    "SELECT_V2"
 )
 
 # What could be written instead of an operation without kernels.
 _OPERATIONS = {
-    "WHILE": _UNITE,
-    "IF": _UNITE,
     "FAKE_QUANT": "it is for training: remove it, or quantise the model with clgpu quantize",
     "WHERE": "write SELECT_V2, whose result has a fixed shape",
     "UNIQUE": _LAST,
@@ -89,6 +88,8 @@ def _rank(_op: str, refusal: Mapping[str, Any]) -> str:
 
 
 def _run_time(op: str, refusal: Mapping[str, Any]) -> str:
+    if refusal["what"] == "the condition":
+        return _UNITE
     return _MOVING if op in ("SLICE", "STRIDED_SLICE") and refusal["what"] != "size" else _FIXED
 
 

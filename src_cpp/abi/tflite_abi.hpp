@@ -259,6 +259,10 @@ struct ConcatenationParams {
 struct ReshapeParams {
   std::int32_t shape[8], num_dimensions;
 };
+/// Indices of graphs: of IF those for true and for false, of WHILE the condition and the body.
+struct ControlFlowParams {
+  std::int32_t first_graph, second_graph;
+};
 struct VarHandleParams {
   const char *container, *shared_name;
 };

@@ -21,6 +21,9 @@ struct Imported {
   ir::AttrsPtr attrs;
   ir::Epilogue epilogue;
   std::string resource{};  ///< Resource::kHandle: tells the resource from others
+  /// Control::kBranch: indices of the graphs for true and for false; Control::kLoop: of those of
+  /// the condition and of the body.
+  std::vector<int> graphs{};
 };
 
 /// A node together with its graph: the view of shape rules and candidates.
@@ -75,6 +78,13 @@ enum class Resource : int {
   kOnce,    ///< sets values of resources, in the first inference only
 };
 
+/// How an operation runs other graphs of the model.
+enum class Control : int {
+  kNone,
+  kBranch,  ///< input 0 chooses one of two graphs, which takes the other inputs
+  kLoop,    ///< one graph repeats as long as the result of another one is true
+};
+
 /// An operation of TFLite and the operands of its nodes. `check_operands` checks the declared
 /// operands before a family is called.
 struct Operation {
@@ -96,6 +106,7 @@ struct Operation {
   /// new values to further outputs: one for each of these inputs that the node has, in this order.
   std::vector<int> states{};
   Resource resource = Resource::kNone;
+  Control control = Control::kNone;
   /// Slots of small inputs of indices, such as shapes and axes, that planning needs as constants,
   /// and that seldom change from one inference to the next. If they are computed at run time, a
   /// partition is planned when it knows them, and again when they change.

@@ -79,7 +79,8 @@ std::optional<Refusal> check_operands(const tfl::NodeView& node, const Operation
         "it has " + count(outputs, "output") + "; the operation has " +
             (operation.outputs == kAnyNumber ? "at least one" : std::to_string(operation.outputs))};
   }
-  for (int i = 0; i < outputs; ++i) {
+  // Runtimes leave out results of loops that nothing reads.
+  for (int i = 0; i < outputs && operation.control == Control::kNone; ++i) {
     if (!node.has_output(i))
       return Refusal{Why::kOperands, "output " + std::to_string(i), "is absent"};
   }

@@ -2,35 +2,13 @@
 
 #include <algorithm>
 
+#include "tfl/subgraph.hpp"
+
 namespace clgpu::tfl {
 namespace {
 
 constexpr std::int64_t kMostInts = 16;
 constexpr std::int64_t kMostElements = 1 << 20;  // that are compared with each other
-
-/// While it exists, the runtime shows the nodes of a graph.
-class Acquired {
- public:
-  Acquired(TfLiteContext& own, int subgraph) : own_(own), subgraph_(subgraph) {
-    if (own.AcquireSubgraphContext == nullptr || own.ReleaseSubgraphContext == nullptr) return;
-    if (own.AcquireSubgraphContext(&own, subgraph, &context) != kTfLiteOk) context = nullptr;
-  }
-  ~Acquired() {
-    // A release ends the access to a graph, and that to the own one must not end here.
-    if (context != nullptr && context->impl_ != own_.impl_)
-      own_.ReleaseSubgraphContext(&own_, subgraph_);
-  }
-  Acquired(const Acquired&) = delete;
-  Acquired& operator=(const Acquired&) = delete;
-
-  bool is_own() const { return context->impl_ == own_.impl_; }
-
-  TfLiteContext* context = nullptr;
-
- private:
-  TfLiteContext& own_;
-  int subgraph_;
-};
 
 void read_tensor(Decomposition& result, const TensorView& tensor) {
   if (!result.shapes.emplace(tensor.id(), tensor.dims()).second || !tensor.has_data()) return;
@@ -47,8 +25,7 @@ void read_tensor(Decomposition& result, const TensorView& tensor) {
 }  // namespace
 
 std::optional<Decomposition> read_decomposition(const NodeView& node, int subgraph) {
-  // Runtimes declare the parameter without const, and do not change what it points to.
-  const Acquired graph(const_cast<TfLiteContext&>(node.context()), subgraph);
+  const Acquired graph(node.context(), subgraph);
   if (graph.context == nullptr || graph.is_own()) return std::nullopt;
   TfLiteContext& context = *graph.context;
   TfLiteIntArray* plan = nullptr;

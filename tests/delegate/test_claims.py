@@ -237,7 +237,8 @@ def test_loop_runs_and_the_model_s_own_graph_is_explained(runtime):
     delegate = run(runtime, m.build(), [normal(1, 8)])
     plan = delegate.explain()
     assert [node.op for node in plan.nodes] == ["TANH", "WHILE", "EXP"]
-    assert claimed(delegate) == [True, False, True]
+    assert claimed(delegate) == [True, True, True]
+    assert len(plan.partitions) == 1
 
 
 def two_transposes() -> bytes:

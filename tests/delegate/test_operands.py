@@ -19,6 +19,8 @@ OTHERS = {
     "CONCATENATION": (1, 99, 1),
     "PACK": (1, 99, 1),
     "STABLEHLO_COMPOSITE": (1, 99, 1),
+    "WHILE": (1, 99, 1),
+    "IF": (1, 99, 1),
     "CONV_2D": (2, 1, 1),
     "DEPTHWISE_CONV_2D": (2, 1, 1),
     "FULLY_CONNECTED": (2, 1, 1),
@@ -132,7 +134,7 @@ def test_operands_that_are_not_there_are_a_refusal(name):
     if outputs > 0:
         nodes.append((name, [0] * required, 0))
         wanted.append("it has 0 outputs; the operation has ")
-    several = {"SPLIT", "SPLIT_V", "STABLEHLO_COMPOSITE", "UNPACK"}
+    several = {"IF", "SPLIT", "SPLIT_V", "STABLEHLO_COMPOSITE", "UNPACK", "WHILE"}
     if name not in several and not name.startswith("BIDIRECTIONAL"):
         nodes.append((name, [0] * required, outputs + 1))
         wanted.append(f"it has {counted(outputs + 1, 'output')}; the operation has {outputs}")

@@ -103,6 +103,35 @@ def test_wrong_numbers_of_any_kind(sum_, broken, x, device):
     assert check_of(explanation).engine == "fully_connected/naive"
 
 
+def growing() -> bytes:
+    """A loop of four dense layers, each of which makes the numbers four times as large."""
+    m = ModelMaker()
+    operands = [m.constant(np.int32(0)), m.input("x", (3, 40))]
+    _, y = m.op("WHILE", operands, [(), (3, 40)], dtype=[np.int32, np.float32],
+                cond_subgraph_index=1, body_subgraph_index=2)  # fmt: skip
+    m.output(y)
+    cond, body = m.subgraph(), m.subgraph()
+    count, x = cond.input("count", (), np.int32), cond.input("x", (3, 40))
+    cond.output(cond.op("LESS", [count, cond.constant(np.int32(4))], (), dtype=bool))
+    count, x = body.input("count", (), np.int32), body.input("x", (3, 40))
+    weights = body.constant(4 * np.eye(40, dtype=np.float32))
+    body.output(
+        body.op("ADD", [count, body.constant(np.int32(1))], ()),
+        body.op("FULLY_CONNECTED", [x, weights, None], (3, 40)),
+    )
+    return m.build()
+
+
+def test_the_last_round_of_a_loop_is_wrong(broken, x, device, runtime):
+    broken(NAIVE, "FINISH_SUM(sum,", "FINISH_SUM(sum * (sum > 100 ? 2 : 1),")
+    engines, x = {"fully_connected": "naive|auto"}, np.abs(x) + np.float32(0.5)
+    got, explanation = run(growing(), [x], runtime, device=device, engines=engines)
+    is_right(got, growing(), [x], runtime)
+    check = check_of(explanation)
+    assert (check.level, check.engine) == ("as asked", "fully_connected/naive")
+    assert [node.claimed for node in explanation.nodes] == [True]
+
+
 def test_another_engine_takes_over(broken, x, device, runtime, tmp_path):
     broken(NAIVE, "FINISH_SUM(sum,", "FINISH_SUM(sum * 2,")
     options: dict[str, Any] = {

@@ -49,6 +49,7 @@ SUBFOLDERS = {
 NO_KERNELS = {
     "add": "computed by kernels/binary; a family of its own because ops='core' claims it",
     "broadcast_to": "computed by kernels/strided_copy",
+    "control_flow": "the kernels of the nodes in its graphs",
     "densify": "decoded by the host at load time, constants only",
     "reshape": "a view: no work on the device",
     "reverse": "computed by kernels/strided_copy",

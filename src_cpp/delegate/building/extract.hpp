@@ -15,6 +15,7 @@ struct Extract {
   std::unique_ptr<Specialization> specialization{};  ///< null if no value of it follows from shapes
   std::vector<int> awaited{};        ///< TFLite's ids of inputs with values that planning needs
   std::unique_ptr<States> states{};  ///< null if it has none
+  std::shared_ptr<const InnerTensors> inner{};  ///< tensors of the CPU's nodes; may be null
 };
 
 }  // namespace clgpu::delegate

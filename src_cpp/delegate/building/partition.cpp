@@ -73,6 +73,7 @@ Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> sess
       nodes_(std::move(nodes)),
       contents_(contents_of(*original_, nodes_.size())),
       index_(index) {
+  cpu_.inner = std::move(extract.inner);
   if (state_->target.options.verify != kVerifyOff) trust_ = std::make_unique<Trust>();
   if (specialization_ == nullptr) graph_ = pass(*original_, Level::kAsAsked);
 }
@@ -285,7 +286,9 @@ void Partition::tell_shapes() const {
   passes::infer_shapes(graph);
   std::map<int, ShapeReport> shapes;
   for (const ir::Tensor& tensor : graph.tensors) {
-    if (tensor.tflite_id < 0 || tensor.is_constant() || tensor.state >= 0) continue;
+    const bool is_inner =
+        cpu_.inner != nullptr && tensor.tflite_id >= static_cast<int>(cpu_.inner->first());
+    if (tensor.tflite_id < 0 || is_inner || tensor.is_constant() || tensor.state >= 0) continue;
     const std::int64_t bytes =
         tensor.shape.elements() * static_cast<std::int64_t>(size_of(tensor.dtype));
     shapes[tensor.tflite_id] = {tensor.shape.dims(), bytes};

@@ -87,7 +87,7 @@ std::set<int> Partition::output_ids() const {
 Shadow& Partition::shadow(const TfLiteContext& context) {
   if (cpu_.shadow == nullptr) {
     cpu_.shadow = std::make_unique<Shadow>(
-        context, cpu_.nodes,
+        context, cpu_.inner.get(), cpu_.nodes,
         state_->target.options.dynamic_range == passes::DynamicRange::kDequantize);
   }
   return *cpu_.shadow;

@@ -45,10 +45,10 @@ void drop_unused_inputs(ir::Graph& graph) {
 
 }  // namespace
 
-Specialization::Specialization(const TfLiteContext& context, std::map<int, CpuNode> evaluated,
-                               std::map<int, CpuNode> readers, std::set<int> awaiting,
-                               std::vector<int> awaited)
-    : evaluator_(context),
+Specialization::Specialization(const TfLiteContext& context, const InnerTensors* inner,
+                               std::map<int, CpuNode> evaluated, std::map<int, CpuNode> readers,
+                               std::set<int> awaiting, std::vector<int> awaited)
+    : evaluator_(context, inner),
       evaluated_(std::move(evaluated)),
       readers_(std::move(readers)),
       awaiting_(std::move(awaiting)),
@@ -77,12 +77,14 @@ void Specialization::apply(ir::Graph& graph, KnownValues& known) {
   std::vector<bool> done(graph.nodes.size(), false);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     ir::Node& node = graph.nodes[i];
-    done[i] = evaluated_.count(node.tflite_index) != 0;
+    const int first = graph.tensor(node.outputs.at(0)).tflite_id;
+    done[i] = evaluated_.count(first) != 0;
     if (done[i]) {
       evaluate(graph, node, known);
       continue;
     }
-    if (readers_.count(node.tflite_index) != 0) import(node);
+    if (const auto reader = readers_.find(first); reader != readers_.end())
+      import(node, reader->second);
     passes::infer_shapes(graph, node);
     for (const int id : node.outputs) {
       const ir::Tensor& tensor = graph.tensor(id);
@@ -102,7 +104,7 @@ void Specialization::apply(ir::Graph& graph, KnownValues& known) {
 void Specialization::evaluate(ir::Graph& graph, const ir::Node& node, KnownValues& known) {
   std::vector<Known> results;
   try {
-    results = evaluator_.run(evaluated_.at(node.tflite_index));
+    results = evaluator_.run(evaluated_.at(graph.tensor(node.outputs[0]).tflite_id));
   } catch (const ShadowError& error) {
     throw ShapeError(error.what(), node.tflite_index);
   }
@@ -117,8 +119,7 @@ void Specialization::evaluate(ir::Graph& graph, const ir::Node& node, KnownValue
   }
 }
 
-void Specialization::import(ir::Node& node) const {
-  const CpuNode& recipe = readers_.at(node.tflite_index);
+void Specialization::import(ir::Node& node, const CpuNode& recipe) const {
   const NodeInstance instance(recipe);
   const tfl::NodeView view(evaluator_.context(), instance.node, recipe.registration, recipe.index);
   const std::string where = node.op + " (node " + std::to_string(node.tflite_index) + "): ";

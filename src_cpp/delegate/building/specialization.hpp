@@ -20,10 +20,12 @@ using KnownValues = std::map<int, Known>;
 class Specialization {
  public:
   /// `evaluated`: nodes whose results are known while planning; `readers`: nodes that need such
-  /// results as constants. By index in the model. `awaiting`: those of both that read values which
-  /// only an inference has; apply() finds these, the tensors `awaited`, in `known`.
-  Specialization(const TfLiteContext& context, std::map<int, CpuNode> evaluated,
-                 std::map<int, CpuNode> readers, std::set<int> awaiting, std::vector<int> awaited);
+  /// results as constants. By the id of their first result: the nodes of a loop have one index.
+  /// `awaiting`: indices of those that read values which only an inference has; apply() finds
+  /// these, the tensors `awaited`, in `known`. `inner`: see Sandbox.
+  Specialization(const TfLiteContext& context, const InnerTensors* inner,
+                 std::map<int, CpuNode> evaluated, std::map<int, CpuNode> readers,
+                 std::set<int> awaiting, std::vector<int> awaited);
 
   /// Replaces the evaluated nodes of a graph by constants, for the shapes of the graph's inputs.
   /// Takes further values from `known`, and adds those it computes. Sets the shapes of all tensors.
@@ -38,7 +40,7 @@ class Specialization {
 
  private:
   void evaluate(ir::Graph& graph, const ir::Node& node, KnownValues& known);
-  void import(ir::Node& node) const;
+  void import(ir::Node& node, const CpuNode& recipe) const;
 
   Evaluator evaluator_;
   std::map<int, CpuNode> evaluated_, readers_;

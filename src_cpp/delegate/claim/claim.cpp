@@ -108,21 +108,29 @@ bool leave_small(const Options& options, Model& model, const PartitionIds& ids) 
   return true;
 }
 
-// Builds the partition that `make` makes of the nodes, for the current shapes. If a node prevents
-// that, refuses the node and returns null. Throws OptionError, and so plan::BudgetError.
+// Whether the device computes a node, or one of its loop, with kernels of this family.
+bool uses(const ModelNode& node, const std::string& family) {
+  if (!node.works || node.evaluated) return false;
+  return node.family->name == family ||
+         std::any_of(node.inner.begin(), node.inner.end(),
+                     [&](const ModelNode& inner) { return uses(inner, family); });
+}
+
+// The partition that `make` makes of the nodes, built for the current shapes if it `is_run`. If a
+// node prevents that, refuses the node and returns null. Throws OptionError, and so
+// plan::BudgetError.
 template <class Make>
 std::unique_ptr<Partition> build_or_refuse(const TfLiteContext& context, Model& model,
-                                           const std::vector<int>& nodes, Make make) {
+                                           const std::vector<int>& nodes, bool is_run, Make make) {
   std::unique_ptr<Partition> partition;
   try {
     partition = make();
     partition->stand_by(model.cpu_nodes(nodes));
-    if (!partition->awaits()) partition->build();
+    if (is_run && !partition->awaits()) partition->build();
     return partition;
   } catch (const plan::NoCandidate& failure) {
     for (const ModelNode& node : model.nodes) {
-      if (node.works && !node.evaluated && node.family->name == failure.family())
-        model.refuse(node.index, {Why::kDevice, "", failure.what()});
+      if (uses(node, failure.family())) model.refuse(node.index, {Why::kDevice, "", failure.what()});
     }
   } catch (const ShapeError& error) {
     // The shapes may still change before the first inference.
@@ -151,7 +159,7 @@ std::unique_ptr<Partition> build_or_refuse(const TfLiteContext& context, Model& 
 // One attempt: builds all partitions of the claimed nodes, or refuses at least one node that
 // prevented it and returns false.
 bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
-               const std::shared_ptr<Session>& session, Model& model,
+               const std::shared_ptr<Session>& session, Model& model, bool is_run,
                std::vector<std::unique_ptr<Partition>>& built) {
   built.clear();
   session->held.clear();
@@ -183,7 +191,7 @@ bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
   }
   for (std::size_t i = 0; i < partitions.size(); ++i) {
     try {
-      built.push_back(build_or_refuse(context, model, partitions[i].nodes, [&] {
+      built.push_back(build_or_refuse(context, model, partitions[i].nodes, is_run, [&] {
         return plans.empty() ? make(partitions[i], i) : std::move(plans[i]);
       }));
     } catch (const plan::BudgetError&) {
@@ -211,7 +219,7 @@ bool is_main_graph(TfLiteContext& context) {
 
 }  // namespace
 
-Claim claim(TfLiteContext& context, const std::shared_ptr<State>& state) {
+Claim claim(TfLiteContext& context, const std::shared_ptr<State>& state, bool is_run) {
   Model model(context, state->target.options);
   find_outputs(context, model);
   const auto session = std::make_shared<Session>();
@@ -222,7 +230,7 @@ Claim claim(TfLiteContext& context, const std::shared_ptr<State>& state) {
   std::vector<std::unique_ptr<Partition>> partitions;
   do {
     model.settle_constants();
-  } while (!try_build(context, state, session, model, partitions));
+  } while (!try_build(context, state, session, model, is_run, partitions));
   if (is_main) {
     Report report = first_report(state->target, model, context, partitions);
     end_placement(*session, report);
@@ -230,7 +238,7 @@ Claim claim(TfLiteContext& context, const std::shared_ptr<State>& state) {
     session->report = state->ledger.set_report(std::move(report));
     for (const auto& partition : partitions) partition->publish();
   }
-  return {model.claimed(), std::move(partitions), is_main};
+  return {model.claimed(), std::move(partitions), is_main, model.inlined_graphs()};
 }
 
 }  // namespace clgpu::delegate

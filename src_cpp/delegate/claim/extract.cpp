@@ -120,15 +120,19 @@ std::unique_ptr<Specialization> Model::specialization(const TfLiteContext& conte
                                                       const std::vector<int>& awaited) const {
   std::map<int, CpuNode> evaluated, readers;
   std::set<int> awaiting;
+  const auto add = [&](const ModelNode& node) {
+    if (!node.evaluated && !node.reads_values) return;
+    (node.evaluated ? evaluated : readers).emplace(node.outputs.at(0), *node.cpu);
+  };
   for (const std::size_t position : members(node_indices)) {
     const ModelNode& node = nodes[position];
     if (!node.awaits.empty()) awaiting.insert(node.index);
-    if (node.evaluated) evaluated.emplace(node.index, cpu_nodes_[position]);
-    if (node.reads_values && !node.evaluated) readers.emplace(node.index, cpu_nodes_[position]);
+    if (!node.is_inlined()) add(node);
+    std::for_each(node.inner.begin(), node.inner.end(), add);
   }
   if (evaluated.empty() && readers.empty()) return nullptr;
-  return std::make_unique<Specialization>(context, std::move(evaluated), std::move(readers),
-                                          std::move(awaiting), awaited);
+  return std::make_unique<Specialization>(context, inner_.get(), std::move(evaluated),
+                                          std::move(readers), std::move(awaiting), awaited);
 }
 
 bool Model::is_read_outside(int tensor, const std::set<int>& node_indices) const {
@@ -150,11 +154,12 @@ Extract Model::extract(const TfLiteContext& context, const std::vector<int>& nod
     }
   }
   extract.specialization = specialization(context, node_indices, extract.awaited);
+  if (!inner_->list().empty()) extract.inner = inner_;
   if (states.empty()) return extract;
   std::vector<CpuNode> once;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].claimed && nodes[i].operation->resource == ops::Resource::kOnce)
-      once.push_back(cpu_nodes_[i]);
+      once.push_back(*nodes[i].cpu);
   }
   extract.states = std::make_unique<States>(context, std::move(states), std::move(once));
   return extract;
@@ -196,19 +201,36 @@ ir::Graph Model::graph(const std::vector<int>& node_indices, const std::vector<i
     }
     return node;
   };
+  const auto compute = [&](const ModelNode& member) {
+    if (member.folded == nullptr) {
+      graph.nodes.push_back(stateful(member));
+    } else {
+      graph.tensor(intern(member.outputs[0])).constant = member.folded;
+    }
+  };
+  // The results of a loop or a branch are those of its nodes, or its inputs.
+  const auto pass_on = [&](const ModelNode& member) {
+    for (std::size_t i = 0; i < member.results.size(); ++i) {
+      if (member.outputs[i] < 0) continue;
+      ir::Node node = ir_node(member, [](int) { return -1; });
+      node.inputs = {intern(member.results[i])};
+      node.outputs = {intern(member.outputs[i])};
+      graph.nodes.push_back(std::move(node));
+    }
+  };
   // The values of resources are states; nodes that assign or read them are views of these values.
-  const auto access = [&](const ModelNode& member, std::size_t position) {
+  const auto access = [&](const ModelNode& member) {
     const std::string& resource = *resource_of(member);
     StateSource& source = states.source(-1, resource, readable(resource));
-    source.handle = cpu_nodes_[writer_.at(member.inputs[0])];
+    source.handle = *nodes[writer_.at(member.inputs[0])].cpu;
     ir::Node node = ir_node(member, [](int) { return -1; });
     if (member.operation->resource == ops::Resource::kRead) {
-      if (!source.read) source.read = cpu_nodes_[position];
+      if (!source.read) source.read = *member.cpu;
       const ir::Tensor& tensor = whole_.tensor(member.outputs[0]);
       node.inputs = {states.read(source, tensor)};
       node.outputs = {intern(member.outputs[0])};
     } else {
-      source.assign = cpu_nodes_[position];
+      source.assign = *member.cpu;
       const ir::Tensor& tensor = whole_.tensor(member.inputs[1]);
       node.inputs = {intern(member.inputs[1])};
       node.outputs = {states.write(source, tensor)};
@@ -218,18 +240,18 @@ ir::Graph Model::graph(const std::vector<int>& node_indices, const std::vector<i
   for (const std::size_t position :
        members(node_indices)) {  // a set of positions is sorted by execution order
     const ModelNode& member = nodes[position];
-    if (member.folded != nullptr) {
-      ir::Tensor& result = graph.tensor(intern(member.outputs[0]));
-      result.constant = member.folded;
+    if (member.is_inlined()) {
+      for (const ModelNode& inner : member.inner) compute(inner);
+      pass_on(member);
       continue;
     }
     switch (member.operation->resource) {
       case ops::Resource::kNone:
-        graph.nodes.push_back(stateful(member));
+        compute(member);
         break;
       case ops::Resource::kRead:
       case ops::Resource::kAssign:
-        graph.nodes.push_back(access(member, position));
+        graph.nodes.push_back(access(member));
         break;
       case ops::Resource::kHandle:
       case ops::Resource::kOnce:

@@ -47,6 +47,7 @@ std::vector<std::string> unknown_excluded(const Options& options, const Model& m
   std::set<std::string> operations, indices;
   for (const ModelNode& node : model.nodes) {
     operations.insert(node.op);
+    for (const ModelNode& inner : node.inner) operations.insert(inner.op);
     indices.insert(std::to_string(node.index));
   }
   std::vector<std::string> notes;

@@ -56,7 +56,10 @@ std::shared_ptr<const ir::Constant> constant_of(const tfl::TensorView& view) {
 }  // namespace
 
 Model::Model(TfLiteContext& context, const Options& options)
-    : evaluator_(context), core_only_(options.core_only) {
+    : evaluator_(context),
+      inner_(std::make_shared<InnerTensors>(context.tensors_size)),
+      context_(context),
+      core_only_(options.core_only) {
   whole_.tensors.resize(context.tensors_size);
   TfLiteIntArray* plan = nullptr;
   if (context.GetExecutionPlan(&context, &plan) != kTfLiteOk || plan == nullptr)
@@ -84,10 +87,15 @@ Model::Model(TfLiteContext& context, const Options& options)
         if (view.is_tensor(id) && read_.insert(id).second) read_tensor(view.tensor(id), id);
       }
     }
-    cpu_nodes_.emplace_back(index, entry.op, *node, *registration);
+    entry.cpu = std::make_shared<const CpuNode>(index, entry.op, *node, *registration);
     import(entry, view, options);
-    if (entry.claimed && entry.awaits.empty() && entry.operation->resource == ops::Resource::kNone)
+    if (entry.is_inlined()) {
+      if (entry.claimed) inline_graphs(entry, options);
+      entry.works = entry.claimed;
+    } else if (entry.claimed && entry.awaits.empty() &&
+               entry.operation->resource == ops::Resource::kNone) {
       evaluate(entry);
+    }
     if (entry.works) note_open(entry);
     for (const int id : entry.inputs) {
       if (id >= 0) readers_[id].push_back(nodes.size());
@@ -159,13 +167,13 @@ bool Model::follows_from_shapes(const ModelNode& node, bool inferred) const {
   });
 }
 
-void Model::evaluate(ModelNode& node) {
+bool Model::evaluate(ModelNode& node) {
   node.reads_values = std::any_of(node.inputs.begin(), node.inputs.end(),
                                   [&](int id) { return known_.count(id) != 0; });
   const bool inferred = !node.family->has_kernels() || infer(node);
-  if (!follows_from_shapes(node, inferred)) return;
+  if (!follows_from_shapes(node, inferred)) return inferred;
   try {
-    const std::vector<Known> results = evaluator_.run(cpu_nodes_.back());
+    const std::vector<Known> results = evaluator_.run(*node.cpu);
     for (std::size_t i = 0; i < results.size(); ++i) {
       ir::Tensor& tensor = whole_.tensor(node.outputs[i]);
       tensor.shape = ir::Shape(results[i].dims);
@@ -174,10 +182,16 @@ void Model::evaluate(ModelNode& node) {
       known_.insert(node.outputs[i]);
     }
     node.evaluated = true;
+    const bool by_shape =
+        node.operation->by_shape || std::any_of(node.inputs.begin(), node.inputs.end(),
+                                                [&](int id) { return by_shape_.count(id) != 0; });
+    if (by_shape) by_shape_.insert(node.outputs.begin(), node.outputs.end());
+    return true;
   } catch (const ShadowError& error) {
-    if (node.family->has_kernels()) return;
+    if (node.family->has_kernels()) return inferred;
     node.works = node.claimed = false;
     node.refusal = Refusal{Why::kRuntime, "the runtime", error.what()};
+    return false;
   }
 }
 
@@ -238,7 +252,7 @@ std::optional<Refusal> Model::check_bounds(const TfLiteContext& context, const T
     // The file has already written a constant. The memory of other tensors has the size that the
     // last of their writers needs.
     if ((output != nullptr && output->allocation_type == kTfLiteMmapRo) ||
-        (node.outputs->data[i] >= 0 && writers_.at(node.outputs->data[i]).size() > 1))
+        is_written_twice(node.outputs->data[i]))
       return Refusal{Why::kMalformed, "a tensor of the model", "is written more than once"};
   }
   // Stock kernels write as many bytes as the elements of the input's type need, whatever the size
@@ -265,6 +279,11 @@ std::optional<Refusal> Model::check_bounds(const TfLiteContext& context, const T
                    {wanted}};
   }
   return std::nullopt;
+}
+
+bool Model::is_written_twice(int tensor) const {
+  const auto writers = writers_.find(tensor);
+  return writers != writers_.end() && writers->second.size() > 1;
 }
 
 std::optional<Refusal> Model::check_order(const tfl::NodeView& view) const {
@@ -313,7 +332,7 @@ std::optional<Refusal> Model::check(const ModelNode& node, const ops::Operation*
   }
   for (int i = 0; i < view.output_count(); ++i) {
     const std::string what = "output " + std::to_string(i);
-    if (operation->resource == ops::Resource::kHandle) continue;
+    if (operation->resource == ops::Resource::kHandle || !view.has_output(i)) continue;
     if (auto refusal = check_tensor(view.output(i), what, *node.family, -1, false)) return refusal;
   }
   return std::nullopt;
@@ -445,7 +464,16 @@ std::vector<CpuNode> Model::cpu_nodes(const std::vector<int>& node_indices) cons
   }
   std::vector<CpuNode> result;
   for (const std::size_t position : needed) {
-    if (position < cpu_nodes_.size()) result.push_back(cpu_nodes_[position]);
+    const ModelNode& node = nodes[position];
+    if (!node.is_inlined()) {
+      result.push_back(*node.cpu);
+      continue;
+    }
+    for (const ModelNode& inner : node.inner) result.push_back(*inner.cpu);
+    for (std::size_t i = 0; i < node.results.size(); ++i) {
+      if (node.outputs[i] < 0) continue;
+      result.push_back(copy_node(*node.cpu, node.results[i], node.outputs[i]));
+    }
   }
   return result;
 }

@@ -15,11 +15,14 @@
 #include "delegate/verify/shadow.hpp"
 #include "ir/graph.hpp"
 #include "ops/family.hpp"
+#include "tfl/graph_operands.hpp"
 
 namespace clgpu::delegate {
 
+/// A node of the model or, in a loop or a branch that is part of the graph around it, one of an
+/// inner graph.
 struct ModelNode {
-  int index = 0;  ///< of the node, in TFLite's numbering
+  int index = 0;  ///< of the node, in TFLite's numbering; inner nodes have that of their loop
   std::string op;
   std::vector<int> inputs, outputs;  ///< TFLite tensor ids; -1 for a missing optional input
   const ops::Family* family = nullptr;
@@ -35,6 +38,14 @@ struct ModelNode {
   std::vector<int> awaits;  ///< tensors with values that planning needs and only an inference has
   bool has_side_effect = false;  ///< beyond its outputs; so have loops and branches
   bool reads_values = false;     ///< its attributes depend on such results
+  std::shared_ptr<const CpuNode> cpu;
+  // Of a loop or a branch that works: what it computes, in execution order, and the tensors with
+  // its results.
+  std::vector<ModelNode> inner;
+  std::vector<int> results;
+  std::set<int> graphs;  ///< whose nodes these are
+
+  bool is_inlined() const { return works && operation->control != ops::Control::kNone; }
 };
 
 class Model {
@@ -76,6 +87,9 @@ class Model {
   /// the runtime orders partitions by their tensors only. Returns whether it left any.
   bool leave_shared_resources(const std::vector<std::vector<int>>& partitions);
 
+  /// Graphs whose nodes are part of claimed nodes, and that no other node runs.
+  std::set<const TfLiteContext*> inlined_graphs() const;
+
   /// `outputs` are TFLite's tensor ids.
   Extract extract(const TfLiteContext& context, const std::vector<int>& node_indices,
                   const std::vector<int>& outputs) const;
@@ -91,6 +105,51 @@ class Model {
   std::unique_ptr<Specialization> specialization(const TfLiteContext& context,
                                                  const std::vector<int>& node_indices,
                                                  const std::vector<int>& awaited) const;
+  // Loops and branches, in inline.cpp.
+
+  /// A graph of the model that a node runs, with ids of its own.
+  struct InnerGraph {
+    const TfLiteContext* context = nullptr;  ///< to tell it from others; not to be used
+    std::vector<TfLiteTensor> tensors;
+    std::vector<CpuNode> nodes;
+    std::vector<int> inputs, outputs;
+    std::map<int, int> constants;  ///< ids in whole_, by those of the graph
+    std::map<int, int> scratch;    ///< the same, of results that only a condition needs
+  };
+  /// Nodes of inner graphs, and how far they are from the limits.
+  struct Inlining {
+    std::vector<ModelNode> nodes;
+    std::set<int> graphs;      ///< that they belong to
+    std::set<int> used;        ///< constants that they read
+    std::vector<int> path;     ///< the graphs around the current node
+    std::size_t steps = 0;     ///< nodes and rounds
+    std::size_t repeated = 0;  ///< bytes of constants that several rounds read
+  };
+  /// Makes the graphs that a node runs a part of it, or refuses it.
+  void inline_graphs(ModelNode& node, const Options& options);
+  /// Tensors with the results of a loop or branch. Adds its nodes to `all`.
+  OrRefusal<std::vector<int>> inline_node(const ModelNode& node, const Options& options,
+                                          Inlining& all);
+  OrRefusal<std::vector<int>> inline_loop(const ModelNode& node, const Options& options,
+                                          Inlining& all);
+  OrRefusal<std::vector<int>> inline_graph(int graph, const std::vector<int>& operands,
+                                           const ModelNode& by, const Options& options,
+                                           Inlining& all);
+  std::optional<Refusal> inline_step(int graph, const CpuNode& recipe, std::vector<int>& ids,
+                                     const ModelNode& by, const Options& options, Inlining& all);
+  /// The result of a graph that computes a condition.
+  OrRefusal<bool> evaluate_condition(int graph, const std::vector<int>& operands,
+                                     const ModelNode& by);
+  /// A condition; refused if it is not known while planning, or may change with the shapes.
+  OrRefusal<bool> condition(int tensor) const;
+  OrRefusal<InnerGraph*> inner_graph(int graph);
+  /// Whether an inner tensor can stand for another one.
+  std::optional<Refusal> check_alike(const TfLiteTensor& inner, int tensor,
+                                     const std::string& what) const;
+  int add_inner(const TfLiteTensor& tensor);
+  /// By tensor of a graph, those that its operands and constants are; -1: no node has written it.
+  OrRefusal<std::vector<int>> bind(int index, InnerGraph& graph, const std::vector<int>& operands);
+
   /// Name of the resource that a node uses; null if it uses none whose name is known.
   const std::string* resource_of(const ModelNode& node) const;
   /// Leaves all nodes that use a resource on the CPU; an empty name: all resources.
@@ -107,6 +166,7 @@ class Model {
   /// that layout.
   std::optional<Refusal> check_bounds(const TfLiteContext& context, const TfLiteNode& node,
                                       int builtin) const;
+  bool is_written_twice(int tensor) const;
   /// Leaves all nodes on the CPU if the runtime's kernels end the process on one of them.
   void refuse_with_aborting();
   /// Why the writer of the next node's operands is ambiguous; nothing if it is not. Runtimes run
@@ -127,8 +187,9 @@ class Model {
   /// Whether the results of a node that works are known while planning.
   /// `inferred`: the shapes of its outputs are set.
   bool follows_from_shapes(const ModelNode& node, bool inferred) const;
-  /// Computes the results of the last node that was read, or infers their shapes.
-  void evaluate(ModelNode& node);
+  /// Computes the results of the last node that was read, or infers their shapes; returns whether
+  /// the shapes are known.
+  bool evaluate(ModelNode& node);
   /// Sets the shapes of a node's outputs; returns false and changes nothing if they do not fit.
   bool infer(const ModelNode& node);
   /// Leaves nodes on the CPU that read values which only the CPU computes now.
@@ -142,16 +203,20 @@ class Model {
   std::map<int, std::size_t> position_;  // node index -> position in nodes
   Evaluator evaluator_;                  // its tensors have the shapes and values known so far
   ir::Graph whole_;                      // only tensors: those of the model, by TFLite id
-  std::set<int> read_;                   // tensors of whole_ that have been read
-  std::map<int, std::size_t> writer_;    // tensor -> position of the node that writes it
+  std::shared_ptr<InnerTensors> inner_;  // the last tensors of whole_
+  std::optional<tfl::ModelInMemory> file_;
+  std::map<int, InnerGraph> graphs_;  // that were read, by index
+  const TfLiteContext& context_;
+  std::set<int> read_;                 // tensors of whole_ that have been read
+  std::map<int, std::size_t> writer_;  // tensor -> position of the node that writes it
   std::map<int, std::vector<std::size_t>> readers_, writers_;  // positions, by tensor
   std::optional<Refusal> unbounded_;  ///< the first of check_bounds(), for all nodes
-  std::vector<CpuNode> cpu_nodes_;    // one per node
   bool core_only_;
   bool dynamic_ = false;
   std::set<int> stored_;     // constants of the model
   std::set<int> constants_;  // these, and those that working nodes derive from them
   std::set<int> known_;      // results of evaluated nodes
+  std::set<int> by_shape_;   // those that depend on shapes
   std::set<int> open_;       // tensors with shapes that awaited values decide on
 };
 

@@ -81,7 +81,12 @@ void Delegate::prepare(TfLiteContext& context) {
 }
 
 void Delegate::prepare(TfLiteContext& context, const std::shared_ptr<State>& state) {
-  Claim made = claim(context, state);
+  bool is_run = true;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    is_run = inlined_.erase(&context) == 0;
+  }
+  Claim made = claim(context, state, is_run);
   if (made.nodes.empty()) return;
   // Buffers of tensors that change their sizes would be created too small.
   const bool any_awaits = std::any_of(made.partitions.begin(), made.partitions.end(),
@@ -98,6 +103,7 @@ void Delegate::prepare(TfLiteContext& context, const std::shared_ptr<State>& sta
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     pending_[&context] = std::move(made.partitions);
+    inlined_.insert(made.inlined.begin(), made.inlined.end());
   }
   const TfLiteStatus status = context.ReplaceNodeSubsetsWithDelegateKernels(
       &context, kernel_registration(), IntArray(made.nodes).get(), &tflite_);

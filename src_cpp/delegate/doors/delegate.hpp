@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,8 @@ class Delegate {
   std::mutex mutex_;
   bool seen_ = false;
   std::map<TfLiteContext*, std::vector<std::unique_ptr<Partition>>> pending_;
+  /// Graphs that are part of claimed nodes, so that the runtime does not run them.
+  std::set<const TfLiteContext*> inlined_;
 };
 
 /// Delegate::release for C callers: accepts null, and logs other pointers that are not delegates.

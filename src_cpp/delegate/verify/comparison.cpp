@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "base/index.hpp"
 #include "base/join.hpp"
@@ -135,12 +136,18 @@ void Comparison::judge(const plan::Choice& choice, std::size_t position, const R
 Suspects Comparison::find_suspects(const plan::Plan& plan, const RunAlone& run_alone) const {
   Suspects suspects;
   std::set<std::pair<std::size_t, std::string>> seen;
+  // The nodes of a loop have one index, and the plan has them in the order of the graph. Of a node
+  // that is computed band by band, the graph has one and the plan several.
+  std::map<std::pair<int, std::string>, std::size_t> met;
   for (const plan::Choice& choice : plan.choices) {
-    const auto node = std::find_if(graph_.nodes.begin(), graph_.nodes.end(), [&](const auto& n) {
-      return n.tflite_index == choice.node && choice.family == n.kind->name;
-    });
-    if (node == graph_.nodes.end()) continue;
-    const auto position = static_cast<std::size_t>(node - graph_.nodes.begin());
+    std::vector<std::size_t> same;
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const ir::Node& node = graph_.nodes[i];
+      if (node.tflite_index == choice.node && choice.family == node.kind->name) same.push_back(i);
+    }
+    if (same.empty()) continue;
+    const std::size_t before = met[{choice.node, choice.family}]++;
+    const std::size_t position = same[std::min(before, same.size() - 1)];
     if (seen.emplace(position, choice.candidate).second)
       judge(choice, position, run_alone, suspects);
   }

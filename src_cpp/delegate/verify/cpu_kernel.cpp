@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/index.hpp"
+#include "delegate/guard.hpp"
 #include "delegate/int_array.hpp"
 
 namespace clgpu::delegate {
@@ -14,6 +15,24 @@ struct Free {
   void operator()(TfLiteIntArray* array) const { std::free(array); }
 };
 using Array = std::unique_ptr<TfLiteIntArray, Free>;
+
+TfLiteStatus prepare_copy(TfLiteContext* context, TfLiteNode* node) {
+  return guarded(
+      kTfLiteError, [](const char*) {},
+      [&] {
+        const TfLiteTensor& from = context->tensors[node->inputs->data[0]];
+        TfLiteTensor& to = context->tensors[node->outputs->data[0]];
+        return context->ResizeTensor(context, &to, copy_of(from.dims));
+      });
+}
+
+TfLiteStatus copy(TfLiteContext* context, TfLiteNode* node) {
+  const TfLiteTensor& from = context->tensors[node->inputs->data[0]];
+  const TfLiteTensor& to = context->tensors[node->outputs->data[0]];
+  if (from.bytes != to.bytes) return kTfLiteError;
+  if (from.bytes > 0) std::memcpy(to.data, from.data, from.bytes);
+  return kTfLiteOk;
+}
 
 void* const kInitFailed = reinterpret_cast<void*>(-1);  // newer runtimes' TfLiteKernelInitFailed()
 
@@ -32,6 +51,19 @@ CpuNode::CpuNode(int node, std::string operation, const TfLiteNode& tflite,
       custom_bytes(tflite.custom_initial_data_size) {
   // Copies the fields that the runtime's struct has; our reserved ones come after them.
   std::memcpy(&registration, &by, offsetof(TfLiteRegistration, inplace_operator) + 8);
+}
+
+CpuNode copy_node(const CpuNode& like, int from, int to) {
+  CpuNode copied = like;
+  copied.family = nullptr;
+  copied.registration = {};
+  copied.registration.prepare = prepare_copy;
+  copied.registration.invoke = copy;
+  copied.inputs = {from};
+  copied.outputs = {to};
+  copied.intermediates = {};
+  copied.builtin_data = nullptr;
+  return copied;
 }
 
 NodeInstance::NodeInstance(const CpuNode& recipe) {

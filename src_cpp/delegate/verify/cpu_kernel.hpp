@@ -28,6 +28,9 @@ struct CpuNode {
   int custom_bytes;
 };
 
+/// A node with the index of another one that copies a tensor.
+CpuNode copy_node(const CpuNode& like, int from, int to);
+
 /// The CPU kernels cannot compute something; the message says why.
 class ShadowError : public Error {
  public:

@@ -40,10 +40,17 @@ Known known_value(const TfLiteTensor& tensor) {
   return {std::move(constant), to_vector(tensor.dims)};
 }
 
-Evaluator::Evaluator(const TfLiteContext& context)
-    : sandbox_(context), tensors_(context.tensors_size), held_(tensors_) {
+Evaluator::Evaluator(const TfLiteContext& context, const InnerTensors* inner)
+    : sandbox_(context, inner), tensors_(sandbox_.tensors_size), held_(tensors_) {
   sandbox_.largest = kLargestResults;
-  for (std::size_t i = 0; i < tensors_; ++i) types_.push_back(context.tensors[i].type);
+  for (std::size_t i = 0; i < tensors_; ++i) types_.push_back(sandbox_.tensors[i].type);
+}
+
+void Evaluator::append(const TfLiteTensor& tensor) {
+  sandbox_.append(tensor);
+  types_.push_back(tensor.type);
+  held_.push_back(nullptr);
+  ++tensors_;
 }
 
 void Evaluator::forget(int id) {

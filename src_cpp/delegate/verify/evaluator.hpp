@@ -26,9 +26,13 @@ Known known_value(const TfLiteTensor& tensor);
 /// code that reads constants of a model reads known values, too.
 class Evaluator {
  public:
-  explicit Evaluator(const TfLiteContext& context);
+  /// `inner`: see Sandbox.
+  explicit Evaluator(const TfLiteContext& context, const InnerTensors* inner = nullptr);
 
   const TfLiteContext& context() const { return sandbox_; }
+
+  /// Adds a tensor; its id is the next one.
+  void append(const TfLiteTensor& tensor);
 
   /// Constants of the model keep their values and shapes.
   void set_shape(int id, const std::vector<int>& dims);
@@ -46,7 +50,7 @@ class Evaluator {
   std::vector<Known> take_results(const CpuKernel& kernel);
 
   Sandbox sandbox_;
-  const std::size_t tensors_;                              // of the model
+  std::size_t tensors_;                                    // of the model
   std::vector<TfLiteType> types_;                          // of these
   std::vector<std::shared_ptr<const ir::Constant>> held_;  // by tensor: of set_value() and run()
   std::size_t held_bytes_ = 0;

@@ -75,22 +75,33 @@ bool is_heap(const TfLiteTensor& tensor) {
 
 }  // namespace
 
-Sandbox::Sandbox(const TfLiteContext& context) : TfLiteContext(context) {
+Sandbox::Sandbox(const TfLiteContext& context, const InnerTensors* inner) : TfLiteContext(context) {
   ResizeTensor = resize_tensor;
   ResizeTensorExplicit = resize_explicit;
   ReportError = report_error;
   AddTensors = add_tensors;
-  copies_.assign(context.tensors, context.tensors + context.tensors_size);
+  copies_.assign(context.tensors,
+                 context.tensors + (inner == nullptr ? context.tensors_size : inner->first()));
+  if (inner != nullptr) copies_.insert(copies_.end(), inner->list().begin(), inner->list().end());
   owned_.resize(copies_.size());
-  for (TfLiteTensor& tensor : copies_) {
-    tensor.dims = copy_of(tensor.dims);
-    tensor.delegate = nullptr;
-    tensor.buffer_handle = -1;
-    tensor.data_is_stale = false;
-    if (tensor.allocation_type == kTfLiteMmapRo) continue;
-    tensor.allocation_type = kTfLiteArenaRw;
-    tensor.data = nullptr;
-  }
+  for (TfLiteTensor& tensor : copies_) adopt(tensor);
+  publish();
+}
+
+void Sandbox::adopt(TfLiteTensor& copy) {
+  copy.dims = copy_of(copy.dims);
+  copy.delegate = nullptr;
+  copy.buffer_handle = -1;
+  copy.data_is_stale = false;
+  if (copy.allocation_type == kTfLiteMmapRo) return;
+  copy.allocation_type = kTfLiteArenaRw;
+  copy.data = nullptr;
+}
+
+void Sandbox::append(const TfLiteTensor& tensor) {
+  copies_.push_back(tensor);
+  adopt(copies_.back());
+  owned_.push_back(false);
   publish();
 }
 

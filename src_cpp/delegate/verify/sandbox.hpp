@@ -8,6 +8,7 @@
 
 #include "abi/tflite_abi.hpp"
 #include "base/index.hpp"
+#include "delegate/verify/inner_tensors.hpp"
 
 namespace clgpu::delegate {
 
@@ -18,12 +19,16 @@ constexpr TfLiteAllocationType kTfLitePersistentRo = 5;  ///< computed once
 /// the context is the base class, and a Sandbox must not move.
 class Sandbox : public TfLiteContext {
  public:
-  explicit Sandbox(const TfLiteContext& context);
+  /// `inner`: further tensors, whose ids are as there; null: there are none.
+  explicit Sandbox(const TfLiteContext& context, const InnerTensors* inner = nullptr);
   ~Sandbox();
   Sandbox(const Sandbox&) = delete;
   Sandbox& operator=(const Sandbox&) = delete;
 
   TfLiteTensor& at(int id) { return copies_[uz(id)]; }
+
+  /// Adds a copy of a tensor; the id is the next one.
+  void append(const TfLiteTensor& tensor);
 
   /// Allocates memory for a tensor, unless it has memory or its kernel allocates it.
   void provide(int id);
@@ -51,6 +56,7 @@ class Sandbox : public TfLiteContext {
   static void report_error(TfLiteContext* context, const char* format, ...);
   TfLiteStatus resize(TfLiteTensor* tensor, TfLiteIntArray* dims);
   TfLiteStatus add(int count, int* first);
+  void adopt(TfLiteTensor& copy);
   void publish();
 
   std::vector<TfLiteTensor> copies_;

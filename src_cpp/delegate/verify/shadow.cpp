@@ -48,7 +48,7 @@ struct Shadow::Impl {
   std::set<int> open;                // tensors whose shapes depend on values
   std::vector<std::vector<float>> weights;
 
-  explicit Impl(const TfLiteContext& context) : sandbox(context) {}
+  Impl(const TfLiteContext& context, const InnerTensors* inner) : sandbox(context, inner) {}
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
@@ -184,8 +184,9 @@ struct Shadow::Impl {
   }
 };
 
-Shadow::Shadow(const TfLiteContext& context, std::vector<CpuNode> nodes, bool dequantize)
-    : impl_(std::make_unique<Impl>(context)) {
+Shadow::Shadow(const TfLiteContext& context, const InnerTensors* inner, std::vector<CpuNode> nodes,
+               bool dequantize)
+    : impl_(std::make_unique<Impl>(context, inner)) {
   impl_->load(std::move(nodes), dequantize);
 }
 Shadow::~Shadow() = default;

@@ -19,7 +19,9 @@ class Shadow {
  public:
   /// `dequantize`: replaces 8-bit weights of float operations by their float values, as our kernels
   /// read them, because the stock kernels would quantise the activations.
-  Shadow(const TfLiteContext& context, std::vector<CpuNode> nodes, bool dequantize);
+  /// `inner`: see Sandbox.
+  Shadow(const TfLiteContext& context, const InnerTensors* inner, std::vector<CpuNode> nodes,
+         bool dequantize);
   ~Shadow();
   Shadow(const Shadow&) = delete;
   Shadow& operator=(const Shadow&) = delete;
@@ -46,7 +48,8 @@ class Shadow {
 
 /// The CPU's side of a partition, for verification, and for shapes that our kernels do not support.
 struct Standby {
-  std::vector<CpuNode> nodes;      ///< those of the model that compute the partition
+  std::vector<CpuNode> nodes;                 ///< those of the model that compute the partition
+  std::shared_ptr<const InnerTensors> inner;  ///< tensors of theirs; may be null
   std::unique_ptr<Shadow> shadow;  ///< for the current shapes; null while it is not needed
   /// Why the CPU computes the partition with the current shapes; empty if it does not.
   std::string reason;

@@ -1,0 +1,389 @@
+// Loops whose rounds are counted while planning, and branches whose condition is known then, become
+// part of the graph around them: a part of Model.
+#include <algorithm>
+#include <utility>
+
+#include "delegate/claim/model.hpp"
+#include "delegate/int_array.hpp"
+#include "tfl/quantization.hpp"
+#include "tfl/subgraph.hpp"
+
+namespace clgpu::delegate {
+namespace {
+
+// Of a loop: what exceeds them takes long to load, and the device gains little from it.
+constexpr std::size_t kMostSteps = 4096;         // nodes of all rounds, and rounds
+constexpr std::size_t kMostRepeated = 64 << 20;  // bytes of weights, which each round packs anew
+
+Refusal malformed(int graph, const std::string& what) {
+  return {Why::kMalformed, "graph " + std::to_string(graph), what};
+}
+
+// Why a node stays on the CPU if one of its graphs has this refused node.
+Refusal because_of(const ModelNode& inner, int graph) {
+  Refusal refusal = *inner.refusal;
+  const std::string where = inner.op + " of its graph " + std::to_string(graph);
+  if (refusal.why == Why::kOption) {
+    refusal.detail = where;
+    return refusal;
+  }
+  refusal.detail = "runs " + where + ", which needs the CPU: " + sentence_of(refusal);
+  refusal.what.clear();
+  return refusal;
+}
+
+bool is_same(const ir::Quantization* a, const ir::Quantization* b) {
+  if (a == nullptr || b == nullptr) return a == b;
+  return a->scales == b->scales && a->zero_points == b->zero_points &&
+         (a->axis == b->axis || !a->per_axis()) && a->block == b->block && a->narrow == b->narrow;
+}
+
+}  // namespace
+
+void Model::inline_graphs(ModelNode& node, const Options& options) {
+  const auto refuse_it = [&](Refusal refusal) {
+    node.works = node.claimed = false;
+    node.refusal = std::move(refusal);
+  };
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (open_.count(node.inputs[i]) == 0) continue;
+    return refuse_it({Why::kRunTime, "input " + std::to_string(i),
+                      "has a shape that is known only in an inference"});
+  }
+  Inlining all;
+  const OrRefusal<std::vector<int>> results = inline_node(node, options, all);
+  if (!results) return refuse_it(results.refusal());
+  if (results->size() != node.outputs.size())
+    return refuse_it({Why::kOperands, "", "its graph has another number of results"});
+  for (std::size_t i = 0; i < results->size(); ++i) {
+    if (node.outputs[i] < 0) continue;
+    if (uz(node.outputs[i]) >= inner_->first())
+      return refuse_it({Why::kOperands, "output " + std::to_string(i), "is absent"});
+    const TfLiteTensor& output = evaluator_.context().tensors[uz(node.outputs[i])];
+    if (auto refusal = check_alike(output, (*results)[i], "output " + std::to_string(i)))
+      return refuse_it(std::move(*refusal));
+  }
+  node.results = *results;
+  node.inner = std::move(all.nodes);
+  node.graphs = std::move(all.graphs);
+  node.reads_values = std::any_of(node.inputs.begin(), node.inputs.end(),
+                                  [&](int id) { return known_.count(id) != 0; });
+  for (std::size_t i = 0; i < node.results.size(); ++i) {
+    if (node.outputs[i] < 0) continue;
+    ir::Tensor& output = whole_.tensor(node.outputs[i]);
+    output.shape = whole_.tensor(node.results[i]).shape;
+    output.model_rank = output.shape.rank();
+    evaluator_.set_shape(node.outputs[i], output.shape.dims());
+  }
+}
+
+OrRefusal<std::vector<int>> Model::inline_node(const ModelNode& node, const Options& options,
+                                               Inlining& all) {
+  if (node.operation->control == ops::Control::kLoop) return inline_loop(node, options, all);
+  const OrRefusal<bool> taken = condition(node.inputs.at(0));
+  if (!taken) return taken.refusal();
+  return inline_graph(node.imported.graphs.at(*taken ? 0 : 1),
+                      {node.inputs.begin() + 1, node.inputs.end()}, node, options, all);
+}
+
+OrRefusal<std::vector<int>> Model::inline_loop(const ModelNode& node, const Options& options,
+                                               Inlining& all) {
+  const int check = node.imported.graphs.at(0), body = node.imported.graphs.at(1);
+  std::vector<int> values = node.inputs;
+  all.graphs.insert(check);
+  while (true) {
+    const OrRefusal<bool> more = evaluate_condition(check, values, node);
+    if (!more) return more.refusal();
+    if (!*more) return values;
+    OrRefusal<std::vector<int>> next = inline_graph(body, values, node, options, all);
+    if (!next) return next;
+    if (next->size() != values.size())
+      return malformed(body, "has another number of results than of inputs");
+    values = std::move(*next);
+    ++all.steps;
+  }
+}
+
+OrRefusal<std::vector<int>> Model::inline_graph(int graph, const std::vector<int>& operands,
+                                                const ModelNode& by, const Options& options,
+                                                Inlining& all) {
+  if (std::count(all.path.begin(), all.path.end(), graph) > 0)
+    return malformed(graph, "runs itself");
+  const OrRefusal<InnerGraph*> found = inner_graph(graph);
+  if (!found) return found.refusal();
+  InnerGraph& inner = **found;
+  OrRefusal<std::vector<int>> ids = bind(graph, inner, operands);
+  if (!ids) return ids;
+  all.graphs.insert(graph);
+  all.path.push_back(graph);
+  for (const CpuNode& recipe : inner.nodes) {
+    if (auto refusal = inline_step(graph, recipe, *ids, by, options, all)) return *refusal;
+  }
+  all.path.pop_back();
+  std::vector<int> results;
+  for (const int id : inner.outputs) {
+    if (id < 0 || uz(id) >= ids->size() || (*ids)[uz(id)] < 0)
+      return malformed(graph, "has a result that none of its nodes writes");
+    results.push_back((*ids)[uz(id)]);
+  }
+  return results;
+}
+
+std::optional<Refusal> Model::inline_step(int graph, const CpuNode& recipe, std::vector<int>& ids,
+                                          const ModelNode& by, const Options& options,
+                                          Inlining& all) {
+  if (++all.steps > kMostSteps) {
+    return Refusal{Why::kParameter, "",
+                   "has too many rounds: with them, the graph would get more than " +
+                       std::to_string(kMostSteps) + " nodes"};
+  }
+  const InnerGraph& inner = graphs_.at(graph);
+  CpuNode mapped = recipe;
+  mapped.index = by.index;
+  for (int& id : mapped.inputs) {
+    if (id < 0) continue;
+    if (uz(id) >= ids.size() || ids[uz(id)] < 0)
+      return malformed(graph, "has a node that reads what no node before it writes");
+    id = ids[uz(id)];
+    if (stored_.count(id) != 0 && !all.used.insert(id).second)
+      all.repeated += evaluator_.context().tensors[uz(id)].bytes;
+  }
+  if (all.repeated > kMostRepeated) {
+    return Refusal{Why::kParameter, "",
+                   "has too many rounds: together they would hold more than 64 MiB of weights"};
+  }
+  std::vector<int> own;
+  for (int& id : mapped.outputs) {
+    own.push_back(id);
+    if (id < 0) continue;
+    if (uz(id) >= ids.size() || ids[uz(id)] >= 0)
+      return malformed(graph, "has a tensor that is written twice");
+    id = ids[uz(id)] = add_inner(inner.tensors[uz(id)]);
+  }
+  for (int& id : mapped.intermediates) {
+    id = id >= 0 && uz(id) < inner.tensors.size() ? add_inner(inner.tensors[uz(id)]) : -1;
+  }
+  ModelNode node;
+  node.index = by.index;
+  node.op = mapped.op;
+  node.inputs = mapped.inputs;
+  node.outputs = mapped.outputs;
+  node.cpu = std::make_shared<const CpuNode>(mapped);
+  {
+    const NodeInstance instance(mapped);
+    const tfl::NodeView view(evaluator_.context(), instance.node, mapped.registration, by.index);
+    import(node, view, options);
+    if (node.works && node.claimed) {
+      if (auto refusal = check_bounds(evaluator_.context(), instance.node, view.builtin())) {
+        node.works = node.claimed = false;
+        node.refusal = std::move(refusal);
+      }
+    }
+  }
+  if (node.works && node.claimed) {
+    const bool keeps = node.operation->resource != ops::Resource::kNone || !states_of(node).empty();
+    if (keeps) {
+      node.refusal = Refusal{Why::kVariable, "", "uses a variable"};
+    } else if (!node.awaits.empty()) {
+      node.refusal = Refusal{
+          Why::kRunTime, "input " + std::to_string(std::find(node.inputs.begin(), node.inputs.end(),
+                                                             node.awaits[0]) -
+                                                   node.inputs.begin())};
+    }
+  }
+  if (node.refusal) return because_of(node, graph);
+  if (!node.is_inlined()) {
+    const bool shaped = node.folded != nullptr || evaluate(node);
+    if (node.refusal) return because_of(node, graph);
+    if (!shaped) {
+      node.refusal = Refusal{Why::kShape, "", "its shapes do not fit together"};
+      return because_of(node, graph);
+    }
+    all.nodes.push_back(std::move(node));
+    return std::nullopt;
+  }
+  const OrRefusal<std::vector<int>> results = inline_node(node, options, all);
+  if (!results) return results.refusal();
+  if (results->size() != own.size()) return malformed(graph, "has a node with missing results");
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    if (own[i] < 0) continue;
+    if (auto refusal = check_alike(inner.tensors[uz(own[i])], (*results)[i], "a result"))
+      return refusal;
+    ids[uz(own[i])] = (*results)[i];
+  }
+  return std::nullopt;
+}
+
+OrRefusal<bool> Model::evaluate_condition(int graph, const std::vector<int>& operands,
+                                          const ModelNode& by) {
+  const OrRefusal<InnerGraph*> found = inner_graph(graph);
+  if (!found) return found.refusal();
+  InnerGraph& inner = **found;
+  OrRefusal<std::vector<int>> bound = bind(graph, inner, operands);
+  if (!bound) return bound.refusal();
+  std::vector<int>& ids = *bound;
+  for (const CpuNode& recipe : inner.nodes) {
+    CpuNode mapped = recipe;
+    mapped.index = by.index;
+    for (int& id : mapped.inputs) {
+      if (id < 0) continue;
+      if (uz(id) >= ids.size() || ids[uz(id)] < 0)
+        return malformed(graph, "has a node that reads what no node before it writes");
+      id = ids[uz(id)];
+    }
+    for (int& id : mapped.outputs) {
+      if (id < 0 || uz(id) >= ids.size() || ids[uz(id)] >= 0)
+        return malformed(graph, "has a tensor that is written twice");
+      const auto [entry, is_new] = inner.scratch.try_emplace(id, -1);
+      if (is_new) entry->second = add_inner(inner.tensors[uz(id)]);
+      id = ids[uz(id)] = entry->second;
+      evaluator_.set_shape(id, to_vector(evaluator_.context().tensors[uz(id)].dims));
+      by_shape_.erase(id);
+    }
+    const ops::Operation* const operation =
+        ops::find_handler(mapped.registration.builtin_code, nullptr).operation;
+    if (operation == nullptr) continue;  // its results remain unknown, as after an error
+    const bool follows =
+        operation->by_shape || std::any_of(mapped.inputs.begin(), mapped.inputs.end(),
+                                           [&](int id) { return by_shape_.count(id) != 0; });
+    if (follows) by_shape_.insert(mapped.outputs.begin(), mapped.outputs.end());
+    try {
+      evaluator_.run(mapped);
+    } catch (const ShadowError&) {
+      continue;
+    }
+  }
+  if (inner.outputs.size() != 1 || inner.outputs[0] < 0 || uz(inner.outputs[0]) >= ids.size() ||
+      ids[uz(inner.outputs[0])] < 0)
+    return malformed(graph, "has no result, or several");
+  return condition(ids[uz(inner.outputs[0])]);
+}
+
+OrRefusal<bool> Model::condition(int tensor) const {
+  const tfl::TensorView view(&evaluator_.context().tensors[uz(tensor)], tensor);
+  const char* const what = "the condition";
+  CLGPU_REFUSE_IF(view.tflite_type() != kTfLiteBool, Why::kType, what, {},
+                  tfl::type_name(view.tflite_type()), {"bool"});
+  const auto values = view.ints();
+  CLGPU_REFUSE_IF(!values, Why::kRunTime, what);
+  // Planning for other shapes does not read the graphs again.
+  CLGPU_REFUSE_IF(by_shape_.count(tensor) != 0, Why::kRunTime, what,
+                  "depends on shapes, which may change");
+  CLGPU_REFUSE_IF(values->size() != 1, Why::kOperands, what, "has several elements");
+  return values->front() != 0;
+}
+
+OrRefusal<Model::InnerGraph*> Model::inner_graph(int graph) {
+  if (const auto found = graphs_.find(graph); found != graphs_.end()) return &found->second;
+  const Refusal unknown{Why::kRuntime, "the runtime",
+                        "does not tell the inputs and outputs of graph " + std::to_string(graph)};
+  if (graph < 0) return unknown;
+  const tfl::Acquired acquired(context_, graph);
+  if (acquired.context == nullptr || acquired.is_own()) return unknown;
+  TfLiteContext& context = *acquired.context;
+  if (!file_) {
+    const tfl::Acquired main(context_, 0);
+    std::vector<const TfLiteContext*> known = {&context_, &context};
+    if (main.context != nullptr) known.push_back(main.context);
+    file_.emplace(known);
+  }
+  // A graph without constants gives no condition a value to start from.
+  if (!file_->is_found()) return Refusal{Why::kRunTime, "the condition"};
+  std::optional<tfl::GraphOperands> operands = file_->graph(graph);
+  if (!operands) return unknown;
+  TfLiteIntArray* plan = nullptr;
+  if (context.GetExecutionPlan(&context, &plan) != kTfLiteOk) return unknown;
+  const std::vector<int> order = to_vector(plan);
+  InnerGraph inner;
+  inner.context = &context;
+  inner.tensors.assign(context.tensors, context.tensors + context.tensors_size);
+  inner.inputs = std::move(operands->inputs);
+  inner.outputs = std::move(operands->outputs);
+  if (order.size() != operands->nodes.size()) return unknown;
+  for (const int index : order) {
+    TfLiteNode* node = nullptr;
+    TfLiteRegistration* registration = nullptr;
+    if (context.GetNodeAndRegistration(&context, index, &node, &registration) != kTfLiteOk)
+      return unknown;
+    const tfl::NodeOperands& same = operands->nodes[inner.nodes.size()];
+    // The file that was found must be the one of this model. Runtimes leave out outputs of nodes
+    // that nothing reads.
+    std::vector<int> outputs = to_vector(node->outputs);
+    for (std::size_t i = 0; i < std::min(outputs.size(), same.outputs.size()); ++i) {
+      if (outputs[i] < 0) outputs[i] = same.outputs[i];
+    }
+    if (to_vector(node->inputs) != same.inputs || outputs != same.outputs) return unknown;
+    const std::string op = tfl::NodeView(context, *node, *registration, index).op();
+    inner.nodes.emplace_back(index, op, *node, *registration);
+  }
+  return &graphs_.emplace(graph, std::move(inner)).first->second;
+}
+
+OrRefusal<std::vector<int>> Model::bind(int index, InnerGraph& graph,
+                                        const std::vector<int>& operands) {
+  if (graph.inputs.size() != operands.size())
+    return Refusal{Why::kOperands, "",
+                   "graph " + std::to_string(index) + " has " +
+                       std::to_string(graph.inputs.size()) + " inputs, and gets " +
+                       std::to_string(operands.size())};
+  std::vector<int> ids(graph.tensors.size(), -1);
+  for (std::size_t id = 0; id < ids.size(); ++id) {
+    const TfLiteTensor& tensor = graph.tensors[id];
+    if (tensor.allocation_type != kTfLiteMmapRo) continue;
+    const auto [entry, is_new] = graph.constants.try_emplace(static_cast<int>(id), -1);
+    if (is_new) entry->second = add_inner(tensor);
+    ids[id] = entry->second;
+  }
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const int id = graph.inputs[i];
+    if (id < 0 || uz(id) >= ids.size() || ids[uz(id)] >= 0)
+      return malformed(index, "has an input that is no tensor, a constant or another input");
+    const std::string what = "input " + std::to_string(i) + " of graph " + std::to_string(index);
+    if (auto refusal = check_alike(graph.tensors[uz(id)], operands[i], what)) return *refusal;
+    ids[uz(id)] = operands[i];
+  }
+  return ids;
+}
+
+std::optional<Refusal> Model::check_alike(const TfLiteTensor& inner, int tensor,
+                                          const std::string& what) const {
+  const TfLiteTensor& given = evaluator_.context().tensors[uz(tensor)];
+  if (inner.type != given.type) {
+    return Refusal{Why::kType, what, {}, tfl::type_name(inner.type), {tfl::type_name(given.type)}};
+  }
+  const auto quantization = [&](const TfLiteTensor& of) {
+    return tfl::quantization_of(tfl::TensorView(&of, -1));
+  };
+  const tfl::TensorView view(&inner, -1), other(&given, -1);
+  const bool same =
+      view.is_quantized() == other.is_quantized() && !view.is_blockwise() &&
+      !other.is_blockwise() &&
+      (!view.is_quantized() || is_same(quantization(inner).get(), quantization(given).get()));
+  if (same) return std::nullopt;
+  return Refusal{Why::kRescaling, what, "has another scale or zero point than its value"};
+}
+
+int Model::add_inner(const TfLiteTensor& tensor) {
+  const int id = inner_->add(tensor);
+  evaluator_.append(inner_->list().back());
+  whole_.tensors.emplace_back();
+  read_tensor(tfl::TensorView(&evaluator_.context().tensors[uz(id)], id, &evaluator_.context()),
+              id);
+  return id;
+}
+
+std::set<const TfLiteContext*> Model::inlined_graphs() const {
+  std::set<int> inlined;
+  for (const ModelNode& node : nodes) {
+    if (node.claimed) inlined.insert(node.graphs.begin(), node.graphs.end());
+  }
+  for (const ModelNode& node : nodes) {
+    if (node.claimed) continue;
+    for (const int graph : node.imported.graphs) inlined.erase(graph);
+  }
+  std::set<const TfLiteContext*> contexts;
+  for (const int graph : inlined) contexts.insert(graphs_.at(graph).context);
+  return contexts;
+}
+
+}  // namespace clgpu::delegate
