@@ -130,7 +130,8 @@ std::unique_ptr<Partition> build_or_refuse(const TfLiteContext& context, Model& 
     return partition;
   } catch (const plan::NoCandidate& failure) {
     for (const ModelNode& node : model.nodes) {
-      if (uses(node, failure.family())) model.refuse(node.index, {Why::kDevice, "", failure.what()});
+      if (uses(node, failure.family()))
+        model.refuse(node.index, {Why::kDevice, "", failure.what()});
     }
   } catch (const ShapeError& error) {
     // The shapes may still change before the first inference.
