@@ -8,11 +8,11 @@
 from __future__ import annotations
 
 try:
-    from clgpu_delegate import interrupts
+    from clgpu_delegate.base import interrupts
 
     interrupts.watch()  # before all that takes longer
 except KeyboardInterrupt:
-    from clgpu_delegate import interrupts
+    from clgpu_delegate.base import interrupts
 
     interrupts.end_command()
     raise

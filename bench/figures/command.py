@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from bench import plan_digests
 from bench.figures import marks
 from bench.figures.charts import CHARTS, Chart, stamp_of
 from bench.figures.source import Sources
@@ -114,7 +113,7 @@ class Book:
         for name in self.files():
             source = self._try(self._sources.__getitem__, name)
             if source is not None:
-                for network in plan_digests.changed(source.record):
+                for network in source.changed:
                     found.append(
                         f"{source.path.as_posix()} was measured with other plans of {network}; "
                         f"measure again: {source.command}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from bench import plan_digests
 from bench.record import DIRTY, ROOT, Record, RecordError, read
 
 FOLDER = Path("bench/figures")
@@ -77,13 +79,19 @@ class Source:
             parts.append(f"{peers['runtime']} with {threads}{host}")
         return "; ".join(parts)
 
+    @functools.cached_property
+    def changed(self) -> list[str]:
+        """Networks whose plans have changed since the measurement."""
+        return plan_digests.changed(self.record)
+
     @property
     def when(self) -> str:
-        """Commit and date."""
+        """Commit and date, and what has changed since then."""
         commit = self.record.commit
         if commit.endswith(DIRTY):
             commit = f"{commit[: -len(DIRTY)]} with changes"
-        return f"commit {commit}, {self.record.date}"
+        since = f", with earlier plans of {', '.join(self.changed)}" if self.changed else ""
+        return f"commit {commit}, {self.record.date}{since}"
 
     @property
     def facts(self) -> str:

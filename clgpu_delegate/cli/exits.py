@@ -14,7 +14,7 @@ from pathlib import Path
 
 import typer
 
-from clgpu_delegate import interrupts
+from clgpu_delegate.base import interrupts
 from clgpu_delegate.base.rendering import one_line
 from clgpu_delegate.errors import (
     BuildError,

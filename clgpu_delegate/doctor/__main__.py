@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from clgpu_delegate import interrupts
+from clgpu_delegate.base import interrupts
 from clgpu_delegate.doctor import doctor
 
 if __name__ == "__main__":

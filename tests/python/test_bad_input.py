@@ -49,7 +49,7 @@ BAD_MODELS = {
 # What commands read and write, by the names of their parameters.
 MODELS = {"model", "models"}
 CAPSULES = {"file"}
-ARRAYS = {"inputs", "calibration"}
+ARRAYS = {"inputs", "calibration", "samples"}
 OUTPUTS = {"out", "output", "html", "csv", "trace", "plot"}
 
 
@@ -84,6 +84,8 @@ def arguments(command, model: str, tmp_path, **instead: str) -> list[str]:
         elif parameter.name in ("calibration", "samples"):
             np.save(tmp_path / "samples.npy", np.zeros((2, 7, 6, 3), np.float32))
             words += [parameter.opts[0], str(tmp_path / "samples.npy")]
+        elif parameter.name == "max_error":  # without it, tune takes no samples and writes nothing
+            words += [parameter.opts[0], "0.1"]
     return words
 
 
@@ -278,7 +280,7 @@ class Finder:
             Finder.left -= 1
             if Finder.left == -1:
                 os.kill(os.getpid(), 2)
-        elif name == "clgpu_delegate.interrupts":
+        elif name == "clgpu_delegate.base.interrupts":
             Finder.left = int(os.environ["IMPORTS"])
 
 sys.meta_path.insert(0, Finder)

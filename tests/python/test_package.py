@@ -69,7 +69,7 @@ def test_results_are_shown_in_notebooks():
     }
     assert shown == {
         "Benchmark", "Ceilings", "Comparison", "Diagnosis", "Explanation", "MemoryMap", "Placement",
-        "Profile", "Quantization", "Quickstart", "Tuning",
+        "PrecisionPlan", "Profile", "Quantization", "Quickstart", "Tuning",
     }  # fmt: skip
 
 

@@ -44,7 +44,7 @@ def test_import_loads_what_every_program_needs():
         "clgpu_delegate", "clgpu_delegate._core", "clgpu_delegate.base",
         "clgpu_delegate.base.children", "clgpu_delegate.base.embedded", "clgpu_delegate.devices",
         "clgpu_delegate.doctor", "clgpu_delegate.errors", "clgpu_delegate.extension",
-        "clgpu_delegate.interrupts",
+        "clgpu_delegate.base.interrupts",
     }  # fmt: skip
 
 

@@ -19,7 +19,6 @@ TOP = "clgpu_delegate"
 # Folders, and modules of the root, from the lowest to the highest; as in docs/architecture.md.
 # A folder imports from itself and from the folders named here.
 BELOW = {
-    "interrupts": set(),
     "_core": set(),
     "extension": set(),
     "errors": {"_core", "extension"},
@@ -54,14 +53,14 @@ BELOW = {
     },
     "ray": {"base", "delegate", "devices", "errors", "options", "runner"},
     "quantization": {"base", "errors", "runtimes", "tflite"},
-    "doctor": {"_core", "base", "errors", "interrupts", "litert", "runtimes", ""},
+    "doctor": {"_core", "base", "errors", "litert", "runtimes", ""},
     "capsule": {
         "_core", "base", "delegate", "devices", "doctor", "errors", "options", "runtimes",
         "tflite",
     },
     "cli": {
         "_core", "base", "cache", "capsule", "devices", "doctor", "errors", "inspection",
-        "interrupts", "litert", "measure", "options", "profiling", "quantization", "runtimes",
+        "litert", "measure", "options", "profiling", "quantization", "runtimes",
         "tflite", "",
     },
     "__main__": {"cli"},
