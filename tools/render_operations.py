@@ -64,8 +64,9 @@ not depend on it. One outside of its axis is moved into it.
 
 - **inlined**: the nodes of its graphs become nodes of the graph around it, and run where these run.
 
-WHILE is unrolled if its rounds can be counted while planning, from constants that no shape decides
-on, up to 4096 nodes in all rounds; IF is replaced by the graph that its condition chooses, if this
+WHILE is unrolled if its rounds can be counted while planning, from integers and booleans that are
+constants and that no shape decides on, up to 4096 nodes and rounds and 64 MiB of weights that
+several rounds read; IF is replaced by the graph that its condition chooses, if this
 is known then. Otherwise, and if a graph has a node that needs the CPU, the runtime runs the loop
 or the branch, and the delegate the nodes of its graphs. If a body gives a state to another place
 than its own, the stock kernel overwrites states that it has not copied yet; on the device all

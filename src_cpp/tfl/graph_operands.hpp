@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -20,22 +21,20 @@ struct GraphOperands {
   std::vector<NodeOperands> nodes;  ///< as in the file
 };
 
-/// Finds the file by the names of tensors, which lie in it. Files are written from the end: what
-/// describes a graph lies before the names of the tensors of the first graphs.
+/// Finds the file by its constants, which lie in it. Memory is read by a system call that fails
+/// where none is mapped, so a wrong guess does no harm.
 class ModelInMemory {
  public:
   /// `graphs`: of one model. Nothing is found if none of their tensors is a constant of a file.
   explicit ModelInMemory(const std::vector<const TfLiteContext*>& graphs);
 
-  bool is_found() const { return data_ != nullptr; }
-
-  /// Of the graph with this index; none if the file was not found, or if the part of it that
-  /// describes the graph lies behind these names.
-  std::optional<GraphOperands> graph(int index) const;
+  /// Of the graph with this index; none if no file was found, or if `is_it` denies that it is the
+  /// graph: memory may hold files of other models, too.
+  std::optional<GraphOperands> graph(int index,
+                                     const std::function<bool(const GraphOperands&)>& is_it) const;
 
  private:
-  const std::uint8_t* data_ = nullptr;
-  std::size_t size_ = 0;  ///< bytes up to the end of the last name: the file is longer
+  std::vector<const std::uint8_t*> files_;  ///< the likeliest first
 };
 
 }  // namespace clgpu::tfl

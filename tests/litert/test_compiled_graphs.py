@@ -289,3 +289,36 @@ def test_models_buffers_and_environments_end_in_any_order(seed):
         want = np.tanh(np.abs(a_row(4 + i)))[0]
         np.testing.assert_allclose(result.read(4 + i, np.float32), want, atol=1e-6)
     assert clgpu_delegate.litert_delegates() == []
+
+
+def test_name_of_a_signature_on_a_constant():
+    """Such a name does not lie in the file, which the delegate finds to read the loop's graphs."""
+    m = ModelMaker()
+    x, constant = m.input("x", (1, 8)), m.constant(np.arange(4, dtype=np.float32))
+    large = m.constant(np.zeros((1_500_000, 8), np.float32))  # a mapping of its own
+    axis = m.constant(np.int32([0]))
+    y = m.op("ADD", [x, m.op("SUM", [large, axis], (1, 8), keep_dims=True)], (1, 8))
+    _, y = m.op(
+        "WHILE", [m.constant(np.zeros(1, np.int32)), y], [(1,), (1, 8)],
+        dtype=[np.int32, np.float32], cond_subgraph_index=1, body_subgraph_index=2,
+    )  # fmt: skip
+    m.output(m.op("TANH", [y], (1, 8)), constant)
+    more = m.subgraph()
+    count, _ = more.input("i", (1,), np.int32), more.input("y", (1, 8))
+    limit = more.constant(np.array([5], np.int32))
+    more.output(more.op("LESS", [count, limit], (1,), dtype=np.bool_))
+    body = m.subgraph()
+    count, y = body.input("i", (1,), np.int32), body.input("y", (1, 8))
+    body.output(body.op("ADD", [count, body.constant(np.array([1], np.int32))], (1,)))
+    body.output(body.op("ADD", [y, body.constant(np.full((1, 8), 0.1, np.float32))], (1, 8)))
+    model = reader.parse(m.build())
+    graph = model.subgraphs[0]
+    names = {"y": graph.outputs[0], "anchors": graph.outputs[1]}
+    model.signatures = [Signature("serving_default", 0, {"x": graph.inputs[0]}, names)]
+    with clgpu_delegate.litert_environment(device=preferred_device()) as environment:
+        compiled = Compiled(writer.serialize(model), "GPU|CPU", environment)
+        results = compiled.run([np.zeros((1, 8), np.float32)])
+        (wave,) = [array for array in results if array.size == 8]
+        np.testing.assert_allclose(wave, np.full((1, 8), np.tanh(0.5)), rtol=1e-6)
+        nodes = clgpu_delegate.litert_delegates()[-1].explain().nodes
+        assert [node.op for node in nodes if not node.claimed] == []

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import clgpu_delegate
+from clgpu_delegate.tflite import reader, writer
 from tests.model_maker import ModelMaker
 from tests.runtimes import make_interpreter
 from tests.tolerance import assert_close
@@ -342,9 +343,7 @@ def test_a_loop_stays_on_the_cpu_as_a_whole(runtime, device, rng):
 
 def test_loops_with_many_rounds_stay_on_the_cpu(runtime, device, rng):
     why = left(run(runtime, device, sines(3000), [floats(rng)]))
-    assert why["WHILE"] == (
-        "has too many rounds: with them, the graph would get more than 4096 nodes"
-    )
+    assert why["WHILE"] == ("has too many rounds: it would get more than 4096 nodes and rounds")
 
 
 def test_a_node_that_needs_the_cpu_keeps_its_loop_there(runtime, device, rng):
@@ -537,3 +536,75 @@ def test_options_of_loops(runtime, device, rng, options):
     for mine, its in zip(ours, stock):
         np.testing.assert_allclose(mine, its, rtol=0.02, atol=0.02)
     assert left(delegate.explain()) == {}
+
+
+def test_a_loop_that_never_ends_stays_on_the_cpu(runtime, device):
+    """In a branch that is not taken: the runtime never starts it."""
+    m = ModelMaker()
+    x, flag = m.input("x", SHAPE), m.input("c", (), np.bool_)
+
+    def forever(g: ModelMaker, values: list[int]) -> Sequence[int]:
+        start = [number(g, 0), values[0]]
+        return [loop(m, start, below(3), lambda _, same: same, inside=g)[1]]
+
+    sine: Graph = lambda g, x: [g.op("SIN", [x[0]], SHAPE)]  # noqa: E731
+    m.output(branch(m, flag, [x], forever, sine))
+    delegate = clgpu_delegate.load(device=device)
+    interpreter = make_interpreter(runtime, m.build(), [delegate])
+    (got,) = answers(interpreter, [np.ones(SHAPE, np.float32), np.bool_(False)])
+    np.testing.assert_allclose(got, np.sin(np.ones(SHAPE)), rtol=1e-6)
+    assert left(delegate.explain())["IF"] == "the condition is computed at run time"
+
+
+def test_a_condition_whose_kernel_would_abort_is_not_computed(runtime, device):
+    shape = (1,) * 9
+    m = ModelMaker()
+
+    def more(g: ModelMaker, x: list[int]) -> Sequence[int]:
+        return [g.op("LESS", [x[0], g.constant(np.full(shape, 3, np.int32))], shape, dtype=bool)]
+
+    start = [number(m, 0), m.input("x", SHAPE)]
+    m.output(loop(m, start, more, lambda _, same: same)[1])
+    delegate = clgpu_delegate.load(device=device)
+    make_interpreter(runtime, m.build(), [delegate])
+    assert "WHILE" in left(delegate.explain())
+
+
+def test_conditions_may_be_constants_and_flags(runtime, device, rng):
+    cosine: Graph = lambda g, x: [g.op("COS", [x[0]], SHAPE)]  # noqa: E731
+    tangent: Graph = lambda g, x: [g.op("TANH", [x[0]], SHAPE)]  # noqa: E731
+    m = ModelMaker()
+
+    def first_round_differs(g: ModelMaker, x: list[int]) -> Sequence[int]:
+        is_first = g.op("EQUAL", [x[0], number(g, 0)], (), dtype=bool)
+        return [next_number(g, x[0]), branch(m, is_first, [x[1]], cosine, tangent, inside=g)]
+
+    start = [number(m, 0), m.input("x", SHAPE)]
+    m.output(loop(m, start, below(3), first_round_differs)[1])
+    assert left(run(runtime, device, m.build(), [floats(rng)])) == {}
+
+    m = ModelMaker()
+    x, flag = m.input("x", SHAPE), m.op("LESS", [number(m, 3), number(m, 5)], (), dtype=bool)
+    m.output(branch(m, flag, [x], cosine, tangent))
+    assert left(run(runtime, device, m.build(), [floats(rng)])) == {}
+
+    m = ModelMaker()
+
+    def until_done(g: ModelMaker, x: list[int]) -> Sequence[int]:
+        done = g.op("LESS", [number(g, 1), x[0]], (), dtype=bool)
+        return [next_number(g, x[0]), g.op("SIN", [x[1]], SHAPE), done]
+
+    start = [number(m, 0), m.input("x", SHAPE), m.constant(np.bool_(False))]
+    go_on: Graph = lambda g, x: [g.op("LOGICAL_NOT", [x[2]], (), dtype=bool)]  # noqa: E731
+    m.output(loop(m, start, go_on, until_done)[1])
+    assert left(run(runtime, device, m.build(), [floats(rng)])) == {}
+
+
+@pytest.mark.parametrize("name", ["net_TFL3/", ""])
+def test_names_do_not_hide_the_file(runtime, device, rng, name):
+    """The delegate looks for its identifier in memory; a name may contain the same letters."""
+    model = reader.parse(sines(3))
+    for graph in model.subgraphs:
+        for tensor in graph.tensors:
+            tensor.name = f"{name}{tensor.name}" if name else ""
+    assert left(run(runtime, device, writer.serialize(model), [floats(rng)])) == {}

@@ -15,6 +15,12 @@ namespace {
 constexpr std::size_t kMostSteps = 4096;         // nodes of all rounds, and rounds
 constexpr std::size_t kMostRepeated = 64 << 20;  // bytes of weights, which each round packs anew
 
+Refusal too_many() {
+  return {Why::kParameter, "",
+          "has too many rounds: it would get more than " + std::to_string(kMostSteps) +
+              " nodes and rounds"};
+}
+
 Refusal malformed(int graph, const std::string& what) {
   return {Why::kMalformed, "graph " + std::to_string(graph), what};
 }
@@ -36,6 +42,13 @@ bool is_same(const ir::Quantization* a, const ir::Quantization* b) {
   if (a == nullptr || b == nullptr) return a == b;
   return a->scales == b->scales && a->zero_points == b->zero_points &&
          (a->axis == b->axis || !a->per_axis()) && a->block == b->block && a->narrow == b->narrow;
+}
+
+// A node of a runtime, and of a file. Runtimes leave out outputs that nothing reads.
+bool is_same_node(const tfl::NodeOperands& node, const tfl::NodeOperands& stored) {
+  return node.inputs == stored.inputs &&
+         std::equal(node.outputs.begin(), node.outputs.end(), stored.outputs.begin(),
+                    stored.outputs.end(), [](int a, int b) { return a < 0 || a == b; });
 }
 
 }  // namespace
@@ -92,7 +105,7 @@ OrRefusal<std::vector<int>> Model::inline_loop(const ModelNode& node, const Opti
   std::vector<int> values = node.inputs;
   all.graphs.insert(check);
   while (true) {
-    const OrRefusal<bool> more = evaluate_condition(check, values, node);
+    const OrRefusal<bool> more = evaluate_condition(check, values, node, options);
     if (!more) return more.refusal();
     if (!*more) return values;
     OrRefusal<std::vector<int>> next = inline_graph(body, values, node, options, all);
@@ -100,7 +113,7 @@ OrRefusal<std::vector<int>> Model::inline_loop(const ModelNode& node, const Opti
     if (next->size() != values.size())
       return malformed(body, "has another number of results than of inputs");
     values = std::move(*next);
-    ++all.steps;
+    if (++all.steps > kMostSteps) return too_many();
   }
 }
 
@@ -132,11 +145,7 @@ OrRefusal<std::vector<int>> Model::inline_graph(int graph, const std::vector<int
 std::optional<Refusal> Model::inline_step(int graph, const CpuNode& recipe, std::vector<int>& ids,
                                           const ModelNode& by, const Options& options,
                                           Inlining& all) {
-  if (++all.steps > kMostSteps) {
-    return Refusal{Why::kParameter, "",
-                   "has too many rounds: with them, the graph would get more than " +
-                       std::to_string(kMostSteps) + " nodes"};
-  }
+  if (++all.steps > kMostSteps) return too_many();
   const InnerGraph& inner = graphs_.at(graph);
   CpuNode mapped = recipe;
   mapped.index = by.index;
@@ -163,23 +172,7 @@ std::optional<Refusal> Model::inline_step(int graph, const CpuNode& recipe, std:
   for (int& id : mapped.intermediates) {
     id = id >= 0 && uz(id) < inner.tensors.size() ? add_inner(inner.tensors[uz(id)]) : -1;
   }
-  ModelNode node;
-  node.index = by.index;
-  node.op = mapped.op;
-  node.inputs = mapped.inputs;
-  node.outputs = mapped.outputs;
-  node.cpu = std::make_shared<const CpuNode>(mapped);
-  {
-    const NodeInstance instance(mapped);
-    const tfl::NodeView view(evaluator_.context(), instance.node, mapped.registration, by.index);
-    import(node, view, options);
-    if (node.works && node.claimed) {
-      if (auto refusal = check_bounds(evaluator_.context(), instance.node, view.builtin())) {
-        node.works = node.claimed = false;
-        node.refusal = std::move(refusal);
-      }
-    }
-  }
+  ModelNode node = import_inner(mapped, options);
   if (node.works && node.claimed) {
     const bool keeps = node.operation->resource != ops::Resource::kNone || !states_of(node).empty();
     if (keeps) {
@@ -214,8 +207,27 @@ std::optional<Refusal> Model::inline_step(int graph, const CpuNode& recipe, std:
   return std::nullopt;
 }
 
+ModelNode Model::import_inner(const CpuNode& mapped, const Options& options) {
+  ModelNode node;
+  node.index = mapped.index;
+  node.op = mapped.op;
+  node.inputs = mapped.inputs;
+  node.outputs = mapped.outputs;
+  node.cpu = std::make_shared<const CpuNode>(mapped);
+  const NodeInstance instance(mapped);
+  const tfl::NodeView view(evaluator_.context(), instance.node, mapped.registration, node.index);
+  import(node, view, options);
+  if (node.works && node.claimed) {
+    if (auto refusal = check_bounds(evaluator_.context(), instance.node, view.builtin())) {
+      node.works = node.claimed = false;
+      node.refusal = std::move(refusal);
+    }
+  }
+  return node;
+}
+
 OrRefusal<bool> Model::evaluate_condition(int graph, const std::vector<int>& operands,
-                                          const ModelNode& by) {
+                                          const ModelNode& by, const Options& options) {
   const OrRefusal<InnerGraph*> found = inner_graph(graph);
   if (!found) return found.refusal();
   InnerGraph& inner = **found;
@@ -240,12 +252,12 @@ OrRefusal<bool> Model::evaluate_condition(int graph, const std::vector<int>& ope
       evaluator_.set_shape(id, to_vector(evaluator_.context().tensors[uz(id)].dims));
       by_shape_.erase(id);
     }
-    const ops::Operation* const operation =
-        ops::find_handler(mapped.registration.builtin_code, nullptr).operation;
-    if (operation == nullptr) continue;  // its results remain unknown, as after an error
+    // A kernel of the runtime may abort where the node is refused. Its results remain unknown.
+    const ModelNode node = import_inner(mapped, options);
+    if (!node.works) continue;
     const bool follows =
-        operation->by_shape || std::any_of(mapped.inputs.begin(), mapped.inputs.end(),
-                                           [&](int id) { return by_shape_.count(id) != 0; });
+        node.operation->by_shape || std::any_of(mapped.inputs.begin(), mapped.inputs.end(),
+                                                [&](int id) { return by_shape_.count(id) != 0; });
     if (follows) by_shape_.insert(mapped.outputs.begin(), mapped.outputs.end());
     try {
       evaluator_.run(mapped);
@@ -287,35 +299,29 @@ OrRefusal<Model::InnerGraph*> Model::inner_graph(int graph) {
     if (main.context != nullptr) known.push_back(main.context);
     file_.emplace(known);
   }
-  // A graph without constants gives no condition a value to start from.
-  if (!file_->is_found()) return Refusal{Why::kRunTime, "the condition"};
-  std::optional<tfl::GraphOperands> operands = file_->graph(graph);
-  if (!operands) return unknown;
   TfLiteIntArray* plan = nullptr;
   if (context.GetExecutionPlan(&context, &plan) != kTfLiteOk) return unknown;
-  const std::vector<int> order = to_vector(plan);
   InnerGraph inner;
   inner.context = &context;
   inner.tensors.assign(context.tensors, context.tensors + context.tensors_size);
-  inner.inputs = std::move(operands->inputs);
-  inner.outputs = std::move(operands->outputs);
-  if (order.size() != operands->nodes.size()) return unknown;
-  for (const int index : order) {
+  std::vector<tfl::NodeOperands> nodes;
+  for (const int index : to_vector(plan)) {
     TfLiteNode* node = nullptr;
     TfLiteRegistration* registration = nullptr;
     if (context.GetNodeAndRegistration(&context, index, &node, &registration) != kTfLiteOk)
       return unknown;
-    const tfl::NodeOperands& same = operands->nodes[inner.nodes.size()];
-    // The file that was found must be the one of this model. Runtimes leave out outputs of nodes
-    // that nothing reads.
-    std::vector<int> outputs = to_vector(node->outputs);
-    for (std::size_t i = 0; i < std::min(outputs.size(), same.outputs.size()); ++i) {
-      if (outputs[i] < 0) outputs[i] = same.outputs[i];
-    }
-    if (to_vector(node->inputs) != same.inputs || outputs != same.outputs) return unknown;
+    nodes.push_back({to_vector(node->inputs), to_vector(node->outputs)});
     const std::string op = tfl::NodeView(context, *node, *registration, index).op();
     inner.nodes.emplace_back(index, op, *node, *registration);
   }
+  std::optional<tfl::GraphOperands> operands =
+      file_->graph(graph, [&](const tfl::GraphOperands& found) {
+        return std::equal(nodes.begin(), nodes.end(), found.nodes.begin(), found.nodes.end(),
+                          is_same_node);
+      });
+  if (!operands) return unknown;
+  inner.inputs = std::move(operands->inputs);
+  inner.outputs = std::move(operands->outputs);
   return &graphs_.emplace(graph, std::move(inner)).first->second;
 }
 

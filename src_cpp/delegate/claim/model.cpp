@@ -159,8 +159,9 @@ bool Model::follows_from_shapes(const ModelNode& node, bool inferred) const {
   if (!node.family->has_kernels()) return true;
   return std::all_of(node.outputs.begin(), node.outputs.end(), [&](int id) {
     const ir::Tensor& tensor = whole_.tensor(id);
-    // Constants other than indices are folded on the device.
-    const bool index = tensor.dtype == DType::kI32 || tensor.dtype == DType::kI64;
+    // Constants other than indices and conditions are folded on the device.
+    const bool index = tensor.dtype == DType::kI32 || tensor.dtype == DType::kI64 ||
+                       (tensor.dtype == DType::kBool && tensor.shape.elements() == 1);
     // Lists without elements have no shape on the device.
     return inferred ? (any_evaluated || index) && tensor.shape.elements() <= kMostEvaluated
                     : any_evaluated && index;

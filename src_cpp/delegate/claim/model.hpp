@@ -139,7 +139,9 @@ class Model {
                                      const ModelNode& by, const Options& options, Inlining& all);
   /// The result of a graph that computes a condition.
   OrRefusal<bool> evaluate_condition(int graph, const std::vector<int>& operands,
-                                     const ModelNode& by);
+                                     const ModelNode& by, const Options& options);
+  /// A node of an inner graph whose operands are tensors of the model, with its refusal if any.
+  ModelNode import_inner(const CpuNode& mapped, const Options& options);
   /// A condition; refused if it is not known while planning, or may change with the shapes.
   OrRefusal<bool> condition(int tensor) const;
   OrRefusal<InnerGraph*> inner_graph(int graph);
