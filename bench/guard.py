@@ -197,6 +197,10 @@ class Outcome:
                 other: [{**dataclasses.asdict(c), "verdict": c.verdict} for c in changes]
                 for other, changes in self.changes.items()
             },
+            "chains": {
+                build: {item: result.facts.get("chains", []) for item, result in results.items()}
+                for build, results in self.measured.results.items()
+            },
             "samples": {
                 build: {item: result.samples for item, result in results.items()}
                 for build, results in self.measured.results.items()

@@ -85,15 +85,17 @@ class _Held:
         return float(self.delegate.device_time(runs, self._node))
 
     def facts(self) -> dict[str, Any]:
-        """Return the facts that are compared besides the time."""
+        """Return the facts that are compared besides the time, and what became of chains."""
         plan = self.delegate.explain()
+        stats = self.delegate.stats()
         return {
             "launches": sum(partition.launches for partition in plan.partitions),
             "claimed": plan.claimed,
             "nodes": plan.total,
             "left": sorted({f"{n.op}: {n.reason}" for n in plan.nodes if not n.claimed}),
             "notes": list(plan.notes),
-            "device_bytes": self.delegate.stats()["device_bytes"],
+            "device_bytes": stats["device_bytes"],
+            "chains": stats.get("chains", []),
         }
 
 
