@@ -4,17 +4,33 @@
 #include <string>
 
 #include "base/sha256.hpp"
+#include "ir/text.hpp"
 
 namespace clgpu::delegate {
 namespace {
 
-// SHA-256 over operations, operands and constants: of long constants only their ends.
+// Appends the attributes of a node and, of a loop or a branch, of those it computes. Operands, and
+// attributes that follow from values of an inference, are left out: shapes may decide on them.
+void add_attributes(const ModelNode& node, ir::Graph& graph) {
+  ir::Node copy;
+  copy.op = node.op;
+  if (node.family != nullptr && !node.reads_values) {
+    copy.kind = node.family;
+    copy.attrs = node.imported.attrs;
+    copy.epilogue = node.imported.epilogue;
+  }
+  graph.nodes.push_back(std::move(copy));
+  for (const ModelNode& inner : node.inner) add_attributes(inner, graph);
+}
+
+// SHA-256 over operations, their attributes and operands, and constants.
 std::string digest_of(const TfLiteContext& context, const Model& model) {
   Sha256 hash;
   const auto add = [&](const std::string& field) { hash.update(field).update({"\0", 1}); };
   std::set<int> constants;
+  ir::Graph attributes;
   for (const ModelNode& node : model.nodes) {
-    add(node.op);
+    add_attributes(node, attributes);
     for (const auto* ids : {&node.inputs, &node.outputs}) {
       for (const int id : *ids) {
         add(std::to_string(id));
@@ -23,11 +39,14 @@ std::string digest_of(const TfLiteContext& context, const Model& model) {
       add("");
     }
   }
+  add(ir::write_text(attributes));
   for (const int id : constants) {
     const TfLiteTensor& tensor = context.tensors[id];
-    add(std::to_string(id) + " " + std::to_string(tensor.bytes));
-    if (tensor.data != nullptr)
-      hash.update_ends({static_cast<const char*>(tensor.data), tensor.bytes});
+    add(std::to_string(id) + " " + std::to_string(tensor.type) + " " +
+        std::to_string(tensor.bytes));
+    for (int i = 0; tensor.dims != nullptr && i < tensor.dims->size; ++i)
+      add(std::to_string(tensor.dims->data[i]));
+    if (tensor.data != nullptr) hash.update({static_cast<const char*>(tensor.data), tensor.bytes});
   }
   constexpr std::size_t kDigits = 32;
   return hex(hash.digest()).substr(0, kDigits);
