@@ -103,9 +103,12 @@ def measure(
             prefer=prefer,  # type: ignore[arg-type]
             budget=setting.budget,
             device=setting.device,
+            runtime=setting.runtime,
         )
         seconds = time.perf_counter() - start
-        explanation = clgpu_delegate.explain_model(path, device=setting.device, precision=plan)
+        explanation = clgpu_delegate.explain_model(
+            path, runtime=setting.runtime, device=setting.device, precision=plan
+        )
     fresh = samples_of(model, range(_FRESH, _FRESH + count))
     floats, halves, mixed = plan.points
     errors = [worst(model, fresh, setting, precision) for precision in ("fp32", "fp16", plan)]
