@@ -82,8 +82,8 @@ class PrecisionChange:
 class PrecisionPlan(Shown):
     """Which tensors and sums of a model are computed in less than float; made by `tune`.
 
-    ``load(precision=plan)`` takes it, or its file: a Path, or a str that ends in .json. A plan holds
-    on the device on which it was measured; on others it is a starting point.
+    ``load(precision=plan)`` takes it, or its file: a Path, or a str that ends in .json. A plan
+    holds on the device on which it was measured; on others it is a starting point.
 
     Examples
     --------

@@ -52,7 +52,7 @@ json.dump([wholes, plans, some, factors], sys.stdout)
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Precision and kernel of each node, of wholes and of plans; nodes of TF32 of a plan and of fp16."""
+    """Precision and kernel of each node, of wholes and of plans; two lists of nodes with TF32."""
     try:
         driver = paper.driver()
     except LayerError as error:

@@ -344,8 +344,8 @@ void Model::import(ModelNode& node, const tfl::NodeView& view, const Options& op
   node.operation = handler.operation;
   node.refusal = check(node, handler.operation, view, options);
   // The digest of a model has the attributes of excluded nodes, too (mixed.cpp).
-  const bool is_excluded = node.refusal && node.refusal->why == Why::kOption;
-  if (node.refusal && !is_excluded) return;
+  if (node.refusal && node.refusal->why != Why::kOption) return;
+  const bool is_excluded = node.refusal.has_value();
   try {
     const OrRefusal<ops::Imported> imported = node.family->import(view);
     if (is_excluded) {
