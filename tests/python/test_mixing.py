@@ -436,3 +436,6 @@ def test_command_tells_what_is_missing(model, samples, capsys, tmp_path):
     assert "without samples" in fails(capsys, exits.FAILED, "tune", model, "--max-error", "1e-3")
     assert "without max_error" in fails(capsys, wrong, "tune", model, "--samples", str(given))
     assert "--out is given without" in fails(capsys, wrong, "tune", model, "--out", "plan.json")
+    assert "seed and prefer are given without" in fails(capsys, wrong, "tune", model, "--seed", "1")
+    bounded = ("tune", model, "--max-error", "1e-3", "--samples", str(given))
+    assert "again is given with max_error" in fails(capsys, wrong, *bounded, "--again")
